@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CMocka wants four headers before its own, in this order. */
+#ifndef GP_TEST_H
+#define GP_TEST_H
+
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#endif /* GP_TEST_H */
