@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int
+gp_control_send(struct gp_conn *conn, const Gpupool__ControlMessage *message)
+{
+	size_t size = gpupool__control_message__get_packed_size(message);
+	struct iovec iov = { .iov_len = size };
+	int r;
+
+	if (size > GP_CONTROL_MAX)
+		return GP_E_TOO_BIG;
+	iov.iov_base = malloc(size + 1);
+	if (!iov.iov_base)
+		return gp_conn_fail(conn, -ENOMEM, "no memory for a control message");
+	gpupool__control_message__pack(message, iov.iov_base);
+	r = gp_conn_send(conn, &iov, 1, NULL, 0);
+	free(iov.iov_base);
+	return r;
+}
+
+int
+gp_control_send_hello(struct gp_conn *conn, Gpupool__Hello *hello)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_HELLO;
+	message.hello = hello;
+	return gp_control_send(conn, &message);
+}
+
+int
+gp_control_send_welcome(struct gp_conn *conn, Gpupool__Welcome *welcome)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
+	message.welcome = welcome;
+	return gp_control_send(conn, &message);
+}
+
+int
+gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused__Reason reason, const char *text)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Refused refused = GPUPOOL__REFUSED__INIT;
+
+	refused.reason = reason;
+	refused.text = (char *)text;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
+	message.refused = &refused;
+	return gp_control_send(conn, &message);
+}
+
+int
+gp_control_send_session_error(struct gp_conn *conn, int cuda_result, const char *text)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__SessionError error = GPUPOOL__SESSION_ERROR__INIT;
+
+	error.cuda_result = cuda_result;
+	error.text = (char *)text;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
+	message.session_error = &error;
+	return gp_control_send(conn, &message);
+}
+
+int
+gp_control_send_bye(struct gp_conn *conn, const char *text)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Bye bye = GPUPOOL__BYE__INIT;
+
+	bye.text = (char *)text;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_BYE;
+	message.bye = &bye;
+	return gp_control_send(conn, &message);
+}
+
+int
+gp_control_send_pong(struct gp_conn *conn, uint64_t number)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Pong pong = GPUPOOL__PONG__INIT;
+
+	pong.number = number;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PONG;
+	message.pong = &pong;
+	return gp_control_send(conn, &message);
+}
+
+int
+gp_control_recv(struct gp_conn *conn, Gpupool__ControlMessage **message_p)
+{
+	for (;;) {
+		Gpupool__ControlMessage *message;
+		struct gp_message raw;
+		int r = gp_conn_recv(conn, &raw);
+
+		if (r)
+			return r;
+		if (raw.bulk_size)
+			return gp_conn_fail(conn, -EPROTO, "a control message with bulk data");
+		message = gp_control_decode(raw.data, raw.size);
+		if (!message)
+			return gp_conn_fail(conn, -EPROTO, "%zu bytes that are no control message",
+					    raw.size);
+		if (message->body_case != GPUPOOL__CONTROL_MESSAGE__BODY__NOT_SET) {
+			*message_p = message;
+			return 0;
+		}
+		gp_control_free(message);
+	}
+}
+
+Gpupool__ControlMessage *
+gp_control_decode(const void *data, size_t size)
+{
+	return gpupool__control_message__unpack(NULL, size, data);
+}
+
+void
+gp_control_free(Gpupool__ControlMessage *message)
+{
+	if (message)
+		gpupool__control_message__free_unpacked(message, NULL);
+}
+
+const char *
+gp_control_name(const Gpupool__ControlMessage *message)
+{
+	switch (message->body_case) {
+	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
+		return "Hello";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME:
+		return "Welcome";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED:
+		return "Refused";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
+		return "WindowRequest";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY:
+		return "WindowReply";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR:
+		return "SessionError";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
+		return "Bye";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
+		return "Ping";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
+		return "Pong";
+	default:
+		return "unknown";
+	}
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Transport: moves whole messages between two processes and knows nothing of what they say.
+ *
+ * Who creates a connection or listener owns it and destroys it, when no thread is inside it.
+ * One thread may send while another receives; two senders, or two receivers, take turns under
+ * a lock of the caller's.  Functions return 0, a negative errno when the connection is dead
+ * (every later call says the same; gp_conn_error() says it in words), or a positive GP_E_*
+ * that is named here.  Callers ask for capabilities, never for a scheme.
+ */
+#ifndef GP_TRANSPORT_H
+#define GP_TRANSPORT_H
+
+#include "protocol/status.h"
+#include "transport/url.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+/* The small part of a message. */
+#define GP_CONN_MESSAGE_MAX ((size_t)256 << 10)
+/* The tail that the receiver drains to where it wants. */
+#define GP_CONN_BULK_MAX ((size_t)UINT32_MAX)
+/* Raw bytes before the first message. */
+#define GP_CONN_PREAMBLE_MAX ((size_t)256)
+
+struct gp_conn;
+struct gp_listener;
+
+enum gp_conn_cap {
+	GP_CONN_CAP_FD = 1 << 0,         /* gp_conn_fd() can be polled for reading */
+	GP_CONN_CAP_ADOPT = 1 << 1,      /* the descriptor can move to another process */
+	GP_CONN_CAP_ENCRYPTED = 1 << 2,  /* nobody on the way can read or change it */
+	GP_CONN_CAP_LOCAL = 1 << 3,      /* the peer is on this machine */
+	GP_CONN_CAP_REMOTE_MEM = 1 << 4, /* bulk can go from memory to memory */
+};
+
+struct gp_message {
+	const void *data; /* aligned to 8; valid until the next gp_conn_recv() */
+	size_t size;      /* at most GP_CONN_MESSAGE_MAX, may be 0 */
+	size_t bulk_size; /* waiting to be taken with gp_conn_recv_bulk() */
+};
+
+/*
+ * Tries every address that the host has.  timeout_ms < 0 waits as long as the system does;
+ * looking up a host name is not included in it.  The preamble, if any, goes out first, in clear,
+ * on every backend.  A negative errno says why there is no connection, `error` says it in words.
+ */
+GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
+			     int timeout_ms, struct gp_conn **conn_p, char *error,
+			     size_t error_size);
+
+/* Port 0 takes any free one, which gp_listener_url() tells. */
+GP_MUST_CHECK int gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error,
+			    size_t error_size);
+
+/*
+ * GP_E_TIMEOUT: nobody came within timeout_ms (0 looks only, < 0 waits for ever).
+ * GP_E_RESOURCE: no descriptor or memory for another connection at the moment.
+ */
+GP_MUST_CHECK int gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
+
+/* Readable when gp_accept() would not wait. */
+int gp_listener_fd(const struct gp_listener *listener);
+const struct gp_url *gp_listener_url(const struct gp_listener *listener);
+void gp_listener_destroy(struct gp_listener *listener);
+
+/*
+ * A connection on a connected descriptor that this process was given.  It owns the descriptor
+ * on success only.  GP_E_UNSUPPORTED without GP_CONN_CAP_ADOPT, GP_E_INVALID: unknown scheme.
+ */
+GP_MUST_CHECK int gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p);
+
+/*
+ * Ends the connection here but not its descriptor, which the caller now owns: for gp_conn_adopt()
+ * elsewhere.  Only before the first message, when nothing is buffered: GP_E_INVALID otherwise, and
+ * GP_E_UNSUPPORTED without GP_CONN_CAP_ADOPT; in both cases nothing has happened.
+ */
+GP_MUST_CHECK int gp_conn_release_fd(struct gp_conn *conn, int *fd_p);
+
+/* Two connected ends in this process, of the loop backend. */
+GP_MUST_CHECK int gp_loop_pair(struct gp_conn **a_p, struct gp_conn **b_p);
+
+/*
+ * Takes exactly `size` (at most GP_CONN_PREAMBLE_MAX) bytes and nothing behind them.
+ * GP_E_TIMEOUT: they are not all here yet; what came is kept, call again with the same size.
+ * GP_E_EOF: the peer closed before all of them came.
+ */
+GP_MUST_CHECK int gp_conn_recv_preamble(struct gp_conn *conn, void *preamble, size_t size,
+					int timeout_ms);
+
+/* The answer to a preamble, also without framing, before this end's first message. */
+GP_MUST_CHECK int gp_conn_send_preamble(struct gp_conn *conn, const void *preamble, size_t size);
+
+/*
+ * Blocks until the message is on its way and the memory may be reused; no part of it arrives
+ * without the rest unless the connection dies.  Both lists may be empty.
+ * GP_E_TOO_BIG: data over GP_CONN_MESSAGE_MAX or bulk over GP_CONN_BULK_MAX; nothing was sent.
+ */
+GP_MUST_CHECK int gp_conn_send(struct gp_conn *conn, const struct iovec *data, int data_count,
+			       const struct iovec *bulk, int bulk_count);
+
+/*
+ * Blocks until a message is there.  What is left of the last one's bulk is thrown away first.
+ * GP_E_EOF: the peer closed, and every message it had sent was received.  A close inside a
+ * message is -ECONNRESET, bytes that are no message are -EPROTO.
+ */
+GP_MUST_CHECK int gp_conn_recv(struct gp_conn *conn, struct gp_message *message);
+
+/*
+ * Blocks for the next `size` bytes of the last message's bulk, in as many pieces as the caller
+ * likes; dst NULL throws them away.  The message's data stays valid.
+ * GP_E_INVALID: there are fewer left; nothing was taken.
+ */
+GP_MUST_CHECK int gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size);
+
+/*
+ * For the receiving thread: 1 when gp_conn_recv() would find something at once (bytes, the end
+ * or an error), 0 after timeout_ms without (< 0 waits for ever), or a negative errno.
+ */
+GP_MUST_CHECK int gp_conn_wait(struct gp_conn *conn, int timeout_ms);
+
+/* Bytes were read ahead: gp_conn_fd() need not become readable for them. */
+bool gp_conn_pending(const struct gp_conn *conn);
+
+/* A receive looks for this long for bytes before it sleeps; 0, the default, sleeps at once. */
+void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
+
+/*
+ * From any thread: wakes whoever blocks in the connection; here all calls return -ESHUTDOWN from
+ * now on.  The peer still gets what was sent completely, then GP_E_EOF.
+ */
+void gp_conn_shutdown(struct gp_conn *conn);
+
+unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
+int gp_conn_fd(const struct gp_conn *conn);            /* -1 without GP_CONN_CAP_FD */
+const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
+const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */
+
+/* For the layer above: `text` is why the peer's bytes end this connection.  Returns `r`. */
+int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3, 4);
+
+/* Accepts NULL. */
+void gp_conn_destroy(struct gp_conn *conn);
+
+#endif /* GP_TRANSPORT_H */
