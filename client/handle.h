@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The application's handles: CUstream, CUevent, CUcontext, CUmodule, CUlibrary, CUkernel,
+ * CUfunction.
+ *
+ * A handle is a token, never an address: it holds kind, generation and index, so a stale or foreign
+ * one is recognised.  The object behind it embeds struct gpc_handle and is owned by the table from
+ * gpc_handle_add() to gpc_handle_remove().  Any thread may call; lookups take no lock.
+ */
+#ifndef GPC_HANDLE_H
+#define GPC_HANDLE_H
+
+#include <stdint.h>
+
+enum gpc_kind {
+	GPC_KIND_CONTEXT = 1,
+	GPC_KIND_STREAM,
+	GPC_KIND_EVENT,
+	GPC_KIND_IMAGE, /* CUmodule and CUlibrary: wire object gp_image */
+	GPC_KIND_MODULE,
+	GPC_KIND_LIBRARY,
+	GPC_KIND_KERNEL,
+	GPC_KIND_FUNCTION,
+	GPC_KIND_COUNT
+};
+
+struct gpc_handle {
+	enum gpc_kind kind;
+	uint32_t id; /* the object's name on the wire: index and generation; never 0 */
+	void *token; /* what the application holds */
+};
+
+/* Names the object: sets kind, id and token. 0 or -ENOMEM (2^20 objects of a kind). */
+int gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle);
+
+/* The object behind token, or NULL when it is none of this kind (any bit pattern is allowed). */
+struct gpc_handle *gpc_handle_get(enum gpc_kind kind, const void *token);
+
+/* Forgets the handle; the token is invalid from now on.  The object's memory stays the caller's. */
+void gpc_handle_remove(struct gpc_handle *handle);
+
+/* Calls visit for each live object of the kind (a snapshot; visit may remove objects). */
+void gpc_handle_each(enum gpc_kind kind, void (*visit)(struct gpc_handle *handle, void *arg),
+		     void *arg);
+
+#endif /* GPC_HANDLE_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device memory of the session: a heap over the window, kept by the client.  Small allocations are
+ * cut from mapped chunks without a round trip; large ones are chunks of their own (gpMemoryMap).
+ * Freed memory is used again only when the work posted before the free is done.
+ */
+#ifndef GPC_MEMORY_H
+#define GPC_MEMORY_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_context;
+struct gpc_session;
+
+/* What an address is. */
+enum gpc_address_kind {
+	GPC_ADDRESS_PAGEABLE, /* the application's own memory: nothing known of it */
+	GPC_ADDRESS_HOST,     /* pinned or registered: host_memory.h */
+	GPC_ADDRESS_DEVICE,   /* allocated device memory, or a variable of an image */
+	GPC_ADDRESS_INVALID,  /* inside the window or freed, but not allocated */
+};
+
+struct gpc_address {
+	enum gpc_address_kind kind;
+	uint64_t base; /* of the allocation */
+	size_t size;
+	struct gpc_context *context; /* where it was made; NULL for pageable */
+	unsigned int flags;          /* of host memory */
+	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+};
+
+/* Finds out what an address is, locally. */
+void gpc_address_lookup(uint64_t address, struct gpc_address *found);
+
+/* Whether [address, address + size) is device memory of one allocation (or of neighbouring ones).
+ */
+bool gpc_address_is_device(uint64_t address, size_t size);
+
+/* Context activation: where the context's first heap chunk goes (gpContextCreate maps it).
+ * size 0: the device has one already. */
+void gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t *size_p);
+
+/* A variable of an image became known: lookups find it from now on; forgotten with its image. */
+int gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size,
+			  uint32_t image);
+void gpc_memory_forget_image(uint32_t image);
+/* Frees all memory of a context that is being destroyed or reset. */
+void gpc_memory_forget_context(struct gpc_context *context);
+
+#endif /* GPC_MEMORY_H */

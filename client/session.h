@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session: this process on one daemon.  Made by cuInit, kept until exit.
+ *
+ * One ordered stream of calls leaves through the lane: callers append records to a ring under the
+ * send lock; a sender thread writes whatever has gathered; a caller that waits writes at once and
+ * reads the replies itself (one reader at a time).  After a fork the child has no session.
+ */
+#ifndef GPC_SESSION_H
+#define GPC_SESSION_H
+
+#include "protocol/enc.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_session;
+
+/* What the daemon said of itself (Welcome), for the rest of the client. */
+struct gpc_session_facts {
+	uint64_t session_id;
+	uint64_t window_base, window_size; /* reserved here, too, PROT_NONE */
+	uint64_t granularity;              /* of gpMemoryMap; a power of two */
+	uint64_t heap_size;                /* what gpContextCreate maps at once */
+	uint64_t max_image_size;
+	int driver_version; /* as cuDriverGetVersion reports it here */
+	bool software;      /* the software device: it wants PTX */
+};
+
+/* The session of REMOTE_GPU; NULL before cuInit has succeeded. */
+struct gpc_session *gpc_session_get(void);
+const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *session);
+
+/* CUDA_SUCCESS, or why the session is over: a kernel's sticky error or the lost connection. */
+CUresult gpc_session_status(struct gpc_session *session);
+/* Ends the session with this sticky error; the first one stays. */
+void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
+
+/* A posted call failed; returned by, and forgotten after, the next call that waits. */
+void gpc_session_defer(struct gpc_session *session, CUresult result);
+
+/*
+ * Work bookkeeping, for memory that may only be used again when the GPU is done with it: mark
+ * before posting work to a stream; done(n) once a fence posted after mark n has been answered.
+ */
+uint64_t
+gpc_session_work_mark(struct gpc_session *session); /* counts work; returns the new count */
+uint64_t gpc_session_work_posted(struct gpc_session *session); /* count of the last work posted */
+uint64_t gpc_session_work_done(struct gpc_session *session); /* all work up to this count is done */
+void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
+
+#endif /* GPC_SESSION_H */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: copies and memsets of linear memory. */
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpy(
+        CUdeviceptr dst,
+        CUdeviceptr src,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpyAsync(
+        CUdeviceptr dst,
+        CUdeviceptr src,
+        size_t ByteCount,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpy2D_v2(
+        IN const CUDA_MEMCPY2D *pCopy);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpy2DUnaligned_v2(
+        IN const CUDA_MEMCPY2D *pCopy);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpy2DAsync_v2(
+        IN const CUDA_MEMCPY2D *pCopy,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpy3D_v2(
+        IN const CUDA_MEMCPY3D *pCopy);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpy3DAsync_v2(
+        IN const CUDA_MEMCPY3D *pCopy,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyIn))
+CUresult cuMemcpyHtoD_v2(
+        CUdeviceptr dstDevice,
+        BY_HOOK const void *srcHost,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpCopyIn))
+CUresult cuMemcpyHtoDAsync_v2(
+        CUdeviceptr dstDevice,
+        BY_HOOK const void *srcHost,
+        size_t ByteCount,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyOut))
+CUresult cuMemcpyDtoH_v2(
+        BY_HOOK void *dstHost,
+        CUdeviceptr srcDevice,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpCopyOut))
+CUresult cuMemcpyDtoHAsync_v2(
+        BY_HOOK void *dstHost,
+        CUdeviceptr srcDevice,
+        size_t ByteCount,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyDevice))
+CUresult cuMemcpyDtoD_v2(
+        CUdeviceptr dstDevice,
+        CUdeviceptr srcDevice,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpCopyDevice))
+CUresult cuMemcpyDtoDAsync_v2(
+        CUdeviceptr dstDevice,
+        CUdeviceptr srcDevice,
+        size_t ByteCount,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD8_v2(
+        CUdeviceptr dstDevice,
+        unsigned char uc,
+        size_t N);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD16_v2(
+        CUdeviceptr dstDevice,
+        unsigned short us,
+        size_t N);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD32_v2(
+        CUdeviceptr dstDevice,
+        unsigned int ui,
+        size_t N);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD2D8_v2(
+        CUdeviceptr dstDevice,
+        size_t dstPitch,
+        unsigned char uc,
+        size_t Width,
+        size_t Height);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD2D16_v2(
+        CUdeviceptr dstDevice,
+        size_t dstPitch,
+        unsigned short us,
+        size_t Width,
+        size_t Height);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD2D32_v2(
+        CUdeviceptr dstDevice,
+        size_t dstPitch,
+        unsigned int ui,
+        size_t Width,
+        size_t Height);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD8Async(
+        CUdeviceptr dstDevice,
+        unsigned char uc,
+        size_t N,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD16Async(
+        CUdeviceptr dstDevice,
+        unsigned short us,
+        size_t N,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD32Async(
+        CUdeviceptr dstDevice,
+        unsigned int ui,
+        size_t N,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD2D8Async(
+        CUdeviceptr dstDevice,
+        size_t dstPitch,
+        unsigned char uc,
+        size_t Width,
+        size_t Height,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD2D16Async(
+        CUdeviceptr dstDevice,
+        size_t dstPitch,
+        unsigned short us,
+        size_t Width,
+        size_t Height,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpFill))
+CUresult cuMemsetD2D32Async(
+        CUdeviceptr dstDevice,
+        size_t dstPitch,
+        unsigned int ui,
+        size_t Width,
+        size_t Height,
+        CUstream hStream);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: events. */
+
+GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK)
+CUresult cuEventCreate(
+        OUT NEW CUevent *phEvent,
+        unsigned int Flags);
+
+GP_CALL(0x0412, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
+CUresult cuEventRecordWithFlags(
+        CUevent hEvent,
+        CUstream hStream,
+        unsigned int flags);
+
+GP_LOCAL(VIA(cuEventRecordWithFlags))
+CUresult cuEventRecord(
+        CUevent hEvent,
+        CUstream hStream);
+
+GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK)
+CUresult cuEventQuery(
+        CUevent hEvent);
+
+GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK)
+CUresult cuEventSynchronize(
+        CUevent hEvent);
+
+GP_CALL(0x0415, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventDestroy))
+CUresult cuEventDestroy_v2(
+        DROP CUevent hEvent);
+
+GP_CALL(0x0416, WAIT, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventElapsedTime))
+CUresult cuEventElapsedTime_v2(
+        OUT float *pMilliseconds,
+        CUevent hStart,
+        CUevent hEnd);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: initialisation and version. */
+
+GP_LOCAL()
+CUresult cuInit(
+        unsigned int Flags);
+
+GP_LOCAL()
+CUresult cuDriverGetVersion(
+        OUT int *driverVersion);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: linear and host memory. */
+
+GP_LOCAL(VIA(gpMemoryInfo))
+CUresult cuMemGetInfo_v2(
+        OUT size_t *free,
+        OUT size_t *total);
+
+GP_LOCAL(VIA(gpMemoryMap))
+CUresult cuMemAlloc_v2(
+        OUT CUdeviceptr *dptr,
+        size_t bytesize);
+
+GP_LOCAL(VIA(gpMemoryMap))
+CUresult cuMemAllocPitch_v2(
+        OUT CUdeviceptr *dptr,
+        OUT size_t *pPitch,
+        size_t WidthInBytes,
+        size_t Height,
+        unsigned int ElementSizeBytes);
+
+GP_LOCAL(VIA(gpMemoryUnmap, gpFence))
+CUresult cuMemFree_v2(
+        CUdeviceptr dptr);
+
+GP_LOCAL()
+CUresult cuMemGetAddressRange_v2(
+        OUT OPT CUdeviceptr *pbase,
+        OUT OPT size_t *psize,
+        CUdeviceptr dptr);
+
+GP_LOCAL()
+CUresult cuMemAllocHost_v2(
+        BY_HOOK void **pp,
+        size_t bytesize);
+
+GP_LOCAL()
+CUresult cuMemFreeHost(
+        BY_HOOK void *p);
+
+GP_LOCAL()
+CUresult cuMemHostAlloc(
+        BY_HOOK void **pp,
+        size_t bytesize,
+        unsigned int Flags);
+
+GP_LOCAL()
+CUresult cuMemHostGetFlags(
+        OUT unsigned int *pFlags,
+        BY_HOOK void *p);
+
+GP_LOCAL()
+CUresult cuMemHostRegister_v2(
+        BY_HOOK void *p,
+        size_t bytesize,
+        unsigned int Flags);
+
+GP_LOCAL()
+CUresult cuMemHostUnregister(
+        BY_HOOK void *p);
+
+GP_LOCAL()
+CUresult cuMemAllocHost(
+        BY_HOOK void **pp,
+        unsigned int bytesize);
+
+GP_LOCAL()
+CUresult cuPointerGetAttribute(
+        BY_HOOK void *data,
+        CUpointer_attribute attribute,
+        CUdeviceptr ptr);
+
+GP_LOCAL()
+CUresult cuPointerGetAttributes(
+        unsigned int numAttributes,
+        OUT CUpointer_attribute *attributes,
+        BY_HOOK void **data,
+        CUdeviceptr ptr);
+
+GP_LOCAL()
+CUresult cuPointerSetAttribute(
+        BY_HOOK const void *value,
+        CUpointer_attribute attribute,
+        CUdeviceptr ptr);

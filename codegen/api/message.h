@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpupool's own messages: what the hand-written calls of client/ are made of.  Units are bytes. */
+
+/* A context of the application: primary or made by cuCtxCreate.  legacy names its NULL stream.
+ * heap_size bytes are mapped at heap for the client to cut small allocations from (0: none). */
+GP_MESSAGE(0x0101, POST, SERVER_HOOK, ALLOCATES(heap_size))
+void gpContextCreate(
+        NEW gp_context context,
+        int device,
+        unsigned int flags,
+        NEW CUstream legacy,
+        gp_new_address heap,
+        size_t heap_size);
+
+/* Streams, events and images of the context go with it; memory stays until it is unmapped. */
+GP_MESSAGE(0x0102, POST, SERVER_HOOK)
+void gpContextDestroy(
+        DROP gp_context context);
+
+/* cuCtxSynchronize: answered when all that the session submitted to this context so far is done. */
+GP_MESSAGE(0x0103, WAIT, SERVER_HOOK)
+void gpContextSynchronize(
+        gp_context context);
+
+/* cuCtxSetLimit: the worker's limits are shared; they only grow (stack) or are given (the others). */
+GP_MESSAGE(0x0104, WAIT, SERVER_HOOK)
+void gpContextSetLimit(
+        gp_context context,
+        int limit,
+        size_t value);
+
+/* Maps fresh zeroed memory of a device; address and size are multiples of the granularity. */
+GP_MESSAGE(0x0201, WAIT, SERVER_HOOK, ALLOCATES(size))
+void gpMemoryMap(
+        gp_new_address address,
+        size_t size,
+        int device);
+
+/* Unmaps what one gpMemoryMap (or gpContextCreate) mapped, once all work submitted before is done. */
+GP_MESSAGE(0x0202, POST, SERVER_HOOK, FREES(size))
+void gpMemoryUnmap(
+        gp_address address,
+        size_t size);
+
+/* cuMemGetInfo: of the session's quota on this device. */
+GP_MESSAGE(0x0203, WAIT, SERVER_HOOK)
+void gpMemoryInfo(
+        int device,
+        OUT unsigned long long *free,
+        OUT unsigned long long *total);
+
+/* Answered when all that the session submitted so far, to any stream, is done. */
+GP_MESSAGE(0x0204, WAIT, SERVER_HOOK)
+void gpFence(void);
+
+/* Host to device: height rows of width bytes, packed, in the bulk tail.  flags: GP_COPY_BARRIER
+ * makes all later work of the session, on every stream, wait for this copy (synchronous copies). */
+GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK))
+void gpCopyIn(
+        CUstream stream,
+        gp_address dst,
+        size_t pitch,
+        size_t width,
+        size_t height,
+        unsigned int flags);
+
+/* Device to host: the rows come back packed in data notes, in order, then the reply. */
+GP_MESSAGE(0x0302, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK))
+void gpCopyOut(
+        CUstream stream,
+        gp_address src,
+        size_t pitch,
+        size_t width,
+        size_t height);
+
+GP_MESSAGE(0x0303, POST, SERVER_HOOK, COPIES(BY_HOOK))
+void gpCopyDevice(
+        CUstream stream,
+        gp_address dst,
+        size_t dst_pitch,
+        size_t dst_slice,
+        gp_address src,
+        size_t src_pitch,
+        size_t src_slice,
+        size_t width,
+        size_t height,
+        size_t depth);
+
+/* cuMemset*: height rows of width elements of element_size (1, 2, 4) bytes; pitch in bytes. */
+GP_MESSAGE(0x0304, POST, SERVER_HOOK, LAUNCHES)
+void gpFill(
+        CUstream stream,
+        gp_address dst,
+        size_t pitch,
+        unsigned int element_size,
+        unsigned int value,
+        size_t width,
+        size_t height);
+
+/*
+ * Loads device code: the flattened image (protocol/fatbin.h) of this SHA-256.  The image itself is
+ * the bulk tail; without one it must be in the daemon's cache, else missing = 1 comes back and the
+ * client sends the call again with it.  options: (u32 CUjit_option, u32 0, u64 value) triples.
+ * info: the kernels (protocol/image_info.h); log: text of the JIT compiler, also when it fails.
+ */
+GP_MESSAGE(0x0501, WAIT, SERVER_HOOK, BULK_IN, ALLOCATES(BY_HOOK))
+void gpImageLoad(
+        gp_context context,
+        NEW gp_image image,
+        IN_BYTES(32) const void *sha256,
+        size_t size,
+        IN_BYTES(options_size) const void *options,
+        size_t options_size,
+        OUT unsigned int *missing,
+        OUT_BYTES(BY_HOOK) void *info,
+        OUT_BYTES(BY_HOOK) void *log);
+
+GP_MESSAGE(0x0502, POST, SERVER_HOOK, FREES(BY_HOOK))
+void gpImageUnload(
+        DROP gp_image image);
+
+/* A variable of the image on the context's device; its address lies outside the window. */
+GP_MESSAGE(0x0503, WAIT, SERVER_HOOK)
+void gpImageGlobal(
+        gp_context context,
+        gp_image image,
+        IN_STRING const char *name,
+        OUT unsigned long long *address,
+        OUT unsigned long long *size);
+
+/*
+ * A launch.  kernel: image and index of the function; attributes: (u32 CUlaunchAttributeID, u32 0,
+ * 64 bytes of value) each; params: the packed parameter buffer.
+ */
+GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES)
+void gpLaunch(
+        gp_kernel kernel,
+        unsigned int grid_x,
+        unsigned int grid_y,
+        unsigned int grid_z,
+        unsigned int block_x,
+        unsigned int block_y,
+        unsigned int block_z,
+        unsigned int shared,
+        CUstream stream,
+        IN_BYTES(attributes_size) const void *attributes,
+        size_t attributes_size,
+        IN_BYTES(params_size) const void *params,
+        size_t params_size);
+
+/* The same, answered with the result of the launch: cooperative and cluster launches, CUDA_LAUNCH_BLOCKING. */
+GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES)
+void gpLaunchChecked(
+        gp_kernel kernel,
+        unsigned int grid_x,
+        unsigned int grid_y,
+        unsigned int grid_z,
+        unsigned int block_x,
+        unsigned int block_y,
+        unsigned int block_z,
+        unsigned int shared,
+        CUstream stream,
+        IN_BYTES(attributes_size) const void *attributes,
+        size_t attributes_size,
+        IN_BYTES(params_size) const void *params,
+        size_t params_size);
+
+/* Occupancy of clusters: config as in gpLaunch; what: 0 cuOccupancyMaxPotentialClusterSize,
+ * 1 cuOccupancyMaxActiveClusters. */
+GP_MESSAGE(0x0603, WAIT, SERVER_HOOK)
+void gpOccupancyCluster(
+        unsigned int what,
+        gp_kernel kernel,
+        unsigned int grid_x,
+        unsigned int grid_y,
+        unsigned int grid_z,
+        unsigned int block_x,
+        unsigned int block_y,
+        unsigned int block_z,
+        unsigned int shared,
+        IN_BYTES(attributes_size) const void *attributes,
+        size_t attributes_size,
+        OUT int *value);

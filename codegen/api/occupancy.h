@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: occupancy. */
+
+GP_CALL(0x0611, WAIT, CLIENT_HOOK)
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        OUT int *numBlocks,
+        CUfunction func,
+        int blockSize,
+        size_t dynamicSMemSize,
+        unsigned int flags);
+
+GP_LOCAL(VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        OUT int *numBlocks,
+        CUfunction func,
+        int blockSize,
+        size_t dynamicSMemSize);
+
+GP_LOCAL(VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
+CUresult cuOccupancyMaxPotentialBlockSize(
+        OUT int *minGridSize,
+        OUT int *blockSize,
+        CUfunction func,
+        CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+        size_t dynamicSMemSize,
+        int blockSizeLimit);
+
+GP_LOCAL(VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
+        OUT int *minGridSize,
+        OUT int *blockSize,
+        CUfunction func,
+        CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+        size_t dynamicSMemSize,
+        int blockSizeLimit,
+        unsigned int flags);
+
+GP_CALL(0x0612, WAIT)
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(
+        OUT size_t *dynamicSmemSize,
+        CUfunction func,
+        int numBlocks,
+        int blockSize);
+
+GP_LOCAL(VIA(gpOccupancyCluster))
+CUresult cuOccupancyMaxPotentialClusterSize(
+        OUT int *clusterSize,
+        CUfunction func,
+        IN const CUlaunchConfig *config);
+
+GP_LOCAL(VIA(gpOccupancyCluster))
+CUresult cuOccupancyMaxActiveClusters(
+        OUT int *numClusters,
+        CUfunction func,
+        IN const CUlaunchConfig *config);

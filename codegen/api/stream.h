@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: streams. */
+
+GP_CALL(0x0401, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
+CUresult cuStreamCreateWithPriority(
+        OUT NEW CUstream *phStream,
+        unsigned int flags,
+        int priority);
+
+GP_LOCAL(VIA(cuStreamCreateWithPriority))
+CUresult cuStreamCreate(
+        OUT CUstream *phStream,
+        unsigned int Flags);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetPriority(
+        CUstream hStream,
+        OUT int *priority);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetDevice(
+        CUstream hStream,
+        OUT CUdevice *device);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetFlags(
+        CUstream hStream,
+        OUT unsigned int *flags);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetId(
+        CUstream hStream,
+        OUT unsigned long long *streamId);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetCtx(
+        CUstream hStream,
+        OUT CUcontext *pctx);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamCopyAttributes(
+        CUstream dstStream,
+        CUstream srcStream);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetAttribute(
+        CUstream hStream,
+        CUstreamAttrID attr,
+        OUT CUstreamAttrValue *value);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamSetAttribute(
+        CUstream hStream,
+        CUstreamAttrID attr,
+        IN const CUstreamAttrValue *param);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamIsCapturing(
+        CUstream hStream,
+        OUT CUstreamCaptureStatus *captureStatus);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetCaptureInfo_v2(
+        CUstream hStream,
+        OUT CUstreamCaptureStatus *captureStatus_out,
+        OUT cuuint64_t *id_out,
+        OUT CUgraph *graph_out,
+        BY_HOOK const CUgraphNode **dependencies_out,
+        OUT size_t *numDependencies_out);
+
+GP_LOCAL(CHARGES_NOTHING)
+CUresult cuStreamGetCaptureInfo_v3(
+        CUstream hStream,
+        OUT CUstreamCaptureStatus *captureStatus_out,
+        OUT cuuint64_t *id_out,
+        OUT CUgraph *graph_out,
+        BY_HOOK const CUgraphNode **dependencies_out,
+        BY_HOOK const CUgraphEdgeData **edgeData_out,
+        OUT size_t *numDependencies_out);
+
+GP_LOCAL()
+CUresult cuThreadExchangeStreamCaptureMode(
+        OUT CUstreamCaptureMode *mode);
+
+GP_CALL(0x0402, POST, SERVER_HOOK, CHARGES_NOTHING)
+CUresult cuStreamWaitEvent(
+        CUstream hStream,
+        CUevent hEvent,
+        unsigned int Flags);
+
+GP_CALL(0x0403, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+CUresult cuStreamQuery(
+        CUstream hStream);
+
+GP_CALL(0x0404, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+CUresult cuStreamSynchronize(
+        CUstream hStream);
+
+GP_CALL(0x0405, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuStreamDestroy), CHARGES_NOTHING)
+CUresult cuStreamDestroy_v2(
+        DROP CUstream hStream);

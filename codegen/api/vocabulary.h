@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Vocabulary of the API description.
+ *
+ * A description file is a valid C header.  The generator (codegen/parse.py) reads the words below;
+ * the C compiler sees nothing, so including a description after <cuda.h> makes the compiler check
+ * our prototypes against NVIDIA's.  codegen/README.md says how to add a call.
+ */
+#ifndef GP_API_VOCABULARY_H
+#define GP_API_VOCABULARY_H
+
+/* A symbol of libcuda.so.1: exported name, name asked of cuGetProcAddress, driver version it came with. */
+#define GP_SYMBOL(name, base, since)
+#define GP_SYMBOL_PTDS(name, base, since)
+#define GP_SYMBOL_PTSZ(name, base, since)
+
+/* Before a prototype. Numbers are unique and never used again; a changed signature is a new number. */
+#define GP_CALL(number, completion, ...)    /* CUDA call that travels as it is */
+#define GP_LOCAL(...)                       /* CUDA call that client/ implements by hand: gpc_<name>() */
+#define GP_MESSAGE(number, completion, ...) /* our own message, which the hand-written calls use */
+
+/*
+ * Completion:
+ *   POST   nobody waits; what fails is reported by a later call (deferred error)
+ *   WAIT   the caller waits for a reply
+ *
+ * Options of a call:
+ *   VIA(message, ...)  a GP_LOCAL call that reaches the wire through these messages or calls
+ *   ALIAS(name, ...)   further symbols of the same signature and meaning
+ *   SERVER_HOOK        server/ implements it by hand: gpd_<name>(); without it the driver's function is called
+ *   CLIENT_HOOK        client/ implements it by hand: gpc_<name>(); without it a stub is generated
+ *   BULK_IN            a bulk tail follows the message
+ *   BULK_OUT           data notes with bulk tails precede the reply
+ *
+ * What it does to the session's account; required of what takes a stream or makes memory:
+ *   ALLOCATES(size)    device memory of so many bytes (a parameter's name, or BY_HOOK)
+ *   FREES(size)
+ *   LAUNCHES           work of the SMs
+ *   COPIES(size)       work of a copy engine or of the link (a parameter's name, or BY_HOOK)
+ *   CHARGES_NOTHING
+ */
+
+/* Before a pointer parameter: exactly one direction is required. */
+#define IN            /* one element, read by the callee */
+#define IN_N(count)   /* count elements */
+#define IN_BYTES(size)
+#define IN_STRING     /* NUL-terminated */
+#define OUT           /* one element, written on CUDA_SUCCESS */
+#define OUT_N(count)
+#define OUT_BYTES(size)
+#define INOUT
+#define BY_HOOK       /* read or written by the hand-written function of this call */
+
+/* Qualifiers, after the direction. */
+#define OPT           /* may be NULL */
+#define NEW           /* a handle that this call makes; the client names it */
+#define STATIC        /* points to storage that is never freed */
+
+/* On a handle passed by value. */
+#define DROP          /* this call destroys the handle */
+
+/*
+ * Types of our own messages.  gp_address is checked against the caller's window; gp_new_address is
+ * where memory is made; gp_kernel names a function of an image; gp_context, gp_image: handles.
+ */
+typedef unsigned long long gp_address;
+typedef unsigned long long gp_new_address;
+typedef unsigned long long gp_kernel;
+typedef unsigned int gp_context;
+typedef unsigned int gp_image;
+
+#endif /* GP_API_VOCABULARY_H */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/enc.h"
+
+#include <endian.h>
+#include <string.h>
+
+void
+gp_enc_init(struct gp_enc *enc, void *memory, size_t size)
+{
+	*enc = (struct gp_enc){ .start = memory, .cur = memory, .end = (uint8_t *)memory + size };
+}
+
+static void
+put(struct gp_enc *enc, const void *data, size_t size)
+{
+	if (enc->bad || size > (size_t)(enc->end - enc->cur)) {
+		enc->bad = true;
+		return;
+	}
+	if (size > 0)
+		memcpy(enc->cur, data, size);
+	enc->cur += size;
+}
+
+static void
+align(struct gp_enc *enc, size_t alignment)
+{
+	static const uint8_t zeros[8];
+	size_t past = (size_t)(enc->cur - enc->start) & (alignment - 1);
+
+	if (past)
+		put(enc, zeros, alignment - past);
+}
+
+void
+gp_enc_u32(struct gp_enc *enc, uint32_t value)
+{
+	uint32_t wire = htole32(value);
+
+	put(enc, &wire, sizeof(wire));
+}
+
+void
+gp_enc_u64(struct gp_enc *enc, uint64_t value)
+{
+	uint64_t wire = htole64(value);
+
+	align(enc, 8);
+	put(enc, &wire, sizeof(wire));
+}
+
+void
+gp_enc_f32(struct gp_enc *enc, float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	gp_enc_u32(enc, bits);
+}
+
+void
+gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes)
+{
+	gp_enc_u32(enc, (uint32_t)bytes.size);
+	align(enc, 8);
+	put(enc, bytes.data, bytes.size);
+	align(enc, 8);
+}
+
+void
+gp_enc_pad(struct gp_enc *enc)
+{
+	align(enc, 8);
+}
+
+size_t
+gp_enc_size(const struct gp_enc *enc)
+{
+	return (size_t)(enc->cur - enc->start);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Encoder: writes one record, field by field, into memory of the caller's.
+ *
+ * Fields are little-endian and aligned to their size; bytes are a u32 length, padding to 8, the
+ * bytes, padding to 8.  The generated gp_args_*_size() says how much memory a record needs, so
+ * running out of room is a programming error: it sets a sticky flag and writes nothing more.
+ */
+#ifndef GP_ENC_H
+#define GP_ENC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gp_bytes {
+	const void *data;
+	size_t size;
+};
+
+struct gp_enc {
+	uint8_t *start;
+	uint8_t *cur;
+	uint8_t *end;
+	bool bad;
+};
+
+/* memory is aligned to 8. */
+void gp_enc_init(struct gp_enc *enc, void *memory, size_t size);
+void gp_enc_u32(struct gp_enc *enc, uint32_t value);
+void gp_enc_u64(struct gp_enc *enc, uint64_t value);
+void gp_enc_f32(struct gp_enc *enc, float value);
+void gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes);
+/* Zeros up to the next multiple of 8, where every record ends. */
+void gp_enc_pad(struct gp_enc *enc);
+size_t gp_enc_size(const struct gp_enc *enc);
+
+/* Upper bound of what gp_enc_bytes() writes for so many bytes. */
+#define GP_ENC_BYTES_SIZE(size) (16 + (((size) + 7) & ~(size_t)7))
+
+#endif /* GP_ENC_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records of the call stream: what travels inside the messages of a lane (protocol/wire.md).
+ *
+ * A transport message holds one or more records back to back; each begins with this header and is
+ * a multiple of 8 bytes long.  Only the last record of a message may carry GP_FRAME_BULK: the
+ * message's bulk tail belongs to it.
+ */
+#ifndef GP_FRAME_H
+#define GP_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_FRAME_BULK 1u  /* the transport message's bulk tail belongs to this record */
+#define GP_FRAME_REPLY 2u /* daemon to client: the reply to request */
+
+struct gp_header {
+	uint32_t size;    /* of the record, this header included; a multiple of 8 */
+	uint16_t call;    /* enum gp_call, or enum gp_note from the daemon */
+	uint16_t flags;   /* GP_FRAME_* */
+	uint32_t request; /* chosen by the client; 0: no reply is wanted */
+	uint32_t
+		context; /* client: the gp_context the call acts in, 0 none; daemon: the CUresult */
+};
+
+_Static_assert(sizeof(struct gp_header) == 16, "records begin with 16 bytes");
+
+/* What the daemon sends besides replies. */
+enum gp_note {
+	GP_NOTE_DATA =
+		0xff01, /* request's rows: u64 offset, u64 size; the bytes are the bulk tail */
+	GP_NOTE_ERROR =
+		0xff02, /* a posted call failed: u32 CUresult, u32 sticky, u32 call, u32 context */
+	GP_NOTE_PRINT =
+		0xff03, /* output of the session's kernels: bytes, for the client's stdout */
+};
+
+/* Of gpCopyIn. */
+#define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */
+
+/* Decodes a header; 0, or GP_FRAME_MALFORMED when size is short, unaligned or beyond available. */
+#define GP_FRAME_MALFORMED 1
+int gp_header_decode(struct gp_header *header, const void *data, size_t available);
+void gp_header_encode(const struct gp_header *header, void *memory);
+
+#endif /* GP_FRAME_H */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon tells of a loaded image: its kernels, with all that the client answers locally
+ * from then on.  The index of a kernel in the list is its number in a gp_kernel.
+ *
+ * The daemon fills an array and encodes it; the client decodes into one allocation that it owns.
+ */
+#ifndef GP_IMAGE_INFO_H
+#define GP_IMAGE_INFO_H
+
+#include "protocol/dec.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GP_KERNEL_ATTRIBUTES 16 /* CUfunction_attribute 0 … 15 */
+#define GP_IMAGE_KERNELS_MAX 65536
+#define GP_KERNEL_PARAMS_MAX 4096
+
+struct gp_param_info {
+	uint32_t offset; /* bytes into the packed parameter buffer */
+	uint32_t size;
+};
+
+struct gp_kernel_info {
+	const char *name;
+	uint32_t attributes_known; /* bit i: attributes[i] holds CUfunction_attribute i */
+	int32_t attributes[GP_KERNEL_ATTRIBUTES];
+	uint32_t param_count;
+	const struct gp_param_info *params; /* in order of the parameters */
+};
+
+struct gp_image_info {
+	uint32_t kernel_count;
+	struct gp_kernel_info *kernels;
+};
+
+#define GP_KERNEL(image, index) ((uint64_t)(image) << 32 | (uint32_t)(index))
+#define GP_KERNEL_IMAGE(kernel) ((uint32_t)((kernel) >> 32))
+#define GP_KERNEL_INDEX(kernel) ((uint32_t)(kernel))
+
+/* A malloc'ed encoding of info; 0 or -ENOMEM. */
+int gp_image_info_encode(const struct gp_image_info *info, void **data_p, size_t *size_p);
+
+/* 0; -EPROTO when the bytes are no such list or exceed a limit above; -ENOMEM. */
+int gp_image_info_decode(struct gp_image_info **info_p, struct gp_bytes bytes);
+void gp_image_info_destroy(struct gp_image_info *info);
+
+#endif /* GP_IMAGE_INFO_H */

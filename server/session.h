@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session in a worker: one client process and all that belongs to it.
+ *
+ * Two threads: the *executor* receives records and carries them out in order (every gpd_<call>()
+ * hook runs there, one at a time per session); the *responder* (wait.h) watches the GPU for what
+ * the session waits for and sends what comes later.  Everything below is for the executor unless
+ * it says otherwise.  Hooks return the driver's CUresult; GPD_LATER means that the hook arranged
+ * for the reply itself.
+ */
+#ifndef GPD_SESSION_H
+#define GPD_SESSION_H
+
+#include "protocol/enc.h"
+#include "server/account.h"
+#include "server/handle.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPD_LATER ((CUresult)0x7fff0000)
+
+struct gp_conn;
+struct gpd_memory;  /* memory.h: the window and what is mapped in it */
+struct gpd_staging; /* staging.h: pinned memory for copies */
+struct gpd_wait_queue;
+struct gpd_stream;
+struct gpd_worker;
+
+struct gpd_session {
+	uint64_t id;
+	struct gpd_worker *worker;
+	struct gp_conn *conn;
+	struct gpd_handle_table handles;
+	struct gpd_account account;
+	struct gpd_memory *memory;
+	struct gpd_staging *staging;
+	struct gpd_wait_queue *waits;
+	struct gpd_stream *streams; /* list of all */
+	uint64_t work;              /* counts operations given to streams; stream.h */
+	CUevent barrier_event;      /* of the last copy that all later work waits for */
+	uint64_t barrier;           /* counts barriers */
+	uint64_t window_base, window_size;
+	char peer[128]; /* "host pid program", for the log */
+
+	/* The call that is being carried out. */
+	uint32_t request; /* 0: posted */
+	uint16_t call;
+	uint32_t context;
+	uint64_t bulk_left;
+
+	pthread_mutex_t send_lock;
+	CUresult deferred;  /* error of a posted call, not yet told; under send_lock */
+	_Atomic int sticky; /* CUresult that ended the session */
+};
+
+/* Bulk tail of the current call (BULK_IN): its size, and reading it in pieces (dst NULL: discard).
+ */
+uint64_t gpd_session_bulk_size(const struct gpd_session *session);
+int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
+
+/* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
+int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
+		      const void *fields, size_t size);
+int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
+			  const void *data, size_t size);
+int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
+
+/* A posted call failed: told to the client before the next reply.  Any thread. */
+void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
+
+/* The driver answered with a sticky error: ends all sessions of the worker.  Any thread. */
+void gpd_session_poison(struct gpd_session *session, CUresult result);
+
+/* The client broke the protocol or a limit: the session ends after this call, with this reason
+ * logged. */
+void gpd_session_violation(struct gpd_session *session, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Whether [address, address + size) lies in the session's window or in a variable of its images. */
+bool gpd_session_owns(const struct gpd_session *session, uint64_t address, uint64_t size);
+
+/* Makes the device of a context current in this thread; NULL context or an unknown one: device 0.
+ */
+CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
+
+#endif /* GPD_SESSION_H */
