@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every program here shares. A program checks itself, prints only what is the same in every
+ * run (no addresses, no times), ends with "<name>: ok" and status 0, or says what differed and
+ * exits with status 1.
+ */
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <vector>
+
+/* A call that must succeed. */
+#define CHECK(call) app_check(cudaSuccess, call, #call, __LINE__)
+
+/* A call that must return this error; the runtime's last error is cleared. */
+#define EXPECT(expected, call)                                                                     \
+	do {                                                                                       \
+		app_check(expected, call, #call, __LINE__);                                        \
+		(void)cudaGetLastError();                                                          \
+	} while (0)
+
+#define REQUIRE(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			app_fail("is not so: " #condition, __LINE__);                              \
+	} while (0)
+
+[[noreturn]] static inline void
+app_fail(const char *what, int line)
+{
+	printf("line %d: %s\n", line, what);
+	fflush(stdout);
+	exit(1);
+}
+
+static inline void
+app_check(cudaError_t expected, cudaError_t error, const char *call, int line)
+{
+	if (error == expected)
+		return;
+	printf("line %d: %s: %s (%d), expected %s (%d)\n", line, call, cudaGetErrorName(error),
+	       (int)error, cudaGetErrorName(expected), (int)expected);
+	fflush(stdout);
+	exit(1);
+}
+
+static inline int
+app_ok(const char *name)
+{
+	printf("%s: ok\n", name);
+	return 0;
+}
+
+template <typename T>
+static inline T *
+app_malloc(size_t count)
+{
+	T *device = nullptr;
+
+	CHECK(cudaMalloc(&device, count * sizeof(T)));
+	return device;
+}
+
+template <typename T>
+static inline T *
+app_upload(const std::vector<T> &host)
+{
+	T *device = app_malloc<T>(host.size());
+
+	CHECK(cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+	return device;
+}
+
+template <typename T>
+static inline std::vector<T>
+app_download(const T *device, size_t count)
+{
+	std::vector<T> host(count);
+
+	CHECK(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost));
+	return host;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program on the driver API alone: contexts, modules from PTX and from a fatbin, module
+ * globals, and launches with both ways of passing parameters.
+ */
+#include "saxpy_fatbin.h"
+#include "saxpy_ptx.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda.h>
+#include <vector>
+
+#define CHECK(call) check(CUDA_SUCCESS, call, #call, __LINE__)
+#define EXPECT(expected, call) check(expected, call, #call, __LINE__)
+
+static const int count = 1000;
+
+static void
+check(CUresult expected, CUresult result, const char *call, int line)
+{
+	const char *name = "unknown";
+
+	if (result == expected)
+		return;
+	(void)cuGetErrorName(result, &name);
+	printf("line %d: %s: %s (%d), expected %d\n", line, call, name, (int)result, (int)expected);
+	exit(1);
+}
+
+static void
+require(bool condition, const char *what, int line)
+{
+	if (condition)
+		return;
+	printf("line %d: is not so: %s\n", line, what);
+	exit(1);
+}
+#define REQUIRE(condition) require(condition, #condition, __LINE__)
+
+static void
+launch_both_ways(CUfunction function, CUdeviceptr x, CUdeviceptr y)
+{
+	int n = count;
+	float a = 3.0f;
+	void *params[] = { &n, &a, &x, &y };
+	struct {
+		int n;
+		float a;
+		CUdeviceptr x, y;
+	} packed = { count, -2.0f, x, y };
+	size_t size = sizeof(packed);
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+			  &size, CU_LAUNCH_PARAM_END };
+
+	CHECK(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr));
+	/* Both were copied by the call. */
+	n = 0;
+	a = 0.0f;
+	CHECK(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
+	memset(&packed, 0, sizeof(packed));
+}
+
+static void
+run_module(const void *image, const char *kind)
+{
+	CUmodule module;
+	CUfunction function;
+	CUdeviceptr x, y, offset;
+	size_t offset_size;
+	std::vector<float> hx(count), hy(count, 1.0f);
+	const float offset_value = 0.5f;
+
+	CHECK(cuModuleLoadData(&module, image));
+	CHECK(cuModuleGetFunction(&function, module, "saxpy"));
+	EXPECT(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&function, module, "nosuch"));
+	CHECK(cuModuleGetFunction(&function, module, "saxpy"));
+	CHECK(cuModuleGetGlobal(&offset, &offset_size, module, "offset"));
+	REQUIRE(offset_size == sizeof(float));
+	CHECK(cuMemcpyHtoD(offset, &offset_value, sizeof(offset_value)));
+
+	for (int i = 0; i < count; i++)
+		hx[i] = (float)i;
+	CHECK(cuMemAlloc(&x, count * sizeof(float)));
+	CHECK(cuMemAlloc(&y, count * sizeof(float)));
+	CHECK(cuMemcpyHtoD(x, hx.data(), count * sizeof(float)));
+	CHECK(cuMemcpyHtoD(y, hy.data(), count * sizeof(float)));
+	launch_both_ways(function, x, y);
+	CHECK(cuCtxSynchronize());
+	CHECK(cuMemcpyDtoH(hy.data(), y, count * sizeof(float)));
+	for (int i = 0; i < count; i++)
+		REQUIRE(hy[i] == 3.0f * i + 1.5f - 2.0f * i + 0.5f);
+
+	int threads = 0;
+	CHECK(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
+	REQUIRE(threads >= 128 && threads <= 1024);
+	CHECK(cuMemFree(x));
+	CHECK(cuMemFree(y));
+	CHECK(cuModuleUnload(module));
+	printf("module from %s: right\n", kind);
+}
+
+static void
+expect_errors()
+{
+	CUmodule module;
+	CUdeviceptr memory;
+	CUdevice device;
+
+	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&device, 4096));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&memory, 0));
+	EXPECT(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&module, ".version 7.0\nnonsense\n"));
+	printf("errors: as documented\n");
+}
+
+int
+main()
+{
+	CUdevice device;
+	CUcontext context, current;
+	int devices = 0, version = 0;
+
+	EXPECT(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount(&devices));
+	CHECK(cuInit(0));
+	CHECK(cuDriverGetVersion(&version));
+	REQUIRE(version >= 12000);
+	CHECK(cuDeviceGetCount(&devices));
+	REQUIRE(devices >= 1);
+	CHECK(cuDeviceGet(&device, 0));
+	EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
+	CHECK(cuDevicePrimaryCtxRetain(&context, device));
+	CHECK(cuCtxPushCurrent(context));
+	CHECK(cuCtxGetCurrent(&current));
+	REQUIRE(current == context);
+
+	run_module(saxpy_ptx, "PTX");
+	run_module(saxpy_fatbin, "fatbin");
+	expect_errors();
+
+	CHECK(cuCtxPopCurrent(&current));
+	REQUIRE(current == context);
+	CHECK(cuDevicePrimaryCtxRelease(device));
+	printf("driverapi: ok\n");
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device code that driverapi loads by hand, as PTX and as a fatbin. */
+extern "C" {
+
+__constant__ float offset;
+
+__global__ void
+saxpy(int count, float a, const float *x, float *y)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < count)
+		y[i] = a * x[i] + y[i] + offset;
+}
+}
