@@ -2,8 +2,8 @@
 /*
  * Every symbol that libcuda.so.1 of CUDA 13.0 exports, one line each:
  *   WORD(exported name, name asked of cuGetProcAddress, first driver version)
- * GP_SYMBOL is the plain class; GP_SYMBOL_PTDS and GP_SYMBOL_PTSZ are the entries that take stream 0
- * as the calling thread's default stream. Versions are those of cuDriverGetVersion.
+ * GP_SYMBOL is the plain class; GP_SYMBOL_PTDS and GP_SYMBOL_PTSZ are the functions for which stream
+ * 0 is the calling thread's default stream. Versions are those of cuDriverGetVersion.
  * cuGetProcAddress is answered from this list alone: which exported name a base name and a version
  * stand for cannot be guessed, for the number in an exported name is not in step with versions.
  */
