@@ -75,8 +75,8 @@ GP_MUST_CHECK int gp_conn_adopt(const char *scheme, int fd, struct gp_conn **con
 
 /*
  * Ends the connection here but not its descriptor, which the caller now owns: for gp_conn_adopt()
- * elsewhere.  Only before the first message, when nothing is buffered: GP_E_INVALID otherwise, and
- * GP_E_UNSUPPORTED without GP_CONN_CAP_ADOPT; in both cases nothing has happened.
+ * elsewhere.  GP_E_INVALID: bytes were read ahead, or a preamble or bulk is half read;
+ * GP_E_UNSUPPORTED: no GP_CONN_CAP_ADOPT.  In both cases nothing has happened.
  */
 GP_MUST_CHECK int gp_conn_release_fd(struct gp_conn *conn, int *fd_p);
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/contract/fixture.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CONNECT_MS 10000
+
+struct gp_url fixture_url;
+
+void
+fixture_init(int argc, char **argv)
+{
+	char error[400] = "no URL given";
+
+	if (argc < 2 || gp_url_parse(argv[1], &fixture_url, error, sizeof(error))) {
+		fprintf(stderr, "usage: %s URL: %s\n", argv[0], error);
+		exit(2);
+	}
+}
+
+static int
+accept_one(struct job *job)
+{
+	return gp_accept((struct gp_listener *)job->conn, CONNECT_MS, &job->conn);
+}
+
+void
+fixture_connect(struct pair *pair, struct gp_conn **client_p, struct gp_conn **server_p)
+{
+	/* Not every backend finishes connecting before the other side accepts. */
+	struct job accepting = { .run = accept_one, .conn = (struct gp_conn *)pair->listener };
+	char error[400] = "";
+
+	job_start(&accepting);
+	if (gp_connect(gp_listener_url(pair->listener), NULL, 0, CONNECT_MS, client_p, error,
+		       sizeof(error)))
+		fail_msg("%s", error);
+	assert_int_equal(job_join(&accepting), 0);
+	*server_p = accepting.conn;
+}
+
+int
+fixture_setup(void **state)
+{
+	struct pair *pair = calloc(1, sizeof(*pair));
+	char error[400] = "";
+
+	assert_non_null(pair);
+	pair->open_fds = count_open_fds();
+	if (gp_listen(&fixture_url, &pair->listener, error, sizeof(error)))
+		fail_msg("%s", error);
+	fixture_connect(pair, &pair->client, &pair->server);
+	*state = pair;
+	return 0;
+}
+
+int
+fixture_teardown(void **state)
+{
+	struct pair *pair = *state;
+	int before = pair->open_fds;
+
+	gp_conn_destroy(pair->client);
+	gp_conn_destroy(pair->server);
+	gp_listener_destroy(pair->listener);
+	free(pair);
+	if (count_open_fds() == before)
+		return 0;
+	print_error("%d descriptors before the test, %d after it\n", before, count_open_fds());
+	return -1;
+}
+
+static void *
+job_main(void *argument)
+{
+	struct job *job = argument;
+
+	job->result = job->run(job);
+	return NULL;
+}
+
+void
+job_start(struct job *job)
+{
+	assert_int_equal(pthread_create(&job->thread, NULL, job_main, job), 0);
+}
+
+int
+job_join(struct job *job)
+{
+	pthread_join(job->thread, NULL);
+	return job->result;
+}
+
+void
+send_bytes(struct gp_conn *conn, const void *data, size_t size, const void *bulk, size_t bulk_size)
+{
+	struct iovec part = { .iov_base = (void *)data, .iov_len = size };
+	struct iovec tail = { .iov_base = (void *)bulk, .iov_len = bulk_size };
+
+	assert_int_equal(gp_conn_send(conn, &part, 1, &tail, bulk_size ? 1 : 0), 0);
+}
+
+void
+expect_message(struct gp_conn *conn, const void *data, size_t size)
+{
+	struct gp_message message;
+
+	assert_int_equal(gp_conn_recv(conn, &message), 0);
+	assert_int_equal(message.size, size);
+	assert_int_equal(message.bulk_size, 0);
+	assert_int_equal((uintptr_t)message.data % 8, 0);
+	if (size)
+		assert_memory_equal(message.data, data, size);
+}
+
+/* A word depends on its place, so that lost and swapped pieces show. */
+static uint32_t
+word_at(size_t i, unsigned int seed)
+{
+	return (uint32_t)i * 2654435761u ^ seed * 40503u;
+}
+
+void
+fill_pattern(void *bytes, size_t size, unsigned int seed)
+{
+	for (size_t i = 0; i < size; i += 4) {
+		uint32_t word = word_at(i, seed);
+
+		memcpy((uint8_t *)bytes + i, &word, size - i < 4 ? size - i : 4);
+	}
+}
+
+int
+check_pattern(const void *bytes, size_t size, unsigned int seed)
+{
+	for (size_t i = 0; i < size; i += 4) {
+		uint32_t word = word_at(i, seed);
+
+		if (memcmp((const uint8_t *)bytes + i, &word, size - i < 4 ? size - i : 4) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+void *
+pattern(size_t size, unsigned int seed)
+{
+	void *bytes = malloc(size + 1);
+
+	assert_non_null(bytes);
+	fill_pattern(bytes, size, seed);
+	return bytes;
+}
+
+int
+count_open_fds(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+void
+sleep_ms(int ms)
+{
+	struct timespec duration = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	nanosleep(&duration, NULL);
+}

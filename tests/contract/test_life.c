@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/contract/fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void
+close_client(struct pair *pair)
+{
+	gp_conn_destroy(pair->client);
+	pair->client = NULL;
+}
+
+static void
+closing_between_messages_is_the_end_behind_the_last_one(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_message message;
+
+	send_bytes(pair->client, "last", 4, NULL, 0);
+	close_client(pair);
+
+	expect_message(pair->server, "last", 4);
+	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_EOF);
+	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_EOF);
+	assert_string_equal(gp_conn_error(pair->server), "");
+}
+
+static int
+send_until_it_fails(struct job *job)
+{
+	static uint8_t bytes[100000];
+	struct iovec part = { bytes, sizeof(bytes) };
+
+	for (;;) {
+		int r = gp_conn_send(job->conn, &part, 1, &part, 1);
+
+		if (r)
+			return r;
+		job->count++;
+	}
+}
+
+static void
+sending_to_a_peer_that_is_gone_fails(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_until_it_fails, .conn = pair->server };
+	int r;
+
+	close_client(pair);
+	job_start(&sender);
+	r = job_join(&sender);
+
+	assert_true(r == -EPIPE || r == -ECONNRESET);
+	assert_string_not_equal(gp_conn_error(pair->server), "");
+	assert_int_equal(gp_conn_send(pair->server, NULL, 0, NULL, 0), r);
+}
+
+static void
+a_blocked_sender_wakes_when_the_peer_vanishes(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_until_it_fails, .conn = pair->server };
+	int r;
+
+	job_start(&sender);
+	sleep_ms(60);
+	close_client(pair);
+	r = job_join(&sender);
+
+	assert_true(r == -EPIPE || r == -ECONNRESET);
+}
+
+static int
+recv_one(struct job *job)
+{
+	struct gp_message message;
+
+	return gp_conn_recv(job->conn, &message);
+}
+
+static void
+a_blocked_receiver_wakes_when_the_peer_closes(void **state)
+{
+	struct pair *pair = *state;
+	struct job receiver = { .run = recv_one, .conn = pair->server };
+
+	job_start(&receiver);
+	sleep_ms(30);
+	close_client(pair);
+
+	assert_int_equal(job_join(&receiver), GP_E_EOF);
+}
+
+static void
+shutdown_wakes_a_blocked_receiver(void **state)
+{
+	struct pair *pair = *state;
+	struct job receiver = { .run = recv_one, .conn = pair->server };
+
+	job_start(&receiver);
+	sleep_ms(30);
+	gp_conn_shutdown(pair->server);
+
+	assert_int_equal(job_join(&receiver), -ESHUTDOWN);
+}
+
+static void
+shutdown_wakes_a_spinning_receiver(void **state)
+{
+	struct pair *pair = *state;
+	struct job receiver = { .run = recv_one, .conn = pair->server };
+
+	gp_conn_set_spin(pair->server, 100000000);
+	job_start(&receiver);
+	sleep_ms(30);
+	gp_conn_shutdown(pair->server);
+
+	assert_int_equal(job_join(&receiver), -ESHUTDOWN);
+}
+
+static int
+wait_forever(struct job *job)
+{
+	return gp_conn_wait(job->conn, -1);
+}
+
+static void
+shutdown_wakes_a_waiter(void **state)
+{
+	struct pair *pair = *state;
+	struct job waiter = { .run = wait_forever, .conn = pair->server };
+	int r;
+
+	job_start(&waiter);
+	sleep_ms(30);
+	gp_conn_shutdown(pair->server);
+	r = job_join(&waiter);
+
+	assert_true(r == 1 || r == -ESHUTDOWN);
+	assert_int_equal(gp_conn_wait(pair->server, -1), -ESHUTDOWN);
+}
+
+static void
+shutdown_wakes_a_blocked_sender(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_until_it_fails, .conn = pair->server };
+
+	job_start(&sender);
+	sleep_ms(60);
+	gp_conn_shutdown(pair->server);
+
+	assert_int_equal(job_join(&sender), -ESHUTDOWN);
+}
+
+static void
+after_a_shutdown_every_call_says_so(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_message message;
+
+	gp_conn_shutdown(pair->server);
+	gp_conn_shutdown(pair->server);
+
+	assert_int_equal(gp_conn_recv(pair->server, &message), -ESHUTDOWN);
+	assert_int_equal(gp_conn_send(pair->server, NULL, 0, NULL, 0), -ESHUTDOWN);
+	assert_int_equal(gp_conn_recv(pair->client, &message), GP_E_EOF);
+	assert_string_not_equal(gp_conn_error(pair->server), "");
+}
+
+static void
+what_was_sent_before_a_shutdown_arrives(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_message message;
+	char bulk[5];
+
+	send_bytes(pair->server, "goodbye", 7, NULL, 0);
+	send_bytes(pair->server, "bulk", 4, "12345", 5);
+	gp_conn_shutdown(pair->server);
+	gp_conn_destroy(pair->server);
+	pair->server = NULL;
+
+	expect_message(pair->client, "goodbye", 7);
+	assert_int_equal(gp_conn_recv(pair->client, &message), 0);
+	assert_int_equal(gp_conn_recv_bulk(pair->client, bulk, 5), 0);
+	assert_memory_equal(bulk, "12345", 5);
+	assert_int_equal(gp_conn_recv(pair->client, &message), GP_E_EOF);
+}
+
+static int
+send_one_large(struct job *job)
+{
+	uint8_t *bytes = calloc(1, job->size);
+	struct iovec bulk = { bytes, job->size };
+	int r = gp_conn_send(job->conn, NULL, 0, &bulk, 1);
+
+	free(bytes);
+	return r;
+}
+
+static void
+closing_inside_a_message_is_an_error(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_one_large, .conn = pair->client };
+	struct gp_message message;
+	int r;
+
+	sender.size = (size_t)64 << 20;
+	job_start(&sender);
+	assert_int_equal(gp_conn_recv(pair->server, &message), 0);
+	gp_conn_shutdown(pair->client);
+	assert_int_equal(job_join(&sender), -ESHUTDOWN);
+	r = gp_conn_recv_bulk(pair->server, NULL, message.bulk_size);
+
+	assert_int_equal(r, -ECONNRESET);
+	assert_string_not_equal(gp_conn_error(pair->server), "");
+	assert_int_equal(gp_conn_recv(pair->server, &message), -ECONNRESET);
+}
+
+static void
+two_hundred_connections_leave_nothing_behind(void **state)
+{
+	struct pair *pair = *state;
+	int before = count_open_fds();
+
+	for (int i = 0; i < 200; i++) {
+		struct gp_conn *client, *server;
+
+		fixture_connect(pair, &client, &server);
+		send_bytes(client, &i, sizeof(i), NULL, 0);
+		if (i % 3)
+			expect_message(server, &i, sizeof(i));
+		gp_conn_destroy(i % 2 ? client : server);
+		gp_conn_destroy(i % 2 ? server : client);
+	}
+
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+accept_waits_no_longer_than_told(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_conn *conn;
+
+	assert_int_equal(gp_accept(pair->listener, 0, &conn), GP_E_TIMEOUT);
+	assert_int_equal(gp_accept(pair->listener, 20, &conn), GP_E_TIMEOUT);
+}
+
+static void
+a_second_listener_on_the_same_url_is_refused(void **state)
+{
+	struct pair *pair = *state;
+	char error[400] = "", expected[400], url[GP_URL_TEXT_MAX];
+	struct gp_listener *second;
+
+	gp_url_format(gp_listener_url(pair->listener), url, sizeof(url));
+	snprintf(expected, sizeof(expected), "cannot listen on %s: Address already in use", url);
+
+	assert_int_equal(gp_listen(gp_listener_url(pair->listener), &second, error, sizeof(error)),
+			 -EADDRINUSE);
+	assert_string_equal(error, expected);
+}
+
+static void
+connecting_to_nobody_says_so(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_url url = *gp_listener_url(pair->listener);
+	char error[400] = "", expected[400], text[GP_URL_TEXT_MAX];
+	struct gp_conn *conn;
+
+	gp_listener_destroy(pair->listener);
+	pair->listener = NULL;
+	gp_url_format(&url, text, sizeof(text));
+	snprintf(expected, sizeof(expected), "cannot connect to %s: Connection refused", text);
+
+	assert_int_equal(gp_connect(&url, NULL, 0, 1000, &conn, error, sizeof(error)),
+			 -ECONNREFUSED);
+	assert_string_equal(error, expected);
+}
+
+static int
+connect_with_preamble(struct job *job)
+{
+	char error[400];
+
+	return gp_connect(gp_listener_url((struct gp_listener *)job->conn), "who I am", 8, 5000,
+			  &job->conn, error, sizeof(error));
+}
+
+static void
+the_preamble_comes_before_the_messages_and_can_be_answered(void **state)
+{
+	struct pair *pair = *state;
+	struct job connecting = { .run = connect_with_preamble };
+	struct gp_conn *server;
+	char bytes[8];
+
+	connecting.conn = (struct gp_conn *)pair->listener;
+	job_start(&connecting);
+	assert_int_equal(gp_accept(pair->listener, 5000, &server), 0);
+	assert_int_equal(job_join(&connecting), 0);
+	send_bytes(connecting.conn, "first", 5, NULL, 0);
+
+	assert_int_equal(gp_conn_recv_preamble(server, bytes, 8, 5000), 0);
+	assert_memory_equal(bytes, "who I am", 8);
+	assert_int_equal(gp_conn_send_preamble(server, "answer", 6), 0);
+	send_bytes(server, "second", 6, NULL, 0);
+	expect_message(server, "first", 5);
+	assert_int_equal(gp_conn_recv_preamble(connecting.conn, bytes, 6, 5000), 0);
+	assert_memory_equal(bytes, "answer", 6);
+	expect_message(connecting.conn, "second", 6);
+	gp_conn_destroy(connecting.conn);
+	gp_conn_destroy(server);
+}
+
+static void
+a_missing_preamble_is_a_timeout_and_a_closed_one_the_end(void **state)
+{
+	struct pair *pair = *state;
+	char bytes[8];
+
+	assert_int_equal(gp_conn_recv_preamble(pair->server, bytes, 8, 0), GP_E_TIMEOUT);
+	assert_int_equal(gp_conn_recv_preamble(pair->server, bytes, 8, 20), GP_E_TIMEOUT);
+	close_client(pair);
+	assert_int_equal(gp_conn_recv_preamble(pair->server, bytes, 8, 5000), GP_E_EOF);
+}
+
+static void
+the_descriptor_becomes_readable_with_a_message(void **state)
+{
+	struct pair *pair = *state;
+	struct pollfd poll_fd = { .fd = gp_conn_fd(pair->server), .events = POLLIN };
+
+	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_FD)) {
+		assert_int_equal(gp_conn_fd(pair->server), -1);
+		return;
+	}
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	send_bytes(pair->client, "x", 1, NULL, 0);
+	assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+	expect_message(pair->server, "x", 1);
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	close_client(pair);
+	assert_int_equal(poll(&poll_fd, 1, 5000), 1);
+}
+
+/* Through a socket, as the supervisor hands a connection to a worker. */
+static int
+pass_descriptor(int fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int ends[2], passed;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	message.msg_control = &control;
+	message.msg_controllen = sizeof(control);
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(ends[0], &message, 0), 1);
+	close(fd);
+	assert_int_equal(recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC), 1);
+	memcpy(&passed, CMSG_DATA(&control.header), sizeof(passed));
+	close(ends[0]);
+	close(ends[1]);
+	return passed;
+}
+
+static void
+a_connection_can_move_behind_its_preamble(void **state)
+{
+	struct pair *pair = *state;
+	char bytes[6];
+	int fd;
+
+	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_ADOPT)) {
+		assert_int_equal(gp_conn_release_fd(pair->server, &fd), GP_E_UNSUPPORTED);
+		assert_int_equal(gp_conn_adopt(fixture_url.scheme, 0, &pair->server),
+				 GP_E_UNSUPPORTED);
+		return;
+	}
+	assert_int_equal(gp_conn_send_preamble(pair->client, "ticket", 6), 0);
+	send_bytes(pair->client, "call", 4, "bulk", 4);
+	assert_int_equal(gp_conn_recv_preamble(pair->server, bytes, 6, 5000), 0);
+	assert_int_equal(gp_conn_release_fd(pair->server, &fd), 0);
+	pair->server = NULL;
+	assert_int_equal(gp_conn_adopt(fixture_url.scheme, pass_descriptor(fd), &pair->server), 0);
+
+	struct gp_message message;
+
+	assert_int_equal(gp_conn_recv(pair->server, &message), 0);
+	assert_memory_equal(message.data, "call", 4);
+	assert_int_equal(gp_conn_recv_bulk(pair->server, bytes, 4), 0);
+	assert_memory_equal(bytes, "bulk", 4);
+	send_bytes(pair->server, "reply", 5, NULL, 0);
+	expect_message(pair->client, "reply", 5);
+	assert_string_not_equal(gp_conn_peer(pair->server), "");
+}
+
+static void
+a_connection_with_bytes_read_ahead_cannot_move(void **state)
+{
+	struct pair *pair = *state;
+	bool movable = gp_conn_caps(pair->server) & GP_CONN_CAP_ADOPT;
+	int fd;
+
+	send_bytes(pair->client, "one", 3, NULL, 0);
+	send_bytes(pair->client, "two", 3, NULL, 0);
+	sleep_ms(50);
+	expect_message(pair->server, "one", 3);
+
+	assert_int_equal(gp_conn_release_fd(pair->server, &fd),
+			 movable ? GP_E_INVALID : GP_E_UNSUPPORTED);
+	expect_message(pair->server, "two", 3);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		CONTRACT_TEST(closing_between_messages_is_the_end_behind_the_last_one),
+		CONTRACT_TEST(sending_to_a_peer_that_is_gone_fails),
+		CONTRACT_TEST(a_blocked_sender_wakes_when_the_peer_vanishes),
+		CONTRACT_TEST(a_blocked_receiver_wakes_when_the_peer_closes),
+		CONTRACT_TEST(shutdown_wakes_a_blocked_receiver),
+		CONTRACT_TEST(shutdown_wakes_a_spinning_receiver),
+		CONTRACT_TEST(shutdown_wakes_a_waiter),
+		CONTRACT_TEST(shutdown_wakes_a_blocked_sender),
+		CONTRACT_TEST(after_a_shutdown_every_call_says_so),
+		CONTRACT_TEST(what_was_sent_before_a_shutdown_arrives),
+		CONTRACT_TEST(closing_inside_a_message_is_an_error),
+		CONTRACT_TEST(two_hundred_connections_leave_nothing_behind),
+		CONTRACT_TEST(accept_waits_no_longer_than_told),
+		CONTRACT_TEST(a_second_listener_on_the_same_url_is_refused),
+		CONTRACT_TEST(connecting_to_nobody_says_so),
+		CONTRACT_TEST(the_preamble_comes_before_the_messages_and_can_be_answered),
+		CONTRACT_TEST(a_missing_preamble_is_a_timeout_and_a_closed_one_the_end),
+		CONTRACT_TEST(the_descriptor_becomes_readable_with_a_message),
+		CONTRACT_TEST(a_connection_can_move_behind_its_preamble),
+		CONTRACT_TEST(a_connection_with_bytes_read_ahead_cannot_move),
+	};
+
+	fixture_init(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a backend of the transport implements; for the files of this folder only.
+ *
+ * The contract of each operation is that of the function of the same name in transport.h.
+ * A backend's connection and listener begin with the structs below.
+ */
+#ifndef GP_TRANSPORT_BACKEND_H
+#define GP_TRANSPORT_BACKEND_H
+
+#include "transport/transport.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+struct gp_transport_ops {
+	const char *scheme;
+	bool named; /* the host of a URL is any name, and there is no port */
+
+	/* Without preamble.  `detail` says why if the errno does not: "" on entry. */
+	int (*connect)(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p,
+		       char *detail, size_t detail_size);
+	int (*listen)(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+		      size_t detail_size);
+	int (*accept)(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
+	int (*listener_fd)(const struct gp_listener *listener);
+	void (*listener_destroy)(struct gp_listener *listener);
+
+	/* Both absent without GP_CONN_CAP_ADOPT. */
+	int (*adopt)(int fd, struct gp_conn **conn_p);
+	int (*release_fd)(struct gp_conn *conn, int *fd_p);
+
+	int (*recv_preamble)(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms);
+	int (*send_preamble)(struct gp_conn *conn, const void *preamble, size_t size);
+	int (*send)(struct gp_conn *conn, const struct iovec *data, int data_count,
+		    const struct iovec *bulk, int bulk_count, size_t data_size, size_t bulk_size);
+	int (*recv)(struct gp_conn *conn, struct gp_message *message);
+	int (*recv_bulk)(struct gp_conn *conn, void *dst, size_t size);
+	int (*wait)(struct gp_conn *conn, int timeout_ms);
+	bool (*pending)(const struct gp_conn *conn);
+	void (*set_spin)(struct gp_conn *conn, unsigned int usec);
+	void (*shutdown)(struct gp_conn *conn);
+	int (*fd)(const struct gp_conn *conn);
+	void (*destroy)(struct gp_conn *conn);
+};
+
+extern const struct gp_transport_ops gp_tcp_ops;
+extern const struct gp_transport_ops gp_loop_ops;
+
+struct gp_conn {
+	const struct gp_transport_ops *ops;
+	unsigned int caps;
+	char peer[GP_URL_TEXT_MAX];
+	/* The first failure's text stays: both threads may meet one. */
+	atomic_int error_state;
+	char error[192];
+};
+
+struct gp_listener {
+	const struct gp_transport_ops *ops;
+	struct gp_url url;
+};
+
+/* NULL for an unknown scheme. */
+const struct gp_transport_ops *gp_transport_find(const char *scheme, size_t length);
+
+/* "tcp, loop": for the text of an error. */
+void gp_transport_list(char *text, size_t size);
+
+/* Milliseconds that are left until a point of gp_now_ms(); -1 for a deadline below 0. */
+int64_t gp_now_ms(void);
+int64_t gp_deadline_ms(int timeout_ms);
+int gp_left_ms(int64_t deadline);
+
+/* 1 when one of poll()'s `events` or an error is there, 0 after timeout_ms, or -errno. */
+int gp_fd_wait(int fd, short events, int timeout_ms);
+
+#endif /* GP_TRANSPORT_BACKEND_H */

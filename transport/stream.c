@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/stream.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define HEADER_SIZE 8
+/* How much one read takes beyond what is needed: many small messages per system call. */
+#define READ_AHEAD ((size_t)64 << 10)
+/* Behind a bulk tail only the next headers are worth a copy, not the next tail. */
+#define READ_AHEAD_BULK ((size_t)8 << 10)
+/* Untouched pages cost nothing: a connection with small messages uses the first few. */
+#define BUFFER_SIZE (HEADER_SIZE + GP_CONN_MESSAGE_MAX + READ_AHEAD)
+/* Parts handed to one write. */
+#define BATCH 64
+
+static struct gp_stream *
+stream_of(struct gp_conn *conn)
+{
+	return (struct gp_stream *)conn;
+}
+
+int
+gp_stream_init(struct gp_stream *stream, const struct gp_transport_ops *ops,
+	       const struct gp_stream_io *io, unsigned int caps)
+{
+	stream->conn.ops = ops;
+	stream->conn.caps = caps;
+	stream->io = io;
+	stream->buffer = malloc(BUFFER_SIZE);
+	return stream->buffer ? 0 : -ENOMEM;
+}
+
+void
+gp_stream_fini(struct gp_stream *stream)
+{
+	free(stream->buffer);
+	stream->buffer = NULL;
+}
+
+bool
+gp_stream_is_idle(const struct gp_stream *stream)
+{
+	return stream->start == stream->end && stream->bulk_left == 0 &&
+	       stream->preamble_have == 0 && stream->recv_status == 0 && stream->send_status == 0;
+}
+
+static size_t
+buffered(const struct gp_stream *stream)
+{
+	return stream->end - stream->start;
+}
+
+static int
+recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
+{
+	int r;
+
+	if (atomic_load(&stream->stopped))
+		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
+	else if (got < 0)
+		r = gp_conn_fail(&stream->conn, (int)got, "receiving failed: %m");
+	else if (inside)
+		r = gp_conn_fail(&stream->conn, -ECONNRESET,
+				 "the peer closed the connection inside a message");
+	else
+		r = GP_E_EOF;
+	stream->recv_status = r;
+	return r;
+}
+
+static int64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static ssize_t
+read_some(struct gp_stream *stream, struct iovec *iov, int count)
+{
+	if (stream->spin_usec) {
+		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
+
+		do {
+			ssize_t got = stream->io->read(stream, iov, count, false);
+
+			if (got != -EAGAIN)
+				return got;
+		} while (now_ns() < end);
+	}
+	return stream->io->read(stream, iov, count, true);
+}
+
+/* Makes `need` bytes available at start, and takes up to `ahead` more that are there anyway. */
+static int
+fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
+{
+	while (buffered(stream) < need) {
+		size_t want = need - buffered(stream);
+		struct iovec iov;
+		ssize_t got;
+
+		if (want < ahead)
+			want = ahead;
+		if (BUFFER_SIZE - stream->end < want) {
+			memmove(stream->buffer, stream->buffer + stream->start, buffered(stream));
+			stream->end -= stream->start;
+			stream->start = 0;
+		}
+		if (want > BUFFER_SIZE - stream->end)
+			want = BUFFER_SIZE - stream->end;
+		iov.iov_base = stream->buffer + stream->end;
+		iov.iov_len = want;
+		got = read_some(stream, &iov, 1);
+		if (got <= 0)
+			return recv_failed(stream, got, inside || buffered(stream) > 0);
+		stream->end += (size_t)got;
+	}
+	return 0;
+}
+
+static int
+recv_begin(struct gp_stream *stream)
+{
+	if (stream->recv_status)
+		return stream->recv_status;
+	if (atomic_load(&stream->stopped))
+		return recv_failed(stream, 0, false);
+	return 0;
+}
+
+int
+gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
+{
+	struct gp_stream *stream = stream_of(conn);
+	uint32_t size, bulk_size;
+	uint8_t *data, *aligned;
+	int r;
+
+	r = stream->bulk_left ? gp_stream_recv_bulk(conn, NULL, stream->bulk_left)
+			      : recv_begin(stream);
+	if (r)
+		return r;
+	if (stream->start == stream->end)
+		stream->start = stream->end = 0;
+	r = fill(stream, HEADER_SIZE, READ_AHEAD, false);
+	if (r)
+		return r;
+	memcpy(&size, stream->buffer + stream->start, sizeof(size));
+	memcpy(&bulk_size, stream->buffer + stream->start + sizeof(size), sizeof(bulk_size));
+	size = le32toh(size);
+	bulk_size = le32toh(bulk_size);
+	if (size > GP_CONN_MESSAGE_MAX) {
+		stream->recv_status = gp_conn_fail(
+			conn, -EPROTO, "the peer sent a message of %u bytes, over the limit", size);
+		return stream->recv_status;
+	}
+	r = fill(stream, HEADER_SIZE + size, bulk_size ? 0 : READ_AHEAD, true);
+	if (r)
+		return r;
+
+	data = stream->buffer + stream->start + HEADER_SIZE;
+	stream->start += HEADER_SIZE + size;
+	/* The header in front is done with: that much room to move down there is. */
+	aligned = (uint8_t *)((uintptr_t)data & ~(uintptr_t)7);
+	if (aligned != data)
+		memmove(aligned, data, size);
+	stream->bulk_left = bulk_size;
+	*message = (struct gp_message){ .data = aligned, .size = size, .bulk_size = bulk_size };
+	return 0;
+}
+
+/* Reads up to `size` bytes of the tail, to `dst` or to nowhere. */
+static ssize_t
+read_bulk(struct gp_stream *stream, uint8_t *dst, size_t size)
+{
+	size_t room = BUFFER_SIZE - stream->end;
+	uint8_t nowhere[16 << 10];
+	struct iovec iov[2] = { { .iov_base = dst, .iov_len = size } };
+	int count = 1;
+
+	if (!dst) {
+		iov[0].iov_base = nowhere;
+		if (size > sizeof(nowhere))
+			iov[0].iov_len = sizeof(nowhere);
+	}
+	if (iov[0].iov_len == stream->bulk_left && room) {
+		iov[1].iov_base = stream->buffer + stream->end;
+		iov[1].iov_len = room < READ_AHEAD_BULK ? room : READ_AHEAD_BULK;
+		count = 2;
+	}
+	return read_some(stream, iov, count);
+}
+
+int
+gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
+{
+	struct gp_stream *stream = stream_of(conn);
+	uint8_t *to = dst;
+	size_t take;
+	int r;
+
+	if (size > stream->bulk_left)
+		return GP_E_INVALID;
+	r = recv_begin(stream);
+	if (r)
+		return r;
+	take = size < buffered(stream) ? size : buffered(stream);
+	if (take) {
+		if (to) {
+			memcpy(to, stream->buffer + stream->start, take);
+			to += take;
+		}
+		stream->start += take;
+		stream->bulk_left -= take;
+		size -= take;
+	}
+	while (size) {
+		ssize_t got = read_bulk(stream, to, size);
+
+		if (got <= 0)
+			return recv_failed(stream, got, true);
+		take = (size_t)got < size ? (size_t)got : size;
+		stream->end += (size_t)got - take;
+		if (to)
+			to += take;
+		stream->bulk_left -= take;
+		size -= take;
+	}
+	return 0;
+}
+
+/* The parts of a message that are still to be sent, list after list. */
+struct cursor {
+	struct {
+		const struct iovec *iov;
+		int count;
+	} list[3];
+	int at_list;
+	int at;
+	size_t offset;
+};
+
+static int
+gather(const struct cursor *cursor, struct iovec *batch, size_t *size_p)
+{
+	size_t offset = cursor->offset;
+	int at = cursor->at;
+	int used = 0;
+
+	*size_p = 0;
+	for (int l = cursor->at_list; l < 3; l++, at = 0) {
+		for (; at < cursor->list[l].count; at++, offset = 0) {
+			const struct iovec *part = &cursor->list[l].iov[at];
+
+			if (part->iov_len == offset)
+				continue;
+			if (used == BATCH)
+				return used;
+			batch[used].iov_base = (uint8_t *)part->iov_base + offset;
+			batch[used].iov_len = part->iov_len - offset;
+			*size_p += batch[used++].iov_len;
+		}
+	}
+	return used;
+}
+
+static void
+advance(struct cursor *cursor, size_t size)
+{
+	while (size) {
+		const struct iovec *part;
+		size_t left;
+
+		if (cursor->at == cursor->list[cursor->at_list].count) {
+			cursor->at_list++;
+			cursor->at = 0;
+			continue;
+		}
+		part = &cursor->list[cursor->at_list].iov[cursor->at];
+		left = part->iov_len - cursor->offset;
+		if (size < left) {
+			cursor->offset += size;
+			return;
+		}
+		size -= left;
+		cursor->offset = 0;
+		cursor->at++;
+	}
+}
+
+static int
+send_all(struct gp_stream *stream, struct cursor *cursor, size_t size)
+{
+	if (stream->send_status)
+		return stream->send_status;
+	while (size) {
+		struct iovec batch[BATCH];
+		size_t batch_size;
+		int count = gather(cursor, batch, &batch_size);
+		ssize_t done;
+
+		if (atomic_load(&stream->stopped))
+			done = -ESHUTDOWN;
+		else
+			done = stream->io->write(stream, batch, count, batch_size < size);
+		if (done < 0) {
+			if (atomic_load(&stream->stopped))
+				stream->send_status = gp_conn_fail(&stream->conn, -ESHUTDOWN,
+								   "shut down by this end");
+			else
+				stream->send_status = gp_conn_fail(&stream->conn, (int)done,
+								   "sending failed: %m");
+			return stream->send_status;
+		}
+		advance(cursor, (size_t)done);
+		size -= (size_t)done;
+	}
+	return 0;
+}
+
+int
+gp_stream_send(struct gp_conn *conn, const struct iovec *data, int data_count,
+	       const struct iovec *bulk, int bulk_count, size_t data_size, size_t bulk_size)
+{
+	uint32_t header[2] = { htole32((uint32_t)data_size), htole32((uint32_t)bulk_size) };
+	struct iovec first = { .iov_base = header, .iov_len = sizeof(header) };
+	struct cursor cursor = {
+		.list = { { &first, 1 }, { data, data_count }, { bulk, bulk_count } },
+	};
+
+	return send_all(stream_of(conn), &cursor, sizeof(header) + data_size + bulk_size);
+}
+
+int
+gp_stream_send_preamble(struct gp_conn *conn, const void *preamble, size_t size)
+{
+	struct iovec first = { .iov_base = (void *)preamble, .iov_len = size };
+	struct cursor cursor = { .list = { { &first, 1 } } };
+
+	return send_all(stream_of(conn), &cursor, size);
+}
+
+int
+gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms)
+{
+	struct gp_stream *stream = stream_of(conn);
+	int64_t deadline = gp_deadline_ms(timeout_ms);
+	int r = recv_begin(stream);
+
+	if (r)
+		return r;
+	while (stream->preamble_have < size) {
+		struct iovec iov = { .iov_base = stream->preamble + stream->preamble_have,
+				     .iov_len = size - stream->preamble_have };
+		ssize_t got = stream->io->read(stream, &iov, 1, false);
+
+		if (got > 0) {
+			stream->preamble_have += (size_t)got;
+			continue;
+		}
+		if (got != -EAGAIN)
+			return recv_failed(stream, got, false);
+		r = stream->io->wait(stream, gp_left_ms(deadline));
+		if (r < 0)
+			return recv_failed(stream, r, false);
+		if (r == 0)
+			return GP_E_TIMEOUT;
+	}
+	memcpy(preamble, stream->preamble, size);
+	stream->preamble_have = 0;
+	return 0;
+}
+
+int
+gp_stream_wait(struct gp_conn *conn, int timeout_ms)
+{
+	struct gp_stream *stream = stream_of(conn);
+
+	if (buffered(stream) || stream->recv_status > 0)
+		return 1;
+	if (stream->recv_status)
+		return stream->recv_status;
+	if (atomic_load(&stream->stopped))
+		return recv_failed(stream, 0, false);
+	return stream->io->wait(stream, timeout_ms);
+}
+
+bool
+gp_stream_pending(const struct gp_conn *conn)
+{
+	return buffered((const struct gp_stream *)conn) > 0;
+}
+
+void
+gp_stream_set_spin(struct gp_conn *conn, unsigned int usec)
+{
+	stream_of(conn)->spin_usec = usec;
+}
+
+void
+gp_stream_shutdown(struct gp_conn *conn)
+{
+	struct gp_stream *stream = stream_of(conn);
+
+	atomic_store(&stream->stopped, true);
+	stream->io->shutdown(stream);
+}

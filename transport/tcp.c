@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/stream.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BACKLOG 512
+/* A peer that is gone is noticed after idle + count * interval seconds of silence. */
+#define KEEPALIVE_IDLE 15
+#define KEEPALIVE_INTERVAL 5
+#define KEEPALIVE_COUNT 3
+
+struct tcp_conn {
+	struct gp_stream stream;
+	int fd;
+};
+
+struct tcp_listener {
+	struct gp_listener listener;
+	int fd;
+};
+
+static int
+tcp_fd(const struct gp_conn *conn)
+{
+	return ((const struct tcp_conn *)conn)->fd;
+}
+
+static ssize_t
+tcp_read(struct gp_stream *stream, struct iovec *iov, int count, bool block)
+{
+	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
+	int fd = tcp_fd(&stream->conn);
+
+	for (;;) {
+		ssize_t got = recvmsg(fd, &header, block ? 0 : MSG_DONTWAIT);
+
+		if (got >= 0)
+			return got;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN || !block)
+			return -errno;
+		/* Another holder of the descriptor may have made it non-blocking. */
+		if (gp_fd_wait(fd, POLLIN, -1) < 0)
+			return -errno;
+	}
+}
+
+static ssize_t
+tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
+{
+	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
+	int fd = tcp_fd(&stream->conn);
+
+	for (;;) {
+		ssize_t done = sendmsg(fd, &header, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+
+		if (done >= 0)
+			return done;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return -errno;
+		if (gp_fd_wait(fd, POLLOUT, -1) < 0)
+			return -errno;
+	}
+}
+
+static int
+tcp_wait(struct gp_stream *stream, int timeout_ms)
+{
+	return gp_fd_wait(tcp_fd(&stream->conn), POLLIN, timeout_ms);
+}
+
+static void
+tcp_shutdown(struct gp_stream *stream)
+{
+	shutdown(tcp_fd(&stream->conn), SHUT_RDWR);
+}
+
+static const struct gp_stream_io tcp_io = {
+	.read = tcp_read,
+	.write = tcp_write,
+	.wait = tcp_wait,
+	.shutdown = tcp_shutdown,
+};
+
+static void
+tcp_destroy(struct gp_conn *conn)
+{
+	struct tcp_conn *tcp = (struct tcp_conn *)conn;
+
+	if (tcp->fd >= 0)
+		close(tcp->fd);
+	gp_stream_fini(&tcp->stream);
+	free(tcp);
+}
+
+static void
+set_option(int fd, int level, int option, int value)
+{
+	/* None of them is needed for correctness, and a local socket has none of them. */
+	(void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+static bool
+is_loopback(const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_UNIX)
+		return true;
+	if (address->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+
+		return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	}
+	if (address->ss_family == AF_INET6) {
+		const struct in6_addr *in6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+
+		return IN6_IS_ADDR_LOOPBACK(in6) ||
+		       (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == IN_LOOPBACKNET);
+	}
+	return false;
+}
+
+static void
+address_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
+{
+	char port[8] = "0";
+
+	*url = (struct gp_url){ .scheme = "tcp", .host = "local", .device = GP_URL_ANY_DEVICE };
+	if (address->ss_family == AF_UNIX)
+		return;
+	(void)getnameinfo((const struct sockaddr *)address, length, url->host, sizeof(url->host),
+			  port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+	url->port = (uint16_t)atoi(port);
+}
+
+static int
+tcp_adopt(int fd, struct gp_conn **conn_p)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+	int type = 0, flags = fcntl(fd, F_GETFL);
+	socklen_t type_length = sizeof(type);
+	struct tcp_conn *tcp;
+	struct gp_url peer;
+
+	if (flags < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) < 0 ||
+	    type != SOCK_STREAM || getpeername(fd, (struct sockaddr *)&address, &length) < 0)
+		return GP_E_INVALID;
+	tcp = calloc(1, sizeof(*tcp));
+	if (!tcp)
+		return -ENOMEM;
+	tcp->fd = -1;
+	if (gp_stream_init(&tcp->stream, &gp_tcp_ops, &tcp_io,
+			   GP_CONN_CAP_FD | GP_CONN_CAP_ADOPT |
+				   (is_loopback(&address) ? GP_CONN_CAP_LOCAL : 0))) {
+		tcp_destroy(&tcp->stream.conn);
+		return -ENOMEM;
+	}
+	if (flags & O_NONBLOCK)
+		(void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
+	address_to_url(&address, length, &peer);
+	gp_url_format(&peer, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
+	tcp->fd = fd;
+	*conn_p = &tcp->stream.conn;
+	return 0;
+}
+
+static int
+tcp_release_fd(struct gp_conn *conn, int *fd_p)
+{
+	struct tcp_conn *tcp = (struct tcp_conn *)conn;
+
+	if (!gp_stream_is_idle(&tcp->stream))
+		return GP_E_INVALID;
+	*fd_p = tcp->fd;
+	tcp->fd = -1;
+	tcp_destroy(conn);
+	return 0;
+}
+
+static int
+resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail,
+	size_t detail_size)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0),
+	};
+	bool any = passive && strcmp(url->host, "*") == 0;
+	char port[8];
+	int r;
+
+	snprintf(port, sizeof(port), "%u", url->port);
+	r = getaddrinfo(any ? NULL : url->host, port, &hints, list_p);
+	if (r == 0)
+		return 0;
+	if (r == EAI_SYSTEM)
+		return errno ? -errno : -EIO;
+	snprintf(detail, detail_size, "%s", gai_strerror(r));
+	return r == EAI_MEMORY ? -ENOMEM : -EHOSTUNREACH;
+}
+
+/* A connected descriptor, or -errno. */
+static int
+connect_one(const struct addrinfo *address, int timeout_ms)
+{
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+		return fd;
+	if (errno != EINPROGRESS && errno != EINTR) {
+		error = errno;
+	} else {
+		int r = gp_fd_wait(fd, POLLOUT, timeout_ms);
+
+		if (r == 0)
+			error = ETIMEDOUT;
+		else if (r < 0)
+			error = -r;
+		else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+			error = errno;
+	}
+	if (error == 0)
+		return fd;
+	close(fd);
+	return -error;
+}
+
+static int
+tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+	    size_t detail_size)
+{
+	struct addrinfo *list, *address;
+	int64_t deadline;
+	int left = 0;
+	int r, fd = -EHOSTUNREACH;
+
+	r = resolve(url, false, &list, detail, detail_size);
+	if (r)
+		return r;
+	deadline = gp_deadline_ms(timeout_ms);
+	for (address = list; address; address = address->ai_next)
+		left++;
+	for (address = list; address && fd < 0; address = address->ai_next) {
+		/* An address that swallows packets must not use up the time of the next one. */
+		int share = gp_left_ms(deadline);
+
+		fd = connect_one(address, share < 0 ? -1 : share / left);
+		left--;
+	}
+	freeaddrinfo(list);
+	if (fd < 0)
+		return fd;
+	r = tcp_adopt(fd, conn_p);
+	if (r) {
+		close(fd);
+		/* Its peer was gone again before anything was said. */
+		return r > 0 ? -ECONNRESET : r;
+	}
+	return 0;
+}
+
+static void
+tcp_listener_destroy(struct gp_listener *listener)
+{
+	struct tcp_listener *tcp = (struct tcp_listener *)listener;
+
+	if (tcp->fd >= 0)
+		close(tcp->fd);
+	free(tcp);
+}
+
+static int
+listen_one(const struct addrinfo *address)
+{
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* "*" is the IPv6 wildcard, which then takes IPv4 too. */
+	if (address->ai_family == AF_INET6)
+		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+/* Of several addresses the first that works; IPv6 first for "*", where it takes both. */
+static int
+listen_any(const struct addrinfo *list, bool wildcard)
+{
+	int fd = -EADDRNOTAVAIL;
+
+	if (wildcard)
+		for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+			if (a->ai_family == AF_INET6)
+				fd = listen_one(a);
+	if (fd == -EADDRINUSE)
+		return fd;
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+		fd = listen_one(a);
+	return fd;
+}
+
+static int
+tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	   size_t detail_size)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+	struct tcp_listener *tcp;
+	struct addrinfo *list;
+	int r, fd;
+
+	r = resolve(url, true, &list, detail, detail_size);
+	if (r)
+		return r;
+	fd = listen_any(list, strcmp(url->host, "*") == 0);
+	freeaddrinfo(list);
+	if (fd < 0)
+		return fd;
+	tcp = calloc(1, sizeof(*tcp));
+	if (!tcp) {
+		close(fd);
+		return -ENOMEM;
+	}
+	tcp->fd = fd;
+	tcp->listener.ops = &gp_tcp_ops;
+	tcp->listener.url = *url;
+	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0) {
+		r = -errno;
+		tcp_listener_destroy(&tcp->listener);
+		return r;
+	}
+	address_to_url(&address, length, &tcp->listener.url);
+	*listener_p = &tcp->listener;
+	return 0;
+}
+
+static int
+tcp_listener_fd(const struct gp_listener *listener)
+{
+	return ((const struct tcp_listener *)listener)->fd;
+}
+
+static bool
+is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static int
+tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
+{
+	int listening = tcp_listener_fd(listener);
+	int64_t deadline = gp_deadline_ms(timeout_ms);
+
+	for (;;) {
+		int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+		int r;
+
+		if (fd < 0 && errno == EAGAIN) {
+			r = gp_fd_wait(listening, POLLIN, gp_left_ms(deadline));
+			if (r < 0)
+				return r;
+			if (r == 0)
+				return GP_E_TIMEOUT;
+			continue;
+		}
+		if (fd < 0 && is_shortage(errno))
+			return GP_E_RESOURCE;
+		if (fd < 0 && (errno == EBADF || errno == EINVAL || errno == ENOTSOCK))
+			return -errno;
+		/* Any other error belongs to a connection that died while it waited here. */
+		if (fd < 0)
+			continue;
+		r = tcp_adopt(fd, conn_p);
+		if (r == 0)
+			return 0;
+		close(fd);
+		if (r == -ENOMEM)
+			return GP_E_RESOURCE;
+	}
+}
+
+const struct gp_transport_ops gp_tcp_ops = {
+	.scheme = "tcp",
+	.connect = tcp_connect,
+	.listen = tcp_listen,
+	.accept = tcp_accept,
+	.listener_fd = tcp_listener_fd,
+	.listener_destroy = tcp_listener_destroy,
+	.adopt = tcp_adopt,
+	.release_fd = tcp_release_fd,
+	.recv_preamble = gp_stream_recv_preamble,
+	.send_preamble = gp_stream_send_preamble,
+	.send = gp_stream_send,
+	.recv = gp_stream_recv,
+	.recv_bulk = gp_stream_recv_bulk,
+	.wait = gp_stream_wait,
+	.pending = gp_stream_pending,
+	.set_spin = gp_stream_set_spin,
+	.shutdown = gp_stream_shutdown,
+	.fd = tcp_fd,
+	.destroy = tcp_destroy,
+};

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/transport.h"
+
+#include "transport/backend.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const struct gp_transport_ops *const backends[] = {
+	&gp_tcp_ops,
+	&gp_loop_ops,
+};
+
+enum {
+	ERROR_NONE,
+	ERROR_WRITING,
+	ERROR_SET,
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const struct gp_transport_ops *
+gp_transport_find(const char *scheme, size_t length)
+{
+	for (size_t i = 0; i < COUNT(backends); i++) {
+		const char *name = backends[i]->scheme;
+
+		if (strlen(name) == length && memcmp(name, scheme, length) == 0)
+			return backends[i];
+	}
+	return NULL;
+}
+
+void
+gp_transport_list(char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < COUNT(backends) && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+					 backends[i]->scheme);
+}
+
+int64_t
+gp_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t
+gp_deadline_ms(int timeout_ms)
+{
+	return timeout_ms < 0 ? -1 : gp_now_ms() + timeout_ms;
+}
+
+int
+gp_left_ms(int64_t deadline)
+{
+	int64_t left;
+
+	if (deadline < 0)
+		return -1;
+	left = deadline - gp_now_ms();
+	if (left < 0)
+		return 0;
+	return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+int
+gp_fd_wait(int fd, short events, int timeout_ms)
+{
+	int64_t deadline = gp_deadline_ms(timeout_ms);
+	struct pollfd poll_fd = { .fd = fd, .events = events };
+	int r;
+
+	do
+		r = poll(&poll_fd, 1, gp_left_ms(deadline));
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r > 0;
+}
+
+static void
+explain(const struct gp_url *url, const char *what, int r, const char *detail, char *error,
+	size_t error_size)
+{
+	char text[GP_URL_TEXT_MAX];
+
+	gp_url_format(url, text, sizeof(text));
+	errno = -r;
+	if (detail[0])
+		snprintf(error, error_size, "cannot %s %s: %s", what, text, detail);
+	else
+		snprintf(error, error_size, "cannot %s %s: %m", what, text);
+}
+
+int
+gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size, int timeout_ms,
+	   struct gp_conn **conn_p, char *error, size_t error_size)
+{
+	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
+	char detail[160] = "";
+	struct gp_conn *conn;
+	int r;
+
+	if (!ops || preamble_size > GP_CONN_PREAMBLE_MAX) {
+		snprintf(error, error_size, "unknown scheme \"%s\", or preamble too large",
+			 url->scheme);
+		return GP_E_INVALID;
+	}
+	r = ops->connect(url, timeout_ms, &conn, detail, sizeof(detail));
+	if (r) {
+		explain(url, "connect to", r, detail, error, error_size);
+		return r;
+	}
+	gp_url_format(url, conn->peer, sizeof(conn->peer));
+	if (preamble_size)
+		r = ops->send_preamble(conn, preamble, preamble_size);
+	if (r) {
+		explain(url, "connect to", r, gp_conn_error(conn), error, error_size);
+		gp_conn_destroy(conn);
+		return r;
+	}
+	*conn_p = conn;
+	return 0;
+}
+
+int
+gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error, size_t error_size)
+{
+	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
+	char detail[160] = "";
+	int r;
+
+	if (!ops) {
+		snprintf(error, error_size, "unknown scheme \"%s\"", url->scheme);
+		return GP_E_INVALID;
+	}
+	r = ops->listen(url, listener_p, detail, sizeof(detail));
+	if (r)
+		explain(url, "listen on", r, detail, error, error_size);
+	return r;
+}
+
+int
+gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
+{
+	return listener->ops->accept(listener, timeout_ms, conn_p);
+}
+
+int
+gp_listener_fd(const struct gp_listener *listener)
+{
+	return listener->ops->listener_fd(listener);
+}
+
+const struct gp_url *
+gp_listener_url(const struct gp_listener *listener)
+{
+	return &listener->url;
+}
+
+void
+gp_listener_destroy(struct gp_listener *listener)
+{
+	if (listener)
+		listener->ops->listener_destroy(listener);
+}
+
+int
+gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
+{
+	const struct gp_transport_ops *ops = gp_transport_find(scheme, strlen(scheme));
+
+	if (!ops)
+		return GP_E_INVALID;
+	if (!ops->adopt)
+		return GP_E_UNSUPPORTED;
+	return ops->adopt(fd, conn_p);
+}
+
+int
+gp_conn_release_fd(struct gp_conn *conn, int *fd_p)
+{
+	if (!conn->ops->release_fd)
+		return GP_E_UNSUPPORTED;
+	return conn->ops->release_fd(conn, fd_p);
+}
+
+int
+gp_conn_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms)
+{
+	if (size > GP_CONN_PREAMBLE_MAX)
+		return gp_conn_fail(conn, -EINVAL, "a preamble of %zu bytes", size);
+	return conn->ops->recv_preamble(conn, preamble, size, timeout_ms);
+}
+
+int
+gp_conn_send_preamble(struct gp_conn *conn, const void *preamble, size_t size)
+{
+	if (size > GP_CONN_PREAMBLE_MAX)
+		return gp_conn_fail(conn, -EINVAL, "a preamble of %zu bytes", size);
+	return conn->ops->send_preamble(conn, preamble, size);
+}
+
+/* Stops counting above `max`, so that nothing can wrap. */
+static size_t
+total(const struct iovec *iov, int count, size_t max)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (iov[i].iov_len > max - sum)
+			return SIZE_MAX;
+		sum += iov[i].iov_len;
+	}
+	return sum;
+}
+
+int
+gp_conn_send(struct gp_conn *conn, const struct iovec *data, int data_count,
+	     const struct iovec *bulk, int bulk_count)
+{
+	size_t data_size = total(data, data_count, GP_CONN_MESSAGE_MAX);
+	size_t bulk_size = total(bulk, bulk_count, GP_CONN_BULK_MAX);
+
+	if (data_size == SIZE_MAX || bulk_size == SIZE_MAX)
+		return GP_E_TOO_BIG;
+	return conn->ops->send(conn, data, data_count, bulk, bulk_count, data_size, bulk_size);
+}
+
+int
+gp_conn_recv(struct gp_conn *conn, struct gp_message *message)
+{
+	return conn->ops->recv(conn, message);
+}
+
+int
+gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
+{
+	return conn->ops->recv_bulk(conn, dst, size);
+}
+
+int
+gp_conn_wait(struct gp_conn *conn, int timeout_ms)
+{
+	return conn->ops->wait(conn, timeout_ms);
+}
+
+bool
+gp_conn_pending(const struct gp_conn *conn)
+{
+	return conn->ops->pending(conn);
+}
+
+void
+gp_conn_set_spin(struct gp_conn *conn, unsigned int usec)
+{
+	conn->ops->set_spin(conn, usec);
+}
+
+void
+gp_conn_shutdown(struct gp_conn *conn)
+{
+	conn->ops->shutdown(conn);
+}
+
+unsigned int
+gp_conn_caps(const struct gp_conn *conn)
+{
+	return conn->caps;
+}
+
+int
+gp_conn_fd(const struct gp_conn *conn)
+{
+	return conn->ops->fd(conn);
+}
+
+const char *
+gp_conn_peer(const struct gp_conn *conn)
+{
+	return conn->peer;
+}
+
+const char *
+gp_conn_error(const struct gp_conn *conn)
+{
+	return atomic_load_explicit(&conn->error_state, memory_order_acquire) == ERROR_SET
+		       ? conn->error
+		       : "";
+}
+
+int
+gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...)
+{
+	int none = ERROR_NONE;
+	va_list args;
+
+	if (!atomic_compare_exchange_strong(&conn->error_state, &none, ERROR_WRITING))
+		return r;
+	errno = r < 0 ? -r : 0;
+	va_start(args, text);
+	vsnprintf(conn->error, sizeof(conn->error), text, args);
+	va_end(args);
+	atomic_store_explicit(&conn->error_state, ERROR_SET, memory_order_release);
+	return r;
+}
+
+void
+gp_conn_destroy(struct gp_conn *conn)
+{
+	if (conn)
+		conn->ops->destroy(conn);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/url.h"
+
+#include "transport/backend.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICE_MAX 1023
+
+/* The text being parsed, and where to say what is wrong with it. */
+struct parser {
+	const char *text;
+	char *error;
+	size_t error_size;
+};
+
+static int invalid(const struct parser *p, const char *what, ...) GP_PRINTF(2, 3);
+
+static int
+invalid(const struct parser *p, const char *what, ...)
+{
+	va_list args;
+	int used;
+
+	used = snprintf(p->error, p->error_size, "\"%.*s\": ", GP_URL_TEXT_MAX, p->text);
+	if (used < 0 || (size_t)used >= p->error_size)
+		return GP_E_INVALID;
+	va_start(args, what);
+	vsnprintf(p->error + used, p->error_size - (size_t)used, what, args);
+	va_end(args);
+	return GP_E_INVALID;
+}
+
+static int
+parse_number(const struct parser *p, const char *what, const char *text, size_t length, long max,
+	     long *value_p)
+{
+	long value = 0;
+
+	if (length == 0)
+		return invalid(p, "the %s is missing", what);
+	for (size_t i = 0; i < length; i++) {
+		if (!isdigit((unsigned char)text[i]))
+			return invalid(p, "the %s \"%.*s\" is not a number", what, (int)length,
+				       text);
+		value = value * 10 + (text[i] - '0');
+		if (value > max)
+			return invalid(p, "the %s %.*s is above %ld", what, (int)length, text, max);
+	}
+	*value_p = value;
+	return 0;
+}
+
+static int
+parse_scheme(const struct parser *p, const char **rest_p, const struct gp_transport_ops **ops_p)
+{
+	const char *scheme = GP_URL_DEFAULT_SCHEME;
+	size_t length = strlen(GP_URL_DEFAULT_SCHEME);
+	const char *slashes = strstr(p->text, "://");
+	char known[64];
+
+	if (slashes) {
+		scheme = p->text;
+		length = (size_t)(slashes - p->text);
+		*rest_p = slashes + 3;
+	} else if (strncmp(p->text, "loop:", 5) == 0) {
+		scheme = "loop";
+		length = 4;
+		*rest_p = p->text + 5;
+	} else {
+		*rest_p = p->text;
+	}
+	*ops_p = gp_transport_find(scheme, length);
+	if (*ops_p)
+		return 0;
+	gp_transport_list(known, sizeof(known));
+	return invalid(p, "unknown scheme \"%.*s\" (known: %s)", (int)length, scheme, known);
+}
+
+static int
+parse_host(const struct parser *p, const char *host, size_t length, const char *also,
+	   struct gp_url *url)
+{
+	if (length == 0)
+		return invalid(p, "the host is missing");
+	if (length >= sizeof(url->host))
+		return invalid(p, "the host is longer than %zu characters", sizeof(url->host) - 1);
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)host[i]) && !strchr(also, host[i]))
+			return invalid(p, "character '%c' in the host", host[i]);
+	memcpy(url->host, host, length);
+	url->host[length] = 0;
+	return 0;
+}
+
+/* host[:port] of `length` characters. */
+static int
+parse_authority(const struct parser *p, const char *text, size_t length, struct gp_url *url)
+{
+	const char *end = text + length;
+	const char *colon = memchr(text, ':', length);
+	long port;
+	int r;
+
+	url->port = GP_URL_DEFAULT_PORT;
+	if (length && text[0] == '[') {
+		const char *bracket = memchr(text, ']', length);
+
+		if (!bracket)
+			return invalid(p, "the ']' after the address is missing");
+		if (bracket + 1 < end && bracket[1] != ':')
+			return invalid(p, "what follows ']' is neither a port nor a device");
+		colon = bracket + 1 < end ? bracket + 1 : NULL;
+		r = parse_host(p, text + 1, (size_t)(bracket - text - 1), ":.%-_", url);
+	} else {
+		if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
+			return invalid(p, "an IPv6 address needs brackets: [address]:port");
+		r = parse_host(p, text, (size_t)((colon ? colon : end) - text), ".-_*", url);
+	}
+	if (r || !colon)
+		return r;
+	r = parse_number(p, "port", colon + 1, (size_t)(end - colon - 1), UINT16_MAX, &port);
+	if (r)
+		return r;
+	url->port = (uint16_t)port;
+	return 0;
+}
+
+int
+gp_url_parse(const char *text, struct gp_url *url, char *error, size_t error_size)
+{
+	const struct parser p = { .text = text, .error = error, .error_size = error_size };
+	struct gp_url parsed = { .device = GP_URL_ANY_DEVICE };
+	const struct gp_transport_ops *ops;
+	const char *rest, *slash;
+	size_t length;
+	long device;
+	int r;
+
+	r = parse_scheme(&p, &rest, &ops);
+	if (r)
+		return r;
+	snprintf(parsed.scheme, sizeof(parsed.scheme), "%s", ops->scheme);
+
+	slash = strchr(rest, '/');
+	length = slash ? (size_t)(slash - rest) : strlen(rest);
+	if (ops->named)
+		r = parse_host(&p, rest, length, ".-_", &parsed);
+	else
+		r = parse_authority(&p, rest, length, &parsed);
+	if (r)
+		return r;
+
+	if (slash) {
+		r = parse_number(&p, "device", slash + 1, strlen(slash + 1), DEVICE_MAX, &device);
+		if (r)
+			return r;
+		parsed.device = (int)device;
+	}
+	*url = parsed;
+	return 0;
+}
+
+int
+gp_url_list_parse(const char *text, struct gp_url *urls, int max, int *count_p, char *error,
+		  size_t error_size)
+{
+	const struct parser p = { .text = text, .error = error, .error_size = error_size };
+	const char *item = text;
+	int count = 0;
+
+	for (;;) {
+		size_t length = strcspn(item, ",");
+		char one[GP_URL_TEXT_MAX];
+		int r;
+
+		if (length == 0)
+			return invalid(&p, "item %d of the list is empty", count + 1);
+		if (length >= sizeof(one))
+			return invalid(&p, "item %d of the list is too long", count + 1);
+		if (count == max)
+			return invalid(&p, "more than %d items in the list", max);
+		memcpy(one, item, length);
+		one[length] = 0;
+		r = gp_url_parse(one, &urls[count], error, error_size);
+		if (r)
+			return r;
+		count++;
+		if (!item[length])
+			break;
+		item += length + 1;
+	}
+	*count_p = count;
+	return 0;
+}
+
+void
+gp_url_format(const struct gp_url *url, char *text, size_t size)
+{
+	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
+	bool brackets = strchr(url->host, ':') != NULL;
+	char port[8] = "", device[16] = "";
+
+	if (!ops || !ops->named)
+		snprintf(port, sizeof(port), ":%u", url->port);
+	if (url->device != GP_URL_ANY_DEVICE)
+		snprintf(device, sizeof(device), "/%d", url->device);
+	snprintf(text, size, "%s://%s%s%s%s%s", url->scheme, brackets ? "[" : "", url->host,
+		 brackets ? "]" : "", port, device);
+}
