@@ -12,7 +12,7 @@
 #define ROUNDS 2000
 #define FORKS 50
 
-static char contexts[2], keys[64];
+static char contexts[64], keys[64];
 #define CTX(n) ((CUcontext)(void *)&contexts[n])
 #define KEY(n) ((void *)&keys[n])
 #define VALUE(n) ((void *)(uintptr_t)(n))
@@ -36,8 +36,8 @@ destroy(CUcontext ctx, void *key, void *value)
 static int
 empty(void **state)
 {
-	gpc_context_storage_reset(CTX(0));
-	gpc_context_storage_reset(CTX(1));
+	for (size_t i = 0; i < sizeof(contexts); i++)
+		gpc_context_storage_reset(CTX(i));
 	destroyed.calls = 0;
 	return 0;
 }
@@ -83,13 +83,19 @@ values_are_kept_by_context_and_key(void **state)
 }
 
 static void
-more_keys_than_a_thread_remembers_are_kept(void **state)
+more_keys_and_contexts_than_a_thread_remembers_are_kept(void **state)
 {
-	for (size_t i = 0; i < sizeof(keys); i++)
+	for (size_t i = 0; i < sizeof(keys); i++) {
 		put(CTX(0), KEY(i), i + 1);
+		if (i > 0)
+			put(CTX(i), KEY(0), i + 1001);
+	}
 	for (int round = 0; round < 2; round++) {
-		for (size_t i = 0; i < sizeof(keys); i++)
+		for (size_t i = 0; i < sizeof(keys); i++) {
 			expect(CTX(0), KEY(i), i + 1);
+			if (i > 0)
+				expect(CTX(i), KEY(0), i + 1001);
+		}
 	}
 }
 
@@ -251,7 +257,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(values_are_kept_by_context_and_key),
-		TEST(more_keys_than_a_thread_remembers_are_kept),
+		TEST(more_keys_and_contexts_than_a_thread_remembers_are_kept),
 		TEST(later_value_takes_the_place_of_the_earlier),
 		TEST(deleted_value_is_forgotten_without_its_destructor),
 		TEST(reset_destroys_the_values_of_its_context_alone),
