@@ -67,7 +67,7 @@ find(const char *base, int version, cuuint64_t flags, int driver_version, void *
 	result = gpc_proc_lookup(gpc_proc_table, gpc_proc_count, base, version, flags,
 				 driver_version, &entry, status_p);
 	if (result == CUDA_SUCCESS)
-		*function_p = entry ? (void *)gpc_proc_functions[entry->symbol] : NULL;
+		*function_p = entry ? (void *)gpc_entry_address[entry->symbol] : NULL;
 	return result;
 }
 

@@ -15,13 +15,13 @@ struct gpc_proc_entry {
 	const char *base;         /* as asked for: no _v2, no _ptsz */
 	unsigned char per_thread; /* one of the _ptds and _ptsz functions */
 	int version;              /* of the driver that had it first */
-	int symbol;               /* index into gpc_proc_functions */
+	int symbol;               /* index into gpc_entry_address */
 };
 
 /* Generated. Sorted by base (strcmp), then per_thread, then version. */
 extern const struct gpc_proc_entry gpc_proc_table[];
 extern const size_t gpc_proc_count;
-extern void (*const gpc_proc_functions[])(void);
+extern const void *const gpc_entry_address[]; /* of the exported symbols */
 
 /*
  * Writes both outputs unless the flags are invalid; *entry_p is NULL when *status_p says why

@@ -30,7 +30,7 @@ const struct gpc_proc_entry gpc_proc_table[] = {
 #define COUNT (sizeof(gpc_proc_table) / sizeof(gpc_proc_table[0]))
 
 const size_t gpc_proc_count = COUNT;
-void (*const gpc_proc_functions[COUNT])(void);
+const void *const gpc_entry_address[COUNT];
 
 /* The description is in the order of chapters. */
 static struct gpc_proc_entry sorted[COUNT];
