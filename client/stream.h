@@ -29,6 +29,9 @@ struct gpc_stream {
 CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);
 
+/* Its name on the wire; *context_p becomes the stream's own context. */
+CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p);
+
 /* The stream of the calls that name none (cuMemcpyHtoD, cuMemsetD8 …). */
 CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p);
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which symbols of libcuda.so.1 are remoted, answered locally, or not supported."""
+import sys
+from pathlib import Path
+
+from check import check
+from emit_client import implementations, twin
+from parse import SpecError, parse
+
+API = Path(__file__).resolve().parent / "api"
+
+
+def status(call):
+    if call is None:
+        return "unsupported"
+    return "remoted" if call.on_wire or "VIA" in call.options else "local"
+
+
+def table(api):
+    """(symbol, status) of every exported symbol, in the order of symbols.h."""
+    impl = implementations(api)
+    return [(s.name, status(impl.get(s.name) or twin(s, impl))) for s in api.symbols]
+
+
+def main():
+    try:
+        rows = table(check(parse(sorted(API.glob("*.h")))))
+    except SpecError as error:
+        sys.exit(str(error))
+    for name, how in rows:
+        print(f"{name:<56} {how}")
+    count = {how: sum(1 for row in rows if row[1] == how) for how in ("remoted", "local", "unsupported")}
+    print(f"{len(rows)} symbols: {count['remoted']} remoted, {count['local']} local, {count['unsupported']} unsupported")
+
+
+if __name__ == "__main__":
+    main()

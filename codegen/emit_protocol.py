@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call numbers, argument structs, their codec, and the table that names them for logs and dumps."""
+from model import args_of, generated, reply_of, signature
+
+SOURCE = "codegen/api"
+
+
+def struct(name, fields):
+    body = "".join(f"\t{f.ctype} {f.name};\n" for f in fields) or "\tuint32_t unused; /* nothing travels */\n"
+    return f"struct {name} {{\n{body}}};\n"
+
+
+def sides(call):
+    """(suffix, fields) of what a call has codecs for."""
+    out = [("args", args_of(call))]
+    if reply_of(call):
+        out.append(("reply", reply_of(call)))
+    return out
+
+
+def calls_h(api):
+    out = [generated(SOURCE), "#ifndef GP_CALLS_H\n#define GP_CALLS_H\n\n#include <stdio.h>\n\n"
+           "#include \"protocol/dec.h\"\n#include \"protocol/enc.h\"\n#include \"protocol/frame.h\"\n\nenum gp_call {\n"]
+    out += [f"\tGP_CALL_{c.name} = 0x{c.number:04x},\n" for c in api.wire_calls]
+    highest = api.wire_calls[-1].number
+    out.append("};\n\n/* One bit for each call number that this build knows. */\n"
+               f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n\n")
+    out.append("""enum gp_field_kind { GP_FIELD_U32, GP_FIELD_I32, GP_FIELD_U64, GP_FIELD_F32, GP_FIELD_BYTES };
+
+struct gp_field_info {
+	const char *name;
+	enum gp_field_kind kind;
+	size_t offset; /* in the argument or reply struct */
+};
+
+struct gp_call_info {
+	uint16_t number;
+	const char *name;
+	const char *where; /* file and line of its description */
+	bool waits;
+	size_t args_size;
+	void (*decode_args)(struct gp_dec *dec, void *args);
+	const struct gp_field_info *args;
+	size_t arg_count;
+	size_t reply_size;
+	void (*decode_reply)(struct gp_dec *dec, void *reply); /* NULL: the reply has no fields */
+	const struct gp_field_info *reply;
+	size_t reply_count;
+};
+
+extern const struct gp_call_info gp_call_table[]; /* ascending numbers */
+extern const size_t gp_call_count;
+/* NULL: no such call. */
+const struct gp_call_info *gp_call_find(uint16_t number);
+
+/* Writes one record as a line of text; any bytes will do. */
+void gp_dump_record(FILE *file, const struct gp_header *header, const void *fields, size_t size);
+""")
+    for call in api.wire_calls:
+        out.append(f"\n/* {call.where} */\n")
+        for side, fields in sides(call):
+            name = f"gp_{side}_{call.name}"
+            out.append(struct(name, fields))
+            out.append(f"size_t {name}_size(const struct {name} *{side});\n"
+                       f"void {name}_encode(struct gp_enc *enc, const struct {name} *{side});\n"
+                       f"void {name}_decode(struct gp_dec *dec, struct {name} *{side});\n")
+    out.append("\n#endif /* GP_CALLS_H */\n")
+    return "".join(out)
+
+
+def codec(name, side, fields):
+    size = " + ".join(["0"] + [f"GP_ENC_BYTES_SIZE({side}->{f.name}.size)" if f.kind == "bytes" else "8" for f in fields])
+    enc, dec = [], []
+    for f in fields:
+        value = f"{side}->{f.name}"
+        if f.kind == "i32":
+            enc.append(f"\tgp_enc_u32(enc, (uint32_t){value});\n")
+            dec.append(f"\t{value} = (int32_t)gp_dec_u32(dec);\n")
+        else:
+            enc.append(f"\tgp_enc_{f.kind}(enc, {value});\n")
+            dec.append(f"\t{value} = gp_dec_{f.kind}(dec);\n")
+        if f.exact:
+            dec.append(f"\tif ({value}.size != {f.exact})\n\t\tdec->bad = true;\n")
+        if f.string:
+            dec.append(f"\tif ({value}.size > 0 && memchr({value}.data, 0, {value}.size))\n\t\tdec->bad = true;\n")
+    if not fields:
+        dec.append(f"\t{side}->unused = 0;\n")
+    return (f"\nsize_t\n{name}_size(const struct {name} *{side})\n{{\n\treturn {size};\n}}\n"
+            f"\nvoid\n{name}_encode(struct gp_enc *enc, const struct {name} *{side})\n{{\n{''.join(enc)}\tgp_enc_pad(enc);\n}}\n"
+            f"\nvoid\n{name}_decode(struct gp_dec *dec, struct {name} *{side})\n{{\n{''.join(dec)}}}\n"
+            f"\nstatic void\n{name}_decode_any(struct gp_dec *dec, void *{side})\n{{\n\t{name}_decode(dec, {side});\n}}\n")
+
+
+def field_table(name, fields):
+    if not fields:
+        return ""
+    rows = "".join(f"\t{{ \"{f.name}\", GP_FIELD_{f.kind.upper()}, offsetof(struct {name}, {f.name}) }},\n" for f in fields)
+    return f"\nstatic const struct gp_field_info {name}_fields[] = {{\n{rows}}};\n"
+
+
+def calls_c(api):
+    out = [generated(SOURCE), "#include \"gp_calls.h\"\n\n#include <stddef.h>\n#include <string.h>\n"]
+    rows = []
+    for call in api.wire_calls:
+        out.append(f"\n/* {call.where} */")
+        row = [f"\t{{ .number = 0x{call.number:04x}, .name = \"{call.name}\", .where = \"{call.where}\", "
+               f".waits = {'true' if call.completion == 'WAIT' else 'false'}"]
+        for side, fields in sides(call):
+            name = f"gp_{side}_{call.name}"
+            out += [codec(name, side, fields), field_table(name, fields)]
+            count = "arg_count" if side == "args" else "reply_count"
+            row.append(f",\n\t  .{side}_size = sizeof(struct {name}), .decode_{side} = {name}_decode_any")
+            if fields:
+                row.append(f", .{side} = {name}_fields, .{count} = {len(fields)}")
+        rows.append("".join(row) + " },\n")
+    out.append("\nconst struct gp_call_info gp_call_table[] = {\n" + "".join(rows) + "};\n\n"
+               "const size_t gp_call_count = sizeof(gp_call_table) / sizeof(gp_call_table[0]);\n")
+    return "".join(out)
+
+
+def abi_txt(api):
+    return "".join(signature(c) + "\n" for c in api.wire_calls)

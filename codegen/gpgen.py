@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpgen.py WHAT OUTPUT FILE...: one output file from the description."""
+import sys
+from pathlib import Path
+
+import emit_client
+import emit_protocol
+import emit_server
+import emit_tests
+from check import check
+from parse import SpecError, parse
+
+OUTPUTS = {
+    "gp_calls.h": emit_protocol.calls_h, "gp_calls.c": emit_protocol.calls_c, "abi.txt": emit_protocol.abi_txt,
+    "gpc_calls.h": emit_client.calls_h, "gpc_calls.c": emit_client.calls_c, "gpc_stubs.c": emit_client.stubs_c,
+    "gpc_entry.c": emit_client.entry_c, "gpc_proc.c": emit_client.proc_c, "libcuda.map": emit_client.libcuda_map,
+    "gpd_calls.h": emit_server.calls_h, "gpd_dispatch.c": emit_server.dispatch_c,
+    "codec_gen.c": emit_tests.codec_c,
+}
+
+
+def main(arguments):
+    if len(arguments) < 3 or arguments[0] not in OUTPUTS:
+        sys.exit(f"usage: gpgen.py {{{','.join(OUTPUTS)}}} OUTPUT FILE...")
+    what, output, *files = arguments
+    try:
+        text = OUTPUTS[what](check(parse(files)))
+    except SpecError as error:
+        sys.exit(str(error))
+    path = Path(output)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
