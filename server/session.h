@@ -12,11 +12,13 @@
 #define GPD_SESSION_H
 
 #include "protocol/enc.h"
+#include "protocol/status.h"
 #include "server/account.h"
 #include "server/handle.h"
 
 #include <cuda.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,28 +34,38 @@ struct gpd_worker;
 struct gpd_session {
 	uint64_t id;
 	struct gpd_worker *worker;
-	struct gp_conn *conn;
+	struct gpd_session *next; /* the worker's list, under its lock */
+	struct gp_conn *conn;     /* NULL until the lane has come */
+	pthread_t executor;
 	struct gpd_handle_table handles;
 	struct gpd_account account;
 	struct gpd_memory *memory;
 	struct gpd_staging *staging;
 	struct gpd_wait_queue *waits;
-	struct gpd_stream *streams; /* list of all */
-	uint64_t work;              /* counts operations given to streams; stream.h */
-	CUevent barrier_event;      /* of the last copy that all later work waits for */
-	uint64_t barrier;           /* counts barriers */
 	uint64_t window_base, window_size;
 	char peer[128]; /* "host pid program", for the log */
+
+	/* Order of the streams' work; stream.h. */
+	struct gpd_stream *streams; /* list of all */
+	uint64_t work;              /* counts operations given to streams */
+	uint64_t barrier;           /* counts barriers */
+	uint64_t barrier_recorded;  /* the barrier that barrier_event stands for */
+	CUevent barrier_event;      /* of the last copy that all later work waits for */
+	struct gpd_stream *barrier_stream;
 
 	/* The call that is being carried out. */
 	uint32_t request; /* 0: posted */
 	uint16_t call;
 	uint32_t context;
 	uint64_t bulk_left;
+	const char *kernel; /* of the last launch, for the log; set by the launch's hook */
 
 	pthread_mutex_t send_lock;
-	CUresult deferred;  /* error of a posted call, not yet told; under send_lock */
-	_Atomic int sticky; /* CUresult that ended the session */
+	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
+	uint16_t deferred_call;
+	_Atomic int sticky;   /* CUresult that ended the session */
+	_Atomic bool closing; /* the lane is shut down */
+	char reason[256];     /* why the session ends; the first one stays; under send_lock */
 };
 
 /* Bulk tail of the current call (BULK_IN): its size, and reading it in pieces (dst NULL: discard).
@@ -76,8 +88,7 @@ void gpd_session_poison(struct gpd_session *session, CUresult result);
 
 /* The client broke the protocol or a limit: the session ends after this call, with this reason
  * logged. */
-void gpd_session_violation(struct gpd_session *session, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void gpd_session_violation(struct gpd_session *session, const char *format, ...) GP_PRINTF(2, 3);
 
 /* Whether [address, address + size) lies in the session's window or in a variable of its images. */
 bool gpd_session_owns(const struct gpd_session *session, uint64_t address, uint64_t size);
@@ -85,5 +96,21 @@ bool gpd_session_owns(const struct gpd_session *session, uint64_t address, uint6
 /* Makes the device of a context current in this thread; NULL context or an unknown one: device 0.
  */
 CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
+
+/*
+ * Life, for the worker.  Opened with its window, before there is a lane; the lane starts the
+ * threads, which end when the lane does and take the session with them.
+ */
+struct gpd_session *gpd_session_open(uint64_t id, const char *peer, uint64_t window_base,
+				     uint64_t window_size);
+/* Takes the connection over.  0 or -ENOMEM, and the session is as it was. */
+int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
+/* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */
+void gpd_session_end(struct gpd_session *session, const char *reason);
+/* Of a session without a lane. */
+void gpd_session_discard(struct gpd_session *session);
+
+/* For the responder: tells the client of the sticky error, once. */
+void gpd_session_tell_sticky(struct gpd_session *session);
 
 #endif /* GPD_SESSION_H */

@@ -10,6 +10,7 @@
 #include "server/handle.h"
 
 #include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,10 +24,14 @@ struct gpd_stream {
 	CUstream driver;
 	bool legacy;
 	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
+	bool dropped;         /* destroyed by the client, but its work is not done */
 	uint64_t work;        /* session->work of its last operation */
 	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
+	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
 	uint64_t seen_barrier;
-	CUevent order; /* made on first need */
+	CUevent order;         /* made on first need */
+	uint64_t order_work;   /* what order stands for */
+	_Atomic uint64_t done; /* work that is known to be done; the responder writes it */
 };
 
 /*
@@ -36,9 +41,26 @@ struct gpd_stream {
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
 
 /* The stream without ordering or counting (queries). NULL: no such stream. */
-struct gpd_stream *gpd_stream_get(struct gpd_session *session, uint32_t id);
+struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
 
 /* After a copy with GP_COPY_BARRIER: all later operations of the session wait for this one. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
+
+/* A stream of the context; flags as for cuStreamCreate, ignored for the legacy stream. */
+CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
+			   unsigned int flags, int priority, bool legacy);
+
+/* The client's name for it is gone at once, the driver's stream when its work is done. */
+void gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream);
+
+/* Whether all its work is known to be done and all that waited for it has been called. */
+static inline bool
+gpd_stream_is_idle(const struct gpd_stream *stream)
+{
+	return atomic_load_explicit(&stream->done, memory_order_acquire) >= stream->work;
+}
+
+/* At the session's end: cancels or waits for what is left, then frees all streams. */
+void gpd_stream_finish_all(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

@@ -3,18 +3,23 @@
  * Waiting for the GPU without blocking the call stream.
  *
  * gpd_wait_add() puts a marker behind what the stream has been given so far; when the GPU gets
- * there, the session's responder thread calls done() (never with a lock held; it may send, free,
- * and call gpd_wait_add_after).  Markers that complete together are called in the order in which
- * they were added, so data goes out before the reply of a later synchronise.  When the context is
- * lost, done() is called with the sticky error; when the session ends, with
- * CUDA_ERROR_DEINITIALIZED for those whose work was dropped.
+ * there, the session's responder thread calls done() (never with a lock held; it may send and
+ * free, and may call the driver, but gives no work to streams).  Those that complete together
+ * are called in the order in which they were added, so data goes out before the reply of a later
+ * synchronise.  When the context is lost, done() is called with the sticky error; when the session
+ * ends, with CUDA_ERROR_DEINITIALIZED for those whose work was dropped.  Each done() is called
+ * exactly once if adding succeeded, never if it failed.  Adding is for the executor; it blocks
+ * while too many are pending.
  */
 #ifndef GPD_WAIT_H
 #define GPD_WAIT_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
+struct gpd_context;
+struct gpd_event_ref;
 struct gpd_session;
 struct gpd_stream;
 
@@ -24,11 +29,35 @@ CUresult gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gp
 		      void *arg);
 
 /* Behind everything the session has given to any of its streams (of one context, if not NULL). */
-struct gpd_context;
 CUresult gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context,
 			  gpd_wait_done *done, void *arg);
 
-/* Executor only: blocks until the marker that was added last, or before, is done: backpressure. */
+/* Behind what the event captured last. */
+CUresult gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
+			    gpd_wait_done *done, void *arg);
+
+/* Behind nothing on the GPU, but behind all that was added and is complete by now. */
+CUresult gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg);
+
+/* Executor only: blocks until one more of the pending ones is done, if any is: backpressure. */
 void gpd_wait_oldest(struct gpd_session *session);
+
+/* Whether nothing is pending and no done() is running: what is known now may be told at once. */
+bool gpd_wait_none(struct gpd_session *session);
+
+/* Replies to the current call with the result of the wait, without fields. */
+gpd_wait_done gpd_wait_reply;
+/* The arg of gpd_wait_reply() for the current call. */
+void *gpd_wait_request(const struct gpd_session *session);
+
+/* The session's queue and its responder thread.  0 or a negative errno. */
+int gpd_wait_start(struct gpd_session *session);
+/* A sticky error was set: all pending ones are called with it.  Any thread. */
+void gpd_wait_kick(struct gpd_session *session);
+/* Calls what is left with CUDA_ERROR_DEINITIALIZED and ends the responder. */
+void gpd_wait_stop(struct gpd_session *session);
+
+/* Pinned memory for the markers of all sessions, once per process. */
+CUresult gpd_wait_setup(void);
 
 #endif /* GPD_WAIT_H */

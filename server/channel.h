@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The socket pair between the supervisor and a worker: whole messages, each perhaps with a
+ * descriptor.  Both ends are the same program, so the structs travel as they are.
+ *
+ * Any thread may send, one receives.  0 done; GP_E_EOF the other end is gone; negative errno: the
+ * channel is dead.
+ */
+#ifndef GPD_CHANNEL_H
+#define GPD_CHANNEL_H
+
+#include "protocol/status.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPD_CHANNEL_MAX ((size_t)128 << 10)
+#define GPD_AVOID_MAX 512
+
+enum gpd_channel_type {
+	/* Supervisor to worker. */
+	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open */
+	GPD_CHANNEL_REWINDOW, /* struct gpd_channel_open: give the session another window */
+	GPD_CHANNEL_LANE,     /* text: the transport's scheme; the descriptor is the connection */
+	GPD_CHANNEL_CLOSE,    /* text: why the session ends */
+	GPD_CHANNEL_STOP,     /* end all sessions and the process */
+	/* Worker to supervisor. */
+	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
+	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
+	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
+	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
+	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
+};
+
+struct gpd_channel_header {
+	uint32_t type;    /* enum gpd_channel_type */
+	int32_t result;   /* CUresult */
+	uint64_t session; /* 0: of the worker */
+};
+
+struct gpd_range {
+	uint64_t address, size;
+};
+
+struct gpd_channel_open {
+	char peer[128];
+	uint64_t window_size; /* at least; 0: as configured */
+	uint32_t avoid_count;
+	struct gpd_range avoid[];
+};
+
+struct gpd_channel_opened {
+	struct gpd_range window; /* size 0: there is none */
+	uint32_t device_count;
+	uint32_t reserved;
+	uint64_t memory_free[]; /* per device */
+};
+
+struct gpd_channel_message {
+	struct gpd_channel_header header;
+	const void *data; /* aligned to 8; valid until the next receive */
+	size_t size;
+	int fd; /* the receiver's to close, or -1 */
+};
+
+struct gpd_channel {
+	int fd;
+	pthread_mutex_t send_lock;
+	struct gpd_channel_queued *queue, **queue_end; /* what the socket did not take yet */
+	size_t queued;
+	uint8_t *buffer;
+};
+
+/* Both descriptors are close-on-exec and non-blocking on neither end. */
+int gpd_channel_pair(int fds[2]);
+
+/* Takes the descriptor over.  0 or -ENOMEM. */
+int gpd_channel_init(struct gpd_channel *channel, int fd);
+void gpd_channel_fini(struct gpd_channel *channel);
+
+/* Blocks until the message is in the socket. */
+int gpd_channel_send(struct gpd_channel *channel, const struct gpd_channel_header *header,
+		     const void *data, size_t size, int fd);
+
+/* Never blocks: what the socket does not take is kept and goes with gpd_channel_flush().  The
+ * descriptor is closed when it has been sent.  -ENOBUFS: the other end has stopped reading. */
+int gpd_channel_post(struct gpd_channel *channel, const struct gpd_channel_header *header,
+		     const void *data, size_t size, int fd);
+int gpd_channel_flush(struct gpd_channel *channel);
+bool gpd_channel_has_queued(const struct gpd_channel *channel);
+
+/* GP_E_TIMEOUT: nothing there and wait is false. */
+int gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_message *message);
+
+/* The message's data as a string; it is never longer than the message. */
+const char *gpd_channel_text(const struct gpd_channel_message *message, char *text, size_t size);
+
+#endif /* GPD_CHANNEL_H */

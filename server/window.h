@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows: the ranges of device addresses that the worker's sessions live in, one each.  A window
+ * is reserved from the driver for as long as its session lives.  Any thread.
+ */
+#ifndef GPD_WINDOW_H
+#define GPD_WINDOW_H
+
+#include "server/channel.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where windows begin: no process keeps anything of its own around there. */
+#define GPD_WINDOW_FIRST UINT64_C(0x110000000000)
+#define GPD_WINDOW_END UINT64_C(0x500000000000)
+
+/* size 0: the usual one.  0, or -ENOMEM when no range is free that touches none of `avoid`. */
+int gpd_window_take(uint64_t size, const struct gpd_range *avoid, size_t avoid_count,
+		    struct gpd_range *window_p);
+
+/* Nothing is mapped in it any more. */
+void gpd_window_give(const struct gpd_range *window);
+
+#endif /* GPD_WINDOW_H */
