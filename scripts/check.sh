@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that must hold before a change goes in: all tests under the address and undefined
+# behaviour sanitizers, the threaded suites under the thread sanitizer, and the format of the
+# sources. Installs what is missing. The last line is the sum of it all.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+scripts/deps.sh check
+toolkit=$(scripts/toolkit.sh)
+passed=0
+failed=0
+
+# setup FOLDER OPTION...: a build folder for this toolkit, made once.
+setup() {
+	local folder=$1
+	shift
+	if [ ! -f "$folder/build.ninja" ] || [ "$(cat "$folder/.toolkit" 2>/dev/null)" != "$toolkit" ]; then
+		rm -rf "$folder"
+		meson setup "$folder" "-Dtoolkit=$toolkit" "$@" >"$folder.log" 2>&1 || {
+			cat "$folder.log" >&2
+			rm -f "$folder.log"
+			exit 1
+		}
+		mv "$folder.log" "$folder/setup.log"
+		echo "$toolkit" >"$folder/.toolkit"
+	fi
+	ninja -C "$folder" --quiet
+}
+
+echo "== tests, address and undefined behaviour sanitizers"
+setup build-check -Db_sanitize=address,undefined -Db_lundef=false
+rm -f build-check/meson-logs/testlog.json
+meson test -C build-check --print-errorlogs || true
+
+echo "== threaded suites, thread sanitizer"
+setup build-tsan -Db_sanitize=thread -Db_lundef=false
+rm -f build-tsan/meson-logs/testlog.json
+meson test -C build-tsan --print-errorlogs --suite unit --suite contract || true
+
+echo "== format"
+if git ls-files '*.c' '*.h' '*.cc' '*.cu' | xargs -r clang-format --dry-run -Werror; then
+	passed=$((passed + 1))
+else
+	failed=$((failed + 1))
+fi
+
+python3 scripts/summary.py $passed $failed build-check build-tsan

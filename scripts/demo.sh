@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds everything, starts a daemon on loopback and runs nbody through it; on a machine with a GPU
+# also without it. The daemon's device is the machine's GPU, or a software device where there is
+# none.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+scripts/deps.sh
+toolkit=$(scripts/toolkit.sh)
+build=$root/build-demo
+work=$(mktemp -d)
+daemon=
+
+finish() {
+	if [ -n "$daemon" ]; then
+		kill "$daemon" 2>/dev/null || true
+		wait "$daemon" 2>/dev/null || true
+	fi
+	rm -rf "$work"
+}
+trap finish EXIT
+
+die() {
+	echo "demo.sh: $*" >&2
+	if [ -s "$work/daemon.log" ]; then
+		echo "the daemon's log:" >&2
+		tail -20 "$work/daemon.log" >&2
+	fi
+	exit 1
+}
+
+build_all() {
+	if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.toolkit" 2>/dev/null)" != "$toolkit" ]; then
+		rm -rf "$build"
+		meson setup "$build" "-Dtoolkit=$toolkit" --buildtype=release >"$work/setup.log" 2>&1 || {
+			cat "$work/setup.log" >&2
+			die "meson setup failed"
+		}
+		echo "$toolkit" >"$build/.toolkit"
+	fi
+	echo "building"
+	ninja -C "$build" --quiet || die "the build failed"
+}
+
+start_daemon() {
+	"$build/server/gpupoold" --listen 127.0.0.1:0 --print-address \
+		>"$work/address" 2>"$work/daemon.log" &
+	daemon=$!
+	for _ in $(seq 100); do
+		address=$(sed -n 's/^listening on //p' "$work/address")
+		if [ -n "$address" ]; then
+			return
+		fi
+		kill -0 "$daemon" 2>/dev/null || die "the daemon did not start"
+		sleep 0.1
+	done
+	die "the daemon does not say where it listens"
+}
+
+# run HOW PROGRAM OPTION...: HOW is remote or native; output goes to $work/run.log.
+run() {
+	local how=$1 program=$build/bench/nbody/$2
+	shift 2
+	if [ "$how" = remote ]; then
+		REMOTE_GPU=$address LD_LIBRARY_PATH=$build/client${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+			timeout 300 "$program" "$@" >"$work/run.log" 2>&1
+	else
+		env -u REMOTE_GPU timeout 300 "$program" "$@" >"$work/run.log" 2>&1
+	fi
+}
+
+line() {
+	printf '%-13s %-7s %-34s %-32s %s\n' "$@"
+}
+
+# compare HOW PROGRAM
+compare() {
+	run "$1" "$2" -compare -numbodies=4096 || {
+		cat "$work/run.log" >&2
+		die "$2 -compare failed ($1)"
+	}
+	line "$2" "$1" "$(device_name)" "4096 bodies against the CPU" "$(tail -n 1 "$work/run.log")"
+}
+
+# benchmark HOW PROGRAM: sets $rate
+benchmark() {
+	run "$1" "$2" -benchmark "-numbodies=$bodies" -i=10 || {
+		cat "$work/run.log" >&2
+		die "$2 -benchmark failed ($1)"
+	}
+	rate=$(sed -n 's/^= \([0-9.]*\) [a-z]*-precision GFLOP.*/\1/p' "$work/run.log")
+	line "$2" "$1" "$(device_name)" "$bodies bodies, 10 iterations" "$rate GFLOP/s"
+}
+
+device_name() {
+	sed -n 's/^> Compute .*\[\(.*\)\]$/\1/p' "$work/run.log"
+}
+
+build_all
+start_daemon
+if run native nbody -benchmark -numbodies=1024 -i=1; then
+	native=yes
+	bodies=512000
+else
+	native=
+	bodies=4096
+fi
+
+echo "gpupoold listens on $address"
+line program how device what result
+for program in nbody nbody-shared; do
+	compare remote $program
+	benchmark remote $program
+	remote_rate=$rate
+	if [ -n "$native" ]; then
+		benchmark native $program
+		python3 -c "print('$program: remote is %.3f of native' % ($remote_rate / $rate))"
+	fi
+done

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""summary.py PASSED FAILED BUILD...: adds up the last meson test runs of these build folders.
+
+Every test case of a TAP program counts for itself, and what ran before the two given numbers is
+added. Prints "N passed, N failed, N skipped"; exit status 1 if any failed or none ran.
+"""
+import json
+import re
+import sys
+
+POINT = re.compile(r'^\s*(not )?ok\b[^#\n]*(#\s*(skip|todo)\b)?', re.I | re.M)
+
+
+def count(record):
+    """(passed, failed, skipped) of one program"""
+    result = record['result']
+    bad = result not in ('OK', 'SKIP', 'EXPECTEDFAIL')
+    passed = failed = skipped = 0
+    for negated, directive, _ in POINT.findall(record.get('stdout', '')):
+        if directive:
+            skipped += 1
+        elif negated:
+            failed += 1
+        else:
+            passed += 1
+    if passed + failed + skipped == 0:
+        if result == 'SKIP':
+            return 0, 0, 1
+        return (0, 1, 0) if bad else (1, 0, 0)
+    # A program that broke off, or that a sanitizer ended, has failed, whatever it had printed.
+    if bad and failed == 0:
+        failed = 1
+    return passed, failed, skipped
+
+
+def main():
+    passed, failed, skipped = int(sys.argv[1]), int(sys.argv[2]), 0
+    for build in sys.argv[3:]:
+        with open(build + '/meson-logs/testlog.json') as log:
+            for line in log:
+                record = json.loads(line)
+                p, f, s = count(record)
+                passed, failed, skipped = passed + p, failed + f, skipped + s
+                if f:
+                    print(f"failed in {build}: {record['name']} ({record['result']})")
+    print(f'{passed} passed, {failed} failed, {skipped} skipped')
+    return 1 if failed or not passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
