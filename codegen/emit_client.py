@@ -172,8 +172,8 @@ def entry_c(api):
            "\t\t\".size \" #name \",.-\" #name \"\\n\")\n"
            "#else\n#error \"the exported entries are written for x86-64\"\n#endif\n\n"]
     out += [f"GPC_THUNK({s.name}, {i * 8});\n" for i, s in enumerate(api.symbols)]
-    out += ["\n"] + [f"extern void {s.name}(void);\n" for s in api.symbols]
-    out.append("\nvoid (*const gpc_proc_functions[])(void) = {\n" + "".join(f"\t{s.name},\n" for s in api.symbols) + "};\n")
+    out += ["\n"] + [f"extern const char {s.name}[];\n" for s in api.symbols]
+    out.append("\nconst void *const gpc_entry_address[] = {\n" + "".join(f"\t{s.name},\n" for s in api.symbols) + "};\n")
     return "".join(out)
 
 
