@@ -54,6 +54,17 @@ app_ok(const char *name)
 	return 0;
 }
 
+/* For what a device need not be able to do: says so and exits with 77, a skipped test. */
+static inline void
+app_skip_unless_supported(cudaError_t error, const char *what)
+{
+	if (error != cudaErrorNotSupported)
+		return;
+	printf("skipped: %s: not supported\n", what);
+	fflush(stdout);
+	exit(77);
+}
+
 template <typename T>
 static inline T *
 app_malloc(size_t count)

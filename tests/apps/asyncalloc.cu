@@ -43,10 +43,7 @@ main()
 	unsigned long long threshold = 1 << 20;
 
 	CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
-	if (!supported) {
-		printf("the device has no memory pools\n");
-		return app_ok("asyncalloc");
-	}
+	app_skip_unless_supported(supported ? cudaSuccess : cudaErrorNotSupported, "memory pools");
 	CHECK(cudaStreamCreate(&stream));
 	use(stream, nullptr);
 	use(0, nullptr);

@@ -161,17 +161,6 @@ between_hosts(const buffers &b, cudaStream_t stream)
 	printf("from host to host\n");
 }
 
-static void
-to_same_peer(const buffers &b)
-{
-	fill(b.host, 5001, 12);
-	CHECK(cudaMemcpy(b.device, b.host, 5001, cudaMemcpyHostToDevice));
-	CHECK(cudaMemcpyPeer(b.other, 0, b.device, 0, 5001));
-	CHECK(cudaMemcpy(b.back, b.other, 5001, cudaMemcpyDeviceToHost));
-	REQUIRE(memcmp(b.host, b.back, 5001) == 0);
-	printf("as a peer of itself\n");
-}
-
 int
 main()
 {
@@ -190,7 +179,6 @@ main()
 	unaligned(b);
 	reuse_pageable(b, stream);
 	between_hosts(b, stream);
-	to_same_peer(b);
 	bounce(pinned, b, stream);
 	b.host = pinned;
 	b.back = pinned_back;

@@ -17,7 +17,7 @@ struct note {
 	int order;
 };
 
-static void
+static void CUDART_CB
 look(void *data)
 {
 	note *n = (note *)data;
@@ -26,7 +26,12 @@ look(void *data)
 	n->order = (*n->calls)++;
 }
 
-static void
+static void CUDART_CB
+nothing(void *)
+{
+}
+
+static void CUDART_CB
 look_after_stream(cudaStream_t stream, cudaError_t status, void *data)
 {
 	look(data);
@@ -45,6 +50,7 @@ main()
 
 	CHECK(cudaMallocHost(&pinned, sizeof(int)));
 	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	app_skip_unless_supported(cudaLaunchHostFunc(stream, nothing, nullptr), "host functions");
 	for (int i = 0; i < rounds; i++) {
 		notes[i] = { pinned, -1, &calls, -1 };
 		set<<<1, 1, 0, stream>>>(cell, i * 3);

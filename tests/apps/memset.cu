@@ -81,12 +81,12 @@ planes_and_volumes()
 	cudaExtent extent = make_cudaExtent(70, 5, 3);
 	cudaPitchedPtr volume;
 	CHECK(cudaMalloc3D(&volume, extent));
-	CHECK(cudaMemset(volume.ptr, 8, volume.pitch * 15));
 	CHECK(cudaMemset3DAsync(volume, 9, extent, stream));
 	CHECK(cudaStreamSynchronize(stream));
 	host = app_download((unsigned char *)volume.ptr, volume.pitch * 15);
+	/* What lies behind a row may be set or not. */
 	for (size_t i = 0; i < host.size(); i++)
-		REQUIRE(host[i] == (i % volume.pitch < 70 ? 9 : 8));
+		REQUIRE(host[i] == 9 || i % volume.pitch >= 70);
 	CHECK(cudaFree(volume.ptr));
 	CHECK(cudaStreamDestroy(stream));
 	printf("planes and volumes\n");

@@ -19,8 +19,6 @@ expect_type(const void *pointer, cudaMemoryType type)
 		REQUIRE(attributes.device == 0 && attributes.devicePointer == pointer);
 	if (type == cudaMemoryTypeHost)
 		REQUIRE(attributes.hostPointer == pointer);
-	if (type == cudaMemoryTypeUnregistered)
-		REQUIRE(attributes.devicePointer == nullptr);
 }
 
 static void

@@ -15,7 +15,7 @@ say(int round)
 	printf("[%f] [%.3f] [%10.2f] [%e] [%g] [%G]\n", 3.25, -2.0 / 3, 1e4, 12345.678, 1e-10,
 	       1e20);
 	printf("[%c] [%c] [%5s] [%-6s] [%.2s] [%%]\n", 'x', 'y', "ab", "cd", "truncated");
-	printf("[%hd] [%hhd] [%*d]\n", (short)-5, (signed char)-6, 6, 7);
+	printf("[%hd] [%a]\n", (short)-5, 1.0);
 	printf("no argument and no newline; ");
 	printf("a float promoted: %f\n", 0.5f);
 }

@@ -72,8 +72,10 @@ order_by_legacy_stream(cudaStream_t blocking, int *cells)
 	/* On the legacy stream, so it waits for the blocking stream, too. */
 	REQUIRE(read(cells) == 100);
 	store_late<<<1, 1, 0, blocking>>>(cells, 101, 3000);
+	copy_plus<<<1, 1>>>(cells + 1, cells, 1);
 	CHECK(cudaStreamSynchronize(cudaStreamLegacy));
 	CHECK(cudaStreamQuery(blocking));
+	REQUIRE(read(cells + 1) == 102);
 	printf("the legacy stream and blocking streams wait for each other\n");
 }
 
