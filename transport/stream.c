@@ -383,10 +383,10 @@ gp_stream_wait(struct gp_conn *conn, int timeout_ms)
 {
 	struct gp_stream *stream = stream_of(conn);
 
+	if (stream->recv_status < 0)
+		return stream->recv_status;
 	if (buffered(stream) || stream->recv_status > 0)
 		return 1;
-	if (stream->recv_status)
-		return stream->recv_status;
 	if (atomic_load(&stream->stopped))
 		return recv_failed(stream, 0, false);
 	return stream->io->wait(stream, timeout_ms);

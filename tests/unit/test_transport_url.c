@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/test.h"
+#include "transport/url.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void
+expect_url(const char *text, const char *scheme, const char *host, int port, int device)
+{
+	char error[400] = "";
+	struct gp_url url;
+
+	if (gp_url_parse(text, &url, error, sizeof(error)))
+		fail_msg("%s", error);
+	assert_string_equal(url.scheme, scheme);
+	assert_string_equal(url.host, host);
+	assert_int_equal(url.port, port);
+	assert_int_equal(url.device, device);
+}
+
+static void
+expect_error(const char *text, const char *what)
+{
+	struct gp_url url = { .port = 77 };
+	char error[700] = "", expected[700];
+
+	snprintf(expected, sizeof(expected), "\"%s\": %s", text, what);
+	assert_int_equal(gp_url_parse(text, &url, error, sizeof(error)), GP_E_INVALID);
+	assert_string_equal(error, expected);
+	assert_int_equal(url.port, 77);
+}
+
+static void
+scheme_port_and_device_have_defaults(void **state)
+{
+	expect_url("gpunode", "tcp", "gpunode", 4833, GP_URL_ANY_DEVICE);
+	expect_url("gpunode:99", "tcp", "gpunode", 99, GP_URL_ANY_DEVICE);
+	expect_url("gpunode/1", "tcp", "gpunode", 4833, 1);
+	expect_url("tcp://10.0.0.1:0/0", "tcp", "10.0.0.1", 0, 0);
+	expect_url("gpu-1.site_a.example:65535/1023", "tcp", "gpu-1.site_a.example", 65535, 1023);
+	expect_url("*:4833", "tcp", "*", 4833, GP_URL_ANY_DEVICE);
+}
+
+static void
+an_ipv6_address_stands_in_brackets(void **state)
+{
+	expect_url("[::1]", "tcp", "::1", 4833, GP_URL_ANY_DEVICE);
+	expect_url("tcp://[fe80::1%eth0]:5/2", "tcp", "fe80::1%eth0", 5, 2);
+	expect_url("[::]/3", "tcp", "::", 4833, 3);
+	expect_error("::1", "an IPv6 address needs brackets: [address]:port");
+	expect_error("fe80::1:4833", "an IPv6 address needs brackets: [address]:port");
+	expect_error("[::1", "the ']' after the address is missing");
+	expect_error("[::1]4833", "what follows ']' is neither a port nor a device");
+	expect_error("[]:1", "the host is missing");
+}
+
+static void
+a_loop_has_a_name_and_no_port(void **state)
+{
+	expect_url("loop:a", "loop", "a", 0, GP_URL_ANY_DEVICE);
+	expect_url("loop://a-b.c/2", "loop", "a-b.c", 0, 2);
+	expect_error("loop:", "the host is missing");
+	expect_error("loop://a:1", "character ':' in the host");
+}
+
+static void
+what_is_wrong_is_named(void **state)
+{
+	expect_error("", "the host is missing");
+	expect_error("tcp://", "the host is missing");
+	expect_error(":4833", "the host is missing");
+	expect_error("/1", "the host is missing");
+	expect_error("http://a", "unknown scheme \"http\" (known: tcp, loop)");
+	expect_error("://a", "unknown scheme \"\" (known: tcp, loop)");
+	expect_error("TCP://a", "unknown scheme \"TCP\" (known: tcp, loop)");
+	expect_error("a:", "the port is missing");
+	expect_error("a:65536", "the port 65536 is above 65535");
+	expect_error("a:99999999999999999999", "the port 99999999999999999999 is above 65535");
+	expect_error("a:80x", "the port \"80x\" is not a number");
+	expect_error("a:-1", "the port \"-1\" is not a number");
+	expect_error("a/", "the device is missing");
+	expect_error("a/gpu0", "the device \"gpu0\" is not a number");
+	expect_error("a/1024", "the device 1024 is above 1023");
+	expect_error("a/1/2", "the device \"1/2\" is not a number");
+	expect_error("a b", "character ' ' in the host");
+	expect_error("user@host", "character '@' in the host");
+}
+
+static void
+a_long_host_is_refused(void **state)
+{
+	char text[600], error[64] = "";
+	struct gp_url url;
+
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	assert_int_equal(gp_url_parse(text, &url, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(strlen(error), sizeof(error) - 1);
+	text[255] = 0;
+	assert_int_equal(gp_url_parse(text, &url, error, sizeof(error)), 0);
+	text[255] = 'a';
+	text[256] = 0;
+	assert_int_equal(gp_url_parse(text, &url, error, sizeof(error)), GP_E_INVALID);
+}
+
+static void
+a_list_is_separated_by_commas(void **state)
+{
+	struct gp_url urls[3];
+	char error[400] = "";
+	int count = 0;
+
+	assert_int_equal(
+		gp_url_list_parse("a,tcp://b:1/2,[::1]", urls, 3, &count, error, sizeof(error)), 0);
+	assert_int_equal(count, 3);
+	assert_string_equal(urls[0].host, "a");
+	assert_int_equal(urls[1].device, 2);
+	assert_string_equal(urls[2].host, "::1");
+}
+
+static void
+expect_list_error(const char *text, const char *expected)
+{
+	struct gp_url urls[3];
+	char error[400] = "";
+	int count = 77;
+
+	assert_int_equal(gp_url_list_parse(text, urls, 3, &count, error, sizeof(error)),
+			 GP_E_INVALID);
+	assert_string_equal(error, expected);
+	assert_int_equal(count, 77);
+}
+
+static void
+a_bad_list_names_the_item(void **state)
+{
+	expect_list_error("", "\"\": item 1 of the list is empty");
+	expect_list_error("a,", "\"a,\": item 2 of the list is empty");
+	expect_list_error("a,,b", "\"a,,b\": item 2 of the list is empty");
+	expect_list_error("a,b,c,d", "\"a,b,c,d\": more than 3 items in the list");
+	expect_list_error("a,b:x", "\"b:x\": the port \"x\" is not a number");
+}
+
+static void
+formatted_and_parsed_again_is_the_same(void **state)
+{
+	static const char *const texts[] = {
+		"tcp://a:4833", "tcp://[::1]:1/0", "tcp://10.0.0.1:65535/12",
+		"loop://x",     "loop://x/3",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char text[GP_URL_TEXT_MAX], error[400] = "";
+		struct gp_url url;
+
+		assert_int_equal(gp_url_parse(texts[i], &url, error, sizeof(error)), 0);
+		gp_url_format(&url, text, sizeof(text));
+		assert_string_equal(text, texts[i]);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scheme_port_and_device_have_defaults),
+		cmocka_unit_test(an_ipv6_address_stands_in_brackets),
+		cmocka_unit_test(a_loop_has_a_name_and_no_port),
+		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(a_long_host_is_refused),
+		cmocka_unit_test(a_list_is_separated_by_commas),
+		cmocka_unit_test(a_bad_list_names_the_item),
+		cmocka_unit_test(formatted_and_parsed_again_is_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
