@@ -304,7 +304,7 @@ int
 gp_loop_pair(struct gp_conn **a_p, struct gp_conn **b_p)
 {
 	struct gp_conn *a = NULL, *b = NULL;
-	struct loop_pair *pair;
+	struct loop_pair *pair = NULL;
 	int r = pair_create(&pair);
 
 	if (r)
@@ -337,7 +337,7 @@ static int
 loop_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
 	     size_t detail_size)
 {
-	struct gp_conn *near, *far;
+	struct gp_conn *near = NULL, *far = NULL;
 	struct loop_listener *listener;
 	uint64_t one = 1;
 	int r = gp_loop_pair(&near, &far);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What does the transport alone cost: latency, messages and bytes per second between two threads,
+ * over the URL given (tcp://127.0.0.1:0 if none), each for about SECONDS (0.5 if not given).
+ * One result a line: name, value, unit.
+ */
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* The first byte of a message says what the far end does with it. */
+#define ECHO 'e'
+#define KEEP 'k'
+
+#define BULK_MAX ((size_t)16 << 20)
+
+struct bench {
+	struct gp_conn *near;
+	struct gp_conn *far;
+	double seconds;
+	char *bulk;
+};
+
+static void
+must(int r, const char *what, struct gp_conn *conn)
+{
+	if (r == 0)
+		return;
+	fprintf(stderr, "%s: status %d, %s\n", what, r, conn ? gp_conn_error(conn) : "");
+	exit(1);
+}
+
+static double
+now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void *
+far_end(void *argument)
+{
+	struct bench *bench = argument;
+	char *to = malloc(BULK_MAX);
+
+	for (;;) {
+		struct gp_message message;
+		struct iovec echo;
+		int r = gp_conn_recv(bench->far, &message);
+
+		if (r == GP_E_EOF)
+			break;
+		must(r, "receive", bench->far);
+		must(gp_conn_recv_bulk(bench->far, to, message.bulk_size), "bulk", bench->far);
+		if (*(const char *)message.data != ECHO)
+			continue;
+		echo = (struct iovec){ (void *)message.data, message.size };
+		must(gp_conn_send(bench->far, &echo, 1, NULL, 0), "echo", bench->far);
+	}
+	free(to);
+	return NULL;
+}
+
+static void
+put(struct bench *bench, char what, size_t size, size_t bulk_size)
+{
+	static char data[GP_CONN_MESSAGE_MAX];
+	struct iovec part = { data, size }, bulk = { bench->bulk, bulk_size };
+
+	data[0] = what;
+	must(gp_conn_send(bench->near, &part, 1, &bulk, bulk_size ? 1 : 0), "send", bench->near);
+}
+
+static void
+round_trip(struct bench *bench, size_t size)
+{
+	struct gp_message message;
+
+	put(bench, ECHO, size, 0);
+	must(gp_conn_recv(bench->near, &message), "reply", bench->near);
+}
+
+static void
+ping_pong(struct bench *bench, const char *name, size_t size, unsigned int spin_usec)
+{
+	double start, end;
+	long count = 0;
+
+	gp_conn_set_spin(bench->near, spin_usec);
+	gp_conn_set_spin(bench->far, spin_usec);
+	round_trip(bench, size);
+	round_trip(bench, size);
+	start = now();
+	do {
+		for (int i = 0; i < 50; i++)
+			round_trip(bench, size);
+		count += 50;
+		end = now();
+	} while (end - start < bench->seconds);
+	printf("%s_%zu %.2f us\n", name, size, (end - start) / (double)count * 1e6);
+}
+
+static void
+one_way(struct bench *bench, const char *name, size_t size, size_t bulk_size)
+{
+	double start = now(), end;
+	long count = 0;
+
+	do {
+		for (int i = 0; i < 4; i++)
+			put(bench, KEEP, size, bulk_size);
+		count += 4;
+	} while (now() - start < bench->seconds);
+	round_trip(bench, 8);
+	end = now();
+	if (bulk_size)
+		printf("%s_%zu %.2f GB/s\n", name, bulk_size,
+		       (double)count * (double)bulk_size / (end - start) / 1e9);
+	else
+		printf("%s_%zu %.3f M/s\n", name, size, (double)count / (end - start) / 1e6);
+}
+
+static void
+connect_ends(struct bench *bench, const char *text)
+{
+	struct gp_listener *listener;
+	char error[400] = "";
+	struct gp_url url;
+
+	if (gp_url_parse(text, &url, error, sizeof(error)) ||
+	    gp_listen(&url, &listener, error, sizeof(error)) ||
+	    gp_connect(gp_listener_url(listener), NULL, 0, 5000, &bench->near, error,
+		       sizeof(error))) {
+		fprintf(stderr, "%s\n", error);
+		exit(1);
+	}
+	must(gp_accept(listener, 5000, &bench->far), "accept", NULL);
+	gp_listener_destroy(listener);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct bench bench = { .seconds = argc > 2 ? atof(argv[2]) : 0.5 };
+	pthread_t thread;
+
+	bench.bulk = calloc(1, BULK_MAX);
+	if (!bench.bulk)
+		return 1;
+	connect_ends(&bench, argc > 1 ? argv[1] : "tcp://127.0.0.1:0");
+	if (pthread_create(&thread, NULL, far_end, &bench))
+		return 1;
+	memset(bench.bulk, 1, BULK_MAX);
+
+	ping_pong(&bench, "round_trip", 64, 0);
+	ping_pong(&bench, "round_trip_spin", 64, 50);
+	gp_conn_set_spin(bench.near, 0);
+	gp_conn_set_spin(bench.far, 0);
+	one_way(&bench, "messages", 64, 0);
+	one_way(&bench, "messages", 4096, 0);
+	one_way(&bench, "bulk", 64, (size_t)64 << 10);
+	one_way(&bench, "bulk", 64, (size_t)1 << 20);
+	one_way(&bench, "bulk", 64, BULK_MAX);
+
+	gp_conn_shutdown(bench.near);
+	pthread_join(thread, NULL);
+	gp_conn_destroy(bench.near);
+	gp_conn_destroy(bench.far);
+	free(bench.bulk);
+	return 0;
+}
