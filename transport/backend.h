@@ -42,6 +42,7 @@ struct gp_transport_ops {
 	void (*set_spin)(struct gp_conn *conn, unsigned int usec);
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
+	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
 	void (*destroy)(struct gp_conn *conn);
 };
 

@@ -452,6 +452,13 @@ loop_fd(const struct gp_conn *conn)
 	return incoming(conn)->event_fd;
 }
 
+static int
+loop_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
+{
+	*uid_p = getuid();
+	return 0;
+}
+
 const struct gp_transport_ops gp_loop_ops = {
 	.scheme = "loop",
 	.named = true,
@@ -470,5 +477,6 @@ const struct gp_transport_ops gp_loop_ops = {
 	.set_spin = gp_stream_set_spin,
 	.shutdown = gp_stream_shutdown,
 	.fd = loop_fd,
+	.peer_uid = loop_peer_uid,
 	.destroy = loop_destroy,
 };

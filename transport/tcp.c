@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/peer.h"
 #include "transport/stream.h"
 
 #include <arpa/inet.h>
@@ -19,6 +20,9 @@
 #define KEEPALIVE_IDLE 15
 #define KEEPALIVE_INTERVAL 5
 #define KEEPALIVE_COUNT 3
+/* A peer that goes on sending does not hold up the end for longer than this. */
+#define DISCARD_READS 16
+#define DISCARD_SIZE ((size_t)1 << 20)
 
 struct tcp_conn {
 	struct gp_stream stream;
@@ -96,13 +100,24 @@ static const struct gp_stream_io tcp_io = {
 	.shutdown = tcp_shutdown,
 };
 
+/* A close with bytes unread is a reset, which can overtake what this end sent last. */
+static void
+discard_unread(int fd)
+{
+	for (int i = 0; i < DISCARD_READS; i++)
+		if (recv(fd, NULL, DISCARD_SIZE, MSG_DONTWAIT | MSG_TRUNC) <= 0)
+			return;
+}
+
 static void
 tcp_destroy(struct gp_conn *conn)
 {
 	struct tcp_conn *tcp = (struct tcp_conn *)conn;
 
-	if (tcp->fd >= 0)
+	if (tcp->fd >= 0) {
+		discard_unread(tcp->fd);
 		close(tcp->fd);
+	}
 	gp_stream_fini(&tcp->stream);
 	free(tcp);
 }
@@ -112,25 +127,6 @@ set_option(int fd, int level, int option, int value)
 {
 	/* None of them is needed for correctness, and a local socket has none of them. */
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
-}
-
-static bool
-is_loopback(const struct sockaddr_storage *address)
-{
-	if (address->ss_family == AF_UNIX)
-		return true;
-	if (address->ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)address;
-
-		return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	}
-	if (address->ss_family == AF_INET6) {
-		const struct in6_addr *in6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
-
-		return IN6_IS_ADDR_LOOPBACK(in6) ||
-		       (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == IN_LOOPBACKNET);
-	}
-	return false;
 }
 
 static void
@@ -165,7 +161,7 @@ tcp_adopt(int fd, struct gp_conn **conn_p)
 	tcp->fd = -1;
 	if (gp_stream_init(&tcp->stream, &gp_tcp_ops, &tcp_io,
 			   GP_CONN_CAP_FD | GP_CONN_CAP_ADOPT |
-				   (is_loopback(&address) ? GP_CONN_CAP_LOCAL : 0))) {
+				   (gp_peer_is_loopback(&address) ? GP_CONN_CAP_LOCAL : 0))) {
 		tcp_destroy(&tcp->stream.conn);
 		return -ENOMEM;
 	}
@@ -195,6 +191,12 @@ tcp_release_fd(struct gp_conn *conn, int *fd_p)
 	tcp->fd = -1;
 	tcp_destroy(conn);
 	return 0;
+}
+
+static int
+tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
+{
+	return gp_peer_uid(tcp_fd(conn), uid_p);
 }
 
 static int
@@ -420,6 +422,7 @@ const struct gp_transport_ops gp_tcp_ops = {
 	.listener_destroy = tcp_listener_destroy,
 	.adopt = tcp_adopt,
 	.release_fd = tcp_release_fd,
+	.peer_uid = tcp_peer_uid,
 	.recv_preamble = gp_stream_recv_preamble,
 	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,

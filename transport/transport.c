@@ -290,6 +290,12 @@ gp_conn_peer(const struct gp_conn *conn)
 	return conn->peer;
 }
 
+int
+gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
+{
+	return conn->ops->peer_uid(conn, uid_p);
+}
+
 const char *
 gp_conn_error(const struct gp_conn *conn)
 {

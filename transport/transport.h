@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 /* The small part of a message. */
@@ -125,7 +126,10 @@ GP_MUST_CHECK int gp_conn_wait(struct gp_conn *conn, int timeout_ms);
 /* Bytes were read ahead: gp_conn_fd() need not become readable for them. */
 bool gp_conn_pending(const struct gp_conn *conn);
 
-/* A receive looks for this long for bytes before it sleeps; 0, the default, sleeps at once. */
+/*
+ * For the receiving thread: a receive looks for this long for bytes before it sleeps; 0, the
+ * default, sleeps at once.
+ */
 void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
 
 /*
@@ -138,6 +142,12 @@ unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
 int gp_conn_fd(const struct gp_conn *conn);            /* -1 without GP_CONN_CAP_FD */
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */
+
+/*
+ * The user whose socket the peer is, for access to a daemon on the same machine.
+ * GP_E_UNSUPPORTED: on another machine, gone already, or the kernel does not say: trust nobody.
+ */
+GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 
 /* For the layer above: `text` is why the peer's bytes end this connection.  Returns `r`. */
 int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3, 4);

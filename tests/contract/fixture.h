@@ -33,7 +33,7 @@ struct job {
 
 extern struct gp_url fixture_url;
 
-/* argv[1] is a URL to listen on. */
+/* argv[1] is a URL to listen on; ends the program as skipped where that cannot be. */
 void fixture_init(int argc, char **argv);
 int fixture_setup(void **state);
 int fixture_teardown(void **state);

@@ -432,6 +432,40 @@ a_connection_with_bytes_read_ahead_cannot_move(void **state)
 	expect_message(pair->server, "two", 3);
 }
 
+static void
+the_peer_on_this_machine_has_a_user(void **state)
+{
+	struct pair *pair = *state;
+	uid_t client = (uid_t)-2, server = (uid_t)-2;
+
+	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_LOCAL)) {
+		assert_int_equal(gp_conn_peer_uid(pair->server, &client), GP_E_UNSUPPORTED);
+		return;
+	}
+	assert_int_equal(gp_conn_peer_uid(pair->server, &client), 0);
+	assert_int_equal(gp_conn_peer_uid(pair->client, &server), 0);
+	assert_int_equal(client, getuid());
+	assert_int_equal(server, getuid());
+}
+
+static void
+the_last_word_arrives_although_the_speaker_did_not_listen(void **state)
+{
+	struct pair *pair = *state;
+
+	for (int i = 0; i < 100; i++)
+		send_bytes(pair->client, &i, sizeof(i), NULL, 0);
+	send_bytes(pair->server, "refused", 7, NULL, 0);
+	gp_conn_destroy(pair->server);
+	pair->server = NULL;
+
+	expect_message(pair->client, "refused", 7);
+
+	struct gp_message message;
+
+	assert_int_equal(gp_conn_recv(pair->client, &message), GP_E_EOF);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -456,6 +490,8 @@ main(int argc, char **argv)
 		CONTRACT_TEST(the_descriptor_becomes_readable_with_a_message),
 		CONTRACT_TEST(a_connection_can_move_behind_its_preamble),
 		CONTRACT_TEST(a_connection_with_bytes_read_ahead_cannot_move),
+		CONTRACT_TEST(the_peer_on_this_machine_has_a_user),
+		CONTRACT_TEST(the_last_word_arrives_although_the_speaker_did_not_listen),
 	};
 
 	fixture_init(argc, argv);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is at the other end of a socket on this machine; for backends over sockets. */
+#ifndef GP_PEER_H
+#define GP_PEER_H
+
+#include "protocol/status.h"
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+bool gp_peer_is_loopback(const struct sockaddr_storage *address);
+
+/* The owner of the peer's socket; GP_E_UNSUPPORTED if the kernel does not say. */
+GP_MUST_CHECK int gp_peer_uid(int fd, uid_t *uid_p);
+
+#endif /* GP_PEER_H */
