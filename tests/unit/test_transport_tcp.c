@@ -16,7 +16,7 @@
 static struct gp_listener *
 listen_on(const char *text)
 {
-	struct gp_listener *listener;
+	struct gp_listener *listener = NULL;
 	char error[400] = "";
 	struct gp_url url;
 
