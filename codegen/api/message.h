@@ -12,7 +12,7 @@ void gpContextCreate(
         gp_new_address heap,
         size_t heap_size);
 
-/* Streams, events and images of the context go with it; memory stays until it is unmapped. */
+/* Streams and events of the context go with it; images and memory stay until the client drops them. */
 GP_MESSAGE(0x0102, POST, SERVER_HOOK)
 void gpContextDestroy(
         DROP gp_context context);

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/image.h"
+
+#include "client/jit_options.h"
+#include "client/log.h"
+#include "client/memory.h"
+#include "client/session.h"
+#include "gpc_calls.h"
+#include "protocol/fatbin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A first try without the image pays only when the image is larger than what fits a message or two.
+ */
+#define SEND_AT_ONCE ((size_t)64 << 10)
+
+struct gpc_image_global {
+	struct gpc_image_global *next;
+	struct gpc_context *context;
+	uint64_t address;
+	uint64_t size;
+	char name[];
+};
+
+static CUresult
+flatten_result(int r)
+{
+	switch (r) {
+	case 0:
+		return CUDA_SUCCESS;
+	case GP_IMAGE_E_NONE:
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	case -ENOMEM:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+}
+
+/* The bytes that travel: of what the application gave, the part that the daemon's GPU can use. */
+static CUresult
+flatten(struct gpc_device *device, const void *source, void **bytes_p, size_t *size_p)
+{
+	const struct gpc_session_facts *facts = gpc_session_facts(device->session);
+	struct gp_image_target target = { .software = facts->software };
+	struct gp_image *image;
+	int r = gp_image_create(source, &image);
+
+	if (device->attribute_count > CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
+		target.major =
+			(unsigned int)
+				device->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
+		target.minor =
+			(unsigned int)
+				device->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+	}
+	if (r == 0) {
+		r = gp_image_flatten(image, &target, bytes_p, size_p);
+		gp_image_destroy(image);
+	}
+	if (r == GP_IMAGE_E_NONE)
+		gpc_log(GPC_LOG_ERROR,
+			target.software
+				? "the image holds no PTX for the software device: build with "
+				  "nvcc's -arch=compute_75, "
+				  "or any -gencode that embeds PTX"
+				: "the image holds no code for this GPU (compute capability %u.%u)",
+			target.major, target.minor);
+	if (r < 0)
+		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s", strerror(-r));
+	return flatten_result(r);
+}
+
+static bool
+digest(const void *bytes, size_t size, unsigned char sha256[32])
+{
+	return EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL) == 1;
+}
+
+/* Asks the daemon to load the bytes; sends them when it has not seen them before. */
+static CUresult
+load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
+     const struct gpc_jit_options *options, struct gp_image_info **info_p)
+{
+	struct iovec bulk = { .iov_base = (void *)bytes, .iov_len = size };
+	struct gp_reply_gpImageLoad reply = { 0 };
+	struct gp_args_gpImageLoad args = { .context = context->handle.id,
+					    .image = id,
+					    .size = size };
+	unsigned char sha256[32];
+	bool send = size <= SEND_AT_ONCE;
+	void *encoded = NULL, *raw = NULL;
+	CUresult result;
+
+	result = gpc_jit_options_encode(options, &encoded, &args.options);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!digest(bytes, size, sha256)) {
+		free(encoded);
+		return CUDA_ERROR_UNKNOWN;
+	}
+	args.sha256 = (struct gp_bytes){ sha256, sizeof(sha256) };
+	do {
+		free(raw);
+		result = gpc_wait_gpImageLoad(context, &args, &reply, send ? &bulk : NULL,
+					      send ? 1 : 0, &raw);
+	} while (result == CUDA_SUCCESS && reply.missing && !send && (send = true));
+	gpc_jit_options_log(options, result, reply.log);
+	if (result == CUDA_SUCCESS &&
+	    (reply.missing || gp_image_info_decode(info_p, reply.info) < 0)) {
+		gpc_session_fail(context->device->session, CUDA_ERROR_SYSTEM_NOT_READY,
+				 "the daemon's list of kernels is malformed");
+		result = CUDA_ERROR_SYSTEM_NOT_READY;
+	}
+	free(raw);
+	free(encoded);
+	return result;
+}
+
+static void
+image_free(struct gpc_image *image)
+{
+	for (uint32_t i = 0; image->kernels && i < image->info->kernel_count; i++) {
+		if (!image->kernels[i])
+			continue;
+		gpc_handle_remove(&image->kernels[i]->handle);
+		free(image->kernels[i]);
+	}
+	while (image->globals) {
+		struct gpc_image_global *next = image->globals->next;
+
+		free(image->globals);
+		image->globals = next;
+	}
+	if (image->handle.id)
+		gpc_handle_remove(&image->handle);
+	gp_image_info_destroy(image->info);
+	free(image->kernels);
+	pthread_mutex_destroy(&image->lock);
+	free(image);
+}
+
+CUresult
+gpc_image_load(struct gpc_context *context, const void *source,
+	       const struct gpc_jit_options *options, struct gpc_image **image_p)
+{
+	struct gpc_image *image;
+	void *bytes;
+	size_t size;
+	CUresult result;
+
+	if (!source)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = flatten(context->device, source, &bytes, &size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	image = calloc(1, sizeof(*image));
+	if (!image) {
+		free(bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	image->device = context->device;
+	pthread_mutex_init(&image->lock, NULL);
+	result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (gpc_handle_add(GPC_KIND_IMAGE, &image->handle) == 0)
+		result = load(context, image->handle.id, bytes, size, options, &image->info);
+	free(bytes);
+	if (result == CUDA_SUCCESS) {
+		image->kernels =
+			calloc((size_t)image->info->kernel_count + 1, sizeof(image->kernels[0]));
+		if (image->kernels) {
+			*image_p = image;
+			return CUDA_SUCCESS;
+		}
+		gpc_image_unload(image);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	image_free(image);
+	return result;
+}
+
+static void *
+read_file(const char *path, CUresult *result_p)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char *data = NULL;
+	ssize_t got = 0;
+	size_t size = 0;
+
+	*result_p = fd < 0 ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_INVALID_IMAGE;
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
+	    (uint64_t)st.st_size <= GP_IMAGE_SIZE_MAX) {
+		/* Zeros behind it end PTX text, and stop whoever reads the header of a short file.
+		 */
+		data = calloc(1, (size_t)st.st_size + 64);
+		*result_p = data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		while (data && size < (size_t)st.st_size &&
+		       (got = read(fd, data + size, (size_t)st.st_size - size)) > 0)
+			size += (size_t)got;
+		if (data && size < (size_t)st.st_size)
+			*result_p = CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (fd >= 0)
+		close(fd);
+	return data;
+}
+
+CUresult
+gpc_image_load_file(struct gpc_context *context, const char *path,
+		    const struct gpc_jit_options *options, struct gpc_image **image_p)
+{
+	CUresult result;
+	void *data;
+
+	if (!path)
+		return CUDA_ERROR_INVALID_VALUE;
+	data = read_file(path, &result);
+	if (result == CUDA_SUCCESS)
+		result = gpc_image_load(context, data, options, image_p);
+	free(data);
+	return result;
+}
+
+void
+gpc_image_unload(struct gpc_image *image)
+{
+	struct gp_args_gpImageUnload args = { .image = image->handle.id };
+
+	gpc_memory_forget_image(image->handle.id);
+	if (gpc_session_status(image->device->session) == CUDA_SUCCESS)
+		(void)gpc_post_gpImageUnload(image->device->primary, &args);
+	image_free(image);
+}
+
+int64_t
+gpc_image_find(const struct gpc_image *image, const char *name)
+{
+	for (uint32_t i = 0; i < image->info->kernel_count; i++) {
+		if (strcmp(image->info->kernels[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+struct gpc_function *
+gpc_image_kernel(struct gpc_image *image, uint32_t index)
+{
+	struct gpc_function *kernel;
+
+	pthread_mutex_lock(&image->lock);
+	kernel = image->kernels[index];
+	if (!kernel) {
+		kernel = calloc(1, sizeof(*kernel));
+		if (kernel && gpc_handle_add(GPC_KIND_KERNEL, &kernel->handle) < 0) {
+			free(kernel);
+			kernel = NULL;
+		}
+		if (kernel) {
+			kernel->image = image;
+			kernel->index = index;
+			kernel->info = &image->info->kernels[index];
+			image->kernels[index] = kernel;
+		}
+	}
+	pthread_mutex_unlock(&image->lock);
+	return kernel;
+}
+
+static struct gpc_image_global *
+find_global(struct gpc_image *image, const struct gpc_context *context, const char *name)
+{
+	struct gpc_image_global *global;
+
+	pthread_mutex_lock(&image->lock);
+	for (global = image->globals; global; global = global->next) {
+		if (global->context == context && strcmp(global->name, name) == 0)
+			break;
+	}
+	pthread_mutex_unlock(&image->lock);
+	return global;
+}
+
+static CUresult
+add_global(struct gpc_image *image, struct gpc_context *context, const char *name,
+	   const struct gp_reply_gpImageGlobal *reply)
+{
+	struct gpc_image_global *global = malloc(sizeof(*global) + strlen(name) + 1);
+
+	if (!global ||
+	    gpc_memory_add_global(context, reply->address, reply->size, image->handle.id) < 0) {
+		free(global);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	global->context = context;
+	global->address = reply->address;
+	global->size = reply->size;
+	strcpy(global->name, name);
+	pthread_mutex_lock(&image->lock);
+	global->next = image->globals;
+	image->globals = global;
+	pthread_mutex_unlock(&image->lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
+		 CUdeviceptr *address_p, size_t *size_p)
+{
+	struct gp_reply_gpImageGlobal reply;
+	struct gp_args_gpImageGlobal args = {
+		.context = context->handle.id,
+		.image = image->handle.id,
+		.name = { name, strlen(name) },
+	};
+	struct gpc_image_global *global = find_global(image, context, name);
+	CUresult result = CUDA_SUCCESS;
+
+	if (global) {
+		reply.address = global->address;
+		reply.size = global->size;
+	} else {
+		result = gpc_wait_gpImageGlobal(context, &args, &reply);
+		if (result == CUDA_SUCCESS)
+			result = add_global(image, context, name, &reply);
+	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (address_p)
+		*address_p = reply.address;
+	if (size_p)
+		*size_p = reply.size;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A loaded image of device code: what is behind a CUmodule or a CUlibrary.
+ *
+ * Loading sends the entries that the daemon's GPU can use, addressed by their SHA-256, and brings
+ * back the kernels; from then on names, parameter layouts and attributes are answered here.  The
+ * image is owned by the library or module that loaded it.  Any thread may call.
+ */
+#ifndef GPC_IMAGE_H
+#define GPC_IMAGE_H
+
+#include "client/context.h"
+#include "client/function.h"
+#include "client/handle.h"
+#include "protocol/image_info.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdint.h>
+
+struct gpc_image_global;
+
+struct gpc_image {
+	struct gpc_handle handle;  /* its name on the wire */
+	struct gpc_device *device; /* where its calls go */
+	struct gp_image_info *info;
+	struct gpc_function *
+		*kernels; /* CUkernel objects by index; made on first use, under lock */
+	struct gpc_image_global *globals;
+	pthread_mutex_t lock;
+	void *owner; /* the token of its CUlibrary; NULL for a module's */
+};
+
+struct gpc_jit_options {
+	const CUjit_option *keys;
+	void **values;
+	unsigned int count;
+};
+
+/* source: what cuLibraryLoadData and cuModuleLoadData accept. */
+CUresult gpc_image_load(struct gpc_context *context, const void *source,
+			const struct gpc_jit_options *options, struct gpc_image **image_p);
+CUresult gpc_image_load_file(struct gpc_context *context, const char *path,
+			     const struct gpc_jit_options *options, struct gpc_image **image_p);
+void gpc_image_unload(struct gpc_image *image);
+
+/* -1: no kernel of this name. */
+int64_t gpc_image_find(const struct gpc_image *image, const char *name);
+/* The CUkernel object of a kernel; NULL: out of memory. */
+struct gpc_function *gpc_image_kernel(struct gpc_image *image, uint32_t index);
+/* A variable, on the context's device; CUDA_ERROR_NOT_FOUND. */
+CUresult gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
+			  CUdeviceptr *address_p, size_t *size_p);
+
+#endif /* GPC_IMAGE_H */
