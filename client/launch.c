@@ -3,8 +3,8 @@
 
 #include "client/config.h"
 #include "client/image.h"
-#include "client/log.h"
 #include "client/session.h"
+#include "client/stats.h"
 #include "client/stream.h"
 #include "gpc_calls.h"
 #include "protocol/image_info.h"

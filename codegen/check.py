@@ -38,7 +38,7 @@ def directions(call):
             fail(call, f"'{p.direction}' on const '{p.name}'", p.line)
         needs = p.direction in ("IN_N", "IN_BYTES", "OUT_N", "OUT_BYTES")
         if needs != (p.size is not None):
-            fail(call, f"'{p.direction}' of '{p.name}' {'needs' if needs else 'takes no'} size", p.line)
+            fail(call, f"'{p.direction}' of '{p.name}' {'needs a' if needs else 'takes no'} size", p.line)
         if call.completion == "POST" and p.direction in OUTS and "NEW" not in p.quals:
             fail(call, f"{call.name} is POST, but '{p.name}' is written", p.line)
         if call.on_wire and p.direction in ("INOUT", "BY_HOOK"):

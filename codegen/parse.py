@@ -95,7 +95,7 @@ class Reader:
 
     def next(self, want=None):
         if self.at >= len(self.tokens):
-            self.fail(f"expected '{want or 'more'}' before the end of the file")
+            self.fail(f"expected {want and repr(want) or 'more'} before the end of the file")
         token, self.line = self.tokens[self.at]
         self.at += 1
         if want is not None and token != want:
@@ -133,7 +133,7 @@ def read_options(reader):
             reader.fail(f"option '{word}' is given twice")
         argument = reader.group() if reader.peek() == "(" else None
         if (argument is not None) != (word in WITH_ARGUMENT):
-            reader.fail(f"option '{word}' {'needs' if word in WITH_ARGUMENT else 'takes no'} argument")
+            reader.fail(f"option '{word}' {'needs an' if word in WITH_ARGUMENT else 'takes no'} argument")
         options[word] = argument
         if reader.peek() != ")":
             reader.next(",")

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_coverage.py CODEGEN_FOLDER: every symbol is in exactly one of the three columns, and the sum is right."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+codegen = Path(sys.argv[1])
+lines = subprocess.run([sys.executable, codegen / "coverage.py"], check=True, capture_output=True, text=True).stdout.splitlines()
+rows = [line.split() for line in lines[:-1]]
+symbols = re.findall(r"^GP_SYMBOL\w*\((\w+)", (codegen / "api/symbols.h").read_text(), re.M)
+count = {how: sum(1 for _, status in rows if status == how) for how in ("remoted", "local", "unsupported")}
+wanted = f"{len(symbols)} symbols: {count['remoted']} remoted, {count['local']} local, {count['unsupported']} unsupported"
+print(lines[-1])
+if [name for name, _ in rows] != symbols:
+    sys.exit("the table does not name each symbol once")
+if sum(count.values()) != len(symbols) or lines[-1] != wanted:
+    sys.exit(f"wanted: {wanted}")

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the generated codec_gen.c says of each argument and reply struct, and the random values. */
+#ifndef GP_TEST_CODEC_H
+#define GP_TEST_CODEC_H
+
+#include "protocol/dec.h"
+#include "protocol/enc.h"
+
+struct rng {
+	uint64_t state;
+	uint8_t *pool; /* bytes that bytes fields borrow */
+	size_t pool_used, pool_size;
+};
+
+uint64_t rng_next(struct rng *rng);
+size_t rng_size(struct rng *rng);
+struct gp_bytes rng_bytes(struct rng *rng, size_t size, bool string);
+bool same_bytes(struct gp_bytes a, struct gp_bytes b);
+
+struct codec {
+	const char *name;
+	size_t struct_size;
+	size_t field_count;
+	void (*fill)(struct rng *rng, void *value);
+	bool (*equal)(const void *a, const void *b);
+	size_t (*size)(const void *value);
+	void (*encode)(struct gp_enc *enc, const void *value);
+	void (*decode)(struct gp_dec *dec, void *value);
+};
+
+extern const struct codec codecs[];
+extern const size_t codec_count;
+
+#endif /* GP_TEST_CODEC_H */

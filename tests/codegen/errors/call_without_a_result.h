@@ -1,0 +1,2 @@
+GP_LOCAL()
+void cuInit(unsigned int Flags);

@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuMemAllocFoo(OUT CUdeviceptr *dptr, size_t size);

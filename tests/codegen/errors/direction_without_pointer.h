@@ -1,0 +1,3 @@
+GP_LOCAL()
+CUresult cuInit(
+        IN unsigned int Flags);

@@ -1,0 +1,2 @@
+GP_LOCAL(SERVER_HOOK)
+CUresult cuInit(unsigned int Flags);

@@ -1,0 +1,2 @@
+GP_CALL(0x1, POST, SERVER_HOOK)
+CUresult cuEventCreate(OUT NEW CUevent *phEvent, unsigned int Flags);

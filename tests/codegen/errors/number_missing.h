@@ -1,0 +1,2 @@
+GP_CALL(WAIT)
+CUresult cuInit(unsigned int Flags);

@@ -1,0 +1,2 @@
+GP_LOCAL(VIA(a), VIA(b))
+CUresult cuInit(unsigned int Flags);

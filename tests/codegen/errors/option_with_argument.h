@@ -1,0 +1,2 @@
+GP_LOCAL(LAUNCHES(x))
+CUresult cuInit(unsigned int Flags);

@@ -1,0 +1,2 @@
+GP_LOCAL(VIA)
+CUresult cuInit(unsigned int Flags);

@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuDriverGetVersion(OUT const int *driverVersion);

@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuDriverGetVersion(IN OUT int *driverVersion);

@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuFoo(IN_BYTES const void *data);

@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuFoo(OUT(n) int *data, int n);

@@ -1,0 +1,2 @@
+GP_SYMBOL(cuInit, cuInit, 2000)
+GP_SYMBOL(cuInit, cuInit, 2000)

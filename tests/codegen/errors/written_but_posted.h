@@ -1,0 +1,2 @@
+GP_CALL(0x1, POST)
+CUresult cuFoo(OUT int *value);
