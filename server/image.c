@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/image.h"
+
+#include "gpd_calls.h"
+#include "protocol/fatbin.h"
+#include "protocol/image_info.h"
+#include "server/context.h"
+#include "server/driver.h"
+#include "server/image_cache.h"
+#include "server/image_load.h"
+#include "server/janitor.h"
+#include "server/session.h"
+#include "server/wait.h"
+#include "server/worker.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of all images of a session. */
+#define GPD_IMAGES_SIZE_MAX ((uint64_t)16 << 30)
+#define RECEIVE_SIZE ((size_t)1 << 20)
+
+/* A variable, on one device. */
+struct gpd_global {
+	struct gpd_global *next;
+	uint64_t address;
+	uint64_t size;
+};
+
+static struct gpd_image *
+get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct gpd_image *)gpd_handle_get(&session->handles, GPD_KIND_IMAGE, id);
+}
+
+static CUresult
+function_of(struct gpd_image *image, uint32_t index, int device, CUfunction *function_p)
+{
+	CUfunction *functions = image->functions[device];
+	CUresult result;
+
+	if (!functions) {
+		functions = calloc(image->kernel_count, sizeof(CUfunction));
+		if (!functions)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		image->functions[device] = functions;
+	}
+	if (!functions[index]) {
+		result = gpd_driver.cuKernelGetFunction(&functions[index],
+							image->kernels[index].driver);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	*function_p = functions[index];
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
+		 struct gpd_image **image_p, struct gpd_kernel **kernel_p, CUfunction *function_p)
+{
+	struct gpd_image *image = get(session, GP_KERNEL_IMAGE(kernel));
+	uint32_t index = GP_KERNEL_INDEX(kernel);
+
+	if (!image || index >= image->kernel_count)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*image_p = image;
+	*kernel_p = &image->kernels[index];
+	return function_of(image, index, device, function_p);
+}
+
+CUresult
+gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
+{
+	const struct gpd_context *context = gpd_context_get(session, session->context);
+	struct gpd_image *image;
+	struct gpd_kernel *found;
+
+	return gpd_image_kernel(session, kernel, context ? context->device : 0, &image, &found,
+				function_p);
+}
+
+struct range {
+	uint64_t address;
+	uint64_t size;
+	bool found;
+};
+
+static void
+look_for(struct gpd_handle *handle, void *arg)
+{
+	const struct gpd_image *image = (const struct gpd_image *)handle;
+	struct range *range = arg;
+
+	for (const struct gpd_global *global = image->globals; global; global = global->next) {
+		if (range->address >= global->address &&
+		    range->address - global->address <= global->size &&
+		    range->size <= global->size - (range->address - global->address))
+			range->found = true;
+	}
+}
+
+bool
+gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	struct range range = { .address = address, .size = size };
+
+	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, look_for, &range);
+	return range.found;
+}
+
+static void
+image_free(struct gpd_image *image)
+{
+	gpd_blob_unref(image->blob);
+	for (int i = 0; image->functions && i < gpd_worker.device_count; i++)
+		free(image->functions[i]);
+	free(image->functions);
+	free(image->kernels);
+	free(image->jit);
+	free(image);
+}
+
+static void
+unload(void *arg)
+{
+	struct gpd_image *image = arg;
+
+	gpd_driver.cuLibraryUnload(image->library);
+	image_free(image);
+}
+
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	gpd_janitor_run(session, unload, arg);
+}
+
+static void
+take_out(struct gpd_session *session, struct gpd_image *image)
+{
+	struct gpd_global *global;
+
+	session->kernel = NULL;
+	gpd_handle_remove(&session->handles, &image->handle);
+	while ((global = image->globals)) {
+		image->globals = global->next;
+		gpd_account_free(&session->account, global->size);
+		free(global);
+	}
+}
+
+CUresult
+gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnload *args)
+{
+	struct gpd_image *image = get(session, args->image);
+
+	if (!image)
+		return CUDA_ERROR_INVALID_HANDLE;
+	take_out(session, image);
+	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
+	return gpd_wait_add_all(session, NULL, unused, image);
+}
+
+struct forget {
+	struct gpd_session *session;
+	const struct gpd_context *context; /* NULL: all, and nothing runs any more */
+	struct gpd_image *image;
+};
+
+static void
+pick(struct gpd_handle *handle, void *arg)
+{
+	struct gpd_image *image = (struct gpd_image *)handle;
+	struct forget *forget = arg;
+
+	if (!forget->context || image->context == forget->context)
+		forget->image = image;
+}
+
+static struct gpd_image *
+next(struct forget *forget)
+{
+	forget->image = NULL;
+	gpd_handle_each(&forget->session->handles, GPD_KIND_IMAGE, pick, forget);
+	return forget->image;
+}
+
+void
+gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context)
+{
+	struct forget forget = { .session = session, .context = context };
+
+	while (next(&forget)) {
+		take_out(session, forget.image);
+		gpd_wait_add_all(session, NULL, unused, forget.image);
+	}
+}
+
+void
+gpd_image_forget_session(struct gpd_session *session)
+{
+	struct forget forget = { .session = session };
+
+	gpd_janitor_wait(session);
+	while (next(&forget)) {
+		take_out(session, forget.image);
+		unload(forget.image);
+	}
+}
+
+static const struct gpd_global *
+add_global(struct gpd_session *session, struct gpd_image *image, uint64_t address, uint64_t size,
+	   CUresult *result)
+{
+	struct gpd_global *global = image->globals;
+
+	while (global && global->address != address)
+		global = global->next;
+	if (global)
+		return global;
+	*result = gpd_account_allocate(&session->account, size);
+	if (*result != CUDA_SUCCESS)
+		return NULL;
+	global = malloc(sizeof(*global));
+	if (!global) {
+		gpd_account_free(&session->account, size);
+		*result = CUDA_ERROR_OUT_OF_MEMORY;
+		return NULL;
+	}
+	*global = (struct gpd_global){ image->globals, address, size };
+	image->globals = global;
+	return global;
+}
+
+CUresult
+gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
+		  struct gp_reply_gpImageGlobal *reply)
+{
+	struct gpd_image *image = get(session, args->image);
+	CUdeviceptr address;
+	size_t size;
+	CUresult result;
+	char *name;
+
+	if (!image)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_session_enter(session, args->context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	name = strndup(args->name.data ? args->name.data : "", args->name.size);
+	if (!name)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_driver.cuLibraryGetGlobal(&address, &size, image->library, name);
+	free(name);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!add_global(session, image, address, size, &result))
+		return result;
+	reply->address = address;
+	reply->size = size;
+	return CUDA_SUCCESS;
+}
+
+/* What the session's images hold in the worker's memory. */
+static void
+add_up(struct gpd_handle *handle, void *arg)
+{
+	*(uint64_t *)arg += gpd_blob_size(((struct gpd_image *)handle)->blob);
+}
+
+static bool
+within_limits(struct gpd_session *session, uint64_t size)
+{
+	uint64_t held = 0;
+
+	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, add_up, &held);
+	return size <= GP_IMAGE_SIZE_MAX && held + size <= GPD_IMAGES_SIZE_MAX;
+}
+
+/* The hash is made as the bytes arrive. */
+static int
+receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha256)
+{
+	EVP_MD_CTX *digest = EVP_MD_CTX_new();
+	bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
+	int r = 0;
+
+	for (size_t at = 0; good && !r && at < size; at += RECEIVE_SIZE) {
+		size_t part = size - at < RECEIVE_SIZE ? size - at : RECEIVE_SIZE;
+
+		r = gpd_session_recv_bulk(session, bytes + at, part);
+		good = r || EVP_DigestUpdate(digest, bytes + at, part) == 1;
+	}
+	good = good && EVP_DigestFinal_ex(digest, sha256, NULL) == 1;
+	EVP_MD_CTX_free(digest);
+	return good ? r : -ENOMEM;
+}
+
+static CUresult
+blob_receive(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+	     struct gpd_blob **blob_p)
+{
+	uint8_t sha256[EVP_MAX_MD_SIZE];
+	void *bytes = gpd_image_bytes_alloc(args->size);
+
+	if (!bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (receive(session, bytes, args->size, sha256)) {
+		free(bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
+		free(bytes);
+		gpd_session_violation(session, "an image does not have the SHA-256 it was sent by");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	*blob_p = gpd_image_cache_add(sha256, bytes, args->size);
+	return *blob_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* NULL with CUDA_SUCCESS: the client has to send it. */
+static CUresult
+blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+	 struct gpd_blob **blob_p)
+{
+	uint64_t bulk = gpd_session_bulk_size(session);
+	CUresult result;
+
+	*blob_p = NULL;
+	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
+		gpd_session_violation(session,
+				      "an image of %lu bytes with a tail of %lu and a hash of %zu",
+				      args->size, bulk, args->sha256.size);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!within_limits(session, args->size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (bulk)
+		return blob_receive(session, args, blob_p);
+	else
+		result = CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*blob_p = gpd_image_cache_find(args->sha256.data, args->size);
+	return result;
+}
+
+static CUresult
+load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct gpd_blob *blob,
+     struct gp_reply_gpImageLoad *reply)
+{
+	struct gpd_image *image = calloc(1, sizeof(*image));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	int r;
+
+	if (!image) {
+		gpd_blob_unref(blob);
+		return result;
+	}
+	image->blob = blob;
+	image->context = gpd_context_get(session, args->context);
+	image->functions = calloc((size_t)gpd_worker.device_count, sizeof(*image->functions));
+	if (image->functions)
+		result = gpd_image_load(image, args->options, &reply->info, &reply->log);
+	if (result != CUDA_SUCCESS) {
+		image_free(image);
+		return result;
+	}
+	image->prints = gpd_blob_prints(blob);
+	r = gpd_handle_add(&session->handles, GPD_KIND_IMAGE, args->image, &image->handle);
+	if (r) {
+		unload(image);
+		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+		struct gp_reply_gpImageLoad *reply)
+{
+	struct gpd_blob *blob;
+	CUresult result = blob_get(session, args, &blob);
+
+	if (result == CUDA_SUCCESS && !blob) {
+		reply->missing = 1;
+		return CUDA_SUCCESS;
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_enter(session, args->context);
+	if (result != CUDA_SUCCESS) {
+		if (session->bulk_left)
+			(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+		gpd_blob_unref(blob);
+		return result;
+	}
+	return load(session, args, blob, reply);
+}

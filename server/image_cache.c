@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/image_cache.h"
+
+#include "protocol/fatbin.h"
+#include "server/image_disk.h"
+#include "server/image_scan.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define MEMORY_DEFAULT ((uint64_t)512 << 20)
+#define DISK_DEFAULT ((uint64_t)1 << 30)
+
+struct gpd_blob {
+	uint8_t sha256[GPD_SHA256_SIZE];
+	UT_hash_handle hh;
+	unsigned int refs;
+	struct gpd_blob *newer, *older; /* when nobody holds it */
+	void *bytes;
+	size_t size;
+	struct gp_image *image;
+	int image_error;
+	bool opened;
+	bool scanned;
+	bool prints;
+	pthread_mutex_t look; /* over the view and what was found out */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t written;
+	struct gpd_blob *blobs;
+	struct gpd_blob *newest, *oldest;
+	uint64_t idle; /* bytes */
+	struct gpd_image_cache_limits limits;
+	struct gpd_image_disk *disk;
+	unsigned int writers;
+} cache = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.written = PTHREAD_COND_INITIALIZER,
+	.limits = { MEMORY_DEFAULT, DISK_DEFAULT },
+};
+
+void *
+gpd_image_bytes_alloc(size_t size)
+{
+	void *bytes;
+
+	return posix_memalign(&bytes, GP_IMAGE_ALIGN, size ? size : 1) ? NULL : bytes;
+}
+
+static void
+blob_free(struct gpd_blob *blob)
+{
+	gp_image_destroy(blob->image);
+	pthread_mutex_destroy(&blob->look);
+	free(blob->bytes);
+	free(blob);
+}
+
+static void
+idle_unlink(struct gpd_blob *blob)
+{
+	*(blob->newer ? &blob->newer->older : &cache.newest) = blob->older;
+	*(blob->older ? &blob->older->newer : &cache.oldest) = blob->newer;
+	blob->newer = blob->older = NULL;
+	cache.idle -= blob->size;
+}
+
+static void
+idle_link(struct gpd_blob *blob)
+{
+	blob->older = cache.newest;
+	*(blob->older ? &blob->older->newer : &cache.oldest) = blob;
+	cache.newest = blob;
+	cache.idle += blob->size;
+}
+
+static void
+trim(uint64_t limit)
+{
+	while (cache.idle > limit) {
+		struct gpd_blob *blob = cache.oldest;
+
+		idle_unlink(blob);
+		HASH_DEL(cache.blobs, blob);
+		blob_free(blob);
+	}
+}
+
+static struct gpd_blob *
+lookup(const uint8_t *sha256)
+{
+	struct gpd_blob *blob;
+
+	HASH_FIND(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
+	if (blob && !blob->refs++)
+		idle_unlink(blob);
+	return blob;
+}
+
+/* Takes bytes over; the one that is there already if another session was faster. */
+static struct gpd_blob *
+insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
+{
+	struct gpd_blob *blob, *made = calloc(1, sizeof(*made));
+
+	*fresh = false;
+	if (!made) {
+		free(bytes);
+		return NULL;
+	}
+	memcpy(made->sha256, sha256, GPD_SHA256_SIZE);
+	made->bytes = bytes;
+	made->size = size;
+	made->refs = 1;
+	pthread_mutex_init(&made->look, NULL);
+	pthread_mutex_lock(&cache.lock);
+	blob = lookup(sha256);
+	if (!blob) {
+		blob = made;
+		HASH_ADD(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
+		*fresh = true;
+	}
+	pthread_mutex_unlock(&cache.lock);
+	if (blob != made)
+		blob_free(made);
+	return blob;
+}
+
+struct gpd_blob *
+gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
+{
+	struct gpd_blob *blob;
+	void *bytes;
+	bool fresh;
+
+	pthread_mutex_lock(&cache.lock);
+	blob = lookup(sha256);
+	pthread_mutex_unlock(&cache.lock);
+	if (!blob && cache.disk) {
+		bytes = gpd_image_disk_read(cache.disk, sha256, size);
+		if (bytes)
+			blob = insert(sha256, bytes, size, &fresh);
+	}
+	if (blob && blob->size != size) {
+		gpd_blob_unref(blob);
+		return NULL;
+	}
+	return blob;
+}
+
+static void *
+write_out(void *arg)
+{
+	struct gpd_blob *blob = arg;
+
+	gpd_image_disk_write(cache.disk, blob->sha256, blob->bytes, blob->size);
+	gpd_blob_unref(blob);
+	pthread_mutex_lock(&cache.lock);
+	cache.writers--;
+	pthread_cond_broadcast(&cache.written);
+	pthread_mutex_unlock(&cache.lock);
+	return NULL;
+}
+
+/* A session's load does not wait for the disk. */
+static void
+write_later(struct gpd_blob *blob)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int r;
+
+	gpd_blob_ref(blob);
+	pthread_mutex_lock(&cache.lock);
+	cache.writers++;
+	pthread_mutex_unlock(&cache.lock);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attributes, write_out, blob);
+	pthread_attr_destroy(&attributes);
+	if (r)
+		write_out(blob);
+}
+
+struct gpd_blob *
+gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes, size_t size)
+{
+	bool fresh;
+	struct gpd_blob *blob = insert(sha256, bytes, size, &fresh);
+
+	if (fresh && cache.disk)
+		write_later(blob);
+	return blob;
+}
+
+void
+gpd_blob_ref(struct gpd_blob *blob)
+{
+	pthread_mutex_lock(&cache.lock);
+	blob->refs++;
+	pthread_mutex_unlock(&cache.lock);
+}
+
+void
+gpd_blob_unref(struct gpd_blob *blob)
+{
+	if (!blob)
+		return;
+	pthread_mutex_lock(&cache.lock);
+	if (!--blob->refs) {
+		idle_link(blob);
+		trim(cache.limits.memory);
+	}
+	pthread_mutex_unlock(&cache.lock);
+}
+
+size_t
+gpd_blob_size(const struct gpd_blob *blob)
+{
+	return blob->size;
+}
+
+int
+gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
+{
+	pthread_mutex_lock(&blob->look);
+	if (!blob->opened) {
+		blob->image_error = gp_image_open(blob->bytes, blob->size, &blob->image);
+		blob->opened = blob->image_error != -ENOMEM;
+	}
+	*image_p = blob->image;
+	pthread_mutex_unlock(&blob->look);
+	return blob->image_error;
+}
+
+bool
+gpd_blob_prints(struct gpd_blob *blob)
+{
+	const struct gp_image *image;
+
+	if (gpd_blob_image(blob, &image))
+		return false;
+	pthread_mutex_lock(&blob->look);
+	if (!blob->scanned)
+		blob->prints = gpd_image_prints(image);
+	blob->scanned = true;
+	pthread_mutex_unlock(&blob->look);
+	return blob->prints;
+}
+
+void
+gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits *limits)
+{
+	if (limits)
+		cache.limits = *limits;
+	if (!cache.disk)
+		cache.disk = gpd_image_disk_open(dir, cache.limits.disk);
+}
+
+void
+gpd_image_cache_stop(void)
+{
+	pthread_mutex_lock(&cache.lock);
+	while (cache.writers)
+		pthread_cond_wait(&cache.written, &cache.lock);
+	trim(0);
+	pthread_mutex_unlock(&cache.lock);
+	gpd_image_disk_close(cache.disk);
+	cache.disk = NULL;
+}

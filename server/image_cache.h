@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device code by its SHA-256, kept for the sessions of the worker and, on disk, for later workers.
+ *
+ * A blob is one image's bytes, counted, never changed once it is made.  Blobs that nobody holds
+ * stay in memory up to a limit, the most recently used ones.  On disk each is a file named by the
+ * hash; a file that does not have it is thrown away.  Any thread.
+ */
+#ifndef GPD_IMAGE_CACHE_H
+#define GPD_IMAGE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPD_SHA256_SIZE 32
+
+struct gp_image;
+struct gpd_blob;
+
+/* Limits in bytes. */
+struct gpd_image_cache_limits {
+	uint64_t memory; /* of blobs that nobody holds */
+	uint64_t disk;
+};
+
+/* dir NULL: where the environment says (GPUPOOL_CACHE_DIR, XDG_CACHE_HOME, HOME), "": nowhere. */
+void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits *limits);
+
+/* Waits for what is being written and drops what nobody holds. */
+void gpd_image_cache_stop(void);
+
+/* NULL: in neither place. */
+struct gpd_blob *gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size);
+
+/* Takes bytes over, whose hash this is (from gpd_image_bytes_alloc()); NULL: no memory. */
+struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
+				     size_t size);
+
+void gpd_blob_ref(struct gpd_blob *blob);
+/* Accepts NULL. */
+void gpd_blob_unref(struct gpd_blob *blob);
+
+/* 0, or why the bytes are no image (protocol/fatbin.h). The view lives as long as the blob. */
+int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
+size_t gpd_blob_size(const struct gpd_blob *blob);
+
+/* Whether its kernels call printf. */
+bool gpd_blob_prints(struct gpd_blob *blob);
+
+/* Aligned as images must be; free() frees it. */
+void *gpd_image_bytes_alloc(size_t size);
+
+#endif /* GPD_IMAGE_CACHE_H */

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/image_load.h"
+
+#include "protocol/fatbin.h"
+#include "protocol/image_info.h"
+#include "server/driver.h"
+#include "server/image.h"
+#include "server/image_cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_SIZE 4096
+/* What the client may give, and the logs. */
+#define OPTIONS_MAX 32
+
+struct option {
+	uint32_t option;
+	uint32_t zero;
+	uint64_t value;
+};
+
+/* Belongs to the image: the driver may compile, and write here, when a kernel is first used. */
+struct gpd_jit {
+	CUjit_option options[OPTIONS_MAX];
+	void *values[OPTIONS_MAX];
+	unsigned int count;
+	char info[LOG_SIZE];
+	char error[LOG_SIZE];
+};
+
+/* Options whose value is a number that the driver only reads. */
+static bool
+is_scalar(uint32_t option)
+{
+	switch (option) {
+	case CU_JIT_MAX_REGISTERS:
+	case CU_JIT_OPTIMIZATION_LEVEL:
+	case CU_JIT_TARGET_FROM_CUCONTEXT:
+	case CU_JIT_TARGET:
+	case CU_JIT_FALLBACK_STRATEGY:
+	case CU_JIT_GENERATE_DEBUG_INFO:
+	case CU_JIT_LOG_VERBOSE:
+	case CU_JIT_GENERATE_LINE_INFO:
+	case CU_JIT_CACHE_MODE:
+	case CU_JIT_POSITION_INDEPENDENT_CODE:
+	case CU_JIT_MIN_CTA_PER_SM:
+	case CU_JIT_MAX_THREADS_PER_BLOCK:
+	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+	case CU_JIT_SPLIT_COMPILE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void
+add(struct gpd_jit *jit, CUjit_option option, void *value)
+{
+	jit->options[jit->count] = option;
+	jit->values[jit->count++] = value;
+}
+
+/* text: the image is PTX, so the compiler will run. */
+static CUresult
+jit_options(struct gpd_jit *jit, struct gp_bytes options, bool text)
+{
+	struct option option;
+
+	if (options.size % sizeof(option))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t at = 0; at < options.size; at += sizeof(option)) {
+		memcpy(&option, (const uint8_t *)options.data + at, sizeof(option));
+		if (!is_scalar(option.option))
+			continue;
+		if (jit->count + 4 >= OPTIONS_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
+		add(jit, (CUjit_option)option.option, (void *)(uintptr_t)option.value);
+	}
+	if (!jit->count && !text)
+		return CUDA_SUCCESS;
+	add(jit, CU_JIT_INFO_LOG_BUFFER, jit->info);
+	add(jit, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_SIZE - 1));
+	add(jit, CU_JIT_ERROR_LOG_BUFFER, jit->error);
+	add(jit, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_SIZE - 1));
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+load(struct gpd_image *image, struct gp_bytes options)
+{
+	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+	struct gpd_jit *jit = image->jit;
+	void *yes = (void *)1;
+	const struct gp_image *view;
+	CUresult result;
+	int r = gpd_blob_image(image->blob, &view);
+
+	if (r)
+		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+	result = jit_options(jit, options, gp_image_type(view) == GP_IMAGE_PTX);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpd_driver.cuLibraryLoadData(&image->library, gp_image_driver_pointer(view),
+					    jit->options, jit->values, jit->count, &preserved, &yes,
+					    1);
+}
+
+/* Grows in steps; the driver says where the parameters end. */
+static CUresult
+params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
+{
+	struct gp_param_info *list = NULL;
+	uint32_t count = 0, room = 0, end = 0;
+	size_t offset, size;
+	CUresult result;
+
+	while ((result = gpd_driver.cuKernelGetParamInfo(kernel->driver, count, &offset, &size)) ==
+	       CUDA_SUCCESS) {
+		if (count == room) {
+			struct gp_param_info *grown;
+
+			room += 16;
+			grown = count == GP_KERNEL_PARAMS_MAX
+					? NULL
+					: reallocarray(list, room, sizeof(*list));
+			if (!grown) {
+				free(list);
+				return CUDA_ERROR_OUT_OF_MEMORY;
+			}
+			list = grown;
+		}
+		list[count++] = (struct gp_param_info){ (uint32_t)offset, (uint32_t)size };
+		if (offset + size > end)
+			end = (uint32_t)(offset + size);
+	}
+	kernel->params_size = result == CUDA_ERROR_INVALID_VALUE ? end : UINT32_MAX;
+	info->param_count = count;
+	info->params = list;
+	return gpd_driver_is_sticky(result) ? result : CUDA_SUCCESS;
+}
+
+static void
+attributes(const struct gpd_kernel *kernel, struct gp_kernel_info *info)
+{
+	CUfunction function;
+
+	if (gpd_driver.cuKernelGetFunction(&function, kernel->driver) != CUDA_SUCCESS)
+		return;
+	for (int i = 0; i < GP_KERNEL_ATTRIBUTES; i++) {
+		if (gpd_driver.cuFuncGetAttribute(&info->attributes[i], (CUfunction_attribute)i,
+						  function) == CUDA_SUCCESS)
+			info->attributes_known |= 1u << i;
+	}
+}
+
+struct named {
+	const char *name;
+	CUkernel kernel;
+};
+
+/* The order in which the driver lists them is its own; by name it is the same in every worker. */
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static CUresult
+list_kernels(const struct gpd_image *image, unsigned int count, struct named *named)
+{
+	CUkernel *kernels = calloc(count, sizeof(CUkernel));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (kernels)
+		result = gpd_driver.cuLibraryEnumerateKernels(kernels, count, image->library);
+	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
+		named[i].kernel = kernels[i];
+		result = gpd_driver.cuKernelGetName(&named[i].name, kernels[i]);
+	}
+	free(kernels);
+	if (result == CUDA_SUCCESS)
+		qsort(named, count, sizeof(*named), by_name);
+	return result;
+}
+
+static CUresult
+describe(struct gpd_image *image, const struct named *named, struct gp_image_info *info)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; result == CUDA_SUCCESS && i < image->kernel_count; i++) {
+		image->kernels[i].driver = named[i].kernel;
+		image->kernels[i].name = named[i].name;
+		info->kernels[i].name = named[i].name;
+		result = params(&image->kernels[i], &info->kernels[i]);
+		if (image->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX)
+			attributes(&image->kernels[i], &info->kernels[i]);
+	}
+	return result;
+}
+
+static CUresult
+kernels(struct gpd_image *image, unsigned int count, struct gp_bytes *info_p)
+{
+	struct named *named = calloc(count + 1, sizeof(*named));
+	struct gp_image_info info = { .kernel_count = count };
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	void *data = NULL;
+	size_t size = 0;
+
+	image->kernels = calloc(count + 1, sizeof(*image->kernels));
+	image->kernel_count = count;
+	info.kernels = calloc(count + 1, sizeof(*info.kernels));
+	if (named && image->kernels && info.kernels)
+		result = count ? list_kernels(image, count, named) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = describe(image, named, &info);
+	if (result == CUDA_SUCCESS && gp_image_info_encode(&info, &data, &size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	*info_p = (struct gp_bytes){ data, size };
+	for (unsigned int i = 0; info.kernels && i < count; i++)
+		free((void *)info.kernels[i].params);
+	free(info.kernels);
+	free(named);
+	return result;
+}
+
+CUresult
+gpd_image_load(struct gpd_image *image, struct gp_bytes options, struct gp_bytes *info_p,
+	       struct gp_bytes *log_p)
+{
+	unsigned int count = 0;
+	const char *text;
+	CUresult result;
+
+	image->jit = calloc(1, sizeof(*image->jit));
+	if (!image->jit)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = load(image, options);
+	text = result == CUDA_SUCCESS ? image->jit->info : image->jit->error;
+	if (*text) {
+		log_p->data = strdup(text);
+		log_p->size = log_p->data ? strlen(text) : 0;
+	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_driver.cuLibraryGetKernelCount(&count, image->library);
+	if (result == CUDA_SUCCESS && count > GP_IMAGE_KERNELS_MAX)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = kernels(image, count, info_p);
+	if (result != CUDA_SUCCESS)
+		gpd_driver.cuLibraryUnload(image->library);
+	return result;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/janitor.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct job {
+	struct job *next;
+	const void *owner;
+	gpd_janitor_job *run;
+	void *arg;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t given;
+	pthread_cond_t done;
+	struct job *first;
+	struct job **last;
+	const void *running;
+	bool started;
+} janitor = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.given = PTHREAD_COND_INITIALIZER,
+	.done = PTHREAD_COND_INITIALIZER,
+	.last = &janitor.first,
+};
+
+static struct job *
+take(void)
+{
+	struct job *job;
+
+	while (!janitor.first)
+		pthread_cond_wait(&janitor.given, &janitor.lock);
+	job = janitor.first;
+	janitor.first = job->next;
+	if (!janitor.first)
+		janitor.last = &janitor.first;
+	return job;
+}
+
+static void *
+work(void *unused)
+{
+	pthread_mutex_lock(&janitor.lock);
+	for (;;) {
+		struct job *job = take();
+
+		janitor.running = job->owner;
+		pthread_mutex_unlock(&janitor.lock);
+		job->run(job->arg);
+		free(job);
+		pthread_mutex_lock(&janitor.lock);
+		janitor.running = NULL;
+		pthread_cond_broadcast(&janitor.done);
+	}
+	return unused;
+}
+
+static bool
+start(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	if (janitor.started)
+		return true;
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	janitor.started = !pthread_create(&thread, &attributes, work, NULL);
+	pthread_attr_destroy(&attributes);
+	return janitor.started;
+}
+
+void
+gpd_janitor_run(const void *owner, gpd_janitor_job *run, void *arg)
+{
+	struct job *job = malloc(sizeof(*job));
+	bool queued = false;
+
+	pthread_mutex_lock(&janitor.lock);
+	if (job && start()) {
+		*job = (struct job){ .owner = owner, .run = run, .arg = arg };
+		*janitor.last = job;
+		janitor.last = &job->next;
+		pthread_cond_signal(&janitor.given);
+		queued = true;
+	}
+	pthread_mutex_unlock(&janitor.lock);
+	if (queued)
+		return;
+	free(job);
+	run(arg);
+}
+
+static bool
+busy(const void *owner)
+{
+	if (janitor.running == owner)
+		return true;
+	for (const struct job *job = janitor.first; job; job = job->next) {
+		if (job->owner == owner)
+			return true;
+	}
+	return false;
+}
+
+void
+gpd_janitor_wait(const void *owner)
+{
+	pthread_mutex_lock(&janitor.lock);
+	while (busy(owner))
+		pthread_cond_wait(&janitor.done, &janitor.lock);
+	pthread_mutex_unlock(&janitor.lock);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/memory.h"
+
+#include "gpd_calls.h"
+#include "server/driver.h"
+#include "server/image.h"
+#include "server/janitor.h"
+#include "server/session.h"
+#include "server/wait.h"
+#include "server/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct chunk {
+	uint64_t address;
+	uint64_t size;
+	CUmemGenericAllocationHandle handle;
+};
+
+/* A chunk on its way out. */
+struct leaving {
+	struct leaving *next;
+	struct gpd_memory *memory;
+	struct chunk chunk;
+	bool idle;  /* no work uses it any more; the janitor has it */
+	bool stuck; /* nobody can tell when that is */
+};
+
+struct gpd_memory {
+	struct gpd_session *session;
+	uint64_t base;
+	uint64_t size;
+	struct chunk *chunks; /* by address */
+	size_t count;
+	size_t room;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct leaving *leaving;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	CUstream streams[GPD_DEVICES_MAX]; /* for zeroing */
+	bool plain;                        /* the driver makes no exportable memory */
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static CUmemAllocationProp
+properties(int device)
+{
+	return (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = shared.plain ? CU_MEM_HANDLE_TYPE_NONE
+						     : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+	};
+}
+
+static CUresult
+zero_stream(int device, CUstream *stream_p)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&shared.lock);
+	if (!shared.streams[device])
+		result = gpd_driver.cuStreamCreateWithPriority(&shared.streams[device],
+							       CU_STREAM_NON_BLOCKING, 0);
+	*stream_p = shared.streams[device];
+	pthread_mutex_unlock(&shared.lock);
+	return result;
+}
+
+/* Another session may have had this memory. */
+static CUresult
+zero(uint64_t address, uint64_t size, int device)
+{
+	CUstream stream;
+	CUresult result = gpd_device_enter(device);
+
+	if (result == CUDA_SUCCESS)
+		result = zero_stream(device, &stream);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemsetD32Async(address, 0, size / 4, stream);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuStreamSynchronize(stream);
+	return result;
+}
+
+static CUresult
+create(struct chunk *chunk, int device)
+{
+	CUmemAllocationProp property = properties(device);
+	CUresult result = gpd_driver.cuMemCreate(&chunk->handle, chunk->size, &property, 0);
+
+	if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY || shared.plain)
+		return result;
+	property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+	result = gpd_driver.cuMemCreate(&chunk->handle, chunk->size, &property, 0);
+	if (result == CUDA_SUCCESS)
+		shared.plain = true;
+	return result;
+}
+
+static void
+drop(const struct chunk *chunk)
+{
+	gpd_driver.cuMemUnmap(chunk->address, chunk->size);
+	gpd_driver.cuMemRelease(chunk->handle);
+}
+
+static CUresult
+place(struct chunk *chunk, int device)
+{
+	CUmemAccessDesc access = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUresult result = create(chunk, device);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_driver.cuMemMap(chunk->address, chunk->size, 0, chunk->handle, 0);
+	if (result != CUDA_SUCCESS) {
+		gpd_driver.cuMemRelease(chunk->handle);
+		return result;
+	}
+	result = gpd_driver.cuMemSetAccess(chunk->address, chunk->size, &access, 1);
+	if (result == CUDA_SUCCESS)
+		result = zero(chunk->address, chunk->size, device);
+	if (result != CUDA_SUCCESS)
+		drop(chunk);
+	return result;
+}
+
+/* The first chunk that ends behind address. */
+static size_t
+find(const struct gpd_memory *memory, uint64_t address)
+{
+	size_t low = 0, high = memory->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct chunk *chunk = &memory->chunks[middle];
+
+		if (chunk->address + chunk->size <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool
+inside(const struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	return address >= memory->base && address - memory->base <= memory->size &&
+	       size <= memory->size - (address - memory->base);
+}
+
+bool
+gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	const struct gpd_memory *memory = session->memory;
+	uint64_t end;
+
+	if (!inside(memory, address, size))
+		return false;
+	end = address + size;
+	for (size_t i = find(memory, address); address < end; i++) {
+		const struct chunk *chunk = &memory->chunks[i];
+
+		if (i == memory->count || chunk->address > address)
+			return false;
+		address = chunk->address + chunk->size;
+	}
+	return true;
+}
+
+bool
+gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	if (inside(session->memory, address, size))
+		return gpd_memory_mapped(session, address, size);
+	return gpd_image_owns(session, address, size);
+}
+
+static bool
+room(struct gpd_memory *memory)
+{
+	size_t count = memory->room ? memory->room * 2 : 64;
+	struct chunk *chunks;
+
+	if (memory->count < memory->room)
+		return true;
+	chunks = realloc(memory->chunks, count * sizeof(*chunks));
+	if (!chunks)
+		return false;
+	memory->chunks = chunks;
+	memory->room = count;
+	return true;
+}
+
+static struct leaving *
+find_leaving(struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	struct leaving *leaving = memory->leaving;
+
+	while (leaving && (leaving->chunk.address >= address + size ||
+			   leaving->chunk.address + leaving->chunk.size <= address))
+		leaving = leaving->next;
+	return leaving;
+}
+
+static CUresult
+wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	struct leaving *leaving;
+
+	pthread_mutex_lock(&memory->lock);
+	while ((leaving = find_leaving(memory, address, size)) && !leaving->stuck) {
+		if (leaving->idle) {
+			pthread_cond_wait(&memory->changed, &memory->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&memory->lock);
+		gpd_wait_oldest(memory->session);
+		pthread_mutex_lock(&memory->lock);
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return leaving ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult
+gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device)
+{
+	struct gpd_memory *memory = session->memory;
+	struct chunk chunk = { .address = address, .size = size };
+	const struct gpd_device *on = gpd_device_get(device);
+	CUresult result;
+	size_t i;
+
+	if (!on)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!size || (address | size) % on->granularity || !inside(memory, address, size))
+		return CUDA_ERROR_INVALID_VALUE;
+	i = find(memory, address);
+	if (i < memory->count && memory->chunks[i].address < address + size)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!room(memory))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = wait_unmapped(memory, address, size);
+	if (result == CUDA_SUCCESS)
+		result = place(&chunk, device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	memmove(&memory->chunks[i + 1], &memory->chunks[i], (memory->count - i) * sizeof(chunk));
+	memory->chunks[i] = chunk;
+	memory->count++;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *args)
+{
+	return gpd_memory_map(session, args->address, args->size, args->device);
+}
+
+static void
+unmap(void *arg)
+{
+	struct leaving *leaving = arg;
+	struct gpd_memory *memory = leaving->memory;
+	struct leaving **link = &memory->leaving;
+
+	drop(&leaving->chunk);
+	pthread_mutex_lock(&memory->lock);
+	while (*link != leaving)
+		link = &(*link)->next;
+	*link = leaving->next;
+	pthread_cond_broadcast(&memory->changed);
+	pthread_mutex_unlock(&memory->lock);
+	free(leaving);
+}
+
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct leaving *leaving = arg;
+
+	pthread_mutex_lock(&leaving->memory->lock);
+	leaving->idle = true;
+	pthread_mutex_unlock(&leaving->memory->lock);
+	gpd_janitor_run(session, unmap, leaving);
+}
+
+CUresult
+gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnmap *args)
+{
+	struct gpd_memory *memory = session->memory;
+	size_t i = find(memory, args->address);
+	struct leaving *leaving;
+	CUresult result;
+
+	if (i == memory->count || memory->chunks[i].address != args->address ||
+	    memory->chunks[i].size != args->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	leaving = malloc(sizeof(*leaving));
+	if (!leaving)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*leaving = (struct leaving){ .memory = memory, .chunk = memory->chunks[i] };
+	memory->count--;
+	memmove(&memory->chunks[i], &memory->chunks[i + 1],
+		(memory->count - i) * sizeof(struct chunk));
+	pthread_mutex_lock(&memory->lock);
+	leaving->next = memory->leaving;
+	memory->leaving = leaving;
+	pthread_mutex_unlock(&memory->lock);
+	result = gpd_wait_add_all(session, NULL, unused, leaving);
+	/* The context is lost, or close to it: the chunk goes with the session. */
+	if (result != CUDA_SUCCESS)
+		leaving->stuck = true;
+	return result;
+}
+
+CUresult
+gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo *args,
+		 struct gp_reply_gpMemoryInfo *reply)
+{
+	uint64_t quota = session->account.allocated_max;
+	uint64_t used = session->account.allocated;
+	uint64_t left = used < quota ? quota - used : 0;
+	size_t available, total;
+	CUresult result = gpd_device_enter(args->device);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
+	if (result != CUDA_SUCCESS)
+		return result;
+	reply->free = left < available ? left : available;
+	reply->total = quota < total ? quota : total;
+	return CUDA_SUCCESS;
+}
+
+int
+gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
+{
+	struct gpd_memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory)
+		return -ENOMEM;
+	memory->session = session;
+	memory->base = base;
+	memory->size = size;
+	pthread_mutex_init(&memory->lock, NULL);
+	pthread_cond_init(&memory->changed, NULL);
+	session->memory = memory;
+	return 0;
+}
+
+void
+gpd_memory_destroy(struct gpd_session *session)
+{
+	struct gpd_memory *memory = session->memory;
+
+	if (!memory)
+		return;
+	gpd_janitor_wait(session);
+	while (memory->leaving)
+		unmap(memory->leaving);
+	for (size_t i = 0; i < memory->count; i++)
+		drop(&memory->chunks[i]);
+	pthread_cond_destroy(&memory->changed);
+	pthread_mutex_destroy(&memory->lock);
+	free(memory->chunks);
+	free(memory);
+	session->memory = NULL;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device memory of a session: what is mapped where in its window.
+ *
+ * The window's addresses belong to the worker, which reserves them before a session starts and
+ * frees them after it.  Executor only.  Memory that the client gives back is unmapped when all work
+ * given before is done; a later map of the same addresses waits for that.
+ */
+#ifndef GPD_MEMORY_H
+#define GPD_MEMORY_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_session;
+
+/* Sets session->memory.  0 or -ENOMEM. */
+int gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size);
+
+/* Unmaps everything.  Only when no work of the session is left and its wait queue is empty. */
+void gpd_memory_destroy(struct gpd_session *session);
+
+/* Maps zeroed memory of the device; whole granules of the window where nothing is mapped, else
+ * CUDA_ERROR_INVALID_VALUE.  The caller has accounted for it. */
+CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
+
+/* Whether all of [address, address + size) is mapped. */
+bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
+
+/* The same, or inside a variable of one of the session's images: what copies may touch. */
+bool gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size);
+
+#endif /* GPD_MEMORY_H */

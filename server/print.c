@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/print.h"
+
+#include "server/driver.h"
+#include "server/session.h"
+#include "server/stream.h"
+#include "server/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIPE_SIZE (1 << 20)
+/* What a session's kernels may print between two of its waits; the rest is lost. */
+#define TEXT_MAX ((size_t)16 << 20)
+#define SEND_MAX ((size_t)64 << 10)
+/* How long a session's printing launch waits for another's printing kernels. */
+#define TAKE_OVER_NS 2000000000ull
+#define LOOK_NS 50000
+
+/* Printing work of one stream: complete when the event of the last launch is. */
+struct printing {
+	struct printing *next;
+	CUstream stream;
+	CUevent event;
+	int device;
+	bool written; /* the driver has written all of it */
+};
+
+struct gpd_print {
+	pthread_mutex_t send_lock; /* keeps the text in order; taken before the lock below */
+	struct printing *printing;
+	char *text;
+	size_t size;
+	size_t room;
+};
+
+static struct {
+	pthread_mutex_t lock; /* over all below and over the sessions' text */
+	int fd;
+	struct gpd_print *owner;
+	struct printing *stragglers; /* of owners that were not waited for */
+	CUstream streams[GPD_DEVICES_MAX];
+	bool started;
+} print = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+static void
+append(struct gpd_print *to, const char *text, size_t size)
+{
+	if (!to || to->size + size > TEXT_MAX)
+		return;
+	if (to->size + size > to->room) {
+		size_t room = to->room ? to->room * 2 : 4096;
+		char *grown;
+
+		while (room < to->size + size)
+			room *= 2;
+		grown = realloc(to->text, room);
+		if (!grown)
+			return;
+		to->text = grown;
+		to->room = room;
+	}
+	memcpy(to->text + to->size, text, size);
+	to->size += size;
+}
+
+/* Locked: everything that is in the pipe now; nobody's, if several sessions may have printed it. */
+static void
+drain(bool drop)
+{
+	char text[4096];
+	ssize_t n;
+
+	while ((n = read(print.fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR))
+		append(drop ? NULL : print.owner, text, n > 0 ? (size_t)n : 0);
+}
+
+/* A full pipe would stop the driver in the middle of a flush. */
+static void *
+keep_empty(void *unused)
+{
+	struct pollfd pollfd = { .fd = print.fd, .events = POLLIN };
+
+	while (poll(&pollfd, 1, -1) >= 0 || errno == EINTR) {
+		pthread_mutex_lock(&print.lock);
+		drain(print.stragglers != NULL);
+		pthread_mutex_unlock(&print.lock);
+	}
+	return unused;
+}
+
+int
+gpd_print_start(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int fds[2];
+	int r;
+
+	if (print.started)
+		return 0;
+	fflush(stdout);
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);
+	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) || dup2(fds[1], STDOUT_FILENO) < 0) {
+		r = -errno;
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	close(fds[1]);
+	print.fd = fds[0];
+	print.started = true;
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attributes, keep_empty, NULL);
+	pthread_attr_destroy(&attributes);
+	return -r;
+}
+
+static bool
+unfinished(const struct printing *printing)
+{
+	return gpd_driver.cuEventQuery(printing->event) == CUDA_ERROR_NOT_READY;
+}
+
+static bool
+any_unfinished(const struct printing *list)
+{
+	while (list && !unfinished(list))
+		list = list->next;
+	return list != NULL;
+}
+
+static void
+free_one(struct printing *printing)
+{
+	gpd_driver.cuEventDestroy_v2(printing->event);
+	free(printing);
+}
+
+static CUstream
+private_stream(int device)
+{
+	if (!print.streams[device])
+		(void)gpd_driver.cuStreamCreateWithPriority(&print.streams[device],
+							    CU_STREAM_NON_BLOCKING, 0);
+	return print.streams[device];
+}
+
+/*
+ * Makes the driver write what it has.  It does so when it is asked to wait for a stream, so a
+ * private one is put behind the kernels that are done.
+ */
+static void
+write_out(struct printing *printing)
+{
+	CUstream stream;
+
+	if (gpd_device_enter(printing->device) != CUDA_SUCCESS)
+		return;
+	stream = private_stream(printing->device);
+	if (!stream)
+		return;
+	printing->written =
+		!unfinished(printing) &&
+		gpd_driver.cuStreamWaitEvent(stream, printing->event, 0) == CUDA_SUCCESS;
+	(void)gpd_driver.cuStreamSynchronize(stream);
+}
+
+/* Forgets the work whose output is written. */
+static void
+write_out_all(struct printing **list)
+{
+	struct printing *printing;
+
+	for (printing = *list; printing; printing = printing->next)
+		write_out(printing);
+	while ((printing = *list)) {
+		if (!printing->written) {
+			list = &printing->next;
+			continue;
+		}
+		*list = printing->next;
+		free_one(printing);
+	}
+}
+
+/* Locked, and not for long. */
+static void
+collect(struct gpd_print *session)
+{
+	bool strange = print.stragglers != NULL;
+
+	if (!session->printing && !strange)
+		return;
+	write_out_all(&session->printing);
+	if (strange && !any_unfinished(print.stragglers))
+		write_out_all(&print.stragglers);
+	fflush(stdout);
+	drain(strange);
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Locked, but not while it sleeps. The owner may have changed when it returns. */
+static void
+wait_for_owner(uint64_t until)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	struct gpd_print *owner = print.owner;
+
+	while (print.owner == owner && any_unfinished(owner->printing) && now_ns() < until) {
+		pthread_mutex_unlock(&print.lock);
+		nanosleep(&pause, NULL);
+		pthread_mutex_lock(&print.lock);
+	}
+}
+
+/* Locked. */
+static void
+take_over(struct gpd_print *session)
+{
+	uint64_t until = now_ns() + TAKE_OVER_NS;
+	struct printing **end = &print.stragglers;
+
+	while (print.owner && print.owner != session && any_unfinished(print.owner->printing) &&
+	       now_ns() < until)
+		wait_for_owner(until);
+	if (print.owner && print.owner != session) {
+		collect(print.owner);
+		if (any_unfinished(print.owner->printing)) {
+			while (*end)
+				end = &(*end)->next;
+			*end = print.owner->printing;
+			print.owner->printing = NULL;
+		}
+	}
+	print.owner = session;
+}
+
+static struct gpd_print *
+print_create(void)
+{
+	struct gpd_print *created = calloc(1, sizeof(*created));
+
+	if (created)
+		pthread_mutex_init(&created->send_lock, NULL);
+	return created;
+}
+
+CUresult
+gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
+{
+	if (!print.started)
+		return CUDA_SUCCESS;
+	if (!session->print)
+		__atomic_store_n(&session->print, print_create(), __ATOMIC_RELEASE);
+	if (!session->print)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&print.lock);
+	if (print.owner != session->print)
+		take_over(session->print);
+	pthread_mutex_unlock(&print.lock);
+	return gpd_device_enter(stream->device);
+}
+
+static struct printing *
+printing_of(struct gpd_print *session, struct gpd_stream *stream)
+{
+	struct printing *printing = session->printing;
+
+	while (printing && printing->stream != stream->driver)
+		printing = printing->next;
+	if (printing)
+		return printing;
+	printing = calloc(1, sizeof(*printing));
+	if (!printing)
+		return NULL;
+	if (gpd_driver.cuEventCreate(&printing->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+		free(printing);
+		return NULL;
+	}
+	printing->stream = stream->driver;
+	printing->device = stream->device;
+	printing->next = session->printing;
+	session->printing = printing;
+	return printing;
+}
+
+void
+gpd_print_end(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct printing *printing;
+
+	if (!session->print)
+		return;
+	pthread_mutex_lock(&print.lock);
+	printing = printing_of(session->print, stream);
+	if (printing)
+		(void)gpd_driver.cuEventRecord(printing->event, stream->driver);
+	pthread_mutex_unlock(&print.lock);
+}
+
+static void
+send_all(struct gpd_session *session, const char *text, size_t size)
+{
+	for (size_t at = 0; at < size; at += SEND_MAX) {
+		size_t part = size - at < SEND_MAX ? size - at : SEND_MAX;
+
+		if (gpd_session_send_print(session, text + at, part))
+			return;
+	}
+}
+
+void
+gpd_print_flush(struct gpd_session *session)
+{
+	struct gpd_print *mine = __atomic_load_n(&session->print, __ATOMIC_ACQUIRE);
+	char *text;
+	size_t size;
+
+	if (!mine)
+		return;
+	pthread_mutex_lock(&mine->send_lock);
+	pthread_mutex_lock(&print.lock);
+	if (print.owner == mine)
+		collect(mine);
+	text = mine->text;
+	size = mine->size;
+	mine->text = NULL;
+	mine->size = mine->room = 0;
+	pthread_mutex_unlock(&print.lock);
+	send_all(session, text, size);
+	free(text);
+	pthread_mutex_unlock(&mine->send_lock);
+}
+
+void
+gpd_print_forget(struct gpd_session *session)
+{
+	struct gpd_print *mine = session->print;
+	struct printing *printing;
+
+	if (!mine)
+		return;
+	gpd_print_flush(session);
+	session->print = NULL;
+	pthread_mutex_lock(&print.lock);
+	if (print.owner == mine)
+		print.owner = NULL;
+	while ((printing = mine->printing)) {
+		mine->printing = printing->next;
+		free_one(printing);
+	}
+	pthread_mutex_unlock(&print.lock);
+	pthread_mutex_destroy(&mine->send_lock);
+	free(mine->text);
+	free(mine);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/staging.h"
+
+#include "server/driver.h"
+#include "server/session.h"
+#include "server/wait.h"
+#include "server/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define SLOTS_PER_ALLOCATION 8
+#define LIMIT_DEFAULT ((size_t)1 << 30)
+/* The device reads whole lines; copies that share one would still be right, but slower. */
+#define ALIGNMENT 64
+/* Another session's copies hold the pool: look again after this. */
+#define POOL_WAIT_NS 1000000
+
+struct gpd_slot {
+	struct gpd_slot *next;
+	uint8_t *memory;
+	_Atomic unsigned int users; /* its pieces, and the session that cuts more from it */
+};
+
+/* A slot from which small pieces are cut. */
+struct block {
+	struct gpd_slot *slot;
+	size_t used;
+};
+
+struct gpd_staging {
+	_Atomic unsigned int held; /* slots */
+	struct block in, out;      /* executor */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	struct gpd_slot *idle;
+	size_t allocated;
+	size_t limit;
+} pool = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.freed = PTHREAD_COND_INITIALIZER,
+	.limit = LIMIT_DEFAULT,
+};
+
+/* The pool is locked. */
+static CUresult
+grow(void)
+{
+	size_t size = SLOTS_PER_ALLOCATION * GPD_STAGING_SLOT;
+	struct gpd_slot *slots;
+	void *memory;
+	CUresult result;
+
+	if (pool.allocated + size > pool.limit)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	slots = calloc(SLOTS_PER_ALLOCATION, sizeof(*slots));
+	if (!slots)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_device_enter(0);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_PORTABLE);
+	if (result != CUDA_SUCCESS) {
+		free(slots);
+		return result;
+	}
+	for (int i = 0; i < SLOTS_PER_ALLOCATION; i++) {
+		slots[i].memory = (uint8_t *)memory + i * GPD_STAGING_SLOT;
+		slots[i].next = pool.idle;
+		pool.idle = &slots[i];
+	}
+	pool.allocated += size;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_staging_start(size_t limit)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&pool.lock);
+	if (limit)
+		pool.limit = limit;
+	if (!pool.idle)
+		result = grow();
+	pthread_mutex_unlock(&pool.lock);
+	return result;
+}
+
+int
+gpd_staging_create(struct gpd_session *session)
+{
+	session->staging = calloc(1, sizeof(*session->staging));
+	return session->staging ? 0 : -ENOMEM;
+}
+
+void
+gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot = piece->slot;
+
+	piece->slot = NULL;
+	if (!slot || atomic_fetch_sub(&slot->users, 1) > 1)
+		return;
+	pthread_mutex_lock(&pool.lock);
+	slot->next = pool.idle;
+	pool.idle = slot;
+	pthread_cond_signal(&pool.freed);
+	pthread_mutex_unlock(&pool.lock);
+	session->staging->held--;
+}
+
+void
+gpd_staging_destroy(struct gpd_session *session)
+{
+	struct gpd_staging *staging = session->staging;
+
+	if (!staging)
+		return;
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->in.slot });
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->out.slot });
+	free(staging);
+	session->staging = NULL;
+}
+
+/* CUDA_ERROR_NOT_READY: somebody must give one back first. */
+static CUresult
+take_slot(struct gpd_session *session, struct gpd_slot **slot_p)
+{
+	struct gpd_staging *staging = session->staging;
+	CUresult result = CUDA_SUCCESS;
+
+	if (atomic_fetch_add(&staging->held, 1) >= GPD_STAGING_SHARE) {
+		staging->held--;
+		return CUDA_ERROR_NOT_READY;
+	}
+	pthread_mutex_lock(&pool.lock);
+	if (!pool.idle)
+		result = grow();
+	if (pool.idle) {
+		*slot_p = pool.idle;
+		pool.idle = pool.idle->next;
+		result = CUDA_SUCCESS;
+	} else if (pool.allocated) {
+		result = CUDA_ERROR_NOT_READY;
+	}
+	pthread_mutex_unlock(&pool.lock);
+	if (result == CUDA_SUCCESS)
+		(*slot_p)->users = 1;
+	else
+		staging->held--;
+	return result;
+}
+
+static void
+wait_pool(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += POOL_WAIT_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&pool.lock);
+	if (!pool.idle)
+		pthread_cond_timedwait(&pool.freed, &pool.lock, &until);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+/* The two slots that small pieces are cut from come back only after a larger demand for them. */
+static CUresult
+take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
+{
+	struct gpd_staging *staging = session->staging;
+	CUresult result;
+
+	while ((result = take_slot(session, slot_p)) == CUDA_ERROR_NOT_READY) {
+		unsigned int kept = !!staging->in.slot + !!staging->out.slot;
+
+		if (session->sticky)
+			return (CUresult)session->sticky;
+		if (staging->held > kept)
+			gpd_wait_oldest(session);
+		else
+			wait_pool();
+	}
+	return result;
+}
+
+static CUresult
+cut(struct gpd_session *session, struct block *block, size_t size, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot;
+	CUresult result;
+
+	if (!block->slot) {
+		result = take_waiting(session, &slot);
+		if (result != CUDA_SUCCESS)
+			return result;
+		*block = (struct block){ .slot = slot };
+	}
+	*piece = (struct gpd_piece){ .memory = block->slot->memory + block->used };
+	block->used += (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	return CUDA_SUCCESS;
+}
+
+static bool
+fits(const struct block *block, size_t size)
+{
+	return !block->slot || GPD_STAGING_SLOT - block->used >= size;
+}
+
+static void
+filled(struct gpd_session *session, void *arg, CUresult result)
+{
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
+}
+
+CUresult
+gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct block *block = &session->staging->in;
+	CUresult result;
+
+	if (!fits(block, size)) {
+		/* Its pieces may have gone to any of the session's streams. */
+		result = gpd_wait_add_all(session, NULL, filled, block->slot);
+		if (result != CUDA_SUCCESS)
+			return result;
+		block->slot = NULL;
+	}
+	return cut(session, block, size, piece);
+}
+
+CUresult
+gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct block *block = &session->staging->out;
+	CUresult result;
+
+	if (block->slot && block->slot->users == 1) {
+		block->used = 0;
+	} else if (!fits(block, size)) {
+		gpd_staging_put(session, &(struct gpd_piece){ .slot = block->slot });
+		block->slot = NULL;
+	}
+	result = cut(session, block, size, piece);
+	if (result == CUDA_SUCCESS) {
+		piece->slot = block->slot;
+		piece->slot->users++;
+	}
+	return result;
+}
+
+CUresult
+gpd_staging_take(struct gpd_session *session, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot;
+	CUresult result = take_waiting(session, &slot);
+
+	if (result == CUDA_SUCCESS)
+		*piece = (struct gpd_piece){ .memory = slot->memory, .slot = slot };
+	return result;
+}
