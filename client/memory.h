@@ -2,10 +2,12 @@
 /*
  * Device memory of the session: a heap over the window, kept by the client.  Small allocations are
  * cut from mapped chunks without a round trip; large ones are chunks of their own (gpMemoryMap).
- * Freed memory is used again only when the work posted before the free is done.
+ * Freed memory is used again only when the work posted before the free is done.  Any thread.
  */
 #ifndef GPC_MEMORY_H
 #define GPC_MEMORY_H
+
+#include "protocol/status.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -25,29 +27,37 @@ enum gpc_address_kind {
 
 struct gpc_address {
 	enum gpc_address_kind kind;
-	uint64_t base; /* of the allocation */
-	size_t size;
+	uint64_t base;               /* of the allocation */
+	size_t size;                 /* as asked for */
+	size_t room;                 /* what may be accessed without hitting another allocation */
 	struct gpc_context *context; /* where it was made; NULL for pageable */
 	unsigned int flags;          /* of host memory */
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	uint64_t mapping_base;       /* of device memory: what gpMemoryMap mapped */
+	size_t mapping_size;
 };
 
 /* Finds out what an address is, locally. */
 void gpc_address_lookup(uint64_t address, struct gpc_address *found);
 
-/* Whether [address, address + size) is device memory of one allocation (or of neighbouring ones).
- */
+/* Whether [address, address + size) is device memory of one allocation. */
 bool gpc_address_is_device(uint64_t address, size_t size);
 
+/* Never used twice in this process. */
+uint64_t gpc_memory_next_id(void);
+
 /* Context activation: where the context's first heap chunk goes (gpContextCreate maps it).
- * size 0: the device has one already. */
+ * size 0: none is wanted. */
 void gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t *size_p);
 
-/* A variable of an image became known: lookups find it from now on; forgotten with its image. */
-int gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size,
-			  uint32_t image);
+/* A variable of an image became known: lookups find it from now on; forgotten with its image.
+ * -ENOMEM. */
+GP_MUST_CHECK int gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size,
+					uint32_t image);
 void gpc_memory_forget_image(uint32_t image);
-/* Frees all memory of a context that is being destroyed or reset. */
+
+/* Frees all memory, host memory included, of a context that is being destroyed or reset; before
+ * gpContextDestroy is posted. */
 void gpc_memory_forget_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy_in.h"
+
+#include "client/copy_out.h"
+#include "client/session.h"
+#include "client/stream.h"
+#include "gpc_calls.h"
+#include "protocol/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Other threads' calls get between the records of a long copy. */
+#define RECORD_MAX ((uint64_t)8 << 20)
+/* Rows of at least this length go out as they lie; gathering shorter ones costs less than naming
+ * them. */
+#define ROW_MIN ((uint64_t)2048)
+#define ROWS_MAX 256
+#define PACKED_MAX ((uint64_t)1 << 20)
+
+struct sending {
+	struct gpc_stream *stream;
+	const struct gpc_copy *copy;
+	unsigned int flags; /* of the last record */
+	uint8_t *packed;
+};
+
+static void *
+host_row(const struct gpc_copy *copy, uint64_t slice, uint64_t row)
+{
+	return (void *)(uintptr_t)gpc_side_row(&copy->src, slice, row);
+}
+
+static CUresult
+post(const struct sending *sending, struct gp_args_gpCopyIn *args, const struct iovec *bulk,
+     int count, bool last)
+{
+	args->stream = sending->stream->handle.id;
+	args->flags = last ? sending->flags : 0;
+	return gpc_post_gpCopyIn(sending->stream->context, args, bulk, count);
+}
+
+/* A row too long for one record. */
+static CUresult
+send_row(const struct sending *sending, uint64_t slice, uint64_t row, bool last)
+{
+	const struct gpc_copy *copy = sending->copy;
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t at = 0; at < copy->width && result == CUDA_SUCCESS;) {
+		uint64_t left = copy->width - at;
+		uint64_t size = left < RECORD_MAX ? left : RECORD_MAX;
+		struct iovec bulk = { .iov_base = (uint8_t *)host_row(copy, slice, row) + at,
+				      .iov_len = size };
+		struct gp_args_gpCopyIn args = {
+			.dst = gpc_side_row(&copy->dst, slice, row) + at,
+			.pitch = size,
+			.width = size,
+			.height = 1,
+		};
+
+		result = post(sending, &args, &bulk, 1, last && size == left);
+		at += size;
+	}
+	return result;
+}
+
+static int
+gather(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t rows,
+       struct iovec *bulk)
+{
+	const struct gpc_copy *copy = sending->copy;
+
+	if (!sending->packed) {
+		for (uint64_t i = 0; i < rows; i++)
+			bulk[i] = (struct iovec){ .iov_base = host_row(copy, slice, row + i),
+						  .iov_len = copy->width };
+		return (int)rows;
+	}
+	for (uint64_t i = 0; i < rows; i++)
+		memcpy(sending->packed + i * copy->width, host_row(copy, slice, row + i),
+		       copy->width);
+	bulk[0] = (struct iovec){ .iov_base = sending->packed, .iov_len = rows * copy->width };
+	return 1;
+}
+
+static uint64_t
+rows_per_record(const struct sending *sending)
+{
+	uint64_t width = sending->copy->width, rows;
+
+	if (sending->packed)
+		return PACKED_MAX / width;
+	rows = RECORD_MAX / width;
+	return rows < ROWS_MAX ? rows : ROWS_MAX;
+}
+
+static CUresult
+send_slice(const struct sending *sending, uint64_t slice)
+{
+	const struct gpc_copy *copy = sending->copy;
+	uint64_t rows_max = rows_per_record(sending);
+	bool last = slice + 1 == copy->depth;
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS;) {
+		uint64_t left = copy->height - row;
+		uint64_t rows = left < rows_max ? left : rows_max;
+		struct iovec bulk[ROWS_MAX];
+		struct gp_args_gpCopyIn args = {
+			.dst = gpc_side_row(&copy->dst, slice, row),
+			.pitch = copy->dst.pitch,
+			.width = copy->width,
+			.height = rows,
+		};
+
+		if (rows_max == 0) {
+			result = send_row(sending, slice, row++, last && left == 1);
+			continue;
+		}
+		result = post(sending, &args, bulk, gather(sending, slice, row, rows, bulk),
+			      last && rows == left);
+		row += rows;
+	}
+	return result;
+}
+
+CUresult
+gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier)
+{
+	struct sending sending = {
+		.stream = stream,
+		.copy = copy,
+		.flags = barrier ? GP_COPY_BARRIER : 0,
+	};
+	CUresult result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
+					      gpc_copy_span(copy, &copy->src));
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (copy->width < ROW_MIN && copy->height > 1) {
+		sending.packed = malloc(PACKED_MAX);
+		if (!sending.packed)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
+		result = send_slice(&sending, slice);
+	/* Counted behind it: a fence in between does not cover the copy. */
+	(void)gpc_session_work_mark(stream->context->device->session);
+	free(sending.packed);
+	return result;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/globals.h"
+
+#include "client/memory.h"
+#include "client/ranges.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct global {
+	struct gpc_context *context;
+	uint32_t image;
+	uint64_t id;
+};
+
+static struct gpc_ranges globals;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+bool
+gpc_globals_find(uint64_t address, struct gpc_address *found)
+{
+	const struct gpc_range *range;
+	const struct global *global;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&globals, address, 1);
+	if (range) {
+		global = range->item;
+		*found = (struct gpc_address){
+			.kind = GPC_ADDRESS_DEVICE,
+			.base = range->base,
+			.size = range->size,
+			.room = range->size,
+			.context = global->context,
+			.buffer_id = global->id,
+			.mapping_base = range->base,
+			.mapping_size = range->size,
+		};
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return range != NULL;
+}
+
+int
+gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size, uint32_t image)
+{
+	struct global *global = calloc(1, sizeof(*global));
+	int r;
+
+	if (!global)
+		return -ENOMEM;
+	global->context = context;
+	global->image = image;
+	global->id = gpc_memory_next_id();
+	(void)pthread_rwlock_wrlock(&lock);
+	r = gpc_ranges_add(&globals, address, size, global);
+	(void)pthread_rwlock_unlock(&lock);
+	if (r)
+		free(global);
+	/* Asked for before, in another way or by another thread. */
+	return r < 0 ? r : 0;
+}
+
+static void
+forget(const struct gpc_context *context, uint32_t image)
+{
+	(void)pthread_rwlock_wrlock(&lock);
+	for (size_t i = globals.count; i-- > 0;) {
+		struct global *global = globals.list[i].item;
+
+		if (context ? global->context == context : global->image == image) {
+			gpc_ranges_remove(&globals, &globals.list[i]);
+			free(global);
+		}
+	}
+	(void)pthread_rwlock_unlock(&lock);
+}
+
+void
+gpc_memory_forget_image(uint32_t image)
+{
+	forget(NULL, image);
+}
+
+void
+gpc_globals_forget_context(struct gpc_context *context)
+{
+	forget(context, 0);
+}
