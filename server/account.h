@@ -13,7 +13,8 @@
 
 struct gpd_account {
 	_Atomic uint64_t allocated; /* bytes of device memory held */
-	uint64_t allocated_max;     /* quota in bytes; UINT64_MAX: none */
+	_Atomic uint64_t allocated_peak;
+	uint64_t allocated_max; /* quota in bytes; UINT64_MAX: none */
 	_Atomic uint64_t launches;
 	_Atomic uint64_t copied_in; /* bytes from the client */
 	_Atomic uint64_t copied_out;
