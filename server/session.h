@@ -49,9 +49,9 @@ struct gpd_session {
 	struct gpd_stream *streams; /* list of all */
 	uint64_t work;              /* counts operations given to streams */
 	uint64_t barrier;           /* counts barriers */
-	uint64_t barrier_recorded;  /* the barrier that barrier_event stands for */
-	CUevent barrier_event;      /* of the last copy that all later work waits for */
-	struct gpd_stream *barrier_stream;
+	uint64_t barrier_recorded;  /* the barrier whose event is recorded */
+	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
+	uint32_t stream_count;
 
 	/* The call that is being carried out. */
 	uint32_t request; /* 0: posted */
@@ -63,9 +63,12 @@ struct gpd_session {
 	pthread_mutex_t send_lock;
 	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
 	uint16_t deferred_call;
-	_Atomic int sticky;   /* CUresult that ended the session */
-	_Atomic bool closing; /* the lane is shut down */
-	char reason[256];     /* why the session ends; the first one stays; under send_lock */
+	_Atomic int sticky;         /* CUresult that ended the session */
+	_Atomic bool told;          /* the client knows of it */
+	_Atomic bool closing;       /* no further call is carried out */
+	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
+	pthread_mutex_t reason_lock;
+	char reason[256]; /* why the session ends; the first one stays */
 };
 
 /* Bulk tail of the current call (BULK_IN): its size, and reading it in pieces (dst NULL: discard).

@@ -20,7 +20,8 @@ struct gpd_session;
 struct gpd_stream {
 	struct gpd_handle handle;
 	struct gpd_stream *next;
-	struct gpd_context *context;
+	struct gpd_context *context; /* NULL once it is destroyed */
+	int device;
 	CUstream driver;
 	bool legacy;
 	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
@@ -29,9 +30,11 @@ struct gpd_stream {
 	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
 	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
 	uint64_t seen_barrier;
-	CUevent order;         /* made on first need */
-	uint64_t order_work;   /* what order stands for */
-	_Atomic uint64_t done; /* work that is known to be done; the responder writes it */
+	CUevent order;              /* made on first need */
+	uint64_t order_work;        /* what order stands for */
+	CUevent barrier;            /* behind its last barrier; made on first need */
+	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */
+	_Atomic unsigned int waits; /* pending ones that name this stream */
 };
 
 /*
@@ -60,7 +63,11 @@ gpd_stream_is_idle(const struct gpd_stream *stream)
 	return atomic_load_explicit(&stream->done, memory_order_acquire) >= stream->work;
 }
 
-/* At the session's end: cancels or waits for what is left, then frees all streams. */
+/* Whether that holds for all streams (of one context, if not NULL). */
+bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
+
+/* At the session's end: cancels what is left, or waits for it.  Then, without responder: frees. */
 void gpd_stream_finish_all(struct gpd_session *session);
+void gpd_stream_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

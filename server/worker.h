@@ -67,6 +67,9 @@ struct gpd_device *gpd_device_get(int ordinal);
 /* Makes the device's primary context current in this thread. */
 CUresult gpd_device_enter(int ordinal);
 
+/* Whether threads may look for work without sleeping: few sessions, many processors. */
+bool gpd_worker_may_spin(void);
+
 /* The driver said that its CUDA is lost: tells all sessions and ends the process.  Any thread. */
 void gpd_worker_lost(struct gpd_session *finder, CUresult result);
 

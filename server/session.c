@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/session.h"
+
+#include "gpd_calls.h"
+#include "server/context.h"
+#include "server/driver.h"
+#include "server/event.h"
+#include "server/image.h"
+#include "server/log.h"
+#include "server/memory.h"
+#include "server/staging.h"
+#include "server/stream.h"
+#include "server/wait.h"
+#include "server/window.h"
+#include "server/worker.h"
+#include "transport/transport.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long the executor looks for the next call before it sleeps. */
+#define SPIN_USEC 50
+/* Output of kernels in one message. */
+#define PRINT_MAX ((size_t)64 << 10)
+
+uint64_t
+gpd_session_bulk_size(const struct gpd_session *session)
+{
+	return session->bulk_left;
+}
+
+int
+gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
+{
+	int r;
+
+	if (size > session->bulk_left) {
+		gpd_session_violation(session, "call 0x%04x came with too little data",
+				      session->call);
+		return -EPROTO;
+	}
+	r = gp_conn_recv_bulk(session->conn, dst, size);
+	if (r > 0)
+		r = -EPROTO;
+	if (r == 0)
+		session->bulk_left -= size;
+	return r;
+}
+
+/* Under send_lock. */
+static int
+send_records(struct gpd_session *session, const struct iovec *data, int data_count,
+	     const struct iovec *bulk, int bulk_count)
+{
+	int r = gp_conn_send(session->conn, data, data_count, bulk, bulk_count);
+
+	if (r > 0)
+		r = -EMSGSIZE;
+	return r;
+}
+
+struct error_note {
+	struct gp_header header;
+	uint32_t fields[4]; /* CUresult, sticky, call, context */
+};
+
+static void
+fill_error_note(struct error_note *note, CUresult result, bool sticky, uint16_t call)
+{
+	struct gp_header header = { .size = sizeof(*note), .call = GP_NOTE_ERROR };
+
+	gp_header_encode(&header, &note->header);
+	note->fields[0] = htole32((uint32_t)result);
+	note->fields[1] = htole32(sticky);
+	note->fields[2] = htole32(call);
+	note->fields[3] = 0;
+}
+
+int
+gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
+		  const void *fields, size_t size)
+{
+	static const uint64_t padding;
+	struct gp_header header = {
+		.size = (uint32_t)(sizeof(header) + ((size + 7) & ~(size_t)7)),
+		.call = call,
+		.flags = GP_FRAME_REPLY,
+		.request = request,
+		.context = (uint32_t)result,
+	};
+	struct gp_header wire;
+	struct error_note note;
+	struct iovec iov[4];
+	int count = 0, r;
+
+	gp_header_encode(&header, &wire);
+	pthread_mutex_lock(&session->send_lock);
+	if (session->deferred != CUDA_SUCCESS) {
+		fill_error_note(&note, session->deferred, false, session->deferred_call);
+		session->deferred = CUDA_SUCCESS;
+		iov[count++] = (struct iovec){ &note, sizeof(note) };
+	}
+	iov[count++] = (struct iovec){ &wire, sizeof(wire) };
+	iov[count++] = (struct iovec){ (void *)fields, size };
+	iov[count++] = (struct iovec){ (void *)&padding, header.size - sizeof(header) - size };
+	r = send_records(session, iov, count, NULL, 0);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
+int
+gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
+		      const void *data, size_t size)
+{
+	struct {
+		struct gp_header header;
+		uint64_t offset, size;
+	} note = { .offset = htole64(offset), .size = htole64(size) };
+	struct gp_header header = {
+		.size = sizeof(note),
+		.call = GP_NOTE_DATA,
+		.flags = GP_FRAME_BULK,
+		.request = request,
+	};
+	struct iovec iov = { &note, sizeof(note) };
+	struct iovec bulk = { (void *)data, size };
+	int r;
+
+	gp_header_encode(&header, &note.header);
+	pthread_mutex_lock(&session->send_lock);
+	r = send_records(session, &iov, 1, &bulk, 1);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
+static int
+send_print(struct gpd_session *session, const char *text, size_t size)
+{
+	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
+	struct gp_header header = { .call = GP_NOTE_PRINT };
+	uint8_t *record = malloc(room);
+	struct gp_enc enc;
+	struct iovec iov;
+	int r;
+
+	if (!record)
+		return -ENOMEM;
+	gp_enc_init(&enc, record + sizeof(header), room - sizeof(header));
+	gp_enc_bytes(&enc, (struct gp_bytes){ text, size });
+	gp_enc_pad(&enc);
+	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&enc));
+	gp_header_encode(&header, record);
+	iov = (struct iovec){ record, header.size };
+	pthread_mutex_lock(&session->send_lock);
+	r = send_records(session, &iov, 1, NULL, 0);
+	pthread_mutex_unlock(&session->send_lock);
+	free(record);
+	return r;
+}
+
+int
+gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
+{
+	while (size) {
+		size_t part = size < PRINT_MAX ? size : PRINT_MAX;
+		int r = send_print(session, text, part);
+
+		if (r)
+			return r;
+		text += part;
+		size -= part;
+	}
+	return 0;
+}
+
+void
+gpd_session_tell_sticky(struct gpd_session *session)
+{
+	struct error_note note;
+	struct iovec iov = { &note, sizeof(note) };
+
+	if (atomic_load(&session->told))
+		return;
+	fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
+	pthread_mutex_lock(&session->send_lock);
+	(void)send_records(session, &iov, 1, NULL, 0);
+	pthread_mutex_unlock(&session->send_lock);
+	atomic_store(&session->told, true);
+}
+
+void
+gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
+{
+	if (gpd_driver_is_sticky(result)) {
+		gpd_session_poison(session, result);
+		return;
+	}
+	pthread_mutex_lock(&session->send_lock);
+	if (session->deferred == CUDA_SUCCESS) {
+		session->deferred = result;
+		session->deferred_call = call;
+	}
+	pthread_mutex_unlock(&session->send_lock);
+	gpd_debug("session %llu (%s): call 0x%04x failed with %d", (unsigned long long)session->id,
+		  session->peer, call, (int)result);
+}
+
+void
+gpd_session_poison(struct gpd_session *session, CUresult result)
+{
+	gpd_worker_lost(session, result);
+}
+
+static void
+set_reason(struct gpd_session *session, const char *reason)
+{
+	pthread_mutex_lock(&session->reason_lock);
+	if (!session->reason[0])
+		snprintf(session->reason, sizeof(session->reason), "%s", reason);
+	pthread_mutex_unlock(&session->reason_lock);
+}
+
+void
+gpd_session_violation(struct gpd_session *session, const char *format, ...)
+{
+	char reason[200];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
+	set_reason(session, reason);
+	atomic_store(&session->closing, true);
+}
+
+void
+gpd_session_end(struct gpd_session *session, const char *reason)
+{
+	set_reason(session, reason);
+	atomic_store(&session->closing, true);
+	gp_conn_shutdown(session->conn);
+}
+
+bool
+gpd_session_owns(const struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	if (address >= session->window_base && size <= session->window_size &&
+	    address - session->window_base <= session->window_size - size)
+		return true;
+	return gpd_image_owns((struct gpd_session *)session, address, size);
+}
+
+CUresult
+gpd_session_enter(struct gpd_session *session, uint32_t context)
+{
+	struct gpd_context *found = gpd_context_get(session, context);
+
+	return gpd_device_enter(found ? found->device : 0);
+}
+
+static bool
+dumps(void)
+{
+	static int wanted = -1;
+
+	if (wanted < 0) {
+		const char *text = getenv("GPUPOOL_DUMP");
+
+		wanted = gpd_log_level >= GPD_LOG_DEBUG || (text && strcmp(text, "1") == 0);
+	}
+	return wanted;
+}
+
+/* 0, or -EPROTO: the session must end. */
+static int
+carry_out(struct gpd_session *session, const struct gp_header *header, const void *fields,
+	  size_t size)
+{
+	CUresult sticky = (CUresult)atomic_load(&session->sticky);
+
+	session->request = header->request;
+	session->call = header->call;
+	session->context = header->context;
+	if (dumps())
+		gp_dump_record(stderr, header, fields, size);
+	if (sticky != CUDA_SUCCESS) {
+		if (header->request)
+			(void)gpd_session_reply(session, header->call, header->request, sticky,
+						NULL, 0);
+		return 0;
+	}
+	if (gpd_dispatch(session, header, fields, size)) {
+		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+/* All records of one message; 0, or -EPROTO: the session must end. */
+static int
+carry_out_all(struct gpd_session *session, const struct gp_message *message)
+{
+	const uint8_t *at = message->data;
+	size_t left = message->size;
+	bool bulk_used = message->bulk_size == 0;
+
+	while (left) {
+		struct gp_header header;
+		bool bulk;
+
+		if (gp_header_decode(&header, at, left)) {
+			gpd_session_violation(session, "it sent a malformed record");
+			return -EPROTO;
+		}
+		bulk = header.flags & GP_FRAME_BULK;
+		if (bulk && header.size != left) {
+			gpd_session_violation(session, "data belongs to a record's middle");
+			return -EPROTO;
+		}
+		session->bulk_left = bulk ? message->bulk_size : 0;
+		bulk_used = bulk_used || bulk;
+		if (carry_out(session, &header, at + sizeof(header), header.size - sizeof(header)))
+			return -EPROTO;
+		if (atomic_load_explicit(&session->closing, memory_order_relaxed))
+			return -EPROTO;
+		at += header.size;
+		left -= header.size;
+	}
+	if (!bulk_used) {
+		gpd_session_violation(session, "it sent data that belongs to no call");
+		return -EPROTO;
+	}
+	return 0;
+}
+
+static void
+serve(struct gpd_session *session)
+{
+	struct gp_message message;
+	bool spins = false;
+	int r;
+
+	do {
+		if (gpd_worker_may_spin() != spins) {
+			spins = !spins;
+			gp_conn_set_spin(session->conn, spins ? SPIN_USEC : 0);
+		}
+		r = gp_conn_recv(session->conn, &message);
+		if (r == 0)
+			r = carry_out_all(session, &message);
+		else
+			set_reason(session, r == GP_E_EOF ? "the client closed it"
+							  : gp_conn_error(session->conn));
+	} while (r == 0);
+}
+
+static void
+free_event(struct gpd_handle *handle, void *arg)
+{
+	gpd_event_destroy(arg, (struct gpd_event *)handle);
+}
+
+static void
+free_context(struct gpd_handle *handle, void *arg)
+{
+	gpd_handle_remove(&((struct gpd_session *)arg)->handles, handle);
+	free(handle);
+}
+
+/* Nothing of the session is left on the GPU, and nobody else knows it any more. */
+static void
+free_objects(struct gpd_session *session)
+{
+	gpd_handle_each(&session->handles, GPD_KIND_EVENT, free_event, session);
+	gpd_image_forget_session(session);
+	if (session->memory)
+		gpd_memory_destroy(session);
+	if (session->staging)
+		gpd_staging_destroy(session);
+	gpd_stream_destroy_all(session);
+	gpd_handle_each(&session->handles, GPD_KIND_CONTEXT, free_context, session);
+	gpd_handle_fini(&session->handles);
+	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
+}
+
+static void
+unlink_session(struct gpd_session *session)
+{
+	struct gpd_session **link = &gpd_worker.sessions;
+
+	pthread_mutex_lock(&gpd_worker.lock);
+	while (*link != session)
+		link = &(*link)->next;
+	*link = session->next;
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+static void
+free_session(struct gpd_session *session)
+{
+	gp_conn_destroy(session->conn);
+	pthread_mutex_destroy(&session->send_lock);
+	pthread_mutex_destroy(&session->reason_lock);
+	free(session);
+}
+
+static void
+report_closed(const struct gpd_session *session)
+{
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_CLOSED,
+		.result = atomic_load(&session->sticky),
+		.session = session->id,
+	};
+	const struct gpd_account *account = &session->account;
+
+	gpd_info("session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
+		 "%llu bytes out, at most %llu bytes of memory",
+		 (unsigned long long)session->id, session->peer, session->reason,
+		 (unsigned long long)atomic_load(&account->launches),
+		 (unsigned long long)atomic_load(&account->copies),
+		 (unsigned long long)atomic_load(&account->copied_in),
+		 (unsigned long long)atomic_load(&account->copied_out),
+		 (unsigned long long)atomic_load(&account->allocated_peak));
+	(void)gpd_channel_send(&gpd_worker.channel, &header, session->reason,
+			       strlen(session->reason), -1);
+}
+
+static void
+close_session(struct gpd_session *session)
+{
+	atomic_store(&session->closing, true);
+	/* The responder shall not wait for a client that does not read. */
+	gp_conn_shutdown(session->conn);
+	unlink_session(session);
+	gpd_stream_finish_all(session);
+	gpd_wait_stop(session);
+	if (atomic_load(&gpd_worker.lost) == 0)
+		free_objects(session);
+	report_closed(session);
+	free_session(session);
+	atomic_fetch_sub(&gpd_worker.session_count, 1);
+}
+
+static void *
+execute(void *arg)
+{
+	struct gpd_session *session = arg;
+	int r = 0;
+
+	if (gpd_device_enter(0) != CUDA_SUCCESS)
+		r = -EIO;
+	if (r == 0)
+		r = gpd_memory_create(session, session->window_base, session->window_size);
+	if (r == 0)
+		r = gpd_staging_create(session);
+	if (r == 0)
+		r = gpd_wait_start(session);
+	if (r) {
+		gpd_session_violation(session, "it could not be set up: %s", strerror(-r));
+	} else {
+		gpd_info("session %llu (%s): open from %s, window 0x%llx of %llu GiB",
+			 (unsigned long long)session->id, session->peer,
+			 gp_conn_peer(session->conn), (unsigned long long)session->window_base,
+			 (unsigned long long)(session->window_size >> 30));
+		serve(session);
+	}
+	close_session(session);
+	return NULL;
+}
+
+struct gpd_session *
+gpd_session_open(uint64_t id, const char *peer, uint64_t window_base, uint64_t window_size)
+{
+	struct gpd_session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return NULL;
+	session->id = id;
+	session->worker = &gpd_worker;
+	session->window_base = window_base;
+	session->window_size = window_size;
+	session->account.allocated_max = UINT64_MAX;
+	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
+		 peer);
+	pthread_mutex_init(&session->send_lock, NULL);
+	pthread_mutex_init(&session->reason_lock, NULL);
+	pthread_mutex_lock(&gpd_worker.lock);
+	session->next = gpd_worker.sessions;
+	gpd_worker.sessions = session;
+	pthread_mutex_unlock(&gpd_worker.lock);
+	return session;
+}
+
+int
+gpd_session_start(struct gpd_session *session, struct gp_conn *conn)
+{
+	pthread_attr_t attr;
+	int r;
+
+	session->conn = conn;
+	atomic_fetch_add(&gpd_worker.session_count, 1);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&session->executor, &attr, execute, session);
+	pthread_attr_destroy(&attr);
+	if (r) {
+		atomic_fetch_sub(&gpd_worker.session_count, 1);
+		session->conn = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+gpd_session_discard(struct gpd_session *session)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_CLOSED, .session = session->id };
+
+	unlink_session(session);
+	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
+	(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+	free_session(session);
+}

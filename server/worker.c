@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker.h"
+
+#include "server/driver.h"
+#include "server/log.h"
+#include "server/print.h"
+#include "server/session.h"
+#include "server/snapshot.h"
+#include "server/staging.h"
+#include "server/wait.h"
+#include "server/wait_page.h"
+#include "server/window.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The driver makes these once and keeps them; the first kernel that prints or allocates fixes
+ * their size for everybody, so they are made large enough for most programs at once. */
+#define PRINT_SIZE ((size_t)16 << 20)
+#define HEAP_SIZE ((size_t)128 << 20)
+/* How long the sessions have to tell their clients of a lost context. */
+#define LOST_MS 900
+
+struct gpd_worker gpd_worker = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static __thread int current_device = -1;
+
+struct gpd_device *
+gpd_device_get(int ordinal)
+{
+	if (ordinal < 0 || ordinal >= gpd_worker.device_count)
+		return NULL;
+	return &gpd_worker.devices[ordinal];
+}
+
+CUresult
+gpd_device_enter(int ordinal)
+{
+	struct gpd_device *device;
+	CUresult result;
+
+	if (ordinal == current_device)
+		return CUDA_SUCCESS;
+	device = gpd_device_get(ordinal);
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	result = gpd_driver.cuCtxSetCurrent(device->primary);
+	if (result == CUDA_SUCCESS)
+		current_device = ordinal;
+	return result;
+}
+
+static const char *
+name_of(CUresult result)
+{
+	const char *name = NULL;
+
+	(void)gpd_driver.cuGetErrorName(result, &name);
+	return name ? name : "unknown error";
+}
+
+static CUresult
+start_device(int ordinal)
+{
+	struct gpd_device *device = &gpd_worker.devices[ordinal];
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal },
+	};
+	const struct {
+		CUdevice_attribute attribute;
+		int *value;
+	} facts[] = {
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major },
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor },
+		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->multiprocessors },
+		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+		  &device->threads_per_multiprocessor },
+	};
+	size_t memory = 0, granularity = 0;
+	CUresult result = gpd_driver.cuDeviceGet(&device->device, ordinal);
+
+	pthread_mutex_init(&device->limit_lock, NULL);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device,
+								  CU_CTX_SCHED_AUTO);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(ordinal);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDeviceTotalMem_v2(&memory, device->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemGetAllocationGranularity(
+			&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+	if (result != CUDA_SUCCESS)
+		return result;
+	device->memory = memory;
+	device->granularity = granularity;
+	if (granularity > gpd_worker.granularity)
+		gpd_worker.granularity = granularity;
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		(void)gpd_driver.cuDeviceGetAttribute(facts[i].value, facts[i].attribute,
+						      device->device);
+	(void)gpd_driver.cuCtxGetStreamPriorityRange(&device->priority_least,
+						     &device->priority_greatest);
+	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, PRINT_SIZE);
+	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_SIZE);
+	for (int i = 0; i < CU_LIMIT_MAX; i++)
+		(void)gpd_driver.cuCtxGetLimit(&device->limits[i], (CUlimit)i);
+	return CUDA_SUCCESS;
+}
+
+static int
+start_driver(const char *path, char *error, size_t size)
+{
+	int count = 0;
+	CUresult result;
+
+	/* The daemon's driver is a real one, even if a client library is found first. */
+	(void)unsetenv("REMOTE_GPU");
+	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+	if (gpd_driver_open(path, error, size))
+		return -1;
+	result = gpd_driver.cuInit(0);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDeviceGetCount(&count);
+	if (result == CUDA_SUCCESS && count == 0)
+		result = CUDA_ERROR_NO_DEVICE;
+	if (result != CUDA_SUCCESS) {
+		snprintf(error, size, "%s: no usable device: %s", gpd_driver.path,
+			 name_of(result));
+		return -1;
+	}
+	if (count > GPD_DEVICES_MAX)
+		count = GPD_DEVICES_MAX;
+	gpd_worker.software = gpd_driver.software;
+	for (int i = 0; i < count; i++) {
+		result = start_device(i);
+		if (result != CUDA_SUCCESS) {
+			snprintf(error, size, "%s: device %d cannot be used: %s", gpd_driver.path,
+				 i, name_of(result));
+			return -1;
+		}
+		gpd_worker.device_count = i + 1;
+	}
+	result = gpd_device_enter(0);
+	if (result == CUDA_SUCCESS)
+		result = gpd_wait_page_setup();
+	if (result == CUDA_SUCCESS)
+		result = gpd_staging_start(0);
+	if (result != CUDA_SUCCESS) {
+		snprintf(error, size, "%s: no pinned memory: %s", gpd_driver.path,
+			 name_of(result));
+		return -1;
+	}
+	return 0;
+}
+
+/* The session stays valid while the lock is held. */
+static struct gpd_session *
+find_locked(uint64_t id)
+{
+	struct gpd_session *session = gpd_worker.sessions;
+
+	while (session && session->id != id)
+		session = session->next;
+	return session;
+}
+
+static void
+reply_opened(uint64_t id, const struct gpd_range *window)
+{
+	union {
+		struct gpd_channel_opened opened;
+		char room[sizeof(struct gpd_channel_opened) + GPD_DEVICES_MAX * sizeof(uint64_t)];
+	} reply;
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_OPENED, .session = id };
+
+	memset(&reply, 0, sizeof(reply));
+	reply.opened.window = *window;
+	reply.opened.device_count = (uint32_t)gpd_worker.device_count;
+	for (int i = 0; i < gpd_worker.device_count; i++) {
+		size_t free_memory = 0, total = 0;
+
+		if (gpd_device_enter(i) == CUDA_SUCCESS)
+			(void)gpd_driver.cuMemGetInfo_v2(&free_memory, &total);
+		reply.opened.memory_free[i] = free_memory;
+	}
+	(void)gpd_channel_send(&gpd_worker.channel, &header, &reply,
+			       sizeof(struct gpd_channel_opened) +
+				       (size_t)gpd_worker.device_count * sizeof(uint64_t),
+			       -1);
+}
+
+static void
+open_session(const struct gpd_channel_message *message)
+{
+	const struct gpd_channel_open *open = message->data;
+	struct gpd_range window = { 0 };
+
+	if (gpd_window_take(open->window_size, open->avoid, open->avoid_count, &window) == 0 &&
+	    !gpd_session_open(message->header.session, open->peer, window.address, window.size)) {
+		gpd_window_give(&window);
+		window = (struct gpd_range){ 0 };
+	}
+	reply_opened(message->header.session, &window);
+}
+
+/* Another window for a session whose lane has not come. */
+static void
+move_session(const struct gpd_channel_message *message)
+{
+	const struct gpd_channel_open *open = message->data;
+	struct gpd_range window = { 0 }, old;
+	struct gpd_session *session;
+
+	pthread_mutex_lock(&gpd_worker.lock);
+	session = find_locked(message->header.session);
+	if (session && !session->conn &&
+	    gpd_window_take(open->window_size, open->avoid, open->avoid_count, &window) == 0) {
+		old = (struct gpd_range){ session->window_base, session->window_size };
+		session->window_base = window.address;
+		session->window_size = window.size;
+		gpd_window_give(&old);
+	}
+	pthread_mutex_unlock(&gpd_worker.lock);
+	reply_opened(message->header.session, &window);
+}
+
+static void
+take_lane(struct gpd_channel_message *message)
+{
+	char scheme[32];
+	struct gpd_session *session;
+	struct gp_conn *conn = NULL;
+
+	if (message->fd < 0)
+		return;
+	if (gp_conn_adopt(gpd_channel_text(message, scheme, sizeof(scheme)), message->fd, &conn)) {
+		close(message->fd);
+		return;
+	}
+	pthread_mutex_lock(&gpd_worker.lock);
+	session = find_locked(message->header.session);
+	/* Without a session it has ended while the lane was on its way. */
+	if (!session || session->conn || gpd_session_start(session, conn))
+		gp_conn_destroy(conn);
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+static void
+close_session(const struct gpd_channel_message *message)
+{
+	struct gpd_session *session;
+	char reason[256];
+
+	gpd_channel_text(message, reason, sizeof(reason));
+	pthread_mutex_lock(&gpd_worker.lock);
+	session = find_locked(message->header.session);
+	if (session && session->conn) {
+		gpd_session_end(session, reason);
+		session = NULL;
+	}
+	pthread_mutex_unlock(&gpd_worker.lock);
+	/* Without a lane only this thread knows it. */
+	if (session)
+		gpd_session_discard(session);
+}
+
+static void
+end_all(const char *reason)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+		if (s->conn)
+			gpd_session_end(s, reason);
+	}
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+bool
+gpd_worker_may_spin(void)
+{
+	int cpus = gpd_worker.cpus;
+
+	return cpus >= 4 && atomic_load(&gpd_worker.session_count) <= cpus / 4;
+}
+
+static void
+nap_ms(long ms)
+{
+	struct timespec time = { .tv_nsec = ms * 1000000 };
+
+	(void)nanosleep(&time, NULL);
+}
+
+static void
+handle(struct gpd_channel_message *message)
+{
+	bool has_open = message->size >= sizeof(struct gpd_channel_open);
+
+	switch (message->header.type) {
+	case GPD_CHANNEL_OPEN:
+		if (has_open)
+			open_session(message);
+		break;
+	case GPD_CHANNEL_REWINDOW:
+		if (has_open)
+			move_session(message);
+		break;
+	case GPD_CHANNEL_LANE:
+		take_lane(message);
+		break;
+	case GPD_CHANNEL_CLOSE:
+		close_session(message);
+		break;
+	case GPD_CHANNEL_STOP:
+		end_all("the daemon stops");
+		for (int i = 0; i < 100 && atomic_load(&gpd_worker.session_count); i++)
+			nap_ms(10);
+		_exit(0);
+	}
+}
+
+static int
+refuse_to_start(const char *error)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_FAILED };
+
+	(void)gpd_channel_send(&gpd_worker.channel, &header, error, strlen(error), -1);
+	return 1;
+}
+
+int
+gpd_worker_run(const struct gpd_worker_options *options)
+{
+	struct gpd_channel_header ready = { .type = GPD_CHANNEL_READY };
+	struct gpd_channel_message message;
+	char error[1024] = "";
+	void *snapshot = NULL;
+	size_t snapshot_size = 0;
+
+	/* No worker outlives its supervisor; a terminal's interrupt is the supervisor's to see. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGTERM, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)prctl(PR_SET_NAME, "gpupoold-worker", 0, 0, 0);
+	if (gpd_channel_init(&gpd_worker.channel, options->fd))
+		return 1;
+	gpd_worker.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	if (gpd_print_start())
+		return refuse_to_start("no pipe for the output of kernels");
+	if (start_driver(options->driver, error, sizeof(error)) ||
+	    gpd_snapshot_pack(&snapshot, &snapshot_size, error, sizeof(error)))
+		return refuse_to_start(error);
+	if (gpd_channel_send(&gpd_worker.channel, &ready, snapshot, snapshot_size, -1))
+		return 1;
+	free(snapshot);
+	while (gpd_channel_recv(&gpd_worker.channel, true, &message) == 0)
+		handle(&message);
+	/* The supervisor is gone: so are the clients' sessions. */
+	_exit(0);
+}
+
+/* Whose work it may have been: sessions that have given kernels which are not known to be done. */
+static void
+describe_culprits(CUresult result, char *text, size_t size)
+{
+	size_t used = (size_t)snprintf(text, size, "%s (%d)", name_of(result), (int)result);
+	int count = 0;
+
+	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_RELAXED);
+
+		if (!s->conn || atomic_load(&s->account.launches) == 0 || used >= size - 1 ||
+		    __atomic_load_n(&s->work, __ATOMIC_RELAXED) <= atomic_load(&s->done_work))
+			continue;
+		used += (size_t)snprintf(text + used, size - used, "%s session %llu (%s)%s%s",
+					 count++ ? "," : ", after work of",
+					 (unsigned long long)s->id, s->peer,
+					 kernel ? ", last kernel " : "", kernel ? kernel : "");
+		if (used >= size)
+			used = size - 1;
+	}
+}
+
+/* Ends the process when all clients know, or when they have had their time. */
+static void *
+bury(void *arg)
+{
+	for (int waited = 0; waited < LOST_MS; waited += 10) {
+		bool all = true;
+
+		pthread_mutex_lock(&gpd_worker.lock);
+		for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next)
+			all = all && (!s->conn || atomic_load(&s->told));
+		pthread_mutex_unlock(&gpd_worker.lock);
+		/* The replies to calls that were on their way go out, too. */
+		if (all && waited >= 100)
+			break;
+		nap_ms(10);
+	}
+	_exit(0);
+}
+
+void
+gpd_worker_lost(struct gpd_session *finder, CUresult result)
+{
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_LOST,
+		.result = (int32_t)result,
+		.session = finder ? finder->id : 0,
+	};
+	char text[1024];
+	pthread_t thread;
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&gpd_worker.lost, &none, (int)result))
+		return;
+	pthread_mutex_lock(&gpd_worker.lock);
+	describe_culprits(result, text, sizeof(text));
+	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+		atomic_store(&s->sticky, (int)result);
+		if (s->waits)
+			gpd_wait_kick(s);
+	}
+	pthread_mutex_unlock(&gpd_worker.lock);
+	(void)gpd_channel_send(&gpd_worker.channel, &header, text, strlen(text), -1);
+	if (pthread_create(&thread, NULL, bury, NULL))
+		_exit(0);
+	(void)pthread_detach(thread);
+}
