@@ -8,6 +8,7 @@
 #include "server/image.h"
 #include "server/log.h"
 #include "server/memory.h"
+#include "server/print.h"
 #include "server/staging.h"
 #include "server/stream.h"
 #include "server/wait.h"
@@ -234,6 +235,7 @@ gpd_session_violation(struct gpd_session *session, const char *format, ...)
 	(void)vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
 	set_reason(session, reason);
+	atomic_store(&session->violated, true);
 	atomic_store(&session->closing, true);
 }
 
@@ -376,6 +378,7 @@ static void
 free_objects(struct gpd_session *session)
 {
 	gpd_handle_each(&session->handles, GPD_KIND_EVENT, free_event, session);
+	gpd_print_forget(session);
 	gpd_image_forget_session(session);
 	if (session->memory)
 		gpd_memory_destroy(session);
@@ -416,9 +419,15 @@ report_closed(const struct gpd_session *session)
 		.result = atomic_load(&session->sticky),
 		.session = session->id,
 	};
+	enum gpd_log_level level = GPD_LOG_INFO;
 	const struct gpd_account *account = &session->account;
 
-	gpd_info("session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
+	if (atomic_load(&session->violated)) {
+		header.result = header.result ? header.result : CUDA_ERROR_UNKNOWN;
+		level = GPD_LOG_WARNING;
+	}
+	gpd_log(level,
+		 "session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
 		 "%llu bytes out, at most %llu bytes of memory",
 		 (unsigned long long)session->id, session->peer, session->reason,
 		 (unsigned long long)atomic_load(&account->launches),

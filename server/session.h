@@ -65,6 +65,7 @@ struct gpd_session {
 	uint16_t deferred_call;
 	_Atomic int sticky;         /* CUresult that ended the session */
 	_Atomic bool told;          /* the client knows of it */
+	_Atomic bool violated;      /* the client is at fault */
 	_Atomic bool closing;       /* no further call is carried out */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t reason_lock;

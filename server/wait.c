@@ -3,7 +3,7 @@
 
 #include "server/driver.h"
 #include "server/event.h"
-#include "server/log.h"
+#include "server/print.h"
 #include "server/session.h"
 #include "server/stream.h"
 #include "server/wait_page.h"
@@ -262,6 +262,7 @@ gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
 {
 	uintptr_t packed = (uintptr_t)arg;
 
+	gpd_print_flush(session);
 	(void)gpd_session_reply(session, (uint16_t)(packed >> 32), (uint32_t)packed, result, NULL,
 				0);
 }

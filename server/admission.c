@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/admission.h"
+
+#include "server/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define QUEUED_MS 30000
+#define OPENING_MS 15000
+#define LANE_MS 10000
+
+void
+gpd_admission_init(struct gpd_admission *admission, int sessions_max)
+{
+	*admission = (struct gpd_admission){ .sessions_max = sessions_max };
+}
+
+int
+gpd_admission_handshakes(const struct gpd_admission *admission)
+{
+	return admission->handshakes;
+}
+
+void
+gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t deadline_ms)
+{
+	peer->state = GPD_PEER_HANDSHAKE;
+	peer->deadline_ms = deadline_ms;
+	peer->next = admission->peers;
+	admission->peers = peer;
+	admission->handshakes++;
+}
+
+static void
+set_state(struct gpd_admission *admission, struct gpd_peer *peer, enum gpd_peer_state state,
+	  int64_t deadline_ms)
+{
+	if (peer->state == GPD_PEER_HANDSHAKE)
+		admission->handshakes--;
+	peer->state = state;
+	peer->deadline_ms = deadline_ms;
+}
+
+static void
+unlink_peer(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	struct gpd_peer **link = &admission->peers;
+
+	while (*link != peer)
+		link = &(*link)->next;
+	*link = peer->next;
+}
+
+/* A worker that cannot be told does not read any more. */
+static void
+tell_worker(struct gpd_child *worker, enum gpd_channel_type type, uint64_t session,
+	    const void *data, size_t size, int fd)
+{
+	struct gpd_channel_header header = { .type = type, .session = session };
+
+	if (gpd_channel_post(&worker->channel, &header, data, size, fd) == 0)
+		return;
+	gpd_error("worker %d does not listen: killed", (int)worker->pid);
+	(void)kill(worker->pid, SIGKILL);
+}
+
+static void
+end_session(struct gpd_peer *peer, const char *reason)
+{
+	if (peer->worker)
+		tell_worker(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason, strlen(reason),
+			    -1);
+	peer->worker = NULL;
+}
+
+/* Its thread notices and posts the last event. */
+static void
+end_peer(struct gpd_admission *admission, struct gpd_peer *peer, const char *reason)
+{
+	if (peer->state == GPD_PEER_ENDING)
+		return;
+	end_session(peer, reason);
+	set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	gp_conn_shutdown(peer->conn);
+}
+
+static void
+refuse(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Refused__Reason reason,
+       const char *text)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Refused refused = GPUPOOL__REFUSED__INIT;
+
+	gpd_warning("%s (%s): refused: %s", gp_conn_peer(peer->conn), peer->name, text);
+	refused.reason = reason;
+	refused.text = (char *)text;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
+	message.refused = &refused;
+	gpd_peer_send(peer, &message);
+	end_peer(admission, peer, text);
+}
+
+static void
+send_session_error(struct gpd_peer *peer, int result, const char *text)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__SessionError error = GPUPOOL__SESSION_ERROR__INIT;
+
+	error.cuda_result = result;
+	error.text = (char *)text;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
+	message.session_error = &error;
+	gpd_peer_send(peer, &message);
+}
+
+static void
+send_bye(struct gpd_peer *peer, const char *text)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Bye bye = GPUPOOL__BYE__INIT;
+
+	bye.text = (char *)text;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_BYE;
+	message.bye = &bye;
+	gpd_peer_send(peer, &message);
+}
+
+/* OPEN or REWINDOW. */
+static void
+ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint64_t size,
+	       Gpupool__Range **avoid, size_t avoid_count)
+{
+	union {
+		struct gpd_channel_open open;
+		char room[sizeof(struct gpd_channel_open) +
+			  GPD_AVOID_MAX * sizeof(struct gpd_range)];
+	} message;
+	size_t used;
+
+	if (avoid_count > GPD_AVOID_MAX)
+		avoid_count = GPD_AVOID_MAX;
+	used = sizeof(struct gpd_channel_open) + avoid_count * sizeof(struct gpd_range);
+	memset(&message, 0, used);
+	snprintf(message.open.peer, sizeof(message.open.peer), "%s", peer->name);
+	message.open.window_size = size;
+	message.open.avoid_count = (uint32_t)avoid_count;
+	for (size_t i = 0; i < avoid_count; i++)
+		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
+	tell_worker(peer->worker, type, peer->session, &message, used, -1);
+}
+
+static void
+open_session(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+	const Gpupool__Welcome *facts = admission->worker->facts;
+
+	for (size_t i = 0; i < hello->n_devices; i++) {
+		if (hello->devices[i] < 0 || (size_t)hello->devices[i] >= facts->n_devices) {
+			refuse(admission, peer, GPUPOOL__REFUSED__REASON__DEVICE,
+			       "there is no such device");
+			return;
+		}
+	}
+	if (hello->n_devices > facts->n_devices) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__DEVICE,
+		       "a device is named twice");
+		return;
+	}
+	if (getrandom(peer->ticket, sizeof(peer->ticket), 0) != (ssize_t)sizeof(peer->ticket)) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+		       "no random numbers for a ticket");
+		return;
+	}
+	peer->session = ++admission->last_session;
+	peer->worker = admission->worker;
+	set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
+	ask_for_window(peer, GPD_CHANNEL_OPEN, 0, hello->window_avoid, hello->n_window_avoid);
+}
+
+static int
+count_sessions(const struct gpd_admission *admission)
+{
+	int count = 0;
+
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
+		count += p->state >= GPD_PEER_QUEUED && p->state <= GPD_PEER_RUNNING;
+	return count;
+}
+
+static void
+take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
+	   Gpupool__ControlMessage *message, int64_t now_ms)
+{
+	const Gpupool__Hello *hello = message->hello;
+	int sessions = count_sessions(admission);
+
+	peer->hello = message;
+	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
+		 hello->program);
+	if (admission->stopping) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+		       "the daemon stops");
+		return;
+	}
+	if (sessions >= admission->sessions_max) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+		       "all sessions are taken (--max-sessions)");
+		return;
+	}
+	if (hello->resume_ticket.len) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
+		       "the session to resume has ended");
+		return;
+	}
+	if (admission->worker)
+		open_session(admission, peer, now_ms);
+	else
+		set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+}
+
+static void
+take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
+		    const Gpupool__WindowRequest *request, int64_t now_ms)
+{
+	if (peer->state != GPD_PEER_WELCOMED) {
+		gpd_warning("session %llu (%s): a window is asked for at the wrong time",
+			    (unsigned long long)peer->session, peer->name);
+		end_peer(admission, peer, "a window is asked for at the wrong time");
+		return;
+	}
+	set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
+	ask_for_window(peer, GPD_CHANNEL_REWINDOW, request->size, request->avoid,
+		       request->n_avoid);
+}
+
+/* The devices that the client wants, with what is free now. */
+static size_t
+choose_devices(const struct gpd_peer *peer, const struct gpd_channel_opened *opened,
+	       Gpupool__Device **chosen)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+	Gpupool__Welcome *facts = peer->worker->facts;
+
+	for (size_t i = 0; i < facts->n_devices && i < opened->device_count; i++)
+		facts->devices[i]->memory_free = opened->memory_free[i];
+	for (size_t i = 0; i < hello->n_devices; i++)
+		chosen[i] = facts->devices[hello->devices[i]];
+	if (hello->n_devices)
+		return hello->n_devices;
+	for (size_t i = 0; i < facts->n_devices; i++)
+		chosen[i] = facts->devices[i];
+	return facts->n_devices;
+}
+
+static void
+send_welcome(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
+	Gpupool__Welcome welcome = *peer->worker->facts;
+	Gpupool__Device *devices[UINT8_MAX];
+
+	if (peer->worker->facts->n_devices > UINT8_MAX)
+		return;
+	window.address = opened->window.address;
+	window.size = opened->window.size;
+	welcome.minor = GP_VERSION_MINOR;
+	welcome.server_version = GPD_VERSION;
+	welcome.session_id = peer->session;
+	welcome.ticket = (ProtobufCBinaryData){ sizeof(peer->ticket), peer->ticket };
+	welcome.n_devices = choose_devices(peer, opened, devices);
+	welcome.devices = devices;
+	welcome.window = &window;
+	welcome.lanes = 1;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
+	message.welcome = &welcome;
+	gpd_peer_send(peer, &message);
+}
+
+static void
+send_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__WindowReply reply = GPUPOOL__WINDOW_REPLY__INIT;
+	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
+
+	window.address = opened->window.address;
+	window.size = opened->window.size;
+	reply.window = &window;
+	reply.heap_size = peer->worker->facts->limits->heap_size;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY;
+	message.window_reply = &reply;
+	gpd_peer_send(peer, &message);
+}
+
+static struct gpd_peer *
+find_session(const struct gpd_admission *admission, const struct gpd_child *worker, uint64_t id)
+{
+	struct gpd_peer *peer = admission->peers;
+
+	while (peer && (peer->worker != worker || peer->session != id))
+		peer = peer->next;
+	return peer;
+}
+
+void
+gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
+		     const struct gpd_channel_message *message, int64_t now_ms)
+{
+	struct gpd_peer *peer = find_session(admission, worker, message->header.session);
+	const struct gpd_channel_opened *opened = message->data;
+	bool moving;
+
+	/* Without a peer the client has left meanwhile, and the worker was told so. */
+	if (!peer || message->size < sizeof(*opened) ||
+	    message->size < sizeof(*opened) + opened->device_count * sizeof(uint64_t))
+		return;
+	moving = peer->state == GPD_PEER_MOVING;
+	if (!moving && peer->state != GPD_PEER_OPENING)
+		return;
+	if (!moving && opened->window.size == 0) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+		       "there is no range of device addresses left for a session");
+		return;
+	}
+	/* A move that found nothing leaves the client where it is; it may ask again. */
+	set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
+	if (moving)
+		send_window(peer, opened);
+	else
+		send_welcome(peer, opened);
+}
+
+void
+gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
+		     const struct gpd_channel_message *message)
+{
+	struct gpd_peer *peer = find_session(admission, worker, message->header.session);
+	char text[256];
+
+	if (!peer)
+		return;
+	gpd_channel_text(message, text, sizeof(text));
+	peer->worker = NULL;
+	if (message->header.result)
+		send_session_error(peer, message->header.result, text);
+	else
+		send_bye(peer, text);
+	end_peer(admission, peer, text);
+}
+
+void
+gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
+			 int64_t now_ms)
+{
+	admission->worker = worker;
+	for (struct gpd_peer *p = admission->peers; worker && p; p = p->next) {
+		if (p->state == GPD_PEER_QUEUED)
+			open_session(admission, p, now_ms);
+	}
+}
+
+void
+gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker, int result,
+			  const char *text)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->worker != worker)
+			continue;
+		p->worker = NULL;
+		if (p->state == GPD_PEER_OPENING) {
+			/* It knows of no session yet: the next worker will do. */
+			set_state(admission, p, GPD_PEER_QUEUED,
+				  p->deadline_ms - OPENING_MS + QUEUED_MS);
+			continue;
+		}
+		send_session_error(p, result, text);
+		end_peer(admission, p, text);
+	}
+}
+
+/* Takes the same time for every ticket. */
+static bool
+same_ticket(const uint8_t *a, const uint8_t *b)
+{
+	volatile uint8_t difference = 0;
+
+	for (size_t i = 0; i < GP_TICKET_SIZE; i++)
+		difference |= a[i] ^ b[i];
+	return difference == 0;
+}
+
+static void
+take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
+	  const struct gp_preamble *preamble)
+{
+	struct gpd_peer *owner = NULL;
+	char scheme[sizeof(lane->scheme)];
+	int fd = -1;
+
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->worker && same_ticket(p->ticket, preamble->ticket))
+			owner = p;
+	}
+	unlink_peer(admission, lane);
+	set_state(admission, lane, GPD_PEER_ENDING, INT64_MAX);
+	memcpy(scheme, lane->scheme, sizeof(scheme));
+	if (!owner)
+		gpd_warning("%s: a lane with an unknown ticket: closed", gp_conn_peer(lane->conn));
+	else if (owner->state != GPD_PEER_WELCOMED || preamble->lane != 0)
+		gpd_warning("%s: a lane that session %llu has already: closed",
+			    gp_conn_peer(lane->conn), (unsigned long long)owner->session);
+	else if (gpd_peer_release_fd(lane, &fd))
+		gpd_error("%s: the lane cannot be handed to the worker", gp_conn_peer(lane->conn));
+	gpd_peer_destroy(lane);
+	if (fd < 0)
+		return;
+	tell_worker(owner->worker, GPD_CHANNEL_LANE, owner->session, scheme, strlen(scheme), fd);
+	set_state(admission, owner, GPD_PEER_RUNNING, INT64_MAX);
+}
+
+static void
+take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
+	  const struct gpd_peer_event *event)
+{
+	if (peer->state == GPD_PEER_HANDSHAKE)
+		gpd_info("%s: no session: %s", gp_conn_peer(peer->conn), event->text);
+	else if (peer->state != GPD_PEER_ENDING && !event->ended)
+		gpd_info("session %llu (%s): control connection: %s",
+			 (unsigned long long)peer->session, peer->name, event->text);
+	end_session(peer, event->text);
+	set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	unlink_peer(admission, peer);
+	gpd_peer_destroy(peer);
+}
+
+void
+gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms)
+{
+	struct gpd_peer_event *event;
+
+	while ((event = gpd_peer_next_event())) {
+		struct gpd_peer *peer = event->peer;
+
+		switch (event->type) {
+		case GPD_PEER_LANE:
+			take_lane(admission, peer, &event->preamble);
+			break;
+		case GPD_PEER_GONE:
+			take_gone(admission, peer, event);
+			break;
+		case GPD_PEER_MESSAGE:
+			if (peer->state == GPD_PEER_ENDING) {
+				gp_control_free(event->message);
+			} else if (event->message->body_case ==
+				   GPUPOOL__CONTROL_MESSAGE__BODY_HELLO) {
+				take_hello(admission, peer, event->message, now_ms);
+			} else {
+				take_window_request(admission, peer,
+						    event->message->window_request, now_ms);
+				gp_control_free(event->message);
+			}
+			break;
+		}
+		free(event);
+	}
+}
+
+static void
+run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	const char *peer_name = gp_conn_peer(peer->conn);
+
+	switch (peer->state) {
+	case GPD_PEER_QUEUED:
+	case GPD_PEER_OPENING:
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+		       "the GPUs cannot be used at the moment");
+		break;
+	case GPD_PEER_WELCOMED:
+	case GPD_PEER_MOVING:
+		gpd_warning("session %llu (%s): its lane did not come in time",
+			    (unsigned long long)peer->session, peer->name);
+		end_peer(admission, peer, "its lane did not come in time");
+		break;
+	default:
+		gpd_warning("%s: no session: it did not say hello in time", peer_name);
+		end_peer(admission, peer, "it did not say hello in time");
+		break;
+	}
+}
+
+void
+gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->deadline_ms <= now_ms)
+			run_out_of_time(admission, p);
+	}
+}
+
+int64_t
+gpd_admission_deadline(const struct gpd_admission *admission)
+{
+	int64_t deadline = INT64_MAX;
+
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->deadline_ms < deadline)
+			deadline = p->deadline_ms;
+	}
+	return deadline;
+}
+
+void
+gpd_admission_stop(struct gpd_admission *admission)
+{
+	admission->stopping = true;
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->state == GPD_PEER_ENDING)
+			continue;
+		if (p->state != GPD_PEER_HANDSHAKE)
+			send_bye(p, "the daemon stops");
+		p->worker = NULL; /* it is told to stop as a whole */
+		end_peer(admission, p, "the daemon stops");
+	}
+}
+
+void
+gpd_admission_fini(struct gpd_admission *admission)
+{
+	struct gpd_peer_event *event;
+
+	for (struct gpd_peer *p = admission->peers; p; p = p->next)
+		gp_conn_shutdown(p->conn);
+	while (admission->peers) {
+		struct gpd_peer *peer = admission->peers;
+
+		admission->peers = peer->next;
+		gpd_peer_destroy(peer);
+	}
+	while ((event = gpd_peer_next_event())) {
+		gp_control_free(event->message);
+		free(event);
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may have a session, and how far each connection has come on its way to one: the part of the
+ * supervisor that deals with clients.  Main thread only.
+ */
+#ifndef GPD_ADMISSION_H
+#define GPD_ADMISSION_H
+
+#include "server/child.h"
+#include "server/peer.h"
+
+#include <stdint.h>
+
+struct gpd_admission {
+	struct gpd_peer *peers;
+	struct gpd_child *worker; /* that new sessions are given to; NULL: none at the moment */
+	int sessions_max;
+	int handshakes;
+	uint64_t last_session;
+	bool stopping;
+};
+
+void gpd_admission_init(struct gpd_admission *admission, int sessions_max);
+/* Shuts all connections down and waits for their threads. */
+void gpd_admission_fini(struct gpd_admission *admission);
+
+int gpd_admission_handshakes(const struct gpd_admission *admission);
+void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer,
+		       int64_t deadline_ms);
+/* Those who waited for a worker go on. */
+void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
+			      int64_t now_ms);
+/* All its sessions are over, with this CUresult. */
+void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker,
+			       int result, const char *text);
+void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
+			  const struct gpd_channel_message *message, int64_t now_ms);
+void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
+			  const struct gpd_channel_message *message);
+void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
+/* The next of them; INT64_MAX: none. */
+int64_t gpd_admission_deadline(const struct gpd_admission *admission);
+/* Says goodbye to everybody. */
+void gpd_admission_stop(struct gpd_admission *admission);
+
+#endif /* GPD_ADMISSION_H */

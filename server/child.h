@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker process, as the supervisor sees it.  Main thread only.
+ */
+#ifndef GPD_CHILD_H
+#define GPD_CHILD_H
+
+#include "protocol/control.h"
+#include "server/channel.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum gpd_child_state {
+	GPD_CHILD_STARTING,
+	GPD_CHILD_READY,
+	GPD_CHILD_ENDING, /* lost its context, was told to stop, or closed its channel */
+};
+
+struct gpd_child {
+	struct gpd_child *next;
+	pid_t pid;
+	struct gpd_channel channel;
+	enum gpd_child_state state;
+	int64_t started_ms;
+	int64_t deadline_ms;      /* then it is killed; INT64_MAX: never */
+	Gpupool__Welcome *facts;  /* once READY: what every session is told */
+	bool channel_closed;
+};
+
+/* A copy of this program with the same options for the driver and the log.  NULL: no process;
+ * errno says why. */
+struct gpd_child *gpd_child_start(const char *driver);
+
+/* Of an exited one. */
+void gpd_child_destroy(struct gpd_child *child);
+
+/* How waitpid() says that it ended: "was killed by signal 11 (Segmentation fault)". */
+void gpd_child_explain(int status, char *text, size_t size);
+
+#endif /* GPD_CHILD_H */

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpupoold: serves the GPUs of this machine to clients of other machines.
+ *
+ * The process that is started is the supervisor.  It listens, admits clients and never touches
+ * CUDA.  It runs one worker, a copy of this program started with --worker-fd, which opens the
+ * driver, owns the contexts and serves all sessions.  The two talk over a socket pair; the
+ * connections that carry calls and data are handed to the worker as descriptors.  When a client's
+ * kernel ruins the worker's contexts, which only a new process repairs, the sessions are told, the
+ * worker ends, and the supervisor starts another one.
+ */
+#include "server/log.h"
+#include "server/supervisor.h"
+#include "server/worker.h"
+#include "transport/url.h"
+
+#include <argp.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LISTEN_DEFAULT "tcp://127.0.0.1:4833"
+#define SESSIONS_DEFAULT 256
+#define SESSIONS_LIMIT 4096
+
+const char *argp_program_version = "gpupoold " GPD_VERSION;
+const char *argp_program_bug_address = NULL;
+
+enum option {
+	OPTION_LISTEN = 'l',
+	OPTION_DRIVER = 'd',
+	OPTION_PRINT_ADDRESS = 0x100,
+	OPTION_INSECURE,
+	OPTION_MAX_SESSIONS,
+	OPTION_LOG_LEVEL,
+	OPTION_WORKER_FD,
+};
+
+static const struct argp_option options[] = {
+	{ .name = "listen",
+	  .key = OPTION_LISTEN,
+	  .arg = "[SCHEME://]HOST[:PORT]",
+	  .doc = "Listen there; may be given several times. Port 0 takes any free one. "
+		 "Default: " LISTEN_DEFAULT },
+	{ .name = "driver",
+	  .key = OPTION_DRIVER,
+	  .arg = "FILE",
+	  .doc = "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, on a "
+		 "machine without one, the software device" },
+	{ .name = "max-sessions",
+	  .key = OPTION_MAX_SESSIONS,
+	  .arg = "N",
+	  .doc = "Serve at most N clients at a time. Default: 256" },
+	{ .name = "insecure",
+	  .key = OPTION_INSECURE,
+	  .doc = "Allow addresses that other machines can reach, although connections are "
+		 "neither encrypted nor authenticated" },
+	{ .name = "print-address",
+	  .key = OPTION_PRINT_ADDRESS,
+	  .doc = "Print a line \"listening on URL\" for every address as soon as clients are "
+		 "served" },
+	{ .name = "log-level",
+	  .key = OPTION_LOG_LEVEL,
+	  .arg = "LEVEL",
+	  .doc = "error, warning, info (the default) or debug, which also shows every call" },
+	{ .name = "worker-fd", .key = OPTION_WORKER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
+	{ 0 },
+};
+
+static const char doc[] =
+	"Serve the GPUs of this machine to CUDA programs on other machines."
+	"\vClients find the daemon by REMOTE_GPU=HOST[:PORT] in their environment, with gpupool's "
+	"libcuda.so.1 in their library path.\n\n"
+	"The log goes to standard error. SIGTERM ends all sessions and the daemon.";
+
+struct command_line {
+	struct gpd_options supervisor;
+	int worker_fd;
+};
+
+static int
+parse_number(struct argp_state *state, const char *option, const char *text, int min, int max)
+{
+	char *end;
+	long value = strtol(text, &end, 10);
+
+	if (*text == 0 || *end || value < min || value > max)
+		argp_failure(state, 1, 0, "%s: \"%s\" is not a number from %d to %d", option, text,
+			     min, max);
+	return (int)value;
+}
+
+static void
+add_listen(struct argp_state *state, struct gpd_options *o, const char *text)
+{
+	char error[512];
+
+	if (o->listen_count == GPD_LISTEN_MAX)
+		argp_failure(state, 1, 0, "--listen: more than %d addresses", GPD_LISTEN_MAX);
+	else if (gp_url_parse(text, &o->listen[o->listen_count], error, sizeof(error)))
+		argp_failure(state, 1, 0, "--listen: %s", error);
+	else
+		o->listen_count++;
+}
+
+static error_t
+parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct command_line *line = state->input;
+	struct gpd_options *o = &line->supervisor;
+
+	switch (key) {
+	case OPTION_LISTEN:
+		add_listen(state, o, arg);
+		return 0;
+	case OPTION_DRIVER:
+		o->driver = arg;
+		return 0;
+	case OPTION_PRINT_ADDRESS:
+		o->print_address = true;
+		return 0;
+	case OPTION_INSECURE:
+		o->insecure = true;
+		return 0;
+	case OPTION_MAX_SESSIONS:
+		o->sessions_max =
+			parse_number(state, "--max-sessions", arg, 1, SESSIONS_LIMIT);
+		return 0;
+	case OPTION_LOG_LEVEL:
+		if (!gpd_log_level_parse(arg, &gpd_log_level))
+			argp_failure(state, 1, 0,
+				     "--log-level: \"%s\" is none of error, warning, info, debug",
+				     arg);
+		return 0;
+	case OPTION_WORKER_FD:
+		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (o->listen_count == 0)
+			add_listen(state, o, LISTEN_DEFAULT);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct argp argp = { .options = options, .parser = parse_option, .doc = doc };
+	struct command_line line = {
+		.supervisor = { .sessions_max = SESSIONS_DEFAULT },
+		.worker_fd = -1,
+	};
+
+	argp_err_exit_status = 1;
+	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
+		return 1;
+	if (line.worker_fd >= 0) {
+		struct gpd_worker_options worker = {
+			.fd = line.worker_fd,
+			.driver = line.supervisor.driver,
+		};
+
+		return gpd_worker_run(&worker);
+	}
+	return gpd_supervisor_run(&line.supervisor);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/peer.h"
+
+#include "server/log.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define STACK_SIZE ((size_t)512 << 10)
+/* So many bytes not yet taken by the peer, and it does not read what it is sent. */
+#define UNREAD_MAX 8192
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpd_peer_event *events, **events_end = &events;
+static int events_fd = -1;
+
+int
+gpd_peer_setup(void)
+{
+	events_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return events_fd < 0 ? -errno : 0;
+}
+
+int
+gpd_peer_events_fd(void)
+{
+	return events_fd;
+}
+
+struct gpd_peer_event *
+gpd_peer_next_event(void)
+{
+	struct gpd_peer_event *event;
+	uint64_t count;
+
+	if (read(events_fd, &count, sizeof(count)) < 0)
+		count = 0;
+	pthread_mutex_lock(&lock);
+	event = events;
+	if (event) {
+		events = event->next;
+		if (!events)
+			events_end = &events;
+	}
+	pthread_mutex_unlock(&lock);
+	return event;
+}
+
+/* The event that says that the thread ends; it was made with the peer, so that it can be sent. */
+static struct gpd_peer_event *
+last_event(struct gpd_peer *peer, enum gpd_peer_event_type type)
+{
+	struct gpd_peer_event *event = peer->last;
+
+	peer->last = NULL;
+	event->type = type;
+	event->peer = peer;
+	return event;
+}
+
+static void
+post(struct gpd_peer_event *event)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&lock);
+	*events_end = event;
+	events_end = &event->next;
+	pthread_mutex_unlock(&lock);
+	if (write(events_fd, &one, sizeof(one)) < 0)
+		return; /* The counter is full: it is readable. */
+}
+
+static void
+post_gone(struct gpd_peer *peer, bool ended, const char *text)
+{
+	struct gpd_peer_event *event = last_event(peer, GPD_PEER_GONE);
+
+	event->ended = ended;
+	snprintf(event->text, sizeof(event->text), "%s", text);
+	post(event);
+}
+
+/* Whether the peer reads what it is sent. */
+static bool
+reads(const struct gpd_peer *peer)
+{
+	int fd = gp_conn_fd(peer->conn);
+	int unread = 0;
+
+	return fd < 0 || ioctl(fd, SIOCOUTQ, &unread) < 0 || unread < UNREAD_MAX;
+}
+
+static int
+send_message(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
+{
+	int r = -EPIPE;
+
+	pthread_mutex_lock(&peer->send_lock);
+	if (reads(peer))
+		r = gp_control_send(peer->conn, message);
+	pthread_mutex_unlock(&peer->send_lock);
+	return r;
+}
+
+void
+gpd_peer_send(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
+{
+	if (send_message(peer, message))
+		gp_conn_shutdown(peer->conn);
+}
+
+/* 0: the preamble is a control connection's; 1: the last event has been posted. */
+static int
+receive_preamble(struct gpd_peer *peer)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_preamble preamble, own;
+	struct gpd_peer_event *event;
+	char text[200];
+	int r = gp_conn_recv_preamble(peer->conn, bytes, sizeof(bytes), -1);
+
+	if (r) {
+		post_gone(peer, false,
+			  r == GP_E_EOF ? "closed before its preamble" : gp_conn_error(peer->conn));
+		return 1;
+	}
+	r = gp_preamble_decode(bytes, &preamble);
+	if (r == 0 && preamble.kind == GP_PREAMBLE_LANE) {
+		event = last_event(peer, GPD_PEER_LANE);
+		event->preamble = preamble;
+		post(event);
+		return 1;
+	}
+	/* The other version learns ours; who speaks something else learns nothing. */
+	if (r == 0 || r == GP_E_VERSION) {
+		uint8_t answer[GP_PREAMBLE_SIZE];
+
+		gp_preamble_init(&own, GP_PREAMBLE_CONTROL, 0);
+		gp_preamble_encode(&own, answer);
+		if (gp_conn_send_preamble(peer->conn, answer, sizeof(answer))) {
+			post_gone(peer, false, gp_conn_error(peer->conn));
+			return 1;
+		}
+	}
+	if (r) {
+		gp_preamble_explain(r, &preamble, text, sizeof(text));
+		post_gone(peer, false, text);
+		return 1;
+	}
+	return 0;
+}
+
+static int
+answer_ping(struct gpd_peer *peer, const Gpupool__Ping *ping)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Pong pong = GPUPOOL__PONG__INIT;
+
+	pong.number = ping->number;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PONG;
+	message.pong = &pong;
+	return send_message(peer, &message);
+}
+
+/* 0: go on; 1: the last event has been posted.  Frees the message, or passes it on. */
+static int
+take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first)
+{
+	struct gpd_peer_event *event;
+	char text[200];
+	int r = 1;
+
+	if (first != (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_HELLO)) {
+		snprintf(text, sizeof(text), "%s does not belong there", gp_control_name(message));
+		post_gone(peer, false, text);
+		gp_control_free(message);
+		return 1;
+	}
+	switch (message->body_case) {
+	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
+	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
+		event = calloc(1, sizeof(*event));
+		if (!event) {
+			post_gone(peer, false, "no memory");
+			break;
+		}
+		event->type = GPD_PEER_MESSAGE;
+		event->peer = peer;
+		event->message = message;
+		post(event);
+		return 0;
+	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
+		r = answer_ping(peer, message->ping) != 0;
+		if (r)
+			post_gone(peer, false, "it does not read what it is sent");
+		break;
+	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
+		r = 0;
+		break;
+	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
+		post_gone(peer, true, "the client said goodbye");
+		break;
+	default:
+		snprintf(text, sizeof(text), "%s does not belong there", gp_control_name(message));
+		post_gone(peer, false, text);
+		break;
+	}
+	gp_control_free(message);
+	return r;
+}
+
+static void *
+receive(void *arg)
+{
+	struct gpd_peer *peer = arg;
+	bool first = true;
+
+	if (receive_preamble(peer))
+		return NULL;
+	for (;;) {
+		Gpupool__ControlMessage *message;
+		int r = gp_control_recv(peer->conn, &message);
+
+		if (r) {
+			post_gone(peer, r == GP_E_EOF,
+				  r == GP_E_EOF ? "the client is gone" : gp_conn_error(peer->conn));
+			return NULL;
+		}
+		if (take_message(peer, message, first))
+			return NULL;
+		first = false;
+	}
+}
+
+struct gpd_peer *
+gpd_peer_create(struct gp_conn *conn, const char *scheme)
+{
+	struct gpd_peer *peer = calloc(1, sizeof(*peer));
+	pthread_attr_t attr;
+	int r;
+
+	if (peer)
+		peer->last = calloc(1, sizeof(*peer->last));
+	if (!peer || !peer->last) {
+		gp_conn_destroy(conn);
+		free(peer);
+		return NULL;
+	}
+	peer->conn = conn;
+	peer->deadline_ms = INT64_MAX;
+	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);
+	pthread_mutex_init(&peer->send_lock, NULL);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	r = pthread_create(&peer->thread, &attr, receive, peer);
+	pthread_attr_destroy(&attr);
+	if (r) {
+		gp_conn_destroy(conn);
+		free(peer->last);
+		free(peer);
+		return NULL;
+	}
+	return peer;
+}
+
+static void
+join(struct gpd_peer *peer)
+{
+	if (!peer->joined)
+		(void)pthread_join(peer->thread, NULL);
+	peer->joined = true;
+}
+
+int
+gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p)
+{
+	int r;
+
+	join(peer);
+	r = gp_conn_release_fd(peer->conn, fd_p);
+	if (r == 0)
+		peer->conn = NULL;
+	return r;
+}
+
+void
+gpd_peer_destroy(struct gpd_peer *peer)
+{
+	join(peer);
+	gp_control_free(peer->hello);
+	gp_conn_destroy(peer->conn);
+	pthread_mutex_destroy(&peer->send_lock);
+	explicit_bzero(peer->ticket, sizeof(peer->ticket));
+	free(peer);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to the supervisor, from its first byte on.
+ *
+ * Each has a thread that receives and posts events to the supervisor's one main thread, which owns
+ * all the state below and is the only one to act on it; so a peer that sends half a message, or
+ * nothing, keeps only its own thread waiting.  The thread's last event is GPD_PEER_LANE or
+ * GPD_PEER_GONE.
+ */
+#ifndef GPD_PEER_H
+#define GPD_PEER_H
+
+#include "protocol/control.h"
+#include "protocol/preamble.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_child;
+struct gpd_peer_event;
+
+enum gpd_peer_state {
+	GPD_PEER_HANDSHAKE, /* no Hello yet */
+	GPD_PEER_QUEUED,    /* Hello came, but there is no worker */
+	GPD_PEER_OPENING,   /* the worker was asked to open a session */
+	GPD_PEER_WELCOMED,  /* its lane may come */
+	GPD_PEER_MOVING,    /* the same, but the worker looks for another window */
+	GPD_PEER_RUNNING,   /* the lane is with the worker */
+	GPD_PEER_ENDING,    /* shut down; the thread is about to end */
+};
+
+struct gpd_peer {
+	struct gpd_peer *next;
+	struct gp_conn *conn;
+	char scheme[16];
+	pthread_t thread;
+	bool joined;
+	pthread_mutex_t send_lock;
+	struct gpd_peer_event *last; /* until it is posted */
+
+	/* Main thread only. */
+	enum gpd_peer_state state;
+	int64_t deadline_ms; /* of the state; INT64_MAX: none */
+	Gpupool__ControlMessage *hello;
+	char name[128]; /* "host pid program" */
+	uint64_t session;
+	struct gpd_child *worker; /* that has the session; NULL: it is over */
+	uint8_t ticket[GP_TICKET_SIZE];
+};
+
+enum gpd_peer_event_type {
+	GPD_PEER_MESSAGE, /* message is the receiver's now */
+	GPD_PEER_LANE,    /* preamble; nothing was received beyond it */
+	GPD_PEER_GONE,    /* text says why */
+};
+
+struct gpd_peer_event {
+	struct gpd_peer_event *next;
+	enum gpd_peer_event_type type;
+	struct gpd_peer *peer;
+	Gpupool__ControlMessage *message;
+	struct gp_preamble preamble;
+	bool ended; /* GONE: in good order */
+	char text[256];
+};
+
+/* Before the first peer.  0 or a negative errno. */
+int gpd_peer_setup(void);
+/* Readable when there are events. */
+int gpd_peer_events_fd(void);
+/* The oldest event, to be freed; NULL: none. */
+struct gpd_peer_event *gpd_peer_next_event(void);
+
+/* Takes the connection over in any case.  NULL: no memory. */
+struct gpd_peer *gpd_peer_create(struct gp_conn *conn, const char *scheme);
+/* After its last event, which is GPD_PEER_LANE: the connection without the peer. */
+int gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p);
+/* After its last event. */
+void gpd_peer_destroy(struct gpd_peer *peer);
+
+/*
+ * Main thread: sends if that cannot block, because the peer has read what it was sent before; else
+ * the connection is shut down.
+ */
+void gpd_peer_send(struct gpd_peer *peer, const Gpupool__ControlMessage *message);
+
+#endif /* GPD_PEER_H */

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor.h"
+
+#include "server/admission.h"
+#include "server/child.h"
+#include "server/log.h"
+#include "server/notify.h"
+#include "server/peer.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Connections that have not said Hello. */
+#define HANDSHAKES_MAX 64
+#define HANDSHAKE_MS 10000
+#define WORKER_START_MS 120000
+#define WORKER_LOST_MS 1500
+#define STOP_MS 3000
+/* A worker that lives for less, and dies of itself, may die of what it does at its start. */
+#define QUICK_MS 10000
+#define QUICK_DEATHS_MAX 5
+#define BACKOFF_MS 5000
+
+struct supervisor {
+	const struct gpd_options *options;
+	struct gp_listener *listeners[GPD_LISTEN_MAX];
+	int signal_fd;
+	struct gpd_admission admission;
+	struct gpd_child *children;
+	struct gpd_child *worker; /* the one that is starting or serving; NULL: none */
+	int64_t start_worker_ms;  /* when to start one, if there is none */
+	int64_t accept_ms;        /* not before this */
+	int quick_deaths;
+	bool served; /* a worker was ready once */
+	bool stopping;
+	int64_t stop_ms;
+	int status; /* exit status, once >= 0 */
+};
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Listening. */
+
+static bool
+is_loopback_address(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+
+		return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+	}
+	if (address->sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+	return false;
+}
+
+/* A name that means nothing is left to gp_listen() to complain of. */
+static bool
+is_loopback(const struct gp_url *url)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo *list = NULL;
+	bool loopback = true;
+
+	if (strcmp(url->scheme, "tcp") != 0 && strcmp(url->scheme, "tls") != 0 &&
+	    strcmp(url->scheme, "rdma") != 0)
+		return true;
+	if (strcmp(url->host, "*") == 0)
+		return false;
+	if (getaddrinfo(url->host, NULL, &hints, &list))
+		return true;
+	for (const struct addrinfo *a = list; a; a = a->ai_next)
+		loopback = loopback && is_loopback_address(a->ai_addr);
+	freeaddrinfo(list);
+	return loopback;
+}
+
+static int
+listen_on(struct supervisor *s, int index)
+{
+	const struct gp_url *url = &s->options->listen[index];
+	char text[GP_URL_TEXT_MAX], error[256] = "";
+
+	gp_url_format(url, text, sizeof(text));
+	if (!is_loopback(url)) {
+		if (!s->options->insecure) {
+			fprintf(stderr,
+				"gpupoold: cannot listen on %s: it is not a loopback address, and "
+				"connections are neither encrypted nor authenticated: whoever "
+				"reaches it can use the GPUs; --insecure allows it\n",
+				text);
+			return -1;
+		}
+		gpd_warning("%s is open to everybody who can reach it: connections are neither "
+			    "encrypted nor authenticated (--insecure)",
+			    text);
+	}
+	if (gp_listen(url, &s->listeners[index], error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: cannot listen on %s\n", error);
+		return -1;
+	}
+	return 0;
+}
+
+static void
+close_listeners(struct supervisor *s)
+{
+	for (int i = 0; i < s->options->listen_count; i++) {
+		if (s->listeners[i])
+			gp_listener_destroy(s->listeners[i]);
+		s->listeners[i] = NULL;
+	}
+}
+
+static void
+accept_peers(struct supervisor *s, struct gp_listener *listener)
+{
+	while (gpd_admission_handshakes(&s->admission) < HANDSHAKES_MAX) {
+		struct gp_conn *conn;
+		struct gpd_peer *peer;
+		int r = gp_accept(listener, 0, &conn);
+
+		if (r == GP_E_TIMEOUT)
+			return;
+		if (r) {
+			gpd_warning("no connection can be taken at the moment: %s",
+				    r == GP_E_RESOURCE ? "out of descriptors or memory"
+						       : strerror(-r));
+			s->accept_ms = now_ms() + 200;
+			return;
+		}
+		peer = gpd_peer_create(conn, gp_listener_url(listener)->scheme);
+		if (peer)
+			gpd_admission_add(&s->admission, peer, now_ms() + HANDSHAKE_MS);
+	}
+	/* The others wait in the kernel until one of these has spoken or run out of time. */
+}
+
+static void
+announce(struct supervisor *s)
+{
+	for (int i = 0; i < s->options->listen_count; i++) {
+		char text[GP_URL_TEXT_MAX];
+
+		gp_url_format(gp_listener_url(s->listeners[i]), text, sizeof(text));
+		gpd_info("listening on %s", text);
+		if (s->options->print_address)
+			printf("listening on %s\n", text);
+	}
+	(void)fflush(stdout);
+	gpd_notify("READY=1");
+}
+
+/* Workers. */
+
+static void
+start_worker(struct supervisor *s)
+{
+	struct gpd_child *child = gpd_child_start(s->options->driver);
+	int64_t now = now_ms();
+
+	if (!child) {
+		gpd_error("no worker can be started: %m");
+		s->start_worker_ms = now + BACKOFF_MS;
+		return;
+	}
+	child->started_ms = now;
+	child->deadline_ms = now + WORKER_START_MS;
+	child->next = s->children;
+	s->children = child;
+	s->worker = child;
+	s->start_worker_ms = INT64_MAX;
+	gpd_debug("worker %d starts", (int)child->pid);
+}
+
+/* The worker serves nobody new from now on. */
+static void
+retire_worker(struct supervisor *s, struct gpd_child *child, int64_t start_ms)
+{
+	child->state = GPD_CHILD_ENDING;
+	if (s->worker != child)
+		return;
+	s->worker = NULL;
+	gpd_admission_set_worker(&s->admission, NULL, now_ms());
+	s->start_worker_ms = s->stopping ? INT64_MAX : start_ms;
+}
+
+static void
+worker_ready(struct supervisor *s, struct gpd_child *child,
+	     const struct gpd_channel_message *message)
+{
+	child->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
+	if (!child->facts || child->state != GPD_CHILD_STARTING)
+		return;
+	child->state = GPD_CHILD_READY;
+	child->deadline_ms = INT64_MAX;
+	for (size_t i = 0; i < child->facts->n_devices; i++)
+		gpd_info("worker %d: device %d is %s, %llu MiB", (int)child->pid,
+			 child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
+			 (unsigned long long)(child->facts->devices[i]->total_memory >> 20));
+	if (s->worker == child)
+		gpd_admission_set_worker(&s->admission, child, now_ms());
+	if (!s->served)
+		announce(s);
+	s->served = true;
+}
+
+static void
+worker_failed(struct supervisor *s, struct gpd_child *child,
+	      const struct gpd_channel_message *message)
+{
+	char text[1024];
+
+	gpd_channel_text(message, text, sizeof(text));
+	retire_worker(s, child, now_ms() + BACKOFF_MS);
+	if (!s->served) {
+		fprintf(stderr, "gpupoold: %s\n", text);
+		s->status = 1;
+		return;
+	}
+	gpd_error("worker %d cannot start: %s", (int)child->pid, text);
+}
+
+static void
+worker_lost(struct supervisor *s, struct gpd_child *child,
+	    const struct gpd_channel_message *message)
+{
+	char text[1024];
+
+	gpd_channel_text(message, text, sizeof(text));
+	gpd_error("worker %d has lost its GPU contexts: %s", (int)child->pid, text);
+	child->deadline_ms = now_ms() + WORKER_LOST_MS;
+	retire_worker(s, child, 0);
+	gpd_admission_worker_gone(&s->admission, child, message->header.result, text);
+}
+
+static void
+read_channel(struct supervisor *s, struct gpd_child *child)
+{
+	struct gpd_channel_message message;
+	int r;
+
+	while ((r = gpd_channel_recv(&child->channel, false, &message)) == 0) {
+		if (message.fd >= 0)
+			close(message.fd);
+		switch (message.header.type) {
+		case GPD_CHANNEL_READY:
+			worker_ready(s, child, &message);
+			break;
+		case GPD_CHANNEL_FAILED:
+			worker_failed(s, child, &message);
+			break;
+		case GPD_CHANNEL_LOST:
+			worker_lost(s, child, &message);
+			break;
+		case GPD_CHANNEL_OPENED:
+			gpd_admission_opened(&s->admission, child, &message, now_ms());
+			break;
+		case GPD_CHANNEL_CLOSED:
+			gpd_admission_closed(&s->admission, child, &message);
+			break;
+		}
+	}
+	if (r != GP_E_TIMEOUT)
+		child->channel_closed = true;
+}
+
+static void
+worker_exited(struct supervisor *s, struct gpd_child *child, int status)
+{
+	bool expected = child->state == GPD_CHILD_ENDING || s->stopping;
+	int64_t now = now_ms(), start = 0;
+	char how[128], text[256];
+
+	/* What it said last is still in the channel. */
+	if (!child->channel_closed)
+		read_channel(s, child);
+	expected = expected || child->state == GPD_CHILD_ENDING;
+	gpd_child_explain(status, how, sizeof(how));
+	snprintf(text, sizeof(text), "the worker %s", how);
+	if (!expected && !s->served) {
+		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
+		s->status = 1;
+	} else if (!expected) {
+		s->quick_deaths = now - child->started_ms < QUICK_MS ? s->quick_deaths + 1 : 0;
+		if (s->quick_deaths >= QUICK_DEATHS_MAX)
+			start = now + BACKOFF_MS;
+		gpd_error("worker %d %s%s", (int)child->pid, how,
+			  start ? "; it is not the first, so the next one waits a little" : "");
+	} else {
+		gpd_debug("worker %d %s", (int)child->pid, how);
+	}
+	retire_worker(s, child, start);
+	gpd_admission_worker_gone(&s->admission, child, 999, text);
+	for (struct gpd_child **link = &s->children; *link; link = &(*link)->next) {
+		if (*link == child) {
+			*link = child->next;
+			break;
+		}
+	}
+	gpd_child_destroy(child);
+}
+
+static void
+reap_workers(struct supervisor *s)
+{
+	struct gpd_child *next;
+
+	for (struct gpd_child *child = s->children; child; child = next) {
+		int status;
+
+		next = child->next;
+		if (waitpid(child->pid, &status, WNOHANG) == child->pid)
+			worker_exited(s, child, status);
+	}
+}
+
+static void
+check_workers(struct supervisor *s, int64_t now)
+{
+	for (struct gpd_child *child = s->children; child; child = child->next) {
+		if (child->deadline_ms > now)
+			continue;
+		gpd_warning("worker %d does not end or start in time: killed", (int)child->pid);
+		(void)kill(child->pid, SIGKILL);
+		child->deadline_ms = INT64_MAX;
+	}
+	if (!s->worker && !s->stopping && s->start_worker_ms <= now)
+		start_worker(s);
+}
+
+/* The loop. */
+
+static void
+stop(struct supervisor *s)
+{
+	if (s->stopping) {
+		s->stop_ms = 0;
+		return;
+	}
+	s->stopping = true;
+	s->stop_ms = now_ms() + STOP_MS;
+	gpd_info("stopping");
+	gpd_notify("STOPPING=1");
+	close_listeners(s);
+	gpd_admission_stop(&s->admission);
+	for (struct gpd_child *child = s->children; child; child = child->next) {
+		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
+
+		child->state = GPD_CHILD_ENDING;
+		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
+			(void)kill(child->pid, SIGKILL);
+	}
+}
+
+static void
+read_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap_workers(s);
+		else
+			stop(s);
+	}
+}
+
+static void
+kill_workers(struct supervisor *s)
+{
+	while (s->children) {
+		struct gpd_child *child = s->children;
+
+		s->children = child->next;
+		(void)kill(child->pid, SIGKILL);
+		(void)waitpid(child->pid, NULL, 0);
+		gpd_child_destroy(child);
+	}
+}
+
+static int
+timeout_of(const struct supervisor *s, int64_t now)
+{
+	int64_t until = gpd_admission_deadline(&s->admission);
+
+	if (s->stopping && s->stop_ms < until)
+		until = s->stop_ms;
+	if (!s->worker && !s->stopping && s->start_worker_ms < until)
+		until = s->start_worker_ms;
+	if (s->accept_ms > now && s->accept_ms < until)
+		until = s->accept_ms;
+	for (const struct gpd_child *child = s->children; child; child = child->next) {
+		if (child->deadline_ms < until)
+			until = child->deadline_ms;
+	}
+	if (until == INT64_MAX)
+		return -1;
+	if (until <= now)
+		return 0;
+	return until - now > 60000 ? 60000 : (int)(until - now);
+}
+
+/* Waits for whatever comes first and acts on it. */
+static void
+turn(struct supervisor *s)
+{
+	struct pollfd fds[2 + GPD_LISTEN_MAX + 16];
+	struct gp_listener *listeners[GPD_LISTEN_MAX];
+	struct gpd_child *children[16];
+	int count = 2, listener_count = 0, child_count = 0;
+	int64_t now = now_ms();
+	bool accepts = !s->stopping && s->accept_ms <= now &&
+		       gpd_admission_handshakes(&s->admission) < HANDSHAKES_MAX;
+
+	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
+	for (int i = 0; accepts && i < s->options->listen_count; i++) {
+		listeners[listener_count++] = s->listeners[i];
+		fds[count++] = (struct pollfd){ .fd = gp_listener_fd(s->listeners[i]),
+						.events = POLLIN };
+	}
+	for (struct gpd_child *child = s->children; child && child_count < 16;
+	     child = child->next) {
+		short events = POLLIN;
+
+		if (child->channel_closed)
+			continue;
+		if (gpd_channel_has_queued(&child->channel))
+			events |= POLLOUT;
+		children[child_count++] = child;
+		fds[count++] = (struct pollfd){ .fd = child->channel.fd, .events = events };
+	}
+	if (poll(fds, (nfds_t)count, timeout_of(s, now)) < 0)
+		return;
+
+	for (int i = 0; i < child_count; i++) {
+		short events = fds[2 + listener_count + i].revents;
+
+		if (events & POLLOUT && gpd_channel_flush(&children[i]->channel))
+			children[i]->channel_closed = true;
+		if (events & (POLLIN | POLLHUP | POLLERR))
+			read_channel(s, children[i]);
+	}
+	for (int i = 0; i < listener_count; i++) {
+		if (fds[2 + i].revents)
+			accept_peers(s, listeners[i]);
+	}
+	if (fds[1].revents)
+		gpd_admission_take_events(&s->admission, now_ms());
+	if (fds[0].revents)
+		read_signals(s);
+	gpd_admission_check_deadlines(&s->admission, now_ms());
+	check_workers(s, now_ms());
+}
+
+static int
+set_up(struct supervisor *s)
+{
+	struct rlimit files;
+	sigset_t signals;
+
+	/* Every session needs a few descriptors; the default is for programs that use select(). */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	(void)signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signal_fd < 0 || gpd_peer_setup()) {
+		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
+		return -1;
+	}
+	for (int i = 0; i < s->options->listen_count; i++) {
+		if (listen_on(s, i))
+			return -1;
+	}
+	return 0;
+}
+
+int
+gpd_supervisor_run(const struct gpd_options *options)
+{
+	struct supervisor s = { .options = options, .status = -1, .signal_fd = -1 };
+
+	gpd_admission_init(&s.admission, options->sessions_max);
+	if (set_up(&s)) {
+		close_listeners(&s);
+		return 1;
+	}
+	while (s.status < 0) {
+		turn(&s);
+		if (s.stopping && (!s.children || s.stop_ms <= now_ms()))
+			s.status = 0;
+	}
+	kill_workers(&s);
+	close_listeners(&s);
+	gpd_admission_fini(&s.admission);
+	close(s.signal_fd);
+	return s.status;
+}

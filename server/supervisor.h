@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor: listens, admits clients, keeps a worker running, and touches no CUDA.
+ *
+ * One thread does all of that, woken by poll; the only others are the receivers of peer.h.
+ */
+#ifndef GPD_SUPERVISOR_H
+#define GPD_SUPERVISOR_H
+
+#include "transport/url.h"
+
+#include <stdbool.h>
+
+#define GPD_LISTEN_MAX 16
+
+struct gpd_options {
+	struct gp_url listen[GPD_LISTEN_MAX];
+	int listen_count;
+	const char *driver; /* path, or NULL */
+	bool print_address;
+	bool insecure;
+	int sessions_max;
+};
+
+/* Serves until a signal says to stop; returns the exit status. */
+int gpd_supervisor_run(const struct gpd_options *options);
+
+#endif /* GPD_SUPERVISOR_H */
