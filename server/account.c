@@ -14,10 +14,9 @@ gpd_account_allocate(struct gpd_account *account, uint64_t bytes)
 							before + bytes, memory_order_relaxed,
 							memory_order_relaxed));
 	peak = atomic_load_explicit(&account->allocated_peak, memory_order_relaxed);
-	while (peak < before + bytes &&
-	       !atomic_compare_exchange_weak_explicit(&account->allocated_peak, &peak,
-						      before + bytes, memory_order_relaxed,
-						      memory_order_relaxed))
+	while (peak < before + bytes && !atomic_compare_exchange_weak_explicit(
+						&account->allocated_peak, &peak, before + bytes,
+						memory_order_relaxed, memory_order_relaxed))
 		continue;
 	return CUDA_SUCCESS;
 }

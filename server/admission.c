@@ -195,8 +195,8 @@ count_sessions(const struct gpd_admission *admission)
 }
 
 static void
-take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
-	   Gpupool__ControlMessage *message, int64_t now_ms)
+take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__ControlMessage *message,
+	   int64_t now_ms)
 {
 	const Gpupool__Hello *hello = message->hello;
 	int sessions = count_sessions(admission);
@@ -236,8 +236,7 @@ take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 		return;
 	}
 	set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
-	ask_for_window(peer, GPD_CHANNEL_REWINDOW, request->size, request->avoid,
-		       request->n_avoid);
+	ask_for_window(peer, GPD_CHANNEL_REWINDOW, request->size, request->avoid, request->n_avoid);
 }
 
 /* The devices that the client wants, with what is free now. */
@@ -357,8 +356,7 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 }
 
 void
-gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
-			 int64_t now_ms)
+gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
 {
 	admission->worker = worker;
 	for (struct gpd_peer *p = admission->peers; worker && p; p = p->next) {
@@ -463,8 +461,8 @@ gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms)
 				   GPUPOOL__CONTROL_MESSAGE__BODY_HELLO) {
 				take_hello(admission, peer, event->message, now_ms);
 			} else {
-				take_window_request(admission, peer,
-						    event->message->window_request, now_ms);
+				take_window_request(admission, peer, event->message->window_request,
+						    now_ms);
 				gp_control_free(event->message);
 			}
 			break;

@@ -25,8 +25,7 @@ void gpd_admission_init(struct gpd_admission *admission, int sessions_max);
 void gpd_admission_fini(struct gpd_admission *admission);
 
 int gpd_admission_handshakes(const struct gpd_admission *admission);
-void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer,
-		       int64_t deadline_ms);
+void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t deadline_ms);
 /* Those who waited for a worker go on. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
 			      int64_t now_ms);

@@ -24,8 +24,8 @@ struct gpd_child {
 	struct gpd_channel channel;
 	enum gpd_child_state state;
 	int64_t started_ms;
-	int64_t deadline_ms;      /* then it is killed; INT64_MAX: never */
-	Gpupool__Welcome *facts;  /* once READY: what every session is told */
+	int64_t deadline_ms;     /* then it is killed; INT64_MAX: never */
+	Gpupool__Welcome *facts; /* once READY: what every session is told */
 	bool channel_closed;
 };
 

@@ -125,8 +125,8 @@ gpd_gpFence(struct gpd_session *session, const struct gp_args_gpFence *args)
 static bool
 stack_fits(const struct gpd_device *device, uint64_t value)
 {
-	uint64_t threads = (uint64_t)device->multiprocessors *
-			   (uint64_t)device->threads_per_multiprocessor;
+	uint64_t threads =
+		(uint64_t)device->multiprocessors * (uint64_t)device->threads_per_multiprocessor;
 
 	return threads == 0 || value <= device->memory / 8 / threads;
 }

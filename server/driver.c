@@ -23,9 +23,8 @@ struct entry {
 #define REQUIRED(name) { #name, offsetof(struct gpd_driver, name), true },
 #define OPTIONAL(name) { #name, offsetof(struct gpd_driver, name), false },
 
-static const struct entry entries[] = {
-	GPD_DRIVER_REQUIRED(REQUIRED) GPD_DRIVER_OPTIONAL(OPTIONAL) OPTIONAL(gpSoftStreamCancel)
-};
+static const struct entry entries[] = { GPD_DRIVER_REQUIRED(REQUIRED) GPD_DRIVER_OPTIONAL(OPTIONAL)
+						OPTIONAL(gpSoftStreamCancel) };
 
 /* The name of the first required function that the library lacks, or NULL. */
 static const char *
@@ -77,7 +76,8 @@ open_path(const char *path, char *error, size_t error_size)
 static void
 find_software(char *path, size_t size)
 {
-	static const char *const places[] = { "", "../softgpu/driver/", "../lib/gpupool/", "../lib/" };
+	static const char *const places[] = { "", "../softgpu/driver/", "../lib/gpupool/",
+					      "../lib/" };
 	const char *given = getenv("GPUPOOL_SOFT_DRIVER");
 	char self[4096];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);

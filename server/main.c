@@ -24,10 +24,10 @@
 #define SESSIONS_DEFAULT 256
 #define SESSIONS_LIMIT 4096
 
-const char *argp_program_version = "gpupoold " GPD_VERSION;
-const char *argp_program_bug_address = NULL;
+/* libc looks for it by this name. */
+__attribute__((visibility("default"))) const char *argp_program_version = "gpupoold " GPD_VERSION;
 
-enum option {
+enum key {
 	OPTION_LISTEN = 'l',
 	OPTION_DRIVER = 'd',
 	OPTION_PRINT_ADDRESS = 0x100,
@@ -124,8 +124,7 @@ parse_option(int key, char *arg, struct argp_state *state)
 		o->insecure = true;
 		return 0;
 	case OPTION_MAX_SESSIONS:
-		o->sessions_max =
-			parse_number(state, "--max-sessions", arg, 1, SESSIONS_LIMIT);
+		o->sessions_max = parse_number(state, "--max-sessions", arg, 1, SESSIONS_LIMIT);
 		return 0;
 	case OPTION_LOG_LEVEL:
 		if (!gpd_log_level_parse(arg, &gpd_log_level))

@@ -427,14 +427,14 @@ report_closed(const struct gpd_session *session)
 		level = GPD_LOG_WARNING;
 	}
 	gpd_log(level,
-		 "session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
-		 "%llu bytes out, at most %llu bytes of memory",
-		 (unsigned long long)session->id, session->peer, session->reason,
-		 (unsigned long long)atomic_load(&account->launches),
-		 (unsigned long long)atomic_load(&account->copies),
-		 (unsigned long long)atomic_load(&account->copied_in),
-		 (unsigned long long)atomic_load(&account->copied_out),
-		 (unsigned long long)atomic_load(&account->allocated_peak));
+		"session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
+		"%llu bytes out, at most %llu bytes of memory",
+		(unsigned long long)session->id, session->peer, session->reason,
+		(unsigned long long)atomic_load(&account->launches),
+		(unsigned long long)atomic_load(&account->copies),
+		(unsigned long long)atomic_load(&account->copied_in),
+		(unsigned long long)atomic_load(&account->copied_out),
+		(unsigned long long)atomic_load(&account->allocated_peak));
 	(void)gpd_channel_send(&gpd_worker.channel, &header, session->reason,
 			       strlen(session->reason), -1);
 }

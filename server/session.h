@@ -27,6 +27,7 @@
 struct gp_conn;
 struct gpd_memory;  /* memory.h: the window and what is mapped in it */
 struct gpd_staging; /* staging.h: pinned memory for copies */
+struct gpd_print;   /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_stream;
 struct gpd_worker;
@@ -41,15 +42,16 @@ struct gpd_session {
 	struct gpd_account account;
 	struct gpd_memory *memory;
 	struct gpd_staging *staging;
+	struct gpd_print *print;
 	struct gpd_wait_queue *waits;
 	uint64_t window_base, window_size;
 	char peer[128]; /* "host pid program", for the log */
 
 	/* Order of the streams' work; stream.h. */
-	struct gpd_stream *streams; /* list of all */
-	uint64_t work;              /* counts operations given to streams */
-	uint64_t barrier;           /* counts barriers */
-	uint64_t barrier_recorded;  /* the barrier whose event is recorded */
+	struct gpd_stream *streams;        /* list of all */
+	uint64_t work;                     /* counts operations given to streams */
+	uint64_t barrier;                  /* counts barriers */
+	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
 	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
 	uint32_t stream_count;
 

@@ -4,8 +4,7 @@
 #include "gp_calls.h"
 #include "protocol/control.h"
 #include "server/driver.h"
-#include "server/log.h"
-#include "server/window.h"
+#include "server/handle.h"
 #include "server/worker.h"
 
 #include <stdio.h>
@@ -143,8 +142,8 @@ fill_device(struct device_memory *memory, int ordinal)
 	device->granularity_recommended = recommended;
 	device->attributes_known = (ProtobufCBinaryData){ sizeof(memory->known), memory->known };
 	device->memory_free = free_memory;
-	device->exec_affinity = (ProtobufCBinaryData){ sizeof(memory->exec_affinity),
-						       memory->exec_affinity };
+	device->exec_affinity =
+		(ProtobufCBinaryData){ sizeof(memory->exec_affinity), memory->exec_affinity };
 }
 
 static int
@@ -188,8 +187,7 @@ pack(struct device_memory *devices, void **data_p, size_t *size_p)
 int
 gpd_snapshot_pack(void **data_p, size_t *size_p, char *error, size_t error_size)
 {
-	struct device_memory *devices =
-		calloc((size_t)gpd_worker.device_count, sizeof(*devices));
+	struct device_memory *devices = calloc((size_t)gpd_worker.device_count, sizeof(*devices));
 	int r = -1;
 
 	if (devices) {

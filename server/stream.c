@@ -68,8 +68,8 @@ pass_barrier(struct gpd_session *session, struct gpd_stream *stream)
 		if (result == CUDA_SUCCESS)
 			result = gpd_device_enter(stream->device);
 		if (result == CUDA_SUCCESS)
-			result = gpd_driver.cuStreamWaitEvent(
-				stream->driver, session->barrier_stream->barrier, 0);
+			result = gpd_driver.cuStreamWaitEvent(stream->driver,
+							      session->barrier_stream->barrier, 0);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}

@@ -436,8 +436,8 @@ turn(struct supervisor *s)
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
 	for (int i = 0; accepts && i < s->options->listen_count; i++) {
 		listeners[listener_count++] = s->listeners[i];
-		fds[count++] = (struct pollfd){ .fd = gp_listener_fd(s->listeners[i]),
-						.events = POLLIN };
+		fds[count++] =
+			(struct pollfd){ .fd = gp_listener_fd(s->listeners[i]), .events = POLLIN };
 	}
 	for (struct gpd_child *child = s->children; child && child_count < 16;
 	     child = child->next) {

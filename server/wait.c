@@ -56,8 +56,8 @@ struct gpd_wait_queue {
 	pthread_t responder;
 	struct entry *head, *tail;
 	struct entry *free;
-	unsigned int used;    /* entries that were ever used */
-	unsigned int pending; /* also those whose done() is running */
+	unsigned int used;        /* entries that were ever used */
+	unsigned int pending;     /* also those whose done() is running */
 	uint64_t added, finished; /* counts */
 	uint32_t last_value;
 	bool sleeping;

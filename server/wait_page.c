@@ -23,9 +23,9 @@ add_piece(void)
 {
 	void *host = NULL;
 	CUdeviceptr device = 0;
-	CUresult result = gpd_driver.cuMemHostAlloc(
-		&host, PIECE_PAGES * PAGE_SIZE_BYTES,
-		CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+	CUresult result =
+		gpd_driver.cuMemHostAlloc(&host, PIECE_PAGES * PAGE_SIZE_BYTES,
+					  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -89,8 +89,8 @@ start_device(int ordinal)
 
 	pthread_mutex_init(&device->limit_lock, NULL);
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device,
-								  CU_CTX_SCHED_AUTO);
+		result =
+			gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device, CU_CTX_SCHED_AUTO);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
 	if (result == CUDA_SUCCESS)
@@ -98,8 +98,8 @@ start_device(int ordinal)
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDeviceTotalMem_v2(&memory, device->device);
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuMemGetAllocationGranularity(
-			&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+		result = gpd_driver.cuMemGetAllocationGranularity(&granularity, &prop,
+								  CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 	if (result != CUDA_SUCCESS)
 		return result;
 	device->memory = memory;
@@ -135,7 +135,7 @@ start_driver(const char *path, char *error, size_t size)
 	if (result == CUDA_SUCCESS && count == 0)
 		result = CUDA_ERROR_NO_DEVICE;
 	if (result != CUDA_SUCCESS) {
-		snprintf(error, size, "%s: no usable device: %s", gpd_driver.path,
+		snprintf(error, size, "%.512s: no usable device: %s", gpd_driver.path,
 			 name_of(result));
 		return -1;
 	}
@@ -145,8 +145,8 @@ start_driver(const char *path, char *error, size_t size)
 	for (int i = 0; i < count; i++) {
 		result = start_device(i);
 		if (result != CUDA_SUCCESS) {
-			snprintf(error, size, "%s: device %d cannot be used: %s", gpd_driver.path,
-				 i, name_of(result));
+			snprintf(error, size, "%.512s: device %d cannot be used: %s",
+				 gpd_driver.path, i, name_of(result));
 			return -1;
 		}
 		gpd_worker.device_count = i + 1;
@@ -157,7 +157,7 @@ start_driver(const char *path, char *error, size_t size)
 	if (result == CUDA_SUCCESS)
 		result = gpd_staging_start(0);
 	if (result != CUDA_SUCCESS) {
-		snprintf(error, size, "%s: no pinned memory: %s", gpd_driver.path,
+		snprintf(error, size, "%.512s: no pinned memory: %s", gpd_driver.path,
 			 name_of(result));
 		return -1;
 	}
