@@ -30,9 +30,14 @@ struct gpc_session;
 
 /*
  * A call that is under way and will be answered.  It lives in the caller's memory until it is
- * complete.  data() receives the bulk tails of data notes (gpCopyOut) and must drain them with
+ * complete; the caller sets data, done and arg, and zeroes the rest.  When gpc_start_X fails, none
+ * of the functions is called.
+ *
+ * data() receives the bulk tails of data notes (gpCopyOut) and must drain them with
  * gp_conn_recv_bulk(); a negative return kills the session.  done() is called once, by whichever
- * thread reads the reply, with no lock held; it may free the request when nobody waits for it.
+ * thread reads the reply (also when the session is lost), with no lock held; it may free the
+ * request unless somebody waits for it, may post and start calls, and must not wait for one.
+ * Requests with done() are answered though nobody waits; the others are read while somebody does.
  */
 struct gpc_request {
 	struct gpc_session *session;
@@ -49,7 +54,10 @@ struct gpc_request {
 	struct gpc_request *next;
 };
 
-/* Blocks until request is complete; the calling thread reads the connection if nobody else does. */
+/*
+ * Blocks until request is complete; the calling thread reads the connection if nobody else does.
+ * What was the result of the call, or, if that was CUDA_SUCCESS, the session's deferred error.
+ */
 CUresult gpc_request_wait(struct gpc_request *request);
 
 /* Reads what has arrived without blocking; whether request is complete. */
@@ -63,7 +71,11 @@ struct gpc_call {
 	uint16_t number;
 };
 
-/* Takes the session's send lock and room for size bytes of fields; released by post or start. */
+/*
+ * Takes the session's send lock and room for size bytes of fields, to be encoded with call->enc;
+ * the lock is released by post or start, and not held after a failure.  context NULL: a call that
+ * acts in none.
+ */
 CUresult gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t number,
 			size_t size);
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);

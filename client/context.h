@@ -40,14 +40,16 @@ struct gpc_context {
 	struct gpc_device *device;
 	struct gpc_stream *legacy; /* its NULL stream; NULL while inactive */
 	bool primary;
-	bool active; /* the daemon knows it */
-	bool destroyed;
-	int retained;
+	bool active;     /* the daemon knows it; written under lock, read atomically */
+	bool destroyed;  /* for good; or, of a primary one, reset and not retained since */
+	int retained;    /* uses: of a primary context, or by cuCtxAttach */
+	uint64_t number; /* cuCtxGetId */
 	unsigned int flags;
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
 	uint64_t limits[16]; /* by CUlimit, as set */
 	pthread_mutex_t lock;
+	struct gpc_context *next; /* of all there ever were: a thread may have a destroyed one */
 };
 
 /* Devices after a successful cuInit. */
@@ -60,12 +62,29 @@ struct gpc_device *gpc_device_get(CUdevice ordinal); /* NULL: no such device */
  * activated.  CUDA_ERROR_INVALID_CONTEXT when the thread has none.
  */
 CUresult gpc_enter(struct gpc_context **context_p);
-/* Without a context: functions of devices and the like. */
+/* Without a context: functions of objects that belong to none. */
 CUresult gpc_enter_initialized(void);
+/* Without the sticky error: what is answered here and never fails, devices and the like. */
+CUresult gpc_enter_local(void);
 
 /* The object behind a CUcontext (NULL means the current one); destroyed ones are not found. */
 CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
 struct gpc_context *gpc_context_get_current(void); /* NULL: none */
+
+/* Makes an object that is neither current nor known to the daemon; NULL: out of memory. */
+struct gpc_context *gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary);
+/* Announces it to the daemon, if it is not; gpc_enter() does so on the first use. */
+CUresult gpc_context_activate(struct gpc_context *context);
+/* Destroys all that belongs to it; a primary one can be activated again. */
+void gpc_context_reset(struct gpc_context *context);
+
+/* The calling thread's stack; its top is the current context.  Set replaces the top, NULL pops. */
+CUresult gpc_context_push(struct gpc_context *context);
+struct gpc_context *gpc_context_pop(void); /* NULL: it is empty */
+CUresult gpc_context_set_current(struct gpc_context *context);
+
+/* In the child of a fork: nothing of the parent's is left. */
+void gpc_contexts_abandon(void);
 
 /* While the thread is inside a _ptds/_ptsz entry, stream 0 means the per-thread default stream. */
 extern __thread bool gpc_per_thread_default __attribute__((tls_model("initial-exec")));

@@ -119,6 +119,21 @@ known(const struct gp_kernel_info *info, CUfunction_attribute attribute)
 	return info->attributes_known >> attribute & 1;
 }
 
+/* A block beyond what the kernel allows: the driver tells registers that run out (701) from launch
+ * bounds that are passed (1). */
+static CUresult
+too_many_threads(const struct gpc_device *device, const struct gp_kernel_info *info,
+		 uint64_t threads)
+{
+	uint64_t available =
+		(uint64_t)device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+
+	if (known(info, CU_FUNC_ATTRIBUTE_NUM_REGS) &&
+	    threads * (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] > available)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
 /* What the driver would refuse at once, and what can be told here. */
 static CUresult
 check_shape(const struct gpc_device *device, const struct gp_kernel_info *info,
@@ -136,7 +151,7 @@ check_shape(const struct gpc_device *device, const struct gp_kernel_info *info,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (known(info, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) &&
 	    threads > (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
-		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		return too_many_threads(device, info, threads);
 	if (known(info, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) &&
 	    config->sharedMemBytes >
 		    (unsigned int)info->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])

@@ -9,12 +9,13 @@
 #ifndef GPC_SESSION_H
 #define GPC_SESSION_H
 
-#include "protocol/enc.h"
+#include "protocol/status.h"
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gp_conn;
 struct gpc_session;
 
 /* What the daemon said of itself (Welcome), for the rest of the client. */
@@ -24,6 +25,7 @@ struct gpc_session_facts {
 	uint64_t granularity;              /* of gpMemoryMap; a power of two */
 	uint64_t heap_size;                /* what gpContextCreate maps at once */
 	uint64_t max_image_size;
+	uint64_t max_bulk;  /* of the bulk of one call */
 	int driver_version; /* as cuDriverGetVersion reports it here */
 	bool software;      /* the software device: it wants PTX */
 };
@@ -31,6 +33,23 @@ struct gpc_session_facts {
 /* The session of REMOTE_GPU; NULL before cuInit has succeeded. */
 struct gpc_session *gpc_session_get(void);
 const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *session);
+
+/*
+ * A session over these two connections, which it owns from now on (control may be NULL), and its
+ * threads.  -ENOMEM, -EAGAIN: nothing was taken.
+ */
+GP_MUST_CHECK int gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
+				     const struct gpc_session_facts *facts,
+				     unsigned int max_outstanding, struct gpc_session **session_p);
+/* The one that gpc_session_get() returns. */
+void gpc_session_set(struct gpc_session *session);
+/* Sends what was posted and takes leave of the daemon, within timeout_ms; calls fail from now on.
+ */
+void gpc_session_close(struct gpc_session *session, int timeout_ms);
+/* After the close, when no other thread is inside the session.  Accepts NULL. */
+void gpc_session_destroy(struct gpc_session *session);
+/* In the child of a fork: closes descriptors, sends nothing.  The memory is lost. */
+void gpc_session_abandon(struct gpc_session *session);
 
 /* CUDA_SUCCESS, or why the session is over: a kernel's sticky error or the lost connection. */
 CUresult gpc_session_status(struct gpc_session *session);

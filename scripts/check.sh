@@ -40,7 +40,9 @@ rm -f build-tsan/meson-logs/testlog.json
 meson test -C build-tsan --print-errorlogs --suite unit --suite contract || true
 
 echo "== format"
-if git ls-files '*.c' '*.h' '*.cc' '*.cu' | xargs -r clang-format --dry-run -Werror; then
+# What the generator is fed is laid out as its description is, by hand.
+if git ls-files '*.c' '*.h' '*.cc' '*.cu' ':!tests/codegen/golden' ':!tests/codegen/errors' |
+	xargs -r clang-format --dry-run -Werror; then
 	passed=$((passed + 1))
 else
 	failed=$((failed + 1))

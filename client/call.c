@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/call.h"
+
+#include "client/context.h"
+#include "client/log.h"
+#include "client/session_state.h"
+#include "client/stats.h"
+#include "protocol/frame.h"
+
+#include <string.h>
+
+#define ALIGNED(size) (((size) + 7) & ~(size_t)7)
+
+static struct gpc_session *
+session_of(const struct gpc_context *context)
+{
+	return context ? context->device->session : gpc_session_get();
+}
+
+CUresult
+gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t number, size_t size)
+{
+	struct gpc_session *session = session_of(context);
+	size_t record_size = sizeof(struct gp_header) + ALIGNED(size);
+	CUresult result;
+	void *record;
+
+	if (!session)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (record_size > GP_CONN_MESSAGE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_receiver_make_room(session);
+	if (result != CUDA_SUCCESS)
+		return result;
+
+	(void)pthread_mutex_lock(&session->sender.lock);
+	result = gpc_sender_reserve_locked(session, record_size, &record);
+	if (result != CUDA_SUCCESS) {
+		(void)pthread_mutex_unlock(&session->sender.lock);
+		return result;
+	}
+	call->session = session;
+	call->context = context;
+	call->number = number;
+	gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header), ALIGNED(size));
+	return CUDA_SUCCESS;
+}
+
+/* A context that the daemon does not know (yet, or any more) is not named to it. */
+static uint32_t
+context_id(const struct gpc_context *context)
+{
+	return context && __atomic_load_n(&context->active, __ATOMIC_RELAXED) ? context->handle.id
+									      : 0;
+}
+
+/* Completes the record, which is not yet committed. */
+static size_t
+finish_record(struct gpc_call *call, uint32_t request, bool bulk)
+{
+	struct gp_header header = {
+		.call = call->number,
+		.flags = bulk ? GP_FRAME_BULK : 0,
+		.request = request,
+		.context = context_id(call->context),
+	};
+
+	gp_enc_pad(&call->enc);
+	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&call->enc));
+	gp_header_encode(&header, call->enc.start - sizeof(header));
+	gpc_stats_call(call->number, request == 0);
+	return header.size;
+}
+
+static size_t
+size_of(const struct iovec *bulk, int bulk_count)
+{
+	size_t size = 0;
+
+	for (int i = 0; i < bulk_count; i++)
+		size += bulk[i].iov_len;
+	return size;
+}
+
+static void
+log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
+{
+	gpc_log(GPC_LOG_CALLS, "%s request %u, context %#x, %zu bytes and %zu of bulk",
+		gpc_call_name(call->number), request, context_id(call->context),
+		gp_enc_size(&call->enc), size_of(bulk, bulk_count));
+}
+
+/* Commits the record and sees to its sending; releases the lock. */
+static CUresult
+submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
+{
+	struct gpc_session *session = call->session;
+
+	gpc_sender_commit_locked(session, finish_record(call, request, bulk_count > 0));
+	if (gpc_log_wants(GPC_LOG_CALLS))
+		log_call(call, request, bulk, bulk_count);
+	if (bulk_count > 0)
+		return gpc_sender_bulk_unlock(session, bulk, bulk_count);
+	if (request)
+		gpc_sender_flush_unlock(session);
+	else
+		gpc_sender_post_unlock(session);
+	return CUDA_SUCCESS;
+}
+
+/* What cannot be sent is not committed, so that nothing but this call is lost. */
+static CUresult
+check(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	struct gpc_session *session = call->session;
+	CUresult result = CUDA_SUCCESS;
+
+	if (call->enc.bad)
+		result = CUDA_ERROR_UNKNOWN;
+	else if (size_of(bulk, bulk_count) > session->facts.max_bulk)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		(void)pthread_mutex_unlock(&session->sender.lock);
+	return result;
+}
+
+CUresult
+gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	CUresult result = check(call, bulk, bulk_count);
+
+	return result == CUDA_SUCCESS ? submit(call, 0, bulk, bulk_count) : result;
+}
+
+CUresult
+gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct iovec *bulk,
+	       int bulk_count)
+{
+	struct gpc_session *session = call->session;
+	CUresult result = check(call, bulk, bulk_count);
+	uint32_t id;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	request->session = session;
+	request->call = call->number;
+	request->complete = false;
+	request->result = CUDA_SUCCESS;
+	request->reply = NULL;
+	request->reply_size = 0;
+	gpc_receiver_expect(session, request);
+	id = request->id; /* once it is on its way the request may complete, and go */
+	(void)submit(call, id, bulk, bulk_count);
+	/* If the session has ended meanwhile, the request is completed like any other. */
+	if (gpc_session_status(session) != CUDA_SUCCESS)
+		gpc_receiver_abort(session);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/connect.h"
+
+#include "client/config.h"
+#include "client/log.h"
+#include "client/stats.h"
+#include "client/window.h"
+#include "protocol/preamble.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECT_MS 10000
+#define ANSWER_MS 10000
+#define WINDOW_TRIES 4
+#define CLIENT_VERSION "0.1.0"
+
+/* Bounds of what a daemon may claim. */
+#define ADDRESS_MAX ((uint64_t)1 << 47)
+#define GRANULARITY_MIN ((uint64_t)4 << 10)
+#define GRANULARITY_MAX ((uint64_t)1 << 30)
+#define ATTRIBUTES_MAX 1024
+#define LIMITS_MAX 64
+#define NAME_MAX_LEN 255
+#define OUTSTANDING_DEFAULT 1024
+#define OUTSTANDING_MAX 65536
+#define IMAGE_DEFAULT ((uint64_t)1 << 30)
+
+/* What is being opened, and where to say what goes wrong. */
+struct opening {
+	const struct gp_url *url;
+	char text[GP_URL_TEXT_MAX];
+	char *error;
+	size_t error_size;
+};
+
+static int GP_PRINTF(3, 4) fail(struct opening *opening, int r, const char *text, ...)
+{
+	char what[384];
+	va_list arguments;
+
+	va_start(arguments, text);
+	(void)vsnprintf(what, sizeof(what), text, arguments);
+	va_end(arguments);
+	(void)snprintf(opening->error, opening->error_size, "%s%s", opening->text, what);
+	return r;
+}
+
+static int
+connect_with(struct opening *opening, const struct gp_preamble *preamble, struct gp_conn **conn_p)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	char why[256] = "";
+	int r;
+
+	gp_preamble_encode(preamble, bytes);
+	gpc_stats_wait();
+	r = gp_connect(opening->url, bytes, sizeof(bytes), CONNECT_MS, conn_p, why, sizeof(why));
+	if (r != 0) {
+		(void)snprintf(opening->error, opening->error_size, "%s", why);
+		return r;
+	}
+	return 0;
+}
+
+static int
+take_preamble(struct opening *opening, struct gp_conn *conn)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_preamble preamble;
+	int r = gp_conn_recv_preamble(conn, bytes, sizeof(bytes), ANSWER_MS);
+
+	if (r == GP_E_TIMEOUT)
+		return fail(opening, r, " does not answer as a gpupool daemon would");
+	if (r == GP_E_EOF || r == -ECONNRESET)
+		return fail(opening, GP_E_FOREIGN,
+			    " is not a gpupool daemon, or it closed the connection at once");
+	if (r != 0)
+		return fail(opening, r, ": %s", gp_conn_error(conn));
+	r = gp_preamble_decode(bytes, &preamble);
+	if (r == GP_E_VERSION)
+		return fail(opening, r, ": the daemon speaks protocol %u, this client %u",
+			    preamble.major, GP_VERSION_MAJOR);
+	if (r != 0)
+		return fail(opening, r, " is not a gpupool daemon");
+	return 0;
+}
+
+static void
+program_name(char name[32])
+{
+	FILE *file = fopen("/proc/self/comm", "re");
+
+	*name = '\0';
+	if (!file)
+		return;
+	if (fgets(name, 32, file))
+		name[strcspn(name, "\n")] = '\0';
+	(void)fclose(file);
+}
+
+static void
+user_name(char *name, size_t size)
+{
+	struct passwd entry, *found = NULL;
+	char room[1024];
+
+	if (getpwuid_r(geteuid(), &entry, room, sizeof(room), &found) == 0 && found)
+		(void)snprintf(name, size, "%s", entry.pw_name);
+	else
+		(void)snprintf(name, size, "%u", (unsigned int)geteuid());
+}
+
+static int
+send_hello(struct opening *opening, struct gp_conn *conn)
+{
+	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	char host[256] = "", user[64] = "", program[32] = "";
+	int32_t device = opening->url->device;
+	uint64_t memory;
+	int r;
+
+	(void)gethostname(host, sizeof(host) - 1);
+	user_name(user, sizeof(user));
+	program_name(program);
+	hello.minor = GP_VERSION_MINOR;
+	hello.client_version = (char *)CLIENT_VERSION;
+	hello.host = host;
+	hello.user = user;
+	hello.pid = (uint32_t)getpid();
+	hello.program = program;
+	hello.lanes = 1;
+	if (device != GP_URL_ANY_DEVICE) {
+		hello.n_devices = 1;
+		hello.devices = &device;
+	}
+	wish.thread_percentage = gpc_config_thread_percentage();
+	wish.priority = gpc_config_priority();
+	memory = gpc_config_memory_limit(0);
+	if (memory > 0) {
+		wish.n_memory = 1;
+		wish.memory = &memory;
+	}
+	if (wish.thread_percentage || wish.priority || memory > 0)
+		hello.wish = &wish;
+	r = gp_control_send_hello(conn, &hello);
+	return r == 0 ? 0 : fail(opening, r, ": %s", gp_conn_error(conn));
+}
+
+/* The next message of the daemon, if it is of this kind. */
+static int
+take_message(struct opening *opening, struct gp_conn *conn,
+	     Gpupool__ControlMessage__BodyCase wanted, Gpupool__ControlMessage **message_p)
+{
+	Gpupool__ControlMessage *message;
+	int r;
+
+	gpc_stats_wait();
+	r = gp_conn_wait(conn, ANSWER_MS);
+	if (r == 0)
+		return fail(opening, GP_E_TIMEOUT, ": no answer within %d s", ANSWER_MS / 1000);
+	r = gp_control_recv(conn, &message);
+	if (r == GP_E_EOF)
+		return fail(opening, r, ": the daemon closed the connection");
+	if (r != 0)
+		return fail(opening, r, ": %s", gp_conn_error(conn));
+	if (message->body_case == wanted) {
+		*message_p = message;
+		return 0;
+	}
+	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED)
+		r = fail(opening, GP_E_UNSUPPORTED, ": refused: %s", message->refused->text);
+	else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR)
+		r = fail(opening, GP_E_UNSUPPORTED, ": %s", message->session_error->text);
+	else
+		r = fail(opening, GP_E_INVALID, ": unexpected %s", gp_control_name(message));
+	gp_control_free(message);
+	return r;
+}
+
+static bool
+device_is_sound(const Gpupool__Device *device)
+{
+	return device->name && strlen(device->name) <= NAME_MAX_LEN && device->uuid.len == 16 &&
+	       device->n_attributes <= ATTRIBUTES_MAX && device->n_limits <= LIMITS_MAX;
+}
+
+static bool
+window_is_sound(const Gpupool__Window *window, uint64_t granularity)
+{
+	return window && window->size > 0 && window->size <= ADDRESS_MAX && window->address > 0 &&
+	       window->address < ADDRESS_MAX && window->size <= ADDRESS_MAX - window->address &&
+	       window->address % granularity == 0 && window->size % granularity == 0;
+}
+
+int
+gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p)
+{
+	const Gpupool__Limits *limits = welcome->limits;
+	uint64_t granularity = limits ? limits->heap_granularity : 0;
+
+	if (granularity < GRANULARITY_MIN || granularity > GRANULARITY_MAX ||
+	    (granularity & (granularity - 1)) != 0)
+		*what_p = "granularity";
+	else if (limits->heap_size % granularity != 0 || limits->heap_size > ADDRESS_MAX)
+		*what_p = "heap";
+	else if (!window_is_sound(welcome->window, granularity))
+		*what_p = "window";
+	else if (welcome->ticket.len != GP_TICKET_SIZE)
+		*what_p = "ticket";
+	else if (welcome->n_devices > GPC_DEVICES_MAX)
+		*what_p = "number of devices";
+	else
+		*what_p = NULL;
+	for (size_t i = 0; !*what_p && i < welcome->n_devices; i++) {
+		if (!device_is_sound(welcome->devices[i]))
+			*what_p = "device";
+	}
+	return *what_p ? GP_E_INVALID : 0;
+}
+
+/* The control connection up to a Welcome that makes sense. */
+static int
+open_control(struct opening *opening, struct gpc_link *link)
+{
+	struct gp_preamble preamble;
+	const char *what;
+	int r;
+
+	gp_preamble_init(&preamble, GP_PREAMBLE_CONTROL, 0);
+	r = connect_with(opening, &preamble, &link->control);
+	/* Hello goes out before the daemon's version is known: one round trip less. */
+	if (r == 0)
+		r = send_hello(opening, link->control);
+	/* A daemon that closed at once may have said why before our Hello bounced. */
+	if (link->control && (r == 0 || r == -EPIPE || r == -ECONNRESET))
+		r = take_preamble(opening, link->control);
+	if (r == 0)
+		r = take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME,
+				 &link->welcome);
+	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
+		r = fail(opening, GP_E_INVALID, ": the daemon's welcome makes no sense (%s)", what);
+	return r;
+}
+
+/* Asks for a window that avoids all that this process has mapped. */
+static int
+ask_for_window(struct opening *opening, struct gpc_link *link)
+{
+	Gpupool__WindowRequest request = GPUPOOL__WINDOW_REQUEST__INIT;
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT, *reply;
+	Gpupool__Range *avoid = NULL, **pointers = NULL;
+	struct gpc_range *ranges;
+	size_t count;
+	int r = gpc_window_occupied(&ranges, &count);
+
+	if (r != 0)
+		return fail(opening, r, ": cannot read /proc/self/maps: %s", strerror(-r));
+	avoid = calloc(count + 1, sizeof(*avoid));
+	pointers = calloc(count + 1, sizeof(*pointers));
+	for (size_t i = 0; avoid && pointers && i < count; i++) {
+		gpupool__range__init(&avoid[i]);
+		avoid[i].address = ranges[i].base;
+		avoid[i].size = ranges[i].size;
+		pointers[i] = &avoid[i];
+	}
+	free(ranges);
+	request.n_avoid = count;
+	request.avoid = pointers;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST;
+	message.window_request = &request;
+	r = avoid && pointers ? gp_control_send(link->control, &message) : -ENOMEM;
+	free(avoid);
+	free(pointers);
+	if (r != 0)
+		return fail(opening, r, ": %s",
+			    r == -ENOMEM ? strerror(ENOMEM) : gp_conn_error(link->control));
+
+	r = take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY,
+			 &reply);
+	if (r != 0)
+		return r;
+	if (window_is_sound(reply->window_reply->window, link->facts.granularity)) {
+		link->facts.window_base = reply->window_reply->window->address;
+		link->facts.window_size = reply->window_reply->window->size;
+	} else {
+		r = fail(opening, GP_E_RESOURCE,
+			 ": no range of addresses is free both here and there");
+	}
+	gp_control_free(reply);
+	return r;
+}
+
+static int
+reserve_window(struct opening *opening, struct gpc_link *link)
+{
+	struct gpc_session_facts *facts = &link->facts;
+
+	for (int i = 0; i < WINDOW_TRIES; i++) {
+		int r;
+
+		if (gpc_window_reserve(facts->window_base, facts->window_size) == 0)
+			return 0;
+		gpc_log(GPC_LOG_INFO, "%s: %#llx bytes at %#llx are not free here", opening->text,
+			(unsigned long long)facts->window_size,
+			(unsigned long long)facts->window_base);
+		r = ask_for_window(opening, link);
+		if (r != 0)
+			return r;
+	}
+	return fail(opening, GP_E_RESOURCE, ": no range of addresses is free both here and there");
+}
+
+static void
+take_facts(struct gpc_link *link)
+{
+	const Gpupool__Welcome *welcome = link->welcome->welcome;
+	const Gpupool__Limits *limits = welcome->limits;
+
+	link->facts = (struct gpc_session_facts){
+		.session_id = welcome->session_id,
+		.window_base = welcome->window->address,
+		.window_size = welcome->window->size,
+		.granularity = limits->heap_granularity,
+		.heap_size = limits->heap_size,
+		.max_image_size = limits->max_image ? limits->max_image : IMAGE_DEFAULT,
+		.max_bulk = limits->max_bulk && limits->max_bulk < GP_CONN_BULK_MAX
+				    ? limits->max_bulk
+				    : GP_CONN_BULK_MAX,
+		.driver_version =
+			welcome->driver_version > 0 && welcome->driver_version < CUDA_VERSION
+				? (int)welcome->driver_version
+				: CUDA_VERSION,
+		.software = welcome->software,
+	};
+	link->max_outstanding = limits->max_outstanding == 0 ? OUTSTANDING_DEFAULT
+				: limits->max_outstanding > OUTSTANDING_MAX
+					? OUTSTANDING_MAX
+					: (unsigned int)limits->max_outstanding;
+}
+
+static int
+open_lane(struct opening *opening, struct gpc_link *link)
+{
+	struct gp_preamble preamble;
+
+	gp_preamble_init(&preamble, GP_PREAMBLE_LANE, 0);
+	memcpy(preamble.ticket, link->welcome->welcome->ticket.data, GP_TICKET_SIZE);
+	return connect_with(opening, &preamble, &link->lane);
+}
+
+int
+gpc_link_open(const struct gp_url *url, struct gpc_link *link, char *error, size_t error_size)
+{
+	struct opening opening = { .url = url, .error = error, .error_size = error_size };
+	int r;
+
+	gp_url_format(url, opening.text, sizeof(opening.text));
+	*link = (struct gpc_link){ 0 };
+	r = open_control(&opening, link);
+	if (r == 0) {
+		take_facts(link);
+		r = reserve_window(&opening, link);
+	}
+	if (r == 0) {
+		r = open_lane(&opening, link);
+		if (r != 0)
+			gpc_window_release(link->facts.window_base, link->facts.window_size);
+	}
+	if (r != 0)
+		gpc_link_fini(link);
+	return r;
+}
+
+void
+gpc_link_fini(struct gpc_link *link)
+{
+	gp_control_free(link->welcome);
+	gp_conn_destroy(link->lane);
+	gp_conn_destroy(link->control);
+	*link = (struct gpc_link){ 0 };
+}

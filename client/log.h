@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the library says on stderr: nothing, unless GPUPOOL_LOG names what it shall say, or the
+ * session cannot be opened at all.  Any thread, at any time.
+ */
+#ifndef GPC_LOG_H
+#define GPC_LOG_H
+
+#include "protocol/status.h"
+
+#include <stdbool.h>
+
+/* The words of GPUPOOL_LOG. */
+enum gpc_log {
+	GPC_LOG_ERROR = 1 << 0,  /* why a session ended, which posted call failed */
+	GPC_LOG_INFO = 1 << 1,   /* sessions opened, devices seen */
+	GPC_LOG_STATS = 1 << 2,  /* statistics at exit */
+	GPC_LOG_TABLES = 1 << 3, /* requests for private tables */
+	GPC_LOG_CALLS = 1 << 4,  /* every call that is sent */
+};
+
+bool gpc_log_wants(enum gpc_log word);
+
+/* One line, "gpupool: ...", when the word was given. */
+void gpc_log(enum gpc_log word, const char *text, ...) GP_PRINTF(2, 3);
+
+/* One line whatever GPUPOOL_LOG says; but not twice in a row the same. */
+void gpc_log_always(const char *text, ...) GP_PRINTF(1, 2);
+
+/* Reads a comma-separated list of words; unknown ones are skipped. */
+unsigned int gpc_log_parse(const char *list);
+
+#endif /* GPC_LOG_H */

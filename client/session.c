@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/session.h"
+
+#include "client/error.h"
+#include "client/log.h"
+#include "client/session_state.h"
+#include "client/thread.h"
+#include "protocol/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A receiver looks this long for a reply before it sleeps: as long as a round trip in a machine
+ * room takes, for being woken costs half of one. */
+#define SPIN_USEC 50
+/* When the lane breaks the supervisor may know why, a little later than we. */
+#define REASON_WAIT_MS 300
+
+static struct gpc_session *the_session;
+
+struct gpc_session *
+gpc_session_get(void)
+{
+	return __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+}
+
+void
+gpc_session_set(struct gpc_session *session)
+{
+	__atomic_store_n(&the_session, session, __ATOMIC_RELEASE);
+}
+
+const struct gpc_session_facts *
+gpc_session_facts(const struct gpc_session *session)
+{
+	return &session->facts;
+}
+
+static void
+free_session(struct gpc_session *session)
+{
+	gpc_sender_fini(session);
+	gpc_receiver_fini(session);
+	(void)pthread_cond_destroy(&session->threads_ended);
+	(void)pthread_mutex_destroy(&session->threads_lock);
+	free(session);
+}
+
+static void
+stop_threads(struct gpc_session *session)
+{
+	(void)pthread_mutex_lock(&session->sender.lock);
+	session->sender.stop = true;
+	(void)pthread_mutex_unlock(&session->sender.lock);
+	gpc_sender_wake_all(session);
+	gpc_receiver_stop(session);
+}
+
+int
+gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
+		   const struct gpc_session_facts *facts, unsigned int max_outstanding,
+		   struct gpc_session **session_p)
+{
+	struct gpc_session *session = calloc(1, sizeof(*session));
+	int r;
+
+	if (!session)
+		return -ENOMEM;
+	session->facts = *facts;
+	session->max_outstanding = max_outstanding;
+	session->lane = lane;
+	session->control = control;
+	(void)pthread_mutex_init(&session->threads_lock, NULL);
+	gpc_cond_init(&session->threads_ended);
+	r = gpc_receiver_init(session);
+	if (r == 0)
+		r = gpc_sender_init(session);
+	if (r == 0)
+		r = gpc_thread_start(session, gpc_sender_main, "gpupool-send");
+	if (r == 0)
+		r = gpc_thread_start(session, gpc_receiver_main, "gpupool-recv");
+	if (r != 0) {
+		struct timespec end = gpc_deadline(-1);
+
+		stop_threads(session);
+		end.tv_sec += 3600;
+		(void)gpc_threads_wait(session, &end);
+		free_session(session);
+		return r;
+	}
+	gp_conn_set_spin(lane, SPIN_USEC);
+	*session_p = session;
+	return 0;
+}
+
+CUresult
+gpc_session_status(struct gpc_session *session)
+{
+	return (CUresult)atomic_load_explicit(&session->status, memory_order_relaxed);
+}
+
+void
+gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
+{
+	int none = CUDA_SUCCESS;
+
+	if (!atomic_compare_exchange_strong(&session->status, &none, (int)result))
+		return;
+	gpc_log(GPC_LOG_ERROR, "%s: the session has ended with error %d: %s",
+		gp_conn_peer(session->lane), (int)result, why);
+	gp_conn_shutdown(session->lane);
+	gpc_sender_wake_all(session);
+	gpc_receiver_abort(session);
+}
+
+/* What the daemon says of the end of the session, if it does. */
+static void
+take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t size)
+{
+	bool found = false;
+
+	while (!found && session->control && gp_conn_wait(session->control, REASON_WAIT_MS) > 0) {
+		Gpupool__ControlMessage *message;
+
+		if (gp_control_recv(session->control, &message) != 0)
+			return;
+		found = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
+		if (found) {
+			int result = message->session_error->cuda_result;
+
+			if (result > CUDA_SUCCESS && result <= CUDA_ERROR_UNKNOWN)
+				*result_p = (CUresult)result;
+			(void)snprintf(text, size, "%s", message->session_error->text);
+		}
+		gp_control_free(message);
+	}
+}
+
+void
+gpc_session_lost(struct gpc_session *session, int r)
+{
+	static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
+	CUresult result = gpc_error_cuda(r);
+	char why[256];
+
+	(void)snprintf(why, sizeof(why), "%s",
+		       r == GP_E_EOF ? "the daemon closed the connection"
+				     : gp_conn_error(session->lane));
+	(void)pthread_mutex_lock(&one_reader);
+	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
+		take_reason(session, &result, why, sizeof(why));
+	(void)pthread_mutex_unlock(&one_reader);
+	gpc_session_fail(session, result, why);
+}
+
+void
+gpc_session_defer(struct gpc_session *session, CUresult result)
+{
+	int none = CUDA_SUCCESS;
+
+	/* The first one stays: what failed later often failed because of it. */
+	(void)atomic_compare_exchange_strong(&session->deferred, &none, (int)result);
+}
+
+CUresult
+gpc_session_take_deferred(struct gpc_session *session)
+{
+	if (atomic_load_explicit(&session->deferred, memory_order_relaxed) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return (CUresult)atomic_exchange(&session->deferred, CUDA_SUCCESS);
+}
+
+void
+gpc_session_close(struct gpc_session *session, int timeout_ms)
+{
+	struct timespec deadline = gpc_deadline(timeout_ms);
+	int none = CUDA_SUCCESS;
+	bool sent = gpc_sender_drain(session, &deadline);
+
+	stop_threads(session);
+	/* Without the log line of gpc_session_fail(): this is as it should be. */
+	(void)atomic_compare_exchange_strong(&session->status, &none, CUDA_ERROR_DEINITIALIZED);
+	if (session->control && sent)
+		(void)!gp_control_send_bye(session->control, "");
+	gp_conn_shutdown(session->lane);
+	gpc_sender_wake_all(session);
+	gpc_receiver_abort(session);
+	if (session->control)
+		gp_conn_shutdown(session->control);
+	(void)gpc_threads_wait(session, &deadline);
+}
+
+void
+gpc_session_destroy(struct gpc_session *session)
+{
+	if (!session)
+		return;
+	gp_conn_destroy(session->lane);
+	gp_conn_destroy(session->control);
+	free_session(session);
+}
+
+void
+gpc_session_abandon(struct gpc_session *session)
+{
+	atomic_store(&session->status, CUDA_ERROR_NOT_INITIALIZED);
+	/* Not gp_conn_destroy(): what it says to the peer, it would say in the parent's name. */
+	if (gp_conn_fd(session->lane) >= 0)
+		(void)close(gp_conn_fd(session->lane));
+	if (session->control && gp_conn_fd(session->control) >= 0)
+		(void)close(gp_conn_fd(session->control));
+}
+
+uint64_t
+gpc_session_work_mark(struct gpc_session *session)
+{
+	return atomic_fetch_add(&session->work_posted, 1) + 1;
+}
+
+uint64_t
+gpc_session_work_posted(struct gpc_session *session)
+{
+	return atomic_load(&session->work_posted);
+}
+
+uint64_t
+gpc_session_work_done(struct gpc_session *session)
+{
+	return atomic_load(&session->work_done);
+}
+
+void
+gpc_session_work_set_done(struct gpc_session *session, uint64_t count)
+{
+	uint_fast64_t before = atomic_load(&session->work_done);
+
+	while (before < count && !atomic_compare_exchange_weak(&session->work_done, &before, count))
+		;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a session, for session.c, call.c, sender.c and receiver.c only.
+ *
+ * Locks: sender.lock may be held when receiver.lock is taken, never the other way round; neither
+ * while a connection sends or receives.  Who has set sender.writing is the only one to send, who
+ * has set receiver.reading the only one to receive.
+ */
+#ifndef GPC_SESSION_STATE_H
+#define GPC_SESSION_STATE_H
+
+#include "client/call.h"
+#include "client/session.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPC_REQUEST_BUCKETS 256
+
+struct gpc_sender {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;  /* the token or room became free, or the session ended */
+	pthread_cond_t gathered; /* for the sender thread */
+	/* One is filled while the other is being sent. */
+	uint8_t *buffers[2];
+	size_t used[2];
+	int filling;
+	bool writing;  /* the token */
+	bool sealed;   /* the last record gathered has a bulk tail: nothing may follow it */
+	bool urgent;   /* somebody waits for the answer to what was gathered */
+	bool sleeping; /* the sender thread */
+	bool stop;
+	int waiting;               /* for changed */
+	atomic_size_t hint;        /* bytes gathered, for who looks without the lock */
+	atomic_uint_fast64_t sent; /* messages begun; and ... */
+	atomic_bool sending;       /* ... one is on its way */
+};
+
+struct gpc_waiter {
+	const struct gpc_request *request;
+	bool complete;
+	CUresult result;
+	pthread_cond_t woken;
+	struct gpc_waiter *next;
+};
+
+struct gpc_receiver {
+	pthread_mutex_t lock;
+	pthread_cond_t wanted; /* for the receiver thread */
+	bool reading;          /* the token */
+	bool stop;
+	bool idle; /* the receiver thread waits for `wanted` */
+	struct gpc_request *requests[GPC_REQUEST_BUCKETS];
+	struct gpc_waiter *waiters;
+	uint32_t last_id;
+	unsigned int unattended; /* outstanding requests with done() */
+	atomic_uint outstanding;
+};
+
+struct gpc_session {
+	struct gpc_session_facts facts;
+	unsigned int max_outstanding;
+	struct gp_conn *lane;
+	struct gp_conn *control; /* NULL: none */
+	atomic_int status;       /* CUresult: why the session is over */
+	atomic_int deferred;     /* CUresult of a posted call, not yet told */
+	struct gpc_sender sender;
+	struct gpc_receiver receiver;
+	atomic_uint_fast64_t work_posted, work_done;
+	pthread_mutex_t threads_lock;
+	pthread_cond_t threads_ended;
+	int threads;
+};
+
+/* sender.c; the lock is held where the name says so */
+int gpc_sender_init(struct gpc_session *session);
+void gpc_sender_fini(struct gpc_session *session);
+void *gpc_sender_main(void *session);
+void gpc_sender_wake_all(struct gpc_session *session);
+/* Waits for size bytes of room. */
+CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memory_p);
+void gpc_sender_commit_locked(struct gpc_session *session, size_t size);
+/* Sees to it that what was gathered goes out; returns unlocked. */
+void gpc_sender_post_unlock(struct gpc_session *session);
+void gpc_sender_flush_unlock(struct gpc_session *session);
+/* The same with the bulk of the last record committed, whose sending it waits for. */
+CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count);
+/* Whether all is sent before the deadline (CLOCK_MONOTONIC). */
+bool gpc_sender_drain(struct gpc_session *session, const struct timespec *deadline);
+
+/* receiver.c */
+int gpc_receiver_init(struct gpc_session *session);
+void gpc_receiver_fini(struct gpc_session *session);
+void *gpc_receiver_main(void *session);
+void gpc_receiver_stop(struct gpc_session *session);
+/* Names the request and expects its answer. */
+void gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request);
+/* Reads until fewer than the daemon's limit are outstanding. */
+CUresult gpc_receiver_make_room(struct gpc_session *session);
+/* The session is over: completes what is outstanding, now or by who is reading. */
+void gpc_receiver_abort(struct gpc_session *session);
+
+/* The connection failed with r: learns why and ends the session. */
+void gpc_session_lost(struct gpc_session *session, int r);
+/* CUDA_SUCCESS, or the deferred error, which is forgotten. */
+CUresult gpc_session_take_deferred(struct gpc_session *session);
+
+#endif /* GPC_SESSION_STATE_H */

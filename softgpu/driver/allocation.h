@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Physical memory as cuMemCreate makes it: a memfd, so that it can be exported and outlive the
+ * process. Handles and mappings count as references. Any thread may call.
+ */
+#ifndef GS_ALLOCATION_H
+#define GS_ALLOCATION_H
+
+#include "softgpu/driver/driver.h"
+
+struct gs_allocation;
+
+/* A new reference, or NULL. */
+struct gs_allocation *gs_allocation_get(CUmemGenericAllocationHandle handle);
+void gs_allocation_put(struct gs_allocation *allocation);
+size_t gs_allocation_size(const struct gs_allocation *allocation);
+int gs_allocation_fd(const struct gs_allocation *allocation);
+
+/* Drops the handles that are left. */
+void gs_allocation_destroy_all(void);
+
+#endif /* GS_ALLOCATION_H */

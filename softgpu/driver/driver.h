@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the driver share: the process-wide state and the checks at every call's start.
+ * There is one device and one (primary) context per process. A kernel's fault is sticky: gs_fail()
+ * keeps the first one, and every later call that needs the context returns it. Any thread may call.
+ */
+#ifndef GS_DRIVER_H
+#define GS_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+#include "softgpu/driver/soft_cuda.h"
+#pragma GCC visibility pop
+
+#define GS_MULTIPROCESSOR_THREADS 2048
+#define GS_MULTIPROCESSOR_BLOCKS 32
+#define GS_MULTIPROCESSOR_REGISTERS 65536
+#define GS_MULTIPROCESSOR_SHARED (228 << 10)
+#define GS_BLOCK_THREADS 1024
+#define GS_BLOCK_SHARED (48 << 10)
+#define GS_BLOCK_SHARED_OPTIN (227 << 10)
+#define GS_BLOCK_SHARED_RESERVED 1024
+
+struct gs_heap;
+
+/* CUDA_SUCCESS after cuInit. */
+CUresult gs_enter_device(void);
+/* The same, and the context is current to the thread, alive, and no kernel has failed. */
+CUresult gs_enter(void);
+CUresult gs_check_device(CUdevice device);
+
+/* Keeps the first code and text, prints one line, and stops what runs on any stream. */
+void gs_fail(CUresult code, const char *who, const char *why);
+CUresult gs_failure(void);
+
+/* Written by cuInit. */
+size_t gs_device_memory(void);
+int gs_device_multiprocessors(void);
+
+/* For malloc() in kernels; made when the first kernel that needs it is launched. */
+CUresult gs_context_heap(struct gs_heap **heap_p);
+
+/* What kernels print is kept until a call that waits for them. */
+void gs_print_append(void *unused, const char *text, size_t len);
+void gs_print_error(void *unused, const char *text, size_t len);
+void gs_print_flush(void);
+
+uint64_t gs_now_ns(void);
+const char *gs_error_name(CUresult code);
+
+#endif /* GS_DRIVER_H */

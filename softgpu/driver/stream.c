@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "softgpu/driver/stream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <utlist.h>
+
+/* How long a thread without work stays. */
+#define IDLE_NS 1000000000u
+/* A waiting operation looks this often whether its own stream was cancelled. */
+#define POLL_NS 10000000u
+
+struct gs_stream {
+	struct gs_object object;
+	struct gs_stream *prev, *next; /* in `streams` */
+	unsigned int flags;
+	int priority;
+	int stop; /* atomic */
+
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* to the thread: an operation, or the end */
+	pthread_cond_t done; /* from the thread: `completed` has grown */
+	struct gs_op *head, *tail;
+	uint64_t submitted, completed;
+	bool has_thread;
+	bool closing;
+};
+
+/* Taken before any stream's own lock. Makes what a call on the legacy stream waits for one cut. */
+static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
+static struct gs_stream *streams;
+static struct gs_stream *legacy;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t per_thread_key;
+
+static void
+stream_destroy(struct gs_object *object)
+{
+	struct gs_stream *stream = (struct gs_stream *)object;
+
+	pthread_mutex_lock(&order);
+	DL_DELETE(streams, stream);
+	pthread_mutex_unlock(&order);
+	pthread_mutex_destroy(&stream->lock);
+	pthread_cond_destroy(&stream->work);
+	pthread_cond_destroy(&stream->done);
+	free(stream);
+}
+
+static void
+init_cond(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static struct gs_stream *
+stream_create(unsigned int flags, int priority)
+{
+	struct gs_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	gs_object_init(&stream->object, GS_KIND_STREAM, NULL, stream_destroy);
+	stream->flags = flags;
+	stream->priority = priority;
+	pthread_mutex_init(&stream->lock, NULL);
+	init_cond(&stream->work);
+	init_cond(&stream->done);
+	pthread_mutex_lock(&order);
+	DL_APPEND(streams, stream);
+	pthread_mutex_unlock(&order);
+	return stream;
+}
+
+/* Work that is queued is still done; the thread then leaves at once. */
+static void
+stream_close(struct gs_stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->closing = true;
+	pthread_cond_signal(&stream->work);
+	pthread_mutex_unlock(&stream->lock);
+	gs_object_put(&stream->object);
+}
+
+static void
+close_per_thread(void *arg)
+{
+	stream_close(arg);
+}
+
+static void
+init_once(void)
+{
+	legacy = stream_create(CU_STREAM_DEFAULT, 0);
+	pthread_key_create(&per_thread_key, close_per_thread);
+}
+
+static struct gs_stream *
+per_thread(void)
+{
+	struct gs_stream *stream = pthread_getspecific(per_thread_key);
+
+	if (!stream) {
+		stream = stream_create(CU_STREAM_DEFAULT, 0);
+		if (stream)
+			pthread_setspecific(per_thread_key, stream);
+	}
+	return stream;
+}
+
+struct gs_stream *
+gs_stream_get(CUstream handle)
+{
+	struct gs_stream *stream;
+
+	pthread_once(&once, init_once);
+	if (handle && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD)
+		return gs_object_get(handle, GS_KIND_STREAM);
+	stream = handle == CU_STREAM_PER_THREAD ? per_thread() : legacy;
+	if (stream)
+		gs_object_ref(&stream->object);
+	return stream;
+}
+
+void
+gs_stream_put(struct gs_stream *stream)
+{
+	gs_object_put(&stream->object);
+}
+
+static struct timespec
+deadline(uint64_t ns)
+{
+	uint64_t t = gs_now_ns() + ns;
+
+	return (struct timespec){ .tv_sec = (time_t)(t / 1000000000u),
+				  .tv_nsec = (long)(t % 1000000000u) };
+}
+
+bool
+gs_stream_stopped(const struct gs_stream *stream)
+{
+	return __atomic_load_n(&stream->stop, __ATOMIC_ACQUIRE);
+}
+
+const volatile int *
+gs_stream_cancel_flag(const struct gs_stream *stream)
+{
+	return &stream->stop;
+}
+
+bool
+gs_stream_reached(struct gs_stream *stream, uint64_t seq)
+{
+	bool reached;
+
+	pthread_mutex_lock(&stream->lock);
+	reached = stream->completed >= seq;
+	pthread_mutex_unlock(&stream->lock);
+	return reached;
+}
+
+CUresult
+gs_stream_wait(struct gs_stream *stream, uint64_t seq)
+{
+	pthread_mutex_lock(&stream->lock);
+	while (stream->completed < seq)
+		pthread_cond_wait(&stream->done, &stream->lock);
+	pthread_mutex_unlock(&stream->lock);
+	return gs_failure();
+}
+
+/* Of the executing thread; gives up when its own stream is stopped. */
+static void
+wait_mark(const struct gs_mark *mark, const struct gs_stream *own)
+{
+	struct gs_stream *stream = mark->stream;
+
+	pthread_mutex_lock(&stream->lock);
+	while (stream->completed < mark->seq && !gs_stream_stopped(own)) {
+		struct timespec until = deadline(POLL_NS);
+
+		pthread_cond_timedwait(&stream->done, &stream->lock, &until);
+	}
+	pthread_mutex_unlock(&stream->lock);
+}
+
+static void
+op_release(struct gs_op *op)
+{
+	for (unsigned int i = 0; i < op->wait_count; i++)
+		gs_stream_put(op->waits[i].stream);
+	free(op->waits);
+	op->release(op);
+}
+
+static void
+op_perform(struct gs_op *op, struct gs_stream *stream)
+{
+	for (unsigned int i = 0; i < op->wait_count; i++)
+		wait_mark(&op->waits[i], stream);
+	if (op->always || (!gs_stream_stopped(stream) && !gs_failure()))
+		op->run(op, stream);
+}
+
+/* Returns with the lock held; NULL: the thread shall leave. */
+static struct gs_op *
+next_op(struct gs_stream *stream)
+{
+	struct timespec until = deadline(IDLE_NS);
+	int r = 0;
+
+	while (!stream->head && !stream->closing && r == 0)
+		r = pthread_cond_timedwait(&stream->work, &stream->lock, &until);
+	return stream->head;
+}
+
+static void *
+execute(void *arg)
+{
+	struct gs_stream *stream = arg;
+	struct gs_op *op;
+
+	pthread_mutex_lock(&stream->lock);
+	while ((op = next_op(stream))) {
+		stream->head = op->next;
+		if (!stream->head)
+			stream->tail = NULL;
+		pthread_mutex_unlock(&stream->lock);
+		op_perform(op, stream);
+		pthread_mutex_lock(&stream->lock);
+		stream->completed = op->seq;
+		pthread_cond_broadcast(&stream->done);
+		pthread_mutex_unlock(&stream->lock);
+		op_release(op);
+		pthread_mutex_lock(&stream->lock);
+	}
+	stream->has_thread = false;
+	pthread_mutex_unlock(&stream->lock);
+	gs_stream_put(stream);
+	return NULL;
+}
+
+/* The thread has a reference of its own. */
+static bool
+start_thread(struct gs_stream *stream)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	gs_object_ref(&stream->object);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attr, execute, stream);
+	pthread_attr_destroy(&attr);
+	/* Not the last reference: the caller has one. */
+	if (r)
+		gs_stream_put(stream);
+	return r == 0;
+}
+
+static bool
+push(struct gs_stream *stream, struct gs_op *op, uint64_t *seq_p)
+{
+	bool pushed;
+
+	pthread_mutex_lock(&stream->lock);
+	if (!stream->has_thread)
+		stream->has_thread = start_thread(stream);
+	pushed = stream->has_thread;
+	if (pushed) {
+		op->next = NULL;
+		op->seq = ++stream->submitted;
+		if (seq_p)
+			*seq_p = op->seq;
+		if (stream->tail)
+			stream->tail->next = op;
+		else
+			stream->head = op;
+		stream->tail = op;
+		pthread_cond_signal(&stream->work);
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return pushed;
+}
+
+/* Appends a mark at the end of what `other` has been given, unless that is done. */
+static bool
+wait_for(struct gs_op *op, struct gs_stream *other)
+{
+	struct gs_mark *larger;
+	uint64_t submitted, completed;
+
+	pthread_mutex_lock(&other->lock);
+	submitted = other->submitted;
+	completed = other->completed;
+	pthread_mutex_unlock(&other->lock);
+	if (completed >= submitted)
+		return true;
+	larger = realloc(op->waits, (op->wait_count + 1) * sizeof(*op->waits));
+	if (!larger)
+		return false;
+	op->waits = larger;
+	/* A stream that is going away has nothing left to do. */
+	if (gs_object_try_ref(&other->object))
+		op->waits[op->wait_count++] = (struct gs_mark){ other, submitted };
+	return true;
+}
+
+/* The legacy stream waits for all blocking streams, and they for it. */
+static bool
+add_legacy_waits(struct gs_stream *stream, struct gs_op *op)
+{
+	struct gs_stream *other;
+
+	if (stream != legacy)
+		return wait_for(op, legacy);
+	DL_FOREACH(streams, other)
+	{
+		if (other == legacy || (other->flags & CU_STREAM_NON_BLOCKING))
+			continue;
+		if (!wait_for(op, other))
+			return false;
+	}
+	return true;
+}
+
+CUresult
+gs_stream_submit(struct gs_stream *stream, struct gs_op *op, uint64_t *seq_p)
+{
+	bool pushed;
+
+	if (stream->flags & CU_STREAM_NON_BLOCKING) {
+		pushed = push(stream, op, seq_p);
+	} else {
+		pthread_mutex_lock(&order);
+		pushed = add_legacy_waits(stream, op) && push(stream, op, seq_p);
+		pthread_mutex_unlock(&order);
+	}
+	if (pushed)
+		return CUDA_SUCCESS;
+	op_release(op);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* References to all streams that have work. */
+static unsigned int
+snapshot(struct gs_mark **marks_p)
+{
+	struct gs_stream *stream;
+	struct gs_op cut = { 0 };
+
+	pthread_mutex_lock(&order);
+	DL_FOREACH(streams, stream)
+	{
+		if (!wait_for(&cut, stream))
+			break;
+	}
+	pthread_mutex_unlock(&order);
+	*marks_p = cut.waits;
+	return cut.wait_count;
+}
+
+CUresult
+gs_stream_synchronize_all(void)
+{
+	struct gs_mark *marks;
+	unsigned int count = snapshot(&marks);
+
+	for (unsigned int i = 0; i < count; i++) {
+		(void)gs_stream_wait(marks[i].stream, marks[i].seq);
+		gs_stream_put(marks[i].stream);
+	}
+	free(marks);
+	return gs_failure();
+}
+
+void
+gs_stream_stop_all(void)
+{
+	struct gs_stream *stream;
+
+	pthread_mutex_lock(&order);
+	DL_FOREACH(streams, stream)
+	{
+		__atomic_store_n(&stream->stop, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&order);
+}
+
+void
+gs_stream_destroy_all(void)
+{
+	struct gs_stream *stream;
+
+	while ((stream = gs_object_retire_any(GS_KIND_STREAM)))
+		stream_close(stream);
+}
+
+static CUresult
+create(CUstream *handle, unsigned int flags, int priority)
+{
+	struct gs_stream *stream;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!handle || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_once(&once, init_once);
+	if (priority > GS_PRIORITY_LEAST)
+		priority = GS_PRIORITY_LEAST;
+	if (priority < GS_PRIORITY_GREATEST)
+		priority = GS_PRIORITY_GREATEST;
+	stream = stream_create(flags, priority);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	gs_object_publish(&stream->object);
+	*handle = (CUstream)stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuStreamCreate(CUstream *handle, unsigned int flags)
+{
+	return create(handle, flags, GS_PRIORITY_LEAST);
+}
+
+CUresult CUDAAPI
+cuStreamCreateWithPriority(CUstream *handle, unsigned int flags, int priority)
+{
+	return create(handle, flags, priority);
+}
+
+CUresult CUDAAPI
+cuStreamDestroy_v2(CUstream handle)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!gs_object_retire(handle, GS_KIND_STREAM))
+		return CUDA_ERROR_INVALID_HANDLE;
+	stream_close((struct gs_stream *)handle);
+	return CUDA_SUCCESS;
+}
+
+/* Waiting for the legacy stream includes what its next operation would wait for. */
+static CUresult
+check_all(struct gs_stream *stream, bool wait)
+{
+	struct gs_op cut = { 0 };
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&order);
+	if (!wait_for(&cut, stream) || (stream == legacy && !add_legacy_waits(stream, &cut)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&order);
+	if (!r && !wait && cut.wait_count)
+		r = CUDA_ERROR_NOT_READY;
+	for (unsigned int i = 0; i < cut.wait_count; i++) {
+		if (wait)
+			(void)gs_stream_wait(cut.waits[i].stream, cut.waits[i].seq);
+		gs_stream_put(cut.waits[i].stream);
+	}
+	free(cut.waits);
+	return gs_failure() ? gs_failure() : r;
+}
+
+static CUresult
+check(CUstream handle, bool wait)
+{
+	struct gs_stream *stream;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	stream = gs_stream_get(handle);
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = check_all(stream, wait);
+	gs_stream_put(stream);
+	return r;
+}
+
+CUresult CUDAAPI
+cuStreamSynchronize(CUstream handle)
+{
+	CUresult r = check(handle, true);
+
+	gs_print_flush();
+	return r;
+}
+
+CUresult CUDAAPI
+cuStreamQuery(CUstream handle)
+{
+	return check(handle, false);
+}
+
+CUresult CUDAAPI
+cuStreamGetPriority(CUstream handle, int *priority)
+{
+	struct gs_stream *stream;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = gs_stream_get(handle);
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*priority = stream->priority;
+	gs_stream_put(stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuStreamGetFlags(CUstream handle, unsigned int *flags)
+{
+	struct gs_stream *stream;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = gs_stream_get(handle);
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*flags = stream->flags;
+	gs_stream_put(stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+gpSoftStreamCancel(CUstream handle)
+{
+	struct gs_stream *stream;
+	CUresult r = gs_enter_device();
+	uint64_t seq;
+
+	if (r)
+		return r;
+	stream = gs_object_get(handle, GS_KIND_STREAM);
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	__atomic_store_n(&stream->stop, 1, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&stream->lock);
+	seq = stream->submitted;
+	pthread_mutex_unlock(&stream->lock);
+	r = gs_stream_wait(stream, seq);
+	gs_stream_put(stream);
+	return r;
+}

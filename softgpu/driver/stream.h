@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams: first-in-first-out queues of operations, each executed by a thread of its own that is
+ * started when there is work and leaves after a while without. An operation first waits for marks
+ * on other streams; marks always point to what was submitted earlier, so waiting cannot deadlock.
+ * A cancelled stream, and every stream after a kernel's failure, drops its operations unrun.
+ */
+#ifndef GS_STREAM_H
+#define GS_STREAM_H
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/object.h"
+
+#define GS_PRIORITY_LEAST 0
+#define GS_PRIORITY_GREATEST (-5)
+
+struct gs_stream;
+
+/* A point in a stream's work; holds a reference to the stream. */
+struct gs_mark {
+	struct gs_stream *stream;
+	uint64_t seq;
+};
+
+/* Embedded in what a call queues. */
+struct gs_op {
+	struct gs_op *next;
+	uint64_t seq;
+	struct gs_mark *waits;
+	unsigned int wait_count;
+	bool always; /* run even when the stream's work is dropped */
+	void (*run)(struct gs_op *op, struct gs_stream *stream);
+	void (*release)(struct gs_op *op);
+};
+
+/* NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a live handle; a new reference, or NULL. */
+struct gs_stream *gs_stream_get(CUstream handle);
+void gs_stream_put(struct gs_stream *stream);
+
+/* Takes the operation over, also when it fails. seq_p may be NULL. */
+CUresult gs_stream_submit(struct gs_stream *stream, struct gs_op *op, uint64_t *seq_p);
+
+/* Also fails when a kernel has failed meanwhile. */
+CUresult gs_stream_wait(struct gs_stream *stream, uint64_t seq);
+bool gs_stream_reached(struct gs_stream *stream, uint64_t seq);
+CUresult gs_stream_synchronize_all(void);
+
+/* Nonzero when what runs on the stream must stop. */
+bool gs_stream_stopped(const struct gs_stream *stream);
+const volatile int *gs_stream_cancel_flag(const struct gs_stream *stream);
+void gs_stream_stop_all(void);
+
+void gs_stream_destroy_all(void);
+
+#endif /* GS_STREAM_H */

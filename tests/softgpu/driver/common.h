@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the driver's tests share: a current context, the kernels, device memory. */
+#ifndef GS_TEST_COMMON_H
+#define GS_TEST_COMMON_H
+
+#include "softgpu/driver/soft_cuda.h"
+#include "tests/test.h"
+
+#define GS_MIB ((size_t)1 << 20)
+#define GS_CHUNK (2 * GS_MIB)
+
+#define check(call) assert_int_equal((int)(call), 0)
+#define check_is(call, code) assert_int_equal((int)(call), (int)(code))
+
+/* Group setup and teardown: the primary context is retained and current. */
+int gs_test_setup(void **state);
+int gs_test_teardown(void **state);
+
+/* A whole file of the build's folder of kernels, with a NUL behind it; the caller frees it. */
+void *gs_test_file(const char *name, size_t *size_p);
+
+/* From kernels.fatbin, loaded once per process. */
+CUlibrary gs_test_library(void);
+CUfunction gs_test_kernel(const char *name);
+
+/* Ends the process after so many seconds: a test must not hang. */
+void gs_test_deadline(unsigned int seconds);
+
+CUstream gs_test_stream(void);
+
+#endif /* GS_TEST_COMMON_H */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cstdio>
+
+__device__ int counter = 7;
+__constant__ int table[4] = { 1, 2, 3, 4 };
+
+extern "C" __global__ void
+vector_add(const float *a, const float *b, float *c, int n)
+{
+	int i = blockDim.x * blockIdx.x + threadIdx.x;
+
+	if (i < n)
+		c[i] = a[i] + b[i];
+}
+
+extern "C" __global__ void
+add_one(int *p, int n)
+{
+	int i = blockDim.x * blockIdx.x + threadIdx.x;
+
+	if (i < n)
+		p[i]++;
+}
+
+/* Appends its argument to a list whose length is the first word. */
+extern "C" __global__ void
+append(int *list, int value)
+{
+	list[1 + list[0]++] = value;
+}
+
+/* Until somebody sets the word, or for ever. */
+extern "C" __global__ void
+spin(volatile int *word)
+{
+	while (*word == 0)
+		;
+}
+
+extern "C" __global__ void
+hello(int who)
+{
+	printf("hello from %d\n", who);
+}
+
+extern "C" __global__ void
+wild_store(int *p)
+{
+	*p = 1;
+}
+
+extern "C" __global__ void
+use_variables(int *out)
+{
+	*out = counter + table[2];
+}
+
+struct mixed {
+	char c;
+	double d;
+};
+
+extern "C" __global__ void
+many_params(char a, double b, short c, struct mixed d, int *out)
+{
+	*out = a + (int)b + c + d.c + (int)d.d;
+}
+
+extern "C" __global__ void
+__launch_bounds__(128) bounded(int *out)
+{
+	extern __shared__ int dynamic[];
+	__shared__ int fixed[256];
+
+	fixed[threadIdx.x] = threadIdx.x;
+	dynamic[threadIdx.x] = fixed[threadIdx.x];
+	__syncthreads();
+	*out = dynamic[0];
+}
