@@ -20,7 +20,7 @@ static bool
 is_variable(const struct gs_symbol *symbol)
 {
 	return (symbol->space == GS_SPACE_GLOBAL || symbol->space == GS_SPACE_CONST) &&
-	       !symbol->is_extern;
+	       !symbol->is_extern && symbol->definition < 0;
 }
 
 /* All variables of the module in one block. */
@@ -57,18 +57,15 @@ place_variables(struct gs_module *module)
 }
 
 static int
-address_of(const struct gs_module *module, const char *name, uint64_t *address_p)
+address_of(const struct gs_module *module, const struct gs_relocation *reloc, uint64_t *address_p)
 {
-	int found = gs_ptx_find_symbol(module->ptx, name);
-
-	if (found >= 0 && is_variable(&module->ptx->symbols[found])) {
-		*address_p = module->symbol_addresses[found];
+	if (reloc->symbol >= 0 && is_variable(&module->ptx->symbols[reloc->symbol])) {
+		*address_p = module->symbol_addresses[reloc->symbol];
 		return GS_OK;
 	}
-	found = gs_ptx_find_function(module->ptx, name);
-	if (found < 0)
+	if (reloc->function < 0)
 		return GS_INVALID_PTX;
-	*address_p = GS_FUNCTION_ADDRESS | (uint32_t)found;
+	*address_p = GS_FUNCTION_ADDRESS | (uint32_t)reloc->function;
 	return GS_OK;
 }
 
@@ -83,7 +80,7 @@ initialize_variable(struct gs_module *module, uint32_t index, struct gs_error *e
 	for (const struct gs_relocation *reloc = symbol->relocations; reloc; reloc = reloc->next) {
 		uint64_t address;
 
-		if (address_of(module, reloc->name, &address) != GS_OK) {
+		if (address_of(module, reloc, &address) != GS_OK) {
 			error->code = GS_INVALID_PTX;
 			snprintf(error->text, sizeof(error->text),
 				 "line %d: the address of '%.200s', which this module does not "

@@ -93,10 +93,8 @@ find_pointed_at(struct placement *placement)
 		const struct gs_relocation *reloc = ptx->symbols[i].relocations;
 
 		for (; reloc; reloc = reloc->next) {
-			int function = gs_ptx_find_function(ptx, reloc->name);
-
-			if (function >= 0)
-				placement->is_pointed_at[function] = 1;
+			if (reloc->symbol < 0 && reloc->function >= 0)
+				placement->is_pointed_at[reloc->function] = 1;
 		}
 	}
 	for (uint32_t f = 0; f < ptx->function_count; f++) {

@@ -209,12 +209,13 @@ parse_local_variables(struct gs_parser *parser)
 		{ ".param", GS_SPACE_PARAM },   { ".const", GS_SPACE_CONST },
 		{ ".global", GS_SPACE_GLOBAL },
 	};
+	const struct gs_linkage none = { 0 };
 	uint32_t first = parser->ptx->symbol_count;
 
 	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
 		if (!gs_parser_accept(parser, spaces[i].word))
 			continue;
-		(void)gs_parse_variables(parser, spaces[i].space, false);
+		(void)gs_parse_variables(parser, spaces[i].space, &none);
 		for (uint32_t k = first; k < parser->ptx->symbol_count; k++)
 			place_local(parser, &parser->ptx->symbols[k]);
 		gs_parser_expect(parser, ";");
@@ -359,6 +360,7 @@ static void
 parse_parameters(struct gs_parser *parser, struct gs_ptx_function *function, int32_t **list_p,
 		 uint32_t *count_p, bool is_launch)
 {
+	const struct gs_linkage none = { 0 };
 	size_t capacity = 0;
 
 	while (!gs_parser_is(parser, ")") && !parser->failed) {
@@ -366,7 +368,7 @@ parse_parameters(struct gs_parser *parser, struct gs_ptx_function *function, int
 		int32_t index;
 
 		gs_parser_expect(parser, ".param");
-		index = gs_parse_variables(parser, GS_SPACE_PARAM, false);
+		index = gs_parse_variables(parser, GS_SPACE_PARAM, &none);
 		if (index < 0 ||
 		    !gs_parser_grow(parser, (void **)list_p, sizeof(**list_p), *count_p, &capacity,
 				    GS_PTX_MAX_PARAMS, "parameters"))
@@ -434,7 +436,8 @@ register_function(struct gs_parser *parser, const char *text, size_t len)
 	memset(&ptx->functions[index], 0, sizeof(ptx->functions[index]));
 	ptx->functions[index].name = gs_pool_strndup(&ptx->pool, text, len);
 	if (!ptx->functions[index].name ||
-	    gs_names_set(&parser->function_names, &ptx->pool, text, len, index) != 0) {
+	    gs_names_set(&parser->function_names, &ptx->pool, ptx->functions[index].name, len,
+			 index) != 0) {
 		gs_parser_fail_memory(parser);
 		return -1;
 	}
@@ -458,7 +461,7 @@ reset_function_state(struct gs_parser *parser, struct gs_ptx_function *function)
 }
 
 void
-gs_parse_function(struct gs_parser *parser, bool is_entry)
+gs_parse_function(struct gs_parser *parser, bool is_entry, const struct gs_linkage *linkage)
 {
 	struct gs_ptx_function function = { .is_entry = is_entry, .line = parser->lexer.line };
 	const char *text;
@@ -480,7 +483,7 @@ gs_parse_function(struct gs_parser *parser, bool is_entry)
 		return;
 	function.name = parser->ptx->functions[index].name;
 	if (!gs_parser_accept(parser, ";")) {
-		if (parser->ptx->functions[index].has_body)
+		if (parser->ptx->functions[index].has_body && !linkage->is_weak)
 			gs_parser_fail(parser, "function %s defined twice", function.name);
 		gs_parser_expect(parser, "{");
 		parse_body(parser);
@@ -488,6 +491,8 @@ gs_parse_function(struct gs_parser *parser, bool is_entry)
 		function.has_body = true;
 	}
 	parser->function = NULL;
-	if (function.has_body || !parser->ptx->functions[index].has_body)
+	function.is_linkable = parser->ptx->functions[index].is_linkable || linkage->is_extern ||
+			       linkage->is_visible || linkage->is_weak;
+	if (!parser->ptx->functions[index].has_body)
 		parser->ptx->functions[index] = function;
 }

@@ -10,7 +10,7 @@ struct declaration {
 	uint32_t align;
 	uint32_t vector;
 	bool is_opaque; /* a texture, surface or sampler reference */
-	bool is_extern;
+	struct gs_linkage linkage;
 };
 
 static uint32_t
@@ -106,6 +106,8 @@ parse_address(struct gs_parser *parser, struct gs_relocation *reloc)
 	reloc->name = gs_pool_strndup(&parser->ptx->pool, name, len);
 	if (!reloc->name)
 		gs_parser_fail_memory(parser);
+	reloc->symbol = gs_parser_find_symbol(parser, name, len);
+	reloc->function = gs_names_find(&parser->function_names, name, len);
 }
 
 static struct gs_relocation *
@@ -202,11 +204,32 @@ parse_dimensions(struct gs_parser *parser, bool *dynamic_p)
 	return count;
 }
 
+/* Declared before: what is defined stands for what is not, the first for a .weak one. */
 static void
-name_symbol(struct gs_parser *parser, const char *text, size_t len, int32_t symbol)
+link_symbol(struct gs_parser *parser, int32_t old_index, int32_t index, bool is_weak)
+{
+	struct gs_symbol *old = &parser->ptx->symbols[old_index];
+	struct gs_symbol *symbol = &parser->ptx->symbols[index];
+
+	if (symbol->is_extern || (!old->is_extern && is_weak))
+		symbol->definition = old_index;
+	else if (old->is_extern)
+		old->definition = index;
+	else
+		gs_parser_fail(parser, "variable %s defined twice", symbol->name);
+}
+
+static void
+name_symbol(struct gs_parser *parser, const char *text, size_t len, int32_t symbol, bool is_weak)
 {
 	if (!parser->function) {
-		if (gs_names_set(&parser->symbol_names, &parser->ptx->pool, text, len, symbol) != 0)
+		int32_t old = gs_names_find(&parser->symbol_names, text, len);
+
+		if (old >= 0)
+			link_symbol(parser, old, symbol, is_weak);
+		if (parser->ptx->symbols[symbol].definition < 0 &&
+		    gs_names_set(&parser->symbol_names, &parser->ptx->pool,
+				 parser->ptx->symbols[symbol].name, len, symbol) != 0)
 			gs_parser_fail_memory(parser);
 		return;
 	}
@@ -235,6 +258,7 @@ add_symbol(struct gs_parser *parser, const char *text, size_t len, int32_t *inde
 		return NULL;
 	}
 	symbol->is_function_local = parser->function != NULL;
+	symbol->definition = -1;
 	*index_p = (int32_t)ptx->symbol_count++;
 	return symbol;
 }
@@ -246,7 +270,9 @@ set_layout(struct gs_parser *parser, struct gs_symbol *symbol, const struct decl
 	uint64_t element = (uint64_t)gs_type_size(decl->type) * decl->vector;
 
 	symbol->space = (uint8_t)decl->space;
-	symbol->is_extern = decl->is_extern;
+	symbol->is_extern = decl->linkage.is_extern;
+	symbol->is_linkable =
+		decl->linkage.is_extern || decl->linkage.is_visible || decl->linkage.is_weak;
 	if (decl->is_opaque)
 		element = 8;
 	if (!element)
@@ -276,7 +302,7 @@ parse_variable(struct gs_parser *parser, const struct declaration *decl)
 		return -1;
 	symbol->is_dynamic = dynamic;
 	set_layout(parser, symbol, decl, count);
-	name_symbol(parser, text, len, index);
+	name_symbol(parser, text, len, index, decl->linkage.is_weak);
 	if (gs_parser_accept(parser, "=")) {
 		/* Only variables that the device itself holds can be large; text is as long as
 		 * data. */
@@ -291,9 +317,9 @@ parse_variable(struct gs_parser *parser, const struct declaration *decl)
 }
 
 int32_t
-gs_parse_variables(struct gs_parser *parser, enum gs_space space, bool is_extern)
+gs_parse_variables(struct gs_parser *parser, enum gs_space space, const struct gs_linkage *linkage)
 {
-	struct declaration decl = { .space = space, .vector = 1, .is_extern = is_extern };
+	struct declaration decl = { .space = space, .vector = 1, .linkage = *linkage };
 	int32_t index;
 
 	parse_attributes(parser, &decl);

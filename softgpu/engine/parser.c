@@ -195,6 +195,7 @@ static bool
 parse_setting(struct gs_parser *parser)
 {
 	if (gs_parser_accept(parser, ".version")) {
+		gs_link_next_text(parser);
 		parse_version(parser);
 	} else if (gs_parser_accept(parser, ".target")) {
 		parse_target(parser);
@@ -241,21 +242,23 @@ skip_attributes(struct gs_parser *parser)
 static void
 parse_declaration(struct gs_parser *parser)
 {
-	bool is_extern = false;
+	struct gs_linkage linkage = { 0 };
 	enum gs_space space;
 
 	while (gs_parser_is(parser, ".visible") || gs_parser_is(parser, ".extern") ||
 	       gs_parser_is(parser, ".weak") || gs_parser_is(parser, ".common")) {
-		is_extern |= gs_parser_is(parser, ".extern");
+		linkage.is_visible |= gs_parser_is(parser, ".visible");
+		linkage.is_extern |= gs_parser_is(parser, ".extern");
+		linkage.is_weak |= gs_parser_is(parser, ".weak") || gs_parser_is(parser, ".common");
 		gs_lexer_next(&parser->lexer);
 	}
 	if (gs_parser_accept(parser, ".entry")) {
-		gs_parse_function(parser, true);
+		gs_parse_function(parser, true, &linkage);
 		return;
 	}
 	if (gs_parser_accept(parser, ".func")) {
 		skip_attributes(parser);
-		gs_parse_function(parser, false);
+		gs_parse_function(parser, false, &linkage);
 		return;
 	}
 	space = accept_space(parser);
@@ -263,7 +266,7 @@ parse_declaration(struct gs_parser *parser)
 		gs_parser_fail(parser, "unexpected '%.*s'", shown_len(parser), parser->lexer.text);
 		return;
 	}
-	(void)gs_parse_variables(parser, space, is_extern);
+	(void)gs_parse_variables(parser, space, &linkage);
 	gs_parser_expect(parser, ";");
 }
 
@@ -277,6 +280,8 @@ parse_module(struct gs_parser *parser)
 	}
 	if (!parser->failed && (!parser->ptx->version || !parser->ptx->target))
 		gs_parser_fail(parser, "no .version and .target: this is not PTX");
+	if (!parser->failed)
+		gs_link_finish(parser);
 	return parser->failed ? parser->error->code : GS_OK;
 }
 
@@ -318,24 +323,4 @@ gs_ptx_destroy(struct gs_ptx *ptx)
 		return;
 	gs_pool_fini(&ptx->pool);
 	free(ptx);
-}
-
-int
-gs_ptx_find_symbol(const struct gs_ptx *ptx, const char *name)
-{
-	for (uint32_t i = 0; i < ptx->symbol_count; i++) {
-		if (!ptx->symbols[i].is_function_local && strcmp(ptx->symbols[i].name, name) == 0)
-			return (int)i;
-	}
-	return -1;
-}
-
-int
-gs_ptx_find_function(const struct gs_ptx *ptx, const char *name)
-{
-	for (uint32_t i = 0; i < ptx->function_count; i++) {
-		if (strcmp(ptx->functions[i].name, name) == 0)
-			return (int)i;
-	}
-	return -1;
 }

@@ -37,6 +37,12 @@ struct gs_label {
 	int32_t *targets;
 };
 
+struct gs_linkage {
+	bool is_visible;
+	bool is_extern;
+	bool is_weak; /* or .common: of several definitions one is taken */
+};
+
 struct gs_parser {
 	struct gs_ptx *ptx;
 	struct gs_lexer lexer;
@@ -44,6 +50,7 @@ struct gs_parser {
 	bool failed;
 	struct gs_names symbol_names;
 	struct gs_names function_names;
+	bool is_linked; /* there is more than one text */
 	size_t symbol_capacity;
 	size_t function_capacity;
 
@@ -84,9 +91,13 @@ const char *gs_parser_word(struct gs_parser *parser, size_t *len_p);
 enum gs_type gs_type_named(const char *text, size_t len);
 
 /* parse_variable.c: after the state space; returns the last symbol declared, or -1. */
-int32_t gs_parse_variables(struct gs_parser *parser, enum gs_space space, bool is_extern);
+int32_t gs_parse_variables(struct gs_parser *parser, enum gs_space space,
+			   const struct gs_linkage *linkage);
 /* parse_function.c: after .entry or .func. */
-void gs_parse_function(struct gs_parser *parser, bool is_entry);
+void gs_parse_function(struct gs_parser *parser, bool is_entry, const struct gs_linkage *linkage);
+/* link.c: another text begins; all texts have been read. */
+void gs_link_next_text(struct gs_parser *parser);
+void gs_link_finish(struct gs_parser *parser);
 int32_t gs_parser_label(struct gs_parser *parser, const char *text, size_t len);
 /* parse_insn.c */
 void gs_parse_insn(struct gs_parser *parser);

@@ -320,6 +320,8 @@ struct gs_relocation {
 	struct gs_relocation *next;
 	uint64_t at;
 	const char *name;
+	int32_t symbol; /* known when the parser is done: this or a function */
+	int32_t function;
 	int64_t addend;
 	int32_t line;
 	uint8_t size;  /* of the value stored */
@@ -334,6 +336,8 @@ struct gs_symbol {
 	bool is_dynamic;      /* extern .shared a[] */
 	bool is_launch_param; /* a parameter of an .entry, not of a .func */
 	bool is_function_local;
+	bool is_linkable;   /* other texts may mean it: .visible, .weak, .extern */
+	int32_t definition; /* another symbol that stands for this one, or -1 */
 	uint64_t size;
 	uint64_t offset; /* parameters and locals, in their frame */
 	uint8_t *init;
@@ -344,6 +348,7 @@ struct gs_ptx_function {
 	const char *name;
 	bool is_entry;
 	bool has_body;
+	bool is_linkable;
 	int32_t line;
 	struct gs_insn *insns;
 	uint32_t insn_count;
@@ -388,12 +393,12 @@ struct gs_ptx {
 #define GS_PTX_MAX_VECTOR 16
 #define GS_PTX_MAX_OPERANDS 24
 
-/* GS_OK, GS_INVALID_PTX or GS_OUT_OF_MEMORY. */
+/*
+ * Several modules' texts may follow one another, each from its .version on: they are linked.
+ * GS_OK, GS_INVALID_PTX or GS_OUT_OF_MEMORY.
+ */
 int gs_ptx_parse(const char *text, size_t size, struct gs_ptx **ptx_p, struct gs_error *error);
 void gs_ptx_destroy(struct gs_ptx *ptx);
-
-int gs_ptx_find_symbol(const struct gs_ptx *ptx, const char *name);
-int gs_ptx_find_function(const struct gs_ptx *ptx, const char *name);
 
 unsigned int gs_type_size(enum gs_type type);
 bool gs_type_is_float(enum gs_type type);
