@@ -17,6 +17,8 @@
 #define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 #define STACK_GROWTH 16
 
+atomic_int gpc_lifecycle = CUDA_ERROR_NOT_INITIALIZED;
+
 __thread bool gpc_per_thread_default INITIAL_EXEC;
 
 /* What lies below the current context. */

@@ -25,8 +25,6 @@
  * daemon that could not be had is not tried again at once. */
 #define RETRY_NS 2000000000
 
-atomic_int gpc_lifecycle = CUDA_ERROR_NOT_INITIALIZED;
-
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool forked; /* from a process that had called cuInit */
 
