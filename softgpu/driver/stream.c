@@ -2,6 +2,7 @@
 #include "softgpu/driver/stream.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <utlist.h>
@@ -248,18 +249,35 @@ execute(void *arg)
 	return NULL;
 }
 
+/* Signals are for the application's threads, faults for the one that causes them. */
+static void
+block_signals(sigset_t *old)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	sigdelset(&set, SIGFPE);
+	sigdelset(&set, SIGILL);
+	pthread_sigmask(SIG_BLOCK, &set, old);
+}
+
 /* The thread has a reference of its own. */
 static bool
 start_thread(struct gs_stream *stream)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
+	sigset_t old;
 	int r;
 
 	gs_object_ref(&stream->object);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	block_signals(&old);
 	r = pthread_create(&thread, &attr, execute, stream);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	/* Not the last reference: the caller has one. */
 	if (r)
