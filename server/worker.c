@@ -142,6 +142,7 @@ start_driver(const char *path, char *error, size_t size)
 	if (count > GPD_DEVICES_MAX)
 		count = GPD_DEVICES_MAX;
 	gpd_worker.software = gpd_driver.software;
+	gpd_worker.device_count = count;
 	for (int i = 0; i < count; i++) {
 		result = start_device(i);
 		if (result != CUDA_SUCCESS) {
@@ -149,7 +150,6 @@ start_driver(const char *path, char *error, size_t size)
 				 gpd_driver.path, i, name_of(result));
 			return -1;
 		}
-		gpd_worker.device_count = i + 1;
 	}
 	result = gpd_device_enter(0);
 	if (result == CUDA_SUCCESS)
