@@ -334,8 +334,11 @@ collect(struct gpd_wait_queue *queue, CUresult all)
 			entry->result = all;
 		else if (!entry->complete)
 			continue;
-		if (entry->group)
+		if (entry->group) {
 			entry->group->members_left--;
+			if (entry->result != CUDA_SUCCESS)
+				entry->group->result = entry->result;
+		}
 		unlink_entry(queue, entry);
 		*end = entry;
 		end = &entry->next;
