@@ -94,7 +94,7 @@ start_device(int ordinal)
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
 	if (result == CUDA_SUCCESS)
-		result = gpd_device_enter(ordinal);
+		result = gpd_driver.cuCtxSetCurrent(device->primary);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDeviceTotalMem_v2(&memory, device->device);
 	if (result == CUDA_SUCCESS)
