@@ -60,6 +60,7 @@ choose(const char *dir, char *path, size_t size)
 		length = snprintf(path, size, "%s/.cache/gpupool", base);
 	else
 		return -ENOENT;
+	/* "" asks for none. */
 	return length > 0 && (size_t)length < size ? 0 : -ENOENT;
 }
 

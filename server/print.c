@@ -33,21 +33,27 @@ struct printing {
 };
 
 struct gpd_print {
-	pthread_mutex_t send_lock; /* keeps the text in order; taken before the lock below */
+	pthread_mutex_t send_lock; /* keeps what is sent in order; taken before the locks below */
 	struct printing *printing;
-	char *text;
+	char *text; /* not yet sent */
 	size_t size;
 	size_t room;
 };
 
 static struct {
-	pthread_mutex_t lock; /* over all below and over the sessions' text */
-	int fd;
+	pthread_mutex_t lock; /* taken before the reader's */
 	struct gpd_print *owner;
 	struct printing *stragglers; /* of owners that were not waited for */
 	CUstream streams[GPD_DEVICES_MAX];
 	bool started;
-} print = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+} print = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Never locked while the driver writes, which may have to wait for room in the pipe. */
+static struct {
+	pthread_mutex_t lock; /* over the sessions' text, too */
+	int fd;
+	struct gpd_print *receiver; /* of what comes; NULL: nobody may have it */
+} reader = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 static void
 append(struct gpd_print *to, const char *text, size_t size)
@@ -70,28 +76,36 @@ append(struct gpd_print *to, const char *text, size_t size)
 	to->size += size;
 }
 
-/* Locked: everything that is in the pipe now; nobody's, if several sessions may have printed it. */
+/* Takes everything that is in the pipe now. */
 static void
-drain(bool drop)
+drain(void)
 {
 	char text[4096];
 	ssize_t n;
 
-	while ((n = read(print.fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR))
-		append(drop ? NULL : print.owner, text, n > 0 ? (size_t)n : 0);
+	pthread_mutex_lock(&reader.lock);
+	while ((n = read(reader.fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR))
+		append(reader.receiver, text, n > 0 ? (size_t)n : 0);
+	pthread_mutex_unlock(&reader.lock);
+}
+
+/* What comes from now on is for the owner, if it can only be the owner's. */
+static void
+redirect(void)
+{
+	pthread_mutex_lock(&reader.lock);
+	reader.receiver = print.stragglers ? NULL : print.owner;
+	pthread_mutex_unlock(&reader.lock);
 }
 
 /* A full pipe would stop the driver in the middle of a flush. */
 static void *
 keep_empty(void *unused)
 {
-	struct pollfd pollfd = { .fd = print.fd, .events = POLLIN };
+	struct pollfd pollfd = { .fd = reader.fd, .events = POLLIN };
 
-	while (poll(&pollfd, 1, -1) >= 0 || errno == EINTR) {
-		pthread_mutex_lock(&print.lock);
-		drain(print.stragglers != NULL);
-		pthread_mutex_unlock(&print.lock);
-	}
+	while (poll(&pollfd, 1, -1) >= 0 || errno == EINTR)
+		drain();
 	return unused;
 }
 
@@ -116,7 +130,7 @@ gpd_print_start(void)
 		return r;
 	}
 	close(fds[1]);
-	print.fd = fds[0];
+	reader.fd = fds[0];
 	print.started = true;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -193,19 +207,18 @@ write_out_all(struct printing **list)
 	}
 }
 
-/* Locked, and not for long. */
+/* Locked. */
 static void
 collect(struct gpd_print *session)
 {
-	bool strange = print.stragglers != NULL;
-
-	if (!session->printing && !strange)
+	if (!session->printing && !print.stragglers)
 		return;
 	write_out_all(&session->printing);
-	if (strange && !any_unfinished(print.stragglers))
+	if (print.stragglers && !any_unfinished(print.stragglers))
 		write_out_all(&print.stragglers);
 	fflush(stdout);
-	drain(strange);
+	drain();
+	redirect();
 }
 
 static uint64_t
@@ -251,6 +264,7 @@ take_over(struct gpd_print *session)
 		}
 	}
 	print.owner = session;
+	redirect();
 }
 
 static struct gpd_print *
@@ -340,11 +354,13 @@ gpd_print_flush(struct gpd_session *session)
 	pthread_mutex_lock(&print.lock);
 	if (print.owner == mine)
 		collect(mine);
+	pthread_mutex_unlock(&print.lock);
+	pthread_mutex_lock(&reader.lock);
 	text = mine->text;
 	size = mine->size;
 	mine->text = NULL;
 	mine->size = mine->room = 0;
-	pthread_mutex_unlock(&print.lock);
+	pthread_mutex_unlock(&reader.lock);
 	send_all(session, text, size);
 	free(text);
 	pthread_mutex_unlock(&mine->send_lock);
@@ -363,6 +379,7 @@ gpd_print_forget(struct gpd_session *session)
 	pthread_mutex_lock(&print.lock);
 	if (print.owner == mine)
 		print.owner = NULL;
+	redirect();
 	while ((printing = mine->printing)) {
 		mine->printing = printing->next;
 		free_one(printing);

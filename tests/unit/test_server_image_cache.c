@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/fatbin.h"
+#include "server/image_cache.h"
+#include "server/image_disk.h"
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_SIZE 400
+
+static char dir[64];
+
+static int
+setup(void **state)
+{
+	strcpy(dir, "/tmp/gpupool-cache-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+	char command[128];
+
+	gpd_image_cache_stop();
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
+}
+
+static void
+start(uint64_t memory, uint64_t disk)
+{
+	const struct gpd_image_cache_limits limits = { memory, disk };
+
+	gpd_image_cache_start(dir, &limits);
+}
+
+static void *
+content(char fill, size_t size, uint8_t *sha256)
+{
+	void *bytes = gpd_image_bytes_alloc(size);
+
+	memset(bytes, fill, size);
+	assert_int_equal(EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL), 1);
+	return bytes;
+}
+
+static void
+put(char fill, size_t size)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	void *bytes = content(fill, size, sha256);
+
+	gpd_blob_unref(gpd_image_cache_add(sha256, bytes, size));
+}
+
+static bool
+has(char fill, size_t size)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gpd_blob *blob;
+
+	free(content(fill, size, sha256));
+	blob = gpd_image_cache_find(sha256, size);
+	gpd_blob_unref(blob);
+	return blob;
+}
+
+static unsigned int
+files(char *last)
+{
+	DIR *opened = opendir(dir);
+	struct dirent *entry;
+	unsigned int count = 0;
+
+	while ((entry = readdir(opened))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		count++;
+		if (last)
+			snprintf(last, NAME_SIZE, "%s/%s", dir, entry->d_name);
+	}
+	closedir(opened);
+	return count;
+}
+
+static void
+a_blob_is_found_by_its_hash_and_size(void **state)
+{
+	start(1 << 20, 1 << 20);
+	put('a', 1000);
+
+	assert_true(has('a', 1000));
+	assert_false(has('b', 1000));
+}
+
+static void
+two_sessions_share_one_blob(void **state)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gpd_blob *first, *second;
+
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
+	first = gpd_image_cache_add(sha256, content('a', 10, sha256), 10);
+	second = gpd_image_cache_add(sha256, content('a', 10, sha256), 10);
+
+	assert_ptr_equal(first, second);
+	gpd_blob_unref(first);
+	assert_ptr_equal(gpd_image_cache_find(sha256, 10), second);
+	gpd_blob_unref(second);
+	gpd_blob_unref(second);
+	assert_null(gpd_image_cache_find(sha256, 10));
+}
+
+static void
+memory_keeps_what_was_used_last(void **state)
+{
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
+	put('a', 1000);
+	put('b', 1000);
+	assert_true(has('a', 1000));
+	put('c', 1000);
+
+	assert_true(has('a', 1000));
+	assert_false(has('b', 1000));
+	assert_true(has('c', 1000));
+}
+
+static void
+a_later_worker_finds_it_on_disk(void **state)
+{
+	start(1 << 20, 1 << 20);
+	put('a', 100000);
+	gpd_image_cache_stop();
+	assert_int_equal(files(NULL), 1);
+
+	start(1 << 20, 1 << 20);
+	assert_true(has('a', 100000));
+}
+
+static void
+a_damaged_file_is_thrown_away(void **state)
+{
+	char name[NAME_SIZE];
+	int fd;
+
+	start(1 << 20, 1 << 20);
+	put('a', 1000);
+	gpd_image_cache_stop();
+	assert_int_equal(files(name), 1);
+	fd = open(name, O_WRONLY);
+	assert_int_equal(pwrite(fd, "x", 1, 500), 1);
+	close(fd);
+
+	start(1 << 20, 1 << 20);
+	assert_false(has('a', 1000));
+	assert_int_equal(files(NULL), 0);
+}
+
+static void
+files_are_the_owners_alone(void **state)
+{
+	struct stat status;
+	char name[NAME_SIZE];
+
+	start(1 << 20, 1 << 20);
+	put('a', 1000);
+	gpd_image_cache_stop();
+
+	files(name);
+	assert_int_equal(stat(name, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+}
+
+static void
+the_disk_keeps_what_was_used_last(void **state)
+{
+	start(0, 2500);
+	put('a', 1000);
+	gpd_image_cache_stop();
+	usleep(20000);
+	start(0, 2500);
+	put('b', 1000);
+	gpd_image_cache_stop();
+	usleep(20000);
+	start(0, 2500);
+	assert_true(has('a', 1000));
+	usleep(20000);
+	put('c', 1000);
+	gpd_image_cache_stop();
+	start(0, 2500);
+
+	assert_int_equal(files(NULL), 2);
+	assert_true(has('a', 1000));
+	assert_false(has('b', 1000));
+	assert_true(has('c', 1000));
+}
+
+static void
+without_a_folder_there_is_only_memory(void **state)
+{
+	gpd_image_cache_start("/proc/none/of/this",
+			      &(struct gpd_image_cache_limits){ 1 << 20, 1 << 20 });
+	put('a', 1000);
+
+	assert_true(has('a', 1000));
+}
+
+static struct gpd_blob *
+text_blob(const char *text)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gp_image *image;
+	void *flat, *bytes;
+	size_t size;
+
+	assert_int_equal(gp_image_create(text, &image), 0);
+	assert_int_equal(gp_image_flatten(image, NULL, &flat, &size), 0);
+	gp_image_destroy(image);
+	bytes = gpd_image_bytes_alloc(size);
+	memcpy(bytes, flat, size);
+	free(flat);
+	EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL);
+	return gpd_image_cache_add(sha256, bytes, size);
+}
+
+static void
+code_that_prints_is_recognised(void **state)
+{
+	struct gpd_blob *prints, *silent;
+
+	start(0, 0);
+	prints = text_blob(".version 8.0\n call.uni (r), vprintf, (a, b);\n");
+	silent = text_blob(".version 8.0\n ret;\n");
+
+	assert_true(gpd_blob_prints(prints));
+	assert_true(gpd_blob_prints(prints));
+	assert_false(gpd_blob_prints(silent));
+	gpd_blob_unref(prints);
+	gpd_blob_unref(silent);
+}
+
+static void
+bytes_that_are_no_image_are_told(void **state)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	const struct gp_image *image;
+	struct gpd_blob *blob;
+
+	start(0, 0);
+	blob = gpd_image_cache_add(sha256, content('a', 100, sha256), 100);
+
+	assert_int_not_equal(gpd_blob_image(blob, &image), 0);
+	assert_false(gpd_blob_prints(blob));
+	gpd_blob_unref(blob);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_blob_is_found_by_its_hash_and_size),
+		TEST(two_sessions_share_one_blob),
+		TEST(memory_keeps_what_was_used_last),
+		TEST(a_later_worker_finds_it_on_disk),
+		TEST(a_damaged_file_is_thrown_away),
+		TEST(files_are_the_owners_alone),
+		TEST(the_disk_keeps_what_was_used_last),
+		TEST(without_a_folder_there_is_only_memory),
+		TEST(code_that_prints_is_recognised),
+		TEST(bytes_that_are_no_image_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/staging.h"
+#include "server_fake.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+static struct fake fake;
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	return gpd_staging_create(&fake.session);
+}
+
+static int
+teardown(void **state)
+{
+	fake_run_markers(&fake, -1);
+	gpd_staging_destroy(&fake.session);
+	fake_destroy(&fake);
+	return 0;
+}
+
+static void
+small_pieces_share_a_slot_without_overlap(void **state)
+{
+	struct gpd_piece pieces[100];
+
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(gpd_staging_take_in(&fake.session, 100, &pieces[i]), CUDA_SUCCESS);
+		memset(pieces[i].memory, i, 100);
+	}
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(((uint8_t *)pieces[i].memory)[99], i);
+	assert_int_equal(fake_markers(&fake), 0);
+}
+
+static void
+a_full_slot_takes_one_marker(void **state)
+{
+	struct gpd_piece piece;
+
+	for (size_t i = 0; i < GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
+		gpd_staging_take_in(&fake.session, GPD_STAGING_SMALL, &piece);
+	assert_int_equal(fake_markers(&fake), 0);
+
+	assert_int_equal(gpd_staging_take_in(&fake.session, 1, &piece), CUDA_SUCCESS);
+	assert_int_equal(fake_markers(&fake), 1);
+}
+
+static void
+a_session_at_its_share_waits_for_its_copies(void **state)
+{
+	struct gpd_piece piece;
+	size_t slots = 3 * GPD_STAGING_SHARE;
+
+	for (size_t i = 0; i < slots * GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
+		assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SMALL, &piece),
+				 CUDA_SUCCESS);
+
+	assert_true(fake_markers(&fake) < GPD_STAGING_SHARE);
+	assert_true(fake_count_calls("cuMemHostAlloc") <= GPD_STAGING_SHARE / 8);
+}
+
+static void
+an_answered_piece_is_used_again(void **state)
+{
+	struct gpd_piece first, second;
+
+	gpd_staging_take_out(&fake.session, 4, &first);
+	gpd_staging_take_out(&fake.session, 4, &second);
+	assert_ptr_not_equal(first.memory, second.memory);
+	gpd_staging_put(&fake.session, &second);
+	gpd_staging_put(&fake.session, &first);
+
+	for (int i = 0; i < 100000; i++) {
+		gpd_staging_take_out(&fake.session, GPD_STAGING_SMALL, &first);
+		gpd_staging_put(&fake.session, &first);
+	}
+	assert_true(fake_count_calls("cuMemHostAlloc") <= 1);
+}
+
+static void
+a_piece_outlives_the_slot_it_was_cut_from(void **state)
+{
+	struct gpd_piece old, piece;
+
+	gpd_staging_take_out(&fake.session, 4, &old);
+	memcpy(old.memory, "old", 4);
+	for (int i = 0; i < 20; i++) {
+		gpd_staging_take_out(&fake.session, GPD_STAGING_SMALL, &piece);
+		memset(piece.memory, 0xff, GPD_STAGING_SMALL);
+		gpd_staging_put(&fake.session, &piece);
+	}
+
+	assert_string_equal(old.memory, "old");
+	gpd_staging_put(&fake.session, &old);
+}
+
+static void
+without_pinned_memory_there_is_an_error(void **state)
+{
+	struct gpd_piece piece;
+
+	fake_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(gpd_staging_take(&fake.session, &piece), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(without_pinned_memory_there_is_an_error, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(small_pieces_share_a_slot_without_overlap, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_full_slot_takes_one_marker, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_session_at_its_share_waits_for_its_copies, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_answered_piece_is_used_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_piece_outlives_the_slot_it_was_cut_from, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
