@@ -241,7 +241,10 @@ set_16(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
 static CUresult
 set_32(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream)
 {
-	fill(dst, 0, &value, 4, count, 1);
+	if (value)
+		fill(dst, 0, &value, 4, count, 1);
+	else
+		memset((void *)(uintptr_t)dst, 0, 4 * count);
 	return called("cuMemsetD32Async %llx %zu", dst, count);
 }
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAPPED ((uint64_t)160 << 20)
+/* More than a session's share of the staging memory. */
+#define MAPPED ((uint64_t)80 << 20)
 
 static struct fake fake;
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
