@@ -35,49 +35,18 @@ code_destroy(struct gs_object *object)
 	free(code);
 }
 
-/* Every object of relocatable code has a header of its own; one module has one. */
-static bool
-is_header_line(const char *line, size_t len)
-{
-	static const char *const words[] = { ".version", ".target", ".address_size" };
-
-	while (len && (*line == ' ' || *line == '\t')) {
-		line++;
-		len--;
-	}
-	for (unsigned int i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		size_t n = strlen(words[i]);
-
-		if (len > n && !memcmp(line, words[i], n) && (line[n] == ' ' || line[n] == '\t'))
-			return true;
-	}
-	return false;
-}
-
-/* The second and later texts lose their header lines but keep the line ends. */
+/* The engine links texts that stand one behind the other; each begins with its .version. */
 static int
 text_append(struct text *text, const char *more, size_t size)
 {
 	char *larger = realloc(text->data, text->size + size + 2);
-	bool first = text->size == 0;
 
 	if (!larger)
 		return -ENOMEM;
 	text->data = larger;
 	size = strnlen(more, size);
-	while (size) {
-		const char *end = memchr(more, '\n', size);
-		size_t len = end ? (size_t)(end - more) + 1 : size;
-
-		if (first || !is_header_line(more, len)) {
-			memcpy(text->data + text->size, more, len);
-			text->size += len;
-		} else {
-			text->data[text->size++] = '\n';
-		}
-		more += len;
-		size -= len;
-	}
+	memcpy(text->data + text->size, more, size);
+	text->size += size;
 	text->data[text->size++] = '\n';
 	text->data[text->size] = '\0';
 	return 0;
