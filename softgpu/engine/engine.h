@@ -17,12 +17,18 @@
  * GS_VA_END). The front end maps memory piecewise (MAP_FIXED_NOREPLACE) below GS_VA_INTERNAL; the
  * engine keeps shared and local windows, parameters, constants, module variables and heaps above
  * it. Nothing is mapped for the whole range: a page without memory, or without permission, is fault
- * 700. The range lies in AddressSanitizer's high memory (from 0x10007fff8000). ThreadSanitizer has
- * no usable range of this size: it needs 0x550000000000..0x568000000000 and a smaller window there.
+ * 700. The range lies in AddressSanitizer's high memory (from 0x10007fff8000). ThreadSanitizer
+ * leaves less: what it allows below the place of position-independent executables.
  */
+#ifdef GS_VA_FOR_TSAN
+#define GS_VA_BASE 0x550000000000ull
+#define GS_VA_INTERNAL 0x553000000000ull
+#define GS_VA_END 0x554000000000ull
+#else
 #define GS_VA_BASE 0x110000000000ull
 #define GS_VA_INTERNAL 0x3f0000000000ull
 #define GS_VA_END 0x400000000000ull
+#endif
 
 /* The results the engine itself gives, with CUresult's values. */
 enum gs_result {
