@@ -25,20 +25,36 @@ malformed(struct gpc_session *session, const char *what)
 	return gp_conn_fail(session->lane, -EPROTO, "malformed %s", what);
 }
 
+/* The fields of a long reply are its bulk. */
+static int
+take_fields(struct gpc_session *session, const struct record *record, struct gpc_request *request)
+{
+	size_t size = record->bulk_size > 0 ? record->bulk_size : record->size;
+
+	if (size == 0)
+		return 0;
+	request->reply = malloc(size);
+	if (!request->reply)
+		return gp_conn_fail(session->lane, -ENOMEM, "no memory for a reply");
+	request->reply_size = size;
+	if (record->bulk_size > 0)
+		return gp_conn_recv_bulk(session->lane, request->reply, size);
+	memcpy(request->reply, record->fields, size);
+	return 0;
+}
+
 static int
 take_reply(struct gpc_session *session, const struct record *record)
 {
 	struct gpc_request *request = gpc_receiver_find(session, record->header.request);
+	int r;
 
-	if (!request || request->call != record->header.call || record->bulk_size > 0)
+	if (!request || request->call != record->header.call ||
+	    record->bulk_size > GP_REPLY_BULK_MAX || (record->bulk_size > 0 && record->size > 0))
 		return malformed(session, "reply");
-	if (record->size > 0) {
-		request->reply = malloc(record->size);
-		if (!request->reply)
-			return gp_conn_fail(session->lane, -ENOMEM, "no memory for a reply");
-		memcpy(request->reply, record->fields, record->size);
-		request->reply_size = record->size;
-	}
+	r = take_fields(session, record, request);
+	if (r != 0)
+		return r;
 	gpc_receiver_complete(session, request, (CUresult)record->header.context);
 	return 0;
 }

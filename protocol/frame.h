@@ -15,6 +15,10 @@
 #define GP_FRAME_BULK 1u  /* the transport message's bulk tail belongs to this record */
 #define GP_FRAME_REPLY 2u /* daemon to client: the reply to request */
 
+/* A reply whose fields are longer than the first has them in its bulk tail, which has a limit. */
+#define GP_REPLY_FIELDS_MAX ((size_t)128 << 10)
+#define GP_REPLY_BULK_MAX ((size_t)256 << 20)
+
 struct gp_header {
 	uint32_t size;    /* of the record, this header included; a multiple of 8 */
 	uint16_t call;    /* enum gp_call, or enum gp_note from the daemon */

@@ -86,10 +86,12 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 		  const void *fields, size_t size)
 {
 	static const uint64_t padding;
+	const bool bulk = size > GP_REPLY_FIELDS_MAX;
+	const size_t inside = bulk ? 0 : size;
 	struct gp_header header = {
-		.size = (uint32_t)(sizeof(header) + ((size + 7) & ~(size_t)7)),
+		.size = (uint32_t)(sizeof(header) + ((inside + 7) & ~(size_t)7)),
 		.call = call,
-		.flags = GP_FRAME_REPLY,
+		.flags = GP_FRAME_REPLY | (bulk ? GP_FRAME_BULK : 0),
 		.request = request,
 		.context = (uint32_t)result,
 	};
@@ -106,9 +108,9 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 		iov[count++] = (struct iovec){ &note, sizeof(note) };
 	}
 	iov[count++] = (struct iovec){ &wire, sizeof(wire) };
-	iov[count++] = (struct iovec){ (void *)fields, size };
-	iov[count++] = (struct iovec){ (void *)&padding, header.size - sizeof(header) - size };
-	r = send_records(session, iov, count, NULL, 0);
+	iov[count++] = (struct iovec){ (void *)fields, inside };
+	iov[count++] = (struct iovec){ (void *)&padding, header.size - sizeof(header) - inside };
+	r = send_records(session, iov, count, &(struct iovec){ (void *)fields, size }, bulk);
 	pthread_mutex_unlock(&session->send_lock);
 	return r;
 }

@@ -2,6 +2,7 @@
 #include "server/worker.h"
 
 #include "server/driver.h"
+#include "server/image_cache.h"
 #include "server/log.h"
 #include "server/print.h"
 #include "server/session.h"
@@ -359,6 +360,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_worker.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
+	gpd_image_cache_start(NULL, NULL);
 	if (start_driver(options->driver, error, sizeof(error)) ||
 	    gpd_snapshot_pack(&snapshot, &snapshot_size, error, sizeof(error)))
 		return refuse_to_start(error);
