@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#define HANDSHAKE_MS 10000
 #define QUEUED_MS 30000
 #define OPENING_MS 15000
 #define LANE_MS 10000
@@ -28,10 +29,10 @@ gpd_admission_handshakes(const struct gpd_admission *admission)
 }
 
 void
-gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t deadline_ms)
+gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
 	peer->state = GPD_PEER_HANDSHAKE;
-	peer->deadline_ms = deadline_ms;
+	peer->deadline_ms = now_ms + HANDSHAKE_MS;
 	peer->next = admission->peers;
 	admission->peers = peer;
 	admission->handshakes++;
@@ -502,6 +503,23 @@ gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
 		if (p->deadline_ms <= now_ms)
 			run_out_of_time(admission, p);
 	}
+}
+
+bool
+gpd_admission_evict(struct gpd_admission *admission, int64_t since_ms)
+{
+	struct gpd_peer *oldest = NULL;
+
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->state == GPD_PEER_HANDSHAKE &&
+		    (!oldest || p->deadline_ms < oldest->deadline_ms))
+			oldest = p;
+	}
+	if (!oldest || oldest->deadline_ms - HANDSHAKE_MS > since_ms)
+		return false;
+	gpd_info("%s: no session: it said nothing while others wait", gp_conn_peer(oldest->conn));
+	end_peer(admission, oldest, "it said nothing");
+	return true;
 }
 
 int64_t

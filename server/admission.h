@@ -9,6 +9,7 @@
 #include "server/child.h"
 #include "server/peer.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpd_admission {
@@ -25,7 +26,9 @@ void gpd_admission_init(struct gpd_admission *admission, int sessions_max);
 void gpd_admission_fini(struct gpd_admission *admission);
 
 int gpd_admission_handshakes(const struct gpd_admission *admission);
-void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t deadline_ms);
+void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
+/* Drops the connection that has not said hello for longest, if it came before then. */
+bool gpd_admission_evict(struct gpd_admission *admission, int64_t since_ms);
 /* Those who waited for a worker go on. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
 			      int64_t now_ms);

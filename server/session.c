@@ -356,7 +356,7 @@ serve(struct gpd_session *session)
 		r = gp_conn_recv(session->conn, &message);
 		if (r == 0)
 			r = carry_out_all(session, &message);
-		else
+		else if (!atomic_load(&session->sticky))
 			set_reason(session, r == GP_E_EOF ? "the client closed it"
 							  : gp_conn_error(session->conn));
 	} while (r == 0);
@@ -444,6 +444,8 @@ report_closed(const struct gpd_session *session)
 static void
 close_session(struct gpd_session *session)
 {
+	if (atomic_load(&session->sticky))
+		set_reason(session, "its context was lost");
 	atomic_store(&session->closing, true);
 	/* The responder shall not wait for a client that does not read. */
 	gp_conn_shutdown(session->conn);

@@ -24,7 +24,9 @@
 
 /* Connections that have not said Hello. */
 #define HANDSHAKES_MAX 64
-#define HANDSHAKE_MS 10000
+/* When there are too many, nobody is dropped who is slow only by the network's fault. */
+#define SILENCE_MS 200
+#define ACCEPT_PAUSE_MS 50
 #define WORKER_START_MS 120000
 #define WORKER_LOST_MS 1500
 #define STOP_MS 3000
@@ -134,25 +136,32 @@ close_listeners(struct supervisor *s)
 static void
 accept_peers(struct supervisor *s, struct gp_listener *listener)
 {
-	while (gpd_admission_handshakes(&s->admission) < HANDSHAKES_MAX) {
+	for (;;) {
+		int64_t now = now_ms();
 		struct gp_conn *conn;
 		struct gpd_peer *peer;
-		int r = gp_accept(listener, 0, &conn);
+		int r;
 
+		/* Whoever has kept silent for longest makes room; the others wait in the kernel. */
+		if (gpd_admission_handshakes(&s->admission) >= HANDSHAKES_MAX &&
+		    !gpd_admission_evict(&s->admission, now - SILENCE_MS)) {
+			s->accept_ms = now + ACCEPT_PAUSE_MS;
+			return;
+		}
+		r = gp_accept(listener, 0, &conn);
 		if (r == GP_E_TIMEOUT)
 			return;
 		if (r) {
 			gpd_warning("no connection can be taken at the moment: %s",
 				    r == GP_E_RESOURCE ? "out of descriptors or memory"
 						       : strerror(-r));
-			s->accept_ms = now_ms() + 200;
+			s->accept_ms = now + ACCEPT_PAUSE_MS;
 			return;
 		}
 		peer = gpd_peer_create(conn, gp_listener_url(listener)->scheme);
 		if (peer)
-			gpd_admission_add(&s->admission, peer, now_ms() + HANDSHAKE_MS);
+			gpd_admission_add(&s->admission, peer, now);
 	}
-	/* The others wait in the kernel until one of these has spoken or run out of time. */
 }
 
 static void
@@ -429,8 +438,7 @@ turn(struct supervisor *s)
 	struct gpd_child *children[16];
 	int count = 2, listener_count = 0, child_count = 0;
 	int64_t now = now_ms();
-	bool accepts = !s->stopping && s->accept_ms <= now &&
-		       gpd_admission_handshakes(&s->admission) < HANDSHAKES_MAX;
+	bool accepts = !s->stopping && s->accept_ms <= now;
 
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
