@@ -95,7 +95,7 @@ start_device(int ordinal)
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuCtxSetCurrent(device->primary);
+		result = gpd_device_enter(ordinal);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDeviceTotalMem_v2(&memory, device->device);
 	if (result == CUDA_SUCCESS)
