@@ -779,9 +779,10 @@ static const struct nonsense nonsense[] = {
 	{ .header = { .size = 17, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY },
 	  .field_size = 16 },
 	{ .header = { .size = 0x7ffffff8, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY } },
-	{ .header = { .size = 16,
+	{ .header = { .size = 24,
 		      .call = GP_CALL_gpFence,
 		      .flags = GP_FRAME_REPLY | GP_FRAME_BULK },
+	  .field_size = 8,
 	  .bulk_size = 8 },
 	{ .header = { .size = 16, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY },
 	  .bulk_size = 8 },
@@ -869,6 +870,36 @@ reply_that_lacks_a_field_ends_the_session(void **state)
 	assert_int_equal(ask(1, &reply), CUDA_ERROR_SYSTEM_NOT_READY);
 	assert_int_equal(reply.free, 0);
 	assert_int_equal(gpc_session_status(fixture->session), CUDA_ERROR_SYSTEM_NOT_READY);
+	end(fixture);
+}
+
+static int
+reply_in_bulk(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	      size_t size)
+{
+	struct gp_header reply = { .size = sizeof(reply),
+				   .call = header->call,
+				   .flags = GP_FRAME_REPLY | GP_FRAME_BULK,
+				   .request = header->request };
+	uint64_t numbers[2] = { 17, 18 };
+	struct iovec bulk = { numbers, sizeof(numbers) };
+	uint8_t wire[sizeof(reply)];
+	struct iovec data = { wire, sizeof(wire) };
+
+	gp_header_encode(&reply, wire);
+	(void)!gp_conn_send(daemon->conn, &data, 1, &bulk, 1);
+	return 0;
+}
+
+static void
+fields_of_a_reply_may_be_its_bulk(void **state)
+{
+	struct fixture *fixture = begin(state, reply_in_bulk);
+	struct gp_reply_gpMemoryInfo reply;
+
+	assert_int_equal(ask(1, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.free, 17);
+	assert_int_equal(reply.total, 18);
 	end(fixture);
 }
 
@@ -967,6 +998,7 @@ main(void)
 		TEST(lost_connection_ends_posts_that_are_held_up),
 		TEST(lost_connection_ends_a_large_copy),
 		TEST(nonsense_ends_the_session_and_nothing_else),
+		TEST(fields_of_a_reply_may_be_its_bulk),
 		TEST(reply_that_lacks_a_field_ends_the_session),
 		TEST(data_that_the_request_refuses_ends_the_session),
 		TEST(close_sends_what_was_posted),
