@@ -99,9 +99,7 @@ start(const struct gs_engine_options *options)
 		return r;
 	if (count <= 0)
 		count = (int)sysconf(_SC_NPROCESSORS_ONLN);
-	r = gs_fault_init();
-	if (r != GS_OK)
-		return r;
+	gs_fault_catch();
 	return gs_workers_start(count < 1 ? 1 : count > 256 ? 256 : count);
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,6 +12,10 @@
 static _Thread_local struct gs_fault_scope *volatile current
 	__attribute__((tls_model("initial-exec")));
 
+/* Who faults while a fault is passed on has only us to pass it on to. */
+static _Thread_local volatile sig_atomic_t is_passing __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction previous_segv;
 static struct sigaction previous_bus;
 
@@ -19,14 +24,17 @@ pass_on(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction *previous = number == SIGBUS ? &previous_bus : &previous_segv;
 
-	if (previous->sa_flags & SA_SIGINFO) {
-		previous->sa_sigaction(number, info, context);
-	} else if (previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN) {
-		/* The access is tried again and now ends the process, as it would have. */
+	/* Without a handler the access is tried again and ends the process, as it would have. */
+	if (is_passing || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN) {
 		signal(number, SIG_DFL);
-	} else {
-		previous->sa_handler(number);
+		return;
 	}
+	is_passing = 1;
+	if (previous->sa_flags & SA_SIGINFO)
+		previous->sa_sigaction(number, info, context);
+	else
+		previous->sa_handler(number);
+	is_passing = 0;
 }
 
 static void
@@ -43,19 +51,40 @@ on_fault(int number, siginfo_t *info, void *context)
 	siglongjmp(scope->jump, 1);
 }
 
-int
-gs_fault_init(void)
+static bool
+is_ours(int number, struct sigaction *found)
 {
+	return sigaction(number, NULL, found) == 0 && (found->sa_flags & SA_SIGINFO) &&
+	       found->sa_sigaction == on_fault;
+}
+
+static void
+install(int number, struct sigaction *previous)
+{
+	struct sigaction found;
 	struct sigaction action;
 
+	if (is_ours(number, &found))
+		return;
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = on_fault;
 	action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
 	sigemptyset(&action.sa_mask);
-	if (sigaction(SIGSEGV, &action, &previous_segv) != 0 ||
-	    sigaction(SIGBUS, &action, &previous_bus) != 0)
-		return GS_NOT_INITIALIZED;
-	return GS_OK;
+	*previous = found;
+	(void)sigaction(number, &action, NULL);
+}
+
+void
+gs_fault_catch(void)
+{
+	struct sigaction found;
+
+	if (is_ours(SIGSEGV, &found))
+		return;
+	pthread_mutex_lock(&lock);
+	install(SIGSEGV, &previous_segv);
+	install(SIGBUS, &previous_bus);
+	pthread_mutex_unlock(&lock);
 }
 
 void

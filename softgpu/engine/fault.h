@@ -14,7 +14,8 @@ struct gs_fault_scope {
 	uint64_t address;
 };
 
-int gs_fault_init(void);
+/* Installs the handler, unless it is: the host may have put another in its place. */
+void gs_fault_catch(void);
 /* NULL ends the present scope. */
 void gs_fault_set_scope(struct gs_fault_scope *scope);
 

@@ -5,6 +5,7 @@
  */
 #include "launch.h"
 
+#include "fault.h"
 #include "run.h"
 #include "vmem.h"
 
@@ -390,6 +391,7 @@ gs_launch(const struct gs_launch *launch, struct gs_error *error)
 	if (!job.params)
 		return refuse(error, GS_OUT_OF_MEMORY, "out of memory for the parameters");
 	prepare_job(&job, launch);
+	gs_fault_catch();
 	has_help = workers.count > 1 && job.block_count > 1;
 	if (has_help)
 		offer(&job);

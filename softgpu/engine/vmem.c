@@ -9,12 +9,13 @@
 #include <sys/mman.h>
 
 #define PAGE 4096ull
+#define GAP (1ull << 20) /* to the next block: an index somewhat too large finds no memory */
 
 /* In order of address; the gaps between are free. */
 struct region {
 	struct region *next;
 	uint64_t start;
-	uint64_t size; /* without the page behind */
+	uint64_t size; /* without the gap behind */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,10 +43,10 @@ place(struct region *region)
 	struct region **link = &regions;
 	uint64_t start = GS_VA_INTERNAL;
 
-	while (start + region->size + PAGE <= GS_VA_END) {
+	while (start + region->size + GAP <= GS_VA_END) {
 		uint64_t end = *link ? (*link)->start : GS_VA_END;
 
-		if (end - start >= region->size + PAGE && map_pages(start, region->size)) {
+		if (end - start >= region->size + GAP && map_pages(start, region->size)) {
 			region->start = start;
 			region->next = *link;
 			*link = region;
@@ -53,7 +54,7 @@ place(struct region *region)
 		}
 		if (!*link)
 			return NULL;
-		start = (*link)->start + (*link)->size + PAGE;
+		start = (*link)->start + (*link)->size + GAP;
 		link = &(*link)->next;
 	}
 	return NULL;
