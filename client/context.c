@@ -34,7 +34,8 @@ static pthread_key_t stack_key;
 static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpc_context *contexts; /* never freed: `current` of some thread may point to one */
+/* All there ever were: `current` of some thread may still point to a destroyed one. */
+static struct gpc_context *contexts;
 static uint64_t last_number;
 
 struct gpc_context *
@@ -67,8 +68,15 @@ gpc_contexts_abandon(void)
 	current = NULL;
 	if (stack)
 		stack->count = 0;
-	for (struct gpc_context *context = contexts; context; context = context->next)
-		gpc_handle_remove(&context->handle);
+	while (contexts) {
+		struct gpc_context *context = contexts;
+
+		contexts = context->next;
+		if (context->primary || !context->destroyed)
+			gpc_handle_remove(&context->handle);
+		(void)pthread_mutex_destroy(&context->lock);
+		free(context);
+	}
 }
 
 static void

@@ -49,7 +49,7 @@ struct gpc_context {
 	CUsharedconfig shared_config;
 	uint64_t limits[16]; /* by CUlimit, as set */
 	pthread_mutex_t lock;
-	struct gpc_context *next; /* of all there ever were: a thread may have a destroyed one */
+	struct gpc_context *next; /* of all there ever were */
 };
 
 /* Devices after a successful cuInit. */
@@ -83,7 +83,7 @@ CUresult gpc_context_push(struct gpc_context *context);
 struct gpc_context *gpc_context_pop(void); /* NULL: it is empty */
 CUresult gpc_context_set_current(struct gpc_context *context);
 
-/* In the child of a fork: nothing of the parent's is left. */
+/* In the child of a fork, which has one thread: nothing of the parent's is left. */
 void gpc_contexts_abandon(void);
 
 /* While the thread is inside a _ptds/_ptsz entry, stream 0 means the per-thread default stream. */

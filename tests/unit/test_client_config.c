@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/config.h"
+#include "client/log.h"
+#include "tests/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const CUuuid uuids[3] = {
+	{ { 0x11, 0x22, 0x33, 0x44, 0x55 } },
+	{ { 0x11, 0x22, 0x33, 0x44, 0x66 } },
+	{ { (char)0xab, (char)0xcd, 1, 2, 3 } },
+};
+
+struct visible {
+	const char *list;
+	int count;
+	int indices[3];
+};
+
+static void
+visible_devices_are_those_that_the_driver_would_show(void **state)
+{
+	static const struct visible cases[] = {
+		{ NULL, 3, { 0, 1, 2 } },
+		{ "", 0, { 0 } },
+		{ "-1", 0, { 0 } },
+		{ "0", 1, { 0 } },
+		{ "2,0", 2, { 2, 0 } },
+		{ "0,1,2", 3, { 0, 1, 2 } },
+		{ " 1 , 2 ", 2, { 1, 2 } },
+		{ "0,-1,1", 1, { 0 } },
+		{ "0,3,1", 1, { 0 } },
+		{ "1,1,0", 1, { 1 } },
+		{ "NoDevFiles", 0, { 0 } },
+		{ "0x1", 0, { 0 } },
+		{ "1,two", 1, { 1 } },
+		{ "99999999999999999999", 0, { 0 } },
+		{ ",0", 0, { 0 } },
+		{ "GPU-abcd", 1, { 2 } },
+		{ "GPU-ABCD,0", 2, { 2, 0 } },
+		{ "GPU-1122334466", 0, { 0 } },
+		{ "GPU-11223344-66", 1, { 1 } },
+		{ "GPU-11223344-6600-0000-0000-000000000000", 1, { 1 } },
+		{ "GPU-11223344", 0, { 0 } }, /* two begin so */
+		{ "GPU-ffff", 0, { 0 } },
+		{ "GPU-", 0, { 0 } },
+		{ "MIG-abcd", 0, { 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int indices[3] = { -1, -1, -1 };
+		int count = gpc_config_visible_devices(cases[i].list, uuids, 3, indices);
+
+		if (count != cases[i].count)
+			print_error("\"%s\"\n", cases[i].list);
+		assert_int_equal(count, cases[i].count);
+		for (int k = 0; k < count; k++)
+			assert_int_equal(indices[k], cases[i].indices[k]);
+	}
+}
+
+static void
+daemon_is_the_one_of_remote_gpu(void **state)
+{
+	char error[256] = "";
+	struct gp_url url;
+
+	(void)unsetenv("REMOTE_GPU");
+	assert_false(gpc_config_remote());
+	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), GP_E_INVALID);
+	(void)setenv("REMOTE_GPU", "", 1);
+	assert_false(gpc_config_remote());
+
+	(void)setenv("REMOTE_GPU", "gpunode:4000/2", 1);
+	assert_true(gpc_config_remote());
+	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), 0);
+	assert_string_equal(url.scheme, "tcp");
+	assert_string_equal(url.host, "gpunode");
+	assert_int_equal(url.port, 4000);
+	assert_int_equal(url.device, 2);
+}
+
+static void
+several_daemons_are_refused_in_words(void **state)
+{
+	char error[256] = "";
+	struct gp_url url;
+
+	(void)setenv("REMOTE_GPU", "a,b", 1);
+	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), GP_E_INVALID);
+	assert_non_null(strstr(error, "REMOTE_GPU=a,b"));
+	assert_non_null(strstr(error, "2 daemons"));
+}
+
+static void
+unknown_scheme_is_named_in_the_error(void **state)
+{
+	char error[256] = "";
+	struct gp_url url;
+
+	(void)setenv("REMOTE_GPU", "foo://x", 1);
+	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), GP_E_INVALID);
+	assert_non_null(strstr(error, "REMOTE_GPU=foo://x"));
+	assert_non_null(strstr(error, "unknown scheme \"foo\""));
+}
+
+static void
+modules_are_loaded_lazily_unless_told_otherwise(void **state)
+{
+	(void)unsetenv("CUDA_MODULE_LOADING");
+	assert_int_equal(gpc_config_module_loading(), CU_MODULE_LAZY_LOADING);
+	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	assert_int_equal(gpc_config_module_loading(), CU_MODULE_EAGER_LOADING);
+	(void)setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+	assert_int_equal(gpc_config_module_loading(), CU_MODULE_LAZY_LOADING);
+}
+
+static void
+wishes_of_an_mps_user_are_read(void **state)
+{
+	(void)unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	assert_int_equal(gpc_config_thread_percentage(), 0);
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30", 1);
+	assert_int_equal(gpc_config_thread_percentage(), 30);
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.4", 1);
+	assert_int_equal(gpc_config_thread_percentage(), 1);
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "-3", 1);
+	assert_int_equal(gpc_config_thread_percentage(), 0);
+
+	(void)unsetenv("CUDA_MPS_CLIENT_PRIORITY");
+	assert_int_equal(gpc_config_priority(), 0);
+	(void)setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
+	assert_int_equal(gpc_config_priority(), 1);
+
+	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,1=512MB", 1);
+	assert_int_equal(gpc_config_memory_limit(0), 1ul << 30);
+	assert_int_equal(gpc_config_memory_limit(1), 512ul << 20);
+	assert_int_equal(gpc_config_memory_limit(2), 0);
+	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "nonsense", 1);
+	assert_int_equal(gpc_config_memory_limit(0), 0);
+}
+
+static void
+log_words_are_read_from_a_list(void **state)
+{
+	assert_int_equal(gpc_log_parse(NULL), 0);
+	assert_int_equal(gpc_log_parse(""), 0);
+	assert_int_equal(gpc_log_parse("error"), GPC_LOG_ERROR);
+	assert_int_equal(gpc_log_parse("info, stats,calls"),
+			 GPC_LOG_INFO | GPC_LOG_STATS | GPC_LOG_CALLS);
+	assert_int_equal(gpc_log_parse("errors,tables,,whatever"), GPC_LOG_TABLES);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(visible_devices_are_those_that_the_driver_would_show),
+		cmocka_unit_test(daemon_is_the_one_of_remote_gpu),
+		cmocka_unit_test(several_daemons_are_refused_in_words),
+		cmocka_unit_test(unknown_scheme_is_named_in_the_error),
+		cmocka_unit_test(modules_are_loaded_lazily_unless_told_otherwise),
+		cmocka_unit_test(wishes_of_an_mps_user_are_read),
+		cmocka_unit_test(log_words_are_read_from_a_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
