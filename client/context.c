@@ -145,6 +145,7 @@ gpc_context_reset(struct gpc_context *context)
 	was_active = context->active;
 	if (was_active)
 		gpc_module_forget_context(context);
+	gpc_image_forget_context(context);
 	context->destroyed = true;
 	__atomic_store_n(&context->active, false, __ATOMIC_RELEASE);
 	if (was_active) {

@@ -5,6 +5,7 @@
 #include "client/export_table.h"
 #include "client/session.h"
 #include "gpc_calls.h"
+#include "protocol/control.h"
 
 /* What cuCtxGetApiVersion has answered since the API's second version. */
 #define CONTEXT_API_VERSION 3020
@@ -272,6 +273,18 @@ gpc_cuCtxSynchronize_v2(CUcontext ctx)
 	return result == CUDA_SUCCESS ? synchronize(context) : result;
 }
 
+/* The daemon tells a limit that its driver does not know as GP_LIMIT_UNSUPPORTED. */
+static CUresult
+check_limit(const struct gpc_context *context, CUlimit limit)
+{
+	if ((unsigned int)limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((int)limit >= context->device->limit_count ||
+	    context->device->limits[limit] == GP_LIMIT_UNSUPPORTED)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	return CUDA_SUCCESS;
+}
+
 CUresult
 gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 {
@@ -281,9 +294,11 @@ gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if ((unsigned int)limit >= (unsigned int)context->device->limit_count ||
-	    (unsigned int)limit >= CU_LIMIT_MAX)
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	result = check_limit(context, limit);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED)
+		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
 	args.context = context->handle.id;
 	result = gpc_wait_gpContextSetLimit(context, &args);
 	if (result == CUDA_SUCCESS)
@@ -301,9 +316,9 @@ gpc_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 		return result;
 	if (!pvalue)
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((unsigned int)limit >= (unsigned int)context->device->limit_count ||
-	    (unsigned int)limit >= CU_LIMIT_MAX)
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	result = check_limit(context, limit);
+	if (result != CUDA_SUCCESS)
+		return result;
 	*pvalue = __atomic_load_n(&context->limits[limit], __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }

@@ -44,7 +44,7 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 	switch (found.kind) {
 	case GPC_ADDRESS_DEVICE:
 		side->host = false;
-		return size <= found.room - (side->base - found.base) ? CUDA_SUCCESS
+		return size <= found.size - (side->base - found.base) ? CUDA_SUCCESS
 								      : CUDA_ERROR_INVALID_VALUE;
 	case GPC_ADDRESS_HOST:
 		side->host = true;

@@ -63,7 +63,7 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup(args->dst, &found);
 	if ((found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST) ||
-	    size > found.room - (args->dst - found.base))
+	    size > found.size - (args->dst - found.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (found.kind == GPC_ADDRESS_HOST)
 		return fill_host(stream, args, size);

@@ -31,7 +31,6 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 			.kind = GPC_ADDRESS_DEVICE,
 			.base = range->base,
 			.size = range->size,
-			.room = range->size,
 			.context = global->context,
 			.buffer_id = global->id,
 			.mapping_base = range->base,

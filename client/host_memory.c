@@ -105,7 +105,6 @@ gpc_host_memory_find(uint64_t address, struct gpc_address *found)
 			.kind = GPC_ADDRESS_HOST,
 			.base = range->base,
 			.size = range->size,
-			.room = range->size,
 			.context = block->context,
 			.flags = block->flags,
 			.buffer_id = block->id,
@@ -198,6 +197,8 @@ gpc_cuMemFreeHost(void *p)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!p)
+		return CUDA_SUCCESS;
 	block = block_take(p, false, &range);
 	if (!block)
 		return CUDA_ERROR_INVALID_VALUE;

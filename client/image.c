@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -237,6 +238,34 @@ gpc_image_unload(struct gpc_image *image)
 	if (gpc_session_status(image->device->session) == CUDA_SUCCESS)
 		(void)gpc_post_gpImageUnload(image->device->primary, &args);
 	image_free(image);
+}
+
+static void
+forget_globals(struct gpc_handle *handle, void *context)
+{
+	struct gpc_image *image =
+		(struct gpc_image *)((char *)handle - offsetof(struct gpc_image, handle));
+	struct gpc_image_global **at = &image->globals;
+
+	pthread_mutex_lock(&image->lock);
+	while (*at) {
+		struct gpc_image_global *global = *at;
+
+		if (global->context != context) {
+			at = &global->next;
+			continue;
+		}
+		*at = global->next;
+		free(global);
+	}
+	pthread_mutex_unlock(&image->lock);
+	gpc_memory_forget_image(image->handle.id);
+}
+
+void
+gpc_image_forget_context(struct gpc_context *context)
+{
+	gpc_handle_each(GPC_KIND_IMAGE, forget_globals, context);
 }
 
 int64_t

@@ -44,6 +44,9 @@ CUresult gpc_image_load_file(struct gpc_context *context, const char *path,
 			     const struct gpc_jit_options *options, struct gpc_image **image_p);
 void gpc_image_unload(struct gpc_image *image);
 
+/* The variables of libraries start anew when the context does: their addresses are asked again. */
+void gpc_image_forget_context(struct gpc_context *context);
+
 /* -1: no kernel of this name. */
 int64_t gpc_image_find(const struct gpc_image *image, const char *name);
 /* The CUkernel object of a kernel; NULL: out of memory. */

@@ -104,7 +104,6 @@ memory_lookup(uint64_t address, struct gpc_address *found)
 	found->kind = GPC_ADDRESS_DEVICE;
 	found->base = block.address;
 	found->size = block.size;
-	found->room = block.room;
 	found->context = block.owner;
 	found->buffer_id = block.id;
 	found->mapping_base = block.mapping_base;
@@ -127,7 +126,7 @@ gpc_address_is_device(uint64_t address, size_t size)
 	struct gpc_address found;
 
 	gpc_address_lookup(address, &found);
-	return found.kind == GPC_ADDRESS_DEVICE && size <= found.room - (address - found.base);
+	return found.kind == GPC_ADDRESS_DEVICE && size <= found.size - (address - found.base);
 }
 
 static void

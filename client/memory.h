@@ -29,7 +29,6 @@ struct gpc_address {
 	enum gpc_address_kind kind;
 	uint64_t base;               /* of the allocation */
 	size_t size;                 /* as asked for */
-	size_t room;                 /* what may be accessed without hitting another allocation */
 	struct gpc_context *context; /* where it was made; NULL for pageable */
 	unsigned int flags;          /* of host memory */
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */

@@ -11,28 +11,29 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* How much an answer writes, by attribute; 0: there is no such attribute. */
+/* How much an answer writes, by attribute; 0: there is no such attribute. What is documented as a
+ * boolean is an int, in the driver and for those who ask it. */
 static const uint8_t sizes[] = {
 	[CU_POINTER_ATTRIBUTE_CONTEXT] = 8,
 	[CU_POINTER_ATTRIBUTE_MEMORY_TYPE] = 4,
 	[CU_POINTER_ATTRIBUTE_DEVICE_POINTER] = 8,
 	[CU_POINTER_ATTRIBUTE_HOST_POINTER] = 8,
-	[CU_POINTER_ATTRIBUTE_SYNC_MEMOPS] = 1,
+	[CU_POINTER_ATTRIBUTE_SYNC_MEMOPS] = 4,
 	[CU_POINTER_ATTRIBUTE_BUFFER_ID] = 8,
-	[CU_POINTER_ATTRIBUTE_IS_MANAGED] = 4, /* the runtime reads an int */
+	[CU_POINTER_ATTRIBUTE_IS_MANAGED] = 4,
 	[CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL] = 4,
-	[CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE] = 1,
+	[CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE] = 4,
 	[CU_POINTER_ATTRIBUTE_RANGE_START_ADDR] = 8,
 	[CU_POINTER_ATTRIBUTE_RANGE_SIZE] = 8,
-	[CU_POINTER_ATTRIBUTE_MAPPED] = 1,
+	[CU_POINTER_ATTRIBUTE_MAPPED] = 4,
 	[CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES] = 8,
-	[CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE] = 1,
+	[CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE] = 4,
 	[CU_POINTER_ATTRIBUTE_ACCESS_FLAGS] = 4,
 	[CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE] = 8,
 	[CU_POINTER_ATTRIBUTE_MAPPING_SIZE] = 8,
 	[CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR] = 8,
 	[CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID] = 8,
-	[CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE] = 1,
+	[CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE] = 4,
 };
 
 /* Buffer ids with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS set, as ranges of one. */
@@ -138,6 +139,26 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 	return CUDA_SUCCESS;
 }
 
+/* Here a question that makes no sense has an answer, too; false: nothing is written. */
+static bool
+answer_unknown(CUpointer_attribute attribute, uint64_t ptr, uint64_t *value_p)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		return false;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*value_p = (uint32_t)CU_DEVICE_INVALID;
+		return true;
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		*value_p = ptr;
+		return true;
+	default:
+		*value_p = 0;
+		return true;
+	}
+}
+
 static bool
 is_known(const struct gpc_address *found)
 {
@@ -196,11 +217,10 @@ gpc_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attr
 	for (unsigned int i = 0; i < numAttributes; i++) {
 		uint64_t value = 0;
 
-		/* Here a question that makes no sense has an answer, too. */
-		if (!is_known(&found) && attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-			value = (uint32_t)CU_DEVICE_INVALID;
-		else if (is_known(&found))
+		if (is_known(&found))
 			(void)answer(attributes[i], &found, ptr, &value);
+		else if (!answer_unknown(attributes[i], ptr, &value))
+			continue;
 		memcpy(data[i], &value, sizes[attributes[i]]);
 	}
 	return CUDA_SUCCESS;

@@ -86,7 +86,7 @@ gpc_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 		return result;
 	if (flags & ~(unsigned int)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
-	__atomic_store_n(&device->primary->flags, flags, __ATOMIC_RELAXED);
+	__atomic_store_n(&device->primary->flags, flags | CU_CTX_MAP_HOST, __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }
 

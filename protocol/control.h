@@ -59,4 +59,7 @@ gp_bitmap_test(const ProtobufCBinaryData *bitmap, size_t n)
 	return n / 8 < bitmap->len && (bitmap->data[n / 8] >> (n % 8) & 1);
 }
 
+/* In Device.limits: the driver has no such limit. */
+#define GP_LIMIT_UNSUPPORTED UINT64_MAX
+
 #endif /* GP_CONTROL_H */

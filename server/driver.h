@@ -84,6 +84,7 @@
 /* NULL where the library lacks them. */
 #define GPD_DRIVER_OPTIONAL(X)                                                                     \
 	X(cuEventRecordWithFlags)                                                                  \
+	X(cuLibraryGetModule)                                                                      \
 	X(cuOccupancyMaxPotentialClusterSize)                                                      \
 	X(cuOccupancyMaxActiveClusters)                                                            \
 	X(cuMemExportToShareableHandle)

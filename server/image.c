@@ -35,6 +35,45 @@ get(const struct gpd_session *session, uint32_t id)
 	return (struct gpd_image *)gpd_handle_get(&session->handles, GPD_KIND_IMAGE, id);
 }
 
+static void
+set_true(struct gpd_session *session, void *arg, CUresult result)
+{
+	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+}
+
+/*
+ * The image's context was destroyed, and its library lives on: its variables start anew, as they
+ * do when CUDA loads a library into a fresh context.
+ */
+static CUresult
+start_anew(struct gpd_session *session, struct gpd_image *image)
+{
+	struct gp_bytes info = { 0 }, log = { 0 };
+	bool idle = false;
+	CUresult result = gpd_wait_add_all(session, NULL, set_true, &idle);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	while (!__atomic_load_n(&idle, __ATOMIC_ACQUIRE))
+		gpd_wait_oldest(session);
+	(void)gpd_driver.cuLibraryUnload(image->library);
+	for (int i = 0; i < gpd_worker.device_count; i++) {
+		free(image->functions[i]);
+		image->functions[i] = NULL;
+	}
+	free(image->kernels);
+	free(image->jit);
+	image->library = NULL;
+	image->kernels = NULL;
+	image->kernel_count = 0;
+	image->jit = NULL;
+	result = gpd_image_load(image, (struct gp_bytes){ 0 }, &info, &log);
+	free((void *)info.data);
+	free((void *)log.data);
+	image->stale = result != CUDA_SUCCESS;
+	return result;
+}
+
 static CUresult
 function_of(struct gpd_image *image, uint32_t index, int device, CUfunction *function_p)
 {
@@ -64,6 +103,12 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
 	struct gpd_image *image = get(session, GP_KERNEL_IMAGE(kernel));
 	uint32_t index = GP_KERNEL_INDEX(kernel);
 
+	if (image && image->stale) {
+		CUresult result = start_anew(session, image);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	if (!image || index >= image->kernel_count)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*image_p = image;
@@ -128,7 +173,8 @@ unload(void *arg)
 {
 	struct gpd_image *image = arg;
 
-	gpd_driver.cuLibraryUnload(image->library);
+	if (image->library)
+		gpd_driver.cuLibraryUnload(image->library);
 	image_free(image);
 }
 
@@ -139,17 +185,23 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 }
 
 static void
-take_out(struct gpd_session *session, struct gpd_image *image)
+forget_globals(struct gpd_session *session, struct gpd_image *image)
 {
 	struct gpd_global *global;
 
-	session->kernel = NULL;
-	gpd_handle_remove(&session->handles, &image->handle);
 	while ((global = image->globals)) {
 		image->globals = global->next;
 		gpd_account_free(&session->account, global->size);
 		free(global);
 	}
+}
+
+static void
+take_out(struct gpd_session *session, struct gpd_image *image)
+{
+	session->kernel = NULL;
+	gpd_handle_remove(&session->handles, &image->handle);
+	forget_globals(session, image);
 }
 
 CUresult
@@ -166,18 +218,36 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 
 struct forget {
 	struct gpd_session *session;
-	const struct gpd_context *context; /* NULL: all, and nothing runs any more */
+	const struct gpd_context *context;
 	struct gpd_image *image;
 };
 
 static void
-pick(struct gpd_handle *handle, void *arg)
+mark_stale(struct gpd_handle *handle, void *arg)
 {
 	struct gpd_image *image = (struct gpd_image *)handle;
 	struct forget *forget = arg;
 
-	if (!forget->context || image->context == forget->context)
-		forget->image = image;
+	if (image->context && image->context != forget->context)
+		return;
+	image->context = NULL;
+	image->stale = true;
+	forget_globals(forget->session, image);
+}
+
+void
+gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context)
+{
+	struct forget forget = { .session = session, .context = context };
+
+	session->kernel = NULL;
+	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, mark_stale, &forget);
+}
+
+static void
+pick(struct gpd_handle *handle, void *arg)
+{
+	((struct forget *)arg)->image = (struct gpd_image *)handle;
 }
 
 static struct gpd_image *
@@ -186,17 +256,6 @@ next(struct forget *forget)
 	forget->image = NULL;
 	gpd_handle_each(&forget->session->handles, GPD_KIND_IMAGE, pick, forget);
 	return forget->image;
-}
-
-void
-gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context)
-{
-	struct forget forget = { .session = session, .context = context };
-
-	while (next(&forget)) {
-		take_out(session, forget.image);
-		gpd_wait_add_all(session, NULL, unused, forget.image);
-	}
 }
 
 void
@@ -248,6 +307,8 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = gpd_session_enter(session, args->context);
+	if (result == CUDA_SUCCESS && image->stale)
+		result = start_anew(session, image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	name = strndup(args->name.data ? args->name.data : "", args->name.size);

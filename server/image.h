@@ -37,6 +37,7 @@ struct gpd_image {
 	struct gpd_global *globals;
 	struct gpd_jit *jit; /* what the compiler of the driver was told, and told */
 	bool prints;
+	bool stale; /* its context was destroyed: to be loaded again before it is used */
 };
 
 /* A kernel of the wire on a device that is current in this thread.  CUDA_ERROR_INVALID_HANDLE. */
@@ -50,7 +51,7 @@ CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfuncti
 /* Whether the range lies in a variable of an image that the client has asked for. */
 bool gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Unloads the images that were loaded in the context, when the work given so far is done. */
+/* The images that were loaded in the context stay, but their variables start anew. */
 void gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* Unloads all.  Only when no work of the session is left and its wait queue is empty. */

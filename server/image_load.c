@@ -87,6 +87,23 @@ jit_options(struct gpd_jit *jit, struct gp_bytes options, bool text)
 	return CUDA_SUCCESS;
 }
 
+/* The driver puts off compiling; but whoever loads PTX wants to know whether it is any. */
+static CUresult
+compile(struct gpd_image *image)
+{
+	CUmodule module;
+	CUresult result;
+
+	if (!gpd_driver.cuLibraryGetModule)
+		return CUDA_SUCCESS;
+	result = gpd_driver.cuLibraryGetModule(&module, image->library);
+	if (result != CUDA_SUCCESS) {
+		(void)gpd_driver.cuLibraryUnload(image->library);
+		image->library = NULL;
+	}
+	return result;
+}
+
 static CUresult
 load(struct gpd_image *image, struct gp_bytes options)
 {
@@ -102,9 +119,12 @@ load(struct gpd_image *image, struct gp_bytes options)
 	result = jit_options(jit, options, gp_image_type(view) == GP_IMAGE_PTX);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return gpd_driver.cuLibraryLoadData(&image->library, gp_image_driver_pointer(view),
-					    jit->options, jit->values, jit->count, &preserved, &yes,
-					    1);
+	result = gpd_driver.cuLibraryLoadData(&image->library, gp_image_driver_pointer(view),
+					      jit->options, jit->values, jit->count, &preserved,
+					      &yes, 1);
+	if (result == CUDA_SUCCESS && gp_image_type(view) == GP_IMAGE_PTX)
+		result = compile(image);
+	return result;
 }
 
 /* Grows in steps; the driver says where the parameters end. */

@@ -17,6 +17,7 @@
 struct chunk {
 	uint64_t address;
 	uint64_t size;
+	int device;
 	CUmemGenericAllocationHandle handle;
 };
 
@@ -122,6 +123,7 @@ place(struct chunk *chunk, int device)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	chunk->device = device;
 	result = gpd_driver.cuMemMap(chunk->address, chunk->size, 0, chunk->handle, 0);
 	if (result != CUDA_SUCCESS) {
 		gpd_driver.cuMemRelease(chunk->handle);
@@ -325,6 +327,21 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	return result;
 }
 
+/* What the session has given back and the driver does not have yet. */
+static uint64_t
+leaving_size(struct gpd_memory *memory, int device)
+{
+	uint64_t size = 0;
+
+	pthread_mutex_lock(&memory->lock);
+	for (const struct leaving *leaving = memory->leaving; leaving; leaving = leaving->next) {
+		if (leaving->chunk.device == device)
+			size += leaving->chunk.size;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return size;
+}
+
 CUresult
 gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo *args,
 		 struct gp_reply_gpMemoryInfo *reply)
@@ -333,12 +350,18 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	uint64_t used = session->account.allocated;
 	uint64_t left = used < quota ? quota - used : 0;
 	size_t available, total;
+	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
+	 */
+	uint64_t leaving = leaving_size(session->memory, args->device);
 	CUresult result = gpd_device_enter(args->device);
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
 	if (result != CUDA_SUCCESS)
 		return result;
+	available += leaving;
+	if (available > total)
+		available = total;
 	reply->free = left < available ? left : available;
 	reply->total = quota < total ? quota : total;
 	return CUDA_SUCCESS;

@@ -116,7 +116,7 @@ fill_device(struct device_memory *memory, int ordinal)
 	(void)gpd_driver.cuDeviceGetPCIBusId(memory->bus_id, sizeof(memory->bus_id), from->device);
 	fill_attributes(memory, from->device);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)
-		memory->limits[i] = from->limits[i];
+		memory->limits[i] = from->default_limits[i];
 	(void)gpd_driver.cuMemGetAllocationGranularity(&minimum, &prop,
 						       CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 	(void)gpd_driver.cuMemGetAllocationGranularity(&recommended, &prop,
@@ -136,6 +136,8 @@ fill_device(struct device_memory *memory, int ordinal)
 	device->pci_bus_id = memory->bus_id;
 	device->priority_least = from->priority_least;
 	device->priority_greatest = from->priority_greatest;
+	/* What the driver itself says of a primary context that nobody has touched. */
+	device->default_flags = CU_CTX_MAP_HOST;
 	device->n_limits = CU_LIMIT_MAX;
 	device->limits = memory->limits;
 	device->granularity_minimum = minimum;

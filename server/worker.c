@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker.h"
 
+#include "protocol/control.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
 #include "server/log.h"
@@ -112,6 +113,13 @@ start_device(int ordinal)
 						      device->device);
 	(void)gpd_driver.cuCtxGetStreamPriorityRange(&device->priority_least,
 						     &device->priority_greatest);
+	for (int i = 0; i < CU_LIMIT_MAX; i++) {
+		size_t value;
+
+		device->default_limits[i] = GP_LIMIT_UNSUPPORTED;
+		if (gpd_driver.cuCtxGetLimit(&value, (CUlimit)i) == CUDA_SUCCESS)
+			device->default_limits[i] = value;
+	}
 	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, PRINT_SIZE);
 	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_SIZE);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)

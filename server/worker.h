@@ -34,7 +34,8 @@ struct gpd_device {
 	int threads_per_multiprocessor;
 	int priority_least, priority_greatest;
 	pthread_mutex_t limit_lock;
-	size_t limits[CU_LIMIT_MAX];
+	size_t limits[CU_LIMIT_MAX];           /* as they are; they only grow */
+	uint64_t default_limits[CU_LIMIT_MAX]; /* as sessions find them, or GP_LIMIT_UNSUPPORTED */
 };
 
 struct gpd_worker {
