@@ -32,6 +32,8 @@ static void
 order_within_each(cudaStream_t *streams, int *cells)
 {
 	CHECK(cudaMemset(cells, 0, stream_count * sizeof(int)));
+	/* It is asynchronous, and half of the streams do not wait for the legacy stream. */
+	CHECK(cudaDeviceSynchronize());
 	for (int round = 0; round < 10; round++)
 		for (int i = 0; i < stream_count; i++)
 			copy_plus<<<1, 1, 0, streams[i]>>>(cells + i, cells + i, i + 1);
