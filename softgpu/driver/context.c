@@ -261,7 +261,7 @@ cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 		return r;
 	pthread_mutex_lock(&primary.lock);
 	if (flags)
-		*flags = primary.flags;
+		*flags = primary.flags | CU_CTX_MAP_HOST;
 	if (active)
 		*active = primary.active;
 	pthread_mutex_unlock(&primary.lock);
@@ -397,6 +397,15 @@ cuCtxSynchronize(void)
 	return r;
 }
 
+static CUresult
+check_limit(CUlimit limit)
+{
+	if ((int)limit < 0 || limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	return limit > CU_LIMIT_PERSISTING_L2_CACHE_SIZE ? CUDA_ERROR_UNSUPPORTED_LIMIT
+							 : CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI
 cuCtxGetLimit(size_t *value, CUlimit limit)
 {
@@ -406,8 +415,9 @@ cuCtxGetLimit(size_t *value, CUlimit limit)
 		return r;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((int)limit < 0 || limit > CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	r = check_limit(limit);
+	if (r)
+		return r;
 	pthread_mutex_lock(&primary.lock);
 	*value = primary.limits[limit];
 	pthread_mutex_unlock(&primary.lock);
@@ -420,10 +430,10 @@ cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	CUresult r = gs_enter();
 
+	if (!r)
+		r = check_limit(limit);
 	if (r)
 		return r;
-	if ((int)limit < 0 || limit > CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
 		return CUDA_SUCCESS;
 	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && value > gs_device_memory())

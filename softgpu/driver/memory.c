@@ -3,7 +3,6 @@
 #include "softgpu/driver/stream.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* Where a cuMemAlloc begins; behind its memory at least this much faults. */
 #define PLAIN_ALIGN ((size_t)64 << 10)
@@ -20,14 +19,6 @@ pointer(uint64_t address)
 	return (void *)address; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static size_t
-whole_pages(size_t size)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	return (size + page - 1) / page * page;
-}
-
 CUresult CUDAAPI
 cuMemGetInfo_v2(size_t *free_p, size_t *total_p)
 {
@@ -42,7 +33,8 @@ cuMemGetInfo_v2(size_t *free_p, size_t *total_p)
 	return CUDA_SUCCESS;
 }
 
-/* The slot is reserved, and memory mapped at its beginning; what is left of it faults. */
+/* The slot is reserved, and memory mapped at its beginning; what is left of it faults. For the
+ * driver's checks the memory ends where it was asked to end. */
 static CUresult
 insert_plain(size_t size, uint64_t *base_p)
 {
@@ -56,7 +48,7 @@ insert_plain(size_t size, uint64_t *base_p)
 	if (!slot.base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memory.base = slot.base;
-	if (mprotect(pointer(slot.base), size, PROT_READ | PROT_WRITE) == 0 &&
+	if (mprotect(pointer(slot.base), gs_space_pages(size), PROT_READ | PROT_WRITE) == 0 &&
 	    gs_spans_insert(&gs_space.reserved, &slot)) {
 		if (gs_spans_insert(&gs_space.mapped, &memory)) {
 			*base_p = slot.base;
@@ -80,14 +72,13 @@ cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > gs_device_memory())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	size = whole_pages(size);
-	if (!gs_space_charge(size))
+	if (!gs_space_charge(gs_space_pages(size)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_rwlock_wrlock(&gs_space.lock);
 	r = insert_plain(size, &base);
 	pthread_rwlock_unlock(&gs_space.lock);
 	if (r)
-		gs_space_discharge(size);
+		gs_space_discharge(gs_space_pages(size));
 	else
 		*ptr = base;
 	return r;
@@ -101,7 +92,7 @@ remove_plain(uint64_t base)
 	if (!slot || slot->use != GS_SPAN_PLAIN)
 		return CUDA_ERROR_INVALID_VALUE;
 	memory = gs_spans_at(&gs_space.mapped, base);
-	gs_space_discharge(memory->size);
+	gs_space_discharge(gs_space_pages(memory->size));
 	munmap(pointer(base), slot->size);
 	gs_spans_remove(&gs_space.mapped, memory);
 	gs_spans_remove(&gs_space.reserved, slot);
@@ -154,7 +145,7 @@ cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > SIZE_MAX / 2)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	size = whole_pages(size);
+	size = gs_space_pages(size);
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -5,6 +5,7 @@
 #include "softgpu/engine/engine.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Reservations without a hint, and cuMemAlloc, stay out of the quarters that callers name. */
 #define FREE_BASE (GS_VA_BASE + (GS_VA_INTERNAL - GS_VA_BASE) / 4 * 3)
@@ -37,6 +38,14 @@ size_t
 gs_space_charged(void)
 {
 	return __atomic_load_n(&charged, __ATOMIC_RELAXED);
+}
+
+size_t
+gs_space_pages(size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) / page * page;
 }
 
 static bool
@@ -208,7 +217,7 @@ gs_space_reset(void)
 		if (span->use == GS_SPAN_MAPPED)
 			gs_allocation_put(span->allocation);
 		else if (span->use == GS_SPAN_PLAIN)
-			gs_space_discharge(span->size);
+			gs_space_discharge(gs_space_pages(span->size));
 		else
 			gs_space.mapped.items[kept++] = *span;
 	}

@@ -60,6 +60,8 @@ void gs_space_remove_variable(uint64_t address);
 bool gs_space_charge(size_t size);
 void gs_space_discharge(size_t size);
 size_t gs_space_charged(void);
+/* Rounded up to whole pages. */
+size_t gs_space_pages(size_t size);
 
 void gs_space_reset(void);
 

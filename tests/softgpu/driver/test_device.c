@@ -152,7 +152,8 @@ limits_are_kept(void **state)
 	assert_int_equal(value, 4096);
 	check(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
 	assert_int_equal(value, 8 << 20);
-	check_is(cuCtxGetLimit(&value, (CUlimit)77), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	check_is(cuCtxGetLimit(&value, (CUlimit)77), CUDA_ERROR_INVALID_VALUE);
+	check_is(cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED), CUDA_ERROR_UNSUPPORTED_LIMIT);
 	check(cuCtxGetApiVersion(ctx, &version));
 	check(cuCtxGetStreamPriorityRange(&least, &greatest));
 	assert_true(greatest < least);

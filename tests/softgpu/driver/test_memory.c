@@ -323,7 +323,7 @@ fills_have_elements_and_rows(void **state)
 	check(cuMemsetD16Async(ptr + 4, 0xaabb, 1, NULL));
 	check(cuMemsetD2D32Async(ptr + 16, 16, 0, 1, 3, NULL));
 	check_is(cuMemsetD32_v2(ptr + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
-	check_is(cuMemsetD8_v2(ptr + 4096, 0, 1), CUDA_ERROR_INVALID_VALUE);
+	check_is(cuMemsetD8_v2(ptr + 60, 0, 5), CUDA_ERROR_INVALID_VALUE);
 	check(cuMemcpyDtoH_v2(words, ptr, 64));
 	assert_int_equal(words[0], 0x01020304);
 	assert_int_equal(words[1], 0x0102aabb);
