@@ -214,10 +214,9 @@ __attribute__((constructor)) static void
 on_load(void)
 {
 	gpc_entries_fill();
-	if (gpc_config_remote())
+	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
+	if (gpc_config_remote() || !gpc_passthrough_start())
 		(void)pthread_atfork(NULL, NULL, after_fork);
-	else
-		(void)gpc_passthrough_start();
 }
 
 /* After the exit handlers of the program and of the libraries that were loaded later: theirs may

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A control message that is a Welcome: what is found sound can be made devices of. */
+#include "client/connect.h"
+#include "client/device.h"
+#include "client/init.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+ask_everything(int device)
+{
+	char text[300];
+	size_t bytes;
+	int value;
+
+	for (int i = 1; i < 1024; i++) {
+		if (gpc_cuDeviceGetAttribute(&value, (CUdevice_attribute)i, device) != CUDA_SUCCESS)
+			abort();
+	}
+	if (gpc_cuDeviceGetName(text, sizeof(text), device) != CUDA_SUCCESS ||
+	    gpc_cuDeviceGetPCIBusId(text, sizeof(text), device) != CUDA_SUCCESS ||
+	    gpc_cuDeviceTotalMem_v2(&bytes, device) != CUDA_SUCCESS)
+		abort();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	Gpupool__ControlMessage *message = gp_control_decode(data, size);
+	const char *what;
+
+	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME &&
+	    gpc_welcome_check(message->welcome, &what) == 0) {
+		if (gpc_devices_create(message->welcome, NULL) != 0)
+			abort();
+		atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
+		for (int i = 0; i < gpc_device_count(); i++)
+			ask_everything(i);
+		gpc_devices_destroy();
+	}
+	gp_control_free(message);
+	return 0;
+}
