@@ -453,7 +453,7 @@ gpc_heap_unmapped(struct gpc_heap *heap, const struct gpc_heap_range *range, uin
 }
 
 void
-gpc_heap_retire(struct gpc_heap *heap, uint64_t done)
+gpc_heap_retire(struct gpc_heap *heap, uint64_t done, uint64_t unmapped)
 {
 	uint32_t place;
 
@@ -462,7 +462,7 @@ gpc_heap_retire(struct gpc_heap *heap, uint64_t done)
 		while ((place = queue_pop(&arena->waiting, &arena->fit, done)) != GPC_FIT_NONE)
 			block_release(arena, place);
 	}
-	while ((place = queue_pop(&heap->unmapped, &heap->addresses, done)) != GPC_FIT_NONE)
+	while ((place = queue_pop(&heap->unmapped, &heap->addresses, unmapped)) != GPC_FIT_NONE)
 		gpc_fit_free(&heap->addresses, place);
 	(void)pthread_mutex_unlock(&heap->lock);
 }

@@ -4,8 +4,8 @@
  * the caller's, and the memory is never touched.
  *
  * An owner (a context) has chunks, from which small blocks are cut, and large mappings of one
- * block each.  A freed block, and the addresses of an unmapped one, are used again once the work
- * counted by `tag` is done.  Any thread may call.  Sizes are bytes.
+ * block each.  A freed block is used again once the work counted by `tag` is done, the
+ * addresses of an unmapped one once the unmapping is.  Any thread may call.  Sizes are bytes.
  */
 #ifndef GPC_HEAP_H
 #define GPC_HEAP_H
@@ -66,11 +66,11 @@ GP_MUST_CHECK int gpc_heap_add_large(struct gpc_heap *heap, void *owner,
  */
 GP_MUST_CHECK int gpc_heap_free(struct gpc_heap *heap, uint64_t address, uint64_t tag,
 				uint64_t done, struct gpc_heap_range *unmap_p);
-/* The addresses may be used again when work `tag`, counted behind the unmapping, is done. */
+/* The addresses may be used again when unmapping number `tag` is done. */
 void gpc_heap_unmapped(struct gpc_heap *heap, const struct gpc_heap_range *range, uint64_t tag);
 
-/* Work up to `done` is done: what was freed before is free. */
-void gpc_heap_retire(struct gpc_heap *heap, uint64_t done);
+/* Work up to `done`, and unmappings up to `unmapped`, are done: what waited for them is free. */
+void gpc_heap_retire(struct gpc_heap *heap, uint64_t done, uint64_t unmapped);
 
 /* Takes out a wholly free chunk, to be unmapped; the owner keeps the largest of them unless `all`
  * (owner NULL: anybody's, all). */

@@ -23,6 +23,8 @@ struct memory {
 	struct gpc_heap *heap;
 	struct gpc_fence fence;
 	pthread_mutex_t grow_lock; /* one thread maps a chunk, the others find it */
+	/* How many unmappings were posted, and how many of them a fence is known to be behind. */
+	atomic_uint_fast64_t unmaps, unmaps_done;
 };
 
 static _Atomic(struct memory *) memories;
@@ -136,7 +138,7 @@ unmap(struct memory *memory, struct gpc_context *context, const struct gpc_heap_
 
 	/* A dead session's memory is gone as well. */
 	(void)gpc_post_gpMemoryUnmap(context, &args);
-	gpc_heap_unmapped(memory->heap, range, gpc_session_work_mark(memory->session));
+	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
 }
 
 static void
@@ -151,22 +153,37 @@ unmap_spares(struct memory *memory, struct gpc_context *context, void *owner, bo
 static void
 retire(struct memory *memory)
 {
-	gpc_heap_retire(memory->heap, gpc_session_work_done(memory->session));
+	gpc_heap_retire(memory->heap, gpc_session_work_done(memory->session),
+			atomic_load(&memory->unmaps_done));
+}
+
+/* Waits for all that was posted, unmappings included. */
+static CUresult
+settle(struct memory *memory, struct gpc_context *context)
+{
+	uint64_t unmaps = atomic_load(&memory->unmaps);
+	uint64_t before = atomic_load(&memory->unmaps_done);
+	CUresult result = gpc_fence_wait(context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	while (before < unmaps &&
+	       !atomic_compare_exchange_weak(&memory->unmaps_done, &before, unmaps))
+		;
+	retire(memory);
+	return CUDA_SUCCESS;
 }
 
 /* Gives all that is free back to the daemon, and waits until it is. */
 static CUresult
 reclaim(struct memory *memory, struct gpc_context *context)
 {
-	CUresult result = gpc_fence_wait(context);
+	CUresult result = settle(memory, context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	retire(memory);
 	unmap_spares(memory, context, NULL, true);
-	result = gpc_fence_wait(context);
-	retire(memory);
-	return result;
+	return settle(memory, context);
 }
 
 static CUresult
@@ -259,7 +276,6 @@ alloc_large(struct memory *memory, struct gpc_context *context, uint64_t size, u
 	struct gpc_heap_range range;
 	CUresult result;
 
-	retire(memory);
 	result = map(memory, context, size, &range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(memory, context) == CUDA_SUCCESS)
 		result = map(memory, context, size, &range);

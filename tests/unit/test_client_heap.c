@@ -193,12 +193,12 @@ waiting_memory_is_not_handed_out_before_its_work_is_done(void **state)
 	assert_int_equal(gpc_heap_available(heap, A), 2 * MIB);
 	assert_false(gpc_heap_find(heap, blocks[1], &block));
 	assert_int_equal(free_result(heap, blocks[1]), GP_E_INVALID);
-	gpc_heap_retire(heap, 6);
+	gpc_heap_retire(heap, 6, 6);
 	assert_int_equal(gpc_heap_alloc(heap, A, 1, 1, &address), GP_E_RESOURCE);
-	gpc_heap_retire(heap, 7);
+	gpc_heap_retire(heap, 7, 7);
 	assert_int_equal(alloc(heap, A, MIB), blocks[1]);
 	assert_int_equal(gpc_heap_alloc(heap, A, 1, 1, &address), GP_E_RESOURCE);
-	gpc_heap_retire(heap, 8);
+	gpc_heap_retire(heap, 8, 8);
 	assert_int_equal(alloc(heap, A, MIB), blocks[2]);
 	assert_int_equal(gpc_heap_waiting(heap), 0);
 }
@@ -233,7 +233,7 @@ a_chunk_in_use_is_never_spare(void **state)
 	assert_false(gpc_heap_take_spare(heap, A, true, &range));
 	release(heap, address, 2, 1);
 	assert_false(gpc_heap_take_spare(heap, A, true, &range));
-	gpc_heap_retire(heap, 2);
+	gpc_heap_retire(heap, 2, 2);
 	assert_true(gpc_heap_take_spare(heap, A, true, &range));
 	assert_int_equal(gpc_heap_available(heap, A), 0);
 }
@@ -252,9 +252,9 @@ unmapped_addresses_come_back_when_the_unmapping_is_done(void **state)
 	assert_int_equal(unmap.size, all.size);
 	assert_int_equal(gpc_heap_reserve(heap, GRANULE, &again), GP_E_RESOURCE);
 	gpc_heap_unmapped(heap, &unmap, 3);
-	gpc_heap_retire(heap, 2);
+	gpc_heap_retire(heap, 3, 2);
 	assert_int_equal(gpc_heap_reserve(heap, GRANULE, &again), GP_E_RESOURCE);
-	gpc_heap_retire(heap, 3);
+	gpc_heap_retire(heap, 2, 3);
 	assert_int_equal(gpc_heap_reserve(heap, WINDOW, &again), 0);
 	gpc_heap_give_back(heap, &again);
 }
@@ -311,7 +311,7 @@ an_owner_leaves_with_all_it_has(void **state)
 	}
 
 	assert_int_equal(mapped, 18 * MIB);
-	gpc_heap_retire(heap, 9);
+	gpc_heap_retire(heap, 9, 9);
 	release(heap, kept, 0, 0);
 	assert_int_equal(gpc_heap_chunk_size(heap, A), 4 * MIB);
 }
@@ -428,7 +428,7 @@ model_unmap(struct model *model)
 			assert_int_equal(model->units[(range.base - BASE) / 512 + i], 0);
 		gpc_heap_unmapped(model->heap, &range, 0);
 	}
-	gpc_heap_retire(model->heap, 0);
+	gpc_heap_retire(model->heap, 0, 0);
 }
 
 /* Phases of growth and of shrinking, so that both full and empty heaps are met. */
@@ -456,7 +456,7 @@ random_use_agrees_with_a_simple_model(void **state)
 		model_free(model);
 	while (gpc_heap_take_spare(model->heap, NULL, true, &all))
 		gpc_heap_unmapped(model->heap, &all, 0);
-	gpc_heap_retire(model->heap, 0);
+	gpc_heap_retire(model->heap, 0, 0);
 	assert_int_equal(gpc_heap_available(model->heap, NULL), 0);
 	assert_int_equal(gpc_heap_reserve(model->heap, WINDOW, &all), 0);
 	gpc_heap_give_back(model->heap, &all);
