@@ -227,7 +227,7 @@ is_mapped(void *p, size_t size)
 	uintptr_t start = (uintptr_t)p & ~(page_size() - 1);
 	uintptr_t end = (uintptr_t)p + size;
 
-	return end > start && msync((void *)start, end - start, MS_ASYNC) == 0;
+	return end > (uintptr_t)p && msync((void *)start, end - start, MS_ASYNC) == 0;
 }
 
 CUresult

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy_out.h"
+#include "client_fake.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+
+static void *
+pinned(size_t size)
+{
+	void *memory = NULL;
+
+	CU(gpc_cuMemHostAlloc(&memory, size, 0));
+	return memory;
+}
+
+static void
+bytes_go_to_the_device_and_come_back(void **state)
+{
+	uint8_t *out = fake_pattern(100000, 1), *back = calloc(1, 100000);
+	CUdeviceptr device = fake_alloc(100000);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 100000));
+	assert_memory_equal(fake_at(device), out, 100000);
+	CU(gpc_cuMemcpyDtoH_v2(back, device, 100000));
+
+	assert_memory_equal(back, out, 100000);
+	assert_int_equal(fake.barriers, 1);
+	free(out);
+	free(back);
+}
+
+static void
+long_copies_are_cut_and_the_last_part_is_the_barrier(void **state)
+{
+	size_t size = 20 * FAKE_MIB + 5;
+	uint8_t *out = fake_pattern(size, 2);
+	CUdeviceptr device = fake_alloc(size);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, out, size));
+
+	assert_memory_equal(fake_at(device), out, size);
+	assert_int_equal(fake.copies_in, 3);
+	assert_int_equal(fake.barriers, 1);
+	assert_true(fake.largest_copy_in <= 8 * FAKE_MIB);
+	free(out);
+}
+
+static void
+asynchronous_copies_to_the_device_hold_nobody_up(void **state)
+{
+	uint8_t *out = fake_pattern(1000, 3);
+	CUdeviceptr device = fake_alloc(1000);
+
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 1000, FAKE_STREAM));
+
+	assert_memory_equal(fake_at(device), out, 1000);
+	assert_int_equal(fake.barriers, 0);
+	assert_int_equal(fake.posted, 1);
+	free(out);
+}
+
+static void
+copies_into_pinned_memory_arrive_later(void **state)
+{
+	uint8_t *host = pinned(5000), *out = fake_pattern(5000, 4);
+	CUdeviceptr device = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	assert_int_equal(host[0], 0);
+	fake_deliver();
+
+	assert_memory_equal(host, out, 5000);
+	free(out);
+}
+
+static void
+copies_into_pageable_memory_are_waited_for(void **state)
+{
+	uint8_t *out = fake_pattern(5000, 5), *host = calloc(1, 5000);
+	CUdeviceptr device = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+
+	assert_memory_equal(host, out, 5000);
+	free(out);
+	free(host);
+}
+
+static void
+a_source_that_is_still_being_written_is_waited_for(void **state)
+{
+	uint8_t *host = pinned(5000), *out = fake_pattern(5000, 6);
+	CUdeviceptr device = fake_alloc(5000), other = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(other, host, 5000, FAKE_STREAM));
+
+	assert_memory_equal(fake_at(other), out, 5000);
+	free(out);
+}
+
+static void
+freed_pinned_memory_is_not_written_to(void **state)
+{
+	uint8_t *host = pinned(5000);
+	CUdeviceptr device = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	CU(gpc_cuMemFreeHost(host));
+	fake_deliver();
+}
+
+static void
+a_failed_copy_that_nobody_waits_for_is_reported_later(void **state)
+{
+	uint8_t *host = pinned(100);
+	CUdeviceptr device = fake_alloc(100);
+
+	fake.copy_out_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 100, FAKE_STREAM));
+
+	assert_int_equal(fake.deferred, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void
+an_answer_without_the_bytes_ends_the_session(void **state)
+{
+	uint8_t host[100];
+	CUdeviceptr device = fake_alloc(100);
+
+	fake.copy_out_short = true;
+	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fake.failed, CUDA_ERROR_SYSTEM_NOT_READY);
+}
+
+static void
+the_device_copies_within_itself(void **state)
+{
+	uint8_t *out = fake_pattern(4096, 7);
+	CUdeviceptr device = fake_alloc(4096);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 4096));
+	CU(gpc_cuMemcpyDtoD_v2(device + 96, device, 4000));
+
+	assert_memory_equal(fake_at(device + 96), out, 4000);
+	assert_int_equal(fake.copies_device, 1);
+	assert_int_equal(fake.syncs, 0);
+	free(out);
+}
+
+static void
+copies_without_direction_find_it_out(void **state)
+{
+	uint8_t *out = fake_pattern(512, 8), *host = calloc(1, 512), *other = pinned(512);
+	CUdeviceptr device = fake_alloc(512), second = fake_alloc(512);
+
+	CU(gpc_cuMemcpy(device, (uintptr_t)out, 512));
+	CU(gpc_cuMemcpy(second, device, 512));
+	CU(gpc_cuMemcpy((uintptr_t)other, second, 512));
+	CU(gpc_cuMemcpyAsync((uintptr_t)host, (uintptr_t)other, 512, FAKE_STREAM));
+
+	assert_memory_equal(host, out, 512);
+	assert_int_equal(fake.copies_in, 1);
+	assert_int_equal(fake.copies_device, 1);
+	assert_int_equal(fake.copies_out, 1);
+	assert_int_equal(fake.syncs, 1);
+	free(out);
+	free(host);
+}
+
+static void
+what_cuda_refuses_at_once_never_leaves(void **state)
+{
+	CUdeviceptr device = fake_alloc(1000), freed = fake_alloc(FAKE_MIB);
+	uint8_t host[2000];
+
+	CU(gpc_cuMemFree_v2(freed));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, NULL, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2(0, host, 4));
+	INVALID(gpc_cuMemcpyDtoH_v2(NULL, device, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, host, 1025));
+	INVALID(gpc_cuMemcpyDtoH_v2(host, device + 1000, 1000));
+	INVALID(gpc_cuMemcpyHtoD_v2(freed, host, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2((uintptr_t)host, host, 4));
+	INVALID(gpc_cuMemcpyDtoD_v2(device, (uintptr_t)host, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, host, SIZE_MAX));
+	INVALID(gpc_cuMemcpy(device + FAKE_MIB, (uintptr_t)host, 4));
+	INVALID(gpc_cuMemcpy2D_v2(NULL));
+	INVALID(gpc_cuMemcpy3D_v2(NULL));
+	assert_int_equal(gpc_cuMemcpyHtoDAsync_v2(device, host, 4, (CUstream)(uintptr_t)0x99),
+			 CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(fake.copies_in + fake.copies_out + fake.copies_device, 0);
+}
+
+static void
+a_copy_of_nothing_succeeds(void **state)
+{
+	CUDA_MEMCPY2D flat = { .WidthInBytes = 10, .Height = 0 };
+	CUDA_MEMCPY3D deep = { .WidthInBytes = 10, .Height = 1, .Depth = 0 };
+
+	CU(gpc_cuMemcpyHtoD_v2(0, NULL, 0));
+	CU(gpc_cuMemcpy(0, 0, 0));
+	CU(gpc_cuMemcpy2D_v2(&flat));
+	CU(gpc_cuMemcpy3D_v2(&deep));
+}
+
+static CUDA_MEMCPY2D
+to_device_2d(const void *host, size_t host_pitch, CUdeviceptr device, size_t pitch, size_t width,
+	     size_t height)
+{
+	return (CUDA_MEMCPY2D){
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = host,
+		.srcPitch = host_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = device,
+		.dstPitch = pitch,
+		.WidthInBytes = width,
+		.Height = height,
+	};
+}
+
+static CUDA_MEMCPY2D
+turned(const CUDA_MEMCPY2D *copy, void *host)
+{
+	return (CUDA_MEMCPY2D){
+		.srcMemoryType = copy->dstMemoryType,
+		.srcDevice = copy->dstDevice,
+		.srcPitch = copy->dstPitch,
+		.srcXInBytes = copy->dstXInBytes,
+		.srcY = copy->dstY,
+		.dstMemoryType = copy->srcMemoryType,
+		.dstHost = host,
+		.dstPitch = copy->srcPitch,
+		.dstXInBytes = copy->srcXInBytes,
+		.dstY = copy->srcY,
+		.WidthInBytes = copy->WidthInBytes,
+		.Height = copy->Height,
+	};
+}
+
+/* There and back between two pitches, from an inner corner; the rest stays as it was. */
+static void
+check_rectangle(size_t width, size_t height, size_t host_pitch, size_t pitch)
+{
+	size_t host_size = host_pitch * (height + 2), size = pitch * (height + 3);
+	uint8_t *out = fake_pattern(host_size, 9), *back = calloc(1, host_size);
+	CUdeviceptr device = fake_alloc(size);
+	CUDA_MEMCPY2D copy = to_device_2d(out, host_pitch, device, pitch, width, height), home;
+
+	memset(fake_at(device), 0xee, size);
+	copy.srcXInBytes = 3;
+	copy.srcY = 2;
+	copy.dstXInBytes = 5;
+	copy.dstY = 1;
+	CU(gpc_cuMemcpy2D_v2(&copy));
+	home = turned(&copy, back);
+	CU(gpc_cuMemcpy2D_v2(&home));
+
+	for (size_t y = 0; y < height + 2; y++) {
+		for (size_t x = 0; x < host_pitch; x++) {
+			bool inside = y >= 2 && x >= 3 && x < 3 + width;
+			uint8_t want = inside ? out[y * host_pitch + x] : 0;
+
+			if (back[y * host_pitch + x] != want)
+				fail_msg("wrong byte at row %zu, column %zu", y, x);
+		}
+	}
+	for (size_t y = 0; y < height + 3; y++) {
+		const uint8_t *row = fake_at(device + y * pitch);
+
+		assert_int_equal(row[4], 0xee);
+		assert_int_equal(row[width + 5], 0xee);
+	}
+	assert_int_equal(fake.barriers, 1);
+	fake.barriers = 0;
+	CU(gpc_cuMemFree_v2(device));
+	free(out);
+	free(back);
+}
+
+static void
+rectangles_keep_their_shape(void **state)
+{
+	check_rectangle(1, 1, 16, 32);
+	check_rectangle(100, 37, 111, 512);
+	check_rectangle(4000, 700, 4096, 4608);
+	check_rectangle(2047, 300, 2050, 2054);
+	check_rectangle(3, 5000, 7, 16);
+	check_rectangle(9 * FAKE_MIB, 2, 9 * FAKE_MIB + 8, 9 * FAKE_MIB + 512);
+}
+
+static void
+packed_rows_travel_as_one(void **state)
+{
+	uint8_t *out = fake_pattern(64 * 1000, 10);
+	CUdeviceptr device = fake_alloc(64 * 1000);
+	CUDA_MEMCPY2D copy = to_device_2d(out, 64, device, 64, 64, 1000);
+
+	CU(gpc_cuMemcpy2DUnaligned_v2(&copy));
+	assert_int_equal(fake.copies_in, 1);
+	assert_memory_equal(fake_at(device), out, 64 * 1000);
+	free(out);
+}
+
+static void
+rectangles_are_checked(void **state)
+{
+	uint8_t *host = fake_pattern(10000, 11);
+	CUdeviceptr device = fake_alloc(10240);
+	CUDA_MEMCPY2D good = to_device_2d(host, 100, device, 512, 100, 20), bad;
+
+	CU(gpc_cuMemcpy2D_v2(&good));
+	bad = good, bad.srcPitch = 99;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.dstPitch = 10;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcXInBytes = 1;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.dstY = 1;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.dstY = SIZE_MAX / 256;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcHost = NULL;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcMemoryType = 0;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.Height = SIZE_MAX;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	assert_int_equal(gpc_cuMemcpy2D_v2(&bad), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fake.copies_in, 1);
+	free(host);
+}
+
+static CUDA_MEMCPY3D
+box(size_t width, size_t height, size_t depth)
+{
+	return (CUDA_MEMCPY3D){ .WidthInBytes = width, .Height = height, .Depth = depth };
+}
+
+/* A box inside a larger one, there, across the device, and back. */
+static void
+boxes_keep_their_shape(void **state)
+{
+	enum {
+		WIDTH = 30,
+		HEIGHT = 7,
+		DEPTH = 40
+	};
+	const size_t host_pitch = 50, host_height = 9, pitch = 512, rows = 8;
+	size_t host_size = host_pitch * host_height * DEPTH;
+	uint8_t *out = fake_pattern(host_size, 12), *back = calloc(1, host_size);
+	CUdeviceptr device = fake_alloc(pitch * rows * DEPTH);
+	CUdeviceptr other = fake_alloc(pitch * rows * DEPTH);
+	CUDA_MEMCPY3D copy = box(WIDTH, HEIGHT, DEPTH);
+
+	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+	copy.srcHost = out;
+	copy.srcPitch = host_pitch;
+	copy.srcHeight = host_height;
+	copy.srcXInBytes = 4;
+	copy.srcY = 2;
+	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.dstDevice = device;
+	copy.dstPitch = pitch;
+	copy.dstHeight = rows;
+	CU(gpc_cuMemcpy3D_v2(&copy));
+
+	copy = box(WIDTH, HEIGHT, DEPTH);
+	copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.srcDevice = device;
+	copy.srcPitch = pitch;
+	copy.srcHeight = rows;
+	copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+	copy.dstDevice = other;
+	copy.dstPitch = pitch;
+	copy.dstHeight = rows;
+	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_STREAM));
+
+	copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+	copy.srcDevice = other;
+	copy.dstDevice = (uintptr_t)back;
+	copy.dstPitch = host_pitch;
+	copy.dstHeight = host_height;
+	fake.lazy = true;
+	CU(gpc_cuMemcpy3D_v2(&copy));
+
+	for (size_t z = 0; z < DEPTH; z++) {
+		for (size_t y = 0; y < HEIGHT; y++)
+			assert_memory_equal(back + (z * host_height + y) * host_pitch,
+					    out + (z * host_height + y + 2) * host_pitch + 4,
+					    WIDTH);
+	}
+	assert_int_equal(fake.barriers, 1);
+	assert_int_equal(fake.copies_out, DEPTH);
+	free(out);
+	free(back);
+}
+
+static void
+boxes_in_pinned_memory_settle_slice_by_slice(void **state)
+{
+	const size_t slice = 16 * 8;
+	uint8_t *host = pinned(40 * slice), *out = fake_pattern(40 * 512, 13);
+	CUdeviceptr device = fake_alloc(40 * 512);
+	CUDA_MEMCPY3D copy = box(16, 3, 40);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 40 * 512));
+	copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.srcDevice = device;
+	copy.srcPitch = 64;
+	copy.srcHeight = 8;
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	copy.dstHost = host;
+	copy.dstPitch = 16;
+	copy.dstHeight = 8;
+	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_STREAM));
+	CU(gpc_copy_out_settle(host + 39 * slice, 1));
+
+	for (size_t z = 0; z < 40; z++) {
+		for (size_t y = 0; y < 3; y++)
+			assert_memory_equal(host + z * slice + y * 16, out + z * 512 + y * 64, 16);
+	}
+	free(out);
+}
+
+static void
+boxes_are_checked(void **state)
+{
+	uint8_t *host = fake_pattern(10000, 14);
+	CUdeviceptr device = fake_alloc(10240);
+	CUDA_MEMCPY3D good = box(100, 5, 4), bad;
+
+	good.srcMemoryType = CU_MEMORYTYPE_HOST;
+	good.srcHost = host;
+	good.srcPitch = 100;
+	good.srcHeight = 5;
+	good.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	good.dstDevice = device;
+	good.dstPitch = 512;
+	good.dstHeight = 5;
+	CU(gpc_cuMemcpy3D_v2(&good));
+	bad = good, bad.srcHeight = 4;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.dstZ = 1;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.dstY = 1;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.Depth = SIZE_MAX / 2;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.srcLOD = 1;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	assert_int_equal(fake.copies_in, 1);
+	free(host);
+}
+
+static void
+fills_write_elements(void **state)
+{
+	CUdeviceptr device = fake_alloc(4096);
+	const uint16_t *words = (const uint16_t *)(const void *)fake_at(device);
+	const uint32_t *longs = (const uint32_t *)(const void *)fake_at(device);
+
+	CU(gpc_cuMemsetD8_v2(device, 0xff, 4096));
+	CU(gpc_cuMemsetD16_v2(device + 2, 0x1234, 10));
+	assert_int_equal(words[0], 0xffff);
+	assert_int_equal(words[10], 0x1234);
+	assert_int_equal(words[11], 0xffff);
+	CU(gpc_cuMemsetD32Async(device, 0xdeadbeef, 1024, FAKE_STREAM));
+	assert_int_equal(longs[1023], 0xdeadbeef);
+	CU(gpc_cuMemsetD2D8_v2(device, 64, 0, 3, 4));
+	assert_int_equal(longs[0], 0xde000000);
+	assert_int_equal(longs[16 * 3], 0xde000000);
+	assert_int_equal(longs[16 * 4], 0xdeadbeef);
+	assert_int_equal(longs[1], 0xdeadbeef);
+	assert_int_equal(fake.posted, 4);
+}
+
+static void
+fills_are_checked(void **state)
+{
+	CUdeviceptr device = fake_alloc(4096);
+	uint8_t host[16];
+
+	INVALID(gpc_cuMemsetD16_v2(device + 1, 0, 1));
+	INVALID(gpc_cuMemsetD32_v2(device + 2, 0, 1));
+	INVALID(gpc_cuMemsetD8_v2(0, 0, 1));
+	INVALID(gpc_cuMemsetD8_v2((uintptr_t)host, 0, 1));
+	INVALID(gpc_cuMemsetD8_v2(device, 0, 4097));
+	INVALID(gpc_cuMemsetD32_v2(device, 0, SIZE_MAX / 2));
+	INVALID(gpc_cuMemsetD2D8_v2(device, 10, 0, 11, 2));
+	INVALID(gpc_cuMemsetD2D32_v2(device, 10, 0, 2, 2));
+	INVALID(gpc_cuMemsetD2D8_v2(device, SIZE_MAX, 0, 1, 3));
+	CU(gpc_cuMemsetD8_v2(device, 0, 0));
+	CU(gpc_cuMemsetD2D8_v2(device, 0, 0, 10, 0));
+	CU(gpc_cuMemsetD2D8_v2(device, 0, 0, 10, 1));
+	assert_int_equal(gpc_cuMemsetD8Async(device, 0, 1, (CUstream)(uintptr_t)0x99),
+			 CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(fake.fills, 1);
+}
+
+static void
+pinned_memory_is_filled_behind_the_streams_work(void **state)
+{
+	uint8_t *host = pinned(64);
+
+	CU(gpc_cuMemsetD16Async((uintptr_t)host, 0x0102, 10, FAKE_STREAM));
+	assert_int_equal(host[0], 2);
+	assert_int_equal(host[19], 1);
+	assert_int_equal(host[20], 0);
+	assert_int_equal(fake.syncs, 1);
+	assert_int_equal(fake.fills, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(bytes_go_to_the_device_and_come_back),
+		FAKE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier),
+		FAKE_TEST(asynchronous_copies_to_the_device_hold_nobody_up),
+		FAKE_TEST(copies_into_pinned_memory_arrive_later),
+		FAKE_TEST(copies_into_pageable_memory_are_waited_for),
+		FAKE_TEST(a_source_that_is_still_being_written_is_waited_for),
+		FAKE_TEST(freed_pinned_memory_is_not_written_to),
+		FAKE_TEST(a_failed_copy_that_nobody_waits_for_is_reported_later),
+		FAKE_TEST(an_answer_without_the_bytes_ends_the_session),
+		FAKE_TEST(the_device_copies_within_itself),
+		FAKE_TEST(copies_without_direction_find_it_out),
+		FAKE_TEST(what_cuda_refuses_at_once_never_leaves),
+		FAKE_TEST(a_copy_of_nothing_succeeds),
+		FAKE_TEST(rectangles_keep_their_shape),
+		FAKE_TEST(packed_rows_travel_as_one),
+		FAKE_TEST(rectangles_are_checked),
+		FAKE_TEST(boxes_keep_their_shape),
+		FAKE_TEST(boxes_in_pinned_memory_settle_slice_by_slice),
+		FAKE_TEST(boxes_are_checked),
+		FAKE_TEST(fills_write_elements),
+		FAKE_TEST(fills_are_checked),
+		FAKE_TEST(pinned_memory_is_filled_behind_the_streams_work),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
