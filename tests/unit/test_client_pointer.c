@@ -48,7 +48,7 @@ device_memory_says_what_it_is(void **state)
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at, 8), device);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_RANGE_SIZE, at, 8), 1000);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MAPPED, at, 1), 1);
-	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_IS_MANAGED, at, 1), 0);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_IS_MANAGED, at, 4), 0);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at, 8), 0);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at, 4), 3);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at, 8), 4 * FAKE_MIB);
