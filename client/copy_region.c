@@ -41,21 +41,14 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 	if (side->base == 0 || __builtin_add_overflow(side->base, size, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup(side->base, &found);
-	switch (found.kind) {
-	case GPC_ADDRESS_DEVICE:
-		side->host = false;
-		return size <= found.size - (side->base - found.base) ? CUDA_SUCCESS
-								      : CUDA_ERROR_INVALID_VALUE;
-	case GPC_ADDRESS_HOST:
-		side->host = true;
-		side->pinned = size <= found.size - (side->base - found.base);
-		return CUDA_SUCCESS;
-	case GPC_ADDRESS_PAGEABLE:
-		side->host = true;
-		return type == CU_MEMORYTYPE_DEVICE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	default:
+	if (found.kind == GPC_ADDRESS_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
-	}
+	side->host = found.kind != GPC_ADDRESS_DEVICE;
+	side->pinned = found.kind == GPC_ADDRESS_HOST;
+	if (found.kind == GPC_ADDRESS_PAGEABLE)
+		return type == CU_MEMORYTYPE_DEVICE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return size <= found.size - (side->base - found.base) ? CUDA_SUCCESS
+							      : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult
@@ -89,7 +82,7 @@ side_set(const struct gpc_copy *copy, struct gpc_side *side, const struct given 
 		return CUDA_ERROR_INVALID_VALUE;
 	side->pitch = given->pitch ? given->pitch : least;
 	height = given->height ? given->height : rows;
-	if (side->pitch < least || (copy->depth > 1 && height < rows))
+	if (side->pitch < least || height < rows)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(side->pitch, height, &side->slice) ||
 	    __builtin_mul_overflow(given->y, side->pitch, &row) ||
@@ -220,7 +213,5 @@ gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params)
 
 	if (is_empty(copy, params->WidthInBytes, params->Height, params->Depth))
 		return CUDA_SUCCESS;
-	if (params->srcLOD || params->dstLOD)
-		return CUDA_ERROR_INVALID_VALUE;
 	return set(copy, &dst, &src);
 }

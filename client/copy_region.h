@@ -15,7 +15,7 @@ struct gpc_side {
 	uint64_t base; /* of the first byte */
 	uint64_t pitch, slice;
 	bool host;
-	bool pinned; /* host memory that CUDA knows, all of it */
+	bool pinned; /* host memory that CUDA knows */
 };
 
 struct gpc_copy {

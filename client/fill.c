@@ -55,11 +55,9 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	uint64_t size;
 	CUresult result;
 
-	if (args->dst % args->element_size != 0)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (args->width == 0 || args->height == 0)
 		return CUDA_SUCCESS;
-	if (!span(args, &size))
+	if (args->dst % args->element_size != 0 || !span(args, &size))
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup(args->dst, &found);
 	if ((found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST) ||

@@ -563,9 +563,8 @@ find_locked(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *bloc
 	if (!mapping->chunk) {
 		block->address = mapping->range.base;
 		block->size = mapping->size;
-		block->room = mapping->range.size;
 		block->id = mapping->id;
-		return true;
+		return address - block->address < block->size;
 	}
 	place = block_find(mapping, address);
 	if (place == GPC_FIT_NONE)
@@ -573,9 +572,8 @@ find_locked(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *bloc
 	fit = &mapping->arena->fit;
 	block->address = block_address(mapping, place);
 	block->size = *gpc_fit_word(fit, place);
-	block->room = gpc_fit_units(fit, place) * GPC_HEAP_ALIGNMENT;
 	block->id = *gpc_fit_value(fit, place);
-	return true;
+	return address - block->address < block->size;
 }
 
 bool

@@ -25,7 +25,6 @@ struct gpc_heap_block {
 	void *owner;
 	uint64_t address;
 	uint64_t size; /* as asked for */
-	uint64_t room; /* up to the next block */
 	uint64_t id;   /* of this process, never used twice */
 	uint64_t mapping_base, mapping_size;
 };
@@ -80,7 +79,7 @@ bool gpc_heap_take_spare(struct gpc_heap *heap, void *owner, bool all,
 /* Takes out a mapping of an owner that is going, whatever is in it; false: it has none left. */
 bool gpc_heap_take_any(struct gpc_heap *heap, void *owner, struct gpc_heap_range *range_p);
 
-/* The block that address is in, its rounded-up end included; false: none. */
+/* The block that address is in; false: none. */
 bool gpc_heap_find(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *block);
 
 /* Bytes of the owner's chunks that are free, or will be when work is done. */

@@ -56,23 +56,23 @@ block_add(struct gpc_context *context, void *address, size_t size, unsigned int 
 	return r;
 }
 
-/* Takes out the block that begins at address. */
+/* Takes out the block that begins at address.  *known_p: address lies in a block. */
 static struct host_block *
-block_take(void *address, bool registered, struct gpc_range *taken)
+block_take(void *address, bool registered, struct gpc_range *taken, bool *known_p)
 {
-	struct gpc_range *range;
 	struct host_block *block = NULL;
+	struct gpc_range *range;
 
 	(void)pthread_rwlock_wrlock(&lock);
 	range = gpc_ranges_find(&blocks, (uintptr_t)address, 1);
-	if (range && range->base == (uintptr_t)address) {
+	*known_p = range != NULL;
+	if (range && range->base == (uintptr_t)address)
 		block = range->item;
-		if (block->registered == registered) {
-			*taken = *range;
-			gpc_ranges_remove(&blocks, range);
-		} else {
-			block = NULL;
-		}
+	if (block && block->registered != registered)
+		block = NULL;
+	if (block) {
+		*taken = *range;
+		gpc_ranges_remove(&blocks, range);
 	}
 	(void)pthread_rwlock_unlock(&lock);
 	return block;
@@ -159,8 +159,12 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!pp || bytesize == 0 || (Flags & ~(unsigned int)ALLOC_FLAGS))
+	if (!pp || (Flags & ~(unsigned int)ALLOC_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (bytesize == 0) {
+		*pp = NULL;
+		return CUDA_SUCCESS;
+	}
 	mapped = (bytesize + page_size() - 1) & ~(page_size() - 1);
 	if (mapped < bytesize)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -193,13 +197,12 @@ gpc_cuMemFreeHost(void *p)
 	struct gpc_context *context;
 	struct gpc_range range;
 	struct host_block *block;
+	bool known;
 	CUresult result = gpc_enter(&context);
 
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS || !p)
 		return result;
-	if (!p)
-		return CUDA_SUCCESS;
-	block = block_take(p, false, &range);
+	block = block_take(p, false, &range, &known);
 	if (!block)
 		return CUDA_ERROR_INVALID_VALUE;
 	return block_destroy(block, &range);
@@ -216,8 +219,23 @@ gpc_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return result;
 	if (!pFlags || !gpc_host_memory_find((uintptr_t)p, &found))
 		return CUDA_ERROR_INVALID_VALUE;
-	*pFlags = found.flags;
+	/* With unified addressing all of it counts as mapped, and as everybody's. */
+	*pFlags = CU_MEMHOSTALLOC_DEVICEMAP | (found.flags & CU_MEMHOSTALLOC_WRITECOMBINED);
 	return CUDA_SUCCESS;
+}
+
+/* Such memory is pinned already, but not registered. */
+static bool
+is_allocated(uintptr_t address)
+{
+	const struct gpc_range *range;
+	bool allocated;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	allocated = range && !((const struct host_block *)range->item)->registered;
+	(void)pthread_rwlock_unlock(&lock);
+	return allocated;
 }
 
 /* Whether there is memory at all: msync() has nothing to do but says ENOMEM for a hole. */
@@ -248,7 +266,7 @@ gpc_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup((uintptr_t)p, &found);
 	if (found.kind == GPC_ADDRESS_DEVICE || found.kind == GPC_ADDRESS_INVALID ||
-	    !is_mapped(p, bytesize))
+	    is_allocated((uintptr_t)p) || !is_mapped(p, bytesize))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = block_add(context, p, bytesize, Flags, 0);
 	if (r > 0)
@@ -262,14 +280,15 @@ gpc_cuMemHostUnregister(void *p)
 	struct gpc_context *context;
 	struct gpc_range range;
 	struct host_block *block;
+	bool known;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	block = block_take(p, true, &range);
+	block = block_take(p, true, &range, &known);
 	if (!block)
-		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+		return known ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	return block_destroy(block, &range);
 }

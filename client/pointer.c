@@ -100,6 +100,7 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		*value_p = 0;
 		if (host != (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER))
 			return CUDA_ERROR_INVALID_VALUE;
 		value = ptr;
@@ -191,8 +192,8 @@ gpc_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr
 	if (!is_known(&found))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = answer(attribute, &found, ptr, &value);
-	if (result == CUDA_SUCCESS)
-		memcpy(data, &value, sizes[attribute]);
+	/* A pointer that there is not is NULL, besides being an error. */
+	memcpy(data, &value, sizes[attribute]);
 	return result;
 }
 

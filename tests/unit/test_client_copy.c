@@ -191,12 +191,13 @@ what_cuda_refuses_at_once_never_leaves(void **state)
 	INVALID(gpc_cuMemcpyHtoD_v2(device, NULL, 4));
 	INVALID(gpc_cuMemcpyHtoD_v2(0, host, 4));
 	INVALID(gpc_cuMemcpyDtoH_v2(NULL, device, 4));
-	INVALID(gpc_cuMemcpyHtoD_v2(device, host, 1025));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, host, 1001));
 	INVALID(gpc_cuMemcpyDtoH_v2(host, device + 1000, 1000));
 	INVALID(gpc_cuMemcpyHtoD_v2(freed, host, 4));
 	INVALID(gpc_cuMemcpyHtoD_v2((uintptr_t)host, host, 4));
 	INVALID(gpc_cuMemcpyDtoD_v2(device, (uintptr_t)host, 4));
 	INVALID(gpc_cuMemcpyHtoD_v2(device, host, SIZE_MAX));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, pinned(100), 101));
 	INVALID(gpc_cuMemcpy(device + FAKE_MIB, (uintptr_t)host, 4));
 	INVALID(gpc_cuMemcpy2D_v2(NULL));
 	INVALID(gpc_cuMemcpy3D_v2(NULL));
@@ -463,7 +464,7 @@ boxes_are_checked(void **state)
 	INVALID(gpc_cuMemcpy3D_v2(&bad));
 	bad = good, bad.Depth = SIZE_MAX / 2;
 	INVALID(gpc_cuMemcpy3D_v2(&bad));
-	bad = good, bad.srcLOD = 1;
+	bad = good, bad.srcHeight = 4, bad.Depth = 1;
 	INVALID(gpc_cuMemcpy3D_v2(&bad));
 	assert_int_equal(fake.copies_in, 1);
 	free(host);
@@ -507,6 +508,7 @@ fills_are_checked(void **state)
 	INVALID(gpc_cuMemsetD2D32_v2(device, 10, 0, 2, 2));
 	INVALID(gpc_cuMemsetD2D8_v2(device, SIZE_MAX, 0, 1, 3));
 	CU(gpc_cuMemsetD8_v2(device, 0, 0));
+	CU(gpc_cuMemsetD32_v2(device + 2, 0, 0));
 	CU(gpc_cuMemsetD2D8_v2(device, 0, 0, 10, 0));
 	CU(gpc_cuMemsetD2D8_v2(device, 0, 0, 10, 1));
 	assert_int_equal(gpc_cuMemsetD8Async(device, 0, 1, (CUstream)(uintptr_t)0x99),
