@@ -354,8 +354,8 @@ limits_begin_as_the_daemons_and_stay_as_set(void **state)
 	assert_int_equal(received(GP_CALL_gpContextSetLimit), 1);
 	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE), CUDA_SUCCESS);
 	assert_int_equal(value, 4096);
-	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_UNSUPPORTED_LIMIT);
-	assert_int_equal(gpc_cuCtxSetLimit((CUlimit)77, 1), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuCtxSetLimit((CUlimit)77, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
 }
 

@@ -200,15 +200,23 @@ an_image_leaves_when_earlier_work_is_done(void **state)
 }
 
 static void
-a_contexts_images_leave_with_it(void **state)
+a_contexts_images_stay_and_their_variables_start_anew(void **state)
 {
-	load();
-	gpd_image_forget_context(&fake.session, &fake.context);
+	struct gp_args_gpImageGlobal args = { FAKE_CONTEXT, IMAGE, { "table", 5 } };
+	struct gp_reply_gpImageGlobal reply;
 
-	assert_null(gpd_handle_get(&fake.session.handles, GPD_KIND_IMAGE, IMAGE));
-	fake_run_markers(&fake, -1);
-	gpd_janitor_wait(&fake.session);
-	assert_int_equal(fake_libraries, 0);
+	load();
+	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
+	gpd_image_forget_context(&fake.session, &fake.context);
+	assert_non_null(gpd_handle_get(&fake.session.handles, GPD_KIND_IMAGE, IMAGE));
+	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
+	assert_int_equal(fake.session.account.allocated, 0);
+	assert_int_equal(fake_count_calls("cuLibraryUnload"), 0);
+
+	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuLibraryUnload"), 1);
+	assert_int_equal(fake_libraries, 1);
+	assert_true(gpd_memory_accessible(&fake.session, 0x700000, 4));
 }
 
 static void
@@ -364,7 +372,7 @@ main(void)
 		TEST(options_with_addresses_do_not_reach_the_driver),
 		TEST(an_image_that_is_not_what_its_hash_says_ends_the_session),
 		TEST(an_image_leaves_when_earlier_work_is_done),
-		TEST(a_contexts_images_leave_with_it),
+		TEST(a_contexts_images_stay_and_their_variables_start_anew),
 		TEST(a_variable_may_be_touched_once_it_was_asked_for),
 		TEST(a_launch_reaches_the_driver_as_it_was_asked_for),
 		TEST(a_launch_brings_all_parameters_that_the_kernel_reads),
