@@ -235,6 +235,17 @@ parse_block_directive(struct gs_parser *parser)
 		gs_parser_skip_statement(parser); /* .pragma and the like */
 }
 
+static bool
+add_target(struct gs_parser *parser, int32_t **targets, size_t count, size_t *capacity,
+	   int32_t label)
+{
+	if (!gs_parser_grow(parser, (void **)targets, sizeof(**targets), count, capacity, 65536,
+			    "branch targets"))
+		return false;
+	(*targets)[count] = label;
+	return true;
+}
+
 static void
 parse_branch_targets(struct gs_parser *parser, int32_t label)
 {
@@ -247,12 +258,11 @@ parse_branch_targets(struct gs_parser *parser, int32_t label)
 		const char *text = gs_parser_word(parser, &len);
 		int32_t target = parser->failed ? 0 : gs_parser_label(parser, text, len);
 
-		if (!gs_parser_grow(parser, (void **)&targets, sizeof(*targets), count + 1,
-				    &capacity, 65536, "branch targets"))
+		if (!add_target(parser, &targets, count++, &capacity, target))
 			return;
-		targets[count++] = target;
 	} while (gs_parser_accept(parser, ","));
-	targets[count] = -1;
+	if (!add_target(parser, &targets, count, &capacity, -1))
+		return;
 	parser->labels[label].targets = targets;
 	gs_parser_expect(parser, ";");
 }
