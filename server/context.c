@@ -24,7 +24,7 @@ gpd_gpContextCreate(struct gpd_session *session, const struct gp_args_gpContextC
 {
 	struct gpd_device *device = gpd_device_get(args->device);
 	struct gpd_context *context;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -33,9 +33,10 @@ gpd_gpContextCreate(struct gpd_session *session, const struct gp_args_gpContextC
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->device = args->device;
 	context->flags = args->flags;
-	if (gpd_handle_add(&session->handles, GPD_KIND_CONTEXT, args->context, &context->handle)) {
+	result = gpd_session_name(session, GPD_KIND_CONTEXT, args->context, &context->handle);
+	if (result != CUDA_SUCCESS) {
 		free(context);
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return result;
 	}
 	result = gpd_stream_create(session, context, args->legacy, 0, 0, true);
 	if (result == CUDA_SUCCESS && args->heap_size)

@@ -86,10 +86,10 @@ gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreat
 	event->context = context;
 	event->flags = args->Flags;
 	result = make_ref(context->device, args->Flags, &event->ref);
-	if (result == CUDA_SUCCESS &&
-	    gpd_handle_add(&session->handles, GPD_KIND_EVENT, args->phEvent, &event->handle)) {
-		gpd_event_unref(event->ref);
-		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS) {
+		result = gpd_session_name(session, GPD_KIND_EVENT, args->phEvent, &event->handle);
+		if (result != CUDA_SUCCESS)
+			gpd_event_unref(event->ref);
 	}
 	if (result != CUDA_SUCCESS)
 		free(event);

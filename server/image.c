@@ -414,7 +414,6 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 {
 	struct gpd_image *image = calloc(1, sizeof(*image));
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-	int r;
 
 	if (!image) {
 		gpd_blob_unref(blob);
@@ -430,12 +429,10 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 		return result;
 	}
 	image->prints = gpd_blob_prints(blob);
-	r = gpd_handle_add(&session->handles, GPD_KIND_IMAGE, args->image, &image->handle);
-	if (r) {
+	result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
+	if (result != CUDA_SUCCESS)
 		unload(image);
-		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-	}
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult

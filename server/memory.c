@@ -246,7 +246,12 @@ gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int
 
 	if (!on)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!size || (address | size) % on->granularity || !inside(memory, address, size))
+	if (!inside(memory, address, size)) {
+		gpd_session_violation(session, "it maps %llu bytes at %#llx, outside its window",
+				      (unsigned long long)size, (unsigned long long)address);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!size || (address | size) % on->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	i = find(memory, address);
 	if (i < memory->count && memory->chunks[i].address < address + size)

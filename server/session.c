@@ -81,6 +81,13 @@ fill_error_note(struct error_note *note, CUresult result, bool sticky, uint16_t 
 	note->fields[3] = 0;
 }
 
+/* Under send_lock. */
+static bool
+must_tell_sticky(struct gpd_session *session)
+{
+	return atomic_load(&session->sticky) != CUDA_SUCCESS && !atomic_load(&session->told);
+}
+
 int
 gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		  const void *fields, size_t size)
@@ -99,10 +106,16 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 	struct error_note note;
 	struct iovec iov[4];
 	int count = 0, r;
+	bool tells;
 
 	gp_header_encode(&header, &wire);
 	pthread_mutex_lock(&session->send_lock);
-	if (session->deferred != CUDA_SUCCESS) {
+	tells = must_tell_sticky(session);
+	if (tells) {
+		/* Before a reply that may say the same, lest the client's next call goes well. */
+		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
+		iov[count++] = (struct iovec){ &note, sizeof(note) };
+	} else if (session->deferred != CUDA_SUCCESS) {
 		fill_error_note(&note, session->deferred, false, session->deferred_call);
 		session->deferred = CUDA_SUCCESS;
 		iov[count++] = (struct iovec){ &note, sizeof(note) };
@@ -111,6 +124,8 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 	iov[count++] = (struct iovec){ (void *)fields, inside };
 	iov[count++] = (struct iovec){ (void *)&padding, header.size - sizeof(header) - inside };
 	r = send_records(session, iov, count, &(struct iovec){ (void *)fields, size }, bulk);
+	if (tells)
+		atomic_store(&session->told, true);
 	pthread_mutex_unlock(&session->send_lock);
 	return r;
 }
@@ -186,13 +201,13 @@ gpd_session_tell_sticky(struct gpd_session *session)
 	struct error_note note;
 	struct iovec iov = { &note, sizeof(note) };
 
-	if (atomic_load(&session->told))
-		return;
-	fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
 	pthread_mutex_lock(&session->send_lock);
-	(void)send_records(session, &iov, 1, NULL, 0);
+	if (must_tell_sticky(session)) {
+		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
+		(void)send_records(session, &iov, 1, NULL, 0);
+		atomic_store(&session->told, true);
+	}
 	pthread_mutex_unlock(&session->send_lock);
-	atomic_store(&session->told, true);
 }
 
 void

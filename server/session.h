@@ -17,6 +17,7 @@
 #include "server/handle.h"
 
 #include <cuda.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -95,6 +96,22 @@ void gpd_session_poison(struct gpd_session *session, CUresult result);
 /* The client broke the protocol or a limit: the session ends after this call, with this reason
  * logged. */
 void gpd_session_violation(struct gpd_session *session, const char *format, ...) GP_PRINTF(2, 3);
+
+/* Enters an object under the client's name for it; a name in use, or 0, ends the session. */
+static inline CUresult
+gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
+		 struct gpd_handle *handle)
+{
+	int r = gpd_handle_add(&session->handles, kind, id, handle);
+
+	if (r == 0)
+		return CUDA_SUCCESS;
+	if (r == -ENOMEM)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	gpd_session_violation(session, "call 0x%04x gives the name %#x, which is %s", session->call,
+			      (unsigned int)id, r == -EEXIST ? "in use" : "none");
+	return CUDA_ERROR_INVALID_HANDLE;
+}
 
 /* Whether [address, address + size) lies in the session's window or in a variable of its images. */
 bool gpd_session_owns(const struct gpd_session *session, uint64_t address, uint64_t size);

@@ -222,9 +222,8 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
 	result = gpd_driver.cuStreamCreateWithPriority(&stream->driver, CU_STREAM_NON_BLOCKING,
 						       priority);
-	if (result == CUDA_SUCCESS &&
-	    gpd_handle_add(&session->handles, GPD_KIND_STREAM, id, &stream->handle))
-		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
 	if (result != CUDA_SUCCESS) {
 		destroy(session, stream);
 		return result;

@@ -23,6 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 /* The driver makes these once and keeps them; the first kernel that prints or allocates fixes
  * their size for everybody, so they are made large enough for most programs at once. */
 #define PRINT_SIZE ((size_t)16 << 20)
@@ -312,6 +316,19 @@ nap_ms(long ms)
 }
 
 static void
+leave(void)
+{
+	if (atomic_load(&gpd_worker.session_count) == 0) {
+		gpd_image_cache_stop();
+#ifdef __SANITIZE_ADDRESS__
+		__lsan_do_leak_check();
+#endif
+	}
+	/* Not exit(): the driver's and other threads may still be at work. */
+	_exit(0);
+}
+
+static void
 handle(struct gpd_channel_message *message)
 {
 	bool has_open = message->size >= sizeof(struct gpd_channel_open);
@@ -335,7 +352,7 @@ handle(struct gpd_channel_message *message)
 		end_all("the daemon stops");
 		for (int i = 0; i < 100 && atomic_load(&gpd_worker.session_count); i++)
 			nap_ms(10);
-		_exit(0);
+		leave();
 	}
 }
 
@@ -375,6 +392,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (gpd_channel_send(&gpd_worker.channel, &ready, snapshot, snapshot_size, -1))
 		return 1;
 	free(snapshot);
+	gpd_image_cache_start(NULL, NULL);
 	while (gpd_channel_recv(&gpd_worker.channel, true, &message) == 0)
 		handle(&message);
 	/* The supervisor is gone: so are the clients' sessions. */
