@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons and programs for the integration tests, and the TAP that tells how they fared.
+
+The environment names what is tested: GP_DAEMON, GP_DRIVER (the software device), GP_CLIENT (the
+folder of libcuda.so.1), GP_APPS (the folder of the programs), GP_SANITIZE (meson's b_sanitize).
+A test file fills the list of cases with @case("what is so") and ends with main().
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SANITIZED = "address" in os.environ.get("GP_SANITIZE", "none")
+# Everything is slower under sanitizers, and the machine may be busy.
+PATIENCE = 120 if SANITIZED else 60
+# Of the sanitizers and of assert(); a kernel's assert() has other quotes.
+REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion `[^`\n]*' failed")
+# Threads that a driver starts when they are first needed, and keeps.
+DRIVER_THREADS = (os.cpu_count() or 1) + 2
+# What of the caller's environment programs and daemons get to see.
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "TMPDIR")
+
+
+class Failed(Exception):
+    """The text says what was not as it should be."""
+
+
+class Skip(Exception):
+    """The text says why a case cannot be tried here."""
+
+
+def require(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def wait_until(what, condition, seconds):
+    """The first true value of condition(), within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        require(time.monotonic() < deadline, f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+def base_environment():
+    env = {name: os.environ[name] for name in KEPT if name in os.environ}
+    # Device code that an earlier run has left would hide what loading does.
+    env["GPUPOOL_CACHE_DIR"] = ""
+    return env
+
+
+def sanitizer_library():
+    """libasan, which an uninstrumented program must load before the instrumented client library."""
+    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    return os.path.realpath(found.stdout.strip())
+
+
+def read_file(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+class Result:
+    """What a program wrote and how it ended; status is negative for a signal."""
+
+    def __init__(self, command, out, err, status, seconds):
+        self.command, self.out, self.err, self.status, self.seconds = command, out, err, status, seconds
+
+    def __str__(self):
+        return f"{self.command} ended with {self.status} after {self.seconds:.1f} s\nstdout:\n{self.out}stderr:\n{self.err}"
+
+    def expect(self, status=0, out=None, err=None):
+        """Fails unless the status, and the text where one is given, are these."""
+        require(self.status == status, f"expected status {status}: {self}")
+        require(out is None or self.out == out, f"expected output {out!r}: {self}")
+        require(err is None or self.err == err, f"expected on stderr {err!r}: {self}")
+        require(not REPORTS.search(self.err), f"a sanitizer's report: {self}")
+        return self
+
+
+class Program:
+    """A program under way; its output goes to files, so that it never waits for a reader."""
+
+    def __init__(self, name, args=(), remote=None, env=None, path=None, stdin=False):
+        self.command = " ".join([name, *args])
+        self.folder = tempfile.mkdtemp(prefix="gpupool-program-")
+        self.out_path = os.path.join(self.folder, "out")
+        self.err_path = os.path.join(self.folder, "err")
+        full = base_environment()
+        full["LD_LIBRARY_PATH"] = os.environ["GP_CLIENT"]
+        if remote is not None:
+            full["REMOTE_GPU"] = remote
+        if SANITIZED:
+            full["LD_PRELOAD"] = sanitizer_library()
+            full["ASAN_OPTIONS"] = "detect_leaks=0"
+            full["UBSAN_OPTIONS"] = "print_stacktrace=1"
+        full.update(env or {})
+        self.begin = time.monotonic()
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.process = subprocess.Popen(
+                [path or os.path.join(os.environ["GP_APPS"], name), *args],
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=out, stderr=err, env=full,
+                start_new_session=True)
+
+    def out(self):
+        return read_file(self.out_path)
+
+    def err(self):
+        return read_file(self.err_path)
+
+    def wait_for_output(self, text, seconds=PATIENCE):
+        wait_until(f"{self.command} prints {text!r}; it printed {self.out()!r} {self.err()!r}",
+                   lambda: text in self.out() or self.process.poll() is not None, seconds)
+        require(text in self.out(), f"{self.command} ended with {self.process.returncode} before it printed {text!r}:\n"
+                f"{self.out()}{self.err()}")
+
+    def kill(self):
+        """SIGKILL to the program alone, at once."""
+        self.process.kill()
+        self.process.wait()
+        return self.finish()
+
+    def finish(self, seconds=PATIENCE):
+        """Waits for its end."""
+        if self.process.stdin:
+            self.process.stdin.close()
+        hung = False
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            hung = True
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        result = Result(self.command, self.out(), self.err(), self.process.returncode, time.monotonic() - self.begin)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        require(not hung, f"hung: {result}")
+        return result
+
+
+def run(name, *args, remote=None, seconds=PATIENCE, **more):
+    return Program(name, args, remote, **more).finish(seconds)
+
+
+def children_of(pid):
+    try:
+        return [int(child) for child in read_file(f"/proc/{pid}/task/{pid}/children").split()]
+    except OSError:
+        return []
+
+
+def count_entries(path):
+    try:
+        return len(os.listdir(path))
+    except OSError:
+        return -1
+
+
+class Daemon:
+    """gpupoold on a port of its own choice, with the software device; a context manager.
+
+    Leaving it stops the daemon and checks that it ended well; a case that failed kills it and shows
+    its log.
+    """
+
+    def __init__(self, *args, env=None, driver=None):
+        self.folder = tempfile.mkdtemp(prefix="gpupool-daemon-")
+        self.out_path = os.path.join(self.folder, "out")
+        self.log_path = os.path.join(self.folder, "log")
+        full = base_environment()
+        if SANITIZED:
+            full["ASAN_OPTIONS"] = "detect_leaks=1"
+            full["UBSAN_OPTIONS"] = "print_stacktrace=1"
+        full.update(env or {})
+        command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
+                   "--driver", driver or os.environ["GP_DRIVER"], *args]
+        with open(self.out_path, "wb") as out, open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=full,
+                                            start_new_session=True)
+        self.pid = self.process.pid
+        try:
+            self.address = wait_until("the daemon says where it listens", self.find_address, PATIENCE)
+            self.port = int(self.address.rsplit(":", 1)[1])
+            self.idle = self.usage()
+        except BaseException:
+            self.discard()
+            raise
+
+    def find_address(self):
+        require(self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.log()}")
+        found = re.search(r"^listening on (tcp://127\.0\.0\.1:\d+)$", read_file(self.out_path), re.M)
+        return found and found[1]
+
+    def log(self):
+        return read_file(self.log_path)
+
+    def workers(self):
+        return children_of(self.pid)
+
+    def usage(self):
+        """Descriptors and threads of the supervisor and of its workers."""
+        return [(count_entries(f"/proc/{pid}/fd"), count_entries(f"/proc/{pid}/task"))
+                for pid in [self.pid, *self.workers()]]
+
+    def describe(self):
+        lines = []
+        for pid in [self.pid, *self.workers()]:
+            for fd in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):
+                try:
+                    lines.append(f"{pid} {fd} {os.readlink(f'/proc/{pid}/fd/{fd}')}")
+                except OSError:
+                    pass
+        return "\n".join(lines)
+
+    def is_idle(self):
+        now = self.usage()
+        return len(now) == len(self.idle) and all(
+            fds == fds_before and threads <= threads_before + DRIVER_THREADS
+            for (fds, threads), (fds_before, threads_before) in zip(now, self.idle))
+
+    def settle(self, seconds=10):
+        """Waits until no more descriptors and threads are in use than before the first client."""
+        try:
+            wait_until("the daemon is as idle as before its clients", self.is_idle, seconds)
+        except Failed as failed:
+            raise Failed(f"{failed}\n(descriptors, threads) of supervisor and workers: {self.usage()}, "
+                         f"before: {self.idle}\n{self.describe()}") from None
+
+    def wait_for_log(self, pattern, seconds=10, count=1):
+        wait_until(f"the daemon's log has {pattern!r}",
+                   lambda: len(re.findall(pattern, self.log(), re.M)) >= count, seconds)
+
+    def run(self, name, *args, **more):
+        return run(name, *args, remote=self.address, **more)
+
+    def start(self, name, *args, **more):
+        return Program(name, args, self.address, **more)
+
+    def check_works(self):
+        self.run("vectoradd").expect(out="vectoradd: ok\n")
+
+    def stop(self, status=0):
+        """SIGTERM; fails unless the daemon ends in good order and nothing of it stays."""
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failed("the daemon does not end on SIGTERM") from None
+        require(self.process.returncode == status, f"the daemon ended with {self.process.returncode}")
+        wait_until("no process of the daemon stays", self.group_is_gone, 10)
+        self.check_log()
+
+    def check_log(self):
+        found = REPORTS.search(self.log())
+        require(not found, f"the daemon's log has {found and found[0]!r}")
+
+    def group_is_gone(self):
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def discard(self):
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None and self.process.returncode is None:
+                self.settle()
+                self.stop()
+        except Exception as late:
+            raise Failed(f"{late}\nthe daemon's log:\n{self.log()}") from None
+        else:
+            if kind is not None and issubclass(kind, Exception) and not issubclass(kind, Skip):
+                raise Failed(f"{error if kind is Failed else traceback.format_exc()}\n"
+                             f"the daemon's log:\n{self.log()}") from None
+        finally:
+            self.discard()
+
+
+cases = []
+
+
+def case(name):
+    def add(function):
+        cases.append((name, function))
+        return function
+    return add
+
+
+def main():
+    """Runs the cases, those alone whose name has the first argument in it, and prints TAP."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [(name, function) for name, function in cases if wanted in name]
+    print(f"1..{len(chosen)}", flush=True)
+    bad = 0
+    for number, (name, function) in enumerate(chosen, 1):
+        begin = time.monotonic()
+        try:
+            function()
+            line, text = f"ok {number} - {name}", ""
+        except Skip as skip:
+            line, text = f"ok {number} - {name} # SKIP {skip}", ""
+        except Failed as failed:
+            line, text = f"not ok {number} - {name}", str(failed)
+        except Exception:
+            line, text = f"not ok {number} - {name}", traceback.format_exc()
+        bad += line.startswith("not")
+        for diagnostic in text.splitlines():
+            print(f"# {diagnostic}")
+        print(line)
+        print(f"# {time.monotonic() - begin:.1f} s", flush=True)
+    return 1 if bad else 0

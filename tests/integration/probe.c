@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program of the driver API, for what a test wants to see of it.
+ *
+ *   probe images FILE...      loads each file's bytes as a module and prints the result
+ *   probe allocations COUNT SIZE   that many allocations, freed in turn
+ */
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+require(CUresult result, const char *what)
+{
+	const char *name = "?";
+
+	if (result == CUDA_SUCCESS)
+		return;
+	(void)cuGetErrorName(result, &name);
+	printf("%s: %s (%d)\n", what, name, (int)result);
+	exit(1);
+}
+
+/* The file's bytes with a NUL behind them, for the caller to free. */
+static char *
+read_file(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	char *bytes;
+	long size;
+
+	if (!file || fseek(file, 0, SEEK_END) || (size = ftell(file)) < 0 ||
+	    fseek(file, 0, SEEK_SET)) {
+		perror(path);
+		exit(2);
+	}
+	bytes = calloc(1, (size_t)size + 16);
+	if (!bytes || fread(bytes, 1, (size_t)size, file) != (size_t)size) {
+		perror(path);
+		exit(2);
+	}
+	(void)fclose(file);
+	return bytes;
+}
+
+static void
+load_images(char **paths, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const char *base = strrchr(paths[i], '/');
+		char *bytes = read_file(paths[i]);
+		const char *name = "?";
+		CUmodule module;
+		CUresult result = cuModuleLoadData(&module, bytes);
+
+		(void)cuGetErrorName(result, &name);
+		printf("%s: %s (%d)\n", base ? base + 1 : paths[i], name, (int)result);
+		if (result == CUDA_SUCCESS)
+			require(cuModuleUnload(module), "cuModuleUnload");
+		free(bytes);
+	}
+}
+
+static void
+allocate(int count, size_t size)
+{
+	CUdeviceptr *memory = calloc((size_t)count, sizeof(*memory));
+
+	if (!memory)
+		exit(2);
+	for (int i = 0; i < count; i++)
+		require(cuMemAlloc(&memory[i], size), "cuMemAlloc");
+	for (int i = 0; i < count; i++)
+		require(cuMemFree(memory[i]), "cuMemFree");
+	free(memory);
+}
+
+int
+main(int argc, char **argv)
+{
+	CUcontext context;
+	CUdevice device;
+
+	require(cuInit(0), "cuInit");
+	require(cuDeviceGet(&device, 0), "cuDeviceGet");
+	require(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+	require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	if (argc > 2 && strcmp(argv[1], "images") == 0) {
+		load_images(argv + 2, argc - 2);
+	} else if (argc == 4 && strcmp(argv[1], "allocations") == 0) {
+		allocate(atoi(argv[2]), strtoul(argv[3], NULL, 10));
+	} else {
+		fprintf(stderr, "usage: probe images FILE... | allocations COUNT SIZE\n");
+		return 2;
+	}
+	require(cuCtxSynchronize(), "cuCtxSynchronize");
+	printf("probe: ok\n");
+	return 0;
+}

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_apps.py static|shared PROGRAM...: each program, through a daemon, prints what it prints on a
+machine with a GPU (tests/apps/expected)."""
+import os
+import re
+import sys
+
+from harness import PATIENCE, Daemon, case, main, read_file, require, run
+
+EXPECTED = os.path.join(os.path.dirname(__file__), "..", "apps", "expected")
+# Calls that do not travel yet; the program says so with its own words and status.
+NOT_REMOTED = {
+    "asyncalloc": "memory pools",
+    "hostfunc": "host functions",
+    "peer": "copies between devices",
+}
+# Their output depends on the device.
+SHAPES = {
+    "devicequery": r"device 0: \S.*\n(  [^\n]+: [^\n]+\n)+devicequery: ok\n",
+    "occupancy": r"(\d+ threads: \d+ blocks\n){6}64 threads, 40000 bytes of shared memory: \d+ blocks\n"
+                 r"best: \d+ blocks of \d+ threads\noccupancy: ok\n",
+    "badhandle": r"([^\n]+: cuda\w+ \(\d+\)\n){6}badhandle: ok\n",
+    "sleeper": r"running\nsleeper: ok\n",
+    "memhog": r"free before: \d+ MiB\nfree after: \d+ MiB\nfree at the end: \d+ MiB\nmemhog: ok\n",
+    "driverapi": None,
+}
+# Lines in which devices may differ.
+VARYING = [(r"^priorities 0 to -\d+$", "priorities 0 to -N")]
+# What the driver writes to the standard error of its process is the daemon's to log.
+LOGGED = {"assertion": r"assertion\.cu:\d+: void insist\(int\): block: \[0,0,0\], thread: \[3,0,0\] "
+                       r"Assertion `.*` failed\."}
+# These lose the worker its CUDA.
+FATAL = ("assertion", "sticky")
+
+
+def normal(text):
+    for pattern, instead in VARYING:
+        text = re.sub(pattern, instead, text, flags=re.M)
+    return text
+
+
+def check(daemon, name, kind):
+    binary = name + "-shared" if kind == "shared" and name != "driverapi" else name
+    result = run(binary, remote=daemon.address, seconds=PATIENCE)
+    if name in NOT_REMOTED:
+        result.expect(status=77, out=f"skipped: {NOT_REMOTED[name]}: not supported\n")
+        return
+    result.expect()
+    if SHAPES.get(name):
+        require(re.fullmatch(SHAPES[name], result.out), f"output of another shape: {result}")
+    else:
+        wanted = read_file(os.path.join(EXPECTED, name + ".out"))
+        require(normal(result.out) == normal(wanted), f"expected\n{wanted}but {result}")
+    require(result.err == "", f"stderr is not empty: {result}")
+    if name in LOGGED:
+        daemon.wait_for_log(LOGGED[name])
+
+
+def add(shared_daemon, name, kind):
+    @case(f"{name} ({kind} runtime) prints what it prints next to a GPU")
+    def _():
+        if name in FATAL:
+            with Daemon() as daemon:
+                check(daemon, name, kind)
+                daemon.wait_for_log("worker", 10)
+        else:
+            check(shared_daemon, name, kind)
+            shared_daemon.settle()
+
+
+if __name__ == "__main__":
+    runtime, names = sys.argv[1], sys.argv[2:]
+    sys.argv[1:] = []
+    with Daemon() as one:
+        for program in names:
+            add(one, program, runtime)
+        status = main()
+    sys.exit(status)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that fault and processes that die: everybody concerned is told at once, nobody hangs, and
+new clients are served within two seconds."""
+import os
+import re
+import signal
+import sys
+import time
+
+from harness import SANITIZED, Daemon, case, main, require, wait_until
+
+SOON = 10 if SANITIZED else 2
+
+
+def expect_error(result, pattern, since):
+    """The program's call failed like this, and it was told soon."""
+    late = time.monotonic() - since
+    require(result.status == 1 and re.search(r"^line \d+: cuda\w+.*: " + pattern, result.out, re.M),
+            f"expected an error {pattern}: {result}")
+    require(late < SOON, f"told only after {late:.1f} s: {result}")
+
+
+def expect_new_worker(daemon, old, since):
+    wait_until("there is a new worker", lambda: daemon.workers() and not set(daemon.workers()) & set(old), 30)
+    daemon.check_works()
+    took = time.monotonic() - since
+    require(took < SOON + 2, f"new clients were served after {took:.1f} s only")
+
+
+@case("an illegal address costs its own client, which is told 700, and bystanders get it at once")
+def _():
+    with Daemon() as daemon:
+        old = daemon.workers()
+        bystander = daemon.start("sleeper", "-endless")
+        bystander.wait_for_output("running")
+        begin = time.monotonic()
+        daemon.run("sticky").expect(out=open_expected("sticky"), err="")
+        told = time.monotonic()
+        expect_error(bystander.finish(), r"cudaError\w+ \(\d+\), expected cudaSuccess", told)
+        expect_new_worker(daemon, old, told)
+        require(told - begin < 3 * SOON, "the faulting client itself took too long")
+
+
+def open_expected(name):
+    path = os.path.join(os.path.dirname(__file__), "..", "apps", "expected", name + ".out")
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+@case("the daemon's log names the client whose kernel faulted")
+def _():
+    with Daemon() as daemon:
+        daemon.run("sticky").expect()
+        daemon.wait_for_log(r"sticky.*700|700.*sticky|sticky.*illegal|ILLEGAL_ADDRESS")
+        daemon.check_works()
+
+
+@case("an assertion that fails in a kernel is told as 710")
+def _():
+    with Daemon() as daemon:
+        daemon.run("assertion").expect(out=open_expected("assertion"))
+        daemon.check_works()
+
+
+@case("ten faults in a row are survived")
+def _():
+    with Daemon() as daemon:
+        for _ in range(10):
+            daemon.run("sticky").expect(out=open_expected("sticky"))
+        daemon.check_works()
+
+
+@case("a worker that is killed: its clients are told, and there is a new one")
+def _():
+    with Daemon() as daemon:
+        old = daemon.workers()
+        require(len(old) == 1, f"expected one worker: {old}")
+        client = daemon.start("sleeper", "-endless")
+        client.wait_for_output("running")
+        idle = daemon.start("memhog", stdin=True)
+        idle.wait_for_output("free after")
+        os.kill(old[0], signal.SIGKILL)
+        since = time.monotonic()
+        expect_error(client.finish(), r"cudaError\w+ \(\d+\), expected cudaSuccess", since)
+        expect_error(idle.finish(), r"cudaError\w+ \(\d+\), expected cudaSuccess", since)
+        expect_new_worker(daemon, old, since)
+        daemon.wait_for_log(r"worker.*(signal 9|killed)")
+
+
+@case("a supervisor that is killed: its clients are told, and the worker ends")
+def _():
+    with Daemon() as daemon:
+        client = daemon.start("sleeper", "-endless")
+        client.wait_for_output("running")
+        daemon.process.kill()
+        daemon.process.wait()
+        since = time.monotonic()
+        expect_error(client.finish(), r"cudaError\w+ \(\d+\), expected cudaSuccess", since)
+        wait_until("no process of the daemon stays", daemon.group_is_gone, 10)
+        daemon.check_log()
+
+
+@case("a client that is stopped for a while goes on afterwards")
+def _():
+    with Daemon() as daemon:
+        client = daemon.start("copies")
+        for _ in range(3):
+            time.sleep(0.2)
+            if client.process.poll() is None:
+                os.kill(client.process.pid, signal.SIGSTOP)
+                time.sleep(0.5)
+                daemon.check_works()
+                os.kill(client.process.pid, signal.SIGCONT)
+        client.finish().expect(out=open_expected("copies"), err="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

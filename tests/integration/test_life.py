@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that come, go, or are killed: nothing of them stays with the daemon."""
+import re
+import sys
+import time
+
+from harness import PATIENCE, SANITIZED, Daemon, case, main, require
+
+# The design's promise is two seconds; a sanitized build on a busy machine gets more.
+SOON = 10 if SANITIZED else 2
+
+
+def free_memory(daemon):
+    out = daemon.run("memhog", "1").expect().out
+    return int(re.match(r"free before: (\d+) MiB", out)[1])
+
+
+@case("a client killed in the middle of a kernel leaves nothing behind")
+def _():
+    with Daemon() as daemon:
+        before = free_memory(daemon)
+        daemon.settle()
+        workers = daemon.workers()
+        client = daemon.start("sleeper", "-endless")
+        client.wait_for_output("running")
+        client.kill()
+        daemon.settle(SOON)
+        require(free_memory(daemon) == before, f"{before} MiB were free, now {free_memory(daemon)} are")
+        require(daemon.workers() == workers, "the worker was replaced")
+        daemon.check_works()
+
+
+@case("the memory of a killed client is free again")
+def _():
+    with Daemon() as daemon:
+        before = free_memory(daemon)
+        client = daemon.start("memhog", "512", stdin=True)
+        client.wait_for_output("free after")
+        require(free_memory(daemon) <= before - 512, "the memory of a client does not count")
+        client.kill()
+        daemon.settle(SOON)
+        require(free_memory(daemon) == before, f"{before} MiB were free, now {free_memory(daemon)} are")
+
+
+@case("clients killed at any moment of their start leave nothing behind")
+def _():
+    with Daemon() as daemon:
+        for i in range(12):
+            client = daemon.start("vectoradd")
+            time.sleep(0.02 * i)
+            client.kill()
+        daemon.settle(SOON)
+        daemon.check_works()
+
+
+@case("a client that exits without cleaning up leaves nothing behind")
+def _():
+    with Daemon() as daemon:
+        daemon.run("exitnoclean").expect(out="exitnoclean: ok\n")
+        daemon.settle(SOON)
+        daemon.run("exitpending").expect(out="exitpending: ok\n")
+        daemon.settle(SOON)
+
+
+@case("twenty clients at once are all served")
+def _():
+    with Daemon() as daemon:
+        clients = [daemon.start("vectoradd") for _ in range(20)]
+        for client in clients:
+            client.finish(2 * PATIENCE).expect(out="vectoradd: ok\n", err="")
+
+
+@case("many clients one after the other leave nothing behind")
+def _():
+    with Daemon() as daemon:
+        for _ in range(15):
+            daemon.check_works()
+        daemon.settle()
+
+
+@case("a client with eight threads, several times at once")
+def _():
+    with Daemon() as daemon:
+        clients = [daemon.start("threads") for _ in range(3)]
+        for client in clients:
+            client.finish(2 * PATIENCE).expect(out="threads: ok\n", err="")
+
+
+@case("an idle session holds nobody up, and the daemon ends with it open")
+def _():
+    with Daemon() as daemon:
+        idle = daemon.start("memhog", "8", stdin=True)
+        idle.wait_for_output("free after")
+        daemon.check_works()
+        daemon.stop()
+        result = idle.finish()
+        require(result.status == 1 and "cudaError" in result.out, f"expected an error: {result}")
+
+
+@case("the daemon ends while a kernel runs, and its client gets an error")
+def _():
+    with Daemon() as daemon:
+        client = daemon.start("sleeper", "-endless")
+        client.wait_for_output("running")
+        daemon.stop()
+        result = client.finish()
+        require(result.status == 1 and "cudaError" in result.out, f"expected an error: {result}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

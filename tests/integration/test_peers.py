@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program meets when REMOTE_GPU does not lead to a gpupool daemon of its version: one clear
+line on stderr, an error from CUDA, and no hang."""
+import re
+import socket
+import subprocess
+import os
+import sys
+import threading
+import time
+
+import wire
+from harness import Daemon, base_environment, case, main, require, run
+
+# The client waits so long for an answer, and a little more.
+ANSWER_SECONDS = 15
+
+
+class Fake:
+    """A TCP server; talk(connection, number) says what it does with each one."""
+
+    def __init__(self, talk):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.talk = talk
+        self.connections = []
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections.append(connection)
+            try:
+                self.talk(connection)
+            except OSError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join(30)
+        for connection in self.connections:
+            connection.close()
+
+
+def expect_refusal(remote, pattern, seconds=ANSWER_SECONDS):
+    """vectoradd fails in its first call, with one line of the library's on stderr."""
+    result = run("vectoradd", remote=remote, seconds=seconds)
+    lines = result.err.splitlines()
+    require(result.status == 1, f"expected status 1: {result}")
+    require(re.match(r"line \d+: cudaMalloc.*: cudaError\w+ \(\d+\)", result.out), f"expected an error of cudaMalloc: {result}")
+    require(len(lines) == 1 and re.search(pattern, lines[0]), f"expected one line on stderr like {pattern!r}: {result}")
+    return result
+
+
+def expect_refusal_by(talk, pattern, seconds=ANSWER_SECONDS):
+    with Fake(talk) as fake:
+        return expect_refusal(f"127.0.0.1:{fake.port}", pattern, seconds)
+
+
+@case("a scheme that is none is named")
+def _():
+    for remote in ("http://127.0.0.1:1", "tcp://", "127.0.0.1:notaport", "tcp://127.0.0.1:99999"):
+        expect_refusal(remote, r"REMOTE_GPU=" + re.escape(remote) + ": ", 20)
+
+
+@case("where nobody listens the connection is refused")
+def _():
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    result = expect_refusal(f"127.0.0.1:{port}", rf"127\.0\.0\.1:{port}.*[Cc]onnection refused")
+    require(result.seconds < 10, f"took too long: {result}")
+
+
+@case("a host that does not exist is named")
+def _():
+    expect_refusal("no-such-host.invalid:4833", r"no-such-host\.invalid", 60)
+
+
+@case("a server of something else is recognised by its answer")
+def _():
+    def talk(connection):
+        connection.recv(1000)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" + b"x" * 64)
+    expect_refusal_by(talk, r"is not a gpupool daemon")
+
+
+@case("a server that greets with a line and waits is recognised")
+def _():
+    expect_refusal_by(lambda connection: connection.sendall(b"220 mail.example.com ESMTP\r\n"), r"127\.0\.0\.1", 30)
+
+
+@case("a server that accepts and says nothing is given up")
+def _():
+    expect_refusal_by(lambda connection: None, r"does not answer as a gpupool daemon would", 40)
+
+
+@case("a server that closes at once is no daemon")
+def _():
+    def talk(connection):
+        connection.shutdown(socket.SHUT_RDWR)
+        connection.close()
+    expect_refusal_by(talk, r"is not a gpupool daemon, or it closed the connection at once|[Cc]onnection reset")
+
+
+@case("a daemon of another major version is named with both versions")
+def _():
+    expect_refusal_by(lambda connection: connection.sendall(wire.preamble(major=2)),
+                      r"speaks protocol 2, this client 1")
+
+
+@case("a daemon that refuses is quoted")
+def _():
+    def talk(connection):
+        connection.sendall(wire.preamble() + wire.message(wire.field(3, wire.field(1, 4) + wire.field(2, "all places are taken"))))
+    expect_refusal_by(talk, r"refused: all places are taken")
+
+
+@case("bytes instead of a welcome are refused")
+def _():
+    for data in (wire.message(b"\xff" * 40), wire.message(wire.field(2, b"")), b"\xff" * 64,
+                 wire.message(wire.field(8, wire.field(1, 7)))):
+        expect_refusal_by(lambda connection, data=data: connection.sendall(wire.preamble() + data), r"127\.0\.0\.1")
+
+
+def welcome(window=(0x110000000000, 1 << 38), granularity=1 << 21, heap=1 << 22, ticket=bytes(range(32)), device=None):
+    device = device or wire.field(2, "fake") + wire.field(3, bytes(16)) + wire.field(6, 1 << 30) + wire.field(7, b"\x12" * 120)
+    body = wire.field(1, 0) + wire.field(3, 1) + wire.field(4, ticket) + wire.field(5, b"\xff" * 200) + wire.field(7, device)
+    body += wire.field(8, wire.field(1, window[0]) + wire.field(2, window[1]))
+    body += wire.field(9, wire.field(1, 1 << 18) + wire.field(2, 1 << 30) + wire.field(5, heap) + wire.field(6, granularity))
+    body += wire.field(10, "fake driver") + wire.field(11, 13000) + wire.field(12, 1) + wire.field(13, 1)
+    return wire.message(wire.field(2, body))
+
+
+@case("a welcome that makes no sense is refused")
+def _():
+    for bad in (welcome(window=(0, 0)), welcome(window=(1 << 60, 1 << 38)), welcome(window=(0x110000000000, 1 << 62)),
+                welcome(granularity=0), welcome(granularity=12345), welcome(ticket=b"short"),
+                welcome(device=wire.field(2, "x" * 1000)), welcome(device=wire.field(3, b"4"))):
+        expect_refusal_by(lambda connection, bad=bad: connection.sendall(wire.preamble() + bad), r"makes no sense")
+
+
+def serve_lane(answer):
+    """A fake daemon that welcomes, and answers the first bytes of the lane's calls with these."""
+    def talk(connection):
+        connection.settimeout(10)
+        kind = b""
+        while len(kind) < 64:
+            kind += connection.recv(64 - len(kind))
+        if kind[12] == 0:
+            connection.sendall(wire.preamble() + welcome())
+        else:
+            connection.recv(16)
+            answer(connection)
+    return talk
+
+
+def expect_lost(answer, seconds=ANSWER_SECONDS):
+    with Fake(serve_lane(answer)) as fake:
+        result = run("vectoradd", remote=f"127.0.0.1:{fake.port}", seconds=seconds)
+    require(result.status == 1 and re.match(r"line \d+: cuda\w+.*: cudaErrorSystemNotReady \(802\)", result.out),
+            f"expected cudaErrorSystemNotReady: {result}")
+
+
+@case("a daemon that breaks the protocol on the lane is lost to the program: error 802")
+def _():
+    reply = wire.header(16, 0x0501, wire.REPLY, 77, 0)
+    for data in (b"\xff" * 64, wire.message(b""), wire.message(b"\0" * 16), wire.message(reply),
+                 wire.message(wire.header(8, 1)), wire.message(wire.header(1 << 31, 1)),
+                 wire.message(wire.header(32, wire.NOTE_ERROR) + bytes(16)),
+                 wire.message(wire.header(32, wire.NOTE_DATA, wire.BULK, 1) + b"\xff" * 16, b"1234")):
+        expect_lost(lambda connection, data=data: connection.sendall(data))
+
+
+@case("a daemon that closes the lane is lost to the program: error 802")
+def _():
+    expect_lost(lambda connection: connection.close())
+
+
+@case("a daemon that says that the session is over is believed")
+def _():
+    state = {}
+
+    def talk(connection):
+        connection.settimeout(10)
+        kind = b""
+        while len(kind) < 64:
+            kind += connection.recv(64 - len(kind))
+        if kind[12] == 0:
+            state["control"] = connection
+            connection.sendall(wire.preamble() + welcome())
+        else:
+            connection.recv(16)
+            state["control"].sendall(wire.message(wire.field(6, wire.field(1, 710) + wire.field(2, "over"))))
+            connection.close()
+    with Fake(talk) as fake:
+        result = run("vectoradd", remote=f"127.0.0.1:{fake.port}", seconds=ANSWER_SECONDS)
+    require(result.status == 1 and "(710)" in result.out, f"expected error 710: {result}")
+
+
+def daemon_fails(*args):
+    begin = time.monotonic()
+    done = subprocess.run([os.environ["GP_DAEMON"], *args], capture_output=True, text=True, timeout=60,
+                          env=base_environment(), check=False)
+    require(done.returncode not in (0, -6, -11), f"ended with {done.returncode}: {done.stderr}")
+    require(time.monotonic() - begin < 30, "took too long")
+    require("Sanitizer" not in done.stderr, done.stderr)
+    return done.stderr
+
+
+@case("gpupoold says that its port is in use")
+def _():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        text = daemon_fails("--listen", f"127.0.0.1:{port}", "--driver", os.environ["GP_DRIVER"])
+    require(re.search(rf"{port}.*in use", text), f"expected a word about the port: {text}")
+
+
+@case("gpupoold says that a driver library is none")
+def _():
+    text = daemon_fails("--listen", "127.0.0.1:0", "--driver", "/no/such/libcuda.so.1")
+    require("/no/such/libcuda.so.1" in text, f"expected a word about the path: {text}")
+    text = daemon_fails("--listen", "127.0.0.1:0", "--driver", "libc.so.6")
+    require("libc.so.6" in text and re.search(r"cu[A-Z]\w+", text), f"expected a word about the symbol: {text}")
+
+
+@case("gpupoold refuses options and addresses that are none")
+def _():
+    daemon_fails("--no-such-option")
+    daemon_fails("--listen", "http://127.0.0.1:1", "--driver", os.environ["GP_DRIVER"])
+    daemon_fails("--listen", "127.0.0.1:notaport", "--driver", os.environ["GP_DRIVER"])
+
+
+@case("a program without REMOTE_GPU finds no device or the machine's own")
+def _():
+    result = run("vectoradd")
+    require(result.status in (0, 1) and (result.status == 0 or "cudaError" in result.out), f"{result}")
+
+
+@case("a real daemon is found by address with and without its scheme")
+def _():
+    with Daemon() as daemon:
+        run("vectoradd", remote=f"127.0.0.1:{daemon.port}").expect(out="vectoradd: ok\n")
+        run("vectoradd", remote=f"tcp://127.0.0.1:{daemon.port}").expect(out="vectoradd: ok\n")
+        run("vectoradd", remote=f"localhost:{daemon.port}/0").expect(out="vectoradd: ok\n")
+        result = run("vectoradd", remote=f"localhost:{daemon.port}/99")
+        require(result.status == 1, f"device 99: {result}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The protocol spoken by hand, well or badly (protocol/wire.md): for peers that a client library
+would never be."""
+import os
+import re
+import socket
+import struct
+
+MAGIC = b"GPUPOOL1"
+CONTROL, LANE = 0, 1
+BULK, REPLY = 1, 2
+NOTE_DATA, NOTE_ERROR, NOTE_PRINT = 0xff01, 0xff02, 0xff03
+
+
+class Closed(Exception):
+    """The daemon has closed the connection; a text says where that was."""
+
+
+# Protobuf, as far as control.proto needs it.
+
+def varint(value):
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def field(number, value):
+    """A varint, or bytes of any kind."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, str):
+        value = value.encode()
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def take_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields_of(data):
+    """Field number -> list of values."""
+    found, at = {}, 0
+    while at < len(data):
+        key, at = take_varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = take_varint(data, at)
+        elif kind == 2:
+            size, at = take_varint(data, at)
+            value, at = data[at:at + size], at + size
+        else:
+            raise ValueError(f"wire type {kind}")
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def hello(minor=0, program="test", pid=None, lanes=1, more=b""):
+    body = field(1, minor) + field(2, "0.1.0") + field(3, "test") + field(4, "test")
+    body += field(5, os.getpid() if pid is None else pid) + field(6, program) + field(11, lanes) + more
+    return field(1, body)
+
+
+def preamble(kind=CONTROL, lane=0, ticket=bytes(32), magic=MAGIC, major=1, minor=0, tail=bytes(16)):
+    return magic + struct.pack("<HHHH", major, minor, kind, lane) + ticket + tail
+
+
+def message(data, bulk=b""):
+    return struct.pack("<II", len(data), len(bulk)) + data + bulk
+
+
+# Records, from the signatures in protocol/abi.lock.
+
+def load_calls(path):
+    calls = {}
+    with open(path, encoding="ascii") as file:
+        for line in file:
+            number, name, _, rest = (line.rstrip("\n") + " ").split(" ", 3)
+            args, _, reply = rest.partition("-> ")
+            pick = [re.fullmatch(r"(\w+)(?:\[\d+\])?:(\w+)", word) for word in args.split()]
+            back = [re.fullmatch(r"(\w+)(?:\[\d+\])?:(\w+)", word) for word in reply.split()]
+            calls[name] = (int(number, 16), [(m[1], m[2]) for m in pick if m], [(m[1], m[2]) for m in back if m])
+    return calls
+
+
+CALLS = load_calls(os.path.join(os.path.dirname(__file__), "..", "..", "protocol", "abi.lock"))
+
+
+def pad(data):
+    return data + bytes(-len(data) % 8)
+
+
+def encode_fields(kinds, values):
+    out = b""
+    for kind, name in kinds:
+        value = values.get(name, b"" if kind in ("bytes", "string") else 0)
+        if kind in ("u32", "i32"):
+            out += struct.pack("<I", value & 0xffffffff)
+        elif kind == "f32":
+            out += struct.pack("<f", value)
+        elif kind == "u64":
+            out += bytes(-len(out) % 8) + struct.pack("<Q", value & (1 << 64) - 1)
+        else:
+            value = value.encode() if isinstance(value, str) else value
+            out = pad(out + struct.pack("<I", len(value)))
+            out = pad(out + value)
+    return pad(out)
+
+
+def decode_fields(kinds, data):
+    values, at = {}, 0
+    for kind, name in kinds:
+        if kind in ("u32", "i32", "f32"):
+            values[name], = struct.unpack_from({"u32": "<I", "i32": "<i", "f32": "<f"}[kind], data, at)
+            at += 4
+        elif kind == "u64":
+            at += -at % 8
+            values[name], = struct.unpack_from("<Q", data, at)
+            at += 8
+        else:
+            size, = struct.unpack_from("<I", data, at)
+            at += 4
+            at += -at % 8
+            values[name] = data[at:at + size]
+            at += size
+            at += -at % 8
+    return values
+
+
+def header(size, call, flags=0, request=0, context=0):
+    return struct.pack("<IHHII", size & 0xffffffff, call, flags, request, context)
+
+
+def record(name, values, request=0, acting=0, flags=0):
+    """A record with these fields; acting is the context in its header."""
+    number, args, _ = CALLS[name]
+    body = encode_fields(args, values)
+    return header(16 + len(body), number, flags, request, acting) + body
+
+
+def flat_image(fatbin):
+    """A bare fatbin as it travels (gp_image_flatten)."""
+    length = struct.unpack_from("<H", fatbin, 6)[0] + struct.unpack_from("<Q", fatbin, 8)[0]
+    body = fatbin[:length] + bytes(-length % 16)
+    return struct.pack("<IHHIIQQ", 0x4d495047, 1, 2, 1, 0, 48 + len(body), 0) + struct.pack("<QQ", length, 0) + body
+
+
+class Conn:
+    def __init__(self, port, seconds=20):
+        self.socket = socket.create_connection(("127.0.0.1", port), seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, data):
+        try:
+            self.socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            raise Closed("while sending") from None
+
+    def take(self, size):
+        data = b""
+        while len(data) < size:
+            try:
+                part = self.socket.recv(min(size - len(data), 1 << 20))
+            except ConnectionResetError:
+                part = b""
+            if not part:
+                raise Closed(f"after {len(data)} of {size} bytes")
+            data += part
+        return data
+
+    def take_message(self):
+        size, bulk = struct.unpack("<II", self.take(8))
+        return self.take(size), self.take(bulk)
+
+    def wait_closed(self):
+        """Reads until the daemon closes; a TimeoutError where it does not."""
+        try:
+            while self.socket.recv(1 << 20):
+                pass
+        except ConnectionResetError:
+            pass
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Session:
+    """A session with its control connection and lane 0."""
+
+    def __init__(self, port, program="test", lane=True, more=b""):
+        self.port = port
+        self.requests = 0
+        self.notes = []
+        self.lane = None
+        self.control = Conn(port)
+        self.control.send(preamble() + message(hello(program=program, more=more)))
+        self.answer = self.control.take(64)
+        data, _ = self.control.take_message()
+        kinds = fields_of(data)
+        if 2 not in kinds:
+            raise Closed(f"no Welcome but message {sorted(kinds)}")
+        welcome = fields_of(kinds[2][0])
+        window, limits = fields_of(welcome[8][0]), fields_of(welcome[9][0])
+        self.id = welcome[3][0]
+        self.ticket = welcome[4][0]
+        self.base, self.size = window[1][0], window[2][0]
+        self.granularity = limits[6][0]
+        self.devices = len(welcome[7])
+        if lane:
+            self.lane = self.connect_lane()
+
+    def connect_lane(self, lane=0, ticket=None):
+        conn = Conn(self.port)
+        conn.send(preamble(LANE, lane, ticket or self.ticket))
+        return conn
+
+    def send(self, records, bulk=b""):
+        self.lane.send(message(records, bulk))
+
+    def post(self, name, values=None, bulk=None, acting=1):
+        flags = 0 if bulk is None else BULK
+        self.send(record(name, values or {}, 0, acting, flags), bulk or b"")
+
+    def ask(self, name, values=None, bulk=None, acting=1):
+        """The result and the fields of the reply; notes before it gather in self.notes."""
+        self.requests += 1
+        flags = 0 if bulk is None else BULK
+        self.send(record(name, values or {}, self.requests, acting, flags), bulk or b"")
+        return self.reply(name, self.requests)
+
+    def reply(self, name, request):
+        number, _, back = CALLS[name]
+        while True:
+            data, bulk = self.lane.take_message()
+            at = 0
+            while at < len(data):
+                size, call, flags, told, result = struct.unpack_from("<IHHII", data, at)
+                body = data[at + 16:at + size]
+                at += size
+                if not flags & REPLY:
+                    self.notes.append((call, told, body, bulk if flags & BULK else b""))
+                elif told == request and call == number:
+                    return result, decode_fields(back, body) if body and result == 0 else {}
+
+    def errors(self):
+        """(result, sticky, call) of the error notes so far."""
+        return [struct.unpack_from("<III", body) for call, _, body, _ in self.notes if call == NOTE_ERROR]
+
+    def create_context(self, context=1, legacy=1, heap_size=0, device=0):
+        self.post("gpContextCreate", {"context": context, "device": device, "legacy": legacy,
+                                      "heap": self.base if heap_size else 0, "heap_size": heap_size}, acting=0)
+
+    def map(self, offset, size, device=0):
+        """The result of mapping memory at this offset of the window."""
+        return self.ask("gpMemoryMap", {"address": self.base + offset, "size": size, "device": device})[0]
+
+    def copy_in(self, address, data, flags=1, stream=1):
+        self.post("gpCopyIn", {"stream": stream, "dst": address, "pitch": len(data), "width": len(data),
+                               "height": 1, "flags": flags}, data)
+
+    def copy_out(self, address, size, stream=1):
+        """The result and the bytes."""
+        before = len(self.notes)
+        result, _ = self.ask("gpCopyOut", {"stream": stream, "src": address, "pitch": size, "width": size,
+                                           "height": 1})
+        return result, b"".join(bulk for call, _, _, bulk in self.notes[before:] if call == NOTE_DATA)
+
+    def close(self):
+        for conn in (self.lane, self.control):
+            if conn:
+                conn.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
