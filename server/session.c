@@ -3,6 +3,7 @@
 
 #include "gpd_calls.h"
 #include "server/context.h"
+#include "server/copy.h"
 #include "server/driver.h"
 #include "server/event.h"
 #include "server/image.h"
@@ -312,6 +313,7 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 						NULL, 0);
 		return 0;
 	}
+	gpd_copy_before(session, header->call, fields, size);
 	if (gpd_dispatch(session, header, fields, size)) {
 		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
 		return -EPROTO;
@@ -356,6 +358,16 @@ carry_out_all(struct gpd_session *session, const struct gp_message *message)
 	return 0;
 }
 
+/* Copies that wait for staging memory go on until the client has something new. */
+static void
+continue_copies(struct gpd_session *session)
+{
+	while (gpd_copy_continue(session)) {
+		if (gp_conn_wait(session->conn, GPD_COPY_CONTINUE_MS))
+			return;
+	}
+}
+
 static void
 serve(struct gpd_session *session)
 {
@@ -368,6 +380,7 @@ serve(struct gpd_session *session)
 			spins = !spins;
 			gp_conn_set_spin(session->conn, spins ? SPIN_USEC : 0);
 		}
+		continue_copies(session);
 		r = gp_conn_recv(session->conn, &message);
 		if (r == 0)
 			r = carry_out_all(session, &message);
@@ -395,6 +408,7 @@ static void
 free_objects(struct gpd_session *session)
 {
 	gpd_handle_each(&session->handles, GPD_KIND_EVENT, free_event, session);
+	gpd_copy_forget(session);
 	gpd_print_forget(session);
 	gpd_image_forget_session(session);
 	if (session->memory)

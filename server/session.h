@@ -44,6 +44,7 @@ struct gpd_session {
 	struct gpd_memory *memory;
 	struct gpd_staging *staging;
 	struct gpd_print *print;
+	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
 	struct gpd_wait_queue *waits;
 	uint64_t window_base, window_size;
 	char peer[128]; /* "host pid program", for the log */

@@ -50,15 +50,15 @@ static struct {
 
 /* The pool is locked. */
 static CUresult
-grow(void)
+grow(bool beyond)
 {
 	size_t size = SLOTS_PER_ALLOCATION * GPD_STAGING_SLOT;
 	struct gpd_slot *slots;
 	void *memory;
 	CUresult result;
 
-	if (pool.allocated + size > pool.limit)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (pool.allocated + size > pool.limit && !beyond)
+		return CUDA_ERROR_NOT_READY;
 	slots = calloc(SLOTS_PER_ALLOCATION, sizeof(*slots));
 	if (!slots)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -87,7 +87,7 @@ gpd_staging_start(size_t limit)
 	if (limit)
 		pool.limit = limit;
 	if (!pool.idle)
-		result = grow();
+		result = grow(true);
 	pthread_mutex_unlock(&pool.lock);
 	return result;
 }
@@ -130,24 +130,25 @@ gpd_staging_destroy(struct gpd_session *session)
 
 /* CUDA_ERROR_NOT_READY: somebody must give one back first. */
 static CUresult
-take_slot(struct gpd_session *session, struct gpd_slot **slot_p)
+take_slot(struct gpd_session *session, unsigned int share, struct gpd_slot **slot_p)
 {
 	struct gpd_staging *staging = session->staging;
+	unsigned int held = atomic_fetch_add(&staging->held, 1);
 	CUresult result = CUDA_SUCCESS;
 
-	if (atomic_fetch_add(&staging->held, 1) >= GPD_STAGING_SHARE) {
+	if (held >= share) {
 		staging->held--;
 		return CUDA_ERROR_NOT_READY;
 	}
 	pthread_mutex_lock(&pool.lock);
 	if (!pool.idle)
-		result = grow();
-	if (pool.idle) {
+		result = grow(held < GPD_STAGING_SHARE_MIN);
+	/* Memory that cannot be had now may come back from others. */
+	if (result != CUDA_SUCCESS && held >= GPD_STAGING_SHARE_MIN)
+		result = CUDA_ERROR_NOT_READY;
+	if (result == CUDA_SUCCESS) {
 		*slot_p = pool.idle;
 		pool.idle = pool.idle->next;
-		result = CUDA_SUCCESS;
-	} else if (pool.allocated) {
-		result = CUDA_ERROR_NOT_READY;
 	}
 	pthread_mutex_unlock(&pool.lock);
 	if (result == CUDA_SUCCESS)
@@ -174,47 +175,46 @@ wait_pool(void)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-/* The two slots that small pieces are cut from come back only after a larger demand for them. */
+void
+gpd_staging_wait(struct gpd_session *session)
+{
+	struct gpd_staging *staging = session->staging;
+	unsigned int kept = !!staging->in.slot + !!staging->out.slot;
+
+	/* The two that small pieces are cut from do not come back by waiting. */
+	if (staging->held > kept)
+		gpd_wait_oldest(session);
+	else
+		wait_pool();
+}
+
 static CUresult
 take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
 {
-	struct gpd_staging *staging = session->staging;
 	CUresult result;
 
-	while ((result = take_slot(session, slot_p)) == CUDA_ERROR_NOT_READY) {
-		unsigned int kept = !!staging->in.slot + !!staging->out.slot;
-
+	while ((result = take_slot(session, GPD_STAGING_SHARE, slot_p)) == CUDA_ERROR_NOT_READY) {
 		if (session->sticky)
 			return (CUresult)session->sticky;
-		if (staging->held > kept)
-			gpd_wait_oldest(session);
-		else
-			wait_pool();
+		gpd_staging_wait(session);
 	}
 	return result;
 }
 
-static CUresult
-cut(struct gpd_session *session, struct block *block, size_t size, struct gpd_piece *piece)
+/* There is room in it. */
+static struct gpd_piece
+cut(struct block *block, size_t size)
 {
-	struct gpd_slot *slot;
-	CUresult result;
+	struct gpd_piece piece = { .memory = block->slot->memory + block->used };
 
-	if (!block->slot) {
-		result = take_waiting(session, &slot);
-		if (result != CUDA_SUCCESS)
-			return result;
-		*block = (struct block){ .slot = slot };
-	}
-	*piece = (struct gpd_piece){ .memory = block->slot->memory + block->used };
 	block->used += (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-	return CUDA_SUCCESS;
+	return piece;
 }
 
 static bool
-fits(const struct block *block, size_t size)
+full(const struct block *block, size_t size)
 {
-	return !block->slot || GPD_STAGING_SLOT - block->used >= size;
+	return block->slot && GPD_STAGING_SLOT - block->used < size;
 }
 
 static void
@@ -223,49 +223,75 @@ filled(struct gpd_session *session, void *arg, CUresult result)
 	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
 }
 
+static CUresult
+take_small_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct block *block = &session->staging->in;
+	CUresult result = CUDA_SUCCESS;
+
+	if (full(block, size)) {
+		/* Its pieces may have gone to any of the session's streams. */
+		result = gpd_wait_add_all(session, NULL, filled, block->slot);
+		if (result == CUDA_SUCCESS)
+			*block = (struct block){ 0 };
+	}
+	if (result == CUDA_SUCCESS && !block->slot)
+		result = take_waiting(session, &block->slot);
+	if (result == CUDA_SUCCESS)
+		*piece = cut(block, size);
+	return result;
+}
+
 CUresult
 gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
-	struct block *block = &session->staging->in;
+	struct gpd_slot *slot;
 	CUresult result;
 
-	if (!fits(block, size)) {
-		/* Its pieces may have gone to any of the session's streams. */
-		result = gpd_wait_add_all(session, NULL, filled, block->slot);
-		if (result != CUDA_SUCCESS)
-			return result;
-		block->slot = NULL;
+	*piece = (struct gpd_piece){ 0 };
+	if (size <= GPD_STAGING_SMALL)
+		return take_small_in(session, size, piece);
+	result = take_waiting(session, &slot);
+	if (result == CUDA_SUCCESS)
+		*piece = (struct gpd_piece){ slot->memory, slot };
+	return result;
+}
+
+static CUresult
+take_small_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct block *block = &session->staging->out;
+	CUresult result = CUDA_SUCCESS;
+
+	if (block->slot && block->slot->users == 1)
+		block->used = 0;
+	if (full(block, size)) {
+		gpd_staging_put(session, &(struct gpd_piece){ .slot = block->slot });
+		*block = (struct block){ 0 };
 	}
-	return cut(session, block, size, piece);
+	if (!block->slot)
+		result = take_slot(session, GPD_STAGING_SHARE_OUT, &block->slot);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*piece = cut(block, size);
+	piece->slot = block->slot;
+	piece->slot->users++;
+	return CUDA_SUCCESS;
 }
 
 CUresult
 gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
-	struct block *block = &session->staging->out;
+	struct gpd_slot *slot;
 	CUresult result;
 
-	if (block->slot && block->slot->users == 1) {
-		block->used = 0;
-	} else if (!fits(block, size)) {
-		gpd_staging_put(session, &(struct gpd_piece){ .slot = block->slot });
-		block->slot = NULL;
-	}
-	result = cut(session, block, size, piece);
-	if (result == CUDA_SUCCESS) {
-		piece->slot = block->slot;
-		piece->slot->users++;
-	}
-	return result;
-}
-
-CUresult
-gpd_staging_take(struct gpd_session *session, struct gpd_piece *piece)
-{
-	struct gpd_slot *slot;
-	CUresult result = take_waiting(session, &slot);
-
+	*piece = (struct gpd_piece){ 0 };
+	if (session->sticky)
+		return (CUresult)session->sticky;
+	if (size <= GPD_STAGING_SMALL)
+		return take_small_out(session, size, piece);
+	result = take_slot(session, GPD_STAGING_SHARE_OUT, &slot);
 	if (result == CUDA_SUCCESS)
-		*piece = (struct gpd_piece){ .memory = slot->memory, .slot = slot };
+		*piece = (struct gpd_piece){ slot->memory, slot };
 	return result;
 }

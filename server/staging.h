@@ -14,8 +14,12 @@
 #include <stddef.h>
 
 #define GPD_STAGING_SLOT ((size_t)1 << 20)
-/* What a session may hold, in slots. */
+/* What a session may hold, in slots: in all, and of them for copies from the device, whose pieces
+ * come back only when the client has read them. */
 #define GPD_STAGING_SHARE 64
+#define GPD_STAGING_SHARE_OUT 48
+/* So many it gets also when other sessions hold the whole pool. */
+#define GPD_STAGING_SHARE_MIN 4
 /* Pieces up to this size share slots. */
 #define GPD_STAGING_SMALL ((size_t)128 << 10)
 
@@ -35,15 +39,15 @@ int gpd_staging_create(struct gpd_session *session);
 /* When no work of the session is left and its wait queue is empty. */
 void gpd_staging_destroy(struct gpd_session *session);
 
-/* Executor only: memory for size (at most GPD_STAGING_SMALL) bytes to the device.  It is not given
- * back; its use is given to a stream before the executor's next call of these functions. */
+/* Executor only: memory for size (at most GPD_STAGING_SLOT) bytes to the device.  A small piece has
+ * no slot to give back; its use is given to a stream before the executor's next call of these
+ * functions.  May wait for earlier copies. */
 CUresult gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 
-/* Executor only: memory for size (at most GPD_STAGING_SMALL) bytes from the device. */
+/* Executor only: memory for so many bytes from the device.  CUDA_ERROR_NOT_READY: there is none
+ * now; gpd_staging_wait() waits until it is worth another try. */
 CUresult gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
-
-/* Executor only: a whole slot. */
-CUresult gpd_staging_take(struct gpd_session *session, struct gpd_piece *piece);
+void gpd_staging_wait(struct gpd_session *session);
 
 /* Any thread.  Neither the GPU nor anybody else uses it any more. */
 void gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece);

@@ -3,6 +3,7 @@
 
 #include "gpd_calls.h"
 #include "server/context.h"
+#include "server/copy.h"
 #include "server/driver.h"
 #include "server/event.h"
 #include "server/session.h"
@@ -119,6 +120,8 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (session->copies_out)
+		gpd_copy_settle(session, stream);
 	result = gpd_device_enter(stream->device);
 	if (result == CUDA_SUCCESS)
 		result = pass_barrier(session, stream);

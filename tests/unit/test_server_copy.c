@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpd_calls.h"
 #include "protocol/frame.h"
+#include "server/copy.h"
 #include "server/memory.h"
 #include "server/staging.h"
 #include "server_fake.h"
@@ -32,6 +33,7 @@ static int
 teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
+	gpd_copy_forget(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake_destroy(&fake);
@@ -186,21 +188,138 @@ every_part_of_a_copy_counts_as_work(void **state)
 }
 
 static void
-a_large_copy_out_never_holds_more_than_its_share(void **state)
+start_large_copy_out(void)
 {
 	struct gp_args_gpCopyOut args = {
 		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = MAPPED, .height = 1
 	};
+
+	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
+}
+
+static void
+a_large_copy_out_goes_on_as_its_parts_are_sent(void **state)
+{
 	uint8_t *bytes = pattern(MAPPED);
 
 	memcpy(device, bytes, MAPPED);
-	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	assert_true(fake_markers(&fake) <= GPD_STAGING_SHARE);
+	start_large_copy_out();
+	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
+	assert_true(gpd_copy_continue(&fake.session));
+	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
+
+	fake_run_markers(&fake, 10);
+	assert_true(gpd_copy_continue(&fake.session));
+	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
+	fake_run_markers(&fake, -1);
+	assert_int_equal(fake.reply_count, 0);
+	assert_false(gpd_copy_continue(&fake.session));
 	fake_run_markers(&fake, -1);
 
+	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.data_size, MAPPED);
 	assert_memory_equal(fake.data, bytes, MAPPED);
 	free(bytes);
+}
+
+static void
+other_streams_go_on_during_a_large_copy_out(void **state)
+{
+	struct gp_args_gpFill fill = { FAKE_OTHER_STREAM, FAKE_WINDOW, 0, 4, 0, 1, 1 };
+	uint8_t bytes[1 << 18] = { 0 };
+	struct gp_args_gpCopyIn in = {
+		.stream = FAKE_OTHER_STREAM, .dst = FAKE_WINDOW, .width = sizeof(bytes), .height = 1
+	};
+	uint32_t other = FAKE_OTHER_STREAM;
+
+	start_large_copy_out();
+	fake_forget_calls();
+	gpd_copy_before(&fake.session, GP_CALL_gpFill, NULL, 0);
+	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
+	gpd_copy_before(&fake.session, GP_CALL_gpCopyIn, NULL, 0);
+	assert_int_equal(copy_in(&in, bytes, sizeof(bytes)), CUDA_SUCCESS);
+	gpd_copy_before(&fake.session, GP_CALL_cuStreamSynchronize, &other, sizeof(other));
+
+	assert_int_equal(fake.data_notes, 0);
+	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), 0);
+}
+
+static void
+what_follows_a_large_copy_out_comes_behind_its_last_part(void **state)
+{
+	struct gp_args_gpFill fill = { FAKE_STREAM, FAKE_WINDOW, 0, 4, 0, 1, 1 };
+	uint32_t stream = FAKE_STREAM;
+
+	start_large_copy_out();
+	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), MAPPED / GPD_STAGING_SLOT);
+	assert_null(fake.session.copies_out);
+
+	fake_run_markers(&fake, -1);
+	start_large_copy_out();
+	gpd_copy_before(&fake.session, GP_CALL_cuStreamSynchronize, &stream, sizeof(stream));
+	assert_null(fake.session.copies_out);
+
+	fake_run_markers(&fake, -1);
+	fake.reply_count = 0;
+	start_large_copy_out();
+	gpd_copy_before(&fake.session, GP_CALL_gpFence, NULL, 0);
+	assert_null(fake.session.copies_out);
+}
+
+static void
+copies_out_of_one_stream_queue_up(void **state)
+{
+	struct gp_args_gpCopyOut args = { .stream = FAKE_STREAM, .width = 4, .height = 1 };
+
+	device[MAPPED - 1] = 77;
+	start_large_copy_out();
+	args.src = FAKE_WINDOW + MAPPED - 4;
+	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
+	assert_int_equal(fake.data_notes, 0);
+	while (gpd_copy_continue(&fake.session))
+		fake_run_markers(&fake, 7);
+	fake_run_markers(&fake, -1);
+
+	assert_int_equal(fake.reply_count, 2);
+	assert_int_equal(fake.data_size, MAPPED + 4);
+	assert_int_equal(fake.data[MAPPED + 3], 77);
+}
+
+static void
+blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
+{
+	uint32_t other = FAKE_OTHER_STREAM;
+
+	fake.stream.legacy = true;
+	start_large_copy_out();
+	gpd_copy_settle(&fake.session, &fake.other);
+	assert_non_null(fake.session.copies_out);
+	fake.other.blocking = true;
+	gpd_copy_before(&fake.session, GP_CALL_cuStreamQuery, &other, sizeof(other));
+	assert_null(fake.session.copies_out);
+}
+
+static void
+a_session_may_end_in_the_middle_of_a_copy_out(void **state)
+{
+	start_large_copy_out();
+	fake_run_markers(&fake, 3);
+	fake_run_markers(&fake, -1);
+	gpd_copy_forget(&fake.session);
+
+	assert_null(fake.session.copies_out);
+	assert_int_equal(fake.reply_count, 0);
+}
+
+static void
+a_stream_with_parts_to_come_is_not_idle(void **state)
+{
+	uint64_t marked;
+
+	start_large_copy_out();
+	marked = GPD_STAGING_SHARE_OUT + 1;
+	assert_true(fake.stream.work > marked);
 }
 
 static void
@@ -446,7 +565,13 @@ main(void)
 		TEST(rows_go_out_packed),
 		TEST(a_copy_out_is_answered_once_when_all_is_sent),
 		TEST(every_part_of_a_copy_counts_as_work),
-		TEST(a_large_copy_out_never_holds_more_than_its_share),
+		TEST(a_large_copy_out_goes_on_as_its_parts_are_sent),
+		TEST(other_streams_go_on_during_a_large_copy_out),
+		TEST(what_follows_a_large_copy_out_comes_behind_its_last_part),
+		TEST(copies_out_of_one_stream_queue_up),
+		TEST(blocking_streams_and_the_default_stream_wait_for_each_other),
+		TEST(a_session_may_end_in_the_middle_of_a_copy_out),
+		TEST(a_stream_with_parts_to_come_is_not_idle),
 		TEST(an_error_in_the_middle_of_a_copy_out_is_its_answer),
 		TEST(an_error_in_a_copy_in_takes_the_rest_of_the_tail),
 		TEST(only_mapped_memory_is_touched),

@@ -106,7 +106,51 @@ without_pinned_memory_there_is_an_error(void **state)
 	struct gpd_piece piece;
 
 	fake_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
-	assert_int_equal(gpd_staging_take(&fake.session, &piece), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &piece),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void
+copies_out_leave_room_for_copies_in(void **state)
+{
+	struct gpd_piece out[GPD_STAGING_SHARE], in;
+	size_t count = 0;
+
+	while (gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &out[count]) == CUDA_SUCCESS)
+		count++;
+	assert_int_equal(count, GPD_STAGING_SHARE_OUT);
+	assert_int_equal(gpd_staging_take_out(&fake.session, 1, &in), CUDA_ERROR_NOT_READY);
+	assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &in), CUDA_SUCCESS);
+	gpd_staging_put(&fake.session, &in);
+	while (count)
+		gpd_staging_put(&fake.session, &out[--count]);
+}
+
+/* Runs last: the limit stays. */
+static void
+an_exhausted_pool_still_gives_every_session_a_little(void **state)
+{
+	static struct fake other;
+	struct gpd_piece pieces[2 * GPD_STAGING_SHARE], more[GPD_STAGING_SHARE];
+	size_t count = 0, others = 0;
+
+	assert_int_equal(gpd_staging_start(1), CUDA_SUCCESS);
+	while (gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &pieces[count]) ==
+	       CUDA_SUCCESS)
+		count++;
+	fake_create(&other);
+	assert_int_equal(gpd_staging_create(&other.session), 0);
+	while (gpd_staging_take_out(&other.session, GPD_STAGING_SLOT, &more[others]) ==
+	       CUDA_SUCCESS)
+		others++;
+
+	assert_true(others >= GPD_STAGING_SHARE_MIN);
+	while (others)
+		gpd_staging_put(&other.session, &more[--others]);
+	while (count)
+		gpd_staging_put(&fake.session, &pieces[--count]);
+	gpd_staging_destroy(&other.session);
+	fake_destroy(&other);
 }
 
 int
@@ -123,6 +167,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_answered_piece_is_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_piece_outlives_the_slot_it_was_cut_from, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(copies_out_leave_room_for_copies_in, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			an_exhausted_pool_still_gives_every_session_a_little, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpd_calls.h"
+#include "server/copy.h"
+#include "server/copy_part.h"
+#include "server/driver.h"
+#include "server/print.h"
+#include "server/session.h"
+#include "server/staging.h"
+#include "server/stream.h"
+#include "server/wait.h"
+#include "server/worker.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One copy from the device, until it is answered. */
+struct gpd_copy_out {
+	struct gpd_copy_out *next; /* of the session's that have parts left */
+	struct gpd_stream *stream; /* as long as there are parts left */
+	struct gpd_cut cut;
+	struct gpd_part part; /* the next one, if size is not 0 */
+	uint64_t offset;      /* of the next part in the packed rows */
+	uint32_t request;
+	uint16_t call;
+	bool begun; /* the stream is ordered behind what it must wait for */
+	/* Parts under way, and the executor while there are parts left. */
+	_Atomic unsigned int users;
+	_Atomic int result;
+};
+
+struct out_part {
+	struct gpd_copy_out *out;
+	struct gpd_piece piece;
+	uint64_t offset;
+	size_t size;
+};
+
+static void
+fail(struct gpd_copy_out *out, CUresult result)
+{
+	int none = CUDA_SUCCESS;
+
+	atomic_compare_exchange_strong(&out->result, &none, (int)result);
+}
+
+static void
+leave(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	if (atomic_fetch_sub(&out->users, 1) > 1)
+		return;
+	gpd_print_flush(session);
+	(void)gpd_session_reply(session, out->call, out->request, (CUresult)out->result, NULL, 0);
+	free(out);
+}
+
+static void
+part_done(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct out_part *part = arg;
+	struct gpd_copy_out *out = part->out;
+
+	if (result != CUDA_SUCCESS)
+		fail(out, result);
+	else if (gpd_session_send_data(session, out->request, part->offset, part->piece.memory,
+				       part->size))
+		fail(out, CUDA_ERROR_OPERATING_SYSTEM);
+	gpd_staging_put(session, &part->piece);
+	free(part);
+	leave(session, out);
+}
+
+static CUresult
+give_part(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	struct out_part *part = malloc(sizeof(*part));
+	CUresult result;
+
+	if (!part)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*part = (struct out_part){ .out = out, .offset = out->offset, .size = out->part.size };
+	result = gpd_staging_take_out(session, part->size, &part->piece);
+	if (result == CUDA_SUCCESS)
+		result = gpd_part_out(session, out->stream, &out->part, part->piece.memory);
+	if (result != CUDA_SUCCESS) {
+		gpd_staging_put(session, &part->piece);
+		free(part);
+		return result;
+	}
+	out->users++;
+	result = gpd_wait_add(session, out->stream, part_done, part);
+	if (result != CUDA_SUCCESS) {
+		/* The device may still write to the piece, so it stays out of use. */
+		free(part);
+		out->users--;
+	}
+	return result;
+}
+
+/* CUDA_ERROR_NOT_READY: there are parts left, and no staging memory for them. */
+static CUresult
+give_parts(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	CUresult result = gpd_device_enter(out->stream->device);
+
+	while (result == CUDA_SUCCESS && (out->part.size || gpd_cut_next(&out->cut, &out->part))) {
+		result = give_part(session, out);
+		if (result != CUDA_SUCCESS)
+			break;
+		out->offset += out->part.size;
+		out->part.size = 0;
+	}
+	/* A stream that is to get more is not done when it has done what it has. */
+	if (result == CUDA_ERROR_NOT_READY)
+		out->stream->work = ++session->work;
+	return result;
+}
+
+static void
+given(struct gpd_session *session, struct gpd_copy_out *out, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		fail(out, result);
+	if (gpd_driver_is_sticky(result))
+		gpd_session_poison(session, result);
+	leave(session, out);
+}
+
+/* All that came earlier has its parts by now, and nothing that came later matters. */
+static CUresult
+begin(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	struct gpd_copy_out *later = session->copies_out;
+	CUresult result;
+
+	session->copies_out = NULL;
+	result = gpd_stream_begin(session, out->stream->handle.id, &out->stream);
+	session->copies_out = later;
+	out->begun = true;
+	return result;
+}
+
+/* Whether the copy has parts left. */
+static bool
+go_on(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!out->begun)
+		result = begin(session, out);
+	if (result == CUDA_SUCCESS)
+		result = give_parts(session, out);
+	if (result == CUDA_ERROR_NOT_READY)
+		return true;
+	given(session, out, result);
+	return false;
+}
+
+bool
+gpd_copy_continue(struct gpd_session *session)
+{
+	struct gpd_copy_out *out;
+
+	while ((out = session->copies_out)) {
+		session->copies_out = out->next;
+		if (!go_on(session, out))
+			continue;
+		out->next = session->copies_out;
+		session->copies_out = out;
+		return true;
+	}
+	return false;
+}
+
+/* Work on the legacy stream and on the blocking ones of its context waits for one another. */
+static bool
+comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
+{
+	return !stream || out->stream == stream ||
+	       (out->stream->context == stream->context &&
+		((out->stream->legacy && stream->blocking) ||
+		 (out->stream->blocking && stream->legacy)));
+}
+
+static bool
+must_wait(const struct gpd_session *session, const struct gpd_stream *stream)
+{
+	for (const struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
+		if (comes_before(out, stream))
+			return true;
+	}
+	return false;
+}
+
+void
+gpd_copy_settle(struct gpd_session *session, const struct gpd_stream *stream)
+{
+	while (must_wait(session, stream) && gpd_copy_continue(session))
+		gpd_staging_wait(session);
+}
+
+void
+gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, size_t size)
+{
+	uint32_t id;
+
+	if (!session->copies_out)
+		return;
+	switch (call) {
+	case GP_CALL_gpContextCreate:
+	case GP_CALL_gpMemoryMap:
+	case GP_CALL_gpMemoryInfo:
+	case GP_CALL_gpImageLoad:
+	case GP_CALL_gpImageGlobal:
+	case GP_CALL_gpCopyIn:
+	case GP_CALL_gpCopyOut:
+	case GP_CALL_gpCopyDevice:
+	case GP_CALL_gpFill:
+	case GP_CALL_gpLaunch:
+	case GP_CALL_gpLaunchChecked:
+	case GP_CALL_gpOccupancyCluster:
+	case GP_CALL_cuStreamCreateWithPriority:
+	case GP_CALL_cuStreamWaitEvent:
+	case GP_CALL_cuEventCreate:
+	case GP_CALL_cuEventRecordWithFlags:
+	case GP_CALL_cuEventQuery:
+	case GP_CALL_cuEventSynchronize:
+	case GP_CALL_cuEventElapsedTime_v2:
+	case GP_CALL_cuFuncGetAttribute:
+	case GP_CALL_cuFuncSetAttribute:
+	case GP_CALL_cuFuncSetCacheConfig:
+	case GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags:
+	case GP_CALL_cuOccupancyAvailableDynamicSMemPerBlock:
+		return;
+	case GP_CALL_cuStreamSynchronize:
+	case GP_CALL_cuStreamQuery:
+		/* The stream is their only field. */
+		if (size < sizeof(id))
+			return;
+		memcpy(&id, fields, sizeof(id));
+		gpd_copy_settle(session, gpd_stream_get(session, id));
+		return;
+	default:
+		gpd_copy_settle(session, NULL);
+	}
+}
+
+void
+gpd_copy_forget(struct gpd_session *session)
+{
+	struct gpd_copy_out *out;
+
+	while ((out = session->copies_out)) {
+		session->copies_out = out->next;
+		free(out);
+	}
+}
+
+static void
+append(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	struct gpd_copy_out **end = &session->copies_out;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = out;
+}
+
+CUresult
+gpd_gpCopyOut(struct gpd_session *session, const struct gp_args_gpCopyOut *args)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, args->stream);
+	struct gpd_copy_out *out;
+	uint64_t total;
+	CUresult result;
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!args->width || !args->height)
+		return CUDA_SUCCESS;
+	if (__builtin_mul_overflow(args->width, args->height, &total))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpd_cut_check(session, args->src, args->pitch, args->width, args->height);
+	if (result != CUDA_SUCCESS)
+		return result;
+	out = calloc(1, sizeof(*out));
+	if (!out)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	out->stream = stream;
+	out->request = session->request;
+	out->call = session->call;
+	out->users = 1;
+	gpd_cut_start(&out->cut, args->src, args->pitch, args->width, args->height);
+	gpd_account_copy(&session->account, 0, total);
+	/* Behind others of its stream, which the call stream does not wait for. */
+	if (must_wait(session, stream) || go_on(session, out))
+		append(session, out);
+	return GPD_LATER;
+}

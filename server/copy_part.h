@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rectangles of device memory whose rows are packed on the host side, cut into the parts in which
+ * they go through staging.  Executor only.
+ */
+#ifndef GPD_COPY_PART_H
+#define GPD_COPY_PART_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpd_session;
+struct gpd_stream;
+
+struct gpd_cut {
+	uint64_t address, pitch, width, height;
+	uint64_t row, column; /* of the next part */
+	size_t largest;
+};
+
+struct gpd_part {
+	uint64_t address;
+	size_t pitch;
+	size_t width;
+	size_t rows;
+	size_t size; /* packed */
+};
+
+/* Whether the session may touch the rectangle, else CUDA_ERROR_INVALID_VALUE. */
+CUresult gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch,
+		       uint64_t width, uint64_t height);
+
+/* The bytes from the first to behind the last; false: there is no such range. */
+bool gpd_cut_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p);
+
+/* Neither width nor height is 0. */
+void gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,
+		   uint64_t height);
+/* false: there is none left. */
+bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
+
+/* Gives the part to the stream, as work of its own. */
+CUresult gpd_part_in(struct gpd_session *session, struct gpd_stream *stream,
+		     const struct gpd_part *part, const void *host);
+CUresult gpd_part_out(struct gpd_session *session, struct gpd_stream *stream,
+		      const struct gpd_part *part, void *host);
+
+#endif /* GPD_COPY_PART_H */
