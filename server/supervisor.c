@@ -117,7 +117,7 @@ listen_on(struct supervisor *s, int index)
 			    text);
 	}
 	if (gp_listen(url, &s->listeners[index], error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: cannot listen on %s\n", error);
+		fprintf(stderr, "gpupoold: %s\n", error);
 		return -1;
 	}
 	return 0;

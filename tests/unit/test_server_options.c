@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's command line: what it refuses, and in which words. */
+#include "tests/test.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char output[8192];
+
+/* Exit status of the daemon with these options; what it wrote is in output. */
+static int
+run(const char *arguments)
+{
+	const char *program = getenv("GP_TEST_GPUPOOLD");
+	char command[1024];
+	size_t size;
+	FILE *pipe;
+	int status;
+
+	assert_non_null(program);
+	snprintf(command, sizeof(command), "exec timeout 30 %s %s 2>&1", program, arguments);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	size = fread(output, 1, sizeof(output) - 1, pipe);
+	output[size] = 0;
+	status = pclose(pipe);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Refused with one line that says this. */
+#define assert_refused(arguments, text)                                                            \
+	do {                                                                                       \
+		assert_int_equal(run(arguments), 1);                                               \
+		if (!strstr(output, text))                                                         \
+			fail_msg("\"%s\" is not in \"%s\"", text, output);                         \
+		assert_ptr_equal(strchr(output, '\n'), output + strlen(output) - 1);               \
+		assert_int_equal(strncmp(output, "gpupoold: ", 10), 0);                            \
+	} while (0)
+
+static void
+a_port_in_use_is_named(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t length = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char arguments[64], expected[128];
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+	snprintf(arguments, sizeof(arguments), "--listen 127.0.0.1:%d", ntohs(address.sin_port));
+	snprintf(expected, sizeof(expected),
+		 "gpupoold: cannot listen on tcp://127.0.0.1:%d: Address already in use",
+		 ntohs(address.sin_port));
+	assert_refused(arguments, expected);
+	close(fd);
+}
+
+static void
+an_unknown_scheme_is_named(void **state)
+{
+	assert_refused("--listen smoke://127.0.0.1", "unknown scheme \"smoke\"");
+}
+
+static void
+an_address_for_all_needs_the_word_insecure(void **state)
+{
+	assert_refused("--listen 0.0.0.0:0", "--insecure");
+	assert_refused("--listen '[::]:0'", "--insecure");
+	assert_refused("--listen '*:0'", "--insecure");
+	/* With it, the driver is the next thing that is wrong. */
+	assert_int_equal(
+		run("--listen 0.0.0.0:0 --insecure --log-level warning --driver /dev/null"), 1);
+	assert_non_null(strstr(output, "warning: tcp://0.0.0.0:0 is open to everybody"));
+}
+
+static void
+a_file_that_is_no_driver_is_named(void **state)
+{
+	assert_refused("--listen 127.0.0.1:0 --driver /nowhere/libcuda.so.1",
+		       "gpupoold: /nowhere/libcuda.so.1: not a CUDA driver library: ");
+	assert_refused("--listen 127.0.0.1:0 --driver libm.so.6",
+		       "libm.so.6: not a CUDA driver library: it has no cuInit");
+}
+
+static void
+values_are_checked(void **state)
+{
+	static const char *const wrong[] = { "--max-sessions 0",         "--max-sessions many",
+					     "--max-sessions 5x",        "--log-level loud",
+					     "--listen 127.0.0.1:99999", "surplus" };
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(run(wrong[i]), 1);
+		assert_int_equal(strncmp(output, "gpupoold: ", 10), 0);
+	}
+}
+
+static void
+help_and_version_are_there(void **state)
+{
+	assert_int_equal(run("--help"), 0);
+	assert_non_null(strstr(output, "--listen"));
+	assert_non_null(strstr(output, "REMOTE_GPU"));
+	assert_null(strstr(output, "worker-fd"));
+	assert_int_equal(run("--version"), 0);
+	assert_int_equal(strncmp(output, "gpupoold ", 9), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_port_in_use_is_named),
+		cmocka_unit_test(an_unknown_scheme_is_named),
+		cmocka_unit_test(an_address_for_all_needs_the_word_insecure),
+		cmocka_unit_test(a_file_that_is_no_driver_is_named),
+		cmocka_unit_test(values_are_checked),
+		cmocka_unit_test(help_and_version_are_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
