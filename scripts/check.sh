@@ -11,6 +11,9 @@ scripts/deps.sh check
 toolkit=$(scripts/toolkit.sh)
 passed=0
 failed=0
+# A finding ends the program that has it, and so fails its test.
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 
 # setup FOLDER OPTION...: a build folder for this toolkit, made once.
 setup() {
