@@ -2,8 +2,8 @@
 /* What gs_bench runs: every body against every other, a tile of them in shared memory at a time. */
 #define TILE 256
 
-extern "C" __global__ void __launch_bounds__(TILE)
-nbody(float4 *next, const float4 *bodies, unsigned int count)
+extern "C" __global__ void
+__launch_bounds__(TILE) nbody(float4 *next, const float4 *bodies, unsigned int count)
 {
 	__shared__ float4 tile[TILE];
 	unsigned int own = blockIdx.x * blockDim.x + threadIdx.x;

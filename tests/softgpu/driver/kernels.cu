@@ -66,8 +66,7 @@ many_params(char a, double b, short c, struct mixed d, int *out)
 	*out = a + (int)b + c + d.c + (int)d.d;
 }
 
-extern "C" __global__ void
-__launch_bounds__(128) bounded(int *out)
+extern "C" __global__ void __launch_bounds__(128) bounded(int *out)
 {
 	extern __shared__ int dynamic[];
 	__shared__ int fixed[256];

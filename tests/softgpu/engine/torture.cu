@@ -98,24 +98,21 @@ stack_overflow(int *out)
 }
 
 struct Base {
-	__device__ virtual int
-	f(int x)
+	__device__ virtual int f(int x)
 	{
 		return x;
 	}
 };
 
 struct Twice : Base {
-	__device__ int
-	f(int x) override
+	__device__ int f(int x) override
 	{
 		return x * 2;
 	}
 };
 
 struct Plus : Base {
-	__device__ int
-	f(int x) override
+	__device__ int f(int x) override
 	{
 		return x + 100;
 	}
