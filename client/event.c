@@ -101,16 +101,16 @@ CUresult
 gpc_cuEventDestroy_v2(CUevent hEvent)
 {
 	struct gp_args_cuEventDestroy_v2 args;
-	struct gpc_context *context;
 	struct gpc_event *event;
 	CUresult result = enter_event(hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.hEvent = event->handle.id;
-	context = event->context;
+	result = gpc_post_cuEventDestroy_v2(event->context, &args);
+	/* Only now, or another thread could announce a new event of that place before. */
 	forget(event);
-	return gpc_post_cuEventDestroy_v2(context, &args);
+	return result;
 }
 
 CUresult

@@ -80,10 +80,11 @@ static CUresult
 stream_drop(struct gpc_stream *stream)
 {
 	struct gp_args_cuStreamDestroy_v2 args = { .hStream = stream->handle.id };
-	struct gpc_context *context = stream->context;
+	CUresult result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
 
+	/* Only now, or another thread could announce a new stream of that place before. */
 	stream_forget(stream);
-	return gpc_post_cuStreamDestroy_v2(context, &args);
+	return result;
 }
 
 static void

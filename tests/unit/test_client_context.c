@@ -6,6 +6,7 @@
 #include "tests/test.h"
 #include "tests/unit/fake_daemon.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -431,6 +432,72 @@ sticky_error_is_what_contexts_answer_but_not_devices(void **state)
 	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
 }
 
+#define PLACES (1u << 20)
+
+/* Which streams the daemon has, by the index in their names; as it would, refuses a second one. */
+struct places {
+	uint8_t taken[PLACES];
+	bool broken;
+};
+
+static int
+keep_places(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	    size_t size)
+{
+	struct places *places = daemon->arg;
+	uint32_t id = 0;
+
+	if (size >= sizeof(id))
+		memcpy(&id, fields, sizeof(id));
+	if (header->call == GP_CALL_cuStreamCreateWithPriority) {
+		if (places->taken[id % PLACES]++)
+			places->broken = true;
+	} else if (header->call == GP_CALL_cuStreamDestroy_v2) {
+		places->taken[id % PLACES]--;
+	}
+	return fake_answer(daemon, header, fields, size);
+}
+
+static void *
+streams_come_and_go(void *context)
+{
+	for (int i = 0; i < 2000; i++) {
+		CUstream stream;
+
+		if (gpc_cuCtxSetCurrent(context) != CUDA_SUCCESS ||
+		    gpc_cuStreamCreate(&stream, CU_STREAM_DEFAULT) != CUDA_SUCCESS ||
+		    gpc_cuStreamDestroy_v2(stream) != CUDA_SUCCESS)
+			return "failed";
+	}
+	return NULL;
+}
+
+static void
+name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows(void **state)
+{
+	struct places *places = calloc(1, sizeof(*places));
+	pthread_t threads[4];
+	CUcontext context;
+
+	fixture.daemon.arg = places;
+	fixture.daemon.answer = keep_places;
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, streams_come_and_go, context),
+				 0);
+	for (int i = 0; i < 4; i++) {
+		void *failed;
+
+		(void)pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	assert_true(received(GP_CALL_cuStreamCreateWithPriority) == 8000);
+	assert_false(places->broken);
+	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextDestroy), 1);
+	free(places);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -456,6 +523,7 @@ main(void)
 		TEST(attribute_that_is_not_known_is_0),
 		TEST(attribute_of_what_is_not_remoted_is_0),
 		TEST(sticky_error_is_what_contexts_answer_but_not_devices),
+		TEST(name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows),
 	};
 
 	(void)unsetenv("CUDA_VISIBLE_DEVICES");
