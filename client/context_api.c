@@ -243,12 +243,28 @@ gpc_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 	return CUDA_SUCCESS;
 }
 
+static void
+count_active(struct gpc_handle *handle, void *arg)
+{
+	const struct gpc_context *context = (const struct gpc_context *)handle;
+
+	*(int *)arg += __atomic_load_n(&context->active, __ATOMIC_RELAXED);
+}
+
 static CUresult
 synchronize(struct gpc_context *context)
 {
 	struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
+	uint64_t posted = gpc_session_work_posted(context->device->session);
+	CUresult result;
+	int active = 0;
 
-	return gpc_wait_gpContextSynchronize(context, &args);
+	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
+	result = gpc_wait_gpContextSynchronize(context, &args);
+	/* Freed memory need not wait for work of the only context there is. */
+	if (result == CUDA_SUCCESS && active == 1)
+		gpc_session_work_set_done(context->device->session, posted);
+	return result;
 }
 
 CUresult

@@ -251,7 +251,6 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
-		(void)gpc_session_work_mark(context->device->session);
 		_Static_assert(sizeof(struct gp_args_gpLaunch) ==
 				       sizeof(struct gp_args_gpLaunchChecked),
 			       "the two launches have the same arguments");
@@ -260,6 +259,8 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 				context, (const struct gp_args_gpLaunchChecked *)&args, blocking);
 		else
 			result = gpc_post_gpLaunch(context, &args);
+		/* Counted behind it: a fence in between does not cover the launch. */
+		(void)gpc_session_work_mark(context->device->session);
 	}
 	free(params.heap);
 	return result;

@@ -61,7 +61,8 @@ void gpc_session_defer(struct gpc_session *session, CUresult result);
 
 /*
  * Work bookkeeping, for memory that may only be used again when the GPU is done with it: mark
- * before posting work to a stream; done(n) once a fence posted after mark n has been answered.
+ * behind the posting of work to a stream, so that a fence whose sender saw the mark is behind the
+ * work; done(n) once a fence posted after mark n has been answered.
  */
 uint64_t
 gpc_session_work_mark(struct gpc_session *session); /* counts work; returns the new count */
