@@ -149,14 +149,14 @@ splat(const struct gs_code *code, uint8_t *regs, const uint8_t *memory)
 		*(uint64_t *)(void *)copy = *(const volatile uint64_t *)(const void *)memory;
 		memory = copy;
 	}
-	for (unsigned int k = 0; k < code->count; k++) {
-		if (code->width == 4)
-			gs_lanes()->splat4(regs + code->slots[k],
-					   ((const uint32_t *)(const void *)memory)[k]);
-		else
-			gs_lanes()->splat8(regs + code->slots[k],
-					   ((const uint64_t *)(const void *)memory)[k]);
+	if (code->width == 4) {
+		gs_lanes()->splat_words(regs, code->slots, code->count,
+					(const uint32_t *)(const void *)memory);
+		return;
 	}
+	for (unsigned int k = 0; k < code->count; k++)
+		gs_lanes()->splat8(regs + code->slots[k],
+				   ((const uint64_t *)(const void *)memory)[k]);
 }
 
 /* All lanes read one place, or neighbouring ones, in whole lanes. */

@@ -10,13 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct gs_lanes chosen;
-
-const struct gs_lanes *
-gs_lanes(void)
-{
-	return &chosen;
-}
+struct gs_lanes gs_chosen_lanes;
 
 #if defined(__x86_64__)
 static bool
@@ -36,11 +30,11 @@ static void
 fill(enum gs_isa isa)
 {
 	if (isa == GS_ISA_AVX512)
-		gs_lanes_fill_avx512(&chosen);
+		gs_lanes_fill_avx512(&gs_chosen_lanes);
 	else if (isa == GS_ISA_AVX2)
-		gs_lanes_fill_avx2(&chosen);
+		gs_lanes_fill_avx2(&gs_chosen_lanes);
 	else
-		gs_lanes_fill_baseline(&chosen);
+		gs_lanes_fill_baseline(&gs_chosen_lanes);
 }
 #else
 static bool
@@ -52,7 +46,7 @@ cpu_has(enum gs_isa isa)
 static void
 fill(enum gs_isa isa)
 {
-	gs_lanes_fill_baseline(&chosen);
+	gs_lanes_fill_baseline(&gs_chosen_lanes);
 }
 #endif
 
@@ -70,7 +64,7 @@ gs_lanes_choose(enum gs_isa isa)
 const char *
 gs_engine_isa(void)
 {
-	return chosen.isa ? chosen.isa : "none";
+	return gs_chosen_lanes.isa ? gs_chosen_lanes.isa : "none";
 }
 
 static void

@@ -462,6 +462,17 @@ splat8(uint8_t *dst, uint64_t value)
 	LANES((u64 *)dst)[i] = value;
 }
 
+static void
+splat_words(uint8_t *regs, const uint32_t *slots, unsigned int count, const uint32_t *words)
+{
+	for (unsigned int k = 0; k < count; k++) {
+		u32 *dst = (u32 *)(regs + slots[k]);
+		u32 word = words[k];
+
+		LANES dst[i] = word;
+	}
+}
+
 static bool
 is_same4(const uint32_t *lanes)
 {
@@ -586,6 +597,7 @@ GS_LANES_FILL(struct gs_lanes *lanes)
 		.pred_mask = pred_mask,
 		.splat4 = splat4,
 		.splat8 = splat8,
+		.splat_words = splat_words,
 		.is_same4 = is_same4,
 		.is_same8 = is_same8,
 		.is_sequence4 = is_sequence4,

@@ -120,6 +120,9 @@ struct gs_lanes {
 	uint32_t (*pred_mask)(const uint8_t *pred);
 	void (*splat4)(uint8_t *dst, uint32_t value);
 	void (*splat8)(uint8_t *dst, uint64_t value);
+	/* Each of count words to all lanes of its slot. */
+	void (*splat_words)(uint8_t *regs, const uint32_t *slots, unsigned int count,
+			    const uint32_t *words);
 	bool (*is_same4)(const uint32_t *lanes);
 	bool (*is_same8)(const uint64_t *lanes);
 	bool (*is_sequence4)(const uint32_t *lanes, uint32_t step);
@@ -138,7 +141,14 @@ struct gs_lanes {
 };
 
 int gs_lanes_choose(enum gs_isa isa);
-const struct gs_lanes *gs_lanes(void);
+
+extern struct gs_lanes gs_chosen_lanes;
+
+static inline const struct gs_lanes *
+gs_lanes(void)
+{
+	return &gs_chosen_lanes;
+}
 
 void gs_lanes_fill_baseline(struct gs_lanes *lanes);
 void gs_lanes_fill_avx2(struct gs_lanes *lanes);

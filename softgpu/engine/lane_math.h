@@ -142,21 +142,22 @@ fma_f32(f32 a, f32 b, f32 c)
 }
 #else
 /*
- * The product is exact in double; rounding the sum to odd there makes the second rounding, to
- * float, the only one that counts.
+ * The product is exact in double. The sum's rounding there misleads the rounding to float only
+ * where it falls in the middle between two floats: then the error left over decides.
  */
 static inline f32
 fma_f32(f32 a, f32 b, f32 c)
 {
 	f64 product = (f64)a * b;
 	f64 sum = product + c;
-	f64 back = sum - product;
-	f64 error = (product - (sum - back)) + ((f64)c - back);
-	u64 bits = bits_of_f64(sum);
-	u64 step = (error > 0) == (sum > 0) ? 1 : ~0ull;
-	u64 inexact = error != 0 && error == error && !(bits & 1);
+	f64 part = sum - product;
+	f64 error = (product - (sum - part)) + ((f64)c - part);
+	f64 nearest = (f32)sum;
+	f64 distance = sum - nearest;
+	f64 other = (f32)(nearest + 2 * distance);
+	f64 is_wrong = other - sum == distance ? error * distance : 0;
 
-	return (f32)f64_of_bits(inexact ? bits + step : bits);
+	return (f32)(is_wrong > 0 ? other : nearest);
 }
 #endif
 

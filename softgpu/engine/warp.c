@@ -226,11 +226,12 @@ run_lanes(struct cursor *cursor)
 	uint8_t result[GS_WARP * 8] __attribute__((aligned(64)));
 	const struct gs_code *at = cursor->at;
 	uint8_t *regs = cursor->regs;
+	bool is_full = cursor->is_full;
 
 	do {
 		uint32_t mask;
 
-		if (cursor->is_full && at->pred < 0) {
+		if (is_full && at->pred < 0) {
 			at->func(at, regs, regs + at->dst);
 			continue;
 		}
