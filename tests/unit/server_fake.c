@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define MARKERS_MAX 4096
+/* How much of fresh memory shows what it was used for before. */
+#define LEFT_BEHIND (2 * FAKE_GRANULE)
 
 struct marker {
 	gpd_wait_done *done;
@@ -123,7 +125,7 @@ mem_map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationH
 	assert(mmap(wanted, size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1,
 		    0) == wanted);
-	memset(wanted, 0xee, size);
+	memset(wanted, 0xee, size < LEFT_BEHIND ? size : LEFT_BEHIND);
 	return CUDA_SUCCESS;
 }
 
@@ -242,10 +244,11 @@ set_16(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
 static CUresult
 set_32(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream)
 {
-	if (value)
+	/* Pages that are given back read as zeros, and cost nothing. */
+	if (value || 4 * count < FAKE_GRANULE)
 		fill(dst, 0, &value, 4, count, 1);
 	else
-		memset((void *)(uintptr_t)dst, 0, 4 * count);
+		assert(!madvise((void *)(uintptr_t)dst, 4 * count, MADV_DONTNEED));
 	return called("cuMemsetD32Async %llx %zu", dst, count);
 }
 
@@ -639,7 +642,10 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	struct fake *fake = of(session);
 
 	assert(offset == fake->data_size - fake->data_before);
-	fake->data = realloc(fake->data, fake->data_size + size);
+	if (fake->data_size + size > fake->data_room) {
+		fake->data_room = 4 * (fake->data_size + size);
+		fake->data = realloc(fake->data, fake->data_room);
+	}
 	memcpy(fake->data + fake->data_size, data, size);
 	fake->data_size += size;
 	fake->data_notes++;

@@ -43,6 +43,7 @@ struct fake {
 	/* What it gets. */
 	uint8_t *data;
 	size_t data_size;
+	size_t data_room;
 	size_t data_before; /* of calls that have been answered */
 	unsigned int data_notes;
 	struct fake_reply replies[16];

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than a session's share of the staging memory. */
-#define MAPPED ((uint64_t)80 << 20)
+/* More than a session may hold of the staging memory for copies to the host. */
+#define MAPPED ((uint64_t)64 << 20)
 
 static struct fake fake;
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
@@ -200,9 +200,8 @@ start_large_copy_out(void)
 static void
 a_large_copy_out_goes_on_as_its_parts_are_sent(void **state)
 {
-	uint8_t *bytes = pattern(MAPPED);
-
-	memcpy(device, bytes, MAPPED);
+	for (size_t i = 0; i < MAPPED; i += 4096)
+		device[i] = (uint8_t)(i >> 12);
 	start_large_copy_out();
 	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
 	assert_true(gpd_copy_continue(&fake.session));
@@ -218,8 +217,7 @@ a_large_copy_out_goes_on_as_its_parts_are_sent(void **state)
 
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.data_size, MAPPED);
-	assert_memory_equal(fake.data, bytes, MAPPED);
-	free(bytes);
+	assert_memory_equal(fake.data, device, MAPPED);
 }
 
 static void
