@@ -5,22 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INDEX(id) ((id) & (GPD_HANDLE_INDEX_MAX - 1))
+#define CHUNKS (GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK)
+
+/* Where the handle of this name is kept; NULL: nowhere yet. */
+static struct gpd_handle **
+place_of(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
+{
+	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
+	struct gpd_handle **chunk = table->chunks[kind][index / GPD_HANDLE_CHUNK];
+
+	return chunk ? &chunk[index % GPD_HANDLE_CHUNK] : NULL;
+}
 
 static int
-grow(struct gpd_handle_slots *slots, uint32_t index)
+add_chunk(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {
-	uint32_t count = slots->count ? slots->count : 64;
-	struct gpd_handle **grown;
+	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
+	struct gpd_handle **chunk = calloc(GPD_HANDLE_CHUNK, sizeof(struct gpd_handle *));
 
-	while (count <= index)
-		count *= 2;
-	grown = realloc(slots->slots, count * sizeof(*grown));
-	if (!grown)
+	if (!chunk)
 		return -ENOMEM;
-	memset(grown + slots->count, 0, (count - slots->count) * sizeof(*grown));
-	slots->slots = grown;
-	slots->count = count;
+	table->chunks[kind][index / GPD_HANDLE_CHUNK] = chunk;
 	return 0;
 }
 
@@ -28,65 +33,64 @@ int
 gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 	       struct gpd_handle *handle)
 {
-	struct gpd_handle_slots *slots = &table->kinds[kind];
-	uint32_t index = INDEX(id);
+	struct gpd_handle **place;
 
 	if (id == 0)
 		return -EINVAL;
-	if (index >= slots->count) {
-		int r = grow(slots, index);
+	place = place_of(table, kind, id);
+	if (!place) {
+		int r = add_chunk(table, kind, id);
 
 		if (r)
 			return r;
+		place = place_of(table, kind, id);
 	}
-	if (slots->slots[index])
+	if (*place)
 		return -EEXIST;
 	handle->kind = kind;
 	handle->id = id;
-	slots->slots[index] = handle;
+	*place = handle;
 	return 0;
 }
 
 struct gpd_handle *
 gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {
-	const struct gpd_handle_slots *slots = &table->kinds[kind];
-	uint32_t index = INDEX(id);
-	struct gpd_handle *handle;
+	struct gpd_handle **place = id ? place_of(table, kind, id) : NULL;
 
-	if (id == 0 || index >= slots->count)
-		return NULL;
-	handle = slots->slots[index];
-	return handle && handle->id == id ? handle : NULL;
+	return place && *place && (*place)->id == id ? *place : NULL;
 }
 
 void
 gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle)
 {
-	struct gpd_handle_slots *slots = &table->kinds[handle->kind];
-	uint32_t index = INDEX(handle->id);
+	struct gpd_handle **place = place_of(table, handle->kind, handle->id);
 
-	if (index < slots->count && slots->slots[index] == handle)
-		slots->slots[index] = NULL;
+	if (place && *place == handle)
+		*place = NULL;
 }
 
 void
 gpd_handle_each(struct gpd_handle_table *table, enum gpd_kind kind,
 		void (*visit)(struct gpd_handle *handle, void *arg), void *arg)
 {
-	struct gpd_handle_slots *slots = &table->kinds[kind];
-
 	/* The visitor may remove the handle that it is given, and add none. */
-	for (uint32_t i = 0; i < slots->count; i++) {
-		if (slots->slots[i])
-			visit(slots->slots[i], arg);
+	for (uint32_t c = 0; c < CHUNKS; c++) {
+		struct gpd_handle **chunk = table->chunks[kind][c];
+
+		for (uint32_t i = 0; chunk && i < GPD_HANDLE_CHUNK; i++) {
+			if (chunk[i])
+				visit(chunk[i], arg);
+		}
 	}
 }
 
 void
 gpd_handle_fini(struct gpd_handle_table *table)
 {
-	for (int kind = 0; kind < GPD_KIND_COUNT; kind++)
-		free(table->kinds[kind].slots);
+	for (int kind = 0; kind < GPD_KIND_COUNT; kind++) {
+		for (uint32_t c = 0; c < CHUNKS; c++)
+			free(table->chunks[kind][c]);
+	}
 	memset(table, 0, sizeof(*table));
 }

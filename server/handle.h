@@ -21,14 +21,13 @@ struct gpd_handle {
 	uint32_t id;
 };
 
-struct gpd_handle_table {
-	struct gpd_handle_slots {
-		struct gpd_handle **slots;
-		uint32_t count;
-	} kinds[GPD_KIND_COUNT];
-};
-
 #define GPD_HANDLE_INDEX_MAX (1u << 20)
+#define GPD_HANDLE_CHUNK 1024u
+
+/* In chunks, made when they are needed: what a session costs is what it names. */
+struct gpd_handle_table {
+	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
+};
 
 /* id: low 20 bits index, upper 12 generation; 0 is no name. 0; -EEXIST: in use; -EINVAL; -ENOMEM.
  */
