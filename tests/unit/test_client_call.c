@@ -1,73 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/session.h"
-#include "gpc_calls.h"
+/* The call stream while all is well. */
 #include "tests/test.h"
-#include "tests/unit/fake_daemon.h"
+#include "tests/unit/call_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define MANY_OUTSTANDING 1024
-
-struct fixture {
-	const char *scheme;
-	struct fake_daemon daemon;
-	struct gpc_session *session;
-};
-
-static struct fixture *
-begin_limited(void **state, unsigned int max_outstanding,
-	      int (*answer)(struct fake_daemon *, const struct gp_header *, const void *, size_t))
-{
-	struct fixture *fixture = *state;
-	const char *scheme = fixture->scheme;
-
-	memset(fixture, 0, sizeof(*fixture));
-	fixture->scheme = scheme;
-	fixture->daemon.answer = answer;
-	fake_daemon_start(&fixture->daemon, scheme, max_outstanding, &fixture->session);
-	return fixture;
-}
-
-static struct fixture *
-begin(void **state,
-      int (*answer)(struct fake_daemon *, const struct gp_header *, const void *, size_t))
-{
-	return begin_limited(state, MANY_OUTSTANDING, answer);
-}
-
-static void
-end(struct fixture *fixture)
-{
-	fake_daemon_stop(&fixture->daemon, fixture->session);
-}
-
-static CUresult
-post(uint64_t dst)
-{
-	struct gp_args_gpFill args = { .dst = dst, .stream = 1 };
-
-	return gpc_post_gpFill(NULL, &args);
-}
-
-static CUresult
-ask(int device, struct gp_reply_gpMemoryInfo *reply)
-{
-	struct gp_args_gpMemoryInfo args = { .device = device };
-
-	return gpc_wait_gpMemoryInfo(NULL, &args, reply);
-}
-
-static CUresult
-fence(void)
-{
-	struct gp_args_gpFence args = { 0 };
-
-	return gpc_wait_gpFence(NULL, &args);
-}
-
 /* The first eight bytes of a gpFill: the stream, then padding; the address follows. */
 static uint64_t
 address_of_fill(const void *fields, size_t size)
@@ -154,16 +93,6 @@ wait_yields_what_the_daemon_answered(void **state)
 	assert_int_equal(reply.total, 42);
 	assert_int_not_equal(fixture->daemon.records[0].header.request, 0);
 	end(fixture);
-}
-
-static int
-refuse_memory_info(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-		   size_t size)
-{
-	if (header->call != GP_CALL_gpMemoryInfo)
-		return fake_answer(daemon, header, fields, size);
-	fake_reply(daemon, header, CUDA_ERROR_INVALID_DEVICE, NULL, 0);
-	return 0;
 }
 
 static void
@@ -292,15 +221,6 @@ many_threads_post_and_wait(void **state)
 	end(fixture);
 }
 
-static CUresult
-copy_in(const void *data, size_t size)
-{
-	struct gp_args_gpCopyIn args = { .stream = 1, .width = size, .height = 1 };
-	struct iovec bulk = { (void *)data, size };
-
-	return gpc_post_gpCopyIn(NULL, &args, &bulk, 1);
-}
-
 static void
 bulk_travels_behind_what_was_posted_before(void **state)
 {
@@ -365,32 +285,6 @@ bulk_of_one_thread_and_posts_of_another_do_not_mix(void **state)
 	end(fixture);
 }
 
-#define DATA_SIZE 100000
-
-static int
-answer_with_data(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-		 size_t size)
-{
-	static uint8_t bytes[DATA_SIZE];
-
-	if (header->call != GP_CALL_gpCopyOut)
-		return fake_answer(daemon, header, fields, size);
-	for (size_t i = 0; i < DATA_SIZE; i++)
-		bytes[i] = (uint8_t)(i * 7);
-	fake_note_data(daemon, header->request, 0, bytes, 60000);
-	fake_note_data(daemon, header->request, 60000, bytes + 60000, DATA_SIZE - 60000);
-	fake_reply(daemon, header, CUDA_SUCCESS, NULL, 0);
-	return 0;
-}
-
-static int
-take_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
-{
-	if (offset > DATA_SIZE || size > DATA_SIZE - offset)
-		return -1;
-	return gp_conn_recv_bulk(conn, (uint8_t *)request->arg + offset, size);
-}
-
 static void
 assert_is_data(const uint8_t *bytes)
 {
@@ -412,12 +306,6 @@ data_notes_are_taken_by_the_request(void **state)
 	assert_is_data(bytes);
 	free(bytes);
 	end(fixture);
-}
-
-static void
-tell(struct gpc_request *request)
-{
-	(void)sem_post(request->arg);
 }
 
 static void
@@ -465,14 +353,6 @@ requests_beyond_the_limit_wait_for_their_place(void **state)
 	end(fixture);
 }
 
-static int
-answer_when_told(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-		 size_t size)
-{
-	(void)sem_wait(&daemon->proceed);
-	return fake_answer(daemon, header, fields, size);
-}
-
 static void
 poll_does_not_wait(void **state)
 {
@@ -487,89 +367,6 @@ poll_does_not_wait(void **state)
 		(void)usleep(100);
 	assert_int_equal(request.result, CUDA_SUCCESS);
 	assert_int_equal(gpc_request_wait(&request), CUDA_SUCCESS);
-	end(fixture);
-}
-
-static int
-fail_fills(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-	   size_t size)
-{
-	if (header->call == GP_CALL_gpFill)
-		fake_note_error(daemon, CUDA_ERROR_INVALID_VALUE, false);
-	return refuse_memory_info(daemon, header, fields, size);
-}
-
-static void
-error_of_a_posted_call_is_told_once_by_the_next_wait(void **state)
-{
-	struct fixture *fixture = begin(state, fail_fills);
-
-	assert_int_equal(post(1), CUDA_SUCCESS);
-	assert_int_equal(fence(), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fence(), CUDA_SUCCESS);
-	assert_int_equal(gpc_session_status(fixture->session), CUDA_SUCCESS);
-	end(fixture);
-}
-
-static void
-own_error_of_a_wait_comes_before_a_deferred_one(void **state)
-{
-	struct fixture *fixture = begin(state, fail_fills);
-	struct gp_reply_gpMemoryInfo reply;
-
-	assert_int_equal(post(1), CUDA_SUCCESS);
-	assert_int_equal(ask(0, &reply), CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(fence(), CUDA_ERROR_INVALID_VALUE);
-	end(fixture);
-}
-
-static int
-fault_on_fill(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-	      size_t size)
-{
-	if (header->call == GP_CALL_gpFill)
-		fake_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
-	return 0;
-}
-
-static void
-sticky_error_ends_the_session_with_its_code(void **state)
-{
-	struct fixture *fixture = begin(state, fault_on_fill);
-
-	assert_int_equal(post(1), CUDA_SUCCESS);
-	assert_int_equal(fence(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	assert_int_equal(fence(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	assert_int_equal(post(1), CUDA_ERROR_ILLEGAL_ADDRESS);
-	assert_int_equal(gpc_session_status(fixture->session), CUDA_ERROR_ILLEGAL_ADDRESS);
-	end(fixture);
-}
-
-static void *
-fence_in_thread(void *arg)
-{
-	CUresult *result = arg;
-
-	*result = fence();
-	return NULL;
-}
-
-static void
-sticky_error_wakes_everybody_who_waits(void **state)
-{
-	struct fixture *fixture = begin(state, fault_on_fill);
-	CUresult results[4];
-	pthread_t threads[4];
-
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, fence_in_thread, &results[i]),
-				 0);
-	assert_true(fake_wait_records(&fixture->daemon, 4));
-	assert_int_equal(post(1), CUDA_SUCCESS);
-	for (int i = 0; i < 4; i++) {
-		(void)pthread_join(threads[i], NULL);
-		assert_int_equal(results[i], CUDA_ERROR_ILLEGAL_ADDRESS);
-	}
 	end(fixture);
 }
 
@@ -670,288 +467,6 @@ both_ends_sending_at_once_is_no_deadlock(void **state)
 	free(source);
 }
 
-static int
-hang_up(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
-{
-	return header->call == GP_CALL_gpFence ? 1 : fake_answer(daemon, header, fields, size);
-}
-
-static void
-lost_connection_is_an_error_of_the_wait_and_of_all_that_follows(void **state)
-{
-	struct fixture *fixture = begin(state, hang_up);
-
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(post(1), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(copy_in("x", 1), CUDA_ERROR_SYSTEM_NOT_READY);
-	end(fixture);
-}
-
-static void
-lost_connection_wakes_everybody_who_waits(void **state)
-{
-	struct fixture *fixture = begin(state, answer_when_told);
-	CUresult results[4];
-	pthread_t threads[4];
-
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, fence_in_thread, &results[i]),
-				 0);
-	assert_true(fake_wait_records(&fixture->daemon, 1));
-	gp_conn_shutdown(fixture->daemon.conn);
-	for (int i = 0; i < 4; i++) {
-		(void)pthread_join(threads[i], NULL);
-		assert_int_equal(results[i], CUDA_ERROR_SYSTEM_NOT_READY);
-	}
-	end(fixture);
-}
-
-static void
-lost_connection_completes_requests_nobody_waits_for(void **state)
-{
-	struct fixture *fixture = begin(state, hang_up);
-	struct gp_args_gpFence args = { 0 };
-	sem_t done;
-	struct gpc_request request = { .done = tell, .arg = &done };
-
-	(void)sem_init(&done, 0, 0);
-	assert_int_equal(gpc_start_gpFence(NULL, &args, &request), CUDA_SUCCESS);
-	(void)sem_wait(&done);
-	assert_int_equal(request.result, CUDA_ERROR_SYSTEM_NOT_READY);
-	end(fixture);
-	(void)sem_destroy(&done);
-}
-
-static void
-lost_connection_ends_posts_that_are_held_up(void **state)
-{
-	struct fixture *fixture = begin(state, NULL);
-	CUresult result = CUDA_SUCCESS;
-
-	atomic_store(&fixture->daemon.hold, true);
-	assert_int_equal(post(0), CUDA_SUCCESS);
-	(void)usleep(10000);
-	gp_conn_shutdown(fixture->daemon.conn);
-	for (int i = 0; i < 1000000 && result == CUDA_SUCCESS; i++)
-		result = post(1);
-	assert_int_equal(result, CUDA_ERROR_SYSTEM_NOT_READY);
-	end(fixture);
-}
-
-static void
-lost_connection_ends_a_large_copy(void **state)
-{
-	struct fixture *fixture = begin(state, hang_up);
-	const size_t size = 64 << 20;
-	uint8_t *data = calloc(1, size);
-	CUresult result = CUDA_SUCCESS;
-
-	atomic_store(&fixture->daemon.hold, true);
-	gp_conn_shutdown(fixture->daemon.conn);
-	for (int i = 0; i < 8 && result == CUDA_SUCCESS; i++)
-		result = copy_in(data, size);
-	assert_int_equal(result, CUDA_ERROR_SYSTEM_NOT_READY);
-	free(data);
-	end(fixture);
-}
-
-struct nonsense {
-	struct gp_header header; /* size 0: no message at all, request 0: the question's */
-	size_t cut;              /* so many bytes of the header only */
-	uint32_t fields[4];
-	size_t field_size;
-	size_t bulk_size;
-	int copies;
-};
-
-/* Each is one message that no daemon of ours sends. */
-static const struct nonsense nonsense[] = {
-	{ .header = { .size = 16,
-		      .call = GP_CALL_gpFence,
-		      .flags = GP_FRAME_REPLY,
-		      .request = 0x7777 } },
-	{ .header = { .size = 16, .call = GP_CALL_gpFill, .flags = GP_FRAME_REPLY } },
-	{ .header = { .size = 16, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY | 0x8000 } },
-	{ .header = { .size = 16, .call = GP_CALL_gpFence, .flags = 0 } },
-	{ .header = { .size = 16, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY }, .cut = 8 },
-	{ .header = { .size = 8, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY } },
-	{ .header = { .size = 17, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY },
-	  .field_size = 16 },
-	{ .header = { .size = 0x7ffffff8, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY } },
-	{ .header = { .size = 24,
-		      .call = GP_CALL_gpFence,
-		      .flags = GP_FRAME_REPLY | GP_FRAME_BULK },
-	  .field_size = 8,
-	  .bulk_size = 8 },
-	{ .header = { .size = 16, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY },
-	  .bulk_size = 8 },
-	{ .header = { .size = 16,
-		      .call = GP_CALL_gpFence,
-		      .flags = GP_FRAME_REPLY | GP_FRAME_BULK },
-	  .copies = 2 },
-	{ .header = { .size = 16, .call = GP_CALL_gpFence, .flags = GP_FRAME_REPLY }, .copies = 2 },
-	{ .header = { .size = 16, .call = GP_NOTE_DATA, .flags = GP_FRAME_BULK }, .bulk_size = 8 },
-	{ .header = { .size = 32, .call = GP_NOTE_DATA, .flags = GP_FRAME_BULK },
-	  .fields = { 0, 0, 8, 0 },
-	  .field_size = 16,
-	  .bulk_size = 8 },
-	{ .header = { .size = 32, .call = GP_NOTE_ERROR }, .field_size = 16 },
-	{ .header = { .size = 24, .call = GP_NOTE_ERROR }, .fields = { 1, 1 }, .field_size = 8 },
-	{ .header = { .size = 32, .call = GP_NOTE_ERROR },
-	  .fields = { 0x7fffffff, 1 },
-	  .field_size = 16 },
-	{ .header = { .size = 24, .call = GP_NOTE_PRINT }, .fields = { 1000 }, .field_size = 8 },
-	{ .header = { .size = 16, .call = 0xff7f } },
-	{ .header = { .size = 0 } },
-};
-
-static int
-send_nonsense(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-	      size_t size)
-{
-	const struct nonsense *what = daemon->arg;
-	struct gp_header wrong = what->header;
-	uint8_t wire[2][32];
-	size_t one = (what->cut ? what->cut : sizeof(wrong)) + what->field_size;
-	struct iovec data[2] = { { wire[0], one }, { wire[1], one } };
-	static uint8_t bulk[8];
-	struct iovec tail = { bulk, what->bulk_size };
-	int count = what->copies ? what->copies : 1;
-
-	if (!wrong.request)
-		wrong.request = header->request;
-	for (int i = 0; i < 2; i++) {
-		gp_header_encode(&wrong, wire[i]);
-		memcpy(wire[i] + sizeof(wrong), what->fields, sizeof(what->fields));
-	}
-	if (what->header.size == 0)
-		count = 0;
-	(void)!gp_conn_send(daemon->conn, data, count, &tail, what->bulk_size ? 1 : 0);
-	return 0;
-}
-
-static void
-nonsense_ends_the_session_and_nothing_else(void **state)
-{
-	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
-		struct fixture *fixture = begin(state, send_nonsense);
-		CUresult result;
-
-		fixture->daemon.arg = (void *)&nonsense[i];
-		result = fence();
-		/* The first of two replies is a good one. */
-		if (nonsense[i].copies == 2 && result == CUDA_SUCCESS)
-			result = fence();
-		if (result != CUDA_ERROR_SYSTEM_NOT_READY)
-			print_error("message %zu\n", i);
-		assert_int_equal(result, CUDA_ERROR_SYSTEM_NOT_READY);
-		assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
-		end(fixture);
-	}
-}
-
-static int
-reply_too_short(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-		size_t size)
-{
-	uint64_t number = 1;
-
-	fake_reply(daemon, header, CUDA_SUCCESS, &number, sizeof(number));
-	return 0;
-}
-
-static void
-reply_that_lacks_a_field_ends_the_session(void **state)
-{
-	struct fixture *fixture = begin(state, reply_too_short);
-	struct gp_reply_gpMemoryInfo reply;
-
-	assert_int_equal(ask(1, &reply), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(reply.free, 0);
-	assert_int_equal(gpc_session_status(fixture->session), CUDA_ERROR_SYSTEM_NOT_READY);
-	end(fixture);
-}
-
-static int
-reply_in_bulk(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-	      size_t size)
-{
-	struct gp_header reply = { .size = sizeof(reply),
-				   .call = header->call,
-				   .flags = GP_FRAME_REPLY | GP_FRAME_BULK,
-				   .request = header->request };
-	uint64_t numbers[2] = { 17, 18 };
-	struct iovec bulk = { numbers, sizeof(numbers) };
-	uint8_t wire[sizeof(reply)];
-	struct iovec data = { wire, sizeof(wire) };
-
-	gp_header_encode(&reply, wire);
-	(void)!gp_conn_send(daemon->conn, &data, 1, &bulk, 1);
-	return 0;
-}
-
-static void
-fields_of_a_reply_may_be_its_bulk(void **state)
-{
-	struct fixture *fixture = begin(state, reply_in_bulk);
-	struct gp_reply_gpMemoryInfo reply;
-
-	assert_int_equal(ask(1, &reply), CUDA_SUCCESS);
-	assert_int_equal(reply.free, 17);
-	assert_int_equal(reply.total, 18);
-	end(fixture);
-}
-
-static int
-refuse_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
-{
-	return -1;
-}
-
-static void
-data_that_the_request_refuses_ends_the_session(void **state)
-{
-	struct fixture *fixture = begin(state, answer_with_data);
-	struct gp_args_gpCopyOut args = { .stream = 1, .width = 1, .height = 1 };
-	struct gpc_request request = { .data = refuse_data };
-
-	assert_int_equal(gpc_start_gpCopyOut(NULL, &args, &request), CUDA_SUCCESS);
-	assert_int_equal(gpc_request_wait(&request), CUDA_ERROR_SYSTEM_NOT_READY);
-	end(fixture);
-}
-
-static void
-close_sends_what_was_posted(void **state)
-{
-	struct fixture *fixture = begin(state, NULL);
-
-	for (int i = 0; i < 1000; i++)
-		assert_int_equal(post(1), CUDA_SUCCESS);
-	gpc_session_close(fixture->session, 2000);
-	assert_true(fake_wait_records(&fixture->daemon, 1000));
-	assert_int_equal(post(1), CUDA_ERROR_DEINITIALIZED);
-	end(fixture);
-}
-
-static void
-close_does_not_wait_for_a_daemon_that_hangs(void **state)
-{
-	struct fixture *fixture = begin(state, NULL);
-	static const uint8_t data[1 << 16];
-	CUresult waited;
-	pthread_t thread;
-
-	atomic_store(&fixture->daemon.hold, true);
-	assert_int_equal(copy_in(data, sizeof(data)), CUDA_SUCCESS);
-	assert_int_equal(pthread_create(&thread, NULL, fence_in_thread, &waited), 0);
-	(void)usleep(20000);
-	gpc_session_close(fixture->session, 100);
-	(void)pthread_join(thread, NULL);
-	assert_int_not_equal(waited, CUDA_SUCCESS);
-	end(fixture);
-}
-
 static void
 work_counts_go_up_only(void **state)
 {
@@ -971,7 +486,6 @@ work_counts_go_up_only(void **state)
 int
 main(void)
 {
-	struct fixture *tcp = calloc(1, sizeof(*tcp)), *loop = calloc(1, sizeof(*loop));
 	const struct CMUnitTest tests[] = {
 		TEST(posted_calls_arrive_in_order_and_in_fewer_messages),
 		TEST(posted_call_arrives_without_anybody_waiting),
@@ -985,41 +499,11 @@ main(void)
 		TEST(request_with_done_is_answered_though_nobody_waits),
 		TEST(requests_beyond_the_limit_wait_for_their_place),
 		TEST(poll_does_not_wait),
-		TEST(error_of_a_posted_call_is_told_once_by_the_next_wait),
-		TEST(own_error_of_a_wait_comes_before_a_deferred_one),
-		TEST(sticky_error_ends_the_session_with_its_code),
-		TEST(sticky_error_wakes_everybody_who_waits),
 		TEST(output_of_kernels_is_on_stdout_when_the_wait_returns),
 		TEST(daemon_that_does_not_read_holds_posts_up_and_loses_none),
 		TEST(both_ends_sending_at_once_is_no_deadlock),
-		TEST(lost_connection_is_an_error_of_the_wait_and_of_all_that_follows),
-		TEST(lost_connection_wakes_everybody_who_waits),
-		TEST(lost_connection_completes_requests_nobody_waits_for),
-		TEST(lost_connection_ends_posts_that_are_held_up),
-		TEST(lost_connection_ends_a_large_copy),
-		TEST(nonsense_ends_the_session_and_nothing_else),
-		TEST(fields_of_a_reply_may_be_its_bulk),
-		TEST(reply_that_lacks_a_field_ends_the_session),
-		TEST(data_that_the_request_refuses_ends_the_session),
-		TEST(close_sends_what_was_posted),
-		TEST(close_does_not_wait_for_a_daemon_that_hangs),
 		TEST(work_counts_go_up_only),
 	};
-	enum {
-		COUNT = sizeof(tests) / sizeof(tests[0])
-	};
-	struct CMUnitTest both[2 * COUNT];
-	int failed;
 
-	tcp->scheme = "tcp";
-	loop->scheme = "loop";
-	for (size_t i = 0; i < COUNT; i++) {
-		both[i] = both[COUNT + i] = tests[i];
-		both[i].initial_state = tcp;
-		both[COUNT + i].initial_state = loop;
-	}
-	failed = cmocka_run_group_tests_name("over tcp, then in the process", both, NULL, NULL);
-	free(tcp);
-	free(loop);
-	return failed;
+	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
 }
