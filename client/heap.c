@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* A run's word: the bytes asked for, or this and the next place of the queue it waits in. */
@@ -49,6 +50,7 @@ struct gpc_heap {
 	struct gpc_fit addresses;
 	struct queue unmapped;
 	struct arena *arenas;
+	atomic_uint_fast64_t waiting; /* bytes of all arenas */
 };
 
 static void
@@ -406,6 +408,39 @@ block_release(struct arena *arena, uint32_t place)
 	}
 }
 
+/* The smallest, if there are more than so many. */
+static bool
+arena_take_spare(struct gpc_heap *heap, struct arena *arena, unsigned int kept,
+		 struct gpc_heap_range *range_p)
+{
+	struct mapping *least = NULL;
+
+	if (arena->spares <= kept)
+		return false;
+	for (uint32_t i = 0; i < arena->fit.region_room; i++) {
+		struct mapping *mapping = arena->chunks[i];
+
+		if (mapping && mapping->spare &&
+		    (!least || mapping->range.size < least->range.size))
+			least = mapping;
+	}
+	mapping_remove(heap, least, range_p);
+	return true;
+}
+
+static uint64_t
+block_size(const struct arena *arena, uint32_t place)
+{
+	return gpc_fit_units(&arena->fit, place) * GPC_HEAP_ALIGNMENT;
+}
+
+static void
+block_wait(struct gpc_heap *heap, struct arena *arena, uint32_t place, uint64_t tag)
+{
+	queue_push(&arena->waiting, &arena->fit, place, tag);
+	atomic_fetch_add_explicit(&heap->waiting, block_size(arena, place), memory_order_relaxed);
+}
+
 static int
 free_locked(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t done,
 	    struct gpc_heap_range *unmap_p)
@@ -424,10 +459,12 @@ free_locked(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t done
 	place = block_find(mapping, address);
 	if (place == GPC_FIT_NONE || block_address(mapping, place) != address)
 		return GP_E_INVALID;
-	if (tag <= done)
+	if (tag <= done) {
 		block_release(mapping->arena, place);
-	else
-		queue_push(&mapping->arena->waiting, &mapping->arena->fit, place, tag);
+		arena_take_spare(heap, mapping->arena, 1, unmap_p);
+	} else {
+		block_wait(heap, mapping->arena, place, tag);
+	}
 	return 0;
 }
 
@@ -459,43 +496,25 @@ gpc_heap_retire(struct gpc_heap *heap, uint64_t done, uint64_t unmapped)
 
 	(void)pthread_mutex_lock(&heap->lock);
 	for (struct arena *arena = heap->arenas; arena; arena = arena->next) {
-		while ((place = queue_pop(&arena->waiting, &arena->fit, done)) != GPC_FIT_NONE)
+		while ((place = queue_pop(&arena->waiting, &arena->fit, done)) != GPC_FIT_NONE) {
+			atomic_fetch_sub_explicit(&heap->waiting, block_size(arena, place),
+						  memory_order_relaxed);
 			block_release(arena, place);
+		}
 	}
 	while ((place = queue_pop(&heap->unmapped, &heap->addresses, unmapped)) != GPC_FIT_NONE)
 		gpc_fit_free(&heap->addresses, place);
 	(void)pthread_mutex_unlock(&heap->lock);
 }
 
-static bool
-arena_take_spare(struct gpc_heap *heap, struct arena *arena, bool all,
-		 struct gpc_heap_range *range_p)
-{
-	struct mapping *least = NULL;
-
-	if (arena->spares <= (all ? 0 : 1))
-		return false;
-	for (uint32_t i = 0; i < arena->fit.region_room; i++) {
-		struct mapping *mapping = arena->chunks[i];
-
-		if (mapping && mapping->spare &&
-		    (!least || mapping->range.size < least->range.size))
-			least = mapping;
-	}
-	mapping_remove(heap, least, range_p);
-	return true;
-}
-
 bool
-gpc_heap_take_spare(struct gpc_heap *heap, void *owner, bool all, struct gpc_heap_range *range_p)
+gpc_heap_take_spare(struct gpc_heap *heap, struct gpc_heap_range *range_p)
 {
 	bool found = false;
 
 	(void)pthread_mutex_lock(&heap->lock);
-	for (struct arena *arena = heap->arenas; arena && !found; arena = arena->next) {
-		if (!owner || arena->owner == owner)
-			found = arena_take_spare(heap, arena, all, range_p);
-	}
+	for (struct arena *arena = heap->arenas; arena && !found; arena = arena->next)
+		found = arena_take_spare(heap, arena, 0, range_p);
 	(void)pthread_mutex_unlock(&heap->lock);
 	return found;
 }
@@ -514,8 +533,10 @@ arena_remove(struct gpc_heap *heap, struct arena *arena)
 
 /* Nothing is cut from the chunks any more. */
 static void
-arena_dissolve(struct arena *arena)
+arena_dissolve(struct gpc_heap *heap, struct arena *arena)
 {
+	atomic_fetch_sub_explicit(&heap->waiting, arena->waiting.units * GPC_HEAP_ALIGNMENT,
+				  memory_order_relaxed);
 	for (struct mapping *mapping = arena->mappings; mapping; mapping = mapping->next) {
 		if (!mapping->chunk)
 			continue;
@@ -538,7 +559,7 @@ gpc_heap_take_any(struct gpc_heap *heap, void *owner, struct gpc_heap_range *ran
 	(void)pthread_mutex_lock(&heap->lock);
 	arena = arena_find(heap, owner);
 	if (arena && arena->mappings) {
-		arena_dissolve(arena);
+		arena_dissolve(heap, arena);
 		mapping_remove(heap, arena->mappings, range_p);
 		found = true;
 	} else if (arena) {
@@ -603,13 +624,7 @@ gpc_heap_available(struct gpc_heap *heap, void *owner)
 }
 
 uint64_t
-gpc_heap_waiting(struct gpc_heap *heap)
+gpc_heap_waiting(const struct gpc_heap *heap)
 {
-	uint64_t units = 0;
-
-	(void)pthread_mutex_lock(&heap->lock);
-	for (struct arena *arena = heap->arenas; arena; arena = arena->next)
-		units += arena->waiting.units;
-	(void)pthread_mutex_unlock(&heap->lock);
-	return units * GPC_HEAP_ALIGNMENT;
+	return atomic_load_explicit(&heap->waiting, memory_order_relaxed);
 }

@@ -60,8 +60,9 @@ GP_MUST_CHECK int gpc_heap_add_large(struct gpc_heap *heap, void *owner,
 				     uint64_t id);
 
 /*
- * Frees the block that begins at address.  unmap_p->size != 0: the caller unmaps this and then
- * says gpc_heap_unmapped().  GP_E_INVALID: no block begins there.
+ * Frees the block that begins at address.  unmap_p->size != 0: the caller unmaps this, a large
+ * block or a wholly free chunk besides the owner's largest, and then says gpc_heap_unmapped().
+ * GP_E_INVALID: no block begins there.
  */
 GP_MUST_CHECK int gpc_heap_free(struct gpc_heap *heap, uint64_t address, uint64_t tag,
 				uint64_t done, struct gpc_heap_range *unmap_p);
@@ -71,10 +72,8 @@ void gpc_heap_unmapped(struct gpc_heap *heap, const struct gpc_heap_range *range
 /* Work up to `done`, and unmappings up to `unmapped`, are done: what waited for them is free. */
 void gpc_heap_retire(struct gpc_heap *heap, uint64_t done, uint64_t unmapped);
 
-/* Takes out a wholly free chunk, to be unmapped; the owner keeps the largest of them unless `all`
- * (owner NULL: anybody's, all). */
-bool gpc_heap_take_spare(struct gpc_heap *heap, void *owner, bool all,
-			 struct gpc_heap_range *range_p);
+/* Takes out a wholly free chunk, anybody's, to be unmapped; false: there is none. */
+bool gpc_heap_take_spare(struct gpc_heap *heap, struct gpc_heap_range *range_p);
 
 /* Takes out a mapping of an owner that is going, whatever is in it; false: it has none left. */
 bool gpc_heap_take_any(struct gpc_heap *heap, void *owner, struct gpc_heap_range *range_p);
@@ -84,7 +83,7 @@ bool gpc_heap_find(struct gpc_heap *heap, uint64_t address, struct gpc_heap_bloc
 
 /* Bytes of the owner's chunks that are free, or will be when work is done. */
 uint64_t gpc_heap_available(struct gpc_heap *heap, void *owner);
-/* Bytes of freed blocks that work may still use. */
-uint64_t gpc_heap_waiting(struct gpc_heap *heap);
+/* Bytes of freed blocks that work may still use.  Takes no lock. */
+uint64_t gpc_heap_waiting(const struct gpc_heap *heap);
 
 #endif /* GPC_HEAP_H */

@@ -14,6 +14,8 @@
 
 /* Freed bytes that wait for work, from which on the client asks how far the work is. */
 #define WAITING_MAX ((uint64_t)1 << 20)
+/* And from which on it rather waits than maps more. */
+#define WAITING_MUCH ((uint64_t)16 << 20)
 #define PITCH_ALIGNMENT ((size_t)512)
 
 /* The device memory of one session; kept like the session itself. */
@@ -142,15 +144,6 @@ unmap(struct memory *memory, struct gpc_context *context, const struct gpc_heap_
 }
 
 static void
-unmap_spares(struct memory *memory, struct gpc_context *context, void *owner, bool all)
-{
-	struct gpc_heap_range range;
-
-	while (gpc_heap_take_spare(memory->heap, owner, all, &range))
-		unmap(memory, context, &range);
-}
-
-static void
 retire(struct memory *memory)
 {
 	gpc_heap_retire(memory->heap, gpc_session_work_done(memory->session),
@@ -178,11 +171,13 @@ settle(struct memory *memory, struct gpc_context *context)
 static CUresult
 reclaim(struct memory *memory, struct gpc_context *context)
 {
+	struct gpc_heap_range range;
 	CUresult result = settle(memory, context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	unmap_spares(memory, context, NULL, true);
+	while (gpc_heap_take_spare(memory->heap, &range))
+		unmap(memory, context, &range);
 	return settle(memory, context);
 }
 
@@ -252,6 +247,25 @@ alloc_growing(struct memory *memory, struct gpc_context *context, uint64_t size,
 	return result;
 }
 
+/*
+ * Before the heap grows: has work ended that freed memory was waiting for?  Where as much waits as
+ * would be mapped, the work is waited for, as cuMemFree itself may do.
+ */
+static void
+take_back(struct memory *memory, struct gpc_context *context)
+{
+	uint64_t much = gpc_heap_chunk_size(memory->heap, context);
+
+	if (much > WAITING_MUCH)
+		much = WAITING_MUCH;
+	gpc_fence_poll(&memory->fence);
+	retire(memory);
+	if (gpc_heap_waiting(memory->heap) >= much)
+		(void)settle(memory, context);
+	else
+		gpc_fence_start(&memory->fence, context);
+}
+
 static CUresult
 alloc_small(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t *address_p)
 {
@@ -259,13 +273,10 @@ alloc_small(struct memory *memory, struct gpc_context *context, uint64_t size, u
 
 	if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
 		return CUDA_SUCCESS;
-	/* Before it grows: has work ended that freed memory was waiting for? */
 	if (gpc_heap_waiting(memory->heap) > 0) {
-		gpc_fence_poll(&memory->fence);
-		retire(memory);
+		take_back(memory, context);
 		if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
 			return CUDA_SUCCESS;
-		gpc_fence_start(&memory->fence, context);
 	}
 	return alloc_growing(memory, context, size, id, address_p);
 }
@@ -362,7 +373,6 @@ gpc_cuMemFree_v2(CUdeviceptr dptr)
 		unmap(memory, context, &range);
 	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
 		gpc_fence_start(&memory->fence, context);
-	unmap_spares(memory, context, NULL, false);
 	return CUDA_SUCCESS;
 }
 

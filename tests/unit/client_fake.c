@@ -257,8 +257,9 @@ gpc_request_wait(struct gpc_request *request)
 bool
 gpc_request_poll(struct gpc_request *request)
 {
-	fake_deliver();
-	return true;
+	if (!fake.busy)
+		fake_deliver();
+	return request->complete;
 }
 
 int
@@ -342,7 +343,7 @@ gpc_wait_gpMemoryInfo(struct gpc_context *c, const struct gp_args_gpMemoryInfo *
 CUresult
 gpc_wait_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args)
 {
-	fake.fences++;
+	fake.waits++;
 	fake_deliver();
 	return CUDA_SUCCESS;
 }

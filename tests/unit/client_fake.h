@@ -24,6 +24,7 @@ struct fake {
 	uint64_t quota;
 	uint64_t mapped; /* bytes */
 	bool lazy;       /* copies to the host arrive when somebody waits */
+	bool busy;       /* the GPU does not get anywhere unless it is waited for */
 	CUresult enter;  /* of gpc_enter() */
 	CUresult copy_out_result;
 	bool copy_out_short; /* answers without bytes */
@@ -31,7 +32,8 @@ struct fake {
 	CUresult failed;
 	uint64_t posted, done;
 	/* Counts of calls. */
-	int maps, unmaps, fences, copies_in, barriers, copies_out, copies_device, fills, syncs;
+	int maps, unmaps, fences, waits, copies_in, barriers, copies_out, copies_device, fills,
+		syncs;
 	size_t largest_copy_in;
 	struct gpc_context *context;
 	struct gpc_stream *stream; /* the only one besides the default */

@@ -207,17 +207,23 @@ static void
 one_spare_chunk_is_kept_the_largest(void **state)
 {
 	struct gpc_heap *heap = *state;
-	struct gpc_heap_range small = add_chunk(heap, A, 4 * MIB);
-	struct gpc_heap_range large = add_chunk(heap, A, 8 * MIB);
-	struct gpc_heap_range range;
+	struct gpc_heap_range small = add_chunk(heap, A, 4 * MIB), large, unmap;
+	uint64_t blocks[12];
 
-	assert_true(gpc_heap_take_spare(heap, A, false, &range));
-	assert_int_equal(range.base, small.base);
-	assert_int_equal(range.size, small.size);
-	assert_false(gpc_heap_take_spare(heap, A, false, &range));
-	assert_true(gpc_heap_take_spare(heap, NULL, true, &range));
-	assert_int_equal(range.base, large.base);
-	assert_false(gpc_heap_take_spare(heap, NULL, true, &range));
+	for (int i = 0; i < 4; i++)
+		blocks[i] = alloc(heap, A, MIB);
+	large = add_chunk(heap, A, 8 * MIB);
+	for (int i = 4; i < 12; i++)
+		blocks[i] = alloc(heap, A, MIB);
+	for (int i = 0; i < 11; i++)
+		release(heap, blocks[i], 0, 0);
+	assert_int_equal(gpc_heap_free(heap, blocks[11], 0, 0, &unmap), 0);
+
+	assert_int_equal(unmap.base, small.base);
+	assert_int_equal(unmap.size, small.size);
+	assert_true(gpc_heap_take_spare(heap, &unmap));
+	assert_int_equal(unmap.base, large.base);
+	assert_false(gpc_heap_take_spare(heap, &unmap));
 }
 
 static void
@@ -230,11 +236,11 @@ a_chunk_in_use_is_never_spare(void **state)
 	add_chunk(heap, A, 4 * MIB);
 	address = alloc(heap, A, 1);
 
-	assert_false(gpc_heap_take_spare(heap, A, true, &range));
+	assert_false(gpc_heap_take_spare(heap, &range));
 	release(heap, address, 2, 1);
-	assert_false(gpc_heap_take_spare(heap, A, true, &range));
+	assert_false(gpc_heap_take_spare(heap, &range));
 	gpc_heap_retire(heap, 2, 2);
-	assert_true(gpc_heap_take_spare(heap, A, true, &range));
+	assert_true(gpc_heap_take_spare(heap, &range));
 	assert_int_equal(gpc_heap_available(heap, A), 0);
 }
 
@@ -403,8 +409,17 @@ model_alloc(struct model *model)
 }
 
 static void
+model_unmapped(struct model *model, const struct gpc_heap_range *range)
+{
+	for (uint64_t i = 0; i < range->size / 512; i++)
+		assert_int_equal(model->units[(range->base - BASE) / 512 + i], 0);
+	gpc_heap_unmapped(model->heap, range, 0);
+}
+
+static void
 model_free(struct model *model)
 {
+	struct gpc_heap_range unmap;
 	struct gpc_heap_block found;
 	struct block *block;
 
@@ -412,7 +427,9 @@ model_free(struct model *model)
 		return;
 	block = &model->blocks[draw(model) % (unsigned int)model->count];
 	paint(model, block->address, block->size, 1, 0);
-	release(model->heap, block->address, 0, 0);
+	assert_int_equal(gpc_heap_free(model->heap, block->address, 0, 0, &unmap), 0);
+	if (unmap.size)
+		model_unmapped(model, &unmap);
 	assert_false(gpc_heap_find(model->heap, block->address, &found));
 	*block = model->blocks[--model->count];
 }
@@ -422,11 +439,8 @@ model_unmap(struct model *model)
 {
 	struct gpc_heap_range range;
 
-	while (gpc_heap_take_spare(model->heap, NULL, draw(model) % 2, &range)) {
-		for (uint64_t i = 0; i < range.size / 512; i++)
-			assert_int_equal(model->units[(range.base - BASE) / 512 + i], 0);
-		gpc_heap_unmapped(model->heap, &range, 0);
-	}
+	while (draw(model) % 2 && gpc_heap_take_spare(model->heap, &range))
+		model_unmapped(model, &range);
 	gpc_heap_retire(model->heap, 0, 0);
 }
 
@@ -453,7 +467,7 @@ random_use_agrees_with_a_simple_model(void **state)
 	}
 	while (model->count > 0)
 		model_free(model);
-	while (gpc_heap_take_spare(model->heap, NULL, true, &all))
+	while (gpc_heap_take_spare(model->heap, &all))
 		gpc_heap_unmapped(model->heap, &all, 0);
 	gpc_heap_retire(model->heap, 0, 0);
 	assert_int_equal(gpc_heap_available(model->heap, NULL), 0);

@@ -140,6 +140,21 @@ a_loop_that_never_waits_lives_on_few_chunks(void **state)
 }
 
 static void
+work_is_waited_for_rather_than_mapping_more_and_more(void **state)
+{
+	fake.lazy = true;
+	fake.busy = true;
+	for (int i = 0; i < 200; i++) {
+		CUdeviceptr block = fake_alloc(FAKE_MIB);
+
+		fake.posted++;
+		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	}
+	assert_true(fake.mapped <= 32 * FAKE_MIB);
+	assert_in_range(fake.waits, 1, 200 / 8);
+}
+
+static void
 wholly_free_chunks_go_back_but_one(void **state)
 {
 	CUdeviceptr blocks[60];
@@ -327,6 +342,7 @@ main(void)
 		FAKE_TEST(freed_memory_waits_for_the_work_posted_before),
 		FAKE_TEST(much_waiting_memory_asks_how_far_the_work_is_once),
 		FAKE_TEST(a_loop_that_never_waits_lives_on_few_chunks),
+		FAKE_TEST(work_is_waited_for_rather_than_mapping_more_and_more),
 		FAKE_TEST(wholly_free_chunks_go_back_but_one),
 		FAKE_TEST(memory_that_is_free_or_waits_is_given_back_before_out_of_memory),
 		FAKE_TEST(the_windows_addresses_are_used_again),
