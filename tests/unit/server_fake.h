@@ -19,7 +19,11 @@
 #include <stdint.h>
 
 #define FAKE_GRANULE ((uint64_t)2 << 20)
+#ifdef __SANITIZE_THREAD__
+#define FAKE_WINDOW ((uint64_t)0x552000000000)
+#else
 #define FAKE_WINDOW ((uint64_t)0x120000000000)
+#endif
 #define FAKE_WINDOW_SIZE ((uint64_t)1 << 30)
 #define FAKE_STREAM 5
 #define FAKE_OTHER_STREAM 6
