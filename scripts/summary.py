@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""summary.py PASSED FAILED BUILD...: adds up the last meson test runs of these build folders.
+"""summary.py PASSED FAILED LOG...: adds up meson test runs by their logs in JSON.
 
 Every test case of a TAP program counts for itself, and what ran before the two given numbers is
 added. Prints "N passed, N failed, N skipped"; exit status 1 if any failed or none ran.
@@ -36,14 +36,20 @@ def count(record):
 
 def main():
     passed, failed, skipped = int(sys.argv[1]), int(sys.argv[2]), 0
-    for build in sys.argv[3:]:
-        with open(build + '/meson-logs/testlog.json') as log:
-            for line in log:
-                record = json.loads(line)
-                p, f, s = count(record)
-                passed, failed, skipped = passed + p, failed + f, skipped + s
-                if f:
-                    print(f"failed in {build}: {record['name']} ({record['result']})")
+    for path in sys.argv[3:]:
+        try:
+            with open(path) as log:
+                records = [json.loads(line) for line in log]
+        except FileNotFoundError:
+            records = []
+        if not records:
+            print(f'{path}: no test was run')
+            failed += 1
+        for record in records:
+            p, f, s = count(record)
+            passed, failed, skipped = passed + p, failed + f, skipped + s
+            if f:
+                print(f"failed in {path.split('/')[0]}: {record['name']} ({record['result']})")
     print(f'{passed} passed, {failed} failed, {skipped} skipped')
     return 1 if failed or not passed else 0
 

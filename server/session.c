@@ -20,6 +20,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,14 +286,16 @@ gpd_session_enter(struct gpd_session *session, uint32_t context)
 static bool
 dumps(void)
 {
-	static int wanted = -1;
+	static atomic_int wanted = -1;
+	int now = atomic_load_explicit(&wanted, memory_order_relaxed);
 
-	if (wanted < 0) {
+	if (now < 0) {
 		const char *text = getenv("GPUPOOL_DUMP");
 
-		wanted = gpd_log_level >= GPD_LOG_DEBUG || (text && strcmp(text, "1") == 0);
+		now = gpd_log_level >= GPD_LOG_DEBUG || (text && strcmp(text, "1") == 0);
+		atomic_store_explicit(&wanted, now, memory_order_relaxed);
 	}
-	return wanted;
+	return now;
 }
 
 /* 0, or -EPROTO: the session must end. */

@@ -15,7 +15,8 @@ import tempfile
 import time
 import traceback
 
-SANITIZED = "address" in os.environ.get("GP_SANITIZE", "none")
+SANITIZER = os.environ.get("GP_SANITIZE", "none")
+SANITIZED = SANITIZER != "none"
 # Everything is slower under sanitizers, and the machine may be busy.
 PATIENCE = 120 if SANITIZED else 60
 # Of the sanitizers and of assert(); a kernel's assert() has other quotes.
@@ -58,8 +59,9 @@ def base_environment():
 
 
 def sanitizer_library():
-    """libasan, which an uninstrumented program must load before the instrumented client library."""
-    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    """What an uninstrumented program must load before the instrumented client library."""
+    name = "libtsan.so" if SANITIZER == "thread" else "libasan.so"
+    found = subprocess.run(["gcc", "-print-file-name=" + name], capture_output=True, text=True, check=True)
     return os.path.realpath(found.stdout.strip())
 
 
