@@ -181,7 +181,7 @@ unload(void *arg)
 static void
 unused(struct gpd_session *session, void *arg, CUresult result)
 {
-	gpd_janitor_run(session, unload, arg);
+	gpd_janitor_run(unload, arg);
 }
 
 static void
@@ -263,10 +263,9 @@ gpd_image_forget_session(struct gpd_session *session)
 {
 	struct forget forget = { .session = session };
 
-	gpd_janitor_wait(session);
 	while (next(&forget)) {
 		take_out(session, forget.image);
-		unload(forget.image);
+		gpd_janitor_run(unload, forget.image);
 	}
 }
 

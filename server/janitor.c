@@ -7,7 +7,6 @@
 
 struct job {
 	struct job *next;
-	const void *owner;
 	gpd_janitor_job *run;
 	void *arg;
 };
@@ -18,7 +17,7 @@ static struct {
 	pthread_cond_t done;
 	struct job *first;
 	struct job **last;
-	const void *running;
+	bool running;
 	bool started;
 } janitor = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -48,12 +47,12 @@ work(void *unused)
 	for (;;) {
 		struct job *job = take();
 
-		janitor.running = job->owner;
+		janitor.running = true;
 		pthread_mutex_unlock(&janitor.lock);
 		job->run(job->arg);
 		free(job);
 		pthread_mutex_lock(&janitor.lock);
-		janitor.running = NULL;
+		janitor.running = false;
 		pthread_cond_broadcast(&janitor.done);
 	}
 	return unused;
@@ -75,14 +74,14 @@ start(void)
 }
 
 void
-gpd_janitor_run(const void *owner, gpd_janitor_job *run, void *arg)
+gpd_janitor_run(gpd_janitor_job *run, void *arg)
 {
 	struct job *job = malloc(sizeof(*job));
 	bool queued = false;
 
 	pthread_mutex_lock(&janitor.lock);
 	if (job && start()) {
-		*job = (struct job){ .owner = owner, .run = run, .arg = arg };
+		*job = (struct job){ .run = run, .arg = arg };
 		*janitor.last = job;
 		janitor.last = &job->next;
 		pthread_cond_signal(&janitor.given);
@@ -95,23 +94,11 @@ gpd_janitor_run(const void *owner, gpd_janitor_job *run, void *arg)
 	run(arg);
 }
 
-static bool
-busy(const void *owner)
-{
-	if (janitor.running == owner)
-		return true;
-	for (const struct job *job = janitor.first; job; job = job->next) {
-		if (job->owner == owner)
-			return true;
-	}
-	return false;
-}
-
 void
-gpd_janitor_wait(const void *owner)
+gpd_janitor_wait(void)
 {
 	pthread_mutex_lock(&janitor.lock);
-	while (busy(owner))
+	while (janitor.running || janitor.first)
 		pthread_cond_wait(&janitor.done, &janitor.lock);
 	pthread_mutex_unlock(&janitor.lock);
 }

@@ -4,7 +4,6 @@
 #include "gpd_calls.h"
 #include "server/driver.h"
 #include "server/image.h"
-#include "server/janitor.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
@@ -26,8 +25,7 @@ struct leaving {
 	struct leaving *next;
 	struct gpd_memory *memory;
 	struct chunk chunk;
-	bool idle;  /* no work uses it any more; the janitor has it */
-	bool stuck; /* nobody can tell when that is */
+	bool stuck; /* nobody can tell when no work uses it any more */
 };
 
 struct gpd_memory {
@@ -39,7 +37,6 @@ struct gpd_memory {
 	size_t room;
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
 	struct leaving *leaving;
 };
 
@@ -223,10 +220,6 @@ wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size)
 
 	pthread_mutex_lock(&memory->lock);
 	while ((leaving = find_leaving(memory, address, size)) && !leaving->stuck) {
-		if (leaving->idle) {
-			pthread_cond_wait(&memory->changed, &memory->lock);
-			continue;
-		}
 		pthread_mutex_unlock(&memory->lock);
 		gpd_wait_oldest(memory->session);
 		pthread_mutex_lock(&memory->lock);
@@ -275,10 +268,10 @@ gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *a
 	return gpd_memory_map(session, args->address, args->size, args->device);
 }
 
+/* The driver unmaps without waiting for the device. */
 static void
-unmap(void *arg)
+unmap(struct leaving *leaving)
 {
-	struct leaving *leaving = arg;
 	struct gpd_memory *memory = leaving->memory;
 	struct leaving **link = &memory->leaving;
 
@@ -287,7 +280,6 @@ unmap(void *arg)
 	while (*link != leaving)
 		link = &(*link)->next;
 	*link = leaving->next;
-	pthread_cond_broadcast(&memory->changed);
 	pthread_mutex_unlock(&memory->lock);
 	free(leaving);
 }
@@ -295,12 +287,7 @@ unmap(void *arg)
 static void
 unused(struct gpd_session *session, void *arg, CUresult result)
 {
-	struct leaving *leaving = arg;
-
-	pthread_mutex_lock(&leaving->memory->lock);
-	leaving->idle = true;
-	pthread_mutex_unlock(&leaving->memory->lock);
-	gpd_janitor_run(session, unmap, leaving);
+	unmap(arg);
 }
 
 CUresult
@@ -383,7 +370,6 @@ gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
 	memory->base = base;
 	memory->size = size;
 	pthread_mutex_init(&memory->lock, NULL);
-	pthread_cond_init(&memory->changed, NULL);
 	session->memory = memory;
 	return 0;
 }
@@ -395,12 +381,10 @@ gpd_memory_destroy(struct gpd_session *session)
 
 	if (!memory)
 		return;
-	gpd_janitor_wait(session);
 	while (memory->leaving)
 		unmap(memory->leaving);
 	for (size_t i = 0; i < memory->count; i++)
 		drop(&memory->chunks[i]);
-	pthread_cond_destroy(&memory->changed);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory->chunks);
 	free(memory);

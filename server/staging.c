@@ -13,6 +13,8 @@
 #include <time.h>
 
 #define SLOTS_PER_ALLOCATION 8
+/* Pinning memory takes milliseconds: no client's first copy shall wait for it. */
+#define START_SIZE (GPD_STAGING_SHARE * GPD_STAGING_SLOT)
 #define LIMIT_DEFAULT ((size_t)1 << 30)
 /* The device reads whole lines; copies that share one would still be right, but slower. */
 #define ALIGNMENT 64
@@ -86,7 +88,7 @@ gpd_staging_start(size_t limit)
 	pthread_mutex_lock(&pool.lock);
 	if (limit)
 		pool.limit = limit;
-	if (!pool.idle)
+	while (result == CUDA_SUCCESS && pool.allocated < START_SIZE && pool.allocated < pool.limit)
 		result = grow(true);
 	pthread_mutex_unlock(&pool.lock);
 	return result;

@@ -57,6 +57,7 @@ teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
 	gpd_image_forget_session(&fake.session);
+	gpd_janitor_wait();
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	gpd_image_cache_stop();
@@ -195,7 +196,7 @@ an_image_leaves_when_earlier_work_is_done(void **state)
 	assert_int_equal(fake_libraries, 1);
 
 	fake_run_markers(&fake, -1);
-	gpd_janitor_wait(&fake.session);
+	gpd_janitor_wait();
 	assert_int_equal(fake_libraries, 0);
 }
 
