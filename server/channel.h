@@ -25,12 +25,14 @@ enum gpd_channel_type {
 	GPD_CHANNEL_REWINDOW, /* struct gpd_channel_open: give the session another window */
 	GPD_CHANNEL_LANE,     /* text: the transport's scheme; the descriptor is the connection */
 	GPD_CHANNEL_CLOSE,    /* text: why the session ends */
+	GPD_CHANNEL_RETIRE,   /* no more sessions: end when the last one does */
 	GPD_CHANNEL_STOP,     /* end all sessions and the process */
 	/* Worker to supervisor. */
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
 	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
 	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
+	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
 	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
 };
 

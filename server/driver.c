@@ -66,6 +66,9 @@ open_path(const char *path, char *error, size_t error_size)
 		return -1;
 	}
 	gpd_driver.software = gpd_driver.gpSoftStreamCancel != NULL;
+	/* For tests: kernels that cannot be stopped, as on a GPU. */
+	if (getenv("GPUPOOL_SOFT_NO_CANCEL"))
+		gpd_driver.gpSoftStreamCancel = NULL;
 	snprintf(gpd_driver.path, sizeof(gpd_driver.path), "%s", path);
 	if (dladdr((void *)gpd_driver.cuInit, &info) && info.dli_fname)
 		snprintf(gpd_driver.path, sizeof(gpd_driver.path), "%s", info.dli_fname);

@@ -9,6 +9,7 @@
 #include "server/image_cache.h"
 #include "server/image_load.h"
 #include "server/janitor.h"
+#include "server/retire.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
@@ -75,7 +76,8 @@ start_anew(struct gpd_session *session, struct gpd_image *image)
 }
 
 static CUresult
-function_of(struct gpd_image *image, uint32_t index, int device, CUfunction *function_p)
+function_of(struct gpd_session *session, struct gpd_image *image, uint32_t index, int device,
+	    CUfunction *function_p)
 {
 	CUfunction *functions = image->functions[device];
 	CUresult result;
@@ -87,8 +89,10 @@ function_of(struct gpd_image *image, uint32_t index, int device, CUfunction *fun
 		image->functions[device] = functions;
 	}
 	if (!functions[index]) {
+		gpd_retire_enter(session);
 		result = gpd_driver.cuKernelGetFunction(&functions[index],
 							image->kernels[index].driver);
+		gpd_retire_leave(session);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -113,7 +117,7 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
 		return CUDA_ERROR_INVALID_HANDLE;
 	*image_p = image;
 	*kernel_p = &image->kernels[index];
-	return function_of(image, index, device, function_p);
+	return function_of(session, image, index, device, function_p);
 }
 
 CUresult
@@ -408,6 +412,18 @@ blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 }
 
 static CUresult
+load_watched(struct gpd_session *session, struct gpd_image *image, struct gp_bytes options,
+	     struct gp_reply_gpImageLoad *reply)
+{
+	CUresult result;
+
+	gpd_retire_enter(session);
+	result = gpd_image_load(image, options, &reply->info, &reply->log);
+	gpd_retire_leave(session);
+	return result;
+}
+
+static CUresult
 load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct gpd_blob *blob,
      struct gp_reply_gpImageLoad *reply)
 {
@@ -422,7 +438,7 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 	image->context = gpd_context_get(session, args->context);
 	image->functions = calloc((size_t)gpd_worker.device_count, sizeof(*image->functions));
 	if (image->functions)
-		result = gpd_image_load(image, args->options, &reply->info, &reply->log);
+		result = load_watched(session, image, args->options, reply);
 	if (result != CUDA_SUCCESS) {
 		image_free(image);
 		return result;

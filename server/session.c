@@ -10,6 +10,7 @@
 #include "server/log.h"
 #include "server/memory.h"
 #include "server/print.h"
+#include "server/retire.h"
 #include "server/staging.h"
 #include "server/stream.h"
 #include "server/wait.h"
@@ -489,6 +490,7 @@ close_session(struct gpd_session *session)
 	report_closed(session);
 	free_session(session);
 	atomic_fetch_sub(&gpd_worker.session_count, 1);
+	gpd_retire_closed();
 }
 
 static void *

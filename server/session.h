@@ -67,10 +67,12 @@ struct gpd_session {
 	pthread_mutex_t send_lock;
 	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
 	uint16_t deferred_call;
-	_Atomic int sticky;         /* CUresult that ended the session */
-	_Atomic bool told;          /* the client knows of it */
-	_Atomic bool violated;      /* the client is at fault */
-	_Atomic bool closing;       /* no further call is carried out */
+	_Atomic int sticky;               /* CUresult that ended the session */
+	_Atomic bool told;                /* the client knows of it */
+	_Atomic bool violated;            /* the client is at fault */
+	_Atomic bool closing;             /* no further call is carried out */
+	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
+	bool told_busy;                   /* retire.h */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t reason_lock;
 	char reason[256]; /* why the session ends; the first one stays */

@@ -247,7 +247,7 @@ take_small_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 CUresult
 gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
-	struct gpd_slot *slot;
+	struct gpd_slot *slot = NULL;
 	CUresult result;
 
 	*piece = (struct gpd_piece){ 0 };

@@ -6,6 +6,7 @@
 #include "server/copy.h"
 #include "server/driver.h"
 #include "server/event.h"
+#include "server/retire.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
@@ -265,6 +266,8 @@ nap(unsigned int ms)
 void
 gpd_stream_finish_all(struct gpd_session *session)
 {
+	unsigned int waited = 0;
+
 	for (struct gpd_stream *s = session->streams; s; s = s->next) {
 		if (gpd_stream_is_idle(s))
 			continue;
@@ -280,10 +283,13 @@ gpd_stream_finish_all(struct gpd_session *session)
 		while (gpd_driver.cuStreamQuery(s->driver) == CUDA_ERROR_NOT_READY &&
 		       !atomic_load(&gpd_worker.lost)) {
 			nap(ms);
+			waited += ms;
+			gpd_retire_waits(session, waited);
 			if (ms < 16)
 				ms *= 2;
 		}
 	}
+	gpd_retire_done(session);
 }
 
 void

@@ -29,6 +29,8 @@
 #define ACCEPT_PAUSE_MS 50
 #define WORKER_START_MS 120000
 #define WORKER_LOST_MS 1500
+/* How long new sessions wait for the work of clients that are gone. */
+#define BUSY_MS 2000
 #define STOP_MS 3000
 /* A worker that lives for less, and dies of itself, may die of what it does at its start. */
 #define QUICK_MS 10000
@@ -262,6 +264,40 @@ worker_lost(struct supervisor *s, struct gpd_child *child,
 	gpd_admission_worker_gone(&s->admission, child, message->header.result, text);
 }
 
+/* While work of a client that is gone goes on, the worker cannot load the code of new ones. */
+static void
+worker_busy(struct supervisor *s, struct gpd_child *child,
+	    const struct gpd_channel_message *message)
+{
+	child->busy += message->header.result ? 1 : -1;
+	if (child != s->worker || child->state != GPD_CHILD_READY)
+		return;
+	if (message->header.result && child->busy == 1)
+		child->busy_ms = now_ms();
+	gpd_admission_set_worker(&s->admission, child->busy ? NULL : child, now_ms());
+}
+
+/* It does not end: the sessions there go on, new ones get another worker. */
+static void
+replace_busy_worker(struct supervisor *s)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
+	struct gpd_child *child = s->worker;
+
+	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
+		    "another worker",
+		    (int)child->pid);
+	retire_worker(s, child, 0);
+	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
+		(void)kill(child->pid, SIGKILL);
+}
+
+static bool
+is_busy(const struct gpd_child *child)
+{
+	return child && child->state == GPD_CHILD_READY && child->busy > 0;
+}
+
 static void
 read_channel(struct supervisor *s, struct gpd_child *child)
 {
@@ -283,6 +319,9 @@ read_channel(struct supervisor *s, struct gpd_child *child)
 			break;
 		case GPD_CHANNEL_OPENED:
 			gpd_admission_opened(&s->admission, child, &message, now_ms());
+			break;
+		case GPD_CHANNEL_BUSY:
+			worker_busy(s, child, &message);
 			break;
 		case GPD_CHANNEL_CLOSED:
 			gpd_admission_closed(&s->admission, child, &message);
@@ -353,6 +392,8 @@ check_workers(struct supervisor *s, int64_t now)
 		(void)kill(child->pid, SIGKILL);
 		child->deadline_ms = INT64_MAX;
 	}
+	if (is_busy(s->worker) && s->worker->busy_ms + BUSY_MS <= now)
+		replace_busy_worker(s);
 	if (!s->worker && !s->stopping && s->start_worker_ms <= now)
 		start_worker(s);
 }
@@ -416,6 +457,8 @@ timeout_of(const struct supervisor *s, int64_t now)
 		until = s->stop_ms;
 	if (!s->worker && !s->stopping && s->start_worker_ms < until)
 		until = s->start_worker_ms;
+	if (is_busy(s->worker) && s->worker->busy_ms + BUSY_MS < until)
+		until = s->worker->busy_ms + BUSY_MS;
 	if (s->accept_ms > now && s->accept_ms < until)
 		until = s->accept_ms;
 	for (const struct gpd_child *child = s->children; child; child = child->next) {

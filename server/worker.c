@@ -6,6 +6,7 @@
 #include "server/image_cache.h"
 #include "server/log.h"
 #include "server/print.h"
+#include "server/retire.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 #include "server/staging.h"
@@ -347,6 +348,9 @@ handle(struct gpd_channel_message *message)
 		break;
 	case GPD_CHANNEL_CLOSE:
 		close_session(message);
+		break;
+	case GPD_CHANNEL_RETIRE:
+		gpd_retire();
 		break;
 	case GPD_CHANNEL_STOP:
 		end_all("the daemon stops");

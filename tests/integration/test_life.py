@@ -30,6 +30,24 @@ def _():
         daemon.check_works()
 
 
+@case("work of a killed client that cannot be stopped gets new clients another worker")
+def _():
+    with Daemon(env={"GPUPOOL_SOFT_NO_CANCEL": "1"}) as daemon:
+        workers = daemon.workers()
+        bystander = daemon.start("memhog", "16", stdin=True)
+        bystander.wait_for_output("free after")
+        client = daemon.start("sleeper", "-endless")
+        client.wait_for_output("running")
+        client.kill()
+        daemon.wait_for_log("new clients get another worker", SOON + 3)
+        daemon.check_works()
+        require(len(daemon.workers()) == 2, "the bystander's worker is gone")
+        bystander.finish().expect()
+        daemon.wait_for_log("the worker ends with it", SOON)
+        require(daemon.workers() != workers, "the worker of the endless kernel is still there")
+        daemon.check_works()
+
+
 @case("the memory of a killed client is free again")
 def _():
     with Daemon() as daemon:
