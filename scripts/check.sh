@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything that must hold before a change goes in: all tests under the address and undefined
-# behaviour sanitizers, the threaded suites under the thread sanitizer, and the format of the
-# sources. Installs what is missing. The last line is the sum of it all.
+# behaviour sanitizers, the threaded suites under the thread sanitizer, a comparison with the GPU
+# where there is one, and the format of the sources. Installs what is missing. The last line is the
+# sum of it all.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -30,22 +31,30 @@ setup() {
 		mv "$folder.log" "$folder/setup.log"
 		echo "$toolkit" >"$folder/.toolkit"
 	fi
-	ninja -C "$folder" --quiet
+	rm -f "$folder"/meson-logs/*.json
 }
 
 echo "== tests, address and undefined behaviour sanitizers"
 setup build-check -Db_sanitize=address,undefined -Db_lundef=false
-rm -f build-check/meson-logs/*.json
-meson test -C build-check --print-errorlogs || true
+ninja -C build-check --quiet
+meson test -C build-check --no-rebuild --print-errorlogs || true
 
+# Nothing but what these tests need is built.
 echo "== threaded suites, thread sanitizer"
 setup build-tsan -Db_sanitize=thread -Db_lundef=false
-rm -f build-tsan/meson-logs/*.json
 meson test -C build-tsan --print-errorlogs --suite unit --suite contract || true
 # The other integration tests need more address space than the sanitizer leaves.
 meson test -C build-tsan --print-errorlogs --logbase integration \
 	'apps static 1' 'apps static 2' 'apps static 3' \
 	'apps shared 1' 'apps shared 2' 'apps shared 3' faults trips || true
+
+logs=
+if [ -e /dev/nvidiactl ]; then
+	echo "== comparison with the GPU"
+	setup build-gpu --buildtype=release
+	meson test -C build-gpu --print-errorlogs --suite gpu || true
+	logs=build-gpu/meson-logs/testlog.json
+fi
 
 echo "== format"
 # What the generator is fed is laid out as its description is, by hand.
@@ -57,4 +66,4 @@ else
 fi
 
 python3 scripts/summary.py $passed $failed build-check/meson-logs/testlog.json \
-	build-tsan/meson-logs/testlog.json build-tsan/meson-logs/integration.json
+	build-tsan/meson-logs/testlog.json build-tsan/meson-logs/integration.json $logs
