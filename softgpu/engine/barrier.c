@@ -37,6 +37,7 @@ release(struct gs_block *block, unsigned int id)
 		}
 	}
 	*barrier = (struct gs_barrier){ 0 };
+	block->barriers_in_use &= ~(1u << id);
 }
 
 /* bar.red gives a predicate for and/or, a number for popc; 0 and -1 serve for both. */
@@ -67,7 +68,8 @@ add_value(struct gs_barrier *barrier, const struct gs_code *code, const struct g
 void
 gs_barrier_check(struct gs_block *block)
 {
-	for (unsigned int id = 0; id < GS_BARRIERS; id++) {
+	for (uint32_t rest = block->barriers_in_use; rest; rest &= rest - 1) {
+		unsigned int id = (unsigned int)__builtin_ctz(rest);
 		const struct gs_barrier *barrier = &block->barriers[id];
 		uint32_t expected = barrier->expected ? barrier->expected : block->live_threads;
 
@@ -106,6 +108,7 @@ gs_barrier_arrive(struct gs_block *block, const struct gs_warp *warp, const stru
 	unsigned int id = ((const uint32_t *)(const void *)(regs + code->a))[first] % GS_BARRIERS;
 	struct gs_barrier *barrier = &block->barriers[id];
 
+	block->barriers_in_use |= 1u << id;
 	if (code->count) {
 		barrier->expected = ((const uint32_t *)(const void *)(regs + code->b))[first];
 		barrier->arrived += arrival(warp, split, id);

@@ -81,7 +81,7 @@ bind_warps(struct gs_block *block)
 	uint32_t threads = dim[0] * dim[1] * dim[2];
 	uint64_t frame_bytes = (job->function->frame_bytes + 127u) & ~127u;
 
-	memset(block->regs, 0, frame_bytes * block->warp_count);
+	memset(block->regs, 0, frame_bytes);
 	for (uint32_t i = 0; i < block->warp_count; i++) {
 		struct gs_warp *warp = &block->warps[i];
 		uint32_t left = threads - i * GS_WARP;
@@ -92,7 +92,10 @@ bind_warps(struct gs_block *block)
 		warp->local = (uint64_t)(uintptr_t)block->local + i * GS_WARP * job->local_stride;
 		warp->base.function = job->function;
 		warp->base.regs = block->regs + i * frame_bytes;
-		gs_fill_fixed(block, warp, &warp->base, true);
+		/* What the warps share is copied from the first. */
+		if (i)
+			memcpy(warp->base.regs, block->regs, frame_bytes);
+		gs_fill_fixed(block, warp, &warp->base, i ? GS_FILL_WARP : GS_FILL_ALL);
 	}
 }
 
@@ -161,6 +164,7 @@ gs_block_start(struct gs_block *block, uint64_t number)
 	block->index[2] = (uint32_t)(number / grid[0] / grid[1]);
 	block->live_threads = launch->block[0] * launch->block[1] * launch->block[2];
 	memset(block->barriers, 0, sizeof(block->barriers));
+	block->barriers_in_use = 0;
 	memset(block->shared, 0, block->job->shared_bytes);
 	for (uint32_t i = 0; i < block->warp_count; i++) {
 		struct gs_warp *warp = &block->warps[i];
@@ -170,7 +174,7 @@ gs_block_start(struct gs_block *block, uint64_t number)
 		warp->base.lanes = warp->all;
 		warp->splits[0] = (struct gs_split){ .frame = &warp->base, .mask = warp->all };
 		warp->split_count = 1;
-		gs_fill_fixed(block, warp, &warp->base, false);
+		gs_fill_fixed(block, warp, &warp->base, GS_FILL_BLOCK);
 	}
 }
 

@@ -124,7 +124,7 @@ gs_frame_enter(struct gs_block *block, struct gs_warp *warp, struct gs_frame *ca
 	frame->call = call;
 	frame->return_at = (int32_t)(call + 1 - caller->function->code);
 	frame->local_base = local_base;
-	gs_fill_fixed(block, warp, frame, true);
+	gs_fill_fixed(block, warp, frame, GS_FILL_ALL);
 	block->code_at = call;
 	copy_arguments(block, warp, caller, frame, call, mask);
 	return frame;

@@ -101,7 +101,8 @@ struct gs_function {
 	uint32_t frame_bytes; /* of slots */
 	struct gs_fixed *fixed;
 	uint32_t fixed_count;
-	uint32_t block_fixed_count; /* the last ones: they change from block to block */
+	uint32_t warp_fixed_count;  /* behind those that all warps share */
+	uint32_t block_fixed_count; /* last: they change from block to block */
 	uint64_t local_bytes;
 	uint32_t shared_bytes; /* static, with that of all functions called */
 	uint32_t live_regs;    /* the most 32-bit registers that are live at once, roughly */

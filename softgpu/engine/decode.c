@@ -349,29 +349,46 @@ resolve_branches(struct gs_decoder *decoder, const uint32_t *code_at)
 	}
 }
 
-static bool
-is_block_fixed(const struct gs_fixed *fixed)
+enum fixed_scope {
+	SCOPE_LAUNCH,
+	SCOPE_WARP,
+	SCOPE_BLOCK,
+	SCOPE_COUNT
+};
+
+static enum fixed_scope
+scope_of(const struct gs_fixed *fixed)
 {
-	return fixed->kind == GS_FIXED_SPECIAL &&
-	       (fixed->id == GS_SPECIAL_CTAID || fixed->id == GS_SPECIAL_CLUSTERID);
+	if (fixed->kind == GS_FIXED_LOCAL_ADDRESS)
+		return SCOPE_WARP;
+	if (fixed->kind != GS_FIXED_SPECIAL)
+		return SCOPE_LAUNCH;
+	if (fixed->id == GS_SPECIAL_CTAID || fixed->id == GS_SPECIAL_CLUSTERID)
+		return SCOPE_BLOCK;
+	return fixed->id == GS_SPECIAL_TID || fixed->id == GS_SPECIAL_WARPID ? SCOPE_WARP
+									     : SCOPE_LAUNCH;
 }
 
 static void
-sort_fixed(struct gs_function *function)
+sort_fixed(struct gs_decoder *decoder)
 {
-	uint32_t end = function->fixed_count;
+	struct gs_function *function = decoder->function;
+	struct gs_fixed *sorted =
+		gs_decode_alloc(decoder, sizeof(*sorted) * (function->fixed_count + 1));
+	uint32_t counts[SCOPE_COUNT] = { 0 };
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < end;) {
-		struct gs_fixed fixed = function->fixed[i];
-
-		if (!is_block_fixed(&fixed)) {
-			i++;
-			continue;
+	for (int scope = SCOPE_LAUNCH; scope < SCOPE_COUNT && sorted; scope++) {
+		for (uint32_t i = 0; i < function->fixed_count; i++) {
+			if (scope_of(&function->fixed[i]) != (enum fixed_scope)scope)
+				continue;
+			sorted[n++] = function->fixed[i];
+			counts[scope]++;
 		}
-		function->fixed[i] = function->fixed[--end];
-		function->fixed[end] = fixed;
 	}
-	function->block_fixed_count = function->fixed_count - end;
+	function->fixed = sorted;
+	function->warp_fixed_count = counts[SCOPE_WARP];
+	function->block_fixed_count = counts[SCOPE_BLOCK];
 }
 
 static void
@@ -400,7 +417,7 @@ decode_body(struct gs_decoder *decoder)
 		decode_insn(decoder);
 	}
 	resolve_branches(decoder, code_at);
-	sort_fixed(decoder->function);
+	sort_fixed(decoder);
 }
 
 int

@@ -87,13 +87,36 @@ thread_index(const struct gs_launch *launch, uint32_t thread, unsigned int dim)
 	}
 }
 
+/* Divides once for the warp; lanes count on from there. */
+static void
+fill_threads(const struct gs_launch *launch, const struct gs_warp *warp,
+	     const struct gs_fixed *fixed, uint8_t *slot)
+{
+	uint32_t index[4];
+
+	for (unsigned int dim = 0; dim < 4; dim++)
+		index[dim] = thread_index(launch, warp->index * GS_WARP, dim);
+	for (uint32_t lane = 0; lane < GS_WARP; lane++) {
+		uint32_t value = index[fixed->dim & 3];
+
+		if (fixed->width == 8)
+			((uint64_t *)(void *)slot)[lane] = value;
+		else
+			((uint32_t *)(void *)slot)[lane] = value;
+		if (++index[0] < launch->block[0])
+			continue;
+		index[0] = 0;
+		if (++index[1] < launch->block[1])
+			continue;
+		index[1] = 0;
+		index[2]++;
+	}
+}
+
 static uint64_t
-lane_value(const struct gs_block *block, const struct gs_warp *warp, const struct gs_fixed *fixed,
-	   uint32_t lane)
+lane_value(const struct gs_fixed *fixed, uint32_t lane)
 {
 	switch (fixed->id) {
-	case GS_SPECIAL_TID:
-		return thread_index(block->job->launch, warp->index * GS_WARP + lane, fixed->dim);
 	case GS_SPECIAL_LANEID:
 		return lane;
 	case GS_SPECIAL_LANEMASK_EQ:
@@ -115,6 +138,10 @@ fill_lanes(const struct gs_block *block, const struct gs_warp *warp, const struc
 {
 	uint8_t *slot = frame->regs + fixed->slot;
 
+	if (fixed->kind == GS_FIXED_SPECIAL && fixed->id == GS_SPECIAL_TID) {
+		fill_threads(block->job->launch, warp, fixed, slot);
+		return;
+	}
 	for (uint32_t lane = 0; lane < GS_WARP; lane++) {
 		uint64_t value;
 
@@ -122,7 +149,7 @@ fill_lanes(const struct gs_block *block, const struct gs_warp *warp, const struc
 			value = warp->local + lane * block->job->local_stride + frame->local_base +
 				(uint64_t)fixed->value;
 		else
-			value = lane_value(block, warp, fixed, lane);
+			value = lane_value(fixed, lane);
 		if (fixed->width == 8)
 			((uint64_t *)(void *)slot)[lane] = value;
 		else
@@ -149,10 +176,15 @@ fixed_value(const struct gs_block *block, const struct gs_warp *warp, const stru
 
 void
 gs_fill_fixed(const struct gs_block *block, const struct gs_warp *warp,
-	      const struct gs_frame *frame, bool all)
+	      const struct gs_frame *frame, enum gs_fill fill)
 {
 	const struct gs_function *function = frame->function;
-	uint32_t first = all ? 0 : function->fixed_count - function->block_fixed_count;
+	uint32_t first = 0;
+
+	if (fill != GS_FILL_ALL)
+		first = function->fixed_count - function->block_fixed_count;
+	if (fill == GS_FILL_WARP)
+		first -= function->warp_fixed_count;
 
 	for (uint32_t i = first; i < function->fixed_count; i++) {
 		const struct gs_fixed *fixed = &function->fixed[i];

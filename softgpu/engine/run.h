@@ -93,7 +93,8 @@ struct gs_block {
 	uint32_t live_threads;
 	uint32_t index[3];
 	struct gs_barrier barriers[GS_BARRIERS];
-	uint8_t *shared; /* the block's device memory: shared window */
+	uint32_t barriers_in_use; /* a bit for each at which a thread has arrived */
+	uint8_t *shared;          /* the block's device memory: shared window */
 	uint64_t shared_capacity;
 	uint8_t *local; /* and local windows */
 	uint64_t local_capacity;
@@ -126,9 +127,15 @@ enum gs_run gs_warp_run(struct gs_block *block, struct gs_warp *warp, long *budg
 /* Lanes with a true guard among the mask. */
 uint32_t gs_guard_mask(const struct gs_code *code, const uint8_t *regs, uint32_t mask);
 
-/* fixed.c: fills the slots with known values; only those that differ between blocks, or all. */
+enum gs_fill {
+	GS_FILL_ALL,
+	GS_FILL_WARP,  /* what differs between warps, and between blocks */
+	GS_FILL_BLOCK, /* what differs between blocks */
+};
+
+/* fixed.c: fills the slots with known values. */
 void gs_fill_fixed(const struct gs_block *block, const struct gs_warp *warp,
-		   const struct gs_frame *frame, bool all);
+		   const struct gs_frame *frame, enum gs_fill fill);
 
 /* access.c: false when the job has failed. */
 bool gs_load(struct gs_block *block, const struct gs_code *code, uint8_t *regs, uint32_t mask);
