@@ -37,10 +37,11 @@ STATUS_ONLY = {'memhog', 'badhandle'}
 LAST = ['sticky', 'assertion']  # poison the context that all clients share
 
 APPS = [
-    'assertion', 'asyncalloc', 'atomics', 'badhandle', 'copies', 'copies2d', 'devicequery',
-    'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork', 'hostfunc', 'launch',
-    'launchrate', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned',
-    'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols', 'threads', 'vectoradd', 'warp',
+    'assertion', 'asyncalloc', 'atomics', 'badhandle', 'copies', 'copies2d',
+    'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork',
+    'hostfunc', 'launch', 'launchrate', 'matmul', 'memhog', 'memset', 'multifile',
+    'occupancy', 'peer', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky',
+    'streams', 'symbols', 'threads', 'vectoradd', 'warp',
 ]
 
 
@@ -247,16 +248,17 @@ def bench_trips(bench):
               before is not None and before <= TRIPS_WANTED)
 
     def none_more(what, few, many):
+        few, many = trips(bench, few)[0], trips(bench, many)[0]
         more = None if None in (few, many) else many - few
         bench.row(f'round trips for {what}', '', 'failed' if more is None else more, None, 0,
                   more == 0)
 
-    none_more('10000 launches more', *[trips(bench, [bench.need('launchrate'), count])[0]
-                                       for count in ('10', '10010')])
+    launchrate = bench.need('launchrate')
+    none_more('10000 launches more', [launchrate, '10'], [launchrate, '10010'])
     probe = bench.find('probe')
     if probe:
-        none_more('500 small allocations more', *[trips(bench, [probe, 'allocations', count, '256'])[0]
-                                                  for count in ('1', '501')])
+        none_more('500 small allocations more', [probe, 'allocations', '1', '256'],
+                  [probe, 'allocations', '501', '256'])
     else:
         print('small allocations: not measured, no probe')
 
