@@ -103,7 +103,7 @@ take_error(struct gpc_session *session, const struct record *record)
 }
 
 static int
-take_print(struct gpc_session *session, const struct record *record)
+take_print(struct gpc_session *session, const struct record *record, FILE *file)
 {
 	struct gp_bytes text;
 	struct gp_dec dec;
@@ -113,8 +113,8 @@ take_print(struct gpc_session *session, const struct record *record)
 	if (!gp_dec_done(&dec) || record->bulk_size > 0)
 		return malformed(session, "print note");
 	if (text.size > 0) {
-		(void)fwrite(text.data, 1, text.size, stdout);
-		(void)fflush(stdout);
+		(void)fwrite(text.data, 1, text.size, file);
+		(void)fflush(file);
 	}
 	return 0;
 }
@@ -132,7 +132,9 @@ take_record(struct gpc_session *session, const struct record *record)
 	case GP_NOTE_ERROR:
 		return take_error(session, record);
 	case GP_NOTE_PRINT:
-		return take_print(session, record);
+		return take_print(session, record, stdout);
+	case GP_NOTE_COMPLAIN:
+		return take_print(session, record, stderr);
 	default:
 		return malformed(session, "note");
 	}

@@ -114,6 +114,8 @@ note_name(uint16_t call)
 		return "error";
 	case GP_NOTE_PRINT:
 		return "print";
+	case GP_NOTE_COMPLAIN:
+		return "complain";
 	}
 	return NULL;
 }

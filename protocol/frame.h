@@ -38,6 +38,7 @@ enum gp_note {
 		0xff02, /* a posted call failed: u32 CUresult, u32 sticky, u32 call, u32 context */
 	GP_NOTE_PRINT =
 		0xff03, /* output of the session's kernels: bytes, for the client's stdout */
+	GP_NOTE_COMPLAIN = 0xff04, /* what the driver says of a failed kernel: bytes, for stderr */
 };
 
 /* Of gpCopyIn. */

@@ -135,7 +135,7 @@ gpd_driver_open(const char *path, char *error, size_t error_size)
 		snprintf(error + used, error_size - used, " (and before that, %s)", why);
 		return -1;
 	}
-	gpd_info("%s: using the software device, %s", why, gpd_driver.path);
+	gpd_info("no NVIDIA driver (%s): using the software device, %s", why, gpd_driver.path);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum gpd_log_level gpd_log_level = GPD_LOG_INFO;
+int gpd_log_fd = STDERR_FILENO;
 
 static const char *const names[] = {
 	[GPD_LOG_ERROR] = "error",
@@ -61,7 +62,7 @@ gpd_log(enum gpd_log_level level, const char *format, ...)
 	make_printable(line);
 	used = (int)strlen(line);
 	line[used++] = '\n';
-	/* stderr may be gone; there is nobody to tell. */
-	if (write(STDERR_FILENO, line, (size_t)used) < 0)
+	/* It may be gone; there is nobody to tell. */
+	if (write(gpd_log_fd, line, (size_t)used) < 0)
 		return;
 }

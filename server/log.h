@@ -19,6 +19,7 @@ enum gpd_log_level {
 
 /* Set once, before there are threads. */
 extern enum gpd_log_level gpd_log_level;
+extern int gpd_log_fd; /* standard error; a worker moves it (complain.h) */
 
 /* false: no such level. */
 bool gpd_log_level_parse(const char *text, enum gpd_log_level *level_p);

@@ -84,6 +84,40 @@ fill_error_note(struct error_note *note, CUresult result, bool sticky, uint16_t 
 	note->fields[3] = 0;
 }
 
+static int
+send_text_locked(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
+{
+	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
+	struct gp_header header = { .call = note };
+	uint8_t *record = malloc(room);
+	struct gp_enc enc;
+	struct iovec iov;
+	int r;
+
+	if (!record)
+		return -ENOMEM;
+	gp_enc_init(&enc, record + sizeof(header), room - sizeof(header));
+	gp_enc_bytes(&enc, (struct gp_bytes){ text, size });
+	gp_enc_pad(&enc);
+	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&enc));
+	gp_header_encode(&header, record);
+	iov = (struct iovec){ record, header.size };
+	r = send_records(session, &iov, 1, NULL, 0);
+	free(record);
+	return r;
+}
+
+/* Under send_lock: what the driver said of the session's kernel goes in front of the error. */
+static void
+tell_complaint(struct gpd_session *session)
+{
+	if (session->complaint)
+		(void)send_text_locked(session, GP_NOTE_COMPLAIN, session->complaint,
+				       strlen(session->complaint));
+	free(session->complaint);
+	session->complaint = NULL;
+}
+
 /* Under send_lock. */
 static bool
 must_tell_sticky(struct gpd_session *session)
@@ -115,6 +149,7 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 	pthread_mutex_lock(&session->send_lock);
 	tells = must_tell_sticky(session);
 	if (tells) {
+		tell_complaint(session);
 		/* Before a reply that may say the same, lest the client's next call goes well. */
 		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
 		iov[count++] = (struct iovec){ &note, sizeof(note) };
@@ -158,37 +193,16 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	return r;
 }
 
-static int
-send_print(struct gpd_session *session, const char *text, size_t size)
-{
-	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
-	struct gp_header header = { .call = GP_NOTE_PRINT };
-	uint8_t *record = malloc(room);
-	struct gp_enc enc;
-	struct iovec iov;
-	int r;
-
-	if (!record)
-		return -ENOMEM;
-	gp_enc_init(&enc, record + sizeof(header), room - sizeof(header));
-	gp_enc_bytes(&enc, (struct gp_bytes){ text, size });
-	gp_enc_pad(&enc);
-	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&enc));
-	gp_header_encode(&header, record);
-	iov = (struct iovec){ record, header.size };
-	pthread_mutex_lock(&session->send_lock);
-	r = send_records(session, &iov, 1, NULL, 0);
-	pthread_mutex_unlock(&session->send_lock);
-	free(record);
-	return r;
-}
-
 int
 gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
 {
 	while (size) {
 		size_t part = size < PRINT_MAX ? size : PRINT_MAX;
-		int r = send_print(session, text, part);
+		int r;
+
+		pthread_mutex_lock(&session->send_lock);
+		r = send_text_locked(session, GP_NOTE_PRINT, text, part);
+		pthread_mutex_unlock(&session->send_lock);
 
 		if (r)
 			return r;
@@ -206,6 +220,7 @@ gpd_session_tell_sticky(struct gpd_session *session)
 
 	pthread_mutex_lock(&session->send_lock);
 	if (must_tell_sticky(session)) {
+		tell_complaint(session);
 		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
 		(void)send_records(session, &iov, 1, NULL, 0);
 		atomic_store(&session->told, true);
@@ -443,6 +458,7 @@ free_session(struct gpd_session *session)
 	gp_conn_destroy(session->conn);
 	pthread_mutex_destroy(&session->send_lock);
 	pthread_mutex_destroy(&session->reason_lock);
+	free(session->complaint);
 	free(session);
 }
 

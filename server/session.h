@@ -69,6 +69,7 @@ struct gpd_session {
 	uint16_t deferred_call;
 	_Atomic int sticky;               /* CUresult that ended the session */
 	_Atomic bool told;                /* the client knows of it */
+	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
 	_Atomic bool closing;             /* no further call is carried out */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */

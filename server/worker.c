@@ -2,6 +2,7 @@
 #include "server/worker.h"
 
 #include "protocol/control.h"
+#include "server/complain.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
 #include "server/log.h"
@@ -387,6 +388,10 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (gpd_channel_init(&gpd_worker.channel, options->fd))
 		return 1;
 	gpd_worker.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	if (gpd_complain_start())
+		return refuse_to_start("no pipe for standard error");
+	if (gpd_complain_start())
+		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
@@ -404,18 +409,27 @@ gpd_worker_run(const struct gpd_worker_options *options)
 }
 
 /* Whose work it may have been: sessions that have given kernels which are not known to be done. */
-static void
+static bool
+is_culprit(const struct gpd_session *s)
+{
+	return s->conn && atomic_load(&s->account.launches) > 0 &&
+	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
+}
+
+/* Names them; the only one that there is, or NULL. */
+static struct gpd_session *
 describe_culprits(CUresult result, char *text, size_t size)
 {
 	size_t used = (size_t)snprintf(text, size, "%s (%d)", name_of(result), (int)result);
+	struct gpd_session *culprit = NULL;
 	int count = 0;
 
 	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
 		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_RELAXED);
 
-		if (!s->conn || atomic_load(&s->account.launches) == 0 || used >= size - 1 ||
-		    __atomic_load_n(&s->work, __ATOMIC_RELAXED) <= atomic_load(&s->done_work))
+		if (!is_culprit(s) || used >= size - 1)
 			continue;
+		culprit = s;
 		used += (size_t)snprintf(text + used, size - used, "%s session %llu (%s)%s%s",
 					 count++ ? "," : ", after work of",
 					 (unsigned long long)s->id, s->peer,
@@ -423,6 +437,7 @@ describe_culprits(CUresult result, char *text, size_t size)
 		if (used >= size)
 			used = size - 1;
 	}
+	return count == 1 ? culprit : NULL;
 }
 
 /* Ends the process when all clients know, or when they have had their time. */
@@ -452,14 +467,19 @@ gpd_worker_lost(struct gpd_session *finder, CUresult result)
 		.result = (int32_t)result,
 		.session = finder ? finder->id : 0,
 	};
-	char text[1024];
+	char text[1024], complaint[GPD_COMPLAINT_MAX];
+	struct gpd_session *culprit;
 	pthread_t thread;
 	int none = 0;
 
 	if (!atomic_compare_exchange_strong(&gpd_worker.lost, &none, (int)result))
 		return;
+	(void)gpd_complain_take(complaint, sizeof(complaint));
 	pthread_mutex_lock(&gpd_worker.lock);
-	describe_culprits(result, text, sizeof(text));
+	culprit = describe_culprits(result, text, sizeof(text));
+	/* A GPU's driver says nothing of other errors to who runs the program. */
+	if (culprit && *complaint && result == CUDA_ERROR_ASSERT)
+		culprit->complaint = strdup(complaint);
 	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
 		atomic_store(&s->sticky, (int)result);
 		if (s->waits)

@@ -77,8 +77,10 @@ gs_fail(CUresult code, const char *who, const char *why)
 {
 	pthread_mutex_lock(&failure.lock);
 	if (!failure.code) {
-		fprintf(stderr, "gpupool software device: %s: %s (%d): %s\n", who,
-			gs_error_name(code), (int)code, why);
+		/* A failed assertion has said all there is to say. */
+		if (code != CUDA_ERROR_ASSERT)
+			fprintf(stderr, "gpupool software device: %s: %s (%d): %s\n", who,
+				gs_error_name(code), (int)code, why);
 		__atomic_store_n(&failure.code, (int)code, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&failure.lock);

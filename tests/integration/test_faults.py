@@ -58,7 +58,9 @@ def _():
 @case("an assertion that fails in a kernel is told as 710")
 def _():
     with Daemon() as daemon:
-        daemon.run("assertion").expect(out=open_expected("assertion"))
+        result = daemon.run("assertion").expect(out=open_expected("assertion"))
+        require(re.fullmatch(r".*assertion\.cu:\d+: .*Assertion `.*` failed\.\n", result.err),
+                f"the assertion does not appear on the client's standard error: {result}")
         daemon.check_works()
 
 
