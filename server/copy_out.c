@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Copies of a session that have parts left. */
+#define WAITING_MAX 1024
+
 /* One copy from the device, until it is answered. */
 struct gpd_copy_out {
 	struct gpd_copy_out *next; /* of the session's that have parts left */
@@ -260,10 +263,16 @@ static void
 append(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	struct gpd_copy_out **end = &session->copies_out;
+	unsigned int count = 0;
 
-	while (*end)
+	while (*end) {
 		end = &(*end)->next;
+		count++;
+	}
 	*end = out;
+	/* A client that asks for more and more and reads nothing is not listened to. */
+	if (count >= WAITING_MAX)
+		gpd_copy_settle(session, NULL);
 }
 
 CUresult

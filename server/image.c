@@ -20,7 +20,8 @@
 #include <string.h>
 
 /* Of all images of a session. */
-#define GPD_IMAGES_SIZE_MAX ((uint64_t)16 << 30)
+#define IMAGES_SIZE_MAX ((uint64_t)8 << 30)
+#define IMAGES_MAX 16384
 #define RECEIVE_SIZE ((size_t)1 << 20)
 
 /* A variable, on one device. */
@@ -328,20 +329,29 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 	return CUDA_SUCCESS;
 }
 
-/* What the session's images hold in the worker's memory. */
+/* What a session holds of the worker's memory. */
+struct sum {
+	uint64_t size;
+	unsigned int count;
+};
+
 static void
 add_up(struct gpd_handle *handle, void *arg)
 {
-	*(uint64_t *)arg += gpd_blob_size(((struct gpd_image *)handle)->blob);
+	struct sum *sum = arg;
+
+	sum->size += gpd_blob_size(((struct gpd_image *)handle)->blob);
+	sum->count++;
 }
 
 static bool
 within_limits(struct gpd_session *session, uint64_t size)
 {
-	uint64_t held = 0;
+	struct sum held = { 0 };
 
 	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, add_up, &held);
-	return size <= GP_IMAGE_SIZE_MAX && held + size <= GPD_IMAGES_SIZE_MAX;
+	return size <= GP_IMAGE_SIZE_MAX && held.size + size <= IMAGES_SIZE_MAX &&
+	       held.count < IMAGES_MAX;
 }
 
 /* The hash is made as the bytes arrive. */

@@ -12,6 +12,8 @@
 #include <uthash.h>
 
 #define MEMORY_DEFAULT ((uint64_t)512 << 20)
+/* Writing at the same time; beyond that the loads wait. */
+#define WRITERS_MAX 8
 #define DISK_DEFAULT ((uint64_t)1 << 30)
 
 struct gpd_blob {
@@ -173,18 +175,17 @@ write_later(struct gpd_blob *blob)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
-	int r;
+	bool many;
 
 	gpd_blob_ref(blob);
 	pthread_mutex_lock(&cache.lock);
-	cache.writers++;
+	many = cache.writers++ >= WRITERS_MAX;
 	pthread_mutex_unlock(&cache.lock);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attributes, write_out, blob);
-	pthread_attr_destroy(&attributes);
-	if (r)
+	if (many || pthread_create(&thread, &attributes, write_out, blob))
 		write_out(blob);
+	pthread_attr_destroy(&attributes);
 }
 
 struct gpd_blob *

@@ -631,6 +631,8 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 	struct fake *fake = of(session);
 
 	fake->data_before = fake->data_size;
+	if (fake->keeps_no_replies)
+		return 0;
 	fake->replies[fake->reply_count++] = (struct fake_reply){ call, request, result };
 	return 0;
 }

@@ -52,6 +52,7 @@ struct fake {
 	unsigned int data_notes;
 	struct fake_reply replies[16];
 	unsigned int reply_count;
+	bool keeps_no_replies;
 	char printed[FAKE_TEXT];
 	char violation[256];
 	unsigned int barriers;

@@ -293,6 +293,26 @@ copies_out_of_one_stream_queue_up(void **state)
 }
 
 static void
+a_client_that_only_asks_is_made_to_read(void **state)
+{
+	struct gp_args_gpCopyOut args = {
+		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 4, .height = 1
+	};
+	unsigned int waiting = 0;
+
+	fake.keeps_no_replies = true;
+	start_large_copy_out();
+	for (int i = 0; i < 5000; i++) {
+		fake_forget_calls();
+		if (!fake.session.copies_out)
+			fake_run_markers(&fake, -1);
+		assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
+		waiting = fake.session.copies_out ? waiting + 1 : 0;
+		assert_true(waiting < 2000);
+	}
+}
+
+static void
 blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
 {
 	uint32_t other = FAKE_OTHER_STREAM;
@@ -575,6 +595,7 @@ main(void)
 		TEST(other_streams_go_on_during_a_large_copy_out),
 		TEST(what_follows_a_large_copy_out_comes_behind_its_last_part),
 		TEST(copies_out_of_one_stream_queue_up),
+		TEST(a_client_that_only_asks_is_made_to_read),
 		TEST(blocking_streams_and_the_default_stream_wait_for_each_other),
 		TEST(a_session_may_end_in_the_middle_of_a_copy_out),
 		TEST(a_stream_with_parts_to_come_is_not_idle),
