@@ -190,6 +190,22 @@ load_regular(const struct gs_block *block, const struct gs_code *code, uint8_t *
 	return true;
 }
 
+/* Neighbouring bytes or half words. */
+static bool
+load_narrow(const struct gs_block *block, const struct gs_code *code, uint8_t *regs)
+{
+	bool is_same = false;
+	const uint8_t *memory;
+
+	if (code->count != 1 || code->dst_width != 4)
+		return false;
+	memory = regular_memory(block, code, regs, &is_same);
+	if (!memory || is_same)
+		return false;
+	gs_lanes()->load_narrow(memory, code->width, code->is_signed, regs + code->slots[0]);
+	return true;
+}
+
 static inline uint64_t
 read_element(const uint8_t *memory, unsigned int size, bool is_signed)
 {
@@ -255,6 +271,8 @@ gs_load(struct gs_block *block, const struct gs_code *code, uint8_t *regs, uint3
 	block->code_at = code;
 	if (mask == GS_FULL_MASK && whole_lanes && load_regular(block, code, regs))
 		return true;
+	if (mask == GS_FULL_MASK && code->width < 4 && load_narrow(block, code, regs))
+		return true;
 	if (!gs_addresses(block, code, regs, mask, addresses))
 		return false;
 	if (mask == GS_FULL_MASK && whole_lanes && code->count == 1) {
@@ -309,22 +327,34 @@ store_lane(const struct gs_code *code, const uint8_t *regs, uint8_t *memory, int
 		copy_vectors(memory, copy, step);
 }
 
+/* One element for each lane, neighbour beside neighbour. */
+static bool
+store_regular(const struct gs_block *block, const struct gs_code *code, const uint8_t *regs)
+{
+	bool is_narrow = code->width < 4 && code->dst_width == 4;
+	bool is_same = false;
+	uint8_t *memory;
+
+	if (code->count != 1 || (code->width != code->dst_width && !is_narrow))
+		return false;
+	memory = (uint8_t *)(uintptr_t)regular_memory(block, code, regs, &is_same);
+	if (!memory || is_same)
+		return false;
+	if (is_narrow)
+		gs_lanes()->store_narrow(memory, code->width, regs + code->slots[0]);
+	else
+		memcpy(memory, regs + code->slots[0], (size_t)code->width * GS_WARP);
+	return true;
+}
+
 bool
 gs_store(struct gs_block *block, const struct gs_code *code, const uint8_t *regs, uint32_t mask)
 {
 	uint64_t addresses[GS_WARP] __attribute__((aligned(64)));
-	bool is_same = false;
 
 	block->code_at = code;
-	if (mask == GS_FULL_MASK && code->width == code->dst_width && code->count == 1) {
-		const uint8_t *memory = regular_memory(block, code, regs, &is_same);
-
-		if (memory && !is_same) {
-			memcpy((void *)(uintptr_t)memory, regs + code->slots[0],
-			       (size_t)code->width * GS_WARP);
-			return true;
-		}
-	}
+	if (mask == GS_FULL_MASK && store_regular(block, code, regs))
+		return true;
 	if (!gs_addresses(block, code, regs, mask, addresses))
 		return false;
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {

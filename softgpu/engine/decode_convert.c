@@ -313,10 +313,20 @@ plain_conversion(const struct gs_decoder *decoder, enum gs_type to, enum gs_type
 {
 	const struct gs_insn *insn = decoder->insn;
 	const struct gs_lanes *lanes = decoder->lanes;
-	bool to_integer = insn->rounding >= GS_ROUND_NEAREST_INT;
+	bool to_integral = insn->rounding >= GS_ROUND_NEAREST_INT;
 
-	if (insn->saturate || (gs_type_is_float(from) && (!gs_type_is_float(to) || to_integer)))
+	if (insn->saturate)
 		return NULL;
+	if (gs_type_is_float(from) && !gs_type_is_float(to))
+		return !to_integral || insn->rounding == GS_ROUND_ZERO_INT
+			       ? lanes->convert[to][from]
+			       : NULL;
+	if (gs_type_is_float(from) && to_integral)
+		return to == from ? lanes->op[GS_LANE_round_nearest + insn->rounding -
+					      GS_ROUND_NEAREST_INT][to]
+				  : NULL;
+	if (gs_type_is_float(to) && to == from)
+		return lanes->op[GS_LANE_mov][gs_lane_width(to) == 8 ? GS_TYPE_U64 : GS_TYPE_U32];
 	if (lanes->convert[to][from])
 		return lanes->convert[to][from];
 	if (gs_type_is_float(to) || gs_type_is_float(from))
@@ -404,6 +414,12 @@ decode_cvt(struct gs_decoder *decoder)
 	if (insn->type_count != 2 || insn->operand_count != 2 || !is_convertible(to) ||
 	    !is_convertible(from) || result->kind != GS_OPERAND_REG) {
 		gs_decode_fail(decoder, "not supported");
+		return;
+	}
+	/* Halves are made by loops that know only one rounding. */
+	if ((to == GS_TYPE_F16 || to == GS_TYPE_BF16) && insn->rounding != GS_ROUND_NEAREST &&
+	    insn->rounding < GS_ROUND_NEAREST_INT && to != from) {
+		gs_decode_fail(decoder, "this rounding is not supported");
 		return;
 	}
 	source = convert_source(decoder, from);

@@ -99,6 +99,10 @@
 	X(tanh)                                                                                    \
 	X(saturate)                                                                                \
 	X(convert)                                                                                 \
+	X(round_nearest)                                                                           \
+	X(round_zero)                                                                              \
+	X(round_down)                                                                              \
+	X(round_up)                                                                                \
 	X(pack)                                                                                    \
 	X(unpack)
 
@@ -138,6 +142,10 @@ struct gs_lanes {
 	void (*gather4)(const uint64_t *addresses, uint32_t offset, uint8_t *dst);
 	void (*gather8)(const uint64_t *addresses, uint32_t offset, uint8_t *dst);
 	void (*stride4)(const uint8_t *memory, uint32_t stride, uint8_t *dst);
+	/* Neighbouring bytes (width 1) or half words (2) from and to lanes of 4 bytes. */
+	void (*load_narrow)(const uint8_t *memory, unsigned int width, bool is_signed,
+			    uint8_t *dst);
+	void (*store_narrow)(uint8_t *memory, unsigned int width, const uint8_t *src);
 };
 
 int gs_lanes_choose(enum gs_isa isa);

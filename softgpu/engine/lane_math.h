@@ -426,6 +426,15 @@ saturate_f64(f64 a)
 	return a > 0.0 ? (a < 1.0 ? a : 1.0) : 0.0;
 }
 
+/* To s32, towards zero. */
+static inline s32
+cut_f32(f32 a)
+{
+	s32 inside = (s32)(a >= 2147483648.0f || a < -2147483648.0f || a != a ? 0.0f : a);
+
+	return a >= 2147483648.0f ? INT32_MAX : a < -2147483648.0f ? INT32_MIN : inside;
+}
+
 /* Out of range gives the nearest end, NaN 0 (for 64-bit results the device gives the sign bit). */
 static inline s64
 f64_to_signed(f64 value, u32 bits)

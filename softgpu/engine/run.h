@@ -19,6 +19,10 @@
 #define GS_BARRIERS 16
 #define GS_FULL_MASK 0xffffffffu
 
+/* Backward branches a split may take while others of its warp wait: spinning lanes must let those
+ * they wait for run, but lanes of a loop with unequal trip counts should meet again behind it. */
+#define GS_TURN 1024
+
 struct gs_frame {
 	struct gs_frame *caller;
 	const struct gs_function *function;
@@ -124,8 +128,26 @@ enum gs_run {
 
 /* warp.c: budget counts backward branches. */
 enum gs_run gs_warp_run(struct gs_block *block, struct gs_warp *warp, long *budget);
+
+/* splits.c: the split that is to run, ready to; NULL if all wait for barriers or none is left. */
+struct gs_split *gs_split_pick(struct gs_warp *warp);
+void gs_split_add(struct gs_warp *warp, struct gs_frame *frame, uint32_t mask, int32_t at);
+/* The live lanes that the split's warp operation wants besides its own. */
+uint32_t gs_split_missing_members(const struct gs_warp *warp, const struct gs_split *split);
+/* Lanes of another split run now, though it is not their turn. */
+void gs_split_favour_next(struct gs_warp *warp, uint32_t running);
+
 /* Lanes with a true guard among the mask. */
-uint32_t gs_guard_mask(const struct gs_code *code, const uint8_t *regs, uint32_t mask);
+static inline uint32_t
+gs_guard_mask(const struct gs_code *code, const uint8_t *regs, uint32_t mask)
+{
+	uint32_t guard;
+
+	if (code->pred < 0)
+		return mask;
+	guard = gs_lanes()->pred_mask(regs + code->pred);
+	return mask & (code->pred_negated ? ~guard : guard);
+}
 
 enum gs_fill {
 	GS_FILL_ALL,

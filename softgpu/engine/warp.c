@@ -5,10 +5,6 @@
 #include <fenv.h>
 #include <time.h>
 
-/* Backward branches a split may take while others of its warp wait: spinning lanes must let those
- * they wait for run, but lanes of a loop with unequal trip counts should meet again behind it. */
-#define TURN 1024
-
 /* A split while it runs; what may change of it is written back by save(). */
 struct cursor {
 	struct gs_split *split;
@@ -28,17 +24,6 @@ enum step {
 	STEP_FAILED,
 };
 
-uint32_t
-gs_guard_mask(const struct gs_code *code, const uint8_t *regs, uint32_t mask)
-{
-	uint32_t guard;
-
-	if (code->pred < 0)
-		return mask;
-	guard = gs_lanes()->pred_mask(regs + code->pred);
-	return mask & (code->pred_negated ? ~guard : guard);
-}
-
 static void
 save(struct cursor *cursor, const struct gs_code *at)
 {
@@ -46,166 +31,11 @@ save(struct cursor *cursor, const struct gs_code *at)
 	cursor->split->mask = cursor->mask;
 }
 
-static void
-merge_splits(struct gs_warp *warp)
-{
-	for (int i = 0; i < warp->split_count; i++) {
-		struct gs_split *one = &warp->splits[i];
-
-		if (one->wait == GS_WAIT_BARRIER)
-			continue;
-		for (int k = i + 1; k < warp->split_count; k++) {
-			struct gs_split *other = &warp->splits[k];
-
-			if (other->at != one->at || other->frame != one->frame ||
-			    other->wait == GS_WAIT_BARRIER)
-				continue;
-			one->mask |= other->mask;
-			one->wait = GS_WAIT_NONE;
-			one->goes_alone = false;
-			*other = warp->splits[--warp->split_count];
-			k--;
-		}
-	}
-}
-
-static bool
-runs_before(const struct gs_split *a, const struct gs_split *b)
-{
-	if (a->frame->depth != b->frame->depth)
-		return a->frame->depth > b->frame->depth;
-	return a->at < b->at;
-}
-
-static struct gs_split *
-best_split(struct gs_warp *warp, enum gs_wait wait, uint32_t lanes)
-{
-	struct gs_split *best = NULL;
-
-	for (int i = 0; i < warp->split_count; i++) {
-		struct gs_split *split = &warp->splits[i];
-
-		if (split->wait == wait && (split->mask & lanes) &&
-		    (!best || runs_before(split, best)))
-			best = split;
-	}
-	return best;
-}
-
-static const struct gs_code *
-code_at(const struct gs_split *split)
-{
-	return &split->frame->function->code[split->at];
-}
-
-/* The live lanes that the split's instruction wants besides its own. */
-static uint32_t
-missing_members(const struct gs_warp *warp, const struct gs_split *split)
-{
-	const struct gs_code *code = code_at(split);
-	const uint8_t *regs = split->frame->regs;
-	const uint32_t *members = (const uint32_t *)(const void *)(regs + code->d);
-	uint32_t wanted = 0;
-
-	for (uint32_t rest = gs_guard_mask(code, regs, split->mask); rest; rest &= rest - 1)
-		wanted |= members[__builtin_ctz(rest)];
-	return wanted & warp->live & ~split->mask;
-}
-
-/*
- * Lanes may stand at different instructions of one kind and still mean each other: in both arms of
- * a branch, or in different calls of one function. If they are all there, they operate and go on.
- */
-static bool
-try_meeting(struct gs_warp *warp, const struct gs_split *first)
-{
-	struct gs_split *group[GS_WARP + 1];
-	const struct gs_code *code = code_at(first);
-	uint32_t present = 0;
-	uint32_t missing = 0;
-	int count = 0;
-
-	for (int i = 0; i < warp->split_count; i++) {
-		struct gs_split *split = &warp->splits[i];
-
-		if (split->wait != GS_WAIT_MEMBERS || code_at(split)->kind != code->kind ||
-		    code_at(split)->sub != code->sub)
-			continue;
-		group[count++] = split;
-		present |= split->mask;
-		missing |= missing_members(warp, split);
-	}
-	if (missing & ~present)
-		return false;
-	gs_warp_operate(group, count);
-	for (int i = 0; i < count; i++) {
-		group[i]->at++;
-		group[i]->wait = GS_WAIT_NONE;
-	}
-	return true;
-}
-
-/* When every split waits: meetings first, then the split that nobody can join any more. */
-static struct gs_split *
-resolve_waiting(struct gs_warp *warp)
-{
-	struct gs_split *best;
-
-	for (int i = 0; i < warp->split_count; i++) {
-		if (warp->splits[i].wait == GS_WAIT_MEMBERS &&
-		    try_meeting(warp, &warp->splits[i])) {
-			merge_splits(warp);
-			return best_split(warp, GS_WAIT_NONE, GS_FULL_MASK);
-		}
-	}
-	best = best_split(warp, GS_WAIT_MEMBERS, GS_FULL_MASK);
-	if (best) {
-		best->wait = GS_WAIT_NONE;
-		best->goes_alone = true;
-	}
-	return best;
-}
-
-/* The lanes of the next runnable split in order of lane numbers. */
-static void
-favour_next(struct gs_warp *warp, uint32_t running)
-{
-	uint32_t behind = ~((running & -running) * 2 - 1);
-	uint32_t waiting = 0;
-	uint32_t lane;
-
-	for (int i = 0; i < warp->split_count; i++) {
-		if (warp->splits[i].wait == GS_WAIT_NONE && !(warp->splits[i].mask & running))
-			waiting |= warp->splits[i].mask;
-	}
-	lane = waiting & behind ? waiting & behind : waiting;
-	lane &= -lane;
-	warp->favoured = 0;
-	for (int i = 0; i < warp->split_count; i++) {
-		if (warp->splits[i].mask & lane)
-			warp->favoured = warp->splits[i].mask;
-	}
-	warp->turn = TURN;
-}
-
 static bool
 pick(struct gs_warp *warp, struct cursor *cursor)
 {
-	struct gs_split *split = NULL;
+	struct gs_split *split = gs_split_pick(warp);
 
-	if (warp->split_count > 1)
-		merge_splits(warp);
-	if (warp->favoured) {
-		if (--warp->turn < 0)
-			warp->favoured = 0;
-		split = best_split(warp, GS_WAIT_NONE, warp->favoured);
-	}
-	if (!split) {
-		warp->favoured = 0;
-		split = best_split(warp, GS_WAIT_NONE, GS_FULL_MASK);
-	}
-	if (!split)
-		split = resolve_waiting(warp);
 	if (!split)
 		return false;
 	cursor->split = split;
@@ -270,13 +100,6 @@ join(struct gs_warp *warp, struct cursor *cursor)
 	return !met;
 }
 
-static void
-add_split(struct gs_warp *warp, struct gs_frame *frame, uint32_t mask, int32_t at)
-{
-	warp->splits[warp->split_count++] =
-		(struct gs_split){ .frame = frame, .mask = mask, .at = at };
-}
-
 /* Counts a backward branch or a call. */
 static enum step
 spend(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long *budget)
@@ -294,7 +117,7 @@ spend(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long 
 	}
 	if (cursor->has_others && --warp->turn < 0) {
 		save(cursor, cursor->at);
-		favour_next(warp, cursor->mask);
+		gs_split_favour_next(warp, cursor->mask);
 		if (warp->favoured)
 			return STEP_PICK;
 	}
@@ -332,7 +155,7 @@ branch(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long
 		return go_to(cursor, at + 1);
 	cursor->mask &= ~taken;
 	save(cursor, at + 1);
-	add_split(warp, cursor->frame, taken, at->target);
+	gs_split_add(warp, cursor->frame, taken, at->target);
 	return STEP_PICK;
 }
 
@@ -368,7 +191,7 @@ branch_table(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor
 			cursor->mask = same;
 			return go_to(cursor, cursor->code + at->slots[pick_index]);
 		}
-		add_split(warp, cursor->frame, same, (int32_t)at->slots[pick_index]);
+		gs_split_add(warp, cursor->frame, same, (int32_t)at->slots[pick_index]);
 	}
 	cursor->mask = stay;
 	save(cursor, at + 1);
@@ -420,7 +243,7 @@ return_from(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor)
 	cursor->mask &= ~mask;
 	if (cursor->mask) {
 		save(cursor, cursor->at + 1);
-		add_split(warp, caller, mask, return_at);
+		gs_split_add(warp, caller, mask, return_at);
 	} else {
 		cursor->split->frame = caller;
 		cursor->split->at = return_at;
@@ -486,10 +309,10 @@ call(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long *
 	}
 	/* Who calls another function comes back to this instruction; who calls none goes on. */
 	if (mask != same)
-		add_split(warp, cursor->frame, mask & ~same, (int32_t)(at - cursor->code));
+		gs_split_add(warp, cursor->frame, mask & ~same, (int32_t)(at - cursor->code));
 	if (cursor->mask != mask)
-		add_split(warp, cursor->frame, cursor->mask & ~mask,
-			  (int32_t)(at + 1 - cursor->code));
+		gs_split_add(warp, cursor->frame, cursor->mask & ~mask,
+			     (int32_t)(at + 1 - cursor->code));
 	cursor->split->frame = frame;
 	cursor->split->mask = same;
 	cursor->split->at = frame == cursor->frame ? (int32_t)(at + 1 - cursor->code) : 0;
@@ -502,7 +325,7 @@ warp_operation(struct gs_warp *warp, struct cursor *cursor)
 	struct gs_split *split = cursor->split;
 
 	save(cursor, cursor->at);
-	if (cursor->has_others && !split->goes_alone && missing_members(warp, split)) {
+	if (cursor->has_others && !split->goes_alone && gs_split_missing_members(warp, split)) {
 		split->wait = GS_WAIT_MEMBERS;
 		return STEP_PICK;
 	}
@@ -678,7 +501,7 @@ gs_warp_run(struct gs_block *block, struct gs_warp *warp, long *budget)
 	struct cursor cursor;
 
 	if (!warp->favoured)
-		warp->turn = TURN;
+		warp->turn = GS_TURN;
 	while (pick(warp, &cursor)) {
 		block->has_run = true;
 		switch (run_split(block, warp, &cursor, budget)) {
