@@ -3,6 +3,7 @@
 
 #include "server/copy.h"
 #include "server/driver.h"
+#include "server/retire.h"
 #include "server/wait.h"
 #include "server/worker.h"
 
@@ -683,4 +684,14 @@ gpd_session_violation(struct gpd_session *session, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(fake->violation, sizeof(fake->violation), format, args);
 	va_end(args);
+}
+
+void
+gpd_retire_enter(struct gpd_session *session)
+{
+}
+
+void
+gpd_retire_leave(struct gpd_session *session)
+{
 }
