@@ -42,6 +42,7 @@ static struct under_way *under_way;
 static const uint8_t *note; /* bytes that the data sink may take */
 static uint64_t note_left;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t reader = PTHREAD_MUTEX_INITIALIZER;
 
 int
 fake_setup(void **state)
@@ -188,6 +189,12 @@ gpc_stream_lookup(struct gpc_context *c, CUstream hStream, struct gpc_stream **s
 	return CUDA_SUCCESS;
 }
 
+static void
+count(int *counter)
+{
+	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
 /* Requests. */
 
 static void
@@ -232,25 +239,26 @@ answer(struct under_way *one)
 void
 fake_deliver(void)
 {
-	for (;;) {
-		struct under_way *one;
+	struct under_way *one;
 
+	(void)pthread_mutex_lock(&reader);
+	do {
 		(void)pthread_mutex_lock(&lock);
 		one = under_way;
 		if (one)
 			under_way = one->next;
 		(void)pthread_mutex_unlock(&lock);
-		if (!one)
-			return;
-		answer(one);
-	}
+		if (one)
+			answer(one);
+	} while (one);
+	(void)pthread_mutex_unlock(&reader);
 }
 
-/* request may be gone after done(), unless somebody holds on to it. */
 CUresult
 gpc_request_wait(struct gpc_request *request)
 {
-	fake_deliver();
+	while (!__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
+		fake_deliver();
 	return request->result;
 }
 
@@ -259,7 +267,7 @@ gpc_request_poll(struct gpc_request *request)
 {
 	if (!fake.busy)
 		fake_deliver();
-	return request->complete;
+	return __atomic_load_n(&request->complete, __ATOMIC_ACQUIRE);
 }
 
 int
@@ -278,12 +286,15 @@ gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 static void
 expect_mapped(uint64_t address, uint64_t size)
 {
-	for (int i = 0; i < MAPPINGS; i++) {
-		if (address >= mappings[i].base &&
-		    address + size <= mappings[i].base + mappings[i].size)
-			return;
-	}
-	fail_msg("device access outside mapped memory");
+	bool mapped = false;
+
+	(void)pthread_mutex_lock(&lock);
+	for (int i = 0; i < MAPPINGS; i++)
+		mapped |= address >= mappings[i].base &&
+			  address + size <= mappings[i].base + mappings[i].size;
+	(void)pthread_mutex_unlock(&lock);
+	if (!mapped)
+		fail_msg("device access outside mapped memory");
 }
 
 static CUresult
@@ -307,28 +318,37 @@ map(uint64_t address, uint64_t size)
 CUresult
 gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args)
 {
+	CUresult result;
+
 	assert_int_equal(args->address % FAKE_GRANULE, 0);
 	assert_int_equal(args->size % FAKE_GRANULE, 0);
 	assert_int_equal(args->device, device.remote);
-	fake.maps++;
-	if (args->size > fake.quota - fake.mapped)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	return map(args->address, args->size);
+	count(&fake.maps);
+	(void)pthread_mutex_lock(&lock);
+	result = args->size > fake.quota - fake.mapped ? CUDA_ERROR_OUT_OF_MEMORY
+						       : map(args->address, args->size);
+	(void)pthread_mutex_unlock(&lock);
+	return result;
 }
 
 CUresult
 gpc_post_gpMemoryUnmap(struct gpc_context *c, const struct gp_args_gpMemoryUnmap *args)
 {
-	fake.unmaps++;
-	for (int i = 0; i < MAPPINGS; i++) {
-		if (mappings[i].base == args->address && mappings[i].size == args->size) {
+	bool mapped = false;
+
+	count(&fake.unmaps);
+	(void)pthread_mutex_lock(&lock);
+	for (int i = 0; i < MAPPINGS && !mapped; i++) {
+		mapped = mappings[i].base == args->address && mappings[i].size == args->size;
+		if (mapped) {
 			fake.mapped -= args->size;
 			mappings[i].size = 0;
-			return CUDA_SUCCESS;
 		}
 	}
-	fail_msg("unmapping of what was not mapped as one");
-	return CUDA_ERROR_UNKNOWN;
+	(void)pthread_mutex_unlock(&lock);
+	if (!mapped)
+		fail_msg("unmapping of what was not mapped as one");
+	return CUDA_SUCCESS;
 }
 
 CUresult
@@ -343,7 +363,7 @@ gpc_wait_gpMemoryInfo(struct gpc_context *c, const struct gp_args_gpMemoryInfo *
 CUresult
 gpc_wait_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args)
 {
-	fake.waits++;
+	count(&fake.waits);
 	fake_deliver();
 	return CUDA_SUCCESS;
 }
@@ -352,7 +372,7 @@ CUresult
 gpc_start_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args,
 		  struct gpc_request *request)
 {
-	fake.fences++;
+	count(&fake.fences);
 	start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
@@ -360,7 +380,7 @@ gpc_start_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args,
 CUresult
 gpc_wait_cuStreamSynchronize(struct gpc_context *c, const struct gp_args_cuStreamSynchronize *args)
 {
-	fake.syncs++;
+	count(&fake.syncs);
 	fake_deliver();
 	return CUDA_SUCCESS;
 }
@@ -383,10 +403,13 @@ gpc_post_gpCopyIn(struct gpc_context *c, const struct gp_args_gpCopyIn *args,
 		memcpy(fake_at(args->dst + y * args->pitch), packed + y * args->width, args->width);
 	}
 	free(packed);
-	fake.copies_in++;
-	fake.barriers += args->flags == GP_COPY_BARRIER;
+	count(&fake.copies_in);
+	if (args->flags == GP_COPY_BARRIER)
+		count(&fake.barriers);
+	(void)pthread_mutex_lock(&lock);
 	if (size > fake.largest_copy_in)
 		fake.largest_copy_in = size;
+	(void)pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 
@@ -402,7 +425,7 @@ gpc_start_gpCopyOut(struct gpc_context *c, const struct gp_args_gpCopyOut *args,
 		expect_mapped(args->src + y * args->pitch, args->width);
 		memcpy(packed + y * args->width, fake_at(args->src + y * args->pitch), args->width);
 	}
-	fake.copies_out++;
+	count(&fake.copies_out);
 	start(request, packed, empty ? 0 : size, fake.copy_out_result);
 	return CUDA_SUCCESS;
 }
@@ -420,7 +443,7 @@ gpc_post_gpCopyDevice(struct gpc_context *c, const struct gp_args_gpCopyDevice *
 			memmove(fake_at(dst), fake_at(src), args->width);
 		}
 	}
-	fake.copies_device++;
+	count(&fake.copies_device);
 	return CUDA_SUCCESS;
 }
 
@@ -435,6 +458,6 @@ gpc_post_gpFill(struct gpc_context *c, const struct gp_args_gpFill *args)
 			memcpy(fake_at(row + x * args->element_size), &args->value,
 			       args->element_size);
 	}
-	fake.fills++;
+	count(&fake.fills);
 	return CUDA_SUCCESS;
 }

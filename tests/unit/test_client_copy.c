@@ -3,6 +3,7 @@
 #include "client_fake.h"
 #include "gpc_calls.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -529,6 +530,71 @@ pinned_memory_is_filled_behind_the_streams_work(void **state)
 	assert_int_equal(fake.fills, 0);
 }
 
+#define WORKERS 4
+#define ROUNDS 150
+#define BLOCK ((size_t)40000)
+
+static int working, failures;
+
+/* Copies there and back, into pinned or pageable memory, and chained through it. */
+static CUresult
+round_trip(const uint8_t *out, uint8_t *back, uint8_t *hop, unsigned int kind)
+{
+	CUdeviceptr first = fake_alloc(BLOCK), second = fake_alloc(BLOCK);
+	CUresult result = gpc_cuMemcpyHtoDAsync_v2(first, out, BLOCK, FAKE_STREAM);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_cuMemcpyDtoDAsync_v2(second, first, BLOCK, FAKE_STREAM);
+	if (result == CUDA_SUCCESS && kind != 0) {
+		result = gpc_cuMemcpyDtoHAsync_v2(hop, second, BLOCK, FAKE_STREAM);
+		if (result == CUDA_SUCCESS && kind == 1)
+			result = gpc_copy_out_settle(hop, BLOCK);
+		if (result == CUDA_SUCCESS)
+			result = gpc_cuMemcpyHtoDAsync_v2(second, hop, BLOCK, FAKE_STREAM);
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpc_cuMemcpyDtoHAsync_v2(back, second, BLOCK, FAKE_STREAM);
+	if (gpc_cuMemFree_v2(first) != CUDA_SUCCESS || gpc_cuMemFree_v2(second) != CUDA_SUCCESS)
+		result = CUDA_ERROR_UNKNOWN;
+	return result;
+}
+
+static void *
+copy_much(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	uint8_t *out = fake_pattern(BLOCK, seed), *back = malloc(BLOCK), *hop = pinned(BLOCK);
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		memset(back, 0, BLOCK);
+		if (round_trip(out, back, hop, i % 3) != CUDA_SUCCESS ||
+		    memcmp(out, back, BLOCK) != 0)
+			__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+		out[i % BLOCK] ^= (uint8_t)i;
+	}
+	CU(gpc_cuMemFreeHost(hop));
+	free(out);
+	free(back);
+	__atomic_sub_fetch(&working, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void
+threads_copy_while_another_reads_the_connection(void **state)
+{
+	pthread_t threads[WORKERS];
+
+	fake.lazy = true;
+	working = WORKERS;
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, copy_much, (void *)i), 0);
+	while (__atomic_load_n(&working, __ATOMIC_RELAXED) > 0)
+		fake_deliver();
+	for (int i = 0; i < WORKERS; i++)
+		(void)pthread_join(threads[i], NULL);
+	assert_int_equal(failures, 0);
+}
+
 int
 main(void)
 {
@@ -555,6 +621,7 @@ main(void)
 		FAKE_TEST(fills_write_elements),
 		FAKE_TEST(fills_are_checked),
 		FAKE_TEST(pinned_memory_is_filled_behind_the_streams_work),
+		FAKE_TEST(threads_copy_while_another_reads_the_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
