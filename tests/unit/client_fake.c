@@ -254,6 +254,17 @@ fake_deliver(void)
 	(void)pthread_mutex_unlock(&reader);
 }
 
+bool
+fake_is_idle(void)
+{
+	bool idle;
+
+	(void)pthread_mutex_lock(&lock);
+	idle = !under_way;
+	(void)pthread_mutex_unlock(&lock);
+	return idle;
+}
+
 CUresult
 gpc_request_wait(struct gpc_request *request)
 {

@@ -48,6 +48,8 @@ int fake_teardown(void **state);
 
 /* Answers everything that is under way: the reader of the connection. */
 void fake_deliver(void);
+/* Whether nothing is under way. */
+bool fake_is_idle(void);
 
 /* Device memory, as a kernel would see it. */
 uint8_t *fake_at(CUdeviceptr address);

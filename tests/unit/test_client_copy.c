@@ -119,8 +119,9 @@ freed_pinned_memory_is_not_written_to(void **state)
 
 	fake.lazy = true;
 	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	assert_false(fake_is_idle());
 	CU(gpc_cuMemFreeHost(host));
-	fake_deliver();
+	assert_true(fake_is_idle());
 }
 
 static void
@@ -414,6 +415,26 @@ boxes_keep_their_shape(void **state)
 }
 
 static void
+boxes_without_gaps_travel_as_one(void **state)
+{
+	uint8_t *host = fake_pattern(8000, 15), *back = calloc(1, 8000);
+	CUdeviceptr device = fake_alloc(8000);
+	CUDA_MEMCPY3D copy = box(40, 10, 20);
+
+	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+	copy.srcHost = host;
+	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.dstDevice = device;
+	CU(gpc_cuMemcpy3D_v2(&copy));
+	CU(gpc_cuMemcpyDtoH_v2(back, device, 8000));
+
+	assert_memory_equal(back, host, 8000);
+	assert_int_equal(fake.copies_in, 1);
+	free(host);
+	free(back);
+}
+
+static void
 boxes_in_pinned_memory_settle_slice_by_slice(void **state)
 {
 	const size_t slice = 16 * 8;
@@ -457,6 +478,9 @@ boxes_are_checked(void **state)
 	good.dstPitch = 512;
 	good.dstHeight = 5;
 	CU(gpc_cuMemcpy3D_v2(&good));
+	for (size_t y = 0; y < 20; y++)
+		assert_memory_equal(fake_at(device + y * 512), host + y * 100, 100);
+	assert_int_equal(fake.copies_in, 1);
 	bad = good, bad.srcHeight = 4;
 	INVALID(gpc_cuMemcpy3D_v2(&bad));
 	bad = good, bad.dstZ = 1;
@@ -616,6 +640,7 @@ main(void)
 		FAKE_TEST(packed_rows_travel_as_one),
 		FAKE_TEST(rectangles_are_checked),
 		FAKE_TEST(boxes_keep_their_shape),
+		FAKE_TEST(boxes_without_gaps_travel_as_one),
 		FAKE_TEST(boxes_in_pinned_memory_settle_slice_by_slice),
 		FAKE_TEST(boxes_are_checked),
 		FAKE_TEST(fills_write_elements),
