@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda.h>
+#include <string>
 #include <vector>
 
 #define CHECK(call) check(CUDA_SUCCESS, call, #call, __LINE__)
@@ -101,6 +102,40 @@ run_module(const void *image, const char *kind)
 	printf("module from %s: right\n", kind);
 }
 
+/* What is told of so many kernels is long. */
+static void
+run_one_of_many()
+{
+	const int kernels = 2000, chosen = 1357;
+	std::string text = ".version 7.0\n.target sm_70\n.address_size 64\n";
+	CUmodule module;
+	CUfunction function;
+	CUdeviceptr memory;
+	int value = 0;
+
+	for (int i = 0; i < kernels; i++)
+		text += ".visible .entry a_kernel_with_a_long_name_and_the_number_" +
+			std::to_string(i) +
+			"(.param .u64 where)\n{\n"
+			".reg .b64 %rd<3>;\n.reg .b32 %r<2>;\n"
+			"ld.param.u64 %rd1, [where];\n"
+			"cvta.to.global.u64 %rd2, %rd1;\n"
+			"mov.u32 %r1, " +
+			std::to_string(i) + ";\nst.global.u32 [%rd2], %r1;\nret;\n}\n";
+	CHECK(cuModuleLoadData(&module, text.c_str()));
+	CHECK(cuModuleGetFunction(
+		&function, module,
+		("a_kernel_with_a_long_name_and_the_number_" + std::to_string(chosen)).c_str()));
+	CHECK(cuMemAlloc(&memory, sizeof(value)));
+	void *params[] = { &memory };
+	CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+	CHECK(cuMemcpyDtoH(&value, memory, sizeof(value)));
+	REQUIRE(value == chosen);
+	CHECK(cuMemFree(memory));
+	CHECK(cuModuleUnload(module));
+	printf("one kernel of many: right\n");
+}
+
 static void
 expect_errors()
 {
@@ -136,6 +171,7 @@ main()
 
 	run_module(saxpy_ptx, "PTX");
 	run_module(saxpy_fatbin, "fatbin");
+	run_one_of_many();
 	expect_errors();
 
 	CHECK(cuCtxPopCurrent(&current));
