@@ -228,6 +228,17 @@ wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size)
 	return leaving ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+static bool
+is_leaving(struct gpd_memory *memory)
+{
+	bool leaving;
+
+	pthread_mutex_lock(&memory->lock);
+	leaving = memory->leaving != NULL;
+	pthread_mutex_unlock(&memory->lock);
+	return leaving;
+}
+
 CUresult
 gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device)
 {
@@ -235,6 +246,7 @@ gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int
 	struct chunk chunk = { .address = address, .size = size };
 	const struct gpd_device *on = gpd_device_get(device);
 	CUresult result;
+	bool leaving;
 	size_t i;
 
 	if (!on)
@@ -252,7 +264,12 @@ gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int
 	if (!room(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = wait_unmapped(memory, address, size);
+	leaving = is_leaving(memory);
 	if (result == CUDA_SUCCESS)
+		result = place(&chunk, device);
+	/* What the client has given back may still have been on its way out. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && leaving &&
+	    wait_unmapped(memory, memory->base, memory->size) == CUDA_SUCCESS)
 		result = place(&chunk, device);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -156,6 +156,21 @@ a_map_where_memory_is_leaving_waits_for_it(void **state)
 }
 
 static void
+a_map_that_needs_what_is_leaving_waits_for_it(void **state)
+{
+	map(0, 1);
+	unmap(0, 1);
+	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+
+	assert_int_equal(map(8, 1), CUDA_SUCCESS);
+
+	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_chunks, 1);
+	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(map(9, 1), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void
 many_chunks_stay_in_order(void **state)
 {
 	for (uint64_t i = 0; i < 200; i++)
@@ -215,6 +230,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_unmap_must_name_one_whole_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_map_where_memory_is_leaving_waits_for_it, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_map_that_needs_what_is_leaving_waits_for_it,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(many_chunks_stay_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(free_memory_is_what_the_quota_leaves, setup,
 						teardown),
