@@ -21,7 +21,8 @@
 struct sending {
 	struct gpc_stream *stream;
 	const struct gpc_copy *copy;
-	unsigned int flags; /* of the last record */
+	unsigned int flags;  /* of the last record */
+	uint64_t record_max; /* bytes */
 	uint8_t *packed;
 };
 
@@ -49,7 +50,7 @@ send_row(const struct sending *sending, uint64_t slice, uint64_t row, bool last)
 
 	for (uint64_t at = 0; at < copy->width && result == CUDA_SUCCESS;) {
 		uint64_t left = copy->width - at;
-		uint64_t size = left < RECORD_MAX ? left : RECORD_MAX;
+		uint64_t size = left < sending->record_max ? left : sending->record_max;
 		struct iovec bulk = { .iov_base = (uint8_t *)host_row(copy, slice, row) + at,
 				      .iov_len = size };
 		struct gp_args_gpCopyIn args = {
@@ -89,9 +90,9 @@ rows_per_record(const struct sending *sending)
 {
 	uint64_t width = sending->copy->width, rows;
 
+	rows = sending->record_max / width;
 	if (sending->packed)
-		return PACKED_MAX / width;
-	rows = RECORD_MAX / width;
+		return rows < PACKED_MAX / width ? rows : PACKED_MAX / width;
 	return rows < ROWS_MAX ? rows : ROWS_MAX;
 }
 
@@ -128,10 +129,13 @@ send_slice(const struct sending *sending, uint64_t slice)
 CUresult
 gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier)
 {
+	struct gpc_session *session = stream->context->device->session;
+	uint64_t allowed = gpc_session_facts(session)->max_bulk;
 	struct sending sending = {
 		.stream = stream,
 		.copy = copy,
 		.flags = barrier ? GP_COPY_BARRIER : 0,
+		.record_max = allowed < RECORD_MAX ? allowed : RECORD_MAX,
 	};
 	CUresult result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
 					      gpc_copy_span(copy, &copy->src));
@@ -146,7 +150,7 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
 		result = send_slice(&sending, slice);
 	/* Counted behind it: a fence in between does not cover the copy. */
-	(void)gpc_session_work_mark(stream->context->device->session);
+	(void)gpc_session_work_mark(session);
 	free(sending.packed);
 	return result;
 }

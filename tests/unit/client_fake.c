@@ -63,6 +63,8 @@ fake_setup(void **state)
 		(void)munmap(window, FAKE_WINDOW + FAKE_GRANULE);
 	}
 	memset(&fake, 0, sizeof(fake));
+	session.facts.max_bulk = UINT32_MAX;
+	fake.facts = &session.facts;
 	fake.window = session.facts.window_base;
 	fake.device = mmap(NULL, FAKE_WINDOW, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -7,6 +7,7 @@
 #define CLIENT_FAKE_H
 
 #include "client/context.h"
+#include "client/session.h"
 #include "client/stream.h"
 #include "tests/test.h"
 
@@ -35,6 +36,7 @@ struct fake {
 	int maps, unmaps, fences, waits, copies_in, barriers, copies_out, copies_device, fills,
 		syncs;
 	size_t largest_copy_in;
+	struct gpc_session_facts *facts;
 	struct gpc_context *context;
 	struct gpc_stream *stream; /* the only one besides the default */
 	struct gpc_stream *legacy;

@@ -51,6 +51,43 @@ long_copies_are_cut_and_the_last_part_is_the_barrier(void **state)
 	free(out);
 }
 
+static CUDA_MEMCPY2D
+to_device_2d(const void *host, size_t host_pitch, CUdeviceptr device, size_t pitch, size_t width,
+	     size_t height)
+{
+	return (CUDA_MEMCPY2D){
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = host,
+		.srcPitch = host_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = device,
+		.dstPitch = pitch,
+		.WidthInBytes = width,
+		.Height = height,
+	};
+}
+
+static void
+no_record_is_larger_than_the_daemon_allows(void **state)
+{
+	uint8_t *out = fake_pattern(100 * 3000, 16);
+	CUdeviceptr device = fake_alloc(100 * 4096);
+	CUDA_MEMCPY2D copy = to_device_2d(out, 3000, device, 4096, 3000, 100);
+
+	fake.facts->max_bulk = 10000;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 100 * 3000));
+	assert_memory_equal(fake_at(device), out, 100 * 3000);
+	CU(gpc_cuMemcpy2D_v2(&copy));
+	assert_memory_equal(fake_at(device + 99 * 4096), out + 99 * 3000, 3000);
+	fake.facts->max_bulk = 1000;
+	CU(gpc_cuMemcpy2D_v2(&copy));
+
+	assert_int_equal(fake.copies_in, 30 + 34 + 300);
+	assert_int_equal(fake.barriers, 3);
+	assert_int_equal(fake.largest_copy_in, 10000);
+	free(out);
+}
+
 static void
 asynchronous_copies_to_the_device_hold_nobody_up(void **state)
 {
@@ -218,22 +255,6 @@ a_copy_of_nothing_succeeds(void **state)
 	CU(gpc_cuMemcpy(0, 0, 0));
 	CU(gpc_cuMemcpy2D_v2(&flat));
 	CU(gpc_cuMemcpy3D_v2(&deep));
-}
-
-static CUDA_MEMCPY2D
-to_device_2d(const void *host, size_t host_pitch, CUdeviceptr device, size_t pitch, size_t width,
-	     size_t height)
-{
-	return (CUDA_MEMCPY2D){
-		.srcMemoryType = CU_MEMORYTYPE_HOST,
-		.srcHost = host,
-		.srcPitch = host_pitch,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstDevice = device,
-		.dstPitch = pitch,
-		.WidthInBytes = width,
-		.Height = height,
-	};
 }
 
 static CUDA_MEMCPY2D
@@ -495,65 +516,6 @@ boxes_are_checked(void **state)
 	free(host);
 }
 
-static void
-fills_write_elements(void **state)
-{
-	CUdeviceptr device = fake_alloc(4096);
-	const uint16_t *words = (const uint16_t *)(const void *)fake_at(device);
-	const uint32_t *longs = (const uint32_t *)(const void *)fake_at(device);
-
-	CU(gpc_cuMemsetD8_v2(device, 0xff, 4096));
-	CU(gpc_cuMemsetD16_v2(device + 2, 0x1234, 10));
-	assert_int_equal(words[0], 0xffff);
-	assert_int_equal(words[10], 0x1234);
-	assert_int_equal(words[11], 0xffff);
-	CU(gpc_cuMemsetD32Async(device, 0xdeadbeef, 1024, FAKE_STREAM));
-	assert_int_equal(longs[1023], 0xdeadbeef);
-	CU(gpc_cuMemsetD2D8_v2(device, 64, 0, 3, 4));
-	assert_int_equal(longs[0], 0xde000000);
-	assert_int_equal(longs[16 * 3], 0xde000000);
-	assert_int_equal(longs[16 * 4], 0xdeadbeef);
-	assert_int_equal(longs[1], 0xdeadbeef);
-	assert_int_equal(fake.posted, 4);
-}
-
-static void
-fills_are_checked(void **state)
-{
-	CUdeviceptr device = fake_alloc(4096);
-	uint8_t host[16];
-
-	INVALID(gpc_cuMemsetD16_v2(device + 1, 0, 1));
-	INVALID(gpc_cuMemsetD32_v2(device + 2, 0, 1));
-	INVALID(gpc_cuMemsetD8_v2(0, 0, 1));
-	INVALID(gpc_cuMemsetD8_v2((uintptr_t)host, 0, 1));
-	INVALID(gpc_cuMemsetD8_v2(device, 0, 4097));
-	INVALID(gpc_cuMemsetD32_v2(device, 0, SIZE_MAX / 2));
-	INVALID(gpc_cuMemsetD2D8_v2(device, 10, 0, 11, 2));
-	INVALID(gpc_cuMemsetD2D32_v2(device, 10, 0, 2, 2));
-	INVALID(gpc_cuMemsetD2D8_v2(device, SIZE_MAX, 0, 1, 3));
-	CU(gpc_cuMemsetD8_v2(device, 0, 0));
-	CU(gpc_cuMemsetD32_v2(device + 2, 0, 0));
-	CU(gpc_cuMemsetD2D8_v2(device, 0, 0, 10, 0));
-	CU(gpc_cuMemsetD2D8_v2(device, 0, 0, 10, 1));
-	assert_int_equal(gpc_cuMemsetD8Async(device, 0, 1, (CUstream)(uintptr_t)0x99),
-			 CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake.fills, 1);
-}
-
-static void
-pinned_memory_is_filled_behind_the_streams_work(void **state)
-{
-	uint8_t *host = pinned(64);
-
-	CU(gpc_cuMemsetD16Async((uintptr_t)host, 0x0102, 10, FAKE_STREAM));
-	assert_int_equal(host[0], 2);
-	assert_int_equal(host[19], 1);
-	assert_int_equal(host[20], 0);
-	assert_int_equal(fake.syncs, 1);
-	assert_int_equal(fake.fills, 0);
-}
-
 #define WORKERS 4
 #define ROUNDS 150
 #define BLOCK ((size_t)40000)
@@ -625,6 +587,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		FAKE_TEST(bytes_go_to_the_device_and_come_back),
 		FAKE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier),
+		FAKE_TEST(no_record_is_larger_than_the_daemon_allows),
 		FAKE_TEST(asynchronous_copies_to_the_device_hold_nobody_up),
 		FAKE_TEST(copies_into_pinned_memory_arrive_later),
 		FAKE_TEST(copies_into_pageable_memory_are_waited_for),
@@ -643,9 +606,6 @@ main(void)
 		FAKE_TEST(boxes_without_gaps_travel_as_one),
 		FAKE_TEST(boxes_in_pinned_memory_settle_slice_by_slice),
 		FAKE_TEST(boxes_are_checked),
-		FAKE_TEST(fills_write_elements),
-		FAKE_TEST(fills_are_checked),
-		FAKE_TEST(pinned_memory_is_filled_behind_the_streams_work),
 		FAKE_TEST(threads_copy_while_another_reads_the_connection),
 	};
 
