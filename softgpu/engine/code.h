@@ -28,6 +28,7 @@ enum gs_kind {
 	GS_KIND_ATOMIC,
 	GS_KIND_COPY_ASYNC,
 	GS_KIND_BARRIER,
+	GS_KIND_MBARRIER, /* a barrier object in shared memory */
 	GS_KIND_EXIT,
 	GS_KIND_RETURN,
 	GS_KIND_CALL,

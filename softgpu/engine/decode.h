@@ -64,8 +64,13 @@ bool gs_decode_logic(struct gs_decoder *decoder);
 bool gs_decode_compare(struct gs_decoder *decoder);
 bool gs_decode_convert(struct gs_decoder *decoder);
 bool gs_decode_memory(struct gs_decoder *decoder);
+bool gs_decode_mbarrier(struct gs_decoder *decoder);
 bool gs_decode_control(struct gs_decoder *decoder);
 bool gs_decode_warp(struct gs_decoder *decoder);
+
+/* Sets a, imm, space and has_short_address from an address operand. */
+void gs_decode_address(struct gs_decoder *decoder, const struct gs_operand *operand,
+		       struct gs_code *code);
 
 /* Operands 1.. of the given types to operand 0; rounding modes and saturation apply. */
 void gs_decode_plain(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key,

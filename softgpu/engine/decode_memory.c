@@ -57,6 +57,15 @@ set_address(struct gs_code *code, const struct address *address)
 	code->space = address->is_shared ? GS_SPACE_SHARED : GS_SPACE_GENERIC;
 }
 
+void
+gs_decode_address(struct gs_decoder *decoder, const struct gs_operand *operand,
+		  struct gs_code *code)
+{
+	struct address address = decode_address(decoder, operand);
+
+	set_address(code, &address);
+}
+
 /* The elements of a vector operand, or the operand itself. */
 static const struct gs_operand *
 elements_of(const struct gs_operand *operand, unsigned int *count_p)
@@ -279,6 +288,9 @@ decode_copy_async(struct gs_decoder *decoder)
 	if (gs_insn_has(insn, "commit_group") || gs_insn_has(insn, "wait_group") ||
 	    gs_insn_has(insn, "wait_all"))
 		return;
+	/* It counts an arrival in and out; see decode_mbarrier.c for the one that only arrives. */
+	if (gs_insn_has(insn, "mbarrier"))
+		return;
 	size = gs_decode_operand(decoder, 2);
 	if (!gs_insn_has(insn, "async") || insn->operand_count > 4 ||
 	    size->kind != GS_OPERAND_IMM || (size->imm != 4 && size->imm != 8 && size->imm != 16)) {
@@ -318,6 +330,8 @@ gs_decode_memory(struct gs_decoder *decoder)
 		decode_atomic(decoder);
 		return true;
 	case GS_OP_cp:
+		if (gs_insn_has(decoder->insn, "noinc"))
+			return false;
 		decode_copy_async(decoder);
 		return true;
 	case GS_OP_prefetch:

@@ -38,6 +38,7 @@ static const struct modifier modifiers[] = {
 	{ "any", FIELD_SUB, GS_SUB_ANY },
 	{ "approx", FIELD_NOTHING, 0 },
 	{ "arrive", FIELD_SUB, GS_SUB_ARRIVE },
+	{ "arrive_drop", FIELD_SUB, GS_SUB_ARRIVE_DROP },
 	{ "async", FIELD_NOTHING, 0 },
 	{ "ballot", FIELD_SUB, GS_SUB_BALLOT },
 	{ "bfly", FIELD_SUB, GS_SUB_BFLY },
@@ -65,21 +66,28 @@ static const struct modifier modifiers[] = {
 	{ "idx", FIELD_SUB, GS_SUB_IDX },
 	{ "inc", FIELD_SUB, GS_SUB_INC },
 	{ "infinite", FIELD_TESTP, 1 },
+	{ "init", FIELD_SUB, GS_SUB_INIT },
+	{ "inval", FIELD_SUB, GS_SUB_INVAL },
 	{ "l", FIELD_SUB, GS_SUB_LEFT },
 	{ "launch_dependents", FIELD_NOTHING, 0 },
 	{ "lo", FIELD_MUL_MODE, GS_MUL_LO },
 	{ "local", FIELD_SPACE, GS_SPACE_LOCAL },
 	{ "lu", FIELD_NOTHING, 0 },
 	{ "max", FIELD_SUB, GS_SUB_MAX },
+	{ "mbarrier", FIELD_NOTHING, 0 },
 	{ "min", FIELD_SUB, GS_SUB_MIN },
 	{ "mmio", FIELD_NOTHING, 0 },
 	{ "nc", FIELD_NOTHING, 0 },
+	{ "noComplete", FIELD_NOTHING, 0 },
 	{ "noftz", FIELD_NOTHING, 0 },
+	{ "noinc", FIELD_NOTHING, 0 },
 	{ "normal", FIELD_TESTP, 4 },
 	{ "notanumber", FIELD_TESTP, 3 },
 	{ "number", FIELD_TESTP, 2 },
 	{ "or", FIELD_SUB, GS_SUB_OR },
 	{ "param", FIELD_SPACE, GS_SPACE_PARAM },
+	{ "parity", FIELD_NOTHING, 0 },
+	{ "pending_count", FIELD_SUB, GS_SUB_PENDING_COUNT },
 	{ "popc", FIELD_BOOL, GS_BOOL_POPC },
 	{ "r", FIELD_SUB, GS_SUB_RIGHT },
 	{ "red", FIELD_SUB, GS_SUB_RED },
@@ -101,7 +109,9 @@ static const struct modifier modifiers[] = {
 	{ "subnormal", FIELD_TESTP, 5 },
 	{ "sync", FIELD_NOTHING, 0 },
 	{ "sys", FIELD_NOTHING, 0 },
+	{ "test_wait", FIELD_SUB, GS_SUB_TEST_WAIT },
 	{ "to", FIELD_SUB, GS_SUB_TO },
+	{ "try_wait", FIELD_SUB, GS_SUB_TEST_WAIT },
 	{ "uni", FIELD_SUB, GS_SUB_UNI },
 	{ "up", FIELD_SUB, GS_SUB_UP },
 	{ "v2", FIELD_VECTOR, 2 },
@@ -138,40 +148,6 @@ static const struct modifier reductions[] = {
 	{ "and", FIELD_BOOL, GS_BOOL_AND },
 	{ "or", FIELD_BOOL, GS_BOOL_OR },
 	{ "popc", FIELD_BOOL, GS_BOOL_POPC },
-};
-
-static const char *const specials[GS_SPECIAL_COUNT] = {
-	[GS_SPECIAL_TID] = "tid",
-	[GS_SPECIAL_NTID] = "ntid",
-	[GS_SPECIAL_CTAID] = "ctaid",
-	[GS_SPECIAL_NCTAID] = "nctaid",
-	[GS_SPECIAL_LANEID] = "laneid",
-	[GS_SPECIAL_WARPID] = "warpid",
-	[GS_SPECIAL_NWARPID] = "nwarpid",
-	[GS_SPECIAL_SMID] = "smid",
-	[GS_SPECIAL_NSMID] = "nsmid",
-	[GS_SPECIAL_GRIDID] = "gridid",
-	[GS_SPECIAL_CLOCK] = "clock",
-	[GS_SPECIAL_CLOCK_HI] = "clock_hi",
-	[GS_SPECIAL_CLOCK64] = "clock64",
-	[GS_SPECIAL_GLOBALTIMER] = "globaltimer",
-	[GS_SPECIAL_GLOBALTIMER_LO] = "globaltimer_lo",
-	[GS_SPECIAL_GLOBALTIMER_HI] = "globaltimer_hi",
-	[GS_SPECIAL_LANEMASK_EQ] = "lanemask_eq",
-	[GS_SPECIAL_LANEMASK_LE] = "lanemask_le",
-	[GS_SPECIAL_LANEMASK_LT] = "lanemask_lt",
-	[GS_SPECIAL_LANEMASK_GE] = "lanemask_ge",
-	[GS_SPECIAL_LANEMASK_GT] = "lanemask_gt",
-	[GS_SPECIAL_DYNAMIC_SMEM_SIZE] = "dynamic_smem_size",
-	[GS_SPECIAL_TOTAL_SMEM_SIZE] = "total_smem_size",
-	[GS_SPECIAL_ENVREG] = "envreg",
-	[GS_SPECIAL_CLUSTERID] = "clusterid",
-	[GS_SPECIAL_NCLUSTERID] = "nclusterid",
-	[GS_SPECIAL_CLUSTER_CTAID] = "cluster_ctaid",
-	[GS_SPECIAL_CLUSTER_NCTAID] = "cluster_nctaid",
-	[GS_SPECIAL_CLUSTER_CTARANK] = "cluster_ctarank",
-	[GS_SPECIAL_CLUSTER_NCTARANK] = "cluster_nctarank",
-	[GS_SPECIAL_IS_EXPLICIT_CLUSTER] = "is_explicit_cluster",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -383,10 +359,8 @@ parse_special(struct gs_parser *parser, struct gs_operand *operand)
 		found = GS_SPECIAL_ENVREG;
 		operand->dim = (uint8_t)atoi(text + envreg);
 	}
-	for (int i = 0; i < GS_SPECIAL_COUNT && found < 0; i++) {
-		if (i != GS_SPECIAL_ENVREG && same_word(specials[i], text, len))
-			found = i;
-	}
+	if (found < 0)
+		found = gs_special_named(text, len);
 	if (found < 0) {
 		gs_parser_fail(parser, "unknown register '%%%.*s'", (int)(len > 80 ? 80 : len),
 			       text);

@@ -89,6 +89,8 @@ int64_t gs_parser_integer(struct gs_parser *parser);
 uint64_t gs_parser_count(struct gs_parser *parser, uint64_t limit, const char *what);
 const char *gs_parser_word(struct gs_parser *parser, size_t *len_p);
 enum gs_type gs_type_named(const char *text, size_t len);
+/* A special register without its '%' and component; -1: there is none. */
+int gs_special_named(const char *text, size_t len);
 
 /* parse_variable.c: after the state space; returns the last symbol declared, or -1. */
 int32_t gs_parse_variables(struct gs_parser *parser, enum gs_space space,

@@ -27,6 +27,40 @@ static const char *const op_names[GS_OP_COUNT] = {
 #undef X
 };
 
+static const char *const specials[GS_SPECIAL_COUNT] = {
+	[GS_SPECIAL_TID] = "tid",
+	[GS_SPECIAL_NTID] = "ntid",
+	[GS_SPECIAL_CTAID] = "ctaid",
+	[GS_SPECIAL_NCTAID] = "nctaid",
+	[GS_SPECIAL_LANEID] = "laneid",
+	[GS_SPECIAL_WARPID] = "warpid",
+	[GS_SPECIAL_NWARPID] = "nwarpid",
+	[GS_SPECIAL_SMID] = "smid",
+	[GS_SPECIAL_NSMID] = "nsmid",
+	[GS_SPECIAL_GRIDID] = "gridid",
+	[GS_SPECIAL_CLOCK] = "clock",
+	[GS_SPECIAL_CLOCK_HI] = "clock_hi",
+	[GS_SPECIAL_CLOCK64] = "clock64",
+	[GS_SPECIAL_GLOBALTIMER] = "globaltimer",
+	[GS_SPECIAL_GLOBALTIMER_LO] = "globaltimer_lo",
+	[GS_SPECIAL_GLOBALTIMER_HI] = "globaltimer_hi",
+	[GS_SPECIAL_LANEMASK_EQ] = "lanemask_eq",
+	[GS_SPECIAL_LANEMASK_LE] = "lanemask_le",
+	[GS_SPECIAL_LANEMASK_LT] = "lanemask_lt",
+	[GS_SPECIAL_LANEMASK_GE] = "lanemask_ge",
+	[GS_SPECIAL_LANEMASK_GT] = "lanemask_gt",
+	[GS_SPECIAL_DYNAMIC_SMEM_SIZE] = "dynamic_smem_size",
+	[GS_SPECIAL_TOTAL_SMEM_SIZE] = "total_smem_size",
+	[GS_SPECIAL_ENVREG] = "envreg",
+	[GS_SPECIAL_CLUSTERID] = "clusterid",
+	[GS_SPECIAL_NCLUSTERID] = "nclusterid",
+	[GS_SPECIAL_CLUSTER_CTAID] = "cluster_ctaid",
+	[GS_SPECIAL_CLUSTER_NCTAID] = "cluster_nctaid",
+	[GS_SPECIAL_CLUSTER_CTARANK] = "cluster_ctarank",
+	[GS_SPECIAL_CLUSTER_NCTARANK] = "cluster_nctarank",
+	[GS_SPECIAL_IS_EXPLICIT_CLUSTER] = "is_explicit_cluster",
+};
+
 unsigned int
 gs_type_size(enum gs_type type)
 {
@@ -55,6 +89,17 @@ gs_type_named(const char *text, size_t len)
 			return (enum gs_type)i;
 	}
 	return GS_TYPE_NONE;
+}
+
+int
+gs_special_named(const char *text, size_t len)
+{
+	for (int i = 0; i < GS_SPECIAL_COUNT; i++) {
+		if (i != GS_SPECIAL_ENVREG && strlen(specials[i]) == len &&
+		    memcmp(specials[i], text, len) == 0)
+			return i;
+	}
+	return -1;
 }
 
 const char *

@@ -178,6 +178,10 @@ void gs_barrier_arrive(struct gs_block *block, const struct gs_warp *warp,
 /* After threads have come or gone. */
 void gs_barrier_check(struct gs_block *block);
 
+/* mbarrier.c: false when the job has failed; *waits_p: a test found a phase not complete. */
+bool gs_mbarrier(struct gs_block *block, const struct gs_code *code, uint8_t *regs, uint32_t mask,
+		 bool *waits_p);
+
 /* warp_ops.c: a shuffle, vote or the like over the splits that stand at one. */
 void gs_warp_operate(struct gs_split **splits, int count);
 

@@ -419,6 +419,29 @@ trap(struct gs_block *block, struct cursor *cursor)
 	return STEP_FAILED;
 }
 
+/* A thread that sleeps or finds nothing done waits for others: they run soon. */
+static void
+yield_turn(struct gs_warp *warp, long *budget)
+{
+	*budget = *budget > 256 ? *budget - 256 : 0;
+	warp->turn -= 256;
+}
+
+static enum step
+use_mbarrier(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long *budget)
+{
+	const struct gs_code *at = cursor->at;
+	uint32_t mask = gs_guard_mask(at, cursor->regs, cursor->mask);
+	bool waits = false;
+
+	cursor->at++;
+	if (mask && !gs_mbarrier(block, at, cursor->regs, mask, &waits))
+		return STEP_FAILED;
+	if (waits)
+		yield_turn(warp, budget);
+	return STEP_ON;
+}
+
 static enum step
 run_other(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long *budget)
 {
@@ -439,13 +462,13 @@ run_other(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, l
 		return branch_table(block, warp, cursor, budget);
 	case GS_KIND_TRAP:
 		return trap(block, cursor);
+	case GS_KIND_MBARRIER:
+		return use_mbarrier(block, warp, cursor, budget);
 	case GS_KIND_FENCE:
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		break;
 	case GS_KIND_SLEEP:
-		/* A thread that sleeps waits for others: let them run soon. */
-		*budget = *budget > 256 ? *budget - 256 : 0;
-		warp->turn -= 256;
+		yield_turn(warp, budget);
 		break;
 	case GS_KIND_ROUND:
 		fesetround((int)at->imm);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common.h"
+
+#include <stdlib.h>
+
+#define THREADS 128
+
+static struct gs_module *module;
+
+struct two {
+	int *first;
+	int *second;
+};
+
+static void
+run(const char *kernel, unsigned int blocks, const void *params, size_t size)
+{
+	gs_test_run(module, &(struct gs_test_launch){ .kernel = kernel,
+						      .blocks = blocks,
+						      .threads = THREADS,
+						      .params = params,
+						      .params_size = size });
+}
+
+static void
+atomic_objects_count_over_blocks(void **state)
+{
+	struct {
+		int *sum, *most, *out;
+	} params = { gs_test_memory(256), gs_test_memory(256), gs_test_memory(1024) };
+
+	run("atomics", 40, &params, sizeof(params));
+	assert_int_equal(*params.sum, 40 * THREADS * 3);
+	assert_int_equal(*params.most, 40 * THREADS - 1);
+}
+
+static void
+barrier_objects_have_phases_and_members(void **state)
+{
+	int *out = gs_test_memory(1024);
+
+	run("barriers", 3, &out, sizeof(out));
+	for (int t = 0; t < THREADS; t++)
+		assert_int_equal(out[t], 127 - t + 4 + (t == 77 ? 0 : 1000));
+}
+
+static void
+copies_are_there_when_waited_for(void **state)
+{
+	struct two params = { gs_test_memory(THREADS * 16), gs_test_memory(THREADS * 16) };
+
+	for (int i = 0; i < THREADS * 4; i++)
+		params.first[i] = i * 3;
+	run("asynchronous_copy", 1, &params, sizeof(params));
+	for (int i = 0; i < THREADS * 4; i++)
+		assert_int_equal(params.second[i], ((127 - i / 4) * 4 + i % 4) * 3);
+}
+
+static void
+pipelines_go_round(void **state)
+{
+	struct two params = { gs_test_memory(THREADS * 24), gs_test_memory(THREADS * 24) };
+
+	for (int i = 0; i < THREADS * 6; i++)
+		params.first[i] = i * 5;
+	run("pipeline", 1, &params, sizeof(params));
+	for (int i = 0; i < THREADS * 6; i++)
+		assert_int_equal(params.second[i], (i / THREADS * THREADS + 127 - i % THREADS) * 5);
+}
+
+static void
+tiles_scan(void **state)
+{
+	struct two params = { gs_test_memory(THREADS * 4), gs_test_memory(THREADS * 4) };
+
+	for (int i = 0; i < THREADS; i++)
+		params.first[i] = i * 7 % 11;
+	run("scans", 1, &params, sizeof(params));
+	for (int t = 0; t < THREADS; t++) {
+		int sum = 0;
+
+		for (int i = t / 32 * 32; i <= t; i++)
+			sum += params.first[i];
+		assert_int_equal(params.second[t], sum);
+	}
+}
+
+static int
+load_module(void **state)
+{
+	assert_int_equal(gs_test_setup(state), 0);
+	module = gs_test_load("objects");
+	return 0;
+}
+
+static int
+unload_module(void **state)
+{
+	gs_module_unload(module);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, gs_test_setup, gs_test_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(atomic_objects_count_over_blocks),
+		TEST(barrier_objects_have_phases_and_members),
+		TEST(copies_are_there_when_waited_for),
+		TEST(pipelines_go_round),
+		TEST(tiles_scan),
+	};
+
+	return cmocka_run_group_tests(tests, load_module, unload_module);
+}
