@@ -285,6 +285,9 @@ def bench_apps(bench):
             same = native[0] == remote[0] if name in STATUS_ONLY else native == remote
             if same and native[0] in (0, 77):
                 alike += 1
+            elif native[0] < 0 and name in STATUS_ONLY:
+                total -= 1
+                print(f'{variant}: crashes natively ({native[0]}), remote {remote[0]}: not compared')
             elif native[0] == 0 and remote[0] == 77:
                 skipped.append(variant)
                 print(f'{variant}: {remote[1].strip()}')
