@@ -66,8 +66,10 @@ part_done(struct gpd_session *session, void *arg, CUresult result)
 	if (result != CUDA_SUCCESS)
 		fail(out, result);
 	else if (gpd_session_send_data(session, out->request, part->offset, part->piece.memory,
-				       part->size))
+				       part->size)) {
 		fail(out, CUDA_ERROR_OPERATING_SYSTEM);
+		atomic_store(&session->closing, true);
+	}
 	gpd_staging_put(session, &part->piece);
 	free(part);
 	leave(session, out);
@@ -198,7 +200,9 @@ must_wait(const struct gpd_session *session, const struct gpd_stream *stream)
 void
 gpd_copy_settle(struct gpd_session *session, const struct gpd_stream *stream)
 {
-	while (must_wait(session, stream) && gpd_copy_continue(session))
+	/* Nobody waits for the copies of a session that ends. */
+	while (!atomic_load_explicit(&session->closing, memory_order_relaxed) &&
+	       must_wait(session, stream) && gpd_copy_continue(session))
 		gpd_staging_wait(session);
 }
 

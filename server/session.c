@@ -495,6 +495,7 @@ close_session(struct gpd_session *session)
 {
 	if (atomic_load(&session->sticky))
 		set_reason(session, "its context was lost");
+	set_reason(session, "the client does not take what is sent");
 	atomic_store(&session->closing, true);
 	/* The responder shall not wait for a client that does not read. */
 	gp_conn_shutdown(session->conn);

@@ -12,7 +12,8 @@
 /* The software device keeps what is mapped in ordinary memory. */
 #define SIZE_SOFTWARE ((uint64_t)16 << 30)
 #define SIZE_MIN ((uint64_t)16 << 20)
-#define SIZE_MAX_ASKED ((uint64_t)4 << 40)
+#define SIZE_ASKED_MIN ((uint64_t)1 << 30)
+#define SIZE_ASKED_MAX ((uint64_t)4 << 40)
 /* Windows begin at multiples of their size, or of this if they are larger. */
 #define ALIGN_MAX ((uint64_t)256 << 30)
 
@@ -71,7 +72,10 @@ gpd_window_take(uint64_t size, const struct gpd_range *avoid, size_t avoid_count
 
 	if (size == 0)
 		size = usual_size();
-	if (size > SIZE_MAX_ASKED)
+	/* A client asks for the least it wants; the smaller, the more places there are to try. */
+	else if (size < SIZE_ASKED_MIN)
+		size = SIZE_ASKED_MIN;
+	if (size > SIZE_ASKED_MAX)
 		return -ENOMEM;
 	size = round_up(size, gpd_worker.granularity);
 	step = size < ALIGN_MAX ? size : ALIGN_MAX;
