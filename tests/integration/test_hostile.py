@@ -186,6 +186,19 @@ def _():
         session.close()
 
 
+@case("a window where there is none is searched for in no time")
+def _():
+    everything = field(1, field(1, 0) + field(2, 1 << 62))
+    with Neighbour(), Session(daemon.port, lane=False) as session:
+        for size in (0, 1, 1 << 21, 1 << 63):
+            begin = time.monotonic()
+            session.control.send(message(field(4, everything * 500 + field(2, size))))
+            data, _ = session.control.take_message()
+            reply = wire.fields_of(wire.fields_of(data)[5][0])
+            require(2 not in wire.fields_of(reply.get(1, [b""])[0]), f"a window was found: {reply}")
+            require(time.monotonic() - begin < 3, f"a window of {size} bytes was searched for too long")
+
+
 @case("tickets of others, used ones and invented ones")
 def _():
     with Neighbour():
