@@ -24,6 +24,7 @@ free_frames(struct gs_block *block)
 		free(frame);
 	}
 	block->free_frames = NULL;
+	block->frame_bytes = 0;
 }
 
 static void

@@ -10,6 +10,7 @@
 
 #define MAX_TEXT 4096
 #define MAX_FIELD 1024
+#define MAX_ARGUMENTS (MAX_TEXT * 16) /* bytes: two for each character of a format, at 8 each */
 
 struct output {
 	char text[MAX_TEXT];
@@ -192,8 +193,11 @@ format_text(struct output *output, const char *format, struct arguments *argumen
 	struct conversion conversion;
 
 	while (*format) {
-		if (*format != '%') {
-			append(output, "%c", *format++);
+		size_t plain = strcspn(format, "%");
+
+		if (plain) {
+			append(output, "%.*s", (int)plain, format);
+			format += plain;
 			continue;
 		}
 		format++;
@@ -232,7 +236,8 @@ call_printf(struct gs_job *job, uint64_t format_address, uint64_t arguments_addr
 	if (!format_address)
 		return -1;
 	copy_string(format, sizeof(format), format_address);
-	if (is_device_address(arguments_address))
+	if (is_device_address(arguments_address) &&
+	    is_device_address(arguments_address + MAX_ARGUMENTS))
 		arguments.next = (const uint8_t *)(uintptr_t)arguments_address;
 	format_text(&output, format, &arguments);
 	print(job, &output, false);

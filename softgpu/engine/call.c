@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MAX_DEPTH 4096
+#define MAX_FRAME_BYTES (256ull << 20) /* of a block: recursion ends here at the latest */
 
 uint8_t *
 gs_frame_local(const struct gs_block *block, const struct gs_warp *warp,
@@ -31,6 +32,8 @@ new_frame(struct gs_block *block, const struct gs_function *function)
 		*link = frame->next_free;
 		return frame;
 	}
+	if (block->frame_bytes + function->frame_bytes > MAX_FRAME_BYTES)
+		return NULL;
 	frame = calloc(1, sizeof(*frame));
 	if (!frame)
 		return NULL;
@@ -41,6 +44,7 @@ new_frame(struct gs_block *block, const struct gs_function *function)
 	}
 	memset(frame->regs, 0, function->frame_bytes);
 	frame->function = function;
+	block->frame_bytes += function->frame_bytes;
 	frame->next = block->frames;
 	block->frames = frame;
 	return frame;

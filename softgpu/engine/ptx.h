@@ -392,7 +392,7 @@ struct gs_ptx {
 #define GS_PTX_MAX_PARAMS 4096u
 #define GS_PTX_MAX_PARAM_BYTES 32764u
 #define GS_PTX_MAX_VARIABLE (1ull << 36)
-#define GS_PTX_MAX_LOCAL (16u << 20)
+#define GS_PTX_MAX_LOCAL (512u << 10) /* per thread, as on the device */
 #define GS_PTX_MAX_NESTING 64
 #define GS_PTX_MAX_VECTOR 16
 #define GS_PTX_MAX_OPERANDS 24

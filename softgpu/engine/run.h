@@ -106,6 +106,7 @@ struct gs_block {
 	uint64_t regs_capacity;
 	struct gs_frame *frames;
 	struct gs_frame *free_frames;
+	uint64_t frame_bytes;          /* of registers of all frames */
 	const struct gs_code *code_at; /* of the last access to device memory */
 	bool has_run;                  /* some warp was not waiting */
 };
