@@ -390,8 +390,6 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_worker.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	if (gpd_complain_start())
 		return refuse_to_start("no pipe for standard error");
-	if (gpd_complain_start())
-		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
