@@ -25,7 +25,18 @@ malformed(struct gpc_session *session, const char *what)
 	return gp_conn_fail(session->lane, -EPROTO, "malformed %s", what);
 }
 
-/* The fields of a long reply are its bulk. */
+/* What the connection has to say about itself stands, else it is the offset or size. */
+static int
+give_data(struct gpc_session *session, struct gpc_request *request, uint64_t offset, uint64_t size)
+{
+	int r = request->data(request, session->lane, offset, size);
+
+	if (r == 0)
+		return 0;
+	return r < 0 && *gp_conn_error(session->lane) ? r : malformed(session, "data");
+}
+
+/* The fields of a long reply are its bulk; so is the data of a short copy. */
 static int
 take_fields(struct gpc_session *session, const struct record *record, struct gpc_request *request)
 {
@@ -33,6 +44,8 @@ take_fields(struct gpc_session *session, const struct record *record, struct gpc
 
 	if (size == 0)
 		return 0;
+	if (record->bulk_size > 0 && request->data)
+		return give_data(session, request, 0, size);
 	request->reply = malloc(size);
 	if (!request->reply)
 		return gp_conn_fail(session->lane, -ENOMEM, "no memory for a reply");
@@ -65,18 +78,13 @@ take_data(struct gpc_session *session, const struct record *record)
 	struct gpc_request *request = gpc_receiver_find(session, record->header.request);
 	uint64_t offset, size;
 	struct gp_dec dec;
-	int r;
 
 	gp_dec_init(&dec, record->fields, record->size);
 	offset = gp_dec_u64(&dec);
 	size = gp_dec_u64(&dec);
 	if (!gp_dec_done(&dec) || !request || !request->data || size != record->bulk_size)
 		return malformed(session, "data note");
-	r = request->data(request, session->lane, offset, size);
-	if (r == 0)
-		return 0;
-	/* What the connection has to say about itself stands, else it is the offset or size. */
-	return r < 0 && *gp_conn_error(session->lane) ? r : malformed(session, "data note");
+	return give_data(session, request, offset, size);
 }
 
 static int

@@ -24,9 +24,11 @@ struct gpd_copy_out {
 	struct gpd_cut cut;
 	struct gpd_part part; /* the next one, if size is not 0 */
 	uint64_t offset;      /* of the next part in the packed rows */
+	uint64_t total;
 	uint32_t request;
 	uint16_t call;
-	bool begun; /* the stream is ordered behind what it must wait for */
+	bool answered; /* with its only part */
+	bool begun;    /* the stream is ordered behind what it must wait for */
 	/* Parts under way, and the executor while there are parts left. */
 	_Atomic unsigned int users;
 	_Atomic int result;
@@ -52,9 +54,35 @@ leave(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	if (atomic_fetch_sub(&out->users, 1) > 1)
 		return;
-	gpd_print_flush(session);
-	(void)gpd_session_reply(session, out->call, out->request, (CUresult)out->result, NULL, 0);
+	if (!out->answered) {
+		gpd_print_flush(session);
+		(void)gpd_session_reply(session, out->call, out->request, (CUresult)out->result,
+					NULL, 0);
+	}
 	free(out);
+}
+
+/* What fits into one part needs no note of its own. */
+static int
+send_part(struct gpd_session *session, const struct out_part *part)
+{
+	struct gpd_copy_out *out = part->out;
+
+	if (part->size < out->total)
+		return gpd_session_send_data(session, out->request, part->offset,
+					     part->piece.memory, part->size);
+	gpd_print_flush(session);
+	out->answered = true;
+	return gpd_session_reply_data(session, out->call, out->request, part->piece.memory,
+				      part->size);
+}
+
+/* Nobody is there to read: what else was asked for need not be done. */
+static void
+lost(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	fail(out, CUDA_ERROR_OPERATING_SYSTEM);
+	gpd_session_end(session, "it could not be sent its data");
 }
 
 static void
@@ -65,11 +93,8 @@ part_done(struct gpd_session *session, void *arg, CUresult result)
 
 	if (result != CUDA_SUCCESS)
 		fail(out, result);
-	else if (gpd_session_send_data(session, out->request, part->offset, part->piece.memory,
-				       part->size)) {
-		fail(out, CUDA_ERROR_OPERATING_SYSTEM);
-		atomic_store(&session->closing, true);
-	}
+	else if (send_part(session, part))
+		lost(session, out);
 	gpd_staging_put(session, &part->piece);
 	free(part);
 	leave(session, out);
@@ -108,6 +133,8 @@ give_parts(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	CUresult result = gpd_device_enter(out->stream->device);
 
+	if (atomic_load(&session->closing))
+		return CUDA_ERROR_DEINITIALIZED;
 	while (result == CUDA_SUCCESS && (out->part.size || gpd_cut_next(&out->cut, &out->part))) {
 		result = give_part(session, out);
 		if (result != CUDA_SUCCESS)
@@ -300,6 +327,7 @@ gpd_gpCopyOut(struct gpd_session *session, const struct gp_args_gpCopyOut *args)
 	if (!out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	out->stream = stream;
+	out->total = total;
 	out->request = session->request;
 	out->call = session->call;
 	out->users = 1;

@@ -125,26 +125,21 @@ must_tell_sticky(struct gpd_session *session)
 	return atomic_load(&session->sticky) != CUDA_SUCCESS && !atomic_load(&session->told);
 }
 
-int
-gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
-		  const void *fields, size_t size)
+/* inside and bulk: of which one may be empty. */
+static int
+send_reply(struct gpd_session *session, struct gp_header header, struct iovec inside,
+	   struct iovec bulk)
 {
 	static const uint64_t padding;
-	const bool bulk = size > GP_REPLY_FIELDS_MAX;
-	const size_t inside = bulk ? 0 : size;
-	struct gp_header header = {
-		.size = (uint32_t)(sizeof(header) + ((inside + 7) & ~(size_t)7)),
-		.call = call,
-		.flags = GP_FRAME_REPLY | (bulk ? GP_FRAME_BULK : 0),
-		.request = request,
-		.context = (uint32_t)result,
-	};
+	const size_t padded = (inside.iov_len + 7) & ~(size_t)7;
 	struct gp_header wire;
 	struct error_note note;
 	struct iovec iov[4];
 	int count = 0, r;
 	bool tells;
 
+	header.size = (uint32_t)(sizeof(header) + padded);
+	header.flags = GP_FRAME_REPLY | (bulk.iov_len ? GP_FRAME_BULK : 0);
 	gp_header_encode(&header, &wire);
 	pthread_mutex_lock(&session->send_lock);
 	tells = must_tell_sticky(session);
@@ -159,13 +154,39 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 		iov[count++] = (struct iovec){ &note, sizeof(note) };
 	}
 	iov[count++] = (struct iovec){ &wire, sizeof(wire) };
-	iov[count++] = (struct iovec){ (void *)fields, inside };
-	iov[count++] = (struct iovec){ (void *)&padding, header.size - sizeof(header) - inside };
-	r = send_records(session, iov, count, &(struct iovec){ (void *)fields, size }, bulk);
+	iov[count++] = inside;
+	iov[count++] = (struct iovec){ (void *)&padding, padded - inside.iov_len };
+	r = send_records(session, iov, count, &bulk, bulk.iov_len != 0);
 	if (tells)
 		atomic_store(&session->told, true);
 	pthread_mutex_unlock(&session->send_lock);
 	return r;
+}
+
+int
+gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
+		  const void *fields, size_t size)
+{
+	const struct gp_header header = { .call = call,
+					  .request = request,
+					  .context = (uint32_t)result };
+	const struct iovec all = { (void *)fields, size }, none = { 0 };
+
+	if (size > GP_REPLY_FIELDS_MAX)
+		return send_reply(session, header, none, all);
+	return send_reply(session, header, all, none);
+}
+
+int
+gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
+		       const void *data, size_t size)
+{
+	const struct gp_header header = { .call = call,
+					  .request = request,
+					  .context = CUDA_SUCCESS };
+
+	return send_reply(session, header, (struct iovec){ 0 },
+			  (struct iovec){ (void *)data, size });
 }
 
 int

@@ -87,6 +87,9 @@ int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 /* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
 int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		      const void *fields, size_t size);
+/* Success, with all the data that the call was for (BULK_OUT). */
+int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
+			   const void *data, size_t size);
 int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 			  const void *data, size_t size);
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);

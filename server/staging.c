@@ -198,6 +198,8 @@ take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
 	while ((result = take_slot(session, GPD_STAGING_SHARE, slot_p)) == CUDA_ERROR_NOT_READY) {
 		if (session->sticky)
 			return (CUresult)session->sticky;
+		if (session->closing)
+			return CUDA_ERROR_DEINITIALIZED;
 		gpd_staging_wait(session);
 	}
 	return result;

@@ -256,6 +256,8 @@ class Session:
                 if not flags & REPLY:
                     self.notes.append((call, told, body, bulk if flags & BULK else b""))
                 elif told == request and call == number:
+                    if flags & BULK:  # of gpCopyOut: all its data
+                        self.notes.append((NOTE_DATA, told, body, bulk))
                     return result, decode_fields(back, body) if body and result == 0 else {}
 
     def errors(self):

@@ -658,6 +658,16 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 }
 
 int
+gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
+		       const void *data, size_t size)
+{
+	int r = gpd_session_send_data(session, request, 0, data, size);
+
+	of(session)->data_notes--;
+	return r ? r : gpd_session_reply(session, call, request, CUDA_SUCCESS, NULL, 0);
+}
+
+int
 gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
 {
 	struct fake *fake = of(session);
@@ -675,6 +685,12 @@ void
 gpd_session_poison(struct gpd_session *session, CUresult result)
 {
 	session->sticky = (int)result;
+}
+
+void
+gpd_session_end(struct gpd_session *session, const char *reason)
+{
+	session->closing = true;
 }
 
 void

@@ -183,6 +183,22 @@ a_copy_out_is_answered_once_when_all_is_sent(void **state)
 }
 
 static void
+a_short_copy_out_comes_in_its_answer(void **state)
+{
+	struct gp_args_gpCopyOut args = {
+		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 4, .height = 1
+	};
+
+	memcpy(device, "yes", 4);
+	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
+	fake_run_markers(&fake, -1);
+
+	assert_int_equal(fake.data_notes, 0);
+	assert_int_equal(fake.reply_count, 1);
+	assert_string_equal(fake.data, "yes");
+}
+
+static void
 every_part_of_a_copy_counts_as_work(void **state)
 {
 	struct gp_args_gpCopyOut args = {
@@ -590,6 +606,7 @@ main(void)
 		TEST(rows_arrive_at_their_pitch),
 		TEST(rows_go_out_packed),
 		TEST(a_copy_out_is_answered_once_when_all_is_sent),
+		TEST(a_short_copy_out_comes_in_its_answer),
 		TEST(every_part_of_a_copy_counts_as_work),
 		TEST(a_large_copy_out_goes_on_as_its_parts_are_sent),
 		TEST(other_streams_go_on_during_a_large_copy_out),
