@@ -32,16 +32,22 @@ die() {
 }
 
 build_all() {
+	local quiet=--quiet
 	if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.toolkit" 2>/dev/null)" != "$toolkit" ]; then
+		echo "building in ${build##*/} (a minute or two)"
 		rm -rf "$build"
 		meson setup "$build" "-Dtoolkit=$toolkit" --buildtype=release >"$work/setup.log" 2>&1 || {
 			cat "$work/setup.log" >&2
 			die "meson setup failed"
 		}
 		echo "$toolkit" >"$build/.toolkit"
+	else
+		echo "building"
 	fi
-	echo "building"
-	ninja -C "$build" --quiet server/gpupoold client/libcuda.so.1 \
+	if [ -t 1 ]; then
+		quiet=
+	fi
+	ninja -C "$build" $quiet server/gpupoold client/libcuda.so.1 \
 		softgpu/driver/libcuda-soft.so bench/nbody/nbody bench/nbody/nbody-shared ||
 		die "the build failed"
 }
@@ -111,6 +117,9 @@ else
 fi
 
 echo "gpupoold listens on $address"
+if [ -z "$native" ]; then
+	echo "no GPU here: it serves the software device, which runs the kernels on the CPU"
+fi
 line program how device what result
 for program in nbody nbody-shared; do
 	compare remote $program
@@ -121,3 +130,4 @@ for program in nbody nbody-shared; do
 		python3 -c "print('$program: remote is %.3f of native' % ($remote_rate / $rate))"
 	fi
 done
+echo "done: both programs ran through gpupoold and agree with the CPU"

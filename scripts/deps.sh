@@ -51,14 +51,20 @@ if [ "$(id -u)" != 0 ]; then
 	fi
 	as_root=sudo
 fi
-echo "installing$missing" >&2
+echo "installing packages (up to a few minutes):$missing" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-export DEBIAN_FRONTEND=noninteractive
-if ! $as_root apt-get -q update >"$log" 2>&1 ||
-	! $as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get -q -y --no-install-recommends install $missing >>"$log" 2>&1; then
+
+# A new machine may still be busy with its first updates.
+apt() {
+	$as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1
+}
+
+# One source that cannot be read does not keep packages of the others from being installed.
+apt update || echo "deps.sh: apt-get update failed; trying with the lists that are there" >&2
+if ! apt --no-install-recommends install $missing; then
 	cat "$log" >&2
-	echo "deps.sh: apt-get failed" >&2
+	echo "deps.sh: apt-get could not install:$missing" >&2
 	exit 1
 fi

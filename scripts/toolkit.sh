@@ -73,14 +73,13 @@ CUDA
 }
 
 fetch() {
-	local work
 	if [ "$(uname -m)" != x86_64 ]; then
 		echo "toolkit.sh: no CUDA 13 toolkit; set CUDA_HOME" >&2
 		return 1
 	fi
 	work=$(mktemp -d "$root/.toolkit.XXXXXX")
-	trap 'rm -rf "$work"' RETURN
-	echo "fetching a CUDA toolkit (105 MB) into .toolkit" >&2
+	trap 'rm -rf "$work"' EXIT
+	echo "fetching a CUDA toolkit from PyPI (105 MB) into .toolkit" >&2
 	mkdir "$work/wheels" "$work/toolkit" "$work/try"
 	python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes \
 		-r "$root/scripts/toolkit.txt" -d "$work/wheels" >&2 &&
@@ -94,6 +93,9 @@ fetch() {
 	mv "$work/toolkit" "$own"
 }
 
+if [ -n "${CUDA_HOME:-}" ] && ! usable "$CUDA_HOME"; then
+	echo "toolkit.sh: CUDA_HOME=$CUDA_HOME is no complete CUDA 13 toolkit and not used" >&2
+fi
 for candidate in ${CUDA_HOME:+"$CUDA_HOME"} /usr/local/cuda "$own"; do
 	if usable "$candidate"; then
 		echo "$candidate"

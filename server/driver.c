@@ -54,7 +54,7 @@ open_path(const char *path, char *error, size_t error_size)
 		/* dlerror() begins with the path that the line has already. */
 		if (strncmp(why, path, length) == 0 && strncmp(why + length, ": ", 2) == 0)
 			why += length + 2;
-		snprintf(error, error_size, "%s: not a CUDA driver library: %s", path, why);
+		snprintf(error, error_size, "%s: %s", path, why);
 		return -1;
 	}
 	missing = fill(library);

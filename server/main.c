@@ -46,8 +46,8 @@ static const struct argp_option options[] = {
 	{ .name = "driver",
 	  .key = OPTION_DRIVER,
 	  .arg = "FILE",
-	  .doc = "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, on a "
-		 "machine without one, the software device" },
+	  .doc = "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, "
+		 "where there is none or no GPU, the software device" },
 	{ .name = "max-sessions",
 	  .key = OPTION_MAX_SESSIONS,
 	  .arg = "N",

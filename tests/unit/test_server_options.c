@@ -85,7 +85,7 @@ static void
 a_file_that_is_no_driver_is_named(void **state)
 {
 	assert_refused("--listen 127.0.0.1:0 --driver /nowhere/libcuda.so.1",
-		       "gpupoold: /nowhere/libcuda.so.1: not a CUDA driver library: ");
+		       "gpupoold: /nowhere/libcuda.so.1: cannot open shared object file: ");
 	assert_refused("--listen 127.0.0.1:0 --driver libm.so.6",
 		       "libm.so.6: not a CUDA driver library: it has no cuInit");
 }
