@@ -9,8 +9,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 own=$root/.toolkit
 
 usable() {
-	[ -x "$1/bin/nvcc" ] && [ -e "$1/lib64/libcudart_static.a" ] &&
-		[ -e "$1/lib64/libcudart.so" ] && [ -e "$1/lib64/stubs/libcuda.so" ] &&
+	[ -x "$1/bin/nvcc" ] && [ -e "$1/include/cudaProfiler.h" ] &&
+		[ -e "$1/lib64/libcudart_static.a" ] && [ -e "$1/lib64/libcudart.so" ] &&
+		[ -e "$1/lib64/stubs/libcuda.so" ] &&
 		grep -q '^#define CUDA_VERSION 13' "$1/include/cuda.h" 2>/dev/null
 }
 
@@ -53,6 +54,7 @@ prove() {
 	cat >"$2/try.cu" <<'CUDA'
 #include <cooperative_groups.h>
 #include <cuda.h>
+#include <cudaProfiler.h>
 #include <cuda_runtime.h>
 __global__ void kernel(float *x) { cooperative_groups::this_grid(); *x = rsqrtf(*x); }
 int main()
