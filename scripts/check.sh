@@ -13,10 +13,6 @@ toolkit=$(scripts/toolkit.sh)
 scripts/runtimes.sh || echo "the tests that need these runtimes are skipped"
 passed=0
 failed=0
-quiet=--quiet
-if [ -t 1 ]; then
-	quiet=
-fi
 # A finding ends the program that has it, and so fails its test.
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
@@ -39,12 +35,17 @@ setup() {
 	rm -f "$folder"/meson-logs/*.json
 }
 
-# build FOLDER
+# build FOLDER: a terminal shows the progress; a file is spared what is not a failure.
 build() {
-	ninja -C "$1" $quiet || {
-		echo "check.sh: the build in $1 failed" >&2
-		exit 1
-	}
+	if [ -t 1 ]; then
+		ninja -C "$1" && return
+	elif ninja -C "$1" --quiet >"$1/build.log" 2>&1; then
+		return
+	else
+		cat "$1/build.log" >&2
+	fi
+	echo "check.sh: the build in $1 failed" >&2
+	exit 1
 }
 
 echo "== tests, address and undefined behaviour sanitizers"

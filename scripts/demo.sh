@@ -32,7 +32,8 @@ die() {
 }
 
 build_all() {
-	local quiet=--quiet
+	local targets="server/gpupoold client/libcuda.so.1 softgpu/driver/libcuda-soft.so
+		bench/nbody/nbody bench/nbody/nbody-shared"
 	if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.toolkit" 2>/dev/null)" != "$toolkit" ]; then
 		echo "building in ${build##*/} (a minute or two)"
 		rm -rf "$build"
@@ -44,12 +45,13 @@ build_all() {
 	else
 		echo "building"
 	fi
+	# A terminal shows the progress; a file is spared what is not a failure.
 	if [ -t 1 ]; then
-		quiet=
-	fi
-	ninja -C "$build" $quiet server/gpupoold client/libcuda.so.1 \
-		softgpu/driver/libcuda-soft.so bench/nbody/nbody bench/nbody/nbody-shared ||
+		ninja -C "$build" $targets || die "the build failed"
+	elif ! ninja -C "$build" --quiet $targets >"$work/build.log" 2>&1; then
+		cat "$work/build.log" >&2
 		die "the build failed"
+	fi
 }
 
 start_daemon() {

@@ -88,7 +88,8 @@ fetch() {
 		unpack "$work/wheels" "$work/toolkit" &&
 		make_stub "$work/toolkit" &&
 		prove "$work/toolkit" "$work/try" >&2 || {
-		echo "toolkit.sh: the toolkit could not be fetched or does not work" >&2
+		echo "toolkit.sh: the toolkit could not be fetched from pip's index, or does not work;" \
+			"CUDA_HOME=DIR names another" >&2
 		return 1
 	}
 	rm -rf "$own"
