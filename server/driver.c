@@ -79,8 +79,8 @@ open_path(const char *path, char *error, size_t error_size)
 static void
 find_software(char *path, size_t size)
 {
-	static const char *const places[] = { "", "../softgpu/driver/", "../lib/gpupool/",
-					      "../lib/" };
+	static const char *const places[] = { "", "../softgpu/driver/",
+					      "../" GPD_LIBDIR "/gpupool/" };
 	const char *given = getenv("GPUPOOL_SOFT_DRIVER");
 	char self[4096];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
