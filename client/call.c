@@ -27,6 +27,8 @@ gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t numb
 
 	if (!session)
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (session->facts.unknown_calls[number / 8] >> number % 8 & 1)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (record_size > GP_CONN_MESSAGE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_receiver_make_room(session);

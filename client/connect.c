@@ -317,6 +317,14 @@ reserve_window(struct opening *opening, struct gpc_link *link)
 	return fail(opening, GP_E_RESOURCE, ": no range of addresses is free both here and there");
 }
 
+/* An empty bitmap stands for all calls. */
+static void
+take_calls(const ProtobufCBinaryData *known, uint8_t *unknown)
+{
+	for (size_t i = 0; known->len > 0 && i < GP_CALL_BITMAP_SIZE; i++)
+		unknown[i] = (uint8_t) ~(i < known->len ? known->data[i] : 0);
+}
+
 static void
 take_facts(struct gpc_link *link)
 {
@@ -339,6 +347,7 @@ take_facts(struct gpc_link *link)
 				: CUDA_VERSION,
 		.software = welcome->software,
 	};
+	take_calls(&welcome->call_bitmap, link->facts.unknown_calls);
 	link->max_outstanding = limits->max_outstanding == 0 ? OUTSTANDING_DEFAULT
 				: limits->max_outstanding > OUTSTANDING_MAX
 					? OUTSTANDING_MAX

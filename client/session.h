@@ -9,6 +9,7 @@
 #ifndef GPC_SESSION_H
 #define GPC_SESSION_H
 
+#include "gp_calls.h"
 #include "protocol/status.h"
 
 #include <cuda.h>
@@ -25,9 +26,10 @@ struct gpc_session_facts {
 	uint64_t granularity;              /* of gpMemoryMap; a power of two */
 	uint64_t heap_size;                /* what gpContextCreate maps at once */
 	uint64_t max_image_size;
-	uint64_t max_bulk;  /* of the bulk of one call */
-	int driver_version; /* as cuDriverGetVersion reports it here */
-	bool software;      /* the software device: it wants PTX */
+	uint64_t max_bulk;                          /* of the bulk of one call */
+	int driver_version;                         /* as cuDriverGetVersion reports it here */
+	bool software;                              /* the software device: it wants PTX */
+	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not know call n */
 };
 
 /* The session of REMOTE_GPU; NULL before cuInit has succeeded. */

@@ -87,8 +87,9 @@ gpd_complain_start(void)
 	if (before < 0)
 		return 0; /* there is none: whatever is written goes nowhere */
 	if (pipe2(fds, O_CLOEXEC)) {
+		r = -errno;
 		close(before);
-		return -errno;
+		return r;
 	}
 	complaints.fd = fds[0];
 	gpd_log_fd = before;

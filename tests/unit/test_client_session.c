@@ -220,6 +220,33 @@ session_is_opened_with_the_facts_of_the_welcome(void **state)
 	clean_up(supervisor);
 }
 
+static bool
+knows(const struct gpc_link *link, unsigned int call)
+{
+	return !(link->facts.unknown_calls[call / 8] >> call % 8 & 1);
+}
+
+static void
+calls_that_the_daemon_does_not_name_are_unknown_to_it(void **state)
+{
+	struct supervisor *supervisor = start(serve_session);
+	uint8_t calls[GP_CALL_gpMemoryMap / 8 + 1] = { 0 };
+	struct gpc_link link;
+	char error[512];
+
+	calls[GP_CALL_gpMemoryMap / 8] = 1 << GP_CALL_gpMemoryMap % 8;
+	supervisor->welcome.call_bitmap = (ProtobufCBinaryData){ sizeof(calls), calls };
+	assert_int_equal(open_link(supervisor, &link, error), 0);
+	(void)pthread_join(supervisor->thread, NULL);
+
+	assert_true(knows(&link, GP_CALL_gpMemoryMap));
+	assert_false(knows(&link, GP_CALL_gpContextCreate));
+	assert_false(knows(&link, GP_CALL_gpOccupancyCluster));
+
+	close_link(&link);
+	clean_up(supervisor);
+}
+
 static void
 driver_version_is_at_most_our_own(void **state)
 {
@@ -540,6 +567,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(session_is_opened_with_the_facts_of_the_welcome),
+		cmocka_unit_test(calls_that_the_daemon_does_not_name_are_unknown_to_it),
 		cmocka_unit_test(driver_version_is_at_most_our_own),
 		cmocka_unit_test(other_service_is_said_to_be_none_of_ours),
 		cmocka_unit_test(service_that_closes_at_once_is_said_to_be_none_of_ours),
