@@ -45,11 +45,11 @@ fi
 
 as_root=
 if [ "$(id -u)" != 0 ]; then
-	if ! command -v sudo >/dev/null; then
-		echo "deps.sh: neither root nor sudo; install by hand:$missing" >&2
+	as_root=sudo
+	if ! command -v sudo >/dev/null || ! sudo true; then
+		echo "deps.sh: needs root; as root: apt-get install --no-install-recommends$missing" >&2
 		exit 1
 	fi
-	as_root=sudo
 fi
 echo "installing packages (up to a few minutes):$missing" >&2
 log=$(mktemp)
