@@ -4,6 +4,7 @@ import re
 import sys
 import time
 
+import wire
 from harness import PATIENCE, SANITIZED, Daemon, case, main, require
 
 # The design's promise is two seconds; a sanitized build on a busy machine gets more.
@@ -123,6 +124,36 @@ def _():
         daemon.stop()
         result = client.finish()
         require(result.status == 1 and "cudaError" in result.out, f"expected an error: {result}")
+
+
+@case("a client that takes all memory leaves its neighbours with an error of CUDA, not more")
+def _():
+    with Daemon(env={"GPUPOOL_SOFT_MEMORY": "1G"}) as daemon:
+        free = free_memory(daemon)
+        hog = daemon.start("memhog", str(free - 64), stdin=True)
+        hog.wait_for_output("free after")
+        result = daemon.run("memhog", "512")
+        require(result.status == 1 and "cudaErrorMemoryAllocation (2)" in result.out, f"expected error 2: {result}")
+        daemon.check_works()
+        hog.finish().expect()
+        daemon.settle(SOON)
+        daemon.run("memhog", "512").expect()
+
+
+@case("streams, events and contexts without number are a burden to nobody")
+def _():
+    with Daemon() as daemon:
+        for call, values in (("cuStreamCreateWithPriority", lambda i: {"phStream": i}), ("cuEventCreate", lambda i: {"phEvent": i}),
+                             ("gpContextCreate", lambda i: {"context": i, "legacy": i})):
+            with wire.Session(daemon.port) as session:
+                session.create_context()
+                session.lane.socket.settimeout(PATIENCE)
+                for begin in range(10, 20010, 500):
+                    session.send(b"".join(wire.record(call, values(i), 0, 1) for i in range(begin, begin + 500)))
+                require(session.ask("gpFence")[0] == 0, "the session is over")
+                require({result for result, _, _ in session.errors()} <= {2}, f"{call}: {session.errors()}")
+                daemon.check_works()
+            daemon.settle(SOON)
 
 
 if __name__ == "__main__":

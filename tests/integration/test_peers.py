@@ -254,5 +254,17 @@ def _():
         require(result.status == 1, f"device 99: {result}")
 
 
+@case("a daemon whose places are all taken says so, and has one again when a session ends")
+def _():
+    with Daemon("--max-sessions=2") as daemon:
+        first, second = (daemon.start("memhog", "1", stdin=True) for _ in range(2))
+        first.wait_for_output("free after")
+        second.wait_for_output("free after")
+        expect_refusal(daemon.address, r"refused: all sessions are taken")
+        first.finish().expect()
+        daemon.check_works()
+        second.finish().expect()
+
+
 if __name__ == "__main__":
     sys.exit(main())
