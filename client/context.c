@@ -108,7 +108,9 @@ activate_locked(struct gpc_context *context)
 	set_defaults(context);
 	args.legacy = legacy->handle.id;
 	gpc_memory_reserve_heap(context, &args.heap, &args.heap_size);
-	result = gpc_post_gpContextCreate(context, &args);
+	/* Waited for: a device that is full has no room for the heap, and the caller is to know. */
+	result = gpc_wait_gpContextCreate(context, &args);
+	gpc_memory_settle_heap(context, args.heap, args.heap_size, result == CUDA_SUCCESS);
 	if (result != CUDA_SUCCESS) {
 		gpc_stream_forget_context(context);
 		return result;

@@ -19,7 +19,7 @@
 
 /* A first try without the image pays only when the image is larger than what fits a message or two.
  */
-#define SEND_AT_ONCE ((size_t)64 << 10)
+#define SEND_AT_ONCE ((size_t)256 << 10)
 
 struct gpc_image_global {
 	struct gpc_image_global *next;

@@ -415,12 +415,22 @@ gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t 
 		return;
 	if (gpc_heap_reserve(memory->heap, gpc_heap_chunk_size(memory->heap, context), &range))
 		return;
-	if (gpc_heap_add_chunk(memory->heap, context, &range)) {
-		gpc_heap_give_back(memory->heap, &range);
-		return;
-	}
 	*base_p = range.base;
 	*size_p = range.size;
+}
+
+void
+gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size, bool mapped)
+{
+	struct memory *memory = memory_of(context);
+	struct gpc_heap_range range = { .base = base, .size = size };
+
+	if (!memory || size == 0)
+		return;
+	if (!mapped)
+		gpc_heap_give_back(memory->heap, &range);
+	else if (gpc_heap_add_chunk(memory->heap, context, &range))
+		unmap(memory, context, &range);
 }
 
 void

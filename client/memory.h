@@ -48,6 +48,8 @@ uint64_t gpc_memory_next_id(void);
 /* Context activation: where the context's first heap chunk goes (gpContextCreate maps it).
  * size 0: none is wanted. */
 void gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t *size_p);
+/* It was mapped, and small allocations are cut from it, or it was not. */
+void gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size, bool mapped);
 
 /* A variable of an image became known: lookups find it from now on; forgotten with its image.
  * -ENOMEM. */

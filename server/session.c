@@ -20,6 +20,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -527,6 +528,8 @@ close_session(struct gpd_session *session)
 		free_objects(session);
 	report_closed(session);
 	free_session(session);
+	/* Images and their like are large, and the next session may be long in coming. */
+	(void)malloc_trim(0);
 	atomic_fetch_sub(&gpd_worker.session_count, 1);
 	gpd_retire_closed();
 }

@@ -17,6 +17,7 @@
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#define ARENAS 4
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -387,6 +390,8 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	(void)prctl(PR_SET_NAME, "gpupoold-worker", 0, 0, 0);
 	if (gpd_channel_init(&gpd_worker.channel, options->fd))
 		return 1;
+	/* One arena for each of many threads would keep what their sessions once used. */
+	(void)mallopt(M_ARENA_MAX, ARENAS);
 	gpd_worker.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	if (gpd_complain_start())
 		return refuse_to_start("no pipe for standard error");

@@ -3,7 +3,7 @@
 
 /* A context of the application: primary or made by cuCtxCreate.  legacy names its NULL stream.
  * heap_size bytes are mapped at heap for the client to cut small allocations from (0: none). */
-GP_MESSAGE(0x0101, POST, SERVER_HOOK, ALLOCATES(heap_size))
+GP_MESSAGE(0x0101, WAIT, SERVER_HOOK, ALLOCATES(heap_size))
 void gpContextCreate(
         NEW gp_context context,
         int device,

@@ -297,6 +297,7 @@ parse_opcode(struct gs_parser *parser, struct gs_insn *insn)
 		return false;
 	}
 	insn->op = (uint16_t)(found - names);
+	parser->instruction = *found;
 	insn->spelling = lexer->text;
 	return true;
 }
@@ -343,7 +344,8 @@ parse_address(struct gs_parser *parser, struct gs_operand *operand)
 		parse_offset(parser, operand);
 	}
 	if (gs_parser_is(parser, ","))
-		gs_parser_fail(parser, "texture operands are not supported");
+		gs_parser_fail(parser, "instruction '%s' with texture operands is not supported",
+			       parser->instruction);
 	gs_parser_expect(parser, "]");
 }
 

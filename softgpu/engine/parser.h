@@ -54,6 +54,8 @@ struct gs_parser {
 	size_t symbol_capacity;
 	size_t function_capacity;
 
+	const char *instruction; /* name of the one being parsed */
+
 	/* Of the function being parsed. */
 	struct gs_ptx_function *function;
 	struct gs_reg_name *regs;

@@ -149,7 +149,11 @@ def _():
                 session.create_context()
                 session.lane.socket.settimeout(PATIENCE)
                 for begin in range(10, 20010, 500):
-                    session.send(b"".join(wire.record(call, values(i), 0, 1) for i in range(begin, begin + 500)))
+                    waits = call == "gpContextCreate"
+                    session.send(b"".join(wire.record(call, values(i), 1000000 + i if waits else 0, 1)
+                                          for i in range(begin, begin + 500)))
+                    if waits:
+                        session.ask("gpFence")
                 require(session.ask("gpFence")[0] == 0, "the session is over")
                 require({result for result, _, _ in session.errors()} <= {2}, f"{call}: {session.errors()}")
                 daemon.check_works()

@@ -265,8 +265,9 @@ class Session:
         return [struct.unpack_from("<III", body) for call, _, body, _ in self.notes if call == NOTE_ERROR]
 
     def create_context(self, context=1, legacy=1, heap_size=0, device=0):
-        self.post("gpContextCreate", {"context": context, "device": device, "legacy": legacy,
-                                      "heap": self.base if heap_size else 0, "heap_size": heap_size}, acting=0)
+        """Its result."""
+        return self.ask("gpContextCreate", {"context": context, "device": device, "legacy": legacy,
+                                            "heap": self.base if heap_size else 0, "heap_size": heap_size}, acting=0)[0]
 
     def map(self, offset, size, device=0):
         """The result of mapping memory at this offset of the window."""

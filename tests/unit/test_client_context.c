@@ -149,6 +149,32 @@ primary_context_can_be_current_before_it_is_retained(void **state)
 	assert_int_equal(received(GP_CALL_gpContextCreate), 1);
 }
 
+static int
+refuse_contexts(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		size_t size)
+{
+	if (header->call != GP_CALL_gpContextCreate)
+		return fake_answer(daemon, header, fields, size);
+	fake_reply(daemon, header, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
+	return 0;
+}
+
+static void
+context_that_the_daemon_has_no_room_for_works_once_there_is_some(void **state)
+{
+	CUcontext primary = gpc_device_get(0)->primary->handle.token;
+
+	fixture.daemon.answer = refuse_contexts;
+	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_null(gpc_device_get(0)->primary->legacy);
+
+	fixture.daemon.answer = fake_answer;
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 3);
+}
+
 static void
 context_is_announced_once_before_its_first_use(void **state)
 {
@@ -508,6 +534,7 @@ main(void)
 		TEST(thread_without_a_context_is_told_so),
 		TEST(primary_context_is_one_and_counted),
 		TEST(primary_context_can_be_current_before_it_is_retained),
+		TEST(context_that_the_daemon_has_no_room_for_works_once_there_is_some),
 		TEST(context_is_announced_once_before_its_first_use),
 		TEST(reset_primary_context_works_again_when_retained_again),
 		TEST(created_context_is_pushed_and_destroying_it_pops_it),

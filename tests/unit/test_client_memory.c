@@ -28,6 +28,7 @@ the_heap_that_comes_with_the_context_needs_none(void **state)
 	uint64_t base, size;
 
 	gpc_memory_reserve_heap(fake.context, &base, &size);
+	gpc_memory_settle_heap(fake.context, base, size, true);
 	assert_int_equal(size, 4 * FAKE_MIB);
 	assert_in_range(base, fake.window, fake.window + FAKE_WINDOW - size);
 	assert_in_range(fake_alloc(FAKE_MIB), base, base + size - 1);

@@ -20,6 +20,8 @@ an_unknown_instruction_is_named_with_its_line(void **state)
 	gs_test_refuse(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"),
 		       "'wmma.load.a.sync'");
 	gs_test_refuse(KERNEL("add.quick.f32 %f1, %f2, %f3;"), "'add.quick.f32'");
+	gs_test_refuse(KERNEL("tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f1}, [%rd1, {%r1}];"),
+		       "line 10: instruction 'tex' with texture operands is not supported");
 	gs_test_refuse(KERNEL("sin.approx.f64 %f1, %f2;"), "'sin.approx.f64'");
 }
 
