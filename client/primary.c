@@ -32,15 +32,9 @@ gpc_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	device->primary->retained++;
 	device->primary->destroyed = false;
 	(void)pthread_mutex_unlock(&device->primary->lock);
-	result = gpc_context_activate(device->primary);
-	if (result == CUDA_SUCCESS) {
-		*pctx = device->primary->handle.token;
-		return CUDA_SUCCESS;
-	}
-	(void)pthread_mutex_lock(&device->primary->lock);
-	device->primary->retained--;
-	(void)pthread_mutex_unlock(&device->primary->lock);
-	return result;
+	/* The first call that needs it makes it: that one can say why it cannot be made. */
+	*pctx = device->primary->handle.token;
+	return CUDA_SUCCESS;
 }
 
 CUresult
@@ -101,6 +95,9 @@ gpc_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 	if (!flags || !active)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = __atomic_load_n(&device->primary->flags, __ATOMIC_RELAXED);
-	*active = __atomic_load_n(&device->primary->active, __ATOMIC_ACQUIRE);
+	(void)pthread_mutex_lock(&device->primary->lock);
+	*active = device->primary->active ||
+		  (device->primary->retained > 0 && !device->primary->destroyed);
+	(void)pthread_mutex_unlock(&device->primary->lock);
 	return CUDA_SUCCESS;
 }

@@ -123,7 +123,11 @@ primary_context_is_one_and_counted(void **state)
 	assert_int_equal(gpc_cuDevicePrimaryCtxGetState(0, &flags, &active), CUDA_SUCCESS);
 	assert_true(active);
 	assert_null(current());
+	assert_int_equal(received(GP_CALL_gpContextCreate), 0);
+	assert_int_equal(gpc_cuCtxSetCurrent(first), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpContextCreate), 1);
+	assert_int_equal(gpc_cuCtxSetCurrent(NULL), CUDA_SUCCESS);
 
 	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpContextDestroy), 0);
@@ -206,6 +210,7 @@ reset_primary_context_works_again_when_retained_again(void **state)
 
 	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSetCurrent(context), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(gpc_context_storage_put(context, &fixture, &destroyed, stored),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpc_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
