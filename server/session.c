@@ -605,12 +605,16 @@ gpd_session_start(struct gpd_session *session, struct gp_conn *conn)
 }
 
 void
-gpd_session_discard(struct gpd_session *session)
+gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_CLOSED, .session = session->id };
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_CLOSED,
+		.result = (int32_t)result,
+		.session = session->id,
+	};
 
 	unlink_session(session);
 	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
-	(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+	(void)gpd_channel_send(&gpd_worker.channel, &header, reason, strlen(reason), -1);
 	free_session(session);
 }

@@ -138,7 +138,7 @@ int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
 /* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */
 void gpd_session_end(struct gpd_session *session, const char *reason);
 /* Of a session without a lane. */
-void gpd_session_discard(struct gpd_session *session);
+void gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason);
 
 /* For the responder: tells the client of the sticky error, once. */
 void gpd_session_tell_sticky(struct gpd_session *session);

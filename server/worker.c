@@ -222,12 +222,22 @@ static void
 open_session(const struct gpd_channel_message *message)
 {
 	const struct gpd_channel_open *open = message->data;
+	struct gpd_channel_header closed = {
+		.type = GPD_CHANNEL_CLOSED,
+		.result = CUDA_ERROR_SYSTEM_NOT_READY,
+		.session = message->header.session,
+	};
+	static const char reason[] = "the daemon has no memory for another session";
 	struct gpd_range window = { 0 };
 
 	if (gpd_window_take(open->window_size, open->avoid, open->avoid_count, &window) == 0 &&
 	    !gpd_session_open(message->header.session, open->peer, window.address, window.size)) {
 		gpd_window_give(&window);
-		window = (struct gpd_range){ 0 };
+		gpd_warning("session %llu (%.*s): not opened: %s",
+			    (unsigned long long)message->header.session, (int)sizeof(open->peer),
+			    open->peer, reason);
+		(void)gpd_channel_send(&gpd_worker.channel, &closed, reason, strlen(reason), -1);
+		return;
 	}
 	reply_opened(message->header.session, &window);
 }
@@ -253,25 +263,50 @@ move_session(const struct gpd_channel_message *message)
 	reply_opened(message->header.session, &window);
 }
 
-static void
-take_lane(struct gpd_channel_message *message)
+/* Why there is no connection, or NULL. */
+static const char *
+adopt_lane(const struct gpd_channel_message *message, struct gp_conn **conn_p)
 {
 	char scheme[32];
-	struct gpd_session *session;
-	struct gp_conn *conn = NULL;
+	int r;
 
+	/* The kernel drops a descriptor for which there is no room. */
 	if (message->fd < 0)
-		return;
-	if (gp_conn_adopt(gpd_channel_text(message, scheme, sizeof(scheme)), message->fd, &conn)) {
-		close(message->fd);
-		return;
-	}
+		return "the daemon has no descriptor left for its connection";
+	r = gp_conn_adopt(gpd_channel_text(message, scheme, sizeof(scheme)), message->fd, conn_p);
+	if (r == 0)
+		return NULL;
+	close(message->fd);
+	return r == -ENOMEM ? "the daemon has no memory for its connection"
+			    : "its connection was gone before it was served";
+}
+
+static void
+take_lane(const struct gpd_channel_message *message)
+{
+	struct gp_conn *conn = NULL;
+	const char *reason = adopt_lane(message, &conn);
+	struct gpd_session *session;
+
 	pthread_mutex_lock(&gpd_worker.lock);
 	session = find_locked(message->header.session);
 	/* Without a session it has ended while the lane was on its way. */
-	if (!session || session->conn || gpd_session_start(session, conn))
-		gp_conn_destroy(conn);
+	if (session && session->conn)
+		session = NULL;
+	if (session && !reason) {
+		if (gpd_session_start(session, conn) == 0)
+			conn = NULL;
+		else
+			reason = "the daemon has no thread for it";
+	}
 	pthread_mutex_unlock(&gpd_worker.lock);
+	if (session && reason) {
+		gpd_warning("session %llu (%s): closed: %s", (unsigned long long)session->id,
+			    session->peer, reason);
+		/* Only this thread knows it. */
+		gpd_session_discard(session, CUDA_ERROR_SYSTEM_NOT_READY, reason);
+	}
+	gp_conn_destroy(conn);
 }
 
 static void
@@ -290,7 +325,7 @@ close_session(const struct gpd_channel_message *message)
 	pthread_mutex_unlock(&gpd_worker.lock);
 	/* Without a lane only this thread knows it. */
 	if (session)
-		gpd_session_discard(session);
+		gpd_session_discard(session, CUDA_SUCCESS, reason);
 }
 
 static void

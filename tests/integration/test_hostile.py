@@ -6,6 +6,7 @@ import hashlib
 import os
 import random
 import re
+import resource
 import socket
 import struct
 import sys
@@ -244,6 +245,22 @@ def _():
             "gpCopyIn", {"stream": 1, "dst": session.base, "width": 1 << 20, "height": 1, "pitch": 1 << 20}, flags=BULK) + b"xy")
         session.lane.socket.shutdown(socket.SHUT_WR)
         expect_ended(session, "closed: .*")
+
+
+@case("a session whose lane the worker cannot take is told why")
+def _():
+    with Daemon() as full:
+        worker, = full.workers()
+        taken = {int(fd) for fd in os.listdir(f"/proc/{worker}/fd")}
+        before = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, (min(set(range(len(taken) + 1)) - taken), before[1]))
+        reason = "the daemon has no descriptor left for its connection"
+        result = full.run("vectoradd", env={"GPUPOOL_LOG": "error"})
+        require(result.status == 1 and "(802)" in result.out and f"error 802: {reason}" in result.err, f"expected the reason: {result}")
+        require(len(re.findall(rf"^gpupoold.*warning: session \d+ \(.*\): closed: {reason}$", full.log(), re.M)) == 1, "no line in the log")
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, before)
+        full.check_works()
+        require(full.workers() == [worker], "the worker was replaced")
 
 
 @case("unknown calls and notes from a client")
