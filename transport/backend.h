@@ -40,6 +40,7 @@ struct gp_transport_ops {
 	int (*wait)(struct gp_conn *conn, int timeout_ms);
 	bool (*pending)(const struct gp_conn *conn);
 	void (*set_spin)(struct gp_conn *conn, unsigned int usec);
+	void (*set_stall)(struct gp_conn *conn, unsigned int ms);
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);

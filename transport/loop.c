@@ -135,15 +135,31 @@ pipe_put(struct pipe *pipe, const struct iovec *iov, int count)
 	return put;
 }
 
+/* With the lock held: until there is something to be read, or the time is over. */
+static bool
+pipe_await(struct pipe *pipe, int timeout_ms)
+{
+	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
+	struct timespec until = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
+	int r = timeout_ms ? 0 : ETIMEDOUT;
+
+	while (!pipe->used && !pipe->no_writer && !pipe->no_reader && r == 0) {
+		if (deadline < 0)
+			pthread_cond_wait(&pipe->changed, &pipe->lock);
+		else
+			r = pthread_cond_timedwait(&pipe->changed, &pipe->lock, &until);
+	}
+	return pipe->used || pipe->no_writer || pipe->no_reader;
+}
+
 static ssize_t
-loop_read(struct gp_stream *stream, struct iovec *iov, int count, bool block)
+loop_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct pipe *pipe = incoming(&stream->conn);
 	ssize_t got;
 
 	pthread_mutex_lock(&pipe->lock);
-	while (block && !pipe->used && !pipe->no_writer && !pipe->no_reader)
-		pthread_cond_wait(&pipe->changed, &pipe->lock);
+	(void)pipe_await(pipe, timeout_ms);
 	if (pipe->no_reader) {
 		got = 0;
 	} else if (pipe->used) {
@@ -177,18 +193,10 @@ static int
 loop_wait(struct gp_stream *stream, int timeout_ms)
 {
 	struct pipe *pipe = incoming(&stream->conn);
-	int64_t deadline = gp_deadline_ms(timeout_ms);
-	struct timespec until = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
-	int r = 0;
+	int r;
 
 	pthread_mutex_lock(&pipe->lock);
-	while (!pipe->used && !pipe->no_writer && !pipe->no_reader && r == 0) {
-		if (deadline < 0)
-			pthread_cond_wait(&pipe->changed, &pipe->lock);
-		else
-			r = pthread_cond_timedwait(&pipe->changed, &pipe->lock, &until);
-	}
-	r = pipe->used || pipe->no_writer || pipe->no_reader;
+	r = pipe_await(pipe, timeout_ms);
 	pthread_mutex_unlock(&pipe->lock);
 	return r;
 }
@@ -475,6 +483,7 @@ const struct gp_transport_ops gp_loop_ops = {
 	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
 	.set_spin = gp_stream_set_spin,
+	.set_stall = gp_stream_set_stall,
 	.shutdown = gp_stream_shutdown,
 	.fd = loop_fd,
 	.peer_uid = loop_peer_uid,

@@ -30,6 +30,7 @@ gp_stream_init(struct gp_stream *stream, const struct gp_transport_ops *ops,
 	stream->conn.ops = ops;
 	stream->conn.caps = caps;
 	stream->io = io;
+	stream->stall_ms = GP_CONN_STALL_MS;
 	stream->buffer = malloc(BUFFER_SIZE);
 	return stream->buffer ? 0 : -ENOMEM;
 }
@@ -61,6 +62,9 @@ recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 
 	if (atomic_load(&stream->stopped))
 		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
+	else if (got == -EAGAIN)
+		r = gp_conn_fail(&stream->conn, -ETIMEDOUT,
+				 "the peer stopped in the middle of a message");
 	else if (got < 0)
 		r = gp_conn_fail(&stream->conn, (int)got, "receiving failed: %m");
 	else if (inside)
@@ -81,20 +85,23 @@ now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Inside a message the next bytes must come within the stall time: else -EAGAIN. */
 static ssize_t
-read_some(struct gp_stream *stream, struct iovec *iov, int count)
+read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 {
+	int timeout_ms = inside && stream->stall_ms ? (int)stream->stall_ms : -1;
+
 	if (stream->spin_usec) {
 		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
 
 		do {
-			ssize_t got = stream->io->read(stream, iov, count, false);
+			ssize_t got = stream->io->read(stream, iov, count, 0);
 
 			if (got != -EAGAIN)
 				return got;
 		} while (now_ns() < end);
 	}
-	return stream->io->read(stream, iov, count, true);
+	return stream->io->read(stream, iov, count, timeout_ms);
 }
 
 /* Makes `need` bytes available at start, and takes up to `ahead` more that are there anyway. */
@@ -103,6 +110,7 @@ fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
 {
 	while (buffered(stream) < need) {
 		size_t want = need - buffered(stream);
+		bool begun = inside || buffered(stream) > 0;
 		struct iovec iov;
 		ssize_t got;
 
@@ -117,9 +125,9 @@ fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
 			want = BUFFER_SIZE - stream->end;
 		iov.iov_base = stream->buffer + stream->end;
 		iov.iov_len = want;
-		got = read_some(stream, &iov, 1);
+		got = read_some(stream, &iov, 1, begun);
 		if (got <= 0)
-			return recv_failed(stream, got, inside || buffered(stream) > 0);
+			return recv_failed(stream, got, begun);
 		stream->end += (size_t)got;
 	}
 	return 0;
@@ -195,7 +203,7 @@ read_bulk(struct gp_stream *stream, uint8_t *dst, size_t size)
 		iov[1].iov_len = room < READ_AHEAD_BULK ? room : READ_AHEAD_BULK;
 		count = 2;
 	}
-	return read_some(stream, iov, count);
+	return read_some(stream, iov, count, true);
 }
 
 int
@@ -359,7 +367,7 @@ gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int t
 	while (stream->preamble_have < size) {
 		struct iovec iov = { .iov_base = stream->preamble + stream->preamble_have,
 				     .iov_len = size - stream->preamble_have };
-		ssize_t got = stream->io->read(stream, &iov, 1, false);
+		ssize_t got = stream->io->read(stream, &iov, 1, 0);
 
 		if (got > 0) {
 			stream->preamble_have += (size_t)got;
@@ -402,6 +410,12 @@ void
 gp_stream_set_spin(struct gp_conn *conn, unsigned int usec)
 {
 	stream_of(conn)->spin_usec = usec;
+}
+
+void
+gp_stream_set_stall(struct gp_conn *conn, unsigned int ms)
+{
+	stream_of(conn)->stall_ms = ms;
 }
 
 void

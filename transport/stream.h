@@ -16,8 +16,9 @@
 struct gp_stream;
 
 struct gp_stream_io {
-	/* Bytes read, 0 at the end, or -errno; -EAGAIN only if it may not block. */
-	ssize_t (*read)(struct gp_stream *stream, struct iovec *iov, int count, bool block);
+	/* Bytes read, 0 at the end, or -errno; -EAGAIN: none came within timeout_ms (0 looks only,
+	 * < 0 waits for ever; any other is the connection's stall time). */
+	ssize_t (*read)(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms);
 	/* Blocks; at least one byte written, or -errno.  `more`: another write follows at once. */
 	ssize_t (*write)(struct gp_stream *stream, struct iovec *iov, int count, bool more);
 	/* 1 when a read would not block, 0 after timeout_ms, or -errno. */
@@ -38,6 +39,7 @@ struct gp_stream {
 	size_t bulk_left;
 	int recv_status; /* what ended the receiving direction */
 	unsigned int spin_usec;
+	unsigned int stall_ms;
 	size_t preamble_have;
 	uint8_t preamble[GP_CONN_PREAMBLE_MAX];
 
@@ -62,6 +64,7 @@ int gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size);
 int gp_stream_wait(struct gp_conn *conn, int timeout_ms);
 bool gp_stream_pending(const struct gp_conn *conn);
 void gp_stream_set_spin(struct gp_conn *conn, unsigned int usec);
+void gp_stream_set_stall(struct gp_conn *conn, unsigned int ms);
 void gp_stream_shutdown(struct gp_conn *conn);
 
 #endif /* GP_STREAM_H */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define BACKLOG 512
@@ -40,24 +41,30 @@ tcp_fd(const struct gp_conn *conn)
 	return ((const struct tcp_conn *)conn)->fd;
 }
 
+/* A read that waits comes back with EAGAIN after the stall time (tcp_set_stall()), or at once if
+ * another holder of the descriptor has made it non-blocking: what is left is waited for. */
 static ssize_t
-tcp_read(struct gp_stream *stream, struct iovec *iov, int count, bool block)
+tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
+	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
 	int fd = tcp_fd(&stream->conn);
 
 	for (;;) {
-		ssize_t got = recvmsg(fd, &header, block ? 0 : MSG_DONTWAIT);
+		ssize_t got = recvmsg(fd, &header, timeout_ms ? 0 : MSG_DONTWAIT);
+		int r;
 
 		if (got >= 0)
 			return got;
-		if (errno == EINTR)
+		if (errno == EINTR && gp_left_ms(deadline) != 0)
 			continue;
-		if (errno != EAGAIN || !block)
+		if (errno != EINTR && errno != EAGAIN)
 			return -errno;
-		/* Another holder of the descriptor may have made it non-blocking. */
-		if (gp_fd_wait(fd, POLLIN, -1) < 0)
-			return -errno;
+		if (timeout_ms == 0)
+			return -EAGAIN;
+		r = gp_fd_wait(fd, POLLIN, gp_left_ms(deadline));
+		if (r <= 0)
+			return r ? r : -EAGAIN;
 	}
 }
 
@@ -129,6 +136,16 @@ set_option(int fd, int level, int option, int value)
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
+/* The socket keeps the time: a read that waits costs one system call, as without a limit. */
+static void
+tcp_set_stall(struct gp_conn *conn, unsigned int ms)
+{
+	struct timeval time = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	gp_stream_set_stall(conn, ms);
+	(void)setsockopt(tcp_fd(conn), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+}
+
 static void
 address_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
 {
@@ -176,6 +193,7 @@ tcp_adopt(int fd, struct gp_conn **conn_p)
 	address_to_url(&address, length, &peer);
 	gp_url_format(&peer, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
 	tcp->fd = fd;
+	tcp_set_stall(&tcp->stream.conn, GP_CONN_STALL_MS);
 	*conn_p = &tcp->stream.conn;
 	return 0;
 }
@@ -431,6 +449,7 @@ const struct gp_transport_ops gp_tcp_ops = {
 	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
 	.set_spin = gp_stream_set_spin,
+	.set_stall = tcp_set_stall,
 	.shutdown = gp_stream_shutdown,
 	.fd = tcp_fd,
 	.destroy = tcp_destroy,

@@ -3,11 +3,13 @@
 
 #include "transport/backend.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -264,6 +266,26 @@ void
 gp_conn_set_spin(struct gp_conn *conn, unsigned int usec)
 {
 	conn->ops->set_spin(conn, usec);
+}
+
+void
+gp_conn_set_stall(struct gp_conn *conn, unsigned int ms)
+{
+	conn->ops->set_stall(conn, ms);
+}
+
+unsigned int
+gp_conn_stall_of(const char *text)
+{
+	unsigned long ms;
+	char *end;
+
+	if (!text || !isdigit((unsigned char)*text))
+		return GP_CONN_STALL_MS;
+	ms = strtoul(text, &end, 10);
+	if (*end)
+		return GP_CONN_STALL_MS;
+	return ms > INT_MAX ? INT_MAX : (unsigned int)ms;
 }
 
 void

@@ -26,6 +26,8 @@
 #define GP_CONN_BULK_MAX ((size_t)UINT32_MAX)
 /* Raw bytes before the first message. */
 #define GP_CONN_PREAMBLE_MAX ((size_t)256)
+/* How long a peer may pause inside a message, unless gp_conn_set_stall() says otherwise. */
+#define GP_CONN_STALL_MS 30000
 
 struct gp_conn;
 struct gp_listener;
@@ -106,14 +108,15 @@ GP_MUST_CHECK int gp_conn_send(struct gp_conn *conn, const struct iovec *data, i
 /*
  * Blocks until a message is there.  What is left of the last one's bulk is thrown away first.
  * GP_E_EOF: the peer closed, and every message it had sent was received.  A close inside a
- * message is -ECONNRESET, bytes that are no message are -EPROTO.
+ * message is -ECONNRESET, bytes that are no message are -EPROTO, and -ETIMEDOUT is a message
+ * that began and did not go on (gp_conn_set_stall()); for its first byte the wait has no end.
  */
 GP_MUST_CHECK int gp_conn_recv(struct gp_conn *conn, struct gp_message *message);
 
 /*
  * Blocks for the next `size` bytes of the last message's bulk, in as many pieces as the caller
  * likes; dst NULL throws them away.  The message's data stays valid.
- * GP_E_INVALID: there are fewer left; nothing was taken.
+ * GP_E_INVALID: there are fewer left; nothing was taken.  -ETIMEDOUT: none came for too long.
  */
 GP_MUST_CHECK int gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size);
 
@@ -131,6 +134,15 @@ bool gp_conn_pending(const struct gp_conn *conn);
  * default, sleeps at once.
  */
 void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
+
+/*
+ * For the receiving thread: a message that has begun is given up when no byte of it has come for
+ * so many milliseconds; 0: never.  A sender waits for its peer to read as long as it takes.
+ */
+void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
+
+/* What a user's text (NULL: none) asks for: GP_CONN_STALL_MS unless it is a number. */
+unsigned int gp_conn_stall_of(const char *text);
 
 /*
  * From any thread: wakes whoever blocks in the connection; here all calls return -ESHUTDOWN from

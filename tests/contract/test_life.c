@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static void
@@ -224,6 +225,90 @@ closing_inside_a_message_is_an_error(void **state)
 	assert_int_equal(r, -ECONNRESET);
 	assert_string_not_equal(gp_conn_error(pair->server), "");
 	assert_int_equal(gp_conn_recv(pair->server, &message), -ECONNRESET);
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void
+a_peer_that_stops_inside_a_message_is_given_up(void **state)
+{
+	static const char whole[] = "\4\0\0\0\4\0\0\0databulk";
+	static const size_t cuts[] = { 1, 7, 8, 11, 12, 15 };
+	struct pair *pair = *state;
+
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+		struct gp_conn *client, *server;
+		struct gp_message message;
+		int64_t begin;
+		int r;
+
+		fixture_connect(pair, &client, &server);
+		gp_conn_set_stall(server, 100);
+		/* A preamble has no framing: these bytes are the beginning of a message. */
+		assert_int_equal(gp_conn_send_preamble(client, whole, cuts[i]), 0);
+		begin = now_ms();
+		r = gp_conn_recv(server, &message);
+		if (cuts[i] >= 12) {
+			assert_int_equal(r, 0);
+			r = gp_conn_recv_bulk(server, NULL, message.bulk_size);
+		}
+
+		assert_int_equal(r, -ETIMEDOUT);
+		assert_true(now_ms() - begin >= 99);
+		assert_string_equal(gp_conn_error(server),
+				    "the peer stopped in the middle of a message");
+		assert_int_equal(gp_conn_recv(server, &message), -ETIMEDOUT);
+		gp_conn_destroy(client);
+		gp_conn_destroy(server);
+	}
+}
+
+static int
+send_after_a_while(struct job *job)
+{
+	struct iovec part = { (void *)"late", 4 };
+
+	sleep_ms(300);
+	return gp_conn_send(job->conn, &part, 1, NULL, 0);
+}
+
+static void
+between_messages_a_peer_may_take_its_time(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_after_a_while, .conn = pair->client };
+
+	gp_conn_set_stall(pair->server, 50);
+	send_bytes(pair->client, "first", 5, NULL, 0);
+	expect_message(pair->server, "first", 5);
+	job_start(&sender);
+	expect_message(pair->server, "late", 4);
+	assert_int_equal(job_join(&sender), 0);
+}
+
+static void
+a_sender_waits_for_a_slow_reader_as_long_as_it_takes(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_one_large, .conn = pair->client };
+	struct gp_message message;
+
+	sender.size = (size_t)64 << 20;
+	gp_conn_set_stall(pair->client, 50);
+	gp_conn_set_stall(pair->server, 2000);
+	job_start(&sender);
+	sleep_ms(300);
+	assert_int_equal(gp_conn_recv(pair->server, &message), 0);
+	sleep_ms(300);
+	assert_int_equal(gp_conn_recv_bulk(pair->server, NULL, message.bulk_size), 0);
+	assert_int_equal(job_join(&sender), 0);
 }
 
 static void
@@ -481,6 +566,9 @@ main(int argc, char **argv)
 		CONTRACT_TEST(after_a_shutdown_every_call_says_so),
 		CONTRACT_TEST(what_was_sent_before_a_shutdown_arrives),
 		CONTRACT_TEST(closing_inside_a_message_is_an_error),
+		CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up),
+		CONTRACT_TEST(between_messages_a_peer_may_take_its_time),
+		CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes),
 		CONTRACT_TEST(two_hundred_connections_leave_nothing_behind),
 		CONTRACT_TEST(accept_waits_no_longer_than_told),
 		CONTRACT_TEST(a_second_listener_on_the_same_url_is_refused),

@@ -21,7 +21,7 @@ struct memory_conn {
 };
 
 static ssize_t
-memory_read(struct gp_stream *stream, struct iovec *iov, int count, bool block)
+memory_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct memory_conn *memory = (struct memory_conn *)stream;
 	size_t budget = memory->step < memory->left ? memory->step : memory->left;

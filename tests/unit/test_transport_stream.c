@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +240,85 @@ a_descriptor_made_non_blocking_behind_our_back_still_blocks(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void
+a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor(void **state)
+{
+	struct raw *raw = *state;
+	int fd = gp_conn_fd(raw->conn);
+	struct gp_message message;
+
+	gp_conn_set_stall(raw->conn, 100);
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+	put(raw, "\4\0\0\0\0\0\0\0ab", 10);
+
+	assert_int_equal(gp_conn_recv(raw->conn, &message), -ETIMEDOUT);
+	assert_string_equal(gp_conn_error(raw->conn),
+			    "the peer stopped in the middle of a message");
+	assert_int_equal(gp_conn_wait(raw->conn, -1), -ETIMEDOUT);
+}
+
+static void *
+go_on_slowly(void *argument)
+{
+	static const char whole[] = "\2\0\0\0\2\0\0\0abxy";
+	struct timespec pause = { .tv_nsec = 60000000 };
+	int fd = *(int *)argument;
+
+	for (size_t i = 0; i < sizeof(whole) - 1; i++) {
+		if (write(fd, whole + i, 1) != 1)
+			abort();
+		nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+static void
+each_byte_of_a_message_buys_it_time(void **state)
+{
+	struct raw *raw = *state;
+	struct gp_message message;
+	pthread_t thread;
+	char bulk[2];
+
+	gp_conn_set_stall(raw->conn, 500);
+	assert_int_equal(pthread_create(&thread, NULL, go_on_slowly, &raw->peer), 0);
+
+	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
+	assert_memory_equal(message.data, "ab", 2);
+	assert_int_equal(gp_conn_recv_bulk(raw->conn, bulk, 2), 0);
+	assert_memory_equal(bulk, "xy", 2);
+	pthread_join(thread, NULL);
+}
+
+static void
+a_stall_of_zero_is_no_limit(void **state)
+{
+	struct raw *raw = *state;
+	struct gp_message message;
+	pthread_t thread;
+
+	gp_conn_set_stall(raw->conn, 1);
+	gp_conn_set_stall(raw->conn, 0);
+	put(raw, "\0\0\0\0\11\0\0\0", 8);
+	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
+	assert_int_equal(pthread_create(&thread, NULL, write_later, &raw->peer), 0);
+
+	assert_int_equal(gp_conn_recv_bulk(raw->conn, NULL, 9), 0);
+	pthread_join(thread, NULL);
+}
+
+static void
+a_users_stall_time_is_a_number_or_the_default(void **state)
+{
+	assert_int_equal(gp_conn_stall_of("200"), 200);
+	assert_int_equal(gp_conn_stall_of("0"), 0);
+	assert_int_equal(gp_conn_stall_of("99999999999999999999"), INT_MAX);
+	assert_int_equal(gp_conn_stall_of(NULL), GP_CONN_STALL_MS);
+	assert_int_equal(gp_conn_stall_of(""), GP_CONN_STALL_MS);
+	assert_int_equal(gp_conn_stall_of("-1"), GP_CONN_STALL_MS);
+	assert_int_equal(gp_conn_stall_of("5s"), GP_CONN_STALL_MS);
+}
+
 int
 main(void)
 {
@@ -259,6 +339,13 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			a_descriptor_made_non_blocking_behind_our_back_still_blocks, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(each_byte_of_a_message_buys_it_time, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_stall_of_zero_is_no_limit, setup, teardown),
+		cmocka_unit_test(a_users_stall_time_is_a_number_or_the_default),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
