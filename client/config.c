@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/config.h"
 
+#include "transport/transport.h"
+
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -188,4 +190,10 @@ gpc_config_memory_limit(int device)
 		text += text != NULL;
 	}
 	return 0;
+}
+
+unsigned int
+gpc_config_stall_ms(void)
+{
+	return gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
 }

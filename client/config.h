@@ -34,4 +34,7 @@ unsigned int gpc_config_thread_percentage(void);
 int gpc_config_priority(void);
 size_t gpc_config_memory_limit(int device);
 
+/* GPUPOOL_STALL_MS: how long a daemon may pause inside a message; 0: for ever. */
+unsigned int gpc_config_stall_ms(void);
+
 #endif /* GPC_CONFIG_H */

@@ -65,6 +65,7 @@ connect_with(struct opening *opening, const struct gp_preamble *preamble, struct
 		(void)snprintf(opening->error, opening->error_size, "%s", why);
 		return r;
 	}
+	gp_conn_set_stall(*conn_p, gpc_config_stall_ms());
 	return 0;
 }
 

@@ -254,6 +254,7 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme)
 		return NULL;
 	}
 	peer->conn = conn;
+	gp_conn_set_stall(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
 	peer->deadline_ms = INT64_MAX;
 	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);
 	pthread_mutex_init(&peer->send_lock, NULL);

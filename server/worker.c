@@ -274,8 +274,10 @@ adopt_lane(const struct gpd_channel_message *message, struct gp_conn **conn_p)
 	if (message->fd < 0)
 		return "the daemon has no descriptor left for its connection";
 	r = gp_conn_adopt(gpd_channel_text(message, scheme, sizeof(scheme)), message->fd, conn_p);
-	if (r == 0)
+	if (r == 0) {
+		gp_conn_set_stall(*conn_p, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
 		return NULL;
+	}
 	close(message->fd);
 	return r == -ENOMEM ? "the daemon has no memory for its connection"
 			    : "its connection was gone before it was served";

@@ -247,6 +247,30 @@ def _():
         expect_ended(session, "closed: .*")
 
 
+@case("a message that stops in the middle ends the session, and silence between messages does not")
+def _():
+    copy = struct.pack("<II", 64, 1 << 20) + record(
+        "gpCopyIn", {"stream": 1, "dst": 1 << 40, "width": 1 << 20, "height": 1, "pitch": 1 << 20}, flags=BULK) + b"xy"
+    with Daemon(env={"GPUPOOL_STALL_MS": "300"}) as patient:
+        quiet = Session(patient.port)
+        quiet.create_context()
+        for data in (message(record("gpFence", {}, 1))[:4], message(record("gpFence", {}, 1))[:20], copy):
+            session = Session(patient.port)
+            session.create_context()
+            session.lane.send(data)
+            expect_closed(session.lane)
+            patient.wait_for_log(rf"session {session.id} \(.*: closed: the peer stopped in the middle of a message")
+            session.close()
+        session = Session(patient.port)
+        session.control.send(message(field(8, field(1, 1)))[:9])
+        expect_closed(session.lane)
+        patient.wait_for_log(rf"session {session.id} \(.*: the peer stopped in the middle of a message")
+        session.close()
+        require(quiet.map(0, quiet.granularity) == SUCCESS, "a session that said nothing has suffered")
+        quiet.close()
+        patient.check_works()
+
+
 @case("a session whose lane the worker cannot take is told why")
 def _():
     with Daemon() as full:

@@ -162,11 +162,29 @@ def serve_lane(answer):
     return talk
 
 
-def expect_lost(answer, seconds=ANSWER_SECONDS):
+def expect_lost(answer, seconds=ANSWER_SECONDS, env=None):
     with Fake(serve_lane(answer)) as fake:
-        result = run("vectoradd", remote=f"127.0.0.1:{fake.port}", seconds=seconds)
+        result = run("vectoradd", remote=f"127.0.0.1:{fake.port}", seconds=seconds, env=env)
     require(result.status == 1 and re.match(r"line \d+: cuda\w+.*: cudaErrorSystemNotReady \(802\)", result.out),
             f"expected cudaErrorSystemNotReady: {result}")
+    return result
+
+
+@case("a daemon that stops in the middle of a message is lost to the program: error 802")
+def _():
+    whole = wire.message(wire.header(32, wire.NOTE_DATA, wire.BULK, 1) + bytes(16), b"1234")
+    for cut in (1, 8, 20):
+        result = expect_lost(lambda connection, cut=cut: connection.sendall(whole[:cut]),
+                             env={"GPUPOOL_STALL_MS": "300", "GPUPOOL_LOG": "error"})
+        require("the session has ended with error 802: the peer stopped in the middle of a message" in result.err,
+                f"expected the reason on stderr: {result}")
+
+
+@case("a welcome that stops in the middle is given up")
+def _():
+    with Fake(lambda connection: connection.sendall(wire.preamble() + welcome()[:100])) as fake:
+        result = run("vectoradd", remote=f"127.0.0.1:{fake.port}", seconds=ANSWER_SECONDS, env={"GPUPOOL_STALL_MS": "300"})
+    require(result.status == 1 and "the peer stopped in the middle of a message" in result.err, f"expected the reason: {result}")
 
 
 @case("a daemon that breaks the protocol on the lane is lost to the program: error 802")
