@@ -2,6 +2,7 @@
 #include "server/print.h"
 
 #include "server/driver.h"
+#include "server/log.h"
 #include "server/session.h"
 #include "server/stream.h"
 #include "server/worker.h"
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +21,15 @@
 /* What a session's kernels may print between two of its waits; the rest is lost. */
 #define TEXT_MAX ((size_t)16 << 20)
 #define SEND_MAX ((size_t)64 << 10)
-/* How long a session's printing launch waits for another's printing kernels. */
-#define TAKE_OVER_NS 2000000000ull
+/* The same for the kernels of a client that is gone. */
+#define GONE_LIMIT_NS 2000000000ull
+#define SECOND_NS 1000000000ull
+/* Whoever waits looks often at first: an owner that waits for its kernels leaves short gaps. */
 #define LOOK_NS 50000
+#define LOOK_SELDOM_NS 500000
+#define OFTEN_NS 200000000ull
+
+uint64_t gpd_print_limit_ns = 30 * SECOND_NS;
 
 /* Printing work of one stream: complete when the event of the last launch is. */
 struct printing {
@@ -35,14 +43,25 @@ struct printing {
 struct gpd_print {
 	pthread_mutex_t send_lock; /* keeps what is sent in order; taken before the locks below */
 	struct printing *printing;
-	char *text; /* not yet sent */
+	uint64_t session; /* and its peer: for the log */
+	char peer[128];
+	bool gone;           /* so is its client */
+	bool told;           /* that output may be lost */
+	char complaint[160]; /* about that, to be sent */
+	char *text;          /* not yet sent */
 	size_t size;
 	size_t room;
+};
+
+/* A session whose launch waits for its turn. */
+struct waiter {
+	struct waiter *next;
 };
 
 static struct {
 	pthread_mutex_t lock; /* taken before the reader's */
 	struct gpd_print *owner;
+	struct waiter *waiters;      /* the first one is next */
 	struct printing *stragglers; /* of owners that were not waited for */
 	CUstream streams[GPD_DEVICES_MAX];
 	bool started;
@@ -230,66 +249,167 @@ now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Locked, but not while it sleeps. The owner may have changed when it returns. */
-static void
-wait_for_owner(uint64_t until)
+static bool
+is_ending(const struct gpd_session *session)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	struct gpd_print *owner = print.owner;
+	return atomic_load(&session->closing) || atomic_load(&session->sticky) != CUDA_SUCCESS;
+}
 
-	while (print.owner == owner && any_unfinished(owner->printing) && now_ns() < until) {
-		pthread_mutex_unlock(&print.lock);
-		nanosleep(&pause, NULL);
-		pthread_mutex_lock(&print.lock);
+static uint64_t
+limit_of(const struct gpd_print *owner)
+{
+	if (owner->gone && gpd_print_limit_ns > GONE_LIMIT_NS)
+		return GONE_LIMIT_NS;
+	return gpd_print_limit_ns;
+}
+
+/* Locked, but not while it sleeps: the owner may have changed when it returns. */
+static void
+pause_since(uint64_t since)
+{
+	bool often = now_ns() - since < OFTEN_NS;
+	struct timespec pause = { .tv_nsec = often ? LOOK_NS : LOOK_SELDOM_NS };
+
+	pthread_mutex_unlock(&print.lock);
+	nanosleep(&pause, NULL);
+	pthread_mutex_lock(&print.lock);
+}
+
+/* Locked. True: the owner has no printing kernels left, or has had its time. */
+static bool
+wait_in_line(struct gpd_session *session, const struct waiter *waiter)
+{
+	struct gpd_print *owner = NULL;
+	uint64_t since = now_ns();
+
+	while (!is_ending(session)) {
+		if (print.waiters == waiter) {
+			if (!print.owner || print.owner == session->print ||
+			    !any_unfinished(print.owner->printing))
+				return true;
+			if (print.owner != owner)
+				since = now_ns();
+			owner = print.owner;
+			if (now_ns() - since >= limit_of(owner))
+				return true;
+		}
+		pause_since(since);
 	}
+	return false;
+}
+
+/* Locked. Behind those who wait already, so that a session which always has such kernels under way
+ * lets others in. */
+static bool
+wait_for_turn(struct gpd_session *session)
+{
+	struct waiter waiter = { NULL };
+	struct waiter **link = &print.waiters;
+	bool mine;
+
+	while (*link)
+		link = &(*link)->next;
+	*link = &waiter;
+	mine = wait_in_line(session, &waiter);
+	link = &print.waiters;
+	while (*link != &waiter)
+		link = &(*link)->next;
+	*link = waiter.next;
+	return mine;
+}
+
+/* Locked: once per session. */
+static void GP_PRINTF(2, 3) complain(struct gpd_print *to, const char *format, ...)
+{
+	va_list args;
+
+	if (to->told)
+		return;
+	to->told = true;
+	va_start(args, format);
+	(void)vsnprintf(to->complaint, sizeof(to->complaint), format, args);
+	va_end(args);
+}
+
+/* Locked. The owner's kernels go on; what is printed until they end may be anybody's. */
+static void
+leave_behind(struct gpd_print *owner, const struct gpd_print *next)
+{
+	struct printing **end = &print.stragglers;
+	unsigned int seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
+
+	while (*end)
+		end = &(*end)->next;
+	*end = owner->printing;
+	owner->printing = NULL;
+	gpd_warning("session %llu (%s): its kernel that prints has been running for %u s and "
+		    "session %llu (%s) does not wait any longer: what is printed until it ends is "
+		    "lost",
+		    (unsigned long long)owner->session, owner->peer, seconds,
+		    (unsigned long long)next->session, next->peer);
+	complain(owner,
+		 "gpupool: output of device printf may be lost: another client's kernel that "
+		 "prints has waited for this one's for %u s\n",
+		 seconds);
 }
 
 /* Locked. */
 static void
 take_over(struct gpd_print *session)
 {
-	uint64_t until = now_ns() + TAKE_OVER_NS;
-	struct printing **end = &print.stragglers;
+	struct gpd_print *owner = print.owner;
+	unsigned int seconds = 0;
 
-	while (print.owner && print.owner != session && any_unfinished(print.owner->printing) &&
-	       now_ns() < until)
-		wait_for_owner(until);
-	if (print.owner && print.owner != session) {
-		collect(print.owner);
-		if (any_unfinished(print.owner->printing)) {
-			while (*end)
-				end = &(*end)->next;
-			*end = print.owner->printing;
-			print.owner->printing = NULL;
-		}
+	if (owner && owner != session) {
+		seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
+		collect(owner);
+		if (any_unfinished(owner->printing))
+			leave_behind(owner, session);
 	}
 	print.owner = session;
+	collect(session);
 	redirect();
+	if (print.stragglers)
+		complain(session,
+			 "gpupool: output of device printf may be lost: another client's kernel "
+			 "that prints has been running for %u s\n",
+			 seconds ? seconds : (unsigned int)(gpd_print_limit_ns / SECOND_NS));
 }
 
 static struct gpd_print *
-print_create(void)
+print_create(const struct gpd_session *session)
 {
 	struct gpd_print *created = calloc(1, sizeof(*created));
 
-	if (created)
-		pthread_mutex_init(&created->send_lock, NULL);
+	if (!created)
+		return NULL;
+	pthread_mutex_init(&created->send_lock, NULL);
+	created->session = session->id;
+	snprintf(created->peer, sizeof(created->peer), "%s", session->peer);
 	return created;
 }
 
 CUresult
 gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
 {
+	bool mine = true;
+
 	if (!print.started)
 		return CUDA_SUCCESS;
 	if (!session->print)
-		__atomic_store_n(&session->print, print_create(), __ATOMIC_RELEASE);
+		__atomic_store_n(&session->print, print_create(session), __ATOMIC_RELEASE);
 	if (!session->print)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&print.lock);
-	if (print.owner != session->print)
-		take_over(session->print);
+	if (print.owner != session->print || print.waiters) {
+		mine = wait_for_turn(session);
+		if (mine && print.owner != session->print)
+			take_over(session->print);
+	}
 	pthread_mutex_unlock(&print.lock);
+	/* Nobody is told of this: the session ends, or its context is lost. */
+	if (!mine)
+		return CUDA_ERROR_NOT_PERMITTED;
 	return gpd_device_enter(stream->device);
 }
 
@@ -345,6 +465,7 @@ void
 gpd_print_flush(struct gpd_session *session)
 {
 	struct gpd_print *mine = __atomic_load_n(&session->print, __ATOMIC_ACQUIRE);
+	char complaint[sizeof(mine->complaint)];
 	char *text;
 	size_t size;
 
@@ -354,6 +475,8 @@ gpd_print_flush(struct gpd_session *session)
 	pthread_mutex_lock(&print.lock);
 	if (print.owner == mine)
 		collect(mine);
+	memcpy(complaint, mine->complaint, sizeof(complaint));
+	mine->complaint[0] = 0;
 	pthread_mutex_unlock(&print.lock);
 	pthread_mutex_lock(&reader.lock);
 	text = mine->text;
@@ -361,9 +484,20 @@ gpd_print_flush(struct gpd_session *session)
 	mine->text = NULL;
 	mine->size = mine->room = 0;
 	pthread_mutex_unlock(&reader.lock);
+	if (complaint[0])
+		(void)gpd_session_send_complaint(session, complaint);
 	send_all(session, text, size);
 	free(text);
 	pthread_mutex_unlock(&mine->send_lock);
+}
+
+void
+gpd_print_leave(struct gpd_session *session)
+{
+	pthread_mutex_lock(&print.lock);
+	if (session->print)
+		session->print->gone = true;
+	pthread_mutex_unlock(&print.lock);
 }
 
 void

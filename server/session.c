@@ -234,6 +234,17 @@ gpd_session_send_print(struct gpd_session *session, const char *text, size_t siz
 	return 0;
 }
 
+int
+gpd_session_send_complaint(struct gpd_session *session, const char *text)
+{
+	int r;
+
+	pthread_mutex_lock(&session->send_lock);
+	r = send_text_locked(session, GP_NOTE_COMPLAIN, text, strlen(text));
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
 void
 gpd_session_tell_sticky(struct gpd_session *session)
 {
@@ -522,6 +533,7 @@ close_session(struct gpd_session *session)
 	/* The responder shall not wait for a client that does not read. */
 	gp_conn_shutdown(session->conn);
 	unlink_session(session);
+	gpd_print_leave(session);
 	gpd_stream_finish_all(session);
 	gpd_wait_stop(session);
 	if (atomic_load(&gpd_worker.lost) == 0)

@@ -93,6 +93,8 @@ int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t 
 int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 			  const void *data, size_t size);
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
+/* For the program's standard error: whole lines. */
+int gpd_session_send_complaint(struct gpd_session *session, const char *text);
 
 /* A posted call failed: told to the client before the next reply.  Any thread. */
 void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);

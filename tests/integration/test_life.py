@@ -140,6 +140,28 @@ def _():
         daemon.run("memhog", "512").expect()
 
 
+@case("kernels of three programs that print at their end at the same time all do")
+def _():
+    with Daemon() as daemon:
+        clients = [(letter, daemon.start("printlate", letter, ms)) for letter, ms in (("a", "2500"), ("b", "1500"), ("c", "500"))]
+        for letter, client in clients:
+            client.finish(2 * PATIENCE).expect(out=f"kernel of {letter}\nprintlate: ok\n", err="")
+
+
+@case("a client that is killed while it waits to print leaves nothing behind")
+def _():
+    with Daemon() as daemon:
+        first = daemon.start("printlate", "a", "6000")
+        time.sleep(0.5)
+        second = daemon.start("printlate", "b", "0")
+        daemon.wait_for_log(r": open from", count=2)
+        time.sleep(0.5)
+        second.kill()
+        daemon.wait_for_log(r"session \d+ .*: closed", SOON)
+        require(first.process.poll() is None, "the first one's kernel has ended, so nothing was shown")
+        first.finish(2 * PATIENCE).expect(out="kernel of a\nprintlate: ok\n", err="")
+
+
 @case("streams, events and contexts without number are a burden to nobody")
 def _():
     with Daemon() as daemon:

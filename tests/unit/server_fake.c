@@ -681,6 +681,16 @@ gpd_session_send_print(struct gpd_session *session, const char *text, size_t siz
 	return 0;
 }
 
+int
+gpd_session_send_complaint(struct gpd_session *session, const char *text)
+{
+	struct fake *fake = of(session);
+	size_t used = strlen(fake->complained);
+
+	snprintf(fake->complained + used, sizeof(fake->complained) - used, "%s", text);
+	return 0;
+}
+
 void
 gpd_session_poison(struct gpd_session *session, CUresult result)
 {

@@ -54,6 +54,7 @@ struct fake {
 	unsigned int reply_count;
 	bool keeps_no_replies;
 	char printed[FAKE_TEXT];
+	char complained[1024];
 	char violation[256];
 	unsigned int barriers;
 };

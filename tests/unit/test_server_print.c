@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/print.h"
+#include "server/worker.h"
 #include "server_fake.h"
 #include "tests/test.h"
 
@@ -18,6 +19,7 @@ setup(void **state)
 	fake_create(&one);
 	fake_create(&two);
 	fake_kernel_text = NULL;
+	gpd_print_limit_ns = 30000000000ull;
 	return 0;
 }
 
@@ -100,11 +102,94 @@ a_launch_waits_for_another_sessions_printing_kernels(void **state)
 
 	assert_string_equal(one.printed, "late, of one");
 	assert_string_equal(two.printed, "");
+	gpd_print_flush(&two.session);
+	assert_string_equal(one.complained, "");
+	assert_string_equal(two.complained, "");
+}
+
+static void
+whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once(void **state)
+{
+	gpd_print_limit_ns = 100000000ull;
+	launch(&one);
+	fake_events_pending = true;
+	launch(&two);
+	assert_string_equal(two.complained, "");
+	gpd_print_flush(&two.session);
+	gpd_print_flush(&one.session);
+	assert_non_null(strstr(two.complained, "output of device printf may be lost"));
+	assert_non_null(strstr(one.complained, "output of device printf may be lost"));
+
+	one.complained[0] = two.complained[0] = 0;
+	launch(&one);
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+	assert_string_equal(one.complained, "");
+	assert_string_equal(two.complained, "");
+}
+
+static void *
+end_later(void *unused)
+{
+	usleep(100000);
+	atomic_store(&two.session.closing, true);
+	return unused;
+}
+
+static void
+a_session_that_ends_does_not_wait_any_longer(void **state)
+{
+	pthread_t thread;
+
+	launch(&one);
+	fake_events_pending = true;
+	assert_int_equal(pthread_create(&thread, NULL, end_later, NULL), 0);
+	assert_int_not_equal(gpd_print_begin(&two.session, &two.stream), CUDA_SUCCESS);
+	pthread_join(thread, NULL);
+	two.session.sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+	two.session.closing = false;
+	assert_int_not_equal(gpd_print_begin(&two.session, &two.stream), CUDA_SUCCESS);
+	two.session.sticky = CUDA_SUCCESS;
+
+	/* It is still the other's turn. */
+	fake_kernel_text = "of one";
+	fake_events_pending = false;
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "of one");
+}
+
+static void *
+launch_two(void *unused)
+{
+	launch(&two);
+	return unused;
+}
+
+static void
+whoever_waits_is_let_in_before_the_owners_next_launch(void **state)
+{
+	pthread_t waits, finishes;
+
+	launch(&one);
+	fake_events_pending = true;
+	assert_int_equal(pthread_create(&waits, NULL, launch_two, NULL), 0);
+	usleep(50000);
+	assert_int_equal(pthread_create(&finishes, NULL, finish_later, NULL), 0);
+	launch(&one);
+	pthread_join(waits, NULL);
+	pthread_join(finishes, NULL);
+	fake_kernel_text = "of one again";
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "late, of oneof one again");
+	assert_string_equal(two.printed, "");
 }
 
 static void
 what_cannot_be_told_apart_is_nobodys(void **state)
 {
+	gpd_print_limit_ns = 100000000ull;
 	launch(&one);
 	fake_events_pending = true;
 	launch(&two);
@@ -161,6 +246,9 @@ main(void)
 		TEST(a_session_that_never_prints_asks_nothing_of_the_driver),
 		TEST(another_sessions_launch_delivers_what_was_printed_before),
 		TEST(a_launch_waits_for_another_sessions_printing_kernels),
+		TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once),
+		TEST(a_session_that_ends_does_not_wait_any_longer),
+		TEST(whoever_waits_is_let_in_before_the_owners_next_launch),
 		TEST(what_cannot_be_told_apart_is_nobodys),
 		TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver),
 		TEST(a_session_that_ends_leaves_its_output_to_nobody),

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * printlate LETTER MS: a kernel that runs for MS milliseconds and prints "kernel of LETTER" then.
+ */
+#include "app.h"
+
+static __global__ void
+say(char first, unsigned long long duration)
+{
+	unsigned long long start, now;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+	do
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	while (now - start < duration);
+	printf("kernel of %c\n", first);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc != 3) {
+		fprintf(stderr, "usage: printlate LETTER MS\n");
+		return 2;
+	}
+	say<<<1, 1>>>(argv[1][0], strtoull(argv[2], nullptr, 10) * 1000000);
+	CHECK(cudaGetLastError());
+	CHECK(cudaDeviceSynchronize());
+	fflush(stdout);
+	return app_ok("printlate");
+}
