@@ -33,6 +33,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
 	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
 	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
+	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
 	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
 };
 

@@ -453,7 +453,7 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 		image_free(image);
 		return result;
 	}
-	image->prints = gpd_blob_prints(blob);
+	image->uses = gpd_blob_uses(blob);
 	result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
 	if (result != CUDA_SUCCESS)
 		unload(image);

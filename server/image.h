@@ -9,6 +9,7 @@
 #define GPD_IMAGE_H
 
 #include "server/handle.h"
+#include "server/image_scan.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -36,7 +37,7 @@ struct gpd_image {
 	CUfunction **functions; /* per device, on first use: per kernel, on first use */
 	struct gpd_global *globals;
 	struct gpd_jit *jit; /* what the compiler of the driver was told, and told */
-	bool prints;
+	struct gpd_image_uses uses;
 	bool stale; /* its context was destroyed: to be loaded again before it is used */
 };
 

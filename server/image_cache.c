@@ -27,7 +27,7 @@ struct gpd_blob {
 	int image_error;
 	bool opened;
 	bool scanned;
-	bool prints;
+	struct gpd_image_uses uses;
 	pthread_mutex_t look; /* over the view and what was found out */
 };
 
@@ -239,19 +239,19 @@ gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
 	return blob->image_error;
 }
 
-bool
-gpd_blob_prints(struct gpd_blob *blob)
+struct gpd_image_uses
+gpd_blob_uses(struct gpd_blob *blob)
 {
 	const struct gp_image *image;
 
 	if (gpd_blob_image(blob, &image))
-		return false;
+		return (struct gpd_image_uses){ false, false };
 	pthread_mutex_lock(&blob->look);
 	if (!blob->scanned)
-		blob->prints = gpd_image_prints(image);
+		blob->uses = gpd_image_scan(image);
 	blob->scanned = true;
 	pthread_mutex_unlock(&blob->look);
-	return blob->prints;
+	return blob->uses;
 }
 
 void

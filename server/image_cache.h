@@ -9,6 +9,8 @@
 #ifndef GPD_IMAGE_CACHE_H
 #define GPD_IMAGE_CACHE_H
 
+#include "server/image_scan.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,8 +47,8 @@ void gpd_blob_unref(struct gpd_blob *blob);
 int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
 size_t gpd_blob_size(const struct gpd_blob *blob);
 
-/* Whether its kernels call printf. */
-bool gpd_blob_prints(struct gpd_blob *blob);
+/* What its kernels call. */
+struct gpd_image_uses gpd_blob_uses(struct gpd_blob *blob);
 
 /* Aligned as images must be; free() frees it. */
 void *gpd_image_bytes_alloc(size_t size);

@@ -3,11 +3,13 @@
 
 #include "protocol/fatbin.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What device code calls for printf, in PTX as in the symbols of an ELF. */
+/* What device code calls for printf and for malloc, in PTX as in the symbols of an ELF. */
 #define PRINT_SYMBOL "vprintf"
+#define MALLOC_SYMBOL "malloc"
 /* Of compressed code, after extraction. */
 #define EXTRACT_MAX ((size_t)64 << 20)
 
@@ -18,51 +20,81 @@ contains(const void *bytes, size_t size)
 }
 
 static bool
-entry_prints(const struct gp_fatbin_entry *entry, size_t *budget)
+is_in_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
+}
+
+/* As a whole name: programs have functions of their own with names like it. */
+static bool
+contains_malloc(const void *bytes, size_t size)
+{
+	const size_t length = strlen(MALLOC_SYMBOL);
+	const char *begin = bytes, *end = begin + size, *at = begin;
+
+	while ((at = memmem(at, (size_t)(end - at), MALLOC_SYMBOL, length))) {
+		const char *after = at + length;
+
+		if ((at == begin || !is_in_name(at[-1])) && (after == end || !is_in_name(*after)))
+			return true;
+		at = after;
+	}
+	return false;
+}
+
+static void
+look(struct gpd_image_uses *uses, const void *bytes, size_t size)
+{
+	uses->print = uses->print || contains(bytes, size);
+	uses->malloc = uses->malloc || contains_malloc(bytes, size);
+}
+
+static void
+look_at_entry(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry, size_t *budget)
 {
 	size_t size;
 	void *bytes;
-	bool found;
 
-	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD)))
-		return contains(entry->payload, entry->stored_size);
+	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD))) {
+		look(uses, entry->payload, entry->stored_size);
+		return;
+	}
 	if (entry->raw_size > *budget)
-		return false;
+		return;
 	*budget -= entry->raw_size;
 	if (gp_fatbin_extract(entry, EXTRACT_MAX, &bytes, &size))
-		return false;
-	found = contains(bytes, size);
+		return;
+	look(uses, bytes, size);
 	free(bytes);
-	return found;
 }
 
-static bool
-fatbin_prints(struct gp_image_blob blob, size_t *budget)
+static void
+look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, size_t *budget)
 {
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
 
 	if (gp_fatbin_walk(&walk, blob.data, blob.size))
-		return false;
-	while (!gp_fatbin_next(&walk, &entry)) {
-		if (entry_prints(&entry, budget))
-			return true;
-	}
-	return false;
+		return;
+	while (!(uses->print && uses->malloc) && !gp_fatbin_next(&walk, &entry))
+		look_at_entry(uses, &entry, budget);
 }
 
-bool
-gpd_image_prints(const struct gp_image *image)
+struct gpd_image_uses
+gpd_image_scan(const struct gp_image *image)
 {
 	enum gp_image_kind kind = gp_image_type(image);
 	bool fatbin = kind == GP_IMAGE_WRAPPER || kind == GP_IMAGE_FATBIN;
+	struct gpd_image_uses uses = { false, false };
 	size_t budget = EXTRACT_MAX;
 
 	for (unsigned int i = 0; i < gp_image_count(image); i++) {
 		struct gp_image_blob blob = gp_image_blob(image, i);
 
-		if (fatbin ? fatbin_prints(blob, &budget) : contains(blob.data, blob.size))
-			return true;
+		if (fatbin)
+			look_at_fatbin(&uses, blob, &budget);
+		else
+			look(&uses, blob.data, blob.size);
 	}
-	return false;
+	return uses;
 }

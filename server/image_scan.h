@@ -7,8 +7,13 @@
 
 struct gp_image;
 
-/* Whether its code calls printf; false for images so large that looking would take too long, which
- * are libraries of kernels and do not print. */
-bool gpd_image_prints(const struct gp_image *image);
+struct gpd_image_uses {
+	bool print;  /* printf */
+	bool malloc; /* malloc, or new */
+};
+
+/* What its code calls; nothing for what of an image is so large that looking would take too long:
+ * those are libraries of kernels, which do neither. */
+struct gpd_image_uses gpd_image_scan(const struct gp_image *image);
 
 #endif /* GPD_IMAGE_SCAN_H */

@@ -7,6 +7,7 @@
 #include "server/image.h"
 #include "server/memory.h"
 #include "server/print.h"
+#include "server/retire.h"
 #include "server/session.h"
 #include "server/stream.h"
 
@@ -102,15 +103,17 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 		return result;
 	if (kernel->params_size != UINT32_MAX && params_size < kernel->params_size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_expect(image->prints, 0)) {
+	if (__builtin_expect(image->uses.print, 0)) {
 		result = gpd_print_begin(session, stream);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
+	if (__builtin_expect(image->uses.malloc, 0))
+		gpd_retire_uses_heap();
 	session->kernel = kernel->name;
 	config.hStream = stream->driver;
 	result = gpd_driver.cuLaunchKernelEx(&config, function, NULL, params_size ? extra : NULL);
-	if (__builtin_expect(image->prints, 0))
+	if (__builtin_expect(image->uses.print, 0))
 		gpd_print_end(session, stream);
 	return result;
 }

@@ -16,6 +16,8 @@
 #define HANG_MS 5000
 
 static _Atomic bool retired;
+static _Atomic bool heap_used;
+static _Atomic bool told_stale;
 
 static int64_t
 now_ms(void)
@@ -88,12 +90,32 @@ gpd_retire_done(struct gpd_session *session)
 }
 
 void
+gpd_retire_uses_heap(void)
+{
+	if (!atomic_load_explicit(&heap_used, memory_order_relaxed))
+		atomic_store(&heap_used, true);
+}
+
+static void
+tell_stale(void)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_STALE };
+
+	if (atomic_load(&heap_used) && !atomic_exchange(&told_stale, true))
+		(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+}
+
+void
 gpd_retire_closed(void)
 {
 	bool any, hangs;
 
-	if (!atomic_load(&retired) || atomic_load(&gpd_worker.session_count))
+	if (atomic_load(&gpd_worker.session_count))
 		return;
+	if (!atomic_load(&retired)) {
+		tell_stale();
+		return;
+	}
 	look(&any, &hangs);
 	if (!any)
 		_exit(0);

@@ -7,6 +7,9 @@
  * the supervisor keeps new sessions waiting for a moment, and if it does not end, starts another
  * worker and retires this one: its sessions go on, and when only such work is left in it the
  * process ends, which stops it.
+ *
+ * A worker whose device heap is no longer as it was is replaced in the same way, once nobody uses
+ * it; until there is another one it goes on to serve.
  */
 #ifndef GPD_RETIRE_H
 #define GPD_RETIRE_H
@@ -24,6 +27,10 @@ void gpd_retire(void);
 
 /* A session has closed. */
 void gpd_retire_closed(void);
+
+/* A kernel that may allocate memory on the device is launched: what such kernels do not free stays
+ * in the context, so when there are no sessions the supervisor is told to replace the worker. */
+void gpd_retire_uses_heap(void);
 
 /* Around calls of the driver that may wait for everything in the context. */
 void gpd_retire_enter(struct gpd_session *session);

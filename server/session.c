@@ -629,4 +629,5 @@ gpd_session_discard(struct gpd_session *session, CUresult result, const char *re
 	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
 	(void)gpd_channel_send(&gpd_worker.channel, &header, reason, strlen(reason), -1);
 	free_session(session);
+	gpd_retire_closed();
 }

@@ -43,9 +43,10 @@ struct supervisor {
 	int signal_fd;
 	struct gpd_admission admission;
 	struct gpd_child *children;
-	struct gpd_child *worker; /* the one that is starting or serving; NULL: none */
-	int64_t start_worker_ms;  /* when to start one, if there is none */
-	int64_t accept_ms;        /* not before this */
+	struct gpd_child *worker;    /* the one that is starting or serving; NULL: none */
+	struct gpd_child *successor; /* starts, to take the serving worker's place */
+	int64_t start_worker_ms;     /* when to start one, if there is none */
+	int64_t accept_ms;           /* not before this */
 	int quick_deaths;
 	bool served; /* a worker was ready once */
 	bool stopping;
@@ -183,24 +184,30 @@ announce(struct supervisor *s)
 
 /* Workers. */
 
-static void
-start_worker(struct supervisor *s)
+static struct gpd_child *
+start_child(struct supervisor *s)
 {
 	struct gpd_child *child = gpd_child_start(s->options->driver);
 	int64_t now = now_ms();
 
 	if (!child) {
 		gpd_error("no worker can be started: %m");
-		s->start_worker_ms = now + BACKOFF_MS;
-		return;
+		return NULL;
 	}
 	child->started_ms = now;
 	child->deadline_ms = now + WORKER_START_MS;
 	child->next = s->children;
 	s->children = child;
-	s->worker = child;
-	s->start_worker_ms = INT64_MAX;
 	gpd_debug("worker %d starts", (int)child->pid);
+	return child;
+}
+
+static void
+start_worker(struct supervisor *s)
+{
+	s->worker = s->successor ? s->successor : start_child(s);
+	s->successor = NULL;
+	s->start_worker_ms = s->worker ? INT64_MAX : now_ms() + BACKOFF_MS;
 }
 
 /* The worker serves nobody new from now on. */
@@ -208,11 +215,49 @@ static void
 retire_worker(struct supervisor *s, struct gpd_child *child, int64_t start_ms)
 {
 	child->state = GPD_CHILD_ENDING;
+	if (s->successor == child)
+		s->successor = NULL;
 	if (s->worker != child)
 		return;
 	s->worker = NULL;
 	gpd_admission_set_worker(&s->admission, NULL, now_ms());
 	s->start_worker_ms = s->stopping ? INT64_MAX : start_ms;
+}
+
+/* Its sessions go on, and it ends with the last one. */
+static void
+tell_to_retire(struct supervisor *s, struct gpd_child *child)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
+
+	retire_worker(s, child, 0);
+	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
+		(void)kill(child->pid, SIGKILL);
+}
+
+/* Without a word if it cannot be: then the worker goes on. */
+static void
+worker_stale(struct supervisor *s, struct gpd_child *child)
+{
+	if (child == s->worker && child->state == GPD_CHILD_READY && !s->successor && !s->stopping)
+		s->successor = start_child(s);
+}
+
+static void
+successor_ready(struct supervisor *s)
+{
+	struct gpd_child *old = s->worker, *child = s->successor;
+
+	s->successor = NULL;
+	/* Unless it has died meanwhile. */
+	if (old) {
+		gpd_info("worker %d: its clients' kernels allocated memory: worker %d takes its "
+			 "place",
+			 (int)old->pid, (int)child->pid);
+		tell_to_retire(s, old);
+	}
+	s->worker = child;
+	s->start_worker_ms = INT64_MAX;
 }
 
 static void
@@ -228,6 +273,8 @@ worker_ready(struct supervisor *s, struct gpd_child *child,
 		gpd_info("worker %d: device %d is %s, %llu MiB", (int)child->pid,
 			 child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
 			 (unsigned long long)(child->facts->devices[i]->total_memory >> 20));
+	if (s->successor == child && !s->stopping)
+		successor_ready(s);
 	if (s->worker == child)
 		gpd_admission_set_worker(&s->admission, child, now_ms());
 	if (!s->served)
@@ -281,15 +328,10 @@ worker_busy(struct supervisor *s, struct gpd_child *child,
 static void
 replace_busy_worker(struct supervisor *s)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
-	struct gpd_child *child = s->worker;
-
 	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
 		    "another worker",
-		    (int)child->pid);
-	retire_worker(s, child, 0);
-	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
-		(void)kill(child->pid, SIGKILL);
+		    (int)s->worker->pid);
+	tell_to_retire(s, s->worker);
 }
 
 static bool
@@ -322,6 +364,9 @@ read_channel(struct supervisor *s, struct gpd_child *child)
 			break;
 		case GPD_CHANNEL_BUSY:
 			worker_busy(s, child, &message);
+			break;
+		case GPD_CHANNEL_STALE:
+			worker_stale(s, child);
 			break;
 		case GPD_CHANNEL_CLOSED:
 			gpd_admission_closed(&s->admission, child, &message);

@@ -162,6 +162,36 @@ def _():
         first.finish(2 * PATIENCE).expect(out="kernel of a\nprintlate: ok\n", err="")
 
 
+@case("what kernels allocate and do not free is gone with the worker, which is replaced")
+def _():
+    with Daemon() as daemon:
+        for i in range(4):
+            workers = daemon.workers()
+            daemon.run("deviceheap", "take", "100").expect(out="blocks: 100\ndeviceheap: ok\n", err="")
+            daemon.wait_for_log("takes its place", count=i + 1)
+            daemon.settle()
+            require(not set(workers) & set(daemon.workers()), "the worker is the same")
+        daemon.run("deviceheap", "look", "100").expect(out="blocks: 100\nmarked: 0\ndeviceheap: ok\n", err="")
+        daemon.wait_for_log("takes its place", count=5)
+        daemon.settle()
+
+
+@case("a worker is replaced only when nobody uses it, and nobody has to wait")
+def _():
+    with Daemon() as daemon:
+        workers = daemon.workers()
+        idle = daemon.start("memhog", "8", stdin=True)
+        idle.wait_for_output("free after")
+        daemon.run("deviceheap", "take", "10").expect()
+        daemon.check_works()
+        require(daemon.workers() == workers, "the worker was replaced under a client")
+        idle.finish().expect()
+        daemon.check_works()
+        daemon.wait_for_log("takes its place")
+        daemon.settle()
+        daemon.check_works()
+
+
 @case("streams, events and contexts without number are a burden to nobody")
 def _():
     with Daemon() as daemon:

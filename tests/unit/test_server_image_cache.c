@@ -240,11 +240,27 @@ code_that_prints_is_recognised(void **state)
 	prints = text_blob(".version 8.0\n call.uni (r), vprintf, (a, b);\n");
 	silent = text_blob(".version 8.0\n ret;\n");
 
-	assert_true(gpd_blob_prints(prints));
-	assert_true(gpd_blob_prints(prints));
-	assert_false(gpd_blob_prints(silent));
+	assert_true(gpd_blob_uses(prints).print);
+	assert_true(gpd_blob_uses(prints).print);
+	assert_false(gpd_blob_uses(silent).print);
 	gpd_blob_unref(prints);
 	gpd_blob_unref(silent);
+}
+
+static void
+code_that_allocates_is_recognised_by_the_whole_name(void **state)
+{
+	struct gpd_blob *allocates, *other;
+
+	start(0, 0);
+	allocates = text_blob(".version 8.0\n.extern .func (.param .b64 func_retval0) malloc\n(\n");
+	other = text_blob(".version 8.0\n.visible .entry mallocate()\n call.uni my_malloc;\n");
+
+	assert_true(gpd_blob_uses(allocates).malloc);
+	assert_false(gpd_blob_uses(allocates).print);
+	assert_false(gpd_blob_uses(other).malloc);
+	gpd_blob_unref(allocates);
+	gpd_blob_unref(other);
 }
 
 static void
@@ -258,7 +274,7 @@ bytes_that_are_no_image_are_told(void **state)
 	blob = gpd_image_cache_add(sha256, content('a', 100, sha256), 100);
 
 	assert_int_not_equal(gpd_blob_image(blob, &image), 0);
-	assert_false(gpd_blob_prints(blob));
+	assert_false(gpd_blob_uses(blob).print);
 	gpd_blob_unref(blob);
 }
 
@@ -276,6 +292,7 @@ main(void)
 		TEST(the_disk_keeps_what_was_used_last),
 		TEST(without_a_folder_there_is_only_memory),
 		TEST(code_that_prints_is_recognised),
+		TEST(code_that_allocates_is_recognised_by_the_whole_name),
 		TEST(bytes_that_are_no_image_are_told),
 	};
 
