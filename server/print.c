@@ -43,7 +43,8 @@ struct printing {
 struct gpd_print {
 	pthread_mutex_t send_lock; /* keeps what is sent in order; taken before the locks below */
 	struct printing *printing;
-	uint64_t session; /* and its peer: for the log */
+	unsigned int launching; /* between gpd_print_begin() and _end(): no event tells of it yet */
+	uint64_t session;       /* and its peer: for the log */
 	char peer[128];
 	bool gone;           /* so is its client */
 	bool told;           /* that output may be lost */
@@ -172,6 +173,13 @@ any_unfinished(const struct printing *list)
 	return list != NULL;
 }
 
+/* Whether it may have kernels under way that print. */
+static bool
+is_printing(const struct gpd_print *session)
+{
+	return session->launching > 0 || any_unfinished(session->printing);
+}
+
 static void
 free_one(struct printing *printing)
 {
@@ -285,7 +293,7 @@ wait_in_line(struct gpd_session *session, const struct waiter *waiter)
 	while (!is_ending(session)) {
 		if (print.waiters == waiter) {
 			if (!print.owner || print.owner == session->print ||
-			    !any_unfinished(print.owner->printing))
+			    !is_printing(print.owner))
 				return true;
 			if (print.owner != owner)
 				since = now_ns();
@@ -393,9 +401,10 @@ CUresult
 gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
 {
 	bool mine = true;
+	CUresult result = gpd_device_enter(stream->device);
 
-	if (!print.started)
-		return CUDA_SUCCESS;
+	if (!print.started || result != CUDA_SUCCESS)
+		return result;
 	if (!session->print)
 		__atomic_store_n(&session->print, print_create(session), __ATOMIC_RELEASE);
 	if (!session->print)
@@ -406,11 +415,15 @@ gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
 		if (mine && print.owner != session->print)
 			take_over(session->print);
 	}
+	if (mine)
+		session->print->launching++;
 	pthread_mutex_unlock(&print.lock);
 	/* Nobody is told of this: the session ends, or its context is lost. */
 	if (!mine)
 		return CUDA_ERROR_NOT_PERMITTED;
-	return gpd_device_enter(stream->device);
+	/* Taking over may have left another one current. */
+	(void)gpd_device_enter(stream->device);
+	return CUDA_SUCCESS;
 }
 
 static struct printing *
@@ -444,6 +457,7 @@ gpd_print_end(struct gpd_session *session, struct gpd_stream *stream)
 	if (!session->print)
 		return;
 	pthread_mutex_lock(&print.lock);
+	session->print->launching--;
 	printing = printing_of(session->print, stream);
 	if (printing)
 		(void)gpd_driver.cuEventRecord(printing->event, stream->driver);

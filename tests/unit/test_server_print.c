@@ -107,6 +107,33 @@ a_launch_waits_for_another_sessions_printing_kernels(void **state)
 	assert_string_equal(two.complained, "");
 }
 
+static void *
+complete_later(void *arg)
+{
+	struct timespec pause = { .tv_nsec = 50000000 };
+
+	nanosleep(&pause, NULL);
+	fake_kernel_text = "of one";
+	gpd_print_end(&one.session, &one.stream);
+	return NULL;
+}
+
+static void
+a_launch_that_another_session_is_just_making_is_waited_for(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(gpd_print_begin(&one.session, &one.stream), CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, complete_later, NULL), 0);
+	launch(&two);
+	pthread_join(thread, NULL);
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "of one");
+	assert_string_equal(two.printed, "");
+}
+
 static void
 whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once(void **state)
 {
@@ -246,6 +273,7 @@ main(void)
 		TEST(a_session_that_never_prints_asks_nothing_of_the_driver),
 		TEST(another_sessions_launch_delivers_what_was_printed_before),
 		TEST(a_launch_waits_for_another_sessions_printing_kernels),
+		TEST(a_launch_that_another_session_is_just_making_is_waited_for),
 		TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once),
 		TEST(a_session_that_ends_does_not_wait_any_longer),
 		TEST(whoever_waits_is_let_in_before_the_owners_next_launch),
