@@ -7,13 +7,12 @@
 #include "client/stats.h"
 #include "client/stream.h"
 #include "gpc_calls.h"
+#include "protocol/frame.h"
 #include "protocol/image_info.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* CUDA's limit of a kernel's parameters (since 12.1; 4096 before). */
-#define PARAMS_MAX 32764
 /* What fits the caller's stack without a thought; larger buffers come from the heap. */
 #define PARAMS_SMALL 4096
 #define ATTRIBUTES_MAX 16
@@ -47,7 +46,7 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 
 	if (size == 0)
 		return CUDA_SUCCESS;
-	if (size > PARAMS_MAX)
+	if (size > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > sizeof(params->small)) {
 		params->heap = malloc(size);
@@ -80,7 +79,7 @@ take_extra(struct params *params, void **extra)
 		else
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!buffer || !size || *size > PARAMS_MAX)
+	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	params->bytes = (struct gp_bytes){ buffer, *size };
 	return CUDA_SUCCESS;

@@ -97,7 +97,7 @@ take_error(struct gpc_session *session, const struct record *record)
 	result = gp_dec_u32(&dec);
 	sticky = gp_dec_u32(&dec);
 	call = gp_dec_u32(&dec);
-	(void)gp_dec_u32(&dec); /* its context */
+	(void)gp_dec_u32(&dec); /* reserved */
 	if (!gp_dec_done(&dec) || result == CUDA_SUCCESS || result > CUDA_ERROR_UNKNOWN ||
 	    record->bulk_size > 0)
 		return malformed(session, "error note");

@@ -35,11 +35,14 @@ enum gp_note {
 	GP_NOTE_DATA =
 		0xff01, /* request's rows: u64 offset, u64 size; the bytes are the bulk tail */
 	GP_NOTE_ERROR =
-		0xff02, /* a posted call failed: u32 CUresult, u32 sticky, u32 call, u32 context */
+		0xff02, /* a posted call failed: u32 CUresult, u32 sticky, u32 call, u32 0 */
 	GP_NOTE_PRINT =
 		0xff03, /* output of the session's kernels: bytes, for the client's stdout */
 	GP_NOTE_COMPLAIN = 0xff04, /* what the driver says of a failed kernel: bytes, for stderr */
 };
+
+/* Bytes of a kernel's packed parameters: CUDA's own limit since 12.1. */
+#define GP_LAUNCH_PARAMS_MAX 32764
 
 /* Of gpCopyIn. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */

@@ -92,6 +92,8 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 	CUfunction function;
 	CUresult result;
 
+	if (params_size > GP_LAUNCH_PARAMS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_launch_attributes(session, args->attributes, &config);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -288,6 +288,9 @@ a_launch_brings_all_parameters_that_the_kernel_reads(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 0, (struct gp_bytes){ 0 }),
 			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		launch(GP_KERNEL(IMAGE, ANT), GP_LAUNCH_PARAMS_MAX + 1, (struct gp_bytes){ 0 }),
+		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 16, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ZEBRA), 0, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 2);
