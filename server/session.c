@@ -315,15 +315,6 @@ gpd_session_end(struct gpd_session *session, const char *reason)
 	gp_conn_shutdown(session->conn);
 }
 
-bool
-gpd_session_owns(const struct gpd_session *session, uint64_t address, uint64_t size)
-{
-	if (address >= session->window_base && size <= session->window_size &&
-	    address - session->window_base <= session->window_size - size)
-		return true;
-	return gpd_image_owns((struct gpd_session *)session, address, size);
-}
-
 CUresult
 gpd_session_enter(struct gpd_session *session, uint32_t context)
 {

@@ -122,9 +122,6 @@ gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Whether [address, address + size) lies in the session's window or in a variable of its images. */
-bool gpd_session_owns(const struct gpd_session *session, uint64_t address, uint64_t size);
-
 /* Makes the device of a context current in this thread; NULL context or an unknown one: device 0.
  */
 CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
