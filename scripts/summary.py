@@ -34,6 +34,18 @@ def count(record):
     return passed, failed, skipped
 
 
+def show(folder, record):
+    """Says what failed, and why: whoever has only the end of the output needs no more."""
+    print(f"failed in {folder}: {record['name']} ({record['result']})")
+    lines = record.get('stdout', '').splitlines()
+    reason = []
+    for line in lines:
+        if re.match(r'\s*not ok\b', line):
+            print('\n'.join(reason[-60:] + [line]))
+        reason = reason + [line] if line.startswith('#') else []
+    print('\n'.join(record.get('stderr', '').splitlines()[-40:]))
+
+
 def main():
     passed, failed, skipped = int(sys.argv[1]), int(sys.argv[2]), 0
     for path in sys.argv[3:]:
@@ -49,7 +61,7 @@ def main():
             p, f, s = count(record)
             passed, failed, skipped = passed + p, failed + f, skipped + s
             if f:
-                print(f"failed in {path.split('/')[0]}: {record['name']} ({record['result']})")
+                show(path.split('/')[0], record)
     print(f'{passed} passed, {failed} failed, {skipped} skipped')
     return 1 if failed or not passed else 0
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +21,6 @@ void __sanitizer_set_report_fd(void *fd);
 
 /* Older than this, it has nothing to do with what happens now. */
 #define FRESH_MS 3000
-/* For what is in the pipe to come out of it. */
-#define SETTLE_MS 50
 
 static struct {
 	pthread_mutex_t lock;
@@ -40,13 +39,12 @@ now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Keeps the beginning of what is written at one time: that is what says what happened. */
+/* Under the lock.  Keeps the beginning of what is written at one time: that says what happened. */
 static void
 remember(const char *text, size_t size)
 {
 	int64_t now = now_ms();
 
-	pthread_mutex_lock(&complaints.lock);
 	if (now - complaints.last_ms > FRESH_MS)
 		complaints.used = 0;
 	complaints.last_ms = now;
@@ -54,23 +52,37 @@ remember(const char *text, size_t size)
 		size = sizeof(complaints.text) - complaints.used;
 	memcpy(complaints.text + complaints.used, text, size);
 	complaints.used += size;
-	pthread_mutex_unlock(&complaints.lock);
 }
 
-static void *
-pass_on(void *arg)
+/*
+ * Reads what the pipe holds.  Reading and remembering are one step under the lock, so that who
+ * finds the pipe empty finds remembered all that ever was in it.  False at the end of the pipe.
+ */
+static bool
+take_in(void)
 {
 	char text[GPD_COMPLAINT_MAX];
 	ssize_t size;
 
-	while ((size = read(complaints.fd, text, sizeof(text))) > 0 || errno == EINTR) {
-		if (size <= 0)
-			continue;
+	pthread_mutex_lock(&complaints.lock);
+	while ((size = read(complaints.fd, text, sizeof(text))) > 0) {
 		remember(text, (size_t)size);
 		/* It may be closed at the other end; the complaint is remembered all the same. */
 		if (write(gpd_log_fd, text, (size_t)size) < 0)
 			continue;
 	}
+	pthread_mutex_unlock(&complaints.lock);
+	return size < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+static void *
+pass_on(void *arg)
+{
+	struct pollfd pipe_fd = { .fd = complaints.fd, .events = POLLIN };
+
+	do
+		(void)poll(&pipe_fd, 1, -1);
+	while (take_in());
 	return NULL;
 }
 
@@ -91,6 +103,8 @@ gpd_complain_start(void)
 		close(before);
 		return r;
 	}
+	/* The driver's end blocks, as a standard error does. */
+	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	complaints.fd = fds[0];
 	gpd_log_fd = before;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -108,13 +122,11 @@ gpd_complain_start(void)
 size_t
 gpd_complain_take(char *text, size_t size)
 {
-	struct pollfd pipe_fd = { .fd = complaints.fd, .events = POLLIN };
-	struct timespec pause = { .tv_nsec = 1000000 };
 	size_t used;
 
 	(void)fflush(stderr);
-	for (int ms = 0; ms < SETTLE_MS && poll(&pipe_fd, 1, 0) > 0; ms++)
-		(void)nanosleep(&pause, NULL);
+	if (complaints.fd >= 0)
+		(void)take_in();
 	pthread_mutex_lock(&complaints.lock);
 	used = now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
 	if (used > size - 1)
