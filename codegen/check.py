@@ -54,6 +54,8 @@ def sizes(call):
         argument = call.options.get(word)
         if argument and argument != "BY_HOOK" and argument not in scalars:
             fail(call, f"{word}({argument}): no such parameter of {call.name}")
+        if argument and argument != "BY_HOOK" and word != "COPIES" and "device" not in scalars:
+            fail(call, f"{word}({argument}), but no parameter 'device' of {call.name} says of which device")
         if argument == "BY_HOOK" and "SERVER_HOOK" not in call.options:
             fail(call, f"{word}(BY_HOOK), but {call.name} has no SERVER_HOOK")
 

@@ -51,12 +51,12 @@ def account(call, body):
     before, after = "", ""
     size = call.options.get("ALLOCATES")
     if size and size != "BY_HOOK":
-        body = (f"\tresult = gpd_account_allocate(&session->account, args.{size});\n\tif (result == CUDA_SUCCESS) {{\n"
+        body = (f"\tresult = gpd_account_allocate(&session->account, args.device, args.{size});\n\tif (result == CUDA_SUCCESS) {{\n"
                 + "".join("\t" + line + "\n" for line in body.splitlines())
-                + f"\t\tif (result != CUDA_SUCCESS && result != GPD_LATER)\n\t\t\tgpd_account_free(&session->account, args.{size});\n\t}}\n")
+                + f"\t\tif (result != CUDA_SUCCESS && result != GPD_LATER)\n\t\t\tgpd_account_free(&session->account, args.device, args.{size});\n\t}}\n")
     size = call.options.get("FREES")
     if size and size != "BY_HOOK":
-        after = f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_account_free(&session->account, args.{size});\n"
+        after = f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_account_free(&session->account, args.device, args.{size});\n"
     if "LAUNCHES" in call.options:
         before += "\tgpd_account_launch(&session->account);\n"
     size = call.options.get("COPIES")

@@ -1,44 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/account.h"
 
-CUresult
-gpd_account_allocate(struct gpd_account *account, uint64_t bytes)
+static bool
+is_device(int device)
 {
-	uint64_t before = atomic_load_explicit(&account->allocated, memory_order_relaxed);
-	uint64_t peak;
+	return device >= 0 && device < GPD_LEDGER_DEVICES;
+}
 
-	do {
-		if (bytes > account->allocated_max || before > account->allocated_max - bytes)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	} while (!atomic_compare_exchange_weak_explicit(&account->allocated, &before,
-							before + bytes, memory_order_relaxed,
-							memory_order_relaxed));
-	peak = atomic_load_explicit(&account->allocated_peak, memory_order_relaxed);
-	while (peak < before + bytes && !atomic_compare_exchange_weak_explicit(
-						&account->allocated_peak, &peak, before + bytes,
-						memory_order_relaxed, memory_order_relaxed))
-		continue;
-	return CUDA_SUCCESS;
+CUresult
+gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes)
+{
+	if (!is_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return gpd_ledger_take(account->ledger, account->line, device, bytes)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void
-gpd_account_free(struct gpd_account *account, uint64_t bytes)
+gpd_account_free(struct gpd_account *account, int device, uint64_t bytes)
 {
-	atomic_fetch_sub_explicit(&account->allocated, bytes, memory_order_relaxed);
+	if (is_device(device))
+		gpd_ledger_give(account->ledger, account->line, device, bytes);
 }
 
 void
 gpd_account_launch(struct gpd_account *account)
 {
-	atomic_fetch_add_explicit(&account->launches, 1, memory_order_relaxed);
+	gpd_ledger_count(&account->line->counts.launches, 1);
 }
 
 void
 gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 {
-	atomic_fetch_add_explicit(&account->copies, 1, memory_order_relaxed);
+	gpd_ledger_count(&account->line->counts.copies, 1);
 	if (in)
-		atomic_fetch_add_explicit(&account->copied_in, in, memory_order_relaxed);
+		gpd_ledger_count(&account->line->counts.copied_in, in);
 	if (out)
-		atomic_fetch_add_explicit(&account->copied_out, out, memory_order_relaxed);
+		gpd_ledger_count(&account->line->counts.copied_out, out);
+}
+
+struct gpd_ledger_room
+gpd_account_room(const struct gpd_account *account, int device)
+{
+	return gpd_ledger_room(account->ledger, account->line, device);
 }

@@ -17,9 +17,9 @@
 #define LANE_MS 10000
 
 void
-gpd_admission_init(struct gpd_admission *admission, int sessions_max)
+gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max)
 {
-	*admission = (struct gpd_admission){ .sessions_max = sessions_max };
+	*admission = (struct gpd_admission){ .quota = quota, .sessions_max = sessions_max };
 }
 
 int
@@ -134,7 +134,7 @@ send_bye(struct gpd_peer *peer, const char *text)
 
 /* OPEN or REWINDOW. */
 static void
-ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint64_t size,
+ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line, uint64_t size,
 	       Gpupool__Range **avoid, size_t avoid_count)
 {
 	union {
@@ -150,6 +150,7 @@ ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint64_t size,
 	memset(&message, 0, used);
 	snprintf(message.open.peer, sizeof(message.open.peer), "%s", peer->name);
 	message.open.window_size = size;
+	message.open.line = line;
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
@@ -161,6 +162,8 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 	const Gpupool__Welcome *facts = admission->worker->facts;
+	struct gpd_ledger_session *line;
+	const char *error;
 
 	for (size_t i = 0; i < hello->n_devices; i++) {
 		if (hello->devices[i] < 0 || (size_t)hello->devices[i] >= facts->n_devices) {
@@ -179,10 +182,17 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now
 		       "no random numbers for a ticket");
 		return;
 	}
+	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, facts,
+			      admission->worker->pid, &error);
+	if (!line) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
+		return;
+	}
 	peer->session = ++admission->last_session;
 	peer->worker = admission->worker;
 	set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
-	ask_for_window(peer, GPD_CHANNEL_OPEN, 0, hello->window_avoid, hello->n_window_avoid);
+	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
+		       hello->window_avoid, hello->n_window_avoid);
 }
 
 static int
@@ -237,51 +247,67 @@ take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 		return;
 	}
 	set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
-	ask_for_window(peer, GPD_CHANNEL_REWINDOW, request->size, request->avoid, request->n_avoid);
+	ask_for_window(peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
+		       request->n_avoid);
 }
 
-/* The devices that the client wants, with what is free now. */
-static size_t
-choose_devices(const struct gpd_peer *peer, const struct gpd_channel_opened *opened,
-	       Gpupool__Device **chosen)
+/* The devices that the client wants, as its quota lets it see them.  How many; -1: no memory. */
+static int
+show_devices(const struct gpd_admission *admission, const struct gpd_peer *peer,
+	     const struct gpd_channel_opened *opened, Gpupool__Device *copies,
+	     Gpupool__Device **list)
 {
+	const struct gpd_ledger_session *line =
+		gpd_ledger_find(admission->quota->ledger, peer->session);
 	const Gpupool__Hello *hello = peer->hello->hello;
-	Gpupool__Welcome *facts = peer->worker->facts;
+	const Gpupool__Welcome *facts = peer->worker->facts;
+	size_t wanted = hello->n_devices ? hello->n_devices : facts->n_devices;
+	int count = 0;
 
-	for (size_t i = 0; i < facts->n_devices && i < opened->device_count; i++)
-		facts->devices[i]->memory_free = opened->memory_free[i];
-	for (size_t i = 0; i < hello->n_devices; i++)
-		chosen[i] = facts->devices[hello->devices[i]];
-	if (hello->n_devices)
-		return hello->n_devices;
-	for (size_t i = 0; i < facts->n_devices; i++)
-		chosen[i] = facts->devices[i];
-	return facts->n_devices;
+	for (size_t i = 0; line && i < wanted && count < GPD_LEDGER_DEVICES; i++) {
+		size_t ordinal = hello->n_devices ? (size_t)hello->devices[i] : i;
+		uint64_t available =
+			ordinal < opened->device_count ? opened->memory_free[ordinal] : 0;
+
+		if (gpd_quota_show(admission->quota, line, facts->devices[ordinal], available,
+				   &copies[count]))
+			return -1;
+		list[count] = &copies[count];
+		count++;
+	}
+	return line ? count : -1;
 }
 
 static void
-send_welcome(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
+send_welcome(struct gpd_admission *admission, struct gpd_peer *peer,
+	     const struct gpd_channel_opened *opened)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
 	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
 	Gpupool__Welcome welcome = *peer->worker->facts;
-	Gpupool__Device *devices[UINT8_MAX];
+	Gpupool__Device copies[GPD_LEDGER_DEVICES] = { 0 }, *list[GPD_LEDGER_DEVICES];
+	int count = show_devices(admission, peer, opened, copies, list);
 
-	if (peer->worker->facts->n_devices > UINT8_MAX)
-		return;
-	window.address = opened->window.address;
-	window.size = opened->window.size;
-	welcome.minor = GP_VERSION_MINOR;
-	welcome.server_version = GPD_VERSION;
-	welcome.session_id = peer->session;
-	welcome.ticket = (ProtobufCBinaryData){ sizeof(peer->ticket), peer->ticket };
-	welcome.n_devices = choose_devices(peer, opened, devices);
-	welcome.devices = devices;
-	welcome.window = &window;
-	welcome.lanes = 1;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
-	message.welcome = &welcome;
-	gpd_peer_send(peer, &message);
+	if (count >= 0) {
+		window.address = opened->window.address;
+		window.size = opened->window.size;
+		welcome.minor = GP_VERSION_MINOR;
+		welcome.server_version = GPD_VERSION;
+		welcome.session_id = peer->session;
+		welcome.ticket = (ProtobufCBinaryData){ sizeof(peer->ticket), peer->ticket };
+		welcome.n_devices = (size_t)count;
+		welcome.devices = list;
+		welcome.window = &window;
+		welcome.lanes = 1;
+		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
+		message.welcome = &welcome;
+		gpd_peer_send(peer, &message);
+	} else {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+		       "the daemon has no memory for another session");
+	}
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+		gpd_quota_forget(&copies[i]);
 }
 
 static void
@@ -326,6 +352,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	if (!moving && peer->state != GPD_PEER_OPENING)
 		return;
 	if (!moving && opened->window.size == 0) {
+		gpd_quota_close(admission->quota, peer->session);
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
 		       "there is no range of device addresses left for a session");
 		return;
@@ -335,7 +362,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	if (moving)
 		send_window(peer, opened);
 	else
-		send_welcome(peer, opened);
+		send_welcome(admission, peer, opened);
 }
 
 void
@@ -345,6 +372,7 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 	struct gpd_peer *peer = find_session(admission, worker, message->header.session);
 	char text[256];
 
+	gpd_quota_close(admission->quota, message->header.session);
 	if (!peer)
 		return;
 	gpd_channel_text(message, text, sizeof(text));

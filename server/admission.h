@@ -8,12 +8,14 @@
 
 #include "server/child.h"
 #include "server/peer.h"
+#include "server/quota.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct gpd_admission {
 	struct gpd_peer *peers;
+	struct gpd_quota *quota;
 	struct gpd_child *worker; /* that new sessions are given to; NULL: none at the moment */
 	int sessions_max;
 	int handshakes;
@@ -21,7 +23,7 @@ struct gpd_admission {
 	bool stopping;
 };
 
-void gpd_admission_init(struct gpd_admission *admission, int sessions_max);
+void gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max);
 /* Shuts all connections down and waits for their threads. */
 void gpd_admission_fini(struct gpd_admission *admission);
 

@@ -14,23 +14,32 @@
 
 /* Between fork and exec in a process with threads: only what is safe in a signal handler. */
 static void
-become_worker(int fd, char *const argv[])
+become_worker(int fd, int ledger_fd, char *const argv[])
 {
 	sigset_t none;
 
 	sigemptyset(&none);
-	if (sigprocmask(SIG_SETMASK, &none, NULL) == 0 && fcntl(fd, F_SETFD, 0) == 0)
+	if (sigprocmask(SIG_SETMASK, &none, NULL) == 0 && fcntl(fd, F_SETFD, 0) == 0 &&
+	    fcntl(ledger_fd, F_SETFD, 0) == 0)
 		execv("/proc/self/exe", argv);
 	_exit(127);
 }
 
 struct gpd_child *
-gpd_child_start(const char *driver)
+gpd_child_start(const char *driver, int ledger_fd)
 {
 	struct gpd_child *child = calloc(1, sizeof(*child));
-	char number[16];
-	const char *argv[8] = { "gpupoold", "--worker-fd", number, "--log-level",
-				gpd_log_level_name(gpd_log_level) };
+	char number[16], ledger[16];
+	const char *argv[] = { "gpupoold",
+			       "--worker-fd",
+			       number,
+			       "--ledger-fd",
+			       ledger,
+			       "--log-level",
+			       gpd_log_level_name(gpd_log_level),
+			       driver ? "--driver" : NULL,
+			       driver,
+			       NULL };
 	int fds[2], r;
 
 	if (!child || (r = gpd_channel_pair(fds)) < 0) {
@@ -38,15 +47,12 @@ gpd_child_start(const char *driver)
 		return NULL;
 	}
 	snprintf(number, sizeof(number), "%d", fds[1]);
-	if (driver) {
-		argv[5] = "--driver";
-		argv[6] = driver;
-	}
+	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);
 	r = gpd_channel_init(&child->channel, fds[0]);
 	if (r == 0)
 		child->pid = fork();
 	if (r == 0 && child->pid == 0)
-		become_worker(fds[1], (char *const *)argv);
+		become_worker(fds[1], ledger_fd, (char *const *)argv);
 	close(fds[1]);
 	if (r || child->pid < 0) {
 		int error = r ? -r : errno;

@@ -31,9 +31,9 @@ struct gpd_child {
 	bool channel_closed;
 };
 
-/* A copy of this program with the same options for the driver and the log.  NULL: no process;
- * errno says why. */
-struct gpd_child *gpd_child_start(const char *driver);
+/* A copy of this program with the same options for the driver and the log, and with the ledger.
+ * NULL: no process; errno says why. */
+struct gpd_child *gpd_child_start(const char *driver, int ledger_fd);
 
 /* Of an exited one. */
 void gpd_child_destroy(struct gpd_child *child);

@@ -29,6 +29,7 @@ struct gpd_global {
 	struct gpd_global *next;
 	uint64_t address;
 	uint64_t size;
+	int device;
 };
 
 static struct gpd_image *
@@ -196,7 +197,7 @@ forget_globals(struct gpd_session *session, struct gpd_image *image)
 
 	while ((global = image->globals)) {
 		image->globals = global->next;
-		gpd_account_free(&session->account, global->size);
+		gpd_account_free(&session->account, global->device, global->size);
 		free(global);
 	}
 }
@@ -275,8 +276,8 @@ gpd_image_forget_session(struct gpd_session *session)
 }
 
 static const struct gpd_global *
-add_global(struct gpd_session *session, struct gpd_image *image, uint64_t address, uint64_t size,
-	   CUresult *result)
+add_global(struct gpd_session *session, struct gpd_image *image, int device, uint64_t address,
+	   uint64_t size, CUresult *result)
 {
 	struct gpd_global *global = image->globals;
 
@@ -284,16 +285,16 @@ add_global(struct gpd_session *session, struct gpd_image *image, uint64_t addres
 		global = global->next;
 	if (global)
 		return global;
-	*result = gpd_account_allocate(&session->account, size);
+	*result = gpd_account_allocate(&session->account, device, size);
 	if (*result != CUDA_SUCCESS)
 		return NULL;
 	global = malloc(sizeof(*global));
 	if (!global) {
-		gpd_account_free(&session->account, size);
+		gpd_account_free(&session->account, device, size);
 		*result = CUDA_ERROR_OUT_OF_MEMORY;
 		return NULL;
 	}
-	*global = (struct gpd_global){ image->globals, address, size };
+	*global = (struct gpd_global){ image->globals, address, size, device };
 	image->globals = global;
 	return global;
 }
@@ -302,7 +303,9 @@ CUresult
 gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
 		  struct gp_reply_gpImageGlobal *reply)
 {
+	const struct gpd_context *context = gpd_context_get(session, args->context);
 	struct gpd_image *image = get(session, args->image);
+	int device = context ? context->device : 0;
 	CUdeviceptr address;
 	size_t size;
 	CUresult result;
@@ -322,7 +325,7 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 	free(name);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!add_global(session, image, address, size, &result))
+	if (!add_global(session, image, device, address, size, &result))
 		return result;
 	reply->address = address;
 	reply->size = size;

@@ -35,6 +35,7 @@ enum key {
 	OPTION_MAX_SESSIONS,
 	OPTION_LOG_LEVEL,
 	OPTION_WORKER_FD,
+	OPTION_LEDGER_FD,
 };
 
 static const struct argp_option options[] = {
@@ -65,6 +66,7 @@ static const struct argp_option options[] = {
 	  .arg = "LEVEL",
 	  .doc = "error, warning, info (the default) or debug, which also shows every call" },
 	{ .name = "worker-fd", .key = OPTION_WORKER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
+	{ .name = "ledger-fd", .key = OPTION_LEDGER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
 	{ 0 },
 };
 
@@ -77,6 +79,7 @@ static const char doc[] =
 struct command_line {
 	struct gpd_options supervisor;
 	int worker_fd;
+	int ledger_fd;
 };
 
 static int
@@ -135,6 +138,9 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPTION_WORKER_FD:
 		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);
 		return 0;
+	case OPTION_LEDGER_FD:
+		line->ledger_fd = parse_number(state, "--ledger-fd", arg, 3, INT_MAX);
+		return 0;
 	case ARGP_KEY_ARG:
 		argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here", arg);
 		return 0;
@@ -154,6 +160,7 @@ main(int argc, char **argv)
 	struct command_line line = {
 		.supervisor = { .sessions_max = SESSIONS_DEFAULT },
 		.worker_fd = -1,
+		.ledger_fd = -1,
 	};
 
 	argp_err_exit_status = 1;
@@ -162,6 +169,7 @@ main(int argc, char **argv)
 	if (line.worker_fd >= 0) {
 		struct gpd_worker_options worker = {
 			.fd = line.worker_fd,
+			.ledger_fd = line.ledger_fd,
 			.driver = line.supervisor.driver,
 		};
 

@@ -322,6 +322,7 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	if (!leaving)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*leaving = (struct leaving){ .memory = memory, .chunk = memory->chunks[i] };
+	gpd_account_free(&session->account, leaving->chunk.device, leaving->chunk.size);
 	memory->count--;
 	memmove(&memory->chunks[i], &memory->chunks[i + 1],
 		(memory->count - i) * sizeof(struct chunk));
@@ -355,9 +356,7 @@ CUresult
 gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo *args,
 		 struct gp_reply_gpMemoryInfo *reply)
 {
-	uint64_t quota = session->account.allocated_max;
-	uint64_t used = session->account.allocated;
-	uint64_t left = used < quota ? quota - used : 0;
+	struct gpd_ledger_room quota;
 	size_t available, total;
 	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
 	 */
@@ -371,8 +370,9 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	available += leaving;
 	if (available > total)
 		available = total;
-	reply->free = left < available ? left : available;
-	reply->total = quota < total ? quota : total;
+	quota = gpd_account_room(&session->account, args->device);
+	reply->free = quota.left < available ? quota.left : available;
+	reply->total = quota.max < total ? quota.max : total;
 	return CUDA_SUCCESS;
 }
 

@@ -495,21 +495,24 @@ report_closed(const struct gpd_session *session)
 		.session = session->id,
 	};
 	enum gpd_log_level level = GPD_LOG_INFO;
-	const struct gpd_account *account = &session->account;
+	const struct gpd_ledger_session *line = session->account.line;
+	uint64_t peak = 0;
 
 	if (atomic_load(&session->violated)) {
 		header.result = header.result ? header.result : CUDA_ERROR_UNKNOWN;
 		level = GPD_LOG_WARNING;
 	}
+	for (int i = 0; i < gpd_worker.device_count; i++)
+		peak += atomic_load(&line->devices[i].memory_peak);
 	gpd_log(level,
 		"session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
 		"%llu bytes out, at most %llu bytes of memory",
 		(unsigned long long)session->id, session->peer, session->reason,
-		(unsigned long long)atomic_load(&account->launches),
-		(unsigned long long)atomic_load(&account->copies),
-		(unsigned long long)atomic_load(&account->copied_in),
-		(unsigned long long)atomic_load(&account->copied_out),
-		(unsigned long long)atomic_load(&account->allocated_peak));
+		(unsigned long long)atomic_load(&line->counts.launches),
+		(unsigned long long)atomic_load(&line->counts.copies),
+		(unsigned long long)atomic_load(&line->counts.copied_in),
+		(unsigned long long)atomic_load(&line->counts.copied_out),
+		(unsigned long long)peak);
 	(void)gpd_channel_send(&gpd_worker.channel, &header, session->reason,
 			       strlen(session->reason), -1);
 }
@@ -565,7 +568,8 @@ execute(void *arg)
 }
 
 struct gpd_session *
-gpd_session_open(uint64_t id, const char *peer, uint64_t window_base, uint64_t window_size)
+gpd_session_open(uint64_t id, const char *peer, uint32_t line, uint64_t window_base,
+		 uint64_t window_size)
 {
 	struct gpd_session *session = calloc(1, sizeof(*session));
 
@@ -575,7 +579,8 @@ gpd_session_open(uint64_t id, const char *peer, uint64_t window_base, uint64_t w
 	session->worker = &gpd_worker;
 	session->window_base = window_base;
 	session->window_size = window_size;
-	session->account.allocated_max = UINT64_MAX;
+	session->account.ledger = gpd_worker.ledger;
+	session->account.line = &gpd_worker.ledger->sessions[line];
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
 		 peer);
 	pthread_mutex_init(&session->send_lock, NULL);

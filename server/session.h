@@ -127,11 +127,11 @@ gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
 
 /*
- * Life, for the worker.  Opened with its window, before there is a lane; the lane starts the
- * threads, which end when the lane does and take the session with them.
+ * Life, for the worker.  Opened with its window and its line in the ledger, before there is a lane;
+ * the lane starts the threads, which end when the lane does and take the session with them.
  */
-struct gpd_session *gpd_session_open(uint64_t id, const char *peer, uint64_t window_base,
-				     uint64_t window_size);
+struct gpd_session *gpd_session_open(uint64_t id, const char *peer, uint32_t line,
+				     uint64_t window_base, uint64_t window_size);
 /* Takes the connection over.  0 or -ENOMEM, and the session is as it was. */
 int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
 /* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */

@@ -42,6 +42,7 @@ struct supervisor {
 	struct gp_listener *listeners[GPD_LISTEN_MAX];
 	int signal_fd;
 	struct gpd_admission admission;
+	struct gpd_quota quota;
 	struct gpd_child *children;
 	struct gpd_child *worker;    /* the one that is starting or serving; NULL: none */
 	struct gpd_child *successor; /* starts, to take the serving worker's place */
@@ -187,7 +188,7 @@ announce(struct supervisor *s)
 static struct gpd_child *
 start_child(struct supervisor *s)
 {
-	struct gpd_child *child = gpd_child_start(s->options->driver);
+	struct gpd_child *child = gpd_child_start(s->options->driver, s->quota.fd);
 	int64_t now = now_ms();
 
 	if (!child) {
@@ -404,6 +405,7 @@ worker_exited(struct supervisor *s, struct gpd_child *child, int status)
 	}
 	retire_worker(s, child, start);
 	gpd_admission_worker_gone(&s->admission, child, 999, text);
+	gpd_ledger_close_worker(s->quota.ledger, child->pid);
 	for (struct gpd_child **link = &s->children; *link; link = &(*link)->next) {
 		if (*link == child) {
 			*link = child->next;
@@ -603,9 +605,16 @@ gpd_supervisor_run(const struct gpd_options *options)
 {
 	struct supervisor s = { .options = options, .status = -1, .signal_fd = -1 };
 
-	gpd_admission_init(&s.admission, options->sessions_max);
+	int r = gpd_quota_init(&s.quota);
+
+	if (r) {
+		fprintf(stderr, "gpupoold: no shared memory for the ledger: %s\n", strerror(-r));
+		return 1;
+	}
+	gpd_admission_init(&s.admission, &s.quota, options->sessions_max);
 	if (set_up(&s)) {
 		close_listeners(&s);
+		gpd_quota_fini(&s.quota);
 		return 1;
 	}
 	while (s.status < 0) {
@@ -616,6 +625,7 @@ gpd_supervisor_run(const struct gpd_options *options)
 	kill_workers(&s);
 	close_listeners(&s);
 	gpd_admission_fini(&s.admission);
+	gpd_quota_fini(&s.quota);
 	close(s.signal_fd);
 	return s.status;
 }

@@ -5,6 +5,7 @@
 #include "server/complain.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
+#include "server/ledger.h"
 #include "server/log.h"
 #include "server/print.h"
 #include "server/retire.h"
@@ -230,8 +231,11 @@ open_session(const struct gpd_channel_message *message)
 	static const char reason[] = "the daemon has no memory for another session";
 	struct gpd_range window = { 0 };
 
+	if (open->line >= GPD_LEDGER_SESSIONS)
+		return;
 	if (gpd_window_take(open->window_size, open->avoid, open->avoid_count, &window) == 0 &&
-	    !gpd_session_open(message->header.session, open->peer, window.address, window.size)) {
+	    !gpd_session_open(message->header.session, open->peer, open->line, window.address,
+			      window.size)) {
 		gpd_window_give(&window);
 		gpd_warning("session %llu (%.*s): not opened: %s",
 			    (unsigned long long)message->header.session, (int)sizeof(open->peer),
@@ -430,6 +434,9 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	/* One arena for each of many threads would keep what their sessions once used. */
 	(void)mallopt(M_ARENA_MAX, ARENAS);
 	gpd_worker.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	gpd_worker.ledger = gpd_ledger_attach(options->ledger_fd);
+	if (!gpd_worker.ledger)
+		return refuse_to_start("the ledger cannot be mapped");
 	if (gpd_complain_start())
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
@@ -452,7 +459,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 static bool
 is_culprit(const struct gpd_session *s)
 {
-	return s->conn && atomic_load(&s->account.launches) > 0 &&
+	return s->conn && atomic_load(&s->account.line->counts.launches) > 0 &&
 	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
 }
 

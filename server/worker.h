@@ -18,10 +18,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPD_DEVICES_MAX 32
+#define GPD_DEVICES_MAX 32 /* as GPD_LEDGER_DEVICES */
 /* What the client maps at once for small allocations; a multiple of every granularity. */
 #define GPD_HEAP_SIZE ((uint64_t)4 << 20)
 
+struct gpd_ledger;
 struct gpd_session;
 
 struct gpd_device {
@@ -44,6 +45,7 @@ struct gpd_worker {
 	uint64_t granularity; /* the largest of the devices' */
 	bool software;
 	int cpus;
+	struct gpd_ledger *ledger; /* shared with the supervisor */
 
 	struct gpd_channel channel; /* to the supervisor; any thread sends */
 	pthread_mutex_t lock;
@@ -56,6 +58,7 @@ extern struct gpd_worker gpd_worker;
 
 struct gpd_worker_options {
 	int fd;             /* of the channel */
+	int ledger_fd;      /* closed by gpd_worker_run() */
 	const char *driver; /* path, or NULL */
 };
 

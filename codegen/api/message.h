@@ -37,7 +37,7 @@ void gpMemoryMap(
         int device);
 
 /* Unmaps what one gpMemoryMap (or gpContextCreate) mapped, once all work submitted before is done. */
-GP_MESSAGE(0x0202, POST, SERVER_HOOK, FREES(size))
+GP_MESSAGE(0x0202, POST, SERVER_HOOK, FREES(BY_HOOK))
 void gpMemoryUnmap(
         gp_address address,
         size_t size);

@@ -33,7 +33,8 @@
  *   BULK_OUT           data notes with bulk tails precede the reply
  *
  * What it does to the session's account; required of what takes a stream or makes memory:
- *   ALLOCATES(size)    device memory of so many bytes (a parameter's name, or BY_HOOK)
+ *   ALLOCATES(size)    so many bytes (a parameter's name, or BY_HOOK) of the device that the
+ *                      parameter "device" names
  *   FREES(size)
  *   LAUNCHES           work of the SMs
  *   COPIES(size)       work of a copy engine or of the link (a parameter's name, or BY_HOOK)

@@ -10,6 +10,7 @@
 #include "protocol/frame.h"
 #include "server/channel.h"
 #include "server/driver.h"
+#include "server/ledger.h"
 #include "server/worker.h"
 
 #include <errno.h>
@@ -29,6 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define ANSWER_MS 20000
 
 static struct gpd_channel supervisor;
+static struct gpd_ledger *ledger;
+static int ledger_fd;
 
 static CUresult CUDAAPI
 launch_nothing(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
@@ -46,7 +49,11 @@ fail(const char *what)
 static void *
 work(void *arg)
 {
-	struct gpd_worker_options options = { .fd = *(int *)arg, .driver = getenv("GP_DRIVER") };
+	struct gpd_worker_options options = {
+		.fd = *(int *)arg,
+		.ledger_fd = ledger_fd,
+		.driver = getenv("GP_DRIVER"),
+	};
 
 	_exit(gpd_worker_run(&options));
 }
@@ -76,7 +83,8 @@ start(void)
 
 	(void)setenv("GPUPOOL_CACHE_DIR", "", 1);
 	(void)setenv("GPUPOOL_SOFT_MEMORY", "64M", 1);
-	if (gpd_channel_pair(fds) || gpd_channel_init(&supervisor, fds[0]) ||
+	ledger = gpd_ledger_create(&ledger_fd);
+	if (!ledger || gpd_channel_pair(fds) || gpd_channel_init(&supervisor, fds[0]) ||
 	    pthread_create(&thread, NULL, work, &fds[1]))
 		fail("cannot start a worker");
 	expect(GPD_CHANNEL_READY);
@@ -92,6 +100,8 @@ open_session(uint64_t id)
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_OPEN, .session = id };
 	int fds[2];
 
+	gpd_ledger_close_worker(ledger, 0);
+	open->line = gpd_ledger_index(ledger, gpd_ledger_open(ledger, id, 0, 0));
 	snprintf(open->peer, sizeof(open->peer), "fuzz");
 	open->window_size = WINDOW_SIZE;
 	open->avoid_count = 1;

@@ -468,6 +468,8 @@ driver_fill(void)
 void
 fake_create(struct fake *fake)
 {
+	int fd;
+
 	memset(fake, 0, sizeof(*fake));
 	driver_fill();
 	fake_forget_calls();
@@ -476,7 +478,11 @@ fake_create(struct fake *fake)
 	gpd_worker.device_count = 2;
 	gpd_worker.devices[0].granularity = FAKE_GRANULE;
 	gpd_worker.devices[1].granularity = FAKE_GRANULE;
-	fake->session.account.allocated_max = UINT64_MAX;
+	fake->ledger = gpd_ledger_create(&fd);
+	assert(fake->ledger);
+	(void)close(fd);
+	fake->session.account.ledger = fake->ledger;
+	fake->session.account.line = gpd_ledger_open(fake->ledger, 1, 0, 0);
 	fake->session.waits = calloc(1, sizeof(struct gpd_wait_queue));
 	fake->session.context = FAKE_CONTEXT;
 	fake->stream.driver = (CUstream)0x55;
@@ -498,7 +504,14 @@ fake_destroy(struct fake *fake)
 	gpd_handle_remove(&fake->session.handles, &fake->other.handle);
 	gpd_handle_fini(&fake->session.handles);
 	free(fake->session.waits);
+	gpd_ledger_destroy(fake->ledger);
 	free(fake->data);
+}
+
+uint64_t
+fake_allocated(const struct fake *fake, int device)
+{
+	return fake->session.account.line->devices[device].memory;
 }
 
 static struct fake *

@@ -38,6 +38,7 @@ struct fake_reply {
 
 struct fake {
 	struct gpd_session session;
+	struct gpd_ledger *ledger;
 	struct gpd_context context;
 	struct gpd_stream stream, other;
 
@@ -76,6 +77,8 @@ extern _Atomic bool fake_events_pending;
 
 void fake_create(struct fake *fake);
 void fake_destroy(struct fake *fake);
+/* What the session is charged for. */
+uint64_t fake_allocated(const struct fake *fake, int device);
 
 /* Carries out the markers that are set; -1: all. */
 void fake_run_markers(struct fake *fake, int count);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/account.h"
 #include "server/handle.h"
 #include "tests/test.h"
 
@@ -85,35 +84,6 @@ each_visits_all_and_may_remove_them(void **state)
 	gpd_handle_fini(&table);
 }
 
-static void
-an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
-{
-	struct gpd_account account = { .allocated_max = 100 };
-
-	assert_int_equal(gpd_account_allocate(&account, 60), CUDA_SUCCESS);
-	assert_int_equal(gpd_account_allocate(&account, 41), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_account_allocate(&account, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(account.allocated, 60);
-	assert_int_equal(gpd_account_allocate(&account, 40), CUDA_SUCCESS);
-	gpd_account_free(&account, 90);
-	assert_int_equal(account.allocated, 10);
-	assert_int_equal(account.allocated_peak, 100);
-}
-
-static void
-an_account_counts_launches_and_both_directions_of_copies(void **state)
-{
-	struct gpd_account account = { 0 };
-
-	gpd_account_launch(&account);
-	gpd_account_copy(&account, 10, 0);
-	gpd_account_copy(&account, 0, 20);
-	assert_int_equal(account.launches, 1);
-	assert_int_equal(account.copies, 2);
-	assert_int_equal(account.copied_in, 10);
-	assert_int_equal(account.copied_out, 20);
-}
-
 int
 main(void)
 {
@@ -122,8 +92,6 @@ main(void)
 		cmocka_unit_test(any_name_is_answered),
 		cmocka_unit_test(a_place_is_taken_until_its_handle_is_removed),
 		cmocka_unit_test(each_visits_all_and_may_remove_them),
-		cmocka_unit_test(an_account_refuses_what_is_past_the_quota_and_counts_nothing),
-		cmocka_unit_test(an_account_counts_launches_and_both_directions_of_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

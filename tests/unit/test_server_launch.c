@@ -211,7 +211,7 @@ a_contexts_images_stay_and_their_variables_start_anew(void **state)
 	gpd_image_forget_context(&fake.session, &fake.context);
 	assert_non_null(gpd_handle_get(&fake.session.handles, GPD_KIND_IMAGE, IMAGE));
 	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
-	assert_int_equal(fake.session.account.allocated, 0);
+	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_int_equal(fake_count_calls("cuLibraryUnload"), 0);
 
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
@@ -236,12 +236,12 @@ a_variable_may_be_touched_once_it_was_asked_for(void **state)
 	assert_true(gpd_memory_accessible(&fake.session, 0x700000, 256));
 	assert_false(gpd_memory_accessible(&fake.session, 0x700001, 256));
 	assert_false(gpd_memory_accessible(&fake.session, 0x6fffff, 1));
-	assert_int_equal(fake.session.account.allocated, 256);
+	assert_int_equal(fake_allocated(&fake, 0), 256);
 
 	args.name = (struct gp_bytes){ "tables", 6 };
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_ERROR_NOT_FOUND);
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	assert_int_equal(fake.session.account.allocated, 0);
+	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
 }
 

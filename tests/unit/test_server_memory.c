@@ -193,8 +193,9 @@ free_memory_is_what_the_quota_leaves(void **state)
 	assert_int_equal(reply.free, (uint64_t)6 << 30);
 	assert_int_equal(reply.total, (uint64_t)8 << 30);
 
-	fake.session.account.allocated_max = (uint64_t)2 << 30;
-	fake.session.account.allocated = (uint64_t)1 << 30;
+	fake.session.account.line->devices[0].memory_max = (uint64_t)2 << 30;
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, (uint64_t)1 << 30),
+			 CUDA_SUCCESS);
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.free, (uint64_t)1 << 30);
 	assert_int_equal(reply.total, (uint64_t)2 << 30);

@@ -30,7 +30,8 @@ CUresult cuStreamQuery(
 GP_MESSAGE(0x0004, WAIT, SERVER_HOOK, ALLOCATES(size))
 void gpSampleMap(
         gp_new_address address,
-        size_t size);
+        size_t size,
+        int device);
 
 GP_MESSAGE(0x0005, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK))
 void gpSampleCopyIn(

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct gpd_ledger *
+map(int fd)
+{
+	struct gpd_ledger *ledger =
+		mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return ledger == MAP_FAILED ? NULL : ledger;
+}
+
+struct gpd_ledger *
+gpd_ledger_create(int *fd_p)
+{
+	int fd = memfd_create("gpupool-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct gpd_ledger *ledger = NULL;
+
+	/* Nobody who has it can shrink it, which would end the others by SIGBUS. */
+	if (fd >= 0 && ftruncate(fd, sizeof(*ledger)) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		ledger = map(fd);
+	if (!ledger && fd >= 0)
+		close(fd);
+	if (ledger)
+		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
+	*fd_p = ledger ? fd : -1;
+	return ledger;
+}
+
+void
+gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[index];
+
+	memset(tenant, 0, sizeof(*tenant));
+	atomic_init(&tenant->bandwidth_max, GPD_NO_LIMIT);
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+		atomic_init(&tenant->devices[d].memory_max, GPD_NO_LIMIT);
+		atomic_init(&tenant->devices[d].weight, 100);
+		atomic_init(&tenant->devices[d].limit, 100);
+	}
+	(void)snprintf(tenant->name, sizeof(tenant->name), "%s", name);
+}
+
+struct gpd_ledger *
+gpd_ledger_attach(int fd)
+{
+	struct gpd_ledger *ledger = NULL;
+	struct stat status;
+
+	if (fstat(fd, &status) == 0 && (size_t)status.st_size == sizeof(*ledger))
+		ledger = map(fd);
+	else
+		errno = EINVAL;
+	close(fd);
+	return ledger;
+}
+
+void
+gpd_ledger_destroy(struct gpd_ledger *ledger)
+{
+	if (ledger)
+		(void)munmap(ledger, sizeof(*ledger));
+}
+
+struct gpd_ledger_session *
+gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t worker)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		struct gpd_ledger_session *session = &ledger->sessions[i];
+
+		if (atomic_load(&session->id) != 0)
+			continue;
+		memset(session, 0, sizeof(*session));
+		session->tenant = tenant;
+		session->worker = worker;
+		for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+			atomic_init(&session->devices[d].memory_max, GPD_NO_LIMIT);
+		atomic_store(&session->id, id);
+		atomic_fetch_add(&ledger->tenants[tenant].sessions, 1);
+		atomic_fetch_add(&ledger->tenants[tenant].sessions_total, 1);
+		return session;
+	}
+	return NULL;
+}
+
+uint32_t
+gpd_ledger_index(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	return (uint32_t)(session - ledger->sessions);
+}
+
+struct gpd_ledger_session *
+gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id)
+{
+	for (int i = 0; id && i < GPD_LEDGER_SESSIONS; i++) {
+		if (atomic_load(&ledger->sessions[i].id) == id)
+			return &ledger->sessions[i];
+	}
+	return NULL;
+}
+
+static void
+keep_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *session)
+{
+	const struct gpd_ledger_counts *from = &session->counts;
+	struct gpd_ledger_counts *to = &tenant->ended;
+
+	gpd_ledger_count(&to->launches, from->launches);
+	gpd_ledger_count(&to->copies, from->copies);
+	gpd_ledger_count(&to->copied_in, from->copied_in);
+	gpd_ledger_count(&to->copied_out, from->copied_out);
+	gpd_ledger_count(&to->refusals, from->refusals);
+	gpd_ledger_count(&to->waited_ns, from->waited_ns);
+	gpd_ledger_count(&to->throttled_ns, from->throttled_ns);
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+		gpd_ledger_count(&tenant->devices[d].gpu_ns, session->devices[d].gpu_ns);
+}
+
+void
+gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
+	bool last;
+
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
+	keep_counts(tenant, session);
+	atomic_store(&session->id, 0);
+	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
+	/* A worker that was killed between two steps of taking has left the sum too high. */
+	for (int d = 0; last && d < GPD_LEDGER_DEVICES; d++)
+		atomic_store(&tenant->devices[d].memory, 0);
+}
+
+void
+gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		struct gpd_ledger_session *session = &ledger->sessions[i];
+
+		if (atomic_load(&session->id) != 0 && session->worker == worker)
+			gpd_ledger_close(ledger, session);
+	}
+}
+
+static bool
+take(_Atomic uint64_t *used, uint64_t max, uint64_t bytes)
+{
+	uint64_t before = atomic_load_explicit(used, memory_order_relaxed);
+
+	do {
+		if (bytes > max || before > max - bytes)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		used, &before, before + bytes, memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
+static void
+raise_peak(struct gpd_ledger_line *line)
+{
+	uint64_t now = atomic_load_explicit(&line->memory, memory_order_relaxed);
+	uint64_t peak = atomic_load_explicit(&line->memory_peak, memory_order_relaxed);
+
+	while (peak < now &&
+	       !atomic_compare_exchange_weak_explicit(&line->memory_peak, &peak, now,
+						      memory_order_relaxed, memory_order_relaxed))
+		continue;
+}
+
+bool
+gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		uint64_t bytes)
+{
+	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
+	struct gpd_ledger_line *line = &session->devices[device];
+
+	if (!take(&tenant->memory, atomic_load(&tenant->memory_max), bytes)) {
+		gpd_ledger_count(&session->counts.refusals, 1);
+		return false;
+	}
+	if (!take(&line->memory, atomic_load(&line->memory_max), bytes)) {
+		atomic_fetch_sub_explicit(&tenant->memory, bytes, memory_order_relaxed);
+		gpd_ledger_count(&session->counts.refusals, 1);
+		return false;
+	}
+	raise_peak(line);
+	return true;
+}
+
+void
+gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		uint64_t bytes)
+{
+	atomic_fetch_sub_explicit(&session->devices[device].memory, bytes, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&ledger->tenants[session->tenant].devices[device].memory, bytes,
+				  memory_order_relaxed);
+}
+
+static uint64_t
+left_of(uint64_t max, uint64_t used)
+{
+	if (max == GPD_NO_LIMIT)
+		return GPD_NO_LIMIT;
+	return used < max ? max - used : 0;
+}
+
+struct gpd_ledger_room
+gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		int device)
+{
+	const struct gpd_ledger_tenant_line *tenant =
+		&ledger->tenants[session->tenant].devices[device];
+	const struct gpd_ledger_line *line = &session->devices[device];
+	uint64_t tenant_max = atomic_load(&tenant->memory_max);
+	uint64_t session_max = atomic_load(&line->memory_max);
+	uint64_t tenant_left = left_of(tenant_max, atomic_load(&tenant->memory));
+	uint64_t session_left = left_of(session_max, atomic_load(&line->memory));
+
+	return (struct gpd_ledger_room){
+		.max = tenant_max < session_max ? tenant_max : session_max,
+		.left = tenant_left < session_left ? tenant_left : session_left,
+	};
+}

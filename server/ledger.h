@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger: what every tenant and session may use and uses, in memory that the supervisor shares
+ * with its workers.
+ *
+ * The supervisor makes it, gives out its lines and writes what is *allowed*; the worker that has a
+ * session writes what is *used*.  A worker that dies leaves its lines as they were: the supervisor
+ * closes them.  A tenant's memory counts over all its sessions, whichever worker has them, so the
+ * sum is changed by atomic operations only and is never more than allowed.  All fields that two
+ * processes touch are atomic; any thread.  A quota that is lowered below what is in use takes
+ * nothing away: only new allocations fail.
+ */
+#ifndef GPD_LEDGER_H
+#define GPD_LEDGER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPD_LEDGER_DEVICES 32
+#define GPD_LEDGER_TENANTS 256
+#define GPD_LEDGER_SESSIONS 4096
+#define GPD_TENANT_NAME_MAX 64
+/* The tenant of clients that name none; it always exists. */
+#define GPD_TENANT_DEFAULT 0
+
+#define GPD_NO_LIMIT UINT64_MAX
+
+/* How a device's time is shared between tenants. */
+enum gpd_policy {
+	GPD_POLICY_NONE,        /* everybody's work goes to the GPU as it comes */
+	GPD_POLICY_BEST_EFFORT, /* by weight; what one does not use the others get */
+	GPD_POLICY_EQUAL,       /* equal parts for those that have a session; idle time is lost */
+	GPD_POLICY_FIXED,       /* each its time_share; idle time is lost */
+};
+
+/* What only grows. */
+struct gpd_ledger_counts {
+	_Atomic uint64_t launches, copies;
+	_Atomic uint64_t copied_in, copied_out; /* bytes from and to the client */
+	_Atomic uint64_t refusals;              /* allocations past a quota */
+	_Atomic uint64_t waited_ns;             /* launches held back for others */
+	_Atomic uint64_t throttled_ns;          /* copies held back by the limit of bandwidth */
+};
+
+/* A tenant on one device. */
+struct gpd_ledger_tenant_line {
+	_Atomic uint64_t memory_max; /* bytes; GPD_NO_LIMIT: the device's */
+	_Atomic uint64_t memory;     /* bytes that its sessions hold */
+	_Atomic uint32_t sm_wanted;  /* multiprocessors of all its sessions together; 0: all */
+	_Atomic uint32_t weight;     /* of GPU time */
+	_Atomic uint32_t limit;      /* per cent of GPU time; 100: none */
+	_Atomic uint32_t time_share; /* per cent, for GPD_POLICY_FIXED */
+	_Atomic uint64_t gpu_ns;     /* measured time of the kernels of sessions that have ended */
+};
+
+struct gpd_ledger_tenant {
+	char name[GPD_TENANT_NAME_MAX]; /* "": the line is free */
+	_Atomic uint32_t sessions;
+	_Atomic uint32_t priority;      /* 0 normal, 1 low, 2 high */
+	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
+	_Atomic uint64_t sessions_total;
+	struct gpd_ledger_counts ended; /* of the sessions that have ended */
+	struct gpd_ledger_tenant_line devices[GPD_LEDGER_DEVICES];
+};
+
+/* A session on one device. */
+struct gpd_ledger_line {
+	_Atomic uint64_t memory_max;  /* the session's own cap, below its tenant's; GPD_NO_LIMIT */
+	_Atomic uint32_t sm_wanted;   /* multiprocessors; 0: all */
+	_Atomic uint32_t sm_assigned; /* the worker's answer; 0: all */
+	_Atomic uint64_t memory;
+	_Atomic uint64_t memory_peak;
+	_Atomic uint64_t gpu_ns;
+};
+
+struct gpd_ledger_session {
+	_Atomic uint64_t id; /* 0: the line is free */
+	uint32_t tenant;     /* index */
+	int32_t worker;      /* process that has it */
+	_Atomic uint32_t priority;
+	struct gpd_ledger_counts counts;
+	struct gpd_ledger_line devices[GPD_LEDGER_DEVICES];
+} __attribute__((aligned(64)));
+
+struct gpd_ledger {
+	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
+	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
+	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
+};
+
+/* A new one, with the tenant "default", and its descriptor, close-on-exec, for the workers.  NULL:
+ * errno says why. */
+struct gpd_ledger *gpd_ledger_create(int *fd_p);
+/* In a worker: the one behind the descriptor, which is closed.  NULL: errno says why. */
+struct gpd_ledger *gpd_ledger_attach(int fd);
+void gpd_ledger_destroy(struct gpd_ledger *ledger);
+
+/* Supervisor: a tenant without limits, in this place. */
+void gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
+
+/* Supervisor: a line for a session of this tenant, without limits of its own; NULL: all are taken.
+ */
+struct gpd_ledger_session *gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant,
+					   int32_t worker);
+/* Its place in the ledger, which is what travels between processes. */
+uint32_t gpd_ledger_index(const struct gpd_ledger *ledger,
+			  const struct gpd_ledger_session *session);
+/* NULL: there is none. */
+struct gpd_ledger_session *gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id);
+/* The session has ended, and its memory with it: the tenant gets back what it still held, and
+ * keeps its counts. */
+void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
+/* The same for all sessions of a worker that is gone. */
+void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
+
+/*
+ * Takes bytes of a device for the session: false, and nothing is taken, if that would be more than
+ * the session or its tenant may have; the refusal is counted.
+ */
+bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		     uint64_t bytes);
+void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		     uint64_t bytes);
+
+/* What the session may have in all and can still take. */
+struct gpd_ledger_room {
+	uint64_t max, left; /* bytes; GPD_NO_LIMIT */
+};
+struct gpd_ledger_room gpd_ledger_room(const struct gpd_ledger *ledger,
+				       const struct gpd_ledger_session *session, int device);
+
+static inline void
+gpd_ledger_count(_Atomic uint64_t *count, uint64_t amount)
+{
+	(void)atomic_fetch_add_explicit(count, amount, memory_order_relaxed);
+}
+
+#endif /* GPD_LEDGER_H */

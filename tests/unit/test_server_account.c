@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session is charged, and refused. */
+#include "server/account.h"
+#include "tests/test.h"
+
+#include <unistd.h>
+
+static struct gpd_account account;
+
+static int
+set_up(void **state)
+{
+	int fd;
+
+	account.ledger = gpd_ledger_create(&fd);
+	if (!account.ledger)
+		return -1;
+	account.line = gpd_ledger_open(account.ledger, 7, GPD_TENANT_DEFAULT, 1);
+	return close(fd);
+}
+
+static int
+tear_down(void **state)
+{
+	gpd_ledger_destroy(account.ledger);
+	return 0;
+}
+
+static void
+an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
+{
+	struct gpd_ledger_line *line = &account.line->devices[1];
+
+	line->memory_max = 100;
+	assert_int_equal(gpd_account_allocate(&account, 1, 60), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&account, 1, 41), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(line->memory, 60);
+	assert_int_equal(gpd_account_room(&account, 1).left, 40);
+	assert_int_equal(gpd_account_allocate(&account, 1, 40), CUDA_SUCCESS);
+	gpd_account_free(&account, 1, 90);
+	assert_int_equal(line->memory, 10);
+	assert_int_equal(line->memory_peak, 100);
+	assert_int_equal(account.line->counts.refusals, 2);
+}
+
+static void
+each_device_has_a_quota_of_its_own(void **state)
+{
+	account.line->devices[1].memory_max = 100;
+	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_account_room(&account, 0).max, GPD_NO_LIMIT);
+	assert_int_equal(gpd_account_room(&account, 1).max, 100);
+}
+
+static void
+a_device_that_cannot_be_is_refused(void **state)
+{
+	assert_int_equal(gpd_account_allocate(&account, -1, 1), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpd_account_allocate(&account, GPD_LEDGER_DEVICES, 1),
+			 CUDA_ERROR_INVALID_DEVICE);
+	gpd_account_free(&account, -1, 1);
+	gpd_account_free(&account, GPD_LEDGER_DEVICES, 1);
+	assert_int_equal(account.line->devices[0].memory, 0);
+}
+
+static void
+launches_and_both_directions_of_copies_are_counted(void **state)
+{
+	gpd_account_launch(&account);
+	gpd_account_copy(&account, 10, 0);
+	gpd_account_copy(&account, 0, 20);
+	assert_int_equal(account.line->counts.launches, 1);
+	assert_int_equal(account.line->counts.copies, 2);
+	assert_int_equal(account.line->counts.copied_in, 10);
+	assert_int_equal(account.line->counts.copied_out, 20);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing),
+		TEST(each_device_has_a_quota_of_its_own),
+		TEST(a_device_that_cannot_be_is_refused),
+		TEST(launches_and_both_directions_of_copies_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
