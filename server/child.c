@@ -64,6 +64,7 @@ gpd_child_start(const char *driver, int ledger_fd)
 	}
 	child->state = GPD_CHILD_STARTING;
 	child->deadline_ms = INT64_MAX;
+	child->polled = -1;
 	return child;
 }
 

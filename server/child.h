@@ -29,6 +29,7 @@ struct gpd_child {
 	int busy;                /* sessions whose clients are gone and whose work goes on */
 	int64_t busy_ms;         /* since when there is one */
 	bool channel_closed;
+	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };
 
 /* A copy of this program with the same options for the driver and the log, and with the ledger.

@@ -3,14 +3,12 @@
 
 #include "server/admission.h"
 #include "server/child.h"
+#include "server/listen.h"
 #include "server/log.h"
 #include "server/notify.h"
 #include "server/peer.h"
-#include "transport/transport.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,11 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Connections that have not said Hello. */
-#define HANDSHAKES_MAX 64
-/* When there are too many, nobody is dropped who is slow only by the network's fault. */
-#define SILENCE_MS 200
-#define ACCEPT_PAUSE_MS 50
 #define WORKER_START_MS 120000
 #define WORKER_LOST_MS 1500
 /* How long new sessions wait for the work of clients that are gone. */
@@ -37,17 +30,21 @@
 #define QUICK_DEATHS_MAX 5
 #define BACKOFF_MS 5000
 
+/* Signals and the peers' events. */
+#define FIXED_FDS 2
+
 struct supervisor {
 	const struct gpd_options *options;
-	struct gp_listener *listeners[GPD_LISTEN_MAX];
+	struct gpd_listen listen;
 	int signal_fd;
+	struct pollfd *fds;
+	size_t fds_room;
 	struct gpd_admission admission;
 	struct gpd_quota quota;
 	struct gpd_child *children;
 	struct gpd_child *worker;    /* the one that is starting or serving; NULL: none */
 	struct gpd_child *successor; /* starts, to take the serving worker's place */
 	int64_t start_worker_ms;     /* when to start one, if there is none */
-	int64_t accept_ms;           /* not before this */
 	int quick_deaths;
 	bool served; /* a worker was ready once */
 	bool stopping;
@@ -62,125 +59,6 @@ now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Listening. */
-
-static bool
-is_loopback_address(const struct sockaddr *address)
-{
-	if (address->sa_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)address;
-
-		return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-	}
-	if (address->sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
-	return false;
-}
-
-/* A name that means nothing is left to gp_listen() to complain of. */
-static bool
-is_loopback(const struct gp_url *url)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-	struct addrinfo *list = NULL;
-	bool loopback = true;
-
-	if (strcmp(url->scheme, "tcp") != 0 && strcmp(url->scheme, "tls") != 0 &&
-	    strcmp(url->scheme, "rdma") != 0)
-		return true;
-	if (strcmp(url->host, "*") == 0)
-		return false;
-	if (getaddrinfo(url->host, NULL, &hints, &list))
-		return true;
-	for (const struct addrinfo *a = list; a; a = a->ai_next)
-		loopback = loopback && is_loopback_address(a->ai_addr);
-	freeaddrinfo(list);
-	return loopback;
-}
-
-static int
-listen_on(struct supervisor *s, int index)
-{
-	const struct gp_url *url = &s->options->listen[index];
-	char text[GP_URL_TEXT_MAX], error[256] = "";
-
-	gp_url_format(url, text, sizeof(text));
-	if (!is_loopback(url)) {
-		if (!s->options->insecure) {
-			fprintf(stderr,
-				"gpupoold: cannot listen on %s: it is not a loopback address, and "
-				"connections are neither encrypted nor authenticated: whoever "
-				"reaches it can use the GPUs; --insecure allows it\n",
-				text);
-			return -1;
-		}
-		gpd_warning("%s is open to everybody who can reach it: connections are neither "
-			    "encrypted nor authenticated (--insecure)",
-			    text);
-	}
-	if (gp_listen(url, &s->listeners[index], error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: %s\n", error);
-		return -1;
-	}
-	return 0;
-}
-
-static void
-close_listeners(struct supervisor *s)
-{
-	for (int i = 0; i < s->options->listen_count; i++) {
-		if (s->listeners[i])
-			gp_listener_destroy(s->listeners[i]);
-		s->listeners[i] = NULL;
-	}
-}
-
-static void
-accept_peers(struct supervisor *s, struct gp_listener *listener)
-{
-	for (;;) {
-		int64_t now = now_ms();
-		struct gp_conn *conn;
-		struct gpd_peer *peer;
-		int r;
-
-		/* Whoever has kept silent for longest makes room; the others wait in the kernel. */
-		if (gpd_admission_handshakes(&s->admission) >= HANDSHAKES_MAX &&
-		    !gpd_admission_evict(&s->admission, now - SILENCE_MS)) {
-			s->accept_ms = now + ACCEPT_PAUSE_MS;
-			return;
-		}
-		r = gp_accept(listener, 0, &conn);
-		if (r == GP_E_TIMEOUT)
-			return;
-		if (r) {
-			gpd_warning("no connection can be taken at the moment: %s",
-				    r == GP_E_RESOURCE ? "out of descriptors or memory"
-						       : strerror(-r));
-			s->accept_ms = now + ACCEPT_PAUSE_MS;
-			return;
-		}
-		peer = gpd_peer_create(conn, gp_listener_url(listener)->scheme);
-		if (peer)
-			gpd_admission_add(&s->admission, peer, now);
-	}
-}
-
-static void
-announce(struct supervisor *s)
-{
-	for (int i = 0; i < s->options->listen_count; i++) {
-		char text[GP_URL_TEXT_MAX];
-
-		gp_url_format(gp_listener_url(s->listeners[i]), text, sizeof(text));
-		gpd_info("listening on %s", text);
-		if (s->options->print_address)
-			printf("listening on %s\n", text);
-	}
-	(void)fflush(stdout);
-	gpd_notify("READY=1");
 }
 
 /* Workers. */
@@ -278,8 +156,10 @@ worker_ready(struct supervisor *s, struct gpd_child *child,
 		successor_ready(s);
 	if (s->worker == child)
 		gpd_admission_set_worker(&s->admission, child, now_ms());
-	if (!s->served)
-		announce(s);
+	if (!s->served) {
+		gpd_listen_announce(&s->listen, s->options->print_address);
+		gpd_notify("READY=1");
+	}
 	s->served = true;
 }
 
@@ -458,7 +338,7 @@ stop(struct supervisor *s)
 	s->stop_ms = now_ms() + STOP_MS;
 	gpd_info("stopping");
 	gpd_notify("STOPPING=1");
-	close_listeners(s);
+	gpd_listen_close(&s->listen);
 	gpd_admission_stop(&s->admission);
 	for (struct gpd_child *child = s->children; child; child = child->next) {
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
@@ -506,8 +386,8 @@ timeout_of(const struct supervisor *s, int64_t now)
 		until = s->start_worker_ms;
 	if (is_busy(s->worker) && s->worker->busy_ms + BUSY_MS < until)
 		until = s->worker->busy_ms + BUSY_MS;
-	if (s->accept_ms > now && s->accept_ms < until)
-		until = s->accept_ms;
+	if (s->listen.accept_ms > now && s->listen.accept_ms < until)
+		until = s->listen.accept_ms;
 	for (const struct gpd_child *child = s->children; child; child = child->next) {
 		if (child->deadline_ms < until)
 			until = child->deadline_ms;
@@ -519,50 +399,81 @@ timeout_of(const struct supervisor *s, int64_t now)
 	return until - now > 60000 ? 60000 : (int)(until - now);
 }
 
-/* Waits for whatever comes first and acts on it. */
-static void
-turn(struct supervisor *s)
+/* What there is to poll for; NULL: no memory. */
+static struct pollfd *
+make_room(struct supervisor *s)
 {
-	struct pollfd fds[2 + GPD_LISTEN_MAX + 16];
-	struct gp_listener *listeners[GPD_LISTEN_MAX];
-	struct gpd_child *children[16];
-	int count = 2, listener_count = 0, child_count = 0;
-	int64_t now = now_ms();
-	bool accepts = !s->stopping && s->accept_ms <= now;
+	size_t wanted = FIXED_FDS + GPD_LISTEN_MAX;
+	struct pollfd *fds;
 
-	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
-	for (int i = 0; accepts && i < s->options->listen_count; i++) {
-		listeners[listener_count++] = s->listeners[i];
-		fds[count++] =
-			(struct pollfd){ .fd = gp_listener_fd(s->listeners[i]), .events = POLLIN };
-	}
-	for (struct gpd_child *child = s->children; child && child_count < 16;
-	     child = child->next) {
+	for (const struct gpd_child *child = s->children; child; child = child->next)
+		wanted++;
+	if (wanted <= s->fds_room)
+		return s->fds;
+	fds = realloc(s->fds, 2 * wanted * sizeof(*fds));
+	if (!fds)
+		return NULL;
+	s->fds = fds;
+	s->fds_room = 2 * wanted;
+	return fds;
+}
+
+static int
+poll_workers(struct supervisor *s, struct pollfd *fds)
+{
+	int count = 0;
+
+	for (struct gpd_child *child = s->children; child; child = child->next) {
 		short events = POLLIN;
 
+		child->polled = -1;
 		if (child->channel_closed)
 			continue;
 		if (gpd_channel_has_queued(&child->channel))
 			events |= POLLOUT;
-		children[child_count++] = child;
+		child->polled = count;
 		fds[count++] = (struct pollfd){ .fd = child->channel.fd, .events = events };
 	}
-	if (poll(fds, (nfds_t)count, timeout_of(s, now)) < 0)
+	return count;
+}
+
+static void
+serve_workers(struct supervisor *s, const struct pollfd *fds)
+{
+	for (struct gpd_child *child = s->children; child; child = child->next) {
+		short events = child->polled < 0 ? 0 : fds[child->polled].revents;
+
+		child->polled = -1;
+		if (events & POLLOUT && gpd_channel_flush(&child->channel))
+			child->channel_closed = true;
+		if (events & (POLLIN | POLLHUP | POLLERR))
+			read_channel(s, child);
+	}
+}
+
+/* Waits for whatever comes first and acts on it. */
+static void
+turn(struct supervisor *s)
+{
+	struct pollfd *fds = make_room(s);
+	int64_t now = now_ms();
+	int listening, workers;
+
+	if (!fds) {
+		gpd_error("out of memory");
+		s->status = 1;
+		return;
+	}
+	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
+	listening = gpd_listen_poll(&s->listen, now, fds + FIXED_FDS);
+	workers = poll_workers(s, fds + FIXED_FDS + listening);
+	if (poll(fds, (nfds_t)(FIXED_FDS + listening + workers), timeout_of(s, now)) < 0)
 		return;
 
-	for (int i = 0; i < child_count; i++) {
-		short events = fds[2 + listener_count + i].revents;
-
-		if (events & POLLOUT && gpd_channel_flush(&children[i]->channel))
-			children[i]->channel_closed = true;
-		if (events & (POLLIN | POLLHUP | POLLERR))
-			read_channel(s, children[i]);
-	}
-	for (int i = 0; i < listener_count; i++) {
-		if (fds[2 + i].revents)
-			accept_peers(s, listeners[i]);
-	}
+	/* Workers may start while their messages are read, but none goes before the signals. */
+	serve_workers(s, fds + FIXED_FDS + listening);
+	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, now_ms());
 	if (fds[1].revents)
 		gpd_admission_take_events(&s->admission, now_ms());
 	if (fds[0].revents)
@@ -593,11 +504,7 @@ set_up(struct supervisor *s)
 		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
 		return -1;
 	}
-	for (int i = 0; i < s->options->listen_count; i++) {
-		if (listen_on(s, i))
-			return -1;
-	}
-	return 0;
+	return gpd_listen_open(&s->listen, s->options);
 }
 
 int
@@ -613,7 +520,7 @@ gpd_supervisor_run(const struct gpd_options *options)
 	}
 	gpd_admission_init(&s.admission, &s.quota, options->sessions_max);
 	if (set_up(&s)) {
-		close_listeners(&s);
+		gpd_listen_close(&s.listen);
 		gpd_quota_fini(&s.quota);
 		return 1;
 	}
@@ -623,9 +530,10 @@ gpd_supervisor_run(const struct gpd_options *options)
 			s.status = 0;
 	}
 	kill_workers(&s);
-	close_listeners(&s);
+	gpd_listen_close(&s.listen);
 	gpd_admission_fini(&s.admission);
 	gpd_quota_fini(&s.quota);
+	free(s.fds);
 	close(s.signal_fd);
 	return s.status;
 }
