@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,44 +153,124 @@ gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int
 	return visible;
 }
 
-unsigned int
-gpc_config_thread_percentage(void)
+static int GP_PRINTF(4, 5)
+	refuse(char *error, size_t error_size, const char *name, const char *format, ...)
 {
-	const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-	double percent = text ? strtod(text, NULL) : 0;
+	char what[160];
+	va_list arguments;
 
-	return percent > 0 && percent < 100 ? (unsigned int)(percent + 0.999) : 0;
+	va_start(arguments, format);
+	(void)vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	(void)snprintf(error, error_size, "%s=%s: %s", name, getenv(name), what);
+	return GP_E_INVALID;
 }
 
-int
-gpc_config_priority(void)
+/* Set and not empty, or NULL. */
+static const char *
+value_of(const char *name)
 {
-	const char *text = getenv("CUDA_MPS_CLIENT_PRIORITY");
+	const char *text = getenv(name);
 
-	return text && strcmp(text, "1") == 0;
+	return text && *text ? text : NULL;
+}
+
+static int
+read_percentage(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+	const char *text = value_of(name);
+	double percent;
+	char *end;
+
+	if (!text)
+		return 0;
+	percent = strtod(text, &end);
+	if (*end || !(percent > 0 && percent <= 100))
+		return refuse(error, error_size, name, "not a number above 0 and up to 100");
+	wish->thread_percentage = (unsigned int)percent;
+	wish->thread_percentage += wish->thread_percentage < percent;
+	return 0;
+}
+
+static int
+read_priority(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "CUDA_MPS_CLIENT_PRIORITY";
+	const char *text = value_of(name);
+
+	if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+		return refuse(error, error_size, name, "neither 0 (normal) nor 1 (below normal)");
+	wish->priority = text && *text == '1';
+	return 0;
 }
 
 /* "0=1G,1=512MB" */
-size_t
-gpc_config_memory_limit(int device)
+static int
+read_memory(struct gpc_wish *wish, char *error, size_t error_size)
 {
-	const char *text = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+	static const char name[] = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+	const char *text = value_of(name);
 
 	while (text && *text) {
 		char *end;
-		long ordinal = strtol(text, &end, 10);
+		unsigned long ordinal = strtoul(text, &end, 10);
+		unsigned long long amount;
+		int shift;
 
-		if (*end == '=') {
-			unsigned long long amount = strtoull(end + 1, &end, 10);
-			int unit = toupper((unsigned char)*end);
-
-			if (ordinal == device && (unit == 'G' || unit == 'M'))
-				return (size_t)amount << (unit == 'G' ? 30 : 20);
-		}
-		text = strchr(text, ',');
-		text += text != NULL;
+		if (end == text || *end != '=' || !isdigit((unsigned char)end[1]))
+			return refuse(error, error_size, name,
+				      "\"%s\" does not begin with DEVICE=SIZE, as 0=16G does",
+				      text);
+		if (ordinal >= GPC_WISH_DEVICES)
+			return refuse(error, error_size, name, "%lu is no device", ordinal);
+		amount = strtoull(end + 1, &end, 10);
+		shift = toupper((unsigned char)*end) == 'G'   ? 30
+			: toupper((unsigned char)*end) == 'M' ? 20
+							      : 0;
+		end += shift != 0;
+		end += shift != 0 && toupper((unsigned char)*end) == 'B';
+		if (!shift || (*end && *end != ',') || amount == 0 || amount > UINT64_MAX >> shift)
+			return refuse(error, error_size, name,
+				      "\"%s\": a size is a number with M or G behind it", text);
+		wish->memory[ordinal] = (uint64_t)amount << shift;
+		if (wish->memory_count <= (int)ordinal)
+			wish->memory_count = (int)ordinal + 1;
+		text = end + (*end == ',');
 	}
 	return 0;
+}
+
+static int
+read_isolation(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_ISOLATION";
+	const char *text = value_of(name);
+
+	wish->isolation = GPC_ISOLATION_ANY;
+	if (text && strcmp(text, "shared") == 0)
+		wish->isolation = GPC_ISOLATION_SHARED;
+	else if (text && strcmp(text, "process") == 0)
+		wish->isolation = GPC_ISOLATION_PROCESS;
+	else if (text)
+		return refuse(error, error_size, name, "neither shared nor process");
+	return 0;
+}
+
+int
+gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	int r;
+
+	*wish = (struct gpc_wish){ .tenant = value_of("GPUPOOL_TENANT") };
+	r = read_percentage(wish, error, error_size);
+	if (r == 0)
+		r = read_priority(wish, error, error_size);
+	if (r == 0)
+		r = read_memory(wish, error, error_size);
+	if (r == 0)
+		r = read_isolation(wish, error, error_size);
+	return r;
 }
 
 unsigned int

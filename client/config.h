@@ -12,6 +12,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Whether REMOTE_GPU is set and not empty. */
 bool gpc_config_remote(void);
@@ -29,10 +30,24 @@ bool gpc_config_launch_blocking(void);
  * the indices of those that the application shall see, in its order, and returns their number. */
 int gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int *indices);
 
-/* The wishes of an MPS user: 1 to 100 or 0; 0 or 1; bytes of a device or 0. */
-unsigned int gpc_config_thread_percentage(void);
-int gpc_config_priority(void);
-size_t gpc_config_memory_limit(int device);
+/* What the environment asks of the daemon for this session. */
+enum gpc_isolation {
+	GPC_ISOLATION_ANY,
+	GPC_ISOLATION_SHARED,
+	GPC_ISOLATION_PROCESS
+};
+#define GPC_WISH_DEVICES 32
+struct gpc_wish {
+	unsigned int thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, rounded up; 0: none */
+	int priority;                   /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
+	uint64_t memory[GPC_WISH_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; 0: none */
+	int memory_count;
+	enum gpc_isolation isolation; /* GPUPOOL_ISOLATION */
+	const char *tenant;           /* GPUPOOL_TENANT, or NULL */
+};
+
+/* GP_E_INVALID: error says which variable makes no sense, and why. */
+GP_MUST_CHECK int gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size);
 
 /* GPUPOOL_STALL_MS: how long a daemon may pause inside a message; 0: for ever. */
 unsigned int gpc_config_stall_ms(void);

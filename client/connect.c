@@ -124,9 +124,11 @@ send_hello(struct opening *opening, struct gp_conn *conn)
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	char host[256] = "", user[64] = "", program[32] = "";
 	int32_t device = opening->url->device;
-	uint64_t memory;
-	int r;
+	struct gpc_wish wanted;
+	int r = gpc_config_wish(&wanted, opening->error, opening->error_size);
 
+	if (r != 0)
+		return r;
 	(void)gethostname(host, sizeof(host) - 1);
 	user_name(user, sizeof(user));
 	program_name(program);
@@ -141,15 +143,14 @@ send_hello(struct opening *opening, struct gp_conn *conn)
 		hello.n_devices = 1;
 		hello.devices = &device;
 	}
-	wish.thread_percentage = gpc_config_thread_percentage();
-	wish.priority = gpc_config_priority();
-	memory = gpc_config_memory_limit(0);
-	if (memory > 0) {
-		wish.n_memory = 1;
-		wish.memory = &memory;
-	}
-	if (wish.thread_percentage || wish.priority || memory > 0)
-		hello.wish = &wish;
+	if (wanted.tenant)
+		hello.tenant = (char *)wanted.tenant;
+	wish.thread_percentage = wanted.thread_percentage;
+	wish.priority = wanted.priority;
+	wish.n_memory = (size_t)wanted.memory_count;
+	wish.memory = wanted.memory;
+	wish.isolation = (Gpupool__Isolation)wanted.isolation;
+	hello.wish = &wish;
 	r = gp_control_send_hello(conn, &hello);
 	return r == 0 ? 0 : fail(opening, r, ": %s", gp_conn_error(conn));
 }

@@ -158,10 +158,11 @@ ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line,
 }
 
 static void
-open_session(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_child *worker,
+	     int64_t now_ms)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
-	const Gpupool__Welcome *facts = admission->worker->facts;
+	const Gpupool__Welcome *facts = worker->facts;
 	struct gpd_ledger_session *line;
 	const char *error;
 
@@ -183,16 +184,28 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now
 		return;
 	}
 	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, facts,
-			      admission->worker->pid, &error);
+			      worker->pid, &error);
 	if (!line) {
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
 		return;
 	}
 	peer->session = ++admission->last_session;
-	peer->worker = admission->worker;
+	peer->worker = worker;
 	set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
 	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
 		       hello->window_avoid, hello->n_window_avoid);
+}
+
+/* In a worker of its own, which has to be started. */
+static void
+open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	peer->own = admission->start_alone(admission->arg);
+	if (peer->own)
+		set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+	else
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+		       "no process can be started for the session");
 }
 
 static int
@@ -230,8 +243,12 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 		       "the session to resume has ended");
 		return;
 	}
+	if (hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS) {
+		open_alone(admission, peer, now_ms);
+		return;
+	}
 	if (admission->worker)
-		open_session(admission, peer, now_ms);
+		open_session(admission, peer, admission->worker, now_ms);
 	else
 		set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
 }
@@ -389,9 +406,24 @@ gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *work
 {
 	admission->worker = worker;
 	for (struct gpd_peer *p = admission->peers; worker && p; p = p->next) {
-		if (p->state == GPD_PEER_QUEUED)
-			open_session(admission, p, now_ms);
+		if (p->state == GPD_PEER_QUEUED && !p->own)
+			open_session(admission, p, worker, now_ms);
 	}
+}
+
+bool
+gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->own != worker || p->state != GPD_PEER_QUEUED)
+			continue;
+		open_session(admission, p, worker, now_ms);
+		/* It ends with the session. */
+		if (p->worker)
+			tell_worker(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0, -1);
+		return p->worker != NULL;
+	}
+	return false;
 }
 
 void
@@ -399,6 +431,15 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 			  const char *text)
 {
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		bool own = p->own == worker;
+
+		if (own)
+			p->own = NULL;
+		if (own && (p->state == GPD_PEER_QUEUED || p->state == GPD_PEER_OPENING)) {
+			p->worker = NULL;
+			refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER, text);
+			continue;
+		}
 		if (p->worker != worker)
 			continue;
 		p->worker = NULL;

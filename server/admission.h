@@ -17,6 +17,9 @@ struct gpd_admission {
 	struct gpd_peer *peers;
 	struct gpd_quota *quota;
 	struct gpd_child *worker; /* that new sessions are given to; NULL: none at the moment */
+	/* Starts a worker for one session; NULL: it cannot. */
+	struct gpd_child *(*start_alone)(void *arg);
+	void *arg;
 	int sessions_max;
 	int handshakes;
 	uint64_t last_session;
@@ -34,6 +37,9 @@ bool gpd_admission_evict(struct gpd_admission *admission, int64_t since_ms);
 /* Those who waited for a worker go on. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
 			      int64_t now_ms);
+/* A worker for one session is ready: false if nobody wants it any more. */
+bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker,
+			       int64_t now_ms);
 /* All its sessions are over, with this CUresult. */
 void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker,
 			       int result, const char *text);

@@ -26,6 +26,7 @@ struct gpd_child {
 	int64_t started_ms;
 	int64_t deadline_ms;     /* then it is killed; INT64_MAX: never */
 	Gpupool__Welcome *facts; /* once READY: what every session is told */
+	bool alone;              /* serves one session, and ends with it */
 	int busy;                /* sessions whose clients are gone and whose work goes on */
 	int64_t busy_ms;         /* since when there is one */
 	bool channel_closed;

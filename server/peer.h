@@ -48,6 +48,7 @@ struct gpd_peer {
 	char name[128]; /* "host pid program" */
 	uint64_t session;
 	struct gpd_child *worker; /* that has the session; NULL: it is over */
+	struct gpd_child *own;    /* started for this session alone; NULL: there is none */
 	uint8_t ticket[GP_TICKET_SIZE];
 };
 

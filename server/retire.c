@@ -71,7 +71,7 @@ gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 	if (!atomic_load(&retired))
 		return;
 	look(&any, &hangs);
-	if (!any) {
+	if (!any && waited_ms >= TELL_MS) {
 		gpd_warning("session %llu (%s): its client is gone and its work does not end: the "
 			    "worker ends with it",
 			    (unsigned long long)session->id, session->peer);

@@ -8,6 +8,7 @@
 #include "server/notify.h"
 #include "server/peer.h"
 
+#include <cuda.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -139,6 +140,25 @@ successor_ready(struct supervisor *s)
 	s->start_worker_ms = INT64_MAX;
 }
 
+/* Asked for by the admission. */
+static struct gpd_child *
+start_alone(void *arg)
+{
+	struct gpd_child *child = start_child(arg);
+
+	if (child)
+		child->alone = true;
+	return child;
+}
+
+static void
+alone_ready(struct supervisor *s, struct gpd_child *child)
+{
+	if (!s->stopping && gpd_admission_alone_ready(&s->admission, child, now_ms()))
+		return;
+	tell_to_retire(s, child);
+}
+
 static void
 worker_ready(struct supervisor *s, struct gpd_child *child,
 	     const struct gpd_channel_message *message)
@@ -152,6 +172,10 @@ worker_ready(struct supervisor *s, struct gpd_child *child,
 		gpd_info("worker %d: device %d is %s, %llu MiB", (int)child->pid,
 			 child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
 			 (unsigned long long)(child->facts->devices[i]->total_memory >> 20));
+	if (child->alone) {
+		alone_ready(s, child);
+		return;
+	}
 	if (s->successor == child && !s->stopping)
 		successor_ready(s);
 	if (s->worker == child)
@@ -171,12 +195,13 @@ worker_failed(struct supervisor *s, struct gpd_child *child,
 
 	gpd_channel_text(message, text, sizeof(text));
 	retire_worker(s, child, now_ms() + BACKOFF_MS);
-	if (!s->served) {
+	if (!s->served && !child->alone) {
 		fprintf(stderr, "gpupoold: %s\n", text);
 		s->status = 1;
 		return;
 	}
 	gpd_error("worker %d cannot start: %s", (int)child->pid, text);
+	gpd_admission_worker_gone(&s->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
 }
 
 static void
@@ -261,7 +286,8 @@ read_channel(struct supervisor *s, struct gpd_child *child)
 static void
 worker_exited(struct supervisor *s, struct gpd_child *child, int status)
 {
-	bool expected = child->state == GPD_CHILD_ENDING || s->stopping;
+	bool expected =
+		child->state == GPD_CHILD_ENDING || s->stopping || (child->alone && status == 0);
 	int64_t now = now_ms(), start = 0;
 	char how[128], text[256];
 
@@ -271,9 +297,11 @@ worker_exited(struct supervisor *s, struct gpd_child *child, int status)
 	expected = expected || child->state == GPD_CHILD_ENDING;
 	gpd_child_explain(status, how, sizeof(how));
 	snprintf(text, sizeof(text), "the worker %s", how);
-	if (!expected && !s->served) {
+	if (!expected && !s->served && !child->alone) {
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
 		s->status = 1;
+	} else if (!expected && child->alone) {
+		gpd_error("worker %d %s", (int)child->pid, how);
 	} else if (!expected) {
 		s->quick_deaths = now - child->started_ms < QUICK_MS ? s->quick_deaths + 1 : 0;
 		if (s->quick_deaths >= QUICK_DEATHS_MAX)
@@ -284,7 +312,7 @@ worker_exited(struct supervisor *s, struct gpd_child *child, int status)
 		gpd_debug("worker %d %s", (int)child->pid, how);
 	}
 	retire_worker(s, child, start);
-	gpd_admission_worker_gone(&s->admission, child, 999, text);
+	gpd_admission_worker_gone(&s->admission, child, CUDA_ERROR_UNKNOWN, text);
 	gpd_ledger_close_worker(s->quota.ledger, child->pid);
 	for (struct gpd_child **link = &s->children; *link; link = &(*link)->next) {
 		if (*link == child) {
@@ -519,6 +547,8 @@ gpd_supervisor_run(const struct gpd_options *options)
 		return 1;
 	}
 	gpd_admission_init(&s.admission, &s.quota, options->sessions_max);
+	s.admission.start_alone = start_alone;
+	s.admission.arg = &s;
 	if (set_up(&s)) {
 		gpd_listen_close(&s.listen);
 		gpd_quota_fini(&s.quota);

@@ -117,28 +117,103 @@ modules_are_loaded_lazily_unless_told_otherwise(void **state)
 }
 
 static void
-wishes_of_an_mps_user_are_read(void **state)
+forget_wishes(void)
 {
 	(void)unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-	assert_int_equal(gpc_config_thread_percentage(), 0);
-	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30", 1);
-	assert_int_equal(gpc_config_thread_percentage(), 30);
-	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.4", 1);
-	assert_int_equal(gpc_config_thread_percentage(), 1);
-	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "-3", 1);
-	assert_int_equal(gpc_config_thread_percentage(), 0);
-
 	(void)unsetenv("CUDA_MPS_CLIENT_PRIORITY");
-	assert_int_equal(gpc_config_priority(), 0);
-	(void)setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
-	assert_int_equal(gpc_config_priority(), 1);
+	(void)unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+	(void)unsetenv("GPUPOOL_ISOLATION");
+	(void)unsetenv("GPUPOOL_TENANT");
+}
 
-	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,1=512MB", 1);
-	assert_int_equal(gpc_config_memory_limit(0), 1ul << 30);
-	assert_int_equal(gpc_config_memory_limit(1), 512ul << 20);
-	assert_int_equal(gpc_config_memory_limit(2), 0);
-	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "nonsense", 1);
-	assert_int_equal(gpc_config_memory_limit(0), 0);
+static void
+without_wishes_nothing_is_asked_for(void **state)
+{
+	struct gpc_wish wish;
+	char error[256];
+
+	forget_wishes();
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.thread_percentage, 0);
+	assert_int_equal(wish.priority, 0);
+	assert_int_equal(wish.memory_count, 0);
+	assert_int_equal(wish.isolation, GPC_ISOLATION_ANY);
+	assert_null(wish.tenant);
+	/* Empty is as good as unset. */
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "", 1);
+	(void)setenv("GPUPOOL_TENANT", "", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_null(wish.tenant);
+}
+
+static void
+wishes_are_read(void **state)
+{
+	struct gpc_wish wish;
+	char error[256];
+
+	forget_wishes();
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30", 1);
+	(void)setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
+	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,2=512MB", 1);
+	(void)setenv("GPUPOOL_ISOLATION", "process", 1);
+	(void)setenv("GPUPOOL_TENANT", "alice", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.thread_percentage, 30);
+	assert_int_equal(wish.priority, 1);
+	assert_int_equal(wish.memory_count, 3);
+	assert_int_equal(wish.memory[0], 1ul << 30);
+	assert_int_equal(wish.memory[1], 0);
+	assert_int_equal(wish.memory[2], 512ul << 20);
+	assert_int_equal(wish.isolation, GPC_ISOLATION_PROCESS);
+	assert_string_equal(wish.tenant, "alice");
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.4", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.thread_percentage, 1);
+	forget_wishes();
+}
+
+static void
+a_wish_that_makes_no_sense_is_named(void **state)
+{
+	static const struct {
+		const char *name, *value, *error;
+	} cases[] = {
+		{ "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "-3",
+		  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=-3: not a number above 0 and up to 100" },
+		{ "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "100.5",
+		  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100.5: not a number above 0 and up to 100" },
+		{ "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "nan",
+		  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=nan: not a number above 0 and up to 100" },
+		{ "CUDA_MPS_CLIENT_PRIORITY", "2",
+		  "CUDA_MPS_CLIENT_PRIORITY=2: neither 0 (normal) nor 1 (below normal)" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "1G",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=1G: \"1G\" does not begin with DEVICE=SIZE, "
+		  "as 0=16G does" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,1=-5M",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G,1=-5M: \"1=-5M\" does not begin with "
+		  "DEVICE=SIZE, as 0=16G does" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=5K",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=5K: \"0=5K\": a size is a number with M or "
+		  "G behind it" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=99999999999999G",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=99999999999999G: \"0=99999999999999G\": a "
+		  "size is a number with M or G behind it" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "77=1G",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=77=1G: 77 is no device" },
+		{ "GPUPOOL_ISOLATION", "strict",
+		  "GPUPOOL_ISOLATION=strict: neither shared nor process" },
+	};
+	struct gpc_wish wish;
+	char error[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		forget_wishes();
+		(void)setenv(cases[i].name, cases[i].value, 1);
+		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);
+		assert_string_equal(error, cases[i].error);
+	}
+	forget_wishes();
 }
 
 static void
@@ -161,7 +236,9 @@ main(void)
 		cmocka_unit_test(several_daemons_are_refused_in_words),
 		cmocka_unit_test(unknown_scheme_is_named_in_the_error),
 		cmocka_unit_test(modules_are_loaded_lazily_unless_told_otherwise),
-		cmocka_unit_test(wishes_of_an_mps_user_are_read),
+		cmocka_unit_test(without_wishes_nothing_is_asked_for),
+		cmocka_unit_test(wishes_are_read),
+		cmocka_unit_test(a_wish_that_makes_no_sense_is_named),
 		cmocka_unit_test(log_words_are_read_from_a_list),
 	};
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quotas of memory: shown as the device's size, held to the byte, over all ways of allocating."""
+import re
+import sys
+
+from harness import Daemon, case, main, require
+
+LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+
+
+def limited(daemon, mib, name, *args, **more):
+    return daemon.run(name, *args, env={LIMIT: f"0={mib}M"}, **more)
+
+
+def check_way(daemon, way, mib, least):
+    result = limited(daemon, mib, "quota", way).expect(err="")
+    found = re.fullmatch(rf"device {mib} MiB, total {mib} MiB, free \d+ MiB\n"
+                         rf"{way}: cudaErrorMemoryAllocation after (\d+\.\d+) % of the total, (\d+\.\d+) % free\n"
+                         r"again: cudaErrorMemoryAllocation after (\d+\.\d+) % of the total\nquota: ok\n", result.out)
+    require(found, f"output of another shape: {result}")
+    require(least <= float(found[1]) <= 100, f"refused after {found[1]} % of the quota: {result}")
+    require(least <= float(found[3]) <= 100, f"then refused after {found[3]} % of the quota: {result}")
+
+
+@case("a client's wish is the size of its device, and every way of allocating stops there")
+def _():
+    with Daemon() as daemon:
+        check_way(daemon, "malloc", 256, 99.9)
+        check_way(daemon, "pitch", 256, 99.9)
+        check_way(daemon, "small", 64, 99.9)
+        daemon.settle()
+
+
+@case("a wish beyond the device changes nothing")
+def _():
+    with Daemon(env={"GPUPOOL_SOFT_MEMORY": "128M"}) as daemon:
+        plain = daemon.run("quota").expect().out
+        require(plain.startswith("device 128 MiB, total 128 MiB"), plain)
+        require(limited(daemon, 4096, "quota").expect().out == plain, "not the same with a wish")
+
+
+@case("what makes no sense is refused by name, and nothing else is")
+def _():
+    with Daemon() as daemon:
+        result = limited(daemon, "x", "vectoradd")
+        require(result.status != 0 and "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=xM: " in result.err, str(result))
+        daemon.check_works()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
