@@ -22,6 +22,7 @@ SHAPES = {
     "badhandle": r"([^\n]+: cuda\w+ \(\d+\)\n){6}badhandle: ok\n",
     "sleeper": r"running\nsleeper: ok\n",
     "memhog": r"free before: \d+ MiB\nfree after: \d+ MiB\nfree at the end: \d+ MiB\nmemhog: ok\n",
+    "smcount": r"multiprocessors: (\d+)\na grid ran on \1\na cooperative one ran on \1\nsmcount: ok\n",
     "driverapi": None,
 }
 # Lines in which devices may differ.

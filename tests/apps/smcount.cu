@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * smcount [ROUNDS [PAUSE_MS]]: on how many multiprocessors a grid runs that has enough blocks for
+ * all of them, and how many the device says it has. A second launch in each round has as many
+ * cooperative blocks as that allows.
+ */
+#include "app.h"
+
+#include <algorithm>
+#include <unistd.h>
+
+#define THREADS 256
+
+static __global__ void
+record(unsigned int *ran, long long clocks)
+{
+	unsigned int here;
+	long long start = clock64();
+
+	asm volatile("mov.u32 %0, %%smid;" : "=r"(here));
+	if (threadIdx.x == 0)
+		ran[blockIdx.x] = here;
+	while (clock64() - start < clocks)
+		continue;
+}
+
+static size_t
+distinct(unsigned int *ran, unsigned int blocks)
+{
+	std::vector<unsigned int> all = app_download(ran, blocks);
+
+	std::sort(all.begin(), all.end());
+	return (size_t)(std::unique(all.begin(), all.end()) - all.begin());
+}
+
+int
+main(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 1, pause_ms = argc > 2 ? atoi(argv[2]) : 0;
+	int count, cooperative, fit;
+	long long clocks = 20000;
+	unsigned int *ran, blocks;
+
+	CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0));
+	CHECK(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, 0));
+	CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, record, THREADS, 0));
+	printf("multiprocessors: %d\n", count);
+	blocks = 2u * (unsigned int)(count * fit);
+	ran = app_malloc<unsigned int>(blocks);
+	for (int round = 0; round < rounds; round++) {
+		void *args[] = { &ran, &clocks };
+
+		if (round && pause_ms)
+			usleep((useconds_t)pause_ms * 1000);
+		record<<<blocks, THREADS>>>(ran, clocks);
+		CHECK(cudaGetLastError());
+		printf("a grid ran on %zu\n", distinct(ran, blocks));
+		fflush(stdout);
+		if (!cooperative || rounds > 1)
+			continue;
+		CHECK(cudaLaunchCooperativeKernel((void *)record, count * fit, THREADS, args, 0,
+						  nullptr));
+		printf("a cooperative one ran on %zu\n",
+		       distinct(ran, (unsigned int)(count * fit)));
+		EXPECT(cudaErrorCooperativeLaunchTooLarge,
+		       cudaLaunchCooperativeKernel((void *)record, count * fit + 1, THREADS, args,
+						   0, nullptr));
+	}
+	CHECK(cudaFree(ran));
+	return app_ok("smcount");
+}
