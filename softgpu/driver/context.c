@@ -2,6 +2,7 @@
 #include "softgpu/driver/binary.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/event.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/space.h"
 #include "softgpu/driver/stream.h"
 #include "softgpu/engine/engine.h"
@@ -105,6 +106,12 @@ top(void)
 	return current.depth ? current.stack[current.depth - 1] : NULL;
 }
 
+CUcontext
+gs_context_current(void)
+{
+	return top();
+}
+
 CUresult
 gs_enter(void)
 {
@@ -114,9 +121,19 @@ gs_enter(void)
 		return r;
 	if (!top())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!is_active())
+	if (!is_active() || (top() != handle() && !gs_green_is_context(top())))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return gs_failure();
+}
+
+int
+gs_context_multiprocessors(void)
+{
+	struct gs_green *green = gs_green_of_context(top());
+	int count = green ? (int)gs_green_partition(green)->count : gs_device_multiprocessors();
+
+	gs_green_put(green);
+	return count;
 }
 
 void
@@ -185,6 +202,12 @@ gs_context_heap(struct gs_heap **heap_p)
 	return r;
 }
 
+bool
+gs_context_is_primary(CUcontext ctx)
+{
+	return ctx == handle();
+}
+
 CUresult CUDAAPI
 cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 {
@@ -210,7 +233,7 @@ cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 static void
 destroy_contents(void)
 {
-	(void)gs_stream_synchronize_all();
+	(void)gs_stream_synchronize_all(NULL);
 	gs_print_flush();
 	gs_event_destroy_all();
 	gs_stream_destroy_all();
@@ -273,7 +296,7 @@ cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 static CUresult
 check_handle(CUcontext ctx)
 {
-	if (ctx != handle())
+	if (ctx != handle() && !gs_green_is_context(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return is_active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -382,6 +405,9 @@ cuCtxGetId(CUcontext ctx, unsigned long long *id)
 		return r;
 	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
+	ctx = ctx ? ctx : top();
+	if (ctx != handle())
+		return gs_green_id(ctx, id);
 	pthread_mutex_lock(&primary.lock);
 	*id = primary.id;
 	pthread_mutex_unlock(&primary.lock);
@@ -391,10 +417,14 @@ cuCtxGetId(CUcontext ctx, unsigned long long *id)
 CUresult CUDAAPI
 cuCtxSynchronize(void)
 {
+	struct gs_green *green;
 	CUresult r = gs_enter();
 
-	if (!r)
-		r = gs_stream_synchronize_all();
+	if (!r) {
+		green = gs_green_of_context(top());
+		r = gs_stream_synchronize_all(green);
+		gs_green_put(green);
+	}
 	gs_print_flush();
 	return r;
 }

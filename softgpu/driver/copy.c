@@ -168,7 +168,7 @@ gs_copy_submit(CUstream handle, const struct gs_copy *copy, bool wait)
 		return r;
 	stream = gs_stream_get(handle);
 	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return gs_stream_missing(handle);
 	if (copy->width && copy->height && copy->depth) {
 		if (is_valid(&copy->dst, copy, true) && is_valid(&copy->src, copy, false))
 			r = submit(stream, copy, wait);

@@ -11,6 +11,7 @@
 #define DEVICE_NAME "gpupool software device"
 #define PCI_BUS_ID "0000:00:00.0"
 #define MEMORY_DEFAULT_MAX ((size_t)4 << 30)
+#define MULTIPROCESSORS_VARIABLE "GPUPOOL_SOFT_MULTIPROCESSORS"
 
 static struct {
 	pthread_mutex_t lock;
@@ -50,6 +51,18 @@ memory_size(void)
 	return size;
 }
 
+/* One per worker thread, unless the environment wants another number. */
+static int
+multiprocessor_count(void)
+{
+	const char *text = getenv(MULTIPROCESSORS_VARIABLE);
+	long count = text ? strtol(text, NULL, 10) : 0;
+
+	if (count < 1 || count > GS_MULTIPROCESSORS_MAX)
+		count = gs_engine_workers();
+	return (int)count;
+}
+
 CUresult CUDAAPI
 cuInit(unsigned int flags)
 {
@@ -62,7 +75,7 @@ cuInit(unsigned int flags)
 		r = (CUresult)gs_engine_init(NULL);
 		if (!r) {
 			device.memory = memory_size();
-			device.multiprocessors = gs_engine_workers();
+			device.multiprocessors = multiprocessor_count();
 			__atomic_store_n(&device.ready, true, __ATOMIC_RELEASE);
 		}
 	}

@@ -15,6 +15,7 @@
 #include "softgpu/driver/soft_cuda.h"
 #pragma GCC visibility pop
 
+#define GS_MULTIPROCESSORS_MAX 256
 #define GS_MULTIPROCESSOR_THREADS 2048
 #define GS_MULTIPROCESSOR_BLOCKS 32
 #define GS_MULTIPROCESSOR_REGISTERS 65536
@@ -28,7 +29,7 @@ struct gs_heap;
 
 /* CUDA_SUCCESS after cuInit. */
 CUresult gs_enter_device(void);
-/* The same, and the context is current to the thread, alive, and no kernel has failed. */
+/* The same, and a context is current to the thread, alive, and no kernel has failed. */
 CUresult gs_enter(void);
 CUresult gs_check_device(CUdevice device);
 
@@ -39,6 +40,12 @@ CUresult gs_failure(void);
 /* Written by cuInit. */
 size_t gs_device_memory(void);
 int gs_device_multiprocessors(void);
+
+/* The context that is current to the thread, which may be one made of a green context. */
+CUcontext gs_context_current(void);
+bool gs_context_is_primary(CUcontext ctx);
+/* Of the current context. */
+int gs_context_multiprocessors(void);
 
 /* For malloc() in kernels; made when the first kernel that needs it is launched. */
 CUresult gs_context_heap(struct gs_heap **heap_p);

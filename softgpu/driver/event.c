@@ -180,7 +180,7 @@ cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned int flag
 	stream = gs_stream_get(stream_handle);
 	if (!stream) {
 		put(event);
-		return CUDA_ERROR_INVALID_HANDLE;
+		return gs_stream_missing(stream_handle);
 	}
 	r = record(event, stream);
 	gs_stream_put(stream);
@@ -313,12 +313,23 @@ submit_wait(struct gs_stream *stream, const struct record *at)
 	return gs_stream_submit(stream, op, NULL);
 }
 
+static CUresult
+event_wait(struct gs_event *event, struct gs_stream *stream)
+{
+	struct record *at = latest(event);
+	CUresult r = CUDA_SUCCESS;
+
+	if (at && !reached(at))
+		r = submit_wait(stream, at);
+	record_put(at);
+	return r;
+}
+
 CUresult CUDAAPI
 cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags)
 {
 	struct gs_stream *stream;
 	struct gs_event *event;
-	struct record *at;
 	CUresult r = gs_enter();
 
 	if (r)
@@ -331,13 +342,36 @@ cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags)
 	stream = gs_stream_get(stream_handle);
 	if (!stream) {
 		put(event);
-		return CUDA_ERROR_INVALID_HANDLE;
+		return gs_stream_missing(stream_handle);
 	}
-	at = latest(event);
-	if (at && !reached(at))
-		r = submit_wait(stream, at);
-	record_put(at);
+	r = event_wait(event, stream);
 	gs_stream_put(stream);
+	put(event);
+	return r;
+}
+
+CUresult
+gs_event_record(CUevent handle, struct gs_stream *stream)
+{
+	struct gs_event *event = get(handle);
+	CUresult r;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = record(event, stream);
+	put(event);
+	return r;
+}
+
+CUresult
+gs_event_wait(CUevent handle, struct gs_stream *stream)
+{
+	struct gs_event *event = get(handle);
+	CUresult r;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = event_wait(event, stream);
 	put(event);
 	return r;
 }

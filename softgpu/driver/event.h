@@ -3,6 +3,14 @@
 #ifndef GS_EVENT_H
 #define GS_EVENT_H
 
+#include "softgpu/driver/driver.h"
+
+struct gs_stream;
+
 void gs_event_destroy_all(void);
+
+/* CUDA_ERROR_INVALID_HANDLE: there is no such event. */
+CUresult gs_event_record(CUevent handle, struct gs_stream *stream);
+CUresult gs_event_wait(CUevent handle, struct gs_stream *stream);
 
 #endif /* GS_EVENT_H */

@@ -106,7 +106,7 @@ submit(const struct fill *fill, CUstream handle)
 		return r;
 	stream = gs_stream_get(handle);
 	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return gs_stream_missing(handle);
 	if (!fill->width || !fill->height) {
 		r = CUDA_SUCCESS;
 	} else if (!is_valid(fill)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/binary.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/stream.h"
 
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct request {
 	uint32_t block[3];
 	uint32_t dynamic_shared;
 	bool cooperative;
+	struct gs_partition *partition; /* that the stream is confined to, or NULL */
 	void **params;
 	void **extra;
 };
@@ -65,10 +67,19 @@ check_block(const struct gs_kernel *kernel, const struct request *request)
 	return CUDA_SUCCESS;
 }
 
+static int
+occupancy(const struct gs_kernel *kernel, const struct request *request)
+{
+	const uint32_t *block = request->block;
+
+	return gs_kernel_occupancy(kernel, (size_t)block[0] * block[1] * block[2],
+				   request->dynamic_shared);
+}
+
 static CUresult
 check_request(struct gs_kernel *kernel, const struct request *request)
 {
-	const uint32_t *grid = request->grid, *block = request->block;
+	const uint32_t *grid = request->grid;
 	int shared_max = __atomic_load_n(&kernel->dynamic_shared_max, __ATOMIC_RELAXED);
 	uint64_t resident;
 
@@ -79,9 +90,9 @@ check_request(struct gs_kernel *kernel, const struct request *request)
 		return check_block(kernel, request);
 	if (!request->cooperative)
 		return CUDA_SUCCESS;
-	resident = (uint64_t)gs_kernel_occupancy(kernel, (size_t)block[0] * block[1] * block[2],
-						 request->dynamic_shared) *
-		   (uint64_t)gs_device_multiprocessors();
+	resident = (uint64_t)occupancy(kernel, request) *
+		   (request->partition ? request->partition->count
+				       : (uint64_t)gs_device_multiprocessors());
 	if ((unsigned __int128)grid[0] * grid[1] * grid[2] > resident)
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	return CUDA_SUCCESS;
@@ -141,6 +152,10 @@ prepare(struct launch_op *op, struct gs_kernel *kernel, const struct request *re
 	launch->params = op->params;
 	launch->params_size = kernel->info.param_bytes;
 	launch->cooperative = request->cooperative;
+	launch->multiprocessors = (uint32_t)gs_device_multiprocessors();
+	launch->partition = request->partition;
+	if (request->partition)
+		launch->resident_blocks = (uint32_t)occupancy(kernel, request);
 	launch->print = gs_print_append;
 	launch->print_error = gs_print_error;
 	return kernel->info.uses_heap ? gs_context_heap(&launch->heap) : CUDA_SUCCESS;
@@ -148,14 +163,19 @@ prepare(struct launch_op *op, struct gs_kernel *kernel, const struct request *re
 
 /* The kernel's reference goes to the operation, or is given up. */
 static CUresult
-submit(struct gs_kernel *kernel, const struct request *request, struct gs_stream *stream)
+submit(struct gs_kernel *kernel, const struct request *asked, struct gs_stream *stream)
 {
-	CUresult r = check_request(kernel, request);
+	struct request request = *asked;
 	struct launch_op *op = NULL;
+	CUresult r;
 
+	/* The stream keeps its green context until it has done all its work. */
+	if (gs_stream_green(stream))
+		request.partition = gs_green_partition(gs_stream_green(stream));
+	r = check_request(kernel, &request);
 	if (!r) {
 		op = calloc(1, sizeof(*op) + kernel->info.param_bytes);
-		r = op ? prepare(op, kernel, request) : CUDA_ERROR_OUT_OF_MEMORY;
+		r = op ? prepare(op, kernel, &request) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (r) {
 		free(op);
@@ -183,7 +203,7 @@ launch_kernel(CUfunction function, const struct request *request, CUstream handl
 	stream = gs_stream_get(handle);
 	if (!stream) {
 		gs_kernel_put(kernel);
-		return CUDA_ERROR_INVALID_HANDLE;
+		return gs_stream_missing(handle);
 	}
 	r = submit(kernel, request, stream);
 	gs_stream_put(stream);

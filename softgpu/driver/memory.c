@@ -107,7 +107,7 @@ cuMemFree_v2(CUdeviceptr ptr)
 
 	if (r || !ptr)
 		return r;
-	r = gs_stream_synchronize_all();
+	r = gs_stream_synchronize_all(NULL);
 	if (r)
 		return r;
 	pthread_rwlock_wrlock(&gs_space.lock);
@@ -183,7 +183,7 @@ cuMemFreeHost(void *ptr)
 
 	if (r || !ptr)
 		return r;
-	r = gs_stream_synchronize_all();
+	r = gs_stream_synchronize_all(NULL);
 	return r ? r : remove_host(ptr, GS_SPAN_HOST, CUDA_ERROR_INVALID_VALUE);
 }
 

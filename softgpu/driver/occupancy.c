@@ -131,7 +131,7 @@ cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction hand
 	best = best_block(kernel, shared_of, dynamic_shared, limit);
 	gs_kernel_put(kernel);
 	*block = best.threads;
-	*grid = best.blocks * gs_device_multiprocessors();
+	*grid = best.blocks * gs_context_multiprocessors();
 	return CUDA_SUCCESS;
 }
 

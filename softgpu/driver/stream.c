@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/stream.h"
 
+#include "softgpu/driver/green.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 struct gs_stream {
 	struct gs_object object;
 	struct gs_stream *prev, *next; /* in `streams` */
+	struct gs_green *green;        /* a reference; NULL: of the primary context */
 	unsigned int flags;
 	int priority;
 	int stop; /* atomic */
@@ -46,6 +49,7 @@ stream_destroy(struct gs_object *object)
 	pthread_mutex_destroy(&stream->lock);
 	pthread_cond_destroy(&stream->work);
 	pthread_cond_destroy(&stream->done);
+	gs_green_put(stream->green);
 	free(stream);
 }
 
@@ -60,16 +64,25 @@ init_cond(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
-static struct gs_stream *
-stream_create(unsigned int flags, int priority)
+static int
+clamp(int priority)
+{
+	if (priority > GS_PRIORITY_LEAST)
+		return GS_PRIORITY_LEAST;
+	return priority < GS_PRIORITY_GREATEST ? GS_PRIORITY_GREATEST : priority;
+}
+
+struct gs_stream *
+gs_stream_create(struct gs_green *green, unsigned int flags, int priority)
 {
 	struct gs_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
 	gs_object_init(&stream->object, GS_KIND_STREAM, NULL, stream_destroy);
+	stream->green = gs_green_ref(green);
 	stream->flags = flags;
-	stream->priority = priority;
+	stream->priority = clamp(priority);
 	pthread_mutex_init(&stream->lock, NULL);
 	init_cond(&stream->work);
 	init_cond(&stream->done);
@@ -79,9 +92,9 @@ stream_create(unsigned int flags, int priority)
 	return stream;
 }
 
-/* Work that is queued is still done; the thread then leaves at once. */
-static void
-stream_close(struct gs_stream *stream)
+/* The thread leaves when it has done what is queued. */
+void
+gs_stream_close(struct gs_stream *stream)
 {
 	pthread_mutex_lock(&stream->lock);
 	stream->closing = true;
@@ -93,13 +106,13 @@ stream_close(struct gs_stream *stream)
 static void
 close_per_thread(void *arg)
 {
-	stream_close(arg);
+	gs_stream_close(arg);
 }
 
 static void
 init_once(void)
 {
-	legacy = stream_create(CU_STREAM_DEFAULT, 0);
+	legacy = gs_stream_create(NULL, CU_STREAM_DEFAULT, 0);
 	pthread_key_create(&per_thread_key, close_per_thread);
 }
 
@@ -109,10 +122,33 @@ per_thread(void)
 	struct gs_stream *stream = pthread_getspecific(per_thread_key);
 
 	if (!stream) {
-		stream = stream_create(CU_STREAM_DEFAULT, 0);
+		stream = gs_stream_create(NULL, CU_STREAM_DEFAULT, 0);
 		if (stream)
 			pthread_setspecific(per_thread_key, stream);
 	}
+	return stream;
+}
+
+bool
+gs_stream_is_special(CUstream handle)
+{
+	return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
+/* The default stream of the thread's context. */
+static struct gs_stream *
+get_special(CUstream handle)
+{
+	struct gs_green *green = gs_green_of_context(gs_context_current());
+	struct gs_stream *stream;
+
+	if (handle == CU_STREAM_PER_THREAD)
+		stream = green ? NULL : per_thread();
+	else
+		stream = green ? gs_green_default_stream(green) : legacy;
+	if (stream)
+		gs_object_ref(&stream->object);
+	gs_green_put(green);
 	return stream;
 }
 
@@ -122,12 +158,32 @@ gs_stream_get(CUstream handle)
 	struct gs_stream *stream;
 
 	pthread_once(&once, init_once);
-	if (handle && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD)
-		return gs_object_get(handle, GS_KIND_STREAM);
-	stream = handle == CU_STREAM_PER_THREAD ? per_thread() : legacy;
-	if (stream)
-		gs_object_ref(&stream->object);
+	if (gs_stream_is_special(handle))
+		return get_special(handle);
+	stream = gs_object_get(handle, GS_KIND_STREAM);
+	if (stream && stream->green && gs_green_is_gone(stream->green)) {
+		gs_stream_put(stream);
+		return NULL;
+	}
 	return stream;
+}
+
+CUresult
+gs_stream_missing(CUstream handle)
+{
+	struct gs_stream *stream =
+		gs_stream_is_special(handle) ? NULL : gs_object_get(handle, GS_KIND_STREAM);
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	gs_stream_put(stream);
+	return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+struct gs_green *
+gs_stream_green(const struct gs_stream *stream)
+{
+	return stream->green;
 }
 
 void
@@ -333,17 +389,25 @@ wait_for(struct gs_op *op, struct gs_stream *other)
 	return true;
 }
 
-/* The legacy stream waits for all blocking streams, and they for it. */
+/* Of the context that the stream is of. */
+static struct gs_stream *
+legacy_of(const struct gs_stream *stream)
+{
+	return stream->green ? gs_green_default_stream(stream->green) : legacy;
+}
+
+/* The legacy stream waits for all blocking streams of its context, and they for it. */
 static bool
 add_legacy_waits(struct gs_stream *stream, struct gs_op *op)
 {
-	struct gs_stream *other;
+	struct gs_stream *mine = legacy_of(stream), *other;
 
-	if (stream != legacy)
-		return wait_for(op, legacy);
+	if (stream != mine)
+		return wait_for(op, mine);
 	DL_FOREACH(streams, other)
 	{
-		if (other == legacy || (other->flags & CU_STREAM_NON_BLOCKING))
+		if (other == mine || other->green != mine->green ||
+		    (other->flags & CU_STREAM_NON_BLOCKING))
 			continue;
 		if (!wait_for(op, other))
 			return false;
@@ -369,29 +433,115 @@ gs_stream_submit(struct gs_stream *stream, struct gs_op *op, uint64_t *seq_p)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* References to all streams that have work. */
-static unsigned int
-snapshot(struct gs_mark **marks_p)
+/* Makes the operation wait for all streams, or those of a green context. */
+static bool
+wait_for_all(struct gs_op *op, const struct gs_green *green)
 {
 	struct gs_stream *stream;
-	struct gs_op cut = { 0 };
+	bool done = true;
 
 	pthread_mutex_lock(&order);
 	DL_FOREACH(streams, stream)
 	{
-		if (!wait_for(&cut, stream))
+		if (green && stream->green != green)
+			continue;
+		done = wait_for(op, stream);
+		if (!done)
 			break;
 	}
 	pthread_mutex_unlock(&order);
-	*marks_p = cut.waits;
-	return cut.wait_count;
+	return done;
+}
+
+static void
+nothing(struct gs_op *op, struct gs_stream *stream)
+{
+}
+
+static void
+free_op(struct gs_op *op)
+{
+	free(op);
+}
+
+static struct gs_op *
+waiting_op(void)
+{
+	struct gs_op *op = calloc(1, sizeof(*op));
+
+	if (op) {
+		op->run = nothing;
+		op->release = free_op;
+	}
+	return op;
+}
+
+static CUresult
+submit_waits(struct gs_stream *stream, struct gs_op *op, bool complete)
+{
+	if (complete && op->wait_count)
+		return gs_stream_submit(stream, op, NULL);
+	op_release(op);
+	return complete ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult
-gs_stream_synchronize_all(void)
+gs_stream_join(struct gs_stream *stream, const struct gs_green *green)
 {
+	struct gs_op *op = waiting_op();
+
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return submit_waits(stream, op, wait_for_all(op, green));
+}
+
+CUresult
+gs_stream_follow(struct gs_stream *stream, struct gs_stream *other)
+{
+	struct gs_op *op = waiting_op();
+
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return submit_waits(stream, op, wait_for(op, other));
+}
+
+CUresult
+gs_stream_each(const struct gs_green *green, CUresult (*visit)(struct gs_stream *stream, void *arg),
+	       void *arg)
+{
+	struct gs_stream *stream, *next, *kept = NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&order);
+	for (stream = streams; stream && !r; stream = next) {
+		bool mine = stream->green == green && gs_object_try_ref(&stream->object);
+
+		if (mine) {
+			pthread_mutex_unlock(&order);
+			if (kept)
+				gs_stream_put(kept);
+			kept = stream;
+			r = visit(stream, arg);
+			pthread_mutex_lock(&order);
+		}
+		next = stream->next;
+	}
+	pthread_mutex_unlock(&order);
+	if (kept)
+		gs_stream_put(kept);
+	return r;
+}
+
+CUresult
+gs_stream_synchronize_all(const struct gs_green *green)
+{
+	struct gs_op cut = { 0 };
 	struct gs_mark *marks;
-	unsigned int count = snapshot(&marks);
+	unsigned int count;
+
+	(void)wait_for_all(&cut, green);
+	marks = cut.waits;
+	count = cut.wait_count;
 
 	for (unsigned int i = 0; i < count; i++) {
 		(void)gs_stream_wait(marks[i].stream, marks[i].seq);
@@ -420,66 +570,25 @@ gs_stream_destroy_all(void)
 	struct gs_stream *stream;
 
 	while ((stream = gs_object_retire_any(GS_KIND_STREAM)))
-		stream_close(stream);
+		gs_stream_close(stream);
 }
 
-static CUresult
-create(CUstream *handle, unsigned int flags, int priority)
+void
+gs_stream_publish(struct gs_stream *stream, CUstream *handle)
 {
-	struct gs_stream *stream;
-	CUresult r = gs_enter();
-
-	if (r)
-		return r;
-	if (!handle || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_once(&once, init_once);
-	if (priority > GS_PRIORITY_LEAST)
-		priority = GS_PRIORITY_LEAST;
-	if (priority < GS_PRIORITY_GREATEST)
-		priority = GS_PRIORITY_GREATEST;
-	stream = stream_create(flags, priority);
-	if (!stream)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	gs_object_publish(&stream->object);
 	*handle = (CUstream)stream;
-	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI
-cuStreamCreate(CUstream *handle, unsigned int flags)
-{
-	return create(handle, flags, GS_PRIORITY_LEAST);
-}
-
-CUresult CUDAAPI
-cuStreamCreateWithPriority(CUstream *handle, unsigned int flags, int priority)
-{
-	return create(handle, flags, priority);
-}
-
-CUresult CUDAAPI
-cuStreamDestroy_v2(CUstream handle)
-{
-	CUresult r = gs_enter();
-
-	if (r)
-		return r;
-	if (!gs_object_retire(handle, GS_KIND_STREAM))
-		return CUDA_ERROR_INVALID_HANDLE;
-	stream_close((struct gs_stream *)handle);
-	return CUDA_SUCCESS;
-}
-
-/* Waiting for the legacy stream includes what its next operation would wait for. */
-static CUresult
-check_all(struct gs_stream *stream, bool wait)
+CUresult
+gs_stream_check(struct gs_stream *stream, bool wait)
 {
 	struct gs_op cut = { 0 };
 	CUresult r = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&order);
-	if (!wait_for(&cut, stream) || (stream == legacy && !add_legacy_waits(stream, &cut)))
+	if (!wait_for(&cut, stream) ||
+	    (stream == legacy_of(stream) && !add_legacy_waits(stream, &cut)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&order);
 	if (!r && !wait && cut.wait_count)
@@ -493,90 +602,26 @@ check_all(struct gs_stream *stream, bool wait)
 	return gs_failure() ? gs_failure() : r;
 }
 
-static CUresult
-check(CUstream handle, bool wait)
+unsigned int
+gs_stream_flags(const struct gs_stream *stream)
 {
-	struct gs_stream *stream;
-	CUresult r = gs_enter();
-
-	if (r)
-		return r;
-	stream = gs_stream_get(handle);
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
-	r = check_all(stream, wait);
-	gs_stream_put(stream);
-	return r;
+	return stream->flags;
 }
 
-CUresult CUDAAPI
-cuStreamSynchronize(CUstream handle)
+int
+gs_stream_priority(const struct gs_stream *stream)
 {
-	CUresult r = check(handle, true);
-
-	gs_print_flush();
-	return r;
+	return stream->priority;
 }
 
-CUresult CUDAAPI
-cuStreamQuery(CUstream handle)
+CUresult
+gs_stream_cancel(struct gs_stream *stream)
 {
-	return check(handle, false);
-}
-
-CUresult CUDAAPI
-cuStreamGetPriority(CUstream handle, int *priority)
-{
-	struct gs_stream *stream;
-	CUresult r = gs_enter();
-
-	if (r)
-		return r;
-	if (!priority)
-		return CUDA_ERROR_INVALID_VALUE;
-	stream = gs_stream_get(handle);
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*priority = stream->priority;
-	gs_stream_put(stream);
-	return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI
-cuStreamGetFlags(CUstream handle, unsigned int *flags)
-{
-	struct gs_stream *stream;
-	CUresult r = gs_enter();
-
-	if (r)
-		return r;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	stream = gs_stream_get(handle);
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*flags = stream->flags;
-	gs_stream_put(stream);
-	return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI
-gpSoftStreamCancel(CUstream handle)
-{
-	struct gs_stream *stream;
-	CUresult r = gs_enter_device();
 	uint64_t seq;
 
-	if (r)
-		return r;
-	stream = gs_object_get(handle, GS_KIND_STREAM);
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
 	__atomic_store_n(&stream->stop, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&stream->lock);
 	seq = stream->submitted;
 	pthread_mutex_unlock(&stream->lock);
-	r = gs_stream_wait(stream, seq);
-	gs_stream_put(stream);
-	return r;
+	return gs_stream_wait(stream, seq);
 }

@@ -15,6 +15,7 @@
 #define GS_PRIORITY_GREATEST (-5)
 
 struct gs_stream;
+struct gs_green;
 
 /* A point in a stream's work; holds a reference to the stream. */
 struct gs_mark {
@@ -33,8 +34,13 @@ struct gs_op {
 	void (*release)(struct gs_op *op);
 };
 
-/* NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a live handle; a new reference, or NULL. */
+/*
+ * NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a live handle; a new reference. NULL: there is
+ * none, and gs_stream_missing() says with which error.
+ */
 struct gs_stream *gs_stream_get(CUstream handle);
+CUresult gs_stream_missing(CUstream handle);
+bool gs_stream_is_special(CUstream handle);
 void gs_stream_put(struct gs_stream *stream);
 
 /* Takes the operation over, also when it fails. seq_p may be NULL. */
@@ -43,7 +49,16 @@ CUresult gs_stream_submit(struct gs_stream *stream, struct gs_op *op, uint64_t *
 /* Also fails when a kernel has failed meanwhile. */
 CUresult gs_stream_wait(struct gs_stream *stream, uint64_t seq);
 bool gs_stream_reached(struct gs_stream *stream, uint64_t seq);
-CUresult gs_stream_synchronize_all(void);
+/* All streams, or those of a green context. */
+CUresult gs_stream_synchronize_all(const struct gs_green *green);
+
+/* CUDA_ERROR_NOT_READY, unless it waits. What concerns the legacy stream is what its next operation
+ * would wait for. */
+CUresult gs_stream_check(struct gs_stream *stream, bool wait);
+/* Drops its work and returns when nothing of it runs any more. */
+CUresult gs_stream_cancel(struct gs_stream *stream);
+unsigned int gs_stream_flags(const struct gs_stream *stream);
+int gs_stream_priority(const struct gs_stream *stream);
 
 /* Nonzero when what runs on the stream must stop. */
 bool gs_stream_stopped(const struct gs_stream *stream);
@@ -51,5 +66,23 @@ const volatile int *gs_stream_cancel_flag(const struct gs_stream *stream);
 void gs_stream_stop_all(void);
 
 void gs_stream_destroy_all(void);
+
+/* The green context that it belongs to; NULL: none. The stream keeps it. */
+struct gs_green *gs_stream_green(const struct gs_stream *stream);
+
+/* A stream of a green context (NULL: none) without a handle; it ends with gs_stream_close(). */
+struct gs_stream *gs_stream_create(struct gs_green *green, unsigned int flags, int priority);
+/* What is queued is still done. */
+void gs_stream_close(struct gs_stream *stream);
+/* Gives it its handle. */
+void gs_stream_publish(struct gs_stream *stream, CUstream *handle);
+
+/* Puts the next operation of a stream behind all that the green context's streams were given. */
+CUresult gs_stream_join(struct gs_stream *stream, const struct gs_green *green);
+/* Puts it behind all that `other` was given. */
+CUresult gs_stream_follow(struct gs_stream *stream, struct gs_stream *other);
+/* Calls visit() for every stream of the green context until one fails. */
+CUresult gs_stream_each(const struct gs_green *green,
+			CUresult (*visit)(struct gs_stream *stream, void *arg), void *arg);
 
 #endif /* GS_STREAM_H */

@@ -115,7 +115,7 @@ submit_word(CUstream handle, uint64_t address, uint32_t value, unsigned int flag
 		return CUDA_ERROR_INVALID_VALUE;
 	stream = gs_stream_get(handle);
 	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return gs_stream_missing(handle);
 	op = calloc(1, sizeof(*op));
 	if (op) {
 		op->op.run = write ? write_run : wait_run;
@@ -176,7 +176,7 @@ cuLaunchHostFunc(CUstream handle, CUhostFn func, void *arg)
 		return CUDA_ERROR_INVALID_VALUE;
 	stream = gs_stream_get(handle);
 	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return gs_stream_missing(handle);
 	op = calloc(1, sizeof(*op));
 	if (op) {
 		op->op.run = host_run;

@@ -158,8 +158,11 @@ void
 gs_block_start(struct gs_block *block, uint64_t number)
 {
 	const struct gs_launch *launch = block->job->launch;
+	const struct gs_partition *partition = launch->partition;
 	const uint32_t *grid = launch->grid;
 
+	block->multiprocessor = partition ? partition->multiprocessors[number % partition->count]
+					  : (uint32_t)(number % block->job->multiprocessors);
 	block->index[0] = (uint32_t)(number % grid[0]);
 	block->index[1] = (uint32_t)(number / grid[0] % grid[1]);
 	block->index[2] = (uint32_t)(number / grid[0] / grid[1]);

@@ -363,7 +363,8 @@ scope_of(const struct gs_fixed *fixed)
 		return SCOPE_WARP;
 	if (fixed->kind != GS_FIXED_SPECIAL)
 		return SCOPE_LAUNCH;
-	if (fixed->id == GS_SPECIAL_CTAID || fixed->id == GS_SPECIAL_CLUSTERID)
+	if (fixed->id == GS_SPECIAL_CTAID || fixed->id == GS_SPECIAL_CLUSTERID ||
+	    fixed->id == GS_SPECIAL_SMID)
 		return SCOPE_BLOCK;
 	return fixed->id == GS_SPECIAL_TID || fixed->id == GS_SPECIAL_WARPID ? SCOPE_WARP
 									     : SCOPE_LAUNCH;

@@ -135,6 +135,17 @@ struct gs_function_info {
 };
 void gs_function_info(const struct gs_function *function, struct gs_function_info *info_p);
 
+/*
+ * Multiprocessors that grids are confined to: %smid names no other, and the launches that share a
+ * partition have at most `count` threads at work, or one each if there are more of them. It must
+ * outlive its launches; `threads` is the engine's.
+ */
+struct gs_partition {
+	const uint16_t *multiprocessors; /* `count` different numbers */
+	uint32_t count;
+	uint32_t threads;
+};
+
 typedef void gs_print_func(void *arg, const char *text, size_t len);
 
 struct gs_launch {
@@ -146,6 +157,10 @@ struct gs_launch {
 	const void *params; /* packed as gs_function_info says; copied before anything runs */
 	size_t params_size;
 	bool cooperative;
+	uint32_t multiprocessors;       /* of the device, for %nsmid; 0: one per worker */
+	struct gs_partition *partition; /* NULL: the whole device */
+	uint32_t resident_blocks;   /* at a time on each of a partition's multiprocessors; 0: any
+				       number */
 	const volatile int *cancel; /* nonzero stops the launch within about 50 ms; may be NULL */
 	struct gs_heap *heap;       /* NULL: malloc in kernels returns NULL */
 	/* Called from the workers, one call at a time within a launch. NULL: stdout and stderr. */

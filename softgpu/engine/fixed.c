@@ -45,7 +45,10 @@ special_value(const struct gs_block *block, const struct gs_warp *warp,
 		return warp->index;
 	case GS_SPECIAL_NWARPID:
 		return block->warp_count;
+	case GS_SPECIAL_SMID:
+		return block->multiprocessor;
 	case GS_SPECIAL_NSMID:
+		return job->multiprocessors;
 	case GS_SPECIAL_GRIDID:
 	case GS_SPECIAL_CLUSTER_NCTAID:
 	case GS_SPECIAL_CLUSTER_NCTARANK:

@@ -19,7 +19,7 @@
 #define MAX_LIVE 16        /* blocks of a worker when those begun do not end */
 #define PATIENCE 64        /* slices before another block is begun */
 #define MAX_SHARED 232448u /* 227 KiB, as compute capability 9.0 has */
-#define MAX_COOPERATIVE 4096u
+#define MAX_COOPERATIVE 8192u
 #define STACK_BYTES 16384u
 #define WORKSPACE_BYTES 512u
 #define ARGUMENT_BYTES (GS_PTX_MAX_PARAM_BYTES + 4u + WORKSPACE_BYTES)
@@ -76,6 +76,31 @@ claim(struct gs_job *job, uint64_t *number)
 	return *number < job->block_count;
 }
 
+/* Whether another block may begin. */
+static bool
+has_room(struct gs_job *job)
+{
+	return !job->live_max ||
+	       atomic_load_explicit(&job->live, memory_order_relaxed) < job->live_max;
+}
+
+static bool
+enter_multiprocessor(struct gs_job *job)
+{
+	if (!job->live_max ||
+	    atomic_fetch_add_explicit(&job->live, 1, memory_order_relaxed) < job->live_max)
+		return true;
+	atomic_fetch_sub_explicit(&job->live, 1, memory_order_relaxed);
+	return false;
+}
+
+static void
+leave_multiprocessor(struct gs_job *job)
+{
+	if (job->live_max)
+		atomic_fetch_sub_explicit(&job->live, 1, memory_order_relaxed);
+}
+
 /* The blocks one thread has begun; those that ended serve for the next ones. */
 struct crew {
 	struct gs_block **live;
@@ -90,8 +115,12 @@ begin_block(struct crew *crew, struct gs_job *job)
 	struct gs_block *block = crew->spare;
 	uint64_t number;
 
-	if (!claim(job, &number))
+	if (!enter_multiprocessor(job))
 		return false;
+	if (!claim(job, &number)) {
+		leave_multiprocessor(job);
+		return false;
+	}
 	crew->spare = NULL;
 	if (!block)
 		block = gs_block_get(job);
@@ -109,6 +138,7 @@ end_block(struct crew *crew, uint32_t at)
 {
 	struct gs_block *block = crew->live[at];
 
+	leave_multiprocessor(block->job);
 	crew->live[at] = crew->live[--crew->count];
 	if (crew->spare)
 		gs_block_put(block);
@@ -174,7 +204,35 @@ static bool
 has_blocks_left(struct gs_job *job)
 {
 	return atomic_load_explicit(&job->next_block, memory_order_relaxed) < job->block_count &&
-	       !gs_job_is_over(job);
+	       has_room(job) && !gs_job_is_over(job);
+}
+
+/* Under the lock: whether another thread may work on it. */
+static bool
+may_help(const struct gs_job *job)
+{
+	const struct gs_partition *partition = job->launch->partition;
+
+	return !partition || partition->threads < partition->count;
+}
+
+/* Under the lock. */
+static void
+join_partition(struct gs_job *job)
+{
+	if (job->launch->partition)
+		job->launch->partition->threads++;
+}
+
+/* Under the lock. Another thread may take the place. */
+static void
+leave_partition(struct gs_job *job)
+{
+	if (!job->launch->partition)
+		return;
+	job->launch->partition->threads--;
+	if (workers.sleeping)
+		pthread_cond_signal(&workers.work);
 }
 
 /* Under the lock: the job with fewest helpers that has something to do. */
@@ -184,7 +242,8 @@ choose_job(void)
 	struct gs_job *best = NULL;
 
 	for (struct gs_job *job = workers.jobs; job; job = job->next) {
-		if (has_blocks_left(job) && (!best || job->helpers < best->helpers))
+		if (has_blocks_left(job) && may_help(job) &&
+		    (!best || job->helpers < best->helpers))
 			best = job;
 	}
 	return best;
@@ -204,9 +263,11 @@ worker_main(void *arg)
 			continue;
 		}
 		job->helpers++;
+		join_partition(job);
 		pthread_mutex_unlock(&workers.lock);
 		work_on(job);
 		pthread_mutex_lock(&workers.lock);
+		leave_partition(job);
 		if (--job->helpers == 0)
 			pthread_cond_broadcast(&workers.idle);
 	}
@@ -240,6 +301,7 @@ offer(struct gs_job *job)
 	uint64_t wanted = job->block_count - 1;
 
 	pthread_mutex_lock(&workers.lock);
+	join_partition(job);
 	job->next = workers.jobs;
 	workers.jobs = job;
 	for (int i = 0; i < workers.sleeping && (uint64_t)i < wanted; i++)
@@ -256,6 +318,7 @@ withdraw(struct gs_job *job)
 	while (*link != job)
 		link = &(*link)->next;
 	*link = job->next;
+	leave_partition(job);
 	while (job->helpers)
 		pthread_cond_wait(&workers.idle, &workers.lock);
 	pthread_mutex_unlock(&workers.lock);
@@ -371,6 +434,10 @@ prepare_job(struct gs_job *job, const struct gs_launch *launch)
 		job->shared_bytes =
 			((function->shared_bytes + 15u) & ~15u) + launch->dynamic_shared;
 	job->local_stride = local_stride(function);
+	job->multiprocessors =
+		launch->multiprocessors ? launch->multiprocessors : (uint32_t)workers.count;
+	if (launch->partition)
+		job->live_max = (uint64_t)launch->resident_blocks * launch->partition->count;
 	job->block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 }
 
@@ -392,7 +459,7 @@ gs_launch(const struct gs_launch *launch, struct gs_error *error)
 		return refuse(error, GS_OUT_OF_MEMORY, "out of memory for the parameters");
 	prepare_job(&job, launch);
 	gs_fault_catch();
-	has_help = workers.count > 1 && job.block_count > 1;
+	has_help = workers.count > 1 && (job.block_count > 1 || launch->partition);
 	if (has_help)
 		offer(&job);
 	work_on(&job);

@@ -75,6 +75,9 @@ struct gs_job {
 	const struct gs_function *function;
 	uint64_t block_count;
 	atomic_uint_fast64_t next_block;
+	uint32_t multiprocessors; /* of the device */
+	uint64_t live_max;        /* blocks begun and not ended; 0: no limit */
+	atomic_uint_fast64_t live;
 	atomic_int result;
 	pthread_mutex_t lock; /* of message, and of printing */
 	char message[480];
@@ -96,6 +99,7 @@ struct gs_block {
 	uint32_t warp_capacity;
 	uint32_t live_threads;
 	uint32_t index[3];
+	uint32_t multiprocessor;
 	struct gs_barrier barriers[GS_BARRIERS];
 	uint32_t barriers_in_use; /* a bit for each at which a thread has arrived */
 	uint8_t *shared;          /* the block's device memory: shared window */

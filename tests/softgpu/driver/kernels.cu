@@ -76,3 +76,27 @@ extern "C" __global__ void __launch_bounds__(128) bounded(int *out)
 	__syncthreads();
 	*out = dynamic[0];
 }
+
+/* On which multiprocessor each block ran. */
+extern "C" __global__ void
+where(int *multiprocessors, int *count)
+{
+	int here, all;
+
+	asm volatile("mov.u32 %0, %%smid;" : "=r"(here));
+	asm volatile("mov.u32 %0, %%nsmid;" : "=r"(all));
+	multiprocessors[blockIdx.x] = here;
+	*count = all;
+}
+
+/* How many blocks there were at a time: crowd is now and at most. */
+extern "C" __global__ void
+gather(volatile int *crowd, int rounds)
+{
+	int now = atomicAdd((int *)crowd, 1) + 1;
+
+	atomicMax((int *)crowd + 1, now);
+	for (int i = 0; i < rounds; i++)
+		(void)crowd[2];
+	atomicSub((int *)crowd, 1);
+}
