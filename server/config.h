@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The configuration of tenants and devices: gpupoold.conf(5) as values.
+ *
+ * Made in one piece, never changed afterwards, freed by whoever loaded it; so any thread may read
+ * it.  Functions that read a text return 0, GP_E_INVALID with a text that names file, line, key and
+ * what would be right, or a negative errno with a text; no output is written then but the text.
+ * What a quota means for calls is the ledger's business, here are only the numbers.
+ */
+#ifndef GPD_CONFIG_H
+#define GPD_CONFIG_H
+
+#include "protocol/status.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPD_CONFIG_DEVICES 32  /* ordinals that can be named */
+#define GPD_CONFIG_TENANTS 255 /* "default" is one of them */
+#define GPD_CONFIG_NAME_MAX 64 /* of tenants and users, closing zero included */
+#define GPD_CONFIG_SESSIONS 4096
+#define GPD_CONFIG_ERROR_MAX 512 /* room for every error text */
+
+#define GPD_CONFIG_TENANT_DEFAULT 0 /* index of the one that is always there */
+
+enum gpd_config_isolation {
+	GPD_CONFIG_SHARED,  /* all sessions in one worker */
+	GPD_CONFIG_PROCESS, /* a worker for each */
+};
+
+enum gpd_config_priority {
+	GPD_CONFIG_PRIORITY_NORMAL,
+	GPD_CONFIG_PRIORITY_LOW,
+	GPD_CONFIG_PRIORITY_HIGH,
+};
+
+/* How the time of a device is shared. */
+enum gpd_config_policy {
+	GPD_CONFIG_POLICY_NONE,
+	GPD_CONFIG_POLICY_BEST_EFFORT,
+	GPD_CONFIG_POLICY_EQUAL,
+	GPD_CONFIG_POLICY_FIXED,
+};
+
+/* Bytes or multiprocessors: a number or a share of what the device has. */
+struct gpd_config_amount {
+	uint64_t number; /* counts where share is 0 */
+	uint64_t share;  /* hundredths of a per cent */
+};
+
+/* A tenant on one device.  Has no padding: two are compared by memcmp(). */
+struct gpd_config_quota {
+	struct gpd_config_amount memory;         /* number UINT64_MAX: all */
+	struct gpd_config_amount session_memory; /* of each session; the same */
+	struct gpd_config_amount sm;             /* number 0: all */
+	struct gpd_config_amount session_sm;     /* of each session; the same */
+	uint32_t allowed;                        /* 1: the device is one of the tenant's */
+	uint32_t weight;                         /* 1 to 1000 */
+	uint32_t limit;                          /* per cent of GPU time, 100: none */
+	uint32_t time_share;                     /* per cent, for the policy fixed; 0: none given */
+};
+static_assert(sizeof(struct gpd_config_quota) == 4 * 16 + 4 * 4, "no padding");
+
+/* Addresses of which the first `bits` are the same. */
+struct gpd_config_network {
+	uint8_t address[16]; /* IPv4: the first four */
+	uint8_t is_v6;
+	uint8_t bits;
+};
+
+struct gpd_config_tenant {
+	char name[GPD_CONFIG_NAME_MAX];
+	struct gpd_config_quota devices[GPD_CONFIG_DEVICES];
+	uint64_t bandwidth;    /* bytes per second; UINT64_MAX: as the link can */
+	uint32_t sessions_max; /* UINT32_MAX: as many as the daemon has; 0: none is admitted */
+	uint32_t priority;     /* enum gpd_config_priority */
+	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
+	int user_count;
+	int network_count; /* 0: from anywhere */
+	char (*users)[GPD_CONFIG_NAME_MAX];
+	struct gpd_config_network *networks;
+};
+
+struct gpd_config_device {
+	uint32_t policy;         /* enum gpd_config_policy */
+	uint32_t virtual_number; /* equal devices that it is shown as; 1: itself */
+	uint32_t exported;       /* 1: clients may see it */
+	uint32_t sm_granularity; /* multiprocessors are given out in multiples of it: 2 or 8 */
+};
+
+enum gpd_config_given {
+	GPD_CONFIG_GIVEN_POLICY = 1 << 0,
+	GPD_CONFIG_GIVEN_VIRTUAL_NUMBER = 1 << 1,
+	GPD_CONFIG_GIVEN_EXPORTED = 1 << 2,
+	GPD_CONFIG_GIVEN_SM_GRANULARITY = 1 << 3,
+};
+
+/* What a section [device ...] says; see gpd_config_device(). */
+struct gpd_config_device_rule {
+	int ordinal;        /* -1: not by ordinal */
+	char uuid[41];      /* "gpu-...", in lower case; "" with ordinal -1: any device */
+	unsigned int given; /* enum gpd_config_given: what of `device` it says */
+	struct gpd_config_device device;
+};
+
+struct gpd_config {
+	uint32_t sessions_max; /* 0: not given */
+	uint32_t isolation;    /* enum gpd_config_isolation */
+	char metrics_host[256];
+	uint16_t metrics_port;  /* 0: off */
+	char admin_socket[108]; /* "": not given */
+	int device_rule_count;
+	int tenant_count; /* at least 1 */
+	struct gpd_config_device_rule *device_rules;
+	struct gpd_config_tenant *tenants; /* "default", then the others in the order of the file */
+};
+
+/* NULL for path: no file, so one tenant without limits.  -ENOENT: the named one is not there. */
+GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p, char *error,
+				  size_t error_size);
+/* The same from memory; the errors give `name` as the file's. */
+GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p,
+				   char *error, size_t error_size);
+void gpd_config_free(struct gpd_config *config);
+
+/* Its index; -1: there is none of this name. */
+int gpd_config_tenant_find(const struct gpd_config *config, const char *name);
+
+/*
+ * Whose a new session is.  name: the tenant that the client names, NULL or "" for none; user: as it
+ * says; address: numeric or as gp_conn_peer() has it, NULL for a client that came over no network,
+ * which counts as a loopback address.  GP_E_INVALID: refused, and the text says why.
+ */
+GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *name,
+				   const char *user, const char *address, int *tenant_p,
+				   char *error, size_t error_size);
+
+/* What holds for a device: its UUID's section goes before its ordinal's, and that before [device
+ * *]. uuid: "GPU-..." or NULL. */
+struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
+					   const char *uuid);
+
+/* Bytes, in multiples of 2 MiB, at most the device's; UINT64_MAX: no quota. */
+uint64_t gpd_config_memory(const struct gpd_config *config, int tenant, int device,
+			   uint64_t device_bytes);
+uint64_t gpd_config_session_memory(const struct gpd_config *config, int tenant, int device,
+				   uint64_t device_bytes);
+/* Multiprocessors, rounded down but at least 1, at most the device's; 0: no quota. */
+uint32_t gpd_config_sm(const struct gpd_config *config, int tenant, int device,
+		       uint32_t device_sms);
+uint32_t gpd_config_session_sm(const struct gpd_config *config, int tenant, int device,
+			       uint32_t device_sms);
+
+#endif /* GPD_CONFIG_H */
