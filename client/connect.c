@@ -190,7 +190,8 @@ static bool
 device_is_sound(const Gpupool__Device *device)
 {
 	return device->name && strlen(device->name) <= NAME_MAX_LEN && device->uuid.len == 16 &&
-	       device->n_attributes <= ATTRIBUTES_MAX && device->n_limits <= LIMITS_MAX;
+	       device->ordinal >= 0 && device->n_attributes <= ATTRIBUTES_MAX &&
+	       device->n_limits <= LIMITS_MAX;
 }
 
 static bool

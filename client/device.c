@@ -120,11 +120,11 @@ copy_limits(struct gpc_device *device, const Gpupool__Device *source)
 }
 
 static int
-init_device(struct gpc_device *device, int ordinal, int remote, const Gpupool__Device *source,
+init_device(struct gpc_device *device, int ordinal, const Gpupool__Device *source,
 	    struct gpc_session *session)
 {
 	device->ordinal = ordinal;
-	device->remote = remote;
+	device->remote = source->ordinal;
 	device->session = session;
 	device->name = strdup(source->name);
 	memcpy(device->uuid.bytes, source->uuid.data, sizeof(device->uuid.bytes));
@@ -163,8 +163,8 @@ gpc_devices_create(const Gpupool__Welcome *welcome, struct gpc_session *session)
 	for (device_count = 0; r == 0 && device_count < count; device_count++) {
 		struct gpc_device *device = &devices[device_count];
 
-		r = init_device(device, device_count, indices[device_count],
-				welcome->devices[indices[device_count]], session);
+		r = init_device(device, device_count, welcome->devices[indices[device_count]],
+				session);
 		if (r == 0)
 			gpc_log(GPC_LOG_INFO, "device %d: %s, %llu MiB", device_count, device->name,
 				(unsigned long long)device->total_memory >> 20);

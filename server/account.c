@@ -7,10 +7,16 @@ is_device(int device)
 	return device >= 0 && device < GPD_LEDGER_DEVICES;
 }
 
+bool
+gpd_account_may_use(const struct gpd_account *account, int device)
+{
+	return is_device(device) && atomic_load(&account->line->devices[device].allowed);
+}
+
 CUresult
 gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes)
 {
-	if (!is_device(device))
+	if (!gpd_account_may_use(account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return gpd_ledger_take(account->ledger, account->line, device, bytes)
 		       ? CUDA_SUCCESS

@@ -18,6 +18,9 @@ struct gpd_account {
 	struct gpd_ledger_session *line;
 };
 
+/* Whether the session may use the device, which need not exist. */
+bool gpd_account_may_use(const struct gpd_account *account, int device);
+
 /* CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY past the quota, or CUDA_ERROR_INVALID_DEVICE, and nothing
  * is counted. */
 CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);

@@ -26,7 +26,7 @@ gpd_gpContextCreate(struct gpd_session *session, const struct gp_args_gpContextC
 	struct gpd_context *context;
 	CUresult result;
 
-	if (!device)
+	if (!device || !gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	context = calloc(1, sizeof(*context));
 	if (!context)

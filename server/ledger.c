@@ -83,8 +83,10 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 		memset(session, 0, sizeof(*session));
 		session->tenant = tenant;
 		session->worker = worker;
-		for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+		for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+			atomic_init(&session->devices[d].allowed, 1);
 			atomic_init(&session->devices[d].memory_max, GPD_NO_LIMIT);
+		}
 		atomic_store(&session->id, id);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions, 1);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions_total, 1);

@@ -67,6 +67,7 @@ struct gpd_ledger_tenant {
 
 /* A session on one device. */
 struct gpd_ledger_line {
+	_Atomic uint32_t allowed;     /* whether the session may use the device at all */
 	_Atomic uint64_t memory_max;  /* the session's own cap, below its tenant's; GPD_NO_LIMIT */
 	_Atomic uint32_t sm_wanted;   /* multiprocessors; 0: all */
 	_Atomic uint32_t sm_assigned; /* the worker's answer; 0: all */

@@ -361,7 +361,9 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
 	 */
 	uint64_t leaving = leaving_size(session->memory, args->device);
-	CUresult result = gpd_device_enter(args->device);
+	CUresult result = gpd_account_may_use(&session->account, args->device)
+				  ? gpd_device_enter(args->device)
+				  : CUDA_ERROR_INVALID_DEVICE;
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
