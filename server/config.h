@@ -26,8 +26,8 @@
 #define GPD_CONFIG_TENANT_DEFAULT 0 /* index of the one that is always there */
 
 enum gpd_config_isolation {
-	GPD_CONFIG_SHARED,  /* all sessions in one worker */
-	GPD_CONFIG_PROCESS, /* a worker for each */
+	GPD_CONFIG_ISOLATION_SHARED,  /* all sessions in one worker */
+	GPD_CONFIG_ISOLATION_PROCESS, /* a worker for each */
 };
 
 enum gpd_config_priority {

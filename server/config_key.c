@@ -270,16 +270,16 @@ gpd_config_keys(enum gpd_config_section section, int *count_p)
 {
 	static_assert(COUNT(tenant_keys) <= GPD_CONFIG_KEYS_MAX, "room for all");
 	switch (section) {
-	case GPD_CONFIG_DAEMON:
+	case GPD_CONFIG_SECTION_DAEMON:
 		*count_p = COUNT(daemon_keys);
 		return daemon_keys;
-	case GPD_CONFIG_DEVICE:
+	case GPD_CONFIG_SECTION_DEVICE:
 		*count_p = COUNT(device_keys);
 		return device_keys;
-	case GPD_CONFIG_TENANT:
+	case GPD_CONFIG_SECTION_TENANT:
 		*count_p = COUNT(tenant_keys);
 		return tenant_keys;
-	case GPD_CONFIG_NO_SECTION:
+	case GPD_CONFIG_SECTION_NONE:
 		break;
 	}
 	*count_p = 0;

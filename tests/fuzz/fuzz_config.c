@@ -26,7 +26,7 @@ ask(const struct gpd_config *config)
 		int found;
 
 		check(gpd_config_tenant_find(config, tenant->name) == i);
-		check(tenant->isolation <= GPD_CONFIG_PROCESS);
+		check(tenant->isolation <= GPD_CONFIG_ISOLATION_PROCESS);
 		for (int k = 0; k < GPD_CONFIG_DEVICES; k++) {
 			uint64_t memory = gpd_config_memory(config, i, k, whole);
 
