@@ -162,7 +162,7 @@ tenant_of_user(const struct gpd_config *config, const char *user, const struct p
 		if (has_user(&config->tenants[i], user) &&
 		    may_come_from(&config->tenants[i], place))
 			return i;
-	return GPD_CONFIG_TENANT_DEFAULT;
+	return GPD_TENANT_DEFAULT;
 }
 
 int
@@ -229,7 +229,7 @@ struct gpd_config_device
 gpd_config_device(const struct gpd_config *config, int ordinal, const char *uuid)
 {
 	struct gpd_config_device device = {
-		.policy = GPD_CONFIG_POLICY_NONE,
+		.policy = GPD_POLICY_NONE,
 		.virtual_number = 1,
 		.exported = 1,
 		.sm_granularity = 2,
@@ -257,8 +257,8 @@ resolve_memory(const struct gpd_config_amount *amount, uint64_t device_bytes)
 {
 	uint64_t bytes;
 
-	if (amount->number == UINT64_MAX)
-		return UINT64_MAX;
+	if (amount->number == GPD_NO_LIMIT)
+		return GPD_NO_LIMIT;
 	bytes = resolve(amount, device_bytes) / MEMORY_UNIT * MEMORY_UNIT;
 	return bytes ? bytes : MEMORY_UNIT;
 }

@@ -11,37 +11,28 @@
 #define GPD_CONFIG_H
 
 #include "protocol/status.h"
+#include "server/ledger.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPD_CONFIG_DEVICES 32  /* ordinals that can be named */
-#define GPD_CONFIG_TENANTS 255 /* "default" is one of them */
-#define GPD_CONFIG_NAME_MAX 64 /* of tenants and users, closing zero included */
-#define GPD_CONFIG_SESSIONS 4096
-#define GPD_CONFIG_ERROR_MAX 512 /* room for every error text */
+#define GPD_CONFIG_TENANTS 255 /* GPD_TENANT_DEFAULT is one of them */
+#define GPD_CONFIG_ERROR_MAX 512
 
-#define GPD_CONFIG_TENANT_DEFAULT 0 /* index of the one that is always there */
+static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the ledger");
 
 enum gpd_config_isolation {
 	GPD_CONFIG_ISOLATION_SHARED,  /* all sessions in one worker */
 	GPD_CONFIG_ISOLATION_PROCESS, /* a worker for each */
 };
 
+/* As in the ledger. */
 enum gpd_config_priority {
 	GPD_CONFIG_PRIORITY_NORMAL,
 	GPD_CONFIG_PRIORITY_LOW,
 	GPD_CONFIG_PRIORITY_HIGH,
-};
-
-/* How the time of a device is shared. */
-enum gpd_config_policy {
-	GPD_CONFIG_POLICY_NONE,
-	GPD_CONFIG_POLICY_BEST_EFFORT,
-	GPD_CONFIG_POLICY_EQUAL,
-	GPD_CONFIG_POLICY_FIXED,
 };
 
 /* Bytes or multiprocessors: a number or a share of what the device has. */
@@ -52,7 +43,7 @@ struct gpd_config_amount {
 
 /* A tenant on one device.  Has no padding: two are compared by memcmp(). */
 struct gpd_config_quota {
-	struct gpd_config_amount memory;         /* number UINT64_MAX: all */
+	struct gpd_config_amount memory;         /* number GPD_NO_LIMIT: all */
 	struct gpd_config_amount session_memory; /* of each session; the same */
 	struct gpd_config_amount sm;             /* number 0: all */
 	struct gpd_config_amount session_sm;     /* of each session; the same */
@@ -71,20 +62,20 @@ struct gpd_config_network {
 };
 
 struct gpd_config_tenant {
-	char name[GPD_CONFIG_NAME_MAX];
-	struct gpd_config_quota devices[GPD_CONFIG_DEVICES];
-	uint64_t bandwidth;    /* bytes per second; UINT64_MAX: as the link can */
+	char name[GPD_TENANT_NAME_MAX];
+	struct gpd_config_quota devices[GPD_LEDGER_DEVICES];
+	uint64_t bandwidth;    /* bytes per second; GPD_NO_LIMIT: as the link can */
 	uint32_t sessions_max; /* UINT32_MAX: as many as the daemon has; 0: none is admitted */
 	uint32_t priority;     /* enum gpd_config_priority */
 	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
 	int user_count;
 	int network_count; /* 0: from anywhere */
-	char (*users)[GPD_CONFIG_NAME_MAX];
+	char (*users)[GPD_TENANT_NAME_MAX];
 	struct gpd_config_network *networks;
 };
 
 struct gpd_config_device {
-	uint32_t policy;         /* enum gpd_config_policy */
+	uint32_t policy;         /* enum gpd_policy */
 	uint32_t virtual_number; /* equal devices that it is shown as; 1: itself */
 	uint32_t exported;       /* 1: clients may see it */
 	uint32_t sm_granularity; /* multiprocessors are given out in multiples of it: 2 or 8 */
@@ -142,7 +133,7 @@ GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
 
-/* Bytes, in multiples of 2 MiB, at most the device's; UINT64_MAX: no quota. */
+/* Bytes, in multiples of 2 MiB, at most the device's; GPD_NO_LIMIT: no quota. */
 uint64_t gpd_config_memory(const struct gpd_config *config, int tenant, int device,
 			   uint64_t device_bytes);
 uint64_t gpd_config_session_memory(const struct gpd_config *config, int tenant, int device,

@@ -111,8 +111,8 @@ check_quota(struct gpd_config_parser *p, int device)
 	const struct gpd_config_quota *quota = &p->tenant->devices[device];
 	bool sm_all = quota->sm.number == 0;
 
-	/* UINT64_MAX for all is more than any other, but asks for nothing. */
-	if (quota->session_memory.number != UINT64_MAX &&
+	/* GPD_NO_LIMIT for all is more than any other, but asks for nothing. */
+	if (quota->session_memory.number != GPD_NO_LIMIT &&
 	    is_more(&quota->session_memory, &quota->memory))
 		return gpd_config_complain_back(
 			p, line_of(p, "session-memory", device),
@@ -135,7 +135,7 @@ gpd_config_check_tenant(struct gpd_config_parser *p)
 {
 	int devices_line = line_of(p, "devices", 0);
 
-	for (int device = 0; device < GPD_CONFIG_DEVICES; device++) {
+	for (int device = 0; device < GPD_LEDGER_DEVICES; device++) {
 		if (devices_line == 0)
 			p->tenant->devices[device].allowed = 1;
 		for (int k = 0; k < GPD_CONFIG_KEYS_MAX; k++)
@@ -157,15 +157,15 @@ may_be_fixed(const struct gpd_config *config, int device)
 {
 	for (int i = 0; i < config->device_rule_count; i++)
 		if (config->device_rules[i].uuid[0] &&
-		    config->device_rules[i].device.policy == GPD_CONFIG_POLICY_FIXED)
+		    config->device_rules[i].device.policy == GPD_POLICY_FIXED)
 			return true;
-	return gpd_config_device(config, device, NULL).policy == GPD_CONFIG_POLICY_FIXED;
+	return gpd_config_device(config, device, NULL).policy == GPD_POLICY_FIXED;
 }
 
 bool
 gpd_config_check_time_shares(struct gpd_config_parser *p)
 {
-	for (int device = 0; device < GPD_CONFIG_DEVICES; device++) {
+	for (int device = 0; device < GPD_LEDGER_DEVICES; device++) {
 		uint32_t sum = 0;
 
 		if (!may_be_fixed(p->config, device))

@@ -105,7 +105,7 @@ static const char *
 read_device(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config_tenant *tenant = value;
-	uint64_t first = 0, last = GPD_CONFIG_DEVICES - 1;
+	uint64_t first = 0, last = GPD_LEDGER_DEVICES - 1;
 
 	if (strcmp(text, "all") != 0) {
 		if (!gpd_value_number(text, first, last, &first))
@@ -121,7 +121,7 @@ static const char *
 read_user(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config_tenant *tenant = value;
-	char name[GPD_CONFIG_NAME_MAX];
+	char name[GPD_TENANT_NAME_MAX];
 	const char *wrong = gpd_value_user(text, name);
 	void *grown;
 
@@ -159,6 +159,9 @@ static const char *const priorities[] = { "normal", "low", "high", NULL };
 static const char *const policies[] = { "none", "best-effort", "equal", "fixed", NULL };
 static const char *const answers[] = { "no", "yes", NULL };
 
+/* The texts below name these numbers. */
+static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31, 1 to 4096");
+
 #define ISOLATION_WRONG "is neither shared nor process"
 
 static const struct gpd_config_key daemon_keys[] = {
@@ -166,7 +169,7 @@ static const struct gpd_config_key daemon_keys[] = {
 	  .read = read_number,
 	  .offset = offsetof(struct gpd_config, sessions_max),
 	  .min = 1,
-	  .max = GPD_CONFIG_SESSIONS,
+	  .max = GPD_LEDGER_SESSIONS,
 	  .wrong = "is no number from 1 to 4096" },
 	{ .name = "isolation",
 	  .read = read_word,
@@ -252,7 +255,7 @@ static const struct gpd_config_key tenant_keys[] = {
 	  .read = read_number_or_unlimited,
 	  .offset = offsetof(struct gpd_config_tenant, sessions_max),
 	  .min = 0,
-	  .max = GPD_CONFIG_SESSIONS,
+	  .max = GPD_LEDGER_SESSIONS,
 	  .wrong = "is neither a number from 0 to 4096 nor unlimited" },
 	{ .name = "isolation",
 	  .read = read_word,

@@ -56,12 +56,12 @@ add_tenant(struct gpd_config_parser *p, const char *name)
 	tenant = &tenants[count];
 	memset(tenant, 0, sizeof(*tenant));
 	snprintf(tenant->name, sizeof(tenant->name), "%s", name);
-	tenant->bandwidth = UINT64_MAX;
+	tenant->bandwidth = GPD_NO_LIMIT;
 	tenant->sessions_max = UINT32_MAX;
 	tenant->isolation = UINT32_MAX;
-	for (int i = 0; i < GPD_CONFIG_DEVICES; i++) {
-		tenant->devices[i].memory.number = UINT64_MAX;
-		tenant->devices[i].session_memory.number = UINT64_MAX;
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
+		tenant->devices[i].memory.number = GPD_NO_LIMIT;
+		tenant->devices[i].session_memory.number = GPD_NO_LIMIT;
 		tenant->devices[i].weight = 100;
 		tenant->devices[i].limit = 100;
 	}
@@ -80,7 +80,7 @@ begin_at(struct gpd_config_parser *p, int *line)
 static bool
 open_tenant(struct gpd_config_parser *p, const char *text)
 {
-	char name[GPD_CONFIG_NAME_MAX];
+	char name[GPD_TENANT_NAME_MAX];
 	const char *wrong = gpd_value_name(text, name);
 	int found;
 
@@ -108,7 +108,7 @@ open_device(struct gpd_config_parser *p, const char *text)
 	int count = p->config->device_rule_count, found;
 	uint64_t ordinal;
 
-	if (gpd_value_number(text, 0, GPD_CONFIG_DEVICES - 1, &ordinal)) {
+	if (gpd_value_number(text, 0, GPD_LEDGER_DEVICES - 1, &ordinal)) {
 		rule.ordinal = (int)ordinal;
 	} else if (isdigit((unsigned char)*text)) {
 		return complain_value(p, text, "is no device from 0 to 31");
@@ -257,7 +257,7 @@ take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *
 	const char *wrong = NULL;
 
 	if (key->shape == GPD_CONFIG_PER_DEVICE) {
-		for (int i = 0; i < GPD_CONFIG_DEVICES && !wrong; i++)
+		for (int i = 0; i < GPD_LEDGER_DEVICES && !wrong; i++)
 			if (device < 0 ? !lines->single[i] : device == i)
 				wrong = key->read(key, text,
 						  (char *)&p->tenant->devices[i] + key->offset);
@@ -303,14 +303,14 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 		if (key->shape != GPD_CONFIG_PER_DEVICE)
 			return gpd_config_complain(
 				p, p->line, "%s cannot differ from device to device", key->name);
-		if (!gpd_value_number(dot + 1, 0, GPD_CONFIG_DEVICES - 1, &device))
+		if (!gpd_value_number(dot + 1, 0, GPD_LEDGER_DEVICES - 1, &device))
 			return complain_value(p, dot + 1, "is no device from 0 to 31");
 		line = &p->lines[index].single[device];
 	}
 	if (!begin_at(p, line))
 		return false;
 	if (p->section == GPD_CONFIG_SECTION_TENANT && strcmp(key->name, "users") == 0 &&
-	    p->tenant == &p->config->tenants[GPD_CONFIG_TENANT_DEFAULT])
+	    p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
 		return gpd_config_complain(p, p->line,
 					   "\"default\" takes the users whom no other tenant has");
 	if (key->shape == GPD_CONFIG_LIST)
@@ -355,9 +355,9 @@ parse(struct gpd_config_parser *p)
 	}
 	if (p->result || !close_section(p))
 		return;
-	if (p->tenant_lines[GPD_CONFIG_TENANT_DEFAULT] == 0)
-		for (int i = 0; i < GPD_CONFIG_DEVICES; i++)
-			p->config->tenants[GPD_CONFIG_TENANT_DEFAULT].devices[i].allowed = 1;
+	if (p->tenant_lines[GPD_TENANT_DEFAULT] == 0)
+		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+			p->config->tenants[GPD_TENANT_DEFAULT].devices[i].allowed = 1;
 	if (!gpd_config_check_time_shares(p))
 		return;
 	for (int i = 0; i < p->config->tenant_count; i++)

@@ -16,7 +16,7 @@
 /* The lines in which a key stands: for all devices, and for single ones.  0: nowhere. */
 struct gpd_config_lines {
 	int all;
-	int single[GPD_CONFIG_DEVICES];
+	int single[GPD_LEDGER_DEVICES];
 };
 
 struct gpd_config_parser {

@@ -130,7 +130,7 @@ gpd_value_memory(const char *text, struct gpd_config_amount *amount)
 	struct gpd_config_amount value = { 0 };
 
 	if (strcmp(text, "all") == 0)
-		value.number = UINT64_MAX;
+		value.number = GPD_NO_LIMIT;
 	else if (!share(text, &value.share)) {
 		if (!bytes(text, &value.number))
 			return "is no size (16G, 512M, 40% or all)";
@@ -156,7 +156,7 @@ gpd_value_sm(const char *text, struct gpd_config_amount *amount)
 const char *
 gpd_value_bandwidth(const char *text, uint64_t *bytes_p)
 {
-	uint64_t value = UINT64_MAX;
+	uint64_t value = GPD_NO_LIMIT;
 
 	if (strcmp(text, "unlimited") != 0) {
 		if (!bytes(text, &value))
@@ -169,7 +169,7 @@ gpd_value_bandwidth(const char *text, uint64_t *bytes_p)
 }
 
 const char *
-gpd_value_name(const char *text, char name[GPD_CONFIG_NAME_MAX])
+gpd_value_name(const char *text, char name[GPD_TENANT_NAME_MAX])
 {
 	size_t length = strlen(text);
 
@@ -177,14 +177,14 @@ gpd_value_name(const char *text, char name[GPD_CONFIG_NAME_MAX])
 		if (!is_digit(*c) && !((*c | 0x20) >= 'a' && (*c | 0x20) <= 'z') &&
 		    !strchr("._-", *c))
 			length = 0;
-	if (length == 0 || length >= GPD_CONFIG_NAME_MAX)
+	if (length == 0 || length >= GPD_TENANT_NAME_MAX)
 		return "is no name (1 to 63 of A-Z a-z 0-9 . _ -)";
 	memcpy(name, text, length + 1);
 	return NULL;
 }
 
 const char *
-gpd_value_user(const char *text, char name[GPD_CONFIG_NAME_MAX])
+gpd_value_user(const char *text, char name[GPD_TENANT_NAME_MAX])
 {
 	size_t length = strlen(text);
 
@@ -192,7 +192,7 @@ gpd_value_user(const char *text, char name[GPD_CONFIG_NAME_MAX])
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr("*,;=\"", *c))
 			length = 0;
-	if (length == 0 || length >= GPD_CONFIG_NAME_MAX)
+	if (length == 0 || length >= GPD_TENANT_NAME_MAX)
 		return "is no user name (1 to 63 characters, no blanks; a list is alice,bob)";
 	memcpy(name, text, length + 1);
 	return NULL;

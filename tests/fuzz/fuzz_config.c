@@ -27,10 +27,10 @@ ask(const struct gpd_config *config)
 
 		check(gpd_config_tenant_find(config, tenant->name) == i);
 		check(tenant->isolation <= GPD_CONFIG_ISOLATION_PROCESS);
-		for (int k = 0; k < GPD_CONFIG_DEVICES; k++) {
+		for (int k = 0; k < GPD_LEDGER_DEVICES; k++) {
 			uint64_t memory = gpd_config_memory(config, i, k, whole);
 
-			check(memory == UINT64_MAX || (memory > 0 && memory <= whole));
+			check(memory == GPD_NO_LIMIT || (memory > 0 && memory <= whole));
 			check(gpd_config_sm(config, i, k, 132) <= 132);
 			check(tenant->devices[k].weight > 0 && tenant->devices[k].limit > 0);
 		}

@@ -30,19 +30,19 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 	assert_int_equal(gpd_config_load(NULL, &config, error, sizeof(error)), 0);
 	assert_int_equal(config->tenant_count, 1);
 	assert_string_equal(config->tenants[0].name, "default");
-	assert_int_equal(config->tenants[0].bandwidth, UINT64_MAX);
+	assert_int_equal(config->tenants[0].bandwidth, GPD_NO_LIMIT);
 	assert_int_equal(config->tenants[0].sessions_max, UINT32_MAX);
 	assert_int_equal(config->tenants[0].priority, GPD_CONFIG_PRIORITY_NORMAL);
 	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_SHARED);
-	for (int i = 0; i < GPD_CONFIG_DEVICES; i++) {
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
 		const struct gpd_config_quota *quota = &config->tenants[0].devices[i];
 
 		assert_int_equal(quota->allowed, 1);
 		assert_int_equal(quota->weight, 100);
 		assert_int_equal(quota->limit, 100);
 		assert_int_equal(quota->time_share, 0);
-		assert_int_equal(gpd_config_memory(config, 0, i, H200_BYTES), UINT64_MAX);
-		assert_int_equal(gpd_config_session_memory(config, 0, i, H200_BYTES), UINT64_MAX);
+		assert_int_equal(gpd_config_memory(config, 0, i, H200_BYTES), GPD_NO_LIMIT);
+		assert_int_equal(gpd_config_session_memory(config, 0, i, H200_BYTES), GPD_NO_LIMIT);
 		assert_int_equal(gpd_config_sm(config, 0, i, H200_SMS), 0);
 		assert_int_equal(gpd_config_session_sm(config, 0, i, H200_SMS), 0);
 	}
@@ -50,14 +50,14 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 	assert_int_equal(config->metrics_port, 0);
 	assert_string_equal(config->admin_socket, "");
 	device = gpd_config_device(config, 0, UUID);
-	assert_int_equal(device.policy, GPD_CONFIG_POLICY_NONE);
+	assert_int_equal(device.policy, GPD_POLICY_NONE);
 	assert_int_equal(device.virtual_number, 1);
 	assert_int_equal(device.exported, 1);
 	assert_int_equal(device.sm_granularity, 2);
 	assert_int_equal(gpd_config_admit(config, NULL, "anybody", "192.0.2.1", &found, error,
 					  sizeof(error)),
 			 0);
-	assert_int_equal(found, GPD_CONFIG_TENANT_DEFAULT);
+	assert_int_equal(found, GPD_TENANT_DEFAULT);
 	gpd_config_free(config);
 	gpd_config_free(NULL);
 }
@@ -108,13 +108,13 @@ section_that_names_a_device_best_decides_key_by_key(void **state)
 					   "sm-granularity = 8\n");
 	struct gpd_config_device device = gpd_config_device(config, 0, NULL);
 
-	assert_int_equal(device.policy, GPD_CONFIG_POLICY_BEST_EFFORT);
+	assert_int_equal(device.policy, GPD_POLICY_BEST_EFFORT);
 	assert_int_equal(device.virtual_number, 1);
 	assert_int_equal(device.exported, 1);
 	assert_int_equal(device.sm_granularity, 8);
 
 	device = gpd_config_device(config, 1, "GPU-ffffffff-89ab-cdef-0123-456789abcdef");
-	assert_int_equal(device.policy, GPD_CONFIG_POLICY_BEST_EFFORT);
+	assert_int_equal(device.policy, GPD_POLICY_BEST_EFFORT);
 	assert_int_equal(device.virtual_number, 2);
 	assert_int_equal(device.exported, 0);
 
@@ -202,12 +202,12 @@ words_for_no_limit_are_read(void **state)
 					   "sessions = unlimited\n"
 					   "priority = low\n");
 
-	assert_int_equal(gpd_config_memory(config, 1, 31, GIB), UINT64_MAX);
-	assert_int_equal(gpd_config_session_memory(config, 1, 31, GIB), UINT64_MAX);
+	assert_int_equal(gpd_config_memory(config, 1, 31, GIB), GPD_NO_LIMIT);
+	assert_int_equal(gpd_config_session_memory(config, 1, 31, GIB), GPD_NO_LIMIT);
 	assert_int_equal(gpd_config_sm(config, 1, 31, 132), 0);
 	assert_int_equal(gpd_config_session_sm(config, 1, 31, 132), 0);
 	assert_int_equal(config->tenants[1].devices[31].allowed, 1);
-	assert_int_equal(config->tenants[1].bandwidth, UINT64_MAX);
+	assert_int_equal(config->tenants[1].bandwidth, GPD_NO_LIMIT);
 	assert_int_equal(config->tenants[1].sessions_max, UINT32_MAX);
 	assert_int_equal(config->tenants[1].priority, GPD_CONFIG_PRIORITY_LOW);
 	gpd_config_free(config);
@@ -237,7 +237,7 @@ sizes_are_binary_and_shares_have_two_decimals(void **state)
 		{ "33.33%", 0, 3333 },
 		{ "100%", 0, 10000 },
 		{ "0.01%", 0, 1 },
-		{ "all", UINT64_MAX, 0 },
+		{ "all", GPD_NO_LIMIT, 0 },
 		{ "150755868672", 150755868672, 0 },
 	};
 
