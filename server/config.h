@@ -128,8 +128,10 @@ GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *
 				   const char *user, const char *address, int *tenant_p,
 				   char *error, size_t error_size);
 
-/* What holds for a device: its UUID's section goes before its ordinal's, and that before [device
- * *]. uuid: "GPU-..." or NULL. */
+/*
+ * What holds for a device.  Key by key, the section of its UUID ("GPU-..." or NULL) goes before
+ * that of its ordinal, and this before [device *].
+ */
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
 

@@ -413,6 +413,8 @@ addresses_of_a_tenant_keep_others_out(void **state)
 	assert_int_equal(admitted(config, "a", NULL, "fd7f::1%eth0"), 1);
 	assert_int_equal(admitted(config, "a", NULL, "tcp://10.1.2.3:4711"), 1);
 	assert_int_equal(admitted(config, "a", NULL, "tcp://[fd00::1]:4711"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "tcp://[fd00::1%eth0]:4711"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "tcp://[::ffff:10.1.2.3]:4711"), 1);
 	assert_not_admitted(config, "a", NULL, "192.0.2.127",
 			    "tenant \"a\" is not for clients at 192.0.2.127");
 	assert_not_admitted(config, "a", NULL, "fd80::1",
@@ -421,6 +423,8 @@ addresses_of_a_tenant_keep_others_out(void **state)
 			    "tenant \"a\" is not for clients at tcp://11.1.2.3:4711");
 	assert_not_admitted(config, "a", NULL, "somewhere",
 			    "tenant \"a\" is not for clients at somewhere");
+	assert_not_admitted(config, "a", NULL, "pigeon://10.1.2.3",
+			    "tenant \"a\" is not for clients at pigeon://10.1.2.3");
 	assert_not_admitted(config, "a", NULL, NULL,
 			    "tenant \"a\" is not for clients at this machine");
 	assert_not_admitted(config, "d", NULL, "2001:db8::1",

@@ -23,6 +23,9 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		{ "[daemon]\nmetrics = :9400\n",
 		  "gpupoold.conf:2: [daemon] metrics = :9400: \":9400\" is no address to listen on "
 		  "(127.0.0.1:9400, [::1]:9400 or off)" },
+		{ "[daemon]\nmetrics = my host:80\n",
+		  "gpupoold.conf:2: [daemon] metrics = my host:80: \"my host:80\" is no address to "
+		  "listen on (127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nmetrics = h:65536\n", "gpupoold.conf:2: [daemon] metrics = h:65536: "
 						   "\"h:65536\" is no address to listen "
 						   "on (127.0.0.1:9400, [::1]:9400 or off)" },
@@ -141,6 +144,10 @@ wrong_keys_of_a_tenant_are_refused(void **state)
 		{ "[tenant a]\nlimit = 12.5%\n", "gpupoold.conf:2: [tenant a] limit = 12.5%: "
 						 "\"12.5%\" is no whole per cent from 1 "
 						 "to 100" },
+		{ "[tenant a]\nlimit = 1000000000%\n",
+		  "gpupoold.conf:2: [tenant a] limit = 1000000000%: \"1000000000%\" is no whole "
+		  "per "
+		  "cent from 1 to 100" },
 		{ "[tenant a]\ntime-share = 101\n", "gpupoold.conf:2: [tenant a] time-share = 101: "
 						    "\"101\" is no whole per cent from 0 "
 						    "to 100" },
@@ -174,6 +181,11 @@ wrong_keys_of_a_tenant_are_refused(void **state)
 		{ "[tenant a]\naddresses = gpunode\n",
 		  "gpupoold.conf:2: [tenant a] addresses = gpunode: \"gpunode\" is no address "
 		  "(127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
+		{ "[tenant a]\naddresses = 1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\n",
+		  "gpupoold.conf:2: [tenant a] addresses = "
+		  "1111:2222:3333:4444:5555:6666:7777:8888:9999:0000: "
+		  "\"1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\" is no address (127.0.0.1, "
+		  "10.0.0.0/8, ::1 or fd00::/8)" },
 		{ "[tenant a]\naddresses = 10.0.0.0/33\n",
 		  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.0/33: \"10.0.0.0/33\" is no "
 		  "address (127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
@@ -372,6 +384,20 @@ there_are_at_most_255_tenants(void **state)
 			     "included");
 }
 
+static void
+there_are_at_most_128_sections_of_devices(void **state)
+{
+	char text[130 * 64] = "";
+	size_t length = 0;
+
+	for (int i = 0; i < 128; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length,
+					   "[device GPU-%08x-0000-0000-0000-000000000000]\n", i);
+	gpd_config_free(parsed(text));
+	snprintf(text + length, sizeof(text) - length, "[device 0]\n");
+	assert_refused(text, "gpupoold.conf:129: [device 0]: more than 128 sections of devices");
+}
+
 int
 main(void)
 {
@@ -387,6 +413,7 @@ main(void)
 		cmocka_unit_test(what_only_looks_contradictory_is_taken),
 		cmocka_unit_test(time_shares_of_a_device_with_fixed_parts_are_at_most_the_whole),
 		cmocka_unit_test(there_are_at_most_255_tenants),
+		cmocka_unit_test(there_are_at_most_128_sections_of_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
