@@ -11,41 +11,91 @@
 #include <string.h>
 #include <strings.h>
 
-#define DAEMONS_MAX 8
 #define UUID_TEXT_SIZE 37
+
+/* Set and not empty, or NULL. */
+static const char *
+value_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
 
 bool
 gpc_config_remote(void)
 {
-	const char *remote = getenv("REMOTE_GPU");
+	return value_of("REMOTE_GPU") || value_of("RCUDA_DEVICE_COUNT");
+}
 
-	return remote && *remote;
+static int GP_PRINTF(4, 5)
+	refuse(char *error, size_t error_size, const char *name, const char *format, ...)
+{
+	char what[320];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	(void)snprintf(error, error_size, "%s=%s: %s", name, getenv(name) ? getenv(name) : "",
+		       what);
+	return GP_E_INVALID;
+}
+
+/* rCUDA's SERVER[@PORT][:GPU]; without a GPU it is the first. */
+static int
+read_rcuda_device(int number, struct gp_url *url, char *error, size_t error_size)
+{
+	char name[32], host[GP_URL_TEXT_MAX], text[GP_URL_TEXT_MAX + 32], why[256];
+	const char *value, *port, *device;
+	int r;
+
+	(void)snprintf(name, sizeof(name), "RCUDA_DEVICE_%d", number);
+	value = value_of(name);
+	if (!value)
+		return refuse(error, error_size, name,
+			      "not set, but RCUDA_DEVICE_COUNT is above it");
+	port = strchr(value, '@');
+	device = strchr(port ? port : value, ':');
+	(void)snprintf(host, sizeof(host), "%.*s", (int)strcspn(value, "@:"), value);
+	(void)snprintf(text, sizeof(text), "%s%s%.*s/%s", host, port ? ":" : "",
+		       port ? (int)strcspn(port + 1, ":") : 0, port ? port + 1 : "",
+		       device ? device + 1 : "0");
+	r = gp_url_parse(text, url, why, sizeof(why));
+	return r ? refuse(error, error_size, name, "%s", why) : 0;
+}
+
+static int
+read_rcuda(struct gp_url *urls, int max, int *count_p, char *error, size_t error_size)
+{
+	static const char name[] = "RCUDA_DEVICE_COUNT";
+	char *end;
+	long count = strtol(value_of(name), &end, 10);
+	int r = 0;
+
+	if (*end || count < 1 || count > max)
+		return refuse(error, error_size, name, "not a number of devices");
+	for (int i = 0; r == 0 && i < count; i++)
+		r = read_rcuda_device(i, &urls[i], error, error_size);
+	*count_p = (int)count;
+	return r;
 }
 
 int
-gpc_config_daemon(struct gp_url *url, char *error, size_t error_size)
+gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error, size_t error_size)
 {
-	const char *text = getenv("REMOTE_GPU");
-	struct gp_url urls[DAEMONS_MAX];
+	static const char name[] = "REMOTE_GPU";
+	const char *text = value_of(name);
 	char why[256];
-	int count, r;
 
-	if (!text || !*text) {
+	if (!text && value_of("RCUDA_DEVICE_COUNT"))
+		return read_rcuda(urls, max, count_p, error, error_size);
+	if (!text) {
 		(void)snprintf(error, error_size, "REMOTE_GPU is not set");
 		return GP_E_INVALID;
 	}
-	r = gp_url_list_parse(text, urls, DAEMONS_MAX, &count, why, sizeof(why));
-	if (r != 0) {
-		(void)snprintf(error, error_size, "REMOTE_GPU=%s: %s", text, why);
-		return GP_E_INVALID;
-	}
-	if (count > 1) {
-		(void)snprintf(error, error_size,
-			       "REMOTE_GPU=%s: %d daemons, but this version uses one only", text,
-			       count);
-		return GP_E_INVALID;
-	}
-	*url = urls[0];
+	if (gp_url_list_parse(text, urls, max, count_p, why, sizeof(why)) != 0)
+		return refuse(error, error_size, name, "%s", why);
 	return 0;
 }
 
@@ -151,28 +201,6 @@ gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int
 		list += *list == ',';
 	}
 	return visible;
-}
-
-static int GP_PRINTF(4, 5)
-	refuse(char *error, size_t error_size, const char *name, const char *format, ...)
-{
-	char what[160];
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void)vsnprintf(what, sizeof(what), format, arguments);
-	va_end(arguments);
-	(void)snprintf(error, error_size, "%s=%s: %s", name, getenv(name), what);
-	return GP_E_INVALID;
-}
-
-/* Set and not empty, or NULL. */
-static const char *
-value_of(const char *name)
-{
-	const char *text = getenv(name);
-
-	return text && *text ? text : NULL;
 }
 
 static int

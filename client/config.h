@@ -14,11 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether REMOTE_GPU is set and not empty. */
+/* Whether REMOTE_GPU, or rCUDA's RCUDA_DEVICE_COUNT, is set and not empty. */
 bool gpc_config_remote(void);
 
-/* REMOTE_GPU; GP_E_INVALID: error says what is wrong with it. */
-GP_MUST_CHECK int gpc_config_daemon(struct gp_url *url, char *error, size_t error_size);
+/* The list of REMOTE_GPU, or RCUDA_DEVICE_0 and so on: up to max of them, each a daemon or a device
+ * of one.  GP_E_INVALID: error says what is wrong with it. */
+GP_MUST_CHECK int gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error,
+				     size_t error_size);
 
 /* CUDA_MODULE_LOADING: lazy unless it says EAGER. */
 CUmoduleLoadingMode gpc_config_module_loading(void);

@@ -34,6 +34,8 @@
 /* What is being opened, and where to say what goes wrong. */
 struct opening {
 	const struct gp_url *url;
+	const int32_t *devices;
+	int device_count;
 	char text[GP_URL_TEXT_MAX];
 	char *error;
 	size_t error_size;
@@ -123,7 +125,6 @@ send_hello(struct opening *opening, struct gp_conn *conn)
 	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	char host[256] = "", user[64] = "", program[32] = "";
-	int32_t device = opening->url->device;
 	struct gpc_wish wanted;
 	int r = gpc_config_wish(&wanted, opening->error, opening->error_size);
 
@@ -139,10 +140,8 @@ send_hello(struct opening *opening, struct gp_conn *conn)
 	hello.pid = (uint32_t)getpid();
 	hello.program = program;
 	hello.lanes = 1;
-	if (device != GP_URL_ANY_DEVICE) {
-		hello.n_devices = 1;
-		hello.devices = &device;
-	}
+	hello.n_devices = (size_t)opening->device_count;
+	hello.devices = (int32_t *)opening->devices;
 	if (wanted.tenant)
 		hello.tenant = (char *)wanted.tenant;
 	wish.thread_percentage = wanted.thread_percentage;
@@ -249,6 +248,11 @@ open_control(struct opening *opening, struct gpc_link *link)
 				 &link->welcome);
 	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
 		r = fail(opening, GP_E_INVALID, ": the daemon's welcome makes no sense (%s)", what);
+	if (r == 0 && opening->device_count &&
+	    link->welcome->welcome->n_devices != (size_t)opening->device_count)
+		r = fail(opening, GP_E_INVALID,
+			 ": %d devices were asked for and the daemon gives %zu",
+			 opening->device_count, link->welcome->welcome->n_devices);
 	return r;
 }
 
@@ -368,9 +372,16 @@ open_lane(struct opening *opening, struct gpc_link *link)
 }
 
 int
-gpc_link_open(const struct gp_url *url, struct gpc_link *link, char *error, size_t error_size)
+gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
+	      struct gpc_link *link, char *error, size_t error_size)
 {
-	struct opening opening = { .url = url, .error = error, .error_size = error_size };
+	struct opening opening = {
+		.url = url,
+		.devices = devices,
+		.device_count = device_count,
+		.error = error,
+		.error_size = error_size,
+	};
 	int r;
 
 	gp_url_format(url, opening.text, sizeof(opening.text));

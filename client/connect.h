@@ -24,11 +24,12 @@ struct gpc_link {
 };
 
 /*
- * 0, a negative errno or a GP_E_*; then error says what is wrong in words that begin with the
- * daemon's address, and nothing is left open.
+ * A session with the daemon of this address, for these devices of it (none: all).  0, a negative
+ * errno or a GP_E_*; then error says what is wrong in words that begin with the daemon's address,
+ * and nothing is left open.
  */
-GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, struct gpc_link *link, char *error,
-				size_t error_size);
+GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
+				struct gpc_link *link, char *error, size_t error_size);
 /* Connections that are NULL now belong to somebody else.  The window stays reserved. */
 void gpc_link_fini(struct gpc_link *link);
 

@@ -172,8 +172,10 @@ gpc_enter_initialized(void)
 {
 	CUresult result = gpc_lifecycle_check();
 
-	return __builtin_expect(result != CUDA_SUCCESS, 0) ? result
-							   : gpc_session_status(gpc_session_get());
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return result;
+	/* With several daemons, what one has lost is no concern of another's devices. */
+	return gpc_session_status(current ? current->device->session : gpc_session_get());
 }
 
 CUresult

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuMemcpy*: what CUDA calls a copy, brought into one form and sent on its way. */
 #include "client/context.h"
+#include "client/copy_between.h"
 #include "client/copy_in.h"
 #include "client/copy_out.h"
 #include "client/copy_region.h"
@@ -81,14 +82,10 @@ copy_host(struct gpc_stream *stream, const struct gpc_copy *copy)
 }
 
 static CUresult
-run(const struct target *target, const struct gpc_copy *copy)
+run_there(const struct target *target, const struct gpc_copy *copy)
 {
 	CUresult result;
 
-	if (copy->width == 0)
-		return CUDA_SUCCESS;
-	if (copy->dst.host && copy->src.host)
-		return copy_host(target->stream, copy);
 	if (copy->src.host)
 		return gpc_copy_in(target->stream, copy, !target->async);
 	if (copy->dst.host && target->async && copy->dst.pinned)
@@ -101,6 +98,28 @@ run(const struct target *target, const struct gpc_copy *copy)
 	     gpc_pointer_is_synchronous(copy->src.base)))
 		result = gpc_fence_stream(target->stream);
 	return result;
+}
+
+static CUresult
+run(const struct target *given, const struct gpc_copy *copy)
+{
+	struct target target = *given;
+	bool changed;
+	CUresult result;
+
+	if (copy->width == 0)
+		return CUDA_SUCCESS;
+	if (copy->dst.host && copy->src.host)
+		return copy_host(target.stream, copy);
+	if (gpc_copy_is_between(copy))
+		return gpc_copy_between(target.stream, copy);
+	result = gpc_copy_route(&target.stream, copy->dst.host ? copy->src.base : copy->dst.base,
+				&changed);
+	if (result != CUDA_SUCCESS || !changed)
+		return result == CUDA_SUCCESS ? run_there(&target, copy) : result;
+	target.async = false;
+	result = run_there(&target, copy);
+	return result == CUDA_SUCCESS ? gpc_fence_stream(target.stream) : result;
 }
 
 static CUresult

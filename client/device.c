@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a PCI domain, how many bits are a machine's own. */
+#define DOMAIN_SHIFT 12
+
 static struct gpc_device *devices;
 static int device_count;
 
@@ -97,7 +100,7 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 	for (size_t i = 0; i < sizeof(not_remoted) / sizeof(not_remoted[0]); i++)
 		attributes[not_remoted[i]] = 0;
 	/* The runtime checks that both ways of asking agree. */
-	attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = source->pci_domain;
+	attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = device->pci_domain;
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = source->pci_bus;
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID] = source->pci_device;
 	device->attributes = attributes;
@@ -120,20 +123,22 @@ copy_limits(struct gpc_device *device, const Gpupool__Device *source)
 }
 
 static int
-init_device(struct gpc_device *device, int ordinal, const Gpupool__Device *source,
-	    struct gpc_session *session)
+init_device(struct gpc_device *device, int ordinal, const struct gpc_device_source *from)
 {
+	const Gpupool__Device *source = from->device;
+
 	device->ordinal = ordinal;
 	device->remote = source->ordinal;
-	device->session = session;
+	device->session = from->session;
 	device->name = strdup(source->name);
 	memcpy(device->uuid.bytes, source->uuid.data, sizeof(device->uuid.bytes));
-	device->pci_domain = source->pci_domain;
+	/* Devices of several machines may have the same place on their buses, and programs tell
+	 * devices apart by it. */
+	device->pci_domain = (source->pci_domain + (from->daemon << DOMAIN_SHIFT)) & 0xffff;
 	device->pci_bus = source->pci_bus;
 	device->pci_device = source->pci_device;
 	(void)snprintf(device->pci_bus_id, sizeof(device->pci_bus_id), "%04X:%02X:%02X.0",
-		       (unsigned int)source->pci_domain & 0xffff,
-		       (unsigned int)source->pci_bus & 0xff,
+		       (unsigned int)device->pci_domain, (unsigned int)source->pci_bus & 0xff,
 		       (unsigned int)source->pci_device & 0xff);
 	device->total_memory = source->total_memory;
 	device->priority_least = source->priority_least;
@@ -147,28 +152,30 @@ init_device(struct gpc_device *device, int ordinal, const Gpupool__Device *sourc
 }
 
 int
-gpc_devices_create(const Gpupool__Welcome *welcome, struct gpc_session *session)
+gpc_devices_create(const struct gpc_device_source *sources, int source_count)
 {
-	CUuuid uuids[GPC_DEVICES_MAX];
-	int indices[GPC_DEVICES_MAX];
-	int count, r = 0;
+	CUuuid *uuids = calloc((size_t)source_count + 1, sizeof(*uuids));
+	int *indices = calloc((size_t)source_count + 1, sizeof(*indices));
+	int count = 0, r = uuids && indices ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < welcome->n_devices; i++)
-		memcpy(uuids[i].bytes, welcome->devices[i]->uuid.data, sizeof(uuids[i].bytes));
-	count = gpc_config_visible_devices(getenv("CUDA_VISIBLE_DEVICES"), uuids,
-					   (int)welcome->n_devices, indices);
-	devices = calloc((size_t)count + 1, sizeof(*devices));
-	if (!devices)
-		return -ENOMEM;
+	for (int i = 0; r == 0 && i < source_count; i++)
+		memcpy(uuids[i].bytes, sources[i].device->uuid.data, sizeof(uuids[i].bytes));
+	if (r == 0) {
+		count = gpc_config_visible_devices(getenv("CUDA_VISIBLE_DEVICES"), uuids,
+						   source_count, indices);
+		devices = calloc((size_t)count + 1, sizeof(*devices));
+		r = devices ? 0 : -ENOMEM;
+	}
 	for (device_count = 0; r == 0 && device_count < count; device_count++) {
 		struct gpc_device *device = &devices[device_count];
 
-		r = init_device(device, device_count, welcome->devices[indices[device_count]],
-				session);
+		r = init_device(device, device_count, &sources[indices[device_count]]);
 		if (r == 0)
 			gpc_log(GPC_LOG_INFO, "device %d: %s, %llu MiB", device_count, device->name,
 				(unsigned long long)device->total_memory >> 20);
 	}
+	free(uuids);
+	free(indices);
 	if (r != 0)
 		gpc_devices_destroy();
 	return r;

@@ -9,11 +9,18 @@
 #include "client/context.h"
 #include "protocol/control.h"
 
+/* A device of a checked Welcome, and the session that reaches it. */
+struct gpc_device_source {
+	const Gpupool__Device *device;
+	struct gpc_session *session;
+	int daemon; /* its number in REMOTE_GPU */
+};
+
 /*
- * Makes the devices of a checked Welcome that CUDA_VISIBLE_DEVICES admits, each with its primary
- * context, which stays inactive.  0 or -ENOMEM.
+ * Makes those devices that CUDA_VISIBLE_DEVICES admits, each with its primary context, which stays
+ * inactive.  0 or -ENOMEM.
  */
-GP_MUST_CHECK int gpc_devices_create(const Gpupool__Welcome *welcome, struct gpc_session *session);
+GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, int count);
 /* Forgets them and their primary contexts; for the child of a fork, and tests. */
 void gpc_devices_destroy(void);
 

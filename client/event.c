@@ -143,6 +143,27 @@ gpc_cuEventRecord(CUevent hEvent, CUstream hStream)
 	return gpc_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
 }
 
+CUresult
+gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	struct gp_args_cuStreamWaitEvent args = { .Flags = Flags };
+	struct gpc_context *context;
+	struct gpc_event *event;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_id(&context, hStream, &args.hStream);
+	if (result == CUDA_SUCCESS)
+		result = gpc_event_lookup(hEvent, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Two daemons know nothing of each other: the event is waited for here. */
+	if (event->context->device->session != context->device->session)
+		return gpc_cuEventSynchronize(hEvent);
+	args.hEvent = event->handle.id;
+	return gpc_post_cuStreamWaitEvent(context, &args);
+}
+
 /* cuEventQuery, cuEventSynchronize: an event never recorded counts as complete. */
 CUresult
 gpc_cuEventQuery(CUevent hEvent)
@@ -184,6 +205,8 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		return result;
 	if (!pMilliseconds)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (start->context->device->session != end->context->device->session)
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (!start->recorded || !end->recorded ||
 	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
 		return CUDA_ERROR_INVALID_HANDLE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuMemset*. */
 #include "client/context.h"
+#include "client/copy_between.h"
 #include "client/copy_out.h"
 #include "client/fence.h"
 #include "client/memory.h"
@@ -53,6 +54,7 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 {
 	struct gpc_address found;
 	uint64_t size;
+	bool changed;
 	CUresult result;
 
 	if (args->width == 0 || args->height == 0)
@@ -71,10 +73,14 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	}
 	if (args->height == 1)
 		args->pitch = args->width * args->element_size;
+	result = gpc_copy_route(&stream, args->dst, &changed);
+	if (result != CUDA_SUCCESS)
+		return result;
 	args->stream = stream->handle.id;
 	result = gpc_post_gpFill(stream->context, args);
 	(void)gpc_session_work_mark(stream->context->device->session);
-	if (result == CUDA_SUCCESS && !async && gpc_pointer_is_synchronous(args->dst))
+	if (result == CUDA_SUCCESS &&
+	    (changed || (!async && gpc_pointer_is_synchronous(args->dst))))
 		result = gpc_fence_stream(stream);
 	return result;
 }

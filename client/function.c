@@ -29,12 +29,50 @@ gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_fu
 	return CUDA_SUCCESS;
 }
 
+static CUresult
+find_twin(struct gpc_function *function, struct gpc_session *session, struct gpc_function **twin_p)
+{
+	struct gpc_function **known = &function->twins[gpc_session_number(session)];
+	struct gpc_image *image;
+	int64_t index;
+
+	*twin_p = __atomic_load_n(known, __ATOMIC_ACQUIRE);
+	if (*twin_p)
+		return CUDA_SUCCESS;
+	/* cuModuleGetFunction: a function belongs to its context. */
+	if (function->context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	image = gpc_image_in(function->image, session);
+	index = image ? gpc_image_find(image, function->info->name) : -1;
+	if (index < 0)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	*twin_p = gpc_image_kernel(image, (uint32_t)index);
+	if (!*twin_p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	__atomic_store_n(known, *twin_p, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_function_in(struct gpc_function *function, const struct gpc_context *context,
+		struct gpc_function **twin_p)
+{
+	struct gpc_session *session = context->device->session;
+
+	*twin_p = function;
+	if (__builtin_expect(function->image->device->session == session, 1))
+		return CUDA_SUCCESS;
+	return find_twin(function, session, twin_p);
+}
+
 CUresult
 gpc_function_kernel(struct gpc_context *context, CUfunction token, uint64_t *kernel_p)
 {
 	struct gpc_function *function;
 	CUresult result = gpc_function_lookup(context, token, &function);
 
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(function, context, &function);
 	if (result == CUDA_SUCCESS)
 		*kernel_p = GP_KERNEL(function->image->handle.id, function->index);
 	return result;
@@ -56,8 +94,7 @@ context_of(const struct gpc_function *function)
 
 	if (function->context)
 		return function->context;
-	if (gpc_enter(&context) == CUDA_SUCCESS &&
-	    context->device->session == function->image->device->session)
+	if (gpc_enter(&context) == CUDA_SUCCESS)
 		return context;
 	return function->image->device->primary;
 }
@@ -66,17 +103,19 @@ static CUresult
 get_attribute(struct gpc_function *function, struct gpc_context *context, int *value_p,
 	      CUfunction_attribute attribute)
 {
-	struct gp_kernel_info *info = &function->image->info->kernels[function->index];
 	struct gp_reply_cuFuncGetAttribute reply;
-	struct gp_args_cuFuncGetAttribute args = {
-		.attrib = (int32_t)attribute,
-		.hfunc = GP_KERNEL(function->image->handle.id, function->index),
-	};
+	struct gp_args_cuFuncGetAttribute args = { .attrib = (int32_t)attribute };
 	unsigned int index = (unsigned int)attribute;
+	struct gp_kernel_info *info;
 	CUresult result;
 
 	if (!value_p || index >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_function_in(function, context, &function);
+	if (result != CUDA_SUCCESS)
+		return result;
+	info = &function->image->info->kernels[function->index];
+	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
 	pthread_mutex_lock(&function->image->lock);
 	result = index < GP_KERNEL_ATTRIBUTES && (info->attributes_known >> index & 1)
 			 ? CUDA_SUCCESS
@@ -103,14 +142,15 @@ static CUresult
 set_attribute(struct gpc_function *function, struct gpc_context *context,
 	      CUfunction_attribute attribute, int value)
 {
-	struct gp_kernel_info *info = &function->image->info->kernels[function->index];
-	struct gp_args_cuFuncSetAttribute args = {
-		.hfunc = GP_KERNEL(function->image->handle.id, function->index),
-		.attrib = (int32_t)attribute,
-		.value = value,
-	};
-	CUresult result = gpc_wait_cuFuncSetAttribute(context, &args);
+	struct gp_args_cuFuncSetAttribute args = { .attrib = (int32_t)attribute, .value = value };
+	struct gp_kernel_info *info;
+	CUresult result = gpc_function_in(function, context, &function);
 
+	if (result != CUDA_SUCCESS)
+		return result;
+	info = &function->image->info->kernels[function->index];
+	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
+	result = gpc_wait_cuFuncSetAttribute(context, &args);
 	/* Whatever depends on it is asked again. */
 	if (result == CUDA_SUCCESS) {
 		pthread_mutex_lock(&function->image->lock);
@@ -254,6 +294,8 @@ gpc_cuKernelGetFunction(CUfunction *pFunc, CUkernel token)
 	if (result == CUDA_SUCCESS && !pFunc)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(kernel, context, &kernel);
+	if (result == CUDA_SUCCESS)
 		result = gpc_library_module(kernel->image, context, &module);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -346,6 +388,8 @@ gpc_cuKernelSetCacheConfig(CUkernel token, CUfunc_cache config, CUdevice dev)
 	struct gpc_context *context;
 	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
 
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(kernel, context, &kernel);
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.hfunc = GP_KERNEL(kernel->image->handle.id, kernel->index);

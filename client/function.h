@@ -8,6 +8,7 @@
 
 #include "client/context.h"
 #include "client/handle.h"
+#include "client/session.h"
 
 #include <cuda.h>
 #include <stdint.h>
@@ -22,12 +23,18 @@ struct gpc_function {
 	struct gpc_context *context; /* of a CUfunction; NULL for a CUkernel */
 	uint32_t index;              /* of the kernel in the image */
 	const struct gp_kernel_info *info;
+	struct gpc_function *twins[GPC_SESSIONS_MAX]; /* of a CUkernel: found on first use */
 };
 
 /* A CUfunction or a CUkernel in its place; CUDA_ERROR_INVALID_HANDLE.  Loads the image if need be.
  */
 CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
 			     struct gpc_function **function_p);
+
+/* The same kernel as the daemon of this context knows it.  CUDA_ERROR_INVALID_HANDLE: a function of
+ * another daemon's context; CUDA_ERROR_NO_BINARY_FOR_GPU: the library did not load there. */
+CUresult gpc_function_in(struct gpc_function *function, const struct gpc_context *context,
+			 struct gpc_function **twin_p);
 
 /* Its name on the wire (gp_kernel). */
 CUresult gpc_function_kernel(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);

@@ -214,19 +214,53 @@ read_file(const char *path, CUresult *result_p)
 }
 
 CUresult
-gpc_image_load_file(struct gpc_context *context, const char *path,
-		    const struct gpc_jit_options *options, struct gpc_image **image_p)
+gpc_image_read_file(const char *path, void **source_p)
 {
 	CUresult result;
-	void *data;
 
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
-	data = read_file(path, &result);
+	*source_p = read_file(path, &result);
 	if (result == CUDA_SUCCESS)
-		result = gpc_image_load(context, data, options, image_p);
-	free(data);
+		return result;
+	free(*source_p);
 	return result;
+}
+
+/* Any of its contexts will do to load a library. */
+static struct gpc_context *
+context_of_session(const struct gpc_session *session)
+{
+	for (int i = 0; i < gpc_device_count(); i++) {
+		if (gpc_device_get(i)->session == session)
+			return gpc_device_get(i)->primary;
+	}
+	return NULL;
+}
+
+void
+gpc_image_load_twins(struct gpc_image *image, const void *source,
+		     const struct gpc_jit_options *options)
+{
+	struct gpc_image *last = image;
+
+	for (int i = 0; i < gpc_session_count(); i++) {
+		struct gpc_session *session = gpc_session_at(i);
+		struct gpc_context *context = context_of_session(session);
+
+		if (session == image->device->session || !context ||
+		    gpc_image_load(context, source, options, &last->twin) != CUDA_SUCCESS)
+			continue;
+		last = last->twin;
+	}
+}
+
+struct gpc_image *
+gpc_image_in(struct gpc_image *image, const struct gpc_session *session)
+{
+	while (image && image->device->session != session)
+		image = image->twin;
+	return image;
 }
 
 void
@@ -234,6 +268,8 @@ gpc_image_unload(struct gpc_image *image)
 {
 	struct gp_args_gpImageUnload args = { .image = image->handle.id };
 
+	if (image->twin)
+		gpc_image_unload(image->twin);
 	gpc_memory_forget_image(image->handle.id);
 	if (gpc_session_status(image->device->session) == CUDA_SUCCESS)
 		(void)gpc_post_gpImageUnload(image->device->primary, &args);
@@ -345,12 +381,16 @@ gpc_image_global(struct gpc_image *image, struct gpc_context *context, const cha
 	struct gp_reply_gpImageGlobal reply;
 	struct gp_args_gpImageGlobal args = {
 		.context = context->handle.id,
-		.image = image->handle.id,
 		.name = { name, strlen(name) },
 	};
-	struct gpc_image_global *global = find_global(image, context, name);
+	struct gpc_image_global *global;
 	CUresult result = CUDA_SUCCESS;
 
+	image = gpc_image_in(image, context->device->session);
+	if (!image)
+		return CUDA_ERROR_NOT_FOUND;
+	args.image = image->handle.id;
+	global = find_global(image, context, name);
 	if (global) {
 		reply.address = global->address;
 		reply.size = global->size;

@@ -3,7 +3,6 @@
 
 #include "client/config.h"
 #include "client/connect.h"
-#include "client/context.h"
 #include "client/device.h"
 #include "client/error.h"
 #include "client/error_names.h"
@@ -16,7 +15,10 @@
 #include "client/window.h"
 #include "gpc_calls.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* At exit, for what was posted to be sent. */
@@ -28,41 +30,184 @@
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool forked; /* from a process that had called cuInit */
 
-static int
-open_session(void)
-{
-	struct gpc_session *session;
-	struct gpc_link link;
-	char error[640];
+/* A daemon, and what the list wants of it. */
+struct daemon {
 	struct gp_url url;
-	int r = gpc_config_daemon(&url, error, sizeof(error));
+	int32_t devices[GPC_DEVICES_MAX]; /* in the order in which they are named */
+	int device_count;                 /* 0: all */
+	struct gpc_link link;
+	struct gpc_session *session;
+};
 
-	if (r == 0)
-		r = gpc_link_open(&url, &link, error, sizeof(error));
+/* The list of REMOTE_GPU, daemon by daemon: each gets one session, however often it is named. */
+struct daemons {
+	struct gp_url urls[GPC_DEVICES_MAX];
+	int url_count;
+	struct daemon daemons[GPC_SESSIONS_MAX];
+	int count;
+};
+
+static bool
+same_daemon(const struct gp_url *a, const struct gp_url *b)
+{
+	return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 &&
+	       a->port == b->port;
+}
+
+static struct daemon *
+find_daemon(struct daemons *all, const struct gp_url *url)
+{
+	for (int i = 0; i < all->count; i++) {
+		if (same_daemon(&all->daemons[i].url, url))
+			return &all->daemons[i];
+	}
+	return NULL;
+}
+
+/* Its place among the devices that are wanted of the daemon; -1: it is not wanted. */
+static int
+place_of(const struct daemon *daemon, int device)
+{
+	for (int i = 0; i < daemon->device_count; i++) {
+		if (daemon->devices[i] == device)
+			return i;
+	}
+	return -1;
+}
+
+static int
+sort_out(struct daemons *all, char *error, size_t error_size)
+{
+	char text[GP_URL_TEXT_MAX];
+	int r = gpc_config_daemons(all->urls, GPC_DEVICES_MAX, &all->url_count, error, error_size);
+
+	for (int i = 0; r == 0 && i < all->url_count; i++) {
+		const struct gp_url *url = &all->urls[i];
+		struct daemon *daemon = find_daemon(all, url);
+		bool known = daemon != NULL;
+
+		gp_url_format(url, text, sizeof(text));
+		if (!known && all->count == GPC_SESSIONS_MAX) {
+			(void)snprintf(error, error_size, "%s: more than %d daemons", text,
+				       GPC_SESSIONS_MAX);
+			return GP_E_INVALID;
+		}
+		if (known && (daemon->device_count == 0 || url->device == GP_URL_ANY_DEVICE ||
+			      place_of(daemon, url->device) >= 0)) {
+			(void)snprintf(error, error_size, "%s is named twice", text);
+			return GP_E_INVALID;
+		}
+		if (!known) {
+			daemon = &all->daemons[all->count++];
+			daemon->url = *url;
+		}
+		if (url->device != GP_URL_ANY_DEVICE)
+			daemon->devices[daemon->device_count++] = url->device;
+	}
+	return r;
+}
+
+static int
+open_daemon(struct daemon *daemon)
+{
+	char error[640];
+	int r = gpc_link_open(&daemon->url, daemon->devices, daemon->device_count, &daemon->link,
+			      error, sizeof(error));
+
 	if (r != 0) {
 		gpc_log_always("%s", error);
 		return r;
 	}
-	r = gpc_session_create(link.lane, link.control, &link.facts, link.max_outstanding,
-			       &session);
-	if (r == 0) {
-		gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(link.control),
-			(unsigned long long)link.facts.session_id,
-			link.welcome->welcome->driver_name);
-		link.lane = link.control = NULL;
-		r = gpc_devices_create(link.welcome->welcome, session);
-		if (r == 0) {
-			gpc_session_set(session);
-		} else {
-			gpc_session_close(session, 0);
-			gpc_session_destroy(session);
-		}
-	}
+	r = gpc_session_create(daemon->link.lane, daemon->link.control, &daemon->link.facts,
+			       daemon->link.max_outstanding, &daemon->session);
 	if (r != 0) {
 		gpc_log_always("cannot set up a session: %s", strerror(-r));
-		gpc_window_release(link.facts.window_base, link.facts.window_size);
+		gpc_window_release(daemon->link.facts.window_base, daemon->link.facts.window_size);
+		gpc_link_fini(&daemon->link);
+		return r;
 	}
-	gpc_link_fini(&link);
+	gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(daemon->link.control),
+		(unsigned long long)daemon->link.facts.session_id,
+		daemon->link.welcome->welcome->driver_name);
+	/* They are the session's now. */
+	daemon->link.lane = daemon->link.control = NULL;
+	return 0;
+}
+
+/* All devices in the order of the list. */
+static int
+make_devices(struct daemons *all)
+{
+	struct gpc_device_source sources[GPC_DEVICES_MAX];
+	int count = 0;
+
+	for (int i = 0; i < all->url_count; i++) {
+		const struct gp_url *url = &all->urls[i];
+		struct daemon *daemon = find_daemon(all, url);
+		const Gpupool__Welcome *welcome = daemon->link.welcome->welcome;
+		size_t first = 0, end = welcome->n_devices;
+
+		if (url->device != GP_URL_ANY_DEVICE) {
+			first = (size_t)place_of(daemon, url->device);
+			end = first + 1;
+		}
+		for (size_t k = first; k < end && count < GPC_DEVICES_MAX; k++)
+			sources[count++] = (struct gpc_device_source){
+				.device = welcome->devices[k],
+				.session = daemon->session,
+				.daemon = (int)(daemon - all->daemons),
+			};
+	}
+	return gpc_devices_create(sources, count);
+}
+
+static void
+close_all(struct daemons *all)
+{
+	for (int i = 0; i < all->count; i++) {
+		struct daemon *daemon = &all->daemons[i];
+
+		if (!daemon->session)
+			continue;
+		gpc_window_release(daemon->link.facts.window_base, daemon->link.facts.window_size);
+		gpc_session_close(daemon->session, 0);
+		gpc_session_destroy(daemon->session);
+	}
+}
+
+static int
+open_all(struct daemons *all)
+{
+	char error[640];
+	int r = sort_out(all, error, sizeof(error));
+
+	if (r != 0)
+		gpc_log_always("%s", error);
+	for (int i = 0; r == 0 && i < all->count; i++)
+		r = open_daemon(&all->daemons[i]);
+	if (r == 0) {
+		r = make_devices(all);
+		if (r != 0)
+			gpc_log_always("cannot set up a session: %s", strerror(-r));
+	}
+	if (r != 0)
+		close_all(all);
+	for (int i = 0; i < all->count; i++) {
+		if (r == 0)
+			gpc_session_add(all->daemons[i].session);
+		if (all->daemons[i].session)
+			gpc_link_fini(&all->daemons[i].link);
+	}
+	return r;
+}
+
+static int
+open_session(void)
+{
+	struct daemons *all = calloc(1, sizeof(*all));
+	int r = all ? open_all(all) : -ENOMEM;
+
+	free(all);
 	return r;
 }
 
@@ -116,11 +261,19 @@ gpc_initialized(void)
 int
 gpc_driver_version(void)
 {
+	int version = CUDA_VERSION;
+
 	/* Without a session, what this library was made for: cuInit will say what is wrong. */
 	if (!gpc_session_get() &&
 	    (forked || !gpc_config_remote() || gpc_session_open() != CUDA_SUCCESS))
-		return CUDA_VERSION;
-	return gpc_session_facts(gpc_session_get())->driver_version;
+		return version;
+	for (int i = 0; i < gpc_session_count(); i++) {
+		int one = gpc_session_facts(gpc_session_at(i))->driver_version;
+
+		if (one < version)
+			version = one;
+	}
+	return version;
 }
 
 CUresult
@@ -193,21 +346,24 @@ gpc_cuProfilerStop(void)
 static void
 after_fork(void)
 {
-	struct gpc_session *session = gpc_session_get();
+	bool initialized = gpc_lifecycle_check() == CUDA_SUCCESS;
+	int count = gpc_session_count();
 
 	(void)pthread_mutex_init(&open_lock, NULL);
-	if (!session)
-		return;
-	gpc_session_abandon(session);
-	if (gpc_lifecycle_check() == CUDA_SUCCESS) {
+	for (int i = 0; i < count; i++) {
+		const struct gpc_session_facts *facts = gpc_session_facts(gpc_session_at(i));
+
+		gpc_session_abandon(gpc_session_at(i));
+		if (!initialized)
+			gpc_window_release(facts->window_base, facts->window_size);
+	}
+	if (initialized) {
 		forked = true;
 		atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
-		return;
+	} else if (count) {
+		gpc_devices_destroy();
+		gpc_session_set(NULL);
 	}
-	gpc_window_release(gpc_session_facts(session)->window_base,
-			   gpc_session_facts(session)->window_size);
-	gpc_devices_destroy();
-	gpc_session_set(NULL);
 }
 
 __attribute__((constructor)) static void
@@ -224,12 +380,11 @@ on_load(void)
 __attribute__((destructor)) static void
 at_exit(void)
 {
-	struct gpc_session *session = gpc_session_get();
-
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_DEINITIALIZED);
-	if (!session || forked)
+	if (forked)
 		return;
-	gpc_session_close(session, EXIT_MS);
-	if (gpc_log_wants(GPC_LOG_STATS))
+	for (int i = 0; i < gpc_session_count(); i++)
+		gpc_session_close(gpc_session_at(i), EXIT_MS);
+	if (gpc_session_count() && gpc_log_wants(GPC_LOG_STATS))
 		gpc_stats_print(stderr);
 }

@@ -231,6 +231,8 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	if (result == CUDA_SUCCESS)
 		result = gpc_stream_id(&context, config->hStream, &args.stream);
 	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(function, context, &function);
+	if (result == CUDA_SUCCESS)
 		result = check_shape(context->device, function->info, config);
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_attributes_encode(config->attrs, config->numAttrs, attributes,

@@ -57,7 +57,8 @@ library_of_image(struct gpc_image *image, CUlibrary *library_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	library->image = image;
-	image->owner = library->handle.token;
+	for (; image; image = image->twin)
+		image->owner = library->handle.token;
 	*library_p = library->handle.token;
 	return CUDA_SUCCESS;
 }
@@ -74,13 +75,10 @@ check_options(const CUlibraryOption *options, unsigned int count)
 	return CUDA_SUCCESS;
 }
 
-CUresult
-gpc_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-		      void **jitOptionsValues, unsigned int numJitOptions,
-		      CUlibraryOption *libraryOptions, void **libraryOptionValues,
-		      unsigned int numLibraryOptions)
+static CUresult
+load(CUlibrary *library, const void *code, const struct gpc_jit_options *jit,
+     const CUlibraryOption *options, unsigned int option_count)
 {
-	struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
 	struct gpc_context *context;
 	struct gpc_image *image;
 	CUresult result = enter_load(&context);
@@ -88,10 +86,24 @@ gpc_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOpt
 	if (result == CUDA_SUCCESS && !library)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = check_options(libraryOptions, numLibraryOptions);
+		result = check_options(options, option_count);
 	if (result == CUDA_SUCCESS)
-		result = gpc_image_load(context, code, &jit, &image);
-	return result == CUDA_SUCCESS ? library_of_image(image, library) : result;
+		result = gpc_image_load(context, code, jit, &image);
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_image_load_twins(image, code, jit);
+	return library_of_image(image, library);
+}
+
+CUresult
+gpc_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+		      void **jitOptionsValues, unsigned int numJitOptions,
+		      CUlibraryOption *libraryOptions, void **libraryOptionValues,
+		      unsigned int numLibraryOptions)
+{
+	const struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
+
+	return load(library, code, &jit, libraryOptions, numLibraryOptions);
 }
 
 CUresult
@@ -100,18 +112,18 @@ gpc_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option
 			  CUlibraryOption *libraryOptions, void **libraryOptionValues,
 			  unsigned int numLibraryOptions)
 {
-	struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
+	const struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
 	struct gpc_context *context;
-	struct gpc_image *image;
+	void *code;
 	CUresult result = enter_load(&context);
 
-	if (result == CUDA_SUCCESS && !library)
-		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = check_options(libraryOptions, numLibraryOptions);
-	if (result == CUDA_SUCCESS)
-		result = gpc_image_load_file(context, fileName, &jit, &image);
-	return result == CUDA_SUCCESS ? library_of_image(image, library) : result;
+		result = gpc_image_read_file(fileName, &code);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = load(library, code, &jit, libraryOptions, numLibraryOptions);
+	free(code);
+	return result;
 }
 
 CUresult
@@ -196,14 +208,19 @@ gpc_library_module(struct gpc_image *image, struct gpc_context *context,
 {
 	struct library *library = library_of(image->owner);
 	struct gpc_module *module;
+	struct gpc_image *view;
 
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
+	image = library->image;
+	view = gpc_image_in(image, context->device->session);
+	if (!view)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	pthread_mutex_lock(&image->lock);
 	for (module = library->modules; module && module->context != context;)
 		module = module->next;
 	if (!module) {
-		module = gpc_module_create_view(image, context);
+		module = gpc_module_create_view(view, context);
 		if (module) {
 			module->next = library->modules;
 			library->modules = module;

@@ -92,14 +92,23 @@ memory_of(struct gpc_context *context)
 	return memory_get(context->device->session);
 }
 
-static bool
-memory_lookup(uint64_t address, struct gpc_address *found)
+/* Whose window the address is in; NULL: nobody's. */
+static struct memory *
+memory_around(uint64_t address)
 {
 	struct memory *memory = atomic_load(&memories);
-	struct gpc_heap_block block;
 
 	while (memory && !gpc_heap_contains(memory->heap, address))
 		memory = memory->next;
+	return memory;
+}
+
+static bool
+memory_lookup(uint64_t address, struct gpc_address *found)
+{
+	struct memory *memory = memory_around(address);
+	struct gpc_heap_block block;
+
 	if (!memory)
 		return false;
 	*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
@@ -359,13 +368,18 @@ CUresult
 gpc_cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct gpc_heap_range range;
+	struct gpc_heap_block block;
 	struct gpc_context *context;
 	struct memory *memory;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS || dptr == 0)
 		return result;
-	memory = memory_of(context);
+	memory = memory_around(dptr);
+	/* It may be another daemon's. */
+	if (memory && memory->session != context->device->session &&
+	    gpc_heap_find(memory->heap, dptr, &block))
+		context = block.owner;
 	if (!memory || gpc_heap_free(memory->heap, dptr, gpc_session_work_posted(memory->session),
 				     gpc_session_work_done(memory->session), &range))
 		return CUDA_ERROR_INVALID_VALUE;

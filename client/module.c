@@ -156,13 +156,18 @@ gpc_cuModuleLoad(CUmodule *module, const char *fname)
 {
 	struct gpc_context *context;
 	struct gpc_image *loaded;
+	void *source;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_image_load_file(context, fname, NULL, &loaded);
+	result = gpc_image_read_file(fname, &source);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_image_load(context, source, NULL, &loaded);
+	free(source);
 	return result == CUDA_SUCCESS ? module_of_image(context, loaded, module) : result;
 }
 

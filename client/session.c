@@ -19,18 +19,48 @@
 /* When the lane breaks the supervisor may know why, a little later than we. */
 #define REASON_WAIT_MS 300
 
-static struct gpc_session *the_session;
+static struct gpc_session *sessions[GPC_SESSIONS_MAX];
+static int session_count;
 
 struct gpc_session *
 gpc_session_get(void)
 {
-	return __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&sessions[0], __ATOMIC_ACQUIRE);
+}
+
+int
+gpc_session_count(void)
+{
+	return __atomic_load_n(&session_count, __ATOMIC_ACQUIRE);
+}
+
+struct gpc_session *
+gpc_session_at(int number)
+{
+	return sessions[number];
+}
+
+int
+gpc_session_number(const struct gpc_session *session)
+{
+	return session->number;
 }
 
 void
 gpc_session_set(struct gpc_session *session)
 {
-	__atomic_store_n(&the_session, session, __ATOMIC_RELEASE);
+	__atomic_store_n(&session_count, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&sessions[0], NULL, __ATOMIC_RELEASE);
+	if (session)
+		gpc_session_add(session);
+}
+
+void
+gpc_session_add(struct gpc_session *session)
+{
+	session->number = session_count;
+	__atomic_store_n(&sessions[session_count], session, __ATOMIC_RELEASE);
+	__atomic_store_n(&session_count, session_count + 1, __ATOMIC_RELEASE);
 }
 
 const struct gpc_session_facts *

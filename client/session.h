@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session: this process on one daemon.  Made by cuInit, kept until exit.
+ * A session: this process on one daemon.  Made by cuInit, one for each daemon that REMOTE_GPU
+ * names, kept until exit.
  *
  * One ordered stream of calls leaves through the lane: callers append records to a ring under the
  * send lock; a sender thread writes whatever has gathered; a caller that waits writes at once and
@@ -32,8 +33,13 @@ struct gpc_session_facts {
 	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not know call n */
 };
 
-/* The session of REMOTE_GPU; NULL before cuInit has succeeded. */
+/* The session with the first daemon of REMOTE_GPU; NULL before cuInit has succeeded. */
 struct gpc_session *gpc_session_get(void);
+/* All of them, by number. */
+#define GPC_SESSIONS_MAX 16
+int gpc_session_count(void);
+struct gpc_session *gpc_session_at(int number);
+int gpc_session_number(const struct gpc_session *session);
 const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *session);
 
 /*
@@ -43,8 +49,10 @@ const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *sess
 GP_MUST_CHECK int gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 				     const struct gpc_session_facts *facts,
 				     unsigned int max_outstanding, struct gpc_session **session_p);
-/* The one that gpc_session_get() returns. */
+/* Makes it the only one; NULL: there is none. */
 void gpc_session_set(struct gpc_session *session);
+/* And another one, which gets the next number.  By the thread of cuInit. */
+void gpc_session_add(struct gpc_session *session);
 /* Sends what was posted and takes leave of the daemon, within timeout_ms; calls fail from now on.
  */
 void gpc_session_close(struct gpc_session *session, int timeout_ms);

@@ -62,6 +62,7 @@ struct gpc_receiver {
 
 struct gpc_session {
 	struct gpc_session_facts facts;
+	int number; /* of gpc_session_at() */
 	unsigned int max_outstanding;
 	struct gp_conn *lane;
 	struct gp_conn *control; /* NULL: none */

@@ -82,7 +82,7 @@ GP_LOCAL()
 CUresult cuThreadExchangeStreamCaptureMode(
         OUT CUstreamCaptureMode *mode);
 
-GP_CALL(0x0402, POST, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
 CUresult cuStreamWaitEvent(
         CUstream hStream,
         CUevent hEvent,

@@ -34,7 +34,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME &&
 	    gpc_welcome_check(message->welcome, &what) == 0) {
-		if (gpc_devices_create(message->welcome, NULL) != 0)
+		struct gpc_device_source sources[GPC_DEVICES_MAX];
+		int count = (int)message->welcome->n_devices;
+
+		for (int i = 0; i < count; i++)
+			sources[i].device = message->welcome->devices[i];
+		if (gpc_devices_create(sources, count) != 0)
 			abort();
 		atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 		for (int i = 0; i < gpc_device_count(); i++)

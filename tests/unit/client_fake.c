@@ -132,6 +132,24 @@ gpc_enter(struct gpc_context **context_p)
 	return fake.enter;
 }
 
+int
+gpc_session_count(void)
+{
+	return 1;
+}
+
+int
+gpc_session_number(const struct gpc_session *s)
+{
+	return 0;
+}
+
+struct gpc_context *
+gpc_context_get_current(void)
+{
+	return &context;
+}
+
 const struct gpc_session_facts *
 gpc_session_facts(const struct gpc_session *s)
 {

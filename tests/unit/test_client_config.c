@@ -60,49 +60,95 @@ visible_devices_are_those_that_the_driver_would_show(void **state)
 	}
 }
 
-static void
-daemon_is_the_one_of_remote_gpu(void **state)
-{
-	char error[256] = "";
-	struct gp_url url;
+#define DAEMONS 4
 
+static struct gp_url daemons[DAEMONS];
+static int daemon_count;
+static char refusal[512];
+
+static int
+read_daemons(void)
+{
+	*refusal = 0;
+	return gpc_config_daemons(daemons, DAEMONS, &daemon_count, refusal, sizeof(refusal));
+}
+
+static void
+assert_daemon(int i, const char *host, int port, int device)
+{
+	assert_string_equal(daemons[i].scheme, "tcp");
+	assert_string_equal(daemons[i].host, host);
+	assert_int_equal(daemons[i].port, port);
+	assert_int_equal(daemons[i].device, device);
+}
+
+static void
+daemons_are_those_of_remote_gpu(void **state)
+{
 	(void)unsetenv("REMOTE_GPU");
 	assert_false(gpc_config_remote());
-	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
 	(void)setenv("REMOTE_GPU", "", 1);
 	assert_false(gpc_config_remote());
 
 	(void)setenv("REMOTE_GPU", "gpunode:4000/2", 1);
 	assert_true(gpc_config_remote());
-	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), 0);
-	assert_string_equal(url.scheme, "tcp");
-	assert_string_equal(url.host, "gpunode");
-	assert_int_equal(url.port, 4000);
-	assert_int_equal(url.device, 2);
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 1);
+	assert_daemon(0, "gpunode", 4000, 2);
+
+	(void)setenv("REMOTE_GPU", "a,b:4000/1,a/3", 1);
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 3);
+	assert_daemon(0, "a", 4833, GP_URL_ANY_DEVICE);
+	assert_daemon(1, "b", 4000, 1);
+	assert_daemon(2, "a", 4833, 3);
 }
 
 static void
-several_daemons_are_refused_in_words(void **state)
+devices_of_rcuda_are_understood(void **state)
 {
-	char error[256] = "";
-	struct gp_url url;
+	(void)unsetenv("REMOTE_GPU");
+	(void)setenv("RCUDA_DEVICE_COUNT", "3", 1);
+	(void)setenv("RCUDA_DEVICE_0", "node1", 1);
+	(void)setenv("RCUDA_DEVICE_1", "node1:1", 1);
+	(void)setenv("RCUDA_DEVICE_2", "node2@8308:2", 1);
+	assert_true(gpc_config_remote());
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 3);
+	assert_daemon(0, "node1", 4833, 0);
+	assert_daemon(1, "node1", 4833, 1);
+	assert_daemon(2, "node2", 8308, 2);
 
-	(void)setenv("REMOTE_GPU", "a,b", 1);
-	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), GP_E_INVALID);
-	assert_non_null(strstr(error, "REMOTE_GPU=a,b"));
-	assert_non_null(strstr(error, "2 daemons"));
+	/* Our own variable goes first. */
+	(void)setenv("REMOTE_GPU", "other", 1);
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 1);
+	(void)unsetenv("REMOTE_GPU");
+	(void)unsetenv("RCUDA_DEVICE_1");
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_string_equal(refusal,
+			    "RCUDA_DEVICE_1=: not set, but RCUDA_DEVICE_COUNT is above it");
+	(void)setenv("RCUDA_DEVICE_1", "node1:x", 1);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_non_null(strstr(refusal, "RCUDA_DEVICE_1=node1:x: "));
+	(void)setenv("RCUDA_DEVICE_COUNT", "many", 1);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_string_equal(refusal, "RCUDA_DEVICE_COUNT=many: not a number of devices");
+	(void)unsetenv("RCUDA_DEVICE_COUNT");
 }
 
 static void
-unknown_scheme_is_named_in_the_error(void **state)
+a_list_that_makes_no_sense_is_refused_in_words(void **state)
 {
-	char error[256] = "";
-	struct gp_url url;
-
+	(void)setenv("REMOTE_GPU", "a,,b", 1);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_non_null(strstr(refusal, "REMOTE_GPU=a,,b: "));
+	assert_non_null(strstr(refusal, "item 2 of the list is empty"));
 	(void)setenv("REMOTE_GPU", "foo://x", 1);
-	assert_int_equal(gpc_config_daemon(&url, error, sizeof(error)), GP_E_INVALID);
-	assert_non_null(strstr(error, "REMOTE_GPU=foo://x"));
-	assert_non_null(strstr(error, "unknown scheme \"foo\""));
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_non_null(strstr(refusal, "REMOTE_GPU=foo://x: "));
+	assert_non_null(strstr(refusal, "unknown scheme \"foo\""));
 }
 
 static void
@@ -232,9 +278,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(visible_devices_are_those_that_the_driver_would_show),
-		cmocka_unit_test(daemon_is_the_one_of_remote_gpu),
-		cmocka_unit_test(several_daemons_are_refused_in_words),
-		cmocka_unit_test(unknown_scheme_is_named_in_the_error),
+		cmocka_unit_test(daemons_are_those_of_remote_gpu),
+		cmocka_unit_test(devices_of_rcuda_are_understood),
+		cmocka_unit_test(a_list_that_makes_no_sense_is_refused_in_words),
 		cmocka_unit_test(modules_are_loaded_lazily_unless_told_otherwise),
 		cmocka_unit_test(without_wishes_nothing_is_asked_for),
 		cmocka_unit_test(wishes_are_read),

@@ -24,8 +24,8 @@ set_up(void **state)
 	static int32_t attributes[CU_DEVICE_ATTRIBUTE_MAX];
 	static uint8_t uuids[2][16] = { { 1, 2 }, { 3, 4 } };
 	static uint64_t limits[] = { 1024, 1 << 20, 8 << 20 };
-	Gpupool__Welcome welcome = GPUPOOL__WELCOME__INIT;
-	Gpupool__Device devices[2], *pointers[2];
+	struct gpc_device_source sources[2];
+	Gpupool__Device devices[2];
 
 	memset(&fixture, 0, sizeof(fixture));
 	fake_daemon_start(&fixture.daemon, "tcp", 100, &fixture.session);
@@ -43,11 +43,10 @@ set_up(void **state)
 		devices[i].n_limits = 3;
 		devices[i].pci_bus = 0x3b + i;
 		devices[i].priority_greatest = -5;
-		pointers[i] = &devices[i];
+		devices[i].ordinal = i;
+		sources[i] = (struct gpc_device_source){ &devices[i], fixture.session, 0 };
 	}
-	welcome.devices = pointers;
-	welcome.n_devices = 2;
-	assert_int_equal(gpc_devices_create(&welcome, fixture.session), 0);
+	assert_int_equal(gpc_devices_create(sources, 2), 0);
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 	return 0;
 }

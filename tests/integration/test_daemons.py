@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One program on the devices of several daemons."""
+import os
+import sys
+
+from harness import Daemon, case, main, require, run
+
+EXPECTED = "each has its own variable and memory\ncopies between them\nmanydevices: ok\n"
+
+
+def daemons(count):
+    """A list of daemons that end together."""
+    from contextlib import ExitStack
+
+    stack = ExitStack()
+    return stack, [stack.enter_context(Daemon()) for _ in range(count)]
+
+
+@case("the devices of several daemons are devices 0 to n - 1, with one program on all")
+def _():
+    stack, list_ = daemons(3)
+    with stack:
+        remote = ",".join(daemon.address for daemon in list_)
+        for name in ("manydevices", "manydevices-shared"):
+            run(name, "3", remote=remote).expect(out=EXPECTED, err="")
+        for name in ("vectoradd", "streams", "symbols", "threads", "occupancy"):
+            run(name, remote=remote).expect(err="")
+        for daemon in list_:
+            daemon.settle()
+
+
+@case("one device of a daemon, and what rCUDA's variables name")
+def _():
+    stack, (a, b) = daemons(2)
+    with stack:
+        run("manydevices", "2", remote=f"{a.address}/0,{b.address}/0").expect(out=EXPECTED)
+        rcuda = {"RCUDA_DEVICE_COUNT": "2", "RCUDA_DEVICE_0": f"127.0.0.1@{a.port}:0",
+                 "RCUDA_DEVICE_1": f"127.0.0.1@{b.port}"}
+        run("manydevices", "2", env=rcuda).expect(out=EXPECTED)
+        run("manydevices", "1", remote=f"{a.address},{b.address}",
+            env={"CUDA_VISIBLE_DEVICES": "1"}).expect(out=EXPECTED)
+
+
+@case("what cannot be had is named")
+def _():
+    stack, (a, b) = daemons(2)
+    with stack:
+        for remote, words in ((f"{a.address},{a.address}", f"{a.address} is named twice"),
+                              (f"{a.address}/0,{a.address}", f"{a.address} is named twice"),
+                              (f"{a.address}/0,{a.address}/0", f"{a.address}/0 is named twice"),
+                              (f"{a.address},{b.address}/7", "there is no such device"),
+                              (f"{a.address},127.0.0.1:1", "127.0.0.1:1")):
+            result = run("vectoradd", remote=remote)
+            require(result.status == 1 and words in result.err, f"{remote}: expected {words}: {result}")
+        a.settle()
+        b.settle()
+        a.check_works()
+
+
+@case("a daemon that goes takes its own devices along and no others")
+def _():
+    stack, (a, b) = daemons(2)
+    with stack:
+        program = run("faultofone", remote=f"{a.address},{b.address}")
+        program.expect(out="device 0: cudaErrorIllegalAddress (700)\ndevice 1: cudaSuccess (0)\nfaultofone: ok\n")
+        b.check_works()
+        a.wait_for_log("worker")
+        a.check_works()
+
+
+@case("a process forked from one that uses several daemons leaves them alone")
+def _():
+    stack, list_ = daemons(2)
+    with stack:
+        remote = ",".join(daemon.address for daemon in list_)
+        expected = os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "fork.out")
+        with open(expected, encoding="ascii") as file:
+            run("fork", remote=remote).expect(out=file.read())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
