@@ -83,7 +83,14 @@
 
 /* NULL where the library lacks them. */
 #define GPD_DRIVER_OPTIONAL(X)                                                                     \
+	X(cuCtxFromGreenCtx)                                                                       \
+	X(cuDevResourceGenerateDesc)                                                               \
+	X(cuDevSmResourceSplitByCount)                                                             \
+	X(cuDeviceGetDevResource)                                                                  \
 	X(cuEventRecordWithFlags)                                                                  \
+	X(cuGreenCtxCreate)                                                                        \
+	X(cuGreenCtxDestroy)                                                                       \
+	X(cuGreenCtxStreamCreate)                                                                  \
 	X(cuLibraryGetModule)                                                                      \
 	X(cuOccupancyMaxPotentialClusterSize)                                                      \
 	X(cuOccupancyMaxActiveClusters)                                                            \

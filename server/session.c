@@ -476,12 +476,27 @@ unlink_session(struct gpd_session *session)
 	pthread_mutex_unlock(&gpd_worker.lock);
 }
 
+uint32_t
+gpd_session_set_multiprocessors(struct gpd_session *session, int device, uint32_t wanted)
+{
+	const struct gpd_account *account = &session->account;
+	struct gpd_ledger_tenant_line *tenant =
+		&account->ledger->tenants[account->line->tenant].devices[device];
+	uint32_t assigned = gpd_partition_assign(&session->shares, device,
+						 atomic_load(&tenant->sm_wanted), wanted);
+
+	atomic_store(&account->line->devices[device].sm_assigned, assigned);
+	return assigned;
+}
+
 static void
 free_session(struct gpd_session *session)
 {
+	gpd_partition_forget(&session->shares);
 	gp_conn_destroy(session->conn);
 	pthread_mutex_destroy(&session->send_lock);
 	pthread_mutex_destroy(&session->reason_lock);
+	pthread_mutex_destroy(&session->leaving_lock);
 	free(session->complaint);
 	free(session);
 }
@@ -581,10 +596,15 @@ gpd_session_open(uint64_t id, const char *peer, uint32_t line, uint64_t window_b
 	session->window_size = window_size;
 	session->account.ledger = gpd_worker.ledger;
 	session->account.line = &gpd_worker.ledger->sessions[line];
+	session->shares.tenant = session->account.line->tenant + 1;
+	for (int i = 0; i < gpd_worker.device_count; i++)
+		(void)gpd_session_set_multiprocessors(
+			session, i, atomic_load(&session->account.line->devices[i].sm_wanted));
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
 		 peer);
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
+	pthread_mutex_init(&session->leaving_lock, NULL);
 	pthread_mutex_lock(&gpd_worker.lock);
 	session->next = gpd_worker.sessions;
 	gpd_worker.sessions = session;

@@ -15,6 +15,7 @@
 #include "protocol/status.h"
 #include "server/account.h"
 #include "server/handle.h"
+#include "server/partition.h"
 
 #include <cuda.h>
 #include <errno.h>
@@ -56,6 +57,12 @@ struct gpd_session {
 	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
 	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
 	uint32_t stream_count;
+
+	/* Where they run; stream.h. */
+	struct gpd_shares shares;
+	uint64_t move_again_ns; /* not before then, as moving them has failed */
+	pthread_mutex_t leaving_lock;
+	struct gpd_leaving *leaving; /* the driver's streams that were left; under leaving_lock */
 
 	/* The call that is being carried out. */
 	uint32_t request; /* 0: posted */
@@ -125,6 +132,14 @@ gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 /* Makes the device of a context current in this thread; NULL context or an unknown one: device 0.
  */
 CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
+
+/*
+ * Gives the session so many multiprocessors of the device, within what the ledger says of its
+ * tenant; 0: all that the tenant has.  The answer, also in the session's line, is how many it has
+ * from now on; 0: all of the device.  Its streams move when it next gives one work.  Any thread
+ * that keeps the session from being freed; not two at a time for one session.
+ */
+uint32_t gpd_session_set_multiprocessors(struct gpd_session *session, int device, uint32_t wanted);
 
 /*
  * Life, for the worker.  Opened with its window and its line in the ledger, before there is a lane;

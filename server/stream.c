@@ -6,6 +6,8 @@
 #include "server/copy.h"
 #include "server/driver.h"
 #include "server/event.h"
+#include "server/log.h"
+#include "server/partition.h"
 #include "server/retire.h"
 #include "server/session.h"
 #include "server/wait.h"
@@ -13,9 +15,12 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <utlist.h>
 
 /* Streams of the driver cost memory of the device. */
 #define STREAMS_MAX 4096
+/* When streams could not be moved to other multiprocessors. */
+#define MOVE_AGAIN_NS 100000000u
 
 static CUresult
 record(struct gpd_stream *stream, CUevent *event)
@@ -113,6 +118,154 @@ order_blocking(struct gpd_stream *stream)
 	return result;
 }
 
+/* A stream of the driver that a stream had before its session's share was changed. */
+struct gpd_leaving {
+	struct gpd_leaving *prev, *next; /* in the session's list */
+	int device;
+	CUstream driver;
+	struct gpd_partition *partition;
+};
+
+static void
+destroy_driver(CUstream driver, struct gpd_partition *partition)
+{
+	/* In this order: a green context goes with its last stream. */
+	(void)gpd_driver.cuStreamDestroy_v2(driver);
+	gpd_partition_unref(partition);
+}
+
+/*
+ * In the responder: all work of the stream that was left is done.  The marker that says so was the
+ * last one on it, so nobody asks for it any more.
+ */
+static void
+left(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct gpd_leaving *leaving = arg;
+
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_DELETE(session->leaving, leaving);
+	pthread_mutex_unlock(&session->leaving_lock);
+	if (!gpd_driver_is_sticky(result) && gpd_device_enter(leaving->device) == CUDA_SUCCESS)
+		destroy_driver(leaving->driver, leaving->partition);
+	free(leaving);
+}
+
+/* Puts `fresh` behind the stream's work and sees to the end of what it has now. */
+static CUresult
+leave(struct gpd_session *session, struct gpd_stream *stream, CUstream fresh)
+{
+	struct gpd_leaving *leaving = malloc(sizeof(*leaving));
+	CUresult result;
+
+	if (!leaving)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*leaving = (struct gpd_leaving){ .device = stream->device,
+					 .driver = stream->driver,
+					 .partition = stream->partition };
+	result = record(stream, &stream->order);
+	if (result == CUDA_SUCCESS) {
+		stream->order_work = stream->work;
+		result = gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
+	}
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_APPEND(session->leaving, leaving);
+	pthread_mutex_unlock(&session->leaving_lock);
+	if (result == CUDA_SUCCESS)
+		result = gpd_wait_add(session, stream, left, leaving);
+	if (result == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_DELETE(session->leaving, leaving);
+	pthread_mutex_unlock(&session->leaving_lock);
+	free(leaving);
+	return result;
+}
+
+static bool
+is_unused(const struct gpd_stream *stream)
+{
+	return gpd_stream_is_idle(stream) &&
+	       atomic_load_explicit(&stream->waits, memory_order_acquire) == 0;
+}
+
+/* Takes over a reference to the partition. */
+static CUresult
+move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partition *partition)
+{
+	CUstream fresh;
+	CUresult result = gpd_partition_stream(partition, stream->priority, &fresh);
+
+	if (result == CUDA_SUCCESS && is_unused(stream)) {
+		destroy_driver(stream->driver, stream->partition);
+	} else if (result == CUDA_SUCCESS) {
+		result = leave(session, stream, fresh);
+		if (result != CUDA_SUCCESS)
+			(void)gpd_driver.cuStreamDestroy_v2(fresh);
+	}
+	if (result != CUDA_SUCCESS) {
+		gpd_partition_unref(partition);
+		return result;
+	}
+	stream->driver = fresh;
+	stream->partition = partition;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_stream_move_all(struct gpd_session *session, int device)
+{
+	CUresult result = gpd_device_enter(device);
+
+	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+		struct gpd_partition *now;
+
+		/* What the client has destroyed gets no more work. */
+		if (s->device != device || s->dropped)
+			continue;
+		now = gpd_partition_current(&session->shares, device);
+		if (now == s->partition)
+			gpd_partition_unref(now);
+		else
+			result = move(session, s, now);
+	}
+	return result;
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The session's share of a device has changed. */
+static void __attribute__((noinline)) follow_shares(struct gpd_session *session)
+{
+	uint32_t changed;
+
+	if (session->move_again_ns && now_ns() < session->move_again_ns)
+		return;
+	session->move_again_ns = 0;
+	changed = atomic_exchange(&session->shares.changed, 0);
+	for (int i = 0; changed; i++, changed >>= 1) {
+		CUresult result;
+
+		if (!(changed & 1))
+			continue;
+		result = gpd_stream_move_all(session, i);
+		if (result == CUDA_SUCCESS)
+			continue;
+		gpd_warning("session %llu (%s): its streams stay on the multiprocessors of device "
+			    "%d that they had, for now: %d",
+			    (unsigned long long)session->id, session->peer, i, (int)result);
+		session->move_again_ns = now_ns() + MOVE_AGAIN_NS;
+		atomic_fetch_or(&session->shares.changed, 1u << i);
+	}
+}
+
 CUresult
 gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p)
 {
@@ -121,6 +274,9 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (__builtin_expect(
+		    atomic_load_explicit(&session->shares.changed, memory_order_relaxed) != 0, 0))
+		follow_shares(session);
 	if (session->copies_out)
 		gpd_copy_settle(session, stream);
 	result = gpd_device_enter(stream->device);
@@ -175,7 +331,9 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 	if (stream->barrier)
 		(void)gpd_driver.cuEventDestroy_v2(stream->barrier);
 	if (stream->driver)
-		(void)gpd_driver.cuStreamDestroy_v2(stream->driver);
+		destroy_driver(stream->driver, stream->partition);
+	else
+		gpd_partition_unref(stream->partition);
 	session->stream_count--;
 	free(stream);
 }
@@ -189,8 +347,7 @@ reap(struct gpd_session *session)
 	while (*link) {
 		struct gpd_stream *stream = *link;
 
-		if (stream->dropped && gpd_stream_is_idle(stream) &&
-		    atomic_load_explicit(&stream->waits, memory_order_acquire) == 0) {
+		if (stream->dropped && is_unused(stream)) {
 			*link = stream->next;
 			destroy(session, stream);
 		} else {
@@ -224,8 +381,9 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream->device = context->device;
 	stream->legacy = legacy;
 	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
-	result = gpd_driver.cuStreamCreateWithPriority(&stream->driver, CU_STREAM_NON_BLOCKING,
-						       priority);
+	stream->priority = priority;
+	stream->partition = gpd_partition_current(&session->shares, stream->device);
+	result = gpd_partition_stream(stream->partition, priority, &stream->driver);
 	if (result == CUDA_SUCCESS)
 		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
 	if (result != CUDA_SUCCESS) {
@@ -263,17 +421,31 @@ nap(unsigned int ms)
 	(void)nanosleep(&time, NULL);
 }
 
+static void
+cancel_all(struct gpd_session *session)
+{
+	struct gpd_leaving *leaving;
+
+	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (!gpd_stream_is_idle(s))
+			(void)gpd_driver.gpSoftStreamCancel(s->driver);
+	}
+	/* Held meanwhile, so that they do not go. */
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_FOREACH(session->leaving, leaving)
+	{
+		(void)gpd_driver.gpSoftStreamCancel(leaving->driver);
+	}
+	pthread_mutex_unlock(&session->leaving_lock);
+}
+
 void
 gpd_stream_finish_all(struct gpd_session *session)
 {
 	unsigned int waited = 0;
 
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
-		if (gpd_stream_is_idle(s))
-			continue;
-		if (gpd_driver.gpSoftStreamCancel)
-			(void)gpd_driver.gpSoftStreamCancel(s->driver);
-	}
+	if (gpd_driver.gpSoftStreamCancel)
+		cancel_all(session);
 	for (struct gpd_stream *s = session->streams; s; s = s->next) {
 		unsigned int ms = 1;
 

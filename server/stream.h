@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of a session.  Every one is a private non-blocking stream of the shared context; what the
- * legacy default stream means is kept inside the session: work on it waits for the session's
- * blocking streams, and they wait for it (by events, recorded only when they are needed).
+ * Streams of a session.  Every one is a private non-blocking stream of the shared context, in the
+ * session's partition of the device if it has one; what the legacy default stream means is kept
+ * inside the session: work on it waits for the session's blocking streams, and they wait for it (by
+ * events, recorded only when they are needed).  For the executor.
  */
 #ifndef GPD_STREAM_H
 #define GPD_STREAM_H
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 struct gpd_context;
+struct gpd_partition;
 struct gpd_session;
 
 struct gpd_stream {
@@ -22,7 +24,9 @@ struct gpd_stream {
 	struct gpd_stream *next;
 	struct gpd_context *context; /* NULL once it is destroyed */
 	int device;
-	CUstream driver;
+	CUstream driver; /* another one after the session's share of the device has changed */
+	struct gpd_partition *partition; /* that it is of; NULL: the whole device */
+	int priority;
 	bool legacy;
 	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
 	bool dropped;         /* destroyed by the client, but its work is not done */
@@ -65,6 +69,15 @@ gpd_stream_is_idle(const struct gpd_stream *stream)
 
 /* Whether that holds for all streams (of one context, if not NULL). */
 bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
+
+/*
+ * Gives every stream of the device a stream of the driver in the session's present partition.  New
+ * work goes there, behind the work that the old one has; that work stays where it is, so a change
+ * is in effect when all that was queued before it is done: who wants that to be soon keeps the
+ * queues short.  gpd_stream_begin() does it by itself once the session's share has changed; what
+ * fails is tried again after a while, and until then the streams are where they were.
+ */
+CUresult gpd_stream_move_all(struct gpd_session *session, int device);
 
 /* At the session's end: cancels what is left, or waits for it.  Then, without responder: frees. */
 void gpd_stream_finish_all(struct gpd_session *session);

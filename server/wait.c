@@ -41,6 +41,7 @@ struct entry {
 	uint32_t members_left;
 	struct entry *group;
 	struct gpd_stream *stream;
+	CUstream driver; /* the one with the marker: the stream may have left it since */
 	uint64_t work;
 	struct gpd_event_ref *event;
 };
@@ -138,6 +139,7 @@ mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *strea
 
 	entry->kind = MARKER;
 	entry->stream = stream;
+	entry->driver = stream->driver;
 	entry->work = stream->work;
 	atomic_fetch_add_explicit(&stream->waits, 1, memory_order_relaxed);
 	entry->value = ++queue->last_value;
@@ -413,7 +415,7 @@ ask(struct gpd_session *session, uint64_t now)
 	if (!entry)
 		return;
 	/* Only this thread takes entries away, and the stream stays as long as one names it. */
-	result = gpd_driver.cuStreamQuery(entry->stream->driver);
+	result = gpd_driver.cuStreamQuery(entry->driver);
 	if (gpd_driver_is_sticky(result))
 		gpd_session_poison(session, result);
 }

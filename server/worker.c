@@ -7,6 +7,7 @@
 #include "server/image_cache.h"
 #include "server/ledger.h"
 #include "server/log.h"
+#include "server/partition.h"
 #include "server/print.h"
 #include "server/retire.h"
 #include "server/session.h"
@@ -134,6 +135,7 @@ start_device(int ordinal)
 	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_SIZE);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)
 		(void)gpd_driver.cuCtxGetLimit(&device->limits[i], (CUlimit)i);
+	gpd_partition_start(ordinal);
 	return CUDA_SUCCESS;
 }
 

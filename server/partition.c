@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/driver.h"
+#include "server/log.h"
+#include "server/partition_table.h"
+#include "server/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Green contexts that nobody uses. */
+#define IDLE_MAX 16
+
+_Static_assert(GPD_PARTITION_DEVICES == GPD_DEVICES_MAX, "a share for each device");
+_Static_assert(GPD_PARTITION_DEVICES <= 32, "a bit for each device");
+
+unsigned int gpd_partition_granularity = 2;
+pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
+struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
+
+static uint64_t idle_count;
+
+static bool
+driver_can(void)
+{
+	return gpd_driver.cuDeviceGetDevResource && gpd_driver.cuDevSmResourceSplitByCount &&
+	       gpd_driver.cuDevResourceGenerateDesc && gpd_driver.cuGreenCtxCreate &&
+	       gpd_driver.cuGreenCtxDestroy && gpd_driver.cuGreenCtxStreamCreate;
+}
+
+static CUresult
+split(struct gpd_partition_table *table, CUdevice device)
+{
+	const bool fine = gpd_partition_granularity < 8;
+	CUdevResource whole;
+	CUresult result;
+
+	table->count = GPD_GROUPS_MAX;
+	result = gpd_driver.cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDevSmResourceSplitByCount(
+			table->groups, &table->count, &whole, NULL,
+			fine ? CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING : 0,
+			gpd_partition_granularity);
+	if (result == CUDA_SUCCESS && (table->count == 0 || table->groups[0].sm.smCount == 0))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		table->group_size = table->groups[0].sm.smCount;
+	return result;
+}
+
+void
+gpd_partition_start(int device)
+{
+	struct gpd_partition_table *table = calloc(1, sizeof(*table));
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+	if (table && driver_can())
+		result = split(table, gpd_worker.devices[device].device);
+	if (result != CUDA_SUCCESS) {
+		gpd_info("device %d: no green contexts (%d): shares of its multiprocessors are "
+			 "not enforced",
+			 device, (int)result);
+		free(table);
+		return;
+	}
+	gpd_partition_tables[device] = table;
+}
+
+void
+gpd_partition_destroy(struct gpd_partition *partition)
+{
+	if (partition->green && atomic_load(&gpd_worker.lost) == 0)
+		(void)gpd_driver.cuGreenCtxDestroy(partition->green);
+	pthread_mutex_destroy(&partition->lock);
+	free(partition);
+}
+
+void
+gpd_partition_stop(int device)
+{
+	struct gpd_partition_table *table = gpd_partition_tables[device];
+
+	gpd_partition_tables[device] = NULL;
+	while (table && table->partitions) {
+		struct gpd_partition *partition = table->partitions;
+
+		table->partitions = partition->next;
+		gpd_partition_destroy(partition);
+	}
+	free(table);
+}
+
+struct gpd_partition *
+gpd_partition_ref(struct gpd_partition *partition)
+{
+	if (partition && partition->refs++ == 0)
+		gpd_partition_tables[partition->device]->idle--;
+	return partition;
+}
+
+/* Of two that nobody uses, the one that is less worth keeping. */
+static bool
+goes_before(const struct gpd_partition *a, const struct gpd_partition *b)
+{
+	if (!a->green || !b->green)
+		return !a->green;
+	return a->idle_since < b->idle_since;
+}
+
+/* One too many of those that nobody uses, unlinked. */
+static struct gpd_partition *
+evict(struct gpd_partition_table *table)
+{
+	struct gpd_partition **worst = NULL, *evicted;
+
+	for (struct gpd_partition **link = &table->partitions; *link; link = &(*link)->next) {
+		if ((*link)->refs == 0 && (!worst || goes_before(*link, *worst)))
+			worst = link;
+	}
+	evicted = *worst;
+	if (evicted->green && table->idle <= IDLE_MAX)
+		return NULL;
+	*worst = evicted->next;
+	table->idle--;
+	return evicted;
+}
+
+struct gpd_partition *
+gpd_partition_release(struct gpd_partition *partition)
+{
+	struct gpd_partition_table *table;
+
+	if (!partition || --partition->refs)
+		return NULL;
+	table = gpd_partition_tables[partition->device];
+	partition->idle_since = ++idle_count;
+	table->idle++;
+	return evict(table);
+}
+
+void
+gpd_partition_unref(struct gpd_partition *partition)
+{
+	struct gpd_partition *evicted;
+
+	if (!partition)
+		return;
+	pthread_mutex_lock(&gpd_partition_lock);
+	evicted = gpd_partition_release(partition);
+	pthread_mutex_unlock(&gpd_partition_lock);
+	if (evicted)
+		gpd_partition_destroy(evicted);
+}
+
+struct gpd_partition *
+gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
+{
+	struct gpd_partition_table *table = gpd_partition_tables[device];
+	struct gpd_partition *partition = table->partitions;
+
+	while (partition && memcmp(&partition->set, set, sizeof(*set)) != 0)
+		partition = partition->next;
+	if (partition)
+		return gpd_partition_ref(partition);
+	partition = calloc(1, sizeof(*partition));
+	if (!partition)
+		return NULL;
+	partition->device = device;
+	partition->set = *set;
+	partition->groups = groups;
+	partition->refs = 1;
+	pthread_mutex_init(&partition->lock, NULL);
+	partition->next = table->partitions;
+	table->partitions = partition;
+	return partition;
+}
+
+uint32_t
+gpd_partition_multiprocessors(const struct gpd_partition *partition, int device)
+{
+	if (!partition)
+		return (uint32_t)gpd_worker.devices[device].multiprocessors;
+	return partition->groups * gpd_partition_tables[partition->device]->group_size;
+}
+
+/* Its lock is held. */
+static CUresult
+make_green(struct gpd_partition *partition)
+{
+	const struct gpd_partition_table *table = gpd_partition_tables[partition->device];
+	CUdevResource *resources = calloc(partition->groups, sizeof(*resources));
+	CUdevResourceDesc desc;
+	CUgreenCtx green;
+	unsigned int count = 0;
+	CUresult result;
+
+	if (!resources)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned int i = 0; i < table->count; i++) {
+		if (gpd_groups_has(&partition->set, i))
+			resources[count++] = table->groups[i];
+	}
+	result = gpd_driver.cuDevResourceGenerateDesc(&desc, resources, count);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGreenCtxCreate(&green, desc,
+						     gpd_worker.devices[partition->device].device,
+						     CU_GREEN_CTX_DEFAULT_STREAM);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&partition->green, green, __ATOMIC_RELEASE);
+	free(resources);
+	return result;
+}
+
+CUresult
+gpd_partition_stream(struct gpd_partition *partition, int priority, CUstream *stream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!partition)
+		return gpd_driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING,
+							     priority);
+	pthread_mutex_lock(&partition->lock);
+	if (!partition->green)
+		result = make_green(partition);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGreenCtxStreamCreate(stream, partition->green,
+							   CU_STREAM_NON_BLOCKING, priority);
+	pthread_mutex_unlock(&partition->lock);
+	return result;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The multiprocessors of the devices, divided among the sessions: a *partition* is a set of them
+ * with the green context that confines streams to it.
+ *
+ * A device is split once, into groups of gpd_partition_granularity.  A share is met with whole
+ * groups: rounded down, at least one; 0, or as many as the device has: all of it, no partition.
+ * Groups that nobody has are given first, then those that fewest have; when a share ends, others
+ * that overlap move to what is free.  The shares of a tenant lie within the tenant's own; sessions
+ * with the same set of groups use one green context.  A green context that nobody uses is kept for
+ * a while, as making one costs a millisecond and 5.5 MiB.  What no group is made of (an odd
+ * multiprocessor) is used by sessions without a partition only.
+ *
+ * Not confined: copy engines, L2 and memory bandwidth; on compute capability 9.x a module that
+ * launches kernels from kernels lets all partitions share two more multiprocessors.
+ *
+ * Any thread; a partition is valid as long as one holds a reference.
+ */
+#ifndef GPD_PARTITION_H
+#define GPD_PARTITION_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPD_PARTITION_DEVICES 32 /* as GPD_DEVICES_MAX */
+
+struct gpd_partition;
+
+/* What a session may use of each device; all zeros at first, and in no list. */
+struct gpd_shares {
+	struct gpd_shares *next;
+	uint64_t tenant; /* 0: none; set before the first gpd_partition_assign() */
+	bool listed;
+	struct gpd_share {
+		uint32_t groups, tenant_groups;          /* 0: all */
+		struct gpd_partition *tenant, *assigned; /* references; NULL: the whole device */
+	} devices[GPD_PARTITION_DEVICES];
+	_Atomic uint32_t changed; /* a bit for each device whose streams have to move */
+};
+
+/* 2, or 8: larger groups allow the largest clusters of blocks. Before gpd_partition_start(). */
+extern unsigned int gpd_partition_granularity;
+
+/* Before there are sessions; the device's primary context is current.  A driver without green
+ * contexts is said so in the log, and then all shares are the whole device. */
+void gpd_partition_start(int device);
+/* For tests: forgets the device, whose partitions nobody has any more. */
+void gpd_partition_stop(int device);
+
+/*
+ * Gives the session `wanted` multiprocessors of the device (0: all that its tenant has), within
+ * `tenant_wanted` for all sessions of its tenant together (0: no limit).  The answer is how many it
+ * has from now on; 0: the whole device.  Its streams move when it next uses one.
+ */
+uint32_t gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted,
+			      uint32_t wanted);
+/* The session has ended. */
+void gpd_partition_forget(struct gpd_shares *shares);
+
+/* What new streams are made in: a new reference, or NULL: the primary context. */
+struct gpd_partition *gpd_partition_current(struct gpd_shares *shares, int device);
+/* NULL is allowed. The last one may make the driver destroy a green context. */
+void gpd_partition_unref(struct gpd_partition *partition);
+
+/* How many are in it; NULL: all of the device. */
+uint32_t gpd_partition_multiprocessors(const struct gpd_partition *partition, int device);
+
+/* A non-blocking stream, of the primary context when partition is NULL; the device's context is
+ * current. */
+CUresult gpd_partition_stream(struct gpd_partition *partition, int priority, CUstream *stream);
+
+#endif /* GPD_PARTITION_H */
