@@ -254,7 +254,7 @@ no_more_blocks_are_begun_than_fit(void **state)
 	check(cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, gather, 32, 200 << 10));
 	assert_int_equal(fit, 1);
 	check(cuMemAlloc_v2(&memory, sizeof(crowd)));
-	check(cuMemsetD8_v2(memory, 0, sizeof(crowd)));
+	check(cuMemsetD8Async(memory, 0, sizeof(crowd), stream));
 	check(cuLaunchKernel(gather, 8, 1, 1, 1, 1, 1, 200 << 10, stream,
 			     (void *[]){ &memory, &rounds }, NULL));
 	check(cuStreamSynchronize(stream));
