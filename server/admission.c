@@ -11,8 +11,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#define SESSIONS_DEFAULT 256
 #define HANDSHAKE_MS 10000
 #define QUEUED_MS 30000
+#define FULL_MS 1500
 #define OPENING_MS 15000
 #define LANE_MS 10000
 
@@ -77,7 +79,9 @@ end_session(struct gpd_peer *peer, const char *reason)
 	if (peer->worker)
 		tell_worker(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason, strlen(reason),
 			    -1);
-	peer->worker = NULL;
+	else if (peer->own && peer->own->state == GPD_CHILD_READY)
+		tell_worker(peer->own, GPD_CHANNEL_RETIRE, 0, NULL, 0, -1);
+	peer->worker = peer->own = NULL;
 }
 
 /* Its thread notices and posts the last event. */
@@ -157,43 +161,79 @@ ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line,
 	tell_worker(peer->worker, type, peer->session, &message, used, -1);
 }
 
+/*
+ * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
+ * one program after the other shall not fail for that.  False: it has waited, or cannot.
+ */
+static bool
+wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer, const char *text,
+	       int64_t now_ms)
+{
+	bool waited = peer->full != NULL;
+
+	if (waited)
+		return peer->deadline_ms > now_ms;
+	peer->full = strdup(text);
+	if (peer->full)
+		set_state(admission, peer, GPD_PEER_QUEUED, now_ms + FULL_MS);
+	return peer->full != NULL;
+}
+
 static void
 open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_child *worker,
 	     int64_t now_ms)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
-	const Gpupool__Welcome *facts = worker->facts;
 	struct gpd_ledger_session *line;
-	const char *error;
+	Gpupool__Refused__Reason reason;
+	char error[GPD_CONFIG_ERROR_MAX];
 
-	for (size_t i = 0; i < hello->n_devices; i++) {
-		if (hello->devices[i] < 0 || (size_t)hello->devices[i] >= facts->n_devices) {
-			refuse(admission, peer, GPUPOOL__REFUSED__REASON__DEVICE,
-			       "there is no such device");
-			return;
-		}
-	}
-	if (hello->n_devices > facts->n_devices) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__DEVICE,
-		       "a device is named twice");
-		return;
-	}
 	if (getrandom(peer->ticket, sizeof(peer->ticket), 0) != (ssize_t)sizeof(peer->ticket)) {
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 		       "no random numbers for a ticket");
 		return;
 	}
-	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, facts,
-			      worker->pid, &error);
+	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, worker->pid,
+			      &peer->grant, &reason, error);
+	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL &&
+	    wait_for_place(admission, peer, error, now_ms))
+		return;
 	if (!line) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
+		refuse(admission, peer, reason, error);
 		return;
 	}
+	free(peer->full);
+	peer->full = NULL;
 	peer->session = ++admission->last_session;
 	peer->worker = worker;
 	set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
 	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
 		       hello->window_avoid, hello->n_window_avoid);
+}
+
+/* If the worker that it waits for is there. */
+static void
+open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	struct gpd_child *own = peer->own;
+
+	if (own && own->state == GPD_CHILD_READY)
+		open_session(admission, peer, own, now_ms);
+	else if (!own && admission->worker)
+		open_session(admission, peer, admission->worker, now_ms);
+	/* A worker for one session ends with it. */
+	if (own && peer->worker == own)
+		tell_worker(own, GPD_CHANNEL_RETIRE, 0, NULL, 0, -1);
+}
+
+/* Those who wait for a worker or a place. */
+static void
+open_all_queued(struct gpd_admission *admission, int64_t now_ms)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->state == GPD_PEER_QUEUED)
+			open_queued(admission, p, now_ms);
+	}
 }
 
 /* In a worker of its own, which has to be started. */
@@ -206,6 +246,16 @@ open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_m
 	else
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 		       "no process can be started for the session");
+}
+
+static int
+sessions_max(const struct gpd_admission *admission)
+{
+	uint32_t configured = admission->quota->tenants.config->sessions_max;
+
+	if (admission->sessions_max)
+		return admission->sessions_max;
+	return configured ? (int)configured : SESSIONS_DEFAULT;
 }
 
 static int
@@ -223,7 +273,7 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 	   int64_t now_ms)
 {
 	const Gpupool__Hello *hello = message->hello;
-	int sessions = count_sessions(admission);
+	char error[GPD_CONFIG_ERROR_MAX];
 
 	peer->hello = message;
 	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
@@ -233,9 +283,14 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 		       "the daemon stops");
 		return;
 	}
-	if (sessions >= admission->sessions_max) {
+	if (count_sessions(admission) >= sessions_max(admission)) {
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
 		       "all sessions are taken (--max-sessions)");
+		return;
+	}
+	if (gpd_tenants_admit(&admission->quota->tenants, hello, gp_conn_peer(peer->conn),
+			      &peer->grant, error)) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
 		return;
 	}
 	if (hello->resume_ticket.len) {
@@ -243,14 +298,12 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 		       "the session to resume has ended");
 		return;
 	}
-	if (hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS) {
+	if (peer->grant.alone) {
 		open_alone(admission, peer, now_ms);
 		return;
 	}
-	if (admission->worker)
-		open_session(admission, peer, admission->worker, now_ms);
-	else
-		set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+	set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+	open_queued(admission, peer, now_ms);
 }
 
 static void
@@ -268,7 +321,8 @@ take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 		       request->n_avoid);
 }
 
-/* The devices that the client wants, as its quota lets it see them.  How many; -1: no memory. */
+/* The devices that the client was given, as its quota lets it see them.  How many; -1: no memory.
+ */
 static int
 show_devices(const struct gpd_admission *admission, const struct gpd_peer *peer,
 	     const struct gpd_channel_opened *opened, Gpupool__Device *copies,
@@ -276,23 +330,19 @@ show_devices(const struct gpd_admission *admission, const struct gpd_peer *peer,
 {
 	const struct gpd_ledger_session *line =
 		gpd_ledger_find(admission->quota->ledger, peer->session);
-	const Gpupool__Hello *hello = peer->hello->hello;
 	const Gpupool__Welcome *facts = peer->worker->facts;
-	size_t wanted = hello->n_devices ? hello->n_devices : facts->n_devices;
-	int count = 0;
+	const struct gpd_grant *grant = &peer->grant;
 
-	for (size_t i = 0; line && i < wanted && count < GPD_LEDGER_DEVICES; i++) {
-		size_t ordinal = hello->n_devices ? (size_t)hello->devices[i] : i;
-		uint64_t available =
-			ordinal < opened->device_count ? opened->memory_free[ordinal] : 0;
+	for (int i = 0; line && i < grant->count; i++) {
+		uint32_t device = (uint32_t)grant->units[i].device;
 
-		if (gpd_quota_show(admission->quota, line, facts->devices[ordinal], available,
-				   &copies[count]))
+		if (device >= facts->n_devices || device >= opened->device_count ||
+		    gpd_quota_show(admission->quota, line, facts->devices[device],
+				   opened->memory_free[device], &copies[i]))
 			return -1;
-		list[count] = &copies[count];
-		count++;
+		list[i] = &copies[i];
 	}
-	return line ? count : -1;
+	return line ? grant->count : -1;
 }
 
 static void
@@ -384,12 +434,13 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 
 void
 gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
-		     const struct gpd_channel_message *message)
+		     const struct gpd_channel_message *message, int64_t now_ms)
 {
 	struct gpd_peer *peer = find_session(admission, worker, message->header.session);
 	char text[256];
 
 	gpd_quota_close(admission->quota, message->header.session);
+	open_all_queued(admission, now_ms);
 	if (!peer)
 		return;
 	gpd_channel_text(message, text, sizeof(text));
@@ -405,10 +456,8 @@ void
 gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
 {
 	admission->worker = worker;
-	for (struct gpd_peer *p = admission->peers; worker && p; p = p->next) {
-		if (p->state == GPD_PEER_QUEUED && !p->own)
-			open_session(admission, p, worker, now_ms);
-	}
+	if (worker)
+		open_all_queued(admission, now_ms);
 }
 
 bool
@@ -417,11 +466,8 @@ gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *wor
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->own != worker || p->state != GPD_PEER_QUEUED)
 			continue;
-		open_session(admission, p, worker, now_ms);
-		/* It ends with the session. */
-		if (p->worker)
-			tell_worker(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0, -1);
-		return p->worker != NULL;
+		open_queued(admission, p, now_ms);
+		return p->state != GPD_PEER_ENDING;
 	}
 	return false;
 }
@@ -548,6 +594,11 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 
 	switch (peer->state) {
 	case GPD_PEER_QUEUED:
+		if (peer->full) {
+			refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, peer->full);
+			break;
+		}
+		/* fall through */
 	case GPD_PEER_OPENING:
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 		       "the GPUs cannot be used at the moment");
@@ -601,6 +652,23 @@ gpd_admission_deadline(const struct gpd_admission *admission)
 			deadline = p->deadline_ms;
 	}
 	return deadline;
+}
+
+int
+gpd_admission_reload(struct gpd_admission *admission, char *error)
+{
+	struct gpd_quota *quota = admission->quota;
+	int r = gpd_tenants_reload(&quota->tenants, error);
+
+	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {
+		struct gpd_ledger_session *line =
+			p->worker ? gpd_ledger_find(quota->ledger, p->session) : NULL;
+
+		/* A tenant that is not configured any more keeps what it had. */
+		if (line && quota->tenants.places[p->grant.tenant] >= 0)
+			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);
+	}
+	return r;
 }
 
 void

@@ -20,7 +20,7 @@ struct gpd_admission {
 	/* Starts a worker for one session; NULL: it cannot. */
 	struct gpd_child *(*start_alone)(void *arg);
 	void *arg;
-	int sessions_max;
+	int sessions_max; /* 0: as the configuration says, or 256 */
 	int handshakes;
 	uint64_t last_session;
 	bool stopping;
@@ -46,11 +46,13 @@ void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 			  const struct gpd_channel_message *message, int64_t now_ms);
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
-			  const struct gpd_channel_message *message);
+			  const struct gpd_channel_message *message, int64_t now_ms);
 void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
 void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
 /* The next of them; INT64_MAX: none. */
 int64_t gpd_admission_deadline(const struct gpd_admission *admission);
+/* Reads the configuration again, and puts it into force for all sessions; error as there. */
+int gpd_admission_reload(struct gpd_admission *admission, char *error);
 /* Says goodbye to everybody. */
 void gpd_admission_stop(struct gpd_admission *admission);
 

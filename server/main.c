@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define LISTEN_DEFAULT "tcp://127.0.0.1:4833"
-#define SESSIONS_DEFAULT 256
 #define SESSIONS_LIMIT 4096
 
 /* libc looks for it by this name. */
@@ -36,6 +35,7 @@ enum key {
 	OPTION_LOG_LEVEL,
 	OPTION_WORKER_FD,
 	OPTION_LEDGER_FD,
+	OPTION_CONFIG = 'c',
 };
 
 static const struct argp_option options[] = {
@@ -44,6 +44,11 @@ static const struct argp_option options[] = {
 	  .arg = "[SCHEME://]HOST[:PORT]",
 	  .doc = "Listen there; may be given several times. Port 0 takes any free one. "
 		 "Default: " LISTEN_DEFAULT },
+	{ .name = "config",
+	  .key = OPTION_CONFIG,
+	  .arg = "FILE",
+	  .doc = "Tenants, quotas and devices, gpupoold.conf(5); SIGHUP reads it again. Default: "
+		 "none, everybody may use everything" },
 	{ .name = "driver",
 	  .key = OPTION_DRIVER,
 	  .arg = "FILE",
@@ -52,7 +57,8 @@ static const struct argp_option options[] = {
 	{ .name = "max-sessions",
 	  .key = OPTION_MAX_SESSIONS,
 	  .arg = "N",
-	  .doc = "Serve at most N clients at a time. Default: 256" },
+	  .doc = "Serve at most N clients at a time. Default: what the configuration says, or "
+		 "256" },
 	{ .name = "insecure",
 	  .key = OPTION_INSECURE,
 	  .doc = "Allow addresses that other machines can reach, although connections are "
@@ -117,6 +123,9 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPTION_LISTEN:
 		add_listen(state, o, arg);
 		return 0;
+	case OPTION_CONFIG:
+		o->config = arg;
+		return 0;
 	case OPTION_DRIVER:
 		o->driver = arg;
 		return 0;
@@ -158,7 +167,6 @@ main(int argc, char **argv)
 {
 	static const struct argp argp = { .options = options, .parser = parse_option, .doc = doc };
 	struct command_line line = {
-		.supervisor = { .sessions_max = SESSIONS_DEFAULT },
 		.worker_fd = -1,
 		.ledger_fd = -1,
 	};

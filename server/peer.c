@@ -296,6 +296,7 @@ gpd_peer_destroy(struct gpd_peer *peer)
 {
 	join(peer);
 	gp_control_free(peer->hello);
+	free(peer->full);
 	gp_conn_destroy(peer->conn);
 	pthread_mutex_destroy(&peer->send_lock);
 	explicit_bzero(peer->ticket, sizeof(peer->ticket));

@@ -12,6 +12,7 @@
 
 #include "protocol/control.h"
 #include "protocol/preamble.h"
+#include "server/tenants.h"
 #include "transport/transport.h"
 
 #include <pthread.h>
@@ -24,7 +25,7 @@ struct gpd_peer_event;
 
 enum gpd_peer_state {
 	GPD_PEER_HANDSHAKE, /* no Hello yet */
-	GPD_PEER_QUEUED,    /* Hello came, but there is no worker */
+	GPD_PEER_QUEUED,    /* Hello came, but there is no worker, or no place yet */
 	GPD_PEER_OPENING,   /* the worker was asked to open a session */
 	GPD_PEER_WELCOMED,  /* its lane may come */
 	GPD_PEER_MOVING,    /* the same, but the worker looks for another window */
@@ -48,6 +49,8 @@ struct gpd_peer {
 	char name[128]; /* "host pid program" */
 	uint64_t session;
 	struct gpd_child *worker; /* that has the session; NULL: it is over */
+	struct gpd_grant grant;   /* once Hello came */
+	char *full;               /* QUEUED: what there is no place in, in words */
 	struct gpd_child *own;    /* started for this session alone; NULL: there is none */
 	uint8_t ticket[GP_TICKET_SIZE];
 };

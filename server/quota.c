@@ -3,15 +3,27 @@
 
 #include <cuda.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 int
-gpd_quota_init(struct gpd_quota *quota)
+gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 {
+	int r;
+
 	quota->ledger = gpd_ledger_create(&quota->fd);
-	return quota->ledger ? 0 : -errno;
+	if (!quota->ledger) {
+		r = -errno;
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "no shared memory for the ledger: %s",
+			       strerror(-r));
+		return r;
+	}
+	r = gpd_tenants_init(&quota->tenants, quota->ledger, config, error);
+	if (r)
+		gpd_quota_fini(quota);
+	return r;
 }
 
 void
@@ -19,8 +31,10 @@ gpd_quota_fini(struct gpd_quota *quota)
 {
 	if (!quota->ledger)
 		return;
+	gpd_tenants_fini(&quota->tenants);
 	gpd_ledger_destroy(quota->ledger);
 	close(quota->fd);
+	quota->ledger = NULL;
 }
 
 static uint32_t
@@ -45,41 +59,54 @@ narrow(uint32_t have, uint32_t all, uint32_t percentage)
 }
 
 static void
-grant(struct gpd_ledger *ledger, struct gpd_ledger_session *session, const Gpupool__Hello *hello,
-      const Gpupool__Welcome *facts)
+narrow_unit(const struct gpd_tenants *tenants, const Gpupool__SessionWish *wish, int index,
+	    const struct gpd_unit *unit, struct gpd_ledger_line *line)
 {
-	const struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
+	uint64_t memory = (size_t)index < wish->n_memory ? wish->memory[index] : 0;
+
+	if (memory && memory < atomic_load(&line->memory_max))
+		atomic_store(&line->memory_max, memory);
+	atomic_store(&line->sm_wanted, narrow(atomic_load(&line->sm_wanted),
+					      tenants->devices[unit->device].multiprocessors,
+					      wish->thread_percentage));
+}
+
+void
+gpd_quota_limit(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gpd_grant *grant,
+		struct gpd_ledger_session *session)
+{
+	const struct gpd_ledger_tenant *tenant = &quota->ledger->tenants[grant->tenant];
 	const Gpupool__SessionWish *wish = hello->wish;
 
-	atomic_store(&session->priority, atomic_load(&tenant->priority));
+	gpd_tenants_limit(&quota->tenants, grant, session);
 	/* 0 normal, 1 low, 2 high: a client can only lower itself. */
-	if (wish && wish->priority > 0)
-		atomic_store(&session->priority, 1);
-	for (size_t i = 0; i < facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
-		struct gpd_ledger_line *line = &session->devices[i];
-		uint32_t sm = atomic_load(&tenant->devices[i].sm_wanted);
-
-		if (wish && i < wish->n_memory && wish->memory[i])
-			atomic_store(&line->memory_max, wish->memory[i]);
-		if (wish)
-			sm = narrow(sm, multiprocessors_of(facts->devices[i]),
-				    wish->thread_percentage);
-		atomic_store(&line->sm_wanted, sm);
-	}
+	atomic_store(&session->priority,
+		     wish && wish->priority > 0 ? 1 : atomic_load(&tenant->priority));
+	for (int i = 0; wish && i < grant->count; i++)
+		narrow_unit(&quota->tenants, wish, i, &grant->units[i],
+			    &session->devices[grant->units[i].device]);
 }
 
 struct gpd_ledger_session *
-gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello,
-	       const Gpupool__Welcome *facts, pid_t worker, const char **error)
+gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello, pid_t worker,
+	       struct gpd_grant *grant, Gpupool__Refused__Reason *reason_p, char *error)
 {
-	struct gpd_ledger_session *session =
-		gpd_ledger_open(quota->ledger, id, GPD_TENANT_DEFAULT, worker);
+	struct gpd_ledger_session *session;
+	int r = gpd_tenants_has_room(&quota->tenants, grant, error);
 
+	if (r == 0)
+		r = gpd_tenants_choose(&quota->tenants, hello, id, grant, error);
+	*reason_p = r == GP_E_INVALID ? GPUPOOL__REFUSED__REASON__DEVICE
+				      : GPUPOOL__REFUSED__REASON__FULL;
+	if (r)
+		return NULL;
+	session = gpd_ledger_open(quota->ledger, id, grant->tenant, worker);
 	if (!session) {
-		*error = "all sessions are taken";
+		gpd_tenants_release(&quota->tenants, id);
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "all sessions are taken");
 		return NULL;
 	}
-	grant(quota->ledger, session, hello, facts);
+	gpd_quota_limit(quota, hello, grant, session);
 	return session;
 }
 
@@ -88,8 +115,20 @@ gpd_quota_close(struct gpd_quota *quota, uint64_t id)
 {
 	struct gpd_ledger_session *session = gpd_ledger_find(quota->ledger, id);
 
+	gpd_tenants_release(&quota->tenants, id);
 	if (session)
 		gpd_ledger_close(quota->ledger, session);
+}
+
+void
+gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		struct gpd_ledger_session *session = &quota->ledger->sessions[i];
+
+		if (atomic_load(&session->id) && session->worker == worker)
+			gpd_quota_close(quota, atomic_load(&session->id));
+	}
 }
 
 int

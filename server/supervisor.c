@@ -172,6 +172,7 @@ worker_ready(struct supervisor *s, struct gpd_child *child,
 		gpd_info("worker %d: device %d is %s, %llu MiB", (int)child->pid,
 			 child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
 			 (unsigned long long)(child->facts->devices[i]->total_memory >> 20));
+	gpd_tenants_set_devices(&s->quota.tenants, child->facts);
 	if (child->alone) {
 		alone_ready(s, child);
 		return;
@@ -275,7 +276,7 @@ read_channel(struct supervisor *s, struct gpd_child *child)
 			worker_stale(s, child);
 			break;
 		case GPD_CHANNEL_CLOSED:
-			gpd_admission_closed(&s->admission, child, &message);
+			gpd_admission_closed(&s->admission, child, &message, now_ms());
 			break;
 		}
 	}
@@ -313,7 +314,7 @@ worker_exited(struct supervisor *s, struct gpd_child *child, int status)
 	}
 	retire_worker(s, child, start);
 	gpd_admission_worker_gone(&s->admission, child, CUDA_ERROR_UNKNOWN, text);
-	gpd_ledger_close_worker(s->quota.ledger, child->pid);
+	gpd_quota_close_worker(&s->quota, child->pid);
 	for (struct gpd_child **link = &s->children; *link; link = &(*link)->next) {
 		if (*link == child) {
 			*link = child->next;
@@ -377,6 +378,20 @@ stop(struct supervisor *s)
 	}
 }
 
+/* The configuration anew; if it cannot be used, what held before goes on to hold. */
+static void
+reload(struct supervisor *s)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	gpd_notify("RELOADING=1");
+	if (gpd_admission_reload(&s->admission, error) == 0)
+		gpd_info("%s is in force", s->options->config);
+	else
+		gpd_error("nothing is reloaded: %s", error);
+	gpd_notify("READY=1");
+}
+
 static void
 read_signals(struct supervisor *s)
 {
@@ -385,6 +400,8 @@ read_signals(struct supervisor *s)
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			reap_workers(s);
+		else if (info.ssi_signo == SIGHUP)
+			reload(s);
 		else
 			stop(s);
 	}
@@ -526,6 +543,7 @@ set_up(struct supervisor *s)
 	sigaddset(&signals, SIGCHLD);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->signal_fd < 0 || gpd_peer_setup()) {
@@ -540,10 +558,10 @@ gpd_supervisor_run(const struct gpd_options *options)
 {
 	struct supervisor s = { .options = options, .status = -1, .signal_fd = -1 };
 
-	int r = gpd_quota_init(&s.quota);
+	char error[GPD_CONFIG_ERROR_MAX];
 
-	if (r) {
-		fprintf(stderr, "gpupoold: no shared memory for the ledger: %s\n", strerror(-r));
+	if (gpd_quota_init(&s.quota, options->config, error)) {
+		fprintf(stderr, "gpupoold: %s\n", error);
 		return 1;
 	}
 	gpd_admission_init(&s.admission, &s.quota, options->sessions_max);

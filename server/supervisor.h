@@ -17,9 +17,10 @@ struct gpd_options {
 	struct gp_url listen[GPD_LISTEN_MAX];
 	int listen_count;
 	const char *driver; /* path, or NULL */
+	const char *config; /* path, or NULL */
 	bool print_address;
 	bool insecure;
-	int sessions_max;
+	int sessions_max; /* 0: as the configuration says, or 256 */
 };
 
 /* Serves until a signal says to stop; returns the exit status. */

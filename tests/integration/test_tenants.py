@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants by configuration: quotas over all their sessions, devices in parts, and live changes."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+from harness import Daemon, base_environment, case, main, require, run, wait_until
+
+
+class Configured(Daemon):
+    """A daemon with this configuration."""
+
+    def __init__(self, text, *args, **more):
+        self.config = tempfile.NamedTemporaryFile("w", suffix=".conf", delete=False)
+        self.write(text)
+        super().__init__("--config", self.config.name, *args, **more)
+
+    def write(self, text):
+        with open(self.config.name, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def reload(self, text, words="is in force"):
+        before = len(re.findall(words, self.log()))
+        self.write(text)
+        os.kill(self.pid, signal.SIGHUP)
+        self.wait_for_log(words, count=before + 1)
+
+    def discard(self):
+        super().discard()
+        os.unlink(self.config.name)
+
+
+def as_tenant(name, **more):
+    return {"GPUPOOL_TENANT": name, **more}
+
+
+def total_of(daemon, name):
+    """MiB that the tenant's programs see."""
+    result = daemon.run("quota", env=as_tenant(name)).expect()
+    return int(re.match(r"device (\d+) MiB", result.out)[1])
+
+
+def refused(daemon, words, env=None, remote=None):
+    result = run("vectoradd", remote=remote or daemon.address, env=env)
+    require(result.status == 1 and words in result.err, f"expected {words!r}: {result}")
+
+
+@case("a tenant's memory is a size, a share, or all of it")
+def _():
+    config = "[tenant half]\nmemory = 50%\n[tenant small]\nmemory = 64M\n"
+    with Configured(config, env={"GPUPOOL_SOFT_MEMORY": "512M"}) as daemon:
+        for name, mib in (("half", 256), ("small", 64), ("default", 512)):
+            result = daemon.run("quota", env=as_tenant(name)).expect(err="")
+            require(result.out.startswith(f"device {mib} MiB, total {mib} MiB"), str(result))
+
+
+@case("a tenant's memory holds over all its sessions, of both classes, and nobody else's")
+def _():
+    config = "[tenant a]\nmemory = 128M\n[tenant b]\nmemory = 128M\n"
+    with Configured(config) as daemon:
+        holder = daemon.start("memhog", "96", env=as_tenant("a"), stdin=True)
+        holder.wait_for_output("free after")
+        for isolation in ("shared", "process"):
+            result = daemon.run("memhog", "64", env=as_tenant("a", GPUPOOL_ISOLATION=isolation))
+            require("cudaErrorMemoryAllocation" in result.out, f"more than its tenant's quota: {result}")
+            daemon.run("memhog", "64", env=as_tenant("b", GPUPOOL_ISOLATION=isolation)).expect()
+        holder.kill()
+        wait_until("its memory is the tenant's again",
+                   lambda: daemon.run("memhog", "120", env=as_tenant("a")).status == 0, 20)
+
+
+@case("memory grows and shrinks while the tenant's sessions run")
+def _():
+    with Configured("[tenant a]\nmemory = 64M\n") as daemon:
+        holder = daemon.start("memhog", "32", env=as_tenant("a"), stdin=True)
+        holder.wait_for_output("free after")
+        require(daemon.run("memhog", "128", env=as_tenant("a")).status == 1, "more than the quota")
+        daemon.reload("[tenant a]\nmemory = 256M\n")
+        daemon.run("memhog", "128", env=as_tenant("a")).expect()
+        daemon.reload("[tenant a]\nmemory = 16M\n")
+        require(daemon.run("memhog", "8", env=as_tenant("a")).status == 1, "more than the new quota")
+        # What it has it keeps, and ends in good order.
+        holder.finish().expect()
+        daemon.run("memhog", "8", env=as_tenant("a")).expect()
+
+
+@case("a configuration that cannot be used is named, and what held before holds on")
+def _():
+    with Configured("[tenant a]\nmemory = 64M\n") as daemon:
+        daemon.reload("[tenant a]\nmemory = 64Q\n", r'nothing is reloaded: \S+\.conf:2: .*"64Q"')
+        require(total_of(daemon, "a") == 64, "another quota is in force")
+        os.rename(daemon.config.name, daemon.config.name + ".away")
+        os.kill(daemon.pid, signal.SIGHUP)
+        daemon.wait_for_log(r"nothing is reloaded: .*No such file")
+        os.rename(daemon.config.name + ".away", daemon.config.name)
+        require(total_of(daemon, "a") == 64, "another quota is in force")
+    result = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--config", "/nonexistent"],
+                            capture_output=True, text=True, timeout=60, env=base_environment(), check=False)
+    require(result.returncode == 1 and "/nonexistent" in result.stderr, f"{result}")
+    with Daemon() as daemon:
+        os.kill(daemon.pid, signal.SIGHUP)
+        daemon.wait_for_log(r"nothing is reloaded: there is no configuration file \(--config\)")
+        daemon.check_works()
+
+
+@case("whose a session is: named, by user, or default; who may not is told why")
+def _():
+    user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+    config = (f"[tenant mine]\nmemory = 64M\nusers = {user}\n[tenant far]\naddresses = 10.0.0.0/8\n"
+              "[tenant closed]\nsessions = 0\n[tenant one]\nsessions = 1\nmemory = 32M\n")
+    with Configured(config) as daemon:
+        require(total_of(daemon, "") == 64, "not the tenant of the user")
+        require(total_of(daemon, "one") == 32, "not the tenant that was named")
+        refused(daemon, "nobody", env=as_tenant("nobody"))
+        refused(daemon, "far", env=as_tenant("far"))
+        refused(daemon, "closed", env=as_tenant("closed"))
+        holder = daemon.start("memhog", "1", env=as_tenant("one"), stdin=True)
+        holder.wait_for_output("free after")
+        refused(daemon, "tenant one has all the 1 sessions that it may", env=as_tenant("one"))
+        # One program after the other needs no pause in between.
+        holder.finish().expect()
+        for _ in range(5):
+            daemon.run("vectoradd", env=as_tenant("one")).expect()
+
+
+@case("a device in four parts: each has a quarter, the fifth session is refused in words")
+def _():
+    config = "[device *]\nvirtual-number = 4\n"
+    with Configured(config, env={"GPUPOOL_SOFT_MEMORY": "512M"}) as daemon:
+        holders = [daemon.start("memhog", "100", stdin=True) for _ in range(4)]
+        for holder in holders:
+            holder.wait_for_output("free after")
+        refused(daemon, "all 4 virtual devices of device 0 are taken")
+        refused(daemon, "device 2, which is part 3 of 4 of device 0, is taken", remote=daemon.address + "/2")
+        refused(daemon, "there is no device 4: the daemon has 4, counted from 0", remote=daemon.address + "/4")
+        holders.pop().kill()
+        result = daemon.run("quota").expect()
+        require(result.out.startswith("device 128 MiB, total 128 MiB"), str(result))
+        for holder in holders:
+            holder.finish().expect()
+        # The number changes without a new start.
+        daemon.reload("[device *]\nvirtual-number = 2\n")
+        result = daemon.run("quota").expect()
+        require(result.out.startswith("device 256 MiB, total 256 MiB"), str(result))
+
+
+@case("devices that are not exported, or not the tenant's, are not there")
+def _():
+    with Configured("[tenant none]\ndevices = 1\n") as daemon:
+        refused(daemon, "there is no device for tenant none", env=as_tenant("none"))
+        refused(daemon, "device 0 is not for tenant none", env=as_tenant("none"), remote=daemon.address + "/0")
+        daemon.check_works()
+    with Configured("[device 0]\nexport = no\n") as daemon:
+        refused(daemon, "there is no device for tenant default")
+
+
+@case("a tenant of class process gets processes")
+def _():
+    with Configured("[tenant apart]\nisolation = process\n") as daemon:
+        program = daemon.start("sleeper", "-ms=500", env=as_tenant("apart", GPUPOOL_ISOLATION="shared"))
+        program.wait_for_output("running")
+        require(len(daemon.workers()) == 2, "there is no process of its own")
+        program.finish().expect()
+        wait_until("it ends", lambda: len(daemon.workers()) == 1, 30)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
