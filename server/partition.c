@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Green contexts that nobody uses. */
-#define IDLE_MAX 16
-
 _Static_assert(GPD_PARTITION_DEVICES == GPD_DEVICES_MAX, "a share for each device");
 _Static_assert(GPD_PARTITION_DEVICES <= 32, "a bit for each device");
 
 unsigned int gpd_partition_granularity = 2;
+unsigned int gpd_partition_idle_max = 16;
 pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
 struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
@@ -118,7 +116,7 @@ evict(struct gpd_partition_table *table)
 			worst = link;
 	}
 	evicted = *worst;
-	if (evicted->green && table->idle <= IDLE_MAX)
+	if (evicted->green && table->idle <= gpd_partition_idle_max)
 		return NULL;
 	*worst = evicted->next;
 	table->idle--;

@@ -42,6 +42,8 @@ struct gpd_shares {
 
 /* 2, or 8: larger groups allow the largest clusters of blocks. Before gpd_partition_start(). */
 extern unsigned int gpd_partition_granularity;
+/* How many green contexts of a device that nobody uses are kept. */
+extern unsigned int gpd_partition_idle_max;
 
 /* Before there are sessions; the device's primary context is current.  A driver without green
  * contexts is said so in the log, and then all shares are the whole device. */

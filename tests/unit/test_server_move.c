@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams of a session whose share of the multiprocessors changes while they work: the real units
- * of a worker on the software device, which has 32 multiprocessors here.
+ * of a worker on the driver that GP_TEST_DRIVER names: the software device, or libcuda.so.1.
  */
 #include "server/context.h"
 #include "server/driver.h"
@@ -12,6 +12,7 @@
 #include "server/worker.h"
 #include "tests/test.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,10 +55,34 @@ static const char ptx[] = ".version 7.0\n"
 			  "	st.volatile.global.u32 [%rd3], %r1;\n"
 			  "	st.volatile.global.u32 [%rd1], %r3;\n"
 			  "	ret;\n"
+			  "}\n"
+			  /* Until somebody sets the word. */
+			  ".visible .entry spin(.param .u64 word)\n"
+			  "{\n"
+			  "	.reg .u64 %rd<2>;\n"
+			  "	.reg .u32 %r<2>;\n"
+			  "	.reg .pred %p<2>;\n"
+			  "	ld.param.u64 %rd1, [word];\n"
+			  "again:\n"
+			  "	ld.volatile.global.u32 %r1, [%rd1];\n"
+			  "	setp.eq.u32 %p1, %r1, 0;\n"
+			  "	@%p1 bra again;\n"
+			  "	ret;\n"
 			  "}\n";
 
+/* Of the driver, what the worker does not use. */
+static struct {
+	__typeof__(cuMemAlloc_v2) *cuMemAlloc_v2;
+	__typeof__(cuMemFree_v2) *cuMemFree_v2;
+	__typeof__(cuMemcpyDtoH_v2) *cuMemcpyDtoH_v2;
+	__typeof__(cuLibraryGetKernel) *cuLibraryGetKernel;
+	__typeof__(cuLaunchKernel) *cuLaunchKernel;
+	__typeof__(cuStreamWaitValue32_v2) *cuStreamWaitValue32_v2;
+} driver;
+
 static CUlibrary library;
-static CUfunction where, append;
+static CUfunction where, append, spin;
+static unsigned int all;    /* multiprocessors */
 static unsigned int *words; /* pinned: gates that streams wait at */
 static CUdeviceptr memory;
 
@@ -74,9 +99,35 @@ kernel(const char *name)
 	CUfunction function;
 	CUkernel found;
 
-	assert_int_equal(cuLibraryGetKernel(&found, library, name), CUDA_SUCCESS);
-	assert_int_equal(cuKernelGetFunction(&function, found), CUDA_SUCCESS);
+	assert_int_equal(driver.cuLibraryGetKernel(&found, library, name), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuKernelGetFunction(&function, found), CUDA_SUCCESS);
 	return function;
+}
+
+static bool
+find_functions(void)
+{
+	void *handle = dlopen(getenv("GP_TEST_DRIVER"), RTLD_NOW);
+	const struct {
+		const char *name;
+		void *where;
+	} functions[] = {
+		{ "cuMemAlloc_v2", &driver.cuMemAlloc_v2 },
+		{ "cuMemFree_v2", &driver.cuMemFree_v2 },
+		{ "cuMemcpyDtoH_v2", &driver.cuMemcpyDtoH_v2 },
+		{ "cuLibraryGetKernel", &driver.cuLibraryGetKernel },
+		{ "cuLaunchKernel", &driver.cuLaunchKernel },
+		{ "cuStreamWaitValue32_v2", &driver.cuStreamWaitValue32_v2 },
+	};
+
+	for (size_t i = 0; handle && i < sizeof(functions) / sizeof(functions[0]); i++) {
+		void *symbol = dlsym(handle, functions[i].name);
+
+		if (!symbol)
+			return false;
+		memcpy(functions[i].where, &symbol, sizeof(symbol));
+	}
+	return handle != NULL;
 }
 
 static int
@@ -87,18 +138,22 @@ start(void **state)
 	int count;
 
 	alarm(100);
-	if (gpd_driver_open(getenv("GP_TEST_DRIVER"), error, sizeof(error)))
+	if (gpd_driver_open(getenv("GP_TEST_DRIVER"), error, sizeof(error)) || !find_functions())
 		return -1;
 	gpd_worker.device_count = 1;
-	if (cuInit(0) || cuDevicePrimaryCtxRetain(&device->primary, 0) || gpd_device_enter(0) ||
-	    cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0))
+	if (gpd_driver.cuInit(0) || gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, 0) ||
+	    gpd_device_enter(0) ||
+	    gpd_driver.cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0))
 		return -1;
 	device->multiprocessors = count;
-	if (cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0) ||
-	    cuMemHostAlloc((void **)&words, 4096, 0) || cuMemAlloc_v2(&memory, 1 << 20))
+	all = (unsigned int)count;
+	if (gpd_driver.cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0) ||
+	    gpd_driver.cuMemHostAlloc((void **)&words, 4096, 0) ||
+	    driver.cuMemAlloc_v2(&memory, 1 << 20))
 		return -1;
 	where = kernel("where");
 	append = kernel("append");
+	spin = kernel("spin");
 	gpd_partition_start(0);
 	return gpd_wait_page_setup();
 }
@@ -107,7 +162,10 @@ static int
 stop(void **state)
 {
 	gpd_partition_stop(0);
-	return cuMemFree_v2(memory) || cuMemFreeHost(words) || cuLibraryUnload(library) ? -1 : 0;
+	return driver.cuMemFree_v2(memory) || gpd_driver.cuMemFreeHost(words) ||
+			       gpd_driver.cuLibraryUnload(library)
+		       ? -1
+		       : 0;
 }
 
 static void
@@ -123,7 +181,8 @@ setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	memset(words, 0, 4096);
-	if (!f || cuMemsetD8_v2(memory, 0, 1 << 20) || cuCtxSynchronize() ||
+	if (!f || gpd_driver.cuMemsetD8Async(memory, 0, 1 << 20, NULL) ||
+	    gpd_driver.cuCtxSynchronize() ||
 	    gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle) ||
 	    gpd_wait_start(&f->session))
 		return -1;
@@ -167,9 +226,9 @@ begin(struct fixture *f, uint32_t id)
 static void
 launch(CUfunction function, unsigned int blocks, struct gpd_stream *stream, void **params)
 {
-	assert_int_equal(
-		cuLaunchKernel(function, blocks, 1, 1, 1, 1, 1, 0, stream->driver, params, NULL),
-		CUDA_SUCCESS);
+	assert_int_equal(driver.cuLaunchKernel(function, blocks, 1, 1, 1, 1, 1, 0, stream->driver,
+					       params, NULL),
+			 CUDA_SUCCESS);
 }
 
 static void
@@ -188,9 +247,9 @@ gate(unsigned int i)
 static void
 wait_at_gate(struct fixture *f, uint32_t id, unsigned int i)
 {
-	assert_int_equal(
-		cuStreamWaitValue32_v2(begin(f, id)->driver, gate(i), 1, CU_STREAM_WAIT_VALUE_EQ),
-		CUDA_SUCCESS);
+	assert_int_equal(driver.cuStreamWaitValue32_v2(begin(f, id)->driver, gate(i), 1,
+						       CU_STREAM_WAIT_VALUE_EQ),
+			 CUDA_SUCCESS);
 }
 
 static void
@@ -258,7 +317,7 @@ check_list(unsigned int first, unsigned int count)
 	unsigned int list[1001];
 
 	assert_in_range(count, 0, 1000);
-	assert_int_equal(cuMemcpyDtoH_v2(list, memory, (count + 1) * sizeof(list[0])),
+	assert_int_equal(driver.cuMemcpyDtoH_v2(list, memory, (count + 1) * sizeof(list[0])),
 			 CUDA_SUCCESS);
 	assert_int_equal(list[0], count);
 	for (unsigned int i = 0; i < count; i++)
@@ -274,7 +333,7 @@ spread(struct fixture *f, uint32_t id)
 
 	launch(where, BLOCKS, begin(f, id), (void *[]){ &out });
 	synchronize(f);
-	assert_int_equal(cuMemcpyDtoH_v2(ran, out, sizeof(ran)), CUDA_SUCCESS);
+	assert_int_equal(driver.cuMemcpyDtoH_v2(ran, out, sizeof(ran)), CUDA_SUCCESS);
 	for (unsigned int i = 0; i < BLOCKS; i++)
 		count += !seen[ran[i] & 255]++;
 	return count;
@@ -285,7 +344,7 @@ kernels_run_on_the_sessions_share(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(spread(f, A), 32);
+	assert_int_equal(spread(f, A), all);
 	set_share(f, 8);
 	assert_int_equal(spread(f, A), 8);
 	assert_int_equal(spread(f, LEGACY), 8);
@@ -294,7 +353,7 @@ kernels_run_on_the_sessions_share(void **state)
 	set_share(f, 20);
 	assert_int_equal(spread(f, FREE), 20);
 	set_share(f, 0);
-	assert_int_equal(spread(f, B), 32);
+	assert_int_equal(spread(f, B), all);
 	assert_true(within_seconds(none_is_leaving, f));
 }
 
@@ -306,18 +365,19 @@ two_sessions_run_on_different_multiprocessors(void **state)
 	CUdeviceptr out[2] = { memory + (1 << 18), memory + (1 << 19) };
 
 	assert_int_equal(setup((void **)&g), 0);
-	set_share(f, 16);
-	set_share(g, 16);
+	set_share(f, all / 4 * 2);
+	set_share(g, all / 4 * 2);
 	launch(where, BLOCKS, begin(f, A), (void *[]){ &out[0] });
 	launch(where, BLOCKS, begin(g, A), (void *[]){ &out[1] });
 	synchronize(f);
 	synchronize(g);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(cuMemcpyDtoH_v2(ran[i], out[i], sizeof(ran[i])), CUDA_SUCCESS);
+		assert_int_equal(driver.cuMemcpyDtoH_v2(ran[i], out[i], sizeof(ran[i])),
+				 CUDA_SUCCESS);
 		for (unsigned int k = 0; k < BLOCKS; k++)
 			users[ran[i][k] & 255] |= 1u << i;
 	}
-	for (int i = 0; i < 32; i++)
+	for (unsigned int i = 0; i < all; i++)
 		assert_true(users[i] == 1 || users[i] == 2);
 	assert_int_equal(teardown((void **)&g), 0);
 }
@@ -386,22 +446,23 @@ events_recorded_before_stay_valid(void **state)
 	struct fixture *f = *state;
 	CUevent event;
 
-	assert_int_equal(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventCreate(&event, 0), CUDA_SUCCESS);
 	wait_at_gate(f, A, 0);
 	append_value(f, A, 0);
-	assert_int_equal(cuEventRecord(event, begin(f, A)->driver), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventRecord(event, begin(f, A)->driver), CUDA_SUCCESS);
 	set_share(f, 8);
-	assert_int_equal(cuStreamWaitEvent(begin(f, FREE)->driver, event, 0), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuStreamWaitEvent(begin(f, FREE)->driver, event, 0),
+			 CUDA_SUCCESS);
 	append_value(f, FREE, 1);
 	set_share(f, 0);
-	assert_int_equal(cuStreamWaitEvent(begin(f, B)->driver, event, 0), CUDA_SUCCESS);
-	assert_int_equal(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	assert_int_equal(gpd_driver.cuStreamWaitEvent(begin(f, B)->driver, event, 0), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	open_gate(0);
 	synchronize(f);
 	assert_true(within_seconds(none_is_leaving, f));
-	assert_int_equal(cuEventQuery(event), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventQuery(event), CUDA_SUCCESS);
 	check_list(0, 2);
-	assert_int_equal(cuEventDestroy_v2(event), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventDestroy_v2(event), CUDA_SUCCESS);
 }
 
 static void
@@ -484,6 +545,82 @@ session_may_end_while_a_stream_is_left(void **state)
 	assert_false(none_is_leaving(f));
 }
 
+static uint64_t
+now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void
+moving_does_not_wait_for_kernels(void **state)
+{
+	struct fixture *f = *state, *g;
+	CUdeviceptr word = memory + 65536;
+	uint64_t begun, first, again;
+	CUstream plain;
+
+	assert_int_equal(setup((void **)&g), 0);
+	set_share(f, 10);
+	launch(spin, 1, begin(f, A), (void *[]){ &word });
+	begun = now_us();
+	set_share(f, 12);
+	append_value(f, FREE, 0);
+	set_share(g, 6);
+	append_value(g, A, 1);
+	synchronize(g);
+	first = now_us() - begun;
+	/* With green contexts that there are by now. */
+	begun = now_us();
+	set_share(f, 10);
+	append_value(f, FREE, 1);
+	again = now_us() - begun;
+	assert_false(gpd_stream_is_idle(gpd_stream_get(&f->session, A)));
+	assert_in_range(first + again, 0, 1000000);
+	print_message("# moved in %u us, and back in %u us\n", (unsigned int)first,
+		      (unsigned int)again);
+	assert_int_equal(gpd_driver.cuStreamCreateWithPriority(&plain, CU_STREAM_NON_BLOCKING, 0),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuMemsetD32Async(word, 1, 1, plain), CUDA_SUCCESS);
+	synchronize(f);
+	assert_int_equal(gpd_driver.cuStreamDestroy_v2(plain), CUDA_SUCCESS);
+	assert_int_equal(teardown((void **)&g), 0);
+}
+
+static void
+events_outlive_the_green_context_that_they_were_recorded_in(void **state)
+{
+	struct fixture *f = *state;
+	CUevent first, last;
+	float ms = -1;
+
+	assert_int_equal(gpd_driver.cuEventCreate(&first, 0), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventCreate(&last, 0), CUDA_SUCCESS);
+	set_share(f, 28);
+	assert_int_equal(gpd_driver.cuEventRecord(first, begin(f, A)->driver), CUDA_SUCCESS);
+	append_value(f, A, 0);
+	gpd_partition_idle_max = 2;
+	for (unsigned int i = 1; i <= 25; i++) {
+		set_share(f, i % 13 * 2 + 2);
+		append_value(f, A, i);
+		synchronize(f);
+	}
+	assert_true(within_seconds(none_is_leaving, f));
+	set_share(f, 0);
+	assert_int_equal(gpd_driver.cuEventRecord(last, begin(f, A)->driver), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuStreamWaitEvent(begin(f, B)->driver, first, 0), CUDA_SUCCESS);
+	synchronize(f);
+	assert_int_equal(gpd_driver.cuEventQuery(first), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventElapsedTime_v2(&ms, first, last), CUDA_SUCCESS);
+	assert_true(ms > 0);
+	gpd_partition_idle_max = 16;
+	check_list(0, 26);
+	assert_int_equal(gpd_driver.cuEventDestroy_v2(first), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuEventDestroy_v2(last), CUDA_SUCCESS);
+}
+
 static CUresult (*real_create)(CUstream *stream, CUgreenCtx ctx, unsigned int flags, int priority);
 static int fails_left;
 
@@ -528,7 +665,7 @@ change(void *arg)
 	unsigned int seed = 3;
 
 	while (!atomic_load(&changer->stop)) {
-		set_share(changer->f, (uint32_t)rand_r(&seed) % 32);
+		set_share(changer->f, (uint32_t)rand_r(&seed) % all);
 		changer->changes++;
 		usleep(300);
 	}
@@ -577,6 +714,10 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(session_may_end_while_a_stream_is_left, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(moving_does_not_wait_for_kernels, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			events_outlive_the_green_context_that_they_were_recorded_in, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(streams_that_cannot_move_stay_and_try_again, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(share_changes_while_streams_work, setup, teardown),
