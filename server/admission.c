@@ -667,6 +667,8 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 		/* A tenant that is not configured any more keeps what it had. */
 		if (line && quota->tenants.places[p->grant.tenant] >= 0)
 			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);
+		if (line)
+			tell_worker(p->worker, GPD_CHANNEL_SHARES, p->session, NULL, 0, -1);
 	}
 	return r;
 }

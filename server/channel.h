@@ -25,6 +25,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_REWINDOW, /* struct gpd_channel_open: give the session another window */
 	GPD_CHANNEL_LANE,     /* text: the transport's scheme; the descriptor is the connection */
 	GPD_CHANNEL_CLOSE,    /* text: why the session ends */
+	GPD_CHANNEL_SHARES,   /* the ledger says something else of the session's multiprocessors */
 	GPD_CHANNEL_RETIRE,   /* no more sessions: end when the last one does */
 	GPD_CHANNEL_STOP,     /* end all sessions and the process */
 	/* Worker to supervisor. */

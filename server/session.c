@@ -489,6 +489,14 @@ gpd_session_set_multiprocessors(struct gpd_session *session, int device, uint32_
 	return assigned;
 }
 
+void
+gpd_session_follow_ledger(struct gpd_session *session)
+{
+	for (int i = 0; i < gpd_worker.device_count; i++)
+		(void)gpd_session_set_multiprocessors(
+			session, i, atomic_load(&session->account.line->devices[i].sm_wanted));
+}
+
 static void
 free_session(struct gpd_session *session)
 {
@@ -597,9 +605,7 @@ gpd_session_open(uint64_t id, const char *peer, uint32_t line, uint64_t window_b
 	session->account.ledger = gpd_worker.ledger;
 	session->account.line = &gpd_worker.ledger->sessions[line];
 	session->shares.tenant = session->account.line->tenant + 1;
-	for (int i = 0; i < gpd_worker.device_count; i++)
-		(void)gpd_session_set_multiprocessors(
-			session, i, atomic_load(&session->account.line->devices[i].sm_wanted));
+	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
 		 peer);
 	pthread_mutex_init(&session->send_lock, NULL);

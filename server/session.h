@@ -140,6 +140,8 @@ CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
  * that keeps the session from being freed; not two at a time for one session.
  */
 uint32_t gpd_session_set_multiprocessors(struct gpd_session *session, int device, uint32_t wanted);
+/* The same for all devices, as the session's line in the ledger wants it. */
+void gpd_session_follow_ledger(struct gpd_session *session);
 
 /*
  * Life, for the worker.  Opened with its window and its line in the ledger, before there is a lane;

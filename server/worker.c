@@ -318,6 +318,18 @@ take_lane(const struct gpd_channel_message *message)
 }
 
 static void
+follow_shares(const struct gpd_channel_message *message)
+{
+	struct gpd_session *session;
+
+	pthread_mutex_lock(&gpd_worker.lock);
+	session = find_locked(message->header.session);
+	if (session)
+		gpd_session_follow_ledger(session);
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+static void
 close_session(const struct gpd_channel_message *message)
 {
 	struct gpd_session *session;
@@ -395,6 +407,9 @@ handle(struct gpd_channel_message *message)
 		break;
 	case GPD_CHANNEL_CLOSE:
 		close_session(message);
+		break;
+	case GPD_CHANNEL_SHARES:
+		follow_shares(message);
 		break;
 	case GPD_CHANNEL_RETIRE:
 		gpd_retire();

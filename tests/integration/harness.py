@@ -296,6 +296,33 @@ class Daemon:
             self.discard()
 
 
+class Configured(Daemon):
+    """A daemon with this configuration."""
+
+    def __init__(self, text, *args, **more):
+        self.config = tempfile.NamedTemporaryFile("w", suffix=".conf", delete=False)
+        self.write(text)
+        super().__init__("--config", self.config.name, *args, **more)
+
+    def write(self, text):
+        with open(self.config.name, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def reload(self, text, words="is in force"):
+        before = len(re.findall(words, self.log()))
+        self.write(text)
+        os.kill(self.pid, signal.SIGHUP)
+        self.wait_for_log(words, count=before + 1)
+
+    def discard(self):
+        super().discard()
+        os.unlink(self.config.name)
+
+
+def as_tenant(name, **more):
+    return {"GPUPOOL_TENANT": name, **more}
+
+
 cases = []
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that get a share of the multiprocessors: what they are told, and where their kernels run."""
+import re
 import sys
+import time
 
-from harness import Daemon, case, main, require
+from harness import Configured, Daemon, as_tenant, case, main, require
 
 ALL = 32
 ENV = {"GPUPOOL_SOFT_MULTIPROCESSORS": str(ALL)}
@@ -37,10 +39,10 @@ def _():
 @case("clients with shares run side by side, and none has more than it was told")
 def _():
     with Daemon(env=ENV) as daemon:
-        programs = [(daemon.start("smcount", "40", "5", env=share(percentage)), ALL * percentage // 100)
+        programs = [(daemon.start("smcount", "15", "5", env=share(percentage)), ALL * percentage // 100)
                     for percentage in (25, 50, 25, 50)]
         for program, count in programs:
-            program.finish().expect(out=f"multiprocessors: {count}\n" + f"a grid ran on {count}\n" * 40 + "smcount: ok\n")
+            program.finish().expect(out=f"multiprocessors: {count}\n" + f"a grid ran on {count}\n" * 15 + "smcount: ok\n")
 
 
 @case("programs work the same on a share of the device")
@@ -58,6 +60,47 @@ def _():
     with Daemon(env={"GPUPOOL_SOFT_MULTIPROCESSORS": "1"}) as daemon:
         daemon.run("smcount", env=share(50)).expect(out=told(1))
         require("no green contexts" in daemon.log(), "the log does not say so")
+
+
+@case("a tenant's share is that of all its sessions, each of which is told it")
+def _():
+    with Configured("[tenant a]\nsm = 50%\n[tenant b]\nsm = 8\n", env=ENV) as daemon:
+        programs = [(daemon.start("smcount", "10", "5", env=as_tenant(name)), count)
+                    for name, count in (("a", 16), ("a", 16), ("b", 8), ("default", ALL))]
+        for program, count in programs:
+            program.finish().expect(out=f"multiprocessors: {count}\n" + f"a grid ran on {count}\n" * 10 + "smcount: ok\n")
+        # A wish only narrows.
+        daemon.run("smcount", env=as_tenant("a", **share(75))).expect(out=told(16))
+        daemon.run("smcount", env=as_tenant("a", **share(25))).expect(out=told(8))
+
+
+def last_count(program):
+    return int(re.findall(r"ran on (\d+)$", program.out(), re.M)[-1])
+
+
+def wait_for_count(program, count):
+    """Seconds until its grids run on so many."""
+    begin = time.monotonic()
+    while last_count(program) != count:
+        require(program.process.poll() is None, f"ended with {program.process.returncode}: {program.err()}")
+        require(time.monotonic() < begin + 20, f"still on {last_count(program)}, not {count}")
+        time.sleep(0.005)
+    return time.monotonic() - begin
+
+
+@case("a tenant's share changes while its sessions run")
+def _():
+    with Configured("[tenant a]\nsm = 8\n", env=ENV) as daemon:
+        programs = [daemon.start("smcount", "1000000", "2", env=as_tenant("a")) for _ in range(2)]
+        for program in programs:
+            program.wait_for_output("ran on 8\n")
+        for count in (20, 4, ALL, 16):
+            daemon.reload(f"[tenant a]\nsm = {count}\n")
+            taken = [wait_for_count(program, count) for program in programs]
+            print(f"# {count} after {max(taken) * 1000:.0f} ms")
+        for program in programs:
+            require("multiprocessors: 8\n" in program.out(), program.out())
+            program.kill()
 
 
 if __name__ == "__main__":

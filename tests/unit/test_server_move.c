@@ -559,7 +559,7 @@ moving_does_not_wait_for_kernels(void **state)
 {
 	struct fixture *f = *state, *g;
 	CUdeviceptr word = memory + 65536;
-	uint64_t begun, first, again;
+	uint64_t begun, first, again, last;
 	CUstream plain;
 
 	assert_int_equal(setup((void **)&g), 0);
@@ -577,10 +577,20 @@ moving_does_not_wait_for_kernels(void **state)
 	set_share(f, 10);
 	append_value(f, FREE, 1);
 	again = now_us() - begun;
+	/* And none is kept. */
+	gpd_partition_idle_max = 0;
+	begun = now_us();
+	set_share(f, 0);
+	append_value(f, FREE, 2);
+	set_share(g, 0);
+	append_value(g, A, 3);
+	synchronize(g);
+	last = now_us() - begun;
+	gpd_partition_idle_max = 16;
 	assert_false(gpd_stream_is_idle(gpd_stream_get(&f->session, A)));
-	assert_in_range(first + again, 0, 1000000);
-	print_message("# moved in %u us, and back in %u us\n", (unsigned int)first,
-		      (unsigned int)again);
+	assert_in_range(first + again + last, 0, 1000000);
+	print_message("# moved in %u us, back in %u us, away for good in %u us\n",
+		      (unsigned int)first, (unsigned int)again, (unsigned int)last);
 	assert_int_equal(gpd_driver.cuStreamCreateWithPriority(&plain, CU_STREAM_NON_BLOCKING, 0),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpd_driver.cuMemsetD32Async(word, 1, 1, plain), CUDA_SUCCESS);
