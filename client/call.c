@@ -5,11 +5,15 @@
 #include "client/log.h"
 #include "client/session_state.h"
 #include "client/stats.h"
+#include "gpc_calls.h"
 #include "protocol/frame.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ALIGNED(size) (((size) + 7) & ~(size_t)7)
+/* Room for the fences of those who wait, and for what others post meanwhile. */
+#define HOLD_MAX (GP_HOLD_MAX - ((uint64_t)1 << 20))
 
 static struct gpc_session *
 session_of(const struct gpc_context *context)
@@ -31,7 +35,9 @@ gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t numb
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (record_size > GP_CONN_MESSAGE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_receiver_make_room(session);
+	/* There may be no room before a function has been answered. */
+	result = number == GP_CALL_gpHostFunctionDone ? gpc_session_status(session)
+						      : gpc_receiver_make_room(session);
 	if (result != CUDA_SUCCESS)
 		return result;
 
@@ -92,18 +98,114 @@ log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk
 		gp_enc_size(&call->enc), size_of(bulk, bulk_count));
 }
 
+/* With the lock: what the record may cost the daemon until the functions before it are done. */
+static uint64_t
+hold_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	return GP_HOLD_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
+			    size_of(bulk, bulk_count));
+}
+
+static bool
+is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	const struct gpc_host_functions *functions = &call->session->functions;
+
+	return functions->unanswered > 0 && call->number != GP_CALL_gpHostFunctionDone &&
+	       call->number != GP_CALL_gpFence &&
+	       functions->posted - functions->settled + hold_cost(call, bulk, bulk_count) >
+		       HOLD_MAX;
+}
+
+/* Waits until all that was posted is done.  Another call's error stays to be told. */
+static CUresult
+settle_functions(struct gpc_call *call, uint64_t posted)
+{
+	struct gpc_host_functions *functions = &call->session->functions;
+	struct gp_args_gpFence args = { 0 };
+	CUresult result = gpc_wait_gpFence(call->context, &args);
+
+	if (result != CUDA_SUCCESS && gpc_session_status(call->session) == CUDA_SUCCESS) {
+		gpc_session_defer(call->session, result);
+		result = CUDA_SUCCESS;
+	}
+	(void)pthread_mutex_lock(&call->session->sender.lock);
+	if (functions->settled < posted)
+		functions->settled = posted;
+	return result;
+}
+
+/*
+ * With the lock, which it gives up meanwhile: the daemon keeps only so much behind functions that
+ * are not done, so who has more to send waits for them, as it would for room in a GPU's queue.
+ */
+static CUresult
+wait_for_functions(struct gpc_call *call)
+{
+	struct gpc_session *session = call->session;
+	size_t size = gp_enc_size(&call->enc);
+	void *record, *fields = malloc(size + 1);
+	CUresult result;
+
+	if (!fields)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(fields, call->enc.start, size);
+	{
+		uint64_t posted = session->functions.posted;
+
+		(void)pthread_mutex_unlock(&session->sender.lock);
+		result = settle_functions(call, posted);
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpc_sender_reserve_locked(
+			session, sizeof(struct gp_header) + ALIGNED(size), &record);
+	if (result == CUDA_SUCCESS) {
+		gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header),
+			    ALIGNED(size));
+		memcpy(call->enc.start, fields, size);
+		call->enc.cur = call->enc.start + size;
+	}
+	free(fields);
+	return result;
+}
+
+/* With the lock, as the record is committed: the daemon counts in this order, too. */
+static void
+count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	struct gpc_host_functions *functions = &call->session->functions;
+
+	if (call->number == GP_CALL_gpHostFunction)
+		functions->unanswered++;
+	if (call->number == GP_CALL_gpHostFunctionDone)
+		functions->unanswered--;
+	else if (functions->unanswered > 0)
+		functions->posted += hold_cost(call, bulk, bulk_count);
+	if (functions->unanswered == 0)
+		functions->settled = functions->posted;
+}
+
+void
+gpc_call_function_refused(struct gpc_session *session)
+{
+	(void)pthread_mutex_lock(&session->sender.lock);
+	session->functions.unanswered--;
+	(void)pthread_mutex_unlock(&session->sender.lock);
+}
+
 /* Commits the record and sees to its sending; releases the lock. */
 static CUresult
 submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 {
 	struct gpc_session *session = call->session;
 
+	count_functions(call, bulk, bulk_count);
 	gpc_sender_commit_locked(session, finish_record(call, request, bulk_count > 0));
 	if (gpc_log_wants(GPC_LOG_CALLS))
 		log_call(call, request, bulk, bulk_count);
 	if (bulk_count > 0)
 		return gpc_sender_bulk_unlock(session, bulk, bulk_count);
-	if (request)
+	if (request || call->number == GP_CALL_gpHostFunctionDone)
 		gpc_sender_flush_unlock(session);
 	else
 		gpc_sender_post_unlock(session);
@@ -121,6 +223,8 @@ check(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 		result = CUDA_ERROR_UNKNOWN;
 	else if (size_of(bulk, bulk_count) > session->facts.max_bulk)
 		result = CUDA_ERROR_INVALID_VALUE;
+	while (result == CUDA_SUCCESS && is_too_much(call, bulk, bulk_count))
+		result = wait_for_functions(call);
 	if (result != CUDA_SUCCESS)
 		(void)pthread_mutex_unlock(&session->sender.lock);
 	return result;

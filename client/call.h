@@ -82,4 +82,7 @@ CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);
 
+/* The daemon did not take a host function: nothing is kept behind it. */
+void gpc_call_function_refused(struct gpc_session *session);
+
 #endif /* GPC_CALL_H */

@@ -4,6 +4,7 @@
 #include "client/context_storage.h"
 #include "client/device.h"
 #include "client/event.h"
+#include "client/host_function.h"
 #include "client/init.h"
 #include "client/memory.h"
 #include "client/module.h"
@@ -172,6 +173,8 @@ gpc_enter_initialized(void)
 {
 	CUresult result = gpc_lifecycle_check();
 
+	if (__builtin_expect(gpc_in_host_function, 0))
+		return CUDA_ERROR_NOT_PERMITTED;
 	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		return result;
 	/* With several daemons, what one has lost is no concern of another's devices. */

@@ -2,6 +2,7 @@
 #include "client/copy_in.h"
 
 #include "client/copy_out.h"
+#include "client/fence.h"
 #include "client/session.h"
 #include "client/stream.h"
 #include "gpc_calls.h"
@@ -137,9 +138,15 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		.flags = barrier ? GP_COPY_BARRIER : 0,
 		.record_max = allowed < RECORD_MAX ? allowed : RECORD_MAX,
 	};
-	CUresult result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
-					      gpc_copy_span(copy, &copy->src));
+	CUresult result = CUDA_SUCCESS;
 
+	/* A function before the copy may be what fills its source; the caller of a synchronous one
+	 * may count on its having run. */
+	if (barrier || copy->src.pinned)
+		result = gpc_fence_functions(stream);
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
+					     gpc_copy_span(copy, &copy->src));
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (copy->width < ROW_MIN && copy->height > 1) {

@@ -80,3 +80,11 @@ gpc_fence_stream(struct gpc_stream *stream)
 
 	return gpc_wait_cuStreamSynchronize(stream->context, &args);
 }
+
+CUresult
+gpc_fence_functions(struct gpc_stream *stream)
+{
+	return gpc_session_has_functions(stream->context->device->session)
+		       ? gpc_fence_stream(stream)
+		       : CUDA_SUCCESS;
+}

@@ -35,4 +35,10 @@ CUresult gpc_fence_wait(struct gpc_context *context);
 /* Blocks until the work posted to the stream so far is done. */
 CUresult gpc_fence_stream(struct gpc_stream *stream);
 
+/*
+ * Before something is done at once that CUDA does in the stream's order, where a host function may
+ * be meant to come first: blocks until the stream's are done, if there may be any.
+ */
+CUresult gpc_fence_functions(struct gpc_stream *stream);
+
 #endif /* GPC_FENCE_H */

@@ -135,6 +135,12 @@ gpc_handle_get(enum gpc_kind kind, const void *token)
 	return find(&tables[kind], id);
 }
 
+struct gpc_handle *
+gpc_handle_find(enum gpc_kind kind, uint32_t id)
+{
+	return find(&tables[kind], id);
+}
+
 void
 gpc_handle_remove(struct gpc_handle *handle)
 {

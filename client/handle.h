@@ -21,6 +21,7 @@ enum gpc_kind {
 	GPC_KIND_LIBRARY,
 	GPC_KIND_KERNEL,
 	GPC_KIND_FUNCTION,
+	GPC_KIND_HOST_FUNCTION, /* no handle of the application's: host_function.h */
 	GPC_KIND_COUNT
 };
 
@@ -35,6 +36,9 @@ int gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle);
 
 /* The object behind token, or NULL when it is none of this kind (any bit pattern is allowed). */
 struct gpc_handle *gpc_handle_get(enum gpc_kind kind, const void *token);
+
+/* The object of this name on the wire, or NULL. */
+struct gpc_handle *gpc_handle_find(enum gpc_kind kind, uint32_t id);
 
 /* Forgets the handle; the token is invalid from now on.  The object's memory stays the caller's. */
 void gpc_handle_remove(struct gpc_handle *handle);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/receive.h"
 
+#include "client/host_function.h"
 #include "client/log.h"
 #include "client/session_state.h"
 #include "client/stats.h"
@@ -128,6 +129,21 @@ take_print(struct gpc_session *session, const struct record *record, FILE *file)
 }
 
 static int
+take_function(struct gpc_session *session, const struct record *record)
+{
+	uint32_t function, result;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	function = gp_dec_u32(&dec);
+	result = gp_dec_u32(&dec);
+	if (!gp_dec_done(&dec) || result > CUDA_ERROR_UNKNOWN || record->bulk_size > 0 ||
+	    !gpc_host_function_turn(session, function, (CUresult)result))
+		return malformed(session, "host function note");
+	return 0;
+}
+
+static int
 take_record(struct gpc_session *session, const struct record *record)
 {
 	if (record->header.flags & ~(GP_FRAME_BULK | GP_FRAME_REPLY))
@@ -143,6 +159,8 @@ take_record(struct gpc_session *session, const struct record *record)
 		return take_print(session, record, stdout);
 	case GP_NOTE_COMPLAIN:
 		return take_print(session, record, stderr);
+	case GP_NOTE_FUNCTION:
+		return take_function(session, record);
 	default:
 		return malformed(session, "note");
 	}

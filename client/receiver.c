@@ -76,6 +76,28 @@ gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 	(void)pthread_mutex_unlock(&receiver->lock);
 }
 
+void
+gpc_receiver_expect_note(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	receiver->unattended++;
+	if (!receiver->reading && receiver->idle)
+		(void)pthread_cond_signal(&receiver->wanted);
+	(void)pthread_mutex_unlock(&receiver->lock);
+}
+
+void
+gpc_receiver_note_came(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	receiver->unattended--;
+	(void)pthread_mutex_unlock(&receiver->lock);
+}
+
 struct gpc_request *
 gpc_receiver_find(struct gpc_session *session, uint32_t id)
 {

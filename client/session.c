@@ -74,6 +74,7 @@ free_session(struct gpc_session *session)
 {
 	gpc_sender_fini(session);
 	gpc_receiver_fini(session);
+	gpc_host_functions_fini(session);
 	(void)pthread_cond_destroy(&session->threads_ended);
 	(void)pthread_mutex_destroy(&session->threads_lock);
 	free(session);
@@ -105,6 +106,7 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	session->control = control;
 	(void)pthread_mutex_init(&session->threads_lock, NULL);
 	gpc_cond_init(&session->threads_ended);
+	gpc_host_functions_init(session);
 	r = gpc_receiver_init(session);
 	if (r == 0)
 		r = gpc_sender_init(session);
@@ -144,6 +146,7 @@ gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 	gp_conn_shutdown(session->lane);
 	gpc_sender_wake_all(session);
 	gpc_receiver_abort(session);
+	gpc_host_functions_end(session);
 }
 
 /* What the daemon says of the end of the session, if it does. */
@@ -203,6 +206,12 @@ gpc_session_take_deferred(struct gpc_session *session)
 	return (CUresult)atomic_exchange(&session->deferred, CUDA_SUCCESS);
 }
 
+bool
+gpc_session_has_functions(const struct gpc_session *session)
+{
+	return atomic_load_explicit(&session->functions.unanswered, memory_order_relaxed) > 0;
+}
+
 void
 gpc_session_close(struct gpc_session *session, int timeout_ms)
 {
@@ -213,6 +222,7 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 	stop_threads(session);
 	/* Without the log line of gpc_session_fail(): this is as it should be. */
 	(void)atomic_compare_exchange_strong(&session->status, &none, CUDA_ERROR_DEINITIALIZED);
+	gpc_host_functions_end(session);
 	if (session->control && sent)
 		(void)!gp_control_send_bye(session->control, "");
 	gp_conn_shutdown(session->lane);

@@ -69,6 +69,9 @@ void gpc_session_fail(struct gpc_session *session, CUresult result, const char *
 /* A posted call failed; returned by, and forgotten after, the next call that waits. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);
 
+/* Whether there are host functions that the daemon may be waiting for. */
+bool gpc_session_has_functions(const struct gpc_session *session);
+
 /*
  * Work bookkeeping, for memory that may only be used again when the GPU is done with it: mark
  * behind the posting of work to a stream, so that a fence whose sender saw the mark is behind the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a session, for session.c, call.c, sender.c and receiver.c only.
+ * The inside of a session, for session.c, call.c, sender.c, receiver.c and host_function.c only.
  *
  * Locks: sender.lock may be held when receiver.lock is taken, never the other way round; neither
  * while a connection sends or receives.  Who has set sender.writing is the only one to send, who
@@ -56,8 +56,22 @@ struct gpc_receiver {
 	struct gpc_request *requests[GPC_REQUEST_BUCKETS];
 	struct gpc_waiter *waiters;
 	uint32_t last_id;
-	unsigned int unattended; /* outstanding requests with done() */
+	unsigned int unattended; /* outstanding requests with done(), and notes to come */
 	atomic_uint outstanding;
+};
+
+/* Host functions that are not done; host_function.h. */
+struct gpc_host_functions {
+	pthread_mutex_t lock;
+	pthread_cond_t wanted;                 /* for the thread that runs them */
+	struct gpc_host_function *all;         /* in the order of posting */
+	struct gpc_host_function *turn, *last; /* whose turn has come */
+	bool started;                          /* the thread */
+	bool stop;
+	/* Under the sender's lock: what the daemon may have to keep until they are done. */
+	atomic_uint unanswered; /* posted, and not yet answered */
+	uint64_t posted;        /* bytes, as protocol/frame.h counts them */
+	uint64_t settled;       /* so many of them are behind it for certain */
 };
 
 struct gpc_session {
@@ -70,6 +84,7 @@ struct gpc_session {
 	atomic_int deferred;     /* CUresult of a posted call, not yet told */
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
+	struct gpc_host_functions functions;
 	atomic_uint_fast64_t work_posted, work_done;
 	pthread_mutex_t threads_lock;
 	pthread_cond_t threads_ended;
@@ -99,10 +114,19 @@ void *gpc_receiver_main(void *session);
 void gpc_receiver_stop(struct gpc_session *session);
 /* Names the request and expects its answer. */
 void gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request);
+/* A note that nobody waits for will come; and it has. */
+void gpc_receiver_expect_note(struct gpc_session *session);
+void gpc_receiver_note_came(struct gpc_session *session);
 /* Reads until fewer than the daemon's limit are outstanding. */
 CUresult gpc_receiver_make_room(struct gpc_session *session);
 /* The session is over: completes what is outstanding, now or by who is reading. */
 void gpc_receiver_abort(struct gpc_session *session);
+
+/* host_function.c */
+void gpc_host_functions_init(struct gpc_session *session);
+void gpc_host_functions_fini(struct gpc_session *session);
+/* The session is over: those that are left will have no turn. */
+void gpc_host_functions_end(struct gpc_session *session);
 
 /* The connection failed with r: learns why and ends the session. */
 void gpc_session_lost(struct gpc_session *session, int r);

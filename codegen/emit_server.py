@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's half: prototypes of the hooks and the dispatcher."""
 from model import args_of, generated, has_kernel, reply_of
-from types_table import is_kernel
+from types_table import HANDLES, is_kernel
 
 SOURCE = "codegen/api"
 
@@ -11,12 +11,23 @@ def hook(call):
     return f"CUresult gpd_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args{reply});"
 
 
+def named(call):
+    """Fields that name a stream, an event or an image, with the kind of each."""
+    kinds = {"stream": "GPD_KIND_STREAM", "event": "GPD_KIND_EVENT", "image": "GPD_KIND_IMAGE"}
+    fields = [(f, kinds.get(HANDLES.get(f.param.ctype))) for f in args_of(call)]
+    return [(f.name, kind) for f, kind in fields if kind]
+
+
 def calls_h(api):
-    return (generated(SOURCE) + "#ifndef GPD_CALLS_H\n#define GPD_CALLS_H\n\n#include <cuda.h>\n\n"
-            "#include \"gp_calls.h\"\n\nstruct gpd_session;\n\n/* Written by hand: session.h says how they are called. */\n"
+    return (generated(SOURCE) + "#ifndef GPD_CALLS_H\n#define GPD_CALLS_H\n\n#include <cuda.h>\n#include <stdbool.h>\n\n"
+            "#include \"gp_calls.h\"\n#include \"server/handle.h\"\n\nstruct gpd_session;\n\n/* Written by hand: session.h says how they are called. */\n"
             + "".join(hook(c) + "\n" for c in api.wire_calls if "SERVER_HOOK" in c.options)
             + "\n/* Carries out one record. 0, or -EPROTO: it is malformed, and the session must end. */\n"
             "int gpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size);\n"
+            "\n/* Streams, events and images that a record names. false: it is unknown or malformed. */\n"
+            f"#define GPD_NAMES_MAX {max([len(named(c)) for c in api.wire_calls] + [1])}\n\n"
+            "struct gpd_names {\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
+            "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
             "\n#endif /* GPD_CALLS_H */\n")
 
 
@@ -146,6 +157,23 @@ answer(struct gpd_session *session, const struct gp_header *header, CUresult res
 """
 
 
+def names_of(call):
+    out = [f"\tcase GP_CALL_{call.name}: {{\n\t\tstruct gp_args_{call.name} args;\n\n"
+           f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
+    out += [f"\t\tadd_name(names, {kind}, args.{name});\n" for name, kind in named(call)]
+    return "".join(out) + "\t\tbreak;\n\t}\n"
+
+
+def call_names(api):
+    """What a record that must wait for others waits for, of every call alike."""
+    return ("\nstatic void\nadd_name(struct gpd_names *names, enum gpd_kind kind, uint32_t id)\n{\n"
+            "\tnames->names[names->count++] = (struct gpd_handle){ kind, id };\n}\n"
+            "\nbool\ngpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)\n"
+            "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\tnames->count = 0;\n\tswitch (call) {\n"
+            + "".join(names_of(c) for c in api.wire_calls)
+            + "\tdefault:\n\t\treturn false;\n\t}\n\treturn gp_dec_done(&dec);\n}\n")
+
+
 def dispatch_c(api):
     out = [generated(SOURCE), HEAD]
     out += [dispatcher(c) for c in api.wire_calls]
@@ -153,4 +181,5 @@ def dispatch_c(api):
     out.append("\nint\ngpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size)\n"
                "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\tswitch (header->call) {\n" + cases
                + "\tdefault:\n\t\treturn -EPROTO;\n\t}\n}\n")
+    out.append(call_names(api))
     return "".join(out)

@@ -39,10 +39,17 @@ enum gp_note {
 	GP_NOTE_PRINT =
 		0xff03, /* output of the session's kernels: bytes, for the client's stdout */
 	GP_NOTE_COMPLAIN = 0xff04, /* what the driver says of a failed kernel: bytes, for stderr */
+	GP_NOTE_FUNCTION = 0xff05, /* a host function's turn has come: u32 function, u32 CUresult */
 };
 
 /* Bytes of a kernel's packed parameters: CUDA's own limit since 12.1. */
 #define GP_LAUNCH_PARAMS_MAX 32764
+
+/* What a client may send from its first host function that is not done on, in bytes: each record
+ * counts as its size, its bulk and GP_HOLD_RECORD. */
+#define GP_HOLD_MAX ((uint64_t)64 << 20)
+#define GP_HOLD_RECORD ((uint64_t)256)
+#define GP_HOLD_COST(record_size, bulk_size) (GP_HOLD_RECORD + (record_size) + (bulk_size))
 
 /* Of gpCopyIn. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */

@@ -13,6 +13,7 @@ enum gpd_kind {
 	GPD_KIND_STREAM,
 	GPD_KIND_EVENT,
 	GPD_KIND_IMAGE,
+	GPD_KIND_FUNCTION, /* of the client's: host_function.h */
 	GPD_KIND_COUNT
 };
 

@@ -6,6 +6,8 @@
 #include "server/copy.h"
 #include "server/driver.h"
 #include "server/event.h"
+#include "server/hold.h"
+#include "server/host_function.h"
 #include "server/image.h"
 #include "server/log.h"
 #include "server/memory.h"
@@ -47,6 +49,13 @@ gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 		gpd_session_violation(session, "call 0x%04x came with too little data",
 				      session->call);
 		return -EPROTO;
+	}
+	if (session->bulk_kept) {
+		if (dst)
+			memcpy(dst, session->bulk_kept, size);
+		session->bulk_kept += size;
+		session->bulk_left -= size;
+		return 0;
 	}
 	r = gp_conn_recv_bulk(session->conn, dst, size);
 	if (r > 0)
@@ -216,6 +225,24 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 }
 
 int
+gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result)
+{
+	struct {
+		struct gp_header header;
+		uint32_t function, result;
+	} note = { .function = htole32(function), .result = htole32((uint32_t)result) };
+	struct gp_header header = { .size = sizeof(note), .call = GP_NOTE_FUNCTION };
+	struct iovec iov = { &note, sizeof(note) };
+	int r;
+
+	gp_header_encode(&header, &note.header);
+	pthread_mutex_lock(&session->send_lock);
+	r = send_records(session, &iov, 1, NULL, 0);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
+int
 gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
 {
 	while (size) {
@@ -343,11 +370,48 @@ static int
 carry_out(struct gpd_session *session, const struct gp_header *header, const void *fields,
 	  size_t size)
 {
-	CUresult sticky = (CUresult)atomic_load(&session->sticky);
-
 	session->request = header->request;
 	session->call = header->call;
 	session->context = header->context;
+	gpd_copy_before(session, header->call, fields, size);
+	if (gpd_dispatch(session, header, fields, size)) {
+		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
+		return -EPROTO;
+	}
+	if (session->held)
+		gpd_hold_remove(session, session->held);
+	session->held = NULL;
+	return 0;
+}
+
+/* What waited for a host function that is done now, or for what did. */
+static int
+carry_out_kept(struct gpd_session *session)
+{
+	struct gpd_hold_record record;
+	int r = 0;
+
+	while (r == 0 && atomic_load(&session->sticky) == CUDA_SUCCESS &&
+	       !atomic_load_explicit(&session->closing, memory_order_relaxed) &&
+	       (session->held = gpd_hold_next(session, &record))) {
+		session->bulk_kept = record.bulk;
+		session->bulk_left = record.bulk_size;
+		r = carry_out(session, &record.header, record.fields, record.size);
+		session->bulk_kept = NULL;
+		session->bulk_left = 0;
+	}
+	return r;
+}
+
+/* A record has come.  0, or -EPROTO: the session must end. */
+static int
+take_record(struct gpd_session *session, const struct gp_header *header, const void *fields,
+	    size_t size)
+{
+	CUresult sticky = (CUresult)atomic_load(&session->sticky);
+	int r;
+
+	session->call = header->call;
 	if (dumps())
 		gp_dump_record(stderr, header, fields, size);
 	if (sticky != CUDA_SUCCESS) {
@@ -356,12 +420,12 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 						NULL, 0);
 		return 0;
 	}
-	gpd_copy_before(session, header->call, fields, size);
-	if (gpd_dispatch(session, header, fields, size)) {
-		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
-		return -EPROTO;
-	}
-	return 0;
+	if (!session->hold && header->call != GP_CALL_gpHostFunction)
+		return carry_out(session, header, fields, size);
+	r = gpd_hold_add(session, header, fields, size, &session->held);
+	if (r == 0)
+		r = carry_out(session, header, fields, size);
+	return r < 0 ? r : carry_out_kept(session);
 }
 
 /* All records of one message; 0, or -EPROTO: the session must end. */
@@ -387,7 +451,8 @@ carry_out_all(struct gpd_session *session, const struct gp_message *message)
 		}
 		session->bulk_left = bulk ? message->bulk_size : 0;
 		bulk_used = bulk_used || bulk;
-		if (carry_out(session, &header, at + sizeof(header), header.size - sizeof(header)))
+		if (take_record(session, &header, at + sizeof(header),
+				header.size - sizeof(header)))
 			return -EPROTO;
 		if (atomic_load_explicit(&session->closing, memory_order_relaxed))
 			return -EPROTO;
@@ -451,6 +516,7 @@ static void
 free_objects(struct gpd_session *session)
 {
 	gpd_handle_each(&session->handles, GPD_KIND_EVENT, free_event, session);
+	gpd_host_function_forget(session);
 	gpd_copy_forget(session);
 	gpd_print_forget(session);
 	gpd_image_forget_session(session);

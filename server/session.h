@@ -31,6 +31,8 @@ struct gpd_memory;  /* memory.h: the window and what is mapped in it */
 struct gpd_staging; /* staging.h: pinned memory for copies */
 struct gpd_print;   /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
+struct gpd_hold;
+struct gpd_held;
 struct gpd_stream;
 struct gpd_worker;
 
@@ -47,6 +49,7 @@ struct gpd_session {
 	struct gpd_print *print;
 	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
 	struct gpd_wait_queue *waits;
+	struct gpd_hold *hold; /* hold.h; NULL before the first host function */
 	uint64_t window_base, window_size;
 	char peer[128]; /* "host pid program", for the log */
 
@@ -69,7 +72,9 @@ struct gpd_session {
 	uint16_t call;
 	uint32_t context;
 	uint64_t bulk_left;
-	const char *kernel; /* of the last launch, for the log; set by the launch's hook */
+	const uint8_t *bulk_kept; /* where it is, of a record that had to wait; NULL: on the way */
+	struct gpd_held *held;    /* that record; who wants it to be kept takes it */
+	const char *kernel;       /* of the last launch, for the log; set by the launch's hook */
 
 	pthread_mutex_t send_lock;
 	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
@@ -99,6 +104,8 @@ int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t 
 			   const void *data, size_t size);
 int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 			  const void *data, size_t size);
+/* A host function's turn has come; result is what the client tells it of its stream. */
+int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
 /* For the program's standard error: whole lines. */
 int gpd_session_send_complaint(struct gpd_session *session, const char *text);

@@ -98,6 +98,20 @@ void gpFill(
         size_t height);
 
 /*
+ * A host function behind the stream's work: the daemon says when its turn has come (note 0xff05),
+ * the client runs it and answers with gpHostFunctionDone.  Until then what comes behind it in the
+ * stream, or waits for that, is kept by the daemon and not given to the GPU.
+ */
+GP_MESSAGE(0x0421, POST, SERVER_HOOK, CHARGES_NOTHING)
+void gpHostFunction(
+        CUstream stream,
+        NEW gp_function function);
+
+GP_MESSAGE(0x0422, POST, SERVER_HOOK)
+void gpHostFunctionDone(
+        DROP gp_function function);
+
+/*
  * Loads device code: the flattened image (protocol/fatbin.h) of this SHA-256.  The image itself is
  * the bulk tail; without one it must be in the daemon's cache, else missing = 1 comes back and the
  * client sends the call again with it.  options: (u32 CUjit_option, u32 0, u64 value) triples.

@@ -99,3 +99,16 @@ CUresult cuStreamSynchronize(
 GP_CALL(0x0405, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuStreamDestroy), CHARGES_NOTHING)
 CUresult cuStreamDestroy_v2(
         DROP CUstream hStream);
+
+GP_LOCAL(VIA(gpHostFunction, gpHostFunctionDone))
+CUresult cuLaunchHostFunc(
+        CUstream hStream,
+        CUhostFn fn,
+        BY_HOOK void *userData);
+
+GP_LOCAL(VIA(gpHostFunction, gpHostFunctionDone))
+CUresult cuStreamAddCallback(
+        CUstream hStream,
+        CUstreamCallback callback,
+        BY_HOOK void *userData,
+        unsigned int flags);

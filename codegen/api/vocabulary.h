@@ -62,12 +62,14 @@
 
 /*
  * Types of our own messages.  gp_address is checked against the caller's window; gp_new_address is
- * where memory is made; gp_kernel names a function of an image; gp_context, gp_image: handles.
+ * where memory is made; gp_kernel names a function of an image; gp_context, gp_image, gp_function (a
+ * host function): handles.
  */
 typedef unsigned long long gp_address;
 typedef unsigned long long gp_new_address;
 typedef unsigned long long gp_kernel;
 typedef unsigned int gp_context;
 typedef unsigned int gp_image;
+typedef unsigned int gp_function;
 
 #endif /* GP_API_VOCABULARY_H */

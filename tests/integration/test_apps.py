@@ -11,7 +11,6 @@ EXPECTED = os.path.join(os.path.dirname(__file__), "..", "apps", "expected")
 # Calls that do not travel yet; the program says so with its own words and status.
 NOT_REMOTED = {
     "asyncalloc": "memory pools",
-    "hostfunc": "host functions",
     "peer": "copies between devices",
 }
 # Their output depends on the device.

@@ -9,7 +9,7 @@ import struct
 MAGIC = b"GPUPOOL1"
 CONTROL, LANE = 0, 1
 BULK, REPLY = 1, 2
-NOTE_DATA, NOTE_ERROR, NOTE_PRINT = 0xff01, 0xff02, 0xff03
+NOTE_DATA, NOTE_ERROR, NOTE_PRINT, NOTE_FUNCTION = 0xff01, 0xff02, 0xff03, 0xff05
 
 
 class Closed(Exception):
@@ -259,6 +259,23 @@ class Session:
                     if flags & BULK:  # of gpCopyOut: all its data
                         self.notes.append((NOTE_DATA, told, body, bulk))
                     return result, decode_fields(back, body) if body and result == 0 else {}
+
+    def wait_turn(self):
+        """The next host function whose turn comes, and its result; replies before it are lost."""
+        seen = 0
+        while True:
+            for call, _, body, _ in self.notes[seen:]:
+                if call == NOTE_FUNCTION:
+                    del self.notes[seen]
+                    return struct.unpack("<II", body)
+                seen += 1
+            data, bulk = self.lane.take_message()
+            at = 0
+            while at < len(data):
+                size, call, flags, told, _ = struct.unpack_from("<IHHII", data, at)
+                if not flags & REPLY:
+                    self.notes.append((call, told, data[at + 16:at + size], bulk if flags & BULK else b""))
+                at += size
 
     def errors(self):
         """(result, sticky, call) of the error notes so far."""

@@ -156,6 +156,12 @@ gpc_session_facts(const struct gpc_session *s)
 	return &s->facts;
 }
 
+bool
+gpc_session_has_functions(const struct gpc_session *unused)
+{
+	return fake.has_functions;
+}
+
 uint64_t
 gpc_session_work_mark(struct gpc_session *s)
 {

@@ -29,6 +29,7 @@ struct fake {
 	CUresult enter;  /* of gpc_enter() */
 	CUresult copy_out_result;
 	bool copy_out_short; /* answers without bytes */
+	bool has_functions;  /* host functions that are not done */
 	CUresult deferred;
 	CUresult failed;
 	uint64_t posted, done;

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host functions and stream callbacks of several clients at once: in order, and nobody's business
+but their own client's (tests/apps/callbacks.cu)."""
+import re
+import sys
+import time
+
+from harness import PATIENCE, SANITIZED, Daemon, case, main, require
+
+CLIENTS = 8
+EACH = 400 if SANITIZED else 2000
+# The machine may be busy: what must not be is a second, the length of the function's sleep.
+BOUND_MS = 500
+
+daemon = None
+
+
+def worst_of(result, pattern):
+    found = re.search(pattern, result.out)
+    require(found, f"no figure: {result}")
+    return float(found[1])
+
+
+@case(f"{CLIENTS} clients with {EACH} functions each, all at once: every one has its turn, in order")
+def _():
+    clients = [daemon.start("callbacks", "order", str(EACH)) for _ in range(CLIENTS)]
+    for client in clients:
+        client.finish(PATIENCE).expect(out="callbacks: ok\n", err="")
+    daemon.settle()
+
+
+@case("a function that sleeps for a second delays neither another client nor its own other streams")
+def _():
+    sleeper = daemon.start("callbacks", "sleeper", "1500")
+    sleeper.wait_for_output("inside")
+    other = daemon.run("callbacks", "beat", "1000").expect(err="")
+    worst = worst_of(other, r"worst ([\d.]+) ms")
+    require(worst < BOUND_MS, f"the other client waited for {worst} ms: {other}")
+    own = sleeper.finish().expect(err="")
+    worst = worst_of(own, r"own worst ([\d.]+) ms")
+    require(worst < BOUND_MS, f"the client's own streams waited for {worst} ms: {own}")
+    daemon.settle()
+
+
+@case("a client that is killed inside a function takes what waits for it along")
+def _():
+    workers = daemon.workers()
+    for _ in range(5):
+        client = daemon.start("callbacks", "killed")
+        client.wait_for_output("inside")
+        client.kill()
+    daemon.settle()
+    daemon.check_works()
+    require(daemon.workers() == workers, "the worker was replaced")
+
+
+@case("clients whose functions never return keep nobody else from the GPU")
+def _():
+    stuck = [daemon.start("callbacks", "killed") for _ in range(12)]
+    for client in stuck:
+        client.wait_for_output("inside")
+    daemon.check_works()
+    daemon.run("callbacks", "order", "100").expect(out="callbacks: ok\n", err="")
+    for client in stuck:
+        client.kill()
+    daemon.settle()
+
+
+@case("a program that ends while a function runs and others wait ends soon")
+def _():
+    begin = time.monotonic()
+    daemon.run("callbacks", "exit").expect(out="inside\ncallbacks: ok\n", err="")
+    require(time.monotonic() - begin < PATIENCE / 2, "it took long")
+    daemon.settle()
+
+
+@case("a forked child runs none of its parent's functions")
+def _():
+    daemon.run("callbacks", "fork").expect(out="callbacks: ok\n", err="")
+    daemon.settle()
+
+
+@case("behind a kernel that faults functions are not called, and callbacks are told of it")
+def _():
+    with Daemon() as own:
+        own.run("callbacks", "error").expect(out="callbacks: ok\n", err="")
+        own.wait_for_log("has lost its GPU contexts")
+
+
+@case("a daemon that goes away while a function runs leaves no program hanging")
+def _():
+    with Daemon() as own:
+        client = own.start("callbacks", "sleeper", "300")
+        client.wait_for_output("inside")
+        own.stop()
+        result = client.finish()
+        require(result.status == 1 and "cudaErrorSystemNotReady" in result.out, f"expected its error: {result}")
+
+
+if __name__ == "__main__":
+    with Daemon() as daemon:
+        status = main()
+    sys.exit(status)
