@@ -373,8 +373,10 @@ gpd_hold_add(struct gpd_session *session, const struct gp_header *header, const 
 	int r;
 
 	*held_p = NULL;
-	if (!session->hold ? !is_function || !make_hold(session)
-			   : !session->hold->all && !is_function)
+	if (!session->hold && !(is_function && make_hold(session)))
+		return 0;
+	/* Nothing to wait for; or what the others wait for. */
+	if ((!session->hold->all && !is_function) || header->call == GP_CALL_gpHostFunctionDone)
 		return 0;
 	/* The dispatcher knows what to say of it. */
 	if (!make_wish(session, header, fields, size, &wish))
