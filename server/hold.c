@@ -37,10 +37,12 @@ enum needs {
 struct gpd_held {
 	struct gpd_held *prev, *next;    /* of all, in the order in which they came */
 	struct gpd_held *before, *after; /* of those that the legacy stream's order is for */
+	struct gpd_held *closes_before, *closes_after; /* of those that close the same */
 	struct gpd_held *ready_next;
 	struct gp_header header;
+	uint64_t number; /* in the order in which they came */
 	enum needs needs;
-	enum needs closes; /* what comes later waits for it as if it needed this */
+	enum needs closes; /* all of these that come later wait for it */
 	bool legacy;       /* in the list of those */
 	bool ready;        /* was put into the list of those that may be carried out */
 	unsigned int place_count;
@@ -51,10 +53,11 @@ struct gpd_held {
 };
 
 struct gpd_hold {
-	struct gpd_held *all, *legacy; /* utlist: head->prev is the last one */
+	struct gpd_held *all, *legacy; /* utlist */
+	struct gpd_held *closers[ALL + 1];
 	struct gpd_held *ready, **ready_end;
 	struct queue *queues; /* hash; none is empty */
-	unsigned int closed[ALL + 1];
+	uint64_t last_number;
 	uint64_t cost;
 };
 
@@ -138,12 +141,21 @@ queue_pop(struct gpd_hold *hold, struct place *place)
 }
 
 static bool
+is_behind(const struct gpd_held *other, const struct gpd_held *held)
+{
+	return other && other->number < held->number;
+}
+
+static bool
 may_go(const struct gpd_hold *hold, const struct gpd_held *held)
 {
 	for (unsigned int i = 0; i < held->place_count; i++) {
 		if (held->places[i].queue->head != held)
 			return false;
 	}
+	if (is_behind(hold->closers[ALL], held) ||
+	    (held->legacy && is_behind(hold->closers[LEGACY], held)))
+		return false;
 	if (held->needs == ALL)
 		return hold->all == held;
 	return held->needs != LEGACY || hold->legacy == held;
@@ -219,8 +231,6 @@ static bool
 make_wish(const struct gpd_session *session, const struct gp_header *header, const void *fields,
 	  size_t size, struct wish *wish)
 {
-	const struct gpd_hold *hold = session->hold;
-
 	memset(wish, 0, sizeof(*wish));
 	if (!gpd_call_names(header->call, fields, size, &wish->names))
 		return false;
@@ -234,10 +244,6 @@ make_wish(const struct gpd_session *session, const struct gp_header *header, con
 						wish);
 		}
 	}
-	if (wish->legacy && hold->closed[LEGACY] && wish->needs < LEGACY)
-		wish->needs = LEGACY;
-	if (hold->closed[ALL])
-		wish->needs = ALL;
 	return true;
 }
 
@@ -250,6 +256,8 @@ must_wait(struct gpd_hold *hold, const struct wish *wish)
 		if (queue_find(hold, key_of(&wish->names.names[i])))
 			return true;
 	}
+	if (hold->closers[ALL] || (wish->legacy && hold->closers[LEGACY]))
+		return true;
 	return (wish->needs == ALL && hold->all) || (wish->needs == LEGACY && hold->legacy);
 }
 
@@ -287,7 +295,9 @@ enter(struct gpd_hold *hold, const struct wish *wish, struct gpd_held *held)
 	DL_APPEND(hold->all, held);
 	if (held->legacy)
 		DL_APPEND2(hold->legacy, held, before, after);
-	hold->closed[held->closes]++;
+	if (held->closes != NAMES)
+		DL_APPEND2(hold->closers[held->closes], held, closes_before, closes_after);
+	held->number = ++hold->last_number;
 	hold->cost += cost_of(held);
 }
 
@@ -421,6 +431,16 @@ gpd_hold_next(struct gpd_session *session, struct gpd_hold_record *record)
 	return held;
 }
 
+/* One that closed something is gone: what comes up to the next one, itself included, may go. */
+static void
+consider_closed(struct gpd_hold *hold, enum needs closes)
+{
+	const struct gpd_held *last = hold->closers[closes];
+
+	for (struct gpd_held *held = hold->all; held; held = held == last ? NULL : held->next)
+		consider(hold, held);
+}
+
 static void
 free_held(struct gpd_held *held)
 {
@@ -437,12 +457,15 @@ gpd_hold_remove(struct gpd_session *session, struct gpd_held *held)
 	DL_DELETE(hold->all, held);
 	if (held->legacy)
 		DL_DELETE2(hold->legacy, held, before, after);
-	hold->closed[held->closes]--;
+	if (held->closes != NAMES)
+		DL_DELETE2(hold->closers[held->closes], held, closes_before, closes_after);
 	hold->cost -= cost_of(held);
 	for (unsigned int i = 0; i < held->place_count; i++)
 		next[i] = queue_pop(hold, &held->places[i]);
 	for (unsigned int i = 0; i < held->place_count; i++)
 		consider(hold, next[i]);
+	if (held->closes != NAMES)
+		consider_closed(hold, held->closes);
 	consider(hold, hold->legacy);
 	consider(hold, hold->all);
 	free_held(held);
