@@ -3,6 +3,7 @@
 would never be."""
 import os
 import re
+import select
 import socket
 import struct
 
@@ -161,10 +162,21 @@ class Conn:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data):
-        try:
-            self.socket.sendall(data)
-        except (BrokenPipeError, ConnectionResetError):
-            raise Closed("while sending") from None
+        """A peer that has closed without having read all is seen by its end of the stream alone."""
+        view, poller = memoryview(data), select.poll()
+        poller.register(self.socket, select.POLLOUT | select.POLLRDHUP)
+        while view:
+            events = poller.poll(20000)
+            if not events:
+                raise TimeoutError("the peer does not read")
+            if events[0][1] & (select.POLLRDHUP | select.POLLHUP | select.POLLERR):
+                raise Closed("while sending")
+            try:
+                view = view[self.socket.send(view, socket.MSG_DONTWAIT):]
+            except BlockingIOError:
+                pass
+            except (BrokenPipeError, ConnectionResetError):
+                raise Closed("while sending") from None
 
     def take(self, size):
         data = b""
