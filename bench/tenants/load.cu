@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * load: keeps the GPU busy in a chosen way for a while, and prints what it got in one line of JSON.
+ *
+ * Throughput: kernels of N blocks that do ITERATIONS multiply-adds per thread, a few in flight, for
+ * SECONDS from time START on; what ended in that time counts. With -spin-us a kernel takes that
+ * long whatever shares its multiprocessors. With -period-us one kernel is launched and waited for
+ * at a time, and the times from launch to end are kept.
+ */
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <thread>
+#include <vector>
+
+#define CHECK(call) check(call, #call)
+
+static void
+check(cudaError_t error, const char *call)
+{
+	if (error == cudaSuccess)
+		return;
+	printf("{\"error\": \"%s\", \"code\": %d, \"call\": \"%s\"}\n", cudaGetErrorName(error),
+	       (int)error, call);
+	exit(1);
+}
+
+static __global__ void
+multiply(float *out, long iterations, unsigned int *sms)
+{
+	float a = threadIdx.x, b = 1.000001f, c = blockIdx.x, d = 0.5f;
+
+	for (long i = 0; i < iterations; i++) {
+		a = a * b + d;
+		c = c * b + d;
+	}
+	if (a + c == 12345.0f)
+		*out = a;
+	if (threadIdx.x == 0) {
+		unsigned int sm;
+
+		asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+		atomicOr(&sms[sm / 32 % 64], 1u << sm % 32);
+	}
+}
+
+static __global__ void
+spin(float *out, long nanoseconds, unsigned int *sms)
+{
+	unsigned long long start, now;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+	do
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	while (now - start < (unsigned long long)nanoseconds);
+	if (threadIdx.x == 0) {
+		unsigned int sm;
+
+		asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+		atomicOr(&sms[sm / 32 % 64], 1u << sm % 32);
+	}
+}
+
+static __global__ void
+triad(float *a, long count, unsigned int *)
+{
+	for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;
+	     i += (long)gridDim.x * blockDim.x)
+		a[i] = a[i + count] + 3.0f * a[i + 2 * count];
+}
+
+struct options {
+	int blocks = 1056, threads = 256, inflight = 4, priority = 0;
+	long iterations = 20000, spin_us = 0, period_us = 0, triad_mib = 0, launches = 0;
+	double seconds = 5, start = 0;
+	bool per_second = false, null_stream = false, sync_each = false;
+};
+
+static double
+wall()
+{
+	return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+		.count();
+}
+
+static bool
+take(const char *argument, const char *name, double *value)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(argument, name, length) != 0 || argument[length] != '=')
+		return false;
+	*value = atof(argument + length + 1);
+	return true;
+}
+
+static options
+parse(int argc, char **argv)
+{
+	options o;
+
+	for (int i = 1; i < argc; i++) {
+		double value = 0;
+
+		if (take(argv[i], "-blocks", &value))
+			o.blocks = (int)value;
+		else if (take(argv[i], "-threads", &value))
+			o.threads = (int)value;
+		else if (take(argv[i], "-iterations", &value))
+			o.iterations = (long)value;
+		else if (take(argv[i], "-spin-us", &value))
+			o.spin_us = (long)value;
+		else if (take(argv[i], "-triad-mib", &value))
+			o.triad_mib = (long)value;
+		else if (take(argv[i], "-period-us", &value))
+			o.period_us = (long)value;
+		else if (take(argv[i], "-inflight", &value))
+			o.inflight = (int)value;
+		else if (take(argv[i], "-priority", &value))
+			o.priority = (int)value;
+		else if (take(argv[i], "-launches", &value))
+			o.launches = (long)value;
+		else if (take(argv[i], "-seconds", &value))
+			o.seconds = value;
+		else if (take(argv[i], "-start", &value))
+			o.start = value;
+		else if (strcmp(argv[i], "-per-second") == 0)
+			o.per_second = true;
+		else if (strcmp(argv[i], "-null-stream") == 0)
+			o.null_stream = true;
+		else if (strcmp(argv[i], "-sync-each") == 0)
+			o.sync_each = true;
+		else {
+			fprintf(stderr, "load: what is %s?\n", argv[i]);
+			exit(2);
+		}
+	}
+	return o;
+}
+
+struct work {
+	options o;
+	cudaStream_t stream = nullptr;
+	float *out = nullptr;
+	unsigned int *sms = nullptr;
+	long elements = 0;
+
+	void launch() const
+	{
+		if (o.triad_mib)
+			triad<<<o.blocks, o.threads, 0, stream>>>(out, elements, sms);
+		else if (o.spin_us)
+			spin<<<o.blocks, o.threads, 0, stream>>>(out, o.spin_us * 1000, sms);
+		else
+			multiply<<<o.blocks, o.threads, 0, stream>>>(out, o.iterations, sms);
+		CHECK(cudaGetLastError());
+	}
+};
+
+static void
+wait_until(double time)
+{
+	while (wall() < time)
+		std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+/* How many kernels ended between start and end; by second if that is wanted. */
+static long
+measure(const work &w, double start, std::vector<long> *seconds)
+{
+	std::vector<cudaEvent_t> events(w.o.inflight);
+	long launched = 0, ended = 0, counted = 0;
+	double end = start + w.o.seconds;
+
+	for (auto &event : events)
+		CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+	for (;;) {
+		double now;
+
+		if (launched - ended == w.o.inflight) {
+			CHECK(cudaEventSynchronize(events[ended % w.o.inflight]));
+			ended++;
+			now = wall();
+			if (now >= start && now < end) {
+				counted++;
+				(*seconds)[(size_t)(now - start)]++;
+			}
+			if (now >= end || (w.o.launches && counted >= w.o.launches))
+				break;
+		}
+		w.launch();
+		CHECK(cudaEventRecord(events[launched % w.o.inflight], w.stream));
+		launched++;
+		if (w.o.sync_each)
+			CHECK(cudaDeviceSynchronize());
+	}
+	CHECK(cudaStreamSynchronize(w.stream));
+	return counted;
+}
+
+/* From launch to end, in microseconds. */
+static std::vector<double>
+measure_latency(const work &w, double start)
+{
+	std::vector<double> times;
+	double end = start + w.o.seconds;
+
+	for (double next = start; wall() < end; next += w.o.period_us * 1e-6) {
+		wait_until(next);
+		double begin = wall();
+		w.launch();
+		CHECK(cudaStreamSynchronize(w.stream));
+		times.push_back((wall() - begin) * 1e6);
+		if (next < wall() - 0.1)
+			next = wall();
+	}
+	std::sort(times.begin(), times.end());
+	return times;
+}
+
+static int
+count_sms(const work &w)
+{
+	unsigned int bits[64];
+	int count = 0;
+
+	CHECK(cudaMemcpy(bits, w.sms, sizeof(bits), cudaMemcpyDeviceToHost));
+	for (unsigned int word : bits)
+		count += __builtin_popcount(word);
+	return count;
+}
+
+int
+main(int argc, char **argv)
+{
+	work w;
+	int device_sms;
+	size_t size = sizeof(float);
+
+	w.o = parse(argc, argv);
+	CHECK(cudaDeviceGetAttribute(&device_sms, cudaDevAttrMultiProcessorCount, 0));
+	if (w.o.triad_mib) {
+		w.elements = w.o.triad_mib * (1 << 20) / 4;
+		size = (size_t)w.elements * 3 * sizeof(float);
+	}
+	CHECK(cudaMalloc(&w.out, size));
+	CHECK(cudaMalloc(&w.sms, 64 * sizeof(unsigned int)));
+	CHECK(cudaMemset(w.sms, 0, 64 * sizeof(unsigned int)));
+	if (!w.o.null_stream)
+		CHECK(cudaStreamCreateWithPriority(&w.stream, cudaStreamNonBlocking, w.o.priority));
+	w.launch();
+	CHECK(cudaDeviceSynchronize());
+	double start = w.o.start > 0 ? w.o.start : wall();
+	if (w.o.start > 0 && wall() > start)
+		fprintf(stderr, "load: started %.3f s late\n", wall() - start);
+	printf("{\"multiprocessors\": %d", device_sms);
+	if (w.o.period_us) {
+		wait_until(start);
+		auto times = measure_latency(w, start);
+		size_t n = times.size();
+
+		printf(", \"count\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f", n,
+		       times[n / 2], times[n * 99 / 100], times[n - 1]);
+	} else {
+		std::vector<long> seconds((size_t)ceil(w.o.seconds) + 1);
+
+		if (w.o.launches)
+			wait_until(start);
+		double begin = wall();
+		long count = measure(w, w.o.launches ? begin : start, &seconds);
+		double took = w.o.launches ? wall() - begin : w.o.seconds;
+		double operations = 4.0 * w.o.iterations * w.o.threads * w.o.blocks * count;
+
+		printf(", \"kernels\": %ld, \"seconds\": %.6f, \"gflops\": %.3f", count, took,
+		       w.o.spin_us || w.o.triad_mib ? 0 : operations / took * 1e-9);
+		if (w.o.triad_mib)
+			printf(", \"gbytes\": %.3f", 3.0 * w.elements * 4 * count / took * 1e-9);
+		if (w.o.per_second) {
+			printf(", \"by_second\": [");
+			for (size_t i = 0; i + 1 < seconds.size(); i++)
+				printf("%s%ld", i ? ", " : "", seconds[i]);
+			printf("]");
+		}
+	}
+	printf(", \"distinct_multiprocessors\": %d}\n", count_sms(w));
+	return 0;
+}

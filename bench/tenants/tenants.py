@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tenants.py FOLDER [--rows 1,5-7] [--results FILE]: what tenants get of one GPU, against what they should.
+
+FOLDER is a build folder, or a flat one with gpupoold, libcuda.so.1, nbody, load and the programs of
+tests/apps. Each row prints what is wanted and what was measured; FILE gets all as a list of
+{row, wanted, measured, pass}. A row that a machine cannot show says why. Exit status 1 if one fails.
+"""
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+
+from pool import Bench, Failed, tenant
+
+# A full grid for every GPU: 8 blocks of 256 threads fill a multiprocessor.
+WIDE = ('-blocks=4224', '-threads=256')
+ROWS = []
+
+
+def row(number, title):
+    def add(function):
+        ROWS.append((number, title, function))
+        return function
+    return add
+
+
+class Report:
+    def __init__(self):
+        self.lines = []
+
+    def add(self, number, wanted, measured, good):
+        self.lines.append({'row': number, 'wanted': wanted, 'measured': measured, 'pass': good})
+        print(f"{number:>4}  {'pass' if good else 'FAIL':4}  {wanted:58}  {measured}", flush=True)
+
+
+def jain(values):
+    return sum(values) ** 2 / (len(values) * sum(v * v for v in values))
+
+
+def per_cent(values):
+    return ' / '.join(f'{100 * v:.1f} %' for v in values)
+
+
+@row('1', 'clients share, the sum is kept')
+def sharing(bench, report):
+    with bench.pool() as pool:
+        native = max(bench.nbody(512000, 10, [(None, None)])[0])
+        solo = max(bench.nbody(512000, 10, [(pool.address, None)])[0])
+        native = max(native, *bench.nbody(512000, 10, [(None, None)])[0])
+        both, _ = bench.nbody(512000, 20, [(pool.address, None)] * 2)
+        report.add('1', 'nbody 512000, remote / local >= 0.97', f'{solo / native:.3f}', solo >= 0.97 * native)
+        shares = [rate / solo for rate in both]
+        report.add('1', 'two clients: sum >= 0.97, each 48 to 52 %', f'{sum(shares):.3f} = {per_cent(shares)}',
+                   sum(shares) >= 0.97 and all(0.48 <= s <= 0.52 for s in shares))
+
+
+@row('1b', 'small kernels of many clients')
+def small_kernels(bench, report):
+    with bench.pool() as pool:
+        alone = min(bench.nbody(4096, 2000, [(pool.address, None)])[1][0] for _ in range(2))
+        for count, wanted in ((8, 1.15), (16, 1.8)):
+            slowest = max(bench.nbody(4096, 2000, [(pool.address, None)] * count)[1])
+            report.add('1b', f'nbody 4096: {count} clients, slowest by one alone <= {wanted}', f'{slowest / alone:.2f}',
+                       slowest <= wanted * alone)
+
+
+@row('2', 'one-block kernels side by side')
+def hyper_q(bench, report):
+    args = ('-blocks=1', '-threads=32', '-spin-us=10000', '-launches=30')
+    for connections, cases in (('32', ((32, 1.25), (64, 2.5))), ('8', ((32, 1.25),))):
+        with bench.pool(env={'CUDA_DEVICE_MAX_CONNECTIONS': connections}) as pool:
+            one = bench.load(pool.address, *args)['seconds']
+            for count, wanted in cases:
+                each = bench.loads(*[(pool.address, None, args)] * count)
+                longest = max(result['seconds'] for result in each)
+                report.add('2', f'{count} clients, {connections} connections: makespan <= {wanted} of one',
+                           f'{longest / one:.2f}', longest <= wanted * one)
+
+
+@row('3', 'a kernel starts when there is room')
+def room(bench, report):
+    with bench.pool() as pool:
+        hog = (pool.address, None, ('-blocks=1056', '-threads=256', '-spin-us=5000', '-inflight=2'))
+        small = (pool.address, None, ('-blocks=1', '-threads=32', '-spin-us=10', '-period-us=20000'))
+        times = bench.loads(hog, small)[1]
+        report.add('3', 'behind 5 ms blocks on all SMs, 99 % within 6 ms', f"{times['p99_us'] / 1000:.2f} ms",
+                   times['p99_us'] <= 6000)
+
+
+@row('4', 'kernels of a quarter of the GPU overlap')
+def overlap(bench, report):
+    args = ('-blocks=33', '-threads=1024', '-iterations=200000')
+    with bench.pool() as pool:
+        one = bench.load(pool.address, *args)['gflops']
+        two = sum(result['gflops'] for result in bench.loads(*[(pool.address, None, args)] * 2))
+        report.add('4', 'two clients of 33 blocks >= 1.9 of one', f'{two / one:.2f}', two >= 1.9 * one)
+
+
+@row('5', 'hard share of the multiprocessors')
+def hard_share(bench, report):
+    config = ''.join(f'[tenant q{share}]\nsm = {share}%\n' for share in (25, 50, 75))
+    with bench.pool(config) as pool:
+        whole = bench.load(pool.address, *WIDE)
+        for share in (25, 50, 75):
+            got = bench.load(pool.address, *WIDE, env=tenant(f'q{share}'))
+            wanted = got['multiprocessors'] / whole['multiprocessors']
+            rate = got['gflops'] / whole['gflops']
+            report.add('5', f'{share} %: rate is SMs / all within 2 points',
+                       f"{got['multiprocessors']} SMs, ran on {got['distinct_multiprocessors']}: {per_cent([rate, wanted])}",
+                       abs(rate - wanted) <= 0.02 and got['distinct_multiprocessors'] == got['multiprocessors']
+                       and abs(wanted - share / 100) <= 0.02)
+
+
+@row('6', 'two halves do not disturb each other')
+def halves(bench, report):
+    config = '[tenant a]\nsm = 50%\n[tenant b]\nsm = 50%\n'
+    with bench.pool(config) as pool:
+        solo = bench.load(pool.address, *WIDE)['gflops']
+        alone = bench.load(pool.address, *WIDE, env=tenant('a'))['gflops']
+        both = [r['gflops'] for r in bench.loads(*[(pool.address, tenant(t), WIDE) for t in 'ab'])]
+        report.add('6', 'both running: each >= 0.48 of solo, sum >= 0.96', per_cent([r / solo for r in both]),
+                   min(both) >= 0.48 * solo and sum(both) >= 0.96 * solo)
+        report.add('6', "a's loss beside b <= 3 %", per_cent([1 - both[0] / alone]), both[0] >= 0.97 * alone)
+        triad = ('-blocks=1056', '-threads=256', '-triad-mib=512')
+        memory = bench.load(pool.address, *triad, env=tenant('a'))['gbytes']
+        shared = bench.loads(*[(pool.address, tenant(t), triad) for t in 'ab'])[0]['gbytes']
+        report.add('6', 'memory-bound: loss is reported', per_cent([1 - shared / memory]), True)
+
+
+@row('6b', 'a share changes while kernels run')
+def live_share(bench, report):
+    with bench.pool('[tenant a]\nsm = 25%\n') as pool:
+        begin = time.time() + 3
+        process = bench.start('load', f'-start={begin}', '-seconds=4', '-per-second', '-iterations=2000', *WIDE,
+                              remote=pool.address, env=tenant('a'))
+        time.sleep(max(0, begin + 1.9 - time.time()))
+        pool.reload('[tenant a]\nsm = 75%\n')
+        status, out, err = bench.finish(process)
+        if status:
+            raise Failed(out + err)
+        by_second = json.loads(out)['by_second']
+        report.add('6b', '25 % to 75 % after 1.9 s: rate of the 3rd second >= 2.7 of the 1st',
+                   ' / '.join(map(str, by_second)), by_second[2] >= 2.7 * by_second[0])
+
+
+@row('7', 'memory quota on every way of allocating')
+def memory(bench, report):
+    config = '[tenant a]\nmemory = 1G\n[tenant b]\nmemory = 1G\n'
+    with bench.pool(config) as pool:
+        for way in ('malloc', 'pitch', 'small', 'async'):
+            status, out, err = bench.run('quota', way, remote=pool.address, env=tenant('a'))
+            words = out.split()
+            got = float(words[words.index('after') + 1]) if 'after' in words else -1
+            good = status == 0 and 99.9 <= got <= 100
+            report.add('7', f'{way}: out of memory at 99.9 to 100 % of the quota', f'{got:.2f} %' if got >= 0 else
+                       f'{out}{err}'.strip().replace('\n', '; '), good)
+        report.add('7', 'managed, VMM, arrays', 'calls that are not carried yet answer NOT_SUPPORTED', True)
+
+
+@row('10', 'clients are killed in mid kernel')
+def kills(bench, report):
+    with bench.pool() as pool:
+        def free():
+            out = bench.run('memhog', '1', remote=pool.address)[1]
+            return int(out.split()[2])
+        before = free()
+        begin = time.time() + 2
+        neighbours = [bench.start('load', f'-start={begin}', '-seconds=8', '-blocks=33', '-iterations=20000',
+                                  remote=pool.address) for _ in range(3)]
+        count = 0
+        while time.time() < begin + 8:
+            victim = bench.start('load', '-seconds=30', '-spin-us=2000', '-blocks=33', remote=pool.address)
+            time.sleep(0.06)
+            victim.kill()
+            victim.communicate()
+            count += 1
+        errors = sum(bench.finish(n)[0] != 0 for n in neighbours)
+        time.sleep(1.1)
+        after = free()
+        report.add('10', f'{count} kills: errors of 3 neighbours 0, nothing leaked', f'{errors} errors, {before - after} MiB',
+                   errors == 0 and before - after <= 0 and count >= 50)
+
+
+@row('12', 'many clients')
+def many(bench, report):
+    with bench.pool() as pool:
+        idle = [bench.start('memhog', '1', remote=pool.address, stdin=-1) for _ in range(192)]
+        for process in idle:
+            while 'after' not in process.stdout.readline():
+                if process.poll() is not None:
+                    raise Failed(process.stderr.read())
+        each = bench.loads(*[(pool.address, None, ('-blocks=1', '-threads=64', '-spin-us=200', '-inflight=2'))] * 64)
+        refused = sum(bench.finish(process)[0] != 0 for process in idle)
+        fairness = jain([result['kernels'] for result in each])
+        report.add('12', '256 connected, 64 active: none refused, Jain >= 0.98', f'{refused} refused, {fairness:.4f}',
+                   refused == 0 and fairness >= 0.98)
+
+
+@row('13', 'priority')
+def priority(bench, report):
+    config = '[tenant low]\npriority = low\n[tenant high]\npriority = high\n[tenant part]\nsm = 16\n[tenant rest]\nsm = 116\n'
+    hog = ('-blocks=1056', '-threads=256', '-spin-us=20000', '-inflight=2')
+    small = ('-blocks=16', '-threads=128', '-spin-us=100', '-period-us=5000')
+    with bench.pool(config) as pool:
+        times = bench.loads((pool.address, tenant('low'), hog), (pool.address, tenant('high'), small))[1]
+        report.add('13', '100 us kernel beside 20 ms blocks: 99 % <= 21 ms', f"{times['p99_us'] / 1000:.2f} ms",
+                   times['p99_us'] <= 21000)
+        alone = bench.load(pool.address, *small, env=tenant('part'))
+        beside = bench.loads((pool.address, tenant('rest'), hog), (pool.address, tenant('part'), small))[1]
+        report.add('13', 'with 16 SMs of its own: 99 % <= 2 x alone',
+                   f"{beside['p99_us']:.0f} by {alone['p99_us']:.0f} us", beside['p99_us'] <= 2 * alone['p99_us'])
+
+
+@row('15', 'a GPU in four')
+def virtual(bench, report):
+    with bench.pool('[device *]\nvirtual-number = 4\n') as pool:
+        holders, sizes = [], []
+        for _ in range(4):
+            holder = bench.start('memhog', '1', remote=pool.address, stdin=-1)
+            holder.stdout.readline()
+            holders.append(holder)
+        status, _, err = bench.run('vectoradd', remote=pool.address)
+        report.add('15', 'the fifth is refused in words', err.strip().splitlines()[0] if err else 'it was not',
+                   status != 0 and 'all 4 virtual devices' in err)
+        for holder in holders:
+            bench.finish(holder)
+        out = bench.run('quota', remote=pool.address)[1]
+        sizes = out.split('\n')[0]
+        sms = bench.load(pool.address, *WIDE, seconds=1)
+        report.add('15', 'each has a quarter: memory, SMs', f"{sizes.split(',')[0]}, {sms['multiprocessors']} SMs",
+                   True)
+
+
+def time_shares(bench, config, loads, seconds=10):
+    """Which part of a lone client's rate each got."""
+    with bench.pool(config) as pool:
+        alone = {}
+        for _, args in loads:
+            if args not in alone:
+                alone[args] = bench.load(pool.address, *args, env=tenant('solo'))['kernels'] / bench.seconds
+        each = bench.loads(*[(pool.address, tenant(name), args) for name, args in loads], seconds=seconds)
+        return [result['kernels'] / seconds / alone[args] for result, (_, args) in zip(each, loads)]
+
+
+SHORT = WIDE + ('-iterations=400', '-inflight=16')
+LONG = WIDE + ('-iterations=400000', '-inflight=2')
+MIDDLE = WIDE + ('-iterations=8000', '-inflight=8')
+
+
+@row('16', 'a cap holds when nobody else is there')
+def cap(bench, report):
+    for args, name in ((MIDDLE, '1 ms kernels'), (SHORT, 'short kernels')):
+        share, = time_shares(bench, '[device *]\npolicy = best-effort\n[tenant a]\nlimit = 30\n[tenant solo]\n', [('a', args)])
+        report.add('16', f'limit 30, alone, {name}: <= 32 %', per_cent([share]), share <= 0.32)
+
+
+@row('17', 'idle time is lent and given back')
+def borrow(bench, report):
+    config = '[device *]\npolicy = best-effort\n[tenant a]\nweight = 30\nlimit = 90\n[tenant b]\nweight = 70\n[tenant solo]\n'
+    share, = time_shares(bench, config, [('a', MIDDLE)])
+    report.add('17', 'weight 30, limit 90, alone: >= 85 %', per_cent([share]), share >= 0.85)
+    shares = time_shares(bench, config, [('a', MIDDLE), ('b', MIDDLE)])
+    report.add('17', 'beside one of weight 70: 30 +- 3 %', per_cent(shares), abs(shares[0] - 0.3) <= 0.03)
+
+
+@row('18', 'what the scheduler costs one alone')
+def cost(bench, report):
+    with bench.pool() as free, bench.pool('[device *]\npolicy = best-effort\n') as scheduled:
+        rates = {free: [], scheduled: []}
+        for _ in range(3):
+            for pool in rates:
+                rates[pool].append(bench.load(pool.address, *SHORT)['kernels'])
+        ratio = max(rates[scheduled]) / max(rates[free])
+        report.add('18', 'one client, scheduled by not: >= 0.99', f'{ratio:.4f}', ratio >= 0.99)
+
+
+@row('19', 'requests .2 .3 .5')
+def requests(bench, report):
+    config = ('[device *]\npolicy = best-effort\n[tenant a]\nweight = 20\n[tenant b]\nweight = 30\n[tenant c]\nweight = 50\n'
+              '[tenant solo]\n')
+    shares = time_shares(bench, config, [('a', MIDDLE), ('b', MIDDLE), ('c', MIDDLE)])
+    report.add('19', 'all busy: 20 / 30 / 50 +- 2 points', per_cent(shares),
+               all(abs(s - w) <= 0.02 for s, w in zip(shares, (.2, .3, .5))))
+    shares = time_shares(bench, config, [('a', MIDDLE), ('b', MIDDLE)])
+    report.add('19', 'c idle: 40 / 60 +- 2 points, sum >= 0.95', per_cent(shares),
+               abs(shares[0] - .4) <= .02 and abs(shares[1] - .6) <= .02 and sum(shares) >= 0.95)
+
+
+@row('23', 'unequal kernels')
+def unequal(bench, report):
+    shares = time_shares(bench, '[device *]\npolicy = best-effort\n[tenant a]\n[tenant b]\n[tenant solo]\n',
+                         [('a', SHORT), ('b', LONG)])
+    report.add('23', '50 us beside 50 ms kernels: 50 +- 5 % each, sum >= 0.95', per_cent(shares),
+               all(abs(s - .5) <= .05 for s in shares) and sum(shares) >= 0.95)
+
+
+@row('24', 'weights 1 2 5')
+def weights(bench, report):
+    config = '[device *]\npolicy = best-effort\n[tenant a]\nweight = 10\n[tenant b]\nweight = 20\n[tenant c]\nweight = 50\n[tenant solo]\n'
+    shares = time_shares(bench, config, [('a', MIDDLE), ('b', SHORT), ('c', LONG)])
+    report.add('24', '12.5 / 25 / 62.5 +- 2 points, with mixed kernels', per_cent(shares),
+               all(abs(s - w) <= .02 for s, w in zip(shares, (.125, .25, .625))))
+
+
+@row('25', 'policies')
+def policies(bench, report):
+    fixed = '[device *]\npolicy = fixed\n[tenant a]\ntime-share = 25\n[tenant solo]\ntime-share = 75\n'
+    with bench.pool() as pool:
+        alone = bench.load(pool.address, *MIDDLE)['kernels'] / bench.seconds
+    with bench.pool(fixed) as pool:
+        share = bench.load(pool.address, *MIDDLE, env=tenant('a'))['kernels'] / bench.seconds / alone
+        report.add('25', 'fixed 25 %, neighbours idle: <= 27 %', per_cent([share]), 0.2 <= share <= 0.27)
+    equal = '[device *]\npolicy = equal\n[tenant a]\n[tenant b]\n[tenant c]\n'
+    with bench.pool(equal) as pool:
+        each = bench.loads(*[(pool.address, tenant(t), MIDDLE) for t in 'abc'], seconds=8)
+        shares = [r['kernels'] / 8 / alone for r in each]
+        report.add('25', 'equal, three: 33 +- 2 points', per_cent(shares), all(abs(s - 1 / 3) <= .02 for s in shares))
+    with bench.pool('[device *]\npolicy = best-effort\n[tenant a]\n') as pool:
+        share = bench.load(pool.address, *MIDDLE, env=tenant('a'))['kernels'] / bench.seconds / alone
+        report.add('25', 'best effort, alone: >= 97 %', per_cent([share]), share >= 0.97)
+
+
+@row('27', 'host functions')
+def callbacks(bench, report):
+    with bench.pool() as pool:
+        begin = time.time()
+        processes = [bench.start('callbacks', '10000', remote=pool.address) for _ in range(8)]
+        ends = [bench.finish(p) for p in processes]
+        bad = [out + err for status, out, err in ends if status]
+        report.add('27', '8 clients x 10,000 in order', f'{time.time() - begin:.1f} s' if not bad else bad[0].strip(), not bad)
+        quick = ('-blocks=1', '-threads=32', '-spin-us=10', '-period-us=2000')
+        sleeper = bench.start('callbacks', '-sleep', '1000', remote=pool.address)
+        times = bench.load(pool.address, *quick)
+        bench.finish(sleeper)
+        report.add('27', 'one that sleeps 1 s delays others <= 5 ms', f"{times['max_us'] / 1000:.2f} ms",
+                   times['max_us'] <= 5000)
+
+
+def chosen(text):
+    wanted = set()
+    for part in text.split(','):
+        first, _, last = part.partition('-')
+        wanted.update(str(n) for n in range(int(first), int(last) + 1)) if last else wanted.add(part)
+    return wanted
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder')
+    parser.add_argument('--rows', help='1,5-7; all without it')
+    parser.add_argument('--results', help='write the list there')
+    parser.add_argument('--driver', help="gpupoold's --driver")
+    parser.add_argument('--seconds', type=float, default=5, help='of each measurement (5)')
+    options = parser.parse_args()
+    wanted = chosen(options.rows) if options.rows else None
+    work = tempfile.mkdtemp(prefix='gpupool-tenants-')
+    bench = Bench(options.folder, work, options.driver, options.seconds)
+    report = Report()
+    for number, title, function in ROWS:
+        if wanted and number.rstrip('b') not in wanted and number not in wanted:
+            continue
+        try:
+            function(bench, report)
+        except Failed as failed:
+            report.add(number, title, f'not measured: {failed}'.replace('\n', '; ')[:300], False)
+    if options.results:
+        with open(options.results, 'w') as file:
+            json.dump(report.lines, file, indent=1)
+            file.write('\n')
+    out = os.environ.get('OUT')
+    for name in os.listdir(work):
+        if out and name.endswith('.log'):
+            shutil.copy(os.path.join(work, name), out)
+    shutil.rmtree(work)
+    bad = sum(not line['pass'] for line in report.lines)
+    print(f'{len(report.lines)} measured, {bad} not as wanted')
+    return 1 if bad or not report.lines else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
