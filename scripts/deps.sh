@@ -11,6 +11,7 @@ libcmocka-dev
 libibverbs-dev
 libinih-dev
 liblz4-dev
+libmicrohttpd-dev
 libprotobuf-c-dev
 librdmacm-dev
 libssl-dev

@@ -3,6 +3,7 @@
 
 #include "server/log.h"
 
+#include <cuda.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -205,6 +206,8 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	free(peer->full);
 	peer->full = NULL;
 	peer->session = ++admission->last_session;
+	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
+			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
 	peer->worker = worker;
 	set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
 	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
@@ -248,8 +251,8 @@ open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_m
 		       "no process can be started for the session");
 }
 
-static int
-sessions_max(const struct gpd_admission *admission)
+int
+gpd_admission_sessions_max(const struct gpd_admission *admission)
 {
 	uint32_t configured = admission->quota->tenants.config->sessions_max;
 
@@ -283,7 +286,12 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 		       "the daemon stops");
 		return;
 	}
-	if (count_sessions(admission) >= sessions_max(admission)) {
+	if (admission->draining) {
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+		       "the daemon admits no new sessions at the moment (gpupoolctl drain)");
+		return;
+	}
+	if (count_sessions(admission) >= gpd_admission_sessions_max(admission)) {
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
 		       "all sessions are taken (--max-sessions)");
 		return;
@@ -671,6 +679,52 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 			tell_worker(p->worker, GPD_CHANNEL_SHARES, p->session, NULL, 0, -1);
 	}
 	return r;
+}
+
+static struct gpd_peer *
+find_peer(const struct gpd_admission *admission, uint64_t session)
+{
+	struct gpd_peer *peer = admission->peers;
+
+	while (peer && (!peer->worker || peer->session != session))
+		peer = peer->next;
+	return peer;
+}
+
+void
+gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
+{
+	static const char reason[] = "terminated by the administrator";
+	struct gpd_peer *peer = find_peer(admission, session);
+
+	if (!peer)
+		return;
+	gpd_info("session %llu (%s): %s", (unsigned long long)session, peer->name, reason);
+	send_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
+	end_peer(admission, peer, reason);
+}
+
+void
+gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session)
+{
+	struct gpd_peer *peer = find_peer(admission, session);
+
+	if (peer)
+		tell_worker(peer->worker, GPD_CHANNEL_SHARES, session, NULL, 0, -1);
+}
+
+bool
+gpd_admission_is_empty(const struct gpd_admission *admission)
+{
+	const struct gpd_ledger *ledger = admission->quota->ledger;
+
+	if (count_sessions(admission))
+		return false;
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		if (atomic_load(&ledger->sessions[i].id))
+			return false;
+	}
+	return true;
 }
 
 void

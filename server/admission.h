@@ -9,6 +9,7 @@
 #include "server/child.h"
 #include "server/peer.h"
 #include "server/quota.h"
+#include "server/roster.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +17,8 @@
 struct gpd_admission {
 	struct gpd_peer *peers;
 	struct gpd_quota *quota;
-	struct gpd_child *worker; /* that new sessions are given to; NULL: none at the moment */
+	struct gpd_roster *roster; /* of those that have a session */
+	struct gpd_child *worker;  /* that new sessions are given to; NULL: none at the moment */
 	/* Starts a worker for one session; NULL: it cannot. */
 	struct gpd_child *(*start_alone)(void *arg);
 	void *arg;
@@ -24,12 +26,15 @@ struct gpd_admission {
 	int handshakes;
 	uint64_t last_session;
 	bool stopping;
+	bool draining; /* nobody new is admitted */
 };
 
 void gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max);
 /* Shuts all connections down and waits for their threads. */
 void gpd_admission_fini(struct gpd_admission *admission);
 
+/* So many at a time. */
+int gpd_admission_sessions_max(const struct gpd_admission *admission);
 int gpd_admission_handshakes(const struct gpd_admission *admission);
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
 /* Drops the connection that has not said hello for longest, if it came before then. */
@@ -53,6 +58,12 @@ void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_
 int64_t gpd_admission_deadline(const struct gpd_admission *admission);
 /* Reads the configuration again, and puts it into force for all sessions; error as there. */
 int gpd_admission_reload(struct gpd_admission *admission, char *error);
+/* The session ends, and its client is told 810; it is over when the ledger has it no more. */
+void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
+/* The worker reads the session's line in the ledger again. */
+void gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session);
+/* No session, and nobody waits for one. */
+bool gpd_admission_is_empty(const struct gpd_admission *admission);
 /* Says goodbye to everybody. */
 void gpd_admission_stop(struct gpd_admission *admission);
 

@@ -33,6 +33,7 @@ enum key {
 	OPTION_INSECURE,
 	OPTION_MAX_SESSIONS,
 	OPTION_LOG_LEVEL,
+	OPTION_ADMIN_SOCKET,
 	OPTION_WORKER_FD,
 	OPTION_LEDGER_FD,
 	OPTION_CONFIG = 'c',
@@ -71,6 +72,12 @@ static const struct argp_option options[] = {
 	  .key = OPTION_LOG_LEVEL,
 	  .arg = "LEVEL",
 	  .doc = "error, warning, info (the default) or debug, which also shows every call" },
+	{ .name = "admin-socket",
+	  .key = OPTION_ADMIN_SOCKET,
+	  .arg = "PATH",
+	  .doc = "Where gpupoolctl finds the daemon; off: nowhere. Default: "
+		 "/run/gpupool/admin.sock for root, gpupool/admin.sock below XDG_RUNTIME_DIR for "
+		 "others" },
 	{ .name = "worker-fd", .key = OPTION_WORKER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
 	{ .name = "ledger-fd", .key = OPTION_LEDGER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
 	{ 0 },
@@ -143,6 +150,9 @@ parse_option(int key, char *arg, struct argp_state *state)
 			argp_failure(state, 1, 0,
 				     "--log-level: \"%s\" is none of error, warning, info, debug",
 				     arg);
+		return 0;
+	case OPTION_ADMIN_SOCKET:
+		o->admin_socket = arg;
 		return 0;
 	case OPTION_WORKER_FD:
 		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);

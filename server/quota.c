@@ -13,6 +13,9 @@ gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 {
 	int r;
 
+	quota->defaults = (struct gpd_quota_defaults){ .thread_share = 10000 };
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+		quota->defaults.memory[d] = GPD_NO_LIMIT;
 	quota->ledger = gpd_ledger_create(&quota->fd);
 	if (!quota->ledger) {
 		r = -errno;
@@ -45,17 +48,36 @@ multiprocessors_of(const Gpupool__Device *device)
 		       : 0;
 }
 
-/* The wish narrows what there is; 0: all. */
+/* The share, in hundredths of a per cent, narrows what there is; 0: all. */
 static uint32_t
-narrow(uint32_t have, uint32_t all, uint32_t percentage)
+narrow(uint32_t have, uint32_t all, uint32_t share)
 {
-	uint32_t wanted = (uint32_t)((uint64_t)all * percentage / 100);
+	uint32_t wanted = (uint32_t)((uint64_t)all * share / 10000);
 
-	if (percentage == 0 || percentage >= 100)
+	if (share == 0 || share >= 10000)
 		return have;
 	if (wanted == 0)
 		wanted = 1;
 	return have == 0 || wanted < have ? wanted : have;
+}
+
+/* Those who name no tenant start with less, if so configured. */
+static void
+limit_by_default(const struct gpd_quota *quota, struct gpd_ledger_session *session)
+{
+	const struct gpd_quota_defaults *defaults = &quota->defaults;
+
+	if (defaults->priority)
+		atomic_store(&session->priority, defaults->priority);
+	for (int d = 0; d < quota->tenants.device_count; d++) {
+		struct gpd_ledger_line *line = &session->devices[d];
+
+		if (defaults->memory[d] < atomic_load(&line->memory_max))
+			atomic_store(&line->memory_max, defaults->memory[d]);
+		atomic_store(&line->sm_wanted, narrow(atomic_load(&line->sm_wanted),
+						      quota->tenants.devices[d].multiprocessors,
+						      defaults->thread_share));
+	}
 }
 
 static void
@@ -68,7 +90,7 @@ narrow_unit(const struct gpd_tenants *tenants, const Gpupool__SessionWish *wish,
 		atomic_store(&line->memory_max, memory);
 	atomic_store(&line->sm_wanted, narrow(atomic_load(&line->sm_wanted),
 					      tenants->devices[unit->device].multiprocessors,
-					      wish->thread_percentage));
+					      100 * wish->thread_percentage));
 }
 
 void
@@ -107,6 +129,8 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 		return NULL;
 	}
 	gpd_quota_limit(quota, hello, grant, session);
+	if (session->tenant == GPD_TENANT_DEFAULT)
+		limit_by_default(quota, session);
 	return session;
 }
 

@@ -5,6 +5,7 @@
 #include "server/child.h"
 #include "server/listen.h"
 #include "server/log.h"
+#include "server/manage.h"
 #include "server/notify.h"
 #include "server/peer.h"
 
@@ -42,6 +43,7 @@ struct supervisor {
 	size_t fds_room;
 	struct gpd_admission admission;
 	struct gpd_quota quota;
+	struct gpd_manager manager;
 	struct gpd_child *children;
 	struct gpd_child *worker;    /* the one that is starting or serving; NULL: none */
 	struct gpd_child *successor; /* starts, to take the serving worker's place */
@@ -173,6 +175,7 @@ worker_ready(struct supervisor *s, struct gpd_child *child,
 			 child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
 			 (unsigned long long)(child->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&s->quota.tenants, child->facts);
+	gpd_roster_set_devices(&s->manager.roster, child->facts);
 	if (child->alone) {
 		alone_ready(s, child);
 		return;
@@ -379,29 +382,32 @@ stop(struct supervisor *s)
 }
 
 /* The configuration anew; if it cannot be used, what held before goes on to hold. */
-static void
-reload(struct supervisor *s)
+static int
+reload(struct supervisor *s, char *error)
 {
-	char error[GPD_CONFIG_ERROR_MAX];
+	int r;
 
 	gpd_notify("RELOADING=1");
-	if (gpd_admission_reload(&s->admission, error) == 0)
+	r = gpd_admission_reload(&s->admission, error);
+	if (r == 0)
 		gpd_info("%s is in force", s->options->config);
 	else
 		gpd_error("nothing is reloaded: %s", error);
 	gpd_notify("READY=1");
+	return r;
 }
 
 static void
 read_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info;
+	char error[GPD_CONFIG_ERROR_MAX];
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			reap_workers(s);
 		else if (info.ssi_signo == SIGHUP)
-			reload(s);
+			(void)reload(s, error);
 		else
 			stop(s);
 	}
@@ -424,7 +430,10 @@ static int
 timeout_of(const struct supervisor *s, int64_t now)
 {
 	int64_t until = gpd_admission_deadline(&s->admission);
+	int64_t admin = gpd_admin_deadline(&s->manager.admin);
 
+	if (admin < until)
+		until = admin;
 	if (s->stopping && s->stop_ms < until)
 		until = s->stop_ms;
 	if (!s->worker && !s->stopping && s->start_worker_ms < until)
@@ -448,7 +457,7 @@ timeout_of(const struct supervisor *s, int64_t now)
 static struct pollfd *
 make_room(struct supervisor *s)
 {
-	size_t wanted = FIXED_FDS + GPD_LISTEN_MAX;
+	size_t wanted = FIXED_FDS + GPD_LISTEN_MAX + GPD_ADMIN_POLL_MAX;
 	struct pollfd *fds;
 
 	for (const struct gpd_child *child = s->children; child; child = child->next)
@@ -502,7 +511,7 @@ turn(struct supervisor *s)
 {
 	struct pollfd *fds = make_room(s);
 	int64_t now = now_ms();
-	int listening, workers;
+	int listening, workers, first_admin, admins, ready;
 
 	if (!fds) {
 		gpd_error("out of memory");
@@ -513,7 +522,12 @@ turn(struct supervisor *s)
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
 	listening = gpd_listen_poll(&s->listen, now, fds + FIXED_FDS);
 	workers = poll_workers(s, fds + FIXED_FDS + listening);
-	if (poll(fds, (nfds_t)(FIXED_FDS + listening + workers), timeout_of(s, now)) < 0)
+	first_admin = FIXED_FDS + listening + workers;
+	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
+	gpd_manager_unlock(&s->manager);
+	ready = poll(fds, (nfds_t)(first_admin + admins), timeout_of(s, now));
+	gpd_manager_lock(&s->manager);
+	if (ready < 0)
 		return;
 
 	/* Workers may start while their messages are read, but none goes before the signals. */
@@ -525,11 +539,50 @@ turn(struct supervisor *s)
 		read_signals(s);
 	gpd_admission_check_deadlines(&s->admission, now_ms());
 	check_workers(s, now_ms());
+	gpd_admin_serve(&s->manager.admin, fds + first_admin, now_ms());
 }
+
+/* What the admin socket asks of the supervisor. */
+
+static void
+stop_for_admin(void *arg)
+{
+	struct supervisor *s = arg;
+
+	if (!s->stopping)
+		stop(s);
+}
+
+static bool
+retire_for_admin(void *arg, pid_t worker)
+{
+	struct supervisor *s = arg;
+
+	for (struct gpd_child *child = s->children; child; child = child->next) {
+		if (child->pid != worker || child->state != GPD_CHILD_READY)
+			continue;
+		tell_to_retire(s, child);
+		return true;
+	}
+	return false;
+}
+
+static int
+reload_for_admin(void *arg, char *error)
+{
+	return reload(arg, error);
+}
+
+static const struct gpd_manager_hooks manager_hooks = {
+	.stop = stop_for_admin,
+	.retire = retire_for_admin,
+	.reload = reload_for_admin,
+};
 
 static int
 set_up(struct supervisor *s)
 {
+	const char *configured;
 	struct rlimit files;
 	sigset_t signals;
 
@@ -550,7 +603,12 @@ set_up(struct supervisor *s)
 		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
 		return -1;
 	}
-	return gpd_listen_open(&s->listen, s->options);
+	if (gpd_listen_open(&s->listen, s->options))
+		return -1;
+	configured = s->quota.tenants.config->admin_socket;
+	if (!s->options->admin_socket && *configured)
+		return gpd_manager_open(&s->manager, configured);
+	return gpd_manager_open(&s->manager, s->options->admin_socket);
 }
 
 int
@@ -564,11 +622,17 @@ gpd_supervisor_run(const struct gpd_options *options)
 		fprintf(stderr, "gpupoold: %s\n", error);
 		return 1;
 	}
+	if (gpd_manager_init(&s.manager, &s.admission, &s.quota, &s.children, &manager_hooks, &s)) {
+		fprintf(stderr, "gpupoold: out of memory\n");
+		return 1;
+	}
 	gpd_admission_init(&s.admission, &s.quota, options->sessions_max);
 	s.admission.start_alone = start_alone;
 	s.admission.arg = &s;
+	s.admission.roster = &s.manager.roster;
 	if (set_up(&s)) {
 		gpd_listen_close(&s.listen);
+		gpd_manager_fini(&s.manager);
 		gpd_quota_fini(&s.quota);
 		return 1;
 	}
@@ -579,6 +643,7 @@ gpd_supervisor_run(const struct gpd_options *options)
 	}
 	kill_workers(&s);
 	gpd_listen_close(&s.listen);
+	gpd_manager_fini(&s.manager);
 	gpd_admission_fini(&s.admission);
 	gpd_quota_fini(&s.quota);
 	free(s.fds);

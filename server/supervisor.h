@@ -16,8 +16,9 @@
 struct gpd_options {
 	struct gp_url listen[GPD_LISTEN_MAX];
 	int listen_count;
-	const char *driver; /* path, or NULL */
-	const char *config; /* path, or NULL */
+	const char *driver;       /* path, or NULL */
+	const char *config;       /* path, or NULL */
+	const char *admin_socket; /* path, "off", or NULL: the usual one */
 	bool print_address;
 	bool insecure;
 	int sessions_max; /* 0: as the configuration says, or 256 */

@@ -183,6 +183,9 @@ class Daemon:
         full.update(env or {})
         command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
                    "--driver", driver or os.environ["GP_DRIVER"], *args]
+        # The usual admin socket is one for all daemons of this user.
+        if "--admin-socket" not in args:
+            command += ["--admin-socket", "off"]
         with open(self.out_path, "wb") as out, open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=full,
                                             start_new_session=True)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the daemon is watched and steered while it runs: what the requests of the admin socket do,
+ * and the parts of the supervisor that belong to it.
+ *
+ * Main thread only; what other threads are to see is in the source, under its lock, which this
+ * thread gives away only while it waits for events.
+ */
+#ifndef GPD_MANAGE_H
+#define GPD_MANAGE_H
+
+#include "server/admin.h"
+#include "server/admission.h"
+#include "server/quota.h"
+#include "server/report.h"
+#include "server/roster.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What only the supervisor can do; arg is the supervisor. */
+struct gpd_manager_hooks {
+	void (*stop)(void *arg);
+	/* The worker gets no new sessions.  false: there is none of this number that serves. */
+	bool (*retire)(void *arg, pid_t worker);
+	/* 0, or error, of GPD_CONFIG_ERROR_MAX, says why not. */
+	int (*reload)(void *arg, char *error);
+};
+
+struct gpd_manager {
+	struct gpd_report_source source;
+	struct gpd_roster roster;
+	struct gpd_admin admin;
+	struct gpd_admission *admission;
+	struct gpd_quota *quota;
+	const struct gpd_manager_hooks *hooks;
+	void *arg;
+};
+
+/* Before the first session; children: head of the supervisor's list.  0 or -ENOMEM. */
+GP_MUST_CHECK int gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
+				   struct gpd_quota *quota, struct gpd_child *const *children,
+				   const struct gpd_manager_hooks *hooks, void *arg);
+/* admin_socket: a path; NULL: the usual one, if that can be had; "off": none.  0, or -1: standard
+ * error says why. */
+GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const char *admin_socket);
+void gpd_manager_fini(struct gpd_manager *manager);
+
+/* Around the wait for events. */
+void gpd_manager_unlock(struct gpd_manager *manager);
+void gpd_manager_lock(struct gpd_manager *manager);
+
+/* For the tests: a request of the admin socket, as gpd_admin_handler. */
+int gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
+	       size_t *size_p);
+
+/* manage_set.c: 0, or error says what was wrong and nothing was changed. */
+int gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *set, char *error,
+		   size_t size);
+int gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
+			    char *error, size_t size);
+
+#endif /* GPD_MANAGE_H */

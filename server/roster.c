@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/roster.h"
+
+#include <cuda.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int
+gpd_roster_init(struct gpd_roster *roster)
+{
+	*roster = (struct gpd_roster){
+		.clients = calloc(GPD_LEDGER_SESSIONS, sizeof(*roster->clients)),
+	};
+	return roster->clients ? 0 : -ENOMEM;
+}
+
+void
+gpd_roster_fini(struct gpd_roster *roster)
+{
+	free(roster->clients);
+	roster->clients = NULL;
+}
+
+/* What clients say ends up in terminals, and as protobuf's UTF-8. */
+static void
+copy_text(char *to, size_t size, const char *from)
+{
+	size_t used = 0;
+
+	while (*from && used < size - 1) {
+		unsigned char c = (unsigned char)*from++;
+
+		to[used++] = c < 0x20 || c >= 0x7f ? '?' : (char)c;
+	}
+	to[used] = 0;
+}
+
+static uint32_t
+devices_of(const struct gpd_grant *grant)
+{
+	uint32_t mask = 0;
+
+	for (int i = 0; i < grant->count; i++)
+		mask |= (uint32_t)1 << grant->units[i].device;
+	return mask;
+}
+
+void
+gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
+		 const Gpupool__Hello *hello, const struct gpd_grant *grant, const char *address)
+{
+	struct gpd_roster_client *client = &roster->clients[index];
+
+	*client = (struct gpd_roster_client){
+		.session = session,
+		.started_s = time(NULL),
+		.devices = devices_of(grant),
+		.pid = hello->pid,
+	};
+	copy_text(client->host, sizeof(client->host), hello->host);
+	copy_text(client->user, sizeof(client->user), hello->user);
+	copy_text(client->program, sizeof(client->program), hello->program);
+	copy_text(client->address, sizeof(client->address), address);
+}
+
+void
+gpd_roster_set_devices(struct gpd_roster *roster, const Gpupool__Welcome *facts)
+{
+	roster->software = facts->software;
+	roster->driver_version = facts->driver_version;
+	roster->device_count = 0;
+	for (size_t i = 0; i < facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
+		const Gpupool__Device *from = facts->devices[i];
+		struct gpd_roster_device *to = &roster->devices[roster->device_count++];
+
+		*to = (struct gpd_roster_device){ .memory = from->total_memory };
+		copy_text(to->name, sizeof(to->name), from->name);
+		if (from->uuid.len == sizeof(to->uuid))
+			memcpy(to->uuid, from->uuid.data, sizeof(to->uuid));
+		if (from->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+			to->multiprocessors =
+				(uint32_t)
+					from->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+	}
+}
+
+const struct gpd_roster_client *
+gpd_roster_client(const struct gpd_roster *roster, uint32_t index, uint64_t session)
+{
+	static const struct gpd_roster_client nobody;
+	const struct gpd_roster_client *client = &roster->clients[index];
+
+	return client->session == session ? client : &nobody;
+}
