@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/ask.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+int
+ctl_fail(const char *format, ...)
+{
+	va_list args;
+
+	(void)fflush(stdout);
+	fprintf(stderr, "gpupoolctl: ");
+	va_start(args, format);
+	(void)vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n");
+	return -1;
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int
+open_socket(const struct ctl *ctl)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char usual[sizeof(address.sun_path)];
+	const char *path = ctl->socket;
+	int fd;
+
+	if (!path && gp_admin_default_path(usual, sizeof(usual)))
+		return ctl_fail("where is the daemon's socket? XDG_RUNTIME_DIR is not set; "
+				"--socket gives the path");
+	if (!path)
+		path = usual;
+	if (strlen(path) >= sizeof(address.sun_path))
+		return ctl_fail("%s: too long for a socket's path", path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		ctl_fail("no daemon listens at %s: %s", path, strerror(errno));
+	else
+		ctl_fail("%s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int
+write_all(int fd, const uint8_t *bytes, size_t size)
+{
+	while (size) {
+		ssize_t done = send(fd, bytes, size, MSG_NOSIGNAL);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return ctl_fail("the daemon does not take the request: %s",
+					strerror(errno));
+		bytes += done;
+		size -= (size_t)done;
+	}
+	return 0;
+}
+
+static int
+read_all(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
+{
+	while (size) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+		int64_t left = deadline_ms - now_ms();
+		ssize_t got;
+
+		if (deadline_ms == INT64_MAX)
+			left = -1;
+		else if (left < 0)
+			left = 0;
+		if (poll(&wait, 1, left > 60000 ? 60000 : (int)left) == 0 &&
+		    now_ms() >= deadline_ms)
+			return ctl_fail("the daemon has not answered in time");
+		if (!wait.revents)
+			continue;
+		got = recv(fd, bytes, size, 0);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return ctl_fail("no answer of the daemon: %s", strerror(errno));
+		if (got == 0)
+			return ctl_fail("the daemon closed the connection without an answer");
+		bytes += got;
+		size -= (size_t)got;
+	}
+	return 0;
+}
+
+static int
+read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
+{
+	uint8_t header[GP_ADMIN_HEADER_SIZE], *bytes;
+	Gpupool__AdminReply *reply = NULL;
+	size_t size;
+
+	if (read_all(fd, header, sizeof(header), deadline_ms))
+		return -1;
+	size = gp_admin_get_size(header);
+	if (size > GP_ADMIN_REPLY_MAX)
+		return ctl_fail("what answers there is no gpupoold");
+	bytes = malloc(size + 1);
+	if (!bytes)
+		return ctl_fail("out of memory");
+	if (read_all(fd, bytes, size, deadline_ms)) {
+		free(bytes);
+		return -1;
+	}
+	reply = gp_admin_decode_reply(bytes, size);
+	free(bytes);
+	if (!reply)
+		return ctl_fail("what answers there is no gpupoold");
+	*reply_p = reply;
+	return 0;
+}
+
+int
+ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t patience_ms,
+	Gpupool__AdminReply **reply_p)
+{
+	int64_t deadline = patience_ms == CTL_FOREVER ? INT64_MAX : now_ms() + patience_ms;
+	Gpupool__AdminReply *reply;
+	uint8_t *bytes;
+	size_t size;
+	int fd = open_socket(ctl), r;
+
+	if (fd < 0)
+		return -1;
+	bytes = gp_admin_pack_request(request, &size);
+	r = bytes ? write_all(fd, bytes, size) : ctl_fail("out of memory");
+	free(bytes);
+	if (r == 0)
+		r = read_reply(fd, deadline, &reply);
+	close(fd);
+	if (r)
+		return -1;
+	if (reply->error[0]) {
+		ctl_fail("%s", reply->error);
+		gp_admin_free_reply(reply);
+		return -1;
+	}
+	*reply_p = reply;
+	return 0;
+}
+
+int
+ctl_order(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t patience_ms)
+{
+	Gpupool__AdminReply *reply;
+
+	if (ctl_ask(ctl, request, patience_ms, &reply))
+		return -1;
+	gp_admin_free_reply(reply);
+	return 0;
+}
+
+int
+ctl_ask_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p)
+{
+	Gpupool__AdminReportRequest wanted = GPUPOOL__ADMIN_REPORT_REQUEST__INIT;
+	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
+
+	wanted.session = session;
+	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_REPORT;
+	request.report = &wanted;
+	if (ctl_ask(ctl, &request, CTL_PATIENCE_MS, reply_p))
+		return -1;
+	if ((*reply_p)->report)
+		return 0;
+	gp_admin_free_reply(*reply_p);
+	return ctl_fail("the daemon answers without a report");
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands of gpupoolctl.  Each gets its words, the command's own left out, and returns 0 or
+ * -1: then standard error has said why.
+ */
+#ifndef CTL_COMMAND_H
+#define CTL_COMMAND_H
+
+#include "ctl/ask.h"
+#include "ctl/table.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef int ctl_command(const struct ctl *ctl, int count, char **words);
+
+/* list.c: what there is. */
+int ctl_status(const struct ctl *ctl, int count, char **words);
+int ctl_device(const struct ctl *ctl, int count, char **words);
+int ctl_client(const struct ctl *ctl, int count, char **words);
+int ctl_tenant(const struct ctl *ctl, int count, char **words);
+
+/* change.c: what is made of it. */
+int ctl_client_set(const struct ctl *ctl, int count, char **words);
+int ctl_client_terminate(const struct ctl *ctl, int count, char **words);
+int ctl_tenant_set(const struct ctl *ctl, int count, char **words);
+int ctl_drain(const struct ctl *ctl, int count, char **words);
+int ctl_reload(const struct ctl *ctl, int count, char **words);
+/* Parts of commands, also MPS's. */
+int ctl_terminate(const struct ctl *ctl, uint64_t session);
+int ctl_start_drain(const struct ctl *ctl, bool undo, bool wait, int64_t patience_ms);
+int ctl_shut_down(const struct ctl *ctl);
+
+/* top.c. */
+int ctl_top(const struct ctl *ctl, int count, char **words);
+
+/* mps.c: nvidia-cuda-mps-control's words; NULL: it is none of them. */
+ctl_command *ctl_mps_find(const char *word);
+
+/* A session's number; false, and standard error says so, if it is none. */
+bool ctl_parse_session(const char *text, uint64_t *session_p);
+/* "usage: gpupoolctl ..." on standard error; -1. */
+int ctl_usage(const char *usage);
+
+#endif /* CTL_COMMAND_H */

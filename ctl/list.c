@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/command.h"
+#include "ctl/value.h"
+
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const policies[] = { "none", "best-effort", "equal", "fixed" };
+static const char *const states[] = { "opening", "running", "ending" };
+
+static const char *
+name_in(const char *const *names, size_t count, uint32_t index)
+{
+	return index < count ? names[index] : "?";
+}
+
+bool
+ctl_parse_session(const char *text, uint64_t *session_p)
+{
+	if (ctl_parse_number(text, 1, UINT64_MAX - 1, session_p))
+		return true;
+	ctl_fail("\"%s\" is no client's ID: those are whole numbers, see gpupoolctl client list",
+		 text);
+	return false;
+}
+
+int
+ctl_usage(const char *usage)
+{
+	return ctl_fail("usage: gpupoolctl %s", usage);
+}
+
+/* Status. */
+
+static void
+driver_text(const Gpupool__AdminReport *report, char *text, size_t size)
+{
+	uint32_t version = report->driver_version;
+
+	snprintf(text, size, "CUDA %u.%u%s", version / 1000, version % 1000 / 10,
+		 report->software ? ", software device" : "");
+}
+
+static uint32_t
+serving_worker(const Gpupool__AdminReport *report)
+{
+	for (size_t i = 0; i < report->n_workers; i++) {
+		if (report->workers[i]->state == GPUPOOL__ADMIN_WORKER__STATE__SERVING)
+			return report->workers[i]->pid;
+	}
+	return 0;
+}
+
+static void
+add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
+{
+	uint64_t memory = 0, total = 0, gpu_ns = 0, ever = 0;
+	char driver[64];
+
+	for (size_t i = 0; i < report->n_devices; i++) {
+		memory += report->devices[i]->memory;
+		total += report->devices[i]->memory_total;
+		gpu_ns += report->devices[i]->gpu_ns;
+	}
+	for (size_t i = 0; i < report->n_tenants; i++)
+		ever += report->tenants[i]->sessions_total;
+	driver_text(report, driver, sizeof(driver));
+	ctl_table_text(table, report->version);
+	ctl_table_text(table, report->draining         ? "draining"
+			      : serving_worker(report) ? "serving"
+						       : "waiting for a worker");
+	ctl_table_number(table, report->pid);
+	ctl_table_number(table, report->started_s);
+	ctl_table_text(table, driver);
+	ctl_table_number(table, report->n_workers);
+	ctl_table_number(table, report->n_devices);
+	ctl_table_number(table, report->n_sessions);
+	ctl_table_number(table, report->sessions_max);
+	ctl_table_number(table, report->waiting);
+	ctl_table_number(table, ever);
+	ctl_table_number(table, memory);
+	ctl_table_number(table, total);
+	ctl_table_number(table, gpu_ns);
+}
+
+int
+ctl_status(const struct ctl *ctl, int count, char **words)
+{
+	static const struct ctl_column columns[] = {
+		{ "version", "version", CTL_TEXT },
+		{ "state", "state", CTL_TEXT },
+		{ "process", "pid", CTL_NUMBER },
+		{ "up for", "started", CTL_SINCE },
+		{ "driver", "driver", CTL_TEXT },
+		{ "workers", "workers", CTL_NUMBER },
+		{ "devices", "devices", CTL_NUMBER },
+		{ "clients", "clients", CTL_NUMBER },
+		{ "clients at most", "clients_max", CTL_NUMBER },
+		{ "clients waiting", "clients_waiting", CTL_NUMBER },
+		{ "clients so far", "clients_total", CTL_NUMBER },
+		{ "memory in use", "memory_bytes", CTL_BYTES },
+		{ "memory", "memory_total_bytes", CTL_BYTES },
+		{ "GPU time", "gpu_seconds", CTL_NS },
+	};
+	Gpupool__AdminReply *reply;
+	struct ctl_table table;
+
+	if (count)
+		return ctl_usage("status");
+	if (ctl_ask_report(ctl, 0, &reply))
+		return -1;
+	ctl_table_init(&table, columns, COUNT(columns));
+	add_status(&table, reply->report);
+	ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	gp_admin_free_reply(reply);
+	return 0;
+}
+
+/* Devices. */
+
+static void
+add_device(struct ctl_table *table, const Gpupool__AdminDevice *device)
+{
+	char uuid[GP_UUID_TEXT_SIZE];
+
+	gp_admin_uuid(&device->uuid, uuid);
+	ctl_table_number(table, device->ordinal);
+	ctl_table_text(table, device->name);
+	ctl_table_number(table, device->memory);
+	ctl_table_number(table, device->memory_total);
+	ctl_table_number(table, device->multiprocessors);
+	ctl_table_text(table, name_in(policies, COUNT(policies), device->policy));
+	ctl_table_number(table, device->sessions);
+	ctl_table_number(table, device->gpu_ns);
+	ctl_table_text(table, uuid);
+}
+
+int
+ctl_device(const struct ctl *ctl, int count, char **words)
+{
+	static const struct ctl_column columns[] = {
+		{ "DEVICE", "device", CTL_NUMBER },
+		{ "NAME", "name", CTL_TEXT },
+		{ "MEMORY", "memory_bytes", CTL_BYTES },
+		{ "OF", "memory_total_bytes", CTL_BYTES },
+		{ "SMS", "sms", CTL_NUMBER },
+		{ "POLICY", "policy", CTL_TEXT },
+		{ "CLIENTS", "clients", CTL_NUMBER },
+		{ "GPU TIME", "gpu_seconds", CTL_NS },
+		{ "UUID", "uuid", CTL_TEXT },
+	};
+	Gpupool__AdminReply *reply;
+	struct ctl_table table;
+
+	if (count != 1 || strcmp(words[0], "list") != 0)
+		return ctl_usage("device list");
+	if (ctl_ask_report(ctl, 0, &reply))
+		return -1;
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (size_t i = 0; i < reply->report->n_devices; i++)
+		add_device(&table, reply->report->devices[i]);
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	gp_admin_free_reply(reply);
+	return 0;
+}
+
+/* Clients. */
+
+static uint32_t
+sms_of(const Gpupool__AdminReport *report, uint32_t device, uint32_t sms)
+{
+	return sms ? sms : report->devices[device]->multiprocessors;
+}
+
+static void
+add_client(struct ctl_table *table, const Gpupool__AdminReport *report,
+	   const Gpupool__AdminSession *s, const Gpupool__AdminLine *line)
+{
+	ctl_table_number(table, s->id);
+	ctl_table_text(table, s->tenant);
+	ctl_table_text(table, s->host);
+	ctl_table_text(table, s->user);
+	ctl_table_number(table, s->pid);
+	ctl_table_text(table, s->program);
+	ctl_table_text(table, name_in(states, COUNT(states), s->state));
+	ctl_table_number(table, s->started_s);
+	ctl_table_number(table, line->device);
+	ctl_table_number(table, line->memory);
+	ctl_table_number(table, line->memory_max);
+	ctl_table_number(table, sms_of(report, line->device, line->sm_assigned));
+	ctl_table_number(table, line->gpu_ns);
+}
+
+static void
+add_details(struct ctl_table *table, const Gpupool__AdminReport *report,
+	    const Gpupool__AdminSession *s, const Gpupool__AdminLine *line)
+{
+	static const Gpupool__AdminCounts none = GPUPOOL__ADMIN_COUNTS__INIT;
+	const Gpupool__AdminCounts *counts = s->counts ? s->counts : &none;
+
+	ctl_table_text(table, s->address);
+	ctl_table_number(table, s->worker);
+	ctl_table_text(table, ctl_priority_name(s->priority));
+	ctl_table_number(table, line->memory_peak);
+	ctl_table_number(table, sms_of(report, line->device, line->sm_wanted));
+	ctl_table_number(table, counts->launches);
+	ctl_table_number(table, counts->copies);
+	ctl_table_number(table, counts->copied_in);
+	ctl_table_number(table, counts->copied_out);
+	ctl_table_number(table, counts->refusals);
+	ctl_table_number(table, counts->waited_ns);
+	ctl_table_number(table, counts->throttled_ns);
+}
+
+static int
+list_clients(const struct ctl *ctl)
+{
+	static const struct ctl_column columns[] = {
+		{ "ID", "id", CTL_NUMBER },
+		{ "TENANT", "tenant", CTL_TEXT },
+		{ "HOST", "host", CTL_TEXT },
+		{ "USER", "user", CTL_TEXT },
+		{ "PID", "pid", CTL_NUMBER },
+		{ "PROGRAM", "program", CTL_TEXT },
+		{ "STATE", "state", CTL_TEXT },
+		{ "AGE", "started", CTL_SINCE },
+		{ "DEVICE", "device", CTL_NUMBER },
+		{ "MEMORY", "memory_bytes", CTL_BYTES },
+		{ "LIMIT", "memory_limit_bytes", CTL_LIMIT },
+		{ "SMS", "sms", CTL_NUMBER },
+		{ "GPU TIME", "gpu_seconds", CTL_NS },
+	};
+	Gpupool__AdminReply *reply;
+	struct ctl_table table;
+
+	if (ctl_ask_report(ctl, 0, &reply))
+		return -1;
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (size_t i = 0; i < reply->report->n_sessions; i++) {
+		const Gpupool__AdminSession *s = reply->report->sessions[i];
+
+		for (size_t d = 0; d < s->n_lines; d++)
+			add_client(&table, reply->report, s, s->lines[d]);
+	}
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	gp_admin_free_reply(reply);
+	return 0;
+}
+
+static int
+show_client(const struct ctl *ctl, const char *id)
+{
+	static const struct ctl_column columns[] = {
+		{ "ID", "id", CTL_NUMBER },
+		{ "tenant", "tenant", CTL_TEXT },
+		{ "host", "host", CTL_TEXT },
+		{ "user", "user", CTL_TEXT },
+		{ "process", "pid", CTL_NUMBER },
+		{ "program", "program", CTL_TEXT },
+		{ "state", "state", CTL_TEXT },
+		{ "connected for", "started", CTL_SINCE },
+		{ "device", "device", CTL_NUMBER },
+		{ "memory", "memory_bytes", CTL_BYTES },
+		{ "memory limit", "memory_limit_bytes", CTL_LIMIT },
+		{ "SMs", "sms", CTL_NUMBER },
+		{ "GPU time", "gpu_seconds", CTL_NS },
+		{ "address", "address", CTL_TEXT },
+		{ "worker", "worker", CTL_NUMBER },
+		{ "priority", "priority", CTL_TEXT },
+		{ "memory at most", "memory_peak_bytes", CTL_BYTES },
+		{ "SMs wanted", "sms_wanted", CTL_NUMBER },
+		{ "launches", "launches", CTL_NUMBER },
+		{ "copies", "copies", CTL_NUMBER },
+		{ "copied in", "copied_in_bytes", CTL_BYTES },
+		{ "copied out", "copied_out_bytes", CTL_BYTES },
+		{ "refusals", "refusals", CTL_NUMBER },
+		{ "waited", "waited_seconds", CTL_NS },
+		{ "throttled", "throttled_seconds", CTL_NS },
+	};
+	Gpupool__AdminReply *reply;
+	struct ctl_table table;
+	uint64_t session;
+
+	if (!ctl_parse_session(id, &session) || ctl_ask_report(ctl, session, &reply))
+		return -1;
+	if (reply->report->n_sessions == 0) {
+		gp_admin_free_reply(reply);
+		return ctl_fail("there is no session %llu", (unsigned long long)session);
+	}
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (size_t d = 0; d < reply->report->sessions[0]->n_lines; d++) {
+		const Gpupool__AdminSession *s = reply->report->sessions[0];
+
+		add_client(&table, reply->report, s, s->lines[d]);
+		add_details(&table, reply->report, s, s->lines[d]);
+	}
+	ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	gp_admin_free_reply(reply);
+	return 0;
+}
+
+int
+ctl_client(const struct ctl *ctl, int count, char **words)
+{
+	const char *verb = count ? words[0] : "";
+
+	if (strcmp(verb, "list") == 0 && count == 1)
+		return list_clients(ctl);
+	if (strcmp(verb, "show") == 0 && count == 2)
+		return show_client(ctl, words[1]);
+	if (strcmp(verb, "set") == 0)
+		return ctl_client_set(ctl, count - 1, words + 1);
+	if (strcmp(verb, "terminate") == 0)
+		return ctl_client_terminate(ctl, count - 1, words + 1);
+	return ctl_usage("client list | show ID | set ID NAME=VALUE... | terminate ID");
+}
+
+/* Tenants. */
+
+static void
+add_tenant(struct ctl_table *table, const Gpupool__AdminReport *report,
+	   const Gpupool__AdminTenant *t, const Gpupool__AdminLine *line)
+{
+	static const Gpupool__AdminCounts none = GPUPOOL__ADMIN_COUNTS__INIT;
+	const Gpupool__AdminCounts *counts = t->counts ? t->counts : &none;
+
+	ctl_table_text(table, t->name);
+	ctl_table_number(table, t->sessions);
+	ctl_table_number(table, t->sessions_total);
+	ctl_table_number(table, line->device);
+	ctl_table_number(table, line->memory);
+	ctl_table_number(table, line->memory_max);
+	ctl_table_number(table, sms_of(report, line->device, line->sm_wanted));
+	ctl_table_number(table, line->weight);
+	ctl_table_number(table, (uint64_t)line->limit * 100);
+	ctl_table_number(table, (uint64_t)line->time_share * 100);
+	ctl_table_text(table, ctl_priority_name(t->priority));
+	ctl_table_number(table, t->bandwidth_max);
+	ctl_table_number(table, line->gpu_ns);
+	ctl_table_number(table, counts->launches);
+	ctl_table_number(table, counts->refusals);
+}
+
+static int
+list_tenants(const struct ctl *ctl)
+{
+	static const struct ctl_column columns[] = {
+		{ "TENANT", "tenant", CTL_TEXT },
+		{ "CLIENTS", "clients", CTL_NUMBER },
+		{ "SO FAR", "clients_total", CTL_NUMBER },
+		{ "DEVICE", "device", CTL_NUMBER },
+		{ "MEMORY", "memory_bytes", CTL_BYTES },
+		{ "LIMIT", "memory_limit_bytes", CTL_LIMIT },
+		{ "SMS", "sms", CTL_NUMBER },
+		{ "WEIGHT", "weight", CTL_NUMBER },
+		{ "TIME LIMIT", "limit_percent", CTL_PERCENT },
+		{ "SHARE", "share_percent", CTL_PERCENT },
+		{ "PRIORITY", "priority", CTL_TEXT },
+		{ "BANDWIDTH", "bandwidth_limit_bytes_per_second", CTL_LIMIT },
+		{ "GPU TIME", "gpu_seconds", CTL_NS },
+		{ "LAUNCHES", "launches", CTL_NUMBER },
+		{ "REFUSALS", "refusals", CTL_NUMBER },
+	};
+	Gpupool__AdminReply *reply;
+	struct ctl_table table;
+
+	if (ctl_ask_report(ctl, 0, &reply))
+		return -1;
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (size_t i = 0; i < reply->report->n_tenants; i++) {
+		const Gpupool__AdminTenant *t = reply->report->tenants[i];
+
+		for (size_t d = 0; d < t->n_lines; d++)
+			add_tenant(&table, reply->report, t, t->lines[d]);
+	}
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	gp_admin_free_reply(reply);
+	return 0;
+}
+
+int
+ctl_tenant(const struct ctl *ctl, int count, char **words)
+{
+	if (count == 1 && strcmp(words[0], "list") == 0)
+		return list_tenants(ctl);
+	if (count && strcmp(words[0], "set") == 0)
+		return ctl_tenant_set(ctl, count - 1, words + 1);
+	return ctl_usage("tenant list | set NAME NAME=VALUE...");
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpupoolctl: watches and steers a gpupoold of this machine through its admin socket.
+ *
+ * A command is one connection with one or a few questions; commands come as arguments or, as
+ * nvidia-cuda-mps-control takes them, one per line on standard input.
+ */
+#include "ctl/command.h"
+
+#include <argp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORDS_MAX 32
+
+/* libc looks for it by this name. */
+__attribute__((visibility("default"))) const char *argp_program_version =
+	"gpupoolctl " GPUPOOLCTL_VERSION;
+
+static const struct argp_option options[] = {
+	{ .name = "socket",
+	  .key = 's',
+	  .arg = "PATH",
+	  .doc = "The daemon's admin socket. Default: /run/gpupool/admin.sock for root, "
+		 "gpupool/admin.sock below XDG_RUNTIME_DIR for others" },
+	{ .name = "format",
+	  .key = 'f',
+	  .arg = "FORMAT",
+	  .doc = "table (the default), csv or json; for programs sizes are bytes and times "
+		 "seconds" },
+	{ 0 },
+};
+
+static const char args_doc[] = "COMMAND [ARGUMENT...]";
+
+static const char doc[] =
+	"Watch and steer a gpupoold of this machine."
+	"\vCommands:\n"
+	"  status                       the daemon in a few lines\n"
+	"  device list                  GPUs and what is used of them\n"
+	"  client list                  who is connected, on which device, with how much\n"
+	"  client show ID               all that is known of a client\n"
+	"  client set ID NAME=VALUE...  memory, sm, priority\n"
+	"  client terminate ID          end it; returns when its GPU work has ended\n"
+	"  tenant list                  tenants, what they may use and use\n"
+	"  tenant set TENANT NAME=VALUE...\n"
+	"                               memory, sm, weight, limit, share, priority, bandwidth\n"
+	"  drain [--wait | --undo]      admit no new clients; wait for the last to go\n"
+	"  reload                       read the configuration file again\n"
+	"  top [-n COUNT] [-d SECONDS]  live view\n"
+	"\n"
+	"The words of nvidia-cuda-mps-control are understood too: get_server_list, "
+	"get_client_list PID, ps, terminate_client PID ID, "
+	"set_default_active_thread_percentage PERCENT, quit and so on; see gpupoolctl(1). "
+	"Without a command, commands are read from standard input, one per line.";
+
+static bool
+parse_format(const char *text, int *format)
+{
+	static const char *const names[] = { "table", "csv", "json" };
+
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*format = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+struct command_line {
+	struct ctl ctl;
+	int count;
+	char **words;
+};
+
+static error_t
+parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct command_line *line = state->input;
+
+	switch (key) {
+	case 's':
+		line->ctl.socket = arg;
+		return 0;
+	case 'f':
+		if (!parse_format(arg, &line->ctl.format))
+			argp_failure(state, 1, 0, "--format: \"%s\" is none of table, csv, json",
+				     arg);
+		return 0;
+	case ARGP_KEY_ARGS:
+		/* Options behind the command are the command's. */
+		line->count = state->argc - state->next;
+		line->words = state->argv + state->next;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* --format may also stand behind the command: takes it out.  -1: it makes no sense. */
+static int
+take_format(struct ctl *ctl, int *count, char **words)
+{
+	int kept = 0;
+
+	for (int i = 0; i < *count; i++) {
+		if (strncmp(words[i], "--format=", 9) != 0)
+			words[kept++] = words[i];
+		else if (!parse_format(words[i] + 9, &ctl->format))
+			return ctl_fail("--format: \"%s\" is none of table, csv, json",
+					words[i] + 9);
+	}
+	*count = kept;
+	return 0;
+}
+
+static int
+carry_out(const struct ctl *ctl, int count, char **words)
+{
+	static const struct {
+		const char *word;
+		ctl_command *command;
+	} commands[] = {
+		{ "client", ctl_client }, { "device", ctl_device }, { "drain", ctl_drain },
+		{ "reload", ctl_reload }, { "status", ctl_status }, { "tenant", ctl_tenant },
+		{ "top", ctl_top },
+	};
+	struct ctl own = *ctl;
+	ctl_command *command;
+	int r;
+
+	if (take_format(&own, &count, words))
+		return -1;
+	if (count == 0)
+		return ctl_fail("no command: gpupoolctl --help lists them");
+	command = ctl_mps_find(words[0]);
+	for (size_t i = 0; !command && i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(words[0], commands[i].word) == 0)
+			command = commands[i].command;
+	}
+	if (!command)
+		return ctl_fail("\"%s\" is no command: gpupoolctl --help lists them", words[0]);
+	r = command(&own, count - 1, words + 1);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return ctl_fail("standard output cannot be written");
+	return r;
+}
+
+/* -1 if one of them failed; the others are carried out all the same. */
+static int
+carry_out_lines(const struct ctl *ctl, FILE *file)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	while (getline(&line, &size, file) >= 0) {
+		char *words[WORDS_MAX], *rest = line, *word;
+		int count = 0;
+
+		while (count < WORDS_MAX &&
+		       (word = strtok_r(count ? NULL : line, " \t\r\n", &rest)))
+			words[count++] = word;
+		if (count == WORDS_MAX)
+			r = ctl_fail("a command of %d words and more", WORDS_MAX);
+		else if (count && carry_out(ctl, count, words))
+			r = -1;
+	}
+	free(line);
+	return r;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options, .parser = parse_option, .args_doc = args_doc, .doc = doc
+	};
+	struct command_line line = { 0 };
+	int r;
+
+	argp_err_exit_status = 1;
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line))
+		return 1;
+	if (line.count)
+		r = carry_out(&line.ctl, line.count, line.words);
+	else if (isatty(STDIN_FILENO))
+		r = ctl_fail("no command: gpupoolctl --help lists them");
+	else
+		r = carry_out_lines(&line.ctl, stdin);
+	return r ? 1 : 0;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/table.h"
+
+#include "ctl/value.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void *
+must(void *memory)
+{
+	if (memory)
+		return memory;
+	fprintf(stderr, "gpupoolctl: out of memory\n");
+	exit(1);
+}
+
+void
+ctl_table_init(struct ctl_table *table, const struct ctl_column *columns, size_t count)
+{
+	*table = (struct ctl_table){ .columns = columns, .column_count = count };
+}
+
+void
+ctl_table_fini(struct ctl_table *table)
+{
+	for (size_t i = 0; i < table->cell_count; i++)
+		free(table->cells[i].text);
+	free(table->cells);
+	table->cells = NULL;
+	table->cell_count = 0;
+}
+
+static struct ctl_cell *
+add(struct ctl_table *table)
+{
+	if (table->cell_count == table->room) {
+		table->room = table->room ? 2 * table->room : 64;
+		table->cells = must(realloc(table->cells, table->room * sizeof(*table->cells)));
+	}
+	table->cells[table->cell_count] = (struct ctl_cell){ 0 };
+	return &table->cells[table->cell_count++];
+}
+
+void
+ctl_table_text(struct ctl_table *table, const char *text)
+{
+	struct ctl_cell *cell = add(table);
+
+	if (text)
+		cell->text = must(strdup(text));
+}
+
+void
+ctl_table_number(struct ctl_table *table, uint64_t number)
+{
+	add(table)->number = number;
+}
+
+/* For people. */
+
+static const char *
+show(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
+{
+	uint64_t now = (uint64_t)time(NULL);
+
+	switch (kind) {
+	case CTL_TEXT:
+		return cell->text && *cell->text ? cell->text : "-";
+	case CTL_BYTES:
+		return ctl_format_bytes(cell->number, text);
+	case CTL_LIMIT:
+		return cell->number == UINT64_MAX ? "-" : ctl_format_bytes(cell->number, text);
+	case CTL_NS:
+		return ctl_format_ns(cell->number, text);
+	case CTL_SINCE:
+		return ctl_format_age(now > cell->number ? now - cell->number : 0, text);
+	case CTL_PERCENT:
+		snprintf(text, CTL_VALUE_MAX, "%.1f %%", (double)cell->number / 100);
+		return text;
+	default:
+		snprintf(text, CTL_VALUE_MAX, "%llu", (unsigned long long)cell->number);
+		return text;
+	}
+}
+
+static void
+print_aligned(const struct ctl_table *t, FILE *file)
+{
+	size_t *widths = must(calloc(t->column_count, sizeof(*widths)));
+	char text[CTL_VALUE_MAX];
+
+	for (size_t c = 0; c < t->column_count; c++)
+		widths[c] = strlen(t->columns[c].title);
+	for (size_t i = 0; i < t->cell_count; i++) {
+		size_t c = i % t->column_count;
+		size_t width = strlen(show(t->columns[c].kind, &t->cells[i], text));
+
+		if (width > widths[c])
+			widths[c] = width;
+	}
+	for (size_t i = 0; i < t->cell_count + t->column_count; i++) {
+		size_t c = i % t->column_count;
+		const char *shown =
+			i < t->column_count
+				? t->columns[c].title
+				: show(t->columns[c].kind, &t->cells[i - t->column_count], text);
+		bool last = c + 1 == t->column_count;
+
+		/* Numbers are compared by their ends. */
+		if (t->columns[c].kind != CTL_TEXT)
+			fprintf(file, "%*s%s", (int)widths[c], shown, last ? "\n" : "  ");
+		else if (last)
+			fprintf(file, "%s\n", shown);
+		else
+			fprintf(file, "%-*s  ", (int)widths[c], shown);
+	}
+	free(widths);
+}
+
+static void
+print_lines(const struct ctl_table *t, FILE *file)
+{
+	char text[CTL_VALUE_MAX];
+	size_t width = 0;
+
+	for (size_t c = 0; c < t->column_count; c++) {
+		if (strlen(t->columns[c].title) > width)
+			width = strlen(t->columns[c].title);
+	}
+	for (size_t i = 0; i < t->cell_count; i++) {
+		const struct ctl_column *column = &t->columns[i % t->column_count];
+
+		if (i && i % t->column_count == 0)
+			fprintf(file, "\n");
+		fprintf(file, "%s:%*s %s\n", column->title, (int)(width - strlen(column->title)),
+			"", show(column->kind, &t->cells[i], text));
+	}
+}
+
+/* For programs. */
+
+/* false: there is no value. */
+static bool
+spell(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
+{
+	if (kind == CTL_LIMIT && cell->number == UINT64_MAX)
+		return false;
+	if (kind == CTL_NS)
+		snprintf(text, CTL_VALUE_MAX, "%llu.%09llu",
+			 (unsigned long long)(cell->number / 1000000000),
+			 (unsigned long long)(cell->number % 1000000000));
+	else if (kind == CTL_PERCENT)
+		snprintf(text, CTL_VALUE_MAX, "%llu.%02llu",
+			 (unsigned long long)(cell->number / 100),
+			 (unsigned long long)(cell->number % 100));
+	else
+		snprintf(text, CTL_VALUE_MAX, "%llu", (unsigned long long)cell->number);
+	return true;
+}
+
+static void
+print_csv_text(const char *text, FILE *file)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, file);
+		return;
+	}
+	fputc('"', file);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', file);
+		fputc(*text, file);
+	}
+	fputc('"', file);
+}
+
+static void
+print_csv(const struct ctl_table *t, FILE *file)
+{
+	char text[CTL_VALUE_MAX];
+
+	for (size_t i = 0; i < t->cell_count + t->column_count; i++) {
+		size_t c = i % t->column_count;
+		const struct ctl_column *column = &t->columns[c];
+		const struct ctl_cell *cell =
+			i < t->column_count ? NULL : &t->cells[i - t->column_count];
+
+		if (column->key) {
+			if (!cell)
+				fputs(column->key, file);
+			else if (column->kind == CTL_TEXT)
+				print_csv_text(cell->text ? cell->text : "", file);
+			else if (spell(column->kind, cell, text))
+				fputs(text, file);
+		}
+		if (c + 1 == t->column_count)
+			fputc('\n', file);
+		else if (t->columns[c + 1].key)
+			fputc(',', file);
+	}
+}
+
+static cJSON *
+json_value(enum ctl_kind kind, const struct ctl_cell *cell)
+{
+	char text[CTL_VALUE_MAX];
+
+	if (kind == CTL_TEXT)
+		return cell->text ? cJSON_CreateString(cell->text) : cJSON_CreateNull();
+	/* Its own numbers are doubles, which do not hold every count of bytes. */
+	return spell(kind, cell, text) ? cJSON_CreateRaw(text) : cJSON_CreateNull();
+}
+
+static void
+print_json(const struct ctl_table *t, bool single, FILE *file)
+{
+	cJSON *list = must(cJSON_CreateArray());
+	size_t rows = t->cell_count / t->column_count;
+	char *text;
+
+	for (size_t row = 0; row < rows; row++) {
+		cJSON *object = must(cJSON_CreateObject());
+
+		cJSON_AddItemToArray(list, object);
+		for (size_t c = 0; c < t->column_count; c++) {
+			const struct ctl_cell *cell = &t->cells[row * t->column_count + c];
+
+			if (t->columns[c].key)
+				cJSON_AddItemToObject(object, t->columns[c].key,
+						      must(json_value(t->columns[c].kind, cell)));
+		}
+	}
+	text = must(cJSON_Print(single && rows == 1 ? list->child : list));
+	fprintf(file, "%s\n", text);
+	cJSON_free(text);
+	cJSON_Delete(list);
+}
+
+void
+ctl_table_print(const struct ctl_table *table, enum ctl_format format, FILE *file)
+{
+	if (format == CTL_FORMAT_JSON)
+		print_json(table, false, file);
+	else if (format == CTL_FORMAT_CSV)
+		print_csv(table, file);
+	else
+		print_aligned(table, file);
+}
+
+void
+ctl_table_print_records(const struct ctl_table *table, enum ctl_format format, FILE *file)
+{
+	if (format == CTL_FORMAT_JSON)
+		print_json(table, true, file);
+	else if (format == CTL_FORMAT_CSV)
+		print_csv(table, file);
+	else
+		print_lines(table, file);
+}

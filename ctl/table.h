@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of values, printed as an aligned table for people, or as CSV or JSON for programs.
+ *
+ * Columns are described once; cells are added from left to right and from top to bottom.  One
+ * thread; memory that cannot be had ends the program.
+ */
+#ifndef CTL_TABLE_H
+#define CTL_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum ctl_format {
+	CTL_FORMAT_TABLE,
+	CTL_FORMAT_CSV,  /* with a header; sizes in bytes, times in seconds */
+	CTL_FORMAT_JSON, /* the same as an array of objects */
+};
+
+enum ctl_kind {
+	CTL_TEXT,
+	CTL_NUMBER,
+	CTL_BYTES,
+	CTL_LIMIT,   /* bytes; all ones are no limit: "-", empty, null */
+	CTL_NS,      /* a duration; for programs in seconds */
+	CTL_SINCE,   /* seconds since 1970; for people how long ago */
+	CTL_PERCENT, /* hundredths */
+};
+
+struct ctl_column {
+	const char *title; /* for people */
+	const char *key;   /* for programs; NULL: not for them */
+	enum ctl_kind kind;
+};
+
+struct ctl_cell {
+	char *text;
+	uint64_t number;
+};
+
+struct ctl_table {
+	const struct ctl_column *columns;
+	size_t column_count, cell_count, room;
+	struct ctl_cell *cells;
+};
+
+void ctl_table_init(struct ctl_table *table, const struct ctl_column *columns, size_t count);
+void ctl_table_fini(struct ctl_table *table);
+/* NULL: there is no value. */
+void ctl_table_text(struct ctl_table *table, const char *text);
+void ctl_table_number(struct ctl_table *table, uint64_t number);
+
+/* One line for each row, under the titles. */
+void ctl_table_print(const struct ctl_table *table, enum ctl_format format, FILE *file);
+/* Each row is a record: for people one line for each value; JSON without the array if there is one
+ * row. */
+void ctl_table_print_records(const struct ctl_table *table, enum ctl_format format, FILE *file);
+
+#endif /* CTL_TABLE_H */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live view: what each client used since the last look. */
+#include "ctl/command.h"
+#include "ctl/value.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLEAR "\033[H\033[J"
+
+struct look {
+	Gpupool__AdminReply *reply;
+	int64_t at_ns;
+};
+
+static int64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static const Gpupool__AdminSession *
+find(const struct look *look, uint64_t id)
+{
+	for (size_t i = 0; look->reply && i < look->reply->report->n_sessions; i++) {
+		if (look->reply->report->sessions[i]->id == id)
+			return look->reply->report->sessions[i];
+	}
+	return NULL;
+}
+
+/* In hundredths of a per cent. */
+static uint64_t
+share(uint64_t before_ns, uint64_t now, int64_t elapsed_ns)
+{
+	if (elapsed_ns <= 0 || now < before_ns)
+		return 0;
+	return (uint64_t)((double)(now - before_ns) * 10000 / (double)elapsed_ns);
+}
+
+static uint64_t
+per_second(uint64_t before, uint64_t now, int64_t elapsed_ns)
+{
+	if (elapsed_ns <= 0 || now < before)
+		return 0;
+	return (uint64_t)((double)(now - before) * 1e9 / (double)elapsed_ns);
+}
+
+/* A client that was not there at the last look has begun at zero since. */
+static void
+add_client(struct ctl_table *table, const struct look *before, const struct look *now,
+	   const Gpupool__AdminSession *s, size_t index)
+{
+	static const Gpupool__AdminCounts none = GPUPOOL__ADMIN_COUNTS__INIT;
+	const Gpupool__AdminSession *old = find(before, s->id);
+	const Gpupool__AdminCounts *counts = s->counts ? s->counts : &none;
+	const Gpupool__AdminCounts *old_counts = old && old->counts ? old->counts : &none;
+	const Gpupool__AdminLine *line = s->lines[index];
+	uint64_t old_ns = old && index < old->n_lines ? old->lines[index]->gpu_ns : 0;
+	int64_t elapsed = now->at_ns - before->at_ns;
+
+	ctl_table_number(table, s->id);
+	ctl_table_text(table, s->tenant);
+	ctl_table_text(table, s->host);
+	ctl_table_text(table, s->user);
+	ctl_table_number(table, s->pid);
+	ctl_table_number(table, line->device);
+	ctl_table_number(table, share(old_ns, line->gpu_ns, elapsed));
+	ctl_table_number(table, line->memory);
+	ctl_table_number(table, line->memory_max);
+	ctl_table_number(table, per_second(old_counts->launches, counts->launches, elapsed));
+	ctl_table_number(table, per_second(old_counts->copied_in, counts->copied_in, elapsed));
+	ctl_table_number(table, per_second(old_counts->copied_out, counts->copied_out, elapsed));
+	ctl_table_text(table, s->program);
+}
+
+static void
+print_clients(const struct ctl *ctl, const struct look *before, const struct look *now)
+{
+	static const struct ctl_column columns[] = {
+		{ "ID", "id", CTL_NUMBER },
+		{ "TENANT", "tenant", CTL_TEXT },
+		{ "HOST", "host", CTL_TEXT },
+		{ "USER", "user", CTL_TEXT },
+		{ "PID", "pid", CTL_NUMBER },
+		{ "DEVICE", "device", CTL_NUMBER },
+		{ "GPU", "gpu_percent", CTL_PERCENT },
+		{ "MEMORY", "memory_bytes", CTL_BYTES },
+		{ "LIMIT", "memory_limit_bytes", CTL_LIMIT },
+		{ "LAUNCHES/S", "launches_per_second", CTL_NUMBER },
+		{ "IN/S", "copied_in_bytes_per_second", CTL_BYTES },
+		{ "OUT/S", "copied_out_bytes_per_second", CTL_BYTES },
+		{ "PROGRAM", "program", CTL_TEXT },
+	};
+	const Gpupool__AdminReport *report = now->reply->report;
+	struct ctl_table table;
+
+	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < report->n_sessions; i++) {
+		for (size_t d = 0; d < report->sessions[i]->n_lines; d++)
+			add_client(&table, before, now, report->sessions[i], d);
+	}
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+}
+
+static void
+print_head(const struct look *before, const struct look *now)
+{
+	const Gpupool__AdminReport *report = now->reply->report;
+	char used[CTL_VALUE_MAX], total[CTL_VALUE_MAX], up[CTL_VALUE_MAX];
+	uint64_t since = (uint64_t)time(NULL) - report->started_s;
+
+	printf("gpupoold %s, process %u, up for %s: %zu of %u clients%s\n", report->version,
+	       report->pid, ctl_format_age(since, up), report->n_sessions, report->sessions_max,
+	       report->draining ? ", draining" : "");
+	for (size_t d = 0; d < report->n_devices; d++) {
+		const Gpupool__AdminDevice *device = report->devices[d];
+		uint64_t old = before->reply && d < before->reply->report->n_devices
+				       ? before->reply->report->devices[d]->gpu_ns
+				       : device->gpu_ns;
+
+		printf("device %u: %s: GPU %.1f %%, memory %s of %s\n", device->ordinal,
+		       device->name,
+		       (double)share(old, device->gpu_ns, now->at_ns - before->at_ns) / 100,
+		       ctl_format_bytes(device->memory, used),
+		       ctl_format_bytes(device->memory_total, total));
+	}
+	printf("\n");
+}
+
+static int
+look(const struct ctl *ctl, struct look *look)
+{
+	look->reply = NULL;
+	if (ctl_ask_report(ctl, 0, &look->reply))
+		return -1;
+	look->at_ns = now_ns();
+	return 0;
+}
+
+static void
+pause_for(int64_t seconds)
+{
+	struct timespec time = { .tv_sec = seconds };
+
+	(void)nanosleep(&time, NULL);
+}
+
+static int
+parse(int count, char **words, uint64_t *rounds, uint64_t *delay)
+{
+	for (int i = 0; i < count; i += 2) {
+		bool rounds_too = strcmp(words[i], "-n") == 0;
+
+		if (i + 1 == count || (!rounds_too && strcmp(words[i], "-d") != 0))
+			return ctl_usage("top [-n COUNT] [-d SECONDS]");
+		if (!ctl_parse_number(words[i + 1], 1, 86400, rounds_too ? rounds : delay))
+			return ctl_fail("top: %s %s: that is no number from 1 to 86400", words[i],
+					words[i + 1]);
+	}
+	return 0;
+}
+
+int
+ctl_top(const struct ctl *ctl, int count, char **words)
+{
+	bool screen = isatty(STDOUT_FILENO) && ctl->format == CTL_FORMAT_TABLE;
+	struct look before, now;
+	uint64_t rounds = UINT64_MAX, delay = 1;
+	int r;
+
+	if (parse(count, words, &rounds, &delay) || look(ctl, &before))
+		return -1;
+	for (uint64_t i = 0; i < rounds; i++) {
+		pause_for((int64_t)delay);
+		r = look(ctl, &now);
+		if (r == 0) {
+			if (screen)
+				printf(CLEAR);
+			if (ctl->format == CTL_FORMAT_TABLE)
+				print_head(&before, &now);
+			print_clients(ctl, &before, &now);
+			if (!screen && ctl->format == CTL_FORMAT_TABLE && i + 1 < rounds)
+				printf("\n");
+			(void)fflush(stdout);
+		}
+		gp_admin_free_reply(before.reply);
+		before = now;
+		if (r || ferror(stdout))
+			break;
+	}
+	gp_admin_free_reply(before.reply);
+	return r;
+}

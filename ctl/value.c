@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const priorities[] = { "normal", "low", "high" };
+
+bool
+ctl_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p)
+{
+	unsigned long long value;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (*end || errno || value < min || value > max)
+		return false;
+	*value_p = value;
+	return true;
+}
+
+/* Digits with at most one point; no exponent, no sign, nothing of the locale. */
+static bool
+parse_decimal(const char *text, double *value_p, const char **end_p)
+{
+	double value = 0, unit = 1;
+	bool point = false, any = false;
+
+	for (; isdigit((unsigned char)*text) || (*text == '.' && !point); text++) {
+		if (*text == '.') {
+			point = true;
+			continue;
+		}
+		any = true;
+		if (point)
+			unit /= 10;
+		value = point ? value + unit * (*text - '0') : value * 10 + (*text - '0');
+	}
+	*value_p = value;
+	*end_p = text;
+	return any;
+}
+
+bool
+ctl_parse_bytes(const char *text, uint64_t *bytes_p)
+{
+	static const char units[] = "KMGTP";
+	const char *at, *unit;
+	double value;
+	int power = 0;
+
+	if (ctl_parse_number(text, 0, UINT64_MAX - 1, bytes_p))
+		return true;
+	if (!parse_decimal(text, &value, &at))
+		return false;
+	while (*at == ' ')
+		at++;
+	unit = *at ? strchr(units, toupper((unsigned char)*at)) : NULL;
+	if (unit) {
+		power = (int)(unit - units) + 1;
+		at++;
+		if (*at == 'i' || *at == 'I')
+			at++;
+	}
+	if (*at == 'b' || *at == 'B')
+		at++;
+	value = ldexp(value, 10 * power);
+	if (*at || value >= ldexp(1, 63))
+		return false;
+	*bytes_p = (uint64_t)value;
+	return true;
+}
+
+bool
+ctl_parse_percent(const char *text, uint32_t *hundredths_p)
+{
+	const char *end;
+	double value;
+
+	if (!parse_decimal(text, &value, &end) || value <= 0 || value > 100)
+		return false;
+	if (end[0] == '%')
+		end++;
+	if (*end)
+		return false;
+	/* 0.001 is more than nothing. */
+	*hundredths_p = (uint32_t)lround(value * 100);
+	if (*hundredths_p == 0)
+		*hundredths_p = 1;
+	return true;
+}
+
+bool
+ctl_parse_priority(const char *text, uint64_t *priority_p)
+{
+	for (uint64_t i = 0; i < 3; i++) {
+		if (strcmp(text, priorities[i]) == 0) {
+			*priority_p = i;
+			return true;
+		}
+	}
+	return ctl_parse_number(text, 0, 2, priority_p);
+}
+
+const char *
+ctl_priority_name(uint32_t priority)
+{
+	return priority < 3 ? priorities[priority] : "?";
+}
+
+/* Bytes, a share of the device, or none. */
+static const char *
+parse_memory(const char *text, Gpupool__AdminSetting *setting)
+{
+	if (strcmp(text, "none") == 0)
+		setting->number = UINT64_MAX;
+	else if (strchr(text, '%') ? !ctl_parse_percent(text, &setting->share)
+				   : !ctl_parse_bytes(text, &setting->number))
+		return "is no size: 1.5GiB, 512M, 25% and none are";
+	return NULL;
+}
+
+static const char *
+parse_sm(const char *text, Gpupool__AdminSetting *setting)
+{
+	if (strcmp(text, "all") == 0)
+		setting->number = 0;
+	else if (strchr(text, '%') ? !ctl_parse_percent(text, &setting->share)
+				   : !ctl_parse_number(text, 1, UINT32_MAX, &setting->number))
+		return "is no number of multiprocessors: 66, 50% and all are";
+	return NULL;
+}
+
+static const char *
+parse_bandwidth(const char *text, Gpupool__AdminSetting *setting)
+{
+	char number[CTL_VALUE_MAX];
+	size_t length = strlen(text);
+
+	if (strcmp(text, "none") == 0) {
+		setting->number = UINT64_MAX;
+		return NULL;
+	}
+	if (length > 2 && strcmp(text + length - 2, "/s") == 0)
+		length -= 2;
+	if (length < sizeof(number)) {
+		memcpy(number, text, length);
+		number[length] = 0;
+		if (ctl_parse_bytes(number, &setting->number))
+			return NULL;
+	}
+	return "is no bandwidth: 1GiB/s, 500M and none are";
+}
+
+/* A per cent sign is allowed: limit=30% is what it says. */
+static const char *
+parse_whole_percent(const char *text, Gpupool__AdminSetting *setting)
+{
+	uint32_t hundredths;
+
+	if (ctl_parse_number(text, 0, 100, &setting->number))
+		return NULL;
+	if (!ctl_parse_percent(text, &hundredths) || hundredths % 100)
+		return "is no per cent from 0 to 100 without decimals";
+	setting->number = hundredths / 100;
+	return NULL;
+}
+
+static const char *
+parse_key_priority(const char *text, Gpupool__AdminSetting *setting)
+{
+	return ctl_parse_priority(text, &setting->number) ? NULL : "is none of normal, low, high";
+}
+
+static const char *
+parse_weight(const char *text, Gpupool__AdminSetting *setting)
+{
+	return ctl_parse_number(text, 1, 1000, &setting->number) ? NULL
+								 : "is no weight from 1 to 1000";
+}
+
+const char *
+ctl_parse_setting(const char *text, Gpupool__AdminSetting *setting)
+{
+	static const struct {
+		const char *name;
+		Gpupool__AdminSetting__Key key;
+		const char *(*parse)(const char *text, Gpupool__AdminSetting *setting);
+	} keys[] = {
+		{ "memory", GPUPOOL__ADMIN_SETTING__KEY__MEMORY, parse_memory },
+		{ "sm", GPUPOOL__ADMIN_SETTING__KEY__SM, parse_sm },
+		{ "priority", GPUPOOL__ADMIN_SETTING__KEY__PRIORITY, parse_key_priority },
+		{ "weight", GPUPOOL__ADMIN_SETTING__KEY__WEIGHT, parse_weight },
+		{ "limit", GPUPOOL__ADMIN_SETTING__KEY__LIMIT, parse_whole_percent },
+		{ "share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_whole_percent },
+		{ "bandwidth", GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH, parse_bandwidth },
+	};
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : 0;
+
+	gpupool__admin_setting__init(setting);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (strlen(keys[i].name) != length || strncmp(text, keys[i].name, length) != 0)
+			continue;
+		setting->key = keys[i].key;
+		return keys[i].parse(equals + 1, setting);
+	}
+	return "sets none of memory, sm, priority, weight, limit, share, bandwidth";
+}
+
+char *
+ctl_format_bytes(uint64_t bytes, char *text)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes;
+	int unit = 0;
+
+	while (value >= 1024 && unit < 6) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit == 0 || value == floor(value))
+		snprintf(text, CTL_VALUE_MAX, "%.0f %s", value, units[unit]);
+	else
+		snprintf(text, CTL_VALUE_MAX, value < 100 ? "%.1f %s" : "%.0f %s", value,
+			 units[unit]);
+	return text;
+}
+
+char *
+ctl_format_age(uint64_t seconds, char *text)
+{
+	unsigned long long s = seconds;
+
+	if (s < 60)
+		snprintf(text, CTL_VALUE_MAX, "%llu s", s);
+	else if (s < 3600)
+		snprintf(text, CTL_VALUE_MAX, "%llu m %02llu s", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(text, CTL_VALUE_MAX, "%llu h %02llu m", s / 3600, s / 60 % 60);
+	else
+		snprintf(text, CTL_VALUE_MAX, "%llu d %02llu h", s / 86400, s / 3600 % 24);
+	return text;
+}
+
+char *
+ctl_format_ns(uint64_t ns, char *text)
+{
+	if (ns < 60000000000)
+		snprintf(text, CTL_VALUE_MAX, "%.2f s", (double)ns / 1e9);
+	else
+		ctl_format_age(ns / 1000000000, text);
+	return text;
+}

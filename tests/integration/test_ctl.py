@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpupoolctl and the admin socket: every command, in all formats, on a daemon with real clients."""
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import PATIENCE, SANITIZED, Daemon, Result, base_environment, case, main, require, wait_until
+
+MIB = 1 << 20
+SOON = 10 if SANITIZED else 2
+
+
+class Pool(Daemon):
+    """A daemon with an admin socket in a folder of its own."""
+
+    def __init__(self, *args, **more):
+        self.admin_folder = tempfile.mkdtemp(prefix="gpupool-admin-")
+        self.socket = os.path.join(self.admin_folder, "sub", "admin.sock")
+        super().__init__("--admin-socket", self.socket, *args, **more)
+
+    def ctl(self, *args, stdin=None, env=None):
+        """What gpupoolctl says; a string is its standard input."""
+        return run_ctl("--socket", self.socket, *args, stdin=stdin, env=env)
+
+    def say(self, *args, **more):
+        return self.ctl(*args, **more).expect(err="").out
+
+    def rows(self, *args):
+        """The same table from CSV and from JSON, which must agree, as dictionaries of strings."""
+        return read_rows(self.say(*args, "--format=csv"))
+
+    def json(self, *args):
+        return json.loads(self.say(*args, "--format=json"))
+
+    def clients(self):
+        return [row["id"] for row in self.rows("client", "list")]
+
+    def discard(self):
+        super().discard()
+        shutil.rmtree(self.admin_folder, ignore_errors=True)
+
+
+def run_ctl(*args, stdin=None, env=None):
+    full = base_environment()
+    if SANITIZED:
+        full["UBSAN_OPTIONS"] = "print_stacktrace=1"
+    full.update(env or {})
+    begin = time.monotonic()
+    done = subprocess.run([os.environ["GP_CTL"], *args], input=stdin or "", capture_output=True, text=True,
+                          env=full, timeout=PATIENCE, check=False)
+    return Result("gpupoolctl " + " ".join(args), done.stdout, done.stderr, done.returncode, time.monotonic() - begin)
+
+
+def read_rows(text):
+    return list(csv.DictReader(io.StringIO(text), strict=True))
+
+
+def as_text(value):
+    return "" if value is None else str(value)
+
+
+def check_formats(pool, *command):
+    """People's table has a line for each row; CSV and JSON say the same."""
+    rows, values = pool.rows(*command), pool.json(*command)
+    values = values if isinstance(values, list) else [values]
+    require(len(rows) == len(values), f"{command}: {rows} and {values}")
+    for row, value in zip(rows, values):
+        require(list(row) == list(value), f"{command}: columns {list(row)} and {list(value)}")
+        for key in row:
+            if isinstance(value[key], float):
+                require(abs(float(row[key]) - value[key]) < 5, f"{command}: {key}: {row[key]} and {value[key]}")
+            else:
+                require(row[key] == as_text(value[key]), f"{command}: {key}: {row[key]} and {value[key]}")
+    return rows, pool.say(*command)
+
+
+def refused(result, text):
+    """One line, which says what was wrong, and status 1."""
+    result.expect(status=1)
+    require(result.err.startswith("gpupoolctl: ") and result.err.count("\n") == 1 and text in result.err,
+            f"expected one line with {text!r}: {result}")
+
+
+@case("lists and reports say the same in all formats, of nobody and of clients that work")
+def _():
+    with Pool() as pool:
+        rows, table = check_formats(pool, "client", "list")
+        require(rows == [] and table.count("\n") == 1, f"clients of an idle daemon: {table}")
+        client = pool.start("memhog", "64", stdin=True)
+        client.wait_for_output("free after")
+        rows, table = check_formats(pool, "client", "list")
+        require(len(rows) == 1 and table.count("\n") == 2, f"one client: {table}")
+        row = rows[0]
+        require(row["program"] == "memhog" and int(row["pid"]) == client.process.pid and row["state"] == "running"
+                and row["host"] == socket.gethostname() and row["tenant"] == "default", f"who it is: {row}")
+        require(64 * MIB <= int(row["memory_bytes"]) <= 72 * MIB and row["memory_limit_bytes"] == "", f"memory: {row}")
+        require(re.search(r" 6[4-9]( | \.\d)?.*MiB ", table), f"a size for people: {table}")
+        rows, table = check_formats(pool, "client", "show", row["id"])
+        shown = rows[0]
+        require(shown["address"].startswith("tcp://127.0.0.1:") and int(shown["worker"]) in pool.workers()
+                and int(shown["launches"]) >= 1 and shown["priority"] == "normal"
+                and int(shown["memory_peak_bytes"]) >= int(row["memory_bytes"]), f"details: {shown}")
+        require(re.search(r"^program: +memhog$", table, re.M), table)
+        rows, _table = check_formats(pool, "device", "list")
+        require(len(rows) == 1 and rows[0]["clients"] == "1" and rows[0]["memory_bytes"] == row["memory_bytes"]
+                and re.fullmatch(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", rows[0]["uuid"]), f"{rows}")
+        rows, _table = check_formats(pool, "tenant", "list")
+        require(len(rows) == 1 and rows[0]["tenant"] == "default" and rows[0]["clients"] == "1"
+                and rows[0]["memory_bytes"] == row["memory_bytes"], f"{rows}")
+        rows, table = check_formats(pool, "status")
+        require(rows[0]["clients"] == "1" and rows[0]["clients_max"] == "256" and rows[0]["state"] == "serving"
+                and int(rows[0]["pid"]) == pool.pid, f"{rows}")
+        require(re.search(r"^state: +serving$", table, re.M), table)
+        client.finish().expect()
+        wait_until("the client is listed no more", lambda: pool.clients() == [], 10)
+        after = pool.rows("tenant", "list")[0]
+        require(after["clients"] == "0" and after["clients_total"] == "1" and int(after["launches"]) >= 1
+                and after["memory_bytes"] == "0", f"what is left of the client: {after}")
+
+
+@case("a quota that is set on a running client holds at its next allocation, and its tenant's too")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", "16", stdin=True)
+        client.wait_for_output("free after")
+        who = pool.clients()[0]
+        pool.say("client", "set", who, "memory=1.5GiB", "sm=50%", "priority=low")
+        shown = pool.json("client", "show", who)
+        require(shown["memory_limit_bytes"] == 1536 * MIB and shown["priority"] == "low", f"{shown}")
+        require(shown["sms_wanted"] == max(1, pool.json("device", "list")[0]["sms"] // 2), f"{shown}")
+        pool.say("client", "set", who, "memory=none", "sm=all", "priority=high", "device=0")
+        shown = pool.json("client", "show", who)
+        require(shown["memory_limit_bytes"] is None and shown["priority"] == "high", f"{shown}")
+        client.finish().expect()
+        pool.say("tenant", "set", "default", "memory=64M", "weight=7", "limit=30%", "share=20", "bandwidth=1GiB/s")
+        tenant = pool.json("tenant", "list")[0]
+        require(tenant["memory_limit_bytes"] == 64 * MIB and tenant["weight"] == 7 and tenant["limit_percent"] == 30
+                and tenant["share_percent"] == 20 and tenant["bandwidth_limit_bytes_per_second"] == 1 << 30, f"{tenant}")
+        result = pool.run("memhog", "80")
+        require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
+        wait_until("the refusal is counted", lambda: pool.json("tenant", "list")[0]["refusals"] >= 1, 10)
+        pool.say("tenant", "set", "default", "memory=25%")
+        quarter = pool.json("device", "list")[0]["memory_total_bytes"] // 4
+        require(pool.json("tenant", "list")[0]["memory_limit_bytes"] == quarter, "a share of the device")
+        pool.run("memhog", "80").expect()
+
+
+@case("a tenant's priority and multiprocessors go to those of its clients that have none of their own")
+def _():
+    with Pool() as pool:
+        clients = [pool.start("memhog", stdin=True) for _ in range(2)]
+        for client in clients:
+            client.wait_for_output("free after")
+        first, second = pool.clients()
+        pool.say("client", "set", first, "priority=high")
+        pool.say("tenant", "set", "default", "priority=low", "sm=1")
+        require(pool.json("client", "show", first)["priority"] == "high", "its own is lost")
+        require(pool.json("client", "show", second)["priority"] == "low", "the tenant's does not come")
+        require(pool.json("client", "show", second)["sms_wanted"] == 1, "the tenant's does not come")
+        for client in clients:
+            client.finish().expect()
+
+
+@case("a busy client that is terminated is told 810, and its neighbour goes on")
+def _():
+    with Pool() as pool:
+        neighbour = pool.start("memhog", "32", stdin=True)
+        neighbour.wait_for_output("free after")
+        victim = pool.start("sleeper", "-endless")
+        victim.wait_for_output("running")
+        busy = [row["id"] for row in pool.rows("client", "list") if row["program"] == "sleeper"]
+        begin = time.monotonic()
+        pool.say("client", "terminate", busy[0])
+        require(busy[0] not in pool.clients(), "it returned before the client had gone")
+        result = victim.finish()
+        require(time.monotonic() - begin < 3 * SOON, "that took too long")
+        require(result.status == 1 and "(810)" in result.out, str(result))
+        neighbour.process.stdin.write(b"\n")
+        neighbour.finish().expect()
+        pool.check_works()
+        refused(pool.ctl("client", "terminate", busy[0]), f"there is no session {busy[0]}")
+
+
+@case("a drained daemon refuses who is new in clear words, and tells when the last one has gone")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        pool.say("drain")
+        require(pool.json("status")["state"] == "draining", "the status does not say so")
+        result = pool.run("vectoradd", env={"GPUPOOL_LOG": "error"})
+        require(result.status != 0 and "no new sessions" in result.err, str(result))
+        wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], env=base_environment())
+        time.sleep(0.5)
+        require(wait.poll() is None, "it did not wait for the last client")
+        client.finish().expect()
+        require(wait.wait(PATIENCE) == 0, "the wait failed")
+        pool.say("drain", "--undo")
+        require(pool.json("status")["state"] == "serving", "the status does not say so")
+        pool.check_works()
+
+
+@case("who waits for a drain that is undone is told")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], env=base_environment(),
+                                stderr=subprocess.PIPE, text=True)
+        wait_until("it drains", lambda: pool.json("status")["state"] == "draining", 10)
+        pool.say("drain", "--undo")
+        _out, err = wait.communicate(timeout=PATIENCE)
+        require(wait.returncode == 1 and "admitted again" in err, err)
+        client.finish().expect()
+
+
+@case("words that make no sense are named, in one line, with status 1")
+def _():
+    with Pool() as pool:
+        refused(pool.ctl("client", "show", "7"), "there is no session 7")
+        refused(pool.ctl("client", "show", "x"), '"x" is no client\'s ID')
+        refused(pool.ctl("client", "set", "7", "memory=1G"), "there is no session 7")
+        refused(pool.ctl("client", "set", "7", "memory=lots"), "memory=lots: that is no size")
+        refused(pool.ctl("client", "set", "7", "speed=1"), "speed=1: that sets none of")
+        refused(pool.ctl("client", "set", "7"), "usage: gpupoolctl client set")
+        refused(pool.ctl("client", "paint"), "usage: gpupoolctl client list")
+        refused(pool.ctl("tenant", "set", "nobody", "weight=3"), 'there is no tenant "nobody"')
+        refused(pool.ctl("tenant", "set", "default", "weight=0"), "weight=0: that is no weight")
+        refused(pool.ctl("tenant", "set", "default", "sm=100000"), "multiprocessors")
+        refused(pool.ctl("tenant", "set", "default", "weight=2", "device=5"), "there is no device 5")
+        refused(pool.ctl("drain", "--undo", "--wait"), "usage: gpupoolctl drain")
+        refused(pool.ctl("status", "now"), "usage: gpupoolctl status")
+        refused(pool.ctl("top", "-n", "0"), "no number from 1")
+        refused(pool.ctl("frobnicate"), '"frobnicate" is no command')
+        refused(pool.ctl("status", "--format=xml"), '"xml" is none of table, csv, json')
+        refused(pool.ctl("reload"), "there is no configuration file")
+        require(pool.json("tenant", "list")[0]["weight"] == 100, "a refused change was made")
+        refused(run_ctl("--socket", pool.socket + "x", "status"), "no daemon listens at")
+        refused(run_ctl("status", env={"XDG_RUNTIME_DIR": pool.admin_folder}), "no daemon listens at") \
+            if os.geteuid() else None
+        pool.ctl("--help").expect(err="")
+        require("client terminate ID" in pool.ctl("--help").out, "--help lists no commands")
+
+
+@case("top shows rates, round by round where there is no terminal")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        out = pool.say("top", "-n", "2")
+        require(out.count("gpupoold ") == 2 and out.count(" memhog\n") == 2 and "\033" not in out, out)
+        rows = pool.rows("top", "-n", "1")
+        require(len(rows) == 1 and rows[0]["program"] == "memhog" and float(rows[0]["gpu_percent"]) == 0, f"{rows}")
+        client.finish().expect()
+
+
+@case("MPS's words, one per line on standard input")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        server = pool.say(stdin="get_server_list\n").strip()
+        require(int(server) in pool.workers(), server)
+        who = pool.say(stdin=f"get_client_list {server}\n").strip()
+        require(who == pool.clients()[0], who)
+        out = pool.say(stdin=f"get_server_status {server}\nps\nps -p {server}\n")
+        status, *lines = [line.split() for line in out.splitlines()]
+        require(status == ["ACTIVE"] and lines[0] == lines[2] == ["PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND"],
+                out)
+        require(lines[1][:3] == [str(client.process.pid), who, server] and lines[1][5] == "memhog", out)
+        out = pool.say(stdin=f"get_device_client_list\nget_device_client_list {server}\ndevice_query --csv\n")
+        lines = out.splitlines()
+        require(re.fullmatch(rf"GPU-[-0-9a-f]+: {who}", lines[0]) and lines[1] == lines[0]
+                and lines[2] == "ordinal,uuid,name" and lines[3].startswith("0," + lines[0].split(":")[0]), out)
+        pool.say(stdin="start_server -uid 0\n")
+        require(pool.say(stdin=f"terminate_client {server} {who}\n") == "0\n", "no 0 for success")
+        result = client.finish()
+        require("(810)" in result.out, str(result))
+        refused(pool.ctl("terminate_client", server, who), f"has no client {who}")
+        refused(pool.ctl("get_client_list", "1"), "there is no server 1")
+        result = pool.ctl(stdin="nonsense\nget_server_list\n")
+        result.expect(status=1, out=server + "\n")
+
+
+@case("MPS's defaults limit clients to come, and not those that are there")
+def _():
+    with Pool() as pool:
+        old = pool.start("memhog", "16", stdin=True)
+        old.wait_for_output("free after")
+        server = pool.say("get_server_list").strip()
+        require(pool.say("get_default_active_thread_percentage") == "100.0\n", "not 100 at first")
+        require(pool.say("set_default_active_thread_percentage", "50") == "50.0\n", "what was set is not said")
+        require(pool.say("set_active_thread_percentage", server, "33.33") == "33.33\n", "what was set is not said")
+        require(pool.say("get_active_thread_percentage", server) == "33.33\n", "it is lost")
+        pool.say("set_default_device_pinned_mem_limit", "0", "1G")
+        require(pool.say("get_default_device_pinned_mem_limit", "0") == "1G\n", "it is lost")
+        uuid = pool.json("device", "list")[0]["uuid"]
+        pool.say("set_device_pinned_mem_limit", server, uuid[:12], "96MB")
+        require(pool.say("get_device_pinned_mem_limit", server, "0") == "96M\n", "it is lost")
+        pool.say("set_default_client_priority", "1")
+        require(pool.say("get_default_client_priority") == "1\n", "it is lost")
+        new = pool.start("memhog", "16", stdin=True)
+        new.wait_for_output("free after")
+        first, second = (pool.json("client", "show", who) for who in pool.clients())
+        require(first["memory_limit_bytes"] is None and first["priority"] == "normal", f"who was there: {first}")
+        require(second["memory_limit_bytes"] == 96 * MIB and second["priority"] == "low"
+                and second["sms_wanted"] == max(1, second_sms(pool) * 3333 // 10000), f"who came: {second}")
+        require(re.search(r"free before: (9[0-6]|8\d) MiB", new.out()), f"the size shown: {new.out()}")
+        result = pool.run("memhog", "128")
+        require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
+        for client in (old, new):
+            client.finish().expect()
+        refused(pool.ctl("set_default_active_thread_percentage", "0"), "0: that is no percentage")
+        refused(pool.ctl("set_default_active_thread_percentage", "101"), "101: that is no percentage")
+        refused(pool.ctl("set_default_device_pinned_mem_limit", "9", "1G"), "there is no device 9")
+        refused(pool.ctl("set_default_client_priority", "2"), "usage: gpupoolctl set_default_client_priority")
+
+
+def second_sms(pool):
+    return pool.json("device", "list")[0]["sms"]
+
+
+@case("a server that is shut down serves who is there, and another takes its place")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        old = pool.say("get_server_list").strip()
+        pool.say("shutdown_server", old)
+        pool.check_works()
+        require(len(pool.say("get_server_list").split()) == 2, "there is no second server")
+        client.finish().expect()
+        wait_until("the old one ends", lambda: old not in pool.say("get_server_list").split(), 10)
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        new = pool.say("get_server_list").strip()
+        pool.say("shutdown_server", new, "-f")
+        require("(810)" in client.finish().out, "forced, and its client is not told")
+        wait_until("the old one ends", lambda: new not in pool.say("get_server_list").split(), 10)
+        refused(pool.ctl("shutdown_server", "1"), "there is no worker 1")
+
+
+@case("quit waits for the clients, or for so long")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        refused(pool.ctl("quit", "-t", "1"), "in time")
+        require(client.finish().status == 1, "the client was not told")
+        require(pool.process.wait(PATIENCE) == 0, "the daemon ended badly")
+        pool.check_log()
+    with Pool() as pool:
+        pool.say(stdin="quit\n")
+        require(pool.process.wait(PATIENCE) == 0, "the daemon ended badly")
+        require(not os.path.exists(pool.socket), "the socket is left behind")
+
+
+@case("the socket is its owner's alone; a stale one is replaced, and a live one is not")
+def _():
+    with Pool() as pool:
+        mode = os.stat(pool.socket)
+        require(stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o600, f"mode {oct(mode.st_mode)}")
+        folder = stat.S_IMODE(os.stat(os.path.dirname(pool.socket)).st_mode)
+        require(folder == (0o755 if os.geteuid() == 0 else 0o700), f"mode of the folder: {oct(folder)}")
+        command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--driver", os.environ["GP_DRIVER"]]
+        second = subprocess.run([*command, "--admin-socket", pool.socket], capture_output=True, text=True,
+                                env=base_environment(), timeout=PATIENCE, check=False)
+        require(second.returncode == 1 and "another daemon that is running" in second.stderr, second.stderr)
+        pool.say("status")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "stale.sock")
+        stale = socket.socket(socket.AF_UNIX)
+        stale.bind(path)
+        stale.close()
+        with Daemon("--admin-socket", path):
+            run_ctl("-s", path, "status").expect(err="")
+        plain = os.path.join(folder, "plain")
+        with open(plain, "w", encoding="ascii") as file:
+            file.write("mine")
+        third = subprocess.run([*command, "--admin-socket", plain], capture_output=True, text=True,
+                               env=base_environment(), timeout=PATIENCE, check=False)
+        require(third.returncode == 1 and "is no socket" in third.stderr, third.stderr)
+
+
+@case("who sends what is no request is dropped with a reason, and others are served on")
+def _():
+    with Pool() as pool:
+        for data, reason in ((struct.pack("<I", 1 << 30), "too long"), (struct.pack("<I", 5) + b"\xff" * 5, "no request"),
+                             (struct.pack("<I", 100) + b"half", "in the middle")):
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.connect(pool.socket)
+                sock.sendall(data)
+                if reason == "in the middle":
+                    sock.shutdown(socket.SHUT_WR)
+                sock.settimeout(PATIENCE)
+                require(sock.recv(1) == b"", "it was answered")
+            pool.wait_for_log(rf"admin socket: process {os.getpid()}: .*{reason}")
+        # More than there are places for: those wait, and are served when the others have left.
+        silent = [socket.socket(socket.AF_UNIX) for _ in range(20)]
+        for sock in silent[:16]:
+            sock.connect(pool.socket)
+        pool.check_works()
+        for sock in silent:
+            sock.close()
+        pool.say("status")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
