@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/account.h"
 
+#include "server/schedule.h"
+
 static bool
 is_device(int device)
 {
@@ -39,6 +41,7 @@ gpd_account_launch(struct gpd_account *account)
 void
 gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 {
+	gpd_schedule_pause(account->schedule);
 	gpd_ledger_count(&account->line->counts.copies, 1);
 	if (in)
 		gpd_ledger_count(&account->line->counts.copied_in, in);

@@ -13,9 +13,12 @@
 #include <cuda.h>
 #include <stdint.h>
 
+struct gpd_schedule;
+
 struct gpd_account {
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
+	struct gpd_schedule *schedule; /* schedule.h; NULL: nothing was launched yet */
 };
 
 /* Whether the session may use the device, which need not exist. */

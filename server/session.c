@@ -13,6 +13,7 @@
 #include "server/memory.h"
 #include "server/print.h"
 #include "server/retire.h"
+#include "server/schedule.h"
 #include "server/staging.h"
 #include "server/stream.h"
 #include "server/wait.h"
@@ -459,6 +460,7 @@ carry_out_all(struct gpd_session *session, const struct gp_message *message)
 		at += header.size;
 		left -= header.size;
 	}
+	gpd_schedule_pause(session->account.schedule);
 	if (!bulk_used) {
 		gpd_session_violation(session, "it sent data that belongs to no call");
 		return -EPROTO;
@@ -617,8 +619,10 @@ close_session(struct gpd_session *session)
 	gp_conn_shutdown(session->conn);
 	unlink_session(session);
 	gpd_print_leave(session);
+	gpd_schedule_stop(session);
 	gpd_stream_finish_all(session);
 	gpd_wait_stop(session);
+	gpd_schedule_free(session);
 	if (atomic_load(&gpd_worker.lost) == 0)
 		free_objects(session);
 	report_closed(session);

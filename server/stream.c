@@ -9,6 +9,7 @@
 #include "server/log.h"
 #include "server/partition.h"
 #include "server/retire.h"
+#include "server/schedule.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
@@ -217,6 +218,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 {
 	CUresult result = gpd_device_enter(device);
 
+	gpd_schedule_pause(session->account.schedule);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		struct gpd_partition *now;
 
@@ -381,9 +383,9 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream->device = context->device;
 	stream->legacy = legacy;
 	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
-	stream->priority = priority;
+	stream->priority = gpd_schedule_priority(session, stream->device, priority);
 	stream->partition = gpd_partition_current(&session->shares, stream->device);
-	result = gpd_partition_stream(stream->partition, priority, &stream->driver);
+	result = gpd_partition_stream(stream->partition, stream->priority, &stream->driver);
 	if (result == CUDA_SUCCESS)
 		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
 	if (result != CUDA_SUCCESS) {
@@ -405,6 +407,7 @@ nobody(struct gpd_session *session, void *arg, CUresult result)
 void
 gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 {
+	gpd_schedule_pause(session->account.schedule);
 	gpd_handle_remove(&session->handles, &stream->handle);
 	stream->dropped = true;
 	/* Its end is noticed by a marker; without one it stays until the session goes. */

@@ -37,6 +37,7 @@ struct gpd_stream {
 	CUevent order;              /* made on first need */
 	uint64_t order_work;        /* what order stands for */
 	CUevent barrier;            /* behind its last barrier; made on first need */
+	uint64_t batch;             /* schedule.h: of its last launch */
 	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */
 	_Atomic unsigned int waits; /* pending ones that name this stream */
 };

@@ -88,6 +88,7 @@ static CUdeviceptr memory;
 
 struct fixture {
 	struct gpd_session session;
+	struct gpd_ledger_session line;
 	struct gpd_context context;
 	_Atomic int told;
 	CUresult result;
@@ -181,6 +182,8 @@ setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	memset(words, 0, 4096);
+	if (f)
+		f->session.account.line = &f->line;
 	if (!f || gpd_driver.cuMemsetD8Async(memory, 0, 1 << 20, NULL) ||
 	    gpd_driver.cuCtxSynchronize() ||
 	    gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle) ||

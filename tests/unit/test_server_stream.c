@@ -77,6 +77,7 @@ set_current(CUcontext context)
 
 struct fixture {
 	struct gpd_session session;
+	struct gpd_ledger_session line;
 	struct gpd_context context;
 };
 
@@ -94,6 +95,8 @@ setup(void **state)
 	gpd_driver.cuCtxSetCurrent = set_current;
 	gpd_worker.device_count = 1;
 	streams_made = events_made = 0;
+	if (f)
+		f->session.account.line = &f->line;
 	if (!f || gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle))
 		return -1;
 	*state = f;

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/schedule.h"
+
+#include "server/schedule_turns.h"
+#include "server/session.h"
+#include "server/stream.h"
+#include "server/worker.h"
+
+#include <stdlib.h>
+
+/* Launches without a look at anything. */
+#define BATCH 256
+/* What measuring one entry costs, and the part of a session's time that it may cost. */
+#define ENTRY_COST_NS 2000
+#define COST_PART 100
+#define SKIP_MAX 1000
+/* A session's first batches are all measured. */
+#define SEEN_MIN 16
+/* Longer ones are of a client that does something else. */
+#define PERIOD_MAX_NS 1000000
+
+struct gpd_schedule {
+	struct gpd_schedule_run *runs;
+	struct gpd_schedule_run *devices[GPD_DEVICES_MAX];
+};
+
+static uint32_t
+next_random(struct gpd_schedule_run *run)
+{
+	run->random ^= run->random << 13;
+	run->random ^= run->random >> 17;
+	run->random ^= run->random << 5;
+	return run->random;
+}
+
+/*
+ * Whether this batch's time is taken: of short ones a few at random, so that what kind of work they
+ * are of plays no part; each stands for those before it that were not.
+ */
+static bool
+samples(struct gpd_schedule_run *run)
+{
+	uint64_t now = gpd_turns_now(), period = now - run->begun_ns, mean;
+	uint64_t busy =
+		run->launches * atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+
+	/* It costs nothing while the GPU is behind. */
+	if (period < busy)
+		period = busy;
+	if (period > PERIOD_MAX_NS)
+		period = PERIOD_MAX_NS;
+	run->period_ns = run->begun_ns ? (7 * run->period_ns + period) / 8 : PERIOD_MAX_NS;
+	run->begun_ns = now;
+	run->represents++;
+	if (run->seen < SEEN_MIN) {
+		run->seen++;
+		return true;
+	}
+	if (run->skip) {
+		run->skip--;
+		return false;
+	}
+	mean = (uint64_t)ENTRY_COST_NS * COST_PART / (run->period_ns + 1);
+	if (mean > SKIP_MAX)
+		mean = SKIP_MAX;
+	run->skip = next_random(run) % (2 * (uint32_t)mean + 1);
+	return true;
+}
+
+static void
+end_batch(struct gpd_schedule_run *run)
+{
+	if (!run->in_batch)
+		return;
+	run->in_batch = false;
+	run->launches = run->given - run->pass;
+	if (run->measured && gpd_device_enter(run->device) == CUDA_SUCCESS) {
+		gpd_meter_close(&run->meter, run->launches, run->times);
+		gpd_turns_poke(run);
+	}
+	run->pass = 0;
+	atomic_store_explicit(&run->open, false, memory_order_release);
+}
+
+static void
+begin_batch(struct gpd_schedule_run *run)
+{
+	bool must = false;
+
+	if (gpd_turns_apply(run->session, run->device)) {
+		run->given = gpd_turns_take(run, &must);
+		run->measured = true;
+	} else {
+		if (run->takes_turns)
+			gpd_turns_quit(run, false);
+		run->given = BATCH;
+		run->measured = false;
+	}
+	run->timed = samples(run) || must;
+	if (run->timed && !gpd_meter_has_room(&run->meter))
+		run->timed = false;
+	run->measured = run->measured || run->timed;
+	run->times = run->timed ? run->represents : 0;
+	if (run->timed)
+		run->represents = 0;
+	run->pass = run->given;
+	run->batch++;
+	run->in_batch = true;
+}
+
+static struct gpd_schedule_run *
+add_run(struct gpd_session *session, int device)
+{
+	struct gpd_schedule *schedule = session->account.schedule;
+	struct gpd_schedule_run *run;
+
+	if (!schedule)
+		schedule = session->account.schedule = calloc(1, sizeof(*schedule));
+	run = schedule ? calloc(1, sizeof(*run)) : NULL;
+	if (!run)
+		return NULL;
+	run->session = session;
+	run->device = device;
+	run->random = (uint32_t)session->id * 2654435761u | 1;
+	if (gpd_turns_join(run)) {
+		free(run);
+		return NULL;
+	}
+	run->session_next = schedule->runs;
+	schedule->runs = run;
+	schedule->devices[device] = run;
+	return run;
+}
+
+static struct gpd_schedule_run *
+find_run(const struct gpd_session *session, int device)
+{
+	return session->account.schedule ? session->account.schedule->devices[device] : NULL;
+}
+
+/* The batch's first launch on this stream, or the first of a batch. */
+static void
+begin(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_schedule_run *run = find_run(session, stream->device);
+
+	if (!run)
+		run = add_run(session, stream->device);
+	/* Without memory nothing is held back: the launch itself will fail. */
+	if (!run)
+		return;
+	if (!run->pass || atomic_load_explicit(&run->revoked, memory_order_relaxed) ||
+	    (run->measured && !gpd_meter_has_room(&run->meter))) {
+		end_batch(run);
+		begin_batch(run);
+	}
+	run->pass--;
+	stream->batch = run->batch;
+	if (run->measured && gpd_device_enter(stream->device) == CUDA_SUCCESS)
+		(void)gpd_meter_open(&run->meter, stream->driver, run->timed);
+}
+
+void
+gpd_schedule_launch(struct gpd_session *session, uint32_t id)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, id);
+	struct gpd_schedule_run *run;
+
+	/* The hook has the answer. */
+	if (!stream)
+		return;
+	run = find_run(session, stream->device);
+	if (__builtin_expect(run && run->pass && stream->batch == run->batch &&
+				     !atomic_load_explicit(&run->revoked, memory_order_relaxed),
+			     1))
+		run->pass--;
+	else
+		begin(session, stream);
+}
+
+void
+gpd_schedule_pause(struct gpd_schedule *schedule)
+{
+	if (!schedule)
+		return;
+	for (struct gpd_schedule_run *run = schedule->runs; run; run = run->session_next)
+		end_batch(run);
+}
+
+int
+gpd_schedule_priority(const struct gpd_session *session, int device, int wanted)
+{
+	const struct gpd_device *on = gpd_device_get(device);
+	uint32_t priority =
+		atomic_load_explicit(&session->account.line->priority, memory_order_relaxed);
+
+	if (!on || priority == 0)
+		return wanted;
+	if (priority == 1)
+		return on->priority_least;
+	if (wanted > on->priority_least)
+		wanted = on->priority_least;
+	return wanted - 1 < on->priority_greatest ? on->priority_greatest : wanted - 1;
+}
+
+void
+gpd_schedule_stop(struct gpd_session *session)
+{
+	struct gpd_schedule *schedule = session->account.schedule;
+
+	gpd_schedule_pause(schedule);
+	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
+	     run = run->session_next)
+		gpd_turns_quit(run, true);
+}
+
+void
+gpd_schedule_free(struct gpd_session *session)
+{
+	struct gpd_schedule *schedule = session->account.schedule;
+
+	if (!schedule)
+		return;
+	while (schedule->runs) {
+		struct gpd_schedule_run *run = schedule->runs;
+
+		schedule->runs = run->session_next;
+		gpd_turns_leave(run);
+		free(run);
+	}
+	free(schedule);
+	session->account.schedule = NULL;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When a session's launches go to the GPU, and how long they keep it busy.
+ *
+ * Without a policy nothing is held back, and the session's GPU time is measured by sampling.  With
+ * one, the sessions of a device take turns (schedule_turns.h): the executor of one that is not
+ * served waits inside gpd_schedule_launch().  Sessions with multiprocessors of their own, and
+ * copies, need no turn.  Executor only; a schedule belongs to its session.
+ */
+#ifndef GPD_SCHEDULE_H
+#define GPD_SCHEDULE_H
+
+#include <stdint.h>
+
+struct gpd_schedule;
+struct gpd_session;
+
+/* Before every call that gives the SMs work (LAUNCHES): returns when it may be carried out. */
+void gpd_schedule_launch(struct gpd_session *session, uint32_t stream);
+
+/*
+ * No launch follows at once: the end of a message, a copy, or a stream on its way out or about to
+ * be exchanged.  NULL: nothing was ever launched.
+ */
+void gpd_schedule_pause(struct gpd_schedule *schedule);
+
+/* The driver's priority for a stream that the client wants with this one: a session of low priority
+ * gets the least, one of high priority a step more. */
+int gpd_schedule_priority(const struct gpd_session *session, int device, int wanted);
+
+/* The session closes: it launches no more.  Then, when its work is done: frees. */
+void gpd_schedule_stop(struct gpd_session *session);
+void gpd_schedule_free(struct gpd_session *session);
+
+#endif /* GPD_SCHEDULE_H */

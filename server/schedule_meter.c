@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/schedule_meter.h"
+
+#include "server/driver.h"
+
+#include <stdlib.h>
+
+/* Differences of events are told as floats: the base must not be long ago. */
+#define BASE_NS UINT64_C(2000000000)
+
+struct gpd_meter_entry {
+	struct gpd_meter_entry *next;
+	CUstream stream; /* to tell streams apart; it may be gone */
+	CUevent begin, end;
+	bool timed;
+	uint32_t launches;
+	uint32_t times;
+};
+
+void
+gpd_meter_init(struct gpd_meter *meter)
+{
+	*meter = (struct gpd_meter){ 0 };
+	pthread_mutex_init(&meter->lock, NULL);
+}
+
+static void
+destroy_event(CUevent event)
+{
+	if (event)
+		(void)gpd_driver.cuEventDestroy_v2(event);
+}
+
+static void
+destroy_list(struct gpd_meter_entry *entry)
+{
+	while (entry) {
+		struct gpd_meter_entry *next = entry->next;
+
+		destroy_event(entry->begin);
+		destroy_event(entry->end);
+		free(entry);
+		entry = next;
+	}
+}
+
+void
+gpd_meter_fini(struct gpd_meter *meter)
+{
+	destroy_list(meter->first);
+	destroy_list(meter->free);
+	destroy_event(meter->base);
+	pthread_mutex_destroy(&meter->lock);
+}
+
+static struct gpd_meter_entry *
+take_entry(struct gpd_meter *meter)
+{
+	struct gpd_meter_entry *entry;
+
+	pthread_mutex_lock(&meter->lock);
+	entry = meter->free;
+	if (entry)
+		meter->free = entry->next;
+	pthread_mutex_unlock(&meter->lock);
+	return entry ? entry : calloc(1, sizeof(*entry));
+}
+
+static void
+give_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+{
+	entry->next = meter->free;
+	meter->free = entry;
+	atomic_fetch_sub_explicit(&meter->entries, 1, memory_order_relaxed);
+}
+
+/* A stream of a partition has a context of its own, which its events must be of: NULL then. */
+static bool
+record(CUevent *event, CUstream stream)
+{
+	if (!*event && gpd_driver.cuEventCreate(event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
+		*event = NULL;
+		return false;
+	}
+	return gpd_driver.cuEventRecord(*event, stream) == CUDA_SUCCESS;
+}
+
+bool
+gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
+{
+	struct gpd_meter_entry *entry;
+
+	if (!gpd_meter_has_room(meter))
+		return false;
+	entry = take_entry(meter);
+	if (!entry)
+		return false;
+	atomic_fetch_add_explicit(&meter->entries, 1, memory_order_relaxed);
+	entry->stream = stream;
+	entry->timed = timed && record(&entry->begin, stream);
+	meter->open[meter->open_count++] = entry;
+	return true;
+}
+
+void
+gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times)
+{
+	if (!meter->open_count)
+		return;
+	/* Before anybody can find the entries done. */
+	atomic_fetch_add_explicit(&meter->launches, launches, memory_order_relaxed);
+	pthread_mutex_lock(&meter->lock);
+	for (uint32_t i = 0; i < meter->open_count; i++) {
+		struct gpd_meter_entry *entry = meter->open[i];
+
+		entry->next = NULL;
+		entry->times = times;
+		entry->launches = i + 1 == meter->open_count ? launches : 0;
+		if (!record(&entry->end, entry->stream)) {
+			atomic_fetch_sub_explicit(&meter->launches, entry->launches,
+						  memory_order_relaxed);
+			give_entry(meter, entry);
+			continue;
+		}
+		if (meter->last)
+			meter->last->next = entry;
+		else
+			meter->first = entry;
+		meter->last = entry;
+	}
+	meter->open_count = 0;
+	pthread_mutex_unlock(&meter->lock);
+}
+
+static bool
+elapsed(CUevent from, CUevent to, int64_t *ns_p)
+{
+	float ms = 0;
+
+	if (gpd_driver.cuEventElapsedTime_v2(&ms, from, to) != CUDA_SUCCESS)
+		return false;
+	*ns_p = (int64_t)((double)ms * 1e6);
+	return true;
+}
+
+static void
+swap(CUevent *a, CUevent *b)
+{
+	CUevent kept = *a;
+
+	*a = *b;
+	*b = kept;
+}
+
+/* What the entry adds to the time in which the session used the GPU. */
+static uint64_t
+measure(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+{
+	int64_t length, since_base = 0;
+	uint64_t begin, end, busy = 0;
+
+	if (!elapsed(entry->begin, entry->end, &length) || length < 0)
+		return 0;
+	if (!meter->base) {
+		swap(&meter->base, &entry->begin);
+		meter->base_ns = meter->busy_until_ns;
+		since_base = length;
+	} else if (!elapsed(meter->base, entry->end, &since_base)) {
+		return 0;
+	}
+	end = meter->base_ns + (uint64_t)(since_base > 0 ? since_base : 0);
+	begin = end > (uint64_t)length ? end - (uint64_t)length : 0;
+	if (begin < meter->busy_until_ns)
+		begin = meter->busy_until_ns;
+	if (end > begin) {
+		busy = end - begin;
+		meter->busy_until_ns = end;
+	}
+	if (since_base > (int64_t)BASE_NS) {
+		swap(&meter->base, &entry->end);
+		meter->base_ns = end;
+	}
+	return busy;
+}
+
+/* The mean of the last few, more of the latest. */
+static void
+learn(struct gpd_meter *meter, uint64_t busy, uint32_t launches)
+{
+	uint64_t old = atomic_load_explicit(&meter->launch_ns, memory_order_relaxed);
+	uint64_t one;
+
+	meter->gathered_ns += busy;
+	meter->gathered_launches += launches;
+	if (!launches)
+		return;
+	one = meter->gathered_ns / meter->gathered_launches + 1;
+	meter->gathered_ns = meter->gathered_launches = 0;
+	if (old)
+		one = (one > old ? one + old : one + 3 * old) / (one > old ? 2 : 4);
+	atomic_store_explicit(&meter->launch_ns, one, memory_order_relaxed);
+}
+
+struct gpd_meter_harvest
+gpd_meter_take(struct gpd_meter *meter)
+{
+	struct gpd_meter_harvest harvest = { 0 };
+	struct gpd_meter_entry **link, *last = NULL;
+	CUstream busy[GPD_METER_BATCH];
+	uint32_t busy_count = 0;
+
+	pthread_mutex_lock(&meter->lock);
+	link = &meter->first;
+	while (*link) {
+		struct gpd_meter_entry *entry = *link;
+		uint32_t i = 0;
+		uint64_t ns;
+
+		while (i < busy_count && busy[i] != entry->stream)
+			i++;
+		/* Behind what is not done in its stream. */
+		if (i < busy_count || gpd_driver.cuEventQuery(entry->end) == CUDA_ERROR_NOT_READY) {
+			if (i == busy_count && busy_count < GPD_METER_BATCH)
+				busy[busy_count++] = entry->stream;
+			last = entry;
+			link = &entry->next;
+			continue;
+		}
+		ns = entry->timed ? measure(meter, entry) : 0;
+		if (entry->timed)
+			learn(meter, ns, entry->launches);
+		harvest.busy_ns += ns;
+		harvest.all_ns += ns * entry->times;
+		harvest.batches += entry->launches ? entry->times : 0;
+		harvest.entries++;
+		atomic_fetch_sub_explicit(&meter->launches, entry->launches, memory_order_relaxed);
+		*link = entry->next;
+		give_entry(meter, entry);
+	}
+	meter->last = last;
+	pthread_mutex_unlock(&meter->lock);
+	return harvest;
+}

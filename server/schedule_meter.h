@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long a session's kernels take, by the GPU's clock.
+ *
+ * Launches are taken together in batches; the first launch of a batch on a stream opens an entry
+ * (an event in front of it), the batch's end closes it (an event behind it).  What lies between is
+ * time in which the session used the GPU; where entries of several streams overlap it counts once.
+ * Opening and closing are for the executor, with the device current; harvesting for any thread.
+ */
+#ifndef GPD_SCHEDULE_METER_H
+#define GPD_SCHEDULE_METER_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPD_METER_ENTRIES 256
+/* Of one batch: streams. */
+#define GPD_METER_BATCH 32
+
+struct gpd_meter_entry;
+
+struct gpd_meter {
+	pthread_mutex_t lock;
+	struct gpd_meter_entry *first, *last; /* closed ones, in the order of closing */
+	struct gpd_meter_entry *free;
+	struct gpd_meter_entry *open[GPD_METER_BATCH]; /* executor's */
+	uint32_t open_count;
+	_Atomic uint32_t entries;   /* open and closed */
+	_Atomic uint64_t launches;  /* closed, but not known to be done */
+	_Atomic uint64_t launch_ns; /* what one took, of late; 0: not known */
+	CUevent base;               /* what times are told from */
+	uint64_t base_ns;
+	uint64_t busy_until_ns;
+	uint64_t gathered_ns, gathered_launches; /* since launch_ns was found */
+};
+
+void gpd_meter_init(struct gpd_meter *meter);
+/* Nothing is open, and nothing of it is on the GPU any more. */
+void gpd_meter_fini(struct gpd_meter *meter);
+
+/* An entry of the present batch; timed: its time counts, else only its end is seen.  false: there
+ * is no room, or the driver would not; the launch is not measured. */
+bool gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed);
+static inline bool
+gpd_meter_has_room(const struct gpd_meter *meter)
+{
+	return meter->open_count < GPD_METER_BATCH &&
+	       atomic_load_explicit(&meter->entries, memory_order_relaxed) < GPD_METER_ENTRIES;
+}
+
+/* The batch ends: so many launches, that stand for `times` as many batches. */
+void gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times);
+
+/* What has become known since the last time. */
+struct gpd_meter_harvest {
+	uint64_t busy_ns; /* of the entries themselves */
+	uint64_t all_ns;  /* with what they stand for */
+	uint64_t batches; /* that these stand for */
+	uint32_t entries; /* that were found done */
+};
+struct gpd_meter_harvest gpd_meter_take(struct gpd_meter *meter);
+
+#endif /* GPD_SCHEDULE_METER_H */
