@@ -87,6 +87,8 @@ struct gpd_ledger_session {
 
 struct gpd_ledger {
 	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
+	/* Multiprocessors are given out in multiples of it: 2 or 8. */
+	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 };

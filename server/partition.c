@@ -10,7 +10,9 @@
 _Static_assert(GPD_PARTITION_DEVICES == GPD_DEVICES_MAX, "a share for each device");
 _Static_assert(GPD_PARTITION_DEVICES <= 32, "a bit for each device");
 
-unsigned int gpd_partition_granularity = 2;
+/* Of the finest split. */
+#define GRANULARITY 2
+
 unsigned int gpd_partition_idle_max = 16;
 pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
 struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
@@ -26,19 +28,19 @@ driver_can(void)
 }
 
 static CUresult
-split(struct gpd_partition_table *table, CUdevice device)
+split(struct gpd_partition_table *table, CUdevice device, unsigned int granularity)
 {
-	const bool fine = gpd_partition_granularity < 8;
+	const bool fine = granularity < 8;
 	CUdevResource whole;
 	CUresult result;
 
+	table->granularity = granularity;
 	table->count = GPD_GROUPS_MAX;
 	result = gpd_driver.cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDevSmResourceSplitByCount(
 			table->groups, &table->count, &whole, NULL,
-			fine ? CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING : 0,
-			gpd_partition_granularity);
+			fine ? CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING : 0, granularity);
 	if (result == CUDA_SUCCESS && (table->count == 0 || table->groups[0].sm.smCount == 0))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
@@ -46,22 +48,76 @@ split(struct gpd_partition_table *table, CUdevice device)
 	return result;
 }
 
+/* NULL: result says why. */
+static struct gpd_partition_table *
+create_table(int device, unsigned int granularity, CUresult *result)
+{
+	struct gpd_partition_table *table = calloc(1, sizeof(*table));
+
+	*result = CUDA_ERROR_NOT_SUPPORTED;
+	if (table && driver_can())
+		*result = split(table, gpd_worker.devices[device].device, granularity);
+	if (*result == CUDA_SUCCESS)
+		return table;
+	free(table);
+	return NULL;
+}
+
 void
 gpd_partition_start(int device)
 {
-	struct gpd_partition_table *table = calloc(1, sizeof(*table));
-	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result;
 
-	if (table && driver_can())
-		result = split(table, gpd_worker.devices[device].device);
-	if (result != CUDA_SUCCESS) {
+	gpd_partition_tables[device] = create_table(device, GRANULARITY, &result);
+	if (!gpd_partition_tables[device])
 		gpd_info("device %d: no green contexts (%d): shares of its multiprocessors are "
 			 "not enforced",
 			 device, (int)result);
-		free(table);
-		return;
+}
+
+static bool
+is_used(const struct gpd_partition_table *table)
+{
+	const struct gpd_partition *partition = table->partitions;
+
+	while (partition && partition->refs == 0)
+		partition = partition->next;
+	return partition != NULL;
+}
+
+static void
+destroy_table(struct gpd_partition_table *table)
+{
+	while (table && table->partitions) {
+		struct gpd_partition *partition = table->partitions;
+
+		table->partitions = partition->next;
+		gpd_partition_destroy(partition);
 	}
-	gpd_partition_tables[device] = table;
+	free(table);
+}
+
+void
+gpd_partition_set_granularity(int device, unsigned int granularity)
+{
+	struct gpd_partition_table *table, *other, *old = NULL;
+	CUresult result;
+
+	pthread_mutex_lock(&gpd_partition_lock);
+	table = gpd_partition_tables[device];
+	if (table && table->granularity != granularity && !is_used(table)) {
+		other = create_table(device, granularity, &result);
+		if (other) {
+			old = table;
+			gpd_partition_tables[device] = other;
+		} else {
+			table->granularity = granularity;
+			gpd_warning("device %d: its multiprocessors cannot be given out by %u: %d",
+				    device, granularity, (int)result);
+		}
+	}
+	pthread_mutex_unlock(&gpd_partition_lock);
+	destroy_table(old);
 }
 
 void
@@ -76,16 +132,8 @@ gpd_partition_destroy(struct gpd_partition *partition)
 void
 gpd_partition_stop(int device)
 {
-	struct gpd_partition_table *table = gpd_partition_tables[device];
-
+	destroy_table(gpd_partition_tables[device]);
 	gpd_partition_tables[device] = NULL;
-	while (table && table->partitions) {
-		struct gpd_partition *partition = table->partitions;
-
-		table->partitions = partition->next;
-		gpd_partition_destroy(partition);
-	}
-	free(table);
 }
 
 struct gpd_partition *

@@ -3,13 +3,13 @@
  * The multiprocessors of the devices, divided among the sessions: a *partition* is a set of them
  * with the green context that confines streams to it.
  *
- * A device is split once, into groups of gpd_partition_granularity.  A share is met with whole
- * groups: rounded down, at least one; 0, or as many as the device has: all of it, no partition.
- * Groups that nobody has are given first, then those that fewest have; when a share ends, others
- * that overlap move to what is free.  The shares of a tenant lie within the tenant's own; sessions
- * with the same set of groups use one green context.  A green context that nobody uses is kept for
- * a while, as making one costs a millisecond and 5.5 MiB.  What no group is made of (an odd
- * multiprocessor) is used by sessions without a partition only.
+ * A device is split into groups of 2 multiprocessors, or of 8.  A share is met with whole groups:
+ * rounded down, at least one; 0, or as many as the device has: all of it, no partition. Groups that
+ * nobody has are given first, then those that fewest have; when a share ends, others that overlap
+ * move to what is free.  The shares of a tenant lie within the tenant's own; sessions with the same
+ * set of groups use one green context.  A green context that nobody uses is kept for a while, as
+ * making one costs a millisecond and 5.5 MiB.  What no group is made of (an odd multiprocessor) is
+ * used by sessions without a partition only.
  *
  * Not confined: copy engines, L2 and memory bandwidth; on compute capability 9.x a module that
  * launches kernels from kernels lets all partitions share two more multiprocessors.
@@ -40,14 +40,15 @@ struct gpd_shares {
 	_Atomic uint32_t changed; /* a bit for each device whose streams have to move */
 };
 
-/* 2, or 8: larger groups allow the largest clusters of blocks. Before gpd_partition_start(). */
-extern unsigned int gpd_partition_granularity;
 /* How many green contexts of a device that nobody uses are kept. */
 extern unsigned int gpd_partition_idle_max;
 
 /* Before there are sessions; the device's primary context is current.  A driver without green
  * contexts is said so in the log, and then all shares are the whole device. */
 void gpd_partition_start(int device);
+/* 2, as at first, or 8: larger groups allow the largest clusters of blocks.  While somebody has a
+ * partition of the device it stays as it is. */
+void gpd_partition_set_granularity(int device, unsigned int granularity);
 /* For tests: forgets the device, whose partitions nobody has any more. */
 void gpd_partition_stop(int device);
 

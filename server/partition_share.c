@@ -358,9 +358,13 @@ gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_want
 	struct gpd_share *share;
 	uint32_t count = 0;
 
-	if (device < 0 || device >= gpd_worker.device_count || !gpd_partition_tables[device])
+	if (device < 0 || device >= gpd_worker.device_count)
 		return 0;
 	pthread_mutex_lock(&gpd_partition_lock);
+	if (!gpd_partition_tables[device]) {
+		pthread_mutex_unlock(&gpd_partition_lock);
+		return 0;
+	}
 	share = &shares->devices[device];
 	enlist(shares);
 	share->tenant_groups = shares->tenant ? groups_for(device, tenant_wanted) : 0;

@@ -42,6 +42,7 @@ struct gpd_partition {
 };
 
 struct gpd_partition_table {
+	unsigned int granularity; /* as it was wanted last */
 	unsigned int group_size;
 	unsigned int count;
 	CUdevResource groups[GPD_GROUPS_MAX];

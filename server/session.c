@@ -560,9 +560,14 @@ gpd_session_set_multiprocessors(struct gpd_session *session, int device, uint32_
 void
 gpd_session_follow_ledger(struct gpd_session *session)
 {
-	for (int i = 0; i < gpd_worker.device_count; i++)
-		(void)gpd_session_set_multiprocessors(
-			session, i, atomic_load(&session->account.line->devices[i].sm_wanted));
+	for (int i = 0; i < gpd_worker.device_count; i++) {
+		uint32_t granularity = atomic_load(&session->account.ledger->sm_granularity[i]);
+		uint32_t wanted = atomic_load(&session->account.line->devices[i].sm_wanted);
+
+		if (granularity)
+			gpd_partition_set_granularity(i, granularity);
+		(void)gpd_session_set_multiprocessors(session, i, wanted);
+	}
 }
 
 static void

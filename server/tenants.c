@@ -81,6 +81,7 @@ apply(struct gpd_tenants *tenants)
 
 		tenants->devices[i].rule = rule;
 		atomic_store(&tenants->ledger->policies[i], rule.policy);
+		atomic_store(&tenants->ledger->sm_granularity[i], rule.sm_granularity);
 	}
 }
 

@@ -74,6 +74,16 @@ def _():
         daemon.run("smcount", env=as_tenant("a", **share(25))).expect(out=told(8))
 
 
+@case("a device can be given out in larger pieces")
+def _():
+    with Configured("[device 0]\nsm-granularity = 8\n", env=ENV) as daemon:
+        daemon.run("smcount", env=share(50)).expect(out=told(16))
+        daemon.run("smcount", env=share(70)).expect(out=told(16))
+        daemon.run("smcount", env=share(5)).expect(out=told(8))
+        daemon.reload("[device 0]\nsm-granularity = 2\n")
+        daemon.run("smcount", env=share(70)).expect(out=told(22))
+
+
 def last_count(program):
     return int(re.findall(r"ran on (\d+)$", program.out(), re.M)[-1])
 

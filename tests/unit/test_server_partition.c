@@ -36,8 +36,10 @@ split(CUdevResource *groups, unsigned int *count, const CUdevResource *whole,
       CUdevResource *remaining, unsigned int flags, unsigned int size)
 {
 	/* 132 multiprocessors of this kind give 15 groups of 8. */
-	unsigned int most = flags ? whole->sm.smCount / 2 : whole->sm.smCount / 8 - 1;
+	unsigned int most = flags ? whole->sm.smCount / 2 : (whole->sm.smCount - 4) / 8 * 15 / 16;
 
+	if (!most)
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	size = flags ? 2 : 8;
 	if (*count > most)
 		*count = most;
@@ -101,14 +103,6 @@ create_plain_stream(CUstream *stream, unsigned int flags, int priority)
 	return CUDA_SUCCESS;
 }
 
-static void
-start(unsigned int granularity)
-{
-	gpd_partition_stop(0);
-	gpd_partition_granularity = granularity;
-	gpd_partition_start(0);
-}
-
 static int
 setup(void **state)
 {
@@ -123,7 +117,7 @@ setup(void **state)
 	gpd_worker.devices[0].multiprocessors = (int)multiprocessors;
 	contexts_made = 0;
 	create_result = CUDA_SUCCESS;
-	start(2);
+	gpd_partition_start(0);
 	return 0;
 }
 
@@ -219,12 +213,39 @@ share_is_rounded_down_to_whole_groups(void **state)
 	assert_int_equal(assign(&shares, 1), 2);
 	assert_int_equal(assign(&shares, 131), 130);
 	forget(&shares, 1);
-	start(8);
+	gpd_partition_set_granularity(0, 8);
 	assert_int_equal(assign(&shares, 33), 32);
 	assert_int_equal(assign(&shares, 7), 8);
 	/* What is left of the split belongs to no partition. */
 	assert_int_equal(assign(&shares, 131), 120);
 	forget(&shares, 1);
+}
+
+static void
+groups_change_their_size_when_nobody_has_one(void **state)
+{
+	struct gpd_shares shares[2] = { { 0 } };
+
+	assert_int_equal(assign(&shares[0], 30), 30);
+	gpd_partition_set_granularity(0, 8);
+	assert_int_equal(assign(&shares[1], 30), 30);
+	assert_int_equal(overlap(&shares[0], &shares[1]), 0);
+	gpd_partition_forget(&shares[0]);
+	gpd_partition_set_granularity(0, 8);
+	assert_int_equal(assign(&shares[0], 30), 30);
+	forget(shares, 2);
+	gpd_partition_set_granularity(0, 8);
+	assert_int_equal(assign(&shares[0], 30), 24);
+	forget(shares, 1);
+	/* What cannot be leaves it as it was. */
+	multiprocessors = 7;
+	gpd_worker.devices[0].multiprocessors = 7;
+	gpd_partition_stop(0);
+	gpd_partition_start(0);
+	gpd_partition_set_granularity(0, 8);
+	assert_int_equal(assign(&shares[0], 5), 4);
+	forget(shares, 1);
+	multiprocessors = ALL;
 }
 
 static void
@@ -441,8 +462,9 @@ old_driver_gives_everybody_the_device(void **state)
 {
 	struct gpd_shares shares = { 0 };
 
+	gpd_partition_stop(0);
 	gpd_driver.cuGreenCtxCreate = NULL;
-	start(2);
+	gpd_partition_start(0);
 	assert_int_equal(assign(&shares, 32), 0);
 	assert_null(gpd_partition_current(&shares, 0));
 	assert_int_equal(atomic_load(&shares.changed), 0);
@@ -488,6 +510,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(whole_device_needs_no_partition, setup, teardown),
 		cmocka_unit_test_setup_teardown(share_is_rounded_down_to_whole_groups, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(groups_change_their_size_when_nobody_has_one, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(shares_are_disjoint_as_long_as_they_last, setup,
 						teardown),
