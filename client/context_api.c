@@ -3,6 +3,7 @@
 #include "client/context.h"
 #include "client/device.h"
 #include "client/export_table.h"
+#include "client/pool.h"
 #include "client/session.h"
 #include "gpc_calls.h"
 #include "protocol/control.h"
@@ -256,6 +257,7 @@ synchronize(struct gpc_context *context)
 {
 	struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
 	uint64_t posted = gpc_session_work_posted(context->device->session);
+	uint64_t frees = gpc_pool_frees();
 	CUresult result;
 	int active = 0;
 
@@ -264,6 +266,8 @@ synchronize(struct gpc_context *context)
 	/* Freed memory need not wait for work of the only context there is. */
 	if (result == CUDA_SUCCESS && active == 1)
 		gpc_session_work_set_done(context->device->session, posted);
+	if (result == CUDA_SUCCESS)
+		gpc_pool_context_done(context, frees);
 	return result;
 }
 

@@ -55,7 +55,6 @@ static const CUdevice_attribute not_remoted[] = {
 	CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
 	CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
@@ -99,6 +98,8 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 		attributes[i] = source->attributes[i];
 	for (size_t i = 0; i < sizeof(not_remoted) / sizeof(not_remoted[0]); i++)
 		attributes[not_remoted[i]] = 0;
+	/* The pools are this library's own, whatever the device has. */
+	attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
 	/* The runtime checks that both ways of asking agree. */
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = device->pci_domain;
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = source->pci_bus;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/event.h"
 
+#include "client/pool.h"
 #include "client/stream.h"
 #include "gpc_calls.h"
 
@@ -188,7 +189,10 @@ gpc_cuEventSynchronize(CUevent hEvent)
 	if (result != CUDA_SUCCESS || !event->recorded)
 		return result;
 	args.hEvent = event->handle.id;
-	return gpc_wait_cuEventSynchronize(event->context, &args);
+	result = gpc_wait_cuEventSynchronize(event->context, &args);
+	if (result == CUDA_SUCCESS)
+		gpc_pool_event_done(event->context);
+	return result;
 }
 
 CUresult

@@ -41,8 +41,8 @@ node_at(const struct gpc_fit *fit, uint32_t place)
 }
 
 /* Runs of below 8 units have a class each; above, eight classes share a power of two. */
-static unsigned int
-class_of(uint32_t units)
+unsigned int
+gpc_fit_class(uint32_t units)
 {
 	unsigned int power;
 
@@ -53,12 +53,12 @@ class_of(uint32_t units)
 }
 
 /* The least class all of whose runs have so many units. */
-static unsigned int
-class_for(uint32_t units)
+unsigned int
+gpc_fit_class_for(uint32_t units)
 {
 	if (units < 8)
 		return units;
-	return class_of(units + (1u << (31 - __builtin_clz(units) - 3)) - 1);
+	return gpc_fit_class(units + (1u << (31 - __builtin_clz(units) - 3)) - 1);
 }
 
 static void
@@ -85,7 +85,7 @@ start_clear(struct gpc_fit *fit, uint32_t place)
 static void
 list_add(struct gpc_fit *fit, uint32_t place, uint32_t units)
 {
-	unsigned int class = class_of(units);
+	unsigned int class = gpc_fit_class(units);
 	struct node *first = node_at(fit, place);
 	struct node *last = first + units - 1;
 
@@ -106,7 +106,7 @@ static void
 list_remove(struct gpc_fit *fit, uint32_t place)
 {
 	struct node *first = node_at(fit, place);
-	unsigned int class = class_of(first->units);
+	unsigned int class = gpc_fit_class(first->units);
 
 	if (first->prev == GPC_FIT_NONE)
 		fit->heads[class] = first->next;
@@ -246,11 +246,11 @@ gpc_fit_alloc(struct gpc_fit *fit, uint32_t units)
 
 	if (units == 0 || units > GPC_FIT_REGION_UNITS)
 		return GPC_FIT_NONE;
-	class = class_filled(fit, class_for(units));
+	class = class_filled(fit, gpc_fit_class_for(units));
 	if (class < GPC_FIT_CLASSES)
 		return take(fit, fit->heads[class], units);
 	/* What is left may fit without its whole class doing so, a region's only run for one. */
-	place = fit->heads[class_of(units)];
+	place = fit->heads[gpc_fit_class(units)];
 	for (int i = 0; i < TRIES && place != GPC_FIT_NONE; i++) {
 		if (node_at(fit, place)->units >= units)
 			return take(fit, place, units);
@@ -280,6 +280,24 @@ gpc_fit_free(struct gpc_fit *fit, uint32_t place)
 		place = left;
 	}
 	list_add(fit, place, units);
+}
+
+void
+gpc_fit_split(struct gpc_fit *fit, uint32_t place, uint32_t units)
+{
+	struct node *first = node_at(fit, place), *second = first + units;
+	uint32_t rest = first->units - units;
+
+	start_set(fit, place + units);
+	first[units - 1].units = units;
+	first[units - 1].free = 0;
+	first->units = units;
+	second[rest - 1].units = rest;
+	second[rest - 1].free = 0;
+	second->units = rest;
+	second->free = 0;
+	second->word = 0;
+	second->value = 0;
 }
 
 uint32_t

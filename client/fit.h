@@ -47,6 +47,10 @@ uint32_t gpc_fit_alloc(struct gpc_fit *fit, uint32_t units);
 /* place is what gpc_fit_alloc() returned, or gpc_fit_find(). */
 void gpc_fit_free(struct gpc_fit *fit, uint32_t place);
 
+/* Cuts a used run behind so many units, fewer than it has; the rest is a used run with words of
+ * zero. */
+void gpc_fit_split(struct gpc_fit *fit, uint32_t place, uint32_t units);
+
 /* The used run that the unit at place belongs to; GPC_FIT_NONE: it is free or outside. */
 uint32_t gpc_fit_find(const struct gpc_fit *fit, uint32_t place);
 uint32_t gpc_fit_units(const struct gpc_fit *fit, uint32_t place);
@@ -54,6 +58,11 @@ uint32_t gpc_fit_units(const struct gpc_fit *fit, uint32_t place);
 /* The caller's words of a used run; zeros after gpc_fit_alloc(). */
 uint32_t *gpc_fit_word(const struct gpc_fit *fit, uint32_t place);
 uint64_t *gpc_fit_value(const struct gpc_fit *fit, uint32_t place);
+
+/* The size class of a run, and the least class all of whose runs have so many units: for owners who
+ * keep used runs of theirs by size.  The latter may be GPC_FIT_CLASSES. */
+unsigned int gpc_fit_class(uint32_t units);
+unsigned int gpc_fit_class_for(uint32_t units);
 
 static inline uint32_t
 gpc_fit_place(uint32_t region, uint32_t unit)

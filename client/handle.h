@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The application's handles: CUstream, CUevent, CUcontext, CUmodule, CUlibrary, CUkernel,
- * CUfunction.
+ * CUfunction, CUmemoryPool.
  *
  * A handle is a token, never an address: it holds kind, generation and index, so a stale or foreign
  * one is recognised.  The object behind it embeds struct gpc_handle and is owned by the table from
@@ -22,6 +22,7 @@ enum gpc_kind {
 	GPC_KIND_KERNEL,
 	GPC_KIND_FUNCTION,
 	GPC_KIND_HOST_FUNCTION, /* no handle of the application's: host_function.h */
+	GPC_KIND_POOL,
 	GPC_KIND_COUNT
 };
 

@@ -6,6 +6,7 @@
 #include "client/globals.h"
 #include "client/heap.h"
 #include "client/host_memory.h"
+#include "client/pool.h"
 #include "client/session.h"
 #include "gpc_calls.h"
 
@@ -112,8 +113,10 @@ memory_lookup(uint64_t address, struct gpc_address *found)
 	if (!memory)
 		return false;
 	*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
-	if (!gpc_heap_find(memory->heap, address, &block))
+	if (!gpc_heap_find(memory->heap, address, &block)) {
+		(void)gpc_pool_find(address, found);
 		return true;
+	}
 	found->kind = GPC_ADDRESS_DEVICE;
 	found->base = block.address;
 	found->size = block.size;
@@ -185,6 +188,7 @@ reclaim(struct memory *memory, struct gpc_context *context)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	gpc_pool_reclaim(context->device);
 	while (gpc_heap_take_spare(memory->heap, &range))
 		unmap(memory, context, &range);
 	return settle(memory, context);
@@ -365,29 +369,79 @@ gpc_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, s
 }
 
 CUresult
-gpc_cuMemFree_v2(CUdeviceptr dptr)
+gpc_memory_free(struct gpc_context *context, uint64_t address)
 {
+	struct memory *memory = memory_around(address);
 	struct gpc_heap_range range;
 	struct gpc_heap_block block;
-	struct gpc_context *context;
-	struct memory *memory;
-	CUresult result = gpc_enter(&context);
 
-	if (result != CUDA_SUCCESS || dptr == 0)
-		return result;
-	memory = memory_around(dptr);
 	/* It may be another daemon's. */
 	if (memory && memory->session != context->device->session &&
-	    gpc_heap_find(memory->heap, dptr, &block))
+	    gpc_heap_find(memory->heap, address, &block))
 		context = block.owner;
-	if (!memory || gpc_heap_free(memory->heap, dptr, gpc_session_work_posted(memory->session),
-				     gpc_session_work_done(memory->session), &range))
+	if (!memory ||
+	    gpc_heap_free(memory->heap, address, gpc_session_work_posted(memory->session),
+			  gpc_session_work_done(memory->session), &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (range.size != 0)
 		unmap(memory, context, &range);
 	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
 		gpc_fence_start(&memory->fence, context);
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemFree_v2(CUdeviceptr dptr)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS || dptr == 0)
+		return result;
+	result = gpc_memory_free(context, dptr);
+	/* Of a pool's memory all uses have ended, too, when it is freed in no stream's order. */
+	return result == CUDA_SUCCESS ? result : gpc_pool_free(dptr, NULL);
+}
+
+CUresult
+gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory ? map(memory, context, size, range_p) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void
+gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	unmap(memory_of(context), context, range);
+}
+
+void
+gpc_memory_poll(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	if (!memory)
+		return;
+	gpc_fence_poll(&memory->fence);
+	gpc_fence_start(&memory->fence, context);
+}
+
+CUresult
+gpc_memory_settle(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory ? settle(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpc_memory_reclaim(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory ? reclaim(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult
@@ -411,7 +465,7 @@ gpc_cuMemGetInfo_v2(size_t *free, size_t *total)
 	result = gpc_wait_gpMemoryInfo(context, &args, &reply);
 	if (result != CUDA_SUCCESS)
 		return result;
-	local = gpc_heap_available(memory->heap, context);
+	local = gpc_heap_available(memory->heap, context) + gpc_pool_due(context->device);
 	*free = reply.free + local < reply.total ? reply.free + local : reply.total;
 	*total = reply.total;
 	return CUDA_SUCCESS;

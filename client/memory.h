@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct gpc_context;
+struct gpc_heap_range;
 struct gpc_session;
 
 /* What an address is. */
@@ -34,6 +35,7 @@ struct gpc_address {
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	uint64_t mapping_base;       /* of device memory: what gpMemoryMap mapped */
 	size_t mapping_size;
+	void *pool; /* the CUmemoryPool it comes from; NULL: from none */
 };
 
 /* Finds out what an address is, locally. */
@@ -50,6 +52,18 @@ uint64_t gpc_memory_next_id(void);
 void gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t *size_p);
 /* It was mapped, and small allocations are cut from it, or it was not. */
 void gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size, bool mapped);
+
+/* For memory pools.  CUDA_ERROR_OUT_OF_MEMORY: the quota, the device or the window has no room. */
+CUresult gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p);
+/* After all work posted before; nobody needs to wait for it. */
+void gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range);
+/* Asks how far the work is, and takes the answer to what was asked before. */
+void gpc_memory_poll(struct gpc_context *context);
+/* Waits for all work posted; and gives everything back besides that nothing uses. */
+CUresult gpc_memory_settle(struct gpc_context *context);
+CUresult gpc_memory_reclaim(struct gpc_context *context);
+/* cuMemFree of what is no pool's. */
+CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 
 /* A variable of an image became known: lookups find it from now on; forgotten with its image.
  * -ENOMEM. */

@@ -82,8 +82,8 @@ set_synchronous(uint64_t id, bool on)
 	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* Of memory that CUDA knows.  What is not named here is 0: nothing is managed, comes from a pool,
- * or can be shared with other processes or devices. */
+/* Of memory that CUDA knows.  What is not named here is 0: nothing is managed, or can be shared
+ * with other processes or devices. */
 static CUresult
 answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr,
        uint64_t *value_p)
@@ -93,6 +93,10 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		*value_p = 0;
+		/* A pool is of a device, not of a context. */
+		if (found->pool)
+			return CUDA_ERROR_INVALID_VALUE;
 		value = (uintptr_t)found->context->handle.token;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -126,6 +130,9 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 		break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		value = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+		break;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		value = (uintptr_t)found->pool;
 		break;
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		value = found->mapping_size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/stream.h"
 
+#include "client/pool.h"
 #include "client/session.h"
 #include "gpc_calls.h"
 
@@ -245,6 +246,26 @@ gpc_cuStreamDestroy_v2(CUstream hStream)
 	if (!stream || stream->legacy || stream->per_thread)
 		return CUDA_ERROR_INVALID_HANDLE;
 	return stream_drop(stream);
+}
+
+CUresult
+gpc_cuStreamSynchronize(CUstream hStream)
+{
+	struct gp_args_cuStreamSynchronize args;
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	uint64_t frees = gpc_pool_frees();
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_lookup(context, hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.hStream = stream->handle.id;
+	result = gpc_wait_cuStreamSynchronize(stream->context, &args);
+	if (result == CUDA_SUCCESS)
+		gpc_pool_stream_done(stream, frees);
+	return result;
 }
 
 /* For the queries that are answered here. */

@@ -92,7 +92,7 @@ GP_CALL(0x0403, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 CUresult cuStreamQuery(
         CUstream hStream);
 
-GP_CALL(0x0404, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0404, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
 CUresult cuStreamSynchronize(
         CUstream hStream);
 

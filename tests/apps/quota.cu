@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota malloc|pitch|small: allocates in steps, by this way, until it is refused. Prints the
+ * quota malloc|pitch|small|async: allocates in steps, by this way, until it is refused. Prints the
  * error, how much of the device's memory it got, and whether all of it can be had again.
  */
 #include "app.h"
@@ -21,6 +21,8 @@ allocate(const char *way, void **memory, size_t *size)
 		return error;
 	}
 	*size = strcmp(way, "small") == 0 ? 64 << 10 : 2 * MIB;
+	if (strcmp(way, "async") == 0)
+		return cudaMallocAsync(memory, *size, 0);
 	return cudaMalloc(memory, *size);
 }
 
@@ -44,10 +46,12 @@ take_all(const char *way, std::vector<void *> *taken, cudaError_t *error)
 }
 
 static void
-give_back(std::vector<void *> *taken)
+give_back(const char *way, std::vector<void *> *taken)
 {
+	bool async = strcmp(way, "async") == 0;
+
 	for (void *memory : *taken)
-		CHECK(cudaFree(memory));
+		CHECK(async ? cudaFreeAsync(memory, 0) : cudaFree(memory));
 	taken->clear();
 	CHECK(cudaDeviceSynchronize());
 }
@@ -74,12 +78,12 @@ main(int argc, char **argv)
 	/* The refusal has cost nothing: what is there can be used, and freed memory is to be had.
 	 */
 	CHECK(cudaMemset(taken[0], 2, 4));
-	give_back(&taken);
+	give_back(way, &taken);
 	again = take_all(way, &taken, &error);
 	printf("again: %s after %.2f %% of the total\n", cudaGetErrorName(error),
 	       100.0 * again / total);
 	(void)cudaGetLastError();
 	REQUIRE(again >= sum);
-	give_back(&taken);
+	give_back(way, &taken);
 	return app_ok("quota");
 }

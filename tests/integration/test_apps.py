@@ -10,7 +10,6 @@ from harness import PATIENCE, Daemon, case, main, read_file, require, run
 EXPECTED = os.path.join(os.path.dirname(__file__), "..", "apps", "expected")
 # Calls that do not travel yet; the program says so with its own words and status.
 NOT_REMOTED = {
-    "asyncalloc": "memory pools",
     "peer": "copies between devices",
 }
 # Their output depends on the device.

@@ -70,12 +70,14 @@ fake_setup(void **state)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_true(fake.device != MAP_FAILED);
 	fake.quota = FAKE_WINDOW;
-	device = (struct gpc_device){ .ordinal = 3, .remote = 1, .session = &session };
+	device = (struct gpc_device){
+		.ordinal = 3, .remote = 1, .session = &session, .primary = &context
+	};
 	context = (struct gpc_context){ .device = &device, .active = true };
 	context.handle.id = 77;
 	context.handle.token = &context;
 	for (int i = 0; i < 2; i++) {
-		streams[i] = (struct gpc_stream){ .context = &context };
+		streams[i] = (struct gpc_stream){ .context = &context, .number = (uint64_t)i + 1 };
 		streams[i].handle.id = 100 + (uint32_t)i;
 	}
 	fake.context = &context;
@@ -148,6 +150,18 @@ struct gpc_context *
 gpc_context_get_current(void)
 {
 	return &context;
+}
+
+CUresult
+gpc_enter_initialized(void)
+{
+	return fake.enter;
+}
+
+struct gpc_device *
+gpc_device_get(CUdevice ordinal)
+{
+	return ordinal == device.ordinal ? &device : NULL;
 }
 
 const struct gpc_session_facts *

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: memory pools.  They are the client's own; what it costs the account is what
+ * gpMemoryMap maps for them. */
+
+GP_LOCAL(VIA(gpMemoryMap))
+CUresult cuMemAllocAsync(
+        OUT CUdeviceptr *dptr,
+        size_t bytesize,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpMemoryMap))
+CUresult cuMemAllocFromPoolAsync(
+        OUT CUdeviceptr *dptr,
+        size_t bytesize,
+        CUmemoryPool pool,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpMemoryUnmap))
+CUresult cuMemFreeAsync(
+        CUdeviceptr dptr,
+        CUstream hStream);
+
+GP_LOCAL()
+CUresult cuMemPoolCreate(
+        OUT CUmemoryPool *pool,
+        IN const CUmemPoolProps *poolProps);
+
+GP_LOCAL(VIA(gpMemoryUnmap))
+CUresult cuMemPoolDestroy(
+        CUmemoryPool pool);
+
+GP_LOCAL(VIA(gpMemoryUnmap))
+CUresult cuMemPoolTrimTo(
+        CUmemoryPool pool,
+        size_t minBytesToKeep);
+
+GP_LOCAL()
+CUresult cuMemPoolSetAttribute(
+        CUmemoryPool pool,
+        CUmemPool_attribute attr,
+        BY_HOOK void *value);
+
+GP_LOCAL()
+CUresult cuMemPoolGetAttribute(
+        CUmemoryPool pool,
+        CUmemPool_attribute attr,
+        BY_HOOK void *value);
+
+GP_LOCAL()
+CUresult cuMemPoolSetAccess(
+        CUmemoryPool pool,
+        IN_N(count) const CUmemAccessDesc *map,
+        size_t count);
+
+GP_LOCAL()
+CUresult cuMemPoolGetAccess(
+        OUT CUmemAccess_flags *flags,
+        CUmemoryPool memPool,
+        IN CUmemLocation *location);
+
+GP_LOCAL()
+CUresult cuDeviceGetDefaultMemPool(
+        OUT CUmemoryPool *pool_out,
+        CUdevice dev);
+
+GP_LOCAL()
+CUresult cuDeviceGetMemPool(
+        OUT CUmemoryPool *pool,
+        CUdevice dev);
+
+GP_LOCAL()
+CUresult cuDeviceSetMemPool(
+        CUdevice dev,
+        CUmemoryPool pool);
+
+GP_LOCAL()
+CUresult cuMemGetDefaultMemPool(
+        OUT CUmemoryPool *pool_out,
+        IN CUmemLocation *location,
+        CUmemAllocationType type);
+
+GP_LOCAL()
+CUresult cuMemGetMemPool(
+        OUT CUmemoryPool *pool,
+        IN CUmemLocation *location,
+        CUmemAllocationType type);
+
+GP_LOCAL()
+CUresult cuMemSetMemPool(
+        IN CUmemLocation *location,
+        CUmemAllocationType type,
+        CUmemoryPool pool);
