@@ -37,11 +37,11 @@ STATUS_ONLY = {'memhog', 'badhandle'}
 LAST = ['sticky', 'assertion']  # poison the context that all clients share
 
 APPS = [
-    'assertion', 'asyncalloc', 'atomics', 'badhandle', 'copies', 'copies2d',
+    'assertion', 'asyncalloc', 'atomics', 'badhandle', 'callbacks', 'copies', 'copies2d',
     'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork',
-    'hostfunc', 'launch', 'launchrate', 'matmul', 'memhog', 'memset', 'multifile',
-    'occupancy', 'peer', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky',
-    'streams', 'symbols', 'threads', 'vectoradd', 'warp',
+    'hostfunc', 'launch', 'launchrate', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
+    'peer', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
+    'threads', 'vectoradd', 'warp',
 ]
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions and stream callbacks at length: callbacks [WHAT [NUMBER]]. Without arguments it
- * does what needs no partner and leaves the device whole. */
+ * does what is the same on any driver. */
 #include "app.h"
 
 #include <atomic>
@@ -301,6 +301,44 @@ destroyed()
 	CHECK(cudaFree(cell));
 }
 
+static std::atomic<int> called, not_called;
+static std::atomic<cudaError_t> told;
+
+static void CUDART_CB
+count_call(void *)
+{
+	not_called++;
+}
+
+static void CUDART_CB
+count_error(cudaStream_t, cudaError_t status, void *)
+{
+	told = status;
+	called++;
+}
+
+/* A context that is reset still has its functions run, and is made anew behind them. */
+static void
+reset()
+{
+	cudaStream_t stream = make_stream();
+	gate g;
+
+	CHECK(cudaLaunchHostFunc(stream, pass_gate, &g));
+	CHECK(cudaLaunchHostFunc(stream, count_call, nullptr));
+	wait_inside(&g);
+	std::thread opener([&g] {
+		sleep_ms(100);
+		g.open = true;
+	});
+	CHECK(cudaDeviceReset());
+	int *cell = app_malloc<int>(1);
+	CHECK(cudaMemset(cell, 0, sizeof(int)));
+	add_one<<<1, 1>>>(cell);
+	REQUIRE(app_download(cell, 1)[0] == 1 && g.left && not_called == 1);
+	opener.join();
+}
+
 /* More than may wait behind a function is sent later, and arrives. */
 static void
 flood(int mib)
@@ -371,22 +409,6 @@ beat(int ms)
 		sleep_ms(1);
 	}
 	printf("worst %.1f ms in %d rounds\n", worst, rounds);
-}
-
-static std::atomic<int> called, not_called;
-static std::atomic<cudaError_t> told;
-
-static void CUDART_CB
-count_call(void *)
-{
-	not_called++;
-}
-
-static void CUDART_CB
-count_error(cudaStream_t, cudaError_t status, void *)
-{
-	told = status;
-	called++;
 }
 
 /* Behind a faulting kernel functions are not called, and callbacks hear of it. */
@@ -471,9 +493,14 @@ main(int count, char **arguments)
 		unfinished();
 		legacy();
 		source();
+	} else if (what == "inside") {
 		inside();
+	} else if (what == "destroyed") {
 		destroyed();
-		flood(80);
+	} else if (what == "reset") {
+		reset();
+	} else if (what == "flood") {
+		flood(number);
 	} else if (what == "order") {
 		order(number);
 	} else if (what == "sleeper") {
