@@ -8,33 +8,44 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define SIZE_DEFAULT ((uint64_t)256 << 30)
 /* The software device keeps what is mapped in ordinary memory. */
 #define SIZE_SOFTWARE ((uint64_t)16 << 30)
 #define SIZE_MIN ((uint64_t)16 << 20)
+/* Usual sizes are multiples of it, and not below it. */
+#define SIZE_STEP ((uint64_t)32 << 30)
+/* With so many sessions, the next ones get a quarter of the usual size: there are some sixty
+ * terabytes of addresses. */
+#define MANY 128
 #define SIZE_ASKED_MIN ((uint64_t)1 << 30)
 #define SIZE_ASKED_MAX ((uint64_t)4 << 40)
 /* Windows begin at multiples of their size, or of this if they are larger. */
-#define ALIGN_MAX ((uint64_t)256 << 30)
+#define ALIGN_MAX SIZE_STEP
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next = GPD_WINDOW_FIRST;
 
-static uint64_t
-usual_size(void)
-{
-	const char *given = getenv("GPUPOOL_WINDOW_SIZE");
-	uint64_t size = given ? strtoull(given, NULL, 0) : 0;
-
-	if (size < SIZE_MIN)
-		size = gpd_driver.software ? SIZE_SOFTWARE : SIZE_DEFAULT;
-	return size;
-}
+static int taken;
 
 static uint64_t
 round_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) / to * to;
+}
+
+/* Half as much again as there is memory: freed addresses wait a while before they are used again.
+ */
+static uint64_t
+usual_size(uint64_t memory)
+{
+	const char *given = getenv("GPUPOOL_WINDOW_SIZE");
+	uint64_t size = given ? strtoull(given, NULL, 0) : 0;
+
+	if (size >= SIZE_MIN)
+		return size;
+	if (gpd_driver.software)
+		return SIZE_SOFTWARE;
+	size = round_up(memory + memory / 2 + 1, SIZE_STEP);
+	return taken < MANY ? size : round_up(size / 4, SIZE_STEP);
 }
 
 static bool
@@ -63,44 +74,59 @@ reserve(uint64_t address, uint64_t size)
 	return false;
 }
 
-int
-gpd_window_take(uint64_t size, const struct gpd_range *avoid, size_t avoid_count,
-		struct gpd_range *window_p)
+/* Under the lock. */
+static bool
+find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
 {
-	uint64_t step, address, tried;
-	int r = -ENOMEM;
-
-	if (size == 0)
-		size = usual_size();
-	/* A client asks for the least it wants; the smaller, the more places there are to try. */
-	else if (size < SIZE_ASKED_MIN)
-		size = SIZE_ASKED_MIN;
-	if (size > SIZE_ASKED_MAX)
-		return -ENOMEM;
-	size = round_up(size, gpd_worker.granularity);
-	step = size < ALIGN_MAX ? size : ALIGN_MAX;
-
-	pthread_mutex_lock(&lock);
+	uint64_t step = size < ALIGN_MAX ? size : ALIGN_MAX;
 	/* Addresses are used again late: a stray pointer of a session that ended meets nobody. */
-	address = round_up(next, step);
-	for (tried = 0; tried < GPD_WINDOW_END - GPD_WINDOW_FIRST; tried += step) {
+	uint64_t address = round_up(next, step);
+
+	for (uint64_t tried = 0; tried < GPD_WINDOW_END - GPD_WINDOW_FIRST; tried += step) {
 		if (address + size > GPD_WINDOW_END)
 			address = round_up(GPD_WINDOW_FIRST, step);
 		if (!touches(address, size, avoid, avoid_count) && reserve(address, size)) {
 			*window_p = (struct gpd_range){ .address = address, .size = size };
 			next = address + size;
-			r = 0;
-			break;
+			taken++;
+			return true;
 		}
 		address += step;
 	}
+	return false;
+}
+
+int
+gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid, size_t avoid_count,
+		struct gpd_range *window_p)
+{
+	bool found, usual = size == 0;
+
+	pthread_mutex_lock(&lock);
+	if (usual)
+		size = usual_size(memory);
+	/* A client asks for the least it wants; the smaller, the more places there are to try. */
+	else if (size < SIZE_ASKED_MIN)
+		size = SIZE_ASKED_MIN;
+	size = round_up(size, gpd_worker.granularity);
+	found = size <= SIZE_ASKED_MAX && find(size, avoid, avoid_count, window_p);
+	while (!found && usual && size > SIZE_STEP) {
+		size = size / 2 / SIZE_STEP * SIZE_STEP;
+		if (size < SIZE_STEP)
+			size = SIZE_STEP;
+		found = find(size, avoid, avoid_count, window_p);
+	}
 	pthread_mutex_unlock(&lock);
-	return r;
+	return found ? 0 : -ENOMEM;
 }
 
 void
 gpd_window_give(const struct gpd_range *window)
 {
-	if (window->size)
-		(void)gpd_driver.cuMemAddressFree(window->address, window->size);
+	if (!window->size)
+		return;
+	(void)gpd_driver.cuMemAddressFree(window->address, window->size);
+	pthread_mutex_lock(&lock);
+	taken--;
+	pthread_mutex_unlock(&lock);
 }

@@ -18,12 +18,15 @@
 #define GPD_WINDOW_END UINT64_C(0x553000000000)
 #else
 #define GPD_WINDOW_FIRST UINT64_C(0x110000000000)
-#define GPD_WINDOW_END UINT64_C(0x3f0000000000)
+#define GPD_WINDOW_END UINT64_C(0x540000000000)
 #endif
 
-/* size 0: the usual one.  0, or -ENOMEM when no range is free that touches none of `avoid`. */
-int gpd_window_take(uint64_t size, const struct gpd_range *avoid, size_t avoid_count,
-		    struct gpd_range *window_p);
+/*
+ * size 0: the usual one, in which so many bytes of memory have room; less when there are many
+ * sessions.  0, or -ENOMEM when no range is free that touches none of `avoid`.
+ */
+int gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
+		    size_t avoid_count, struct gpd_range *window_p);
 
 /* Nothing is mapped in it any more. */
 void gpd_window_give(const struct gpd_range *window);

@@ -221,6 +221,23 @@ reply_opened(uint64_t id, const struct gpd_range *window)
 			       -1);
 }
 
+/* What the session may have on all its devices together. */
+static uint64_t
+memory_of(uint32_t line)
+{
+	const struct gpd_ledger_session *session = &gpd_worker.ledger->sessions[line];
+	uint64_t sum = 0;
+
+	for (int i = 0; i < gpd_worker.device_count; i++) {
+		uint64_t quota = gpd_ledger_room(gpd_worker.ledger, session, i).max;
+		uint64_t memory = gpd_worker.devices[i].memory;
+
+		if (atomic_load(&session->devices[i].allowed))
+			sum += quota < memory ? quota : memory;
+	}
+	return sum;
+}
+
 static void
 open_session(const struct gpd_channel_message *message)
 {
@@ -235,7 +252,8 @@ open_session(const struct gpd_channel_message *message)
 
 	if (open->line >= GPD_LEDGER_SESSIONS)
 		return;
-	if (gpd_window_take(open->window_size, open->avoid, open->avoid_count, &window) == 0 &&
+	if (gpd_window_take(open->window_size, memory_of(open->line), open->avoid,
+			    open->avoid_count, &window) == 0 &&
 	    !gpd_session_open(message->header.session, open->peer, open->line, window.address,
 			      window.size)) {
 		gpd_window_give(&window);
@@ -259,7 +277,9 @@ move_session(const struct gpd_channel_message *message)
 	pthread_mutex_lock(&gpd_worker.lock);
 	session = find_locked(message->header.session);
 	if (session && !session->conn &&
-	    gpd_window_take(open->window_size, open->avoid, open->avoid_count, &window) == 0) {
+	    gpd_window_take(open->window_size,
+			    memory_of(gpd_ledger_index(gpd_worker.ledger, session->account.line)),
+			    open->avoid, open->avoid_count, &window) == 0) {
 		old = (struct gpd_range){ session->window_base, session->window_size };
 		session->window_base = window.address;
 		session->window_size = window.size;
