@@ -10,6 +10,7 @@
  * worker ends, and the supervisor starts another one.
  */
 #include "server/log.h"
+#include "server/metrics.h"
 #include "server/supervisor.h"
 #include "server/worker.h"
 #include "transport/url.h"
@@ -34,6 +35,7 @@ enum key {
 	OPTION_MAX_SESSIONS,
 	OPTION_LOG_LEVEL,
 	OPTION_ADMIN_SOCKET,
+	OPTION_METRICS,
 	OPTION_WORKER_FD,
 	OPTION_LEDGER_FD,
 	OPTION_CONFIG = 'c',
@@ -78,6 +80,10 @@ static const struct argp_option options[] = {
 	  .doc = "Where gpupoolctl finds the daemon; off: nowhere. Default: "
 		 "/run/gpupool/admin.sock for root, gpupool/admin.sock below XDG_RUNTIME_DIR for "
 		 "others" },
+	{ .name = "metrics",
+	  .key = OPTION_METRICS,
+	  .arg = "[HOST:]PORT",
+	  .doc = "Answer Prometheus there; a port alone is one of 127.0.0.1. Default: off" },
 	{ .name = "worker-fd", .key = OPTION_WORKER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
 	{ .name = "ledger-fd", .key = OPTION_LEDGER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
 	{ 0 },
@@ -153,6 +159,14 @@ parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_ADMIN_SOCKET:
 		o->admin_socket = arg;
+		return 0;
+	case OPTION_METRICS:
+		o->metrics_given = true;
+		if (!gpd_metrics_parse(arg, o->metrics_host, &o->metrics_port))
+			argp_failure(state, 1, 0,
+				     "--metrics: \"%s\" is no address to listen on "
+				     "(127.0.0.1:9400, [::1]:9400, 9400 or off)",
+				     arg);
 		return 0;
 	case OPTION_WORKER_FD:
 		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);

@@ -34,15 +34,16 @@ gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 	return gpd_roster_init(&manager->roster);
 }
 
-int
-gpd_manager_open(struct gpd_manager *manager, const char *admin_socket)
+/* NULL: the usual one, if that can be had. */
+static int
+open_admin(struct gpd_manager *manager, const char *path)
 {
 	char usual[sizeof(manager->admin.path)], error[256];
 
-	if (admin_socket && strcmp(admin_socket, "off") == 0)
+	if (path && strcmp(path, "off") == 0)
 		return 0;
-	if (admin_socket) {
-		if (gpd_admin_open(&manager->admin, admin_socket, error, sizeof(error)) == 0)
+	if (path) {
+		if (gpd_admin_open(&manager->admin, path, error, sizeof(error)) == 0)
 			return 0;
 		fprintf(stderr, "gpupoold: no admin socket: %s\n", error);
 		return -1;
@@ -55,11 +56,52 @@ gpd_manager_open(struct gpd_manager *manager, const char *admin_socket)
 	return 0;
 }
 
+static int
+open_metrics(struct gpd_manager *manager, const char *host, uint16_t port, bool insecure)
+{
+	char error[512];
+
+	if (gpd_metrics_open(&manager->metrics, &manager->source, host, port, insecure, error,
+			     sizeof(error)) == 0)
+		return 0;
+	fprintf(stderr, "gpupoold: no metrics: %s\n", error);
+	return -1;
+}
+
+int
+gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+	const char *path = config->admin_socket[0] ? config->admin_socket : NULL;
+
+	if (open_admin(manager, options->admin_socket ? options->admin_socket : path))
+		return -1;
+	if (options->metrics_given && options->metrics_host[0])
+		return open_metrics(manager, options->metrics_host, options->metrics_port,
+				    options->insecure);
+	if (!options->metrics_given && config->metrics_port)
+		return open_metrics(manager, config->metrics_host, config->metrics_port,
+				    options->insecure);
+	return 0;
+}
+
+void
+gpd_manager_announce(const struct gpd_manager *manager, bool print)
+{
+	if (!manager->metrics.http)
+		return;
+	gpd_info("metrics at %s", manager->metrics.url);
+	if (print)
+		printf("metrics at %s\n", manager->metrics.url);
+	(void)fflush(stdout);
+}
+
 void
 gpd_manager_fini(struct gpd_manager *manager)
 {
 	gpd_admin_fini(&manager->admin);
 	gpd_manager_unlock(manager);
+	gpd_metrics_close(&manager->metrics);
 	gpd_roster_fini(&manager->roster);
 	pthread_mutex_destroy(&manager->source.lock);
 }

@@ -11,9 +11,11 @@
 
 #include "server/admin.h"
 #include "server/admission.h"
+#include "server/metrics.h"
 #include "server/quota.h"
 #include "server/report.h"
 #include "server/roster.h"
+#include "server/supervisor.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -32,6 +34,7 @@ struct gpd_manager {
 	struct gpd_report_source source;
 	struct gpd_roster roster;
 	struct gpd_admin admin;
+	struct gpd_metrics metrics;
 	struct gpd_admission *admission;
 	struct gpd_quota *quota;
 	const struct gpd_manager_hooks *hooks;
@@ -42,9 +45,11 @@ struct gpd_manager {
 GP_MUST_CHECK int gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 				   struct gpd_quota *quota, struct gpd_child *const *children,
 				   const struct gpd_manager_hooks *hooks, void *arg);
-/* admin_socket: a path; NULL: the usual one, if that can be had; "off": none.  0, or -1: standard
+/* The admin socket and the metrics, as the options or the configuration say.  0, or -1: standard
  * error says why. */
-GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const char *admin_socket);
+GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
+/* Says where the metrics are: in the log and, if asked for, on standard output. */
+void gpd_manager_announce(const struct gpd_manager *manager, bool print);
 void gpd_manager_fini(struct gpd_manager *manager);
 
 /* Around the wait for events. */

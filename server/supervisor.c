@@ -185,6 +185,7 @@ worker_ready(struct supervisor *s, struct gpd_child *child,
 	if (s->worker == child)
 		gpd_admission_set_worker(&s->admission, child, now_ms());
 	if (!s->served) {
+		gpd_manager_announce(&s->manager, s->options->print_address);
 		gpd_listen_announce(&s->listen, s->options->print_address);
 		gpd_notify("READY=1");
 	}
@@ -582,7 +583,6 @@ static const struct gpd_manager_hooks manager_hooks = {
 static int
 set_up(struct supervisor *s)
 {
-	const char *configured;
 	struct rlimit files;
 	sigset_t signals;
 
@@ -605,10 +605,7 @@ set_up(struct supervisor *s)
 	}
 	if (gpd_listen_open(&s->listen, s->options))
 		return -1;
-	configured = s->quota.tenants.config->admin_socket;
-	if (!s->options->admin_socket && *configured)
-		return gpd_manager_open(&s->manager, configured);
-	return gpd_manager_open(&s->manager, s->options->admin_socket);
+	return gpd_manager_open(&s->manager, s->options);
 }
 
 int

@@ -10,6 +10,7 @@
 #include "transport/url.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define GPD_LISTEN_MAX 16
 
@@ -19,6 +20,9 @@ struct gpd_options {
 	const char *driver;       /* path, or NULL */
 	const char *config;       /* path, or NULL */
 	const char *admin_socket; /* path, "off", or NULL: the usual one */
+	bool metrics_given;
+	char metrics_host[256]; /* "": none */
+	uint16_t metrics_port;
 	bool print_address;
 	bool insecure;
 	int sessions_max; /* 0: as the configuration says, or 256 */

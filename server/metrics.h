@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers Prometheus over HTTP: GET /metrics, and nothing else.
+ *
+ * libmicrohttpd has a thread of its own for that, which makes a report under the source's lock and
+ * touches nothing else of the daemon.  Few connections at a time, each for a short while.
+ */
+#ifndef GPD_METRICS_H
+#define GPD_METRICS_H
+
+#include "protocol/status.h"
+#include "server/report.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPD_METRICS_HOST_MAX 256
+
+struct MHD_Daemon;
+
+struct gpd_metrics {
+	struct gpd_report_source *source;
+	struct MHD_Daemon *http; /* NULL: none */
+	char url[GPD_METRICS_HOST_MAX + 32];
+};
+
+/* HOST:PORT, [ADDRESS]:PORT, PORT (which is 127.0.0.1's; 0: any free one) or "off", which leaves
+ * host empty. false: none of these. */
+bool gpd_metrics_parse(const char *text, char host[GPD_METRICS_HOST_MAX], uint16_t *port_p);
+
+/* Signals must be blocked.  An address that other machines can reach must be allowed by insecure.
+ * 0, or -1: error says why. */
+GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
+				   const char *host, uint16_t port, bool insecure, char *error,
+				   size_t error_size);
+/* Not under the source's lock. */
+void gpd_metrics_close(struct gpd_metrics *metrics);
+
+#endif /* GPD_METRICS_H */
