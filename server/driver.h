@@ -83,7 +83,6 @@
 
 /* NULL where the library lacks them. */
 #define GPD_DRIVER_OPTIONAL(X)                                                                     \
-	X(cuCtxFromGreenCtx)                                                                       \
 	X(cuDevResourceGenerateDesc)                                                               \
 	X(cuDevSmResourceSplitByCount)                                                             \
 	X(cuDeviceGetDevResource)                                                                  \

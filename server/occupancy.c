@@ -5,12 +5,23 @@
 #include "server/image.h"
 #include "server/launch.h"
 #include "server/session.h"
+#include "server/stream.h"
 
 /* Of gpOccupancyCluster. */
 enum {
 	MAX_POTENTIAL_SIZE = 0,
 	MAX_ACTIVE = 1,
 };
+
+/* One in the session's partition of its current device, whose multiprocessors count. */
+static CUstream
+confined_stream(const struct gpd_session *session)
+{
+	const struct gpd_context *context = gpd_context_get(session, session->context);
+	const struct gpd_stream *stream = context ? context->legacy : NULL;
+
+	return stream && stream->partition ? stream->driver : NULL;
+}
 
 CUresult
 gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccupancyCluster *args,
@@ -42,6 +53,7 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 		result = gpd_session_enter(session, session->context);
 	if (result == CUDA_SUCCESS)
 		result = gpd_function_get(session, args->kernel, &function);
+	config.hStream = confined_stream(session);
 	if (result == CUDA_SUCCESS)
 		result = ask(&reply->value, function, &config);
 	return result;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/binary.h"
+#include "softgpu/driver/green.h"
+#include "softgpu/driver/stream.h"
 
 static size_t
 round_up(size_t n, size_t to)
@@ -143,11 +145,27 @@ cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction handle,
 		grid, block, handle, shared_of, dynamic_shared, limit, CU_OCCUPANCY_DEFAULT);
 }
 
+/* Of the stream's context. */
+static CUresult
+multiprocessors_of(CUstream handle, int *count)
+{
+	struct gs_stream *stream = gs_stream_get(handle);
+	struct gs_green *green;
+
+	if (!stream)
+		return gs_stream_missing(handle);
+	green = gs_stream_green(stream);
+	*count = green ? (int)gs_green_partition(green)->count : gs_device_multiprocessors();
+	gs_stream_put(stream);
+	return CUDA_SUCCESS;
+}
+
 /* A cluster is one block here. */
 CUresult CUDAAPI
 cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct gs_kernel *kernel;
+	int multiprocessors;
 	CUresult r = gs_enter();
 
 	if (r)
@@ -163,14 +181,17 @@ cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchCon
 			    1)
 			return CUDA_ERROR_NOT_SUPPORTED;
 	}
+	r = multiprocessors_of(config->hStream, &multiprocessors);
+	if (r)
+		return r;
 	kernel = gs_kernel_get(handle);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*clusters = gs_device_multiprocessors() *
-		    gs_kernel_occupancy(kernel,
-					(size_t)config->blockDimX * config->blockDimY *
-						config->blockDimZ,
-					config->sharedMemBytes);
+	*clusters =
+		multiprocessors * gs_kernel_occupancy(kernel,
+						      (size_t)config->blockDimX *
+							      config->blockDimY * config->blockDimZ,
+						      config->sharedMemBytes);
 	gs_kernel_put(kernel);
 	return CUDA_SUCCESS;
 }

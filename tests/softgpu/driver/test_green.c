@@ -272,13 +272,24 @@ cooperative_launches_follow_the_green_context(void **state)
 	CUfunction where = gs_test_kernel("where");
 	CUgreenCtx ctx = green(0, 2);
 	CUstream stream = stream_of(ctx);
+	CUlaunchConfig config = { .gridDimX = 1,
+				  .gridDimY = 1,
+				  .gridDimZ = 1,
+				  .blockDimX = 1024,
+				  .blockDimY = 1,
+				  .blockDimZ = 1 };
 	CUdeviceptr out;
 	unsigned int most;
-	int fit;
+	int fit, clusters;
 
 	check(cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, where, 1024, 0));
 	most = 4 * (unsigned int)fit;
 	check(cuMemAlloc_v2(&out, 4096));
+	check(cuOccupancyMaxActiveClusters(&clusters, where, &config));
+	assert_int_equal(clusters, ALL * fit);
+	config.hStream = stream;
+	check(cuOccupancyMaxActiveClusters(&clusters, where, &config));
+	assert_int_equal(clusters, most);
 	check(cuLaunchCooperativeKernel(where, most, 1, 1, 1024, 1, 1, 0, stream,
 					(void *[]){ &out, &out }));
 	check_is(cuLaunchCooperativeKernel(where, most + 1, 1, 1, 1024, 1, 1, 0, stream,
