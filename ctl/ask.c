@@ -142,7 +142,7 @@ ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t pat
 	Gpupool__AdminReply **reply_p)
 {
 	int64_t deadline = patience_ms == CTL_FOREVER ? INT64_MAX : now_ms() + patience_ms;
-	Gpupool__AdminReply *reply;
+	Gpupool__AdminReply *reply = NULL;
 	uint8_t *bytes;
 	size_t size;
 	int fd = open_socket(ctl), r;
