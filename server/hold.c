@@ -383,8 +383,12 @@ gpd_hold_add(struct gpd_session *session, const struct gp_header *header, const 
 	int r;
 
 	*held_p = NULL;
-	if (!session->hold && !(is_function && make_hold(session)))
+	if (!session->hold && !is_function)
 		return 0;
+	if (!session->hold && !make_hold(session)) {
+		gpd_session_violation(session, "there is no memory for its host functions");
+		return -EPROTO;
+	}
 	/* Nothing to wait for; or what the others wait for. */
 	if ((!session->hold->all && !is_function) || header->call == GP_CALL_gpHostFunctionDone)
 		return 0;
