@@ -152,9 +152,21 @@ left(struct gpd_session *session, void *arg, CUresult result)
 	free(leaving);
 }
 
-/* Puts `fresh` behind the stream's work and sees to the end of what it has now. */
+/* Puts `fresh` behind the stream's work. */
 static CUresult
-leave(struct gpd_session *session, struct gpd_stream *stream, CUstream fresh)
+follow(struct gpd_stream *stream, CUstream fresh)
+{
+	CUresult result = record(stream, &stream->order);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	stream->order_work = stream->left_work = stream->work;
+	return gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
+}
+
+/* Sees to the end of the driver's stream that it has now. */
+static CUresult
+leave(struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_leaving *leaving = malloc(sizeof(*leaving));
 	CUresult result;
@@ -164,16 +176,10 @@ leave(struct gpd_session *session, struct gpd_stream *stream, CUstream fresh)
 	*leaving = (struct gpd_leaving){ .device = stream->device,
 					 .driver = stream->driver,
 					 .partition = stream->partition };
-	result = record(stream, &stream->order);
-	if (result == CUDA_SUCCESS) {
-		stream->order_work = stream->work;
-		result = gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
-	}
 	pthread_mutex_lock(&session->leaving_lock);
 	DL_APPEND(session->leaving, leaving);
 	pthread_mutex_unlock(&session->leaving_lock);
-	if (result == CUDA_SUCCESS)
-		result = gpd_wait_add(session, stream, left, leaving);
+	result = gpd_wait_add(session, stream, left, leaving);
 	if (result == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&session->leaving_lock);
@@ -183,11 +189,19 @@ leave(struct gpd_session *session, struct gpd_stream *stream, CUstream fresh)
 	return result;
 }
 
-static bool
-is_unused(const struct gpd_stream *stream)
+/* A stream that was moved and has got nothing since only waits: what it waits for counts. */
+static CUresult
+query_work(const struct gpd_stream *stream)
 {
-	return gpd_stream_is_idle(stream) &&
-	       atomic_load_explicit(&stream->waits, memory_order_acquire) == 0;
+	if (stream->left_work && stream->left_work == stream->work)
+		return gpd_driver.cuEventQuery(stream->order);
+	return gpd_driver.cuStreamQuery(stream->driver);
+}
+
+static bool
+has_waits(const struct gpd_stream *stream)
+{
+	return atomic_load_explicit(&stream->waits, memory_order_acquire) != 0;
 }
 
 /* Takes over a reference to the partition. */
@@ -196,16 +210,22 @@ move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partitio
 {
 	CUstream fresh;
 	CUresult result = gpd_partition_stream(partition, stream->priority, &fresh);
+	bool done;
 
-	if (result == CUDA_SUCCESS && is_unused(stream)) {
-		destroy_driver(stream->driver, stream->partition);
-	} else if (result == CUDA_SUCCESS) {
-		result = leave(session, stream, fresh);
-		if (result != CUDA_SUCCESS)
-			(void)gpd_driver.cuStreamDestroy_v2(fresh);
-	}
 	if (result != CUDA_SUCCESS) {
 		gpd_partition_unref(partition);
+		return result;
+	}
+	/* A stream that must wait first would not be seen as done by who asks it now. */
+	done = gpd_stream_is_idle(stream) || query_work(stream) == CUDA_SUCCESS;
+	if (!done)
+		result = follow(stream, fresh);
+	if (result == CUDA_SUCCESS && (!done || has_waits(stream)))
+		result = leave(session, stream);
+	else if (result == CUDA_SUCCESS)
+		destroy_driver(stream->driver, stream->partition);
+	if (result != CUDA_SUCCESS) {
+		destroy_driver(fresh, partition);
 		return result;
 	}
 	stream->driver = fresh;
@@ -349,7 +369,7 @@ reap(struct gpd_session *session)
 	while (*link) {
 		struct gpd_stream *stream = *link;
 
-		if (stream->dropped && is_unused(stream)) {
+		if (stream->dropped && gpd_stream_is_idle(stream) && !has_waits(stream)) {
 			*link = stream->next;
 			destroy(session, stream);
 		} else {
@@ -520,14 +540,14 @@ gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStream
 static CUresult
 query(const struct gpd_session *session, const struct gpd_stream *stream)
 {
-	CUresult result = gpd_driver.cuStreamQuery(stream->driver);
+	CUresult result = query_work(stream);
 
 	if (!stream->legacy)
 		return result;
 	for (const struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS;
 	     s = s->next) {
 		if (s->blocking && s->context == stream->context && !gpd_stream_is_idle(s))
-			result = gpd_driver.cuStreamQuery(s->driver);
+			result = query_work(s);
 	}
 	return result;
 }

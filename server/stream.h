@@ -36,6 +36,7 @@ struct gpd_stream {
 	uint64_t seen_barrier;
 	CUevent order;              /* made on first need */
 	uint64_t order_work;        /* what order stands for */
+	uint64_t left_work;         /* work that it had when it was moved, all done elsewhere */
 	CUevent barrier;            /* behind its last barrier; made on first need */
 	uint64_t batch;             /* schedule.h: of its last launch */
 	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */

@@ -418,6 +418,28 @@ stream_without_work_moves_at_once(void **state)
 }
 
 static void
+stream_whose_work_is_done_is_done_after_the_move(void **state)
+{
+	struct fixture *f = *state;
+	const struct gpd_stream *stream = gpd_stream_get(&f->session, A);
+
+	for (unsigned int i = 0; i < 20; i++) {
+		CUstream before = stream->driver;
+
+		append_value(f, A, i);
+		/* The responder is about to note it; or nobody has told the session. */
+		if (i % 2)
+			synchronize(f);
+		else
+			assert_int_equal(gpd_driver.cuStreamSynchronize(before), CUDA_SUCCESS);
+		set_share(f, i % 2 ? 4 : 8);
+		(void)begin(f, FREE);
+		assert_ptr_not_equal(stream->driver, before);
+		assert_int_equal(gpd_driver.cuStreamQuery(stream->driver), CUDA_SUCCESS);
+	}
+}
+
+static void
 work_goes_on_where_it_is_and_new_work_follows(void **state)
 {
 	struct fixture *f = *state;
@@ -735,6 +757,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(two_sessions_run_on_different_multiprocessors,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(stream_without_work_moves_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(stream_whose_work_is_done_is_done_after_the_move,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(work_goes_on_where_it_is_and_new_work_follows,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(who_waits_for_a_stream_waits_for_what_it_had, setup,
