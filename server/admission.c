@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/admission.h"
 
+#include "server/answer.h"
 #include "server/log.h"
 
 #include <cuda.h>
@@ -100,41 +101,9 @@ static void
 refuse(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Refused__Reason reason,
        const char *text)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Refused refused = GPUPOOL__REFUSED__INIT;
-
 	gpd_warning("%s (%s): refused: %s", gp_conn_peer(peer->conn), peer->name, text);
-	refused.reason = reason;
-	refused.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
-	message.refused = &refused;
-	gpd_peer_send(peer, &message);
+	gpd_answer_refused(peer, reason, text);
 	end_peer(admission, peer, text);
-}
-
-static void
-send_session_error(struct gpd_peer *peer, int result, const char *text)
-{
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__SessionError error = GPUPOOL__SESSION_ERROR__INIT;
-
-	error.cuda_result = result;
-	error.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
-	message.session_error = &error;
-	gpd_peer_send(peer, &message);
-}
-
-static void
-send_bye(struct gpd_peer *peer, const char *text)
-{
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Bye bye = GPUPOOL__BYE__INIT;
-
-	bye.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_BYE;
-	message.bye = &bye;
-	gpd_peer_send(peer, &message);
 }
 
 /* OPEN or REWINDOW. */
@@ -329,78 +298,6 @@ take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 		       request->n_avoid);
 }
 
-/* The devices that the client was given, as its quota lets it see them.  How many; -1: no memory.
- */
-static int
-show_devices(const struct gpd_admission *admission, const struct gpd_peer *peer,
-	     const struct gpd_channel_opened *opened, Gpupool__Device *copies,
-	     Gpupool__Device **list)
-{
-	const struct gpd_ledger_session *line =
-		gpd_ledger_find(admission->quota->ledger, peer->session);
-	const Gpupool__Welcome *facts = peer->worker->facts;
-	const struct gpd_grant *grant = &peer->grant;
-
-	for (int i = 0; line && i < grant->count; i++) {
-		uint32_t device = (uint32_t)grant->units[i].device;
-
-		if (device >= facts->n_devices || device >= opened->device_count ||
-		    gpd_quota_show(admission->quota, line, facts->devices[device],
-				   opened->memory_free[device], &copies[i]))
-			return -1;
-		list[i] = &copies[i];
-	}
-	return line ? grant->count : -1;
-}
-
-static void
-send_welcome(struct gpd_admission *admission, struct gpd_peer *peer,
-	     const struct gpd_channel_opened *opened)
-{
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
-	Gpupool__Welcome welcome = *peer->worker->facts;
-	Gpupool__Device copies[GPD_LEDGER_DEVICES] = { 0 }, *list[GPD_LEDGER_DEVICES];
-	int count = show_devices(admission, peer, opened, copies, list);
-
-	if (count >= 0) {
-		window.address = opened->window.address;
-		window.size = opened->window.size;
-		welcome.minor = GP_VERSION_MINOR;
-		welcome.server_version = GPD_VERSION;
-		welcome.session_id = peer->session;
-		welcome.ticket = (ProtobufCBinaryData){ sizeof(peer->ticket), peer->ticket };
-		welcome.n_devices = (size_t)count;
-		welcome.devices = list;
-		welcome.window = &window;
-		welcome.lanes = 1;
-		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
-		message.welcome = &welcome;
-		gpd_peer_send(peer, &message);
-	} else {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-		       "the daemon has no memory for another session");
-	}
-	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
-		gpd_quota_forget(&copies[i]);
-}
-
-static void
-send_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
-{
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__WindowReply reply = GPUPOOL__WINDOW_REPLY__INIT;
-	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
-
-	window.address = opened->window.address;
-	window.size = opened->window.size;
-	reply.window = &window;
-	reply.heap_size = peer->worker->facts->limits->heap_size;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY;
-	message.window_reply = &reply;
-	gpd_peer_send(peer, &message);
-}
-
 static struct gpd_peer *
 find_session(const struct gpd_admission *admission, const struct gpd_child *worker, uint64_t id)
 {
@@ -435,9 +332,10 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	/* A move that found nothing leaves the client where it is; it may ask again. */
 	set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
 	if (moving)
-		send_window(peer, opened);
-	else
-		send_welcome(admission, peer, opened);
+		gpd_answer_window(peer, opened);
+	else if (gpd_answer_welcome(admission->quota, peer, opened))
+		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+		       "the daemon has no memory for another session");
 }
 
 void
@@ -454,9 +352,9 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 	gpd_channel_text(message, text, sizeof(text));
 	peer->worker = NULL;
 	if (message->header.result)
-		send_session_error(peer, message->header.result, text);
+		gpd_answer_session_error(peer, message->header.result, text);
 	else
-		send_bye(peer, text);
+		gpd_answer_bye(peer, text);
 	end_peer(admission, peer, text);
 }
 
@@ -503,7 +401,7 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 				  p->deadline_ms - OPENING_MS + QUEUED_MS);
 			continue;
 		}
-		send_session_error(p, result, text);
+		gpd_answer_session_error(p, result, text);
 		end_peer(admission, p, text);
 	}
 }
@@ -700,7 +598,7 @@ gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
 	if (!peer)
 		return;
 	gpd_info("session %llu (%s): %s", (unsigned long long)session, peer->name, reason);
-	send_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
+	gpd_answer_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
 	end_peer(admission, peer, reason);
 }
 
@@ -735,7 +633,7 @@ gpd_admission_stop(struct gpd_admission *admission)
 		if (p->state == GPD_PEER_ENDING)
 			continue;
 		if (p->state != GPD_PEER_HANDSHAKE)
-			send_bye(p, "the daemon stops");
+			gpd_answer_bye(p, "the daemon stops");
 		p->worker = NULL; /* it is told to stop as a whole */
 		end_peer(admission, p, "the daemon stops");
 	}
