@@ -6,17 +6,16 @@
 
 #define SETTINGS_MAX 16
 
-/* device=N, which is no setting of its own. */
+/* gpu=N, which is no setting of its own. */
 static int
-parse_device(const char *text, Gpupool__AdminSet *set)
+parse_gpu(const char *text, Gpupool__AdminSet *set)
 {
-	uint64_t device;
+	uint64_t gpu;
 
-	if (!ctl_parse_number(text, 0, INT32_MAX - 1, &device))
-		return ctl_fail("device=%s: \"%s\" is no device's number, see gpupoolctl device "
-				"list",
-				text, text);
-	set->device = (int32_t)device + 1;
+	if (!ctl_parse_number(text, 0, INT32_MAX - 1, &gpu))
+		return ctl_fail("gpu=%s: that is no GPU's number, see gpupoolctl device list",
+				text);
+	set->device = (int32_t)gpu + 1;
 	return 0;
 }
 
@@ -30,8 +29,8 @@ send_settings(const struct ctl *ctl, Gpupool__AdminSet *set, int count, char **w
 	for (int i = 0; i < count; i++) {
 		const char *wrong;
 
-		if (strncmp(words[i], "device=", 7) == 0) {
-			if (parse_device(words[i] + 7, set))
+		if (strncmp(words[i], "gpu=", 4) == 0) {
+			if (parse_gpu(words[i] + 4, set))
 				return -1;
 			continue;
 		}
@@ -54,7 +53,7 @@ ctl_client_set(const struct ctl *ctl, int count, char **words)
 	Gpupool__AdminSet set = GPUPOOL__ADMIN_SET__INIT;
 
 	if (count < 2)
-		return ctl_usage("client set ID [device=N] memory=BYTES | sm=N | priority=P ...");
+		return ctl_usage("client set ID [gpu=N] memory=BYTES | sm=N | priority=P ...");
 	if (!ctl_parse_session(words[0], &set.session))
 		return -1;
 	return send_settings(ctl, &set, count - 1, words + 1);
@@ -67,7 +66,7 @@ ctl_tenant_set(const struct ctl *ctl, int count, char **words)
 
 	if (count < 2)
 		return ctl_usage(
-			"tenant set NAME [device=N] memory=BYTES | sm=N | weight=N | "
+			"tenant set NAME [gpu=N] memory=BYTES | sm=N | weight=N | "
 			"limit=PERCENT | share=PERCENT | priority=P | bandwidth=BYTES ...");
 	set.tenant = words[0];
 	return send_settings(ctl, &set, count - 1, words + 1);

@@ -120,21 +120,71 @@ ctl_status(const struct ctl *ctl, int count, char **words)
 
 /* Devices. */
 
-static void
-add_device(struct ctl_table *table, const Gpupool__AdminDevice *device)
+/* What the session that has this part of a device has of it; NULL: nobody. */
+static const Gpupool__AdminLine *
+line_of(const Gpupool__AdminReport *report, const Gpupool__AdminUnit *unit)
 {
-	char uuid[GP_UUID_TEXT_SIZE];
+	for (size_t i = 0; unit->session && i < report->n_sessions; i++) {
+		const Gpupool__AdminSession *s = report->sessions[i];
+
+		for (size_t l = 0; s->id == unit->session && l < s->n_lines; l++) {
+			if (s->lines[l]->device == unit->device)
+				return s->lines[l];
+		}
+	}
+	return NULL;
+}
+
+static void
+add_use(struct ctl_table *table, const Gpupool__AdminReport *report, const Gpupool__AdminUnit *unit)
+{
+	const Gpupool__AdminDevice *device = report->devices[unit->device];
+	const Gpupool__AdminLine *line = line_of(report, unit);
+	uint32_t sms = line && line->sm_assigned ? line->sm_assigned : unit->multiprocessors;
+	bool whole = unit->parts == 1;
+
+	ctl_table_number(table, whole ? device->memory : line ? line->memory : 0);
+	ctl_table_number(table, unit->memory_total);
+	ctl_table_number(table, sms);
+	ctl_table_text(table, name_in(policies, COUNT(policies), device->policy));
+	ctl_table_number(table, whole ? device->sessions : line != NULL);
+	ctl_table_number(table, whole ? device->gpu_ns : line ? line->gpu_ns : 0);
+}
+
+static void
+add_device(struct ctl_table *table, const Gpupool__AdminReport *report, uint64_t number,
+	   const Gpupool__AdminUnit *unit)
+{
+	const Gpupool__AdminDevice *device = report->devices[unit->device];
+	char uuid[GP_UUID_TEXT_SIZE], part[32];
 
 	gp_admin_uuid(&device->uuid, uuid);
+	snprintf(part, sizeof(part), "%u/%u", unit->part + 1, unit->parts);
+	ctl_table_number(table, number);
 	ctl_table_number(table, device->ordinal);
+	ctl_table_text(table, unit->parts > 1 ? part : NULL);
 	ctl_table_text(table, device->name);
-	ctl_table_number(table, device->memory);
-	ctl_table_number(table, device->memory_total);
-	ctl_table_number(table, device->multiprocessors);
-	ctl_table_text(table, name_in(policies, COUNT(policies), device->policy));
-	ctl_table_number(table, device->sessions);
-	ctl_table_number(table, device->gpu_ns);
+	add_use(table, report, unit);
 	ctl_table_text(table, uuid);
+}
+
+/* Which clients cannot have. */
+static void
+add_unexported(struct ctl_table *table, const Gpupool__AdminReport *report)
+{
+	for (size_t d = 0; d < report->n_devices; d++) {
+		Gpupool__AdminUnit unit = GPUPOOL__ADMIN_UNIT__INIT;
+		bool exported = false;
+
+		for (size_t i = 0; i < report->n_units; i++)
+			exported = exported || report->units[i]->device == d;
+		unit.device = (uint32_t)d;
+		unit.parts = 1;
+		unit.memory_total = report->devices[d]->memory_total;
+		unit.multiprocessors = report->devices[d]->multiprocessors;
+		if (!exported)
+			add_device(table, report, UINT64_MAX, &unit);
+	}
 }
 
 int
@@ -142,6 +192,8 @@ ctl_device(const struct ctl *ctl, int count, char **words)
 {
 	static const struct ctl_column columns[] = {
 		{ "DEVICE", "device", CTL_NUMBER },
+		{ "GPU", "gpu", CTL_NUMBER },
+		{ "PART", "part", CTL_TEXT },
 		{ "NAME", "name", CTL_TEXT },
 		{ "MEMORY", "memory_bytes", CTL_BYTES },
 		{ "OF", "memory_total_bytes", CTL_BYTES },
@@ -159,8 +211,9 @@ ctl_device(const struct ctl *ctl, int count, char **words)
 	if (ctl_ask_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
-	for (size_t i = 0; i < reply->report->n_devices; i++)
-		add_device(&table, reply->report->devices[i]);
+	for (size_t i = 0; i < reply->report->n_units; i++)
+		add_device(&table, reply->report, i, reply->report->units[i]);
+	add_unexported(&table, reply->report);
 	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
 	ctl_table_fini(&table);
 	gp_admin_free_reply(reply);
@@ -227,7 +280,7 @@ list_clients(const struct ctl *ctl)
 		{ "PROGRAM", "program", CTL_TEXT },
 		{ "STATE", "state", CTL_TEXT },
 		{ "AGE", "started", CTL_SINCE },
-		{ "DEVICE", "device", CTL_NUMBER },
+		{ "GPU", "gpu", CTL_NUMBER },
 		{ "MEMORY", "memory_bytes", CTL_BYTES },
 		{ "LIMIT", "memory_limit_bytes", CTL_LIMIT },
 		{ "SMS", "sms", CTL_NUMBER },
@@ -263,7 +316,7 @@ show_client(const struct ctl *ctl, const char *id)
 		{ "program", "program", CTL_TEXT },
 		{ "state", "state", CTL_TEXT },
 		{ "connected for", "started", CTL_SINCE },
-		{ "device", "device", CTL_NUMBER },
+		{ "GPU", "gpu", CTL_NUMBER },
 		{ "memory", "memory_bytes", CTL_BYTES },
 		{ "memory limit", "memory_limit_bytes", CTL_LIMIT },
 		{ "SMs", "sms", CTL_NUMBER },
@@ -353,7 +406,7 @@ list_tenants(const struct ctl *ctl)
 		{ "TENANT", "tenant", CTL_TEXT },
 		{ "CLIENTS", "clients", CTL_NUMBER },
 		{ "SO FAR", "clients_total", CTL_NUMBER },
-		{ "DEVICE", "device", CTL_NUMBER },
+		{ "GPU", "gpu", CTL_NUMBER },
 		{ "MEMORY", "memory_bytes", CTL_BYTES },
 		{ "LIMIT", "memory_limit_bytes", CTL_LIMIT },
 		{ "SMS", "sms", CTL_NUMBER },

@@ -81,6 +81,8 @@ show(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 		snprintf(text, CTL_VALUE_MAX, "%.1f %%", (double)cell->number / 100);
 		return text;
 	default:
+		if (cell->number == UINT64_MAX)
+			return "-";
 		snprintf(text, CTL_VALUE_MAX, "%llu", (unsigned long long)cell->number);
 		return text;
 	}
@@ -146,7 +148,7 @@ print_lines(const struct ctl_table *t, FILE *file)
 static bool
 spell(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 {
-	if (kind == CTL_LIMIT && cell->number == UINT64_MAX)
+	if ((kind == CTL_LIMIT || kind == CTL_NUMBER) && cell->number == UINT64_MAX)
 		return false;
 	if (kind == CTL_NS)
 		snprintf(text, CTL_VALUE_MAX, "%llu.%09llu",

@@ -20,9 +20,9 @@ enum ctl_format {
 
 enum ctl_kind {
 	CTL_TEXT,
-	CTL_NUMBER,
+	CTL_NUMBER, /* all ones are none: "-", empty, null */
 	CTL_BYTES,
-	CTL_LIMIT,   /* bytes; all ones are no limit: "-", empty, null */
+	CTL_LIMIT,   /* bytes; the same */
 	CTL_NS,      /* a duration; for programs in seconds */
 	CTL_SINCE,   /* seconds since 1970; for people how long ago */
 	CTL_PERCENT, /* hundredths */

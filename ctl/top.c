@@ -87,8 +87,8 @@ print_clients(const struct ctl *ctl, const struct look *before, const struct loo
 		{ "HOST", "host", CTL_TEXT },
 		{ "USER", "user", CTL_TEXT },
 		{ "PID", "pid", CTL_NUMBER },
-		{ "DEVICE", "device", CTL_NUMBER },
-		{ "GPU", "gpu_percent", CTL_PERCENT },
+		{ "GPU", "gpu", CTL_NUMBER },
+		{ "BUSY", "busy_percent", CTL_PERCENT },
 		{ "MEMORY", "memory_bytes", CTL_BYTES },
 		{ "LIMIT", "memory_limit_bytes", CTL_LIMIT },
 		{ "LAUNCHES/S", "launches_per_second", CTL_NUMBER },
@@ -124,8 +124,7 @@ print_head(const struct look *before, const struct look *now)
 				       ? before->reply->report->devices[d]->gpu_ns
 				       : device->gpu_ns;
 
-		printf("device %u: %s: GPU %.1f %%, memory %s of %s\n", device->ordinal,
-		       device->name,
+		printf("GPU %u: %s: busy %.1f %%, memory %s of %s\n", device->ordinal, device->name,
 		       (double)share(old, device->gpu_ns, now->at_ns - before->at_ns) / 100,
 		       ctl_format_bytes(device->memory, used),
 		       ctl_format_bytes(device->memory_total, total));

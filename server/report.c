@@ -7,6 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#define UNITS_MAX (GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX)
+/* Quotas of memory are multiples of it. */
+#define MEMORY_UNIT ((uint64_t)2 << 20)
+
 /* Everything in the report is allocated as protobuf-c's own decoder would; failed is set once a
  * piece has found no memory, which leaves the report incomplete but free of holes. */
 struct builder {
@@ -319,6 +323,42 @@ sum_up_devices(Gpupool__AdminReport *report)
 	}
 }
 
+/* Of a part, its share; what a session has of it is in the session's line. */
+static void
+add_unit(struct builder *b, const struct gpd_unit *from)
+{
+	const struct gpd_tenants *tenants = &b->source->quota->tenants;
+	const struct gpd_roster_device *device = &b->source->roster->devices[from->device];
+	Gpupool__AdminUnit *unit = keep(b, sizeof(*unit));
+
+	if (!unit)
+		return;
+	gpupool__admin_unit__init(unit);
+	b->report->units[b->report->n_units++] = unit;
+	unit->device = (uint32_t)from->device;
+	unit->part = (uint32_t)from->part;
+	unit->parts = (uint32_t)from->parts;
+	unit->memory_total = device->memory / unit->parts / MEMORY_UNIT * MEMORY_UNIT;
+	unit->multiprocessors = device->multiprocessors / unit->parts;
+	if (from->parts > 1)
+		unit->session = tenants->devices[from->device].holders[from->part];
+	else
+		unit->memory_total = device->memory;
+}
+
+static void
+add_units(struct builder *b)
+{
+	struct gpd_unit units[UNITS_MAX];
+	int count = gpd_tenants_units(&b->source->quota->tenants, units, UNITS_MAX);
+
+	b->report->units = keep_list(b, (size_t)count);
+	for (int i = 0; b->report->units && i < count; i++) {
+		if (units[i].device < b->source->roster->device_count)
+			add_unit(b, &units[i]);
+	}
+}
+
 /* Workers. */
 
 static Gpupool__AdminWorker__State
@@ -381,6 +421,7 @@ gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 		b.report->waiting += p->state == GPD_PEER_QUEUED;
 	add_workers(&b);
 	add_devices(&b);
+	add_units(&b);
 	if (!b.failed)
 		add_tenants(&b, by_index);
 	if (!b.failed)

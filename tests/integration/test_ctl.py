@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from harness import PATIENCE, SANITIZED, Daemon, Result, base_environment, case, main, require, wait_until
+from harness import PATIENCE, SANITIZED, Daemon, Result, as_tenant, base_environment, case, main, require, wait_until
 
 MIB = 1 << 20
 SOON = 10 if SANITIZED else 2
@@ -23,10 +23,18 @@ SOON = 10 if SANITIZED else 2
 class Pool(Daemon):
     """A daemon with an admin socket in a folder of its own."""
 
-    def __init__(self, *args, **more):
+    def __init__(self, *args, config=None, **more):
         self.admin_folder = tempfile.mkdtemp(prefix="gpupool-admin-")
+        if config is not None:
+            self.config = os.path.join(self.admin_folder, "gpupoold.conf")
+            self.write_config(config)
+            args = ("--config", self.config, *args)
         self.socket = os.path.join(self.admin_folder, "sub", "admin.sock")
         super().__init__("--admin-socket", self.socket, *args, **more)
+
+    def write_config(self, text):
+        with open(self.config, "w", encoding="ascii") as file:
+            file.write(text)
 
     def ctl(self, *args, stdin=None, env=None):
         """What gpupoolctl says; a string is its standard input."""
@@ -128,6 +136,32 @@ def _():
                 and after["memory_bytes"] == "0", f"what is left of the client: {after}")
 
 
+@case("the parts of a device are listed, with who has them")
+def _():
+    with Pool(config="[device *]\nvirtual-number = 4\n", env={"GPUPOOL_SOFT_MULTIPROCESSORS": "16"}) as pool:
+        client = pool.start("memhog", "64", stdin=True)
+        client.wait_for_output("free after")
+        rows, table = check_formats(pool, "device", "list")
+        require([row["device"] for row in rows] == ["0", "1", "2", "3"] and {row["gpu"] for row in rows} == {"0"}
+                and [row["part"] for row in rows] == ["1/4", "2/4", "3/4", "4/4"], table)
+        require({row["memory_total_bytes"] for row in rows} == {str(1024 * MIB)} and {row["sms"] for row in rows} == {"4"}
+                and [row["clients"] for row in rows] == ["1", "0", "0", "0"], table)
+        require(int(rows[0]["memory_bytes"]) >= 64 * MIB and rows[1]["memory_bytes"] == "0", table)
+        client.finish().expect()
+
+
+@case("multiprocessors that are set on a running client are assigned to it")
+def _():
+    with Pool(env={"GPUPOOL_SOFT_MULTIPROCESSORS": "16"}) as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        who = pool.clients()[0]
+        for sms, wanted in ("sm=8", 8), ("sm=25%", 4), ("sm=all", 16):
+            pool.say("client", "set", who, sms)
+            wait_until(f"{sms} is assigned", lambda: pool.json("client", "show", who)["sms"] == wanted, 10)
+        client.finish().expect()
+
+
 @case("a quota that is set on a running client holds at its next allocation, and its tenant's too")
 def _():
     with Pool() as pool:
@@ -138,7 +172,7 @@ def _():
         shown = pool.json("client", "show", who)
         require(shown["memory_limit_bytes"] == 1536 * MIB and shown["priority"] == "low", f"{shown}")
         require(shown["sms_wanted"] == max(1, pool.json("device", "list")[0]["sms"] // 2), f"{shown}")
-        pool.say("client", "set", who, "memory=none", "sm=all", "priority=high", "device=0")
+        pool.say("client", "set", who, "memory=none", "sm=all", "priority=high", "gpu=0")
         shown = pool.json("client", "show", who)
         require(shown["memory_limit_bytes"] is None and shown["priority"] == "high", f"{shown}")
         client.finish().expect()
@@ -210,6 +244,22 @@ def _():
         pool.check_works()
 
 
+@case("reload puts a changed configuration into force, and names what is wrong with one")
+def _():
+    with Pool(config="[tenant a]\nmemory = 64M\n") as pool:
+        client = pool.start("memhog", "16", stdin=True, env=as_tenant("a"))
+        client.wait_for_output("free after")
+        require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 64 * MIB, "not what is configured")
+        pool.write_config("[tenant a]\nmemory = 128M\nsm = 1\n")
+        pool.say("reload")
+        tenant = pool.json("tenant", "list")[1]
+        require(tenant["tenant"] == "a" and tenant["memory_limit_bytes"] == 128 * MIB and tenant["sms"] == 1, f"{tenant}")
+        pool.write_config("[tenant a]\nmemory = 12Q\n")
+        refused(pool.ctl("reload"), "gpupoold.conf:2: [tenant a] memory = 12Q")
+        require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 128 * MIB, "what held does not hold on")
+        client.finish().expect()
+
+
 @case("who waits for a drain that is undone is told")
 def _():
     with Pool() as pool:
@@ -237,7 +287,7 @@ def _():
         refused(pool.ctl("tenant", "set", "nobody", "weight=3"), 'there is no tenant "nobody"')
         refused(pool.ctl("tenant", "set", "default", "weight=0"), "weight=0: that is no weight")
         refused(pool.ctl("tenant", "set", "default", "sm=100000"), "multiprocessors")
-        refused(pool.ctl("tenant", "set", "default", "weight=2", "device=5"), "there is no device 5")
+        refused(pool.ctl("tenant", "set", "default", "weight=2", "gpu=5"), "there is no device 5")
         refused(pool.ctl("drain", "--undo", "--wait"), "usage: gpupoolctl drain")
         refused(pool.ctl("status", "now"), "usage: gpupoolctl status")
         refused(pool.ctl("top", "-n", "0"), "no number from 1")
@@ -260,7 +310,7 @@ def _():
         out = pool.say("top", "-n", "2")
         require(out.count("gpupoold ") == 2 and out.count(" memhog\n") == 2 and "\033" not in out, out)
         rows = pool.rows("top", "-n", "1")
-        require(len(rows) == 1 and rows[0]["program"] == "memhog" and float(rows[0]["gpu_percent"]) == 0, f"{rows}")
+        require(len(rows) == 1 and rows[0]["program"] == "memhog" and float(rows[0]["busy_percent"]) == 0, f"{rows}")
         client.finish().expect()
 
 
