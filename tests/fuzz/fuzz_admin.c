@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request of the admin socket: what can be decoded can be packed, and carried out on a daemon
+ * that has nobody. */
+#include "server/log.h"
+#include "server/manage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+stop(void *arg)
+{
+}
+
+static bool
+retire(void *arg, pid_t worker)
+{
+	return worker == 1;
+}
+
+static int
+reload(void *arg, char *error)
+{
+	strcpy(error, "no");
+	return GP_E_INVALID;
+}
+
+static const struct gpd_manager_hooks hooks = { stop, retire, reload };
+static struct gpd_manager manager;
+static struct gpd_admission admission;
+static struct gpd_quota quota;
+static struct gpd_child *children;
+
+static void
+set_up(void)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	gpd_log_level = GPD_LOG_ERROR;
+	if (gpd_quota_init(&quota, NULL, error) ||
+	    gpd_manager_init(&manager, &admission, &quota, &children, &hooks, NULL))
+		abort();
+	gpd_admission_init(&admission, &quota, 0);
+	manager.roster.device_count = 2;
+	for (int d = 0; d < 2; d++) {
+		manager.roster.devices[d].memory = (uint64_t)80 << 30;
+		manager.roster.devices[d].multiprocessors = 132;
+	}
+	/* Somebody to set a quota for. */
+	if (!gpd_ledger_open(quota.ledger, 1, GPD_TENANT_DEFAULT, 1))
+		abort();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	Gpupool__AdminRequest *request;
+	uint8_t *bytes;
+	size_t packed;
+
+	if (!quota.ledger)
+		set_up();
+	request = gp_admin_decode_request(data, size);
+	if (!request)
+		return 0;
+	bytes = gp_admin_pack_request(request, &packed);
+	if (!bytes || packed < GP_ADMIN_HEADER_SIZE)
+		abort();
+	free(bytes);
+	if (gpd_manage(&manager, request, false, &bytes, &packed) == 0) {
+		Gpupool__AdminReply *reply;
+
+		if (!bytes || gp_admin_get_size(bytes) + GP_ADMIN_HEADER_SIZE != packed)
+			abort();
+		reply = gp_admin_decode_reply(bytes + GP_ADMIN_HEADER_SIZE,
+					      packed - GP_ADMIN_HEADER_SIZE);
+		if (!reply)
+			abort();
+		gp_admin_free_reply(reply);
+		free(bytes);
+	}
+	gp_admin_free_request(request);
+	return 0;
+}
