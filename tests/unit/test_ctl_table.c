@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows for people and for programs. */
+#include "ctl/table.h"
+#include "tests/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ctl_column columns[] = {
+	{ "ID", "id", CTL_NUMBER },       { "NAME", "name", CTL_TEXT },
+	{ "MEMORY", "bytes", CTL_BYTES }, { "LIMIT", "limit", CTL_LIMIT },
+	{ "TIME", "seconds", CTL_NS },    { "SHARE", "percent", CTL_PERCENT },
+	{ "NOTE", NULL, CTL_TEXT },
+};
+
+static struct ctl_table table;
+static char *text;
+
+static int
+set_up(void **state)
+{
+	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	ctl_table_fini(&table);
+	free(text);
+	text = NULL;
+	return 0;
+}
+
+static void
+add(uint64_t id, const char *name, uint64_t limit)
+{
+	ctl_table_number(&table, id);
+	ctl_table_text(&table, name);
+	ctl_table_number(&table, 3 << 19);
+	ctl_table_number(&table, limit);
+	ctl_table_number(&table, 1000000002);
+	ctl_table_number(&table, 1205);
+	ctl_table_text(&table, "note");
+}
+
+static const char *
+print(void (*how)(const struct ctl_table *, enum ctl_format, FILE *), enum ctl_format format)
+{
+	size_t size;
+	FILE *file;
+
+	free(text);
+	file = open_memstream(&text, &size);
+	assert_non_null(file);
+	how(&table, format, file);
+	assert_int_equal(fclose(file), 0);
+	return text;
+}
+
+static void
+columns_are_as_wide_as_their_widest_cell(void **state)
+{
+	add(7, "a", UINT64_MAX);
+	add(1234, "longer", 1 << 30);
+	assert_string_equal(print(ctl_table_print, CTL_FORMAT_TABLE),
+			    "  ID  NAME     MEMORY  LIMIT    TIME   SHARE  NOTE\n"
+			    "   7  a       1.5 MiB      -  1.00 s  12.1 %  note\n"
+			    "1234  longer  1.5 MiB  1 GiB  1.00 s  12.1 %  note\n");
+}
+
+static void
+csv_has_a_header_raw_numbers_and_quotes_where_they_are_needed(void **state)
+{
+	add(7, "a,\"b\"\nc", UINT64_MAX);
+	add(UINT64_MAX, NULL, 5);
+	assert_string_equal(print(ctl_table_print, CTL_FORMAT_CSV),
+			    "id,name,bytes,limit,seconds,percent\n"
+			    "7,\"a,\"\"b\"\"\nc\",1572864,,1.000000002,12.05\n"
+			    ",,1572864,5,1.000000002,12.05\n");
+}
+
+static void
+json_is_an_array_and_keeps_every_digit(void **state)
+{
+	add(UINT64_MAX - 1, "a\"b", UINT64_MAX);
+	assert_non_null(
+		strstr(print(ctl_table_print, CTL_FORMAT_JSON), "\"id\":\t18446744073709551614"));
+	assert_int_equal(text[0], '[');
+	assert_non_null(strstr(text, "\"a\\\"b\""));
+	assert_non_null(strstr(text, "\"limit\":\tnull"));
+	assert_null(strstr(text, "note"));
+}
+
+static void
+nobody_is_an_empty_list(void **state)
+{
+	assert_string_equal(print(ctl_table_print, CTL_FORMAT_JSON), "[]\n");
+	assert_string_equal(print(ctl_table_print, CTL_FORMAT_CSV),
+			    "id,name,bytes,limit,seconds,percent\n");
+	assert_string_equal(print(ctl_table_print, CTL_FORMAT_TABLE),
+			    "ID  NAME  MEMORY  LIMIT  TIME  SHARE  NOTE\n");
+}
+
+static void
+a_record_is_a_line_for_each_value_and_an_object(void **state)
+{
+	add(7, "", 5);
+	assert_non_null(strstr(print(ctl_table_print_records, CTL_FORMAT_TABLE),
+			       "ID:     7\nNAME:   -\nMEMORY: 1.5 MiB\nLIMIT:  5 B\n"));
+	assert_int_equal(print(ctl_table_print_records, CTL_FORMAT_JSON)[0], '{');
+	add(8, "", 5);
+	assert_int_equal(print(ctl_table_print_records, CTL_FORMAT_JSON)[0], '[');
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(columns_are_as_wide_as_their_widest_cell),
+		TEST(csv_has_a_header_raw_numbers_and_quotes_where_they_are_needed),
+		TEST(json_is_an_array_and_keeps_every_digit),
+		TEST(nobody_is_an_empty_list),
+		TEST(a_record_is_a_line_for_each_value_and_an_object),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
