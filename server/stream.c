@@ -189,10 +189,19 @@ leave(struct gpd_session *session, struct gpd_stream *stream)
 	return result;
 }
 
-/* A stream that was moved and has got nothing since only waits: what it waits for counts. */
+/* What the stream was given, without what was put behind it for other purposes. */
 static CUresult
 query_work(const struct gpd_stream *stream)
 {
+	const struct gpd_stream *legacy = stream->context ? stream->context->legacy : NULL;
+
+	if (gpd_stream_is_idle(stream))
+		return CUDA_SUCCESS;
+	/* The legacy stream has waited for all of it. */
+	if (stream->blocking && legacy && stream->legacy_seen == stream->work &&
+	    legacy->work > stream->work && gpd_stream_is_idle(legacy))
+		return CUDA_SUCCESS;
+	/* One that was moved and has got nothing since only waits for what it had. */
 	if (stream->left_work && stream->left_work == stream->work)
 		return gpd_driver.cuEventQuery(stream->order);
 	return gpd_driver.cuStreamQuery(stream->driver);
@@ -217,7 +226,7 @@ move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partitio
 		return result;
 	}
 	/* A stream that must wait first would not be seen as done by who asks it now. */
-	done = gpd_stream_is_idle(stream) || query_work(stream) == CUDA_SUCCESS;
+	done = query_work(stream) == CUDA_SUCCESS;
 	if (!done)
 		result = follow(stream, fresh);
 	if (result == CUDA_SUCCESS && (!done || has_waits(stream)))
@@ -546,7 +555,7 @@ query(const struct gpd_session *session, const struct gpd_stream *stream)
 		return result;
 	for (const struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS;
 	     s = s->next) {
-		if (s->blocking && s->context == stream->context && !gpd_stream_is_idle(s))
+		if (s->blocking && s->context == stream->context)
 			result = query_work(s);
 	}
 	return result;

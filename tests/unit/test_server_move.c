@@ -3,6 +3,7 @@
  * Streams of a session whose share of the multiprocessors changes while they work: the real units
  * of a worker on the driver that GP_TEST_DRIVER names: the software device, or libcuda.so.1.
  */
+#include "gpd_calls.h"
 #include "server/context.h"
 #include "server/driver.h"
 #include "server/session.h"
@@ -527,6 +528,41 @@ legacy_stream_keeps_its_order(void **state)
 	check_list(0, 5);
 }
 
+static CUresult
+ask_stream(struct fixture *f, uint32_t id)
+{
+	const struct gp_args_cuStreamQuery args = { .hStream = id };
+
+	return gpd_cuStreamQuery(&f->session, &args);
+}
+
+/* Also when something else was put behind it. */
+static void
+stream_is_done_when_the_legacy_stream_that_waited_for_it_is(void **state)
+{
+	struct fixture *f = *state;
+
+	append_value(f, A, 0);
+	append_value(f, LEGACY, 1);
+	wait_at_gate(f, B, 0);
+	assert_int_equal(driver.cuStreamWaitValue32_v2(gpd_stream_get(&f->session, A)->driver,
+						       gate(0), 1, CU_STREAM_WAIT_VALUE_EQ),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpd_wait_add(&f->session, gpd_stream_get(&f->session, LEGACY), tell, f),
+			 CUDA_SUCCESS);
+	assert_true(within_seconds(is_told, f));
+	while (!gpd_wait_none(&f->session))
+		usleep(1000);
+	assert_int_equal(ask_stream(f, A), CUDA_SUCCESS);
+	assert_int_equal(ask_stream(f, B), CUDA_ERROR_NOT_READY);
+	assert_int_equal(ask_stream(f, LEGACY), CUDA_ERROR_NOT_READY);
+	append_value(f, A, 2);
+	assert_int_equal(ask_stream(f, A), CUDA_ERROR_NOT_READY);
+	open_gate(0);
+	synchronize(f);
+	check_list(0, 3);
+}
+
 static void
 barrier_holds_for_streams_that_moved(void **state)
 {
@@ -765,6 +801,9 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(events_recorded_before_stay_valid, setup, teardown),
 		cmocka_unit_test_setup_teardown(legacy_stream_keeps_its_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			stream_is_done_when_the_legacy_stream_that_waited_for_it_is, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(barrier_holds_for_streams_that_moved, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(dropped_stream_finishes_where_it_is, setup,
