@@ -239,7 +239,7 @@ device_query(const struct ctl *ctl, int count, char **words)
 
 	if (count - csv > 1)
 		return ctl_usage("device_query [PID] [--csv]");
-	if (ask(ctl, count - csv ? words[0] : NULL, &reply))
+	if (ask(ctl, count > csv ? words[0] : NULL, &reply))
 		return -1;
 	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t d = 0; d < reply->report->n_devices; d++) {

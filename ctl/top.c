@@ -171,7 +171,7 @@ ctl_top(const struct ctl *ctl, int count, char **words)
 	bool screen = isatty(STDOUT_FILENO) && ctl->format == CTL_FORMAT_TABLE;
 	struct look before, now;
 	uint64_t rounds = UINT64_MAX, delay = 1;
-	int r;
+	int r = 0;
 
 	if (parse(count, words, &rounds, &delay) || look(ctl, &before))
 		return -1;

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import pty
 import re
 import shutil
 import socket
@@ -312,6 +313,19 @@ def _():
         rows = pool.rows("top", "-n", "1")
         require(len(rows) == 1 and rows[0]["program"] == "memhog" and float(rows[0]["busy_percent"]) == 0, f"{rows}")
         client.finish().expect()
+
+
+@case("top fills a terminal anew each time")
+def _():
+    with Pool() as pool:
+        mine, its = pty.openpty()
+        done = subprocess.run([os.environ["GP_CTL"], "-s", pool.socket, "top", "-n", "2"], stdin=subprocess.DEVNULL,
+                              stdout=its, env=base_environment(), timeout=PATIENCE, check=False)
+        os.close(its)
+        text = os.read(mine, 65536).decode("ascii")
+        os.close(mine)
+        require(done.returncode == 0 and text.count("\033[H\033[J") == 2 and text.startswith("\033[H")
+                and text.count("clients\r\n") == 2 and "GPU 0: gpupool software device: busy 0.0 %" in text, repr(text))
 
 
 @case("MPS's words, one per line on standard input")

@@ -74,7 +74,9 @@ static struct gpd_ledger_session *
 open_session(uint64_t id, uint32_t tenant, uint64_t amount)
 {
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, id, tenant, 100);
-	struct gpd_grant grant = { .tenant = tenant, .count = 2, .units = { { 0 }, { 1 } } };
+	struct gpd_grant grant = { .tenant = tenant,
+				   .count = 2,
+				   .units = { { .device = 0 }, { .device = 1 } } };
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 
 	hello.host = (char *)"host";
