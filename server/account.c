@@ -3,6 +3,11 @@
 
 #include "server/schedule.h"
 
+#include <time.h>
+
+/* A session that closes does not wait to its end. */
+#define NAP_MAX_NS UINT64_C(20000000)
+
 static bool
 is_device(int device)
 {
@@ -47,6 +52,34 @@ gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 		gpd_ledger_count(&account->line->counts.copied_in, in);
 	if (out)
 		gpd_ledger_count(&account->line->counts.copied_out, out);
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void
+gpd_account_link(struct gpd_account *account, uint64_t bytes, const _Atomic bool *closing)
+{
+	uint64_t begin = now_ns();
+	uint64_t start = gpd_ledger_link(account->ledger, account->line, bytes, begin);
+	uint64_t now = begin;
+
+	if (start <= begin)
+		return;
+	while (now < start && !atomic_load(closing)) {
+		uint64_t left = start - now < NAP_MAX_NS ? start - now : NAP_MAX_NS;
+		struct timespec nap = { .tv_nsec = (long)left };
+
+		(void)nanosleep(&nap, NULL);
+		now = now_ns();
+	}
+	gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
 }
 
 struct gpd_ledger_room

@@ -31,6 +31,10 @@ void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 void gpd_account_launch(struct gpd_account *account);
 void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
 
+/* Before so many bytes travel to or from the client: waits for as long as the limit of bandwidth
+ * says, or until the session closes. */
+void gpd_account_link(struct gpd_account *account, uint64_t bytes, const _Atomic bool *closing);
+
 /* What the session may have on a device in all, and can still get. */
 struct gpd_ledger_room gpd_account_room(const struct gpd_account *account, int device);
 

@@ -234,3 +234,21 @@ gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session
 		.left = tenant_left < session_left ? tenant_left : session_left,
 	};
 }
+
+uint64_t
+gpd_ledger_link(struct gpd_ledger *ledger, const struct gpd_ledger_session *session, uint64_t bytes,
+		uint64_t now_ns)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
+	uint64_t max = atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed);
+	uint64_t before, start, cost;
+
+	if (__builtin_expect(max == GPD_NO_LIMIT || max == 0, 1))
+		return 0;
+	cost = (uint64_t)((double)bytes * 1e9 / (double)max);
+	before = atomic_load(&tenant->link_free_ns);
+	do
+		start = before > now_ns ? before : now_ns;
+	while (!atomic_compare_exchange_weak(&tenant->link_free_ns, &before, start + cost));
+	return start;
+}

@@ -60,6 +60,7 @@ struct gpd_ledger_tenant {
 	_Atomic uint32_t sessions;
 	_Atomic uint32_t priority;      /* 0 normal, 1 low, 2 high */
 	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
+	_Atomic uint64_t link_free_ns;  /* when its next byte may travel, on the monotonic clock */
 	_Atomic uint64_t sessions_total;
 	struct gpd_ledger_counts ended; /* of the sessions that have ended */
 	struct gpd_ledger_tenant_line devices[GPD_LEDGER_DEVICES];
@@ -133,6 +134,13 @@ struct gpd_ledger_room {
 };
 struct gpd_ledger_room gpd_ledger_room(const struct gpd_ledger *ledger,
 				       const struct gpd_ledger_session *session, int device);
+
+/*
+ * Asks the limit of bandwidth for so many bytes: when they may travel, on the monotonic clock;
+ * now_ns or before: at once.  All sessions of a tenant share it, in the order in which they ask.
+ */
+uint64_t gpd_ledger_link(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			 uint64_t bytes, uint64_t now_ns);
 
 static inline void
 gpd_ledger_count(_Atomic uint64_t *count, uint64_t amount)

@@ -58,6 +58,7 @@ gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 		session->bulk_left -= size;
 		return 0;
 	}
+	gpd_account_link(&session->account, size, &session->closing);
 	r = gp_conn_recv_bulk(session->conn, dst, size);
 	if (r > 0)
 		r = -EPROTO;
@@ -219,6 +220,7 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	int r;
 
 	gp_header_encode(&header, &note.header);
+	gpd_account_link(&session->account, size, &session->closing);
 	pthread_mutex_lock(&session->send_lock);
 	r = send_records(session, &iov, 1, &bulk, 1);
 	pthread_mutex_unlock(&session->send_lock);

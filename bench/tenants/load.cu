@@ -75,9 +75,10 @@ triad(float *a, long count, unsigned int *)
 
 struct options {
 	int blocks = 1056, threads = 256, inflight = 4, priority = 0;
-	long iterations = 20000, spin_us = 0, period_us = 0, triad_mib = 0, launches = 0;
+	long iterations = 20000, spin_us = 0, period_us = 0, triad_mib = 0, launches = 0,
+	     copy_mib = 0;
 	double seconds = 5, start = 0;
-	bool per_second = false, null_stream = false, sync_each = false;
+	bool per_second = false, null_stream = false, sync_each = false, out = false;
 };
 
 static double
@@ -116,6 +117,8 @@ parse(int argc, char **argv)
 			o.spin_us = (long)value;
 		else if (take(argv[i], "-triad-mib", &value))
 			o.triad_mib = (long)value;
+		else if (take(argv[i], "-copy-mib", &value))
+			o.copy_mib = (long)value;
 		else if (take(argv[i], "-period-us", &value))
 			o.period_us = (long)value;
 		else if (take(argv[i], "-inflight", &value))
@@ -128,6 +131,8 @@ parse(int argc, char **argv)
 			o.seconds = value;
 		else if (take(argv[i], "-start", &value))
 			o.start = value;
+		else if (strcmp(argv[i], "-out") == 0)
+			o.out = true;
 		else if (strcmp(argv[i], "-per-second") == 0)
 			o.per_second = true;
 		else if (strcmp(argv[i], "-null-stream") == 0)
@@ -222,6 +227,29 @@ measure_latency(const work &w, double start)
 	return times;
 }
 
+/* Copies from or to ordinary memory, one after the other: GB/s. */
+static double
+measure_copies(const work &w, double start)
+{
+	size_t size = (size_t)w.o.copy_mib << 20, sum = 0;
+	std::vector<char> host(size);
+	char *device;
+
+	CHECK(cudaMalloc(&device, size));
+	CHECK(cudaMemcpy(device, host.data(), size, cudaMemcpyHostToDevice));
+	wait_until(start);
+	double begin = wall();
+	while (wall() < start + w.o.seconds) {
+		if (w.o.out)
+			CHECK(cudaMemcpy(host.data(), device, size, cudaMemcpyDeviceToHost));
+		else
+			CHECK(cudaMemcpy(device, host.data(), size, cudaMemcpyHostToDevice));
+		sum += size;
+	}
+	CHECK(cudaDeviceSynchronize());
+	return sum * 1e-9 / (wall() - begin);
+}
+
 static int
 count_sms(const work &w)
 {
@@ -258,7 +286,9 @@ main(int argc, char **argv)
 	if (w.o.start > 0 && wall() > start)
 		fprintf(stderr, "load: started %.3f s late\n", wall() - start);
 	printf("{\"multiprocessors\": %d", device_sms);
-	if (w.o.period_us) {
+	if (w.o.copy_mib) {
+		printf(", \"gbytes\": %.4f", measure_copies(w, start));
+	} else if (w.o.period_us) {
 		wait_until(start);
 		auto times = measure_latency(w, start);
 		size_t n = times.size();

@@ -350,6 +350,18 @@ def callbacks(bench, report):
                    times['max_us'] <= 5000)
 
 
+@row('28', 'limit of link bandwidth')
+def bandwidth(bench, report):
+    with bench.pool('[tenant capped]\nbandwidth = 953M\n[tenant free]\n') as pool:
+        for way, args in (('in', ('-copy-mib=32',)), ('out', ('-copy-mib=32', '-out'))):
+            alone = bench.load(pool.address, *args, env=tenant('free'))['gbytes']
+            capped, free = bench.loads((pool.address, tenant('capped'), args), (pool.address, tenant('free'), args))
+            report.add('28', f'1 GB/s for one ({way}): 0.95 to 1.0', f"{capped['gbytes']:.3f} GB/s",
+                       0.95 <= capped['gbytes'] <= 1.0)
+            report.add('28', f'its neighbour loses <= 2 % ({way})', f"{free['gbytes']:.2f} by {alone:.2f} GB/s",
+                       free['gbytes'] >= 0.98 * alone)
+
+
 @row('29', 'measured GPU time')
 def metric(bench, report):
     config = '[tenant a]\n[tenant b]\n'

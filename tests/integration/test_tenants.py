@@ -119,6 +119,20 @@ def _():
         require(result.out.startswith("device 256 MiB, total 256 MiB"), str(result))
 
 
+@case("a limit of bandwidth holds in both directions, for its tenant only, and can be lifted live")
+def _():
+    with Configured("[tenant slow]\nbandwidth = 256K\n") as daemon:
+        result = daemon.run("vectoradd", env=as_tenant("slow")).expect(out="vectoradd: ok\n")
+        # 400,000 bytes to the device and 200,000 back; the last piece need not be waited for.
+        require(result.seconds > 1.2, f"faster than its limit: {result}")
+        slow = daemon.start("vectoradd", env=as_tenant("slow"))
+        daemon.run("vectoradd").expect()
+        require(slow.process.poll() is None, "a neighbour waited for it")
+        slow.finish().expect()
+        daemon.reload("[tenant slow]\n")
+        require(daemon.run("vectoradd", env=as_tenant("slow")).expect().seconds < result.seconds, "the limit stays")
+
+
 @case("devices that are not exported, or not the tenant's, are not there")
 def _():
     with Configured("[tenant none]\ndevices = 1\n") as daemon:

@@ -166,6 +166,24 @@ at_no_time_is_more_taken_than_there_is(void **state)
 }
 
 static void
+a_limit_of_bandwidth_is_shared_in_the_order_of_asking(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	const uint64_t second = 1000000000;
+
+	/* Without one nobody waits. */
+	assert_true(gpd_ledger_link(ledger, a, UINT64_MAX / 2, 5 * second) <= 5 * second);
+	ledger->tenants[GPD_TENANT_DEFAULT].bandwidth_max = 1000;
+	assert_int_equal(gpd_ledger_link(ledger, a, 500, 5 * second), 5 * second);
+	assert_int_equal(gpd_ledger_link(ledger, b, 1000, 5 * second), 5 * second + second / 2);
+	assert_int_equal(gpd_ledger_link(ledger, a, 1, 5 * second), 6 * second + second / 2);
+	/* Time that nobody used is not saved up. */
+	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second), 60 * second);
+	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second), 60 * second + second / 10);
+}
+
+static void
 all_lines_can_be_taken_and_no_more(void **state)
 {
 	for (uint64_t i = 1; i <= GPD_LEDGER_SESSIONS; i++)
@@ -197,6 +215,7 @@ main(void)
 		TEST(an_ended_session_gives_back_its_memory_and_leaves_its_counts),
 		TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others),
 		TEST(at_no_time_is_more_taken_than_there_is),
+		TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking),
 		TEST(all_lines_can_be_taken_and_no_more),
 		TEST(another_file_is_no_ledger),
 	};
