@@ -409,6 +409,7 @@ def _():
         client.wait_for_output("free after")
         new = pool.say("get_server_list").strip()
         pool.say("shutdown_server", new, "-f")
+        pool.wait_for_log(r"closed: terminated by the administrator")
         require("(810)" in client.finish().out, "forced, and its client is not told")
         wait_until("the old one ends", lambda: new not in pool.say("get_server_list").split(), 10)
         refused(pool.ctl("shutdown_server", "1"), "there is no worker 1")
