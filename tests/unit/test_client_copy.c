@@ -149,6 +149,27 @@ a_source_that_is_still_being_written_is_waited_for(void **state)
 }
 
 static void
+host_functions_before_a_copy_may_write_its_source(void **state)
+{
+	uint8_t *host = pinned(100), *out = fake_pattern(100, 7);
+	CUdeviceptr device = fake_alloc(100);
+
+	fake.has_functions = true;
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, host, 100, FAKE_STREAM));
+	assert_int_equal(fake.syncs, 1);
+	/* What is read at once, also next to a GPU, is not waited for; a synchronous copy is. */
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 100, FAKE_STREAM));
+	assert_int_equal(fake.syncs, 1);
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 100));
+	assert_int_equal(fake.syncs, 2);
+	fake.has_functions = false;
+	CU(gpc_cuMemcpyHtoD_v2(device, host, 100));
+	assert_int_equal(fake.syncs, 2);
+	CU(gpc_cuMemFreeHost(host));
+	free(out);
+}
+
+static void
 freed_pinned_memory_is_not_written_to(void **state)
 {
 	uint8_t *host = pinned(5000);
@@ -592,6 +613,7 @@ main(void)
 		FAKE_TEST(copies_into_pinned_memory_arrive_later),
 		FAKE_TEST(copies_into_pageable_memory_are_waited_for),
 		FAKE_TEST(a_source_that_is_still_being_written_is_waited_for),
+		FAKE_TEST(host_functions_before_a_copy_may_write_its_source),
 		FAKE_TEST(freed_pinned_memory_is_not_written_to),
 		FAKE_TEST(a_failed_copy_that_nobody_waits_for_is_reported_later),
 		FAKE_TEST(an_answer_without_the_bytes_ends_the_session),
