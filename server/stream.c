@@ -11,20 +11,18 @@
 #include "server/retire.h"
 #include "server/schedule.h"
 #include "server/session.h"
+#include "server/stream_move.h"
 #include "server/wait.h"
 #include "server/worker.h"
 
 #include <stdlib.h>
 #include <time.h>
-#include <utlist.h>
 
 /* Streams of the driver cost memory of the device. */
 #define STREAMS_MAX 4096
-/* When streams could not be moved to other multiprocessors. */
-#define MOVE_AGAIN_NS 100000000u
 
-static CUresult
-record(struct gpd_stream *stream, CUevent *event)
+CUresult
+gpd_stream_record(struct gpd_stream *stream, CUevent *event)
 {
 	if (!*event) {
 		CUresult result = gpd_driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
@@ -35,12 +33,38 @@ record(struct gpd_stream *stream, CUevent *event)
 	return gpd_driver.cuEventRecord(*event, stream->driver);
 }
 
+void
+gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition)
+{
+	/* In this order: a green context goes with its last stream. */
+	(void)gpd_driver.cuStreamDestroy_v2(driver);
+	gpd_partition_unref(partition);
+}
+
+/* What the stream was given, without what was put behind it for other purposes. */
+CUresult
+gpd_stream_query_work(const struct gpd_stream *stream)
+{
+	const struct gpd_stream *legacy = stream->context ? stream->context->legacy : NULL;
+
+	if (gpd_stream_is_idle(stream))
+		return CUDA_SUCCESS;
+	/* The legacy stream has waited for all of it. */
+	if (stream->blocking && legacy && stream->legacy_seen == stream->work &&
+	    legacy->work > stream->work && gpd_stream_is_idle(legacy))
+		return CUDA_SUCCESS;
+	/* One that was moved and has got nothing since only waits for what it had. */
+	if (stream->left_work && stream->left_work == stream->work)
+		return gpd_driver.cuEventQuery(stream->order);
+	return gpd_driver.cuStreamQuery(stream->driver);
+}
+
 /* Puts the next operation of `stream` behind all that `before` was given. */
 static CUresult
 put_behind(struct gpd_stream *stream, struct gpd_stream *before)
 {
 	if (!before->order || before->order_work != before->work) {
-		CUresult result = record(before, &before->order);
+		CUresult result = gpd_stream_record(before, &before->order);
 
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -58,7 +82,8 @@ record_barrier(struct gpd_session *session)
 		return CUDA_SUCCESS;
 	result = gpd_device_enter(session->barrier_stream->device);
 	if (result == CUDA_SUCCESS)
-		result = record(session->barrier_stream, &session->barrier_stream->barrier);
+		result = gpd_stream_record(session->barrier_stream,
+					   &session->barrier_stream->barrier);
 	if (result == CUDA_SUCCESS)
 		session->barrier_recorded = session->barrier;
 	return result;
@@ -119,184 +144,6 @@ order_blocking(struct gpd_stream *stream)
 	return result;
 }
 
-/* A stream of the driver that a stream had before its session's share was changed. */
-struct gpd_leaving {
-	struct gpd_leaving *prev, *next; /* in the session's list */
-	int device;
-	CUstream driver;
-	struct gpd_partition *partition;
-};
-
-static void
-destroy_driver(CUstream driver, struct gpd_partition *partition)
-{
-	/* In this order: a green context goes with its last stream. */
-	(void)gpd_driver.cuStreamDestroy_v2(driver);
-	gpd_partition_unref(partition);
-}
-
-/*
- * In the responder: all work of the stream that was left is done.  The marker that says so was the
- * last one on it, so nobody asks for it any more.
- */
-static void
-left(struct gpd_session *session, void *arg, CUresult result)
-{
-	struct gpd_leaving *leaving = arg;
-
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_DELETE(session->leaving, leaving);
-	pthread_mutex_unlock(&session->leaving_lock);
-	if (!gpd_driver_is_sticky(result) && gpd_device_enter(leaving->device) == CUDA_SUCCESS)
-		destroy_driver(leaving->driver, leaving->partition);
-	free(leaving);
-}
-
-/* Puts `fresh` behind the stream's work. */
-static CUresult
-follow(struct gpd_stream *stream, CUstream fresh)
-{
-	CUresult result = record(stream, &stream->order);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	stream->order_work = stream->left_work = stream->work;
-	return gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
-}
-
-/* Sees to the end of the driver's stream that it has now. */
-static CUresult
-leave(struct gpd_session *session, struct gpd_stream *stream)
-{
-	struct gpd_leaving *leaving = malloc(sizeof(*leaving));
-	CUresult result;
-
-	if (!leaving)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*leaving = (struct gpd_leaving){ .device = stream->device,
-					 .driver = stream->driver,
-					 .partition = stream->partition };
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_APPEND(session->leaving, leaving);
-	pthread_mutex_unlock(&session->leaving_lock);
-	result = gpd_wait_add(session, stream, left, leaving);
-	if (result == CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_DELETE(session->leaving, leaving);
-	pthread_mutex_unlock(&session->leaving_lock);
-	free(leaving);
-	return result;
-}
-
-/* What the stream was given, without what was put behind it for other purposes. */
-static CUresult
-query_work(const struct gpd_stream *stream)
-{
-	const struct gpd_stream *legacy = stream->context ? stream->context->legacy : NULL;
-
-	if (gpd_stream_is_idle(stream))
-		return CUDA_SUCCESS;
-	/* The legacy stream has waited for all of it. */
-	if (stream->blocking && legacy && stream->legacy_seen == stream->work &&
-	    legacy->work > stream->work && gpd_stream_is_idle(legacy))
-		return CUDA_SUCCESS;
-	/* One that was moved and has got nothing since only waits for what it had. */
-	if (stream->left_work && stream->left_work == stream->work)
-		return gpd_driver.cuEventQuery(stream->order);
-	return gpd_driver.cuStreamQuery(stream->driver);
-}
-
-static bool
-has_waits(const struct gpd_stream *stream)
-{
-	return atomic_load_explicit(&stream->waits, memory_order_acquire) != 0;
-}
-
-/* Takes over a reference to the partition. */
-static CUresult
-move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partition *partition)
-{
-	CUstream fresh;
-	CUresult result = gpd_partition_stream(partition, stream->priority, &fresh);
-	bool done;
-
-	if (result != CUDA_SUCCESS) {
-		gpd_partition_unref(partition);
-		return result;
-	}
-	/* A stream that must wait first would not be seen as done by who asks it now. */
-	done = query_work(stream) == CUDA_SUCCESS;
-	if (!done)
-		result = follow(stream, fresh);
-	if (result == CUDA_SUCCESS && (!done || has_waits(stream)))
-		result = leave(session, stream);
-	else if (result == CUDA_SUCCESS)
-		destroy_driver(stream->driver, stream->partition);
-	if (result != CUDA_SUCCESS) {
-		destroy_driver(fresh, partition);
-		return result;
-	}
-	stream->driver = fresh;
-	stream->partition = partition;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpd_stream_move_all(struct gpd_session *session, int device)
-{
-	CUresult result = gpd_device_enter(device);
-
-	gpd_schedule_pause(session->account.schedule);
-	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
-		struct gpd_partition *now;
-
-		/* What the client has destroyed gets no more work. */
-		if (s->device != device || s->dropped)
-			continue;
-		now = gpd_partition_current(&session->shares, device);
-		if (now == s->partition)
-			gpd_partition_unref(now);
-		else
-			result = move(session, s, now);
-	}
-	return result;
-}
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* The session's share of a device has changed. */
-static void __attribute__((noinline)) follow_shares(struct gpd_session *session)
-{
-	uint32_t changed;
-
-	if (session->move_again_ns && now_ns() < session->move_again_ns)
-		return;
-	session->move_again_ns = 0;
-	changed = atomic_exchange(&session->shares.changed, 0);
-	for (int i = 0; changed; i++, changed >>= 1) {
-		CUresult result;
-
-		if (!(changed & 1))
-			continue;
-		result = gpd_stream_move_all(session, i);
-		if (result == CUDA_SUCCESS)
-			continue;
-		gpd_warning("session %llu (%s): its streams stay on the multiprocessors of device "
-			    "%d that they had, for now: %d",
-			    (unsigned long long)session->id, session->peer, i, (int)result);
-		session->move_again_ns = now_ns() + MOVE_AGAIN_NS;
-		atomic_fetch_or(&session->shares.changed, 1u << i);
-	}
-}
-
 CUresult
 gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p)
 {
@@ -307,7 +154,7 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (__builtin_expect(
 		    atomic_load_explicit(&session->shares.changed, memory_order_relaxed) != 0, 0))
-		follow_shares(session);
+		gpd_stream_follow_shares(session);
 	if (session->copies_out)
 		gpd_copy_settle(session, stream);
 	result = gpd_device_enter(stream->device);
@@ -362,7 +209,7 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 	if (stream->barrier)
 		(void)gpd_driver.cuEventDestroy_v2(stream->barrier);
 	if (stream->driver)
-		destroy_driver(stream->driver, stream->partition);
+		gpd_stream_destroy_driver(stream->driver, stream->partition);
 	else
 		gpd_partition_unref(stream->partition);
 	session->stream_count--;
@@ -378,7 +225,8 @@ reap(struct gpd_session *session)
 	while (*link) {
 		struct gpd_stream *stream = *link;
 
-		if (stream->dropped && gpd_stream_is_idle(stream) && !has_waits(stream)) {
+		if (stream->dropped && gpd_stream_is_idle(stream) &&
+		    !gpd_stream_has_waits(stream)) {
 			*link = stream->next;
 			destroy(session, stream);
 		} else {
@@ -456,19 +304,11 @@ nap(unsigned int ms)
 static void
 cancel_all(struct gpd_session *session)
 {
-	struct gpd_leaving *leaving;
-
 	for (struct gpd_stream *s = session->streams; s; s = s->next) {
 		if (!gpd_stream_is_idle(s))
 			(void)gpd_driver.gpSoftStreamCancel(s->driver);
 	}
-	/* Held meanwhile, so that they do not go. */
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_FOREACH(session->leaving, leaving)
-	{
-		(void)gpd_driver.gpSoftStreamCancel(leaving->driver);
-	}
-	pthread_mutex_unlock(&session->leaving_lock);
+	gpd_stream_cancel_left(session);
 }
 
 void
@@ -549,14 +389,14 @@ gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStream
 static CUresult
 query(const struct gpd_session *session, const struct gpd_stream *stream)
 {
-	CUresult result = query_work(stream);
+	CUresult result = gpd_stream_query_work(stream);
 
 	if (!stream->legacy)
 		return result;
 	for (const struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS;
 	     s = s->next) {
 		if (s->blocking && s->context == stream->context)
-			result = query_work(s);
+			result = gpd_stream_query_work(s);
 	}
 	return result;
 }
