@@ -165,7 +165,7 @@ CUresult CUDAAPI
 cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct gs_kernel *kernel;
-	int multiprocessors;
+	int multiprocessors = 0;
 	CUresult r = gs_enter();
 
 	if (r)
