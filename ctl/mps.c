@@ -122,7 +122,7 @@ shutdown_server(const struct ctl *ctl, int count, char **words)
 	retire.terminate = count == 2;
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_RETIRE;
 	request.retire = &retire;
-	return ctl_order(ctl, &request, CTL_PATIENCE_MS);
+	return ctl_order(ctl, &request, count == 2 ? CTL_FOREVER : CTL_PATIENCE_MS);
 }
 
 /* Clients. */

@@ -170,22 +170,35 @@ drain(struct gpd_manager *m, const Gpupool__AdminDrain *request, bool again, str
 		       : 0;
 }
 
-static void
-retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, struct outcome *o)
+/* Ends the worker's sessions, and says whether there are any. */
+static bool
+terminate_all(struct gpd_manager *m, int32_t worker, bool again)
 {
 	const struct gpd_ledger *ledger = m->quota->ledger;
+	bool any = false;
 
-	if (!m->hooks->retire(m->arg, (pid_t)request->pid)) {
-		snprintf(o->error, sizeof(o->error), "there is no worker %u that serves",
-			 request->pid);
-		return;
-	}
-	for (int i = 0; request->terminate && i < GPD_LEDGER_SESSIONS; i++) {
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
 		uint64_t id = atomic_load(&ledger->sessions[i].id);
 
-		if (id && ledger->sessions[i].worker == (int32_t)request->pid)
+		if (!id || ledger->sessions[i].worker != worker)
+			continue;
+		any = true;
+		if (!again)
 			gpd_admission_terminate(m->admission, id);
 	}
+	return any;
+}
+
+static int
+retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, struct outcome *o)
+{
+	if (!again && !m->hooks->retire(m->arg, (pid_t)request->pid)) {
+		snprintf(o->error, sizeof(o->error), "there is no worker %u that serves",
+			 request->pid);
+		return 0;
+	}
+	return request->terminate && terminate_all(m, (int32_t)request->pid, again) ? GP_E_TIMEOUT
+										    : 0;
 }
 
 static void
@@ -232,8 +245,7 @@ act(struct gpd_manager *m, const Gpupool__AdminRequest *request, bool again, str
 		m->hooks->stop(m->arg);
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_RETIRE:
-		retire(m, request->retire, o);
-		return 0;
+		return retire(m, request->retire, again, o);
 	default:
 		snprintf(o->error, sizeof(o->error),
 			 "this daemon (" GPD_VERSION ") does not know this request");

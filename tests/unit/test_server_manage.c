@@ -246,6 +246,7 @@ what_only_the_supervisor_can_do_it_is_asked_for(void **state)
 	Gpupool__AdminShutdown shutdown = GPUPOOL__ADMIN_SHUTDOWN__INIT;
 	Gpupool__AdminReload again = GPUPOOL__ADMIN_RELOAD__INIT;
 	Gpupool__AdminRetire worker = GPUPOOL__ADMIN_RETIRE__INIT;
+	struct gpd_ledger_session *s;
 
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_SHUTDOWN;
 	request.shutdown = &shutdown;
@@ -261,6 +262,13 @@ what_only_the_supervisor_can_do_it_is_asked_for(void **state)
 	assert_int_equal(retired, 100);
 	worker.pid = 3;
 	assert_string_equal(ask(&request, false), "there is no worker 3 that serves");
+	s = gpd_ledger_open(ledger, 5, 0, 100);
+	worker.pid = 100;
+	assert_string_equal(ask(&request, false), "");
+	worker.terminate = true;
+	assert_string_equal(ask(&request, false), "later");
+	gpd_ledger_close(ledger, s);
+	assert_string_equal(ask(&request, true), "");
 }
 
 static void
