@@ -30,6 +30,7 @@ struct gpd_global {
 	uint64_t address;
 	uint64_t size;
 	int device;
+	uint64_t charged; /* 0: with the image */
 };
 
 static struct gpd_image *
@@ -197,14 +198,23 @@ forget_globals(struct gpd_session *session, struct gpd_image *image)
 
 	while ((global = image->globals)) {
 		image->globals = global->next;
-		gpd_account_free(&session->account, global->device, global->size);
+		gpd_account_free(&session->account, global->device, global->charged);
 		free(global);
 	}
 }
 
 static void
+uncharge(struct gpd_session *session, struct gpd_image *image)
+{
+	if (image->charged)
+		gpd_account_free(&session->account, image->charged_device, image->charged);
+	image->charged = 0;
+}
+
+static void
 take_out(struct gpd_session *session, struct gpd_image *image)
 {
+	uncharge(session, image);
 	session->kernel = NULL;
 	gpd_handle_remove(&session->handles, &image->handle);
 	forget_globals(session, image);
@@ -280,21 +290,24 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 	   uint64_t size, CUresult *result)
 {
 	struct gpd_global *global = image->globals;
+	uint64_t charged = 0;
 
 	while (global && global->address != address)
 		global = global->next;
 	if (global)
 		return global;
-	*result = gpd_account_allocate(&session->account, device, size);
+	if (!image->charged || device != image->charged_device)
+		charged = size;
+	*result = gpd_account_allocate(&session->account, device, charged);
 	if (*result != CUDA_SUCCESS)
 		return NULL;
 	global = malloc(sizeof(*global));
 	if (!global) {
-		gpd_account_free(&session->account, device, size);
+		gpd_account_free(&session->account, device, charged);
 		*result = CUDA_ERROR_OUT_OF_MEMORY;
 		return NULL;
 	}
-	*global = (struct gpd_global){ image->globals, address, size, device };
+	*global = (struct gpd_global){ image->globals, address, size, device, charged };
 	image->globals = global;
 	return global;
 }
@@ -424,6 +437,23 @@ blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 	return result;
 }
 
+/* Its variables take memory from now on. */
+static CUresult
+charge(struct gpd_session *session, struct gpd_image *image)
+{
+	int device = image->context ? image->context->device : 0;
+	CUresult result;
+
+	if (!image->uses.variables)
+		return CUDA_SUCCESS;
+	result = gpd_account_allocate(&session->account, device, image->uses.variables);
+	if (result == CUDA_SUCCESS) {
+		image->charged = image->uses.variables;
+		image->charged_device = device;
+	}
+	return result;
+}
+
 static CUresult
 load_watched(struct gpd_session *session, struct gpd_image *image, struct gp_bytes options,
 	     struct gp_reply_gpImageLoad *reply)
@@ -450,16 +480,24 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 	image->blob = blob;
 	image->context = gpd_context_get(session, args->context);
 	image->functions = calloc((size_t)gpd_worker.device_count, sizeof(*image->functions));
+	image->uses = gpd_blob_uses(blob);
 	if (image->functions)
-		result = load_watched(session, image, args->options, reply);
+		result = charge(session, image);
 	if (result != CUDA_SUCCESS) {
 		image_free(image);
 		return result;
 	}
-	image->uses = gpd_blob_uses(blob);
+	result = load_watched(session, image, args->options, reply);
+	if (result != CUDA_SUCCESS) {
+		uncharge(session, image);
+		image_free(image);
+		return result;
+	}
 	result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		uncharge(session, image);
 		unload(image);
+	}
 	return result;
 }
 

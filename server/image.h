@@ -38,6 +38,8 @@ struct gpd_image {
 	struct gpd_global *globals;
 	struct gpd_jit *jit; /* what the compiler of the driver was told, and told */
 	struct gpd_image_uses uses;
+	uint64_t charged; /* for its variables, to the device of its context */
+	int charged_device;
 	bool stale; /* its context was destroyed: to be loaded again before it is used */
 };
 

@@ -245,7 +245,7 @@ gpd_blob_uses(struct gpd_blob *blob)
 	const struct gp_image *image;
 
 	if (gpd_blob_image(blob, &image))
-		return (struct gpd_image_uses){ false, false };
+		return (struct gpd_image_uses){ 0 };
 	pthread_mutex_lock(&blob->look);
 	if (!blob->scanned)
 		blob->uses = gpd_image_scan(image);

@@ -2,6 +2,7 @@
 #include "server/image_scan.h"
 
 #include "protocol/fatbin.h"
+#include "server/image_variables.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -45,8 +46,13 @@ contains_malloc(const void *bytes, size_t size)
 static void
 look(struct gpd_image_uses *uses, const void *bytes, size_t size)
 {
+	uint64_t variables = gpd_variables_size(bytes, size);
+
 	uses->print = uses->print || contains(bytes, size);
 	uses->malloc = uses->malloc || contains_malloc(bytes, size);
+	/* Of a fatbin's entries the driver loads one. */
+	if (variables > uses->variables)
+		uses->variables = variables;
 }
 
 static void
@@ -76,7 +82,7 @@ look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, size_t *b
 
 	if (gp_fatbin_walk(&walk, blob.data, blob.size))
 		return;
-	while (!(uses->print && uses->malloc) && !gp_fatbin_next(&walk, &entry))
+	while (!gp_fatbin_next(&walk, &entry))
 		look_at_entry(uses, &entry, budget);
 }
 
@@ -85,16 +91,20 @@ gpd_image_scan(const struct gp_image *image)
 {
 	enum gp_image_kind kind = gp_image_type(image);
 	bool fatbin = kind == GP_IMAGE_WRAPPER || kind == GP_IMAGE_FATBIN;
-	struct gpd_image_uses uses = { false, false };
+	struct gpd_image_uses all = { 0 };
 	size_t budget = EXTRACT_MAX;
 
 	for (unsigned int i = 0; i < gp_image_count(image); i++) {
 		struct gp_image_blob blob = gp_image_blob(image, i);
+		struct gpd_image_uses uses = { 0 };
 
 		if (fatbin)
 			look_at_fatbin(&uses, blob, &budget);
 		else
 			look(&uses, blob.data, blob.size);
+		all.print = all.print || uses.print;
+		all.malloc = all.malloc || uses.malloc;
+		all.variables += uses.variables;
 	}
-	return uses;
+	return all;
 }

@@ -159,6 +159,12 @@ def memory(bench, report):
             good = status == 0 and 99.9 <= got <= 100
             report.add('7', f'{way}: out of memory at 99.9 to 100 % of the quota', f'{got:.2f} %' if got >= 0 else
                        f'{out}{err}'.strip().replace('\n', '; '), good)
+        for limit, good_status in (('128M', 0), ('32M', 1)):
+            pool.reload(config + f'[tenant c]\nmemory = {limit}\n')
+            time.sleep(0.5)
+            status, out, _ = bench.run('bigglobal', remote=pool.address, env=tenant('c'))
+            report.add('7', f'64 MiB of variables in {limit}: {"work" if good_status == 0 else "out of memory"}',
+                       out.strip(), status == good_status)
         report.add('7', 'managed, VMM, arrays', 'calls that are not carried yet answer NOT_SUPPORTED', True)
 
 

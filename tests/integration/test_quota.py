@@ -32,6 +32,14 @@ def _():
         daemon.settle()
 
 
+@case("variables of device code count from the moment that it is loaded")
+def _():
+    with Daemon() as daemon:
+        limited(daemon, 128, "bigglobal").expect(out="bigglobal: ok\n")
+        limited(daemon, 32, "bigglobal").expect(status=1, out="cudaErrorMemoryAllocation\n")
+        daemon.run("bigglobal").expect(out="bigglobal: ok\n")
+
+
 @case("a wish beyond the device changes nothing")
 def _():
     with Daemon(env={"GPUPOOL_SOFT_MEMORY": "128M"}) as daemon:

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/image_variables.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define SECTION ".nv.global"
+#define STATE_SPACE ".global"
+/* More than any device has: sums stay far from an overflow. */
+#define SIZE_MAX_SANE ((uint64_t)1 << 48)
+
+static uint64_t
+add(uint64_t a, uint64_t b)
+{
+	return b < SIZE_MAX_SANE - a ? a + b : SIZE_MAX_SANE;
+}
+
+/* ELF: variables are the sections .nv.global and .nv.global.init. */
+
+static bool
+is_elf(const void *bytes, size_t size)
+{
+	return size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0 &&
+	       ((const uint8_t *)bytes)[EI_CLASS] == ELFCLASS64;
+}
+
+static bool
+section_at(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsigned int index,
+	   Elf64_Shdr *section)
+{
+	uint64_t offset = (uint64_t)index * sizeof(*section);
+
+	if (index >= header->e_shnum || header->e_shentsize != sizeof(*section) ||
+	    header->e_shoff > size || offset > size - header->e_shoff ||
+	    sizeof(*section) > size - header->e_shoff - offset)
+		return false;
+	memcpy(section, bytes + header->e_shoff + offset, sizeof(*section));
+	return true;
+}
+
+static uint64_t
+size_of_elf(const uint8_t *bytes, size_t size)
+{
+	Elf64_Shdr section, names;
+	Elf64_Ehdr header;
+	uint64_t sum = 0;
+
+	memcpy(&header, bytes, sizeof(header));
+	if (!section_at(bytes, size, &header, header.e_shstrndx, &names) ||
+	    names.sh_offset > size || names.sh_size > size - names.sh_offset)
+		return 0;
+	for (unsigned int i = 0; section_at(bytes, size, &header, i, &section); i++) {
+		const char *name = (const char *)bytes + names.sh_offset + section.sh_name;
+
+		if (section.sh_name < names.sh_size &&
+		    names.sh_size - section.sh_name > strlen(SECTION) &&
+		    strncmp(name, SECTION, strlen(SECTION)) == 0)
+			sum = add(sum, section.sh_size);
+	}
+	return sum;
+}
+
+/* PTX: [.extern] .global [.align N] [.vN] .TYPE NAME [ '[' N ']' ... ] [ = ... ] , ... ; */
+
+struct text {
+	const char *at, *end;
+};
+
+static void
+skip_space(struct text *text)
+{
+	while (text->at < text->end && isspace((unsigned char)*text->at))
+		text->at++;
+}
+
+static uint64_t
+number(struct text *text)
+{
+	uint64_t value = 0;
+
+	skip_space(text);
+	while (text->at < text->end && isdigit((unsigned char)*text->at)) {
+		value = value * 10 + (uint64_t)(*text->at++ - '0');
+		if (value > SIZE_MAX_SANE)
+			value = SIZE_MAX_SANE;
+	}
+	return value;
+}
+
+/* Bytes of ".u32", ".v4" and the like as a factor; 0: it is no such word. */
+static uint64_t
+factor_of(const char *word, size_t length)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 2; i < length && isdigit((unsigned char)word[i]) && bits < 1000; i++)
+		bits = bits * 10 + (uint64_t)(word[i] - '0');
+	if (length >= 3 && word[1] == 'v')
+		return bits;
+	return length >= 3 && strchr("busf", word[1]) ? bits / 8 : 0;
+}
+
+/* The size of one element, with what stands before the name. */
+static uint64_t
+element_size(struct text *text)
+{
+	uint64_t size = 1;
+	bool typed = false;
+
+	for (;;) {
+		const char *word;
+		uint64_t factor;
+
+		skip_space(text);
+		if (text->at == text->end || *text->at != '.')
+			return typed ? size : 0;
+		word = text->at++;
+		while (text->at < text->end &&
+		       (isalnum((unsigned char)*text->at) || *text->at == '_'))
+			text->at++;
+		if (text->at - word == 6 && memcmp(word, ".align", 6) == 0) {
+			(void)number(text);
+			continue;
+		}
+		factor = factor_of(word, (size_t)(text->at - word));
+		if (factor == 0)
+			return 0;
+		typed = typed || word[1] != 'v';
+		size *= factor;
+	}
+}
+
+static uint64_t
+size_of_declaration(struct text text)
+{
+	uint64_t size = element_size(&text);
+
+	while (text.at < text.end && (isalnum((unsigned char)*text.at) || strchr("_$%", *text.at)))
+		text.at++;
+	for (skip_space(&text); text.at < text.end && *text.at == '['; skip_space(&text)) {
+		uint64_t count;
+
+		text.at++;
+		count = number(&text);
+		if (count && size > SIZE_MAX_SANE / count)
+			return SIZE_MAX_SANE;
+		size *= count;
+		while (text.at < text.end && *text.at != ']' && *text.at != ';')
+			text.at++;
+		if (text.at < text.end)
+			text.at++;
+	}
+	return size;
+}
+
+/* Whether the word before `at` is this one. */
+static bool
+follows(const char *begin, const char *at, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (at > begin && isspace((unsigned char)at[-1]))
+		at--;
+	return (size_t)(at - begin) >= length && memcmp(at - length, word, length) == 0;
+}
+
+static uint64_t
+size_of_ptx(const char *begin, size_t size)
+{
+	const char *end = begin + size, *at = begin;
+	const size_t length = strlen(STATE_SPACE);
+	uint64_t sum = 0;
+
+	while ((at = memmem(at, (size_t)(end - at), STATE_SPACE, length))) {
+		bool declares = (at == begin || isspace((unsigned char)at[-1])) &&
+				at + length < end && isspace((unsigned char)at[length]) &&
+				!follows(begin, at, ".extern") && !follows(begin, at, ".ptr");
+
+		at += length;
+		if (declares)
+			sum = add(sum, size_of_declaration((struct text){ at, end }));
+	}
+	return sum;
+}
+
+uint64_t
+gpd_variables_size(const void *bytes, size_t size)
+{
+	if (is_elf(bytes, size))
+		return size_of_elf(bytes, size);
+	/* Binary code that is no ELF has no version. */
+	return memmem(bytes, size < 65536 ? size : 65536, ".version", 8) ? size_of_ptx(bytes, size)
+									 : 0;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the variables of device code take, read from PTX and ELF. */
+#include "server/image_variables.h"
+#include "tests/test.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
+
+static uint64_t
+size_of(const char *text)
+{
+	/* Exactly so many bytes, so that a sanitizer sees who reads on. */
+	size_t size = strlen(text);
+	char *copy = malloc(size);
+	uint64_t sum;
+
+	assert_non_null(copy);
+	memcpy(copy, text, size);
+	sum = gpd_variables_size(copy, size);
+	free(copy);
+	return sum;
+}
+
+static void
+declarations_of_ptx_are_added_up(void **state)
+{
+	assert_int_equal(size_of(HEAD ".global .align 4 .u32 counter;\n"), 4);
+	assert_int_equal(size_of(HEAD ".visible .global .align 1 .b8 big[67108864];\n"), 67108864);
+	assert_int_equal(size_of(HEAD ".global .align 16 .v4 .f32 rows[10] [3];\n"), 480);
+	assert_int_equal(size_of(HEAD ".global .f64 a;\n.global .s16 b[3] = {1, 2, 3};\n"), 14);
+}
+
+static void
+what_declares_nothing_counts_nothing(void **state)
+{
+	assert_int_equal(size_of(HEAD ".extern .global .align 1 .b8 other[100];\n"), 0);
+	assert_int_equal(size_of(HEAD "ld.global.u32 %r1, [%rd1];\nst.global.v2.u32 [%rd1], "
+				      "{%r1, %r2};\n"),
+			 0);
+	assert_int_equal(size_of(HEAD ".visible .entry k(.param .u64 .ptr .global .align 4 p)\n"),
+			 0);
+	assert_int_equal(size_of(HEAD ".const .align 4 .b8 c[100];\n.shared .b8 s[100];\n"), 0);
+	assert_int_equal(size_of(".global .b8 big[100];"), 0);
+	assert_int_equal(size_of(""), 0);
+}
+
+static void
+text_that_breaks_off_is_read_to_its_end_and_no_further(void **state)
+{
+	static const char whole[] = HEAD ".global .align 4 .v2 .b32 name[12][34] = {1};";
+
+	for (size_t size = 0; size < sizeof(whole); size++) {
+		char *copy = malloc(size ? size : 1);
+
+		assert_non_null(copy);
+		memcpy(copy, whole, size);
+		assert_true(gpd_variables_size(copy, size) <= 8 * 12 * 34);
+		free(copy);
+	}
+	/* Absurd sizes do not wrap around. */
+	assert_true(size_of(HEAD ".global .b8 a[99999999999999999999][99999999999999999999];") >=
+		    (uint64_t)1 << 47);
+	assert_true(
+		size_of(HEAD ".global .b8 a[281474976710656];.global .b8 b[281474976710656];") >=
+		(uint64_t)1 << 47);
+}
+
+struct image {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[4];
+	char names[64];
+};
+
+static struct image
+make_elf(void)
+{
+	static const char names[] = "\0.nv.global\0.nv.global.init\0.names";
+	struct image image = { .header = { .e_ident = ELFMAG } };
+
+	image.header.e_ident[EI_CLASS] = ELFCLASS64;
+	image.header.e_shoff = offsetof(struct image, sections);
+	image.header.e_shentsize = sizeof(Elf64_Shdr);
+	image.header.e_shnum = 4;
+	image.header.e_shstrndx = 3;
+	image.sections[1].sh_name = 1;
+	image.sections[1].sh_size = 1000;
+	image.sections[2].sh_name = 12;
+	image.sections[2].sh_size = 24;
+	image.sections[3].sh_name = 28;
+	image.sections[3].sh_offset = offsetof(struct image, names);
+	image.sections[3].sh_size = sizeof(names);
+	memcpy(image.names, names, sizeof(names));
+	return image;
+}
+
+static void
+sections_of_an_elf_are_added_up(void **state)
+{
+	struct image image = make_elf();
+
+	assert_int_equal(gpd_variables_size(&image, sizeof(image)), 1024);
+}
+
+static void
+an_elf_is_believed_in_nothing(void **state)
+{
+	struct image whole = make_elf();
+
+	for (size_t size = 0; size <= sizeof(whole); size++) {
+		void *copy = malloc(size ? size : 1);
+
+		assert_non_null(copy);
+		memcpy(copy, &whole, size);
+		assert_true(gpd_variables_size(copy, size) <= 1024);
+		free(copy);
+	}
+	/* Every field in turn is as large as can be. */
+	for (size_t at = EI_CLASS + 1; at + 8 <= sizeof(whole); at++) {
+		struct image bad = whole;
+
+		memset((char *)&bad + at, 0xff, 8);
+		(void)gpd_variables_size(&bad, sizeof(bad));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(declarations_of_ptx_are_added_up),
+		cmocka_unit_test(what_declares_nothing_counts_nothing),
+		cmocka_unit_test(text_that_breaks_off_is_read_to_its_end_and_no_further),
+		cmocka_unit_test(sections_of_an_elf_are_added_up),
+		cmocka_unit_test(an_elf_is_believed_in_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
