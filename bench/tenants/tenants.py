@@ -9,6 +9,7 @@ tests/apps. Each row prints what is wanted and what was measured; FILE gets all 
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -166,6 +167,45 @@ def memory(bench, report):
             report.add('7', f'64 MiB of variables in {limit}: {"work" if good_status == 0 else "out of memory"}',
                        out.strip(), status == good_status)
         report.add('7', 'managed, VMM, arrays', 'calls that are not carried yet answer NOT_SUPPORTED', True)
+
+
+@row('9', 'a busy client is terminated')
+def terminate(bench, report):
+    socket = os.path.join(bench.work, 'admin.sock')
+    with bench.pool('', '--admin-socket', socket) as pool:
+        def ctl(*words):
+            status, out, err = bench.run('gpupoolctl', '--socket', socket, '--format=json', *words)
+            if status:
+                raise Failed(err)
+            return json.loads(out) if out else None
+
+        def free():
+            return int(bench.run('memhog', '1', remote=pool.address)[1].split()[2])
+        # What the driver makes for so many streams, and keeps, it makes now.
+        bench.loads(*[(pool.address, None, ('-blocks=33',))] * 2, seconds=1)
+        before = free()
+        begin = time.time() + 3
+        neighbour = bench.start('load', f'-start={begin}', '-seconds=8', '-per-second', '-blocks=33', '-iterations=20000',
+                                remote=pool.address)
+        victim = bench.start('load', '-seconds=60', '-spin-us=20000', '-blocks=33', remote=pool.address)
+        time.sleep(max(0, begin + 4 - time.time()))
+        who = [line['id'] for line in ctl('client', 'list') if line['pid'] == victim.pid]
+        asked = time.time()
+        ctl('client', 'terminate', str(who[0]))
+        took = time.time() - asked
+        listed = [line['pid'] for line in ctl('client', 'list')]
+        told = re.findall(r'"code": (\d+)', bench.finish(victim)[1])
+        status, out, err = bench.finish(neighbour)
+        if status:
+            raise Failed(out + err)
+        rates = json.loads(out)['by_second']
+        usual = sum(rates[1:4]) / 3
+        low = [rate for rate in rates if rate < 0.95 * usual]
+        after = free()
+        report.add('9', 'terminate returns when its work has ended (2 s), and it is told 810',
+                   f'{1000 * took:.0f} ms, {told}', took <= 2 and told == ['810'] and victim.pid not in listed)
+        report.add('9', 'at most one second of the neighbour 5 % lower, memory is back',
+                   ' / '.join(map(str, rates)) + f', {before - after} MiB', len(low) <= 1 and before <= after)
 
 
 @row('10', 'clients are killed in mid kernel')
