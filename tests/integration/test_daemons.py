@@ -48,7 +48,7 @@ def _():
         for remote, words in ((f"{a.address},{a.address}", f"{a.address} is named twice"),
                               (f"{a.address}/0,{a.address}", f"{a.address} is named twice"),
                               (f"{a.address}/0,{a.address}/0", f"{a.address}/0 is named twice"),
-                              (f"{a.address},{b.address}/7", "there is no such device"),
+                              (f"{a.address},{b.address}/7", "there is no device 7: the daemon has 1, counted from 0"),
                               (f"{a.address},127.0.0.1:1", "127.0.0.1:1")):
             result = run("vectoradd", remote=remote)
             require(result.status == 1 and words in result.err, f"{remote}: expected {words}: {result}")
