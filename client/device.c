@@ -5,6 +5,7 @@
 #include "client/connect.h"
 #include "client/export_table.h"
 #include "client/log.h"
+#include "client/session.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -48,7 +49,6 @@ static const CUdevice_attribute not_remoted[] = {
 	CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
 	CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
-	CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
@@ -84,6 +84,12 @@ gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribu
 		       : 0;
 }
 
+static bool
+knows(const struct gpc_session *session, int call)
+{
+	return !(gpc_session_facts(session)->unknown_calls[call / 8] >> call % 8 & 1);
+}
+
 static int
 copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 {
@@ -98,8 +104,10 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 		attributes[i] = source->attributes[i];
 	for (size_t i = 0; i < sizeof(not_remoted) / sizeof(not_remoted[0]); i++)
 		attributes[not_remoted[i]] = 0;
-	/* The pools are this library's own, whatever the device has. */
+	/* The pools are this library's own, whatever the device has; the rest is the daemon's. */
 	attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
+	attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
+		knows(device->session, GP_CALL_gpMemoryCreate);
 	/* The runtime checks that both ways of asking agree. */
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = device->pci_domain;
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = source->pci_bus;

@@ -23,6 +23,7 @@ enum gpc_kind {
 	GPC_KIND_FUNCTION,
 	GPC_KIND_HOST_FUNCTION, /* no handle of the application's: host_function.h */
 	GPC_KIND_POOL,
+	GPC_KIND_MEMORY, /* CUmemGenericAllocationHandle */
 	GPC_KIND_COUNT
 };
 

@@ -8,6 +8,7 @@
 #include "client/host_memory.h"
 #include "client/pool.h"
 #include "client/session.h"
+#include "client/virtual_memory.h"
 #include "gpc_calls.h"
 
 #include <stdatomic.h>
@@ -114,7 +115,8 @@ memory_lookup(uint64_t address, struct gpc_address *found)
 		return false;
 	*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
 	if (!gpc_heap_find(memory->heap, address, &block)) {
-		(void)gpc_pool_find(address, found);
+		if (!gpc_pool_find(address, found))
+			(void)gpc_virtual_memory_find(address, found);
 		return true;
 	}
 	found->kind = GPC_ADDRESS_DEVICE;
@@ -131,7 +133,7 @@ void
 gpc_address_lookup(uint64_t address, struct gpc_address *found)
 {
 	if (memory_lookup(address, found) || gpc_globals_find(address, found) ||
-	    gpc_host_memory_find(address, found))
+	    gpc_host_memory_find(address, found) || gpc_virtual_memory_find(address, found))
 		return;
 	*found = (struct gpc_address){ .kind = GPC_ADDRESS_PAGEABLE };
 }
@@ -415,6 +417,24 @@ void
 gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
 {
 	unmap(memory_of(context), context, range);
+}
+
+CUresult
+gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
+			  struct gpc_heap_range *range_p)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory && gpc_heap_reserve(memory->heap, size, range_p) == 0
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The daemon maps there again behind what it unmaps: it may be told to at once. */
+void
+gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	gpc_heap_give_back(memory_of(context)->heap, range);
 }
 
 void

@@ -35,7 +35,8 @@ struct gpc_address {
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	uint64_t mapping_base;       /* of device memory: what gpMemoryMap mapped */
 	size_t mapping_size;
-	void *pool; /* the CUmemoryPool it comes from; NULL: from none */
+	void *pool;       /* the CUmemoryPool it comes from; NULL: from none */
+	bool contextless; /* it belongs to its device; context is the primary one */
 };
 
 /* Finds out what an address is, locally. */
@@ -62,6 +63,10 @@ void gpc_memory_poll(struct gpc_context *context);
 /* Waits for all work posted; and gives everything back besides that nothing uses. */
 CUresult gpc_memory_settle(struct gpc_context *context);
 CUresult gpc_memory_reclaim(struct gpc_context *context);
+/* Addresses of the window at which nothing is mapped, for the caller to map at. */
+CUresult gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
+				   struct gpc_heap_range *range_p);
+void gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_range *range);
 /* cuMemFree of what is no pool's. */
 CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 

@@ -94,8 +94,7 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		*value_p = 0;
-		/* A pool is of a device, not of a context. */
-		if (found->pool)
+		if (found->contextless)
 			return CUDA_ERROR_INVALID_VALUE;
 		value = (uintptr_t)found->context->handle.token;
 		break;

@@ -441,6 +441,7 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 			.mapping_base = range->base,
 			.mapping_size = range->size,
 			.pool = pool_of(range->item)->handle.token,
+			.contextless = true,
 		};
 	}
 	gpc_pools_unlock();

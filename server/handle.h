@@ -14,6 +14,7 @@ enum gpd_kind {
 	GPD_KIND_EVENT,
 	GPD_KIND_IMAGE,
 	GPD_KIND_FUNCTION, /* of the client's: host_function.h */
+	GPD_KIND_MEMORY,   /* physical: physical.h */
 	GPD_KIND_COUNT
 };
 

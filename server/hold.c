@@ -194,6 +194,10 @@ needs_of(uint16_t call, const void *fields, size_t size, struct wish *wish)
 		break;
 	case GP_CALL_gpMemoryMap:
 	case GP_CALL_gpMemoryInfo:
+	case GP_CALL_gpMemoryCreate:
+	case GP_CALL_gpMemoryRelease:
+	case GP_CALL_gpMemoryAttach:
+	case GP_CALL_gpAddressFree:
 		wish->memory = true;
 		break;
 	case GP_CALL_gpCopyIn:

@@ -4,8 +4,10 @@
 #include "gpd_calls.h"
 #include "server/driver.h"
 #include "server/image.h"
+#include "server/physical.h"
 #include "server/session.h"
 #include "server/wait.h"
+#include "server/window.h"
 #include "server/worker.h"
 
 #include <errno.h>
@@ -13,11 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ranges of addresses besides the window, and what they may have in all: addresses are everybody's.
+ */
+#define RESERVED_MAX 64
+#define RESERVED_SIZE_MAX ((uint64_t)1 << 40)
+
 struct chunk {
 	uint64_t address;
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle;
+	struct gpd_physical *physical; /* NULL: the memory is the chunk's own */
 };
 
 /* A chunk on its way out. */
@@ -35,102 +43,49 @@ struct gpd_memory {
 	struct chunk *chunks; /* by address */
 	size_t count;
 	size_t room;
+	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free place */
 
 	pthread_mutex_t lock;
 	struct leaving *leaving;
 };
 
-static struct {
-	pthread_mutex_t lock;
-	CUstream streams[GPD_DEVICES_MAX]; /* for zeroing */
-	bool plain;                        /* the driver makes no exportable memory */
-} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static CUmemAllocationProp
-properties(int device)
-{
-	return (CUmemAllocationProp){
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = shared.plain ? CU_MEM_HANDLE_TYPE_NONE
-						     : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
-	};
-}
-
-static CUresult
-zero_stream(int device, CUstream *stream_p)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&shared.lock);
-	if (!shared.streams[device])
-		result = gpd_driver.cuStreamCreateWithPriority(&shared.streams[device],
-							       CU_STREAM_NON_BLOCKING, 0);
-	*stream_p = shared.streams[device];
-	pthread_mutex_unlock(&shared.lock);
-	return result;
-}
-
-/* Another session may have had this memory. */
-static CUresult
-zero(uint64_t address, uint64_t size, int device)
-{
-	CUstream stream;
-	CUresult result = gpd_device_enter(device);
-
-	if (result == CUDA_SUCCESS)
-		result = zero_stream(device, &stream);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuMemsetD32Async(address, 0, size / 4, stream);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuStreamSynchronize(stream);
-	return result;
-}
-
-static CUresult
-create(struct chunk *chunk, int device)
-{
-	CUmemAllocationProp property = properties(device);
-	CUresult result = gpd_driver.cuMemCreate(&chunk->handle, chunk->size, &property, 0);
-
-	if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY || shared.plain)
-		return result;
-	property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
-	result = gpd_driver.cuMemCreate(&chunk->handle, chunk->size, &property, 0);
-	if (result == CUDA_SUCCESS)
-		shared.plain = true;
-	return result;
-}
-
 static void
 drop(const struct chunk *chunk)
 {
 	gpd_driver.cuMemUnmap(chunk->address, chunk->size);
-	gpd_driver.cuMemRelease(chunk->handle);
+	if (!chunk->physical)
+		gpd_driver.cuMemRelease(chunk->handle);
 }
 
 static CUresult
-place(struct chunk *chunk, int device)
+place(struct chunk *chunk)
 {
 	CUmemAccessDesc access = {
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = chunk->device },
 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 	};
-	CUresult result = create(chunk, device);
+	uint64_t zeroed = chunk->physical ? chunk->physical->zeroed : 0;
+	CUresult result = CUDA_SUCCESS;
 
+	if (!chunk->physical)
+		result = gpd_physical_obtain(chunk->size, chunk->device, &chunk->handle);
 	if (result != CUDA_SUCCESS)
 		return result;
-	chunk->device = device;
 	result = gpd_driver.cuMemMap(chunk->address, chunk->size, 0, chunk->handle, 0);
 	if (result != CUDA_SUCCESS) {
-		gpd_driver.cuMemRelease(chunk->handle);
+		if (!chunk->physical)
+			gpd_driver.cuMemRelease(chunk->handle);
 		return result;
 	}
 	result = gpd_driver.cuMemSetAccess(chunk->address, chunk->size, &access, 1);
-	if (result == CUDA_SUCCESS)
-		result = zero(chunk->address, chunk->size, device);
+	/* Another session may have had this memory. */
+	if (result == CUDA_SUCCESS && zeroed < chunk->size)
+		result = gpd_physical_zero(chunk->address + zeroed, chunk->size - zeroed,
+					   chunk->device);
 	if (result != CUDA_SUCCESS)
 		drop(chunk);
+	else if (chunk->physical && zeroed < chunk->size)
+		chunk->physical->zeroed = chunk->size;
 	return result;
 }
 
@@ -153,10 +108,24 @@ find(const struct gpd_memory *memory, uint64_t address)
 }
 
 static bool
+within(uint64_t base, uint64_t room, uint64_t address, uint64_t size)
+{
+	return address >= base && address - base <= room && size <= room - (address - base);
+}
+
+/* Of the window, or of one of the ranges that were reserved besides. */
+static bool
 inside(const struct gpd_memory *memory, uint64_t address, uint64_t size)
 {
-	return address >= memory->base && address - memory->base <= memory->size &&
-	       size <= memory->size - (address - memory->base);
+	if (within(memory->base, memory->size, address, size))
+		return true;
+	for (size_t i = 0; i < RESERVED_MAX; i++) {
+		const struct gpd_range *range = &memory->reserved[i];
+
+		if (range->size > 0 && within(range->address, range->size, address, size))
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -239,44 +208,83 @@ is_leaving(struct gpd_memory *memory)
 	return leaving;
 }
 
-CUresult
-gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device)
+static CUresult
+check_place(struct gpd_session *session, uint64_t address, uint64_t size, int device)
 {
-	struct gpd_memory *memory = session->memory;
-	struct chunk chunk = { .address = address, .size = size };
 	const struct gpd_device *on = gpd_device_get(device);
-	CUresult result;
-	bool leaving;
-	size_t i;
 
 	if (!on)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!inside(memory, address, size)) {
+	if (!inside(session->memory, address, size)) {
 		gpd_session_violation(session, "it maps %llu bytes at %#llx, outside its window",
 				      (unsigned long long)size, (unsigned long long)address);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!size || (address | size) % on->granularity)
-		return CUDA_ERROR_INVALID_VALUE;
-	i = find(memory, address);
-	if (i < memory->count && memory->chunks[i].address < address + size)
+	return !size || (address | size) % on->granularity ? CUDA_ERROR_INVALID_VALUE
+							   : CUDA_SUCCESS;
+}
+
+static CUresult
+add(struct gpd_session *session, struct chunk *chunk)
+{
+	struct gpd_memory *memory = session->memory;
+	CUresult result = check_place(session, chunk->address, chunk->size, chunk->device);
+	bool leaving;
+	size_t i;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	i = find(memory, chunk->address);
+	if (i < memory->count && memory->chunks[i].address < chunk->address + chunk->size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!room(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = wait_unmapped(memory, address, size);
+	result = wait_unmapped(memory, chunk->address, chunk->size);
 	leaving = is_leaving(memory);
 	if (result == CUDA_SUCCESS)
-		result = place(&chunk, device);
+		result = place(chunk);
 	/* What the client has given back may still have been on its way out. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && leaving &&
-	    wait_unmapped(memory, memory->base, memory->size) == CUDA_SUCCESS)
-		result = place(&chunk, device);
+	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
+		result = place(chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
-	memmove(&memory->chunks[i + 1], &memory->chunks[i], (memory->count - i) * sizeof(chunk));
-	memory->chunks[i] = chunk;
+	memmove(&memory->chunks[i + 1], &memory->chunks[i], (memory->count - i) * sizeof(*chunk));
+	memory->chunks[i] = *chunk;
 	memory->count++;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device)
+{
+	struct chunk chunk = { .address = address, .size = size, .device = device };
+
+	return add(session, &chunk);
+}
+
+CUresult
+gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
+		  struct gpd_physical *physical)
+{
+	struct chunk chunk = {
+		.address = address,
+		.size = size,
+		.device = physical->device,
+		.handle = physical->handle,
+		.physical = physical,
+	};
+	CUresult result = add(session, &chunk);
+
+	if (result == CUDA_SUCCESS)
+		physical->mappings++;
+	return result;
+}
+
+void
+gpd_memory_wait_unmapped(struct gpd_session *session)
+{
+	(void)wait_unmapped(session->memory, 0, UINT64_MAX);
 }
 
 CUresult
@@ -322,7 +330,10 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	if (!leaving)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*leaving = (struct leaving){ .memory = memory, .chunk = memory->chunks[i] };
-	gpd_account_free(&session->account, leaving->chunk.device, leaving->chunk.size);
+	if (leaving->chunk.physical)
+		leaving->chunk.physical->mappings--;
+	else
+		gpd_account_free(&session->account, leaving->chunk.device, leaving->chunk.size);
 	memory->count--;
 	memmove(&memory->chunks[i], &memory->chunks[i + 1],
 		(memory->count - i) * sizeof(struct chunk));
@@ -345,7 +356,7 @@ leaving_size(struct gpd_memory *memory, int device)
 
 	pthread_mutex_lock(&memory->lock);
 	for (const struct leaving *leaving = memory->leaving; leaving; leaving = leaving->next) {
-		if (leaving->chunk.device == device)
+		if (leaving->chunk.device == device && !leaving->chunk.physical)
 			size += leaving->chunk.size;
 	}
 	pthread_mutex_unlock(&memory->lock);
@@ -378,6 +389,51 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpd_gpAddressReserve(struct gpd_session *session, const struct gp_args_gpAddressReserve *args,
+		     struct gp_reply_gpAddressReserve *reply)
+{
+	struct gpd_range *place = NULL, *ranges = session->memory->reserved;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < RESERVED_MAX; i++) {
+		sum += ranges[i].size;
+		if (ranges[i].size == 0)
+			place = &ranges[i];
+	}
+	if (args->size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!place || args->size > RESERVED_SIZE_MAX - sum ||
+	    gpd_window_take(args->size, 0, NULL, 0, place))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	reply->address = place->address;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFree *args)
+{
+	struct gpd_memory *memory = session->memory;
+	CUresult result;
+	size_t i = 0, at;
+
+	while (i < RESERVED_MAX &&
+	       (memory->reserved[i].size == 0 || memory->reserved[i].address != args->address))
+		i++;
+	if (i == RESERVED_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	at = find(memory, args->address);
+	if (at < memory->count &&
+	    memory->chunks[at].address < args->address + memory->reserved[i].size)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = wait_unmapped(memory, args->address, memory->reserved[i].size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpd_window_give(&memory->reserved[i]);
+	memory->reserved[i].size = 0;
+	return CUDA_SUCCESS;
+}
+
 int
 gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
 {
@@ -404,6 +460,9 @@ gpd_memory_destroy(struct gpd_session *session)
 		unmap(memory->leaving);
 	for (size_t i = 0; i < memory->count; i++)
 		drop(&memory->chunks[i]);
+	gpd_physical_forget(session);
+	for (size_t i = 0; i < RESERVED_MAX; i++)
+		gpd_window_give(&memory->reserved[i]);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory->chunks);
 	free(memory);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory of a session: what is mapped where in its window.
+ * Device memory of a session: what is mapped where in its window, and in the further ranges of
+ * addresses that it has reserved.
  *
  * The window's addresses belong to the worker, which reserves them before a session starts and
  * frees them after it.  Executor only.  Memory that the client gives back is unmapped when all work
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gpd_physical;
 struct gpd_session;
 
 /* Sets session->memory.  0 or -ENOMEM. */
@@ -24,6 +26,12 @@ void gpd_memory_destroy(struct gpd_session *session);
 /* Maps zeroed memory of the device; whole granules of the window where nothing is mapped, else
  * CUDA_ERROR_INVALID_VALUE.  The caller has accounted for it. */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
+
+/* Maps the beginning of physical memory at such an address. */
+CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
+			   struct gpd_physical *physical);
+/* Waits until all that is on its way out has gone: memory may be had then. */
+void gpd_memory_wait_unmapped(struct gpd_session *session);
 
 /* Whether all of [address, address + size) is mapped. */
 bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);

@@ -53,6 +53,37 @@ void gpMemoryInfo(
 GP_MESSAGE(0x0204, WAIT, SERVER_HOOK)
 void gpFence(void);
 
+/* Physical memory of a device, zeroed before it is first seen; size is a multiple of the granularity. */
+GP_MESSAGE(0x0205, WAIT, SERVER_HOOK, ALLOCATES(size))
+void gpMemoryCreate(
+        NEW gp_memory memory,
+        size_t size,
+        int device);
+
+/* It is mapped nowhere. */
+GP_MESSAGE(0x0206, POST, SERVER_HOOK, FREES(BY_HOOK))
+void gpMemoryRelease(
+        DROP gp_memory memory);
+
+/* Maps the first size bytes of physical memory, readable and writable, where nothing is mapped;
+ * gpMemoryUnmap undoes it. */
+GP_MESSAGE(0x0207, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpMemoryAttach(
+        gp_memory memory,
+        gp_address address,
+        size_t size);
+
+/* Addresses besides the window's, for the client to map memory at. */
+GP_MESSAGE(0x0208, WAIT, SERVER_HOOK)
+void gpAddressReserve(
+        size_t size,
+        OUT unsigned long long *address);
+
+/* Nothing is mapped there but what has been unmapped before. */
+GP_MESSAGE(0x0209, POST, SERVER_HOOK)
+void gpAddressFree(
+        gp_address address);
+
 /* Host to device: height rows of width bytes, packed, in the bulk tail.  flags: GP_COPY_BARRIER
  * makes all later work of the session, on every stream, wait for this copy (synchronous copies). */
 GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK))

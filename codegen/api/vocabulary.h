@@ -63,7 +63,7 @@
 /*
  * Types of our own messages.  gp_address is checked against the caller's window; gp_new_address is
  * where memory is made; gp_kernel names a function of an image; gp_context, gp_image, gp_function (a
- * host function): handles.
+ * host function), gp_memory (physical memory): handles.
  */
 typedef unsigned long long gp_address;
 typedef unsigned long long gp_new_address;
@@ -71,5 +71,6 @@ typedef unsigned long long gp_kernel;
 typedef unsigned int gp_context;
 typedef unsigned int gp_image;
 typedef unsigned int gp_function;
+typedef unsigned int gp_memory;
 
 #endif /* GP_API_VOCABULARY_H */

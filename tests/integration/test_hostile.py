@@ -409,6 +409,47 @@ def _():
             require(session.copy_out(session.base, 2 * unit)[0] == SUCCESS, "the memory is gone")
 
 
+@case("physical memory that is none, foreign, or released while it is mapped")
+def _():
+    with Neighbour():
+        violate(lambda s: (s.ask("gpMemoryCreate", {"memory": 1 << 20 | 9, "size": s.granularity, "device": 0}),
+                           s.ask("gpMemoryAttach", {"memory": 1 << 20 | 9, "address": 0x1000, "size": s.granularity})),
+                ".*(window|outside|range)")
+        with Session(daemon.port) as session, Session(daemon.port) as other:
+            session.create_context()
+            other.create_context()
+            unit, name = session.granularity, 1 << 20 | 9
+
+            def attach(s, at, size=unit, memory=name):
+                return s.ask("gpMemoryAttach", {"memory": memory, "address": s.base + at, "size": size})[0]
+
+            def release(memory=name):
+                before = len(session.errors())
+                session.post("gpMemoryRelease", {"memory": memory})
+                require(session.ask("gpFence")[0] == SUCCESS, "fence")
+                return len(session.errors()) == before
+
+            for size, device in ((unit, 99), (unit // 2, 0), (0, 0), (1 << 60, 0)):
+                require(session.ask("gpMemoryCreate", {"memory": name, "size": size, "device": device})[0] != SUCCESS,
+                        f"{size} bytes of device {device}")
+            require(session.ask("gpMemoryCreate", {"memory": name, "size": unit, "device": 0})[0] == SUCCESS, "create")
+            require(session.ask("gpMemoryCreate", {"memory": name, "size": unit, "device": 0})[0] != SUCCESS, "a name twice")
+            require(attach(other, 0) == INVALID_VALUE, "a foreign name is known")
+            require(attach(session, 0, 2 * unit) == INVALID_VALUE, "more was mapped than there is")
+            require(attach(session, 0) == SUCCESS and attach(session, unit) == SUCCESS, "attach")
+            require(attach(session, 0) == INVALID_VALUE, "mapped over another")
+            require(not release() and not release(77), "released what is mapped, or none")
+            for at in (0, unit):
+                session.post("gpMemoryUnmap", {"address": session.base + at, "size": unit})
+            require(release() and not release(), "release")
+            result, reserved = session.ask("gpAddressReserve", {"size": 1 << 62})
+            require(result == OUT_OF_MEMORY, "addresses without bound")
+            before = len(session.errors())
+            session.post("gpAddressFree", {"address": session.base})
+            require(session.ask("gpFence")[0] == SUCCESS, "fence")
+            require(len(session.errors()) == before + 1, "the window was given back")
+
+
 @case("contexts with a heap outside the window, and of devices that are none")
 def _():
     with Neighbour():

@@ -14,6 +14,9 @@
 
 #define NOTE_MAX 1000 /* an odd size, so that rows are cut anywhere */
 #define MAPPINGS 256
+#define PHYSICALS 64
+/* Where addresses besides the window are. */
+#define BESIDES ((uint64_t)0x310000000000)
 
 struct gpc_session {
 	struct gpc_session_facts facts;
@@ -30,6 +33,12 @@ struct under_way {
 
 struct mapping {
 	uint64_t base, size;
+	uint32_t memory; /* whose beginning it is; 0: its own */
+};
+
+struct physical {
+	uint32_t id;
+	uint64_t size;
 };
 
 struct fake fake;
@@ -38,6 +47,7 @@ static struct gpc_device device;
 static struct gpc_context context;
 static struct gpc_stream streams[2];
 static struct mapping mappings[MAPPINGS];
+static struct physical physicals[PHYSICALS];
 static struct under_way *under_way;
 static const uint8_t *note; /* bytes that the data sink may take */
 static uint64_t note_left;
@@ -71,7 +81,11 @@ fake_setup(void **state)
 	assert_true(fake.device != MAP_FAILED);
 	fake.quota = FAKE_WINDOW;
 	device = (struct gpc_device){
-		.ordinal = 3, .remote = 1, .session = &session, .primary = &context
+		.ordinal = 3,
+		.remote = 1,
+		.session = &session,
+		.primary = &context,
+		.total_memory = FAKE_WINDOW,
 	};
 	context = (struct gpc_context){ .device = &device, .active = true };
 	context.handle.id = 77;
@@ -349,7 +363,7 @@ expect_mapped(uint64_t address, uint64_t size)
 }
 
 static CUresult
-map(uint64_t address, uint64_t size)
+map(uint64_t address, uint64_t size, uint32_t memory)
 {
 	struct mapping *place = NULL;
 
@@ -361,8 +375,8 @@ map(uint64_t address, uint64_t size)
 			place = &mappings[i];
 	}
 	assert_non_null(place);
-	*place = (struct mapping){ .base = address, .size = size };
-	fake.mapped += size;
+	*place = (struct mapping){ .base = address, .size = size, .memory = memory };
+	fake.mapped += memory ? 0 : size;
 	return CUDA_SUCCESS;
 }
 
@@ -377,7 +391,7 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 	count(&fake.maps);
 	(void)pthread_mutex_lock(&lock);
 	result = args->size > fake.quota - fake.mapped ? CUDA_ERROR_OUT_OF_MEMORY
-						       : map(args->address, args->size);
+						       : map(args->address, args->size, 0);
 	(void)pthread_mutex_unlock(&lock);
 	return result;
 }
@@ -392,13 +406,71 @@ gpc_post_gpMemoryUnmap(struct gpc_context *c, const struct gp_args_gpMemoryUnmap
 	for (int i = 0; i < MAPPINGS && !mapped; i++) {
 		mapped = mappings[i].base == args->address && mappings[i].size == args->size;
 		if (mapped) {
-			fake.mapped -= args->size;
+			fake.mapped -= mappings[i].memory ? 0 : args->size;
 			mappings[i].size = 0;
 		}
 	}
 	(void)pthread_mutex_unlock(&lock);
 	if (!mapped)
 		fail_msg("unmapping of what was not mapped as one");
+	return CUDA_SUCCESS;
+}
+
+static struct physical *
+physical_find(uint32_t id)
+{
+	for (int i = 0; i < PHYSICALS; i++) {
+		if (physicals[i].id == id)
+			return &physicals[i];
+	}
+	fail_msg("no such physical memory");
+	return NULL;
+}
+
+CUresult
+gpc_wait_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCreate *args)
+{
+	assert_int_equal(args->size % FAKE_GRANULE, 0);
+	assert_int_equal(args->device, device.remote);
+	if (args->size > fake.quota - fake.mapped)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
+	fake.mapped += args->size;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_post_gpMemoryRelease(struct gpc_context *c, const struct gp_args_gpMemoryRelease *args)
+{
+	struct physical *physical = physical_find(args->memory);
+
+	for (int i = 0; i < MAPPINGS; i++)
+		assert_false(mappings[i].size > 0 && mappings[i].memory == args->memory);
+	fake.mapped -= physical->size;
+	physical->id = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_wait_gpMemoryAttach(struct gpc_context *c, const struct gp_args_gpMemoryAttach *args)
+{
+	assert_true(args->size <= physical_find(args->memory)->size);
+	return map(args->address, args->size, args->memory);
+}
+
+CUresult
+gpc_wait_gpAddressReserve(struct gpc_context *c, const struct gp_args_gpAddressReserve *args,
+			  struct gp_reply_gpAddressReserve *reply)
+{
+	reply->address = BESIDES + ((uint64_t)fake.reserves++ << 40);
+	fake.reserved++;
+	return fake.reserve_result;
+}
+
+CUresult
+gpc_post_gpAddressFree(struct gpc_context *c, const struct gp_args_gpAddressFree *args)
+{
+	fake.reserved--;
 	return CUDA_SUCCESS;
 }
 

@@ -37,6 +37,9 @@ struct fake {
 	int maps, unmaps, fences, waits, copies_in, barriers, copies_out, copies_device, fills,
 		syncs;
 	size_t largest_copy_in;
+	/* Addresses besides the window: how many times they were asked for, and are held. */
+	int reserves, reserved;
+	CUresult reserve_result;
 	struct gpc_session_facts *facts;
 	struct gpc_context *context;
 	struct gpc_stream *stream; /* the only one besides the default */

@@ -146,6 +146,20 @@ mem_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, si
 }
 
 static CUresult
+mem_address_reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr hint,
+		    unsigned long long flags)
+{
+	*address = hint;
+	return called("cuMemAddressReserve %zu", size);
+}
+
+static CUresult
+mem_address_free(CUdeviceptr address, size_t size)
+{
+	return called("cuMemAddressFree %zu", size);
+}
+
+static CUresult
 mem_get_info(size_t *available, size_t *total)
 {
 	*available = (size_t)6 << 30;
@@ -432,6 +446,8 @@ driver_fill(void)
 		.cuMemMap = mem_map,
 		.cuMemUnmap = mem_unmap,
 		.cuMemSetAccess = mem_set_access,
+		.cuMemAddressReserve = mem_address_reserve,
+		.cuMemAddressFree = mem_address_free,
 		.cuMemGetInfo_v2 = mem_get_info,
 		.cuMemHostAlloc = host_alloc,
 		.cuMemcpyHtoDAsync_v2 = htod,
@@ -476,6 +492,7 @@ fake_create(struct fake *fake)
 	failure.function[0] = 0;
 	fake_events_pending = false;
 	gpd_worker.device_count = 2;
+	gpd_worker.granularity = FAKE_GRANULE;
 	gpd_worker.devices[0].granularity = FAKE_GRANULE;
 	gpd_worker.devices[1].granularity = FAKE_GRANULE;
 	fake->ledger = gpd_ledger_create(&fd);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Virtual memory management of the application: physical memory (cuMemCreate), which the daemon
+ * holds, mapped at addresses that were reserved before.  It belongs to no context.  Any thread.
+ */
+#ifndef GPC_VIRTUAL_MEMORY_H
+#define GPC_VIRTUAL_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_address;
+
+/* Whether the application has reserved the address; what is accessible there, as far as it goes on
+ * without a gap. */
+bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
+
+#endif /* GPC_VIRTUAL_MEMORY_H */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/physical.h"
+
+#include "gpd_calls.h"
+#include "server/driver.h"
+#include "server/memory.h"
+#include "server/session.h"
+#include "server/worker.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static struct {
+	pthread_mutex_t lock;
+	CUstream streams[GPD_DEVICES_MAX]; /* for zeroing */
+	bool plain;                        /* the driver makes no exportable memory */
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static CUmemAllocationProp
+properties(int device)
+{
+	return (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = shared.plain ? CU_MEM_HANDLE_TYPE_NONE
+						     : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+	};
+}
+
+static CUresult
+zero_stream(int device, CUstream *stream_p)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&shared.lock);
+	if (!shared.streams[device])
+		result = gpd_driver.cuStreamCreateWithPriority(&shared.streams[device],
+							       CU_STREAM_NON_BLOCKING, 0);
+	*stream_p = shared.streams[device];
+	pthread_mutex_unlock(&shared.lock);
+	return result;
+}
+
+CUresult
+gpd_physical_zero(uint64_t address, uint64_t size, int device)
+{
+	CUstream stream;
+	CUresult result = gpd_device_enter(device);
+
+	if (result == CUDA_SUCCESS)
+		result = zero_stream(device, &stream);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemsetD32Async(address, 0, size / 4, stream);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuStreamSynchronize(stream);
+	return result;
+}
+
+CUresult
+gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p)
+{
+	CUmemAllocationProp property = properties(device);
+	CUresult result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
+
+	if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY || shared.plain)
+		return result;
+	property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+	result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
+	if (result == CUDA_SUCCESS)
+		shared.plain = true;
+	return result;
+}
+
+static struct gpd_physical *
+get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct gpd_physical *)gpd_handle_get(&session->handles, GPD_KIND_MEMORY, id);
+}
+
+static CUresult
+obtain(struct gpd_session *session, struct gpd_physical *physical)
+{
+	CUresult result = gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+
+	if (result != CUDA_ERROR_OUT_OF_MEMORY)
+		return result;
+	/* What the client has given back may still have been on its way out. */
+	gpd_memory_wait_unmapped(session);
+	return gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+}
+
+CUresult
+gpd_gpMemoryCreate(struct gpd_session *session, const struct gp_args_gpMemoryCreate *args)
+{
+	const struct gpd_device *on = gpd_device_get(args->device);
+	struct gpd_physical *physical;
+	CUresult result;
+
+	if (!on)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!args->size || args->size % on->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	physical = calloc(1, sizeof(*physical));
+	if (!physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical->size = args->size;
+	physical->device = args->device;
+	result = obtain(session, physical);
+	if (result == CUDA_SUCCESS &&
+	    gpd_handle_add(&session->handles, GPD_KIND_MEMORY, args->memory, &physical->name)) {
+		(void)gpd_driver.cuMemRelease(physical->handle);
+		result = CUDA_ERROR_INVALID_VALUE;
+	}
+	if (result != CUDA_SUCCESS)
+		free(physical);
+	return result;
+}
+
+static void
+destroy(struct gpd_handle *name, void *session)
+{
+	struct gpd_physical *physical = (struct gpd_physical *)name;
+
+	gpd_handle_remove(&((struct gpd_session *)session)->handles, name);
+	(void)gpd_driver.cuMemRelease(physical->handle);
+	free(physical);
+}
+
+CUresult
+gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRelease *args)
+{
+	struct gpd_physical *physical = get(session, args->memory);
+
+	/* What is mapped counts. */
+	if (!physical || physical->mappings > 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	gpd_account_free(&session->account, physical->device, physical->size);
+	destroy(&physical->name, session);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpMemoryAttach(struct gpd_session *session, const struct gp_args_gpMemoryAttach *args)
+{
+	struct gpd_physical *physical = get(session, args->memory);
+
+	if (!physical || args->size > physical->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpd_memory_attach(session, args->address, args->size, physical);
+}
+
+void
+gpd_physical_forget(struct gpd_session *session)
+{
+	gpd_handle_each(&session->handles, GPD_KIND_MEMORY, destroy, session);
+}

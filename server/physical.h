@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Physical memory: from the driver, for whoever maps it, and that which a client holds by name and
+ * maps where it likes (gpMemoryCreate).  It counts for the session as long as it has the name.
+ * Executor only.
+ */
+#ifndef GPD_PHYSICAL_H
+#define GPD_PHYSICAL_H
+
+#include "server/handle.h"
+
+#include <cuda.h>
+#include <stdint.h>
+
+struct gpd_session;
+
+struct gpd_physical {
+	struct gpd_handle name;
+	uint64_t size;
+	int device;
+	CUmemGenericAllocationHandle handle;
+	uint64_t zeroed; /* its beginning; the rest has never been mapped */
+	unsigned int
+		mappings; /* those on their way out not counted: the driver keeps memory for them */
+};
+
+/* Memory for whole granules, the caller's to release; and zeroing, which is waited for. */
+CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
+CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
+
+/* At the session's end, when nothing is mapped. */
+void gpd_physical_forget(struct gpd_session *session);
+
+#endif /* GPD_PHYSICAL_H */

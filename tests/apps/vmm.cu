@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual memory management: physical memory mapped piece by piece into reserved addresses. */
+#include "app.h"
+
+#include <cuda.h>
+
+#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
+#define DCHECK(call) dcheck(CUDA_SUCCESS, call, #call, __LINE__)
+#define DEXPECT(expected, call) dcheck(expected, call, #call, __LINE__)
+
+static void *
+entry(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
+	REQUIRE(function);
+	return function;
+}
+
+static void
+dcheck(CUresult expected, CUresult result, const char *call, int line)
+{
+	if (result == expected)
+		return;
+	printf("line %d: %s: %d, expected %d\n", line, call, (int)result, (int)expected);
+	exit(1);
+}
+
+static __global__ void
+fill(int *data, size_t count, int value)
+{
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+	     i += gridDim.x * blockDim.x)
+		data[i] = value + (int)i;
+}
+
+static decltype(&cuMemCreate) create;
+static decltype(&cuMemRelease) release;
+static decltype(&cuMemMap) map;
+static decltype(&cuMemUnmap) unmap;
+static decltype(&cuMemSetAccess) set_access;
+static decltype(&cuMemAddressReserve) reserve;
+static decltype(&cuMemAddressFree) unreserve;
+
+static CUmemAllocationProp prop;
+static CUmemAccessDesc access;
+static size_t granule;
+
+static CUmemGenericAllocationHandle
+make(size_t granules)
+{
+	CUmemGenericAllocationHandle handle;
+
+	DCHECK(create(&handle, granules * granule, &prop, 0));
+	return handle;
+}
+
+static void
+map_at(CUdeviceptr address, size_t granules, CUmemGenericAllocationHandle handle)
+{
+	DCHECK(map(address, granules * granule, 0, handle, 0));
+	DCHECK(set_access(address, granules * granule, &access, 1));
+}
+
+static void
+expect(CUdeviceptr address, size_t count, int first)
+{
+	std::vector<int> host(count);
+
+	CHECK(cudaMemcpy(host.data(), (void *)address, count * sizeof(int),
+			 cudaMemcpyDeviceToHost));
+	for (size_t i = 0; i < count; i++)
+		REQUIRE(host[i] == first + (int)i);
+}
+
+/* An array that grows where it is. */
+static void
+grow()
+{
+	const size_t pieces = 6, count = granule / sizeof(int);
+	CUdeviceptr base;
+
+	DCHECK(reserve(&base, 64 * granule, 0, 0, 0));
+	REQUIRE(base % granule == 0);
+	for (size_t i = 1; i <= pieces; i++) {
+		CUmemGenericAllocationHandle piece = make(1);
+
+		map_at(base + (i - 1) * granule, 1, piece);
+		DCHECK(release(piece));
+		fill<<<32, 256>>>((int *)base, i * count, (int)i);
+		CHECK(cudaGetLastError());
+		expect(base, i * count, (int)i);
+	}
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, unmap(base, granule / 2));
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, unreserve(base, 64 * granule));
+	for (size_t i = 0; i < pieces; i++)
+		DCHECK(unmap(base + i * granule, granule));
+	DCHECK(unreserve(base, 64 * granule));
+}
+
+/* What is in physical memory stays there, wherever it is mapped. */
+static void
+move()
+{
+	auto retain = DRIVER(cuMemRetainAllocationHandle);
+	auto get_access = DRIVER(cuMemGetAccess);
+	CUmemGenericAllocationHandle memory = make(2), same;
+	unsigned long long flags;
+	CUdeviceptr base;
+
+	DCHECK(reserve(&base, 8 * granule, 4 * granule, 0, 0));
+	REQUIRE(base % (4 * granule) == 0);
+	map_at(base, 2, memory);
+	fill<<<32, 256>>>((int *)base, 1000, 7);
+	CHECK(cudaDeviceSynchronize());
+	DCHECK(unmap(base, 2 * granule));
+	map_at(base + 4 * granule, 2, memory);
+	expect(base + 4 * granule, 1000, 7);
+	DCHECK(map(base, granule, 0, memory, 0));
+	DCHECK(get_access(&flags, &access.location, base));
+	REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	DCHECK(set_access(base, granule, &access, 1));
+	DCHECK(get_access(&flags, &access.location, base));
+	REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	expect(base, 1000, 7);
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, map(base, granule, 0, memory, 0));
+	DCHECK(release(memory));
+	DCHECK(retain(&same, (void *)(base + 5)));
+	REQUIRE(same == memory);
+	DCHECK(unmap(base, granule));
+	DCHECK(unmap(base + 4 * granule, 2 * granule));
+	map_at(base + 2 * granule, 2, memory);
+	expect(base + 2 * granule, 1000, 7);
+	DCHECK(unmap(base + 2 * granule, 2 * granule));
+	DCHECK(release(memory));
+	DCHECK(unreserve(base, 8 * granule));
+}
+
+/* Far more addresses than there is memory. */
+static void
+reserve_much()
+{
+	CUdeviceptr large[3];
+	cudaDeviceProp properties;
+
+	CHECK(cudaGetDeviceProperties(&properties, 0));
+	size_t size = (properties.totalGlobalMem / granule + 1) * granule;
+	for (CUdeviceptr &base : large) {
+		CUmemGenericAllocationHandle memory = make(1);
+
+		DCHECK(reserve(&base, size, 0, 0, 0));
+		map_at(base + size - granule, 1, memory);
+		DCHECK(release(memory));
+		fill<<<32, 256>>>((int *)(base + size - granule), granule / sizeof(int), 3);
+		expect(base + size - granule, granule / sizeof(int), 3);
+	}
+	for (CUdeviceptr base : large) {
+		DCHECK(unmap(base + size - granule, granule));
+		DCHECK(unreserve(base, size));
+	}
+}
+
+static void
+refuse()
+{
+	CUmemGenericAllocationHandle memory;
+	CUdeviceptr base;
+
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, create(&memory, granule / 2, &prop, 0));
+	DEXPECT(CUDA_ERROR_OUT_OF_MEMORY, create(&memory, (size_t)1 << 46, &prop, 0));
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, reserve(&base, 100, 0, 0, 0));
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, unreserve(4096, 4096));
+}
+
+int
+main()
+{
+	auto granularity = DRIVER(cuMemGetAllocationGranularity);
+	int supported;
+
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaFree(0));
+	DCHECK(DRIVER(cuDeviceGetAttribute)(
+		&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+	app_skip_unless_supported(supported ? cudaSuccess : cudaErrorNotSupported,
+				  "virtual memory management");
+	create = DRIVER(cuMemCreate);
+	release = DRIVER(cuMemRelease);
+	map = DRIVER(cuMemMap);
+	unmap = DRIVER(cuMemUnmap);
+	set_access = DRIVER(cuMemSetAccess);
+	reserve = DRIVER(cuMemAddressReserve);
+	unreserve = DRIVER(cuMemAddressFree);
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	access.location = prop.location;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	DCHECK(granularity(&granule, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+
+	grow();
+	move();
+	reserve_much();
+	refuse();
+	return app_ok("vmm");
+}
