@@ -87,7 +87,7 @@ gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribu
 static bool
 knows(const struct gpc_session *session, int call)
 {
-	return !(gpc_session_facts(session)->unknown_calls[call / 8] >> call % 8 & 1);
+	return session && !(gpc_session_facts(session)->unknown_calls[call / 8] >> call % 8 & 1);
 }
 
 static int

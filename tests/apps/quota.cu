@@ -1,13 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota malloc|pitch|small|async: allocates in steps, by this way, until it is refused. Prints the
- * error, how much of the device's memory it got, and whether all of it can be had again.
+ * quota malloc|pitch|small|async|virtual: allocates in steps, by this way, until it is refused.
+ * Prints the error, how much of the device's memory it got, and whether all of it can be had again.
  */
 #include "app.h"
 
+#include <cuda.h>
 #include <vector>
 
 static const size_t MIB = 1 << 20;
+
+template <typename F>
+static F
+driver(const char *name, F)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
+	REQUIRE(function);
+	return reinterpret_cast<F>(function);
+}
+#define DRIVER(name) driver(#name, static_cast<decltype(&name)>(nullptr))
+#define MUST(call) REQUIRE((call) == CUDA_SUCCESS)
+
+static cudaError_t
+map_memory(void **memory, size_t size)
+{
+	static const auto create = DRIVER(cuMemCreate);
+	static const auto reserve = DRIVER(cuMemAddressReserve);
+	static const auto map = DRIVER(cuMemMap);
+	static const auto set_access = DRIVER(cuMemSetAccess);
+	static const auto release = DRIVER(cuMemRelease);
+	CUmemGenericAllocationHandle handle;
+	CUmemAllocationProp prop = {};
+	CUmemAccessDesc access = {};
+	CUdeviceptr address;
+
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	access.location = prop.location;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	CUresult result = create(&handle, size, &prop, 0);
+	if (result != CUDA_SUCCESS)
+		return result == CUDA_ERROR_OUT_OF_MEMORY ? cudaErrorMemoryAllocation
+							  : cudaErrorUnknown;
+	MUST(reserve(&address, size, 0, 0, 0));
+	MUST(map(address, size, 0, handle, 0));
+	MUST(set_access(address, size, &access, 1));
+	MUST(release(handle));
+	*memory = reinterpret_cast<void *>(address);
+	return cudaSuccess;
+}
+
+static void
+unmap_memory(void *memory, size_t size)
+{
+	static const auto unmap = DRIVER(cuMemUnmap);
+	static const auto unreserve = DRIVER(cuMemAddressFree);
+
+	MUST(unmap(reinterpret_cast<CUdeviceptr>(memory), size));
+	MUST(unreserve(reinterpret_cast<CUdeviceptr>(memory), size));
+}
 
 static cudaError_t
 allocate(const char *way, void **memory, size_t *size)
@@ -23,6 +77,8 @@ allocate(const char *way, void **memory, size_t *size)
 	*size = strcmp(way, "small") == 0 ? 64 << 10 : 2 * MIB;
 	if (strcmp(way, "async") == 0)
 		return cudaMallocAsync(memory, *size, 0);
+	if (strcmp(way, "virtual") == 0)
+		return map_memory(memory, *size);
 	return cudaMalloc(memory, *size);
 }
 
@@ -48,10 +104,14 @@ take_all(const char *way, std::vector<void *> *taken, cudaError_t *error)
 static void
 give_back(const char *way, std::vector<void *> *taken)
 {
-	bool async = strcmp(way, "async") == 0;
-
-	for (void *memory : *taken)
-		CHECK(async ? cudaFreeAsync(memory, 0) : cudaFree(memory));
+	for (void *memory : *taken) {
+		if (strcmp(way, "virtual") == 0)
+			unmap_memory(memory, 2 * MIB);
+		else if (strcmp(way, "async") == 0)
+			CHECK(cudaFreeAsync(memory, 0));
+		else
+			CHECK(cudaFree(memory));
+	}
 	taken->clear();
 	CHECK(cudaDeviceSynchronize());
 }
@@ -74,7 +134,7 @@ main(int argc, char **argv)
 	printf("%s: %s after %.2f %% of the total, %.1f %% free\n", way, cudaGetErrorName(error),
 	       100.0 * sum / total, 100.0 * available / total);
 	REQUIRE(error == cudaErrorMemoryAllocation);
-	REQUIRE(cudaGetLastError() == cudaErrorMemoryAllocation);
+	REQUIRE(cudaGetLastError() == error || strcmp(way, "virtual") == 0);
 	/* The refusal has cost nothing: what is there can be used, and freed memory is to be had.
 	 */
 	CHECK(cudaMemset(taken[0], 2, 4));
