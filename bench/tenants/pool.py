@@ -35,8 +35,11 @@ class Bench:
         full.update(env or {})
         return full
 
-    def start(self, name, *args, remote=None, env=None, stdin=subprocess.DEVNULL):
-        return subprocess.Popen([self.find(name), *args], stdin=stdin, stdout=subprocess.PIPE,
+    def start(self, name, *args, **more):
+        return self.start_path(self.find(name), *args, **more)
+
+    def start_path(self, path, *args, remote=None, env=None, stdin=subprocess.DEVNULL, wrapper=()):
+        return subprocess.Popen([*wrapper, path, *args], stdin=stdin, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, env=self.environment(remote, env))
 
     @staticmethod

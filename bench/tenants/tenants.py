@@ -208,6 +208,34 @@ def terminate(bench, report):
                    ' / '.join(map(str, rates)) + f', {before - after} MiB', len(low) <= 1 and before <= after)
 
 
+@row('8', 'a fault costs its own session')
+def faults(bench, report):
+    with bench.pool() as pool:
+        daemon = pool.process.pid
+        apart = {'GPUPOOL_ISOLATION': 'process'}
+        begin = time.time() + 3
+        bystander = bench.start('load', f'-start={begin}', '-seconds=4', '-blocks=33', remote=pool.address, env=apart)
+        time.sleep(max(0, begin + 1 - time.time()))
+        for _ in range(3):
+            bench.run('sticky', remote=pool.address)
+        status, out, err = bench.finish(bystander)
+        report.add('8', 'class process: a bystander of three faults has no failed call', 'none' if status == 0 else out + err,
+                   status == 0)
+        shared = bench.start('sleeper', '-endless', remote=pool.address)
+        shared.stdout.readline()
+        begin = time.time()
+        bench.run('sticky', remote=pool.address)
+        fault = time.time()
+        bench.finish(shared)
+        told = time.time() - fault
+        status = bench.run('vectoradd', remote=pool.address)[0]
+        report.add('8', 'class shared: the bystander is told within 1 s', f'{told:.2f} s', told <= 1)
+        report.add('8', 'a new client is served within 2 s', f'{time.time() - fault:.2f} s', status == 0 and time.time() - fault <= 2)
+        report.add('8', 'the log names client and kernel, the daemon stays',
+                   next((line.split(': ', 2)[2] for line in pool.log().splitlines() if 'lost its GPU contexts' in line), '')[:90],
+                   'last kernel' in pool.log() and pool.process.poll() is None and daemon == pool.process.pid)
+
+
 @row('10', 'clients are killed in mid kernel')
 def kills(bench, report):
     with bench.pool() as pool:
@@ -241,6 +269,24 @@ def kills(bench, report):
                    errors == 0 and before - after <= 0 and count >= 50)
 
 
+@row('11', 'different users side by side')
+def users(bench, report):
+    if os.geteuid() != 0 or not shutil.which('setpriv'):
+        report.add('11', 'two users at once', 'not shown: it takes root and setpriv', False)
+        return
+    with bench.pool() as pool:
+        alone = bench.load(pool.address, *WIDE)['kernels']
+        as_user = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+        begin = time.time() + 3
+        processes = [bench.start('load', f'-start={begin}', f'-seconds={bench.seconds}', *WIDE, remote=pool.address,
+                                 wrapper=wrapper) for wrapper in ([], as_user)]
+        ends = [bench.finish(process) for process in processes]
+        if any(status for status, _, _ in ends):
+            raise Failed(str(ends))
+        shares = [json.loads(out)['kernels'] / alone for _, out, _ in ends]
+        report.add('11', 'two users at once: 48 to 52 % each', per_cent(shares), all(0.48 <= s <= 0.52 for s in shares))
+
+
 @row('12', 'many clients')
 def many(bench, report):
     with bench.pool() as pool:
@@ -269,6 +315,18 @@ def priority(bench, report):
         beside = bench.loads((pool.address, tenant('rest'), hog), (pool.address, tenant('part'), small))[1]
         report.add('13', 'with 16 SMs of its own: 99 % <= 2 x alone',
                    f"{beside['p99_us']:.0f} by {alone['p99_us']:.0f} us", beside['p99_us'] <= 2 * alone['p99_us'])
+
+
+@row('14', 'a container needs nothing but the address')
+def container(bench, report):
+    wrapper = ['unshare', '--user', '--map-root-user', '--mount', '--ipc', '--pid', '--fork', 'sh', '-c',
+               'mount -t tmpfs none /dev && exec "$0" "$@"']
+    with bench.pool() as pool:
+        status, out, err = bench.finish(bench.start('vectoradd', remote=pool.address, wrapper=wrapper))
+        if 'unshare' in err:
+            report.add('14', 'works without /dev, /dev/shm and a common ipc namespace', f'not shown: {err.strip()}', False)
+            return
+        report.add('14', 'works without /dev, /dev/shm and a common ipc namespace', (out + err).strip(), status == 0)
 
 
 @row('15', 'a GPU in four')
@@ -378,6 +436,57 @@ def policies(bench, report):
     with bench.pool('[device *]\npolicy = best-effort\n[tenant a]\n') as pool:
         share = bench.load(pool.address, *MIDDLE, env=tenant('a'))['kernels'] / bench.seconds / alone
         report.add('25', 'best effort, alone: >= 97 %', per_cent([share]), share >= 0.97)
+
+
+@row('26', 'frameworks run out of memory cleanly')
+def frameworks(bench, report):
+    program = ("import torch, sys, time\n"
+               "total = torch.cuda.mem_get_info()[1]\n"
+               "held = torch.zeros(total // 2, dtype=torch.uint8, device='cuda')\n"
+               "a = torch.randn(2048, 2048, device='cuda')\n"
+               "if sys.argv[1] == 'greedy':\n"
+               "    try:\n"
+               "        torch.zeros(total, dtype=torch.uint8, device='cuda')\n"
+               "        print('no error')\n"
+               "    except torch.OutOfMemoryError:\n"
+               "        print('OutOfMemoryError', end=' ')\n"
+               "for _ in range(200):\n"
+               "    a = torch.nn.functional.normalize(a @ a)\n"
+               "print('ok', total >> 20, float(a.norm()) > 0)\n")
+    with bench.pool('[tenant t]\nmemory = 135G\nsession-memory = 45G\n') as pool:
+        processes = [bench.start_path(sys.executable, '-c', program, what, remote=pool.address, env=tenant('t'))
+                     for what in ('greedy', 'modest', 'modest')]
+        ends = [bench.finish(process, 180) for process in processes]
+        if any('No module named' in err for _, _, err in ends):
+            report.add('26', 'three PyTorch clients of 45 GiB', 'not shown: there is no PyTorch here', False)
+            return
+        said = [out.strip() for _, out, _ in ends]
+        report.add('26', 'three PyTorch clients of 45 GiB: one has OutOfMemoryError, all go on', ' / '.join(said)
+                   + ''.join(err[-200:] for status, _, err in ends if status),
+                   said == ['OutOfMemoryError ok 46080 True', 'ok 46080 True', 'ok 46080 True'])
+
+
+@row('gates', 'no interference')
+def gates(bench, report):
+    args = WIDE + ('-iterations=2000',)
+    with bench.pool() as pool:
+        each = bench.loads(*[(pool.address, None, args)] * 8)
+        fairness = jain([result['kernels'] for result in each])
+        report.add('gates', "8 equal clients: Jain's index >= 0.99", f'{fairness:.4f}', fairness >= 0.99)
+        long = bench.start('sleeper', '-ms=6000', remote=pool.address)
+        long.stdout.readline()
+        begin = time.time()
+        status = bench.run('vectoradd', remote=pool.address)[0]
+        took = time.time() - begin
+        bench.finish(long)
+        report.add('gates', "a client synchronises while another's kernel runs for 6 s", f'{took:.2f} s',
+                   status == 0 and took < 2)
+        quarter = ('-blocks=33', '-threads=256', '-iterations=20000')
+        alone = bench.load(pool.address, *quarter)['kernels']
+        beside = bench.loads((pool.address, None, quarter),
+                             (pool.address, None, ('-blocks=1', '-iterations=100', '-null-stream', '-sync-each')))[0]['kernels']
+        report.add('gates', "another's loop on its NULL stream costs <= 2 %", per_cent([1 - beside / alone]),
+                   beside >= 0.98 * alone)
 
 
 @row('27', 'host functions')
