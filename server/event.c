@@ -4,6 +4,7 @@
 #include "gpd_calls.h"
 #include "server/context.h"
 #include "server/driver.h"
+#include "server/schedule.h"
 #include "server/session.h"
 #include "server/stream.h"
 #include "server/wait.h"
@@ -128,6 +129,7 @@ gpd_cuEventRecordWithFlags(struct gpd_session *session,
 		return result;
 	if (stream->device != event->ref->device)
 		return CUDA_ERROR_INVALID_HANDLE;
+	gpd_schedule_pause(session->account.schedule);
 	result = renew(event);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -73,38 +73,48 @@ end_batch(struct gpd_schedule_run *run)
 	if (!run->in_batch)
 		return;
 	run->in_batch = false;
-	run->launches = run->given - run->pass;
+	run->batch++;
+	run->launches = run->from - run->pass;
 	if (run->measured && gpd_device_enter(run->device) == CUDA_SUCCESS) {
 		gpd_meter_close(&run->meter, run->launches, run->times);
 		gpd_turns_poke(run);
 	}
-	run->pass = 0;
+	if (!run->holds)
+		run->pass = 0;
 	atomic_store_explicit(&run->open, false, memory_order_release);
+}
+
+/* Whether what is left of what it may launch is still good. */
+static bool
+goes_on(struct gpd_schedule_run *run)
+{
+	if (!run->holds || !run->pass)
+		return false;
+	atomic_store(&run->open, true);
+	if (!atomic_load(&run->revoked))
+		return true;
+	atomic_store(&run->open, false);
+	return false;
 }
 
 static void
 begin_batch(struct gpd_schedule_run *run)
 {
-	bool must = false;
-
-	if (gpd_turns_apply(run->session, run->device)) {
-		run->given = gpd_turns_take(run, &must);
-		run->measured = true;
-	} else {
-		if (run->takes_turns)
+	if (!goes_on(run)) {
+		run->holds = gpd_turns_apply(run->session, run->device);
+		run->must = false;
+		if (!run->holds && run->takes_turns)
 			gpd_turns_quit(run, false);
-		run->given = BATCH;
-		run->measured = false;
+		run->pass = run->holds ? gpd_turns_take(run, &run->must) : BATCH;
 	}
-	run->timed = samples(run) || must;
+	run->timed = samples(run) || run->must;
 	if (run->timed && !gpd_meter_has_room(&run->meter))
 		run->timed = false;
-	run->measured = run->measured || run->timed;
+	run->measured = run->holds || run->timed;
 	run->times = run->timed ? run->represents : 0;
 	if (run->timed)
 		run->represents = 0;
-	run->pass = run->given;
-	run->batch++;
+	run->from = run->pass;
 	run->in_batch = true;
 }
 
@@ -120,6 +130,7 @@ add_run(struct gpd_session *session, int device)
 	if (!run)
 		return NULL;
 	run->session = session;
+	run->batch = 1;
 	run->device = device;
 	run->random = (uint32_t)session->id * 2654435761u | 1;
 	if (gpd_turns_join(run)) {
@@ -149,7 +160,8 @@ begin(struct gpd_session *session, struct gpd_stream *stream)
 	/* Without memory nothing is held back: the launch itself will fail. */
 	if (!run)
 		return;
-	if (!run->pass || atomic_load_explicit(&run->revoked, memory_order_relaxed) ||
+	if (!run->in_batch || !run->pass ||
+	    atomic_load_explicit(&run->revoked, memory_order_relaxed) ||
 	    (run->measured && !gpd_meter_has_room(&run->meter))) {
 		end_batch(run);
 		begin_batch(run);

@@ -19,8 +19,9 @@ struct gpd_session;
 void gpd_schedule_launch(struct gpd_session *session, uint32_t stream);
 
 /*
- * No launch follows at once: the end of a message, a copy, or a stream on its way out or about to
- * be exchanged.  NULL: nothing was ever launched.
+ * No launch follows at once: the end of a message, a copy, an event, something that waits, or a
+ * stream on its way out or about to be exchanged.  What measures goes in front of those, so that a
+ * stream that the client knows to be done is.  NULL: nothing was ever launched.
  */
 void gpd_schedule_pause(struct gpd_schedule *schedule);
 

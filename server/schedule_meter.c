@@ -7,6 +7,8 @@
 
 /* Differences of events are told as floats: the base must not be long ago. */
 #define BASE_NS UINT64_C(2000000000)
+/* Launches of an entry that is not timed. */
+#define JOIN_MAX 64
 
 struct gpd_meter_entry {
 	struct gpd_meter_entry *next;
@@ -102,6 +104,51 @@ gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
 	return true;
 }
 
+/* A batch whose time does not count only makes the end of the one before it later. */
+static bool
+joins_last(struct gpd_meter *meter, uint32_t launches)
+{
+	struct gpd_meter_entry *entry = meter->open[0], *last = meter->last;
+
+	if (meter->open_count != 1 || entry->timed || !last || last->timed ||
+	    last->stream != entry->stream || last->launches >= JOIN_MAX ||
+	    !record(&last->end, last->stream))
+		return false;
+	last->launches += launches;
+	give_entry(meter, entry);
+	meter->open_count = 0;
+	return true;
+}
+
+static void
+append(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+{
+	entry->next = NULL;
+	if (meter->last)
+		meter->last->next = entry;
+	else
+		meter->first = entry;
+	meter->last = entry;
+}
+
+static void
+close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times)
+{
+	for (uint32_t i = 0; i < meter->open_count; i++) {
+		struct gpd_meter_entry *entry = meter->open[i];
+
+		entry->times = times;
+		entry->launches = i + 1 == meter->open_count ? launches : 0;
+		if (record(&entry->end, entry->stream)) {
+			append(meter, entry);
+			continue;
+		}
+		atomic_fetch_sub_explicit(&meter->launches, entry->launches, memory_order_relaxed);
+		give_entry(meter, entry);
+	}
+	meter->open_count = 0;
+}
+
 void
 gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times)
 {
@@ -110,25 +157,8 @@ gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times)
 	/* Before anybody can find the entries done. */
 	atomic_fetch_add_explicit(&meter->launches, launches, memory_order_relaxed);
 	pthread_mutex_lock(&meter->lock);
-	for (uint32_t i = 0; i < meter->open_count; i++) {
-		struct gpd_meter_entry *entry = meter->open[i];
-
-		entry->next = NULL;
-		entry->times = times;
-		entry->launches = i + 1 == meter->open_count ? launches : 0;
-		if (!record(&entry->end, entry->stream)) {
-			atomic_fetch_sub_explicit(&meter->launches, entry->launches,
-						  memory_order_relaxed);
-			give_entry(meter, entry);
-			continue;
-		}
-		if (meter->last)
-			meter->last->next = entry;
-		else
-			meter->first = entry;
-		meter->last = entry;
-	}
-	meter->open_count = 0;
+	if (!joins_last(meter, launches))
+		close_all(meter, launches, times);
 	pthread_mutex_unlock(&meter->lock);
 }
 
@@ -201,43 +231,68 @@ learn(struct gpd_meter *meter, uint64_t busy, uint32_t launches)
 	atomic_store_explicit(&meter->launch_ns, one, memory_order_relaxed);
 }
 
+/* The streams of which is known how far they are; events are asked for seldom. */
+struct survey {
+	CUstream busy[GPD_METER_BATCH];
+	uint32_t count;
+	CUstream done; /* with all that is in the meter */
+	bool any_done;
+};
+
+static bool
+is_done(struct survey *survey, const struct gpd_meter_entry *entry)
+{
+	uint32_t i = 0;
+
+	if (survey->any_done && survey->done == entry->stream)
+		return true;
+	while (i < survey->count && survey->busy[i] != entry->stream)
+		i++;
+	if (i < survey->count)
+		return false;
+	if (gpd_driver.cuEventQuery(entry->end) != CUDA_ERROR_NOT_READY)
+		return true;
+	if (survey->count < GPD_METER_BATCH)
+		survey->busy[survey->count++] = entry->stream;
+	return false;
+}
+
+static void
+reap(struct gpd_meter *meter, struct gpd_meter_entry *entry, struct gpd_meter_harvest *harvest)
+{
+	uint64_t ns = entry->timed ? measure(meter, entry) : 0;
+
+	if (entry->timed)
+		learn(meter, ns, entry->launches);
+	harvest->busy_ns += ns;
+	harvest->all_ns += ns * entry->times;
+	harvest->batches += entry->launches ? entry->times : 0;
+	harvest->entries++;
+	atomic_fetch_sub_explicit(&meter->launches, entry->launches, memory_order_relaxed);
+	give_entry(meter, entry);
+}
+
 struct gpd_meter_harvest
 gpd_meter_take(struct gpd_meter *meter)
 {
 	struct gpd_meter_harvest harvest = { 0 };
-	struct gpd_meter_entry **link, *last = NULL;
-	CUstream busy[GPD_METER_BATCH];
-	uint32_t busy_count = 0;
+	struct gpd_meter_entry *entry, *next;
+	struct survey survey = { 0 };
 
 	pthread_mutex_lock(&meter->lock);
-	link = &meter->first;
-	while (*link) {
-		struct gpd_meter_entry *entry = *link;
-		uint32_t i = 0;
-		uint64_t ns;
-
-		while (i < busy_count && busy[i] != entry->stream)
-			i++;
-		/* Behind what is not done in its stream. */
-		if (i < busy_count || gpd_driver.cuEventQuery(entry->end) == CUDA_ERROR_NOT_READY) {
-			if (i == busy_count && busy_count < GPD_METER_BATCH)
-				busy[busy_count++] = entry->stream;
-			last = entry;
-			link = &entry->next;
-			continue;
-		}
-		ns = entry->timed ? measure(meter, entry) : 0;
-		if (entry->timed)
-			learn(meter, ns, entry->launches);
-		harvest.busy_ns += ns;
-		harvest.all_ns += ns * entry->times;
-		harvest.batches += entry->launches ? entry->times : 0;
-		harvest.entries++;
-		atomic_fetch_sub_explicit(&meter->launches, entry->launches, memory_order_relaxed);
-		*link = entry->next;
-		give_entry(meter, entry);
+	if (meter->last && gpd_driver.cuEventQuery(meter->last->end) != CUDA_ERROR_NOT_READY) {
+		survey.any_done = true;
+		survey.done = meter->last->stream;
 	}
-	meter->last = last;
+	entry = meter->first;
+	meter->first = meter->last = NULL;
+	for (; entry; entry = next) {
+		next = entry->next;
+		if (is_done(&survey, entry))
+			reap(meter, entry, &harvest);
+		else
+			append(meter, entry);
+	}
 	pthread_mutex_unlock(&meter->lock);
 	return harvest;
 }

@@ -3,7 +3,7 @@
 
 #include "server/driver.h"
 #include "server/ledger.h"
-#include "server/log.h"
+#include "server/schedule_holder.h"
 #include "server/session.h"
 #include "server/worker.h"
 
@@ -12,15 +12,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* What a holder may have in flight while others wait, and while nobody does. */
-#define FLIGHT_NS UINT64_C(5000000)
-#define FLIGHT_ALONE_NS UINT64_C(40000000)
-#define FLIGHT_MAX 256
-#define FLIGHT_ALONE_MAX 1024
 #define PASS_MAX 256
-#define DRAIN_NS UINT64_C(500000000)
-/* How often what the ledger allows is looked at, and what nobody waits for is measured. */
-#define TERMS_NS UINT64_C(5000000)
+/* How often what nobody waits for is measured. */
 #define TICK_NS UINT64_C(20000000)
 /* An executor that waits looks so often whether its session has ended. */
 #define LOOK_NS UINT64_C(50000000)
@@ -28,31 +21,9 @@
 #define NAP_PART 64
 #define NAP_MIN_NS UINT64_C(10000)
 #define NAP_MAX_NS UINT64_C(100000)
-#define NAP_ALLOWANCE_NS UINT64_C(1000000)
+/* While it waits for an allowance, or for room among what nobody else waits behind. */
+#define NAP_LONG_NS UINT64_C(1000000)
 #define FOREVER UINT64_MAX
-
-uint64_t gpd_turns_idle_ns = 200000;
-
-struct gpd_turns {
-	pthread_mutex_t lock;
-	pthread_cond_t wake; /* of the thread */
-	pthread_cond_t unpinned;
-	pthread_t thread;
-	bool runs_thread;
-	int device;
-	struct gpd_order order;
-	struct gpd_schedule_run *runs;
-	enum gpd_policy policy;
-	bool terms_changed;
-	uint64_t terms_ns, tick_ns;
-	_Atomic bool asleep;
-
-	/* Of the present turn. */
-	uint64_t busy_ns;     /* measured in it */
-	uint64_t progress_ns; /* when something was found done */
-	uint64_t idle_ns;     /* since when the holder has nothing on the GPU; 0: it has */
-	uint64_t revoked_ns;
-};
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_turns *all[GPD_DEVICES_MAX];
@@ -64,209 +35,6 @@ gpd_turns_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static struct gpd_schedule_run *
-run_of(struct gpd_order_run *order)
-{
-	return (struct gpd_schedule_run *)order;
-}
-
-static bool
-is_exempt(const struct gpd_session *session, int device)
-{
-	return atomic_load_explicit(&session->account.line->devices[device].sm_assigned,
-				    memory_order_relaxed) != 0;
-}
-
-bool
-gpd_turns_apply(const struct gpd_session *session, int device)
-{
-	return atomic_load_explicit(&session->account.ledger->policies[device],
-				    memory_order_relaxed) != GPD_POLICY_NONE &&
-	       !is_exempt(session, device);
-}
-
-/* Terms. */
-
-static uint32_t
-of_per_cent(uint32_t per_cent)
-{
-	if (per_cent == 0)
-		per_cent = 1;
-	return per_cent >= 100 ? GPD_ORDER_UNCAPPED : per_cent * (GPD_ORDER_UNCAPPED / 100);
-}
-
-static bool
-shares(const struct gpd_turns *turns, const struct gpd_order_tenant *tenant)
-{
-	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
-		if (r->order.tenant == tenant && !is_exempt(r->session, turns->device))
-			return true;
-	}
-	return false;
-}
-
-static void
-set_terms(struct gpd_turns *turns, struct gpd_order_tenant *tenant, uint32_t sharers, uint64_t now)
-{
-	const struct gpd_ledger_tenant_line *line =
-		&gpd_worker.ledger->tenants[tenant->id].devices[turns->device];
-	uint32_t weight = atomic_load_explicit(&line->weight, memory_order_relaxed);
-	uint32_t limit = atomic_load_explicit(&line->limit, memory_order_relaxed);
-	uint32_t part = atomic_load_explicit(&line->time_share, memory_order_relaxed);
-	uint32_t cap = limit ? of_per_cent(limit) : GPD_ORDER_UNCAPPED;
-
-	switch (turns->policy) {
-	case GPD_POLICY_EQUAL:
-		weight = 1;
-		if (sharers && GPD_ORDER_UNCAPPED / sharers < cap)
-			cap = GPD_ORDER_UNCAPPED / sharers;
-		break;
-	case GPD_POLICY_FIXED:
-		weight = part;
-		if (of_per_cent(part) < cap)
-			cap = of_per_cent(part);
-		break;
-	case GPD_POLICY_BEST_EFFORT:
-	case GPD_POLICY_NONE:
-		break;
-	}
-	gpd_order_terms(tenant, weight, cap, now);
-}
-
-static uint8_t
-rank_of(const struct gpd_schedule_run *run)
-{
-	/* 0 normal, 1 low, 2 high. */
-	static const uint8_t ranks[] = { 1, 0, 2 };
-	uint32_t priority =
-		atomic_load_explicit(&run->session->account.line->priority, memory_order_relaxed);
-
-	return ranks[priority < 3 ? priority : 0];
-}
-
-static void
-refresh_terms(struct gpd_turns *turns, uint64_t now)
-{
-	uint32_t sharers = 0;
-
-	turns->policy = (enum gpd_policy)atomic_load_explicit(
-		&gpd_worker.ledger->policies[turns->device], memory_order_relaxed);
-	if (!turns->terms_changed && now - turns->terms_ns < TERMS_NS)
-		return;
-	turns->terms_changed = false;
-	turns->terms_ns = now;
-	for (struct gpd_order_tenant *t = turns->order.tenants; t; t = t->next)
-		sharers += shares(turns, t);
-	for (struct gpd_order_tenant *t = turns->order.tenants; t; t = t->next)
-		set_terms(turns, t, sharers, now);
-	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next)
-		r->order.rank = rank_of(r);
-}
-
-/* Turns; under the lock. */
-
-static uint32_t
-flight_of(const struct gpd_turns *turns, const struct gpd_schedule_run *run)
-{
-	bool alone = !gpd_order_is_contended(&turns->order);
-	uint64_t one = atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
-	uint64_t count = alone ? 2 : 1;
-
-	if (one && (alone ? FLIGHT_ALONE_NS : FLIGHT_NS) / one > count)
-		count = (alone ? FLIGHT_ALONE_NS : FLIGHT_NS) / one;
-	if (count > (alone ? FLIGHT_ALONE_MAX : FLIGHT_MAX))
-		count = alone ? FLIGHT_ALONE_MAX : FLIGHT_MAX;
-	return (uint32_t)count;
-}
-
-static bool
-has_room(const struct gpd_turns *turns, const struct gpd_schedule_run *run)
-{
-	uint32_t flight = flight_of(turns, run);
-
-	if (flight > run->window)
-		flight = run->window;
-	return atomic_load_explicit(&run->meter.launches, memory_order_relaxed) < flight &&
-	       atomic_load_explicit(&run->meter.entries, memory_order_relaxed) <=
-		       GPD_METER_ENTRIES - GPD_METER_BATCH;
-}
-
-/* What the holder's work in flight takes: as others of it did, or as long as it already has. */
-static uint64_t
-pending_ns(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
-{
-	uint64_t count = atomic_load_explicit(&run->meter.launches, memory_order_relaxed);
-	uint64_t guess = count * atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
-	uint64_t took = count ? now - turns->progress_ns : 0;
-
-	return guess > took ? guess : took;
-}
-
-static void
-release(struct gpd_turns *turns, uint64_t now)
-{
-	struct gpd_schedule_run *run = run_of(turns->order.holder);
-
-	atomic_store_explicit(&run->revoked, true, memory_order_relaxed);
-	gpd_order_release(&turns->order);
-	if (run->waiting)
-		gpd_order_want(&turns->order, &run->order, now);
-}
-
-/* Whose turn it is now, if it is nobody's.  When to ask again. */
-static uint64_t
-hand_on(struct gpd_turns *turns, uint64_t now)
-{
-	uint64_t when;
-	struct gpd_order_run *next = gpd_order_pick(&turns->order, now, &when);
-
-	if (!next)
-		return when;
-	turns->busy_ns = turns->idle_ns = 0;
-	turns->progress_ns = now;
-	atomic_store_explicit(&run_of(next)->revoked, false, memory_order_relaxed);
-	return GPD_ORDER_NEVER;
-}
-
-static bool
-wastes(const struct gpd_turns *turns, uint64_t now)
-{
-	return now - turns->idle_ns > gpd_turns_idle_ns ||
-	       now - turns->order.since_ns > 2 * turns->busy_ns + 2 * gpd_turns_idle_ns;
-}
-
-/* Ends the holder's turn when it is time, and when its work is done. */
-static void
-look_at_holder(struct gpd_turns *turns, uint64_t now)
-{
-	struct gpd_schedule_run *run = run_of(turns->order.holder);
-	bool revoked = atomic_load_explicit(&run->revoked, memory_order_relaxed);
-	/* In this order: a batch is in the meter before it is not open any more. */
-	bool drained = !atomic_load_explicit(&run->open, memory_order_acquire) &&
-		       atomic_load_explicit(&run->meter.entries, memory_order_relaxed) == 0;
-	uint64_t patience = 4 * atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
-
-	if (drained && !turns->idle_ns)
-		turns->idle_ns = now;
-	if (!drained && turns->idle_ns) {
-		turns->idle_ns = 0;
-		turns->progress_ns = now;
-	}
-	if (!gpd_order_is_contended(&turns->order)) {
-		atomic_store_explicit(&run->revoked, false, memory_order_relaxed);
-		return;
-	}
-	if (!revoked && gpd_order_ends(&turns->order, pending_ns(turns, run, now), now)) {
-		revoked = true;
-		atomic_store_explicit(&run->revoked, true, memory_order_relaxed);
-		turns->revoked_ns = now;
-	}
-	if (drained && (revoked || (!run->waiting && wastes(turns, now))))
-		release(turns, now);
-	else if (revoked && now - turns->revoked_ns > (patience > DRAIN_NS ? patience : DRAIN_NS))
-		release(turns, now);
 }
 
 static void
@@ -293,7 +61,6 @@ static void
 harvest(struct gpd_turns *turns, struct gpd_schedule_run *run)
 {
 	struct gpd_meter_harvest found;
-	uint64_t now;
 
 	run->pins++;
 	pthread_mutex_unlock(&turns->lock);
@@ -302,14 +69,9 @@ harvest(struct gpd_turns *turns, struct gpd_schedule_run *run)
 	if (--run->pins == 0)
 		pthread_cond_broadcast(&turns->unpinned);
 	write_down(run, &found);
-	if (!found.entries)
-		return;
-	now = gpd_turns_now();
-	if (run->takes_turns)
-		gpd_order_charge(&turns->order, &run->order, found.busy_ns, now);
-	if (turns->order.holder == &run->order) {
+	if (found.entries && turns->order.holder == &run->order) {
 		turns->busy_ns += found.busy_ns;
-		turns->progress_ns = now;
+		turns->progress_ns = gpd_turns_now();
 	}
 }
 
@@ -351,7 +113,7 @@ signal_waiting(struct gpd_turns *turns)
 		if (r->waiting && (turns->policy == GPD_POLICY_NONE ||
 				   (turns->order.holder == &r->order &&
 				    !atomic_load_explicit(&r->revoked, memory_order_relaxed) &&
-				    has_room(turns, r))))
+				    gpd_holder_has_room(turns, r))))
 			pthread_cond_signal(&r->go);
 	}
 }
@@ -361,20 +123,21 @@ static uint64_t
 step(struct gpd_turns *turns)
 {
 	bool waits = anybody_waits(turns);
-	bool more = harvest_all(turns, waits);
-	uint64_t now = gpd_turns_now(), when, nap;
+	bool more = harvest_all(turns, waits || gpd_order_is_contended(&turns->order));
+	uint64_t now = gpd_turns_now(), when, nap, longest;
 
-	refresh_terms(turns, now);
+	gpd_turns_refresh(turns, now);
 	if (turns->policy != GPD_POLICY_NONE && turns->order.holder)
-		look_at_holder(turns, now);
-	when = hand_on(turns, now);
+		gpd_holder_look(turns, now);
+	when = gpd_holder_pick(turns, now);
 	signal_waiting(turns);
-	if (!waits && !gpd_order_is_contended(&turns->order))
+	if (!anybody_waits(turns) && !gpd_order_is_contended(&turns->order))
 		return more ? TICK_NS : FOREVER;
 	if (!turns->order.holder && when != GPD_ORDER_NEVER)
-		return when - now < NAP_ALLOWANCE_NS ? when - now : NAP_ALLOWANCE_NS;
+		return when - now < NAP_LONG_NS ? when - now : NAP_LONG_NS;
 	nap = (now - turns->progress_ns) / NAP_PART;
-	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap < NAP_MAX_NS ? nap : NAP_MAX_NS;
+	longest = gpd_order_is_contended(&turns->order) ? NAP_MAX_NS : NAP_LONG_NS;
+	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap < longest ? nap : longest;
 }
 
 static void
@@ -478,7 +241,7 @@ gpd_turns_join(struct gpd_schedule_run *run)
 			   gpd_turns_now());
 	if (r == 0) {
 		run->turns = turns;
-		run->order.rank = rank_of(run);
+		run->order.rank = gpd_turns_rank(run->session);
 		run->window = 1;
 		init_cond(&run->go);
 		gpd_meter_init(&run->meter);
@@ -527,11 +290,13 @@ static bool
 may_go(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now)
 {
 	if (turns->order.holder != &run->order) {
+		gpd_holder_comes(run, now);
 		gpd_order_want(&turns->order, &run->order, now);
-		(void)hand_on(turns, now);
+		(void)gpd_holder_pick(turns, now);
 	}
 	return turns->order.holder == &run->order &&
-	       !atomic_load_explicit(&run->revoked, memory_order_relaxed) && has_room(turns, run);
+	       !atomic_load_explicit(&run->revoked, memory_order_relaxed) &&
+	       gpd_holder_has_room(turns, run);
 }
 
 /* The window grows step by step: the first kernels may be shorter than the others. */
@@ -539,7 +304,7 @@ static uint32_t
 pass_of(const struct gpd_turns *turns, struct gpd_schedule_run *run)
 {
 	uint64_t flight = atomic_load_explicit(&run->meter.launches, memory_order_relaxed);
-	uint32_t wide = flight_of(turns, run), pass;
+	uint32_t wide = gpd_holder_flight(turns, run), pass;
 	uint64_t left;
 
 	run->window = wide < 2 * run->window ? wide : 2 * run->window;
@@ -562,21 +327,27 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 	pthread_mutex_lock(&turns->lock);
 	now = gpd_turns_now();
 	run->takes_turns = true;
-	refresh_terms(turns, now);
+	gpd_turns_refresh(turns, now);
 	while (!may_not_wait(run) && !may_go(turns, run, now)) {
-		if (!since)
+		if (!since) {
 			since = now;
+			/* What it waits for may be done, and nobody has looked. */
+			harvest(turns, run);
+			now = gpd_turns_now();
+			continue;
+		}
 		run->waiting = true;
 		pthread_cond_signal(&turns->wake);
 		wait_until(&run->go, &turns->lock, now + LOOK_NS);
 		run->waiting = false;
 		now = gpd_turns_now();
 	}
-	if (turns->order.holder != &run->order)
+	if (turns->order.holder == &run->order)
+		gpd_holder_begin(turns, now);
+	else
 		gpd_order_forgo(&run->order);
-	atomic_store_explicit(&run->open, true, memory_order_relaxed);
-	/* What was waited for may have measured everything. */
-	*timed_p = since != 0 || gpd_order_is_contended(&turns->order);
+	atomic_store(&run->open, true);
+	*timed_p = gpd_order_is_contended(&turns->order);
 	pass = pass_of(turns, run);
 	pthread_mutex_unlock(&turns->lock);
 	if (since)
@@ -592,7 +363,7 @@ gpd_turns_quit(struct gpd_schedule_run *run, bool drains)
 	pthread_mutex_lock(&turns->lock);
 	gpd_order_forgo(&run->order);
 	if (drains && turns->order.holder == &run->order) {
-		atomic_store_explicit(&run->revoked, true, memory_order_relaxed);
+		atomic_store(&run->revoked, true);
 		turns->revoked_ns = gpd_turns_now();
 	} else {
 		if (turns->order.holder == &run->order)

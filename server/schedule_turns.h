@@ -34,14 +34,18 @@ struct gpd_schedule_run {
 
 	/* The executor's own: the batch that it is in. */
 	uint64_t batch;
-	uint32_t pass, given; /* launches that may still go, of so many */
-	uint32_t times;       /* batches that this one stands for */
-	uint32_t skip, represents, seen, launches;
+	uint32_t pass;     /* launches that may still go */
+	uint32_t from;     /* what pass was when the batch began */
+	uint32_t launches; /* of the last one */
+	uint32_t times;    /* batches that this one stands for */
+	uint32_t skip, represents, seen;
 	uint64_t begun_ns, period_ns;
 	uint32_t random;
+	bool holds; /* pass is of a turn */
+	bool must;  /* its time must be known */
 	bool in_batch, measured, timed;
 
-	_Atomic bool open;    /* between a grant and the batch's end */
+	_Atomic bool open;    /* in a batch; seq_cst with revoked: each side says, then looks */
 	_Atomic bool revoked; /* its turn is over, or never was */
 
 	/* Under the turns' lock. */
@@ -51,10 +55,13 @@ struct gpd_schedule_run {
 	uint32_t window; /* launches in flight */
 	unsigned int pins;
 	uint64_t measured_ns, measured_batches; /* in all */
+	uint64_t left_ns; /* since when it had nothing on the GPU as its turn ended; 0: it had */
+	uint64_t gap_ns;  /* how long it usually has nothing, if not for long */
 };
 
-/* How long the GPU is kept for a holder that has nothing to launch, and twice that in all beyond as
- * long as it was used: a client that waits for each kernel keeps its turn. */
+/* How long the GPU is kept for a holder that has nothing to launch at least (and at most ten times,
+ * if it usually comes back so late), and twice that in all beyond as long as it was used: a client
+ * that waits for each kernel keeps its turn. */
 extern uint64_t gpd_turns_idle_ns;
 
 uint64_t gpd_turns_now(void);

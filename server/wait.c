@@ -4,6 +4,7 @@
 #include "server/driver.h"
 #include "server/event.h"
 #include "server/print.h"
+#include "server/schedule.h"
 #include "server/session.h"
 #include "server/stream.h"
 #include "server/wait_page.h"
@@ -156,7 +157,11 @@ CUresult
 gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done, void *arg)
 {
 	struct entry *entry = take(session);
-	CUresult result = mark(session->waits, entry, stream);
+	CUresult result;
+
+	/* Once it is told that the stream is done, it has nothing more to do. */
+	gpd_schedule_pause(session->account.schedule);
+	result = mark(session->waits, entry, stream);
 
 	if (result != CUDA_SUCCESS) {
 		give_back(session->waits, entry);
@@ -176,6 +181,7 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 	struct entry *group = take(session);
 	CUresult result = CUDA_SUCCESS;
 
+	gpd_schedule_pause(session->account.schedule);
 	group->kind = GROUP;
 	group->done = done;
 	group->arg = arg;
