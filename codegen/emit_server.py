@@ -18,15 +18,23 @@ def named(call):
     return [(f.name, kind) for f, kind in fields if kind]
 
 
+def manages_memory(call):
+    """Whether it makes, maps or gives back memory, rather than have a stream use it."""
+    types = {p.ctype for p in call.params}
+    return ("ALLOCATES" in call.options or "FREES" in call.options
+            or bool(types & {"gp_address", "gp_new_address", "gp_memory"}) and "CUstream" not in types)
+
+
 def calls_h(api):
     return (generated(SOURCE) + "#ifndef GPD_CALLS_H\n#define GPD_CALLS_H\n\n#include <cuda.h>\n#include <stdbool.h>\n\n"
             "#include \"gp_calls.h\"\n#include \"server/handle.h\"\n\nstruct gpd_session;\n\n/* Written by hand: session.h says how they are called. */\n"
             + "".join(hook(c) + "\n" for c in api.wire_calls if "SERVER_HOOK" in c.options)
             + "\n/* Carries out one record. 0, or -EPROTO: it is malformed, and the session must end. */\n"
             "int gpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size);\n"
-            "\n/* Streams, events and images that a record names. false: it is unknown or malformed. */\n"
+            "\n/* Streams, events and images that a record names, and whether it is about memory as such.\n"
+            " * false: it is unknown or malformed. */\n"
             f"#define GPD_NAMES_MAX {max([len(named(c)) for c in api.wire_calls] + [1])}\n\n"
-            "struct gpd_names {\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
+            "struct gpd_names {\n\tbool memory;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
             "\n#endif /* GPD_CALLS_H */\n")
 
@@ -164,6 +172,8 @@ def names_of(call):
     out = [f"\tcase GP_CALL_{call.name}: {{\n\t\tstruct gp_args_{call.name} args;\n\n"
            f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
     out += [f"\t\tadd_name(names, {kind}, args.{name});\n" for name, kind in named(call)]
+    if manages_memory(call):
+        out.append("\t\tnames->memory = true;\n")
     return "".join(out) + "\t\tbreak;\n\t}\n"
 
 
@@ -172,7 +182,7 @@ def call_names(api):
     return ("\nstatic void\nadd_name(struct gpd_names *names, enum gpd_kind kind, uint32_t id)\n{\n"
             "\tnames->names[names->count++] = (struct gpd_handle){ kind, id };\n}\n"
             "\nbool\ngpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)\n"
-            "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\tnames->count = 0;\n\tswitch (call) {\n"
+            "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\t*names = (struct gpd_names){ 0 };\n\tswitch (call) {\n"
             + "".join(names_of(c) for c in api.wire_calls)
             + "\tdefault:\n\t\treturn false;\n\t}\n\treturn gp_dec_done(&dec);\n}\n")
 

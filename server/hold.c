@@ -64,7 +64,6 @@ struct gpd_hold {
 /* What a record asks for. */
 struct wish {
 	struct gpd_names names;
-	bool memory;
 	bool legacy;
 	enum needs needs, closes;
 };
@@ -184,21 +183,13 @@ needs_of(uint16_t call, const void *fields, size_t size, struct wish *wish)
 		wish->needs = ALL;
 		break;
 	case GP_CALL_gpMemoryUnmap:
-		wish->memory = true;
-		wish->needs = ALL;
-		break;
 	case GP_CALL_gpContextSynchronize:
 	case GP_CALL_gpFence:
 	case GP_CALL_gpImageUnload:
 		wish->needs = ALL;
 		break;
-	case GP_CALL_gpMemoryMap:
 	case GP_CALL_gpMemoryInfo:
-	case GP_CALL_gpMemoryCreate:
-	case GP_CALL_gpMemoryRelease:
-	case GP_CALL_gpMemoryAttach:
-	case GP_CALL_gpAddressFree:
-		wish->memory = true;
+		wish->names.memory = true;
 		break;
 	case GP_CALL_gpCopyIn:
 		gp_dec_init(&dec, fields, size);
@@ -254,7 +245,7 @@ make_wish(const struct gpd_session *session, const struct gp_header *header, con
 static bool
 must_wait(struct gpd_hold *hold, const struct wish *wish)
 {
-	if (wish->memory && queue_find(hold, (uint64_t)KIND_MEMORY << 32))
+	if (wish->names.memory && queue_find(hold, (uint64_t)KIND_MEMORY << 32))
 		return true;
 	for (unsigned int i = 0; i < wish->names.count; i++) {
 		if (queue_find(hold, key_of(&wish->names.names[i])))
@@ -273,7 +264,7 @@ add_places(struct gpd_hold *hold, const struct wish *wish, struct gpd_held *held
 
 	for (unsigned int i = 0; i < wish->names.count; i++)
 		queues[count++] = queue_make(hold, key_of(&wish->names.names[i]));
-	if (wish->memory)
+	if (wish->names.memory)
 		queues[count++] = queue_make(hold, (uint64_t)KIND_MEMORY << 32);
 	for (unsigned int i = 0; i < count; i++) {
 		if (!queues[i])

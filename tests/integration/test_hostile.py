@@ -709,6 +709,24 @@ def _():
         require(session.errors() == [], f"errors: {session.errors()}")
 
 
+@case("memory that is given back behind a host function is in use until it is done")
+def _():
+    with Neighbour(), Session(daemon.port) as session:
+        with_function(session)
+        unit, at = session.granularity, session.base + 8 * session.granularity
+        require(session.ask("gpMemoryCreate", {"memory": 4, "size": unit, "device": 0})[0] == SUCCESS, "create")
+        require(session.ask("gpMemoryAttach", {"memory": 4, "address": at, "size": unit})[0] == SUCCESS, "attach")
+        session.copy_in(at, b"used", flags=0, stream=5)
+        session.post("gpMemoryUnmap", {"address": at, "size": unit})
+        session.post("gpMemoryRelease", {"memory": 4})
+        session.requests += 1
+        session.send(record("gpMemoryMap", {"address": at, "size": unit, "device": 0}, session.requests, 1))
+        session.post("gpHostFunctionDone", {"function": 9})
+        require(session.reply("gpMemoryMap", session.requests)[0] == SUCCESS, "map")
+        require(session.copy_out(at, 4) == (SUCCESS, bytes(4)), "the new memory is not new")
+        require(session.errors() == [], f"errors: {session.errors()}")
+
+
 @case("answers for host functions that are none, twice, too early or another's")
 def _():
     with Neighbour(), Session(daemon.port) as session, Session(daemon.port) as other:

@@ -40,7 +40,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	struct gp_args_gpCopyIn copy;
 	struct gp_dec dec;
 
-	names->count = 0;
+	*names = (struct gpd_names){ 0 };
 	gp_dec_init(&dec, fields, size);
 	switch (call) {
 	case GP_CALL_cuStreamWaitEvent:
@@ -69,6 +69,10 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	case GP_CALL_cuEventQuery:
 		names->names[names->count++] =
 			(struct gpd_handle){ GPD_KIND_EVENT, gp_dec_u32(&dec) };
+		break;
+	case GP_CALL_gpMemoryMap:
+	case GP_CALL_gpMemoryUnmap:
+		names->memory = true;
 		break;
 	default:
 		break;
