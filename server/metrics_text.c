@@ -2,6 +2,7 @@
 #include "server/metrics_text.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #define NS 1000000000
 
@@ -322,13 +323,15 @@ write_label(struct writer *w, const char *key, const char *value)
 {
 	write_separator(w);
 	fprintf(w->file, "%s=\"", key);
-	for (; *value; value++) {
-		if (*value == '\n')
-			fputs("\\n", w->file);
-		else if (*value == '"' || *value == '\\')
-			fprintf(w->file, "\\%c", *value);
-		else
-			fputc(*value, w->file);
+	for (;;) {
+		size_t plain = strcspn(value, "\n\"\\");
+
+		(void)fwrite(value, 1, plain, w->file);
+		value += plain;
+		if (!*value)
+			break;
+		fputs(*value == '\n' ? "\\n" : *value == '"' ? "\\\"" : "\\\\", w->file);
+		value++;
 	}
 	fputc('"', w->file);
 }

@@ -134,6 +134,8 @@ def _():
                 wrong.extend((key, last[key], value) for key, value in counters.items() if value < last.get(key, 0))
                 last.update(counters)
                 looks[0] += 1
+                # Programs get their part of a small machine.
+                time.sleep(0.02)
 
         watcher = threading.Thread(target=look)
         watcher.start()
@@ -149,7 +151,7 @@ def _():
             stop.set()
             watcher.join()
         require(not wrong, f"counters that fell: {wrong[:5]}")
-        require(looks[0] > 10, f"only {looks[0]} looks")
+        require(looks[0] >= 10, f"only {looks[0]} looks")
         wait_until("all sessions end", lambda: scrape(port).samples["gpupool_session_launches_total"] == [], 10)
         now = scrape(port)
         require(now.value("gpupool_tenant_sessions_total") == 16, "sessions are lost")
