@@ -4,6 +4,7 @@
  *
  *   probe images FILE...      loads each file's bytes as a module and prints the result
  *   probe allocations COUNT SIZE   that many allocations, freed in turn
+ *   probe pairs COUNT SIZE   that many times: allocated, set and freed in a stream's order
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -76,6 +77,21 @@ allocate(int count, size_t size)
 	free(memory);
 }
 
+static void
+allocate_in_order(int count, size_t size)
+{
+	CUdeviceptr memory;
+	CUstream stream;
+
+	require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+	for (int i = 0; i < count; i++) {
+		require(cuMemAllocAsync(&memory, size, stream), "cuMemAllocAsync");
+		require(cuMemsetD8Async(memory, (unsigned char)i, size, stream), "cuMemsetD8Async");
+		require(cuMemFreeAsync(memory, stream), "cuMemFreeAsync");
+	}
+	require(cuStreamDestroy(stream), "cuStreamDestroy");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -90,8 +106,10 @@ main(int argc, char **argv)
 		load_images(argv + 2, argc - 2);
 	} else if (argc == 4 && strcmp(argv[1], "allocations") == 0) {
 		allocate(atoi(argv[2]), strtoul(argv[3], NULL, 10));
+	} else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
+		allocate_in_order(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
-		fprintf(stderr, "usage: probe images FILE... | allocations COUNT SIZE\n");
+		fprintf(stderr, "usage: probe images FILE... | allocations|pairs COUNT SIZE\n");
 		return 2;
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");

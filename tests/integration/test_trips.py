@@ -43,6 +43,15 @@ def _():
         require(few == many, f"{few} round trips with one allocation, {many} with 500")
 
 
+@case("memory allocated and freed in a stream's order waits for nothing")
+def _():
+    with Daemon() as daemon:
+        for size in (256, 8 << 20):
+            few = trips(daemon, "probe", "pairs", "1", str(size), path=PROBE)[0]
+            many = trips(daemon, "probe", "pairs", "100", str(size), path=PROBE)[0]
+            require(few == many, f"{few} round trips with one pair of {size} bytes, {many} with 100")
+
+
 def load(daemon, images):
     """name -> (name of the result, its number), with one program."""
     with tempfile.TemporaryDirectory(prefix="gpupool-images-") as folder:
