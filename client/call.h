@@ -14,6 +14,7 @@
 #ifndef GPC_CALL_H
 #define GPC_CALL_H
 
+#include "client/session.h"
 #include "protocol/dec.h"
 #include "protocol/enc.h"
 
@@ -59,6 +60,21 @@ struct gpc_request {
  * What was the result of the call, or, if that was CUDA_SUCCESS, the session's deferred error.
  */
 CUresult gpc_request_wait(struct gpc_request *request);
+
+/*
+ * The same for a call after which this end must know whether it was carried out: its own result.  A
+ * deferred error that it would have told is left for another call.
+ */
+static inline CUresult
+gpc_request_wait_own(struct gpc_request *request)
+{
+	CUresult result = gpc_request_wait(request);
+
+	if (result == CUDA_SUCCESS || request->result != CUDA_SUCCESS)
+		return result;
+	gpc_session_defer(request->session, result);
+	return CUDA_SUCCESS;
+}
 
 /* Reads what has arrived without blocking; whether request is complete. */
 bool gpc_request_poll(struct gpc_request *request);

@@ -99,6 +99,7 @@ activate_locked(struct gpc_context *context)
 		.device = context->device->remote,
 		.flags = context->flags,
 	};
+	struct gpc_request request = { 0 };
 	struct gpc_stream *legacy;
 	CUresult result;
 
@@ -110,7 +111,9 @@ activate_locked(struct gpc_context *context)
 	args.legacy = legacy->handle.id;
 	gpc_memory_reserve_heap(context, &args.heap, &args.heap_size);
 	/* Waited for: a device that is full has no room for the heap, and the caller is to know. */
-	result = gpc_wait_gpContextCreate(context, &args);
+	result = gpc_start_gpContextCreate(context, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
 	gpc_memory_settle_heap(context, args.heap, args.heap_size, result == CUDA_SUCCESS);
 	if (result != CUDA_SUCCESS) {
 		gpc_stream_forget_context(context);

@@ -201,13 +201,16 @@ map(struct memory *memory, struct gpc_context *context, uint64_t size,
     struct gpc_heap_range *range_p)
 {
 	struct gp_args_gpMemoryMap args = { .device = context->device->remote };
+	struct gpc_request request = { 0 };
 	CUresult result;
 
 	if (gpc_heap_reserve(memory->heap, size, range_p))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	args.address = range_p->base;
 	args.size = range_p->size;
-	result = gpc_wait_gpMemoryMap(context, &args);
+	result = gpc_start_gpMemoryMap(context, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
 	if (result != CUDA_SUCCESS)
 		gpc_heap_give_back(memory->heap, range_p);
 	return result;

@@ -236,18 +236,27 @@ check_prop(const CUmemAllocationProp *prop)
 }
 
 static CUresult
-obtain(struct allocation *allocation)
+ask_for(const struct allocation *allocation)
 {
-	struct gpc_context *context = allocation->device->primary;
-	struct gp_args_gpMemoryCreate args = {
+	const struct gp_args_gpMemoryCreate args = {
 		.memory = allocation->handle.id,
 		.size = allocation->size,
 		.device = allocation->device->remote,
 	};
-	CUresult result = gpc_wait_gpMemoryCreate(context, &args);
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
 
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
-		result = gpc_wait_gpMemoryCreate(context, &args);
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+static CUresult
+obtain(const struct allocation *allocation)
+{
+	CUresult result = ask_for(allocation);
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	    gpc_memory_reclaim(allocation->device->primary) == CUDA_SUCCESS)
+		result = ask_for(allocation);
 	return result;
 }
 
@@ -404,11 +413,14 @@ map(uint64_t address, uint64_t size, struct allocation *allocation)
 		.size = size,
 	};
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
+	struct gpc_request request = { 0 };
 	CUresult result;
 
 	if (!mapping)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpc_wait_gpMemoryAttach(allocation->device->primary, &args);
+	result = gpc_start_gpMemoryAttach(allocation->device->primary, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
 	if (result != CUDA_SUCCESS) {
 		free(mapping);
 		return result;

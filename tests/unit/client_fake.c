@@ -322,9 +322,14 @@ fake_is_idle(void)
 CUresult
 gpc_request_wait(struct gpc_request *request)
 {
+	CUresult pending = fake.pending;
+
 	while (!__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
 		fake_deliver();
-	return request->result;
+	if (request->result != CUDA_SUCCESS || pending == CUDA_SUCCESS)
+		return request->result;
+	fake.pending = CUDA_SUCCESS;
+	return pending;
 }
 
 bool
@@ -396,6 +401,23 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 	return result;
 }
 
+/* What is answered before anybody waits. */
+static CUresult
+answered(struct gpc_request *request, CUresult result)
+{
+	request->session = &session;
+	request->result = result;
+	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_start_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args,
+		      struct gpc_request *request)
+{
+	return answered(request, gpc_wait_gpMemoryMap(c, args));
+}
+
 CUresult
 gpc_post_gpMemoryUnmap(struct gpc_context *c, const struct gp_args_gpMemoryUnmap *args)
 {
@@ -428,15 +450,16 @@ physical_find(uint32_t id)
 }
 
 CUresult
-gpc_wait_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCreate *args)
+gpc_start_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCreate *args,
+			 struct gpc_request *request)
 {
 	assert_int_equal(args->size % FAKE_GRANULE, 0);
 	assert_int_equal(args->device, device.remote);
 	if (args->size > fake.quota - fake.mapped)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return answered(request, CUDA_ERROR_OUT_OF_MEMORY);
 	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
 	fake.mapped += args->size;
-	return CUDA_SUCCESS;
+	return answered(request, CUDA_SUCCESS);
 }
 
 CUresult
@@ -452,10 +475,11 @@ gpc_post_gpMemoryRelease(struct gpc_context *c, const struct gp_args_gpMemoryRel
 }
 
 CUresult
-gpc_wait_gpMemoryAttach(struct gpc_context *c, const struct gp_args_gpMemoryAttach *args)
+gpc_start_gpMemoryAttach(struct gpc_context *c, const struct gp_args_gpMemoryAttach *args,
+			 struct gpc_request *request)
 {
 	assert_true(args->size <= physical_find(args->memory)->size);
-	return map(args->address, args->size, args->memory);
+	return answered(request, map(args->address, args->size, args->memory));
 }
 
 CUresult

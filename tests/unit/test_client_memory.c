@@ -53,6 +53,20 @@ large_blocks_are_mapped_and_unmapped_by_themselves(void **state)
 }
 
 static void
+an_error_of_earlier_work_does_not_lose_what_was_mapped(void **state)
+{
+	CUdeviceptr block;
+
+	fake.pending = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	block = fake_alloc(5 * FAKE_MIB);
+
+	/* Another call tells it. */
+	assert_int_equal(fake.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	assert_int_equal(fake.mapped, 0);
+}
+
+static void
 senseless_sizes_are_refused_at_once(void **state)
 {
 	CUdeviceptr block;
@@ -337,6 +351,7 @@ main(void)
 		FAKE_TEST(small_blocks_need_one_round_trip_for_many),
 		FAKE_TEST(the_heap_that_comes_with_the_context_needs_none),
 		FAKE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves),
+		FAKE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped),
 		FAKE_TEST(senseless_sizes_are_refused_at_once),
 		FAKE_TEST(only_what_cumemalloc_returned_can_be_freed),
 		FAKE_TEST(freed_memory_is_used_again_at_once_when_nothing_is_under_way),
