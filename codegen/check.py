@@ -87,6 +87,12 @@ def account(call):
             fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
 
 
+def launches_name_a_stream(call):
+    """The dispatcher asks for the stream's turn, so no launch may hide where it goes."""
+    if call.on_wire and "LAUNCHES" in call.options and not any(p.ctype == "CUstream" for p in call.params):
+        fail(call, f"{call.name} LAUNCHES, but names no stream")
+
+
 def makes_memory_allocates(call):
     if any(p.ctype == "gp_new_address" for p in call.params) and "ALLOCATES" not in call.options:
         fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
@@ -136,7 +142,7 @@ def symbols_are_unique(api):
 def check(api):
     symbols_are_unique(api)
     for call in api.calls:
-        for rule in (directions, sizes, types, account, makes_memory_allocates, hooks):
+        for rule in (directions, sizes, types, account, makes_memory_allocates, hooks, launches_name_a_stream):
             rule(call)
     unique_numbers_and_names(api)
     references(api)

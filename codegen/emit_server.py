@@ -77,9 +77,8 @@ def account(call, body):
     if size and size != "BY_HOOK":
         after = f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_account_free(&session->account, args.device, args.{size});\n"
     if "LAUNCHES" in call.options:
-        stream = next((f"args.{p.name}" for p in call.params if p.ctype == "CUstream"), None)
-        before += "\tgpd_account_launch(&session->account);\n"
-        before += f"\tgpd_schedule_launch(session, {stream});\n" if stream else ""
+        stream = next(p.name for p in call.params if p.ctype == "CUstream")
+        before += f"\tgpd_account_launch(&session->account);\n\tgpd_schedule_launch(session, args.{stream});\n"
     size = call.options.get("COPIES")
     if size and size != "BY_HOOK":
         before += f"\tgpd_account_copy(&session->account, args.{size}, 0);\n"

@@ -7,6 +7,7 @@
 #define FLIGHT_MAX 256
 #define FLIGHT_ALONE_MAX 1024
 #define GAPS_MAX 10
+#define CHARGE_MAX_NS UINT64_C(100000000)
 #define DRAIN_NS UINT64_C(500000000)
 
 uint64_t gpd_turns_idle_ns = 200000;
@@ -63,6 +64,9 @@ charge(struct gpd_turns *turns, uint64_t now)
 {
 	uint64_t ns = now > turns->charged_ns ? now - turns->charged_ns : 0;
 
+	/* Nobody looked for so long: what it used is charged when it is measured. */
+	if (ns > CHARGE_MAX_NS)
+		ns = CHARGE_MAX_NS;
 	gpd_order_charge(&turns->order, turns->order.holder, ns, now);
 	turns->cost_ns += ns;
 	turns->charged_ns = now;

@@ -127,7 +127,9 @@ step(struct gpd_turns *turns)
 	uint64_t now = gpd_turns_now(), when, nap, longest;
 
 	gpd_turns_refresh(turns, now);
-	if (turns->policy != GPD_POLICY_NONE && turns->order.holder)
+	if (turns->policy == GPD_POLICY_NONE)
+		gpd_order_release(&turns->order);
+	else if (turns->order.holder)
 		gpd_holder_look(turns, now);
 	when = gpd_holder_pick(turns, now);
 	signal_waiting(turns);

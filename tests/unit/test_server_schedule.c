@@ -618,6 +618,24 @@ a_higher_limit_ends_the_wait(void **state)
 }
 
 static void
+a_policy_that_was_off_leaves_no_debts(void **state)
+{
+	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
+	(void)add(1, MS);
+	(void)add(2, MS);
+	start();
+	sleep_until(now_ns() + 200 * MS);
+	ledger->policies[0] = GPD_POLICY_NONE;
+	sleep_until(now_ns() + 700 * MS);
+	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
+	sleep_until(now_ns() + 100 * MS);
+	stop();
+	for (unsigned int i = 0; i < client_count; i++)
+		clients[i].session.closing = false;
+	assert_parts(true, (const struct part[]){ { 440, 560 }, { 440, 560 } });
+}
+
+static void
 work_that_hangs_is_waited_for_half_a_second(void **state)
 {
 	uint64_t begin;
@@ -681,6 +699,7 @@ main(void)
 		CASE(closing_ends_the_wait),
 		CASE(the_end_of_the_policy_ends_the_wait),
 		CASE(a_higher_limit_ends_the_wait),
+		CASE(a_policy_that_was_off_leaves_no_debts),
 		CASE(work_that_hangs_is_waited_for_half_a_second),
 		CASE(priorities_of_streams_follow_the_session),
 		CASE(launches_on_no_stream_are_left_to_the_call),
