@@ -204,7 +204,7 @@ retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, s
 static void
 show_defaults(const struct gpd_manager *m, struct outcome *o)
 {
-	const struct gpd_quota_defaults *from = &m->quota->defaults;
+	const struct gpd_defaults *from = &m->quota->defaults;
 
 	gpupool__admin_defaults__init(&o->defaults);
 	o->defaults.thread_share = from->thread_share;

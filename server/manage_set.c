@@ -142,21 +142,8 @@ set_session(const struct target *t, const Gpupool__AdminSetting *setting)
 		atomic_store(&t->session->priority, (uint32_t)setting->number);
 }
 
-/* Sessions that had what the tenant had go on to have what it has. */
-static void
-pass_on(const struct target *t, int device, uint32_t before, uint32_t now)
-{
-	struct gpd_ledger *ledger = t->manager->quota->ledger;
-
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		struct gpd_ledger_session *session = &ledger->sessions[i];
-
-		if (atomic_load(&session->id) && session->tenant == t->tenant_index &&
-		    atomic_load(&session->devices[device].sm_wanted) == before)
-			atomic_store(&session->devices[device].sm_wanted, now);
-	}
-}
-
+/* Sessions that had what the tenant had go on to have what it has; with the multiprocessors the
+ * workers see to that. */
 static void
 pass_priority_on(const struct target *t, uint32_t before, uint32_t now)
 {
@@ -182,8 +169,7 @@ set_tenant_device(const struct target *t, const Gpupool__AdminSetting *setting, 
 		atomic_store(&line->memory_max, memory_on(t, setting, device));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
-		number = multiprocessors_on(t, setting, device);
-		pass_on(t, device, atomic_exchange(&line->sm_wanted, number), number);
+		atomic_store(&line->sm_wanted, multiprocessors_on(t, setting, device));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
 		atomic_store(&line->weight, number);
@@ -289,7 +275,7 @@ int
 gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
 			char *error, size_t size)
 {
-	struct gpd_quota_defaults *defaults = &manager->quota->defaults;
+	struct gpd_defaults *defaults = &manager->quota->defaults;
 	const struct target t = { .manager = manager, .error = error, .size = size };
 
 	if (wanted->thread_share > SHARE_ALL)

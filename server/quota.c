@@ -13,7 +13,7 @@ gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 {
 	int r;
 
-	quota->defaults = (struct gpd_quota_defaults){ .thread_share = 10000 };
+	quota->defaults = (struct gpd_defaults){ .thread_share = 10000 };
 	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
 		quota->defaults.memory[d] = GPD_NO_LIMIT;
 	quota->ledger = gpd_ledger_create(&quota->fd);
@@ -61,22 +61,21 @@ narrow(uint32_t have, uint32_t all, uint32_t share)
 	return have == 0 || wanted < have ? wanted : have;
 }
 
-/* Those who name no tenant start with less, if so configured. */
+/* Those who name no tenant have less, if that was so when they came. */
 static void
-limit_by_default(const struct gpd_quota *quota, struct gpd_ledger_session *session)
+limit_by_default(const struct gpd_tenants *tenants, const struct gpd_defaults *defaults,
+		 struct gpd_ledger_session *session)
 {
-	const struct gpd_quota_defaults *defaults = &quota->defaults;
-
 	if (defaults->priority)
 		atomic_store(&session->priority, defaults->priority);
-	for (int d = 0; d < quota->tenants.device_count; d++) {
+	for (int d = 0; d < tenants->device_count; d++) {
 		struct gpd_ledger_line *line = &session->devices[d];
 
 		if (defaults->memory[d] < atomic_load(&line->memory_max))
 			atomic_store(&line->memory_max, defaults->memory[d]);
-		atomic_store(&line->sm_wanted, narrow(atomic_load(&line->sm_wanted),
-						      quota->tenants.devices[d].multiprocessors,
-						      defaults->thread_share));
+		atomic_store(&line->sm_wanted,
+			     narrow(atomic_load(&line->sm_wanted),
+				    tenants->devices[d].multiprocessors, defaults->thread_share));
 	}
 }
 
@@ -104,6 +103,8 @@ gpd_quota_limit(struct gpd_quota *quota, const Gpupool__Hello *hello, const stru
 	/* 0 normal, 1 low, 2 high: a client can only lower itself. */
 	atomic_store(&session->priority,
 		     wish && wish->priority > 0 ? 1 : atomic_load(&tenant->priority));
+	if (grant->tenant == GPD_TENANT_DEFAULT)
+		limit_by_default(&quota->tenants, &grant->defaults, session);
 	for (int i = 0; wish && i < grant->count; i++)
 		narrow_unit(&quota->tenants, wish, i, &grant->units[i],
 			    &session->devices[grant->units[i].device]);
@@ -128,9 +129,8 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "all sessions are taken");
 		return NULL;
 	}
+	grant->defaults = quota->defaults;
 	gpd_quota_limit(quota, hello, grant, session);
-	if (session->tenant == GPD_TENANT_DEFAULT)
-		limit_by_default(quota, session);
 	return session;
 }
 

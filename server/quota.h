@@ -14,18 +14,11 @@
 
 #include <sys/types.h>
 
-/* What a new session of the tenant "default" may have, when that is less than the tenant. */
-struct gpd_quota_defaults {
-	uint32_t thread_share;               /* hundredths of a per cent of the multiprocessors */
-	uint32_t priority;                   /* 0 normal, 1 low */
-	uint64_t memory[GPD_LEDGER_DEVICES]; /* GPD_NO_LIMIT */
-};
-
 struct gpd_quota {
 	struct gpd_ledger *ledger;
 	int fd; /* of the ledger, for workers */
 	struct gpd_tenants tenants;
-	struct gpd_quota_defaults defaults;
+	struct gpd_defaults defaults; /* of sessions to come */
 };
 
 /* config: the path of the configuration, or NULL.  0 or a negative errno or GP_E_INVALID; error, of

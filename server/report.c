@@ -167,10 +167,18 @@ state_of(const struct builder *b, uint64_t id)
 	return GPUPOOL__ADMIN_SESSION__STATE__ENDING;
 }
 
+/* Of two limits, of which 0 is none. */
+static uint32_t
+smaller(uint32_t a, uint32_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 static void
 add_session_lines(struct builder *b, Gpupool__AdminSession *session,
 		  const struct gpd_ledger_session *from, uint32_t seen)
 {
+	const struct gpd_ledger_tenant *tenant = &ledger_of(b)->tenants[from->tenant];
 	int devices = b->source->roster->device_count;
 
 	session->lines = keep_list(b, (size_t)devices);
@@ -187,7 +195,8 @@ add_session_lines(struct builder *b, Gpupool__AdminSession *session,
 		line->memory_max = atomic_load(&used->memory_max);
 		line->memory_peak = atomic_load(&used->memory_peak);
 		line->gpu_ns = atomic_load(&used->gpu_ns);
-		line->sm_wanted = atomic_load(&used->sm_wanted);
+		line->sm_wanted = smaller(atomic_load(&used->sm_wanted),
+					  atomic_load(&tenant->devices[d].sm_wanted));
 		line->sm_assigned = atomic_load(&used->sm_assigned);
 	}
 }

@@ -358,7 +358,7 @@ def _():
 
 @case("MPS's defaults limit clients to come, and not those that are there")
 def _():
-    with Pool() as pool:
+    with Pool(config="") as pool:
         old = pool.start("memhog", "16", stdin=True)
         old.wait_for_output("free after")
         server = pool.say("get_server_list").strip()
@@ -382,6 +382,11 @@ def _():
         require(re.search(r"free before: (9[0-6]|8\d) MiB", new.out()), f"the size shown: {new.out()}")
         result = pool.run("memhog", "128")
         require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
+        pool.write_config("[tenant default]\npriority = high\n")
+        pool.say("reload")
+        first, second = (pool.json("client", "show", who) for who in pool.clients())
+        require(first["memory_limit_bytes"] is None and first["priority"] == "high", f"who was there: {first}")
+        require(second["memory_limit_bytes"] == 96 * MIB and second["priority"] == "low", f"after a reload: {second}")
         for client in (old, new):
             client.finish().expect()
         refused(pool.ctl("set_default_active_thread_percentage", "0"), "0: that is no percentage")

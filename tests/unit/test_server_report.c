@@ -144,13 +144,15 @@ a_report_of_one_session_has_the_sums_of_all(void **state)
 static void
 sessions_are_told_by_their_clients_and_in_their_order(void **state)
 {
-	struct gpd_ledger_session *first = open_session(1, 0, 1);
+	struct gpd_ledger_session *first = open_session(1, 0, 1), *last;
 	Gpupool__AdminReport *report;
 
 	(void)open_session(2, 0, 1);
 	gpd_ledger_close(ledger, first);
 	/* It gets the place of the first one. */
-	(void)open_session(3, 1, 1);
+	last = open_session(3, 1, 1);
+	last->devices[1].sm_wanted = 7;
+	ledger->tenants[1].devices[0].sm_wanted = ledger->tenants[1].devices[1].sm_wanted = 40;
 	report = gpd_report_create(&source, 0);
 	assert_int_equal(report->n_sessions, 2);
 	assert_int_equal(report->sessions[0]->id, 2);
@@ -160,6 +162,8 @@ sessions_are_told_by_their_clients_and_in_their_order(void **state)
 	assert_string_equal(report->sessions[1]->address, "tcp://x");
 	assert_int_equal(report->sessions[1]->pid, 42);
 	assert_int_equal(report->sessions[1]->state, GPUPOOL__ADMIN_SESSION__STATE__ENDING);
+	assert_int_equal(report->sessions[1]->lines[0]->sm_wanted, 40);
+	assert_int_equal(report->sessions[1]->lines[1]->sm_wanted, 7);
 	gpd_report_free(report);
 }
 
