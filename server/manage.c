@@ -88,6 +88,8 @@ gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 void
 gpd_manager_announce(const struct gpd_manager *manager, bool print)
 {
+	if (manager->admin.fd >= 0)
+		gpd_info("admin socket at %s", manager->admin.path);
 	if (!manager->metrics.http)
 		return;
 	gpd_info("metrics at %s", manager->metrics.url);

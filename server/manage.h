@@ -48,7 +48,7 @@ GP_MUST_CHECK int gpd_manager_init(struct gpd_manager *manager, struct gpd_admis
 /* The admin socket and the metrics, as the options or the configuration say.  0, or -1: standard
  * error says why. */
 GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
-/* Says where the metrics are: in the log and, if asked for, on standard output. */
+/* Says where they are: in the log and, if asked for, the metrics on standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
 void gpd_manager_fini(struct gpd_manager *manager);
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from harness import PATIENCE, SANITIZED, Daemon, Result, as_tenant, base_environment, case, main, require, wait_until
+from harness import PATIENCE, SANITIZED, Daemon, Result, Skip, as_tenant, base_environment, case, main, require, wait_until
 
 MIB = 1 << 20
 SOON = 10 if SANITIZED else 2
@@ -460,6 +460,27 @@ def _():
         third = subprocess.run([*command, "--admin-socket", plain], capture_output=True, text=True,
                                env=base_environment(), timeout=PATIENCE, check=False)
         require(third.returncode == 1 and "is no socket" in third.stderr, third.stderr)
+
+
+@case("another user is turned away by the socket's mode, and by the daemon where the mode allows him")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root can try as another user")
+    with Pool() as pool:
+        os.chmod(pool.admin_folder, 0o755)
+        require(answer_to_other_user(pool.socket) == "Permission denied", "the mode lets him in")
+        os.chmod(pool.socket, 0o666)
+        require(answer_to_other_user(pool.socket) == "closed", "the daemon lets him in")
+        pool.wait_for_log(r"admin socket: process \d+ of user 65534: not allowed")
+        pool.say("status")
+
+
+def answer_to_other_user(path):
+    script = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(60)\ntry:\n    s.connect(sys.argv[1])\n"
+              "    print('answered' if s.recv(1) else 'closed')\nexcept OSError as e:\n    print(e.strerror)\n")
+    done = subprocess.run(["python3", "-c", script, path], capture_output=True, text=True, user=65534, group=65534,
+                          extra_groups=[], cwd="/", env={"PATH": "/usr/bin:/bin"}, timeout=PATIENCE, check=True)
+    return done.stdout.strip()
 
 
 @case("who sends what is no request is dropped with a reason, and others are served on")
