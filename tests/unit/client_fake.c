@@ -15,8 +15,6 @@
 #define NOTE_MAX 1000 /* an odd size, so that rows are cut anywhere */
 #define MAPPINGS 256
 #define PHYSICALS 64
-/* Where addresses besides the window are. */
-#define BESIDES ((uint64_t)0x310000000000)
 
 struct gpc_session {
 	struct gpc_session_facts facts;
@@ -486,7 +484,7 @@ CUresult
 gpc_wait_gpAddressReserve(struct gpc_context *c, const struct gp_args_gpAddressReserve *args,
 			  struct gp_reply_gpAddressReserve *reply)
 {
-	reply->address = BESIDES + ((uint64_t)fake.reserves++ << 40);
+	reply->address = FAKE_BESIDES + ((uint64_t)fake.reserves++ << 33);
 	fake.reserved++;
 	return fake.reserve_result;
 }

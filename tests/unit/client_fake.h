@@ -16,6 +16,12 @@
 
 #define FAKE_MIB ((size_t)1 << 20)
 #define FAKE_WINDOW (512 * FAKE_MIB)
+/* Where addresses besides the window are: see server/window.h. */
+#ifdef __SANITIZE_THREAD__
+#define FAKE_BESIDES ((uint64_t)0x551000000000)
+#else
+#define FAKE_BESIDES ((uint64_t)0x310000000000)
+#endif
 #define FAKE_GRANULE (2 * FAKE_MIB)
 #define FAKE_STREAM ((CUstream)(uintptr_t)0x5757)
 

@@ -249,9 +249,9 @@ large_reservations_lie_besides_the_window(void **state)
 	CUdeviceptr base;
 
 	/* This process has something where the daemon would like it to be. */
-	taken = mmap((void *)(uintptr_t)0x310000000000, 4096, PROT_NONE,
+	taken = mmap((void *)(uintptr_t)FAKE_BESIDES, 4096, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	assert_int_equal((uintptr_t)taken, 0x310000000000);
+	assert_int_equal((uintptr_t)taken, FAKE_BESIDES);
 	base = reserve(size);
 	assert_false(base >= fake.window && base < fake.window + FAKE_WINDOW);
 	assert_int_equal(fake.reserves, 2);
