@@ -2,6 +2,7 @@
 #include "client/pool_space.h"
 
 #include "client/heap.h"
+#include "client/pool_shelf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,41 +12,6 @@
 #define SMALL_MAX ((uint64_t)16 << 20)
 #define MAPPING_MIN ((uint64_t)4 << 20)
 #define MAPPING_MAX ((uint64_t)64 << 20)
-/* How many freed runs of a size class are looked at that may be too short. */
-#define TRIES 32
-/* Shelves that are empty are kept up to so many: their streams go on. */
-#define SHELVES_MAX 64
-
-/* A run's word: its kind, and how much shorter than the run its block is. */
-#define KIND_SHIFT 30
-#define SLACK_MASK ((1u << KIND_SHIFT) - 1)
-
-enum kind {
-	KIND_BLOCK, /* value: the block's id */
-	KIND_FREED, /* value: its struct gpc_space_freed */
-	KIND_CHUNK, /* value: its region of the small level */
-};
-
-struct run {
-	struct gpc_space_level *level;
-	uint32_t place;
-};
-
-struct gpc_space_freed {
-	struct run run;
-	struct gpc_space_shelf *shelf;
-	struct gpc_space_freed *prev, *next;   /* on the shelf, of its class */
-	struct gpc_space_freed *older, *newer; /* of the space */
-	uint64_t tag, number;
-};
-
-struct gpc_space_shelf {
-	struct gpc_space_shelf *next;
-	uint64_t stream;
-	const void *context;
-	unsigned int count;
-	struct gpc_space_freed *lists[2][GPC_FIT_CLASSES]; /* by level */
-};
 
 static uint64_t
 round_up(uint64_t size, uint64_t unit)
@@ -66,13 +32,7 @@ units_for(const struct gpc_space_level *level, uint64_t size)
 }
 
 static uint64_t
-run_size(const struct run *run)
-{
-	return gpc_fit_units(&run->level->fit, run->place) * run->level->unit;
-}
-
-static uint64_t
-run_address(const struct gpc_space *space, const struct run *run)
+run_address(const struct gpc_space *space, const struct gpc_space_run *run)
 {
 	uint32_t region = gpc_fit_region(run->place);
 	uint64_t base = run->level == &space->large ? space->mappings[region]->base
@@ -82,7 +42,7 @@ run_address(const struct gpc_space *space, const struct run *run)
 }
 
 static struct gpc_space_mapping *
-run_mapping(const struct gpc_space *space, const struct run *run)
+run_mapping(const struct gpc_space *space, const struct gpc_space_run *run)
 {
 	uint32_t region = gpc_fit_region(run->place);
 
@@ -91,21 +51,15 @@ run_mapping(const struct gpc_space *space, const struct run *run)
 	return space->mappings[region];
 }
 
-static enum kind
-run_kind(const struct run *run)
+static enum gpc_space_kind
+run_kind(const struct gpc_space_run *run)
 {
-	return (enum kind)(*gpc_fit_word(&run->level->fit, run->place) >> KIND_SHIFT);
+	return (enum gpc_space_kind)(*gpc_fit_word(&run->level->fit, run->place) >>
+				     GPC_SPACE_KIND_SHIFT);
 }
 
 static void
-run_mark(const struct run *run, enum kind kind, uint32_t slack, uint64_t value)
-{
-	*gpc_fit_word(&run->level->fit, run->place) = (uint32_t)kind << KIND_SHIFT | slack;
-	*gpc_fit_value(&run->level->fit, run->place) = value;
-}
-
-static void
-run_begin(struct gpc_space *space, const struct run *run)
+run_begin(struct gpc_space *space, const struct gpc_space_run *run)
 {
 	struct gpc_space_mapping *mapping = run_mapping(space, run);
 
@@ -117,7 +71,7 @@ run_begin(struct gpc_space *space, const struct run *run)
 
 /* It is anybody's. */
 static void
-run_release(struct gpc_space *space, const struct run *run)
+run_release(struct gpc_space *space, const struct gpc_space_run *run)
 {
 	struct gpc_space_mapping *mapping = run_mapping(space, run);
 
@@ -167,171 +121,37 @@ gpc_space_fini(struct gpc_space *space)
 	gpc_fit_fini(&space->small.fit);
 }
 
-/* Shelves. */
-
-static struct gpc_space_shelf *
-shelf_find(struct gpc_space *space, uint64_t stream)
-{
-	struct gpc_space_shelf **link = &space->shelves, *shelf;
-
-	while (*link && (*link)->stream != stream)
-		link = &(*link)->next;
-	shelf = *link;
-	if (shelf) {
-		/* To the front: it will be asked for again. */
-		*link = shelf->next;
-		shelf->next = space->shelves;
-		space->shelves = shelf;
-	}
-	return shelf;
-}
-
-/* What streams that are gone left behind. */
-static void
-shelves_tidy(struct gpc_space *space)
-{
-	struct gpc_space_shelf **link = &space->shelves;
-	unsigned int count = 0;
-
-	while (*link) {
-		struct gpc_space_shelf *shelf = *link;
-
-		if (++count <= SHELVES_MAX || shelf->count > 0) {
-			link = &shelf->next;
-			continue;
-		}
-		*link = shelf->next;
-		free(shelf);
-	}
-}
-
-static struct gpc_space_shelf *
-shelf_get(struct gpc_space *space, const struct gpc_space_end *end)
-{
-	struct gpc_space_shelf *shelf = shelf_find(space, end->stream);
-
-	if (shelf)
-		return shelf;
-	shelves_tidy(space);
-	shelf = calloc(1, sizeof(*shelf));
-	if (!shelf)
-		return NULL;
-	shelf->stream = end->stream;
-	shelf->context = end->context;
-	shelf->next = space->shelves;
-	space->shelves = shelf;
-	return shelf;
-}
-
-static struct gpc_space_freed **
-shelf_list(const struct gpc_space *space, struct gpc_space_freed *freed)
-{
-	uint32_t units = gpc_fit_units(&freed->run.level->fit, freed->run.place);
-
-	return &freed->shelf->lists[freed->run.level == &space->large][gpc_fit_class(units)];
-}
-
-static void
-shelf_put(struct gpc_space *space, struct gpc_space_freed *freed)
-{
-	struct gpc_space_freed **list = shelf_list(space, freed);
-
-	run_mark(&freed->run, KIND_FREED, 0, (uintptr_t)freed);
-	freed->prev = NULL;
-	freed->next = *list;
-	if (freed->next)
-		freed->next->prev = freed;
-	*list = freed;
-	freed->shelf->count++;
-}
-
-static void
-shelf_take(struct gpc_space *space, struct gpc_space_freed *freed)
-{
-	if (freed->prev)
-		freed->prev->next = freed->next;
-	else
-		*shelf_list(space, freed) = freed->next;
-	if (freed->next)
-		freed->next->prev = freed->prev;
-	freed->shelf->count--;
-}
-
-static void
-age_append(struct gpc_space *space, struct gpc_space_freed *freed)
-{
-	freed->older = space->newest;
-	freed->newer = NULL;
-	if (freed->older)
-		freed->older->newer = freed;
-	else
-		space->oldest = freed;
-	space->newest = freed;
-}
-
-static void
-age_remove(struct gpc_space *space, struct gpc_space_freed *freed)
-{
-	if (freed->older)
-		freed->older->newer = freed->newer;
-	else
-		space->oldest = freed->newer;
-	if (freed->newer)
-		freed->newer->older = freed->older;
-	else
-		space->newest = freed->older;
-}
-
 static void
 freed_retire(struct gpc_space *space, struct gpc_space_freed *freed)
 {
-	shelf_take(space, freed);
-	age_remove(space, freed);
-	space->waiting -= run_size(&freed->run);
+	gpc_shelf_take(space, freed);
+	gpc_shelf_age_remove(space, freed);
+	space->waiting -= gpc_space_run_size(&freed->run);
 	run_release(space, &freed->run);
 	free(freed);
 }
 
-/* A freed run of the shelf with so many units, or more. */
-static struct gpc_space_freed *
-shelf_search(struct gpc_space_shelf *shelf, const struct gpc_space_level *level, bool large,
-	     uint32_t units)
-{
-	struct gpc_space_freed *freed = shelf->lists[large][gpc_fit_class(units)];
-
-	for (int i = 0; i < TRIES && freed; i++) {
-		if (gpc_fit_units(&level->fit, freed->run.place) >= units)
-			return freed;
-		freed = freed->next;
-	}
-	for (unsigned int i = gpc_fit_class_for(units); i < GPC_FIT_CLASSES; i++) {
-		if (shelf->lists[large][i])
-			return shelf->lists[large][i];
-	}
-	return NULL;
-}
-
 /* From what the stream itself has freed; the rest of a longer run stays what it is. */
 static bool
-take_freed(struct gpc_space *space, uint64_t stream, struct run *run, uint32_t units)
+take_freed(struct gpc_space *space, uint64_t stream, struct gpc_space_run *run, uint32_t units)
 {
-	struct gpc_space_shelf *shelf = shelf_find(space, stream);
+	struct gpc_space_shelf *shelf = gpc_shelf_find(space, stream);
 	struct gpc_space_freed *freed = NULL;
 
 	if (shelf && shelf->count > 0)
-		freed = shelf_search(shelf, run->level, run->level == &space->large, units);
+		freed = gpc_shelf_search(shelf, run->level, run->level == &space->large, units);
 	if (!freed)
 		return false;
-	shelf_take(space, freed);
+	gpc_shelf_take(space, freed);
 	run->place = freed->run.place;
 	space->waiting -= units * run->level->unit;
 	if (gpc_fit_units(&run->level->fit, run->place) > units) {
 		gpc_fit_split(&run->level->fit, run->place, units);
 		freed->run.place = run->place + units;
-		shelf_put(space, freed);
+		gpc_shelf_put(space, freed);
 		run_begin(space, &freed->run);
 	} else {
-		age_remove(space, freed);
+		gpc_shelf_age_remove(space, freed);
 		free(freed);
 	}
 	return true;
@@ -362,7 +182,7 @@ chunks_dissolve(struct gpc_space *space, const struct gpc_space_mapping *only)
 static bool
 chunk_carve(struct gpc_space *space, uint64_t least)
 {
-	struct run run = { .level = &space->large, .place = GPC_FIT_NONE };
+	struct gpc_space_run run = { .level = &space->large, .place = GPC_FIT_NONE };
 	uint64_t unit = space->large.unit;
 	uint32_t region;
 
@@ -372,12 +192,12 @@ chunk_carve(struct gpc_space *space, uint64_t least)
 		run.place = gpc_fit_alloc(&run.level->fit, (uint32_t)(least / unit));
 	if (run.place == GPC_FIT_NONE)
 		return false;
-	if (gpc_fit_add(&space->small.fit, (uint32_t)(run_size(&run) / GPC_HEAP_ALIGNMENT),
-			&region)) {
+	if (gpc_fit_add(&space->small.fit,
+			(uint32_t)(gpc_space_run_size(&run) / GPC_HEAP_ALIGNMENT), &region)) {
 		gpc_fit_free(&run.level->fit, run.place);
 		return false;
 	}
-	run_mark(&run, KIND_CHUNK, 0, region);
+	gpc_space_run_mark(&run, GPC_SPACE_CHUNK, 0, region);
 	space->chunks[region].base = run_address(space, &run);
 	space->chunks[region].outer = run.place;
 	if (space->next_chunk < MAPPING_MAX)
@@ -386,7 +206,7 @@ chunk_carve(struct gpc_space *space, uint64_t least)
 }
 
 static bool
-take_free(struct gpc_space *space, struct run *run, uint32_t units)
+take_free(struct gpc_space *space, struct gpc_space_run *run, uint32_t units)
 {
 	run->place = gpc_fit_alloc(&run->level->fit, units);
 	if (run->place == GPC_FIT_NONE && run->level == &space->small) {
@@ -415,7 +235,7 @@ int
 gpc_space_alloc(struct gpc_space *space, uint64_t stream, uint64_t size, uint64_t id,
 		uint64_t *address_p)
 {
-	struct run run = { .level = level_for(space, size) };
+	struct gpc_space_run run = { .level = level_for(space, size) };
 	uint32_t units;
 
 	if (size == 0 || size / run.level->unit >= GPC_FIT_REGION_UNITS)
@@ -423,7 +243,7 @@ gpc_space_alloc(struct gpc_space *space, uint64_t stream, uint64_t size, uint64_
 	units = units_for(run.level, size);
 	if (!take_freed(space, stream, &run, units) && !take_free(space, &run, units))
 		return GP_E_RESOURCE;
-	run_mark(&run, KIND_BLOCK, (uint32_t)(run_size(&run) - size), id);
+	gpc_space_run_mark(&run, GPC_SPACE_BLOCK, (uint32_t)(gpc_space_run_size(&run) - size), id);
 	space->blocks++;
 	space->used += block_charge(size);
 	if (space->used > space->used_high)
@@ -481,7 +301,7 @@ gpc_space_add(struct gpc_space *space, uint64_t base, uint64_t size,
 
 /* The run in use that address is in. */
 static bool
-run_find(const struct gpc_space_mapping *mapping, uint64_t address, struct run *run)
+run_find(const struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space_run *run)
 {
 	struct gpc_space *space = mapping->space;
 	uint64_t offset = address - mapping->base;
@@ -491,7 +311,7 @@ run_find(const struct gpc_space_mapping *mapping, uint64_t address, struct run *
 	run->place = gpc_fit_find(
 		&run->level->fit,
 		gpc_fit_place(mapping->region, (uint32_t)(offset / space->large.unit)));
-	if (run->place == GPC_FIT_NONE || run_kind(run) != KIND_CHUNK)
+	if (run->place == GPC_FIT_NONE || run_kind(run) != GPC_SPACE_CHUNK)
 		return run->place != GPC_FIT_NONE;
 	region = (uint32_t)*gpc_fit_value(&run->level->fit, run->place);
 	offset = address - space->chunks[region].base;
@@ -502,13 +322,14 @@ run_find(const struct gpc_space_mapping *mapping, uint64_t address, struct run *
 }
 
 static bool
-block_find(struct gpc_space_mapping *mapping, uint64_t address, struct run *run,
+block_find(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space_run *run,
 	   struct gpc_space_block *block)
 {
-	if (!run_find(mapping, address, run) || run_kind(run) != KIND_BLOCK)
+	if (!run_find(mapping, address, run) || run_kind(run) != GPC_SPACE_BLOCK)
 		return false;
 	block->address = run_address(mapping->space, run);
-	block->size = run_size(run) - (*gpc_fit_word(&run->level->fit, run->place) & SLACK_MASK);
+	block->size = gpc_space_run_size(run) -
+		      (*gpc_fit_word(&run->level->fit, run->place) & GPC_SPACE_SLACK_MASK);
 	block->id = *gpc_fit_value(&run->level->fit, run->place);
 	return true;
 }
@@ -516,7 +337,7 @@ block_find(struct gpc_space_mapping *mapping, uint64_t address, struct run *run,
 bool
 gpc_space_find(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space_block *block)
 {
-	struct run run;
+	struct gpc_space_run run;
 
 	return block_find(mapping, address, &run, block) && address - block->address < block->size;
 }
@@ -527,14 +348,14 @@ gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address, const struct
 	struct gpc_space *space = mapping->space;
 	struct gpc_space_freed *freed = NULL;
 	struct gpc_space_block block;
-	struct run run;
+	struct gpc_space_run run;
 
 	if (!block_find(mapping, address, &run, &block) || block.address != address)
 		return GP_E_INVALID;
 	if (end->tag > end->done) {
 		freed = calloc(1, sizeof(*freed));
 		if (freed)
-			freed->shelf = shelf_get(space, end);
+			freed->shelf = gpc_shelf_get(space, end);
 		if (!freed || !freed->shelf) {
 			free(freed);
 			return -ENOMEM;
@@ -549,9 +370,9 @@ gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address, const struct
 	freed->run = run;
 	freed->tag = end->tag;
 	freed->number = end->number;
-	space->waiting += run_size(&run);
-	age_append(space, freed);
-	shelf_put(space, freed);
+	space->waiting += gpc_space_run_size(&run);
+	gpc_shelf_age_append(space, freed);
+	gpc_shelf_put(space, freed);
 	return 0;
 }
 
@@ -582,7 +403,7 @@ shelf_retire(struct gpc_space *space, struct gpc_space_shelf *shelf, uint64_t nu
 void
 gpc_space_retire_stream(struct gpc_space *space, uint64_t stream, uint64_t number)
 {
-	struct gpc_space_shelf *shelf = shelf_find(space, stream);
+	struct gpc_space_shelf *shelf = gpc_shelf_find(space, stream);
 
 	if (shelf)
 		shelf_retire(space, shelf, number);
