@@ -99,7 +99,7 @@ gpd_holder_pick(struct gpd_turns *turns, uint64_t now)
 	if (!next)
 		return when;
 	turns->begun = false;
-	turns->busy_ns = turns->cost_ns = turns->idle_ns = 0;
+	turns->busy_ns = turns->cost_ns = turns->idle_ns = turns->gaps_ns = 0;
 	turns->progress_ns = turns->contended_ns = now;
 	turns->contended = gpd_order_is_contended(&turns->order);
 	atomic_store(&gpd_run_of(next)->revoked, false);
@@ -141,7 +141,7 @@ wastes(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64
 	if (gap > GAPS_MAX * gpd_turns_idle_ns)
 		gap = GAPS_MAX * gpd_turns_idle_ns;
 	return now - turns->idle_ns > gap ||
-	       now - turns->contended_ns > 2 * turns->busy_ns + 2 * gap;
+	       turns->gaps_ns > (now - turns->contended_ns) / 2 + 2 * gap;
 }
 
 /* A batch is in the meter before it is not open any more, hence this order. */
@@ -159,8 +159,10 @@ note_drained(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now
 	if (drained && !turns->idle_ns)
 		turns->idle_ns = now;
 	if (!drained && turns->idle_ns) {
-		if (turns->begun)
+		if (turns->begun) {
 			learn_gap(run, now - turns->idle_ns);
+			turns->gaps_ns += now - turns->idle_ns;
+		}
 		turns->idle_ns = 0;
 		turns->progress_ns = now;
 	}
@@ -174,7 +176,7 @@ note_contended(struct gpd_turns *turns, uint64_t now)
 
 	if (contended && !turns->contended) {
 		turns->charged_ns = turns->contended_ns = now;
-		turns->busy_ns = turns->cost_ns = 0;
+		turns->busy_ns = turns->cost_ns = turns->gaps_ns = 0;
 	}
 	turns->contended = contended;
 	return contended;

@@ -33,6 +33,7 @@ struct gpd_turns {
 	uint64_t cost_ns;      /* charged since it is contended */
 	uint64_t busy_ns;      /* measured in it */
 	uint64_t progress_ns;  /* when something was found done */
+	uint64_t gaps_ns;      /* it had nothing on the GPU */
 	uint64_t idle_ns;      /* since when the holder has nothing on the GPU; 0: it has */
 	uint64_t revoked_ns;
 };

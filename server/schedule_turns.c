@@ -349,7 +349,8 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 	else
 		gpd_order_forgo(&run->order);
 	atomic_store(&run->open, true);
-	*timed_p = gpd_order_is_contended(&turns->order);
+	/* Who is not known yet has to be. */
+	*timed_p = !atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
 	pass = pass_of(turns, run);
 	pthread_mutex_unlock(&turns->lock);
 	if (since)
