@@ -23,8 +23,8 @@ run(const char *arguments)
 	int status;
 
 	assert_non_null(program);
-	snprintf(command, sizeof(command), "exec timeout 30 %s --admin-socket off %s 2>&1",
-		 program, arguments);
+	snprintf(command, sizeof(command), "exec timeout 30 %s --admin-socket off %s 2>&1", program,
+		 arguments);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	size = fread(output, 1, sizeof(output) - 1, pipe);
