@@ -71,7 +71,7 @@ end_batch(struct gpd_schedule_run *run)
 	run->batch++;
 	run->launches = run->from - run->pass;
 	if (run->measured && gpd_device_enter(run->device) == CUDA_SUCCESS) {
-		gpd_meter_close(&run->meter, run->launches, run->times);
+		gpd_meter_close(&run->meter, run->launches, run->times, run->joins);
 		gpd_turns_poke(run);
 	}
 	if (!run->holds)
@@ -194,6 +194,15 @@ gpd_schedule_pause(struct gpd_schedule *schedule)
 		end_batch(run);
 }
 
+void
+gpd_schedule_settle(struct gpd_schedule *schedule)
+{
+	gpd_schedule_pause(schedule);
+	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
+	     run = run->session_next)
+		gpd_meter_settle(&run->meter);
+}
+
 int
 gpd_schedule_priority(const struct gpd_session *session, int device, int wanted)
 {
@@ -215,7 +224,7 @@ gpd_schedule_stop(struct gpd_session *session)
 {
 	struct gpd_schedule *schedule = session->account.schedule;
 
-	gpd_schedule_pause(schedule);
+	gpd_schedule_settle(schedule);
 	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
 	     run = run->session_next)
 		gpd_turns_quit(run, true);

@@ -19,11 +19,14 @@ struct gpd_session;
 void gpd_schedule_launch(struct gpd_session *session, uint32_t stream);
 
 /*
- * No launch follows at once: the end of a message, a copy, an event, something that waits, or a
- * stream on its way out or about to be exchanged.  What measures goes in front of those, so that a
- * stream that the client knows to be done is.  NULL: nothing was ever launched.
+ * No launch follows at once: the end of a message, a copy, an event, something that waits.  What
+ * measures goes in front of those, so that a stream that the client knows to be done is.  NULL:
+ * nothing was ever launched.
  */
 void gpd_schedule_pause(struct gpd_schedule *schedule);
+
+/* The same, before a stream is dropped or exchanged: from now on the driver is not asked for it. */
+void gpd_schedule_settle(struct gpd_schedule *schedule);
 
 /* The driver's priority for a stream that the client wants with this one: a session of low priority
  * gets the least, one of high priority a step more. */

@@ -80,6 +80,9 @@ release(struct gpd_turns *turns, uint64_t now)
 	/* What the GPU was kept for it without use costs others only. */
 	if (turns->begun && others_wait(turns))
 		charge(turns, now);
+	else if (turns->begun && turns->idle_ns > turns->charged_ns)
+		/* It became idle between two looks. */
+		charge(turns, turns->charged_ns + (turns->idle_ns - turns->charged_ns) / 2);
 	/* The end of its work was seen late. */
 	if (turns->busy_ns > turns->cost_ns)
 		gpd_order_charge(&turns->order, turns->order.holder,

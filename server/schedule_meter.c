@@ -7,14 +7,14 @@
 
 /* Differences of events are told as floats: the base must not be long ago. */
 #define BASE_NS UINT64_C(2000000000)
-/* Launches of an entry that is not timed. */
-#define JOIN_MAX 64
 
 struct gpd_meter_entry {
 	struct gpd_meter_entry *next;
 	CUstream stream; /* to tell streams apart; it may be gone */
 	CUevent begin, end;
 	bool timed;
+	bool plain; /* no event behind it: done when the stream, which is there, is idle */
+	bool gone;  /* nobody can tell any more */
 	uint32_t launches;
 	uint32_t times;
 };
@@ -99,24 +99,9 @@ gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
 		return false;
 	atomic_fetch_add_explicit(&meter->entries, 1, memory_order_relaxed);
 	entry->stream = stream;
+	entry->plain = entry->gone = false;
 	entry->timed = timed && record(&entry->begin, stream);
 	meter->open[meter->open_count++] = entry;
-	return true;
-}
-
-/* A batch whose time does not count only makes the end of the one before it later. */
-static bool
-joins_last(struct gpd_meter *meter, uint32_t launches)
-{
-	struct gpd_meter_entry *entry = meter->open[0], *last = meter->last;
-
-	if (meter->open_count != 1 || entry->timed || !last || last->timed ||
-	    last->stream != entry->stream || last->launches >= JOIN_MAX ||
-	    !record(&last->end, last->stream))
-		return false;
-	last->launches += launches;
-	give_entry(meter, entry);
-	meter->open_count = 0;
 	return true;
 }
 
@@ -131,15 +116,36 @@ append(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 	meter->last = entry;
 }
 
+/* The batch is part of the last entry, whose end is seen without an event, or gets one now. */
+static bool
+joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
+{
+	struct gpd_meter_entry *entry = meter->open[0], *last = meter->last;
+
+	if (meter->open_count != 1 || entry->timed || !last || !last->plain ||
+	    last->stream != entry->stream)
+		return false;
+	if (last->launches + launches > joins) {
+		if (!record(&last->end, last->stream))
+			return false;
+		last->plain = false;
+	}
+	last->launches += launches;
+	give_entry(meter, entry);
+	meter->open_count = 0;
+	return true;
+}
+
 static void
-close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times)
+close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins)
 {
 	for (uint32_t i = 0; i < meter->open_count; i++) {
 		struct gpd_meter_entry *entry = meter->open[i];
 
 		entry->times = times;
 		entry->launches = i + 1 == meter->open_count ? launches : 0;
-		if (record(&entry->end, entry->stream)) {
+		entry->plain = !entry->timed && launches <= joins;
+		if (entry->plain || record(&entry->end, entry->stream)) {
 			append(meter, entry);
 			continue;
 		}
@@ -150,15 +156,28 @@ close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times)
 }
 
 void
-gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times)
+gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins)
 {
 	if (!meter->open_count)
 		return;
 	/* Before anybody can find the entries done. */
 	atomic_fetch_add_explicit(&meter->launches, launches, memory_order_relaxed);
 	pthread_mutex_lock(&meter->lock);
-	if (!joins_last(meter, launches))
-		close_all(meter, launches, times);
+	if (!joins_last(meter, launches, joins))
+		close_all(meter, launches, times, joins);
+	pthread_mutex_unlock(&meter->lock);
+}
+
+void
+gpd_meter_settle(struct gpd_meter *meter)
+{
+	pthread_mutex_lock(&meter->lock);
+	for (struct gpd_meter_entry *e = meter->first; e; e = e->next) {
+		/* Without an event it is as good as done: the stream is asked no more. */
+		if (e->plain && !record(&e->end, e->stream))
+			e->gone = true;
+		e->plain = false;
+	}
 	pthread_mutex_unlock(&meter->lock);
 }
 
@@ -231,6 +250,15 @@ learn(struct gpd_meter *meter, uint64_t busy, uint32_t launches)
 	atomic_store_explicit(&meter->launch_ns, one, memory_order_relaxed);
 }
 
+static bool
+has_ended(const struct gpd_meter_entry *entry)
+{
+	if (entry->gone)
+		return true;
+	return (entry->plain ? gpd_driver.cuStreamQuery(entry->stream)
+			     : gpd_driver.cuEventQuery(entry->end)) != CUDA_ERROR_NOT_READY;
+}
+
 /* The streams of which is known how far they are; events are asked for seldom. */
 struct survey {
 	CUstream busy[GPD_METER_BATCH];
@@ -250,7 +278,7 @@ is_done(struct survey *survey, const struct gpd_meter_entry *entry)
 		i++;
 	if (i < survey->count)
 		return false;
-	if (gpd_driver.cuEventQuery(entry->end) != CUDA_ERROR_NOT_READY)
+	if (has_ended(entry))
 		return true;
 	if (survey->count < GPD_METER_BATCH)
 		survey->busy[survey->count++] = entry->stream;
@@ -280,7 +308,7 @@ gpd_meter_take(struct gpd_meter *meter)
 	struct survey survey = { 0 };
 
 	pthread_mutex_lock(&meter->lock);
-	if (meter->last && gpd_driver.cuEventQuery(meter->last->end) != CUDA_ERROR_NOT_READY) {
+	if (meter->last && has_ended(meter->last)) {
 		survey.any_done = true;
 		survey.done = meter->last->stream;
 	}

@@ -51,8 +51,15 @@ gpd_meter_has_room(const struct gpd_meter *meter)
 	       atomic_load_explicit(&meter->entries, memory_order_relaxed) < GPD_METER_ENTRIES;
 }
 
-/* The batch ends: so many launches, that stand for `times` as many batches. */
-void gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times);
+/*
+ * The batch ends: so many launches, that stand for `times` as many batches.  joins: if its time
+ * does not count it may have no event of its own, as long as it and those before it that had none
+ * are not more launches than that; their end is then seen when the stream has nothing to do.
+ */
+void gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins);
+
+/* What has no event gets one: a stream is on its way out. */
+void gpd_meter_settle(struct gpd_meter *meter);
 
 /* What has become known since the last time. */
 struct gpd_meter_harvest {

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define PASS_MAX 256
+#define JOINS_MAX 64
 /* How often what nobody waits for is measured. */
 #define TICK_NS UINT64_C(20000000)
 /* An executor that waits looks so often whether its session has ended. */
@@ -352,6 +353,9 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 	/* Who is not known yet has to be. */
 	*timed_p = !atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
 	pass = pass_of(turns, run);
+	run->joins = gpd_order_is_contended(&turns->order) ? 0 : run->window / 8;
+	if (run->joins > JOINS_MAX)
+		run->joins = JOINS_MAX;
 	pthread_mutex_unlock(&turns->lock);
 	if (since)
 		gpd_ledger_count(&run->session->account.line->counts.waited_ns, now - since);

@@ -41,8 +41,9 @@ struct gpd_schedule_run {
 	uint32_t skip, represents, seen;
 	uint64_t begun_ns, period_ns;
 	uint32_t random;
-	bool holds; /* pass is of a turn */
-	bool must;  /* its time must be known */
+	bool holds;     /* pass is of a turn */
+	bool must;      /* its time must be known */
+	uint32_t joins; /* launches that need no event: nobody else waits */
 	bool in_batch, measured, timed;
 
 	_Atomic bool open;    /* in a batch; seq_cst with revoked: each side says, then looks */

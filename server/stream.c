@@ -284,7 +284,7 @@ nobody(struct gpd_session *session, void *arg, CUresult result)
 void
 gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 {
-	gpd_schedule_pause(session->account.schedule);
+	gpd_schedule_settle(session->account.schedule);
 	gpd_handle_remove(&session->handles, &stream->handle);
 	stream->dropped = true;
 	/* Its end is noticed by a marker; without one it stays until the session goes. */

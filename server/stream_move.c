@@ -113,7 +113,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 {
 	CUresult result = gpd_device_enter(device);
 
-	gpd_schedule_pause(session->account.schedule);
+	gpd_schedule_settle(session->account.schedule);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		struct gpd_partition *now;
 

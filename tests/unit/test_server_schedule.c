@@ -55,7 +55,8 @@ static struct {
 	pthread_mutex_t lock;
 	uint64_t free_ns;
 	uint64_t idle_ns; /* while it had something to do before */
-	_Atomic int events;
+	_Atomic int events, records, asked_in_vain;
+	void *_Atomic gone; /* a stream */
 } gpu = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct gpd_ledger *ledger;
@@ -126,6 +127,7 @@ event_destroy(CUevent event)
 static CUresult
 event_record(CUevent event, CUstream stream)
 {
+	gpu.records++;
 	pthread_mutex_lock(&gpu.lock);
 	((struct gpu_event *)event)->at_ns = later(now_ns(), ((struct gpu_stream *)stream)->end_ns);
 	pthread_mutex_unlock(&gpu.lock);
@@ -142,6 +144,14 @@ event_query(CUevent event)
 								: CUDA_ERROR_NOT_READY;
 	pthread_mutex_unlock(&gpu.lock);
 	return result;
+}
+
+static CUresult
+stream_query(CUstream stream)
+{
+	gpu.asked_in_vain += (void *)stream == gpu.gone;
+	return end_of((struct gpu_stream *)stream) <= now_ns() ? CUDA_SUCCESS
+							       : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult
@@ -181,6 +191,7 @@ setup(void **state)
 		.cuEventDestroy_v2 = event_destroy,
 		.cuEventRecord = event_record,
 		.cuEventQuery = event_query,
+		.cuStreamQuery = stream_query,
 		.cuEventElapsedTime_v2 = event_elapsed,
 	};
 	gpd_worker.device_count = 1;
@@ -537,6 +548,43 @@ fixed_parts_are_kept_and_not_exceeded(void **state)
 	assert_parts(false, (const struct part[]){ { 150, 280 }, { 300, 540 } });
 }
 
+/* Once it is known: first there are as many as there are batches. */
+static void
+one_alone_costs_few_events(void **state)
+{
+	struct client *client = add(1, 0);
+
+	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
+	for (int i = 0; i < 2000; i++) {
+		if (i == 1000)
+			gpu.records = 0;
+		launch(client, 20 * US);
+		pause_client(client);
+	}
+	assert_in_range(gpu.records, 1, 150);
+}
+
+static void
+a_stream_that_goes_is_asked_no_more(void **state)
+{
+	struct client *client = add(1, 0);
+
+	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
+	for (int i = 0; i < 200; i++) {
+		launch(client, 20 * US);
+		pause_client(client);
+	}
+	gpd_schedule_settle(client->session.account.schedule);
+	gpu.gone = client->streams[0].driver;
+	sleep_until(end_of(&client->gpu_streams[0]) + 30 * MS);
+	(void)add(2, 0);
+	launch(&clients[1], MS);
+	pause_client(&clients[1]);
+	assert_in_range(waited(&clients[1]), 0, 400 * MS);
+	assert_int_equal(gpu.asked_in_vain, 0);
+	gpu.gone = NULL;
+}
+
 static void
 a_session_with_its_own_multiprocessors_is_not_held_back(void **state)
 {
@@ -695,6 +743,8 @@ main(void)
 		CASE(a_limit_leaves_the_gpu_idle),
 		CASE(equal_parts_are_not_exceeded),
 		CASE(fixed_parts_are_kept_and_not_exceeded),
+		CASE(one_alone_costs_few_events),
+		CASE(a_stream_that_goes_is_asked_no_more),
 		CASE(a_session_with_its_own_multiprocessors_is_not_held_back),
 		CASE(closing_ends_the_wait),
 		CASE(the_end_of_the_policy_ends_the_wait),
