@@ -460,10 +460,11 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	void *snapshot = NULL;
 	size_t snapshot_size = 0;
 
-	/* No worker outlives its supervisor; a terminal's interrupt is the supervisor's to see. */
+	/* No worker outlives its supervisor; signals are the supervisor's to see. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)prctl(PR_SET_NAME, "gpupoold-worker", 0, 0, 0);
 	if (gpd_channel_init(&gpd_worker.channel, options->fd))

@@ -104,6 +104,7 @@ order(int count)
 		l.stream = make_stream(&l - lines < 2 ? cudaStreamDefault : cudaStreamNonBlocking);
 		l.cell = app_malloc<int>(1);
 		CHECK(cudaMemset(l.cell, 0, sizeof(int)));
+		CHECK(cudaDeviceSynchronize());
 		CHECK(cudaMallocHost(&l.pinned, sizeof(int)));
 	}
 	CHECK(cudaDeviceSynchronize());
@@ -139,6 +140,7 @@ unfinished()
 	CHECK(cudaEventCreate(&before));
 	CHECK(cudaEventCreate(&after));
 	CHECK(cudaMemset(cell, 0, sizeof(int)));
+	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaEventRecord(before, stream));
 	CHECK(cudaLaunchHostFunc(stream, pass_gate, &g));
 	CHECK(cudaEventRecord(after, stream));
@@ -184,6 +186,7 @@ legacy()
 	gate first, second;
 
 	CHECK(cudaMemset(cell, 0, sizeof(int)));
+	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaLaunchHostFunc(blocking, pass_gate, &first));
 	add_one<<<1, 1>>>(cell);
 	wait_inside(&first);
@@ -280,6 +283,7 @@ destroyed()
 	gate gates[5];
 
 	CHECK(cudaMemset(cell, 0, sizeof(int)));
+	CHECK(cudaDeviceSynchronize());
 	for (gate &g : gates) {
 		cudaStream_t stream = make_stream();
 		cudaEvent_t event;
@@ -334,6 +338,7 @@ reset()
 	CHECK(cudaDeviceReset());
 	int *cell = app_malloc<int>(1);
 	CHECK(cudaMemset(cell, 0, sizeof(int)));
+	CHECK(cudaDeviceSynchronize());
 	add_one<<<1, 1>>>(cell);
 	REQUIRE(app_download(cell, 1)[0] == 1 && g.left && not_called == 1);
 	opener.join();
