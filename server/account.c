@@ -25,9 +25,12 @@ gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes)
 {
 	if (!gpd_account_may_use(account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return gpd_ledger_take(account->ledger, account->line, device, bytes)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_OUT_OF_MEMORY;
+	if (gpd_ledger_take(account->ledger, account->line, device, bytes))
+		return CUDA_SUCCESS;
+	if (account->give_back && account->give_back(account) &&
+	    gpd_ledger_take(account->ledger, account->line, device, bytes))
+		return CUDA_SUCCESS;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void

@@ -16,6 +16,9 @@
 struct gpd_schedule;
 
 struct gpd_account {
+	/* Executor only: waits for what the session has given back; whether there was any.  NULL:
+	 * there never is. */
+	bool (*give_back)(struct gpd_account *account);
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
 	struct gpd_schedule *schedule; /* schedule.h; NULL: nothing was launched yet */

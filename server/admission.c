@@ -71,6 +71,9 @@ tell_worker(struct gpd_child *worker, enum gpd_channel_type type, uint64_t sessi
 
 	if (gpd_channel_post(&worker->channel, &header, data, size, fd) == 0)
 		return;
+	/* One for a single session ends of itself. */
+	if (worker->alone)
+		return;
 	gpd_error("worker %d does not listen: killed", (int)worker->pid);
 	(void)kill(worker->pid, SIGKILL);
 }

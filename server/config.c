@@ -5,10 +5,13 @@
 #include "transport/url.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define FILE_MAX (1ul << 20)
 #define MEMORY_UNIT (2ul << 20)
@@ -38,11 +41,22 @@ complain_errno(int code, const char *path, char *error, size_t error_size)
 static int
 read_text(const char *path, char *text, size_t *size_p, char *error, size_t error_size)
 {
-	FILE *file = fopen(path, "re");
-	int failed;
+	/* Who waits at a pipe serves nobody. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), failed;
+	struct stat status;
+	FILE *file;
 
-	if (!file)
-		return complain_errno(errno, path, error, error_size);
+	if (fd < 0 || fstat(fd, &status))
+		failed = errno;
+	else
+		failed = S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+	file = failed ? NULL : fdopen(fd, "r");
+	if (!file) {
+		failed = failed ? failed : errno;
+		if (fd >= 0)
+			close(fd);
+		return complain_errno(failed, path, error, error_size);
+	}
 	errno = 0;
 	*size_p = fread(text, 1, FILE_MAX + 1, file);
 	failed = ferror(file) ? errno : 0;

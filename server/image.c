@@ -8,6 +8,7 @@
 #include "server/driver.h"
 #include "server/image_cache.h"
 #include "server/image_load.h"
+#include "server/image_variables.h"
 #include "server/janitor.h"
 #include "server/retire.h"
 #include "server/session.h"
@@ -186,12 +187,6 @@ unload(void *arg)
 }
 
 static void
-unused(struct gpd_session *session, void *arg, CUresult result)
-{
-	gpd_janitor_run(unload, arg);
-}
-
-static void
 forget_globals(struct gpd_session *session, struct gpd_image *image)
 {
 	struct gpd_global *global;
@@ -212,12 +207,19 @@ uncharge(struct gpd_session *session, struct gpd_image *image)
 }
 
 static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	uncharge(session, arg);
+	forget_globals(session, arg);
+	atomic_fetch_sub(&session->images_leaving, 1);
+	gpd_janitor_run(unload, arg);
+}
+
+static void
 take_out(struct gpd_session *session, struct gpd_image *image)
 {
-	uncharge(session, image);
 	session->kernel = NULL;
 	gpd_handle_remove(&session->handles, &image->handle);
-	forget_globals(session, image);
 }
 
 CUresult
@@ -229,6 +231,7 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 		return CUDA_ERROR_INVALID_HANDLE;
 	take_out(session, image);
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
+	atomic_fetch_add(&session->images_leaving, 1);
 	return gpd_wait_add_all(session, NULL, unused, image);
 }
 
@@ -281,6 +284,8 @@ gpd_image_forget_session(struct gpd_session *session)
 
 	while (next(&forget)) {
 		take_out(session, forget.image);
+		uncharge(session, forget.image);
+		forget_globals(session, forget.image);
 		gpd_janitor_run(unload, forget.image);
 	}
 }
@@ -296,8 +301,12 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 		global = global->next;
 	if (global)
 		return global;
+	/* What was read off the image may be less than what the driver made of it. */
+	image->seen += device == image->charged_device ? size : 0;
 	if (!image->charged || device != image->charged_device)
 		charged = size;
+	else if (image->seen > image->charged)
+		charged = image->seen - image->charged < size ? image->seen - image->charged : size;
 	*result = gpd_account_allocate(&session->account, device, charged);
 	if (*result != CUDA_SUCCESS)
 		return NULL;
@@ -445,6 +454,10 @@ charge(struct gpd_session *session, struct gpd_image *image)
 	CUresult result;
 
 	if (!image->uses.variables)
+		return CUDA_SUCCESS;
+	/* Nobody knows how much it is, and nobody need. */
+	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
+	    gpd_account_room(&session->account, device).max == GPD_NO_LIMIT)
 		return CUDA_SUCCESS;
 	result = gpd_account_allocate(&session->account, device, image->uses.variables);
 	if (result == CUDA_SUCCESS) {

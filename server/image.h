@@ -40,7 +40,8 @@ struct gpd_image {
 	struct gpd_image_uses uses;
 	uint64_t charged; /* for its variables, to the device of its context */
 	int charged_device;
-	bool stale; /* its context was destroyed: to be loaded again before it is used */
+	uint64_t seen; /* of its variables there, those that the client has asked for */
+	bool stale;    /* its context was destroyed: to be loaded again before it is used */
 };
 
 /* A kernel of the wire on a device that is current in this thread.  CUDA_ERROR_INVALID_HANDLE. */

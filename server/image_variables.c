@@ -8,13 +8,11 @@
 
 #define SECTION ".nv.global"
 #define STATE_SPACE ".global"
-/* More than any device has: sums stay far from an overflow. */
-#define SIZE_MAX_SANE ((uint64_t)1 << 48)
 
 static uint64_t
 add(uint64_t a, uint64_t b)
 {
-	return b < SIZE_MAX_SANE - a ? a + b : SIZE_MAX_SANE;
+	return b < GPD_VARIABLES_UNKNOWN - a ? a + b : GPD_VARIABLES_UNKNOWN;
 }
 
 /* ELF: variables are the sections .nv.global and .nv.global.init. */
@@ -68,24 +66,69 @@ struct text {
 	const char *at, *end;
 };
 
+static bool
+begins(const struct text *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	return (size_t)(text->end - text->at) >= length && memcmp(text->at, word, length) == 0;
+}
+
+/* Comments are space. */
 static void
 skip_space(struct text *text)
 {
-	while (text->at < text->end && isspace((unsigned char)*text->at))
-		text->at++;
+	for (;;) {
+		const char *end = NULL;
+
+		while (text->at < text->end && isspace((unsigned char)*text->at))
+			text->at++;
+		if (begins(text, "/*"))
+			end = memmem(text->at + 2, (size_t)(text->end - text->at - 2), "*/", 2);
+		else if (begins(text, "//"))
+			end = memchr(text->at, '\n', (size_t)(text->end - text->at));
+		else
+			return;
+		if (!end) {
+			text->at = text->end;
+			return;
+		}
+		text->at = end + (*end == '*' ? 2 : 1);
+	}
 }
 
+static int
+digit_of(char c, int base)
+{
+	int value = isdigit((unsigned char)c)    ? c - '0'
+		    : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
+						 : base;
+
+	return value < base ? value : -1;
+}
+
+/* As PTX writes them: 12, 0x1f, 017, 0b101, and a U behind it. */
 static uint64_t
 number(struct text *text)
 {
 	uint64_t value = 0;
+	int base = 10, digit;
 
 	skip_space(text);
-	while (text->at < text->end && isdigit((unsigned char)*text->at)) {
-		value = value * 10 + (uint64_t)(*text->at++ - '0');
-		if (value > SIZE_MAX_SANE)
-			value = SIZE_MAX_SANE;
+	if (begins(text, "0x") || begins(text, "0X") || begins(text, "0b") || begins(text, "0B")) {
+		base = tolower((unsigned char)text->at[1]) == 'x' ? 16 : 2;
+		text->at += 2;
+	} else if (begins(text, "0")) {
+		base = 8;
 	}
+	while (text->at < text->end && (digit = digit_of(*text->at, base)) >= 0) {
+		value = value * (uint64_t)base + (uint64_t)digit;
+		if (value > GPD_VARIABLES_UNKNOWN)
+			value = GPD_VARIABLES_UNKNOWN;
+		text->at++;
+	}
+	if (begins(text, "U"))
+		text->at++;
 	return value;
 }
 
@@ -137,6 +180,7 @@ size_of_declaration(struct text text)
 {
 	uint64_t size = element_size(&text);
 
+	skip_space(&text);
 	while (text.at < text.end && (isalnum((unsigned char)*text.at) || strchr("_$%", *text.at)))
 		text.at++;
 	for (skip_space(&text); text.at < text.end && *text.at == '['; skip_space(&text)) {
@@ -144,8 +188,12 @@ size_of_declaration(struct text text)
 
 		text.at++;
 		count = number(&text);
-		if (count && size > SIZE_MAX_SANE / count)
-			return SIZE_MAX_SANE;
+		skip_space(&text);
+		/* An expression: whatever it comes to, it is not read here. */
+		if (text.at < text.end && *text.at != ']')
+			return GPD_VARIABLES_UNKNOWN;
+		if (count && size > GPD_VARIABLES_UNKNOWN / count)
+			return GPD_VARIABLES_UNKNOWN;
 		size *= count;
 		while (text.at < text.end && *text.at != ']' && *text.at != ';')
 			text.at++;
@@ -153,6 +201,12 @@ size_of_declaration(struct text text)
 			text.at++;
 	}
 	return size;
+}
+
+static bool
+is_in_word(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("_$%.", c));
 }
 
 /* Whether the word before `at` is this one. */
@@ -174,9 +228,9 @@ size_of_ptx(const char *begin, size_t size)
 	uint64_t sum = 0;
 
 	while ((at = memmem(at, (size_t)(end - at), STATE_SPACE, length))) {
-		bool declares = (at == begin || isspace((unsigned char)at[-1])) &&
-				at + length < end && isspace((unsigned char)at[length]) &&
-				!follows(begin, at, ".extern") && !follows(begin, at, ".ptr");
+		bool declares = (at == begin || !is_in_word(at[-1])) && at + length < end &&
+				!is_in_word(at[length]) && !follows(begin, at, ".extern") &&
+				!follows(begin, at, ".ptr");
 
 		at += length;
 		if (declares)

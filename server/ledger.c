@@ -252,3 +252,10 @@ gpd_ledger_link(struct gpd_ledger *ledger, const struct gpd_ledger_session *sess
 	while (!atomic_compare_exchange_weak(&tenant->link_free_ns, &before, start + cost));
 	return start;
 }
+
+void
+gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second)
+{
+	if (atomic_exchange(&tenant->bandwidth_max, bytes_per_second) != bytes_per_second)
+		atomic_store(&tenant->link_free_ns, 0);
+}

@@ -142,6 +142,9 @@ struct gpd_ledger_room gpd_ledger_room(const struct gpd_ledger *ledger,
 uint64_t gpd_ledger_link(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 			 uint64_t bytes, uint64_t now_ns);
 
+/* Another limit; what was asked for under the old one is forgotten. */
+void gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second);
+
 static inline void
 gpd_ledger_count(_Atomic uint64_t *count, uint64_t amount)
 {

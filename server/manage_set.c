@@ -191,7 +191,7 @@ set_tenant(const struct target *t, const Gpupool__AdminSetting *setting)
 	for (int d = t->first; d < t->end; d++)
 		set_tenant_device(t, setting, d);
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH)
-		atomic_store(&t->tenant->bandwidth_max, setting->number);
+		gpd_ledger_set_bandwidth(t->tenant, setting->number);
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY)
 		pass_priority_on(t,
 				 atomic_exchange(&t->tenant->priority, (uint32_t)setting->number),

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,12 +301,23 @@ unmap(struct leaving *leaving)
 	struct gpd_memory *memory = leaving->memory;
 	struct leaving **link = &memory->leaving;
 
+	struct gpd_physical *physical = leaving->chunk.physical;
+	bool last = false;
+
 	drop(&leaving->chunk);
 	pthread_mutex_lock(&memory->lock);
 	while (*link != leaving)
 		link = &(*link)->next;
 	*link = leaving->next;
+	if (physical)
+		last = --physical->leaving == 0 && physical->released;
 	pthread_mutex_unlock(&memory->lock);
+	/* Only now is it the tenant's again. */
+	if (!physical)
+		gpd_account_free(&memory->session->account, leaving->chunk.device,
+				 leaving->chunk.size);
+	else if (last)
+		gpd_physical_finish(memory->session, physical);
 	free(leaving);
 }
 
@@ -332,12 +344,12 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	*leaving = (struct leaving){ .memory = memory, .chunk = memory->chunks[i] };
 	if (leaving->chunk.physical)
 		leaving->chunk.physical->mappings--;
-	else
-		gpd_account_free(&session->account, leaving->chunk.device, leaving->chunk.size);
 	memory->count--;
 	memmove(&memory->chunks[i], &memory->chunks[i + 1],
 		(memory->count - i) * sizeof(struct chunk));
 	pthread_mutex_lock(&memory->lock);
+	if (leaving->chunk.physical)
+		leaving->chunk.physical->leaving++;
 	leaving->next = memory->leaving;
 	memory->leaving = leaving;
 	pthread_mutex_unlock(&memory->lock);
@@ -384,6 +396,8 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	if (available > total)
 		available = total;
 	quota = gpd_account_room(&session->account, args->device);
+	if (quota.left < quota.max)
+		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
 	reply->free = quota.left < available ? quota.left : available;
 	reply->total = quota.max < total ? quota.max : total;
 	return CUDA_SUCCESS;
@@ -434,6 +448,34 @@ gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFre
 	return CUDA_SUCCESS;
 }
 
+bool
+gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical)
+{
+	struct gpd_memory *memory = session->memory;
+	bool later;
+
+	pthread_mutex_lock(&memory->lock);
+	later = physical->leaving > 0;
+	physical->released = later;
+	pthread_mutex_unlock(&memory->lock);
+	return later;
+}
+
+/* Before an allocation is refused: what the session has given back may be on its way out. */
+static bool
+give_back(struct gpd_account *account)
+{
+	struct gpd_session *session =
+		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
+	bool waited = is_leaving(session->memory) || atomic_load(&session->images_leaving);
+
+	if (is_leaving(session->memory))
+		gpd_memory_wait_unmapped(session);
+	while (atomic_load(&session->images_leaving) && !gpd_wait_none(session))
+		gpd_wait_oldest(session);
+	return waited;
+}
+
 int
 gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
 {
@@ -446,6 +488,7 @@ gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
 	memory->size = size;
 	pthread_mutex_init(&memory->lock, NULL);
 	session->memory = memory;
+	session->account.give_back = give_back;
 	return 0;
 }
 

@@ -27,6 +27,10 @@ void gpd_memory_destroy(struct gpd_session *session);
  * CUDA_ERROR_INVALID_VALUE.  The caller has accounted for it. */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
 
+/* Whether mappings of the physical memory are still on their way out; then gpd_physical_finish() is
+ * called with the last of them. */
+bool gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical);
+
 /* Maps the beginning of physical memory at such an address. */
 CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 			   struct gpd_physical *physical);

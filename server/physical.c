@@ -126,6 +126,14 @@ destroy(struct gpd_handle *name, void *session)
 	free(physical);
 }
 
+void
+gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical)
+{
+	(void)gpd_driver.cuMemRelease(physical->handle);
+	gpd_account_free(&session->account, physical->device, physical->size);
+	free(physical);
+}
+
 CUresult
 gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRelease *args)
 {
@@ -134,8 +142,9 @@ gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRe
 	/* What is mapped counts. */
 	if (!physical || physical->mappings > 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	gpd_account_free(&session->account, physical->device, physical->size);
-	destroy(&physical->name, session);
+	gpd_handle_remove(&session->handles, &physical->name);
+	if (!gpd_memory_release_later(session, physical))
+		gpd_physical_finish(session, physical);
 	return CUDA_SUCCESS;
 }
 

@@ -45,6 +45,8 @@ struct gpd_session {
 	struct gpd_handle_table handles;
 	struct gpd_account account;
 	struct gpd_memory *memory;
+	_Atomic unsigned int
+		images_leaving; /* unloaded by the client, and work may still use them */
 	struct gpd_staging *staging;
 	struct gpd_print *print;
 	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */

@@ -62,7 +62,7 @@ apply_to_tenant(struct gpd_tenants *tenants, int place)
 	line = &tenants->ledger->tenants[index];
 	tenants->places[index] = place;
 	atomic_store(&line->priority, from->priority);
-	atomic_store(&line->bandwidth_max, from->bandwidth);
+	gpd_ledger_set_bandwidth(line, from->bandwidth);
 	for (int i = 0; i < tenants->device_count; i++)
 		apply_to_device(tenants, place, i, &line->devices[i]);
 }

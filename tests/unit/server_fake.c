@@ -575,6 +575,12 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 	return gpd_wait_add(session, NULL, done, arg);
 }
 
+bool
+gpd_wait_none(struct gpd_session *session)
+{
+	return session->waits->last == session->waits->first;
+}
+
 void
 gpd_wait_oldest(struct gpd_session *session)
 {

@@ -82,7 +82,7 @@ left(void)
 }
 
 static void
-memory_counts_as_long_as_it_has_its_name(void **state)
+memory_counts_until_the_driver_has_it_back(void **state)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * FAKE_GRANULE;
 	assert_int_equal(create(3), CUDA_SUCCESS);
@@ -97,9 +97,28 @@ memory_counts_as_long_as_it_has_its_name(void **state)
 	assert_int_equal(left(), FAKE_GRANULE);
 
 	assert_int_equal(release(), CUDA_SUCCESS);
-	assert_int_equal(left(), 4 * FAKE_GRANULE);
 	assert_int_equal(release(), CUDA_ERROR_INVALID_VALUE);
+	/* Work may still use it. */
+	assert_int_equal(left(), FAKE_GRANULE);
+	fake_run_markers(&fake, 1);
+	assert_int_equal(left(), FAKE_GRANULE);
+	fake_run_markers(&fake, -1);
+	assert_int_equal(left(), 4 * FAKE_GRANULE);
+	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
 	assert_int_equal(create(5), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void
+an_allocation_waits_for_what_is_on_its_way_back(void **state)
+{
+	fake.session.account.line->devices[0].memory_max = 4 * FAKE_GRANULE;
+	assert_int_equal(create(3), CUDA_SUCCESS);
+	assert_int_equal(attach(0, 3), CUDA_SUCCESS);
+	assert_int_equal(detach(0, 3), CUDA_SUCCESS);
+	assert_int_equal(release(), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, 4 * FAKE_GRANULE),
+			 CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
 }
 
 static void
@@ -208,7 +227,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(memory_counts_as_long_as_it_has_its_name),
+		TEST(memory_counts_until_the_driver_has_it_back),
+		TEST(an_allocation_waits_for_what_is_on_its_way_back),
 		TEST(every_byte_is_zeroed_once_before_it_is_seen),
 		TEST(memory_outlives_the_mappings_on_their_way_out),
 		TEST(what_does_not_fit_is_refused),
