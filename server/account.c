@@ -69,10 +69,13 @@ now_ns(void)
 void
 gpd_account_link(struct gpd_account *account, uint64_t bytes, const _Atomic bool *closing)
 {
-	uint64_t begin = now_ns();
-	uint64_t start = gpd_ledger_link(account->ledger, account->line, bytes, begin);
-	uint64_t now = begin;
+	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->line->tenant];
+	uint64_t begin, start, now;
 
+	if (atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed) == GPD_NO_LIMIT)
+		return;
+	begin = now = now_ns();
+	start = gpd_ledger_link(account->ledger, account->line, bytes, begin);
 	if (start <= begin)
 		return;
 	while (now < start && !atomic_load(closing)) {

@@ -62,17 +62,15 @@ unlink_peer(struct gpd_admission *admission, struct gpd_peer *peer)
 	*link = peer->next;
 }
 
-/* A worker that cannot be told does not read any more. */
+/* A worker that cannot be told does not read any more; one that has ended says so by its end. */
 static void
 tell_worker(struct gpd_child *worker, enum gpd_channel_type type, uint64_t session,
 	    const void *data, size_t size, int fd)
 {
 	struct gpd_channel_header header = { .type = type, .session = session };
+	int r = gpd_channel_post(&worker->channel, &header, data, size, fd);
 
-	if (gpd_channel_post(&worker->channel, &header, data, size, fd) == 0)
-		return;
-	/* One for a single session ends of itself. */
-	if (worker->alone)
+	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
 		return;
 	gpd_error("worker %d does not listen: killed", (int)worker->pid);
 	(void)kill(worker->pid, SIGKILL);
@@ -243,12 +241,24 @@ count_sessions(const struct gpd_admission *admission)
 	return count;
 }
 
+/* Whose the client is; false: it is refused. */
+static bool
+admit(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello,
+			      gp_conn_peer(peer->conn), &peer->grant, error) == 0)
+		return true;
+	refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
+	return false;
+}
+
 static void
 take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__ControlMessage *message,
 	   int64_t now_ms)
 {
 	const Gpupool__Hello *hello = message->hello;
-	char error[GPD_CONFIG_ERROR_MAX];
 
 	peer->hello = message;
 	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
@@ -268,11 +278,8 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 		       "all sessions are taken (--max-sessions)");
 		return;
 	}
-	if (gpd_tenants_admit(&admission->quota->tenants, hello, gp_conn_peer(peer->conn),
-			      &peer->grant, error)) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
+	if (!admit(admission, peer))
 		return;
-	}
 	if (hello->resume_ticket.len) {
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
 		       "the session to resume has ended");
@@ -573,6 +580,9 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 		struct gpd_ledger_session *line =
 			p->worker ? gpd_ledger_find(quota->ledger, p->session) : NULL;
 
+		/* Whoever still waits may be somebody else's now, or nobody's. */
+		if (p->state == GPD_PEER_QUEUED)
+			(void)admit(admission, p);
 		/* A tenant that is not configured any more keeps what it had. */
 		if (line && quota->tenants.places[p->grant.tenant] >= 0)
 			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);

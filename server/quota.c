@@ -151,8 +151,9 @@ gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker)
 		struct gpd_ledger_session *session = &quota->ledger->sessions[i];
 
 		if (atomic_load(&session->id) && session->worker == worker)
-			gpd_quota_close(quota, atomic_load(&session->id));
+			gpd_tenants_release(&quota->tenants, atomic_load(&session->id));
 	}
+	gpd_ledger_close_worker(quota->ledger, worker);
 }
 
 int

@@ -22,8 +22,9 @@ line_of(struct gpd_tenants *tenants, const char *name)
 		if (strcmp(line->name, name) == 0)
 			return i;
 		/* Free, or of one that is not configured any more and has no session. */
-		if (unused < 0 && (!line->name[0] ||
-				   (tenants->places[i] < 0 && atomic_load(&line->sessions) == 0)))
+		if (unused < 0 &&
+		    (!line->name[0] || (gpd_config_tenant_find(tenants->config, line->name) < 0 &&
+					atomic_load(&line->sessions) == 0)))
 			unused = i;
 	}
 	if (unused >= 0)
@@ -142,7 +143,9 @@ write_uuid(const Gpupool__Device *device, char uuid[41])
 void
 gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts)
 {
-	tenants->device_count = 0;
+	/* Every worker tells the same, and what was set since must stay. */
+	if (tenants->device_count)
+		return;
 	for (size_t i = 0; i < facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
 		const Gpupool__Device *device = facts->devices[i];
 		bool counts = device->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;

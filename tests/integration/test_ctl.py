@@ -420,6 +420,14 @@ def _():
         refused(pool.ctl("shutdown_server", "1"), "there is no worker 1")
 
 
+@case("what was set stays when another worker starts")
+def _():
+    with Pool() as pool:
+        pool.say("tenant", "set", "default", "memory=64M")
+        pool.run("vectoradd", env={"GPUPOOL_ISOLATION": "process"}).expect(out="vectoradd: ok\n")
+        require(pool.run("quota").expect().out.startswith("device 64 MiB"), "another worker has undone it")
+
+
 @case("quit waits for the clients, or for so long")
 def _():
     with Pool() as pool:
