@@ -14,8 +14,9 @@ struct gpd_meter_entry {
 	CUevent begin, end;
 	bool timed;
 	bool plain; /* no event behind it: done when the stream, which is there, is idle */
-	bool gone;  /* nobody can tell any more */
+	bool gone;  /* nobody can tell any more, or need */
 	uint32_t launches;
+	uint32_t before; /* of entries that this one covers */
 	uint32_t times;
 };
 
@@ -100,6 +101,7 @@ gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
 	atomic_fetch_add_explicit(&meter->entries, 1, memory_order_relaxed);
 	entry->stream = stream;
 	entry->plain = entry->gone = false;
+	entry->before = 0;
 	entry->timed = timed && record(&entry->begin, stream);
 	meter->open[meter->open_count++] = entry;
 	return true;
@@ -116,6 +118,22 @@ append(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 	meter->last = entry;
 }
 
+/*
+ * The entry has an event, so what is in front of it on its stream is done when it is.  Those that
+ * are done when the stream is idle would be in the way of that, as a busy stream is asked once.
+ */
+static void
+cover(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+{
+	for (struct gpd_meter_entry *e = meter->first; e; e = e->next) {
+		if (!e->plain || e->gone || e->stream != entry->stream)
+			continue;
+		entry->before += e->launches;
+		e->launches = 0;
+		e->gone = true;
+	}
+}
+
 /* The batch is part of the last entry, whose end is seen without an event, or gets one now. */
 static bool
 joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
@@ -129,6 +147,7 @@ joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
 		if (!record(&last->end, last->stream))
 			return false;
 		last->plain = false;
+		cover(meter, last);
 	}
 	last->launches += launches;
 	give_entry(meter, entry);
@@ -146,6 +165,8 @@ close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t j
 		entry->launches = i + 1 == meter->open_count ? launches : 0;
 		entry->plain = !entry->timed && launches <= joins;
 		if (entry->plain || record(&entry->end, entry->stream)) {
+			if (!entry->plain)
+				cover(meter, entry);
 			append(meter, entry);
 			continue;
 		}
@@ -295,8 +316,9 @@ reap(struct gpd_meter *meter, struct gpd_meter_entry *entry, struct gpd_meter_ha
 	harvest->busy_ns += ns;
 	harvest->all_ns += ns * entry->times;
 	harvest->batches += entry->launches ? entry->times : 0;
-	harvest->entries++;
-	atomic_fetch_sub_explicit(&meter->launches, entry->launches, memory_order_relaxed);
+	harvest->entries += !entry->gone;
+	atomic_fetch_sub_explicit(&meter->launches, entry->launches + entry->before,
+				  memory_order_relaxed);
 	give_entry(meter, entry);
 }
 

@@ -353,7 +353,7 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 	/* Who is not known yet has to be. */
 	*timed_p = !atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
 	pass = pass_of(turns, run);
-	run->joins = gpd_order_is_contended(&turns->order) ? 0 : run->window / 8;
+	run->joins = run->window / (gpd_order_is_contended(&turns->order) ? 16 : 8);
 	if (run->joins > JOINS_MAX)
 		run->joins = JOINS_MAX;
 	pthread_mutex_unlock(&turns->lock);

@@ -564,6 +564,34 @@ one_alone_costs_few_events(void **state)
 	assert_in_range(gpu.records, 1, 150);
 }
 
+/* Else a stream that is never idle would hide how far it is. */
+static void
+what_had_no_event_is_done_with_what_follows(void **state)
+{
+	struct gpu_stream stream = { 0 }, other = { 0 };
+	struct gpd_meter_harvest found;
+	struct gpd_meter meter;
+
+	gpd_meter_init(&meter);
+	assert_true(gpd_meter_open(&meter, (CUstream)&stream, false));
+	run_kernel(&stream, MS);
+	gpd_meter_close(&meter, 3, 0, 10);
+	assert_true(gpd_meter_open(&meter, (CUstream)&other, true));
+	gpd_meter_close(&meter, 1, 1, 10);
+	assert_true(gpd_meter_open(&meter, (CUstream)&stream, true));
+	run_kernel(&stream, MS);
+	gpd_meter_close(&meter, 2, 1, 10);
+	assert_int_equal(meter.launches, 6);
+	run_kernel(&stream, SECOND);
+	sleep_until(now_ns() + 5 * MS);
+	found = gpd_meter_take(&meter);
+	assert_int_equal(meter.launches, 0);
+	assert_int_equal(meter.entries, 0);
+	assert_int_equal(found.entries, 2);
+	assert_in_range(found.all_ns, MS, 2 * MS);
+	gpd_meter_fini(&meter);
+}
+
 static void
 a_stream_that_goes_is_asked_no_more(void **state)
 {
@@ -744,6 +772,7 @@ main(void)
 		CASE(equal_parts_are_not_exceeded),
 		CASE(fixed_parts_are_kept_and_not_exceeded),
 		CASE(one_alone_costs_few_events),
+		CASE(what_had_no_event_is_done_with_what_follows),
 		CASE(a_stream_that_goes_is_asked_no_more),
 		CASE(a_session_with_its_own_multiprocessors_is_not_held_back),
 		CASE(closing_ends_the_wait),
