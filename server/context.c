@@ -6,6 +6,7 @@
 #include "server/event.h"
 #include "server/image.h"
 #include "server/memory.h"
+#include "server/retire.h"
 #include "server/session.h"
 #include "server/stream.h"
 #include "server/wait.h"
@@ -132,19 +133,36 @@ stack_fits(const struct gpd_device *device, uint64_t value)
 	return threads == 0 || value <= device->memory / 8 / threads;
 }
 
-/* Raises a limit that all sessions share; one that is high enough already stays. */
-static CUresult
-raise_limit(struct gpd_device *device, CUlimit limit, uint64_t value)
+static bool
+is_below(struct gpd_device *device, CUlimit limit, uint64_t value)
 {
-	CUresult result = CUDA_SUCCESS;
+	bool below;
 
 	pthread_mutex_lock(&device->limit_lock);
-	if (value > device->limits[limit]) {
+	below = device->limits[limit] < value;
+	pthread_mutex_unlock(&device->limit_lock);
+	return below;
+}
+
+/* Raises a limit that all sessions share; one that is high enough already stays. */
+static CUresult
+raise_limit(struct gpd_session *session, int ordinal, CUlimit limit, uint64_t value)
+{
+	struct gpd_device *device = gpd_device_get(ordinal);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!is_below(device, limit, value))
+		return CUDA_SUCCESS;
+	if (!gpd_retire_enter(session, ordinal))
+		result = CUDA_ERROR_DEINITIALIZED;
+	pthread_mutex_lock(&device->limit_lock);
+	if (result == CUDA_SUCCESS && value > device->limits[limit]) {
 		result = gpd_driver.cuCtxSetLimit(limit, value);
 		if (result == CUDA_SUCCESS)
 			device->limits[limit] = value;
 	}
 	pthread_mutex_unlock(&device->limit_lock);
+	gpd_retire_leave(session, ordinal);
 	return result;
 }
 
@@ -165,13 +183,13 @@ gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContex
 	case CU_LIMIT_STACK_SIZE:
 		if (!stack_fits(device, args->value))
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		return raise_limit(device, CU_LIMIT_STACK_SIZE, args->value);
+		return raise_limit(session, context->device, CU_LIMIT_STACK_SIZE, args->value);
 	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
 		/* Made large at the start; the driver refuses to change them once they are used. */
 		if (args->value > device->memory / 8)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		return raise_limit(device, (CUlimit)args->limit, args->value);
+		return raise_limit(session, context->device, (CUlimit)args->limit, args->value);
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
 		/* A hint, and between tenants nobody's. */
 		return args->value <= 128 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -179,7 +197,7 @@ gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContex
 	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
 		if (args->value > 1 << 16)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		return raise_limit(device, (CUlimit)args->limit, args->value);
+		return raise_limit(session, context->device, (CUlimit)args->limit, args->value);
 	default:
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	}

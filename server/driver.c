@@ -69,6 +69,9 @@ open_path(const char *path, char *error, size_t error_size)
 	/* For tests: kernels that cannot be stopped, as on a GPU. */
 	if (getenv("GPUPOOL_SOFT_NO_CANCEL"))
 		gpd_driver.gpSoftStreamCancel = NULL;
+	/* Nothing there waits until no kernel runs, but when it is to be like a GPU in that. */
+	if (gpd_driver.software && !getenv("GPUPOOL_SOFT_LOADING_WAITS"))
+		gpd_driver.cuCtxRecordEvent = NULL;
 	snprintf(gpd_driver.path, sizeof(gpd_driver.path), "%s", path);
 	if (dladdr((void *)gpd_driver.cuInit, &info) && info.dli_fname)
 		snprintf(gpd_driver.path, sizeof(gpd_driver.path), "%s", info.dli_fname);

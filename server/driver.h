@@ -83,6 +83,7 @@
 
 /* NULL where the library lacks them. */
 #define GPD_DRIVER_OPTIONAL(X)                                                                     \
+	X(cuCtxRecordEvent)                                                                        \
 	X(cuDevResourceGenerateDesc)                                                               \
 	X(cuDevSmResourceSplitByCount)                                                             \
 	X(cuDeviceGetDevResource)                                                                  \

@@ -51,7 +51,7 @@ set_true(struct gpd_session *session, void *arg, CUresult result)
  * do when CUDA loads a library into a fresh context.
  */
 static CUresult
-start_anew(struct gpd_session *session, struct gpd_image *image)
+start_anew(struct gpd_session *session, struct gpd_image *image, int device)
 {
 	struct gp_bytes info = { 0 }, log = { 0 };
 	bool idle = false;
@@ -61,6 +61,10 @@ start_anew(struct gpd_session *session, struct gpd_image *image)
 		return result;
 	while (!__atomic_load_n(&idle, __ATOMIC_ACQUIRE))
 		gpd_wait_oldest(session);
+	if (!gpd_retire_enter(session, device)) {
+		gpd_retire_leave(session, device);
+		return CUDA_ERROR_DEINITIALIZED;
+	}
 	(void)gpd_driver.cuLibraryUnload(image->library);
 	for (int i = 0; i < gpd_worker.device_count; i++) {
 		free(image->functions[i]);
@@ -73,6 +77,7 @@ start_anew(struct gpd_session *session, struct gpd_image *image)
 	image->kernel_count = 0;
 	image->jit = NULL;
 	result = gpd_image_load(image, (struct gp_bytes){ 0 }, &info, &log);
+	gpd_retire_leave(session, device);
 	free((void *)info.data);
 	free((void *)log.data);
 	image->stale = result != CUDA_SUCCESS;
@@ -93,10 +98,11 @@ function_of(struct gpd_session *session, struct gpd_image *image, uint32_t index
 		image->functions[device] = functions;
 	}
 	if (!functions[index]) {
-		gpd_retire_enter(session);
-		result = gpd_driver.cuKernelGetFunction(&functions[index],
-							image->kernels[index].driver);
-		gpd_retire_leave(session);
+		result = CUDA_ERROR_DEINITIALIZED;
+		if (gpd_retire_enter(session, device))
+			result = gpd_driver.cuKernelGetFunction(&functions[index],
+								image->kernels[index].driver);
+		gpd_retire_leave(session, device);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -112,7 +118,7 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
 	uint32_t index = GP_KERNEL_INDEX(kernel);
 
 	if (image && image->stale) {
-		CUresult result = start_anew(session, image);
+		CUresult result = start_anew(session, image, device);
 
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -337,7 +343,7 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = gpd_session_enter(session, args->context);
 	if (result == CUDA_SUCCESS && image->stale)
-		result = start_anew(session, image);
+		result = start_anew(session, image, device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	name = strndup(args->name.data ? args->name.data : "", args->name.size);
@@ -471,11 +477,12 @@ static CUresult
 load_watched(struct gpd_session *session, struct gpd_image *image, struct gp_bytes options,
 	     struct gp_reply_gpImageLoad *reply)
 {
-	CUresult result;
+	int device = image->context ? image->context->device : 0;
+	CUresult result = CUDA_ERROR_DEINITIALIZED;
 
-	gpd_retire_enter(session);
-	result = gpd_image_load(image, options, &reply->info, &reply->log);
-	gpd_retire_leave(session);
+	if (gpd_retire_enter(session, device))
+		result = gpd_image_load(image, options, &reply->info, &reply->log);
+	gpd_retire_leave(session, device);
 	return result;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/janitor.h"
 
+#include "server/quiet.h"
+#include "server/worker.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -40,6 +43,16 @@ take(void)
 	return job;
 }
 
+/* While the jobs wait for kernels, nobody's launches get through. */
+static void
+wait_for_quiet(void)
+{
+	for (int i = 0; i < gpd_worker.device_count; i++) {
+		if (gpd_device_enter(i) == CUDA_SUCCESS)
+			gpd_quiet_seek(i);
+	}
+}
+
 static void *
 work(void *unused)
 {
@@ -49,6 +62,7 @@ work(void *unused)
 
 		janitor.running = true;
 		pthread_mutex_unlock(&janitor.lock);
+		wait_for_quiet();
 		job->run(job->arg);
 		free(job);
 		pthread_mutex_lock(&janitor.lock);

@@ -2,8 +2,8 @@
 /*
  * A thread of the worker for driver calls that wait until every kernel on the device has ended
  * (unloading code), so that neither an executor nor a responder stands still in one.  Jobs run one
- * after another, in the order in which they were given, and belong to no session: they may outlive
- * it.  Any thread.
+ * after another, in the order in which they were given, each at a quiet moment of the devices
+ * (quiet.h), and belong to no session: they may outlive it.  Any thread.
  */
 #ifndef GPD_JANITOR_H
 #define GPD_JANITOR_H

@@ -2,6 +2,7 @@
 #include "server/driver.h"
 #include "server/log.h"
 #include "server/partition_table.h"
+#include "server/quiet.h"
 #include "server/worker.h"
 
 #include <stdlib.h>
@@ -18,6 +19,9 @@ pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
 struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
 static uint64_t idle_count;
+/* Threads that make green contexts; under the lock. */
+static unsigned int makers;
+static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
 
 static bool
 driver_can(void)
@@ -132,6 +136,10 @@ gpd_partition_destroy(struct gpd_partition *partition)
 void
 gpd_partition_stop(int device)
 {
+	pthread_mutex_lock(&gpd_partition_lock);
+	while (makers)
+		pthread_cond_wait(&made, &gpd_partition_lock);
+	pthread_mutex_unlock(&gpd_partition_lock);
 	destroy_table(gpd_partition_tables[device]);
 	gpd_partition_tables[device] = NULL;
 }
@@ -257,20 +265,125 @@ make_green(struct gpd_partition *partition)
 	return result;
 }
 
+static CUgreenCtx
+green_of(const struct gpd_partition *partition)
+{
+	return __atomic_load_n(&partition->green, __ATOMIC_ACQUIRE);
+}
+
+/* The driver lets no launch through until it is made, and waits for all that run. */
+static CUresult
+make_at_quiet(struct gpd_partition *partition, const _Atomic bool *given_up)
+{
+	CUresult result = CUDA_ERROR_DEINITIALIZED;
+
+	if (gpd_quiet_begin(partition->device, given_up)) {
+		pthread_mutex_lock(&partition->lock);
+		result = partition->green ? CUDA_SUCCESS : make_green(partition);
+		pthread_mutex_unlock(&partition->lock);
+	}
+	gpd_quiet_end(partition->device);
+	return result;
+}
+
 CUresult
-gpd_partition_stream(struct gpd_partition *partition, int priority, CUstream *stream)
+gpd_partition_stream(struct gpd_partition *partition, int priority, const _Atomic bool *given_up,
+		     CUstream *stream)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	if (!partition)
 		return gpd_driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING,
 							     priority);
+	if (!green_of(partition))
+		result = make_at_quiet(partition, given_up);
+	if (result != CUDA_SUCCESS)
+		return result;
 	pthread_mutex_lock(&partition->lock);
-	if (!partition->green)
-		result = make_green(partition);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuGreenCtxStreamCreate(stream, partition->green,
-							   CU_STREAM_NON_BLOCKING, priority);
+	result = gpd_driver.cuGreenCtxStreamCreate(stream, partition->green, CU_STREAM_NON_BLOCKING,
+						   priority);
 	pthread_mutex_unlock(&partition->lock);
 	return result;
+}
+
+static void *
+make(void *arg)
+{
+	struct gpd_partition *partition = arg;
+
+	/* Without one the streams stay where they are, and it is tried again. */
+	if (gpd_device_enter(partition->device) == CUDA_SUCCESS)
+		(void)make_at_quiet(partition, NULL);
+	atomic_store(&partition->coming, false);
+	gpd_partition_unref(partition);
+	pthread_mutex_lock(&gpd_partition_lock);
+	makers--;
+	pthread_cond_broadcast(&made);
+	pthread_mutex_unlock(&gpd_partition_lock);
+	return NULL;
+}
+
+/* Takes over a reference; false: no thread. */
+static bool
+start_maker(struct gpd_partition *partition)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	bool started;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	started = pthread_create(&thread, &attributes, make, partition) == 0;
+	pthread_attr_destroy(&attributes);
+	return started;
+}
+
+bool
+gpd_partition_is_ready(struct gpd_partition *partition)
+{
+	if (!partition || green_of(partition) || gpd_quiet_is(partition->device))
+		return true;
+	if (atomic_exchange(&partition->coming, true))
+		return false;
+	pthread_mutex_lock(&gpd_partition_lock);
+	(void)gpd_partition_ref(partition);
+	makers++;
+	pthread_mutex_unlock(&gpd_partition_lock);
+	if (start_maker(partition))
+		return false;
+	atomic_store(&partition->coming, false);
+	gpd_partition_unref(partition);
+	pthread_mutex_lock(&gpd_partition_lock);
+	makers--;
+	pthread_mutex_unlock(&gpd_partition_lock);
+	return true;
+}
+
+static void
+make_stream(struct gpd_partition *partition)
+{
+	CUstream stream;
+
+	if (gpd_partition_stream(partition, 0, NULL, &stream) == CUDA_SUCCESS)
+		(void)gpd_driver.cuStreamDestroy_v2(stream);
+}
+
+void
+gpd_partition_make_ahead(int device, const uint32_t *wanted, unsigned int count)
+{
+	unsigned int n = count < gpd_partition_idle_max ? count : gpd_partition_idle_max;
+	struct gpd_shares *shares = n ? calloc(n, sizeof(*shares)) : NULL;
+
+	for (unsigned int i = 0; shares && i < n; i++) {
+		struct gpd_partition *partition;
+
+		(void)gpd_partition_assign(&shares[i], device, 0, wanted[i]);
+		partition = gpd_partition_current(&shares[i], device);
+		if (partition)
+			make_stream(partition);
+		gpd_partition_unref(partition);
+	}
+	for (unsigned int i = 0; shares && i < n; i++)
+		gpd_partition_forget(&shares[i]);
+	free(shares);
 }

@@ -70,8 +70,19 @@ void gpd_partition_unref(struct gpd_partition *partition);
 /* How many are in it; NULL: all of the device. */
 uint32_t gpd_partition_multiprocessors(const struct gpd_partition *partition, int device);
 
-/* A non-blocking stream, of the primary context when partition is NULL; the device's context is
- * current. */
-CUresult gpd_partition_stream(struct gpd_partition *partition, int priority, CUstream *stream);
+/*
+ * A non-blocking stream, of the primary context when partition is NULL; the device's context is
+ * current.  If the partition has no green context yet one is made, at a quiet moment (quiet.h);
+ * CUDA_ERROR_DEINITIALIZED: *given_up (NULL: never) has become true before there was one.
+ */
+CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,
+			      const _Atomic bool *given_up, CUstream *stream);
+
+/* Whether a stream can be had at once. If not, the green context is made meanwhile. */
+bool gpd_partition_is_ready(struct gpd_partition *partition);
+
+/* Makes green contexts for as many shares side by side as are kept when nobody uses them, so that
+ * those who come need not wait for a quiet moment.  The device's context is current. */
+void gpd_partition_make_ahead(int device, const uint32_t *wanted, unsigned int count);
 
 #endif /* GPD_PARTITION_H */

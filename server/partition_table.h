@@ -39,6 +39,7 @@ struct gpd_partition {
 	uint64_t idle_since;  /* counts; of those without references */
 	pthread_mutex_t lock; /* no two threads may use a green context at a time */
 	CUgreenCtx green;     /* made with the first stream; read without the lock */
+	_Atomic bool coming;  /* a thread makes it */
 };
 
 struct gpd_partition_table {

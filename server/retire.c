@@ -2,6 +2,7 @@
 #include "server/retire.h"
 
 #include "server/log.h"
+#include "server/quiet.h"
 #include "server/session.h"
 #include "server/worker.h"
 
@@ -128,14 +129,16 @@ gpd_retire(void)
 	gpd_retire_closed();
 }
 
-void
-gpd_retire_enter(struct gpd_session *session)
+bool
+gpd_retire_enter(struct gpd_session *session, int device)
 {
 	atomic_store(&session->loading_since_ms, now_ms());
+	return gpd_quiet_begin(device, &session->closing);
 }
 
 void
-gpd_retire_leave(struct gpd_session *session)
+gpd_retire_leave(struct gpd_session *session, int device)
 {
+	gpd_quiet_end(device);
 	atomic_store(&session->loading_since_ms, 0);
 }

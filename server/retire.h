@@ -14,6 +14,8 @@
 #ifndef GPD_RETIRE_H
 #define GPD_RETIRE_H
 
+#include <stdbool.h>
+
 struct gpd_session;
 
 /* Executor of a session that is closing, again and again while its work goes on. */
@@ -32,8 +34,12 @@ void gpd_retire_closed(void);
  * in the context, so when there are no sessions the supervisor is told to replace the worker. */
 void gpd_retire_uses_heap(void);
 
-/* Around calls of the driver that may wait for everything in the context. */
-void gpd_retire_enter(struct gpd_session *session);
-void gpd_retire_leave(struct gpd_session *session);
+/*
+ * Around calls of the driver that wait for everything in the context, at a quiet moment (quiet.h)
+ * of the device, which is current.  false: the session is closing, and the call must not be made.
+ * Either way gpd_retire_leave() follows.
+ */
+bool gpd_retire_enter(struct gpd_session *session, int device);
+void gpd_retire_leave(struct gpd_session *session, int device);
 
 #endif /* GPD_RETIRE_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/schedule.h"
 
+#include "server/quiet.h"
 #include "server/schedule_turns.h"
 #include "server/session.h"
 #include "server/stream.h"
@@ -176,6 +177,7 @@ gpd_schedule_launch(struct gpd_session *session, uint32_t id)
 	/* The hook has the answer. */
 	if (!stream)
 		return;
+	gpd_quiet_launch(session, stream->device, &session->quiet_pass);
 	run = find_run(session, stream->device);
 	if (__builtin_expect(run && run->pass && stream->batch == run->batch &&
 				     !atomic_load_explicit(&run->revoked, memory_order_relaxed),

@@ -87,6 +87,7 @@ struct gpd_session {
 	_Atomic bool violated;            /* the client is at fault */
 	_Atomic bool closing;             /* no further call is carried out */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
+	uint32_t quiet_pass;              /* quiet.h; launches that may go; executor */
 	bool told_busy;                   /* retire.h */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t reason_lock;

@@ -262,7 +262,8 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
 	stream->priority = gpd_schedule_priority(session, stream->device, priority);
 	stream->partition = gpd_partition_current(&session->shares, stream->device);
-	result = gpd_partition_stream(stream->partition, stream->priority, &stream->driver);
+	result = gpd_partition_stream(stream->partition, stream->priority, &session->closing,
+				      &stream->driver);
 	if (result == CUDA_SUCCESS)
 		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
 	if (result != CUDA_SUCCESS) {

@@ -16,6 +16,8 @@
 
 /* When streams could not be moved to other multiprocessors. */
 #define MOVE_AGAIN_NS 100000000u
+/* Where they go to is being made. */
+#define MOVE_SOON_NS 2000000u
 
 /* A stream of the driver that a stream had before its session's share was changed. */
 struct gpd_leaving {
@@ -84,7 +86,8 @@ static CUresult
 move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partition *partition)
 {
 	CUstream fresh;
-	CUresult result = gpd_partition_stream(partition, stream->priority, &fresh);
+	CUresult result =
+		gpd_partition_stream(partition, stream->priority, &session->closing, &fresh);
 	bool done;
 
 	if (result != CUDA_SUCCESS) {
@@ -121,10 +124,14 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 		if (s->device != device || s->dropped)
 			continue;
 		now = gpd_partition_current(&session->shares, device);
-		if (now == s->partition)
+		if (now == s->partition) {
 			gpd_partition_unref(now);
-		else
+		} else if (gpd_partition_is_ready(now)) {
 			result = move(session, s, now);
+		} else {
+			gpd_partition_unref(now);
+			result = CUDA_ERROR_NOT_READY;
+		}
 	}
 	return result;
 }
@@ -156,12 +163,16 @@ gpd_stream_follow_shares(struct gpd_session *session)
 			result = gpd_stream_move_all(session, i);
 		if (result == CUDA_SUCCESS)
 			continue;
+		atomic_fetch_or(&session->shares.changed, 1u << i);
+		if (result == CUDA_ERROR_NOT_READY) {
+			session->move_again_ns = now_ns() + MOVE_SOON_NS;
+			continue;
+		}
 		if (!again)
 			gpd_warning("session %llu (%s): its streams stay on the multiprocessors of "
 				    "device %d that they had until others can be had: %d",
 				    (unsigned long long)session->id, session->peer, i, (int)result);
 		session->move_again_ns = now_ns() + MOVE_AGAIN_NS;
-		atomic_fetch_or(&session->shares.changed, 1u << i);
 	}
 }
 

@@ -79,6 +79,27 @@ name_of(CUresult result)
 	return name ? name : "unknown error";
 }
 
+/* Tenants that are known find the green contexts of their shares made. */
+static void
+start_partitions(int ordinal)
+{
+	uint32_t wanted[GPD_LEDGER_TENANTS], granularity;
+	unsigned int count = 0;
+
+	gpd_partition_start(ordinal);
+	granularity = atomic_load(&gpd_worker.ledger->sm_granularity[ordinal]);
+	if (granularity)
+		gpd_partition_set_granularity(ordinal, granularity);
+	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		const struct gpd_ledger_tenant *tenant = &gpd_worker.ledger->tenants[i];
+		uint32_t sms = atomic_load(&tenant->devices[ordinal].sm_wanted);
+
+		if (tenant->name[0] && sms)
+			wanted[count++] = sms;
+	}
+	gpd_partition_make_ahead(ordinal, wanted, count);
+}
+
 static CUresult
 start_device(int ordinal)
 {
@@ -135,7 +156,7 @@ start_device(int ordinal)
 	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_SIZE);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)
 		(void)gpd_driver.cuCtxGetLimit(&device->limits[i], (CUlimit)i);
-	gpd_partition_start(ordinal);
+	start_partitions(ordinal);
 	return CUDA_SUCCESS;
 }
 

@@ -465,6 +465,23 @@ def frameworks(bench, report):
                    said == ['OutOfMemoryError ok 46080 True', 'ok 46080 True', 'ok 46080 True'])
 
 
+def unstalled(bench, report, pool):
+    """Short kernels of one client while another's code is loaded behind a third one's long kernel."""
+    begin = time.time() + 4
+    short = bench.start('load', f'-start={begin}', '-seconds=5', '-period-us=2000', '-blocks=1', '-iterations=100',
+                        remote=pool.address)
+    time.sleep(max(0, begin + 0.5 - time.time()))
+    long = bench.start('sleeper', '-ms=3000', remote=pool.address)
+    long.stdout.readline()
+    new = bench.start('matmul', remote=pool.address)
+    status, out, err = bench.finish(short)
+    others = [bench.finish(process)[0] for process in (long, new)]
+    if status or any(others):
+        raise Failed(f'{status} {others}: {out} {err}')
+    worst = json.loads(out)['max_us'] / 1000
+    report.add('gates', "loading code behind another's kernel of 3 s delays a third client by <= 50 ms", f'{worst:.1f} ms', worst <= 50)
+
+
 @row('gates', 'no interference')
 def gates(bench, report):
     args = WIDE + ('-iterations=2000',)
@@ -480,6 +497,7 @@ def gates(bench, report):
         bench.finish(long)
         report.add('gates', "a client synchronises while another's kernel runs for 6 s", f'{took:.2f} s',
                    status == 0 and took < 2)
+        unstalled(bench, report, pool)
         quarter = ('-blocks=33', '-threads=256', '-iterations=20000')
         alone = bench.load(pool.address, *quarter)['kernels']
         beside = bench.loads((pool.address, None, quarter),

@@ -318,6 +318,40 @@ cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event)
 	return r;
 }
 
+/* All streams of a context: of the primary one also those of its green contexts. */
+static CUresult
+record_context(const struct gs_green *green, CUevent event)
+{
+	struct gs_stream *joins = gs_stream_create(NULL, CU_STREAM_NON_BLOCKING, GS_PRIORITY_LEAST);
+	CUresult r;
+
+	if (!joins)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = gs_stream_join(joins, green);
+	if (!r)
+		r = gs_event_record(event, joins);
+	gs_stream_close(joins);
+	return r;
+}
+
+CUresult CUDAAPI
+cuCtxRecordEvent(CUcontext ctx, CUevent event)
+{
+	CUresult r = gs_enter_device();
+	struct gs_green *green;
+
+	if (!r)
+		r = gs_failure();
+	if (r)
+		return r;
+	green = gs_green_of_context(ctx);
+	if (!green && !gs_context_is_primary(ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	r = record_context(green, event);
+	gs_green_put(green);
+	return r;
+}
+
 static CUresult
 wait_for_event(struct gs_stream *stream, void *event)
 {

@@ -39,6 +39,9 @@ two_sessions_run_on_different_multiprocessors(void **state)
 	assert_int_equal(move_setup((void **)&g), 0);
 	move_set_share(f, move_all / 4 * 2);
 	move_set_share(g, move_all / 4 * 2);
+	/* Green contexts are made while nothing runs. */
+	(void)move_begin(f, A);
+	(void)move_begin(g, A);
 	move_launch(move_where, BLOCKS, move_begin(f, A), (void *[]){ &out[0] });
 	move_launch(move_where, BLOCKS, move_begin(g, A), (void *[]){ &out[1] });
 	move_synchronize(f);

@@ -142,7 +142,7 @@ groups_of(struct gpd_shares *shares)
 	CUstream stream;
 
 	assert_non_null(partition);
-	assert_int_equal(gpd_partition_stream(partition, 0, &stream), CUDA_SUCCESS);
+	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
 	for (int i = 0; i < GROUPS_MAX; i++) {
 		groups.has[i] = ((struct green *)stream)->has[i];
 		groups.count += groups.has[i];
@@ -196,7 +196,7 @@ whole_device_needs_no_partition(void **state)
 	assert_int_equal(assign(&shares, 1000), 0);
 	assert_null(gpd_partition_current(&shares, 0));
 	assert_int_equal(gpd_partition_multiprocessors(NULL, 0), ALL);
-	assert_int_equal(gpd_partition_stream(NULL, 0, &stream), CUDA_SUCCESS);
+	assert_int_equal(gpd_partition_stream(NULL, 0, NULL, &stream), CUDA_SUCCESS);
 	assert_null(stream);
 	assert_int_equal(atomic_load(&shares.changed), 0);
 	gpd_partition_forget(&shares);
@@ -377,7 +377,7 @@ streams_keep_their_partition(void **state)
 
 	assert_int_equal(assign(&shares, 32), 32);
 	partition = gpd_partition_current(&shares, 0);
-	assert_int_equal(gpd_partition_stream(partition, 0, &stream), CUDA_SUCCESS);
+	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
 	gpd_partition_forget(&shares);
 	assert_int_equal(greens, 1);
 	assert_int_equal(gpd_partition_multiprocessors(partition, 0), 32);
@@ -449,9 +449,9 @@ green_context_that_cannot_be_made_is_said(void **state)
 	assert_int_equal(assign(&shares, 32), 32);
 	partition = gpd_partition_current(&shares, 0);
 	create_result = CUDA_ERROR_OUT_OF_MEMORY;
-	assert_int_equal(gpd_partition_stream(partition, 0, &stream), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_ERROR_OUT_OF_MEMORY);
 	create_result = CUDA_SUCCESS;
-	assert_int_equal(gpd_partition_stream(partition, 0, &stream), CUDA_SUCCESS);
+	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
 	((struct green *)stream)->streams--;
 	gpd_partition_unref(partition);
 	gpd_partition_forget(&shares);

@@ -455,6 +455,39 @@ event_stands_for_all_work_of_a_green_context(void **state)
 }
 
 static void
+event_stands_for_all_work_of_the_primary_context(void **state)
+{
+	CUgreenCtx ctx = green(0, 1);
+	CUstream a = stream_of(ctx), b = gs_test_stream();
+	CUcontext primary;
+	CUevent event;
+
+	check(cuCtxGetCurrent(&primary));
+	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	check(cuCtxRecordEvent(primary, event));
+	check(cuEventSynchronize(event));
+	wait_at_gate(a, 0);
+	wait_at_gate(b, 1);
+	check(cuCtxRecordEvent(primary, event));
+	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	open_gate(1);
+	check(cuStreamSynchronize(b));
+	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	wait_at_gate(b, 2);
+	open_gate(0);
+	check(cuEventSynchronize(event));
+	open_gate(2);
+	check_is(cuCtxRecordEvent(primary, (CUevent)words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuCtxRecordEvent((CUcontext)words, event), CUDA_ERROR_INVALID_CONTEXT);
+	check_is(cuCtxRecordEvent(NULL, event), CUDA_ERROR_INVALID_CONTEXT);
+	check(cuCtxSynchronize());
+	check(cuEventDestroy_v2(event));
+	check(cuStreamDestroy_v2(a));
+	check(cuStreamDestroy_v2(b));
+	check(cuGreenCtxDestroy(ctx));
+}
+
+static void
 green_context_waits_for_an_event(void **state)
 {
 	CUgreenCtx ctx = green(0, 1);
@@ -500,6 +533,7 @@ main(void)
 		cmocka_unit_test_setup(green_context_can_be_current, clear),
 		cmocka_unit_test_setup(primary_context_waits_for_its_green_contexts, clear),
 		cmocka_unit_test_setup(event_stands_for_all_work_of_a_green_context, clear),
+		cmocka_unit_test_setup(event_stands_for_all_work_of_the_primary_context, clear),
 		cmocka_unit_test_setup(green_context_waits_for_an_event, clear),
 	};
 

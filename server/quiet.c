@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/quiet.h"
+
+#include "server/driver.h"
+#include "server/worker.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+/* How often a moment is looked for: at first, and when it does not come soon. */
+#define NAP_NS (20 * US)
+#define NAP_LONG_NS (200 * US)
+/* Who is held looks so often whether its session has ended. */
+#define LOOK_NS (20 * MS)
+
+uint64_t gpd_quiet_short_ns = 10 * MS;
+uint64_t gpd_quiet_hold_ns = 10000 * MS;
+uint64_t gpd_quiet_limit_ns = 30000 * MS;
+_Atomic uint32_t gpd_quiet_held;
+
+static struct quiet {
+	unsigned int callers; /* between begin and end */
+	uint64_t held_ns;     /* since when; 0: nobody is held */
+	bool spent;           /* nobody is held again for these callers */
+} quiets[GPD_DEVICES_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
+
+static uint64_t
+now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+static void
+nap(uint64_t ns)
+{
+	struct timespec time = { .tv_nsec = (long)ns };
+
+	(void)nanosleep(&time, NULL);
+}
+
+/* Locked. */
+static void
+let_go(int device)
+{
+	quiets[device].held_ns = 0;
+	atomic_fetch_and(&gpd_quiet_held, ~(1u << device));
+	pthread_cond_broadcast(&over);
+}
+
+/* The moment does not come by itself. */
+static void
+hold(int device, uint64_t now)
+{
+	struct quiet *quiet = &quiets[device];
+
+	pthread_mutex_lock(&lock);
+	if (!quiet->held_ns && !quiet->spent) {
+		quiet->held_ns = now;
+		atomic_fetch_or(&gpd_quiet_held, 1u << device);
+	} else if (quiet->held_ns && now - quiet->held_ns > gpd_quiet_hold_ns) {
+		/* What it waits for may be waiting for something that is held. */
+		quiet->spent = true;
+		let_go(device);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static bool
+is_vain(const _Atomic bool *given_up)
+{
+	return atomic_load(&gpd_worker.lost) || (given_up && atomic_load(given_up));
+}
+
+/* Waits for what the GPU has been given; the time it took, or UINT64_MAX. */
+static uint64_t
+await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
+{
+	uint64_t start = now_ns(CLOCK_MONOTONIC), took = 0;
+
+	/* If the driver cannot tell it is left to the driver to wait. */
+	if (gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) != CUDA_SUCCESS)
+		return 0;
+	while (gpd_driver.cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
+		if (is_vain(given_up))
+			return UINT64_MAX;
+		if (holds && took > gpd_quiet_short_ns)
+			hold(device, start + took);
+		nap(took < MS ? NAP_NS : NAP_LONG_NS);
+		took = now_ns(CLOCK_MONOTONIC) - start;
+	}
+	return took;
+}
+
+static bool
+seek(int device, bool holds, const _Atomic bool *given_up)
+{
+	uint64_t start = now_ns(CLOCK_MONOTONIC), took;
+	CUevent event;
+
+	if (!gpd_driver.cuCtxRecordEvent ||
+	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		return !is_vain(given_up);
+	do
+		took = await(device, event, holds, given_up);
+	while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
+	       now_ns(CLOCK_MONOTONIC) - start < gpd_quiet_limit_ns);
+	(void)gpd_driver.cuEventDestroy_v2(event);
+	return took != UINT64_MAX && !is_vain(given_up);
+}
+
+bool
+gpd_quiet_begin(int device, const _Atomic bool *given_up)
+{
+	pthread_mutex_lock(&lock);
+	quiets[device].callers++;
+	pthread_mutex_unlock(&lock);
+	return seek(device, true, given_up);
+}
+
+void
+gpd_quiet_seek(int device)
+{
+	(void)seek(device, false, NULL);
+}
+
+bool
+gpd_quiet_is(int device)
+{
+	uint64_t start = now_ns(CLOCK_MONOTONIC);
+	CUevent event;
+	bool quiet;
+
+	if (!gpd_driver.cuCtxRecordEvent ||
+	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		return true;
+	quiet = gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) !=
+		CUDA_SUCCESS;
+	while (!quiet && now_ns(CLOCK_MONOTONIC) - start <= gpd_quiet_short_ns) {
+		quiet = gpd_driver.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
+		if (!quiet)
+			nap(NAP_NS);
+	}
+	(void)gpd_driver.cuEventDestroy_v2(event);
+	return quiet;
+}
+
+void
+gpd_quiet_end(int device)
+{
+	pthread_mutex_lock(&lock);
+	if (--quiets[device].callers == 0) {
+		quiets[device].spent = false;
+		let_go(device);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+gpd_quiet_await_end(int device, const _Atomic bool *given_up)
+{
+	pthread_mutex_lock(&lock);
+	while (gpd_quiet_is_held(device) && !is_vain(given_up)) {
+		uint64_t end = now_ns(CLOCK_REALTIME) + LOOK_NS;
+		struct timespec until = { .tv_sec = (time_t)(end / (1000 * MS)),
+					  .tv_nsec = (long)(end % (1000 * MS)) };
+
+		(void)pthread_cond_timedwait(&over, &lock, &until);
+	}
+	pthread_mutex_unlock(&lock);
+}

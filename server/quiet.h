@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A quiet moment of a device, for what the driver does only when nothing runs.
+ *
+ * The first kernel of a library, unloading one, making a green context and raising a limit wait
+ * until no kernel runs in the context, and until then no launch of anybody gets through the driver,
+ * or to the GPU.  So who is about to do one of these waits first, outside of the driver, for a
+ * moment at which all that the GPU was given is done soon.  Sessions whose work is long launch no
+ * more meanwhile, or there might be no such moment; those whose work is short go on.
+ */
+#ifndef GPD_QUIET_H
+#define GPD_QUIET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_session;
+
+/* Work that takes longer disturbs; nobody is held for longer; nobody waits longer, unless there is
+ * work that has not ended since. */
+extern uint64_t gpd_quiet_short_ns, gpd_quiet_hold_ns, gpd_quiet_limit_ns;
+
+/*
+ * Waits for a quiet moment of the device, which is current in this thread; others may be held for
+ * it.  false: *given_up (NULL: never) has become true, or the GPU is lost.  Either way
+ * gpd_quiet_end() follows.  Any thread, with no lock that a launch needs.
+ */
+bool gpd_quiet_begin(int device, const _Atomic bool *given_up);
+void gpd_quiet_end(int device);
+
+/* The same without holding anybody: for what is in no hurry. */
+void gpd_quiet_seek(int device);
+
+/* Whether there is such a moment now; looks no longer than the work may take. */
+bool gpd_quiet_is(int device);
+
+/* A bit for each device on which sessions are held. */
+extern _Atomic uint32_t gpd_quiet_held;
+
+static inline bool
+gpd_quiet_is_held(int device)
+{
+	return atomic_load_explicit(&gpd_quiet_held, memory_order_relaxed) >> device & 1;
+}
+
+/* Until nobody is held on the device. */
+void gpd_quiet_await_end(int device, const _Atomic bool *given_up);
+
+/* Returns when the session may launch a few kernels. */
+void gpd_quiet_wait(struct gpd_session *session, int device);
+
+/* Before every launch; executor, the device need not be current. */
+static inline void
+gpd_quiet_launch(struct gpd_session *session, int device, uint32_t *pass)
+{
+	if (__builtin_expect(!gpd_quiet_is_held(device), 1))
+		return;
+	if (*pass == 0) {
+		gpd_quiet_wait(session, device);
+		*pass = 16;
+	}
+	--*pass;
+}
+
+#endif /* GPD_QUIET_H */
