@@ -24,35 +24,52 @@ python3
 python3-pip
 uthash-dev
 "
+welcome=
 if [ "${1:-}" = check ]; then
 	packages="$packages clang-format"
+	# Tests in a virtual machine (scripts/vm.sh) are skipped without them.
+	welcome="iproute2 qemu-system-x86 xz-utils"
 fi
 
 if ! command -v dpkg-query >/dev/null; then
-	echo "deps.sh: this is no Debian; install what matches these packages:" $packages >&2
+	echo "deps.sh: this is no Debian; install what matches these packages:" $packages $welcome >&2
 	exit 1
 fi
 
-missing=
-for package in $packages; do
-	status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || status=none
-	if [ "$status" != installed ]; then
-		missing="$missing $package"
-	fi
-done
-if [ -z "$missing" ]; then
+# missing PACKAGE...: prints those that are not installed.
+missing() {
+	local package status
+	for package in "$@"; do
+		status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || status=none
+		if [ "$status" != installed ]; then
+			echo "$package"
+		fi
+	done
+}
+
+needed=$(missing $packages | xargs)
+welcome=$(missing $welcome | xargs)
+if [ -z "$needed$welcome" ]; then
 	exit 0
 fi
+
+# fail TEXT: ends, as an error if the build cannot do without what is missing.
+fail() {
+	echo "deps.sh: $1" >&2
+	if [ -n "$needed" ]; then
+		exit 1
+	fi
+	exit 0
+}
 
 as_root=
 if [ "$(id -u)" != 0 ]; then
 	as_root=sudo
 	if ! command -v sudo >/dev/null || ! sudo true; then
-		echo "deps.sh: needs root; as root: apt-get install --no-install-recommends$missing" >&2
-		exit 1
+		fail "needs root; as root: apt-get install --no-install-recommends $needed $welcome"
 	fi
 fi
-echo "installing packages (up to a few minutes):$missing" >&2
+echo "installing packages (up to a few minutes): $needed $welcome" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -64,8 +81,10 @@ apt() {
 
 # One source that cannot be read does not keep packages of the others from being installed.
 apt update || echo "deps.sh: apt-get update failed; trying with the lists that are there" >&2
-if ! apt --no-install-recommends install $missing; then
+if [ -n "$needed" ] && ! apt --no-install-recommends install $needed; then
 	cat "$log" >&2
-	echo "deps.sh: apt-get could not install:$missing" >&2
-	exit 1
+	fail "apt-get could not install: $needed"
+fi
+if [ -n "$welcome" ] && ! apt --no-install-recommends install $welcome; then
+	echo "deps.sh: apt-get could not install $welcome; the tests that need them are skipped" >&2
 fi
