@@ -88,6 +88,18 @@ class Result:
         return self
 
 
+def client_environment(remote=None):
+    """What a program needs to find the client library, and the client a daemon."""
+    env = {"LD_LIBRARY_PATH": os.environ["GP_CLIENT"]}
+    if remote is not None:
+        env["REMOTE_GPU"] = remote
+    if SANITIZED:
+        env["LD_PRELOAD"] = sanitizer_library()
+        env["ASAN_OPTIONS"] = "detect_leaks=0"
+        env["UBSAN_OPTIONS"] = "print_stacktrace=1"
+    return env
+
+
 class Program:
     """A program under way; its output goes to files, so that it never waits for a reader."""
 
@@ -96,15 +108,7 @@ class Program:
         self.folder = tempfile.mkdtemp(prefix="gpupool-program-")
         self.out_path = os.path.join(self.folder, "out")
         self.err_path = os.path.join(self.folder, "err")
-        full = base_environment()
-        full["LD_LIBRARY_PATH"] = os.environ["GP_CLIENT"]
-        if remote is not None:
-            full["REMOTE_GPU"] = remote
-        if SANITIZED:
-            full["LD_PRELOAD"] = sanitizer_library()
-            full["ASAN_OPTIONS"] = "detect_leaks=0"
-            full["UBSAN_OPTIONS"] = "print_stacktrace=1"
-        full.update(env or {})
+        full = {**base_environment(), **client_environment(remote), **(env or {})}
         self.begin = time.monotonic()
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             self.process = subprocess.Popen(
