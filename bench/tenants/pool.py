@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -15,15 +16,18 @@ class Bench:
     """What a build made, in its folders or in one flat one."""
 
     def __init__(self, folder, work, driver=None, seconds=5.0):
-        self.folder, self.work, self.driver, self.seconds = folder, work, driver, seconds
+        self.folder, self.work, self.driver, self.seconds = os.path.abspath(folder), work, driver, seconds
         self.client = os.path.dirname(self.find('libcuda.so.1'))
 
-    def find(self, name):
+    def look(self, name):
         for sub in FOLDERS:
             path = os.path.join(self.folder, sub, name)
             if os.path.exists(path):
-                return os.path.abspath(path)
-        raise SystemExit(f'{name} is not in {self.folder}')
+                return path
+        return None
+
+    def find(self, name):
+        return self.look(name) or sys.exit(f'{name} is not in {self.folder}')
 
     def environment(self, remote=None, env=None):
         full = {k: v for k, v in os.environ.items() if not k.startswith(('CUDA_MPS', 'REMOTE_GPU', 'GPUPOOL'))}
