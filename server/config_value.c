@@ -7,8 +7,6 @@
 #include <strings.h>
 
 #define MILLION 1000000ul
-#define MEMORY_MIN (2ul << 20)
-#define BANDWIDTH_MIN (64ul << 10)
 #define BYTES_MAX (1ul << 60)
 #define SM_MAX 65535
 
@@ -134,7 +132,7 @@ gpd_value_memory(const char *text, struct gpd_config_amount *amount)
 	else if (!share(text, &value.share)) {
 		if (!bytes(text, &value.number))
 			return "is no size (16G, 512M, 40% or all)";
-		if (value.number < MEMORY_MIN)
+		if (value.number < GPD_MEMORY_MIN)
 			return "is less than 2M, the smallest size (16G, 512M, 40% or all)";
 	}
 	*amount = value;
@@ -161,7 +159,7 @@ gpd_value_bandwidth(const char *text, uint64_t *bytes_p)
 	if (strcmp(text, "unlimited") != 0) {
 		if (!bytes(text, &value))
 			return "is no bandwidth (bytes per second: 1G, 500M or unlimited)";
-		if (value < BANDWIDTH_MIN)
+		if (value < GPD_BANDWIDTH_MIN)
 			return "is less than 64K, the smallest bandwidth (1G, 500M or unlimited)";
 	}
 	*bytes_p = value;

@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The least that a quota may be, in bytes and in bytes per second. */
+#define GPD_MEMORY_MIN ((uint64_t)2 << 20)
+#define GPD_BANDWIDTH_MIN ((uint64_t)64 << 10)
+
 /* Digits alone. */
 bool gpd_value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
 /* 33 or 33%. */

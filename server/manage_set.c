@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas that are changed while they are in use. */
+#include "server/config_value.h"
 #include "server/log.h"
 #include "server/manage.h"
 
@@ -95,6 +96,16 @@ check_multiprocessors(const struct target *t, const Gpupool__AdminSetting *setti
 	return 0;
 }
 
+/* As in the configuration. */
+static int
+check_memory(const struct target *t, const Gpupool__AdminSetting *setting)
+{
+	if (!setting->share && setting->number < GPD_MEMORY_MIN)
+		return refuse(t, "memory: %llu bytes are less than 2M, the smallest size",
+			      (unsigned long long)setting->number);
+	return 0;
+}
+
 static int
 check(const struct target *t, const Gpupool__AdminSetting *setting)
 {
@@ -102,7 +113,7 @@ check(const struct target *t, const Gpupool__AdminSetting *setting)
 		return refuse(t, "a share of more than 100%%");
 	switch (setting->key) {
 	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
-		return 0;
+		return check_memory(t, setting);
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
 		return check_multiprocessors(t, setting);
 	case GPUPOOL__ADMIN_SETTING__KEY__PRIORITY:
@@ -120,11 +131,53 @@ check(const struct target *t, const Gpupool__AdminSetting *setting)
 			return check_number(t, setting, 1, 100);
 		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE)
 			return check_number(t, setting, 0, 100);
-		return check_number(t, setting, 1, UINT64_MAX);
+		return check_number(t, setting, GPD_BANDWIDTH_MIN, UINT64_MAX);
 	default:
 		return refuse(t, "this daemon (" GPD_VERSION ") does not know setting %d",
 			      (int)setting->key);
 	}
+}
+
+/* What the tenant's setting will be: the last of those asked for, or as it is. */
+static uint32_t
+future(const Gpupool__AdminSet *set, Gpupool__AdminSetting__Key key, uint32_t present)
+{
+	for (size_t i = 0; i < set->n_settings; i++) {
+		if (set->settings[i]->key == key)
+			present = (uint32_t)set->settings[i]->number;
+	}
+	return present;
+}
+
+/* Fixed shares of a device are of the same time, and no tenant's goes beyond its limit. */
+static int
+check_time(const struct target *t, const Gpupool__AdminSet *set)
+{
+	const struct gpd_ledger *ledger = t->manager->quota->ledger;
+
+	for (int d = t->first; t->tenant && d < t->end; d++) {
+		const struct gpd_ledger_tenant_line *own = &t->tenant->devices[d];
+		uint32_t had = atomic_load(&own->time_share);
+		uint32_t share = future(set, GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, had);
+		uint32_t limit =
+			future(set, GPUPOOL__ADMIN_SETTING__KEY__LIMIT, atomic_load(&own->limit));
+		uint32_t sum = share;
+
+		if (share > limit)
+			return refuse(t, "share: %u%% of device %d are more than the limit, %u%%",
+				      share, d, limit);
+		for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
+			if (ledger->tenants[i].name[0] && &ledger->tenants[i] != t->tenant)
+				sum += atomic_load(&ledger->tenants[i].devices[d].time_share);
+		}
+		if (share > had && atomic_load(&ledger->policies[d]) == GPD_POLICY_FIXED &&
+		    sum > 100)
+			return refuse(t,
+				      "share: with it those of device %d, whose policy is fixed, "
+				      "are %u%%, more than 100%%",
+				      d, sum);
+	}
+	return 0;
 }
 
 static void
@@ -255,6 +308,8 @@ gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *set, char *
 
 	for (size_t i = 0; r == 0 && i < set->n_settings; i++)
 		r = check(&t, set->settings[i]);
+	if (r == 0)
+		r = check_time(&t, set);
 	if (r)
 		return r;
 	for (size_t i = 0; i < set->n_settings; i++) {

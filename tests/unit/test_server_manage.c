@@ -124,6 +124,8 @@ setting(Gpupool__AdminSetting__Key key, uint64_t number, uint32_t share)
 #define PRIORITY GPUPOOL__ADMIN_SETTING__KEY__PRIORITY
 #define WEIGHT GPUPOOL__ADMIN_SETTING__KEY__WEIGHT
 #define LIMIT GPUPOOL__ADMIN_SETTING__KEY__LIMIT
+#define TIME_SHARE GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE
+#define BANDWIDTH GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH
 
 static void
 a_session_gets_what_it_is_given_on_one_device_or_on_all(void **state)
@@ -164,6 +166,35 @@ of_settings_of_which_one_is_wrong_none_is_made(void **state)
 	assert_string_equal(set_two(0, "", 0, &memory, NULL), "there is no tenant \"\"");
 	assert_true(s->devices[0].memory_max == GPD_NO_LIMIT);
 	assert_true(ledger->tenants[0].devices[0].memory_max == GPD_NO_LIMIT);
+}
+
+static void
+what_the_configuration_forbids_cannot_be_set(void **state)
+{
+	struct gpd_ledger_tenant_line *line = &ledger->tenants[0].devices[0];
+	Gpupool__AdminSetting none = setting(MEMORY, 0, 0), slow = setting(BANDWIDTH, 65535, 0);
+	Gpupool__AdminSetting limit = setting(LIMIT, 30, 0), share = setting(TIME_SHARE, 40, 0);
+
+	gpd_ledger_add_tenant(ledger, 1, "other");
+	assert_string_equal(set_two(0, "default", 0, &none, NULL),
+			    "memory: 0 bytes are less than 2M, the smallest size");
+	assert_string_equal(set_two(0, "default", 0, &slow, NULL),
+			    "bandwidth: 65535 is not from 65536 to 18446744073709551615");
+	assert_string_equal(set_two(0, "default", 0, &limit, &share),
+			    "share: 40% of device 0 are more than the limit, 30%");
+	ledger->tenants[1].devices[0].time_share = 61;
+	assert_string_equal(set_two(0, "default", 1, &share, NULL), "");
+	assert_int_equal(line->time_share, 40);
+	line->time_share = 0;
+	ledger->policies[0] = GPD_POLICY_FIXED;
+	assert_string_equal(set_two(0, "default", 1, &share, NULL),
+			    "share: with it those of device 0, whose policy is fixed, are 101%, "
+			    "more than 100%");
+	assert_int_equal(line->time_share, 0);
+	ledger->tenants[1].devices[0].time_share = 60;
+	assert_string_equal(set_two(0, "default", 1, &share, NULL), "");
+	assert_string_equal(set_two(0, "default", 1, &limit, NULL),
+			    "share: 40% of device 0 are more than the limit, 30%");
 }
 
 static void
@@ -312,6 +343,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_session_gets_what_it_is_given_on_one_device_or_on_all),
 		TEST(of_settings_of_which_one_is_wrong_none_is_made),
+		TEST(what_the_configuration_forbids_cannot_be_set),
 		TEST(sessions_follow_their_tenant_unless_they_have_their_own),
 		TEST(all_multiprocessors_are_no_partition),
 		TEST(terminating_lasts_until_the_session_is_in_the_ledger_no_more),
