@@ -20,6 +20,7 @@ struct gs_kernel {
 	int dynamic_shared_max; /* atomic */
 	int carveout;           /* atomic */
 	int non_portable_cluster;
+	int loaded; /* atomic: somebody has asked for the function */
 };
 
 struct gs_binary {

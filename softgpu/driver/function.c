@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked about kernels and functions: attributes, parameters, occupancy. */
 #include "softgpu/driver/binary.h"
+#include "softgpu/driver/loading.h"
 
 static CUresult
 enter_kernel(void)
@@ -244,6 +245,10 @@ cuKernelGetFunction(CUfunction *function, CUkernel handle)
 	kernel = gs_object_get(handle, GS_KIND_KERNEL);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!__atomic_load_n(&kernel->loaded, __ATOMIC_ACQUIRE)) {
+		gs_loading_wait();
+		__atomic_store_n(&kernel->loaded, 1, __ATOMIC_RELEASE);
+	}
 	*function = (CUfunction)&kernel->function;
 	gs_kernel_put(kernel);
 	return CUDA_SUCCESS;

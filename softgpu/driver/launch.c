@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/binary.h"
 #include "softgpu/driver/green.h"
+#include "softgpu/driver/loading.h"
 #include "softgpu/driver/stream.h"
 
 #include <stdlib.h>
@@ -31,8 +32,11 @@ launch_run(struct gs_op *op, struct gs_stream *stream)
 	struct gs_error error = { 0 };
 	int r;
 
+	if (!gs_loading_begin(stream))
+		return;
 	launch->launch.cancel = gs_stream_cancel_flag(stream);
 	r = gs_launch(&launch->launch, &error);
+	gs_loading_end();
 	if (r && r != GS_CANCELLED)
 		gs_fail((CUresult)r, launch->kernel->info.name, error.text);
 }
@@ -197,6 +201,7 @@ launch_kernel(CUfunction function, const struct request *request, CUstream handl
 
 	if (r)
 		return r;
+	gs_loading_pass();
 	kernel = gs_kernel_get(function);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuModule and cuLibrary calls. */
 #include "softgpu/driver/binary.h"
+#include "softgpu/driver/loading.h"
 
 #include <string.h>
 
@@ -89,6 +90,7 @@ cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, CUji
 		return r;
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
+	gs_loading_wait();
 	r = load(image, false, count, options, values, &code);
 	if (!r)
 		*module = (CUmodule)&code->module;
@@ -110,6 +112,7 @@ cuModuleUnload(CUmodule handle)
 		return r;
 	if (!gs_object_retire(handle, GS_KIND_MODULE))
 		return CUDA_ERROR_INVALID_HANDLE;
+	gs_loading_wait();
 	gs_binary_unload((struct gs_binary *)((struct gs_object *)handle)->owner);
 	return CUDA_SUCCESS;
 }
@@ -237,6 +240,7 @@ cuLibraryUnload(CUlibrary handle)
 		return r;
 	if (!gs_object_retire(handle, GS_KIND_LIBRARY))
 		return CUDA_ERROR_INVALID_HANDLE;
+	gs_loading_wait();
 	gs_binary_unload((struct gs_binary *)handle);
 	return CUDA_SUCCESS;
 }
