@@ -7,10 +7,10 @@
 #include "server/context.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
-#include "server/image_load.h"
+#include "server/image_library.h"
 #include "server/image_variables.h"
 #include "server/janitor.h"
-#include "server/retire.h"
+#include "server/library.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
@@ -33,113 +33,6 @@ struct gpd_global {
 	int device;
 	uint64_t charged; /* 0: with the image */
 };
-
-static struct gpd_image *
-get(const struct gpd_session *session, uint32_t id)
-{
-	return (struct gpd_image *)gpd_handle_get(&session->handles, GPD_KIND_IMAGE, id);
-}
-
-static void
-set_true(struct gpd_session *session, void *arg, CUresult result)
-{
-	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
-}
-
-/*
- * The image's context was destroyed, and its library lives on: its variables start anew, as they
- * do when CUDA loads a library into a fresh context.
- */
-static CUresult
-start_anew(struct gpd_session *session, struct gpd_image *image, int device)
-{
-	struct gp_bytes info = { 0 }, log = { 0 };
-	bool idle = false;
-	CUresult result = gpd_wait_add_all(session, NULL, set_true, &idle);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	while (!__atomic_load_n(&idle, __ATOMIC_ACQUIRE))
-		gpd_wait_oldest(session);
-	if (!gpd_retire_enter(session, device)) {
-		gpd_retire_leave(session, device);
-		return CUDA_ERROR_DEINITIALIZED;
-	}
-	(void)gpd_driver.cuLibraryUnload(image->library);
-	for (int i = 0; i < gpd_worker.device_count; i++) {
-		free(image->functions[i]);
-		image->functions[i] = NULL;
-	}
-	free(image->kernels);
-	free(image->jit);
-	image->library = NULL;
-	image->kernels = NULL;
-	image->kernel_count = 0;
-	image->jit = NULL;
-	result = gpd_image_load(image, (struct gp_bytes){ 0 }, &info, &log);
-	gpd_retire_leave(session, device);
-	free((void *)info.data);
-	free((void *)log.data);
-	image->stale = result != CUDA_SUCCESS;
-	return result;
-}
-
-static CUresult
-function_of(struct gpd_session *session, struct gpd_image *image, uint32_t index, int device,
-	    CUfunction *function_p)
-{
-	CUfunction *functions = image->functions[device];
-	CUresult result;
-
-	if (!functions) {
-		functions = calloc(image->kernel_count, sizeof(CUfunction));
-		if (!functions)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		image->functions[device] = functions;
-	}
-	if (!functions[index]) {
-		result = CUDA_ERROR_DEINITIALIZED;
-		if (gpd_retire_enter(session, device))
-			result = gpd_driver.cuKernelGetFunction(&functions[index],
-								image->kernels[index].driver);
-		gpd_retire_leave(session, device);
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
-	*function_p = functions[index];
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
-		 struct gpd_image **image_p, struct gpd_kernel **kernel_p, CUfunction *function_p)
-{
-	struct gpd_image *image = get(session, GP_KERNEL_IMAGE(kernel));
-	uint32_t index = GP_KERNEL_INDEX(kernel);
-
-	if (image && image->stale) {
-		CUresult result = start_anew(session, image, device);
-
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
-	if (!image || index >= image->kernel_count)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*image_p = image;
-	*kernel_p = &image->kernels[index];
-	return function_of(session, image, index, device, function_p);
-}
-
-CUresult
-gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
-{
-	const struct gpd_context *context = gpd_context_get(session, session->context);
-	struct gpd_image *image;
-	struct gpd_kernel *found;
-
-	return gpd_image_kernel(session, kernel, context ? context->device : 0, &image, &found,
-				function_p);
-}
 
 struct range {
 	uint64_t address;
@@ -174,11 +67,7 @@ static void
 image_free(struct gpd_image *image)
 {
 	gpd_blob_unref(image->blob);
-	for (int i = 0; image->functions && i < gpd_worker.device_count; i++)
-		free(image->functions[i]);
-	free(image->functions);
-	free(image->kernels);
-	free(image->jit);
+	gpd_image_forget_dynamic(image);
 	free(image);
 }
 
@@ -188,8 +77,21 @@ unload(void *arg)
 	struct gpd_image *image = arg;
 
 	if (image->library)
-		gpd_driver.cuLibraryUnload(image->library);
+		gpd_library_put(image->library);
+	if (image->left)
+		gpd_library_put(image->left);
 	image_free(image);
+}
+
+/* Janitor.  What is shared stays loaded. */
+static void
+unload_quietly(void *arg)
+{
+	struct gpd_image *image = arg;
+
+	if (image->library && !image->library->shared)
+		gpd_janitor_seek_quiet();
+	unload(image);
 }
 
 static void
@@ -218,7 +120,7 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 	uncharge(session, arg);
 	forget_globals(session, arg);
 	atomic_fetch_sub(&session->images_leaving, 1);
-	gpd_janitor_run(unload, arg);
+	gpd_janitor_run(unload_quietly, arg);
 }
 
 static void
@@ -231,7 +133,7 @@ take_out(struct gpd_session *session, struct gpd_image *image)
 CUresult
 gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnload *args)
 {
-	struct gpd_image *image = get(session, args->image);
+	struct gpd_image *image = gpd_image_get(session, args->image);
 
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -256,7 +158,11 @@ mark_stale(struct gpd_handle *handle, void *arg)
 	if (image->context && image->context != forget->context)
 		return;
 	image->context = NULL;
-	image->stale = true;
+	/* Where there is no state, only what was set is forgotten. */
+	if (image->library && image->library->shared)
+		gpd_image_forget_dynamic(image);
+	else
+		image->stale = true;
 	forget_globals(forget->session, image);
 }
 
@@ -292,7 +198,7 @@ gpd_image_forget_session(struct gpd_session *session)
 		take_out(session, forget.image);
 		uncharge(session, forget.image);
 		forget_globals(session, forget.image);
-		gpd_janitor_run(unload, forget.image);
+		gpd_janitor_run(unload_quietly, forget.image);
 	}
 }
 
@@ -327,30 +233,45 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 	return global;
 }
 
+/* Who asks for a variable may write it: it has to be the image's own. */
+static CUresult
+find_global(struct gpd_session *session, struct gpd_image *image, int device, struct gp_bytes text,
+	    CUdeviceptr *address_p, size_t *size_p)
+{
+	char *name = strndup(text.data ? text.data : "", text.size);
+	CUresult result;
+
+	if (!name)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_driver.cuLibraryGetGlobal(address_p, size_p, image->library->driver, name);
+	if (result == CUDA_SUCCESS && image->library->shared) {
+		result = gpd_image_leave_shared(session, image, device);
+		if (result == CUDA_SUCCESS)
+			result = gpd_driver.cuLibraryGetGlobal(address_p, size_p,
+							       image->library->driver, name);
+	}
+	free(name);
+	return result;
+}
+
 CUresult
 gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
 		  struct gp_reply_gpImageGlobal *reply)
 {
 	const struct gpd_context *context = gpd_context_get(session, args->context);
-	struct gpd_image *image = get(session, args->image);
+	struct gpd_image *image = gpd_image_get(session, args->image);
 	int device = context ? context->device : 0;
 	CUdeviceptr address;
 	size_t size;
 	CUresult result;
-	char *name;
 
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = gpd_session_enter(session, args->context);
-	if (result == CUDA_SUCCESS && image->stale)
-		result = start_anew(session, image, device);
-	if (result != CUDA_SUCCESS)
-		return result;
-	name = strndup(args->name.data ? args->name.data : "", args->name.size);
-	if (!name)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_driver.cuLibraryGetGlobal(&address, &size, image->library, name);
-	free(name);
+	if (result == CUDA_SUCCESS)
+		result = gpd_image_renew(session, image, device);
+	if (result == CUDA_SUCCESS)
+		result = find_global(session, image, device, args->name, &address, &size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!add_global(session, image, device, address, size, &result))
@@ -473,16 +394,33 @@ charge(struct gpd_session *session, struct gpd_image *image)
 	return result;
 }
 
+/* A library that is shared keeps what it says. */
 static CUresult
-load_watched(struct gpd_session *session, struct gpd_image *image, struct gp_bytes options,
-	     struct gp_reply_gpImageLoad *reply)
+copy_info(const struct gpd_library *library, struct gp_bytes *info_p)
+{
+	void *copy = malloc(library->info.size ? library->info.size : 1);
+
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, library->info.data, library->info.size);
+	*info_p = (struct gp_bytes){ copy, library->info.size };
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+enter_image(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+	    struct gpd_image *image, struct gp_reply_gpImageLoad *reply)
 {
 	int device = image->context ? image->context->device : 0;
-	CUresult result = CUDA_ERROR_DEINITIALIZED;
+	CUresult result = charge(session, image);
 
-	if (gpd_retire_enter(session, device))
-		result = gpd_image_load(image, options, &reply->info, &reply->log);
-	gpd_retire_leave(session, device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_library_get(session, image->blob, device, true, args->options,
+					 &image->library, &reply->log);
+	if (result == CUDA_SUCCESS)
+		result = copy_info(image->library, &reply->info);
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
 	return result;
 }
 
@@ -491,29 +429,16 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
      struct gp_reply_gpImageLoad *reply)
 {
 	struct gpd_image *image = calloc(1, sizeof(*image));
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result;
 
 	if (!image) {
 		gpd_blob_unref(blob);
-		return result;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	image->blob = blob;
 	image->context = gpd_context_get(session, args->context);
-	image->functions = calloc((size_t)gpd_worker.device_count, sizeof(*image->functions));
 	image->uses = gpd_blob_uses(blob);
-	if (image->functions)
-		result = charge(session, image);
-	if (result != CUDA_SUCCESS) {
-		image_free(image);
-		return result;
-	}
-	result = load_watched(session, image, args->options, reply);
-	if (result != CUDA_SUCCESS) {
-		uncharge(session, image);
-		image_free(image);
-		return result;
-	}
-	result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
+	result = enter_image(session, args, image, reply);
 	if (result != CUDA_SUCCESS) {
 		uncharge(session, image);
 		unload(image);

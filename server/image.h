@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device code that a session has loaded: the driver's library, its kernels and its variables.
+ * Device code that a session has loaded: a library of the driver, its kernels and its variables.
  *
- * An image belongs to the session's handle table and names its kernels by number.  The library is
- * unloaded when all work given before is done.  Executor only.
+ * An image belongs to the session's handle table and names its kernels by number.  Its library may
+ * be other sessions', too (library.h), until it needs one of its own; it is given back when all
+ * work given before is done.  Executor only.
  */
 #ifndef GPD_IMAGE_H
 #define GPD_IMAGE_H
@@ -17,26 +18,20 @@
 
 struct gpd_blob;
 struct gpd_context;
+struct gpd_function;
 struct gpd_global;
-struct gpd_jit;
+struct gpd_kernel;
+struct gpd_library;
 struct gpd_session;
-
-struct gpd_kernel {
-	CUkernel driver;
-	const char *name;     /* the driver's, as long as the library is loaded */
-	uint32_t params_size; /* of the packed parameters; UINT32_MAX: the driver does not say */
-};
 
 struct gpd_image {
 	struct gpd_handle handle;
 	struct gpd_context *context; /* in which it was loaded */
-	struct gpd_blob *blob;       /* outlives the library, which uses its bytes */
-	CUlibrary library;
-	uint32_t kernel_count;
-	struct gpd_kernel *kernels;
-	CUfunction **functions; /* per device, on first use: per kernel, on first use */
+	struct gpd_blob *blob;
+	struct gpd_library *library; /* NULL: while it is stale, if loading it anew failed */
+	struct gpd_library *left;    /* that it shared before; work may still use it */
+	int **dynamic;               /* per device: per kernel, see gpd_image_dynamic(); or NULL */
 	struct gpd_global *globals;
-	struct gpd_jit *jit; /* what the compiler of the driver was told, and told */
 	struct gpd_image_uses uses;
 	uint64_t charged; /* for its variables, to the device of its context */
 	int charged_device;
@@ -44,13 +39,33 @@ struct gpd_image {
 	bool stale;    /* its context was destroyed: to be loaded again before it is used */
 };
 
-/* A kernel of the wire on a device that is current in this thread.  CUDA_ERROR_INVALID_HANDLE. */
-CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
-			  struct gpd_image **image_p, struct gpd_kernel **kernel_p,
-			  CUfunction *function_p);
+/* A kernel of the wire, on a device. */
+struct gpd_use {
+	struct gpd_image *image;
+	struct gpd_kernel *kernel;
+	struct gpd_function *function;
+	int device;
+	uint32_t index;
+};
 
-/* The same for the device of the current call's context: for calls that travel as they are. */
+/* The device is current in this thread.  CUDA_ERROR_INVALID_HANDLE. */
+CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
+			  struct gpd_use *use);
+
+/* The same for the device of the current call's context, which becomes current. */
+CUresult gpd_image_kernel_here(struct gpd_session *session, uint64_t kernel, struct gpd_use *use);
+
+/* For calls that travel as they are. */
 CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p);
+
+/* The bytes of dynamic shared memory that the session's launches of it may have; of an image of
+ * its own the driver knows, and this is INT_MAX. */
+int gpd_image_dynamic(const struct gpd_use *use);
+CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
+
+/* Gives the image a library of its own before state is set that sessions cannot share; use->kernel
+ * and function change. */
+CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 
 /* Whether the range lies in a variable of an image that the client has asked for. */
 bool gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size);

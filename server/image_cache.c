@@ -226,6 +226,12 @@ gpd_blob_size(const struct gpd_blob *blob)
 	return blob->size;
 }
 
+const uint8_t *
+gpd_blob_sha256(const struct gpd_blob *blob)
+{
+	return blob->sha256;
+}
+
 int
 gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
 {
@@ -245,7 +251,7 @@ gpd_blob_uses(struct gpd_blob *blob)
 	const struct gp_image *image;
 
 	if (gpd_blob_image(blob, &image))
-		return (struct gpd_image_uses){ 0 };
+		return (struct gpd_image_uses){ .state = true };
 	pthread_mutex_lock(&blob->look);
 	if (!blob->scanned)
 		blob->uses = gpd_image_scan(image);

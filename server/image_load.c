@@ -4,8 +4,8 @@
 #include "protocol/fatbin.h"
 #include "protocol/image_info.h"
 #include "server/driver.h"
-#include "server/image.h"
 #include "server/image_cache.h"
+#include "server/library.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct option {
 	uint64_t value;
 };
 
-/* Belongs to the image: the driver may compile, and write here, when a kernel is first used. */
+/* Belongs to the library: the driver may compile, and write here, when a kernel is first used. */
 struct gpd_jit {
 	CUjit_option options[OPTIONS_MAX];
 	void *values[OPTIONS_MAX];
@@ -89,41 +89,39 @@ jit_options(struct gpd_jit *jit, struct gp_bytes options, bool text)
 
 /* The driver puts off compiling; but whoever loads PTX wants to know whether it is any. */
 static CUresult
-compile(struct gpd_image *image)
+compile(struct gpd_library *library)
 {
 	CUmodule module;
 	CUresult result;
 
 	if (!gpd_driver.cuLibraryGetModule)
 		return CUDA_SUCCESS;
-	result = gpd_driver.cuLibraryGetModule(&module, image->library);
-	if (result != CUDA_SUCCESS) {
-		(void)gpd_driver.cuLibraryUnload(image->library);
-		image->library = NULL;
-	}
+	result = gpd_driver.cuLibraryGetModule(&module, library->driver);
+	if (result != CUDA_SUCCESS)
+		gpd_image_unload(library);
 	return result;
 }
 
 static CUresult
-load(struct gpd_image *image, struct gp_bytes options)
+load(struct gpd_library *library, struct gp_bytes options)
 {
 	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
-	struct gpd_jit *jit = image->jit;
+	struct gpd_jit *jit = library->jit;
 	void *yes = (void *)1;
 	const struct gp_image *view;
 	CUresult result;
-	int r = gpd_blob_image(image->blob, &view);
+	int r = gpd_blob_image(library->blob, &view);
 
 	if (r)
 		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
 	result = jit_options(jit, options, gp_image_type(view) == GP_IMAGE_PTX);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_driver.cuLibraryLoadData(&image->library, gp_image_driver_pointer(view),
+	result = gpd_driver.cuLibraryLoadData(&library->driver, gp_image_driver_pointer(view),
 					      jit->options, jit->values, jit->count, &preserved,
 					      &yes, 1);
 	if (result == CUDA_SUCCESS && gp_image_type(view) == GP_IMAGE_PTX)
-		result = compile(image);
+		result = compile(library);
 	return result;
 }
 
@@ -162,12 +160,14 @@ params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
 }
 
 static void
-attributes(const struct gpd_kernel *kernel, struct gp_kernel_info *info)
+attributes(struct gpd_library *library, uint32_t index, int device, struct gp_kernel_info *info)
 {
+	struct gpd_function *loaded;
 	CUfunction function;
 
-	if (gpd_driver.cuKernelGetFunction(&function, kernel->driver) != CUDA_SUCCESS)
+	if (gpd_library_function(NULL, library, index, device, &loaded) != CUDA_SUCCESS)
 		return;
+	function = atomic_load(&loaded->driver);
 	for (int i = 0; i < GP_KERNEL_ATTRIBUTES; i++) {
 		if (gpd_driver.cuFuncGetAttribute(&info->attributes[i], (CUfunction_attribute)i,
 						  function) == CUDA_SUCCESS)
@@ -188,13 +188,13 @@ by_name(const void *a, const void *b)
 }
 
 static CUresult
-list_kernels(const struct gpd_image *image, unsigned int count, struct named *named)
+list_kernels(const struct gpd_library *library, unsigned int count, struct named *named)
 {
 	CUkernel *kernels = calloc(count, sizeof(CUkernel));
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (kernels)
-		result = gpd_driver.cuLibraryEnumerateKernels(kernels, count, image->library);
+		result = gpd_driver.cuLibraryEnumerateKernels(kernels, count, library->driver);
 	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
 		named[i].kernel = kernels[i];
 		result = gpd_driver.cuKernelGetName(&named[i].name, kernels[i]);
@@ -206,23 +206,26 @@ list_kernels(const struct gpd_image *image, unsigned int count, struct named *na
 }
 
 static CUresult
-describe(struct gpd_image *image, const struct named *named, struct gp_image_info *info)
+describe(struct gpd_library *library, const struct named *named, int device,
+	 struct gp_image_info *info)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (uint32_t i = 0; result == CUDA_SUCCESS && i < image->kernel_count; i++) {
-		image->kernels[i].driver = named[i].kernel;
-		image->kernels[i].name = named[i].name;
+	for (uint32_t i = 0; i < library->kernel_count; i++) {
+		library->kernels[i].driver = named[i].kernel;
+		library->kernels[i].name = named[i].name;
 		info->kernels[i].name = named[i].name;
-		result = params(&image->kernels[i], &info->kernels[i]);
-		if (image->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX)
-			attributes(&image->kernels[i], &info->kernels[i]);
+	}
+	for (uint32_t i = 0; result == CUDA_SUCCESS && i < library->kernel_count; i++) {
+		result = params(&library->kernels[i], &info->kernels[i]);
+		if (library->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX)
+			attributes(library, i, device, &info->kernels[i]);
 	}
 	return result;
 }
 
 static CUresult
-kernels(struct gpd_image *image, unsigned int count, struct gp_bytes *info_p)
+kernels(struct gpd_library *library, unsigned int count, int device)
 {
 	struct named *named = calloc(count + 1, sizeof(*named));
 	struct gp_image_info info = { .kernel_count = count };
@@ -230,16 +233,16 @@ kernels(struct gpd_image *image, unsigned int count, struct gp_bytes *info_p)
 	void *data = NULL;
 	size_t size = 0;
 
-	image->kernels = calloc(count + 1, sizeof(*image->kernels));
-	image->kernel_count = count;
+	library->kernels = calloc(count + 1, sizeof(*library->kernels));
+	library->kernel_count = count;
 	info.kernels = calloc(count + 1, sizeof(*info.kernels));
-	if (named && image->kernels && info.kernels)
-		result = count ? list_kernels(image, count, named) : CUDA_SUCCESS;
+	if (named && library->kernels && info.kernels)
+		result = count ? list_kernels(library, count, named) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)
-		result = describe(image, named, &info);
+		result = describe(library, named, device, &info);
 	if (result == CUDA_SUCCESS && gp_image_info_encode(&info, &data, &size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	*info_p = (struct gp_bytes){ data, size };
+	library->info = (struct gp_bytes){ data, size };
 	for (unsigned int i = 0; info.kernels && i < count; i++)
 		free((void *)info.kernels[i].params);
 	free(info.kernels);
@@ -248,30 +251,53 @@ kernels(struct gpd_image *image, unsigned int count, struct gp_bytes *info_p)
 }
 
 CUresult
-gpd_image_load(struct gpd_image *image, struct gp_bytes options, struct gp_bytes *info_p,
-	       struct gp_bytes *log_p)
+gpd_image_load(struct gpd_library *library, int device, struct gp_bytes options)
 {
 	unsigned int count = 0;
 	const char *text;
 	CUresult result;
 
-	image->jit = calloc(1, sizeof(*image->jit));
-	if (!image->jit)
+	library->jit = calloc(1, sizeof(*library->jit));
+	if (!library->jit)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = load(image, options);
-	text = result == CUDA_SUCCESS ? image->jit->info : image->jit->error;
+	result = load(library, options);
+	text = result == CUDA_SUCCESS ? library->jit->info : library->jit->error;
 	if (*text) {
-		log_p->data = strdup(text);
-		log_p->size = log_p->data ? strlen(text) : 0;
+		library->log.data = strdup(text);
+		library->log.size = library->log.data ? strlen(text) : 0;
 	}
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_driver.cuLibraryGetKernelCount(&count, image->library);
+	result = gpd_driver.cuLibraryGetKernelCount(&count, library->driver);
 	if (result == CUDA_SUCCESS && count > GP_IMAGE_KERNELS_MAX)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = kernels(image, count, info_p);
+		result = kernels(library, count, device);
 	if (result != CUDA_SUCCESS)
-		gpd_driver.cuLibraryUnload(image->library);
+		gpd_image_unload(library);
 	return result;
+}
+
+CUresult
+gpd_image_load_function(const struct gpd_kernel *kernel, struct gpd_function *function)
+{
+	CUfunction driver;
+	CUresult result = gpd_driver.cuKernelGetFunction(&driver, kernel->driver);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpd_driver.cuFuncGetAttribute(&function->dynamic,
+					  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					  driver) != CUDA_SUCCESS)
+		function->dynamic = 0;
+	atomic_store(&function->dynamic_most, function->dynamic);
+	atomic_store_explicit(&function->driver, driver, memory_order_release);
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_image_unload(struct gpd_library *library)
+{
+	(void)gpd_driver.cuLibraryUnload(library->driver);
+	library->driver = NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loading an image into the driver, and finding out what the client wants to know of its kernels.
- * Any thread, with the device current on which the attributes are asked for.
+ * Nothing else in the worker has the driver load or unload code: these calls wait until every
+ * kernel on the device has ended.  Any thread, with the device current for which it is.
  */
 #ifndef GPD_IMAGE_LOAD_H
 #define GPD_IMAGE_LOAD_H
@@ -12,14 +13,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gpd_image;
+struct gpd_function;
+struct gpd_kernel;
+struct gpd_library;
 
 /* The kernels' attributes travel with the load of images with at most so many. */
 #define GPD_IMAGE_ATTRIBUTES_MAX 64
 
-/* image->blob is set; fills library and kernels.  options as in gpImageLoad.  The compiler's text
- * and the encoded struct gp_image_info are malloc'ed; the text comes with failures, too. */
-CUresult gpd_image_load(struct gpd_image *image, struct gp_bytes options, struct gp_bytes *info_p,
-			struct gp_bytes *log_p);
+/* library->blob is set; fills what the library says of itself, its log also when it fails.
+ * options as in gpImageLoad. */
+CUresult gpd_image_load(struct gpd_library *library, int device, struct gp_bytes options);
+
+/* A kernel's code, which the driver puts off until it is asked for it. */
+CUresult gpd_image_load_function(const struct gpd_kernel *kernel, struct gpd_function *function);
+
+void gpd_image_unload(struct gpd_library *library);
 
 #endif /* GPD_IMAGE_LOAD_H */

@@ -50,6 +50,7 @@ look(struct gpd_image_uses *uses, const void *bytes, size_t size)
 
 	uses->print = uses->print || contains(bytes, size);
 	uses->malloc = uses->malloc || contains_malloc(bytes, size);
+	uses->state = uses->state || gpd_variables_keep_state(bytes, size);
 	/* Of a fatbin's entries the driver loads one. */
 	if (variables > uses->variables)
 		uses->variables = variables;
@@ -65,11 +66,11 @@ look_at_entry(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry, 
 		look(uses, entry->payload, entry->stored_size);
 		return;
 	}
-	if (entry->raw_size > *budget)
+	if (entry->raw_size > *budget || gp_fatbin_extract(entry, EXTRACT_MAX, &bytes, &size)) {
+		uses->state = true;
 		return;
+	}
 	*budget -= entry->raw_size;
-	if (gp_fatbin_extract(entry, EXTRACT_MAX, &bytes, &size))
-		return;
 	look(uses, bytes, size);
 	free(bytes);
 }
@@ -80,10 +81,12 @@ look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, size_t *b
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
 
-	if (gp_fatbin_walk(&walk, blob.data, blob.size))
-		return;
-	while (!gp_fatbin_next(&walk, &entry))
+	int r = gp_fatbin_walk(&walk, blob.data, blob.size);
+
+	while (!r && !(r = gp_fatbin_next(&walk, &entry)))
 		look_at_entry(uses, &entry, budget);
+	if (r != GP_IMAGE_E_END)
+		uses->state = true;
 }
 
 struct gpd_image_uses
@@ -104,6 +107,7 @@ gpd_image_scan(const struct gp_image *image)
 			look(&uses, blob.data, blob.size);
 		all.print = all.print || uses.print;
 		all.malloc = all.malloc || uses.malloc;
+		all.state = all.state || uses.state;
 		all.variables += uses.variables;
 	}
 	return all;

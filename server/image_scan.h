@@ -11,11 +11,12 @@ struct gp_image;
 struct gpd_image_uses {
 	bool print;         /* printf */
 	bool malloc;        /* malloc, or new */
+	bool state;         /* variables, or it may have: what sessions do must not meet in it */
 	uint64_t variables; /* bytes of device memory that its variables take */
 };
 
-/* What its code calls and has; nothing for what of an image is so large that looking would take too
- * long: those are libraries of kernels, which do neither. */
+/* What its code calls and has.  Of what is so large that looking would take too long: it calls
+ * nothing, for those are libraries of kernels, and has state. */
 struct gpd_image_uses gpd_image_scan(const struct gp_image *image);
 
 #endif /* GPD_IMAGE_SCAN_H */

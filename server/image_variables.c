@@ -8,6 +8,7 @@
 
 #define SECTION ".nv.global"
 #define STATE_SPACE ".global"
+#define NAME_SIZE 512
 
 static uint64_t
 add(uint64_t a, uint64_t b)
@@ -58,6 +59,126 @@ size_of_elf(const uint8_t *bytes, size_t size)
 			sum = add(sum, section.sh_size);
 	}
 	return sum;
+}
+
+static bool
+begins_with(const char *name, const char *start)
+{
+	return strncmp(name, start, strlen(start)) == 0;
+}
+
+/* The compiler's own tables and texts, which nobody writes: of sin(), of printf() and assert(). And
+ * the objects without members that NVIDIA's headers define, which have nothing to write. */
+static bool
+is_constant(const char *name, uint64_t size)
+{
+	if (begins_with(name, "__cudart_") || begins_with(name, "$str") ||
+	    begins_with(name, "__unnamed_"))
+		return true;
+	return size == 1 && (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
+}
+
+/* A string of a table of names that may be anything. */
+static const char *
+text_at(const uint8_t *bytes, size_t size, const Elf64_Shdr *texts, uint64_t offset)
+{
+	if (texts->sh_offset > size || texts->sh_size > size - texts->sh_offset ||
+	    offset >= texts->sh_size ||
+	    !memchr(bytes + texts->sh_offset + offset, 0, texts->sh_size - offset))
+		return NULL;
+	return (const char *)bytes + texts->sh_offset + offset;
+}
+
+/* Whether all of the section are constants. */
+static bool
+are_constants(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsigned int index,
+	      const Elf64_Shdr *section)
+{
+	uint64_t padding = section->sh_addralign ? section->sh_addralign - 1 : 0, covered = 0;
+	Elf64_Shdr table, texts;
+
+	for (unsigned int i = 0; section_at(bytes, size, header, i, &table); i++) {
+		if (table.sh_type != SHT_SYMTAB)
+			continue;
+		if (!section_at(bytes, size, header, table.sh_link, &texts) ||
+		    table.sh_offset > size || table.sh_size > size - table.sh_offset)
+			return false;
+		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
+		     at += sizeof(Elf64_Sym)) {
+			const char *name;
+			Elf64_Sym symbol;
+
+			memcpy(&symbol, bytes + table.sh_offset + at, sizeof(symbol));
+			if (symbol.st_shndx != index ||
+			    ELF64_ST_TYPE(symbol.st_info) == STT_SECTION)
+				continue;
+			name = text_at(bytes, size, &texts, symbol.st_name);
+			if (!name || !is_constant(name, symbol.st_size))
+				return false;
+			covered = add(covered, add(symbol.st_size, padding));
+		}
+	}
+	return covered >= section->sh_size;
+}
+
+/* To textures, surfaces or samplers: their symbols have types of their own. */
+static bool
+has_references(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header)
+{
+	Elf64_Shdr table;
+
+	for (unsigned int i = 0; section_at(bytes, size, header, i, &table); i++) {
+		if (table.sh_type != SHT_SYMTAB)
+			continue;
+		if (table.sh_offset > size || table.sh_size > size - table.sh_offset)
+			return true;
+		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
+		     at += sizeof(Elf64_Sym)) {
+			Elf64_Sym symbol;
+
+			memcpy(&symbol, bytes + table.sh_offset + at, sizeof(symbol));
+			if (ELF64_ST_TYPE(symbol.st_info) >= STT_LOOS &&
+			    ELF64_ST_TYPE(symbol.st_info) <= STT_HIOS)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Of each block, and of each launch: parameters, literals, addresses. */
+static bool
+is_passing(const char *name)
+{
+	return begins_with(name, ".nv.shared") || begins_with(name, ".nv.local") ||
+	       begins_with(name, ".nv.reservedSmem") || begins_with(name, ".nv.constant0.") ||
+	       begins_with(name, ".nv.constant2.") || strcmp(name, ".nv.constant4") == 0;
+}
+
+static bool
+elf_keeps_state(const uint8_t *bytes, size_t size)
+{
+	Elf64_Shdr section, names;
+	Elf64_Ehdr header;
+
+	memcpy(&header, bytes, sizeof(header));
+	if (!section_at(bytes, size, &header, header.e_shstrndx, &names) ||
+	    !section_at(bytes, size, &header, header.e_shnum - 1u, &section) ||
+	    has_references(bytes, size, &header))
+		return true;
+	for (unsigned int i = 0; section_at(bytes, size, &header, i, &section); i++) {
+		const char *name = text_at(bytes, size, &names, section.sh_name);
+
+		if (!name)
+			return true;
+		if (!(section.sh_flags & SHF_WRITE) && !begins_with(name, SECTION) &&
+		    !begins_with(name, ".nv.constant"))
+			continue;
+		if (!is_passing(name) && section.sh_size &&
+		    !(begins_with(name, SECTION) &&
+		      are_constants(bytes, size, &header, i, &section)))
+			return true;
+	}
+	return false;
 }
 
 /* PTX: [.extern] .global [.align N] [.vN] .TYPE NAME [ '[' N ']' ... ] [ = ... ] , ... ; */
@@ -175,14 +296,21 @@ element_size(struct text *text)
 	}
 }
 
+/* name_p: what is declared; of one that is too long, its beginning. */
 static uint64_t
-size_of_declaration(struct text text)
+size_of_declaration(struct text text, char name_p[NAME_SIZE], struct text *rest_p)
 {
 	uint64_t size = element_size(&text);
+	size_t length = 0;
 
 	skip_space(&text);
-	while (text.at < text.end && (isalnum((unsigned char)*text.at) || strchr("_$%", *text.at)))
+	while (text.at < text.end &&
+	       (isalnum((unsigned char)*text.at) || (*text.at && strchr("_$%", *text.at)))) {
+		if (length < NAME_SIZE - 1)
+			name_p[length++] = *text.at;
 		text.at++;
+	}
+	name_p[length] = 0;
 	for (skip_space(&text); text.at < text.end && *text.at == '['; skip_space(&text)) {
 		uint64_t count;
 
@@ -200,6 +328,7 @@ size_of_declaration(struct text text)
 		if (text.at < text.end)
 			text.at++;
 	}
+	*rest_p = text;
 	return size;
 }
 
@@ -220,6 +349,21 @@ follows(const char *begin, const char *at, const char *word)
 	return (size_t)(at - begin) >= length && memcmp(at - length, word, length) == 0;
 }
 
+/* The next place from `at` on where the word stands as such, outside of names and instructions. */
+static const char *
+find_word(const char *begin, const char *at, const char *end, const char *word)
+{
+	size_t length = strlen(word);
+
+	while ((at = memmem(at, (size_t)(end - at), word, length))) {
+		if ((at == begin || !is_in_word(at[-1])) && at + length < end &&
+		    !is_in_word(at[length]))
+			return at;
+		at += length;
+	}
+	return NULL;
+}
+
 static uint64_t
 size_of_ptx(const char *begin, size_t size)
 {
@@ -227,16 +371,71 @@ size_of_ptx(const char *begin, size_t size)
 	const size_t length = strlen(STATE_SPACE);
 	uint64_t sum = 0;
 
-	while ((at = memmem(at, (size_t)(end - at), STATE_SPACE, length))) {
-		bool declares = (at == begin || !is_in_word(at[-1])) && at + length < end &&
-				!is_in_word(at[length]) && !follows(begin, at, ".extern") &&
-				!follows(begin, at, ".ptr");
+	while ((at = find_word(begin, at, end, STATE_SPACE))) {
+		bool declares = !follows(begin, at, ".extern") && !follows(begin, at, ".ptr");
+		char name[NAME_SIZE];
+		struct text rest;
 
 		at += length;
 		if (declares)
-			sum = add(sum, size_of_declaration((struct text){ at, end }));
+			sum = add(sum, size_of_declaration((struct text){ at, end }, name, &rest));
 	}
 	return sum;
+}
+
+/* Whether the declaration has no other variable behind this one. */
+static bool
+ends_there(struct text text)
+{
+	unsigned int depth = 0;
+
+	for (skip_space(&text); text.at < text.end; text.at++) {
+		if (*text.at == ';')
+			return depth == 0;
+		if (*text.at == ',' && depth == 0)
+			return false;
+		if (*text.at == '{')
+			depth++;
+		else if (*text.at == '}' && depth > 0)
+			depth--;
+	}
+	return false;
+}
+
+static bool
+ptx_keeps_state(const char *begin, size_t size)
+{
+	static const char *const others[] = { ".const", ".texref", ".surfref", ".samplerref" };
+	const char *end = begin + size, *at = begin;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		for (const char *there = begin; (there = find_word(begin, there, end, others[i]));
+		     there++) {
+			if (!follows(begin, there, ".ptr"))
+				return true;
+		}
+	}
+	for (; (at = find_word(begin, at, end, STATE_SPACE)); at++) {
+		char name[NAME_SIZE];
+		struct text rest;
+		uint64_t length;
+
+		if (follows(begin, at, ".ptr"))
+			continue;
+		length = size_of_declaration((struct text){ at + strlen(STATE_SPACE), end }, name,
+					     &rest);
+		if (follows(begin, at, ".extern") || !is_constant(name, length) ||
+		    !ends_there(rest))
+			return true;
+	}
+	return false;
+}
+
+/* Binary code that is no ELF has no version. */
+static bool
+is_ptx(const void *bytes, size_t size)
+{
+	return memmem(bytes, size < 65536 ? size : 65536, ".version", 8) != NULL;
 }
 
 uint64_t
@@ -244,7 +443,13 @@ gpd_variables_size(const void *bytes, size_t size)
 {
 	if (is_elf(bytes, size))
 		return size_of_elf(bytes, size);
-	/* Binary code that is no ELF has no version. */
-	return memmem(bytes, size < 65536 ? size : 65536, ".version", 8) ? size_of_ptx(bytes, size)
-									 : 0;
+	return is_ptx(bytes, size) ? size_of_ptx(bytes, size) : 0;
+}
+
+bool
+gpd_variables_keep_state(const void *bytes, size_t size)
+{
+	if (is_elf(bytes, size))
+		return elf_keeps_state(bytes, size);
+	return !is_ptx(bytes, size) || ptx_keeps_state(bytes, size);
 }

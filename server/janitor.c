@@ -43,9 +43,8 @@ take(void)
 	return job;
 }
 
-/* While the jobs wait for kernels, nobody's launches get through. */
-static void
-wait_for_quiet(void)
+void
+gpd_janitor_seek_quiet(void)
 {
 	for (int i = 0; i < gpd_worker.device_count; i++) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)
@@ -62,7 +61,6 @@ work(void *unused)
 
 		janitor.running = true;
 		pthread_mutex_unlock(&janitor.lock);
-		wait_for_quiet();
 		job->run(job->arg);
 		free(job);
 		pthread_mutex_lock(&janitor.lock);

@@ -2,8 +2,8 @@
 /*
  * A thread of the worker for driver calls that wait until every kernel on the device has ended
  * (unloading code), so that neither an executor nor a responder stands still in one.  Jobs run one
- * after another, in the order in which they were given, each at a quiet moment of the devices
- * (quiet.h), and belong to no session: they may outlive it.  Any thread.
+ * after another, in the order in which they were given, and belong to no session: they may outlive
+ * it.  Any thread.
  */
 #ifndef GPD_JANITOR_H
 #define GPD_JANITOR_H
@@ -12,6 +12,10 @@ typedef void gpd_janitor_job(void *arg);
 
 /* Runs it in place when memory is short. */
 void gpd_janitor_run(gpd_janitor_job *job, void *arg);
+
+/* A job, before such a call: until there is a quiet moment (quiet.h) of all devices.  While it
+ * waits for kernels, nobody's launches get through. */
+void gpd_janitor_seek_quiet(void);
 
 /* Until no job is waiting or running.  Not from a job. */
 void gpd_janitor_wait(void);

@@ -5,6 +5,7 @@
 #include "server/context.h"
 #include "server/driver.h"
 #include "server/image.h"
+#include "server/library.h"
 #include "server/memory.h"
 #include "server/print.h"
 #include "server/retire.h"
@@ -87,9 +88,7 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 		.attrs = attributes,
 	};
 	struct gpd_stream *stream;
-	struct gpd_kernel *kernel;
-	struct gpd_image *image;
-	CUfunction function;
+	struct gpd_use use;
 	CUresult result;
 
 	if (params_size > GP_LAUNCH_PARAMS_MAX)
@@ -99,23 +98,26 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 		return result;
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_kernel(session, args->kernel, stream->device, &image, &kernel,
-					  &function);
+		result = gpd_image_kernel(session, args->kernel, stream->device, &use);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (kernel->params_size != UINT32_MAX && params_size < kernel->params_size)
+	if (use.kernel->params_size != UINT32_MAX && params_size < use.kernel->params_size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_expect(image->uses.print, 0)) {
+	/* The driver may have been told to allow another session more. */
+	if (args->shared && args->shared > (unsigned int)gpd_image_dynamic(&use))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_expect(use.image->uses.print, 0)) {
 		result = gpd_print_begin(session, stream);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	if (__builtin_expect(image->uses.malloc, 0))
+	if (__builtin_expect(use.image->uses.malloc, 0))
 		gpd_retire_uses_heap();
-	session->kernel = kernel->name;
+	session->kernel = use.kernel->name;
 	config.hStream = stream->driver;
-	result = gpd_driver.cuLaunchKernelEx(&config, function, NULL, params_size ? extra : NULL);
-	if (__builtin_expect(image->uses.print, 0))
+	result = gpd_driver.cuLaunchKernelEx(&config, atomic_load(&use.function->driver), NULL,
+					     params_size ? extra : NULL);
+	if (__builtin_expect(use.image->uses.print, 0))
 		gpd_print_end(session, stream);
 	return result;
 }

@@ -4,6 +4,7 @@
 #include "server/driver.h"
 #include "server/image.h"
 #include "server/launch.h"
+#include "server/library.h"
 #include "server/session.h"
 #include "server/stream.h"
 
@@ -21,6 +22,57 @@ confined_stream(const struct gpd_session *session)
 	const struct gpd_stream *stream = context ? context->legacy : NULL;
 
 	return stream && stream->partition ? stream->driver : NULL;
+}
+
+/* The kernel as the session set it up: where the driver was told to allow somebody more, which may
+ * matter to the answer, the image gets a kernel of its own. */
+static CUresult
+enter_kernel(struct gpd_session *session, uint64_t kernel, uint64_t dynamic, CUfunction *function_p)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel_here(session, kernel, &use);
+
+	if (result == CUDA_SUCCESS && dynamic > (uint64_t)gpd_image_dynamic(&use) &&
+	    atomic_load(&use.function->dynamic_most) != gpd_image_dynamic(&use))
+		result = gpd_image_make_own(session, &use);
+	if (result == CUDA_SUCCESS)
+		*function_p = atomic_load(&use.function->driver);
+	return result;
+}
+
+CUresult
+gpd_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	struct gpd_session *session,
+	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *args,
+	struct gp_reply_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *reply)
+{
+	CUfunction function;
+	CUresult result = enter_kernel(session, args->func, args->dynamicSMemSize, &function);
+	int blocks = 0;
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+			&blocks, function, args->blockSize, args->dynamicSMemSize, args->flags);
+	reply->numBlocks = blocks;
+	return result;
+}
+
+CUresult
+gpd_cuOccupancyAvailableDynamicSMemPerBlock(
+	struct gpd_session *session,
+	const struct gp_args_cuOccupancyAvailableDynamicSMemPerBlock *args,
+	struct gp_reply_cuOccupancyAvailableDynamicSMemPerBlock *reply)
+{
+	CUfunction function;
+	/* All that it may have counts. */
+	CUresult result = enter_kernel(session, args->func, UINT64_MAX, &function);
+	size_t size = 0;
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuOccupancyAvailableDynamicSMemPerBlock(
+			&size, function, args->numBlocks, args->blockSize);
+	reply->dynamicSmemSize = size;
+	return result;
 }
 
 CUresult
@@ -50,9 +102,7 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = gpd_launch_attributes(session, args->attributes, &config);
 	if (result == CUDA_SUCCESS)
-		result = gpd_session_enter(session, session->context);
-	if (result == CUDA_SUCCESS)
-		result = gpd_function_get(session, args->kernel, &function);
+		result = enter_kernel(session, args->kernel, args->shared, &function);
 	config.hStream = confined_stream(session);
 	if (result == CUDA_SUCCESS)
 		result = ask(&reply->value, function, &config);

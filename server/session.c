@@ -8,6 +8,7 @@
 #include "server/event.h"
 #include "server/host_function.h"
 #include "server/image.h"
+#include "server/library.h"
 #include "server/log.h"
 #include "server/memory.h"
 #include "server/print.h"
@@ -520,6 +521,7 @@ close_session(struct gpd_session *session)
 	/* Images and their like are large, and the next session may be long in coming. */
 	(void)malloc_trim(0);
 	atomic_fetch_sub(&gpd_worker.session_count, 1);
+	gpd_library_trim();
 	gpd_retire_closed();
 }
 

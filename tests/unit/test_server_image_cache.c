@@ -264,6 +264,21 @@ code_that_allocates_is_recognised_by_the_whole_name(void **state)
 }
 
 static void
+code_with_variables_is_recognised(void **state)
+{
+	struct gpd_blob *counts, *plain;
+
+	start(0, 0);
+	counts = text_blob(".version 8.0\n.global .u32 counter;\n");
+	plain = text_blob(".version 8.0\n ret;\n");
+
+	assert_true(gpd_blob_uses(counts).state);
+	assert_false(gpd_blob_uses(plain).state);
+	gpd_blob_unref(counts);
+	gpd_blob_unref(plain);
+}
+
+static void
 bytes_that_are_no_image_are_told(void **state)
 {
 	uint8_t sha256[GPD_SHA256_SIZE];
@@ -275,6 +290,7 @@ bytes_that_are_no_image_are_told(void **state)
 
 	assert_int_not_equal(gpd_blob_image(blob, &image), 0);
 	assert_false(gpd_blob_uses(blob).print);
+	assert_true(gpd_blob_uses(blob).state);
 	gpd_blob_unref(blob);
 }
 
@@ -293,6 +309,7 @@ main(void)
 		TEST(without_a_folder_there_is_only_memory),
 		TEST(code_that_prints_is_recognised),
 		TEST(code_that_allocates_is_recognised_by_the_whole_name),
+		TEST(code_with_variables_is_recognised),
 		TEST(bytes_that_are_no_image_are_told),
 	};
 

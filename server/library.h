@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A library of the driver, and all that is known of it: loaded device code.
+ *
+ * Loading code and unloading it wait for every kernel on the device, and nobody's launches get on
+ * meanwhile.  So code that keeps no state (gpd_image_uses) is loaded once for all sessions of the
+ * worker, and stays when nobody uses it; only code with variables is loaded for each image anew.
+ * A shared library's functions keep the driver's defaults, but for the largest amount of dynamic
+ * shared memory that anybody allowed: what a session sets otherwise is its own (image.h).
+ * Counted.  Any thread, with the device current that a function says it needs.
+ */
+#ifndef GPD_LIBRARY_H
+#define GPD_LIBRARY_H
+
+#include "protocol/enc.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+struct gpd_blob;
+struct gpd_jit;
+struct gpd_session;
+
+struct gpd_kernel {
+	CUkernel driver;
+	const char *name;     /* the driver's, as long as the library is loaded */
+	uint32_t params_size; /* of the packed parameters; UINT32_MAX: the driver does not say */
+};
+
+/* A kernel on a device. */
+struct gpd_function {
+	_Atomic(CUfunction) driver; /* NULL: not loaded there; set last */
+	int dynamic;                /* bytes of dynamic shared memory that it allows by itself */
+	_Atomic int dynamic_most;   /* that the driver has been told to allow; never less */
+};
+
+struct gpd_library_key {
+	uint8_t sha256[32];
+	uint64_t size;
+	int64_t device; /* that was current when it was loaded: what its kernels need is told for it
+			 */
+};
+
+struct gpd_library {
+	/* Written by who loads it, before anybody else sees it. */
+	struct gpd_blob *blob; /* outlives the library, which uses its bytes */
+	CUlibrary driver;
+	uint32_t kernel_count;
+	struct gpd_kernel *kernels; /* by name */
+	struct gpd_jit *jit;        /* what the compiler of the driver was told, and told */
+	struct gp_bytes info;       /* struct gp_image_info, encoded */
+	struct gp_bytes log;        /* the compiler's text */
+	bool shared;
+	struct gpd_library_key key; /* of a shared one */
+
+	pthread_mutex_t lock; /* over loading functions */
+	pthread_mutex_t allowing;
+	_Atomic(struct gpd_function *) *functions; /* per device, on first use: per kernel */
+
+	/* Under the registry's lock; of a shared one. */
+	UT_hash_handle hh;
+	unsigned int refs;
+	bool loading;
+	CUresult result;
+	struct gpd_library *newer, *older; /* while nobody uses it */
+};
+
+/* How much stays loaded that nobody uses. */
+struct gpd_library_limits {
+	unsigned int count;
+	uint64_t bytes; /* of images */
+};
+
+struct gpd_library_counts {
+	uint64_t loaded; /* by the driver, for sharing */
+	uint64_t shared; /* given to one more image */
+	uint64_t own;    /* by the driver, for one image alone */
+};
+
+/* The blob's library on the device, which is current; may_share: the caller keeps what it sets to
+ * itself.  session: who is seen to wait if the driver has to load; executor.  *log_p, malloc'ed, is
+ * the compiler's text, also of a failure. */
+CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device,
+			 bool may_share, struct gp_bytes options, struct gpd_library **library_p,
+			 struct gp_bytes *log_p);
+
+/* Of who uses it no more, nor has work under way that does.  What is not shared is unloaded. */
+void gpd_library_put(struct gpd_library *library);
+
+/* Whether the kernel is loaded on the device. */
+static inline bool
+gpd_library_loaded(const struct gpd_library *library, uint32_t index, int device,
+		   struct gpd_function **function_p)
+{
+	struct gpd_function *functions =
+		atomic_load_explicit(&library->functions[device], memory_order_acquire);
+
+	if (!functions || !atomic_load_explicit(&functions[index].driver, memory_order_acquire))
+		return false;
+	*function_p = &functions[index];
+	return true;
+}
+
+/* The kernel on the device, which is current; loads it if need be.  session as above, NULL: the
+ * caller is seen to wait, or has nobody to be seen by. */
+CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
+			      uint32_t index, int device, struct gpd_function **function_p);
+
+/* Has the driver allow launches of a loaded function so many bytes of dynamic shared memory. */
+CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
+
+/* Sessions have become fewer: what is too much may be unloaded. */
+void gpd_library_trim(void);
+
+struct gpd_library_counts gpd_library_counts(void);
+
+/* Before anything is loaded; NULL: the usual ones. */
+void gpd_library_start(const struct gpd_library_limits *limits);
+/* Unloads what nobody uses. */
+void gpd_library_stop(void);
+
+#endif /* GPD_LIBRARY_H */
