@@ -91,7 +91,7 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 		.attrs = attributes,
 	};
 	__typeof__(cuOccupancyMaxActiveClusters) *ask;
-	CUfunction function;
+	CUfunction function = NULL;
 	CUresult result;
 
 	if (args->what != MAX_POTENTIAL_SIZE && args->what != MAX_ACTIVE)
