@@ -37,7 +37,7 @@ STATUS_ONLY = {'memhog', 'badhandle'}
 LAST = ['sticky', 'assertion']  # poison the context that all clients share
 
 APPS = [
-    'assertion', 'asyncalloc', 'atomics', 'badhandle', 'callbacks', 'copies', 'copies2d',
+    'arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'callbacks', 'copies', 'copies2d',
     'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork',
     'hostfunc', 'launch', 'launchrate', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
     'peer', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/context.h"
 
+#include "client/array.h"
 #include "client/context_storage.h"
 #include "client/device.h"
 #include "client/event.h"
@@ -10,6 +11,7 @@
 #include "client/module.h"
 #include "client/session.h"
 #include "client/stream.h"
+#include "client/texture.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>
@@ -149,8 +151,11 @@ gpc_context_reset(struct gpc_context *context)
 
 	(void)pthread_mutex_lock(&context->lock);
 	was_active = context->active;
-	if (was_active)
+	if (was_active) {
 		gpc_module_forget_context(context);
+		gpc_texture_forget_context(context);
+		gpc_array_forget_context(context);
+	}
 	gpc_image_forget_context(context);
 	context->destroyed = true;
 	__atomic_store_n(&context->active, false, __ATOMIC_RELEASE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuMemcpy*: what CUDA calls a copy, brought into one form and sent on its way. */
+#include "client/array.h"
 #include "client/context.h"
 #include "client/copy_between.h"
 #include "client/copy_in.h"
@@ -38,6 +39,38 @@ target_stream(struct target *target, CUstream hStream)
 	target->async = true;
 	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, &target->stream)
 				      : result;
+}
+
+static CUresult
+copy_array(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	const struct gpc_side *dst = &copy->dst, *src = &copy->src;
+	const struct gp_args_gpArrayCopy args = {
+		.stream = stream->handle.id,
+		.dst_array = dst->array ? dst->array->whole->handle.id : 0,
+		.dst_level = dst->array ? dst->array->level : 0,
+		.dst_x = dst->x,
+		.dst_y = dst->y,
+		.dst_z = dst->z,
+		.dst = dst->base,
+		.dst_pitch = dst->pitch,
+		.dst_slice = dst->slice,
+		.src_array = src->array ? src->array->whole->handle.id : 0,
+		.src_level = src->array ? src->array->level : 0,
+		.src_x = src->x,
+		.src_y = src->y,
+		.src_z = src->z,
+		.src = src->base,
+		.src_pitch = src->pitch,
+		.src_slice = src->slice,
+		.width = copy->width,
+		.height = copy->height,
+		.depth = copy->depth,
+	};
+	CUresult result = gpc_post_gpArrayCopy(stream->context, &args);
+
+	(void)gpc_session_work_mark(stream->context->device->session);
+	return result;
 }
 
 static CUresult
@@ -92,6 +125,8 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 		return gpc_copy_out_async(target->stream, copy);
 	if (copy->dst.host)
 		return gpc_copy_out(target->stream, copy);
+	if (copy->dst.array || copy->src.array)
+		return copy_array(target->stream, copy);
 	result = copy_device(target->stream, copy);
 	if (result == CUDA_SUCCESS && !target->async &&
 	    (gpc_pointer_is_synchronous(copy->dst.base) ||
@@ -111,10 +146,13 @@ run(const struct target *given, const struct gpc_copy *copy)
 		return CUDA_SUCCESS;
 	if (copy->dst.host && copy->src.host)
 		return copy_host(target.stream, copy);
-	if (gpc_copy_is_between(copy))
+	if (copy->dst.array || copy->src.array)
+		result = gpc_copy_route_array(&target.stream, copy, &changed);
+	else if (gpc_copy_is_between(copy))
 		return gpc_copy_between(target.stream, copy);
-	result = gpc_copy_route(&target.stream, copy->dst.host ? copy->src.base : copy->dst.base,
-				&changed);
+	else
+		result = gpc_copy_route(&target.stream,
+					copy->dst.host ? copy->src.base : copy->dst.base, &changed);
 	if (result != CUDA_SUCCESS || !changed)
 		return result == CUDA_SUCCESS ? run_there(&target, copy) : result;
 	target.async = false;
@@ -269,4 +307,108 @@ gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 	CUresult result = target_stream(&target, hStream);
 
 	return result == CUDA_SUCCESS ? run_3d(&target, pCopy) : result;
+}
+
+/* Arrays: one row. */
+
+static CUresult
+row(const struct gpc_place *dst, const struct gpc_place *src, size_t size)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = target_default(&target);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_row(&copy, dst, src, size);
+	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+}
+
+static CUresult
+row_async(const struct gpc_place *dst, const struct gpc_place *src, size_t size, CUstream hStream)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = target_stream(&target, hStream);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_row(&copy, dst, src, size);
+	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+}
+
+static struct gpc_place
+in_array(CUarray array, size_t offset)
+{
+	return (struct gpc_place){ CU_MEMORYTYPE_ARRAY, array, offset };
+}
+
+static struct gpc_place
+on_host(const void *memory)
+{
+	return (struct gpc_place){ CU_MEMORYTYPE_HOST, NULL, (uintptr_t)memory };
+}
+
+static struct gpc_place
+on_device(CUdeviceptr address)
+{
+	return (struct gpc_place){ CU_MEMORYTYPE_DEVICE, NULL, address };
+}
+
+CUresult
+gpc_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_host(srcHost);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+			 CUstream hStream)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_host(srcHost);
+
+	return row_async(&dst, &src, ByteCount, hStream);
+}
+
+CUresult
+gpc_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	const struct gpc_place dst = on_host(dstHost), src = in_array(srcArray, srcOffset);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+			 CUstream hStream)
+{
+	const struct gpc_place dst = on_host(dstHost), src = in_array(srcArray, srcOffset);
+
+	return row_async(&dst, &src, ByteCount, hStream);
+}
+
+CUresult
+gpc_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_device(srcDevice);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	const struct gpc_place dst = on_device(dstDevice), src = in_array(srcArray, srcOffset);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
+		    size_t ByteCount)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset);
+	const struct gpc_place src = in_array(srcArray, srcOffset);
+
+	return row(&dst, &src, ByteCount);
 }

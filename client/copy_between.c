@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy_between.h"
 
+#include "client/array.h"
 #include "client/context.h"
 #include "client/copy_in.h"
 #include "client/copy_out.h"
@@ -23,16 +24,11 @@ context_of(uint64_t address)
 	return found.kind == GPC_ADDRESS_DEVICE ? found.context : NULL;
 }
 
-CUresult
-gpc_copy_route(struct gpc_stream **stream_p, uint64_t address, bool *changed_p)
+static CUresult
+route(struct gpc_stream **stream_p, const struct gpc_context *context, bool *changed_p)
 {
-	struct gpc_context *context;
 	CUresult result;
 
-	*changed_p = false;
-	if (__builtin_expect(gpc_session_count() < 2, 1))
-		return CUDA_SUCCESS;
-	context = context_of(address);
 	if (!context || context->device->session == (*stream_p)->context->device->session)
 		return CUDA_SUCCESS;
 	result = gpc_fence_stream(*stream_p);
@@ -41,6 +37,34 @@ gpc_copy_route(struct gpc_stream **stream_p, uint64_t address, bool *changed_p)
 	*stream_p = context->legacy;
 	*changed_p = true;
 	return *stream_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult
+gpc_copy_route(struct gpc_stream **stream_p, uint64_t address, bool *changed_p)
+{
+	*changed_p = false;
+	if (__builtin_expect(gpc_session_count() < 2, 1))
+		return CUDA_SUCCESS;
+	return route(stream_p, context_of(address), changed_p);
+}
+
+CUresult
+gpc_copy_route_array(struct gpc_stream **stream_p, const struct gpc_copy *copy, bool *changed_p)
+{
+	const struct gpc_side *side = copy->dst.array ? &copy->dst : &copy->src;
+	const struct gpc_side *other = copy->dst.array ? &copy->src : &copy->dst;
+	const struct gpc_context *context = side->array->context, *beyond = NULL;
+
+	*changed_p = false;
+	if (__builtin_expect(gpc_session_count() < 2, 1))
+		return CUDA_SUCCESS;
+	if (other->array)
+		beyond = other->array->context;
+	else if (!other->host)
+		beyond = context_of(other->base);
+	if (beyond && beyond->device->session != context->device->session)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return route(stream_p, context, changed_p);
 }
 
 bool

@@ -26,4 +26,9 @@ bool gpc_copy_is_between(const struct gpc_copy *copy);
  */
 CUresult gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy);
 
+/* The same for a copy to or from an array.  CUDA_ERROR_NOT_SUPPORTED: its sides are on two daemons.
+ */
+CUresult gpc_copy_route_array(struct gpc_stream **stream_p, const struct gpc_copy *copy,
+			      bool *changed_p);
+
 #endif /* GPC_COPY_BETWEEN_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy_in.h"
 
+#include "client/array.h"
 #include "client/copy_out.h"
 #include "client/fence.h"
 #include "client/session.h"
@@ -33,13 +34,50 @@ host_row(const struct gpc_copy *copy, uint64_t slice, uint64_t row)
 	return (void *)(uintptr_t)gpc_side_row(&copy->src, slice, row);
 }
 
+/* What one record brings: so many rows, from a byte of one of them on. */
+struct part {
+	uint64_t slice, row, column;
+	uint64_t width, rows;
+	bool last;
+};
+
 static CUresult
-post(const struct sending *sending, struct gp_args_gpCopyIn *args, const struct iovec *bulk,
-     int count, bool last)
+post_to_array(const struct sending *sending, const struct part *part, const struct iovec *bulk,
+	      int count)
 {
-	args->stream = sending->stream->handle.id;
-	args->flags = last ? sending->flags : 0;
-	return gpc_post_gpCopyIn(sending->stream->context, args, bulk, count);
+	const struct gpc_side *dst = &sending->copy->dst;
+	const struct gp_args_gpArrayCopyIn args = {
+		.stream = sending->stream->handle.id,
+		.array = dst->array->whole->handle.id,
+		.level = dst->array->level,
+		.x = dst->x + part->column,
+		.y = dst->y + part->row,
+		.z = dst->z + part->slice,
+		.width = part->width,
+		.height = part->rows,
+		.depth = 1,
+		.flags = part->last ? sending->flags : 0,
+	};
+
+	return gpc_post_gpArrayCopyIn(sending->stream->context, &args, bulk, count);
+}
+
+static CUresult
+post(const struct sending *sending, const struct part *part, const struct iovec *bulk, int count)
+{
+	const struct gpc_side *dst = &sending->copy->dst;
+	const struct gp_args_gpCopyIn args = {
+		.stream = sending->stream->handle.id,
+		.dst = gpc_side_row(dst, part->slice, part->row) + part->column,
+		.pitch = part->rows == 1 ? part->width : dst->pitch,
+		.width = part->width,
+		.height = part->rows,
+		.flags = part->last ? sending->flags : 0,
+	};
+
+	if (dst->array)
+		return post_to_array(sending, part, bulk, count);
+	return gpc_post_gpCopyIn(sending->stream->context, &args, bulk, count);
 }
 
 /* A row too long for one record. */
@@ -54,14 +92,9 @@ send_row(const struct sending *sending, uint64_t slice, uint64_t row, bool last)
 		uint64_t size = left < sending->record_max ? left : sending->record_max;
 		struct iovec bulk = { .iov_base = (uint8_t *)host_row(copy, slice, row) + at,
 				      .iov_len = size };
-		struct gp_args_gpCopyIn args = {
-			.dst = gpc_side_row(&copy->dst, slice, row) + at,
-			.pitch = size,
-			.width = size,
-			.height = 1,
-		};
+		const struct part part = { slice, row, at, size, 1, last && size == left };
 
-		result = post(sending, &args, &bulk, 1, last && size == left);
+		result = post(sending, &part, &bulk, 1);
 		at += size;
 	}
 	return result;
@@ -109,19 +142,13 @@ send_slice(const struct sending *sending, uint64_t slice)
 		uint64_t left = copy->height - row;
 		uint64_t rows = left < rows_max ? left : rows_max;
 		struct iovec bulk[ROWS_MAX];
-		struct gp_args_gpCopyIn args = {
-			.dst = gpc_side_row(&copy->dst, slice, row),
-			.pitch = copy->dst.pitch,
-			.width = copy->width,
-			.height = rows,
-		};
+		const struct part part = { slice, row, 0, copy->width, rows, last && rows == left };
 
 		if (rows_max == 0) {
 			result = send_row(sending, slice, row++, last && left == 1);
 			continue;
 		}
-		result = post(sending, &args, bulk, gather(sending, slice, row, rows, bulk),
-			      last && rows == left);
+		result = post(sending, &part, bulk, gather(sending, slice, row, rows, bulk));
 		row += rows;
 	}
 	return result;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy_out.h"
 
+#include "client/array.h"
 #include "client/session.h"
 #include "client/stream.h"
 #include "gpc_calls.h"
@@ -14,7 +15,7 @@
 /* Requests of one copy that are under way together. */
 #define BATCH 16
 
-/* One slice of a copy: one gpCopyOut. */
+/* One slice of a copy: one gpCopyOut or gpArrayCopyOut. */
 struct slice {
 	struct gpc_request request;
 	uint8_t *host;
@@ -62,6 +63,14 @@ take_rows(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, ui
 	return 0;
 }
 
+/* Slices of an array whose rows follow each other here are asked for together. */
+static uint64_t
+slice_count(const struct gpc_copy *copy)
+{
+	return copy->src.array && copy->dst.slice == copy->dst.pitch * copy->height ? 1
+										    : copy->depth;
+}
+
 static void
 slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at)
 {
@@ -69,7 +78,7 @@ slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy
 		.host = (uint8_t *)(uintptr_t)gpc_side_row(&copy->dst, at, 0),
 		.pitch = copy->dst.pitch,
 		.width = copy->width,
-		.height = copy->height,
+		.height = copy->height * (copy->depth / slice_count(copy)),
 	};
 	slice->request.session = stream->context->device->session;
 	slice->request.data = take_rows;
@@ -77,17 +86,45 @@ slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy
 }
 
 static CUresult
-slice_start(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
-	    uint64_t at)
+start_from_array(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
+		 uint64_t at)
 {
-	struct gp_args_gpCopyOut args = {
+	const struct gp_args_gpArrayCopyOut args = {
+		.stream = stream->handle.id,
+		.array = copy->src.array->whole->handle.id,
+		.level = copy->src.array->level,
+		.x = copy->src.x,
+		.y = copy->src.y,
+		.z = copy->src.z + at,
+		.width = copy->width,
+		.height = copy->height,
+		.depth = slice->height / copy->height,
+	};
+
+	return gpc_start_gpArrayCopyOut(stream->context, &args, &slice->request);
+}
+
+static CUresult
+start_from_memory(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
+		  uint64_t at)
+{
+	const struct gp_args_gpCopyOut args = {
 		.stream = stream->handle.id,
 		.src = gpc_side_row(&copy->src, at, 0),
 		.pitch = copy->src.pitch,
 		.width = copy->width,
 		.height = copy->height,
 	};
-	CUresult result = gpc_start_gpCopyOut(stream->context, &args, &slice->request);
+
+	return gpc_start_gpCopyOut(stream->context, &args, &slice->request);
+}
+
+static CUresult
+slice_start(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
+	    uint64_t at)
+{
+	CUresult result = copy->src.array ? start_from_array(slice, stream, copy, at)
+					  : start_from_memory(slice, stream, copy, at);
 
 	(void)gpc_session_work_mark(stream->context->device->session);
 	return result;
@@ -134,10 +171,11 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 CUresult
 gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
+	uint64_t count = slice_count(copy);
 	CUresult result = CUDA_SUCCESS;
 
-	for (uint64_t at = 0; at < copy->depth && result == CUDA_SUCCESS; at += BATCH) {
-		uint64_t left = copy->depth - at;
+	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at += BATCH) {
+		uint64_t left = count - at;
 
 		result = copy_batch(stream, copy, at, left < BATCH ? (unsigned int)left : BATCH);
 	}
@@ -234,9 +272,10 @@ start_pending(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t a
 CUresult
 gpc_copy_out_async(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
+	uint64_t count = slice_count(copy);
 	CUresult result = CUDA_SUCCESS;
 
-	for (uint64_t at = 0; at < copy->depth && result == CUDA_SUCCESS; at++)
+	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at++)
 		result = start_pending(stream, copy, at);
 	return result;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy_region.h"
 
+#include "client/array.h"
 #include "client/memory.h"
 
 /* One side as CUDA describes it. */
 struct given {
 	CUmemorytype type;
+	CUarray array;
 	uint64_t host, device;
 	uint64_t x, y, z;
 	uint64_t pitch;  /* 0: rows follow each other */
@@ -62,6 +64,22 @@ side_check(const struct gpc_copy *copy, struct gpc_side *side, CUmemorytype type
 }
 
 static CUresult
+side_set_array(const struct gpc_copy *copy, struct gpc_side *side, const struct given *given)
+{
+	const struct gp_array_box box = { given->x,    given->y,     given->z,
+					  copy->width, copy->height, copy->depth };
+	CUresult result = gpc_array_lookup(given->array, &side->array);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	side->x = given->x;
+	side->y = given->y;
+	side->z = given->z;
+	return gp_array_contains(&side->array->shape, 0, &box) ? CUDA_SUCCESS
+							       : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult
 side_set(const struct gpc_copy *copy, struct gpc_side *side, const struct given *given)
 {
 	uint64_t base = given->type == CU_MEMORYTYPE_HOST ? given->host : given->device;
@@ -73,7 +91,7 @@ side_set(const struct gpc_copy *copy, struct gpc_side *side, const struct given 
 	case CU_MEMORYTYPE_UNIFIED:
 		break;
 	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return side_set_array(copy, side, given);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -129,7 +147,7 @@ set(struct gpc_copy *copy, const struct given *dst, const struct given *src)
 
 	if (result == CUDA_SUCCESS)
 		result = side_set(copy, &copy->src, src);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && !copy->dst.array && !copy->src.array)
 		collapse(copy);
 	return result;
 }
@@ -162,11 +180,33 @@ gpc_copy_linear(struct gpc_copy *copy, CUmemorytype dst_type, uint64_t dst, CUme
 	return result == CUDA_SUCCESS ? side_check(copy, &copy->src, src_type) : result;
 }
 
+static struct given
+given_row(const struct gpc_place *place)
+{
+	return (struct given){
+		.type = place->type,
+		.array = place->array,
+		.host = place->at,
+		.device = place->at,
+		.x = place->type == CU_MEMORYTYPE_ARRAY ? place->at : 0,
+	};
+}
+
+CUresult
+gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst, const struct gpc_place *src,
+	     size_t size)
+{
+	const struct given to = given_row(dst), from = given_row(src);
+
+	return is_empty(copy, size, 1, 1) ? CUDA_SUCCESS : set(copy, &to, &from);
+}
+
 CUresult
 gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params)
 {
 	const struct given dst = {
 		.type = params->dstMemoryType,
+		.array = params->dstArray,
 		.host = (uintptr_t)params->dstHost,
 		.device = params->dstDevice,
 		.x = params->dstXInBytes,
@@ -175,6 +215,7 @@ gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params)
 	};
 	const struct given src = {
 		.type = params->srcMemoryType,
+		.array = params->srcArray,
 		.host = (uintptr_t)params->srcHost,
 		.device = params->srcDevice,
 		.x = params->srcXInBytes,
@@ -192,6 +233,7 @@ gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params)
 {
 	const struct given dst = {
 		.type = params->dstMemoryType,
+		.array = params->dstArray,
 		.host = (uintptr_t)params->dstHost,
 		.device = params->dstDevice,
 		.x = params->dstXInBytes,
@@ -202,6 +244,7 @@ gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params)
 	};
 	const struct given src = {
 		.type = params->srcMemoryType,
+		.array = params->srcArray,
 		.host = (uintptr_t)params->srcHost,
 		.device = params->srcDevice,
 		.x = params->srcXInBytes,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A copy as the client treats it, whichever CUDA function asked for it: a box of rows on two
- * sides, each of which is device memory or memory of this process.  Plain data; any thread.
+ * sides, each of which is device memory, an array, or memory of this process.  Plain data; any
+ * thread.
  */
 #ifndef GPC_COPY_REGION_H
 #define GPC_COPY_REGION_H
@@ -11,11 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gpc_array;
+
 struct gpc_side {
 	uint64_t base; /* of the first byte */
 	uint64_t pitch, slice;
 	bool host;
-	bool pinned; /* host memory that CUDA knows */
+	bool pinned;             /* host memory that CUDA knows */
+	struct gpc_array *array; /* then only where it begins counts: bytes, rows, slices */
+	uint64_t x, y, z;
 };
 
 struct gpc_copy {
@@ -25,11 +30,19 @@ struct gpc_copy {
 
 /*
  * These find out what each side is and check it, as CUDA does before anything is copied:
- * CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED (arrays).  A side of type
+ * CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_HANDLE (arrays).  A side of type
  * CU_MEMORYTYPE_UNIFIED is what its address says.
  */
 CUresult gpc_copy_linear(struct gpc_copy *copy, CUmemorytype dst_type, uint64_t dst,
 			 CUmemorytype src_type, uint64_t src, size_t size);
+/* Bytes in a row: at an address, or at so many bytes in the first row of an array. */
+struct gpc_place {
+	CUmemorytype type;
+	CUarray array;
+	uint64_t at;
+};
+CUresult gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst,
+		      const struct gpc_place *src, size_t size);
 CUresult gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params);
 CUresult gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params);
 

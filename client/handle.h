@@ -23,7 +23,10 @@ enum gpc_kind {
 	GPC_KIND_FUNCTION,
 	GPC_KIND_HOST_FUNCTION, /* no handle of the application's: host_function.h */
 	GPC_KIND_POOL,
-	GPC_KIND_MEMORY, /* CUmemGenericAllocationHandle */
+	GPC_KIND_MEMORY,  /* CUmemGenericAllocationHandle */
+	GPC_KIND_ARRAY,   /* CUarray and CUmipmappedArray: wire object gp_array */
+	GPC_KIND_LEVEL,   /* CUarray: a level of a mipmapped array */
+	GPC_KIND_TEXTURE, /* wire object gp_texture; the application has the driver's number */
 	GPC_KIND_COUNT
 };
 

@@ -22,7 +22,7 @@ def manages_memory(call):
     """Whether it makes, maps or gives back memory, rather than have a stream use it."""
     types = {p.ctype for p in call.params}
     return ("ALLOCATES" in call.options or "FREES" in call.options
-            or bool(types & {"gp_address", "gp_new_address", "gp_memory"}) and "CUstream" not in types)
+            or bool(types & {"gp_address", "gp_new_address", "gp_memory", "gp_array"}) and "CUstream" not in types)
 
 
 def calls_h(api):

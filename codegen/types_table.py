@@ -4,7 +4,8 @@
 U32, I32, U64, F32 = ("uint32_t", "u32"), ("int32_t", "i32"), ("uint64_t", "u64"), ("float", "f32")
 
 HANDLES = {"CUcontext": "context", "CUstream": "stream", "CUevent": "event", "gp_context": "context",
-           "gp_image": "image", "gp_function": "function", "gp_memory": "memory"}
+           "gp_image": "image", "gp_function": "function", "gp_memory": "memory",
+           "gp_array": "array", "gp_texture": "texture"}
 KERNELS = {"CUfunction", "CUkernel", "gp_kernel"}
 
 WIRE_TYPES = {

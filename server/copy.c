@@ -3,6 +3,8 @@
  * Copies to and on the device, and fills.  What comes from the client goes through staging in
  * parts, so that network, staging and the device's copy engines work at the same time.
  */
+#include "server/copy.h"
+
 #include "gpd_calls.h"
 #include "protocol/frame.h"
 #include "server/copy_part.h"
@@ -49,24 +51,30 @@ receive_part(struct gpd_session *session, const struct gpd_part *part, struct gp
 	return result;
 }
 
+CUresult
+gpd_copy_in(struct gpd_session *session, uint32_t id, struct gpd_cut *cut, uint32_t flags)
+{
+	struct gpd_stream *stream;
+	struct gpd_part part;
+	CUresult result = gpd_stream_begin(session, id, &stream);
+
+	while (result == CUDA_SUCCESS && gpd_cut_next(cut, &part))
+		result = receive_part(session, &part, stream);
+	if (result == CUDA_SUCCESS && (flags & GP_COPY_BARRIER))
+		result = gpd_stream_barrier(session, stream);
+	return result;
+}
+
 static CUresult
 copy_in(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 {
-	struct gpd_stream *stream;
 	struct gpd_cut cut;
-	struct gpd_part part;
 	CUresult result = gpd_cut_check(session, args->dst, args->pitch, args->width, args->height);
 
-	if (result == CUDA_SUCCESS)
-		result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_cut_start(&cut, args->dst, args->pitch, args->width, args->height);
-	while (result == CUDA_SUCCESS && gpd_cut_next(&cut, &part))
-		result = receive_part(session, &part, stream);
-	if (result == CUDA_SUCCESS && (args->flags & GP_COPY_BARRIER))
-		result = gpd_stream_barrier(session, stream);
-	return result;
+	return gpd_copy_in(session, args->stream, &cut, args->flags);
 }
 
 CUresult

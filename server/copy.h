@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies to the host that do not fit into the session's staging memory at once.  The executor goes
+ * Copies between the client and the device, by parts (copy_part.h).
+ *
+ * Those to the host may not fit into the session's staging memory at once.  The executor then goes
  * on with other calls and gives their streams the remaining parts as staging comes free; what has
  * to come behind such a copy waits until it has all its parts.  Executor only.
  */
 #ifndef GPD_COPY_H
 #define GPD_COPY_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct gpd_cut;
 struct gpd_session;
 struct gpd_stream;
+
+/* Takes the current call's bulk to where the cut says; the caller drains what is left on a failure.
+ */
+CUresult gpd_copy_in(struct gpd_session *session, uint32_t stream, struct gpd_cut *cut,
+		     uint32_t flags);
+/* Answers the current call with what the cut names, so many bytes: GPD_LATER. */
+CUresult gpd_copy_out(struct gpd_session *session, uint32_t stream, const struct gpd_cut *cut,
+		      uint64_t total);
 
 /* How long the executor may wait for the client before it calls gpd_copy_continue() again. */
 #define GPD_COPY_CONTINUE_MS 1

@@ -249,6 +249,12 @@ gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, 
 	case GP_CALL_gpCopyIn:
 	case GP_CALL_gpCopyOut:
 	case GP_CALL_gpCopyDevice:
+	case GP_CALL_gpArrayCreate:
+	case GP_CALL_gpArrayCopyIn:
+	case GP_CALL_gpArrayCopyOut:
+	case GP_CALL_gpArrayCopy:
+	case GP_CALL_gpTextureCreate:
+	case GP_CALL_gpSurfaceCreate:
 	case GP_CALL_gpFill:
 	case GP_CALL_gpLaunch:
 	case GP_CALL_gpLaunchChecked:
@@ -307,14 +313,34 @@ append(struct gpd_session *session, struct gpd_copy_out *out)
 }
 
 CUresult
+gpd_copy_out(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, id);
+	struct gpd_copy_out *out = calloc(1, sizeof(*out));
+
+	if (!out)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	out->stream = stream;
+	out->cut = *cut;
+	out->total = total;
+	out->request = session->request;
+	out->call = session->call;
+	out->users = 1;
+	gpd_account_copy(&session->account, 0, total);
+	/* Behind others of its stream, which the call stream does not wait for. */
+	if (must_wait(session, stream) || go_on(session, out))
+		append(session, out);
+	return GPD_LATER;
+}
+
+CUresult
 gpd_gpCopyOut(struct gpd_session *session, const struct gp_args_gpCopyOut *args)
 {
-	struct gpd_stream *stream = gpd_stream_get(session, args->stream);
-	struct gpd_copy_out *out;
+	struct gpd_cut cut;
 	uint64_t total;
 	CUresult result;
 
-	if (!stream)
+	if (!gpd_stream_get(session, args->stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!args->width || !args->height)
 		return CUDA_SUCCESS;
@@ -323,18 +349,6 @@ gpd_gpCopyOut(struct gpd_session *session, const struct gp_args_gpCopyOut *args)
 	result = gpd_cut_check(session, args->src, args->pitch, args->width, args->height);
 	if (result != CUDA_SUCCESS)
 		return result;
-	out = calloc(1, sizeof(*out));
-	if (!out)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	out->stream = stream;
-	out->total = total;
-	out->request = session->request;
-	out->call = session->call;
-	out->users = 1;
-	gpd_cut_start(&out->cut, args->src, args->pitch, args->width, args->height);
-	gpd_account_copy(&session->account, 0, total);
-	/* Behind others of its stream, which the call stream does not wait for. */
-	if (must_wait(session, stream) || go_on(session, out))
-		append(session, out);
-	return GPD_LATER;
+	gpd_cut_start(&cut, args->src, args->pitch, args->width, args->height);
+	return gpd_copy_out(session, args->stream, &cut, total);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rectangles of device memory whose rows are packed on the host side, cut into the parts in which
- * they go through staging.  Executor only.
+ * Rectangles of device memory, and boxes of arrays, whose rows are packed on the host side, cut
+ * into the parts in which they go through staging.  Executor only.
  */
 #ifndef GPD_COPY_PART_H
 #define GPD_COPY_PART_H
+
+#include "protocol/array.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -16,7 +18,9 @@ struct gpd_stream;
 
 struct gpd_cut {
 	uint64_t address, pitch, width, height;
-	uint64_t row, column; /* of the next part */
+	CUarray array; /* NULL: memory */
+	struct gp_array_box box;
+	uint64_t slice, row, column; /* of the next part */
 	size_t largest;
 };
 
@@ -26,6 +30,8 @@ struct gpd_part {
 	size_t width;
 	size_t rows;
 	size_t size; /* packed */
+	CUarray array;
+	struct gp_array_box box;
 };
 
 /* Whether the session may touch the rectangle, else CUDA_ERROR_INVALID_VALUE. */
@@ -38,6 +44,8 @@ bool gpd_cut_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *spa
 /* Neither width nor height is 0. */
 void gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,
 		   uint64_t height);
+/* The box lies in the array. */
+void gpd_cut_start_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *box);
 /* false: there is none left. */
 bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
 

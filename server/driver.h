@@ -84,6 +84,16 @@
 /* NULL where the library lacks them. */
 #define GPD_DRIVER_OPTIONAL(X)                                                                     \
 	X(cuCtxRecordEvent)                                                                        \
+	X(cuArray3DCreate_v2)                                                                      \
+	X(cuArrayDestroy)                                                                          \
+	X(cuMemAlloc_v2)                                                                           \
+	X(cuMipmappedArrayCreate)                                                                  \
+	X(cuMipmappedArrayDestroy)                                                                 \
+	X(cuMipmappedArrayGetLevel)                                                                \
+	X(cuTexObjectCreate)                                                                       \
+	X(cuTexObjectDestroy)                                                                      \
+	X(cuSurfObjectCreate)                                                                      \
+	X(cuSurfObjectDestroy)                                                                     \
 	X(cuDevResourceGenerateDesc)                                                               \
 	X(cuDevSmResourceSplitByCount)                                                             \
 	X(cuDeviceGetDevResource)                                                                  \

@@ -15,6 +15,8 @@ enum gpd_kind {
 	GPD_KIND_IMAGE,
 	GPD_KIND_FUNCTION, /* of the client's: host_function.h */
 	GPD_KIND_MEMORY,   /* physical: physical.h */
+	GPD_KIND_ARRAY,
+	GPD_KIND_TEXTURE, /* and surface objects */
 	GPD_KIND_COUNT
 };
 

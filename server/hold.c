@@ -186,6 +186,8 @@ needs_of(uint16_t call, const void *fields, size_t size, struct wish *wish)
 	case GP_CALL_gpContextSynchronize:
 	case GP_CALL_gpFence:
 	case GP_CALL_gpImageUnload:
+	case GP_CALL_gpArrayDestroy:
+	case GP_CALL_gpTextureDestroy:
 		wish->needs = ALL;
 		break;
 	case GP_CALL_gpMemoryInfo:

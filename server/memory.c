@@ -2,6 +2,7 @@
 #include "server/memory.h"
 
 #include "gpd_calls.h"
+#include "server/array.h"
 #include "server/driver.h"
 #include "server/image.h"
 #include "server/physical.h"
@@ -248,6 +249,8 @@ add(struct gpd_session *session, struct chunk *chunk)
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && leaving &&
 	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
 		result = place(chunk);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_array_wait_gone())
+		result = place(chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
 	memmove(&memory->chunks[i + 1], &memory->chunks[i], (memory->count - i) * sizeof(*chunk));
@@ -383,7 +386,8 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	size_t available, total;
 	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
 	 */
-	uint64_t leaving = leaving_size(session->memory, args->device);
+	uint64_t leaving = leaving_size(session->memory, args->device) +
+			   gpd_array_leaving_size(session, args->device);
 	CUresult result = gpd_account_may_use(&session->account, args->device)
 				  ? gpd_device_enter(args->device)
 				  : CUDA_ERROR_INVALID_DEVICE;
@@ -469,6 +473,7 @@ give_back(struct gpd_account *account)
 		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
 	bool waited = is_leaving(session->memory) || atomic_load(&session->images_leaving);
 
+	waited = gpd_array_give_back(session) || waited;
 	if (is_leaving(session->memory))
 		gpd_memory_wait_unmapped(session);
 	while (atomic_load(&session->images_leaving) && !gpd_wait_none(session))

@@ -2,6 +2,7 @@
 #include "server/physical.h"
 
 #include "gpd_calls.h"
+#include "server/array.h"
 #include "server/driver.h"
 #include "server/memory.h"
 #include "server/session.h"
@@ -27,8 +28,8 @@ properties(int device)
 	};
 }
 
-static CUresult
-zero_stream(int device, CUstream *stream_p)
+CUresult
+gpd_physical_zero_stream(int device, CUstream *stream_p)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -48,7 +49,7 @@ gpd_physical_zero(uint64_t address, uint64_t size, int device)
 	CUresult result = gpd_device_enter(device);
 
 	if (result == CUDA_SUCCESS)
-		result = zero_stream(device, &stream);
+		result = gpd_physical_zero_stream(device, &stream);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuMemsetD32Async(address, 0, size / 4, stream);
 	if (result == CUDA_SUCCESS)
@@ -86,6 +87,7 @@ obtain(struct gpd_session *session, struct gpd_physical *physical)
 		return result;
 	/* What the client has given back may still have been on its way out. */
 	gpd_memory_wait_unmapped(session);
+	(void)gpd_array_wait_gone();
 	return gpd_physical_obtain(physical->size, physical->device, &physical->handle);
 }
 

@@ -31,6 +31,9 @@ struct gpd_physical {
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
+/* The stream that zeroes, of all sessions; the device is current. */
+CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);
+
 /* Gives it back to the driver and the quota; it has no name and no mapping.  Any thread. */
 void gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical);
 

@@ -2,6 +2,7 @@
 #include "server/session.h"
 
 #include "gpd_calls.h"
+#include "server/array.h"
 #include "server/context.h"
 #include "server/copy.h"
 #include "server/driver.h"
@@ -17,6 +18,7 @@
 #include "server/schedule.h"
 #include "server/staging.h"
 #include "server/stream.h"
+#include "server/texture.h"
 #include "server/wait.h"
 #include "server/window.h"
 #include "server/worker.h"
@@ -408,6 +410,8 @@ free_objects(struct gpd_session *session)
 	gpd_copy_forget(session);
 	gpd_print_forget(session);
 	gpd_image_forget_session(session);
+	gpd_texture_forget(session);
+	gpd_array_forget(session);
 	if (session->memory)
 		gpd_memory_destroy(session);
 	if (session->staging)
@@ -516,6 +520,8 @@ close_session(struct gpd_session *session)
 	gpd_schedule_free(session);
 	if (atomic_load(&gpd_worker.lost) == 0)
 		free_objects(session);
+	/* What else there was of arrays does not know the session any more. */
+	gpd_array_forget(session);
 	report_closed(session);
 	free_session(session);
 	/* Images and their like are large, and the next session may be long in coming. */

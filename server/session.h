@@ -47,6 +47,7 @@ struct gpd_session {
 	struct gpd_memory *memory;
 	_Atomic unsigned int
 		images_leaving; /* unloaded by the client, and work may still use them */
+	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;
 	struct gpd_print *print;
 	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: copies and memsets of linear memory. */
+/* CUDA driver API: copies and memsets. */
 
 GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
 CUresult cuMemcpy(
@@ -14,24 +14,24 @@ CUresult cuMemcpyAsync(
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
 CUresult cuMemcpy2D_v2(
         IN const CUDA_MEMCPY2D *pCopy);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
 CUresult cuMemcpy2DUnaligned_v2(
         IN const CUDA_MEMCPY2D *pCopy);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
 CUresult cuMemcpy2DAsync_v2(
         IN const CUDA_MEMCPY2D *pCopy,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
 CUresult cuMemcpy3D_v2(
         IN const CUDA_MEMCPY3D *pCopy);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
 CUresult cuMemcpy3DAsync_v2(
         IN const CUDA_MEMCPY3D *pCopy,
         CUstream hStream);

@@ -63,7 +63,8 @@
 /*
  * Types of our own messages.  gp_address is checked against the caller's window; gp_new_address is
  * where memory is made; gp_kernel names a function of an image; gp_context, gp_image, gp_function (a
- * host function), gp_memory (physical memory): handles.
+ * host function), gp_memory (physical memory), gp_array (plain or mipmapped), gp_texture (a texture
+ * or a surface object): handles.
  */
 typedef unsigned long long gp_address;
 typedef unsigned long long gp_new_address;
@@ -72,5 +73,7 @@ typedef unsigned int gp_context;
 typedef unsigned int gp_image;
 typedef unsigned int gp_function;
 typedef unsigned int gp_memory;
+typedef unsigned int gp_array;
+typedef unsigned int gp_texture;
 
 #endif /* GP_API_VOCABULARY_H */

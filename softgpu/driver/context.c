@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/binary.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/event.h"
@@ -238,6 +239,7 @@ destroy_contents(void)
 	gs_event_destroy_all();
 	gs_stream_destroy_all();
 	gs_binary_destroy_all();
+	gs_array_destroy_all();
 	gs_space_reset();
 	gs_heap_destroy(primary.heap);
 	primary.heap = NULL;

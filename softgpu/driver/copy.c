@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/copy.h"
 
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/space.h"
 
 #include <stdlib.h>
@@ -73,6 +74,12 @@ copy_run(struct gs_op *op, struct gs_stream *stream)
 static void
 copy_release(struct gs_op *op)
 {
+	const struct gs_copy *copy = &((struct copy_op *)op)->copy;
+
+	if (copy->dst.array)
+		gs_array_put(copy->dst.array);
+	if (copy->src.array)
+		gs_array_put(copy->src.array);
 	free(op);
 }
 
@@ -107,6 +114,8 @@ is_valid(const struct gs_side *side, const struct gs_copy *copy, bool write)
 {
 	enum gs_place place;
 
+	if (side->array)
+		return true;
 	if (!extent(side, copy))
 		return false;
 	if (side->device)
@@ -118,7 +127,7 @@ is_valid(const struct gs_side *side, const struct gs_copy *copy, bool write)
 static bool
 is_pageable(const struct gs_side *side, const struct gs_copy *copy)
 {
-	return !side->device &&
+	return !side->device && !side->array &&
 	       gs_space_place(side->address, extent(side, copy), false) == GS_PLACE_PAGEABLE;
 }
 
@@ -132,6 +141,10 @@ op_create(const struct gs_copy *copy, bool stage)
 	op->op.run = copy_run;
 	op->op.release = copy_release;
 	op->copy = *copy;
+	if (copy->dst.array)
+		gs_object_ref(&copy->dst.array->object);
+	if (copy->src.array)
+		gs_object_ref(&copy->src.array->object);
 	if (stage) {
 		memcpy(op->staged, pointer(copy->src.address), copy->width);
 		op->copy.src.address = (uint64_t)(uintptr_t)op->staged;
@@ -242,7 +255,8 @@ cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream str
 }
 
 static CUresult
-find_side(CUmemorytype type, CUdeviceptr device, const void *host, struct gs_side *side)
+find_side(CUmemorytype type, CUdeviceptr device, const void *host, CUarray array,
+	  struct gs_side *side)
 {
 	switch (type) {
 	case CU_MEMORYTYPE_HOST:
@@ -256,10 +270,29 @@ find_side(CUmemorytype type, CUdeviceptr device, const void *host, struct gs_sid
 		side->device = gs_space_place(device, 1, false) != GS_PLACE_PAGEABLE;
 		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		*side = (struct gs_side){ .array = gs_array_get(array) };
+		return side->array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
+}
+
+/* A copy of nothing is one wherever it is. */
+static CUresult
+place_in_array(struct gs_side *side, const struct gs_copy *copy, const size_t at[3])
+{
+	const struct gs_array *array = side->array;
+	const struct gp_array_box box = { at[0],       at[1],        at[2],
+					  copy->width, copy->height, copy->depth };
+
+	if (copy->width && copy->height && copy->depth &&
+	    !gp_array_contains(&array->shape, 0, &box))
+		return CUDA_ERROR_INVALID_VALUE;
+	side->pitch = array->pitch;
+	side->slice = array->slice;
+	side->address = (uint64_t)(uintptr_t)array->memory + at[0] + at[1] * array->pitch +
+			at[2] * array->slice;
+	return CUDA_SUCCESS;
 }
 
 /* A pitch of 0 means packed rows; pitch and height only matter when there are several. */
@@ -267,6 +300,8 @@ static CUresult
 place_side(struct gs_side *side, const struct gs_copy *copy, size_t pitch, size_t height,
 	   const size_t at[3])
 {
+	if (side->array)
+		return place_in_array(side, copy, at);
 	side->pitch = pitch ? pitch : copy->width;
 	if (!height)
 		height = copy->height;
@@ -280,6 +315,22 @@ place_side(struct gs_side *side, const struct gs_copy *copy, size_t pitch, size_
 	return CUDA_SUCCESS;
 }
 
+static CUresult
+copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, struct gs_copy *copy)
+{
+	CUresult r = find_side(p->srcMemoryType, p->srcDevice, p->srcHost, p->srcArray, &copy->src);
+
+	if (!r)
+		r = find_side(p->dstMemoryType, p->dstDevice, p->dstHost, p->dstArray, &copy->dst);
+	if (!r)
+		r = place_side(&copy->src, copy, p->srcPitch, p->srcHeight,
+			       (const size_t[]){ p->srcXInBytes, p->srcY, p->srcZ });
+	if (!r)
+		r = place_side(&copy->dst, copy, p->dstPitch, p->dstHeight,
+			       (const size_t[]){ p->dstXInBytes, p->dstY, p->dstZ });
+	return r ? r : gs_copy_submit(stream, copy, false);
+}
+
 CUresult CUDAAPI
 cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
 {
@@ -291,16 +342,12 @@ cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	copy = (struct gs_copy){ .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
-	r = find_side(p->srcMemoryType, p->srcDevice, p->srcHost, &copy.src);
-	if (!r)
-		r = find_side(p->dstMemoryType, p->dstDevice, p->dstHost, &copy.dst);
-	if (!r)
-		r = place_side(&copy.src, &copy, p->srcPitch, p->srcHeight,
-			       (const size_t[]){ p->srcXInBytes, p->srcY, p->srcZ });
-	if (!r)
-		r = place_side(&copy.dst, &copy, p->dstPitch, p->dstHeight,
-			       (const size_t[]){ p->dstXInBytes, p->dstY, p->dstZ });
-	return r ? r : gs_copy_submit(stream, &copy, false);
+	r = copy_3d(p, stream, &copy);
+	if (copy.src.array)
+		gs_array_put(copy.src.array);
+	if (copy.dst.array)
+		gs_array_put(copy.dst.array);
+	return r;
 }
 
 CUresult CUDAAPI
@@ -316,12 +363,14 @@ cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
 		.srcMemoryType = p->srcMemoryType,
 		.srcHost = p->srcHost,
 		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
 		.srcPitch = p->srcPitch,
 		.dstXInBytes = p->dstXInBytes,
 		.dstY = p->dstY,
 		.dstMemoryType = p->dstMemoryType,
 		.dstHost = p->dstHost,
 		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
 		.dstPitch = p->dstPitch,
 		.WidthInBytes = p->WidthInBytes,
 		.Height = p->Height,

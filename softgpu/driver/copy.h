@@ -8,12 +8,15 @@
 
 #include "softgpu/driver/stream.h"
 
+struct gs_array;
+
 /* One side; pitch and slice are distances in bytes between rows and between planes. */
 struct gs_side {
 	uint64_t address;
 	size_t pitch;
 	size_t slice;
-	bool device; /* must be device memory or pinned when it is used */
+	bool device;            /* must be device memory or pinned when it is used */
+	struct gs_array *array; /* address is in its memory; the copy takes a reference */
 };
 
 struct gs_copy {

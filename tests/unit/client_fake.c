@@ -249,8 +249,8 @@ count(int *counter)
 
 /* Requests. */
 
-static void
-start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result)
+void
+fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result)
 {
 	struct under_way *new = calloc(1, sizeof(*new)), **link = &under_way;
 
@@ -518,7 +518,7 @@ gpc_start_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args,
 		  struct gpc_request *request)
 {
 	count(&fake.fences);
-	start(request, NULL, 0, CUDA_SUCCESS);
+	fake_start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
@@ -571,7 +571,7 @@ gpc_start_gpCopyOut(struct gpc_context *c, const struct gp_args_gpCopyOut *args,
 		memcpy(packed + y * args->width, fake_at(args->src + y * args->pitch), args->width);
 	}
 	count(&fake.copies_out);
-	start(request, packed, empty ? 0 : size, fake.copy_out_result);
+	fake_start(request, packed, empty ? 0 : size, fake.copy_out_result);
 	return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #ifndef CLIENT_FAKE_H
 #define CLIENT_FAKE_H
 
+#include "client/call.h"
 #include "client/context.h"
 #include "client/session.h"
 #include "client/stream.h"
@@ -58,6 +59,12 @@ extern struct fake fake;
 int fake_setup(void **state);
 int fake_teardown(void **state);
 #define FAKE_TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+/* A request that will be answered with these bytes, which are malloc'ed. */
+void fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);
+
+/* Arrays that the daemon has. */
+int fake_arrays(void);
 
 /* Answers everything that is under way: the reader of the connection. */
 void fake_deliver(void);

@@ -3,6 +3,7 @@
 #undef NDEBUG
 #include "server_fake.h"
 
+#include "protocol/array.h"
 #include "server/copy.h"
 #include "server/driver.h"
 #include "server/quiet.h"
@@ -35,6 +36,8 @@ struct gpd_wait_queue {
 char fake_calls[FAKE_TEXT];
 _Atomic int fake_chunks;
 _Atomic int fake_libraries;
+_Atomic int fake_arrays;
+_Atomic int fake_textures;
 const char *fake_kernel_text;
 _Atomic bool fake_events_pending;
 struct gpd_worker gpd_worker;
@@ -221,16 +224,164 @@ copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream)
 }
 
 static CUresult
+mem_alloc(CUdeviceptr *address, size_t size)
+{
+	static uint8_t memory[4 << 20] __attribute__((aligned(4096)));
+
+	assert(size <= sizeof(memory));
+	*address = (CUdeviceptr)(uintptr_t)memory;
+	return called("cuMemAlloc %zu", size);
+}
+
+/* An array of the driver's: rows follow each other. */
+struct array {
+	size_t pitch, height;
+	uint8_t memory[];
+};
+
+struct mipmap {
+	unsigned int count;
+	struct array *levels[18];
+};
+
+/* Full of what somebody else left there. */
+static struct array *
+make_array(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int level)
+{
+	const struct gp_array_shape shape = { described->Width,
+					      described->Height,
+					      described->Depth,
+					      (uint32_t)described->Format,
+					      described->NumChannels,
+					      described->Flags,
+					      0 };
+	struct gp_array_extent extent = gp_array_level(&shape, level);
+	size_t size = extent.width * extent.height * extent.depth;
+	struct array *array = malloc(sizeof(*array) + size);
+
+	assert(array);
+	*array = (struct array){ extent.width, extent.height };
+	memset(array->memory, 0xee, size);
+	return array;
+}
+
+static CUresult
+array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *described)
+{
+	CUresult result = called("cuArray3DCreate %zu x %zu x %zu", described->Width,
+				 described->Height, described->Depth);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	fake_arrays++;
+	*array = (CUarray)make_array(described, 0);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+array_destroy(CUarray array)
+{
+	fake_arrays--;
+	free(array);
+	return called("cuArrayDestroy");
+}
+
+static CUresult
+mipmap_create(CUmipmappedArray *handle, const CUDA_ARRAY3D_DESCRIPTOR *described,
+	      unsigned int levels)
+{
+	CUresult result = called("cuMipmappedArrayCreate %u", levels);
+	struct mipmap *mipmap;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	mipmap = calloc(1, sizeof(*mipmap));
+	assert(mipmap && levels <= 18);
+	mipmap->count = levels;
+	for (unsigned int i = 0; i < levels; i++)
+		mipmap->levels[i] = make_array(described, i);
+	fake_arrays++;
+	*handle = (CUmipmappedArray)mipmap;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+mipmap_destroy(CUmipmappedArray handle)
+{
+	struct mipmap *mipmap = (struct mipmap *)handle;
+
+	for (unsigned int i = 0; i < mipmap->count; i++)
+		free(mipmap->levels[i]);
+	free(mipmap);
+	fake_arrays--;
+	return called("cuMipmappedArrayDestroy");
+}
+
+static CUresult
+mipmap_level(CUarray *level, CUmipmappedArray handle, unsigned int number)
+{
+	*level = (CUarray)((struct mipmap *)handle)->levels[number];
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+texture_create(CUtexObject *object, const CUDA_RESOURCE_DESC *resource,
+	       const CUDA_TEXTURE_DESC *description, const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	*object = 0x1000 + (unsigned long long)++fake_textures;
+	return called("cuTexObjectCreate %d flags %u%s", (int)resource->resType, description->flags,
+		      view ? " view" : "");
+}
+
+static CUresult
+texture_destroy(CUtexObject object)
+{
+	fake_textures--;
+	return called("cuTexObjectDestroy");
+}
+
+static CUresult
+surface_create(CUsurfObject *object, const CUDA_RESOURCE_DESC *resource)
+{
+	*object = 0x2000 + (unsigned long long)++fake_textures;
+	return called("cuSurfObjectCreate");
+}
+
+static CUresult
+surface_destroy(CUsurfObject object)
+{
+	fake_textures--;
+	return called("cuSurfObjectDestroy");
+}
+
+static CUresult
 copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream)
 {
-	const uint8_t *src = (const uint8_t *)(uintptr_t)copy->srcDevice;
-	uint8_t *dst = (uint8_t *)(uintptr_t)copy->dstDevice;
+	const struct array *from = (const struct array *)copy->srcArray;
+	struct array *to = (struct array *)copy->dstArray;
+	bool out = copy->srcMemoryType == CU_MEMORYTYPE_ARRAY;
+	bool in = copy->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+	const uint8_t *src = copy->srcMemoryType == CU_MEMORYTYPE_HOST
+				     ? copy->srcHost
+				     : (const uint8_t *)(uintptr_t)copy->srcDevice;
+	uint8_t *dst = copy->dstMemoryType == CU_MEMORYTYPE_HOST
+			       ? copy->dstHost
+			       : (uint8_t *)(uintptr_t)copy->dstDevice;
+	size_t src_pitch = out ? from->pitch : copy->srcPitch;
+	size_t dst_pitch = in ? to->pitch : copy->dstPitch;
+	size_t src_height = out ? from->height : copy->srcHeight;
+	size_t dst_height = in ? to->height : copy->dstHeight;
 
+	if (out)
+		src = from->memory + copy->srcXInBytes +
+		      (copy->srcZ * src_height + copy->srcY) * src_pitch;
+	if (in)
+		dst = to->memory + copy->dstXInBytes +
+		      (copy->dstZ * dst_height + copy->dstY) * dst_pitch;
 	for (size_t z = 0; z < copy->Depth; z++)
 		for (size_t y = 0; y < copy->Height; y++)
-			memmove(dst + (z * copy->dstHeight + y) * copy->dstPitch,
-				src + (z * copy->srcHeight + y) * copy->srcPitch,
-				copy->WidthInBytes);
+			memmove(dst + (z * dst_height + y) * dst_pitch,
+				src + (z * src_height + y) * src_pitch, copy->WidthInBytes);
 	return called("cuMemcpy3DAsync %zu x %zu x %zu", copy->WidthInBytes, copy->Height,
 		      copy->Depth);
 }
@@ -456,6 +607,16 @@ driver_fill(void)
 		.cuMemcpyDtoDAsync_v2 = dtod,
 		.cuMemcpy2DAsync_v2 = copy_2d,
 		.cuMemcpy3DAsync_v2 = copy_3d,
+		.cuMemAlloc_v2 = mem_alloc,
+		.cuArray3DCreate_v2 = array_create,
+		.cuArrayDestroy = array_destroy,
+		.cuMipmappedArrayCreate = mipmap_create,
+		.cuMipmappedArrayDestroy = mipmap_destroy,
+		.cuMipmappedArrayGetLevel = mipmap_level,
+		.cuTexObjectCreate = texture_create,
+		.cuTexObjectDestroy = texture_destroy,
+		.cuSurfObjectCreate = surface_create,
+		.cuSurfObjectDestroy = surface_destroy,
 		.cuMemsetD8Async = set_8,
 		.cuMemsetD16Async = set_16,
 		.cuMemsetD32Async = set_32,

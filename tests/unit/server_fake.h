@@ -70,6 +70,9 @@ unsigned int fake_count_calls(const char *start);
 /* Device memory that the driver has made and not released. */
 extern _Atomic int fake_chunks;
 extern _Atomic int fake_libraries;
+/* Arrays, and texture and surface objects, that it has made and not destroyed. */
+extern _Atomic int fake_arrays;
+extern _Atomic int fake_textures;
 /* What the driver prints when it is asked to wait for a stream. */
 extern const char *fake_kernel_text;
 /* Whether events are complete. */

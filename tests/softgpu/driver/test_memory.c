@@ -274,7 +274,7 @@ copies_of_rectangles_leave_the_rest(void **state)
 	check_is(cuMemcpy2DAsync_v2(&copy, NULL), CUDA_ERROR_INVALID_VALUE);
 	copy.srcPitch = 8;
 	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	check_is(cuMemcpy2DAsync_v2(&copy, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	check_is(cuMemcpy2DAsync_v2(&copy, NULL), CUDA_ERROR_INVALID_HANDLE);
 	check(cuMemFree_v2(ptr));
 }
 

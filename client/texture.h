@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Texture and surface objects.  The application has the numbers that the daemon's driver gave them,
+ * for kernels take them as plain arguments; so making one is a round trip.  What they are of is
+ * answered from here.  Any thread.
+ */
+#ifndef GPC_TEXTURE_H
+#define GPC_TEXTURE_H
+
+struct gpc_context;
+
+/* Those of a context that is being destroyed or reset; before gpContextDestroy is posted. */
+void gpc_texture_forget_context(struct gpc_context *context);
+
+#endif /* GPC_TEXTURE_H */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: arrays, mipmapped arrays, and copies that only arrays have.  cuMemcpy2D* and
+ * cuMemcpy3D* (copy.h) take arrays, too. */
+
+GP_LOCAL(VIA(gpArrayCreate))
+CUresult cuArrayCreate_v2(
+        OUT CUarray *pHandle,
+        IN const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
+
+GP_LOCAL(VIA(gpArrayCreate))
+CUresult cuArray3DCreate_v2(
+        OUT CUarray *pHandle,
+        IN const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
+
+GP_LOCAL(VIA(gpArrayDestroy))
+CUresult cuArrayDestroy(
+        CUarray hArray);
+
+GP_LOCAL()
+CUresult cuArrayGetDescriptor_v2(
+        OUT CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
+        CUarray hArray);
+
+GP_LOCAL()
+CUresult cuArray3DGetDescriptor_v2(
+        OUT CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
+        CUarray hArray);
+
+/* Of arrays whose memory the application maps itself, of which there are none. */
+GP_LOCAL()
+CUresult cuArrayGetMemoryRequirements(
+        OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+        CUarray array,
+        CUdevice device);
+
+GP_LOCAL(VIA(gpArrayCreate))
+CUresult cuMipmappedArrayCreate(
+        OUT CUmipmappedArray *pHandle,
+        IN const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+        unsigned int numMipmapLevels);
+
+GP_LOCAL(VIA(gpArrayDestroy))
+CUresult cuMipmappedArrayDestroy(
+        CUmipmappedArray hMipmappedArray);
+
+GP_LOCAL()
+CUresult cuMipmappedArrayGetLevel(
+        OUT CUarray *pLevelArray,
+        CUmipmappedArray hMipmappedArray,
+        unsigned int level);
+
+GP_LOCAL()
+CUresult cuMipmappedArrayGetMemoryRequirements(
+        OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+        CUmipmappedArray mipmap,
+        CUdevice device);
+
+GP_LOCAL(VIA(gpArrayCopyIn))
+CUresult cuMemcpyHtoA_v2(
+        CUarray dstArray,
+        size_t dstOffset,
+        BY_HOOK const void *srcHost,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpArrayCopyIn))
+CUresult cuMemcpyHtoAAsync_v2(
+        CUarray dstArray,
+        size_t dstOffset,
+        BY_HOOK const void *srcHost,
+        size_t ByteCount,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpArrayCopyOut))
+CUresult cuMemcpyAtoH_v2(
+        BY_HOOK void *dstHost,
+        CUarray srcArray,
+        size_t srcOffset,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpArrayCopyOut))
+CUresult cuMemcpyAtoHAsync_v2(
+        BY_HOOK void *dstHost,
+        CUarray srcArray,
+        size_t srcOffset,
+        size_t ByteCount,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpArrayCopy))
+CUresult cuMemcpyDtoA_v2(
+        CUarray dstArray,
+        size_t dstOffset,
+        CUdeviceptr srcDevice,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpArrayCopy))
+CUresult cuMemcpyAtoD_v2(
+        CUdeviceptr dstDevice,
+        CUarray srcArray,
+        size_t srcOffset,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpArrayCopy))
+CUresult cuMemcpyAtoA_v2(
+        CUarray dstArray,
+        size_t dstOffset,
+        CUarray srcArray,
+        size_t srcOffset,
+        size_t ByteCount);
+
+/*
+ * A plain array (levels 0) or a mipmapped one, zeroed before it is first seen.  What it takes of
+ * the device only the daemon knows: the driver pads arrays.
+ */
+GP_MESSAGE(0x0281, WAIT, SERVER_HOOK, ALLOCATES(BY_HOOK))
+void gpArrayCreate(
+        NEW gp_array array,
+        int device,
+        size_t width,
+        size_t height,
+        size_t depth,
+        unsigned int format,
+        unsigned int channels,
+        unsigned int flags,
+        unsigned int levels);
+
+/* Once all work submitted before is done, and no texture or surface object is of it any more. */
+GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK))
+void gpArrayDestroy(
+        DROP gp_array array);
+
+/* Host to array: a box of depth slices of height rows of width bytes, packed, in the bulk tail.
+ * flags: as of gpCopyIn. */
+GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK))
+void gpArrayCopyIn(
+        CUstream stream,
+        gp_array array,
+        unsigned int level,
+        size_t x,
+        size_t y,
+        size_t z,
+        size_t width,
+        size_t height,
+        size_t depth,
+        unsigned int flags);
+
+/* Array to host: the box comes back packed in data notes, in order, then the reply. */
+GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK))
+void gpArrayCopyOut(
+        CUstream stream,
+        gp_array array,
+        unsigned int level,
+        size_t x,
+        size_t y,
+        size_t z,
+        size_t width,
+        size_t height,
+        size_t depth);
+
+/* On the device, between arrays or an array and memory.  A side is an array if it names one: then
+ * x, y and z are of the first byte in it, and address, pitch and slice are 0; else x, y and z are. */
+GP_MESSAGE(0x0383, POST, SERVER_HOOK, COPIES(BY_HOOK))
+void gpArrayCopy(
+        CUstream stream,
+        gp_array dst_array,
+        unsigned int dst_level,
+        size_t dst_x,
+        size_t dst_y,
+        size_t dst_z,
+        gp_address dst,
+        size_t dst_pitch,
+        size_t dst_slice,
+        gp_array src_array,
+        unsigned int src_level,
+        size_t src_x,
+        size_t src_y,
+        size_t src_z,
+        gp_address src,
+        size_t src_pitch,
+        size_t src_slice,
+        size_t width,
+        size_t height,
+        size_t depth);

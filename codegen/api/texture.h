@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: texture and surface objects. */
+
+GP_LOCAL(VIA(gpTextureCreate))
+CUresult cuTexObjectCreate(
+        OUT CUtexObject *pTexObject,
+        IN const CUDA_RESOURCE_DESC *pResDesc,
+        IN const CUDA_TEXTURE_DESC *pTexDesc,
+        IN OPT const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
+
+GP_LOCAL(VIA(gpTextureDestroy))
+CUresult cuTexObjectDestroy(
+        CUtexObject texObject);
+
+GP_LOCAL()
+CUresult cuTexObjectGetResourceDesc(
+        OUT CUDA_RESOURCE_DESC *pResDesc,
+        CUtexObject texObject);
+
+GP_LOCAL()
+CUresult cuTexObjectGetTextureDesc(
+        OUT CUDA_TEXTURE_DESC *pTexDesc,
+        CUtexObject texObject);
+
+GP_LOCAL()
+CUresult cuTexObjectGetResourceViewDesc(
+        OUT CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+        CUtexObject texObject);
+
+GP_LOCAL(VIA(gpSurfaceCreate))
+CUresult cuSurfObjectCreate(
+        OUT CUsurfObject *pSurfObject,
+        IN const CUDA_RESOURCE_DESC *pResDesc);
+
+GP_LOCAL(VIA(gpTextureDestroy))
+CUresult cuSurfObjectDestroy(
+        CUsurfObject surfObject);
+
+GP_LOCAL()
+CUresult cuSurfObjectGetResourceDesc(
+        OUT CUDA_RESOURCE_DESC *pResDesc,
+        CUsurfObject surfObject);
+
+/*
+ * A texture object.  type: CUresourcetype; array and level say of what if it is an array (of a
+ * mipmapped one, level is 0), the next six if it is memory, of which width is in bytes for linear
+ * memory and in elements else.  has_view: 1 if there is a resource view.  object is the driver's
+ * own number: kernels get it as an argument like any other, so the application must see no other.
+ */
+GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpTextureCreate(
+        NEW gp_texture texture,
+        int device,
+        unsigned int type,
+        gp_array array,
+        unsigned int level,
+        gp_address address,
+        unsigned int format,
+        unsigned int channels,
+        size_t width,
+        size_t height,
+        size_t pitch,
+        unsigned int address_mode_x,
+        unsigned int address_mode_y,
+        unsigned int address_mode_z,
+        unsigned int filter_mode,
+        unsigned int flags,
+        unsigned int anisotropy,
+        unsigned int mipmap_filter_mode,
+        float mipmap_bias,
+        float mipmap_min,
+        float mipmap_max,
+        float border_r,
+        float border_g,
+        float border_b,
+        float border_a,
+        unsigned int has_view,
+        unsigned int view_format,
+        size_t view_width,
+        size_t view_height,
+        size_t view_depth,
+        unsigned int view_first_level,
+        unsigned int view_last_level,
+        unsigned int view_first_layer,
+        unsigned int view_last_layer,
+        OUT unsigned long long *object);
+
+GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpSurfaceCreate(
+        NEW gp_texture surface,
+        gp_array array,
+        unsigned int level,
+        OUT unsigned long long *object);
+
+/* A texture or a surface object, once all work submitted before is done. */
+GP_MESSAGE(0x0293, POST, SERVER_HOOK)
+void gpTextureDestroy(
+        DROP gp_texture texture);

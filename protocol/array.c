@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/array.h"
+
+/* Beyond what any device takes, and small enough that no product below overflows. */
+#define WIDTH_MAX ((uint64_t)1 << 20)
+#define HEIGHT_MAX ((uint64_t)1 << 20)
+#define DEPTH_MAX ((uint64_t)1 << 16)
+
+#define FLAGS                                                                                      \
+	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |                 \
+	 CUDA_ARRAY3D_TEXTURE_GATHER)
+/* Interoperation with graphics, and memory that the application maps itself. */
+#define FLAGS_NOT_SUPPORTED                                                                        \
+	(CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE |        \
+	 CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE)
+
+/* A tile of the GPU is 64 bytes by 8 rows; tiles are stacked in blocks, of which an array has
+ * whole ones: up to 32 tiles high and 32 slices deep, less for what is smaller. */
+#define TILE_WIDTH 64
+#define TILE_HEIGHT 8
+#define BLOCK_MAX 32
+
+static uint32_t
+channel_size(uint32_t format)
+{
+	switch (format) {
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+	case CU_AD_FORMAT_SIGNED_INT8:
+		return 1;
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+	case CU_AD_FORMAT_SIGNED_INT16:
+	case CU_AD_FORMAT_HALF:
+		return 2;
+	case CU_AD_FORMAT_UNSIGNED_INT32:
+	case CU_AD_FORMAT_SIGNED_INT32:
+	case CU_AD_FORMAT_FLOAT:
+		return 4;
+	default:
+		return 0;
+	}
+}
+
+/* The normalized formats say themselves how many channels they have. */
+static uint32_t
+normalized_element(uint32_t format, uint32_t *channels_p)
+{
+	static const uint8_t channels[] = { 1, 2, 4 };
+	uint32_t index = format - CU_AD_FORMAT_UNORM_INT8X1;
+
+	if (format < CU_AD_FORMAT_UNORM_INT8X1 || format > CU_AD_FORMAT_SNORM_INT16X4)
+		return 0;
+	*channels_p = channels[index % 3];
+	return channels[index % 3] * (index / 3 % 2 ? 2 : 1);
+}
+
+uint32_t
+gp_array_element(uint32_t format, uint32_t channels)
+{
+	uint32_t own, size = normalized_element(format, &own);
+
+	if (size)
+		return channels == own ? size : 0;
+	return channels == 1 || channels == 2 || channels == 4 ? channels * channel_size(format)
+							       : 0;
+}
+
+static bool
+is_other_format(uint32_t format)
+{
+	return format == CU_AD_FORMAT_UNORM_INT_101010_2 ||
+	       (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_Y410) ||
+	       (format >= CU_AD_FORMAT_NV12 && format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar);
+}
+
+static CUresult
+check_cube(const struct gp_array_shape *shape)
+{
+	bool layered = shape->flags & CUDA_ARRAY3D_LAYERED;
+
+	if (shape->width != shape->height || shape->depth % 6 || (!layered && shape->depth != 6))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gp_array_check(const struct gp_array_shape *shape)
+{
+	bool layered = shape->flags & CUDA_ARRAY3D_LAYERED;
+
+	if (shape->width == 0 || shape->width > WIDTH_MAX || shape->height > HEIGHT_MAX ||
+	    shape->depth > DEPTH_MAX || (shape->flags & ~(uint32_t)(FLAGS | FLAGS_NOT_SUPPORTED)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((shape->flags & FLAGS_NOT_SUPPORTED) || is_other_format(shape->format))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!gp_array_element(shape->format, shape->channels) ||
+	    shape->levels > gp_array_levels_max(shape))
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((shape->flags & CUDA_ARRAY3D_TEXTURE_GATHER) && (shape->depth || !shape->height))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (layered && shape->depth == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (shape->flags & CUDA_ARRAY3D_CUBEMAP)
+		return shape->depth ? check_cube(shape) : CUDA_ERROR_INVALID_VALUE;
+	return shape->depth && !shape->height && !layered ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static bool
+has_layers(const struct gp_array_shape *shape)
+{
+	return shape->flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+}
+
+uint32_t
+gp_array_levels_max(const struct gp_array_shape *shape)
+{
+	uint64_t largest = shape->width > shape->height ? shape->width : shape->height;
+	uint32_t levels = 0;
+
+	if (!has_layers(shape) && shape->depth > largest)
+		largest = shape->depth;
+	for (; largest > 0 && levels < GP_ARRAY_LEVELS_MAX; largest >>= 1)
+		levels++;
+	return levels;
+}
+
+static uint64_t
+shrink(uint64_t size, uint32_t level)
+{
+	return size && !(size >> level) ? 1 : size >> level;
+}
+
+struct gp_array_shape
+gp_array_level_shape(const struct gp_array_shape *shape, uint32_t level)
+{
+	struct gp_array_shape of = *shape;
+
+	of.width = shrink(shape->width, level);
+	of.height = shrink(shape->height, level);
+	of.depth = has_layers(shape) ? shape->depth : shrink(shape->depth, level);
+	of.levels = 0;
+	return of;
+}
+
+struct gp_array_extent
+gp_array_level(const struct gp_array_shape *shape, uint32_t level)
+{
+	struct gp_array_shape of = gp_array_level_shape(shape, level);
+
+	return (struct gp_array_extent){
+		.width = of.width * gp_array_element(of.format, of.channels),
+		.height = of.height ? of.height : 1,
+		.depth = of.depth ? of.depth : 1,
+	};
+}
+
+static bool
+within(uint64_t at, uint64_t size, uint64_t end)
+{
+	return size > 0 && at <= end && size <= end - at;
+}
+
+bool
+gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
+		  const struct gp_array_box *box)
+{
+	uint32_t element = gp_array_element(shape->format, shape->channels);
+	struct gp_array_extent extent = gp_array_level(shape, level);
+
+	return box->x % element == 0 && box->width % element == 0 &&
+	       within(box->x, box->width, extent.width) &&
+	       within(box->y, box->height, extent.height) &&
+	       within(box->z, box->depth, extent.depth);
+}
+
+static uint64_t
+count_levels(const struct gp_array_shape *shape)
+{
+	return shape->levels ? shape->levels : 1;
+}
+
+uint64_t
+gp_array_bytes(const struct gp_array_shape *shape)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count_levels(shape); i++) {
+		struct gp_array_extent extent = gp_array_level(shape, i);
+
+		sum += extent.width * extent.height * extent.depth;
+	}
+	return sum;
+}
+
+static uint64_t
+round_up(uint64_t size, uint64_t to)
+{
+	return (size + to - 1) / to * to;
+}
+
+/* The smallest power of two that is enough, or the largest there is. */
+static uint64_t
+block(uint64_t count)
+{
+	uint64_t size = 1;
+
+	while (size < count && size < BLOCK_MAX)
+		size *= 2;
+	return size;
+}
+
+uint64_t
+gp_array_tiled_bytes(const struct gp_array_shape *shape)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count_levels(shape); i++) {
+		struct gp_array_extent extent = gp_array_level(shape, i);
+		uint64_t tiles = round_up(extent.height, TILE_HEIGHT) / TILE_HEIGHT;
+		uint64_t slices = has_layers(shape) ? extent.depth
+						    : round_up(extent.depth, block(extent.depth));
+
+		sum += round_up(extent.width, TILE_WIDTH) * round_up(tiles, block(tiles)) *
+		       TILE_HEIGHT * slices;
+	}
+	return sum;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Geometry of CUDA arrays, as client, daemon and software device reckon with it: which descriptions
+ * are none, how large levels are, what lies inside them, and how much memory they take.  Pure
+ * functions; sizes in bytes unless they say elements.
+ */
+#ifndef GP_ARRAY_H
+#define GP_ARRAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who defines these functions means them to be seen outside, whatever it includes first. */
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#pragma GCC visibility pop
+
+#define GP_ARRAY_LEVELS_MAX 18
+
+struct gp_array_shape {
+	uint64_t width, height,
+		depth;   /* elements, as CUDA describes them: 0 for what is not there */
+	uint32_t format; /* CUarray_format */
+	uint32_t channels;
+	uint32_t flags;  /* CUDA_ARRAY3D_* */
+	uint32_t levels; /* of a mipmapped array; 0: it is a plain one */
+};
+
+/* A level, or a box in one: bytes, rows, slices (layers and faces are slices); none of them 0. */
+struct gp_array_extent {
+	uint64_t width, height, depth;
+};
+
+struct gp_array_box {
+	uint64_t x, y, z; /* bytes, rows, slices */
+	uint64_t width, height, depth;
+};
+
+/* CUDA_ERROR_INVALID_VALUE: CUDA has no such array; CUDA_ERROR_NOT_SUPPORTED: gpupool has not
+ * (compressed and planar formats, sparse arrays).  A shape that passes has sizes far from overflow;
+ * the device may still refuse it. */
+CUresult gp_array_check(const struct gp_array_shape *shape);
+
+/* Of an element; 0: there is no such format. */
+uint32_t gp_array_element(uint32_t format, uint32_t channels);
+
+/* As many levels as make sense of such an array. */
+uint32_t gp_array_levels_max(const struct gp_array_shape *shape);
+
+/* These are of shapes that have passed; level is less than levels (0 of a plain array). */
+struct gp_array_extent gp_array_level(const struct gp_array_shape *shape, uint32_t level);
+/* What a level would be as an array of its own. */
+struct gp_array_shape gp_array_level_shape(const struct gp_array_shape *shape, uint32_t level);
+/* Whether the box has whole elements and lies in the level; an empty box does not. */
+bool gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
+		       const struct gp_array_box *box);
+/* All elements of all levels, without padding. */
+uint64_t gp_array_bytes(const struct gp_array_shape *shape);
+/* An upper bound of the memory that a GPU needs for it: whole tiles. */
+uint64_t gp_array_tiled_bytes(const struct gp_array_shape *shape);
+
+#endif /* GP_ARRAY_H */
