@@ -41,7 +41,7 @@ APPS = [
     'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork',
     'hostfunc', 'launch', 'launchrate', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
     'peer', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
-    'threads', 'vectoradd', 'warp',
+    'textures', 'threads', 'vectoradd', 'warp',
 ]
 
 

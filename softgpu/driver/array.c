@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#define ALIGNMENT ((size_t)64 << 10)
+
 /* What an H200 takes, by the number of dimensions, and with layers. */
 struct limit {
 	uint64_t width, height, depth;
@@ -50,12 +52,42 @@ size_of(const struct gs_array *array)
 	return gs_space_pages(gp_array_bytes(&array->shape));
 }
 
+/* NULL: there is none. */
+static uint8_t *
+map(size_t size)
+{
+	struct gs_span span = { .size = size, .use = GS_SPAN_ARRAY };
+	bool done = false;
+
+	pthread_rwlock_wrlock(&gs_space.lock);
+	span.base = gs_space_find(size, ALIGNMENT, 0, PROT_READ | PROT_WRITE);
+	if (span.base)
+		done = gs_spans_insert(&gs_space.reserved, &span);
+	if (span.base && !done)
+		munmap((void *)span.base, size); /* NOLINT(performance-no-int-to-ptr) */
+	pthread_rwlock_unlock(&gs_space.lock);
+	return done ? (uint8_t *)span.base : NULL; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static void
+unmap(uint8_t *memory, size_t size)
+{
+	struct gs_span *span;
+
+	pthread_rwlock_wrlock(&gs_space.lock);
+	span = gs_spans_at(&gs_space.reserved, (uint64_t)(uintptr_t)memory);
+	if (span)
+		gs_spans_remove(&gs_space.reserved, span);
+	munmap(memory, size);
+	pthread_rwlock_unlock(&gs_space.lock);
+}
+
 static void
 array_destroy(struct gs_object *object)
 {
 	struct gs_array *array = (struct gs_array *)object;
 
-	munmap(array->memory, size_of(array));
+	unmap(array->memory, size_of(array));
 	gs_space_discharge(size_of(array));
 	free(array->levels);
 	free(array);
@@ -107,18 +139,18 @@ create(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels, enum gs_ki
 	struct gs_array *array;
 	CUresult r = check(&shape);
 	size_t size;
-	void *memory;
+	uint8_t *memory;
 
 	if (r)
 		return r;
 	size = gs_space_pages(gp_array_bytes(&shape));
 	if (size > gs_device_memory() || !gs_space_charge(size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	array = memory == MAP_FAILED ? NULL : calloc(1, sizeof(*array));
+	memory = map(size);
+	array = memory ? calloc(1, sizeof(*array)) : NULL;
 	if (!array) {
-		if (memory != MAP_FAILED)
-			munmap(memory, size);
+		if (memory)
+			unmap(memory, size);
 		gs_space_discharge(size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

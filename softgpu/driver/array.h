@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA arrays, plain and mipmapped.  Elements lie row after row in memory of the host's, which no
- * device address leads to; a level of a mipmapped array is an array that its owner keeps.
+ * CUDA arrays, plain and mipmapped.  Elements lie row after row in the device's range of addresses,
+ * where calls do not take them for device memory; a level of a mipmapped array is an array that its
+ * owner keeps.
  */
 #ifndef GS_ARRAY_H
 #define GS_ARRAY_H
@@ -24,7 +25,8 @@ struct gs_array *gs_array_get(CUarray handle);
 struct gs_array *gs_array_get_mipmapped(CUmipmappedArray handle);
 void gs_array_put(struct gs_array *array);
 
-/* With the context. */
+/* With the context; texture.c's first, for they keep arrays. */
+void gs_texture_destroy_all(void);
 void gs_array_destroy_all(void);
 
 #endif /* GS_ARRAY_H */

@@ -239,6 +239,7 @@ destroy_contents(void)
 	gs_event_destroy_all();
 	gs_stream_destroy_all();
 	gs_binary_destroy_all();
+	gs_texture_destroy_all();
 	gs_array_destroy_all();
 	gs_space_reset();
 	gs_heap_destroy(primary.heap);

@@ -14,6 +14,7 @@ enum gs_span_use {
 	GS_SPAN_MAPPED,   /* cuMemMap */
 	GS_SPAN_PLAIN,    /* cuMemAlloc: reservation and mapping in one */
 	GS_SPAN_VARIABLE, /* of a module */
+	GS_SPAN_ARRAY,    /* reserved, and mapped for nobody but its array */
 	GS_SPAN_HOST,     /* cuMemHostAlloc */
 	GS_SPAN_REGISTERED,
 };

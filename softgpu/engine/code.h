@@ -27,6 +27,8 @@ enum gs_kind {
 	GS_KIND_STORE,
 	GS_KIND_ATOMIC,
 	GS_KIND_COPY_ASYNC,
+	GS_KIND_TEXTURE,
+	GS_KIND_SURFACE,
 	GS_KIND_BARRIER,
 	GS_KIND_MBARRIER, /* a barrier object in shared memory */
 	GS_KIND_EXIT,

@@ -315,7 +315,8 @@ decode_insn(struct gs_decoder *decoder)
 	}
 	if (gs_decode_arithmetic(decoder) || gs_decode_memory(decoder) ||
 	    gs_decode_logic(decoder) || gs_decode_compare(decoder) || gs_decode_convert(decoder) ||
-	    gs_decode_control(decoder) || gs_decode_warp(decoder) || gs_decode_mbarrier(decoder))
+	    gs_decode_control(decoder) || gs_decode_warp(decoder) || gs_decode_mbarrier(decoder) ||
+	    gs_decode_texture(decoder))
 		return;
 	gs_decode_fail(decoder, "not supported");
 }

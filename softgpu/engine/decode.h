@@ -65,6 +65,7 @@ bool gs_decode_compare(struct gs_decoder *decoder);
 bool gs_decode_convert(struct gs_decoder *decoder);
 bool gs_decode_memory(struct gs_decoder *decoder);
 bool gs_decode_mbarrier(struct gs_decoder *decoder);
+bool gs_decode_texture(struct gs_decoder *decoder);
 bool gs_decode_control(struct gs_decoder *decoder);
 bool gs_decode_warp(struct gs_decoder *decoder);
 

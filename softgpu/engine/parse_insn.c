@@ -222,6 +222,14 @@ apply_modifier(struct gs_insn *insn, const struct modifier *modifier)
 	}
 }
 
+/* Those of textures have modifiers that others do not; the decoder looks at them. */
+static bool
+is_of_textures(const struct gs_insn *insn)
+{
+	return insn->op == GS_OP_tex || insn->op == GS_OP_tld4 || insn->op == GS_OP_suld ||
+	       insn->op == GS_OP_sust;
+}
+
 static void
 parse_modifier(struct gs_insn *insn, const char *text, size_t len)
 {
@@ -238,7 +246,8 @@ parse_modifier(struct gs_insn *insn, const char *text, size_t len)
 	modifier = lookup_modifier(insn, text, len);
 	if (modifier)
 		apply_modifier(insn, modifier);
-	else if (len < 4 || (memcmp(text, "L1::", 4) != 0 && memcmp(text, "L2::", 4) != 0))
+	else if (!is_of_textures(insn) &&
+		 (len < 4 || (memcmp(text, "L1::", 4) != 0 && memcmp(text, "L2::", 4) != 0)))
 		insn->unknown_modifier = true;
 }
 
@@ -322,6 +331,22 @@ parse_offset(struct gs_parser *parser, struct gs_operand *operand)
 		operand->imm = gs_parser_integer(parser);
 }
 
+static void parse_list(struct gs_parser *parser, struct gs_operand *operand, const char *close,
+		       size_t limit);
+
+/* Of a texture or a surface: the address's elements. */
+static void
+parse_coordinates(struct gs_parser *parser, struct gs_operand *operand)
+{
+	struct gs_operand list;
+
+	gs_parser_expect(parser, "{");
+	parser->takes_coordinates = false;
+	parse_list(parser, &list, "}", GS_PTX_MAX_VECTOR);
+	operand->elements = list.elements;
+	operand->count = list.count;
+}
+
 /* After '['. */
 static void
 parse_address(struct gs_parser *parser, struct gs_operand *operand)
@@ -343,9 +368,11 @@ parse_address(struct gs_parser *parser, struct gs_operand *operand)
 		gs_lexer_next(&parser->lexer);
 		parse_offset(parser, operand);
 	}
-	if (gs_parser_is(parser, ","))
+	if (gs_parser_is(parser, ",") && !parser->takes_coordinates)
 		gs_parser_fail(parser, "instruction '%s' with texture operands is not supported",
 			       parser->instruction);
+	else if (gs_parser_accept(parser, ","))
+		parse_coordinates(parser, operand);
 	gs_parser_expect(parser, "]");
 }
 
@@ -555,6 +582,7 @@ gs_parse_insn(struct gs_parser *parser)
 	if (parser->failed || !parse_opcode(parser, &insn))
 		return;
 	parse_modifiers(parser, &insn);
+	parser->takes_coordinates = is_of_textures(&insn);
 	count = parse_operands(parser, &insn, operands);
 	gs_parser_expect(parser, ";");
 	if (parser->failed)

@@ -55,6 +55,7 @@ struct gs_parser {
 	size_t function_capacity;
 
 	const char *instruction; /* name of the one being parsed */
+	bool takes_coordinates;  /* in an address: it names a texture or a surface */
 
 	/* Of the function being parsed. */
 	struct gs_ptx_function *function;

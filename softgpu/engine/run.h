@@ -174,6 +174,11 @@ bool gs_addresses(struct gs_block *block, const struct gs_code *code, const uint
 		  uint32_t mask, uint64_t *addresses);
 /* Fails the job for the access at block->code_at. */
 void gs_block_fault(struct gs_block *block, uint64_t address, const char *what);
+/* texture.c: the same */
+bool gs_texture_load(struct gs_block *block, const struct gs_code *code, uint8_t *regs,
+		     uint32_t mask);
+bool gs_surface_access(struct gs_block *block, const struct gs_code *code, uint8_t *regs,
+		       uint32_t mask);
 /* atomic.c */
 bool gs_atomic(struct gs_block *block, const struct gs_code *code, uint8_t *regs, uint32_t mask);
 

@@ -40,6 +40,7 @@ gs_insn_defines(const struct gs_insn *insn, unsigned int k)
 {
 	switch (insn->op) {
 	case GS_OP_st:
+	case GS_OP_sust:
 	case GS_OP_bra:
 	case GS_OP_brx:
 	case GS_OP_red:

@@ -351,6 +351,10 @@ access_memory(struct gs_block *block, struct cursor *cursor)
 		done = gs_store(block, at, cursor->regs, mask);
 	else if (at->kind == GS_KIND_ATOMIC)
 		done = gs_atomic(block, at, cursor->regs, mask);
+	else if (at->kind == GS_KIND_TEXTURE)
+		done = gs_texture_load(block, at, cursor->regs, mask);
+	else if (at->kind == GS_KIND_SURFACE)
+		done = gs_surface_access(block, at, cursor->regs, mask);
 	else
 		done = gs_copy_async(block, at, cursor->regs, mask);
 	return done ? STEP_ON : STEP_FAILED;
@@ -508,6 +512,8 @@ run_split(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, l
 		case GS_KIND_STORE:
 		case GS_KIND_ATOMIC:
 		case GS_KIND_COPY_ASYNC:
+		case GS_KIND_TEXTURE:
+		case GS_KIND_SURFACE:
 			step = access_memory(block, cursor);
 			break;
 		default:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota malloc|pitch|small|async|virtual: allocates in steps, by this way, until it is refused.
- * Prints the error, how much of the device's memory it got, and whether all of it can be had again.
+ * quota malloc|pitch|small|async|virtual|array: allocates in steps, by this way, until it is
+ * refused. Prints the error, how much of the device's memory it got, and whether all of it can be
+ * had again.
  */
 #include "app.h"
 
@@ -63,6 +64,27 @@ unmap_memory(void *memory, size_t size)
 	MUST(unreserve(reinterpret_cast<CUdeviceptr>(memory), size));
 }
 
+/* Whole pages of the device: 1024 by 512 floats. */
+static cudaError_t
+make_array(void **memory)
+{
+	const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+	cudaArray_t array = nullptr;
+	cudaError_t error = cudaMallocArray(&array, &format, 1024, 512);
+
+	*memory = array;
+	return error;
+}
+
+static void
+fill_array(void *memory)
+{
+	static const std::vector<float> ones(1024 * 512, 1.0f);
+
+	CHECK(cudaMemcpy2DToArray((cudaArray_t)memory, 0, 0, ones.data(), 4096, 4096, 512,
+				  cudaMemcpyHostToDevice));
+}
+
 static cudaError_t
 allocate(const char *way, void **memory, size_t *size)
 {
@@ -79,7 +101,18 @@ allocate(const char *way, void **memory, size_t *size)
 		return cudaMallocAsync(memory, *size, 0);
 	if (strcmp(way, "virtual") == 0)
 		return map_memory(memory, *size);
+	if (strcmp(way, "array") == 0)
+		return make_array(memory);
 	return cudaMalloc(memory, *size);
+}
+
+static void
+use(const char *way, void *memory, int value, size_t size)
+{
+	if (strcmp(way, "array") == 0)
+		fill_array(memory);
+	else
+		CHECK(cudaMemset(memory, value, size));
 }
 
 /* How many bytes there are to be had. */
@@ -95,7 +128,7 @@ take_all(const char *way, std::vector<void *> *taken, cudaError_t *error)
 		*error = allocate(way, &memory, &size);
 		if (*error != cudaSuccess)
 			return sum;
-		CHECK(cudaMemset(memory, 1, size));
+		use(way, memory, 1, size);
 		taken->push_back(memory);
 		sum += size;
 	}
@@ -109,6 +142,8 @@ give_back(const char *way, std::vector<void *> *taken)
 			unmap_memory(memory, 2 * MIB);
 		else if (strcmp(way, "async") == 0)
 			CHECK(cudaFreeAsync(memory, 0));
+		else if (strcmp(way, "array") == 0)
+			CHECK(cudaFreeArray((cudaArray_t)memory));
 		else
 			CHECK(cudaFree(memory));
 	}
@@ -137,7 +172,7 @@ main(int argc, char **argv)
 	REQUIRE(cudaGetLastError() == error || strcmp(way, "virtual") == 0);
 	/* The refusal has cost nothing: what is there can be used, and freed memory is to be had.
 	 */
-	CHECK(cudaMemset(taken[0], 2, 4));
+	use(way, taken[0], 2, 4);
 	give_back(way, &taken);
 	again = take_all(way, &taken, &error);
 	printf("again: %s after %.2f %% of the total\n", cudaGetErrorName(error),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Textures and surfaces as kernels use them: a number leads to a description here, and no other
+ * number leads anywhere.  The memory lies in the device's range of addresses, so that what is gone
+ * is a fault.  Whoever removes one sees to it that its memory stays while kernels may use it.
+ */
+#ifndef GS_TEXTURE_H
+#define GS_TEXTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GS_TEXTURE_LEVELS 18
+
+enum gs_texel {
+	GS_TEXEL_UINT,
+	GS_TEXEL_SINT,
+	GS_TEXEL_FLOAT,
+	GS_TEXEL_UNORM, /* integers that are always read as fractions */
+	GS_TEXEL_SNORM,
+};
+
+/* As CUaddress_mode numbers them. */
+enum gs_address_mode {
+	GS_ADDRESS_WRAP,
+	GS_ADDRESS_CLAMP,
+	GS_ADDRESS_MIRROR,
+	GS_ADDRESS_BORDER,
+};
+
+/* Texels; distances in bytes.  Layers and faces are slices. */
+struct gs_texture_level {
+	uint8_t *memory;
+	uint32_t width, height, depth;
+	uint64_t pitch, slice;
+};
+
+struct gs_texture {
+	struct gs_texture_level levels[GS_TEXTURE_LEVELS];
+	uint32_t level_count;
+	uint8_t kind; /* enum gs_texel */
+	uint8_t channels;
+	uint8_t channel_bytes;
+	uint8_t mode[3]; /* enum gs_address_mode, by axis */
+	bool is_surface;
+	bool is_normalized; /* coordinates from 0 to 1 */
+	bool is_linear;     /* filters between texels */
+	bool is_mip_linear; /* and between levels */
+	bool as_integer;    /* does not make fractions of integers */
+	float border[4];
+	float bias, level_min, level_max;
+};
+
+/* The number that kernels know it by; false: memory is short, or there are too many. */
+bool gs_texture_add(const struct gs_texture *texture, uint64_t *number_p);
+void gs_texture_remove(uint64_t number);
+
+#endif /* GS_TEXTURE_H */
