@@ -5,6 +5,7 @@
 #include "server/array_memory.h"
 #include "server/driver.h"
 #include "server/janitor.h"
+#include "server/quiet.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
@@ -41,21 +42,36 @@ gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 	return CUDA_SUCCESS;
 }
 
-/* Gives the driver one that nothing uses; there is none if it has been used again. */
-static void
-drop_one(void *none)
+/* One that nothing uses, of a session or (NULL) of anybody, and of a device or (-1) of any.  Under
+ * the lock. */
+static struct gpd_array *
+find_idle(const struct gpd_session *session, int device)
+{
+	struct gpd_array *array;
+
+	LL_FOREACH(leaving, array)
+	{
+		if (array->state == GPD_ARRAY_IDLE && (!session || array->session == session) &&
+		    (device < 0 || array->device == device))
+			return array;
+	}
+	return NULL;
+}
+
+/* Gives the driver such a one, at a quiet moment of the device, which is current. */
+static bool
+drop(const struct gpd_session *session, int device)
 {
 	struct gpd_array *array;
 
 	pthread_mutex_lock(&lock);
-	LL_SEARCH_SCALAR(leaving, array, state, GPD_ARRAY_IDLE);
+	array = find_idle(session, device);
 	if (array)
 		array->state = GPD_ARRAY_GOING;
 	pthread_mutex_unlock(&lock);
 	if (!array)
-		return;
-	if (gpd_device_enter(array->device) == CUDA_SUCCESS)
-		gpd_array_drop(array);
+		return false;
+	gpd_array_drop(array);
 	pthread_mutex_lock(&lock);
 	LL_DELETE(leaving, array);
 	/* Under the lock the session stays. */
@@ -64,6 +80,40 @@ drop_one(void *none)
 	pthread_cond_broadcast(&gone);
 	pthread_mutex_unlock(&lock);
 	free(array);
+	return true;
+}
+
+/* In no hurry; it may have been used again, or given back by who was. */
+static void
+drop_one(void *none)
+{
+	const struct gpd_array *array;
+	int device = -1;
+
+	pthread_mutex_lock(&lock);
+	array = find_idle(NULL, -1);
+	if (array)
+		device = array->device;
+	pthread_mutex_unlock(&lock);
+	if (device < 0 || gpd_device_enter(device) != CUDA_SUCCESS)
+		return;
+	gpd_quiet_seek(device);
+	(void)drop(NULL, device);
+}
+
+/* Somebody waits; others may be held for it.  false: there is no such moment any more. */
+static bool
+drop_all(struct gpd_session *waiting, const struct gpd_session *session, int device)
+{
+	bool quiet;
+
+	if (gpd_device_enter(device) != CUDA_SUCCESS)
+		return false;
+	quiet = gpd_quiet_begin(device, &waiting->closing);
+	while (quiet && drop(session, device))
+		continue;
+	gpd_quiet_end(device);
+	return quiet;
 }
 
 static void
@@ -140,8 +190,8 @@ fill(struct gpd_session *session, struct gpd_array *array)
 	CUresult result = gpd_array_obtain(array);
 
 	/* What has been given back may still have been on its way out. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
-	    (session->account.give_back(&session->account) || gpd_array_wait_gone()))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && (session->account.give_back(&session->account) ||
+						   gpd_array_wait_gone(session, array->device)))
 		result = gpd_array_obtain(array);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -283,8 +333,7 @@ find_of(const struct gpd_session *session)
 	return array;
 }
 
-/* Those that nothing uses are the janitor's business; one that is never known to be out of use is
- * left. */
+/* One that is never known to be out of use is left. */
 bool
 gpd_array_give_back(struct gpd_session *session)
 {
@@ -293,17 +342,19 @@ gpd_array_give_back(struct gpd_session *session)
 
 	pthread_mutex_lock(&lock);
 	while ((array = find_of(session))) {
-		bool in_use = array->state == GPD_ARRAY_LEAVING;
+		enum gpd_array_state state = array->state;
+		int device = array->device;
 
 		any = true;
-		if (!in_use) {
+		if (state == GPD_ARRAY_GOING) {
 			pthread_cond_wait(&gone, &lock);
 			continue;
 		}
 		pthread_mutex_unlock(&lock);
-		if (gpd_wait_none(session))
+		if (state == GPD_ARRAY_LEAVING && !gpd_wait_none(session))
+			gpd_wait_oldest(session);
+		else if (state == GPD_ARRAY_LEAVING || !drop_all(session, session, device))
 			return any;
-		gpd_wait_oldest(session);
 		pthread_mutex_lock(&lock);
 	}
 	pthread_mutex_unlock(&lock);
@@ -311,24 +362,14 @@ gpd_array_give_back(struct gpd_session *session)
 }
 
 bool
-gpd_array_wait_gone(void)
+gpd_array_wait_gone(struct gpd_session *session, int device)
 {
-	const struct gpd_array *array;
-	bool any = false;
+	bool any;
 
 	pthread_mutex_lock(&lock);
-	array = leaving;
-	while (array) {
-		if (array->state == GPD_ARRAY_LEAVING) {
-			array = array->next;
-			continue;
-		}
-		any = true;
-		pthread_cond_wait(&gone, &lock);
-		array = leaving;
-	}
+	any = find_idle(NULL, device) != NULL;
 	pthread_mutex_unlock(&lock);
-	return any;
+	return any && drop_all(session, NULL, device);
 }
 
 static void

@@ -2,9 +2,9 @@
 /*
  * Arrays of a session, plain and mipmapped.  Destroying one gives its name back at once.  When the
  * work before is done and no texture or surface object is of it any more it may be used again for
- * an array of the same shape; its memory goes when the janitor finds the GPU idle, for the driver
- * cannot destroy arrays without holding up everybody, and counts for the session until then, or
- * until the session ends.  Executor only, where nothing else is said.
+ * an array of the same shape; its memory goes at a quiet moment of the device (quiet.h), for
+ * the driver cannot destroy arrays without holding up everybody, and counts for the session until
+ * then, or until the session ends.  Executor only, where nothing else is said.
  */
 #ifndef GPD_ARRAY_H
 #define GPD_ARRAY_H
@@ -57,7 +57,7 @@ uint64_t gpd_array_leaving_size(const struct gpd_session *session, int device);
 /* Waits until it has; whether there was any. */
 bool gpd_array_give_back(struct gpd_session *session);
 /* The same for what nothing uses any more, whosever it was: when the device has no memory left. */
-bool gpd_array_wait_gone(void);
+bool gpd_array_wait_gone(struct gpd_session *session, int device);
 
 /* At the session's end, when nothing waits any more and its textures are gone: all of them, or, if
  * the names are gone with the context, what is left of them. */

@@ -21,7 +21,7 @@ uint64_t gpd_array_footprint(const struct gp_array_shape *shape);
 CUresult gpd_array_obtain(struct gpd_array *array);
 /* Waits until it is done, but for no kernel. */
 CUresult gpd_array_zero(const struct gpd_array *array);
-/* Waits until no kernel runs, and nobody can launch one meanwhile: janitor.h. */
+/* Waits until no kernel runs, and nobody can launch one meanwhile: quiet.h. */
 void gpd_array_drop(const struct gpd_array *array);
 
 #endif /* GPD_ARRAY_MEMORY_H */

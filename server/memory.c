@@ -249,7 +249,7 @@ add(struct gpd_session *session, struct chunk *chunk)
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && leaving &&
 	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
 		result = place(chunk);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_array_wait_gone())
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_array_wait_gone(session, chunk->device))
 		result = place(chunk);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -87,7 +87,7 @@ obtain(struct gpd_session *session, struct gpd_physical *physical)
 		return result;
 	/* What the client has given back may still have been on its way out. */
 	gpd_memory_wait_unmapped(session);
-	(void)gpd_array_wait_gone();
+	(void)gpd_array_wait_gone(session, physical->device);
 	return gpd_physical_obtain(physical->size, physical->device, &physical->handle);
 }
 
