@@ -20,8 +20,8 @@ an_unknown_instruction_is_named_with_its_line(void **state)
 	gs_test_refuse(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"),
 		       "'wmma.load.a.sync'");
 	gs_test_refuse(KERNEL("add.quick.f32 %f1, %f2, %f3;"), "'add.quick.f32'");
-	gs_test_refuse(KERNEL("tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f1}, [%rd1, {%r1}];"),
-		       "line 10: instruction 'tex' with texture operands is not supported");
+	gs_test_refuse(KERNEL("ld.global.f32 %f1, [%rd1, {%r1}];"),
+		       "line 10: instruction 'ld' with texture operands is not supported");
 	gs_test_refuse(KERNEL("sin.approx.f64 %f1, %f2;"), "'sin.approx.f64'");
 }
 
@@ -52,6 +52,28 @@ operands_of_the_wrong_size_are_refused(void **state)
 	gs_test_refuse(KERNEL("add.u32 %r1, %r2;"), "too few operands");
 	gs_test_refuse(KERNEL("ld.global.v4.u32 {%r1, %r2}, [%rd1];"), "do not fit");
 	gs_test_refuse(KERNEL("@%r1 bra L; L:"), "the guard is no predicate");
+}
+
+static void
+textures_have_the_coordinates_of_their_shape(void **state)
+{
+	gs_test_refuse(KERNEL("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1}];"),
+		       "too few coordinates");
+	gs_test_refuse(KERNEL("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1];"),
+		       "too few coordinates");
+	gs_test_refuse(KERNEL("tex.5d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1}];"),
+		       "not supported");
+	gs_test_refuse(KERNEL("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [p, {%f1}];"),
+		       "64-bit registers");
+	gs_test_refuse(KERNEL("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %rd1}, [%rd1, {%f1}];"),
+		       "wrong size");
+	gs_test_refuse(KERNEL("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {[%rd1, {%f1}]}];"),
+		       "texture operands is not supported");
+	gs_test_refuse(KERNEL("suld.b.2d.b32.trap {%r1}, [%rd1, {%rd1, %r2}];"), "wrong size");
+	gs_test_refuse(KERNEL("suld.b.2d.v4.b64.trap {%rd1, %rd2, %rd3, %rd1}, [%rd1, {%r1, "
+			      "%r2}];"),
+		       "not supported");
+	gs_test_refuse(KERNEL("sust.p.2d.b32.trap [%rd1, {%r1, %r2}], {%r1};"), "not supported");
 }
 
 static void
@@ -255,6 +277,8 @@ main(void)
 		TEST(an_unknown_instruction_is_named_with_its_line),
 		TEST(names_that_nothing_declares_are_refused),
 		TEST(operands_of_the_wrong_size_are_refused),
+		TEST(textures_have_the_coordinates_of_their_shape),
+		TEST(what_is_no_ptx_is_refused),
 		TEST(what_is_no_ptx_is_refused),
 		TEST(limits_are_kept),
 		TEST(damaged_text_does_no_harm),
