@@ -228,8 +228,11 @@ make(struct gpd_session *session, const struct gp_array_shape *shape, int device
      struct gpd_array **array_p)
 {
 	uint64_t size = gpd_array_footprint(shape);
-	CUresult result = gpd_account_allocate(&session->account, device, size);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
+	/* Nobody's account shall show what there cannot be. */
+	if (size <= gpd_device_get(device)->memory)
+		result = gpd_account_allocate(&session->account, device, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*array_p = take_back(NULL, shape, device);
@@ -372,15 +375,20 @@ gpd_array_wait_gone(struct gpd_session *session, int device)
 	return any && drop_all(session, NULL, device);
 }
 
-static void
-forget(struct gpd_handle *name, void *arg)
+void
+gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array)
 {
-	struct gpd_array *array = (struct gpd_array *)name;
-	struct gpd_session *session = arg;
-
-	gpd_handle_remove(&session->handles, name);
+	if (--array->users > 0)
+		return;
 	gpd_account_free(&session->account, array->device, array->charged);
 	bury(array);
+}
+
+static void
+forget(struct gpd_handle *name, void *session)
+{
+	gpd_handle_remove(&((struct gpd_session *)session)->handles, name);
+	gpd_array_release_at_end(session, (struct gpd_array *)name);
 }
 
 void

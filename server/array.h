@@ -52,6 +52,9 @@ CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t
 void gpd_array_hold(struct gpd_array *array);
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
+/* The same at the session's end, when no work is left. */
+void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
+
 /* What has been given back and the driver does not have yet.  Any thread. */
 uint64_t gpd_array_leaving_size(const struct gpd_session *session, int device);
 /* Waits until it has; whether there was any. */

@@ -287,9 +287,13 @@ static void
 forget(struct gpd_handle *name, void *arg)
 {
 	struct texture *texture = (struct texture *)name;
+	struct gpd_session *session = arg;
+	struct gpd_array *array = texture->array;
 
-	gpd_handle_remove(&((struct gpd_session *)arg)->handles, name);
+	gpd_handle_remove(&session->handles, name);
 	destroy_driver(texture);
+	if (array)
+		gpd_array_release_at_end(session, array);
 }
 
 void

@@ -655,6 +655,7 @@ fake_create(struct fake *fake)
 	fake_events_pending = false;
 	gpd_worker.device_count = 2;
 	gpd_worker.granularity = FAKE_GRANULE;
+	gpd_worker.devices[0].memory = gpd_worker.devices[1].memory = (uint64_t)1 << 40;
 	gpd_worker.devices[0].granularity = FAKE_GRANULE;
 	gpd_worker.devices[1].granularity = FAKE_GRANULE;
 	fake->ledger = gpd_ledger_create(&fd);

@@ -416,6 +416,27 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 }
 
 static void
+a_session_that_ends_leaves_nothing(void **state)
+{
+	struct gp_args_gpTextureCreate args = texture_of(NAME);
+	struct gp_reply_gpTextureCreate reply;
+
+	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
+	assert_int_equal(create(OTHER, 512), CUDA_SUCCESS);
+	assert_int_equal(gpd_gpTextureCreate(&fake.session, &args, &reply), CUDA_SUCCESS);
+	args.texture = TEXTURE + 1;
+	args.array = OTHER;
+	assert_int_equal(gpd_gpTextureCreate(&fake.session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
+	gpd_texture_forget(&fake.session);
+	gpd_array_forget(&fake.session);
+	gpd_janitor_wait();
+	assert_int_equal(fake_arrays, 0);
+	assert_int_equal(fake_textures, 0);
+	assert_int_equal(fake_allocated(&fake, 0), 0);
+}
+
+static void
 textures_of_what_is_not_the_sessions_are_refused(void **state)
 {
 	struct gp_args_gpTextureCreate args = texture_of(OTHER);
@@ -499,6 +520,7 @@ main(void)
 		TEST(boxes_outside_an_array_do_not_reach_the_driver),
 		TEST(memory_beside_an_array_is_checked),
 		TEST(an_array_stays_as_long_as_a_texture_is_of_it),
+		TEST(a_session_that_ends_leaves_nothing),
 		TEST(textures_of_what_is_not_the_sessions_are_refused),
 		TEST(a_view_stays_within_the_array),
 	};

@@ -279,7 +279,6 @@ main(void)
 		TEST(operands_of_the_wrong_size_are_refused),
 		TEST(textures_have_the_coordinates_of_their_shape),
 		TEST(what_is_no_ptx_is_refused),
-		TEST(what_is_no_ptx_is_refused),
 		TEST(limits_are_kept),
 		TEST(damaged_text_does_no_harm),
 		TEST(a_kernel_describes_itself),
