@@ -174,6 +174,7 @@ consider(struct gpd_hold *hold, struct gpd_held *held)
 static void
 needs_of(uint16_t call, const void *fields, size_t size, struct wish *wish)
 {
+	struct gp_args_gpArrayCopyIn to_array;
 	struct gp_args_gpCopyIn copy;
 	struct gp_dec dec;
 
@@ -197,6 +198,12 @@ needs_of(uint16_t call, const void *fields, size_t size, struct wish *wish)
 		gp_dec_init(&dec, fields, size);
 		gp_args_gpCopyIn_decode(&dec, &copy);
 		if (copy.flags & GP_COPY_BARRIER)
+			wish->closes = ALL;
+		break;
+	case GP_CALL_gpArrayCopyIn:
+		gp_dec_init(&dec, fields, size);
+		gp_args_gpArrayCopyIn_decode(&dec, &to_array);
+		if (to_array.flags & GP_COPY_BARRIER)
 			wish->closes = ALL;
 		break;
 	default:
