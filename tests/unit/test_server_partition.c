@@ -449,7 +449,8 @@ green_context_that_cannot_be_made_is_said(void **state)
 	assert_int_equal(assign(&shares, 32), 32);
 	partition = gpd_partition_current(&shares, 0);
 	create_result = CUDA_ERROR_OUT_OF_MEMORY;
-	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream),
+			 CUDA_ERROR_OUT_OF_MEMORY);
 	create_result = CUDA_SUCCESS;
 	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
 	((struct green *)stream)->streams--;
