@@ -98,7 +98,12 @@ drop_one(void *none)
 	if (device < 0 || gpd_device_enter(device) != CUDA_SUCCESS)
 		return;
 	gpd_quiet_seek(device);
-	(void)drop(NULL, device);
+	/* There may be work that does not end for long: then nobody's launches are to wait for it.
+	 */
+	if (gpd_quiet_is(device))
+		(void)drop(NULL, device);
+	else
+		gpd_janitor_run(drop_one, NULL);
 }
 
 /* Somebody waits; others may be held for it.  false: there is no such moment any more. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/array.h"
 
+#include "softgpu/driver/loading.h"
 #include "softgpu/driver/space.h"
 #include "softgpu/driver/stream.h"
 
@@ -233,6 +234,7 @@ destroy(struct gs_array *array, enum gs_kind kind)
 {
 	CUresult r = gs_stream_synchronize_all(NULL);
 
+	gs_loading_wait();
 	if (!r && !gs_object_retire(array, kind))
 		r = CUDA_ERROR_INVALID_HANDLE;
 	for (uint32_t i = 0; !r && i < array->shape.levels; i++)

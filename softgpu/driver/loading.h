@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hardware's driver loads code when a kernel is first asked for, and then, as when it unloads code,
- * waits until no kernel runs; meanwhile none begins, and launches do not return. With
- * GPUPOOL_SOFT_LOADING_WAITS set this one does the same. Any thread.
+ * Hardware's driver loads code when a kernel is first asked for, and then, as when it unloads code
+ * or destroys an array, waits until no kernel runs; meanwhile none begins, and launches do not
+ * return. With GPUPOOL_SOFT_LOADING_WAITS set this one does the same. Any thread.
  */
 #ifndef GS_LOADING_H
 #define GS_LOADING_H

@@ -69,5 +69,20 @@ def _():
         require(counts(daemon)[0] + counts(daemon)[2] == 3, f"{counts(daemon)}")
 
 
+@case("arrays come and go while another's kernel runs")
+def _():
+    with loading_daemon() as daemon:
+        daemon.check_works()
+        neighbour = daemon.start("sleeper", "-endless")
+        neighbour.wait_for_output("running")
+        daemon.wait_for_log(r"2 loaded to be shared")
+        time.sleep(0.5)
+        for _ in range(2):
+            daemon.start("arrays").finish(SOON).expect(err="")
+        daemon.start("vectoradd").finish(SOON).expect(out="vectoradd: ok\n", err="")
+        require(neighbour.process.poll() is None, "the neighbour has ended, so nothing was shown")
+        neighbour.kill()
+
+
 if __name__ == "__main__":
     sys.exit(main())

@@ -47,6 +47,7 @@ def _():
     with Daemon(env={"GPUPOOL_SOFT_MEMORY": "128M"}) as daemon:
         plain = daemon.run("quota").expect().out
         require(plain.startswith("device 128 MiB, total 128 MiB"), plain)
+        daemon.settle()
         require(limited(daemon, 4096, "quota").expect().out == plain, "not the same with a wish")
 
 
