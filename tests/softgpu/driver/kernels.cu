@@ -100,3 +100,16 @@ gather(volatile int *crowd, int rounds)
 		(void)crowd[2];
 	atomicSub((int *)crowd, 1);
 }
+
+extern "C" __global__ void
+look(cudaTextureObject_t texture, float x, float y, float *out)
+{
+	*out = tex2D<float>(texture, x, y);
+}
+
+extern "C" __global__ void
+touch(cudaSurfaceObject_t surface, int x, int *out)
+{
+	*out = surf1Dread<int>(surface, x);
+	surf1Dwrite(*out + 1, surface, x);
+}
