@@ -417,6 +417,7 @@ free_objects(struct gpd_session *session)
 	if (session->staging)
 		gpd_staging_destroy(session);
 	gpd_stream_destroy_all(session);
+	gpd_depth_free(session);
 	gpd_handle_each(&session->handles, GPD_KIND_CONTEXT, free_context, session);
 	gpd_handle_fini(&session->handles);
 	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });

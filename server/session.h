@@ -14,6 +14,7 @@
 #include "protocol/enc.h"
 #include "protocol/status.h"
 #include "server/account.h"
+#include "server/depth.h"
 #include "server/handle.h"
 #include "server/partition.h"
 
@@ -63,6 +64,7 @@ struct gpd_session {
 	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
 	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
 	uint32_t stream_count;
+	struct gpd_depths depths;
 
 	/* Where they run; stream.h. */
 	struct gpd_shares shares;

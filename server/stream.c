@@ -166,6 +166,8 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 		result = order_blocking(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (++stream->depth.given - stream->depth.marked >= stream->depth.stride)
+		gpd_depth_mark(session, stream);
 	stream->work = ++session->work;
 	*stream_p = stream;
 	return CUDA_SUCCESS;
@@ -212,6 +214,7 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 		gpd_stream_destroy_driver(stream->driver, stream->partition);
 	else
 		gpd_partition_unref(stream->partition);
+	gpd_depth_close(session, stream);
 	session->stream_count--;
 	free(stream);
 }
@@ -270,6 +273,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 		destroy(session, stream);
 		return result;
 	}
+	gpd_depth_open(session, stream);
 	stream->next = session->streams;
 	session->streams = stream;
 	if (legacy)

@@ -8,6 +8,7 @@
 #ifndef GPD_STREAM_H
 #define GPD_STREAM_H
 
+#include "server/depth.h"
 #include "server/handle.h"
 
 #include <cuda.h>
@@ -34,11 +35,12 @@ struct gpd_stream {
 	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
 	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
 	uint64_t seen_barrier;
-	CUevent order;              /* made on first need */
-	uint64_t order_work;        /* what order stands for */
-	uint64_t left_work;         /* work that it had when it was moved, all done elsewhere */
-	CUevent barrier;            /* behind its last barrier; made on first need */
-	uint64_t batch;             /* schedule.h: of its last launch */
+	CUevent order;       /* made on first need */
+	uint64_t order_work; /* what order stands for */
+	uint64_t left_work;  /* work that it had when it was moved, all done elsewhere */
+	CUevent barrier;     /* behind its last barrier; made on first need */
+	uint64_t batch;      /* schedule.h: of its last launch */
+	struct gpd_depth depth;
 	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */
 	_Atomic unsigned int waits; /* pending ones that name this stream */
 };
