@@ -40,6 +40,7 @@ static struct {
 	struct gpd_image_cache_limits limits;
 	struct gpd_image_disk *disk;
 	unsigned int writers;
+	unsigned int users; /* of the disk */
 } cache = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.written = PTHREAD_COND_INITIALIZER,
@@ -133,9 +134,32 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	return blob;
 }
 
-struct gpd_blob *
-gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
+/* The disk, which stays until disk_leave(); or NULL. */
+static struct gpd_image_disk *
+disk_enter(void)
 {
+	struct gpd_image_disk *disk;
+
+	pthread_mutex_lock(&cache.lock);
+	disk = cache.disk;
+	cache.users += disk != NULL;
+	pthread_mutex_unlock(&cache.lock);
+	return disk;
+}
+
+static void
+disk_leave(void)
+{
+	pthread_mutex_lock(&cache.lock);
+	cache.users--;
+	pthread_cond_broadcast(&cache.written);
+	pthread_mutex_unlock(&cache.lock);
+}
+
+static struct gpd_blob *
+find(const uint8_t *sha256, size_t size, bool use)
+{
+	struct gpd_image_disk *disk;
 	struct gpd_blob *blob;
 	void *bytes;
 	bool fresh;
@@ -143,8 +167,10 @@ gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
 	pthread_mutex_lock(&cache.lock);
 	blob = lookup(sha256);
 	pthread_mutex_unlock(&cache.lock);
-	if (!blob && cache.disk) {
-		bytes = gpd_image_disk_read(cache.disk, sha256, size);
+	disk = blob ? NULL : disk_enter();
+	if (disk) {
+		bytes = gpd_image_disk_read(disk, sha256, size, use);
+		disk_leave();
 		if (bytes)
 			blob = insert(sha256, bytes, size, &fresh);
 	}
@@ -153,6 +179,92 @@ gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
 		return NULL;
 	}
 	return blob;
+}
+
+struct gpd_blob *
+gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
+{
+	return find(sha256, size, true);
+}
+
+struct gpd_blob *
+gpd_image_cache_peek(const struct gpd_image_name *name)
+{
+	return find(name->sha256, name->size, false);
+}
+
+bool
+gpd_image_cache_is_kept(void)
+{
+	bool kept;
+
+	pthread_mutex_lock(&cache.lock);
+	kept = cache.disk != NULL;
+	pthread_mutex_unlock(&cache.lock);
+	return kept;
+}
+
+size_t
+gpd_image_cache_recent(struct gpd_image_name *names, size_t room)
+{
+	struct gpd_image_disk *disk = disk_enter();
+	size_t count;
+
+	if (!disk)
+		return 0;
+	count = gpd_image_disk_recent(disk, names, room);
+	disk_leave();
+	return count;
+}
+
+void
+gpd_image_cache_use(const uint8_t sha256[GPD_SHA256_SIZE])
+{
+	struct gpd_image_disk *disk = disk_enter();
+
+	if (!disk)
+		return;
+	(void)gpd_image_disk_use(disk, sha256);
+	disk_leave();
+}
+
+char *
+gpd_image_cache_note(const uint8_t sha256[GPD_SHA256_SIZE])
+{
+	struct gpd_image_disk *disk = disk_enter();
+	char *note;
+
+	if (!disk)
+		return NULL;
+	note = gpd_image_disk_read_note(disk, sha256);
+	disk_leave();
+	return note;
+}
+
+bool
+gpd_image_cache_hold_note(const uint8_t sha256[GPD_SHA256_SIZE], bool hold)
+{
+	struct gpd_image_disk *disk = disk_enter();
+	bool good;
+
+	if (!disk)
+		return false;
+	good = gpd_image_disk_hold_note(disk, sha256, hold);
+	disk_leave();
+	return good;
+}
+
+bool
+gpd_image_cache_set_note(const uint8_t sha256[GPD_SHA256_SIZE], const char *text)
+{
+	struct gpd_image_disk *disk = strlen(text) <= GPD_NOTE_MAX ? disk_enter() : NULL;
+	bool good;
+
+	if (!disk)
+		return false;
+	good = gpd_image_disk_write_note(disk, sha256, text);
+	disk_leave();
+	return good;
 }
 
 static void *
@@ -272,11 +384,14 @@ gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits *limi
 void
 gpd_image_cache_stop(void)
 {
+	struct gpd_image_disk *disk;
+
 	pthread_mutex_lock(&cache.lock);
-	while (cache.writers)
+	while (cache.writers || cache.users)
 		pthread_cond_wait(&cache.written, &cache.lock);
 	trim(0);
-	pthread_mutex_unlock(&cache.lock);
-	gpd_image_disk_close(cache.disk);
+	disk = cache.disk;
 	cache.disk = NULL;
+	pthread_mutex_unlock(&cache.lock);
+	gpd_image_disk_close(disk);
 }

@@ -17,8 +17,16 @@
 
 #define GPD_SHA256_SIZE 32
 
+/* Of a text that is kept about an image. */
+#define GPD_NOTE_MAX ((size_t)64 << 10)
+
 struct gp_image;
 struct gpd_blob;
+
+struct gpd_image_name {
+	uint8_t sha256[GPD_SHA256_SIZE];
+	uint64_t size;
+};
 
 /* Limits in bytes. */
 struct gpd_image_cache_limits {
@@ -34,6 +42,25 @@ void gpd_image_cache_stop(void);
 
 /* NULL: in neither place. */
 struct gpd_blob *gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size);
+
+/* The same, without its being used. */
+struct gpd_blob *gpd_image_cache_peek(const struct gpd_image_name *name);
+
+/* Whether there is a disk. */
+bool gpd_image_cache_is_kept(void);
+
+/* It counts as used now. */
+void gpd_image_cache_use(const uint8_t sha256[GPD_SHA256_SIZE]);
+
+/* Those on disk about which there is a note, the last used ones first. */
+size_t gpd_image_cache_recent(struct gpd_image_name *names, size_t room);
+
+/* A text about an image, kept beside it on disk for later workers: malloc'ed, or NULL.  Who writes
+ * one uses the image.  false: it is not there (yet). */
+char *gpd_image_cache_note(const uint8_t sha256[GPD_SHA256_SIZE]);
+bool gpd_image_cache_set_note(const uint8_t sha256[GPD_SHA256_SIZE], const char *text);
+/* While it is held there is none, also for later workers. */
+bool gpd_image_cache_hold_note(const uint8_t sha256[GPD_SHA256_SIZE], bool hold);
 
 /* Takes bytes over, whose hash this is (from gpd_image_bytes_alloc()); NULL: no memory. */
 struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,

@@ -15,6 +15,11 @@
 #include <unistd.h>
 
 #define NAME_SIZE (2 * GPD_SHA256_SIZE + 1)
+#define NOTE_SUFFIX ".note"
+#define HELD_SUFFIX ".held"
+#define NOTE_NAME_SIZE (NAME_SIZE + sizeof(NOTE_SUFFIX) - 1)
+/* A note begins with the hash of its text, in a line. */
+#define NOTE_MAX (GPD_NOTE_MAX + NAME_SIZE)
 /* A file that a worker left half-written when it ended; older ones are deleted. */
 #define UNFINISHED ".new-"
 #define UNFINISHED_SECONDS 3600
@@ -142,7 +147,7 @@ has_hash(const void *bytes, size_t size, const uint8_t *sha256)
 }
 
 void *
-gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size)
+gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size, bool use)
 {
 	char name[NAME_SIZE];
 	struct stat status;
@@ -164,7 +169,7 @@ gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_
 		free(bytes);
 		bytes = NULL;
 	}
-	if (bytes)
+	if (bytes && use)
 		(void)futimens(fd, NULL);
 	close(fd);
 	return bytes;
@@ -232,6 +237,29 @@ collect(const struct gpd_image_disk *disk, struct entry **entries_p, uint64_t *t
 }
 
 static void
+note_name_of(const char *name, char *note)
+{
+	snprintf(note, NOTE_NAME_SIZE, "%s" NOTE_SUFFIX, name);
+}
+
+static void
+held_name_of(const char *name, char *held)
+{
+	snprintf(held, NOTE_NAME_SIZE, "%s" HELD_SUFFIX, name);
+}
+
+static void delete (struct gpd_image_disk *disk, const char *name)
+{
+	char note[NOTE_NAME_SIZE];
+
+	note_name_of(name, note);
+	unlinkat(disk->dir, note, 0);
+	held_name_of(name, note);
+	unlinkat(disk->dir, note, 0);
+	unlinkat(disk->dir, name, 0);
+}
+
+static void
 trim(struct gpd_image_disk *disk)
 {
 	struct entry *entries;
@@ -241,23 +269,20 @@ trim(struct gpd_image_disk *disk)
 	if (total > disk->limit)
 		qsort(entries, count, sizeof(*entries), older_first);
 	for (size_t i = 0; i < count && total > disk->limit; i++) {
-		unlinkat(disk->dir, entries[i].name, 0);
+		delete (disk, entries[i].name);
 		total -= entries[i].size;
 	}
 	free(entries);
 }
 
-void
-gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *bytes,
-		     size_t size)
+/* Whoever reads it sees all of it or nothing. */
+static void
+put_file(struct gpd_image_disk *disk, const char *name, const void *bytes, size_t size)
 {
 	static _Atomic unsigned int count;
-	char name[NAME_SIZE], unfinished[64];
+	char unfinished[64];
 	int fd, r;
 
-	if (size > disk->limit)
-		return;
-	name_of(sha256, name);
 	snprintf(unfinished, sizeof(unfinished), UNFINISHED "%d-%u", (int)getpid(), count++);
 	fd = openat(disk->dir, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
 		    0600);
@@ -266,5 +291,124 @@ gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], cons
 	r = write_all(fd, bytes, size);
 	if (close(fd) || r || renameat(disk->dir, unfinished, disk->dir, name))
 		unlinkat(disk->dir, unfinished, 0);
+}
+
+void
+gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *bytes,
+		     size_t size)
+{
+	char name[NAME_SIZE];
+
+	if (size > disk->limit)
+		return;
+	name_of(sha256, name);
+	put_file(disk, name, bytes, size);
 	trim(disk);
+}
+
+static bool
+read_name(const char *text, uint8_t *sha256)
+{
+	for (int i = 0; i < GPD_SHA256_SIZE; i++) {
+		unsigned int byte;
+
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			return false;
+		sha256[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+size_t
+gpd_image_disk_recent(struct gpd_image_disk *disk, struct gpd_image_name *names, size_t room)
+{
+	struct entry *entries;
+	uint64_t total;
+	size_t found = collect(disk, &entries, &total), count = 0;
+
+	if (found)
+		qsort(entries, found, sizeof(*entries), older_first);
+	while (found-- && count < room) {
+		char note[NOTE_NAME_SIZE];
+
+		note_name_of(entries[found].name, note);
+		if (faccessat(disk->dir, note, R_OK, 0) ||
+		    !read_name(entries[found].name, names[count].sha256))
+			continue;
+		names[count++].size = entries[found].size;
+	}
+	free(entries);
+	return count;
+}
+
+bool
+gpd_image_disk_use(struct gpd_image_disk *disk, const uint8_t sha256[32])
+{
+	char name[NAME_SIZE];
+
+	name_of(sha256, name);
+	return !utimensat(disk->dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+bool
+gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32], const char *text)
+{
+	char name[NAME_SIZE], note[NOTE_NAME_SIZE];
+	uint8_t hash[EVP_MAX_MD_SIZE];
+	size_t size = strlen(text);
+	char *whole = malloc(NAME_SIZE + size + 1);
+	bool good;
+
+	name_of(sha256, name);
+	note_name_of(name, note);
+	good = whole && gpd_image_disk_use(disk, sha256) &&
+	       EVP_Digest(text, size, hash, NULL, EVP_sha256(), NULL) == 1;
+	if (good) {
+		name_of(hash, whole);
+		snprintf(whole + NAME_SIZE - 1, size + 2, "\n%s", text);
+		put_file(disk, note, whole, NAME_SIZE + size);
+	}
+	free(whole);
+	return good;
+}
+
+bool
+gpd_image_disk_hold_note(struct gpd_image_disk *disk, const uint8_t sha256[32], bool hold)
+{
+	char name[NAME_SIZE], note[NOTE_NAME_SIZE], held[NOTE_NAME_SIZE];
+
+	name_of(sha256, name);
+	note_name_of(name, note);
+	held_name_of(name, held);
+	return !renameat(disk->dir, hold ? note : held, disk->dir, hold ? held : note);
+}
+
+char *
+gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32])
+{
+	char name[NAME_SIZE], note[NOTE_NAME_SIZE];
+	uint8_t hash[GPD_SHA256_SIZE];
+	char *whole = malloc(NOTE_MAX + 1);
+	struct stat status;
+	bool good;
+	size_t size;
+	int fd;
+
+	name_of(sha256, name);
+	note_name_of(name, note);
+	fd = openat(disk->dir, note, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	good = whole && fd >= 0 && !fstat(fd, &status) && status.st_size >= NAME_SIZE &&
+	       (uint64_t)status.st_size <= NOTE_MAX;
+	size = good ? (size_t)status.st_size : 0;
+	good = good && !read_all(fd, (uint8_t *)whole, size) && read_name(whole, hash) &&
+	       has_hash(whole + NAME_SIZE, size - NAME_SIZE, hash);
+	if (fd >= 0)
+		close(fd);
+	if (!good) {
+		free(whole);
+		return NULL;
+	}
+	memmove(whole, whole + NAME_SIZE, size - NAME_SIZE);
+	whole[size - NAME_SIZE] = 0;
+	return whole;
 }

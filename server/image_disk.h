@@ -6,21 +6,40 @@
 #ifndef GPD_IMAGE_DISK_H
 #define GPD_IMAGE_DISK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct gpd_image_disk;
+struct gpd_image_name;
 
 /* dir NULL: as the environment says.  NULL: no folder can be had, or "" was given. */
 struct gpd_image_disk *gpd_image_disk_open(const char *dir, uint64_t limit);
 /* Accepts NULL. */
 void gpd_image_disk_close(struct gpd_image_disk *disk);
 
-/* The checked bytes, for the caller to free; NULL: not there (any more). */
-void *gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size);
+/* The checked bytes, for the caller to free; NULL: not there (any more).  use: it counts as used
+ * now. */
+void *gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size,
+			  bool use);
 
 /* Also deletes the files that were used longest ago when there is too much. */
 void gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *bytes,
 			  size_t size);
+
+/* Those that have a note, the last used ones first. */
+size_t gpd_image_disk_recent(struct gpd_image_disk *disk, struct gpd_image_name *names,
+			     size_t room);
+
+/* It counts as used now.  false: it is not there (yet). */
+bool gpd_image_disk_use(struct gpd_image_disk *disk, const uint8_t sha256[32]);
+
+/* A text about an image, which counts as used now; it goes with the image.  false: the image is
+ * not there (yet).  Read: checked, malloc'ed, or NULL. */
+bool gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32],
+			       const char *text);
+char *gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32]);
+/* While it is held there is none. */
+bool gpd_image_disk_hold_note(struct gpd_image_disk *disk, const uint8_t sha256[32], bool hold);
 
 #endif /* GPD_IMAGE_DISK_H */

@@ -6,6 +6,7 @@
 #include "server/image_load.h"
 #include "server/janitor.h"
 #include "server/log.h"
+#include "server/preload.h"
 #include "server/retire.h"
 #include "server/worker.h"
 
@@ -153,13 +154,47 @@ give_back(struct gpd_library *library)
 		gpd_janitor_run(trim, NULL);
 }
 
+/* Janitor. */
+static void
+note(struct gpd_library *library)
+{
+	unsigned int loaded = 1 + atomic_load(&library->loaded);
+
+	if (loaded == atomic_load(&library->noted))
+		gpd_image_cache_use(gpd_blob_sha256(library->blob));
+	else if (gpd_preload_note(library))
+		atomic_store(&library->noted, loaded);
+}
+
+static void
+note_and_give_back(void *arg)
+{
+	note(arg);
+	give_back(arg);
+}
+
+static void
+note_later(struct gpd_library *library)
+{
+	pthread_mutex_lock(&registry.lock);
+	library->refs++;
+	pthread_mutex_unlock(&registry.lock);
+	gpd_janitor_run(note_and_give_back, library);
+}
+
 void
 gpd_library_put(struct gpd_library *library)
 {
 	if (library->shared)
-		give_back(library);
+		gpd_janitor_run(note_and_give_back, library);
 	else
 		unload(library);
+}
+
+void
+gpd_library_leave(struct gpd_library *library)
+{
+	give_back(library);
 }
 
 static void
@@ -179,6 +214,8 @@ load(struct gpd_session *session, struct gpd_library *library, int device, struc
 {
 	CUresult result = CUDA_ERROR_DEINITIALIZED;
 
+	if (!session)
+		return gpd_image_load(library, device, options);
 	if (gpd_retire_enter(session, device))
 		result = gpd_image_load(library, device, options);
 	gpd_retire_leave(session, device);
@@ -301,6 +338,8 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			return result;
 	}
+	if (fresh && session)
+		note_later(library);
 	copy_log(library, log_p);
 	tell(library, fresh ? "loaded" : "was loaded before");
 	*library_p = library;
@@ -335,6 +374,7 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 {
 	struct gpd_function *functions;
 	CUresult result = CUDA_SUCCESS;
+	unsigned int loaded = 0;
 
 	if (gpd_library_loaded(library, index, device, function_p))
 		return CUDA_SUCCESS;
@@ -345,7 +385,12 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 	else if (!atomic_load(&functions[index].driver))
 		result =
 			load_function(session, &library->kernels[index], device, &functions[index]);
+	if (result == CUDA_SUCCESS)
+		loaded = atomic_fetch_add(&library->loaded, 1) + 1;
 	pthread_mutex_unlock(&library->lock);
+	/* Not for each of hundreds. */
+	if (session && library->shared && loaded && (loaded & (loaded - 1)) == 0)
+		note_later(library);
 	if (result == CUDA_SUCCESS)
 		*function_p = &functions[index];
 	return result;

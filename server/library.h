@@ -59,6 +59,7 @@ struct gpd_library {
 
 	pthread_mutex_t lock; /* over loading functions */
 	pthread_mutex_t allowing;
+	_Atomic unsigned int loaded;               /* functions */
 	_Atomic(struct gpd_function *) *functions; /* per device, on first use: per kernel */
 
 	/* Under the registry's lock; of a shared one. */
@@ -66,6 +67,7 @@ struct gpd_library {
 	unsigned int refs;
 	bool loading;
 	CUresult result;
+	_Atomic unsigned int noted;        /* how many of `loaded`, and one more: preload.h */
 	struct gpd_library *newer, *older; /* while nobody uses it */
 };
 
@@ -90,6 +92,8 @@ CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int
 
 /* Of who uses it no more, nor has work under way that does.  What is not shared is unloaded. */
 void gpd_library_put(struct gpd_library *library);
+/* The same of a shared one that was not used. */
+void gpd_library_leave(struct gpd_library *library);
 
 /* Whether the kernel is loaded on the device. */
 static inline bool

@@ -12,6 +12,7 @@
 #include "server/library.h"
 #include "server/log.h"
 #include "server/memory.h"
+#include "server/preload.h"
 #include "server/print.h"
 #include "server/record.h"
 #include "server/retire.h"
@@ -529,6 +530,8 @@ close_session(struct gpd_session *session)
 	(void)malloc_trim(0);
 	atomic_fetch_sub(&gpd_worker.session_count, 1);
 	gpd_library_trim();
+	if (atomic_load(&gpd_worker.session_count) == 0)
+		gpd_preload_idle();
 	gpd_retire_closed();
 }
 

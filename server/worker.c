@@ -8,6 +8,7 @@
 #include "server/ledger.h"
 #include "server/log.h"
 #include "server/partition.h"
+#include "server/preload.h"
 #include "server/print.h"
 #include "server/retire.h"
 #include "server/session.h"
@@ -507,7 +508,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (gpd_channel_send(&gpd_worker.channel, &ready, snapshot, snapshot_size, -1))
 		return 1;
 	free(snapshot);
-	gpd_image_cache_start(NULL, NULL);
+	gpd_preload_idle();
 	while (gpd_channel_recv(&gpd_worker.channel, true, &message) == 0)
 		handle(&message);
 	/* The supervisor is gone: so are the clients' sessions. */
