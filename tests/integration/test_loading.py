@@ -91,7 +91,7 @@ def _():
         neighbour.kill()
 
 
-@case("so does one that ran before only with an earlier worker")
+@case("a program that ran before only with an earlier worker waits for nobody either")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-cache-") as folder:
         env = {**WAITS, "GPUPOOL_CACHE_DIR": folder}
