@@ -89,9 +89,10 @@ unload_quietly(void *arg)
 {
 	struct gpd_image *image = arg;
 
-	if (image->library && !image->library->shared)
-		gpd_janitor_seek_quiet();
-	unload(image);
+	if (image->library && !image->library->shared && !gpd_janitor_seek_quiet())
+		gpd_janitor_run(unload_quietly, image);
+	else
+		unload(image);
 }
 
 static void

@@ -5,7 +5,6 @@
 #include "server/worker.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 struct job {
@@ -43,13 +42,18 @@ take(void)
 	return job;
 }
 
-void
+bool
 gpd_janitor_seek_quiet(void)
 {
+	bool quiet = true;
+
 	for (int i = 0; i < gpd_worker.device_count; i++) {
-		if (gpd_device_enter(i) == CUDA_SUCCESS)
-			gpd_quiet_seek(i);
+		if (gpd_device_enter(i) != CUDA_SUCCESS)
+			continue;
+		gpd_quiet_seek(i);
+		quiet = quiet && gpd_quiet_is(i);
 	}
+	return quiet;
 }
 
 static void *

@@ -8,14 +8,17 @@
 #ifndef GPD_JANITOR_H
 #define GPD_JANITOR_H
 
+#include <stdbool.h>
+
 typedef void gpd_janitor_job(void *arg);
 
 /* Runs it in place when memory is short. */
 void gpd_janitor_run(gpd_janitor_job *job, void *arg);
 
-/* A job, before such a call: until there is a quiet moment (quiet.h) of all devices.  While it
- * waits for kernels, nobody's launches get through. */
-void gpd_janitor_seek_quiet(void);
+/* A job, before such a call: waits for a quiet moment (quiet.h) of all devices, for while the call
+ * waits for kernels nobody's launches get through.  false: there is work that does not end; the job
+ * is to be run again. */
+bool gpd_janitor_seek_quiet(void);
 
 /* Until no job is waiting or running.  Not from a job. */
 void gpd_janitor_wait(void);

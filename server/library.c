@@ -16,7 +16,7 @@
 
 /* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
 #define UNUSED_COUNT 4096
-#define UNUSED_BYTES ((uint64_t)1 << 30)
+#define UNUSED_BYTES ((uint64_t)512 << 20)
 /* So many times the limits, and the worker does not wait for a moment without sessions. */
 #define URGENT 2
 
@@ -105,24 +105,32 @@ too_much(unsigned int factor)
 	       registry.unused_bytes > factor * registry.limits.bytes;
 }
 
-/* Janitor.  The least recently used go first. */
+/* The one that was used longest ago, if it is to go. */
+static struct gpd_library *
+take_oldest(void)
+{
+	struct gpd_library *library = NULL;
+
+	pthread_mutex_lock(&registry.lock);
+	if (too_much(URGENT) || (too_much(1) && !gpd_worker.session_count))
+		library = registry.oldest;
+	if (library) {
+		unused_unlink(library);
+		HASH_DEL(registry.libraries, library);
+	}
+	pthread_mutex_unlock(&registry.lock);
+	return library;
+}
+
+/* Janitor.  What cannot be done now is done when the next session ends. */
 static void
 trim(void *unused)
 {
-	(void)unused;
-	pthread_mutex_lock(&registry.lock);
-	while (registry.oldest &&
-	       (too_much(URGENT) || (too_much(1) && !gpd_worker.session_count))) {
-		struct gpd_library *library = registry.oldest;
+	struct gpd_library *library;
 
-		unused_unlink(library);
-		HASH_DEL(registry.libraries, library);
-		pthread_mutex_unlock(&registry.lock);
-		gpd_janitor_seek_quiet();
+	(void)unused;
+	while (gpd_janitor_seek_quiet() && (library = take_oldest()))
 		unload(library);
-		pthread_mutex_lock(&registry.lock);
-	}
-	pthread_mutex_unlock(&registry.lock);
 }
 
 void

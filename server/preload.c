@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/preload.h"
 
+#include "server/driver.h"
 #include "server/image_cache.h"
 #include "server/image_load.h"
 #include "server/janitor.h"
@@ -160,6 +161,14 @@ find_kernel(const struct gpd_library *library, const char *name)
 	return -1;
 }
 
+/* Better now than when there is a session. */
+static void
+check(CUresult result)
+{
+	if (gpd_driver_is_sticky(result))
+		gpd_worker_lost(NULL, result);
+}
+
 static bool
 is_device(int device)
 {
@@ -173,7 +182,7 @@ load_function(struct gpd_library *library, int device, const char *name)
 	struct gpd_function *function;
 
 	if (index >= 0 && gpd_device_enter(device) == CUDA_SUCCESS)
-		(void)gpd_library_function(NULL, library, (uint32_t)index, device, &function);
+		check(gpd_library_function(NULL, library, (uint32_t)index, device, &function));
 }
 
 /* In place of the library that was loaded for another device, or NULL. */
@@ -188,8 +197,8 @@ library_for(struct gpd_blob *blob, int device, struct gpd_library *library)
 		gpd_library_leave(library);
 	library = NULL;
 	if (gpd_device_enter(device) == CUDA_SUCCESS)
-		(void)gpd_library_get(NULL, blob, device, true, (struct gp_bytes){ 0 }, &library,
-				      &log);
+		check(gpd_library_get(NULL, blob, device, true, (struct gp_bytes){ 0 }, &library,
+				      &log));
 	free((void *)log.data);
 	return library;
 }

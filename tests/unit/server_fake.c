@@ -653,6 +653,7 @@ fake_create(struct fake *fake)
 	fake_forget_calls();
 	failure.function[0] = 0;
 	fake_events_pending = false;
+	gpd_worker.lost = 0;
 	gpd_worker.device_count = 2;
 	gpd_worker.granularity = FAKE_GRANULE;
 	gpd_worker.devices[0].memory = gpd_worker.devices[1].memory = (uint64_t)1 << 40;
@@ -894,6 +895,12 @@ void
 gpd_session_poison(struct gpd_session *session, CUresult result)
 {
 	session->sticky = (int)result;
+}
+
+void
+gpd_worker_lost(struct gpd_session *finder, CUresult result)
+{
+	gpd_worker.lost = (int)result;
 }
 
 void

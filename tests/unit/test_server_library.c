@@ -8,6 +8,7 @@
 #include "server/image_cache.h"
 #include "server/janitor.h"
 #include "server/library.h"
+#include "server/quiet.h"
 #include "server/worker.h"
 #include "server_fake.h"
 #include "tests/test.h"
@@ -17,6 +18,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define IMAGE 8
 #define KERNELS 2
@@ -553,6 +555,32 @@ code_of_ones_own_leaves_with_its_image(void **state)
 	assert_int_equal(fake_libraries, 1);
 }
 
+static CUresult
+record(CUcontext context, CUevent event)
+{
+	return CUDA_SUCCESS;
+}
+
+static void
+beside_work_that_does_not_end_nothing_is_unloaded(void **state)
+{
+	const uint64_t limit_ns = gpd_quiet_limit_ns, short_ns = gpd_quiet_short_ns;
+
+	gpd_driver.cuCtxRecordEvent = record;
+	gpd_quiet_limit_ns = gpd_quiet_short_ns = 1000000;
+	load(&theirs, COUNTER);
+	fake_events_pending = true;
+	gpd_image_forget_session(&theirs.session);
+	usleep(100000);
+	assert_int_equal(unloads, 0);
+
+	fake_events_pending = false;
+	gpd_janitor_wait();
+	assert_int_equal(unloads, 1);
+	gpd_quiet_limit_ns = limit_ns;
+	gpd_quiet_short_ns = short_ns;
+}
+
 static void
 setting_what_is_so_already_costs_nothing(void **state)
 {
@@ -667,6 +695,7 @@ main(void)
 		TEST(a_launch_beyond_what_the_session_allowed_is_refused),
 		TEST(what_else_is_set_is_set_on_code_of_ones_own),
 		TEST(code_of_ones_own_leaves_with_its_image),
+		TEST(beside_work_that_does_not_end_nothing_is_unloaded),
 		TEST(setting_what_is_so_already_costs_nothing),
 		TEST(without_code_of_its_own_a_session_keeps_the_shared),
 		TEST(occupancy_is_that_of_what_the_session_allowed),

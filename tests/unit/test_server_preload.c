@@ -35,6 +35,7 @@ static struct kernel {
 } kernels[MANY];
 static char used[MANY * 8]; /* names of the functions that were loaded */
 static _Atomic int loads;
+static _Atomic CUresult load_result;
 
 static CUresult
 load_data(CUlibrary *library, const void *code, CUjit_option *options, void **values,
@@ -42,6 +43,8 @@ load_data(CUlibrary *library, const void *code, CUjit_option *options, void **va
 	  unsigned int library_count)
 {
 	loads++;
+	if (load_result != CUDA_SUCCESS)
+		return load_result;
 	*library = (CUlibrary)kernels;
 	return CUDA_SUCCESS;
 }
@@ -115,6 +118,7 @@ setup(void **state)
 	for (int i = 0; i < MANY; i++)
 		snprintf(kernels[i].name, sizeof(kernels[i].name), "k%02d", i);
 	kernel_count = 2;
+	load_result = CUDA_SUCCESS;
 	if (!mkdtemp(dir))
 		return -1;
 	start_worker();
@@ -354,6 +358,17 @@ a_note_of_what_is_not_there_does_no_harm(void **state)
 }
 
 static void
+a_driver_that_is_lost_meanwhile_is_told(void **state)
+{
+	use_twice(PLAIN);
+	restart();
+	load_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	preload();
+
+	assert_int_equal(gpd_worker.lost, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void
 an_image_with_which_a_worker_ended_is_not_tried_again(void **state)
 {
 	struct gpd_image_name name;
@@ -409,6 +424,7 @@ main(void)
 		TEST(all_images_that_were_used_are_loaded),
 		TEST(a_damaged_note_is_nothing),
 		TEST(a_note_of_what_is_not_there_does_no_harm),
+		TEST(a_driver_that_is_lost_meanwhile_is_told),
 		TEST(an_image_with_which_a_worker_ended_is_not_tried_again),
 		TEST(a_note_goes_with_its_image),
 	};
