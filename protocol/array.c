@@ -2,7 +2,7 @@
 #include "protocol/array.h"
 
 /* Beyond what any device takes, and small enough that no product below overflows. */
-#define WIDTH_MAX ((uint64_t)1 << 20)
+#define WIDTH_MAX ((uint64_t)1 << 18)
 #define HEIGHT_MAX ((uint64_t)1 << 20)
 #define DEPTH_MAX ((uint64_t)1 << 16)
 

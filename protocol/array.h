@@ -15,7 +15,9 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 
-#define GP_ARRAY_LEVELS_MAX 18
+#define GP_ARRAY_LEVELS_MAX 21
+/* Of a row of a shape that passes. */
+#define GP_ARRAY_ROW_MAX ((uint64_t)4 << 20)
 
 struct gp_array_shape {
 	uint64_t width, height,

@@ -6,6 +6,7 @@
 #include "server/driver.h"
 #include "server/janitor.h"
 #include "server/quiet.h"
+#include "server/retire.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
@@ -114,10 +115,10 @@ drop_all(struct gpd_session *waiting, const struct gpd_session *session, int dev
 
 	if (gpd_device_enter(device) != CUDA_SUCCESS)
 		return false;
-	quiet = gpd_quiet_begin(device, &waiting->closing);
+	quiet = gpd_retire_enter(waiting, device);
 	while (quiet && drop(session, device))
 		continue;
-	gpd_quiet_end(device);
+	gpd_retire_leave(waiting, device);
 	return quiet;
 }
 

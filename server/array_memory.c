@@ -7,8 +7,9 @@
 
 #include <pthread.h>
 
-/* What is zeroed by one copy, at most: a multiple of all rows' largest size. */
-#define ZEROS_SIZE ((uint64_t)4 << 20)
+/* What is zeroed by one copy, at most. */
+#define ZEROS_SIZE GP_ARRAY_ROW_MAX
+#define PITCH_ALIGNMENT 512
 /* Arrays from here on have pages of their own; of a shared one smaller ones have such parts. */
 #define LARGE ((uint64_t)1 << 20)
 #define SMALL_PART ((uint64_t)32 << 10)
@@ -124,16 +125,19 @@ least(uint64_t a, uint64_t b)
 static CUresult
 zero_level(CUarray level, struct gp_array_extent extent, CUdeviceptr zeros, CUstream stream)
 {
+	/* With a pitch that the driver would have given: others need not work between arrays and
+	 * memory. */
+	uint64_t pitch = round_up(extent.width, PITCH_ALIGNMENT);
+	uint64_t rows = least(extent.height, ZEROS_SIZE / pitch);
+	uint64_t slices = rows < extent.height ? 1 : ZEROS_SIZE / (pitch * extent.height);
 	CUresult result = CUDA_SUCCESS;
-	uint64_t rows = least(extent.height, ZEROS_SIZE / extent.width);
-	uint64_t slices = rows < extent.height ? 1 : ZEROS_SIZE / (extent.width * extent.height);
 
 	for (uint64_t z = 0; z < extent.depth; z += slices) {
 		for (uint64_t y = 0; y < extent.height && result == CUDA_SUCCESS; y += rows) {
 			const CUDA_MEMCPY3D copy = {
 				.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 				.srcDevice = zeros,
-				.srcPitch = extent.width,
+				.srcPitch = pitch,
 				.srcHeight = rows,
 				.dstMemoryType = CU_MEMORYTYPE_ARRAY,
 				.dstArray = level,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GS_TEXTURE_LEVELS 18
+#define GS_TEXTURE_LEVELS 21
 
 enum gs_texel {
 	GS_TEXEL_UINT,

@@ -55,7 +55,7 @@ def _():
         for wanted, values in (
                 (INVALID_VALUE, {"width": 0}), (INVALID_VALUE, {"width": HUGE}), (INVALID_VALUE, {"height": HUGE}),
                 (INVALID_VALUE, {"depth": HUGE}), (INVALID_VALUE, {"width": 1 << 32, "height": 1 << 32}),
-                (OUT_OF_MEMORY, {"width": 1 << 20, "height": 1 << 20, "depth": 1 << 16}),
+                (OUT_OF_MEMORY, {"width": 1 << 18, "height": 1 << 20, "depth": 1 << 16}), (INVALID_VALUE, {"width": 1 << 20}),
                 (INVALID_VALUE, {"width": 1 << 18, "height": 0}), (INVALID_VALUE, {"width": 8, "height": 8, "depth": 1 << 15}),
                 (INVALID_VALUE, {"format": 0}), (INVALID_VALUE, {"format": 0xffffffff}),
                 (INVALID_VALUE, {"channels": 0}), (INVALID_VALUE, {"channels": 3}), (INVALID_VALUE, {"channels": 0xffffffff}),

@@ -241,7 +241,7 @@ struct array {
 
 struct mipmap {
 	unsigned int count;
-	struct array *levels[18];
+	struct array *levels[GP_ARRAY_LEVELS_MAX];
 };
 
 /* Full of what somebody else left there. */
@@ -296,7 +296,7 @@ mipmap_create(CUmipmappedArray *handle, const CUDA_ARRAY3D_DESCRIPTOR *described
 	if (result != CUDA_SUCCESS)
 		return result;
 	mipmap = calloc(1, sizeof(*mipmap));
-	assert(mipmap && levels <= 18);
+	assert(mipmap && levels <= GP_ARRAY_LEVELS_MAX);
 	mipmap->count = levels;
 	for (unsigned int i = 0; i < levels; i++)
 		mipmap->levels[i] = make_array(described, i);

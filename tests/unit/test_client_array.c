@@ -62,8 +62,8 @@ what_cannot_be_an_array_does_not_travel(void **state)
 
 	INVALID(gpc_cuArray3DCreate_v2(&array, &described));
 	INVALID(gpc_cuArray3DCreate_v2(&array, NULL));
-	described.Width = 1 << 19;
-	described.Height = 1 << 19;
+	described.Width = 1 << 18;
+	described.Height = 1 << 20;
 	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_OUT_OF_MEMORY);
 	described.Flags = CUDA_ARRAY3D_SPARSE;
 	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_NOT_SUPPORTED);

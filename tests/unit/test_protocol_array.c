@@ -128,11 +128,12 @@ tiles_are_a_bound_of_what_a_gpu_takes(void **state)
 	assert_int_equal(gp_array_bytes(&shape), 4);
 	assert_int_equal(gp_array_tiled_bytes(&shape), 512);
 	/* The largest that passes. */
-	shape = floats(1 << 20, 1 << 20, 1 << 16, 0);
+	shape = floats(1 << 18, 1 << 20, 1 << 16, 0);
 	shape.channels = 4;
 	assert_int_equal(gp_array_check(&shape), CUDA_SUCCESS);
 	assert_true(gp_array_tiled_bytes(&shape) >= gp_array_bytes(&shape));
-	assert_true(gp_array_bytes(&shape) == (uint64_t)1 << 60);
+	assert_true(gp_array_bytes(&shape) == (uint64_t)1 << 58);
+	assert_true(gp_array_level(&shape, 0).width == GP_ARRAY_ROW_MAX);
 }
 
 int
