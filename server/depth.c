@@ -66,7 +66,7 @@ gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream)
 	if (!depth->slot)
 		return;
 	depths->used[(depth->slot - 1) / 64] |= UINT64_C(1) << (depth->slot - 1) % 64;
-	depths->page.host[depth->slot - 1] = 0;
+	__atomic_store_n(&depths->page.host[depth->slot - 1], 0, __ATOMIC_RELEASE);
 	atomic_fetch_add_explicit(&streams, 1, memory_order_relaxed);
 }
 
@@ -114,19 +114,26 @@ nap(uint64_t ns)
 	(void)nanosleep(&time, NULL);
 }
 
+/* The GPU writes it. */
+static uint32_t
+read_done(const volatile uint32_t *done)
+{
+	return __atomic_load_n(done, __ATOMIC_ACQUIRE);
+}
+
 /* Until so many at most are not done. */
 static void
 wait_for_room(const struct gpd_session *session, struct gpd_depth *depth,
 	      const volatile uint32_t *done, uint32_t most)
 {
 	uint64_t begun = now_ns(), moved = begun, now = begun;
-	uint32_t last = *done;
+	uint32_t last = read_done(done);
 
 	while (depth->given - last >= most && !is_vain(session)) {
 		nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
 		now = now_ns();
-		if (*done != last) {
-			last = *done;
+		if (read_done(done) != last) {
+			last = read_done(done);
 			moved = now;
 		} else if (most < DEPTH_MAX && now - moved > gpd_depth_patience_ns) {
 			most = DEPTH_MAX;
@@ -148,7 +155,7 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 	    gpd_driver.cuStreamWriteValue32_v2(stream->driver, page->device + 4 * (depth->slot - 1),
 					       depth->given - 1, 0) != CUDA_SUCCESS)
 		return;
-	if (depth->given - page->host[depth->slot - 1] >= most)
+	if (depth->given - read_done(&page->host[depth->slot - 1]) >= most)
 		wait_for_room(session, depth, &page->host[depth->slot - 1], most);
 	else if (depth->stride > most / 8)
 		depth->stride = most / 8;

@@ -173,7 +173,9 @@ a_full_stream_waits_for_the_gpu(void **state)
 	assert_true(reach(&queues[0]));
 	assert_in_range(settle() - added, 1, 64);
 	while (adder.added < 3000) {
-		uint32_t done = session.depths.page.host[queues[0].stream.depth.slot - 1];
+		uint32_t done =
+			__atomic_load_n(&session.depths.page.host[queues[0].stream.depth.slot - 1],
+					__ATOMIC_ACQUIRE);
 
 		assert_true(adder.added - done < 900);
 		if (!reach(&queues[0]))

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drivercost: what calls of NVIDIA's driver cost others of the same context, natively.
+ *
+ *   drivercost IMAGE
+ *       Each call beside a kernel of 400 ms: how long it took, and how long the worst of the short
+ *       kernels that a third thread launched meanwhile, from launch to end. IMAGE is a cubin with a
+ *       kernel in it.
+ *   drivercost queues [THREADS [DEPTH]]
+ *       Each call while THREADS (16) launch all the time, each with at most DEPTH (256) kernels in
+ *       flight. Beyond 1000 the driver's queues are full, and the first call may not return.
+ */
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <functional>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#define CHECK(call) check((int)(call), #call)
+
+static void
+check(int error, const char *call)
+{
+	if (!error)
+		return;
+	fprintf(stderr, "drivercost: %s: error %d\n", call, error);
+	exit(1);
+}
+
+static double
+now_us()
+{
+	using namespace std::chrono;
+
+	return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
+}
+
+static __global__ void
+spin(long nanoseconds)
+{
+	unsigned long long start, now;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+	do
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	while (now - start < (unsigned long long)nanoseconds);
+}
+
+static cudaStream_t
+make_stream()
+{
+	cudaStream_t stream;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	return stream;
+}
+
+/* Short kernels, one after another, until stopped; the longest took so many microseconds. */
+static double
+worst_of_short(cudaStream_t stream, const std::atomic<bool> &stopped)
+{
+	double worst = 0;
+
+	CHECK(cudaSetDevice(0));
+	while (!stopped) {
+		double begun = now_us();
+
+		spin<<<1, 32, 0, stream>>>(0);
+		while (cudaStreamQuery(stream) == cudaErrorNotReady)
+			;
+		worst = std::max(worst, now_us() - begun);
+		usleep(50);
+	}
+	return worst;
+}
+
+static void
+beside_a_kernel(const char *name, const std::function<void()> &call)
+{
+	static cudaStream_t long_one = make_stream(), short_ones = make_stream();
+	std::atomic<bool> stopped{ false };
+	double worst = 0, begun, took;
+
+	spin<<<1, 32, 0, short_ones>>>(0);
+	CHECK(cudaDeviceSynchronize());
+	spin<<<1, 32, 0, long_one>>>(400000000);
+	std::thread third([&] { worst = worst_of_short(short_ones, stopped); });
+	usleep(20000);
+	begun = now_us();
+	call();
+	took = now_us() - begun;
+	stopped = true;
+	third.join();
+	CHECK(cudaDeviceSynchronize());
+	printf("%-44s %9.3f ms   a third's kernel %9.3f ms\n", name, took / 1e3, worst / 1e3);
+}
+
+static std::vector<char>
+read_file(const char *path)
+{
+	std::vector<char> bytes;
+	FILE *file = fopen(path, "rb");
+	int c;
+
+	if (!file) {
+		perror(path);
+		exit(1);
+	}
+	while ((c = getc(file)) != EOF)
+		bytes.push_back((char)c);
+	bytes.push_back(0);
+	fclose(file);
+	return bytes;
+}
+
+static void
+loading(const char *path)
+{
+	std::vector<char> image = read_file(path);
+	CUlibrary library, again;
+	std::vector<CUkernel> kernels(1);
+	CUfunction function;
+	CUmodule module;
+
+	beside_a_kernel("cuLibraryLoadData", [&] {
+		CHECK(cuLibraryLoadData(&library, image.data(), NULL, NULL, 0, NULL, NULL, 0));
+	});
+	CHECK(cuLibraryEnumerateKernels(kernels.data(), 1, library));
+	beside_a_kernel("cuKernelGetFunction, first of the library",
+			[&] { CHECK(cuKernelGetFunction(&function, kernels[0])); });
+	beside_a_kernel("cuKernelGetFunction, again",
+			[&] { CHECK(cuKernelGetFunction(&function, kernels[0])); });
+	beside_a_kernel("the same image once more, its first kernel", [&] {
+		CHECK(cuLibraryLoadData(&again, image.data(), NULL, NULL, 0, NULL, NULL, 0));
+		CHECK(cuLibraryEnumerateKernels(kernels.data(), 1, again));
+		CHECK(cuKernelGetFunction(&function, kernels[0]));
+	});
+	beside_a_kernel("cuLibraryUnload", [&] { CHECK(cuLibraryUnload(library)); });
+	beside_a_kernel("cuModuleLoadData",
+			[&] { CHECK(cuModuleLoadData(&module, image.data())); });
+	beside_a_kernel("cuModuleUnload", [&] { CHECK(cuModuleUnload(module)); });
+}
+
+static void
+memory()
+{
+	CUDA_ARRAY_DESCRIPTOR shape = { 4096, 4096, CU_AD_FORMAT_FLOAT, 1 };
+	CUdeviceptr address;
+	CUarray array;
+	void *host;
+	size_t stack;
+
+	beside_a_kernel("cuMemAlloc, 64 MiB", [&] { CHECK(cuMemAlloc(&address, 64 << 20)); });
+	beside_a_kernel("cuMemFree", [&] { CHECK(cuMemFree(address)); });
+	beside_a_kernel("cuArrayCreate, 64 MiB", [&] { CHECK(cuArrayCreate(&array, &shape)); });
+	beside_a_kernel("cuArrayDestroy", [&] { CHECK(cuArrayDestroy(array)); });
+	beside_a_kernel("cuMemHostAlloc, 16 MiB",
+			[&] { CHECK(cuMemHostAlloc(&host, 16 << 20, 0)); });
+	beside_a_kernel("cuMemFreeHost", [&] { CHECK(cuMemFreeHost(host)); });
+	CHECK(cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE));
+	beside_a_kernel("cuCtxSetLimit, a larger stack",
+			[&] { CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4 * stack)); });
+}
+
+static void
+green_contexts()
+{
+	CUdevResource all, part, rest;
+	CUdevResourceDesc description;
+	unsigned int count = 1;
+	CUgreenCtx green;
+	CUstream stream;
+
+	CHECK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+	CHECK(cuDevSmResourceSplitByCount(&part, &count, &all, &rest, 0, 32));
+	CHECK(cuDevResourceGenerateDesc(&description, &part, 1));
+	beside_a_kernel("cuGreenCtxCreate", [&] {
+		CHECK(cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+	});
+	beside_a_kernel("cuGreenCtxStreamCreate", [&] {
+		CHECK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+	});
+	beside_a_kernel("cuStreamDestroy", [&] { CHECK(cuStreamDestroy(stream)); });
+	beside_a_kernel("cuGreenCtxDestroy", [&] { CHECK(cuGreenCtxDestroy(green)); });
+}
+
+static void
+events()
+{
+	CUcontext context;
+	CUevent event;
+
+	CHECK(cuCtxGetCurrent(&context));
+	beside_a_kernel("cuEventCreate", [&] { CHECK(cuEventCreate(&event, 0)); });
+	beside_a_kernel("cuCtxRecordEvent", [&] { CHECK(cuCtxRecordEvent(context, event)); });
+}
+
+static void
+launch_all_the_time(int depth, const std::atomic<bool> &stopped)
+{
+	cudaStream_t stream = make_stream();
+	volatile unsigned int *done;
+	unsigned int launched = 0;
+
+	CHECK(cudaMallocHost((void **)&done, sizeof(*done)));
+	*done = 0;
+	while (!stopped) {
+		spin<<<16, 256, 0, stream>>>(80000);
+		if (++launched % 32 == 0)
+			CHECK(cuStreamWriteValue32(stream, (CUdeviceptr)done, launched, 0));
+		while ((int)(launched - *done) >= depth && !stopped)
+			usleep(20);
+	}
+}
+
+static void
+time_calls(const char *name, const std::function<void()> &call)
+{
+	std::vector<double> took;
+
+	for (int i = 0; i < 50; i++) {
+		double begun = now_us();
+
+		call();
+		took.push_back(now_us() - begun);
+	}
+	std::sort(took.begin(), took.end());
+	printf("%-24s median %8.1f us, longest %8.1f us\n", name, took[25], took[49]);
+}
+
+static void
+beside_queues(int threads, int depth)
+{
+	std::atomic<bool> stopped{ false };
+	std::vector<std::thread> all;
+	cudaStream_t stream = make_stream();
+	CUcontext context;
+	CUevent event;
+	CUstream made;
+
+	CHECK(cuCtxGetCurrent(&context));
+	for (int i = 0; i < threads; i++)
+		all.emplace_back([&] { launch_all_the_time(depth, stopped); });
+	sleep(1);
+	time_calls("cuEventCreate", [&] { CHECK(cuEventCreate(&event, 0)); });
+	time_calls("cuEventRecord", [&] { CHECK(cuEventRecord(event, stream)); });
+	time_calls("cuEventQuery", [&] { (void)cuEventQuery(event); });
+	time_calls("a launch", [&] { spin<<<1, 32, 0, stream>>>(0); });
+	time_calls("cuCtxRecordEvent", [&] { CHECK(cuCtxRecordEvent(context, event)); });
+	time_calls("cuStreamCreate", [&] { CHECK(cuStreamCreate(&made, CU_STREAM_NON_BLOCKING)); });
+	stopped = true;
+	for (auto &thread : all)
+		thread.join();
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 2 || argv[1][0] == '-') {
+		fprintf(stderr, "usage: drivercost IMAGE | drivercost queues [THREADS [DEPTH]]\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaFree(NULL));
+	if (strcmp(argv[1], "queues") == 0) {
+		beside_queues(argc > 2 ? atoi(argv[2]) : 16, argc > 3 ? atoi(argv[3]) : 256);
+		return 0;
+	}
+	loading(argv[1]);
+	memory();
+	green_contexts();
+	events();
+	return 0;
+}
