@@ -89,6 +89,7 @@ class Bench:
         if remote:
             env['REMOTE_GPU'] = self.address
             path.insert(0, self.client_folder)
+        path.append(os.path.join(self.folder, 'lib'))
         env['LD_LIBRARY_PATH'] = ':'.join(p for p in path if p)
         env.update(more)
         return env

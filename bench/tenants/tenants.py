@@ -367,19 +367,22 @@ def virtual_machine(bench, report):
         except vm.Broken as broken:
             raise Failed(str(broken)) from None
         took = time.time() - begin
-        different, skipped = [], []
+        different, skipped, crash = [], [], []
         log = open(os.path.join(bench.work, 'different.log'), 'w')
         for (name, *args), (status, out, err, _) in zip(programs, there):
             # The software device is no device of this machine: programs reach it through the daemon here, too.
             here = bench.run(name, *args, remote=pool.address if bench.driver else None)
             if status == 77:
                 skipped.append(name)
+            elif here[0] < 0 <= status:
+                crash.append(name)
             elif status != here[0] or (out != here[1] and name.removesuffix('-shared') not in native_vs_remote.STATUS_ONLY):
                 different.append(name)
                 print(name, (status, out, err), here, sep='\n', file=log)
-        alike = len(programs) - len(different) - len(skipped)
+        alike = len(programs) - len(different) - len(skipped) - len(crash)
         report.add('21', wanted, f'{alike} of {len(programs)} in {took:.0f} s'
                    + (f"; not remoted: {' '.join(skipped)}" if skipped else '')
+                   + (f"; natively only they crash: {' '.join(crash)}" if crash else '')
                    + (f"; different: {' '.join(different)}" if different else ''), alike > 0 and not different)
 
 
