@@ -51,6 +51,22 @@ element_of(const struct gs_operand *operand, unsigned int k)
 	return operand->kind == GS_OPERAND_VECTOR ? &operand->elements[k] : operand;
 }
 
+/* Two gradients, behind the values. */
+static void
+decode_gradients(struct gs_decoder *decoder, const struct shape *shape, uint32_t *slots)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct gs_operand *gradient = gs_decode_operand(decoder, 2 + i);
+
+		if (count_of(gradient) < shape->coordinates) {
+			gs_decode_fail(decoder, "too few coordinates");
+			return;
+		}
+		for (unsigned int k = 0; k < shape->coordinates; k++)
+			*slots++ = gs_decode_source(decoder, element_of(gradient, k), GS_TYPE_F32);
+	}
+}
+
 /* Layer, if there is one, and coordinates come first in the slots, then the values. */
 static void
 decode_slots(struct gs_decoder *decoder, const struct shape *shape, const struct gs_operand *where,
@@ -59,7 +75,9 @@ decode_slots(struct gs_decoder *decoder, const struct shape *shape, const struct
 {
 	unsigned int layer = has_layer(shape->geometry), count = count_of(values);
 	unsigned int coordinates = layer + shape->coordinates;
-	uint32_t *slots = gs_decode_alloc(decoder, sizeof(*slots) * (coordinates + count));
+	bool has_gradients = filled->kind == GS_KIND_TEXTURE && filled->is_signed;
+	uint32_t *slots = gs_decode_alloc(
+		decoder, sizeof(*slots) * (coordinates + count + 2 * COORDINATES_MAX));
 
 	if (where->kind != GS_OPERAND_ADDRESS || where->reg < 0 || where->imm ||
 	    gs_decode_reg_width(decoder, where->reg) != 8) {
@@ -77,6 +95,8 @@ decode_slots(struct gs_decoder *decoder, const struct shape *shape, const struct
 		slots[coordinates + k] =
 			is_store ? gs_decode_source(decoder, element_of(values, k), type)
 				 : gs_decode_result(decoder, element_of(values, k), type);
+	if (has_gradients)
+		decode_gradients(decoder, shape, slots + coordinates + count);
 	filled->a = decoder->reg_slots[where->reg];
 	filled->slots = slots;
 	filled->sub = (uint8_t)shape->geometry;
@@ -113,7 +133,8 @@ is_word(enum gs_type type)
 	       type == GS_TYPE_B32;
 }
 
-/* flag: by whole texels; negated: at a level that is given; imm: the channel to gather, or -1. */
+/* flag: by whole texels; negated: at a level that is given; is_signed: by gradients; imm: the
+ * channel to gather, or -1. */
 static void
 decode_texture(struct gs_decoder *decoder)
 {
@@ -121,13 +142,16 @@ decode_texture(struct gs_decoder *decoder)
 	const struct shape *shape = find_shape(insn);
 	enum gs_type type = (enum gs_type)insn->type[0], coordinate = (enum gs_type)insn->type[1];
 	bool gathers = insn->op == GS_OP_tld4, has_level = gs_insn_has(insn, "level");
-	struct gs_code filled = { .imm = -1 };
+	bool has_gradients = gs_insn_has(insn, "grad");
+	unsigned int operands = has_gradients ? 4 : has_level ? 3 : 2;
+	struct gs_code filled = { .kind = GS_KIND_TEXTURE, .imm = -1, .is_signed = has_gradients };
 
 	if (!shape || insn->type_count != 2 || insn->pair || !is_word(type) ||
-	    (coordinate != GS_TYPE_F32 && coordinate != GS_TYPE_S32) || gs_insn_has(insn, "grad") ||
-	    insn->operand_count != (has_level ? 3 : 2) ||
-	    count_of(gs_decode_operand(decoder, 0)) > 4 ||
-	    (gathers && (coordinate != GS_TYPE_F32 || shape->coordinates != 2))) {
+	    (coordinate != GS_TYPE_F32 && coordinate != GS_TYPE_S32) ||
+	    insn->operand_count != operands || count_of(gs_decode_operand(decoder, 0)) > 4 ||
+	    (gathers && (coordinate != GS_TYPE_F32 || shape->coordinates != 2)) ||
+	    (has_gradients &&
+	     (gathers || coordinate != GS_TYPE_F32 || shape->geometry >= GS_GEOMETRY_CUBE))) {
 		gs_decode_fail(decoder, "not supported");
 		return;
 	}

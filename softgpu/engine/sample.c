@@ -263,6 +263,28 @@ level_of(const struct gs_texture *texture, f32 lod)
 	return level > 0.0f ? level : 0.0f;
 }
 
+float
+gs_sample_level(const struct gs_texture *texture, enum gs_geometry geometry,
+		const float steps[2][3])
+{
+	const struct gs_texture_level *level = &texture->levels[0];
+	const uint32_t counts[3] = { level->width, level->height, level->depth };
+	f32 longest = 0.0f;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		f32 square = 0.0f;
+
+		for (unsigned int k = 0; k < axes_of(geometry); k++) {
+			f32 step =
+				texture->is_normalized ? steps[i][k] * (f32)counts[k] : steps[i][k];
+
+			square += step * step;
+		}
+		longest = square > longest ? square : longest;
+	}
+	return longest > 0.0f ? 0.5f * log2f(longest) : -FAR;
+}
+
 static void
 sample_between(const struct gs_texture *texture, f32 level, const f32 at[3], unsigned int axes,
 	       int64_t slice, u32 out[4])

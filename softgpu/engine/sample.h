@@ -23,6 +23,10 @@ struct gs_place {
 	float lod;
 };
 
+/* The level at which texels are as far apart as these steps between neighbours, by axis. */
+float gs_sample_level(const struct gs_texture *texture, enum gs_geometry geometry,
+		      const float steps[2][3]);
+
 /* Four channels: floats' bits, or integers. */
 void gs_sample(const struct gs_texture *texture, const struct gs_place *place, uint32_t out[4]);
 /* By whole numbers of texels; zeros outside. */

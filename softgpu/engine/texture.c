@@ -50,6 +50,21 @@ has_layer(const struct gs_code *code)
 	       code->sub == GS_GEOMETRY_CUBE_LAYERED;
 }
 
+static float
+gradient_level(const struct gs_code *code, const struct gs_texture *texture, const uint8_t *regs,
+	       int lane)
+{
+	unsigned int axes = (unsigned int)code->target - has_layer(code);
+	const uint32_t *slots = code->slots + code->target + code->count;
+	float steps[2][3] = { { 0 } };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		for (unsigned int k = 0; k < axes; k++)
+			steps[i][k] = float_at(regs, *slots++, lane);
+	}
+	return gs_sample_level(texture, (enum gs_geometry)code->sub, (const float(*)[3])steps);
+}
+
 static void
 sample_lane(const struct gs_code *code, const struct gs_texture *texture, const uint8_t *regs,
 	    int lane, uint32_t out[4])
@@ -64,7 +79,9 @@ sample_lane(const struct gs_code *code, const struct gs_texture *texture, const 
 		texel[k - layer] = (int32_t)word_at(regs, code->slots[k], lane);
 		place.at[k - layer] = float_at(regs, code->slots[k], lane);
 	}
-	if (code->negated)
+	if (code->is_signed)
+		place.lod = gradient_level(code, texture, regs, lane);
+	else if (code->negated)
 		place.lod = code->flag ? (float)(int32_t)word_at(regs, code->c, lane)
 				       : float_at(regs, code->c, lane);
 	if (code->flag)

@@ -128,6 +128,17 @@ fetch_level(cudaTextureObject_t texture, places places, float *out)
 	out[i] = tex2DLod<float>(texture, places.x[i], places.y[i], places.z[i]);
 }
 
+/* So many texels between neighbours. */
+__global__ void
+fetch_gradient(cudaTextureObject_t texture, places places, float *out)
+{
+	for
+		EACH(i, places)
+	out[i] = tex2DGrad<float>(texture, places.x[i], places.y[i],
+				  make_float2(places.z[i] / 16, 0),
+				  make_float2(0, places.z[i] / 16));
+}
+
 typedef void kernel(cudaTextureObject_t, places, float *);
 
 static std::vector<float>
@@ -525,6 +536,8 @@ mipmaps()
 	CHECK(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
 	std::vector<float> at(5, 0.3f), want = { 0, 0, 100, 200, 200 };
 	REQUIRE(look(fetch_level, texture, at, at, { 0, 0.25f, 1, 2, 3 }) == want);
+	want = { 0, 0, 100, 200, 200 };
+	REQUIRE(look(fetch_gradient, texture, at, at, { 0.5f, 1, 2, 4, 8 }) == want);
 	CHECK(cudaDestroyTextureObject(texture));
 	description.mipmapFilterMode = cudaFilterModeLinear;
 	description.filterMode = cudaFilterModeLinear;

@@ -73,6 +73,9 @@ textures_have_the_coordinates_of_their_shape(void **state)
 	gs_test_refuse(KERNEL("suld.b.2d.v4.b64.trap {%rd1, %rd2, %rd3, %rd1}, [%rd1, {%r1, "
 			      "%r2}];"),
 		       "not supported");
+	gs_test_refuse(KERNEL("tex.grad.2d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1, %f2}], "
+			      "{%f1}, {%f1, %f2};"),
+		       "too few coordinates");
 	gs_test_refuse(KERNEL("sust.p.2d.b32.trap [%rd1, {%r1, %r2}], {%r1};"), "not supported");
 }
 
