@@ -330,8 +330,19 @@ def seconds_until(condition, limit):
     return None
 
 
+def settled_free_mib(bench):
+    """A worker that is new loads what was used before while it has no session."""
+    free = free_mib(bench)
+    for _ in range(20):
+        time.sleep(1)
+        last, free = free, free_mib(bench)
+        if free == last:
+            break
+    return free
+
+
 def bench_kill(bench):
-    before = free_mib(bench)
+    before = settled_free_mib(bench)
     for _ in range(3):
         kill_after_line(bench, [bench.need('memhog'), '4096'], 'free after')
     taken = seconds_until(lambda: (free_mib(bench) or 0) >= (before or 0) - 16, 10)
