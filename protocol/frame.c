@@ -37,3 +37,41 @@ gp_header_encode(const struct gp_header *header, void *memory)
 
 	memcpy(memory, &wire, sizeof(wire));
 }
+
+int
+gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bulk_size)
+{
+	uint32_t words[2];
+	uint64_t offset;
+
+	if (size != GP_CHUNK_SIZE || bulk_size == 0 || bulk_size > GP_CHUNK_MAX)
+		return GP_FRAME_MALFORMED;
+	memcpy(words, data, sizeof(words));
+	memcpy(&offset, (const uint8_t *)data + sizeof(words), sizeof(offset));
+	*chunk = (struct gp_chunk){
+		.copy = le32toh(words[0]),
+		.offset = le64toh(offset),
+		.size = bulk_size,
+	};
+	if (words[1] != 0 || chunk->offset > UINT64_MAX - bulk_size)
+		return GP_FRAME_MALFORMED;
+	return 0;
+}
+
+void
+gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE])
+{
+	uint32_t words[2] = { htole32(chunk->copy), 0 };
+	uint64_t offset = htole64(chunk->offset);
+
+	memcpy(memory, words, sizeof(words));
+	memcpy(memory + sizeof(words), &offset, sizeof(offset));
+}
+
+uint64_t
+gp_chunk_expected(uint64_t copy_size, uint64_t offset)
+{
+	if (offset >= copy_size || offset % GP_CHUNK_MAX != 0)
+		return 0;
+	return copy_size - offset < GP_CHUNK_MAX ? copy_size - offset : GP_CHUNK_MAX;
+}

@@ -51,12 +51,34 @@ enum gp_note {
 #define GP_HOLD_RECORD ((uint64_t)256)
 #define GP_HOLD_COST(record_size, bulk_size) (GP_HOLD_RECORD + (record_size) + (bulk_size))
 
-/* Of gpCopyIn. */
+/* Of gpCopyIn and gpCopyInLanes. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */
 
 /* Decodes a header; 0, or GP_FRAME_MALFORMED when size is short, unaligned or beyond available. */
 #define GP_FRAME_MALFORMED 1
 int gp_header_decode(struct gp_header *header, const void *data, size_t available);
 void gp_header_encode(const struct gp_header *header, void *memory);
+
+/*
+ * A message of a data lane: bytes of a large copy (wire.md, 7).  The data are this header, the bulk
+ * is the bytes.
+ */
+#define GP_CHUNK_SIZE 16
+#define GP_CHUNK_MAX ((size_t)1 << 20)
+/* Lanes of a session, lane 0 included. */
+#define GP_LANES_MAX 16
+
+struct gp_chunk {
+	uint32_t copy;
+	uint64_t offset;
+	uint64_t size; /* of the bulk */
+};
+
+/* 0, or GP_FRAME_MALFORMED: it is none, or goes on beyond the largest offset. */
+int gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bulk_size);
+void gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE]);
+
+/* Bytes of the chunk that begins at this offset of a copy to the device; 0: none begins there. */
+uint64_t gp_chunk_expected(uint64_t copy_size, uint64_t offset);
 
 #endif /* GP_FRAME_H */

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define SESSIONS_DEFAULT 256
+/* Three data lanes: several times what one connection carries, and cores left for the rest. */
+#define LANES_DEFAULT 4
 #define HANDSHAKE_MS 10000
 #define QUEUED_MS 30000
 #define FULL_MS 1500
@@ -21,9 +23,14 @@
 #define LANE_MS 10000
 
 void
-gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max)
+gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
+		   int lanes_max)
 {
-	*admission = (struct gpd_admission){ .quota = quota, .sessions_max = sessions_max };
+	*admission = (struct gpd_admission){
+		.quota = quota,
+		.sessions_max = sessions_max,
+		.lanes_max = lanes_max,
+	};
 }
 
 int
@@ -64,11 +71,10 @@ unlink_peer(struct gpd_admission *admission, struct gpd_peer *peer)
 
 /* A worker that cannot be told does not read any more; one that has ended says so by its end. */
 static void
-tell_worker(struct gpd_child *worker, enum gpd_channel_type type, uint64_t session,
-	    const void *data, size_t size, int fd)
+tell(struct gpd_child *worker, const struct gpd_channel_header *header, const void *data,
+     size_t size, int fd)
 {
-	struct gpd_channel_header header = { .type = type, .session = session };
-	int r = gpd_channel_post(&worker->channel, &header, data, size, fd);
+	int r = gpd_channel_post(&worker->channel, header, data, size, fd);
 
 	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
 		return;
@@ -77,13 +83,21 @@ tell_worker(struct gpd_child *worker, enum gpd_channel_type type, uint64_t sessi
 }
 
 static void
+tell_worker(struct gpd_child *worker, enum gpd_channel_type type, uint64_t session,
+	    const void *data, size_t size)
+{
+	struct gpd_channel_header header = { .type = type, .session = session };
+
+	tell(worker, &header, data, size, -1);
+}
+
+static void
 end_session(struct gpd_peer *peer, const char *reason)
 {
 	if (peer->worker)
-		tell_worker(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason, strlen(reason),
-			    -1);
+		tell_worker(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason, strlen(reason));
 	else if (peer->own && peer->own->state == GPD_CHILD_READY)
-		tell_worker(peer->own, GPD_CHANNEL_RETIRE, 0, NULL, 0, -1);
+		tell_worker(peer->own, GPD_CHANNEL_RETIRE, 0, NULL, 0);
 	peer->worker = peer->own = NULL;
 }
 
@@ -129,7 +143,7 @@ ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line,
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
-	tell_worker(peer->worker, type, peer->session, &message, used, -1);
+	tell_worker(peer->worker, type, peer->session, &message, used);
 }
 
 /*
@@ -179,6 +193,9 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
 			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
 	peer->worker = worker;
+	peer->lanes_max = gpd_admission_lanes_max(admission);
+	if (hello->lanes && hello->lanes < peer->lanes_max)
+		peer->lanes_max = hello->lanes;
 	set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
 	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
 		       hello->window_avoid, hello->n_window_avoid);
@@ -196,7 +213,7 @@ open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_
 		open_session(admission, peer, admission->worker, now_ms);
 	/* A worker for one session ends with it. */
 	if (own && peer->worker == own)
-		tell_worker(own, GPD_CHANNEL_RETIRE, 0, NULL, 0, -1);
+		tell_worker(own, GPD_CHANNEL_RETIRE, 0, NULL, 0);
 }
 
 /* Those who wait for a worker or a place. */
@@ -229,6 +246,16 @@ gpd_admission_sessions_max(const struct gpd_admission *admission)
 	if (admission->sessions_max)
 		return admission->sessions_max;
 	return configured ? (int)configured : SESSIONS_DEFAULT;
+}
+
+unsigned int
+gpd_admission_lanes_max(const struct gpd_admission *admission)
+{
+	uint32_t configured = admission->quota->tenants.config->lanes_max;
+
+	if (admission->lanes_max)
+		return (unsigned int)admission->lanes_max;
+	return configured ? configured : LANES_DEFAULT;
 }
 
 static int
@@ -427,12 +454,42 @@ same_ticket(const uint8_t *a, const uint8_t *b)
 	return difference == 0;
 }
 
+/* Why this lane is not one of the session's, or NULL. */
+static const char *
+check_lane(const struct gpd_peer *owner, unsigned int lane)
+{
+	if (lane == 0)
+		return owner->state == GPD_PEER_WELCOMED ? NULL : "that the session has already";
+	if (owner->state != GPD_PEER_RUNNING)
+		return "of a session without lane 0";
+	if (lane >= owner->lanes_max)
+		return "beyond the session's limit";
+	return owner->lanes >> lane & 1 ? "that the session has already" : NULL;
+}
+
+static void
+hand_lane(struct gpd_admission *admission, struct gpd_peer *owner, unsigned int lane,
+	  const char *scheme, int fd)
+{
+	struct gpd_channel_header header = {
+		.type = lane ? GPD_CHANNEL_DATA_LANE : GPD_CHANNEL_LANE,
+		.result = (int32_t)lane,
+		.session = owner->session,
+	};
+
+	tell(owner->worker, &header, scheme, strlen(scheme), fd);
+	owner->lanes |= 1u << lane;
+	if (lane == 0)
+		set_state(admission, owner, GPD_PEER_RUNNING, INT64_MAX);
+}
+
 static void
 take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 	  const struct gp_preamble *preamble)
 {
 	struct gpd_peer *owner = NULL;
 	char scheme[sizeof(lane->scheme)];
+	const char *wrong = NULL;
 	int fd = -1;
 
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
@@ -442,18 +499,18 @@ take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 	unlink_peer(admission, lane);
 	set_state(admission, lane, GPD_PEER_ENDING, INT64_MAX);
 	memcpy(scheme, lane->scheme, sizeof(scheme));
+	if (owner)
+		wrong = check_lane(owner, preamble->lane);
 	if (!owner)
 		gpd_warning("%s: a lane with an unknown ticket: closed", gp_conn_peer(lane->conn));
-	else if (owner->state != GPD_PEER_WELCOMED || preamble->lane != 0)
-		gpd_warning("%s: a lane that session %llu has already: closed",
-			    gp_conn_peer(lane->conn), (unsigned long long)owner->session);
+	else if (wrong)
+		gpd_warning("%s: session %llu: a lane (%u) %s: closed", gp_conn_peer(lane->conn),
+			    (unsigned long long)owner->session, preamble->lane, wrong);
 	else if (gpd_peer_release_fd(lane, &fd))
 		gpd_error("%s: the lane cannot be handed to the worker", gp_conn_peer(lane->conn));
 	gpd_peer_destroy(lane);
-	if (fd < 0)
-		return;
-	tell_worker(owner->worker, GPD_CHANNEL_LANE, owner->session, scheme, strlen(scheme), fd);
-	set_state(admission, owner, GPD_PEER_RUNNING, INT64_MAX);
+	if (fd >= 0)
+		hand_lane(admission, owner, preamble->lane, scheme, fd);
 }
 
 static void
@@ -587,7 +644,7 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 		if (line && quota->tenants.places[p->grant.tenant] >= 0)
 			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);
 		if (line)
-			tell_worker(p->worker, GPD_CHANNEL_SHARES, p->session, NULL, 0, -1);
+			tell_worker(p->worker, GPD_CHANNEL_SHARES, p->session, NULL, 0);
 	}
 	return r;
 }
@@ -621,7 +678,7 @@ gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session)
 	struct gpd_peer *peer = find_peer(admission, session);
 
 	if (peer)
-		tell_worker(peer->worker, GPD_CHANNEL_SHARES, session, NULL, 0, -1);
+		tell_worker(peer->worker, GPD_CHANNEL_SHARES, session, NULL, 0);
 }
 
 bool

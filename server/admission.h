@@ -23,18 +23,21 @@ struct gpd_admission {
 	struct gpd_child *(*start_alone)(void *arg);
 	void *arg;
 	int sessions_max; /* 0: as the configuration says, or 256 */
+	int lanes_max;    /* of a session; 0: as the configuration says, or 4 */
 	int handshakes;
 	uint64_t last_session;
 	bool stopping;
 	bool draining; /* nobody new is admitted */
 };
 
-void gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max);
+void gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
+			int lanes_max);
 /* Shuts all connections down and waits for their threads. */
 void gpd_admission_fini(struct gpd_admission *admission);
 
 /* So many at a time. */
 int gpd_admission_sessions_max(const struct gpd_admission *admission);
+unsigned int gpd_admission_lanes_max(const struct gpd_admission *admission);
 int gpd_admission_handshakes(const struct gpd_admission *admission);
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
 /* Drops the connection that has not said hello for longest, if it came before then. */

@@ -86,7 +86,7 @@ gpd_answer_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		welcome.n_devices = (size_t)count;
 		welcome.devices = list;
 		welcome.window = &window;
-		welcome.lanes = 1;
+		welcome.lanes = peer->lanes_max;
 		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
 		message.welcome = &welcome;
 		gpd_peer_send(peer, &message);

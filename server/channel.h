@@ -21,13 +21,14 @@
 
 enum gpd_channel_type {
 	/* Supervisor to worker. */
-	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open */
-	GPD_CHANNEL_REWINDOW, /* struct gpd_channel_open: give the session another window */
-	GPD_CHANNEL_LANE,     /* text: the transport's scheme; the descriptor is the connection */
-	GPD_CHANNEL_CLOSE,    /* text: why the session ends */
-	GPD_CHANNEL_SHARES,   /* the ledger says something else of the session's multiprocessors */
-	GPD_CHANNEL_RETIRE,   /* no more sessions: end when the last one does */
-	GPD_CHANNEL_STOP,     /* end all sessions and the process */
+	GPD_CHANNEL_OPEN = 1,  /* struct gpd_channel_open */
+	GPD_CHANNEL_REWINDOW,  /* struct gpd_channel_open: give the session another window */
+	GPD_CHANNEL_LANE,      /* text: the transport's scheme; the descriptor is the connection */
+	GPD_CHANNEL_DATA_LANE, /* the same; result: the lane's number, 1 and up */
+	GPD_CHANNEL_CLOSE,     /* text: why the session ends */
+	GPD_CHANNEL_SHARES,    /* the ledger says something else of the session's multiprocessors */
+	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */
+	GPD_CHANNEL_STOP,      /* end all sessions and the process */
 	/* Worker to supervisor. */
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
 	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
@@ -40,7 +41,7 @@ enum gpd_channel_type {
 
 struct gpd_channel_header {
 	uint32_t type;    /* enum gpd_channel_type */
-	int32_t result;   /* CUresult */
+	int32_t result;   /* CUresult, or as the type says */
 	uint64_t session; /* 0: of the worker */
 };
 

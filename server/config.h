@@ -98,6 +98,7 @@ struct gpd_config_device_rule {
 
 struct gpd_config {
 	uint32_t sessions_max; /* 0: not given */
+	uint32_t lanes_max;    /* of a session; 0: not given */
 	uint32_t isolation;    /* enum gpd_config_isolation */
 	char metrics_host[256];
 	uint16_t metrics_port;  /* 0: off */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/config_key.h"
 
+#include "protocol/frame.h"
 #include "server/config_value.h"
 
 #include <stdlib.h>
@@ -161,6 +162,7 @@ static const char *const answers[] = { "no", "yes", NULL };
 
 /* The texts below name these numbers. */
 static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31, 1 to 4096");
+static_assert(GP_LANES_MAX == 16, "1 to 16");
 
 #define ISOLATION_WRONG "is neither shared nor process"
 
@@ -176,6 +178,12 @@ static const struct gpd_config_key daemon_keys[] = {
 	  .offset = offsetof(struct gpd_config, isolation),
 	  .words = isolations,
 	  .wrong = ISOLATION_WRONG },
+	{ .name = "lanes",
+	  .read = read_number,
+	  .offset = offsetof(struct gpd_config, lanes_max),
+	  .min = 1,
+	  .max = GP_LANES_MAX,
+	  .wrong = "is no number from 1 to 16" },
 	{ .name = "metrics", .read = read_metrics },
 	{ .name = "admin-socket", .read = read_socket },
 };

@@ -3,6 +3,7 @@
 #include "server/copy.h"
 #include "server/copy_part.h"
 #include "server/driver.h"
+#include "server/lane.h"
 #include "server/print.h"
 #include "server/session.h"
 #include "server/staging.h"
@@ -10,6 +11,7 @@
 #include "server/wait.h"
 #include "server/worker.h"
 
+#include <endian.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +30,13 @@ struct gpd_copy_out {
 	uint32_t request;
 	uint16_t call;
 	bool answered; /* with its only part */
-	bool begun;    /* the stream is ordered behind what it must wait for */
+	bool lanes;    /* its bytes go out on the data lanes, as this copy of the client's */
+	uint32_t copy;
+	bool begun; /* the stream is ordered behind what it must wait for */
 	/* Parts under way, and the executor while there are parts left. */
 	_Atomic unsigned int users;
 	_Atomic int result;
+	_Atomic uint64_t sent; /* by the data lanes, or soon */
 };
 
 struct out_part {
@@ -50,31 +55,48 @@ fail(struct gpd_copy_out *out, CUresult result)
 }
 
 static void
+answer(struct gpd_session *session, const struct gpd_copy_out *out)
+{
+	uint64_t sent = htole64(out->sent);
+
+	gpd_print_flush(session);
+	(void)gpd_session_reply(session, out->call, out->request, (CUresult)out->result, &sent,
+				out->lanes ? sizeof(sent) : 0);
+}
+
+static void
 leave(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	if (atomic_fetch_sub(&out->users, 1) > 1)
 		return;
-	if (!out->answered) {
-		gpd_print_flush(session);
-		(void)gpd_session_reply(session, out->call, out->request, (CUresult)out->result,
-					NULL, 0);
-	}
+	if (!out->answered)
+		answer(session, out);
 	free(out);
 }
 
-/* What fits into one part needs no note of its own. */
+/* With the part's memory, which goes back when it is sent.  What fits into one part needs no note
+ * of its own. */
 static int
-send_part(struct gpd_session *session, const struct out_part *part)
+send_part(struct gpd_session *session, struct out_part *part)
 {
 	struct gpd_copy_out *out = part->out;
+	int r;
 
-	if (part->size < out->total)
-		return gpd_session_send_data(session, out->request, part->offset,
-					     part->piece.memory, part->size);
-	gpd_print_flush(session);
-	out->answered = true;
-	return gpd_session_reply_data(session, out->call, out->request, part->piece.memory,
-				      part->size);
+	if (out->lanes) {
+		atomic_fetch_add(&out->sent, part->size);
+		return gpd_lanes_send(session, out->copy, part->offset, part->size, &part->piece);
+	}
+	if (part->size < out->total) {
+		r = gpd_session_send_data(session, out->request, part->offset, part->piece.memory,
+					  part->size);
+	} else {
+		gpd_print_flush(session);
+		out->answered = true;
+		r = gpd_session_reply_data(session, out->call, out->request, part->piece.memory,
+					   part->size);
+	}
+	gpd_staging_put(session, &part->piece);
+	return r;
 }
 
 /* Nobody is there to read: what else was asked for need not be done. */
@@ -91,11 +113,12 @@ part_done(struct gpd_session *session, void *arg, CUresult result)
 	struct out_part *part = arg;
 	struct gpd_copy_out *out = part->out;
 
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
 		fail(out, result);
-	else if (send_part(session, part))
+		gpd_staging_put(session, &part->piece);
+	} else if (send_part(session, part)) {
 		lost(session, out);
-	gpd_staging_put(session, &part->piece);
+	}
 	free(part);
 	leave(session, out);
 }
@@ -248,6 +271,8 @@ gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, 
 	case GP_CALL_gpImageGlobal:
 	case GP_CALL_gpCopyIn:
 	case GP_CALL_gpCopyOut:
+	case GP_CALL_gpCopyInLanes:
+	case GP_CALL_gpCopyOutLanes:
 	case GP_CALL_gpCopyDevice:
 	case GP_CALL_gpArrayCreate:
 	case GP_CALL_gpArrayCopyIn:
@@ -312,8 +337,10 @@ append(struct gpd_session *session, struct gpd_copy_out *out)
 		gpd_copy_settle(session, NULL);
 }
 
-CUresult
-gpd_copy_out(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total)
+/* lanes: which copy of the client's on the data lanes; NULL: it goes over lane 0. */
+static CUresult
+start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total,
+      const uint32_t *lanes)
 {
 	struct gpd_stream *stream = gpd_stream_get(session, id);
 	struct gpd_copy_out *out = calloc(1, sizeof(*out));
@@ -325,6 +352,8 @@ gpd_copy_out(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut
 	out->total = total;
 	out->request = session->request;
 	out->call = session->call;
+	out->lanes = lanes != NULL;
+	out->copy = lanes ? *lanes : 0;
 	out->users = 1;
 	gpd_account_copy(&session->account, 0, total);
 	/* Behind others of its stream, which the call stream does not wait for. */
@@ -334,7 +363,14 @@ gpd_copy_out(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut
 }
 
 CUresult
-gpd_gpCopyOut(struct gpd_session *session, const struct gp_args_gpCopyOut *args)
+gpd_copy_out(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total)
+{
+	return start(session, id, cut, total, NULL);
+}
+
+static CUresult
+start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args,
+	   const uint32_t *lanes)
 {
 	struct gpd_cut cut;
 	uint64_t total;
@@ -350,5 +386,31 @@ gpd_gpCopyOut(struct gpd_session *session, const struct gp_args_gpCopyOut *args)
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_cut_start(&cut, args->src, args->pitch, args->width, args->height);
-	return gpd_copy_out(session, args->stream, &cut, total);
+	return start(session, args->stream, &cut, total, lanes);
+}
+
+CUresult
+gpd_gpCopyOut(struct gpd_session *session, const struct gp_args_gpCopyOut *args)
+{
+	return start_rows(session, args, NULL);
+}
+
+CUresult
+gpd_gpCopyOutLanes(struct gpd_session *session, const struct gp_args_gpCopyOutLanes *args,
+		   struct gp_reply_gpCopyOutLanes *reply)
+{
+	const struct gp_args_gpCopyOut rows = {
+		.stream = args->stream,
+		.src = args->src,
+		.pitch = args->size,
+		.width = args->size,
+		.height = 1,
+	};
+
+	reply->sent = 0;
+	if (!session->lanes) {
+		gpd_session_violation(session, "a copy on data lanes, of which it has none");
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return start_rows(session, &rows, &args->copy);
 }

@@ -396,6 +396,12 @@ gpd_hold_add(struct gpd_session *session, const struct gp_header *header, const 
 	/* Nothing to wait for; or what the others wait for. */
 	if ((!session->hold->all && !is_function) || header->call == GP_CALL_gpHostFunctionDone)
 		return 0;
+	/* Its bytes are on their way, on lanes that others need. */
+	if (header->call == GP_CALL_gpCopyInLanes) {
+		gpd_session_violation(session, "it sent a copy on its data lanes while a host "
+					       "function is not done");
+		return -EPROTO;
+	}
 	/* The dispatcher knows what to say of it. */
 	if (!make_wish(session, header, fields, size, &wish))
 		return 0;

@@ -9,6 +9,7 @@
  * kernel ruins the worker's contexts, which only a new process repairs, the sessions are told, the
  * worker ends, and the supervisor starts another one.
  */
+#include "protocol/frame.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/supervisor.h"
@@ -33,6 +34,7 @@ enum key {
 	OPTION_PRINT_ADDRESS = 0x100,
 	OPTION_INSECURE,
 	OPTION_MAX_SESSIONS,
+	OPTION_LANES,
 	OPTION_LOG_LEVEL,
 	OPTION_ADMIN_SOCKET,
 	OPTION_METRICS,
@@ -62,6 +64,11 @@ static const struct argp_option options[] = {
 	  .arg = "N",
 	  .doc = "Serve at most N clients at a time. Default: what the configuration says, or "
 		 "256" },
+	{ .name = "lanes",
+	  .key = OPTION_LANES,
+	  .arg = "N",
+	  .doc = "Let a client have at most N connections for calls and data. Default: what the "
+		 "configuration says, or 4" },
 	{ .name = "insecure",
 	  .key = OPTION_INSECURE,
 	  .doc = "Allow addresses that other machines can reach, although connections are "
@@ -150,6 +157,9 @@ parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_MAX_SESSIONS:
 		o->sessions_max = parse_number(state, "--max-sessions", arg, 1, SESSIONS_LIMIT);
+		return 0;
+	case OPTION_LANES:
+		o->lanes_max = parse_number(state, "--lanes", arg, 1, GP_LANES_MAX);
 		return 0;
 	case OPTION_LOG_LEVEL:
 		if (!gpd_log_level_parse(arg, &gpd_log_level))

@@ -53,6 +53,8 @@ struct gpd_peer {
 	char *full;               /* QUEUED: what there is no place in, in words */
 	struct gpd_child *own;    /* started for this session alone; NULL: there is none */
 	uint8_t ticket[GP_TICKET_SIZE];
+	unsigned int lanes_max; /* numbers below it */
+	uint32_t lanes;         /* bit for each that the worker has got */
 };
 
 enum gpd_peer_event_type {

@@ -9,6 +9,7 @@
 #include "server/event.h"
 #include "server/host_function.h"
 #include "server/image.h"
+#include "server/lane.h"
 #include "server/library.h"
 #include "server/log.h"
 #include "server/memory.h"
@@ -347,6 +348,7 @@ gpd_session_end(struct gpd_session *session, const char *reason)
 	set_reason(session, reason);
 	atomic_store(&session->closing, true);
 	gp_conn_shutdown(session->conn);
+	gpd_lanes_wake(session);
 }
 
 CUresult
@@ -466,6 +468,7 @@ static void
 free_session(struct gpd_session *session)
 {
 	gpd_partition_forget(&session->shares);
+	gpd_lanes_destroy(session);
 	gp_conn_destroy(session->conn);
 	pthread_mutex_destroy(&session->send_lock);
 	pthread_mutex_destroy(&session->reason_lock);
@@ -515,10 +518,12 @@ close_session(struct gpd_session *session)
 	/* The responder shall not wait for a client that does not read. */
 	gp_conn_shutdown(session->conn);
 	unlink_session(session);
+	gpd_lanes_stop(session);
 	gpd_print_leave(session);
 	gpd_schedule_stop(session);
 	gpd_stream_finish_all(session);
 	gpd_wait_stop(session);
+	gpd_lanes_destroy(session);
 	gpd_schedule_free(session);
 	if (atomic_load(&gpd_worker.lost) == 0)
 		free_objects(session);
@@ -556,6 +561,7 @@ execute(void *arg)
 			 (unsigned long long)session->id, session->peer,
 			 gp_conn_peer(session->conn), (unsigned long long)session->window_base,
 			 (unsigned long long)(session->window_size >> 30));
+		gpd_lanes_open(session);
 		serve(session);
 	}
 	close_session(session);
@@ -570,6 +576,10 @@ gpd_session_open(uint64_t id, const char *peer, uint32_t line, uint64_t window_b
 
 	if (!session)
 		return NULL;
+	if (gpd_lanes_create(session)) {
+		free(session);
+		return NULL;
+	}
 	session->id = id;
 	session->worker = &gpd_worker;
 	session->window_base = window_base;

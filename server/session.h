@@ -34,6 +34,7 @@ struct gpd_print;   /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_hold;
 struct gpd_held;
+struct gpd_lanes; /* lane.h: data lanes */
 struct gpd_stream;
 struct gpd_worker;
 
@@ -53,6 +54,7 @@ struct gpd_session {
 	struct gpd_print *print;
 	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
 	struct gpd_wait_queue *waits;
+	struct gpd_lanes *lanes;
 	struct gpd_hold *hold; /* hold.h; NULL before the first host function */
 	uint64_t window_base, window_size;
 	char peer[128]; /* "host pid program", for the log */

@@ -34,8 +34,10 @@ struct block {
 };
 
 struct gpd_staging {
-	_Atomic unsigned int held; /* slots */
-	struct block in, out;      /* executor */
+	_Atomic unsigned int held;    /* slots */
+	_Atomic unsigned int ahead;   /* of them: filled by data lanes before they are wanted */
+	_Atomic unsigned int sending; /* of them: with data lanes that send them */
+	struct block in, out;         /* executor */
 };
 
 static struct {
@@ -112,7 +114,7 @@ gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece)
 	pthread_mutex_lock(&pool.lock);
 	slot->next = pool.idle;
 	pool.idle = slot;
-	pthread_cond_signal(&pool.freed);
+	pthread_cond_broadcast(&pool.freed);
 	pthread_mutex_unlock(&pool.lock);
 	session->staging->held--;
 }
@@ -130,12 +132,15 @@ gpd_staging_destroy(struct gpd_session *session)
 	session->staging = NULL;
 }
 
-/* CUDA_ERROR_NOT_READY: somebody must give one back first. */
+/* CUDA_ERROR_NOT_READY: somebody must give one back first.  promised: less than this is had in any
+ * case. */
 static CUresult
-take_slot(struct gpd_session *session, unsigned int share, struct gpd_slot **slot_p)
+take_slot(struct gpd_session *session, unsigned int share, unsigned int promised,
+	  struct gpd_slot **slot_p)
 {
 	struct gpd_staging *staging = session->staging;
 	unsigned int held = atomic_fetch_add(&staging->held, 1);
+	bool beyond = held < promised + atomic_load(&staging->ahead);
 	CUresult result = CUDA_SUCCESS;
 
 	if (held >= share) {
@@ -144,9 +149,9 @@ take_slot(struct gpd_session *session, unsigned int share, struct gpd_slot **slo
 	}
 	pthread_mutex_lock(&pool.lock);
 	if (!pool.idle)
-		result = grow(held < GPD_STAGING_SHARE_MIN);
+		result = grow(beyond);
 	/* Memory that cannot be had now may come back from others. */
-	if (result != CUDA_SUCCESS && held >= GPD_STAGING_SHARE_MIN)
+	if (result != CUDA_SUCCESS && !beyond)
 		result = CUDA_ERROR_NOT_READY;
 	if (result == CUDA_SUCCESS) {
 		*slot_p = pool.idle;
@@ -160,8 +165,9 @@ take_slot(struct gpd_session *session, unsigned int share, struct gpd_slot **slo
 	return result;
 }
 
+/* Until some slot comes back, but not for long: it may not be the one that is waited for. */
 static void
-wait_pool(void)
+wait_freed(bool unless_idle)
 {
 	struct timespec until;
 
@@ -172,7 +178,7 @@ wait_pool(void)
 		until.tv_sec++;
 	}
 	pthread_mutex_lock(&pool.lock);
-	if (!pool.idle)
+	if (!pool.idle || !unless_idle)
 		pthread_cond_timedwait(&pool.freed, &pool.lock, &until);
 	pthread_mutex_unlock(&pool.lock);
 }
@@ -182,12 +188,14 @@ gpd_staging_wait(struct gpd_session *session)
 {
 	struct gpd_staging *staging = session->staging;
 	unsigned int kept = !!staging->in.slot + !!staging->out.slot;
+	unsigned int lanes = atomic_load(&staging->ahead) + atomic_load(&staging->sending);
 
-	/* The two that small pieces are cut from do not come back by waiting. */
-	if (staging->held > kept)
+	/* The two that small pieces are cut from do not come back by waiting for the GPU, nor do
+	 * those of the data lanes. */
+	if (staging->held > kept + lanes)
 		gpd_wait_oldest(session);
 	else
-		wait_pool();
+		wait_freed(lanes == 0);
 }
 
 static CUresult
@@ -195,7 +203,8 @@ take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
 {
 	CUresult result;
 
-	while ((result = take_slot(session, GPD_STAGING_SHARE, slot_p)) == CUDA_ERROR_NOT_READY) {
+	while ((result = take_slot(session, GPD_STAGING_SHARE, GPD_STAGING_SHARE_MIN, slot_p)) ==
+	       CUDA_ERROR_NOT_READY) {
 		if (session->sticky)
 			return (CUresult)session->sticky;
 		if (session->closing)
@@ -274,7 +283,8 @@ take_small_out(struct gpd_session *session, size_t size, struct gpd_piece *piece
 		*block = (struct block){ 0 };
 	}
 	if (!block->slot)
-		result = take_slot(session, GPD_STAGING_SHARE_OUT, &block->slot);
+		result = take_slot(session, GPD_STAGING_SHARE_OUT, GPD_STAGING_SHARE_MIN,
+				   &block->slot);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*piece = cut(block, size);
@@ -294,8 +304,42 @@ gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece 
 		return (CUresult)session->sticky;
 	if (size <= GPD_STAGING_SMALL)
 		return take_small_out(session, size, piece);
-	result = take_slot(session, GPD_STAGING_SHARE_OUT, &slot);
+	result = take_slot(session, GPD_STAGING_SHARE_OUT, GPD_STAGING_SHARE_MIN, &slot);
 	if (result == CUDA_SUCCESS)
 		*piece = (struct gpd_piece){ slot->memory, slot };
 	return result;
+}
+
+CUresult
+gpd_staging_take_lane(struct gpd_session *session, bool ahead, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot = NULL;
+	CUresult result =
+		take_slot(session, GPD_STAGING_SHARE, ahead ? 0 : GPD_STAGING_SHARE_MIN, &slot);
+
+	*piece = (struct gpd_piece){ 0 };
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ahead)
+		session->staging->ahead++;
+	*piece = (struct gpd_piece){ slot->memory, slot };
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_staging_wanted(struct gpd_session *session)
+{
+	session->staging->ahead--;
+}
+
+void
+gpd_staging_nap(void)
+{
+	wait_freed(false);
+}
+
+void
+gpd_staging_sending(struct gpd_session *session, int more)
+{
+	atomic_fetch_add(&session->staging->sending, (unsigned int)more);
 }

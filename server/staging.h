@@ -11,6 +11,7 @@
 #define GPD_STAGING_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define GPD_STAGING_SLOT ((size_t)1 << 20)
@@ -48,6 +49,18 @@ CUresult gpd_staging_take_in(struct gpd_session *session, size_t size, struct gp
  * now; gpd_staging_wait() waits until it is worth another try. */
 CUresult gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 void gpd_staging_wait(struct gpd_session *session);
+
+/*
+ * Any thread: a slot for what a data lane brings, or CUDA_ERROR_NOT_READY, and gpd_staging_nap()
+ * passes some time.  ahead: it comes before the executor wants it, and must not take what the
+ * session is promised; gpd_staging_wanted() says that it is wanted now.
+ */
+CUresult gpd_staging_take_lane(struct gpd_session *session, bool ahead, struct gpd_piece *piece);
+void gpd_staging_wanted(struct gpd_session *session);
+void gpd_staging_nap(void);
+
+/* Any thread: so many pieces more, or fewer, come back when a data lane has sent them. */
+void gpd_staging_sending(struct gpd_session *session, int more);
 
 /* Any thread.  Neither the GPU nor anybody else uses it any more. */
 void gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece);

@@ -623,7 +623,7 @@ gpd_supervisor_run(const struct gpd_options *options)
 		fprintf(stderr, "gpupoold: out of memory\n");
 		return 1;
 	}
-	gpd_admission_init(&s.admission, &s.quota, options->sessions_max);
+	gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max);
 	s.admission.start_alone = start_alone;
 	s.admission.arg = &s;
 	s.admission.roster = &s.manager.roster;

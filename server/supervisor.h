@@ -26,6 +26,7 @@ struct gpd_options {
 	bool print_address;
 	bool insecure;
 	int sessions_max; /* 0: as the configuration says, or 256 */
+	int lanes_max;    /* of a session; 0: as the configuration says, or 4 */
 };
 
 /* Serves until a signal says to stop; returns the exit status. */

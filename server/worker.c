@@ -2,6 +2,7 @@
 #include "server/worker.h"
 
 #include "protocol/control.h"
+#include "server/adopt.h"
 #include "server/complain.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
@@ -207,9 +208,8 @@ start_driver(const char *path, char *error, size_t size)
 	return 0;
 }
 
-/* The session stays valid while the lock is held. */
-static struct gpd_session *
-find_locked(uint64_t id)
+struct gpd_session *
+gpd_worker_find_locked(uint64_t id)
 {
 	struct gpd_session *session = gpd_worker.sessions;
 
@@ -297,7 +297,7 @@ move_session(const struct gpd_channel_message *message)
 	struct gpd_session *session;
 
 	pthread_mutex_lock(&gpd_worker.lock);
-	session = find_locked(message->header.session);
+	session = gpd_worker_find_locked(message->header.session);
 	if (session && !session->conn &&
 	    gpd_window_take(open->window_size,
 			    memory_of(gpd_ledger_index(gpd_worker.ledger, session->account.line)),
@@ -311,61 +311,13 @@ move_session(const struct gpd_channel_message *message)
 	reply_opened(message->header.session, &window);
 }
 
-/* Why there is no connection, or NULL. */
-static const char *
-adopt_lane(const struct gpd_channel_message *message, struct gp_conn **conn_p)
-{
-	char scheme[32];
-	int r;
-
-	/* The kernel drops a descriptor for which there is no room. */
-	if (message->fd < 0)
-		return "the daemon has no descriptor left for its connection";
-	r = gp_conn_adopt(gpd_channel_text(message, scheme, sizeof(scheme)), message->fd, conn_p);
-	if (r == 0) {
-		gp_conn_set_stall(*conn_p, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
-		return NULL;
-	}
-	close(message->fd);
-	return r == -ENOMEM ? "the daemon has no memory for its connection"
-			    : "its connection was gone before it was served";
-}
-
-static void
-take_lane(const struct gpd_channel_message *message)
-{
-	struct gp_conn *conn = NULL;
-	const char *reason = adopt_lane(message, &conn);
-	struct gpd_session *session;
-
-	pthread_mutex_lock(&gpd_worker.lock);
-	session = find_locked(message->header.session);
-	/* Without a session it has ended while the lane was on its way. */
-	if (session && session->conn)
-		session = NULL;
-	if (session && !reason) {
-		if (gpd_session_start(session, conn) == 0)
-			conn = NULL;
-		else
-			reason = "the daemon has no thread for it";
-	}
-	pthread_mutex_unlock(&gpd_worker.lock);
-	if (session && reason) {
-		gpd_warning("session %llu (%s): closed: %s", (unsigned long long)session->id,
-			    session->peer, reason);
-		/* Only this thread knows it. */
-		gpd_session_discard(session, CUDA_ERROR_SYSTEM_NOT_READY, reason);
-	}
-	gp_conn_destroy(conn);
-}
-
 static void
 follow_shares(const struct gpd_channel_message *message)
 {
 	struct gpd_session *session;
 
 	pthread_mutex_lock(&gpd_worker.lock);
-	session = find_locked(message->header.session);
+	session = gpd_worker_find_locked(message->header.session);
 	if (session)
 		gpd_session_follow_ledger(session);
 	pthread_mutex_unlock(&gpd_worker.lock);
@@ -379,7 +331,7 @@ close_session(const struct gpd_channel_message *message)
 
 	gpd_channel_text(message, reason, sizeof(reason));
 	pthread_mutex_lock(&gpd_worker.lock);
-	session = find_locked(message->header.session);
+	session = gpd_worker_find_locked(message->header.session);
 	if (session && session->conn) {
 		gpd_session_end(session, reason);
 		session = NULL;
@@ -445,7 +397,10 @@ handle(struct gpd_channel_message *message)
 			move_session(message);
 		break;
 	case GPD_CHANNEL_LANE:
-		take_lane(message);
+		gpd_adopt_lane(message);
+		break;
+	case GPD_CHANNEL_DATA_LANE:
+		gpd_adopt_data_lane(message);
 		break;
 	case GPD_CHANNEL_CLOSE:
 		close_session(message);

@@ -71,6 +71,9 @@ struct gpd_device *gpd_device_get(int ordinal);
 /* Makes the device's primary context current in this thread. */
 CUresult gpd_device_enter(int ordinal);
 
+/* Under the worker's lock, as long as which the session stays valid; or NULL. */
+struct gpd_session *gpd_worker_find_locked(uint64_t id);
+
 /* Whether threads may look for work without sleeping: few sessions, many processors. */
 bool gpd_worker_may_spin(void);
 

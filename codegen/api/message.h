@@ -128,6 +128,26 @@ void gpFill(
         size_t width,
         size_t height);
 
+/* Host to device: size bytes that come in chunks on the data lanes (wire.md, 7).  copy: how many
+ * of these calls the session has made, this one included. */
+GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK))
+void gpCopyInLanes(
+        CUstream stream,
+        gp_address dst,
+        size_t size,
+        unsigned int flags,
+        unsigned int copy);
+
+/* Device to host: size bytes that come back in chunks of this copy on the data lanes; sent: how
+ * many of them. */
+GP_MESSAGE(0x0312, WAIT, SERVER_HOOK, COPIES(BY_HOOK))
+void gpCopyOutLanes(
+        CUstream stream,
+        gp_address src,
+        size_t size,
+        unsigned int copy,
+        OUT unsigned long long *sent);
+
 /*
  * A host function behind the stream's work: the daemon says when its turn has come (note 0xff05),
  * the client runs it and answers with gpHostFunctionDone.  Until then what comes behind it in the

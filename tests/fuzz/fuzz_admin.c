@@ -42,7 +42,7 @@ set_up(void)
 	if (gpd_quota_init(&quota, NULL, error) ||
 	    gpd_manager_init(&manager, &admission, &quota, &children, &hooks, NULL))
 		abort();
-	gpd_admission_init(&admission, &quota, 0);
+	gpd_admission_init(&admission, &quota, 0, 0);
 	manager.roster.device_count = 2;
 	for (int d = 0; d < 2; d++) {
 		manager.roster.devices[d].memory = (uint64_t)80 << 30;

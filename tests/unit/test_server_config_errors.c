@@ -34,7 +34,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 						      "at most 107 bytes (/run/gpupool/admin)" },
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: there is no such key here (sessions, "
-		  "isolation, metrics, admin-socket)" },
+		  "isolation, lanes, metrics, admin-socket)" },
 		{ "[daemon]\nsessions.0 = 1\n",
 		  "gpupoold.conf:2: [daemon] sessions.0 = 1: sessions cannot differ from device to "
 		  "device" },

@@ -51,7 +51,7 @@ set_up(void **state)
 	    gpd_manager_init(&manager, &admission, &quota, &children, &hooks, NULL))
 		return -1;
 	ledger = quota.ledger;
-	gpd_admission_init(&admission, &quota, 10);
+	gpd_admission_init(&admission, &quota, 10, 0);
 	manager.roster.device_count = 2;
 	for (int d = 0; d < 2; d++) {
 		manager.roster.devices[d].memory = 80 * GIB;

@@ -48,7 +48,7 @@ set_up(void **state)
 	if (gpd_quota_init(&quota, NULL, error) || gpd_roster_init(&roster))
 		return -1;
 	ledger = quota.ledger;
-	gpd_admission_init(&admission, &quota, 77);
+	gpd_admission_init(&admission, &quota, 77, 0);
 	gpd_ledger_add_tenant(ledger, 1, "other");
 	source = (struct gpd_report_source){
 		.admission = &admission,

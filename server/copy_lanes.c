@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Large copies to the device, whose bytes come on the data lanes (lane.h).  The executor gives the
+ * chunks to the stream as they come and goes on to the next record when it has them all, as with a
+ * copy on lane 0.
+ */
+#include "gpd_calls.h"
+#include "protocol/frame.h"
+#include "server/copy_part.h"
+#include "server/lane.h"
+#include "server/session.h"
+#include "server/stream.h"
+#include "server/wait.h"
+#include "server/worker.h"
+
+/* Beyond all addresses. */
+#define SIZE_LIMIT ((uint64_t)1 << 47)
+
+static void
+chunk_done(struct gpd_session *session, void *arg, CUresult result)
+{
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
+}
+
+static CUresult
+give(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
+     struct gpd_arrival *arrival)
+{
+	const struct gpd_part part = {
+		.address = dst + arrival->offset,
+		.pitch = arrival->size,
+		.width = arrival->size,
+		.rows = 1,
+		.size = arrival->size,
+	};
+	/* Another copy may have gone on while this one waited, on another device. */
+	CUresult result = gpd_device_enter(stream->device);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_part_in(session, stream, &part, arrival->piece.memory);
+	if (result != CUDA_SUCCESS) {
+		gpd_staging_put(session, &arrival->piece);
+		return result;
+	}
+	/* Without a marker the slot stays out of use: the device may still read it. */
+	return gpd_wait_add(session, stream, chunk_done, arrival->piece.slot);
+}
+
+static bool
+is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
+{
+	if (session->lanes && args->size && args->size < SIZE_LIMIT &&
+	    !(args->flags & ~GP_COPY_BARRIER))
+		return true;
+	gpd_session_violation(session, "copy of %lu bytes with flags %#x on its data lanes",
+			      args->size, (unsigned int)args->flags);
+	return false;
+}
+
+CUresult
+gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
+{
+	struct gpd_stream *stream = NULL;
+	struct gpd_arrival arrival;
+	CUresult result;
+	int r;
+
+	if (!is_sound(session, args))
+		return CUDA_ERROR_INVALID_VALUE;
+	gpd_account_copy(&session->account, args->size, 0);
+	result = gpd_cut_check(session, args->dst, args->size, args->size, 1);
+	if (result == CUDA_SUCCESS)
+		result = gpd_stream_begin(session, args->stream, &stream);
+	if (gpd_lanes_expect(session, args->copy, args->size))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* The chunks come, whether they have a place to go to or not. */
+	while ((r = gpd_lanes_take(session, &arrival)) > 0) {
+		if (result == CUDA_SUCCESS)
+			result = give(session, stream, args->dst, &arrival);
+		else
+			gpd_staging_put(session, &arrival.piece);
+	}
+	if (r < 0 && result == CUDA_SUCCESS)
+		result = CUDA_ERROR_OPERATING_SYSTEM;
+	if (result == CUDA_SUCCESS && (args->flags & GP_COPY_BARRIER))
+		result = gpd_stream_barrier(session, stream);
+	return result;
+}
