@@ -38,6 +38,8 @@ struct gpc_session;
  * gp_conn_recv_bulk(); a negative return kills the session.  done() is called once, by whichever
  * thread reads the reply (also when the session is lost), with no lock held; it may free the
  * request unless somebody waits for it, may post and start calls, and must not wait for one.
+ * before() is called in front of that, and before anybody sees that the request is complete, with
+ * its reply there unless the session is lost; later messages wait for it.
  * Requests with done() are answered though nobody waits; the others are read while somebody does.
  */
 struct gpc_request {
@@ -50,6 +52,7 @@ struct gpc_request {
 	size_t reply_size;
 	int (*data)(struct gpc_request *request, struct gp_conn *conn, uint64_t offset,
 		    uint64_t size);
+	void (*before)(struct gpc_request *request);
 	void (*done)(struct gpc_request *request);
 	void *arg;
 	struct gpc_request *next;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/config.h"
 
+#include "protocol/frame.h"
 #include "transport/transport.h"
 
 #include <ctype.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,8 @@
 #include <strings.h>
 
 #define UUID_TEXT_SIZE 37
+/* Three data lanes: several times what one connection carries. */
+#define LANES_DEFAULT 4
 
 /* Set and not empty, or NULL. */
 static const char *
@@ -285,6 +289,34 @@ read_isolation(struct gpc_wish *wish, char *error, size_t error_size)
 	return 0;
 }
 
+/* Each data lane keeps a core busy, and leaves the application one. */
+static unsigned int
+lanes_default(void)
+{
+	cpu_set_t cores;
+	int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+
+	return count / 2 < LANES_DEFAULT - 1 ? 1 + (unsigned int)count / 2 : LANES_DEFAULT;
+}
+
+static int
+read_lanes(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_LANES";
+	const char *text = value_of(name);
+	unsigned long lanes;
+	char *end;
+
+	wish->lanes = lanes_default();
+	if (!text)
+		return 0;
+	lanes = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || lanes < 1 || lanes > GP_LANES_MAX)
+		return refuse(error, error_size, name, "no number from 1 to %d", GP_LANES_MAX);
+	wish->lanes = (unsigned int)lanes;
+	return 0;
+}
+
 int
 gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 {
@@ -298,6 +330,8 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 		r = read_memory(wish, error, error_size);
 	if (r == 0)
 		r = read_isolation(wish, error, error_size);
+	if (r == 0)
+		r = read_lanes(wish, error, error_size);
 	return r;
 }
 

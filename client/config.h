@@ -46,6 +46,7 @@ struct gpc_wish {
 	int memory_count;
 	enum gpc_isolation isolation; /* GPUPOOL_ISOLATION */
 	const char *tenant;           /* GPUPOOL_TENANT, or NULL */
+	unsigned int lanes;           /* GPUPOOL_LANES, or what suits this machine; 1 to 16 */
 };
 
 /* GP_E_INVALID: error says which variable makes no sense, and why. */

@@ -120,7 +120,7 @@ user_name(char *name, size_t size)
 }
 
 static int
-send_hello(struct opening *opening, struct gp_conn *conn)
+send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 {
 	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
@@ -130,6 +130,7 @@ send_hello(struct opening *opening, struct gp_conn *conn)
 
 	if (r != 0)
 		return r;
+	*lanes_p = wanted.lanes;
 	(void)gethostname(host, sizeof(host) - 1);
 	user_name(user, sizeof(user));
 	program_name(program);
@@ -139,7 +140,7 @@ send_hello(struct opening *opening, struct gp_conn *conn)
 	hello.user = user;
 	hello.pid = (uint32_t)getpid();
 	hello.program = program;
-	hello.lanes = 1;
+	hello.lanes = wanted.lanes;
 	hello.n_devices = (size_t)opening->device_count;
 	hello.devices = (int32_t *)opening->devices;
 	if (wanted.tenant)
@@ -239,7 +240,7 @@ open_control(struct opening *opening, struct gpc_link *link)
 	r = connect_with(opening, &preamble, &link->control);
 	/* Hello goes out before the daemon's version is known: one round trip less. */
 	if (r == 0)
-		r = send_hello(opening, link->control);
+		r = send_hello(opening, link->control, &link->lanes_wanted);
 	/* A daemon that closed at once may have said why before our Hello bounced. */
 	if (link->control && (r == 0 || r == -EPIPE || r == -ECONNRESET))
 		r = take_preamble(opening, link->control);
@@ -332,6 +333,24 @@ take_calls(const ProtobufCBinaryData *known, uint8_t *unknown)
 		unknown[i] = (uint8_t) ~(i < known->len ? known->data[i] : 0);
 }
 
+static bool
+knows(const struct gpc_session_facts *facts, unsigned int call)
+{
+	return !(facts->unknown_calls[call / 8] >> call % 8 & 1);
+}
+
+/* Of a daemon from before there were data lanes: 1. */
+static unsigned int
+lanes_of(const struct gpc_link *link)
+{
+	unsigned int given = link->welcome->welcome->lanes;
+
+	if (given < 2 || !knows(&link->facts, GP_CALL_gpCopyInLanes) ||
+	    !knows(&link->facts, GP_CALL_gpCopyOutLanes))
+		return 1;
+	return given < link->lanes_wanted ? given : link->lanes_wanted;
+}
+
 static void
 take_facts(struct gpc_link *link)
 {
@@ -355,20 +374,23 @@ take_facts(struct gpc_link *link)
 		.software = welcome->software,
 	};
 	take_calls(&welcome->call_bitmap, link->facts.unknown_calls);
+	link->lanes = lanes_of(link);
 	link->max_outstanding = limits->max_outstanding == 0 ? OUTSTANDING_DEFAULT
 				: limits->max_outstanding > OUTSTANDING_MAX
 					? OUTSTANDING_MAX
 					: (unsigned int)limits->max_outstanding;
 }
 
-static int
-open_lane(struct opening *opening, struct gpc_link *link)
+int
+gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE], unsigned int lane,
+	      struct gp_conn **conn_p, char *error, size_t error_size)
 {
+	struct opening opening = { .url = url, .error = error, .error_size = error_size };
 	struct gp_preamble preamble;
 
-	gp_preamble_init(&preamble, GP_PREAMBLE_LANE, 0);
-	memcpy(preamble.ticket, link->welcome->welcome->ticket.data, GP_TICKET_SIZE);
-	return connect_with(opening, &preamble, &link->lane);
+	gp_preamble_init(&preamble, GP_PREAMBLE_LANE, (uint16_t)lane);
+	memcpy(preamble.ticket, ticket, GP_TICKET_SIZE);
+	return connect_with(&opening, &preamble, conn_p);
 }
 
 int
@@ -392,7 +414,8 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 		r = reserve_window(&opening, link);
 	}
 	if (r == 0) {
-		r = open_lane(&opening, link);
+		r = gpc_link_lane(url, link->welcome->welcome->ticket.data, 0, &link->lane, error,
+				  error_size);
 		if (r != 0)
 			gpc_window_release(link->facts.window_base, link->facts.window_size);
 	}

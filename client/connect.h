@@ -8,6 +8,7 @@
 
 #include "client/session.h"
 #include "protocol/control.h"
+#include "protocol/preamble.h"
 #include "transport/transport.h"
 
 #include <stddef.h>
@@ -21,6 +22,7 @@ struct gpc_link {
 	Gpupool__ControlMessage *welcome; /* body_case is WELCOME */
 	struct gpc_session_facts facts;
 	unsigned int max_outstanding;
+	unsigned int lanes_wanted, lanes; /* and that there may be; the lane included */
 };
 
 /*
@@ -30,6 +32,10 @@ struct gpc_link {
  */
 GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
 				struct gpc_link *link, char *error, size_t error_size);
+/* Another lane of a session, with its ticket.  As above. */
+GP_MUST_CHECK int gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
+				unsigned int lane, struct gp_conn **conn_p, char *error,
+				size_t error_size);
 /* Connections that are NULL now belong to somebody else.  The window stays reserved. */
 void gpc_link_fini(struct gpc_link *link);
 

@@ -4,6 +4,7 @@
 #include "client/array.h"
 #include "client/copy_out.h"
 #include "client/fence.h"
+#include "client/lane.h"
 #include "client/session.h"
 #include "client/stream.h"
 #include "gpc_calls.h"
@@ -80,14 +81,14 @@ post(const struct sending *sending, const struct part *part, const struct iovec 
 	return gpc_post_gpCopyIn(sending->stream->context, &args, bulk, count);
 }
 
-/* A row too long for one record. */
+/* A row too long for one record, from this place in it on. */
 static CUresult
-send_row(const struct sending *sending, uint64_t slice, uint64_t row, bool last)
+send_row(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t from, bool last)
 {
 	const struct gpc_copy *copy = sending->copy;
 	CUresult result = CUDA_SUCCESS;
 
-	for (uint64_t at = 0; at < copy->width && result == CUDA_SUCCESS;) {
+	for (uint64_t at = from; at < copy->width && result == CUDA_SUCCESS;) {
 		uint64_t left = copy->width - at;
 		uint64_t size = left < sending->record_max ? left : sending->record_max;
 		struct iovec bulk = { .iov_base = (uint8_t *)host_row(copy, slice, row) + at,
@@ -145,13 +146,45 @@ send_slice(const struct sending *sending, uint64_t slice)
 		const struct part part = { slice, row, 0, copy->width, rows, last && rows == left };
 
 		if (rows_max == 0) {
-			result = send_row(sending, slice, row++, last && left == 1);
+			result = send_row(sending, slice, row++, 0, last && left == 1);
 			continue;
 		}
 		result = post(sending, &part, bulk, gather(sending, slice, row, rows, bulk));
 		row += rows;
 	}
 	return result;
+}
+
+/*
+ * One long row, whose bytes go over the data lanes.  Pinned memory of an asynchronous copy may be
+ * read after the call.  What comes behind a host function has to be kept by the daemon, which takes
+ * it on lane 0 only.
+ */
+static CUresult
+send_over_lanes(const struct sending *sending, bool may_return)
+{
+	struct gpc_session *session = sending->stream->context->device->session;
+	const struct gpc_copy *copy = sending->copy;
+	CUresult result = CUDA_SUCCESS, sent = CUDA_SUCCESS;
+	unsigned int wait = 0;
+	uint64_t at = 0;
+
+	while (at < copy->width && result == CUDA_SUCCESS) {
+		uint64_t left = copy->width - at;
+		uint64_t size = left < RECORD_MAX ? left : RECORD_MAX;
+
+		result = gpc_lanes_send(sending->stream, copy->dst.base + at,
+					(const uint8_t *)host_row(copy, 0, 0) + at, size,
+					size == left ? sending->flags : 0,
+					may_return ? NULL : &wait);
+		if (result == CUDA_SUCCESS)
+			at += size;
+	}
+	if (result == CUDA_ERROR_NOT_READY)
+		result = send_row(sending, 0, 0, at, true);
+	if (!may_return)
+		sent = gpc_lanes_wait_sent(session, &wait);
+	return result == CUDA_SUCCESS ? sent : result;
 }
 
 CUresult
@@ -181,8 +214,13 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		if (!sending.packed)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
-		result = send_slice(&sending, slice);
+	if (!copy->dst.array && copy->height == 1 && copy->depth == 1 &&
+	    gpc_lanes_want(session, copy->width)) {
+		result = send_over_lanes(&sending, copy->src.pinned && !barrier);
+	} else {
+		for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
+			result = send_slice(&sending, slice);
+	}
 	/* Counted behind it: a fence in between does not cover the copy. */
 	(void)gpc_session_work_mark(session);
 	free(sending.packed);

@@ -2,22 +2,27 @@
 #include "client/copy_out.h"
 
 #include "client/array.h"
+#include "client/lane.h"
 #include "client/session.h"
 #include "client/stream.h"
 #include "gpc_calls.h"
 #include "transport/transport.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Requests of one copy that are under way together. */
 #define BATCH 16
 
-/* One slice of a copy: one gpCopyOut or gpArrayCopyOut. */
+/* One slice of a copy: one gpCopyOut, gpCopyOutLanes or gpArrayCopyOut. */
 struct slice {
 	struct gpc_request request;
+	bool lanes;
+	struct gpc_lane_in in;
 	uint8_t *host;
 	uint64_t pitch, width, height;
 	uint64_t received;
@@ -71,6 +76,21 @@ slice_count(const struct gpc_copy *copy)
 										    : copy->depth;
 }
 
+/* The reply has come; of the bytes that it is for some may still be on their way. */
+static void
+take_chunks(struct gpc_request *request)
+{
+	struct slice *slice = request->arg;
+	uint64_t sent = 0;
+
+	if (request->reply && request->reply_size >= sizeof(sent))
+		memcpy(&sent, request->reply, sizeof(sent));
+	sent = le64toh(sent);
+	gpc_lanes_finish(request->session, &slice->in,
+			 sent < slice->in.size ? sent : slice->in.size);
+	slice->received = slice->in.received;
+}
+
 static void
 slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at)
 {
@@ -81,8 +101,34 @@ slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy
 		.height = copy->height * (copy->depth / slice_count(copy)),
 	};
 	slice->request.session = stream->context->device->session;
-	slice->request.data = take_rows;
 	slice->request.arg = slice;
+	slice->lanes = !copy->src.array && copy->height == 1 &&
+		       gpc_lanes_want(slice->request.session, copy->width);
+	if (slice->lanes)
+		slice->request.before = take_chunks;
+	else
+		slice->request.data = take_rows;
+}
+
+static CUresult
+start_over_lanes(struct slice *slice, struct gpc_stream *stream, uint64_t src)
+{
+	struct gpc_session *session = slice->request.session;
+	struct gp_args_gpCopyOutLanes args = {
+		.stream = stream->handle.id,
+		.src = src,
+		.size = slice->width,
+	};
+	CUresult result;
+
+	slice->in.memory = slice->host;
+	slice->in.size = slice->width;
+	gpc_lanes_expect(session, &slice->in);
+	args.copy = slice->in.copy;
+	result = gpc_start_gpCopyOutLanes(stream->context, &args, &slice->request);
+	if (result != CUDA_SUCCESS)
+		gpc_lanes_finish(session, &slice->in, 0);
+	return result;
 }
 
 static CUresult
@@ -116,6 +162,8 @@ start_from_memory(struct slice *slice, struct gpc_stream *stream, const struct g
 		.height = copy->height,
 	};
 
+	if (slice->lanes)
+		return start_over_lanes(slice, stream, args.src);
 	return gpc_start_gpCopyOut(stream->context, &args, &slice->request);
 }
 

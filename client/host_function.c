@@ -185,7 +185,7 @@ enter(struct gpc_host_function *function)
 	if (functions->stop)
 		r = -ESHUTDOWN;
 	else if (!functions->started)
-		r = gpc_thread_start(session, run_all, "gpupool-host");
+		r = gpc_thread_start(session, run_all, session, "gpupool-host");
 	if (r == 0) {
 		functions->started = true;
 		DL_APPEND(functions->all, function);

@@ -3,6 +3,7 @@
 
 #include "client/context.h"
 #include "client/copy_out.h"
+#include "client/lane.h"
 #include "client/memory.h"
 #include "client/ranges.h"
 #include "gpc_calls.h"
@@ -78,13 +79,14 @@ block_take(void *address, bool registered, struct gpc_range *taken, bool *known_
 	return block;
 }
 
-/* Copies that are still on their way to it come first. */
+/* Copies that are still on their way to it, or from it, come first. */
 static CUresult
 block_destroy(struct host_block *block, const struct gpc_range *range)
 {
 	void *address = (void *)(uintptr_t)range->base;
 	CUresult result = gpc_copy_out_settle(address, range->size);
 
+	gpc_lanes_settle(address, range->size);
 	if (block->mapped)
 		(void)munmap(address, block->mapped);
 	free(block);

@@ -7,6 +7,7 @@
 #include "client/error.h"
 #include "client/error_names.h"
 #include "client/export_table.h"
+#include "client/lane.h"
 #include "client/log.h"
 #include "client/passthrough.h"
 #include "client/proc_address.h"
@@ -110,6 +111,7 @@ sort_out(struct daemons *all, char *error, size_t error_size)
 static int
 open_daemon(struct daemon *daemon)
 {
+	struct gpc_lanes_source source = { .url = daemon->url };
 	char error[640];
 	int r = gpc_link_open(&daemon->url, daemon->devices, daemon->device_count, &daemon->link,
 			      error, sizeof(error));
@@ -126,9 +128,12 @@ open_daemon(struct daemon *daemon)
 		gpc_link_fini(&daemon->link);
 		return r;
 	}
+	memcpy(source.ticket, daemon->link.welcome->welcome->ticket.data, sizeof(source.ticket));
+	source.max = daemon->link.lanes;
 	gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(daemon->link.control),
 		(unsigned long long)daemon->link.facts.session_id,
 		daemon->link.welcome->welcome->driver_name);
+	gpc_lanes_allow(daemon->session, &source);
 	/* They are the session's now. */
 	daemon->link.lane = daemon->link.control = NULL;
 	return 0;

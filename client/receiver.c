@@ -117,6 +117,8 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 	void (*done)(struct gpc_request *) = request->done;
 	struct gpc_request **place;
 
+	if (request->before)
+		request->before(request);
 	(void)pthread_mutex_lock(&receiver->lock);
 	place = place_of(receiver, request->id);
 	*place = request->next;

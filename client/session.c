@@ -2,6 +2,7 @@
 #include "client/session.h"
 
 #include "client/error.h"
+#include "client/lane.h"
 #include "client/log.h"
 #include "client/session_state.h"
 #include "client/thread.h"
@@ -75,6 +76,7 @@ free_session(struct gpc_session *session)
 	gpc_sender_fini(session);
 	gpc_receiver_fini(session);
 	gpc_host_functions_fini(session);
+	gpc_lanes_fini(session);
 	(void)pthread_cond_destroy(&session->threads_ended);
 	(void)pthread_mutex_destroy(&session->threads_lock);
 	free(session);
@@ -109,11 +111,13 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	gpc_host_functions_init(session);
 	r = gpc_receiver_init(session);
 	if (r == 0)
+		r = gpc_lanes_init(session);
+	if (r == 0)
 		r = gpc_sender_init(session);
 	if (r == 0)
-		r = gpc_thread_start(session, gpc_sender_main, "gpupool-send");
+		r = gpc_thread_start(session, gpc_sender_main, session, "gpupool-send");
 	if (r == 0)
-		r = gpc_thread_start(session, gpc_receiver_main, "gpupool-recv");
+		r = gpc_thread_start(session, gpc_receiver_main, session, "gpupool-recv");
 	if (r != 0) {
 		struct timespec end = gpc_deadline(-1);
 
@@ -144,6 +148,7 @@ gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 	gpc_log(GPC_LOG_ERROR, "%s: the session has ended with error %d: %s",
 		gp_conn_peer(session->lane), (int)result, why);
 	gp_conn_shutdown(session->lane);
+	gpc_lanes_end(session);
 	gpc_sender_wake_all(session);
 	gpc_receiver_abort(session);
 	gpc_host_functions_end(session);
@@ -175,13 +180,18 @@ take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t 
 void
 gpc_session_lost(struct gpc_session *session, int r)
 {
+	gpc_session_lost_on(session, session->lane, "", r);
+}
+
+void
+gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name, int r)
+{
 	static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
 	CUresult result = gpc_error_cuda(r);
 	char why[256];
 
-	(void)snprintf(why, sizeof(why), "%s",
-		       r == GP_E_EOF ? "the daemon closed the connection"
-				     : gp_conn_error(session->lane));
+	(void)snprintf(why, sizeof(why), "%s%s", name,
+		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
 	(void)pthread_mutex_lock(&one_reader);
 	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
 		take_reason(session, &result, why, sizeof(why));
@@ -217,7 +227,7 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 {
 	struct timespec deadline = gpc_deadline(timeout_ms);
 	int none = CUDA_SUCCESS;
-	bool sent = gpc_sender_drain(session, &deadline);
+	bool sent = gpc_sender_drain(session, &deadline) && gpc_lanes_drain(session, &deadline);
 
 	stop_threads(session);
 	/* Without the log line of gpc_session_fail(): this is as it should be. */
@@ -226,6 +236,7 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 	if (session->control && sent)
 		(void)!gp_control_send_bye(session->control, "");
 	gp_conn_shutdown(session->lane);
+	gpc_lanes_end(session);
 	gpc_sender_wake_all(session);
 	gpc_receiver_abort(session);
 	if (session->control)
@@ -252,6 +263,7 @@ gpc_session_abandon(struct gpc_session *session)
 		(void)close(gp_conn_fd(session->lane));
 	if (session->control && gp_conn_fd(session->control) >= 0)
 		(void)close(gp_conn_fd(session->control));
+	gpc_lanes_abandon(session);
 }
 
 uint64_t

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a session, for session.c, call.c, sender.c, receiver.c and host_function.c only.
+ * The inside of a session, for session.c, call.c, sender.c, receiver.c, lane.c and host_function.c
+ * only.
  *
  * Locks: sender.lock may be held when receiver.lock is taken, never the other way round; neither
  * while a connection sends or receives.  Who has set sender.writing is the only one to send, who
@@ -85,6 +86,7 @@ struct gpc_session {
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;
+	struct gpc_lanes *lanes; /* lane.h */
 	atomic_uint_fast64_t work_posted, work_done;
 	pthread_mutex_t threads_lock;
 	pthread_cond_t threads_ended;
@@ -130,6 +132,9 @@ void gpc_host_functions_end(struct gpc_session *session);
 
 /* The connection failed with r: learns why and ends the session. */
 void gpc_session_lost(struct gpc_session *session, int r);
+/* The same of another one than the lane, which the log names. */
+void gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name,
+			 int r);
 /* CUDA_SUCCESS, or the deferred error, which is forgotten. */
 CUresult gpc_session_take_deferred(struct gpc_session *session);
 

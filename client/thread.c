@@ -34,7 +34,7 @@ gpc_cond_init(pthread_cond_t *cond)
 }
 
 int
-gpc_thread_start(struct gpc_session *session, void *(*main)(void *session), const char *name)
+gpc_thread_start(struct gpc_session *session, void *(*main)(void *arg), void *arg, const char *name)
 {
 	sigset_t all, before;
 	pthread_t thread;
@@ -46,7 +46,7 @@ gpc_thread_start(struct gpc_session *session, void *(*main)(void *session), cons
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, NULL, main, session);
+	r = pthread_create(&thread, NULL, main, arg);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r != 0) {
 		gpc_thread_ended(session);

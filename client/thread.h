@@ -22,7 +22,7 @@ struct timespec gpc_deadline(int timeout_ms);
 void gpc_cond_init(pthread_cond_t *cond);
 
 /* Nobody joins them; each calls gpc_thread_ended() last.  0 or a negative errno. */
-GP_MUST_CHECK int gpc_thread_start(struct gpc_session *session, void *(*main)(void *session),
+GP_MUST_CHECK int gpc_thread_start(struct gpc_session *session, void *(*main)(void *arg), void *arg,
 				   const char *name);
 void gpc_thread_ended(struct gpc_session *session);
 /* Whether all have ended before the deadline. */

@@ -369,8 +369,7 @@ gpd_copy_out(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut
 }
 
 static CUresult
-start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args,
-	   const uint32_t *lanes)
+start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args, const uint32_t *lanes)
 {
 	struct gpd_cut cut;
 	uint64_t total;

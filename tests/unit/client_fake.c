@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client_fake.h"
 
+#include "client/lane.h"
 #include "client/memory.h"
 #include "client/session.h"
 #include "gpc_calls.h"
@@ -150,6 +151,51 @@ int
 gpc_session_count(void)
 {
 	return 1;
+}
+
+/* It has no data lanes. */
+
+bool
+gpc_lanes_want(struct gpc_session *s, uint64_t size)
+{
+	return false;
+}
+
+void
+gpc_lanes_settle(const void *base, uint64_t size)
+{
+}
+
+CUresult
+gpc_lanes_send(struct gpc_stream *stream, uint64_t dst, const void *memory, uint64_t size,
+	       unsigned int flags, unsigned int *wait)
+{
+	abort();
+}
+
+CUresult
+gpc_lanes_wait_sent(struct gpc_session *s, const unsigned int *wait)
+{
+	abort();
+}
+
+CUresult
+gpc_start_gpCopyOutLanes(struct gpc_context *c, const struct gp_args_gpCopyOutLanes *args,
+			 struct gpc_request *request)
+{
+	abort();
+}
+
+void
+gpc_lanes_expect(struct gpc_session *s, struct gpc_lane_in *in)
+{
+	abort();
+}
+
+void
+gpc_lanes_finish(struct gpc_session *s, struct gpc_lane_in *in, uint64_t sent)
+{
+	abort();
 }
 
 int
