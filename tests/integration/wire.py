@@ -215,13 +215,13 @@ class Conn:
 class Session:
     """A session with its control connection and lane 0."""
 
-    def __init__(self, port, program="test", lane=True, more=b""):
+    def __init__(self, port, program="test", lane=True, more=b"", lanes=1):
         self.port = port
         self.requests = 0
         self.notes = []
         self.lane = None
         self.control = Conn(port)
-        self.control.send(preamble() + message(hello(program=program, more=more)))
+        self.control.send(preamble() + message(hello(program=program, lanes=lanes, more=more)))
         self.answer = self.control.take(64)
         data, _ = self.control.take_message()
         kinds = fields_of(data)

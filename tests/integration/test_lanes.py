@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large copies over several lanes, with the software device: whatever the limits of both ends are
+the bytes are the same; and a lane that is cut, or that says what it should not, costs its session
+and nobody else anything."""
+import os
+import random
+import re
+import struct
+import sys
+import time
+
+import wire
+from harness import Configured, Daemon, Program, case, main, read_file, require, wait_until
+from wire import Closed, Conn, Session, header, message, record
+
+MIB = 1 << 20
+SUCCESS, INVALID_VALUE = 0, 1
+OUT = read_file(os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "lanes.out"))
+# All that a test gives the client; what suits this machine may be fewer.
+FOUR = {"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info,error"}
+
+
+def data_lanes(text):
+    found = re.search(r"(\d+) data lanes", text)
+    return int(found[1]) if found else 0
+
+
+@case("copies of many sizes, of streams and threads, over three data lanes")
+def _():
+    with Daemon() as daemon:
+        result = daemon.run("lanes", env=FOUR).expect(out=OUT)
+        require(data_lanes(result.err) == 3, f"not three data lanes: {result}")
+
+
+@case("the same over lane 0 alone, by the client's wish")
+def _():
+    with Daemon() as daemon:
+        result = daemon.run("lanes", env={**FOUR, "GPUPOOL_LANES": "1"}).expect(out=OUT)
+        require(data_lanes(result.err) == 0, f"data lanes: {result}")
+
+
+@case("the same where the daemon allows one lane, two, or many")
+def _():
+    for limit in (1, 2, 16):
+        with Daemon(f"--lanes={limit}") as daemon:
+            result = daemon.run("lanes", env={**FOUR, "GPUPOOL_LANES": "9"}).expect(out=OUT)
+            require(data_lanes(result.err) == min(9, limit) - 1, f"limit {limit}: {result}")
+
+
+@case("the limit of the configuration holds, and the command line's goes before it")
+def _():
+    for more, count in ((), 1), (("--lanes=4",), 3):
+        with Configured("[daemon]\nlanes = 2\n", *more) as daemon:
+            result = daemon.run("lanes", env=FOUR).expect(out=OUT)
+            require(data_lanes(result.err) == count, f"{more}: {result}")
+
+
+@case("a number of lanes that makes no sense is told")
+def _():
+    with Daemon() as daemon:
+        for text in ("0", "17", "two", "-1", "2x"):
+            result = daemon.run("vectoradd", env={"GPUPOOL_LANES": text})
+            require(result.status != 0 and f"GPUPOOL_LANES={text}: no number from 1 to 16" in result.err, str(result))
+
+
+@case("two clients at once")
+def _():
+    with Daemon() as daemon:
+        for program in [daemon.start("lanes", env=FOUR) for _ in range(2)]:
+            program.finish().expect(out=OUT)
+
+
+@case("a tenant's bandwidth holds over all lanes")
+def _():
+    with Configured("[tenant slow]\nbandwidth = 100M\n") as daemon:
+        session = Session(daemon.port, lanes=4, more=wire.field(14, "slow"))
+        session.create_context()
+        require(session.map(0, 32 * MIB) == SUCCESS, "map")
+        lanes = [session.connect_lane(n) for n in (1, 2, 3)]
+        begin = time.monotonic()
+        send_copy(session, lanes, 1, session.base, bytes(30 * MIB))
+        require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
+        seconds = time.monotonic() - begin
+        # The first bytes are free: as many as may be saved up.
+        require(0.2 < seconds < 3, f"30 MiB took {seconds:.2f} s")
+        close_all(session, lanes)
+
+
+@case("a program that ends with copies on their way")
+def _():
+    with Daemon() as daemon:
+        for size in (5 * MIB, 64 * MIB):
+            daemon.run("lanes", "part", str(size), env=FOUR).expect(out="left\n")
+            daemon.settle()
+        daemon.check_works()
+        daemon.check_log()
+
+
+@case("a program that is killed in the middle of its copies")
+def _():
+    with Daemon() as daemon:
+        for _ in range(4):
+            program = daemon.start("lanes", "loop", env=FOUR)
+            program.wait_for_output("looping")
+            time.sleep(random.random() / 10)
+            program.kill()
+            daemon.settle()
+        daemon.check_works()
+
+
+@case("a daemon that goes in the middle of copies")
+def _():
+    with Daemon() as daemon:
+        program = daemon.start("lanes", "loop", env=FOUR)
+        program.wait_for_output("looping")
+        os.kill(daemon.workers()[0], 9)
+        result = program.finish().expect()
+        require(re.search(r"cudaError\w+\n$", result.out), str(result))
+        wait_until("there is another worker", daemon.workers, 20)
+        wait_until("and it works", lambda: daemon.run("vectoradd").status == 0, 20)
+
+
+def close_all(session, lanes):
+    for lane in lanes:
+        lane.close()
+    session.close()
+
+
+def chunk(copy, offset, data):
+    return message(struct.pack("<IIQ", copy, 0, offset), data)
+
+
+def ask_in(session, copy, address, size, flags=0, stream=1):
+    session.post("gpCopyInLanes", {"stream": stream, "dst": address, "size": size, "flags": flags, "copy": copy})
+
+
+def send_copy(session, lanes, copy, address, data):
+    ask_in(session, copy, address, len(data))
+    for number, at in enumerate(range(0, len(data), MIB)):
+        lanes[number % len(lanes)].send(chunk(copy, at, data[at:at + MIB]))
+
+
+def open_session(daemon, count=3, size=8 * MIB):
+    session = Session(daemon.port, lanes=4)
+    session.create_context()
+    require(session.map(0, size) == SUCCESS, "map")
+    return session, [session.connect_lane(n + 1) for n in range(count)]
+
+
+def take_chunks(lanes, size):
+    """All bytes of a copy, from whichever lanes they come."""
+    found, left = bytearray(size), size
+    poller = wire.select.poll()
+    by_fd = {lane.socket.fileno(): lane for lane in lanes}
+    for fd in by_fd:
+        poller.register(fd, wire.select.POLLIN)
+    while left:
+        ready = poller.poll(20000)
+        require(ready, "no chunk comes")
+        for fd, _ in ready:
+            data, bulk = by_fd[fd].take_message()
+            _, zero, offset = struct.unpack("<IIQ", data)
+            require(zero == 0 and offset + len(bulk) <= size, "a chunk out of range")
+            found[offset:offset + len(bulk)] = bulk
+            left -= len(bulk)
+    return bytes(found)
+
+
+@case("by hand: chunks in any order, before and behind their record, and back")
+def _():
+    with Daemon() as daemon:
+        session, lanes = open_session(daemon, size=16 * MIB)
+        data = [random.Random(n).randbytes(5 * MIB + 77) for n in range(2)]
+        for at in (5 * MIB, MIB, 3 * MIB):
+            lanes[0].send(chunk(1, at, data[0][at:at + MIB]))
+        lanes[1].send(chunk(2, 2 * MIB, data[1][2 * MIB:3 * MIB]))
+        ask_in(session, 1, session.base, len(data[0]))
+        ask_in(session, 2, session.base + 6 * MIB, len(data[1]), flags=1)
+        for at in (4 * MIB, 2 * MIB, 0):
+            lanes[2].send(chunk(1, at, data[0][at:at + MIB]))
+        for at in (0, 5 * MIB, 4 * MIB, 3 * MIB, MIB):
+            lanes[0].send(chunk(2, at, data[1][at:at + MIB]))
+        for n in range(2):
+            require(session.copy_out(session.base + n * 6 * MIB, len(data[n])) == (SUCCESS, data[n]), f"copy {n}")
+            session.requests += 1
+            session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base + n * 6 * MIB,
+                                                   "size": len(data[n]), "copy": 77 + n}, session.requests, 1))
+            require(take_chunks(lanes, len(data[n])) == data[n], f"copy {n} over the lanes")
+            require(session.reply("gpCopyOutLanes", session.requests) == (SUCCESS, {"sent": len(data[n])}), "reply")
+        require(session.errors() == [], f"errors: {session.errors()}")
+        close_all(session, lanes)
+
+
+@case("a copy to where nothing is mapped is an error, and the next one goes well")
+def _():
+    with Daemon() as daemon:
+        session, lanes = open_session(daemon)
+        send_copy(session, lanes, 1, session.base + 64 * MIB, bytes(3 * MIB))
+        send_copy(session, lanes, 2, session.base, b"z" * 3 * MIB)
+        require(session.copy_out(session.base, 3 * MIB) == (SUCCESS, b"z" * 3 * MIB), "the second copy")
+        require([error[0] for error in session.errors()] == [INVALID_VALUE], f"errors: {session.errors()}")
+        result = session.ask("gpCopyOutLanes", {"stream": 1, "src": session.base + 64 * MIB, "size": MIB, "copy": 1})
+        require(result[0] == INVALID_VALUE, f"a copy from nowhere: {result}")
+        close_all(session, lanes)
+
+
+def expect_end(session, lanes, reason):
+    def ended():
+        return re.search(rf"session {session.id} \(.*: closed: .*{reason}", session.daemon.log())
+    try:
+        wait_until(f"the log says {reason!r} of session {session.id}", ended, 15)
+    finally:
+        close_all(session, lanes)
+
+
+def hostile(reason, count=3, env=None, size=8 * MIB):
+    """A peer that does this while a program copies, which does not notice."""
+    def add(function):
+        @case(f"hostile: {function.__doc__}")
+        def _():
+            with Daemon(env=env) as daemon:
+                workers = daemon.workers()
+                program = daemon.start("lanes", "short", env=FOUR)
+                session, lanes = open_session(daemon, count, size)
+                session.daemon = daemon
+                try:
+                    function(session, lanes)
+                except Closed:
+                    pass
+                expect_end(session, lanes, reason)
+                program.finish().expect(out="lanes: ok\n")
+                require(daemon.workers() == workers, "the worker was replaced")
+                daemon.settle()
+        return function
+    return add
+
+
+@hostile("data lane 1: a chunk out of place")
+def _out_of_range(session, lanes):
+    """a chunk beyond the end of its copy"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(chunk(1, 2 * MIB, bytes(MIB)))
+
+
+@hostile("data lane 1: a chunk out of place")
+def _overlap(session, lanes):
+    """a chunk that overlaps another one"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(chunk(1, MIB // 2, bytes(MIB)))
+
+
+@hostile("data lane 2: a chunk of the wrong size")
+def _short(session, lanes):
+    """a chunk that is too short"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[1].send(chunk(1, 0, bytes(100)))
+
+
+@hostile("data lane 1: a chunk of the wrong size")
+def _long(session, lanes):
+    """a chunk that is longer than the rest of its copy"""
+    ask_in(session, 1, session.base, MIB + 100)
+    lanes[0].send(chunk(1, MIB, bytes(101)))
+
+
+@hostile("data lane 3: a chunk that has come before")
+def _twice(session, lanes):
+    """a chunk that comes twice"""
+    ask_in(session, 1, session.base, 3 * MIB)
+    lanes[0].send(chunk(1, MIB, bytes(MIB)))
+    time.sleep(0.3)
+    lanes[2].send(chunk(1, MIB, bytes(MIB)))
+
+
+@hostile("a chunk that has come before")
+def _twice_early(session, lanes):
+    """a chunk that comes twice, before its record"""
+    lanes[0].send(chunk(1, MIB, bytes(MIB)))
+    lanes[1].send(chunk(1, MIB, bytes(MIB)))
+    time.sleep(0.3)
+    ask_in(session, 1, session.base, 3 * MIB)
+
+
+@hostile("a chunk out of place")
+def _early_out_of_range(session, lanes):
+    """a chunk beyond the end of its copy, before its record"""
+    lanes[0].send(chunk(1, 1 << 50, bytes(MIB)))
+    time.sleep(0.3)
+    ask_in(session, 1, session.base, 3 * MIB)
+
+
+@hostile("data lane 1: a chunk of a copy that is over")
+def _over(session, lanes):
+    """a chunk of a copy that is over"""
+    send_copy(session, lanes, 1, session.base, bytes(MIB))
+    require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
+    lanes[0].send(chunk(1, 0, bytes(MIB)))
+
+
+@hostile("data lane 1: a chunk of a copy that is over")
+def _none(session, lanes):
+    """a chunk of no copy"""
+    lanes[0].send(chunk(0, 0, bytes(MIB)))
+
+
+@hostile("data lane 1: a chunk that is malformed")
+def _too_large(session, lanes):
+    """a chunk that is larger than any may be"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(chunk(1, 0, bytes(MIB + 1)))
+
+
+@hostile("data lane 1: a chunk that is malformed")
+def _empty(session, lanes):
+    """a chunk without bytes"""
+    lanes[0].send(chunk(1, 0, b""))
+
+
+@hostile("data lane 1: a chunk that is malformed")
+def _record(session, lanes):
+    """a record on a data lane"""
+    lanes[0].send(message(record("gpFence", {}, 1, 1)))
+
+
+@hostile("data lane 1: the peer sent a message of 4294967295 bytes")
+def _noise(session, lanes):
+    """noise on a data lane"""
+    lanes[0].send(b"\xff" * 100)
+
+
+@hostile("a copy over data lanes is number 7, not 1")
+def _number(session, lanes):
+    """a copy with another number than its own"""
+    ask_in(session, 7, session.base, MIB)
+
+
+@hostile("copy of 0 bytes")
+def _nothing(session, lanes):
+    """a copy of nothing"""
+    ask_in(session, 1, session.base, 0)
+
+
+@hostile("copy of \\d+ bytes")
+def _all(session, lanes):
+    """a copy of all there is and more"""
+    ask_in(session, 1, session.base, (1 << 64) - 1)
+
+
+@hostile("data lane 2 ended in the middle of a copy")
+def _cut(session, lanes):
+    """a lane that ends between the chunks of a copy"""
+    ask_in(session, 1, session.base, 3 * MIB)
+    lanes[0].send(chunk(1, 0, bytes(MIB)))
+    lanes[1].close()
+    time.sleep(1)
+
+
+@hostile("data lane 2: the peer closed the connection inside a message")
+def _cut_inside(session, lanes):
+    """a lane that ends in the middle of a chunk"""
+    ask_in(session, 1, session.base, 3 * MIB)
+    lanes[1].send(chunk(1, 0, bytes(MIB))[:5000])
+    lanes[1].close()
+    time.sleep(1)
+
+
+@hostile("2097152 bytes of copy 1 did not come on its data lanes", env={"GPUPOOL_STALL_MS": "700"})
+def _never(session, lanes):
+    """chunks that never come"""
+    ask_in(session, 1, session.base, 3 * MIB)
+    lanes[1].send(chunk(1, MIB, bytes(MIB)))
+    time.sleep(2)
+
+
+@hostile("data lane 1: the peer stopped in the middle of a message", env={"GPUPOOL_STALL_MS": "700"})
+def _stops(session, lanes):
+    """a chunk that stops in its middle"""
+    ask_in(session, 1, session.base, 3 * MIB)
+    lanes[0].send(chunk(1, MIB, bytes(MIB))[:9000])
+    time.sleep(2)
+
+
+@hostile("it sent a copy on its data lanes while a host function is not done")
+def _behind_function(session, lanes):
+    """a copy behind a host function"""
+    session.post("gpHostFunction", {"stream": 1, "function": 1})
+    session.wait_turn()
+    ask_in(session, 1, session.base, MIB)
+
+
+@hostile("the client closed it", size=64 * MIB)
+def _ahead(session, lanes):
+    """more chunks of copies that never come than the daemon takes"""
+    for lane in lanes:
+        lane.socket.settimeout(1)
+        for n in range(30):
+            try:
+                lane.socket.sendall(chunk(2 + n, 0, bytes(MIB)))
+            except TimeoutError:
+                break
+    # Nothing else waits for them.
+    session.copy_in(session.base, b"q" * 3 * MIB)
+    require(session.copy_out(session.base, 3 * MIB) == (SUCCESS, b"q" * 3 * MIB), "a copy on lane 0")
+    session.lane.close()
+
+
+@hostile("the client closed it", size=64 * MIB)
+def _not_read(session, lanes):
+    """copies from the device that nobody reads"""
+    for n in range(40):
+        session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 8 * MIB, "copy": n}, 100 + n, 1))
+    result = session.ask("gpMemoryInfo", {"device": 0})
+    require(result[0] == SUCCESS, f"memory: {result}")
+    session.lane.close()
+
+
+@hostile("data lane \\d: ", size=64 * MIB)
+def _not_read_and_blocked(session, lanes):
+    """copies from the device that nobody reads, and what must come behind them"""
+    for n in range(10):
+        session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 8 * MIB, "copy": n}, 100 + n, 1))
+    session.copy_in(session.base, b"q" * 1000)
+    time.sleep(0.5)
+    for lane in lanes:
+        lane.close()
+
+
+@case("lanes that are not the session's are refused, with a line in the log")
+def _():
+    with Daemon("--lanes=3") as daemon:
+        session, lanes = open_session(daemon, 1)
+        other, _ = open_session(daemon, 0)
+        for number, ticket, why in ((1, None, "that the session has already"), (3, None, "beyond the session's limit"),
+                                    (0, None, "that the session has already"), (200, None, "beyond the session's limit"),
+                                    (2, bytes(32), "with an unknown ticket")):
+            with session.connect_lane(number, ticket or session.ticket) as conn:
+                conn.wait_closed()
+            daemon.wait_for_log(re.escape(f"lane with an unknown" if ticket else f"a lane ({number}) {why}: closed"))
+        late = Session(daemon.port, lane=False, lanes=4)
+        with late.connect_lane(1) as conn:
+            conn.wait_closed()
+        daemon.wait_for_log("of a session without lane 0: closed")
+        late.close()
+        # A client that wants one lane has one.
+        single = Session(daemon.port)
+        with single.connect_lane(1) as conn:
+            conn.wait_closed()
+        daemon.wait_for_log(re.escape("a lane (1) beyond the session's limit: closed"), count=1)
+        single.close()
+        # A chunk for the other's copy is one for none of this session's.
+        ask_in(other, 1, other.base, MIB)
+        lanes[0].send(chunk(1, 0, b"x" * MIB))
+        ask_in(session, 1, session.base, MIB)
+        require(session.copy_out(session.base, MIB) == (SUCCESS, b"x" * MIB), "the copy")
+        more = other.connect_lane(1)
+        more.send(chunk(1, 0, b"y" * MIB))
+        require(other.copy_out(other.base, MIB) == (SUCCESS, b"y" * MIB), "the other's copy")
+        close_all(session, lanes)
+        close_all(other, [more])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
