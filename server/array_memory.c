@@ -42,9 +42,13 @@ round_up(uint64_t size, uint64_t to)
 uint64_t
 gpd_array_footprint(const struct gp_array_shape *shape)
 {
-	uint64_t size = gp_array_tiled_bytes(shape);
+	uint64_t size = gp_array_tiled_bytes(shape), fit;
 
-	return round_up(size, size < LARGE ? SMALL_PART : LARGE_PAGE);
+	if (size >= LARGE)
+		return round_up(size, LARGE_PAGE);
+	/* What does not fit into a page any more is lost to all that are in it. */
+	fit = LARGE_PAGE / round_up(size ? size : 1, SMALL_PART);
+	return (LARGE_PAGE + fit - 1) / fit;
 }
 
 static CUresult

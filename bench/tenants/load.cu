@@ -5,7 +5,8 @@
  * Throughput: kernels of N blocks that do ITERATIONS multiply-adds per thread, a few in flight, for
  * SECONDS from time START on; what ended in that time counts. With -spin-us a kernel takes that
  * long whatever shares its multiprocessors. With -period-us one kernel is launched and waited for
- * at a time, and the times from launch to end are kept.
+ * at a time, and the times from launch to end are kept, and when they became well shorter than at
+ * the start. With -leftovers-mib fresh memory is looked through, and left full.
  */
 #include <algorithm>
 #include <chrono>
@@ -73,10 +74,22 @@ triad(float *a, long count, unsigned int *)
 		a[i] = a[i + count] + 3.0f * a[i + 2 * count];
 }
 
+static __global__ void
+count_words(const unsigned long long *words, long count, unsigned long long *nonzero)
+{
+	unsigned long long found = 0;
+
+	for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < count;
+	     i += (long)gridDim.x * blockDim.x)
+		found += words[i] != 0;
+	if (found)
+		atomicAdd(nonzero, found);
+}
+
 struct options {
 	int blocks = 1056, threads = 256, inflight = 4, priority = 0;
 	long iterations = 20000, spin_us = 0, period_us = 0, triad_mib = 0, launches = 0,
-	     copy_mib = 0;
+	     copy_mib = 0, leftovers_mib = 0;
 	double seconds = 5, start = 0;
 	bool per_second = false, null_stream = false, sync_each = false, out = false;
 };
@@ -119,6 +132,8 @@ parse(int argc, char **argv)
 			o.triad_mib = (long)value;
 		else if (take(argv[i], "-copy-mib", &value))
 			o.copy_mib = (long)value;
+		else if (take(argv[i], "-leftovers-mib", &value))
+			o.leftovers_mib = (long)value;
 		else if (take(argv[i], "-period-us", &value))
 			o.period_us = (long)value;
 		else if (take(argv[i], "-inflight", &value))
@@ -207,11 +222,46 @@ measure(const work &w, double start, std::vector<long> *seconds)
 	return counted;
 }
 
+/* Words of fresh memory that are not zero; leaves none that is. */
+static unsigned long long
+find_leftovers(long mib)
+{
+	unsigned long long *words, *nonzero, found;
+	size_t size = (size_t)mib << 20;
+
+	CHECK(cudaMalloc(&words, size));
+	CHECK(cudaMalloc(&nonzero, sizeof(*nonzero)));
+	CHECK(cudaMemset(nonzero, 0, sizeof(*nonzero)));
+	count_words<<<1056, 256>>>(words, (long)(size / 8), nonzero);
+	CHECK(cudaGetLastError());
+	CHECK(cudaMemcpy(&found, nonzero, sizeof(found), cudaMemcpyDeviceToHost));
+	CHECK(cudaMemset(words, 0xa5, size));
+	CHECK(cudaDeviceSynchronize());
+	return found;
+}
+
+/* When the first kernel ended that took well less than those at the start; 0: none did. */
+static double
+find_faster(const std::vector<double> &times, const std::vector<double> &ends)
+{
+	const size_t first = 20;
+
+	if (times.size() < first)
+		return 0;
+	std::vector<double> early(times.begin(), times.begin() + first);
+	std::sort(early.begin(), early.end());
+	for (size_t i = first; i < times.size(); i++) {
+		if (times[i] < 0.6 * early[first / 2])
+			return ends[i];
+	}
+	return 0;
+}
+
 /* From launch to end, in microseconds. */
 static std::vector<double>
-measure_latency(const work &w, double start)
+measure_latency(const work &w, double start, double *faster)
 {
-	std::vector<double> times;
+	std::vector<double> times, ends;
 	double end = start + w.o.seconds;
 
 	for (double next = start; wall() < end; next += w.o.period_us * 1e-6) {
@@ -219,10 +269,12 @@ measure_latency(const work &w, double start)
 		double begin = wall();
 		w.launch();
 		CHECK(cudaStreamSynchronize(w.stream));
-		times.push_back((wall() - begin) * 1e6);
+		ends.push_back(wall());
+		times.push_back((ends.back() - begin) * 1e6);
 		if (next < wall() - 0.1)
 			next = wall();
 	}
+	*faster = find_faster(times, ends);
 	std::sort(times.begin(), times.end());
 	return times;
 }
@@ -286,15 +338,19 @@ main(int argc, char **argv)
 	if (w.o.start > 0 && wall() > start)
 		fprintf(stderr, "load: started %.3f s late\n", wall() - start);
 	printf("{\"multiprocessors\": %d", device_sms);
-	if (w.o.copy_mib) {
+	if (w.o.leftovers_mib) {
+		printf(", \"leftovers\": %llu", find_leftovers(w.o.leftovers_mib));
+	} else if (w.o.copy_mib) {
 		printf(", \"gbytes\": %.4f", measure_copies(w, start));
 	} else if (w.o.period_us) {
 		wait_until(start);
-		auto times = measure_latency(w, start);
+		double faster;
+		auto times = measure_latency(w, start, &faster);
 		size_t n = times.size();
 
 		printf(", \"count\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f", n,
 		       times[n / 2], times[n * 99 / 100], times[n - 1]);
+		printf(", \"faster_at\": %.6f", faster);
 	} else {
 		std::vector<long> seconds((size_t)ceil(w.o.seconds) + 1);
 

@@ -167,6 +167,17 @@ small_arrays_share_a_page(void **state)
 	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
 }
 
+/* As a driver takes it: 32 of this shape cost 32 MiB, for two fit into a page. */
+static void
+what_is_left_of_a_page_is_charged_to_those_in_it(void **state)
+{
+	struct gp_args_gpArrayCreate args = floats(NAME, 200);
+
+	args.width = 800;
+	assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
+	assert_int_equal(fake_allocated(&fake, 0), MIB);
+}
+
 static void
 memory_counts_until_the_driver_has_it_back(void **state)
 {
@@ -510,6 +521,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(an_array_is_charged_as_the_driver_takes_it_and_is_empty),
 		TEST(small_arrays_share_a_page),
+		TEST(what_is_left_of_a_page_is_charged_to_those_in_it),
 		TEST(memory_counts_until_the_driver_has_it_back),
 		TEST(an_allocation_waits_for_what_is_on_its_way_back),
 		TEST(the_same_array_again_is_the_old_one),
