@@ -6,6 +6,7 @@
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 /* How often the executor looks whether the session is lost, while no chunk comes. */
 #define LOOK_MS 100
-/* A lane has ended, and what it was to bring does not come on another one either. */
+/* A lane has ended, lane 0 perhaps, and what is to come does not come on another one either. */
 #define ENDED_MS 200
 
 static uint64_t
@@ -282,16 +283,26 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size)
 	return -EPROTO;
 }
 
+/* Whether the client has closed lane 0, of which the executor reads nothing while it waits. */
+static bool
+is_deserted(const struct gpd_session *session)
+{
+	struct pollfd poller = { .fd = gp_conn_fd(session->conn), .events = POLLRDHUP };
+
+	return poller.fd >= 0 && poll(&poller, 1, 0) > 0;
+}
+
 /* With the lock.  Whether the chunks that are left will not come. */
 static bool
-is_missing(const struct gpd_lanes *lanes)
+is_missing(const struct gpd_session *session)
 {
+	const struct gpd_lanes *lanes = session->lanes;
 	uint64_t silent_ms = now_ms() - lanes->heard_ms;
 
-	if (lanes->receiving)
+	if (lanes->receiving || silent_ms < ENDED_MS)
 		return false;
-	return (lanes->ended && silent_ms >= ENDED_MS) ||
-	       (lanes->stall_ms && silent_ms >= lanes->stall_ms);
+	return lanes->ended || (lanes->stall_ms && silent_ms >= lanes->stall_ms) ||
+	       is_deserted(session);
 }
 
 static void
@@ -303,6 +314,8 @@ give_up(struct gpd_session *session)
 	if (lanes->ended)
 		snprintf(reason, sizeof(reason), "data lane %u ended in the middle of a copy",
 			 lanes->ended);
+	else if (is_deserted(session))
+		snprintf(reason, sizeof(reason), "the client closed it in the middle of a copy");
 	else
 		snprintf(reason, sizeof(reason),
 			 "%llu bytes of copy %u did not come on its data lanes",
@@ -343,7 +356,7 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 
 	pthread_mutex_lock(&lanes->lock);
 	while (r == 0 && lanes->left > 0 && !lanes->arrived) {
-		missing = is_missing(lanes);
+		missing = is_missing(session);
 		if (missing || is_over(session) || atomic_load(&session->sticky))
 			r = -ESHUTDOWN;
 		else

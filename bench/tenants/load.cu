@@ -91,7 +91,8 @@ struct options {
 	long iterations = 20000, spin_us = 0, period_us = 0, triad_mib = 0, launches = 0,
 	     copy_mib = 0, leftovers_mib = 0;
 	double seconds = 5, start = 0;
-	bool per_second = false, null_stream = false, sync_each = false, out = false;
+	bool per_second = false, null_stream = false, sync_each = false, out = false,
+	     pinned = false;
 };
 
 static double
@@ -148,6 +149,8 @@ parse(int argc, char **argv)
 			o.start = value;
 		else if (strcmp(argv[i], "-out") == 0)
 			o.out = true;
+		else if (strcmp(argv[i], "-pinned") == 0)
+			o.pinned = true;
 		else if (strcmp(argv[i], "-per-second") == 0)
 			o.per_second = true;
 		else if (strcmp(argv[i], "-null-stream") == 0)
@@ -279,23 +282,28 @@ measure_latency(const work &w, double start, double *faster)
 	return times;
 }
 
-/* Copies from or to ordinary memory, one after the other: GB/s. */
+/* Copies from or to ordinary memory, or pinned, one after the other: GB/s. */
 static double
 measure_copies(const work &w, double start)
 {
 	size_t size = (size_t)w.o.copy_mib << 20, sum = 0;
-	std::vector<char> host(size);
-	char *device;
+	std::vector<char> ordinary(w.o.pinned ? 0 : size);
+	char *device, *host = ordinary.data();
 
+	if (w.o.pinned) {
+		CHECK(cudaMallocHost(&host, size));
+		memset(host, 1, size);
+	}
 	CHECK(cudaMalloc(&device, size));
-	CHECK(cudaMemcpy(device, host.data(), size, cudaMemcpyHostToDevice));
+	CHECK(cudaMemcpy(device, host, size, cudaMemcpyHostToDevice));
 	wait_until(start);
 	double begin = wall();
 	while (wall() < start + w.o.seconds) {
 		if (w.o.out)
-			CHECK(cudaMemcpy(host.data(), device, size, cudaMemcpyDeviceToHost));
+			CHECK(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost));
 		else
-			CHECK(cudaMemcpy(device, host.data(), size, cudaMemcpyHostToDevice));
+			CHECK(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice));
+		CHECK(cudaStreamSynchronize(0));
 		sum += size;
 	}
 	CHECK(cudaDeviceSynchronize());

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,16 @@ class Pool:
             file.write(config)
         os.kill(self.process.pid, signal.SIGHUP)
 
+    def cpu_seconds(self):
+        """Processor time of the daemon and its workers."""
+        with open(f'/proc/{self.process.pid}/task/{self.process.pid}/children') as file:
+            pids = [self.process.pid, *file.read().split()]
+        ticks = 0
+        for pid in pids:
+            with open(f'/proc/{pid}/stat') as file:
+                ticks += sum(int(word) for word in file.read().rsplit(')', 1)[1].split()[11:13])
+        return ticks / os.sysconf('SC_CLK_TCK')
+
     def log(self):
         with open(self.log_path) as file:
             return file.read()
@@ -142,6 +153,28 @@ class Pool:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def link_rate(seconds=1.0):
+    """GB/s of one TCP connection over loopback between two processes: the best of some sizes."""
+    best = 0
+    for size in (128 << 10, 512 << 10, 1 << 20, 4 << 20):
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            child = os.fork()
+            if child == 0:
+                with socket.create_connection(server.getsockname()) as link:
+                    data, end = bytes(size), time.monotonic() + seconds
+                    while time.monotonic() < end:
+                        link.sendall(data)
+                os._exit(0)
+            link, _ = server.accept()
+            with link:
+                room, got, begin = bytearray(size), 0, time.monotonic()
+                while part := link.recv_into(room):
+                    got += part
+                best = max(best, got * 1e-9 / (time.monotonic() - begin))
+            os.waitpid(child, 0)
+    return best
 
 
 def tenant(name, **more):

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from pool import Bench, Failed, tenant
+from pool import Bench, Failed, link_rate, tenant
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.join(HERE, '..'), os.path.join(HERE, '..', '..', 'scripts')]
@@ -459,6 +459,28 @@ def requests(bench, report):
     shares = time_shares(bench, config, [('a', MIDDLE), ('b', MIDDLE)])
     report.add('19', 'c idle: 40 / 60 +- 2 points, sum >= 0.95', per_cent(shares),
                abs(shares[0] - .4) <= .02 and abs(shares[1] - .6) <= .02 and sum(shares) >= 0.95)
+
+
+@row('22', 'bandwidth of large copies')
+def copies(bench, report):
+    seconds = min(bench.seconds, 3)
+    for way, more in (('to the device', ()), ('to the host', ('-out',))):
+        args = ('-copy-mib=256', '-pinned', *more)
+        link, native = link_rate(), bench.load(None, *args, seconds=seconds)['gbytes']
+        wanted = min(native, link)
+        for lanes in (None, '1', '2', '3', '8'):
+            # The daemon would allow four; each number of the client's is tried.
+            with bench.pool('', '--lanes=16' if lanes else '--log-level=info') as pool:
+                before = pool.cpu_seconds()
+                rate = bench.load(pool.address, *args, env={'GPUPOOL_LANES': lanes} if lanes else None,
+                                  seconds=seconds)['gbytes']
+                busy = pool.cpu_seconds() - before
+            measured = f'{rate:.2f} GB/s, {busy / (rate * seconds + 0.27):.3f} s of the daemon per GB'
+            if lanes:
+                report.add('22', f'{way}, GPUPOOL_LANES={lanes}: is recorded', measured, True)
+            else:
+                report.add('22', f'{way}: >= 95 % of the lesser of PCIe {native:.1f}, one connection {link:.1f}',
+                           f'{rate / wanted:.2f}: {measured}', rate >= 0.95 * wanted)
 
 
 @row('23', 'unequal kernels')

@@ -355,6 +355,13 @@ def _cut(session, lanes):
     time.sleep(1)
 
 
+@hostile("the client closed it in the middle of a copy", count=0)
+def _no_lanes(session, lanes):
+    """a copy by a client that opens no data lanes, and leaves"""
+    ask_in(session, 1, session.base, 3 * MIB)
+    session.lane.close()
+
+
 @hostile("data lane 2: the peer closed the connection inside a message")
 def _cut_inside(session, lanes):
     """a lane that ends in the middle of a chunk"""

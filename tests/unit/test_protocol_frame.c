@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/frame.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+static void
+the_bytes_of_a_chunk_are_as_documented(void **state)
+{
+	const struct gp_chunk chunk = { .copy = 0x01020304,
+					.offset = 0x1122334455667788,
+					.size = 9 };
+	const uint8_t expected[GP_CHUNK_SIZE] = { 4,    3,    2,    1,    0,    0,    0,    0,
+						  0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11 };
+	uint8_t bytes[GP_CHUNK_SIZE];
+
+	gp_chunk_encode(&chunk, bytes);
+
+	assert_memory_equal(bytes, expected, sizeof(bytes));
+}
+
+static void
+decoding_yields_what_was_encoded(void **state)
+{
+	const struct gp_chunk in = { .copy = UINT32_MAX, .offset = (uint64_t)7 << 40, .size = 77 };
+	uint8_t bytes[GP_CHUNK_SIZE];
+	struct gp_chunk out;
+
+	gp_chunk_encode(&in, bytes);
+
+	assert_int_equal(gp_chunk_decode(&out, bytes, sizeof(bytes), 77), 0);
+	assert_int_equal(out.copy, in.copy);
+	assert_int_equal(out.offset, in.offset);
+	assert_int_equal(out.size, 77);
+}
+
+static void
+what_is_no_chunk_is_malformed(void **state)
+{
+	struct gp_chunk chunk = { .copy = 1 };
+	uint8_t bytes[GP_CHUNK_SIZE + 8] = { 1 };
+
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, GP_CHUNK_MAX), 0);
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, GP_CHUNK_MAX + 1), GP_FRAME_MALFORMED);
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 0), GP_FRAME_MALFORMED);
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 15, 1), GP_FRAME_MALFORMED);
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 24, 1), GP_FRAME_MALFORMED);
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 0, 1), GP_FRAME_MALFORMED);
+	for (size_t i = 4; i < 8; i++) {
+		bytes[i] = 0x80;
+		assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 1), GP_FRAME_MALFORMED);
+		bytes[i] = 0;
+	}
+	memset(bytes + 8, 0xff, 8);
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 1), GP_FRAME_MALFORMED);
+}
+
+static void
+chunks_of_a_copy_have_fixed_places(void **state)
+{
+	const uint64_t size = 2 * GP_CHUNK_MAX + 5;
+
+	assert_int_equal(gp_chunk_expected(size, 0), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_expected(size, 2 * GP_CHUNK_MAX), 5);
+	assert_int_equal(gp_chunk_expected(size, 3 * GP_CHUNK_MAX), 0);
+	assert_int_equal(gp_chunk_expected(size, 1), 0);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX / 2), 0);
+	assert_int_equal(gp_chunk_expected(GP_CHUNK_MAX, GP_CHUNK_MAX), 0);
+	assert_int_equal(gp_chunk_expected(1, 0), 1);
+	assert_int_equal(gp_chunk_expected(0, 0), 0);
+	assert_int_equal(gp_chunk_expected(UINT64_MAX, UINT64_MAX), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_bytes_of_a_chunk_are_as_documented),
+		cmocka_unit_test(decoding_yields_what_was_encoded),
+		cmocka_unit_test(what_is_no_chunk_is_malformed),
+		cmocka_unit_test(chunks_of_a_copy_have_fixed_places),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
