@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/admission.h"
 
+#include "server/admission_state.h"
 #include "server/answer.h"
 #include "server/log.h"
 
@@ -49,9 +50,9 @@ gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_
 	admission->handshakes++;
 }
 
-static void
-set_state(struct gpd_admission *admission, struct gpd_peer *peer, enum gpd_peer_state state,
-	  int64_t deadline_ms)
+void
+gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
+			enum gpd_peer_state state, int64_t deadline_ms)
 {
 	if (peer->state == GPD_PEER_HANDSHAKE)
 		admission->handshakes--;
@@ -59,8 +60,8 @@ set_state(struct gpd_admission *admission, struct gpd_peer *peer, enum gpd_peer_
 	peer->deadline_ms = deadline_ms;
 }
 
-static void
-unlink_peer(struct gpd_admission *admission, struct gpd_peer *peer)
+void
+gpd_admission_unlink(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	struct gpd_peer **link = &admission->peers;
 
@@ -70,9 +71,9 @@ unlink_peer(struct gpd_admission *admission, struct gpd_peer *peer)
 }
 
 /* A worker that cannot be told does not read any more; one that has ended says so by its end. */
-static void
-tell(struct gpd_child *worker, const struct gpd_channel_header *header, const void *data,
-     size_t size, int fd)
+void
+gpd_admission_tell(struct gpd_child *worker, const struct gpd_channel_header *header,
+		   const void *data, size_t size, int fd)
 {
 	int r = gpd_channel_post(&worker->channel, header, data, size, fd);
 
@@ -88,7 +89,7 @@ tell_worker(struct gpd_child *worker, enum gpd_channel_type type, uint64_t sessi
 {
 	struct gpd_channel_header header = { .type = type, .session = session };
 
-	tell(worker, &header, data, size, -1);
+	gpd_admission_tell(worker, &header, data, size, -1);
 }
 
 static void
@@ -108,7 +109,7 @@ end_peer(struct gpd_admission *admission, struct gpd_peer *peer, const char *rea
 	if (peer->state == GPD_PEER_ENDING)
 		return;
 	end_session(peer, reason);
-	set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
 	gp_conn_shutdown(peer->conn);
 }
 
@@ -160,7 +161,7 @@ wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer, const cha
 		return peer->deadline_ms > now_ms;
 	peer->full = strdup(text);
 	if (peer->full)
-		set_state(admission, peer, GPD_PEER_QUEUED, now_ms + FULL_MS);
+		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + FULL_MS);
 	return peer->full != NULL;
 }
 
@@ -196,7 +197,7 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	peer->lanes_max = gpd_admission_lanes_max(admission);
 	if (hello->lanes && hello->lanes < peer->lanes_max)
 		peer->lanes_max = hello->lanes;
-	set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
 	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
 		       hello->window_avoid, hello->n_window_avoid);
 }
@@ -232,7 +233,7 @@ open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_m
 {
 	peer->own = admission->start_alone(admission->arg);
 	if (peer->own)
-		set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
 	else
 		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 		       "no process can be started for the session");
@@ -316,7 +317,7 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 		open_alone(admission, peer, now_ms);
 		return;
 	}
-	set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
 	open_queued(admission, peer, now_ms);
 }
 
@@ -330,7 +331,7 @@ take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 		end_peer(admission, peer, "a window is asked for at the wrong time");
 		return;
 	}
-	set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
 	ask_for_window(peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
 		       request->n_avoid);
 }
@@ -367,7 +368,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 		return;
 	}
 	/* A move that found nothing leaves the client where it is; it may ask again. */
-	set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
 	if (moving)
 		gpd_answer_window(peer, opened);
 	else if (gpd_answer_welcome(admission->quota, peer, opened))
@@ -434,83 +435,13 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 		p->worker = NULL;
 		if (p->state == GPD_PEER_OPENING) {
 			/* It knows of no session yet: the next worker will do. */
-			set_state(admission, p, GPD_PEER_QUEUED,
-				  p->deadline_ms - OPENING_MS + QUEUED_MS);
+			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED,
+						p->deadline_ms - OPENING_MS + QUEUED_MS);
 			continue;
 		}
 		gpd_answer_session_error(p, result, text);
 		end_peer(admission, p, text);
 	}
-}
-
-/* Takes the same time for every ticket. */
-static bool
-same_ticket(const uint8_t *a, const uint8_t *b)
-{
-	volatile uint8_t difference = 0;
-
-	for (size_t i = 0; i < GP_TICKET_SIZE; i++)
-		difference |= a[i] ^ b[i];
-	return difference == 0;
-}
-
-/* Why this lane is not one of the session's, or NULL. */
-static const char *
-check_lane(const struct gpd_peer *owner, unsigned int lane)
-{
-	if (lane == 0)
-		return owner->state == GPD_PEER_WELCOMED ? NULL : "that the session has already";
-	if (owner->state != GPD_PEER_RUNNING)
-		return "of a session without lane 0";
-	if (lane >= owner->lanes_max)
-		return "beyond the session's limit";
-	return owner->lanes >> lane & 1 ? "that the session has already" : NULL;
-}
-
-static void
-hand_lane(struct gpd_admission *admission, struct gpd_peer *owner, unsigned int lane,
-	  const char *scheme, int fd)
-{
-	struct gpd_channel_header header = {
-		.type = lane ? GPD_CHANNEL_DATA_LANE : GPD_CHANNEL_LANE,
-		.result = (int32_t)lane,
-		.session = owner->session,
-	};
-
-	tell(owner->worker, &header, scheme, strlen(scheme), fd);
-	owner->lanes |= 1u << lane;
-	if (lane == 0)
-		set_state(admission, owner, GPD_PEER_RUNNING, INT64_MAX);
-}
-
-static void
-take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
-	  const struct gp_preamble *preamble)
-{
-	struct gpd_peer *owner = NULL;
-	char scheme[sizeof(lane->scheme)];
-	const char *wrong = NULL;
-	int fd = -1;
-
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p->worker && same_ticket(p->ticket, preamble->ticket))
-			owner = p;
-	}
-	unlink_peer(admission, lane);
-	set_state(admission, lane, GPD_PEER_ENDING, INT64_MAX);
-	memcpy(scheme, lane->scheme, sizeof(scheme));
-	if (owner)
-		wrong = check_lane(owner, preamble->lane);
-	if (!owner)
-		gpd_warning("%s: a lane with an unknown ticket: closed", gp_conn_peer(lane->conn));
-	else if (wrong)
-		gpd_warning("%s: session %llu: a lane (%u) %s: closed", gp_conn_peer(lane->conn),
-			    (unsigned long long)owner->session, preamble->lane, wrong);
-	else if (gpd_peer_release_fd(lane, &fd))
-		gpd_error("%s: the lane cannot be handed to the worker", gp_conn_peer(lane->conn));
-	gpd_peer_destroy(lane);
-	if (fd >= 0)
-		hand_lane(admission, owner, preamble->lane, scheme, fd);
 }
 
 static void
@@ -523,8 +454,8 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 		gpd_info("session %llu (%s): control connection: %s",
 			 (unsigned long long)peer->session, peer->name, event->text);
 	end_session(peer, event->text);
-	set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
-	unlink_peer(admission, peer);
+	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	gpd_admission_unlink(admission, peer);
 	gpd_peer_destroy(peer);
 }
 
@@ -538,7 +469,7 @@ gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms)
 
 		switch (event->type) {
 		case GPD_PEER_LANE:
-			take_lane(admission, peer, &event->preamble);
+			gpd_admission_take_lane(admission, peer, &event->preamble);
 			break;
 		case GPD_PEER_GONE:
 			take_gone(admission, peer, event);

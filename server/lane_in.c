@@ -61,13 +61,20 @@ enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk)
 	return NULL;
 }
 
+static void
+blame(struct gpd_session *session, unsigned int lane, const struct gp_chunk *chunk,
+      const char *what)
+{
+	gpd_session_violation(session, "data lane %u: a chunk %s (copy %u, offset %llu, size %llu)",
+			      lane, what, (unsigned int)chunk->copy,
+			      (unsigned long long)chunk->offset, (unsigned long long)chunk->size);
+}
+
+/* For a lane's thread, which the executor does not look at. */
 static int
 violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 {
-	gpd_session_violation(lane->session,
-			      "data lane %u: a chunk %s (copy %u, offset %llu, size %llu)",
-			      lane->number, what, (unsigned int)chunk->copy,
-			      (unsigned long long)chunk->offset, (unsigned long long)chunk->size);
+	blame(lane->session, lane->number, chunk, what);
 	gpd_session_end(lane->session, "");
 	return -EPROTO;
 }
@@ -136,7 +143,8 @@ deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct 
 		gpd_session_end(lane->session, "there is no memory for its data lanes");
 		return -ENOMEM;
 	}
-	*arrived = (struct gpd_lane_arrived){ .chunk = *chunk, .piece = *piece };
+	*arrived =
+		(struct gpd_lane_arrived){ .lane = lane->number, .chunk = *chunk, .piece = *piece };
 	pthread_mutex_lock(&lanes->lock);
 	if (ahead)
 		apart = distance(lanes, chunk->copy);
@@ -218,7 +226,7 @@ gpd_lane_receive(void *arg)
 
 /* With the lock: chunks that came ahead of this copy.  NULL, or what is wrong with one. */
 static const char *
-take_parked(struct gpd_session *session, struct gp_chunk *bad)
+take_parked(struct gpd_session *session, struct gpd_lane_arrived *bad)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_arrived **place = &lanes->parked;
@@ -233,7 +241,7 @@ take_parked(struct gpd_session *session, struct gp_chunk *bad)
 		}
 		wrong = enter(lanes, &arrived->chunk);
 		if (wrong) {
-			*bad = arrived->chunk;
+			*bad = *arrived;
 			return wrong;
 		}
 		*place = arrived->next;
@@ -250,7 +258,7 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size)
 	struct gpd_lanes *lanes = session->lanes;
 	uint64_t chunks = size / GP_CHUNK_MAX + 1;
 	uint8_t *seen = calloc(chunks / 8 + 1, 1);
-	struct gp_chunk bad;
+	struct gpd_lane_arrived bad;
 	const char *wrong = NULL;
 
 	if (!seen) {
@@ -277,9 +285,7 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size)
 	pthread_cond_broadcast(&lanes->turn);
 	if (!wrong)
 		return 0;
-	gpd_session_violation(session, "a chunk %s (copy %u, offset %llu, size %llu)", wrong,
-			      (unsigned int)bad.copy, (unsigned long long)bad.offset,
-			      (unsigned long long)bad.size);
+	blame(session, bad.lane, &bad.chunk, wrong);
 	return -EPROTO;
 }
 

@@ -24,6 +24,7 @@ struct gpd_lane {
 
 struct gpd_lane_arrived {
 	struct gpd_lane_arrived *next;
+	unsigned int lane; /* its number */
 	struct gp_chunk chunk;
 	struct gpd_piece piece;
 };

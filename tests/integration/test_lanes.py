@@ -272,7 +272,7 @@ def _twice(session, lanes):
     lanes[2].send(chunk(1, MIB, bytes(MIB)))
 
 
-@hostile("a chunk that has come before")
+@hostile("data lane \\d: a chunk that has come before")
 def _twice_early(session, lanes):
     """a chunk that comes twice, before its record"""
     lanes[0].send(chunk(1, MIB, bytes(MIB)))
@@ -281,7 +281,7 @@ def _twice_early(session, lanes):
     ask_in(session, 1, session.base, 3 * MIB)
 
 
-@hostile("a chunk out of place")
+@hostile("data lane 1: a chunk out of place")
 def _early_out_of_range(session, lanes):
     """a chunk beyond the end of its copy, before its record"""
     lanes[0].send(chunk(1, 1 << 50, bytes(MIB)))
