@@ -298,14 +298,21 @@ cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
 	return CUDA_SUCCESS;
 }
 
+/* Before work for a whole context. */
+static CUresult
+enter_working(void)
+{
+	CUresult r = gs_enter_device();
+
+	return r ? r : gs_failure();
+}
+
 CUresult CUDAAPI
 cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event)
 {
-	CUresult r = gs_enter_device();
+	CUresult r = enter_working();
 	struct gs_green *green;
 
-	if (!r)
-		r = gs_failure();
 	if (r)
 		return r;
 	green = get(handle);
@@ -337,11 +344,9 @@ record_context(const struct gs_green *green, CUevent event)
 CUresult CUDAAPI
 cuCtxRecordEvent(CUcontext ctx, CUevent event)
 {
-	CUresult r = gs_enter_device();
+	CUresult r = enter_working();
 	struct gs_green *green;
 
-	if (!r)
-		r = gs_failure();
 	if (r)
 		return r;
 	green = gs_green_of_context(ctx);
@@ -361,11 +366,9 @@ wait_for_event(struct gs_stream *stream, void *event)
 CUresult CUDAAPI
 cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event)
 {
-	CUresult r = gs_enter_device();
+	CUresult r = enter_working();
 	struct gs_green *green;
 
-	if (!r)
-		r = gs_failure();
 	if (r)
 		return r;
 	green = get(handle);
