@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* None of the threads calls deep. */
-#define STACK_SIZE ((size_t)256 << 10)
+/* Enough for the driver, which they ask for staging; there may be many of them. */
+#define STACK_SIZE ((size_t)1 << 20)
 
 int
 gpd_lanes_create(struct gpd_session *session)

@@ -311,15 +311,16 @@ is_missing(const struct gpd_session *session)
 	       is_deserted(session);
 }
 
+/* ended: the lane that has, 0: none. */
 static void
-give_up(struct gpd_session *session)
+give_up(struct gpd_session *session, unsigned int ended)
 {
 	const struct gpd_lanes *lanes = session->lanes;
 	char reason[100];
 
-	if (lanes->ended)
+	if (ended)
 		snprintf(reason, sizeof(reason), "data lane %u ended in the middle of a copy",
-			 lanes->ended);
+			 ended);
 	else if (is_deserted(session))
 		snprintf(reason, sizeof(reason), "the client closed it in the middle of a copy");
 	else
@@ -357,6 +358,7 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_arrived *arrived;
+	unsigned int ended;
 	bool missing = false;
 	int r = 0;
 
@@ -377,9 +379,10 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 	}
 	if (lanes->left == 0)
 		lanes->expecting = false;
+	ended = lanes->ended;
 	pthread_mutex_unlock(&lanes->lock);
 	if (missing)
-		give_up(session);
+		give_up(session, ended);
 	if (!arrived)
 		return r;
 	*arrival = (struct gpd_arrival){
