@@ -81,20 +81,21 @@ forget_locked(struct gpc_host_functions *functions, struct gpc_host_function *fu
 	gpc_handle_remove(&function->handle);
 }
 
-/* One that the daemon did not take is not answered. */
+/* One that the daemon did not take is not answered.  Another function may have the name when the
+ * answer is on its way, not before. */
 static void
 answer(struct gpc_host_function *function)
 {
 	struct gp_args_gpHostFunctionDone args = { .function = function->handle.id };
 	struct gpc_session *session = function->session;
 
-	(void)pthread_mutex_lock(&session->functions.lock);
-	forget_locked(&session->functions, function);
-	(void)pthread_mutex_unlock(&session->functions.lock);
 	if (function->result == CUDA_SUCCESS)
 		(void)gpc_post_gpHostFunctionDone(function->context, &args);
 	else
 		gpc_call_function_refused(session);
+	(void)pthread_mutex_lock(&session->functions.lock);
+	forget_locked(&session->functions, function);
+	(void)pthread_mutex_unlock(&session->functions.lock);
 	free(function);
 }
 

@@ -450,6 +450,7 @@ def _():
         late.close()
         # A client that wants one lane has one.
         single = Session(daemon.port)
+        single.create_context()
         with single.connect_lane(1) as conn:
             conn.wait_closed()
         daemon.wait_for_log(re.escape("a lane (1) beyond the session's limit: closed"), count=1)

@@ -335,6 +335,42 @@ no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
 	end(fixture);
 }
 
+static atomic_int given_twice;
+static bool names[1 << 20];
+
+/* As the daemon's table has it: one object at a place. */
+static int
+keep_names(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	   size_t size)
+{
+	uint32_t done;
+
+	if (header->call == GP_CALL_gpHostFunction) {
+		bool *name = &names[function_of(fields) & ((1 << 20) - 1)];
+
+		given_twice += *name;
+		*name = true;
+	} else if (header->call == GP_CALL_gpHostFunctionDone) {
+		memcpy(&done, fields, sizeof(done));
+		names[done & ((1 << 20) - 1)] = false;
+	}
+	return take_turns(daemon, header, fields, size);
+}
+
+static void
+a_name_is_given_again_only_behind_the_answer(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, keep_names);
+	const int many = 20000;
+
+	for (int i = 0; i < many; i++)
+		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+	assert_true(wait_for(&calls, many));
+	assert_true(wait_for_answers(&fixture->daemon, (size_t)many));
+	assert_int_equal(given_twice, 0);
+	end(fixture);
+}
+
 int
 main(void)
 {
@@ -347,6 +383,7 @@ main(void)
 		cmocka_unit_test(at_the_programs_end_nothing_is_called),
 		cmocka_unit_test(a_turn_of_no_function_ends_the_session),
 		cmocka_unit_test(an_answer_needs_no_room_among_the_requests),
+		cmocka_unit_test(a_name_is_given_again_only_behind_the_answer),
 		cmocka_unit_test(no_more_is_sent_behind_a_function_than_the_daemon_keeps),
 	};
 
