@@ -289,14 +289,18 @@ read_isolation(struct gpc_wish *wish, char *error, size_t error_size)
 	return 0;
 }
 
-/* Each data lane keeps a core busy, and leaves the application one. */
+/* Each data lane keeps a core busy, which shall be half of them at most.  One data lane alone
+ * carries no more than the lane does. */
 static unsigned int
 lanes_default(void)
 {
 	cpu_set_t cores;
 	int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+	unsigned int data_lanes = (unsigned int)count / 2;
 
-	return count / 2 < LANES_DEFAULT - 1 ? 1 + (unsigned int)count / 2 : LANES_DEFAULT;
+	if (data_lanes < 2)
+		return 1;
+	return data_lanes < LANES_DEFAULT - 1 ? 1 + data_lanes : LANES_DEFAULT;
 }
 
 static int

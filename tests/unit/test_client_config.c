@@ -3,6 +3,7 @@
 #include "client/log.h"
 #include "tests/test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,7 +170,29 @@ forget_wishes(void)
 	(void)unsetenv("CUDA_MPS_CLIENT_PRIORITY");
 	(void)unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 	(void)unsetenv("GPUPOOL_ISOLATION");
+	(void)unsetenv("GPUPOOL_LANES");
 	(void)unsetenv("GPUPOOL_TENANT");
+}
+
+static void
+lanes_are_as_many_as_was_said_or_as_suit_the_cores(void **state)
+{
+	struct gpc_wish wish;
+	char error[400], text[16];
+
+	forget_wishes();
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_true(wish.lanes == 1 || wish.lanes == 3 || wish.lanes == 4);
+	for (unsigned int lanes = 1; lanes <= 16; lanes++) {
+		(void)snprintf(text, sizeof(text), "%u", lanes);
+		(void)setenv("GPUPOOL_LANES", text, 1);
+		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+		assert_int_equal(wish.lanes, lanes);
+	}
+	(void)setenv("GPUPOOL_LANES", "17", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);
+	assert_string_equal(error, "GPUPOOL_LANES=17: no number from 1 to 16");
+	(void)unsetenv("GPUPOOL_LANES");
 }
 
 static void
@@ -282,6 +305,7 @@ main(void)
 		cmocka_unit_test(devices_of_rcuda_are_understood),
 		cmocka_unit_test(a_list_that_makes_no_sense_is_refused_in_words),
 		cmocka_unit_test(modules_are_loaded_lazily_unless_told_otherwise),
+		cmocka_unit_test(lanes_are_as_many_as_was_said_or_as_suit_the_cores),
 		cmocka_unit_test(without_wishes_nothing_is_asked_for),
 		cmocka_unit_test(wishes_are_read),
 		cmocka_unit_test(a_wish_that_makes_no_sense_is_named),
