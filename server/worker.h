@@ -4,7 +4,7 @@
  *
  * There is one, gpd_worker.  What is in it before `lock` is filled before any session exists and
  * read-only afterwards.  The main thread reads what the supervisor says; every session brings two
- * threads of its own (session.h).
+ * threads of its own (session.h), and two for each data lane (lane.h).
  */
 #ifndef GPD_WORKER_H
 #define GPD_WORKER_H
