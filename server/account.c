@@ -7,6 +7,9 @@
 
 /* A session that closes does not wait to its end. */
 #define NAP_MAX_NS UINT64_C(20000000)
+/* How long an allocation waits for what others have given back. */
+#define LEAVING_NS UINT64_C(2000000000)
+#define LEAVING_NAP_NS 1000000
 
 static bool
 is_device(int device)
@@ -20,17 +23,68 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 	return is_device(device) && atomic_load(&account->line->devices[device].allowed);
 }
 
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+bool
+gpd_account_wait(struct gpd_account *account, uint64_t *until)
+{
+	const struct timespec nap = { .tv_nsec = LEAVING_NAP_NS };
+	uint64_t now = now_ns();
+
+	if (!*until)
+		*until = now + LEAVING_NS;
+	if (now > *until || !gpd_ledger_is_leaving(account->ledger, account->line))
+		return false;
+	(void)nanosleep(&nap, NULL);
+	return true;
+}
+
+static bool
+take_in_the_end(struct gpd_account *account, int device, uint64_t bytes)
+{
+	uint64_t until = 0;
+	bool again;
+
+	if (account->give_back && account->give_back(account) &&
+	    gpd_ledger_try(account->ledger, account->line, device, bytes))
+		return true;
+	do {
+		again = gpd_account_wait(account, &until);
+		if (gpd_ledger_try(account->ledger, account->line, device, bytes))
+			return true;
+	} while (again);
+	return false;
+}
+
 CUresult
 gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes)
 {
 	if (!gpd_account_may_use(account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (gpd_ledger_take(account->ledger, account->line, device, bytes))
+	if (gpd_ledger_try(account->ledger, account->line, device, bytes) ||
+	    take_in_the_end(account, device, bytes))
 		return CUDA_SUCCESS;
-	if (account->give_back && account->give_back(account) &&
-	    gpd_ledger_take(account->ledger, account->line, device, bytes))
-		return CUDA_SUCCESS;
+	gpd_ledger_count(&account->line->counts.refusals, 1);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void
+gpd_account_leave_begin(struct gpd_account *account)
+{
+	atomic_fetch_add(&account->line->leaving, 1);
+}
+
+void
+gpd_account_leave_end(struct gpd_account *account)
+{
+	atomic_fetch_sub(&account->line->leaving, 1);
 }
 
 void
@@ -49,21 +103,14 @@ gpd_account_launch(struct gpd_account *account)
 void
 gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 {
-	gpd_schedule_pause(account->schedule);
+	/* One on the device is work of it like any other. */
+	if (in || out)
+		gpd_schedule_pause(account->schedule);
 	gpd_ledger_count(&account->line->counts.copies, 1);
 	if (in)
 		gpd_ledger_count(&account->line->counts.copied_in, in);
 	if (out)
 		gpd_ledger_count(&account->line->counts.copied_out, out);
-}
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 void

@@ -31,6 +31,17 @@ bool gpd_account_may_use(const struct gpd_account *account, int device);
  * is counted. */
 CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);
 void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
+
+/*
+ * There is no memory, but others' may be on its way back to the driver: a session that ends, or a
+ * free behind work.  Waits for a moment; false: there is none of that, or *until (0 at first) has
+ * passed.  Either way it is worth one more try.
+ */
+bool gpd_account_wait(struct gpd_account *account, uint64_t *until);
+/* What the session gives back is on its way to the driver from begin to end. */
+void gpd_account_leave_begin(struct gpd_account *account);
+void gpd_account_leave_end(struct gpd_account *account);
+
 void gpd_account_launch(struct gpd_account *account);
 void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
 

@@ -181,23 +181,42 @@ raise_peak(struct gpd_ledger_line *line)
 }
 
 bool
-gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-		uint64_t bytes)
+gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+	       uint64_t bytes)
 {
 	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
 	struct gpd_ledger_line *line = &session->devices[device];
 
-	if (!take(&tenant->memory, atomic_load(&tenant->memory_max), bytes)) {
-		gpd_ledger_count(&session->counts.refusals, 1);
+	if (!take(&tenant->memory, atomic_load(&tenant->memory_max), bytes))
 		return false;
-	}
 	if (!take(&line->memory, atomic_load(&line->memory_max), bytes)) {
 		atomic_fetch_sub_explicit(&tenant->memory, bytes, memory_order_relaxed);
-		gpd_ledger_count(&session->counts.refusals, 1);
 		return false;
 	}
 	raise_peak(line);
 	return true;
+}
+
+bool
+gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		uint64_t bytes)
+{
+	if (gpd_ledger_try(ledger, session, device, bytes))
+		return true;
+	gpd_ledger_count(&session->counts.refusals, 1);
+	return false;
+}
+
+bool
+gpd_ledger_is_leaving(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *other = &ledger->sessions[i];
+
+		if (other != session && atomic_load(&other->id) && atomic_load(&other->leaving))
+			return true;
+	}
+	return false;
 }
 
 void

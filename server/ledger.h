@@ -82,6 +82,7 @@ struct gpd_ledger_session {
 	uint32_t tenant;     /* index */
 	int32_t worker;      /* process that has it */
 	_Atomic uint32_t priority;
+	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
 	struct gpd_ledger_counts counts;
 	struct gpd_ledger_line devices[GPD_LEDGER_DEVICES];
 } __attribute__((aligned(64)));
@@ -125,6 +126,12 @@ void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
  */
 bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);
+/* The same, but nothing is counted. */
+bool gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		    uint64_t bytes);
+/* Whether memory of any other session is on its way back to the driver. */
+bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
+			   const struct gpd_ledger_session *session);
 void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);
 

@@ -8,13 +8,17 @@
 #include "server/log.h"
 #include "server/preload.h"
 #include "server/retire.h"
+#include "server/session.h"
 #include "server/worker.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
+/* Who waits for another looks so often whether its own session has ended. */
+#define LOOK_NS 20000000
 #define UNUSED_COUNT 4096
 #define UNUSED_BYTES ((uint64_t)512 << 20)
 /* So many times the limits, and the worker does not wait for a moment without sessions. */
@@ -244,10 +248,46 @@ load_function(struct gpd_session *session, const struct gpd_kernel *kernel, int 
 	return result;
 }
 
-/* The library that is there, or will be when who loads it is done; else one that the caller loads:
- * *fresh_p.  A reference, or NULL: no memory. */
+static bool
+is_vain(struct gpd_session *session)
+{
+	return session && atomic_load(&session->closing);
+}
+
+/* Another session may be in it for long, as it waits for a quiet moment. */
+static struct timespec
+look_again(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_nsec += LOOK_NS;
+	if (at.tv_nsec >= 1000000000) {
+		at.tv_sec++;
+		at.tv_nsec -= 1000000000;
+	}
+	return at;
+}
+
+/* false: the session is closing. */
+static bool
+lock_library(struct gpd_session *session, struct gpd_library *library)
+{
+	struct timespec at = look_again();
+
+	while (pthread_mutex_timedlock(&library->lock, &at)) {
+		if (is_vain(session))
+			return false;
+		at = look_again();
+	}
+	return true;
+}
+
+/* The library that is there, or will be when who loads it is done (*loading_p: it
+ * is still loading, and the session is closing); else one that the caller loads: *fresh_p.  A
+ * reference, or NULL: no memory. */
 static struct gpd_library *
-find(struct gpd_blob *blob, int device, bool *fresh_p)
+find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh_p, bool *loading_p)
 {
 	struct gpd_library_key key = { .size = gpd_blob_size(blob), .device = device };
 	struct gpd_library *library;
@@ -256,11 +296,16 @@ find(struct gpd_blob *blob, int device, bool *fresh_p)
 	pthread_mutex_lock(&registry.lock);
 	HASH_FIND(hh, registry.libraries, &key, sizeof(key), library);
 	*fresh_p = !library;
+	*loading_p = false;
 	if (library) {
 		if (!library->refs++)
 			unused_unlink(library);
-		while (library->loading)
-			pthread_cond_wait(&registry.loaded, &registry.lock);
+		while (library->loading && !is_vain(session)) {
+			struct timespec at = look_again();
+
+			(void)pthread_cond_timedwait(&registry.loaded, &registry.lock, &at);
+		}
+		*loading_p = library->loading;
 		registry.counts.shared++;
 	} else if ((library = create(blob))) {
 		library->key = key;
@@ -328,12 +373,16 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 {
 	struct gpd_library *library;
 	CUresult result;
-	bool fresh;
+	bool fresh, loading;
 
 	for (;;) {
-		library = find(blob, device, &fresh);
+		library = find(session, blob, device, &fresh, &loading);
 		if (!library)
 			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (loading) {
+			give_back(library);
+			return CUDA_ERROR_DEINITIALIZED;
+		}
 		if (fresh)
 			load_fresh(session, library);
 		result = library->result;
@@ -386,7 +435,8 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 
 	if (gpd_library_loaded(library, index, device, function_p))
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&library->lock);
+	if (!lock_library(session, library))
+		return CUDA_ERROR_DEINITIALIZED;
 	functions = functions_on(library, device);
 	if (!functions)
 		result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -232,6 +232,7 @@ add(struct gpd_session *session, struct chunk *chunk)
 	struct gpd_memory *memory = session->memory;
 	CUresult result = check_place(session, chunk->address, chunk->size, chunk->device);
 	bool leaving;
+	uint64_t until = 0;
 	size_t i;
 
 	if (result != CUDA_SUCCESS)
@@ -250,6 +251,8 @@ add(struct gpd_session *session, struct chunk *chunk)
 	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
 		result = place(chunk);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_array_wait_gone(session, chunk->device))
+		result = place(chunk);
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_account_wait(&session->account, &until))
 		result = place(chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -321,6 +324,7 @@ unmap(struct leaving *leaving)
 				 leaving->chunk.size);
 	else if (last)
 		gpd_physical_finish(memory->session, physical);
+	gpd_account_leave_end(&memory->session->account);
 	free(leaving);
 }
 
@@ -356,6 +360,7 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	leaving->next = memory->leaving;
 	memory->leaving = leaving;
 	pthread_mutex_unlock(&memory->lock);
+	gpd_account_leave_begin(&session->account);
 	result = gpd_wait_add_all(session, NULL, unused, leaving);
 	/* The context is lost, or close to it: the chunk goes with the session. */
 	if (result != CUDA_SUCCESS)

@@ -16,14 +16,16 @@
 #define LOOK_NS (20 * MS)
 
 uint64_t gpd_quiet_short_ns = 10 * MS;
-uint64_t gpd_quiet_hold_ns = 10000 * MS;
-uint64_t gpd_quiet_limit_ns = 30000 * MS;
+uint64_t gpd_quiet_long_ns = 250 * MS;
+uint64_t gpd_quiet_hold_ns = 60000 * MS;
+uint64_t gpd_quiet_limit_ns = 120000 * MS;
 _Atomic uint32_t gpd_quiet_held;
 
 static struct quiet {
 	unsigned int callers; /* between begin and end */
 	uint64_t held_ns;     /* since when; 0: nobody is held */
 	bool spent;           /* nobody is held again for these callers */
+	_Atomic bool last;    /* there is no long work any more */
 } quiets[GPD_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
@@ -72,6 +74,12 @@ hold(int device, uint64_t now)
 	pthread_mutex_unlock(&lock);
 }
 
+uint64_t
+gpd_quiet_patience(int device)
+{
+	return atomic_load(&quiets[device].last) ? gpd_quiet_short_ns : gpd_quiet_long_ns;
+}
+
 static bool
 is_vain(const _Atomic bool *given_up)
 {
@@ -107,10 +115,12 @@ seek(int device, bool holds, const _Atomic bool *given_up)
 	if (!gpd_driver.cuCtxRecordEvent ||
 	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return !is_vain(given_up);
-	do
+	do {
 		took = await(device, event, holds, given_up);
-	while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
-	       now_ns(CLOCK_MONOTONIC) - start < gpd_quiet_limit_ns);
+		if (holds && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
+			atomic_store(&quiets[device].last, true);
+	} while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
+		 now_ns(CLOCK_MONOTONIC) - start < gpd_quiet_limit_ns);
 	(void)gpd_driver.cuEventDestroy_v2(event);
 	return took != UINT64_MAX && !is_vain(given_up);
 }
@@ -157,6 +167,7 @@ gpd_quiet_end(int device)
 	pthread_mutex_lock(&lock);
 	if (--quiets[device].callers == 0) {
 		quiets[device].spent = false;
+		atomic_store(&quiets[device].last, false);
 		let_go(device);
 	}
 	pthread_mutex_unlock(&lock);

@@ -19,7 +19,7 @@ struct gpd_session;
 
 /* Work that takes longer disturbs; nobody is held for longer; nobody waits longer, unless there is
  * work that has not ended since. */
-extern uint64_t gpd_quiet_short_ns, gpd_quiet_hold_ns, gpd_quiet_limit_ns;
+extern uint64_t gpd_quiet_short_ns, gpd_quiet_long_ns, gpd_quiet_hold_ns, gpd_quiet_limit_ns;
 
 /*
  * Waits for a quiet moment of the device, which is current in this thread; others may be held for
@@ -43,6 +43,10 @@ gpd_quiet_is_held(int device)
 {
 	return atomic_load_explicit(&gpd_quiet_held, memory_order_relaxed) >> device & 1;
 }
+
+/* Whose work takes longer than this is held: at first only those who have long work, and all but
+ * those with short work when the long work is done. */
+uint64_t gpd_quiet_patience(int device);
 
 /* Until nobody is held on the device. */
 void gpd_quiet_await_end(int device, const _Atomic bool *given_up);

@@ -45,7 +45,7 @@ gpd_quiet_wait(struct gpd_session *session, int device)
 		(void)nanosleep(&nap, NULL);
 		took = now_ns() - start;
 	}
-	if (took > gpd_quiet_short_ns)
+	if (took > gpd_quiet_patience(device))
 		gpd_quiet_await_end(device, &session->closing);
 	gpd_ledger_count(&session->account.line->counts.waited_ns, now_ns() - start);
 }

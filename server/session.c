@@ -515,6 +515,8 @@ close_session(struct gpd_session *session)
 		set_reason(session, "its context was lost");
 	set_reason(session, "the client does not take what is sent");
 	atomic_store(&session->closing, true);
+	/* Until the supervisor closes its line. */
+	gpd_account_leave_begin(&session->account);
 	/* The responder shall not wait for a client that does not read. */
 	gp_conn_shutdown(session->conn);
 	unlink_session(session);

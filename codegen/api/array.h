@@ -158,7 +158,7 @@ void gpArrayCopyOut(
 
 /* On the device, between arrays or an array and memory.  A side is an array if it names one: then
  * x, y and z are of the first byte in it, and address, pitch and slice are 0; else x, y and z are. */
-GP_MESSAGE(0x0383, POST, SERVER_HOOK, COPIES(BY_HOOK))
+GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES)
 void gpArrayCopy(
         CUstream stream,
         gp_array dst_array,

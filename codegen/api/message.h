@@ -104,7 +104,7 @@ void gpCopyOut(
         size_t width,
         size_t height);
 
-GP_MESSAGE(0x0303, POST, SERVER_HOOK, COPIES(BY_HOOK))
+GP_MESSAGE(0x0303, POST, SERVER_HOOK, LAUNCHES)
 void gpCopyDevice(
         CUstream stream,
         gp_address dst,

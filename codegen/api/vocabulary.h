@@ -36,8 +36,8 @@
  *   ALLOCATES(size)    so many bytes (a parameter's name, or BY_HOOK) of the device that the
  *                      parameter "device" names
  *   FREES(size)
- *   LAUNCHES           work of the SMs
- *   COPIES(size)       work of a copy engine or of the link (a parameter's name, or BY_HOOK)
+ *   LAUNCHES           work of the device: kernels, memsets, copies within it; takes turns
+ *   COPIES(size)       work of the link (a parameter's name, or BY_HOOK)
  *   CHARGES_NOTHING
  */
 

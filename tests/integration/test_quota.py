@@ -34,6 +34,13 @@ def _():
         daemon.settle()
 
 
+@case("programs one after the other find the memory of the one before")
+def _():
+    with Daemon(env={"GPUPOOL_SOFT_MEMORY": "512M"}) as daemon:
+        for _ in range(8):
+            daemon.run("memhog", "400").expect(err="")
+
+
 @case("variables of device code count from the moment that it is loaded")
 def _():
     with Daemon() as daemon:

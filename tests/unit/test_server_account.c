@@ -3,6 +3,7 @@
 #include "server/account.h"
 #include "tests/test.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 static struct gpd_account account;
@@ -42,6 +43,38 @@ an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
 	assert_int_equal(line->memory, 10);
 	assert_int_equal(line->memory_peak, 100);
 	assert_int_equal(account.line->counts.refusals, 2);
+}
+
+static void *
+give_back_late(void *arg)
+{
+	struct gpd_account *other = arg;
+
+	(void)usleep(100000);
+	gpd_account_free(other, 0, 70);
+	gpd_account_leave_end(other);
+	return NULL;
+}
+
+static void
+what_another_session_is_giving_back_is_waited_for(void **state)
+{
+	struct gpd_account other = account;
+	pthread_t thread;
+
+	account.ledger->tenants[GPD_TENANT_DEFAULT].devices[0].memory_max = 100;
+	other.line = gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
+	assert_int_equal(gpd_account_allocate(&other, 0, 70), CUDA_SUCCESS);
+	/* It gives nothing back. */
+	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_ERROR_OUT_OF_MEMORY);
+	gpd_account_leave_begin(&other);
+	assert_int_equal(pthread_create(&thread, NULL, give_back_late, &other), 0);
+	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_SUCCESS);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(account.line->counts.refusals, 1);
+	/* What does not come back is not waited for forever. */
+	gpd_account_leave_begin(&other);
+	assert_int_equal(gpd_account_allocate(&account, 0, 100), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 static void
@@ -84,6 +117,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing),
+		TEST(what_another_session_is_giving_back_is_waited_for),
 		TEST(each_device_has_a_quota_of_its_own),
 		TEST(a_device_that_cannot_be_is_refused),
 		TEST(launches_and_both_directions_of_copies_are_counted),

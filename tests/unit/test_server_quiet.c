@@ -126,6 +126,7 @@ setup(void **state)
 	stopped = fails = false;
 	records = 0;
 	gpd_quiet_hold_ns = 10 * SECOND;
+	gpd_quiet_long_ns = 250 * MS;
 	gpd_quiet_limit_ns = 30 * SECOND;
 	return 0;
 }
@@ -217,6 +218,26 @@ long_work_is_waited_for_and_held_and_short_work_goes_on(void **state)
 	(void)usleep(700000);
 	assert_true(clients[0].launches > before);
 	assert_true(clients[0].session.account.line->counts.waited_ns > 100 * MS);
+	stop(2);
+}
+
+/* Who has some work only is held when the one with much is done, and then not for long. */
+static void
+work_of_middle_length_goes_on_until_the_long_work_is_done(void **state)
+{
+	uint64_t begun = now_ns();
+	int launches;
+
+	start(0, 600 * MS);
+	start(1, 30 * MS);
+	launches = clients[1].launches;
+	assert_true(gpd_quiet_begin(0, NULL));
+	assert_true(clients[0].end_ns <= now_ns());
+	assert_true(clients[1].end_ns <= now_ns());
+	/* Two kernels of the first one, most of the time. */
+	assert_true(clients[1].launches - launches > 15);
+	gpd_quiet_end(0);
+	assert_in_range(now_ns() - begun, SECOND, 4 * SECOND);
 	stop(2);
 }
 
@@ -312,6 +333,7 @@ main(void)
 		CASE(it_is_quiet_when_nothing_runs),
 		CASE(it_is_quiet_beside_short_work),
 		CASE(long_work_is_waited_for_and_held_and_short_work_goes_on),
+		CASE(work_of_middle_length_goes_on_until_the_long_work_is_done),
 		CASE(seeking_holds_nobody),
 		CASE(waiting_ends_when_it_is_given_up),
 		CASE(nobody_is_held_forever),
