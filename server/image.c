@@ -19,11 +19,22 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <utlist.h>
 
 /* Of all images of a session. */
 #define IMAGES_SIZE_MAX ((uint64_t)8 << 30)
 #define IMAGES_MAX 16384
 #define RECEIVE_SIZE ((size_t)1 << 20)
+/* How long an allocation waits for images to be unloaded. */
+#define UNLOAD_S 2
+
+/* Those that the client has unloaded and the driver has not: their variables are still charged. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t gone;
+	struct gpd_image *images; /* utlist */
+} leaving = { .lock = PTHREAD_MUTEX_INITIALIZER, .gone = PTHREAD_COND_INITIALIZER };
 
 /* A variable, on one device. */
 struct gpd_global {
@@ -72,30 +83,6 @@ image_free(struct gpd_image *image)
 }
 
 static void
-unload(void *arg)
-{
-	struct gpd_image *image = arg;
-
-	if (image->library)
-		gpd_library_put(image->library);
-	if (image->left)
-		gpd_library_put(image->left);
-	image_free(image);
-}
-
-/* Janitor.  What is shared stays loaded. */
-static void
-unload_quietly(void *arg)
-{
-	struct gpd_image *image = arg;
-
-	if (image->library && !image->library->shared && !gpd_janitor_seek_quiet())
-		gpd_janitor_run(unload_quietly, image);
-	else
-		unload(image);
-}
-
-static void
 forget_globals(struct gpd_session *session, struct gpd_image *image)
 {
 	struct gpd_global *global;
@@ -113,15 +100,89 @@ uncharge(struct gpd_session *session, struct gpd_image *image)
 	if (image->charged)
 		gpd_account_free(&session->account, image->charged_device, image->charged);
 	image->charged = 0;
+	forget_globals(session, image);
+}
+
+/* Locked. */
+static void
+stop_paying(struct gpd_image *image)
+{
+	LL_DELETE(leaving.images, image);
+	uncharge(image->payer, image);
+	gpd_account_leave_end(&image->payer->account);
+	image->payer = NULL;
+	pthread_cond_broadcast(&leaving.gone);
+}
+
+static void
+unload(void *arg)
+{
+	struct gpd_image *image = arg;
+
+	if (image->library)
+		gpd_library_put(image->library);
+	if (image->left)
+		gpd_library_put(image->left);
+	pthread_mutex_lock(&leaving.lock);
+	if (image->payer)
+		stop_paying(image);
+	pthread_mutex_unlock(&leaving.lock);
+	image_free(image);
+}
+
+/* Janitor.  What is shared stays loaded. */
+static void
+unload_quietly(void *arg)
+{
+	struct gpd_image *image = arg;
+
+	if (image->library && !image->library->shared && !gpd_janitor_seek_quiet())
+		gpd_janitor_run(unload_quietly, image);
+	else
+		unload(image);
 }
 
 static void
 unused(struct gpd_session *session, void *arg, CUresult result)
 {
-	uncharge(session, arg);
-	forget_globals(session, arg);
+	struct gpd_image *image = arg;
+
+	if (image->charged || image->globals) {
+		gpd_account_leave_begin(&session->account);
+		pthread_mutex_lock(&leaving.lock);
+		image->payer = session;
+		LL_PREPEND(leaving.images, image);
+		pthread_mutex_unlock(&leaving.lock);
+	}
 	atomic_fetch_sub(&session->images_leaving, 1);
-	gpd_janitor_run(unload_quietly, arg);
+	gpd_janitor_run(unload_quietly, image);
+}
+
+/* Locked. */
+static struct gpd_image *
+find_leaving(const struct gpd_session *session)
+{
+	struct gpd_image *image;
+
+	LL_SEARCH_SCALAR(leaving.images, image, payer, session);
+	return image;
+}
+
+bool
+gpd_image_wait_unloaded(struct gpd_session *session)
+{
+	struct timespec until;
+	bool any;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += UNLOAD_S;
+	pthread_mutex_lock(&leaving.lock);
+	any = find_leaving(session) != NULL;
+	while (find_leaving(session) &&
+	       pthread_cond_timedwait(&leaving.gone, &leaving.lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&leaving.lock);
+	return any;
 }
 
 static void
@@ -198,9 +259,12 @@ gpd_image_forget_session(struct gpd_session *session)
 	while (next(&forget)) {
 		take_out(session, forget.image);
 		uncharge(session, forget.image);
-		forget_globals(session, forget.image);
 		gpd_janitor_run(unload_quietly, forget.image);
 	}
+	pthread_mutex_lock(&leaving.lock);
+	while ((forget.image = find_leaving(session)))
+		stop_paying(forget.image);
+	pthread_mutex_unlock(&leaving.lock);
 }
 
 static const struct gpd_global *

@@ -37,6 +37,11 @@ struct gpd_image {
 	int charged_device;
 	uint64_t seen; /* of its variables there, those that the client has asked for */
 	bool stale;    /* its context was destroyed: to be loaded again before it is used */
+
+	/* Unloaded by the client, but the driver still has its variables' memory; image.c's lock.
+	 */
+	struct gpd_image *next;
+	struct gpd_session *payer;
 };
 
 /* A kernel of the wire, on a device. */
@@ -66,6 +71,10 @@ CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 /* Gives the image a library of its own before state is set that sessions cannot share; use->kernel
  * and function change. */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
+
+/* Out of memory: waits a while for the driver to unload images with variables, if there are any of
+ * the session that it has unloaded. */
+bool gpd_image_wait_unloaded(struct gpd_session *session);
 
 /* Whether the range lies in a variable of an image that the client has asked for. */
 bool gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size);

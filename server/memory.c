@@ -483,7 +483,7 @@ give_back(struct gpd_account *account)
 		gpd_memory_wait_unmapped(session);
 	while (atomic_load(&session->images_leaving) && !gpd_wait_none(session))
 		gpd_wait_oldest(session);
-	return waited;
+	return gpd_image_wait_unloaded(session) || waited;
 }
 
 int

@@ -12,8 +12,10 @@
 #include "tests/test.h"
 
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define IMAGE 8
 /* By name: "ant" (a pointer and an int), then "zebra" (nothing). */
@@ -246,7 +248,63 @@ a_variable_may_be_touched_once_it_was_asked_for(void **state)
 	/* Work may still use it. */
 	assert_int_equal(fake_allocated(&fake, 0), 256);
 	fake_run_markers(&fake, -1);
+	gpd_janitor_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
+}
+
+static _Atomic bool held;
+
+static void
+stand_still(void *unused)
+{
+	while (held)
+		(void)usleep(1000);
+}
+
+static void
+ask_for_table(void)
+{
+	struct gp_args_gpImageGlobal args = { FAKE_CONTEXT, IMAGE, { "table", 5 } };
+	struct gp_reply_gpImageGlobal reply;
+
+	load();
+	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
+}
+
+static void
+variables_are_charged_until_the_driver_has_unloaded_them(void **state)
+{
+	held = true;
+	gpd_janitor_run(stand_still, NULL);
+	ask_for_table();
+	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
+	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_allocated(&fake, 0), 256);
+	assert_int_equal(fake_libraries, 1);
+	held = false;
+	assert_true(gpd_image_wait_unloaded(&fake.session));
+	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake.session.account.line->leaving, 0);
+	gpd_janitor_wait();
+	assert_false(gpd_image_wait_unloaded(&fake.session));
+}
+
+/* Its line goes with all that it holds. */
+static void
+a_session_that_ends_pays_for_no_unloaded_variables(void **state)
+{
+	held = true;
+	gpd_janitor_run(stand_still, NULL);
+	ask_for_table();
+	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
+	fake_run_markers(&fake, -1);
+	gpd_image_forget_session(&fake.session);
+	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_libraries, 1);
+	held = false;
+	gpd_janitor_wait();
+	assert_int_equal(fake_libraries, 0);
 }
 
 static CUresult
@@ -381,6 +439,8 @@ main(void)
 		TEST(an_image_leaves_when_earlier_work_is_done),
 		TEST(a_contexts_images_stay_and_their_variables_start_anew),
 		TEST(a_variable_may_be_touched_once_it_was_asked_for),
+		TEST(variables_are_charged_until_the_driver_has_unloaded_them),
+		TEST(a_session_that_ends_pays_for_no_unloaded_variables),
 		TEST(a_launch_reaches_the_driver_as_it_was_asked_for),
 		TEST(a_launch_brings_all_parameters_that_the_kernel_reads),
 		TEST(a_kernel_that_is_not_there_is_an_invalid_handle),
