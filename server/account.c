@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/account.h"
 
+#include "server/clock.h"
 #include "server/schedule.h"
 
 #include <time.h>
@@ -23,26 +24,16 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 	return is_device(device) && atomic_load(&account->line->devices[device].allowed);
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 bool
 gpd_account_wait(struct gpd_account *account, uint64_t *until)
 {
-	const struct timespec nap = { .tv_nsec = LEAVING_NAP_NS };
-	uint64_t now = now_ns();
+	uint64_t now = gpd_now_ns();
 
 	if (!*until)
 		*until = now + LEAVING_NS;
 	if (now > *until || !gpd_ledger_is_leaving(account->ledger, account->line))
 		return false;
-	(void)nanosleep(&nap, NULL);
+	gpd_nap(LEAVING_NAP_NS);
 	return true;
 }
 
@@ -121,7 +112,7 @@ gpd_account_link(struct gpd_account *account, uint64_t bytes, const _Atomic bool
 
 	if (atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed) == GPD_NO_LIMIT)
 		return;
-	begin = now = now_ns();
+	begin = now = gpd_now_ns();
 	start = gpd_ledger_link(account->ledger, account->line, bytes, begin);
 	if (start <= begin)
 		return;
@@ -130,7 +121,7 @@ gpd_account_link(struct gpd_account *account, uint64_t bytes, const _Atomic bool
 		struct timespec nap = { .tv_nsec = (long)left };
 
 		(void)nanosleep(&nap, NULL);
-		now = now_ns();
+		now = gpd_now_ns();
 	}
 	gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/depth.h"
 
+#include "server/clock.h"
 #include "server/driver.h"
 #include "server/session.h"
 #include "server/stream.h"
 #include "server/worker.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 /* A stream alone may have so many, and each has room for so many at least.  The driver takes 1024,
  * and streams may share a queue of the GPU if there are more of them than queues. */
@@ -26,15 +26,6 @@ uint64_t gpd_depth_patience_ns = UINT64_C(1000000000);
 
 /* Of all sessions. */
 static _Atomic uint32_t streams;
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static uint32_t
 find_slot(struct gpd_depths *depths)
@@ -106,14 +97,6 @@ is_vain(const struct gpd_session *session)
 	return atomic_load(&session->closing) || atomic_load(&gpd_worker.lost);
 }
 
-static void
-nap(uint64_t ns)
-{
-	struct timespec time = { .tv_nsec = (long)ns };
-
-	(void)nanosleep(&time, NULL);
-}
-
 /* The GPU writes it. */
 static uint32_t
 read_done(const volatile uint32_t *done)
@@ -121,17 +104,17 @@ read_done(const volatile uint32_t *done)
 	return __atomic_load_n(done, __ATOMIC_ACQUIRE);
 }
 
-/* Until so many at most are not done. */
-static void
-wait_for_room(const struct gpd_session *session, struct gpd_depth *depth,
+/* Until so many at most are not done; whether that takes long. */
+static bool
+wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 	      const volatile uint32_t *done, uint32_t most)
 {
-	uint64_t begun = now_ns(), moved = begun, now = begun;
+	uint64_t begun = gpd_now_ns(), moved = begun, now = begun;
 	uint32_t last = read_done(done);
 
 	while (depth->given - last >= most && !is_vain(session)) {
-		nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
-		now = now_ns();
+		gpd_nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
+		now = gpd_now_ns();
 		if (read_done(done) != last) {
 			last = read_done(done);
 			moved = now;
@@ -139,7 +122,7 @@ wait_for_room(const struct gpd_session *session, struct gpd_depth *depth,
 			most = DEPTH_MAX;
 		}
 	}
-	depth->stride = now - begun > SLOW_NS ? STRIDE_SLOW : STRIDE_MAX;
+	return now - begun > SLOW_NS;
 }
 
 void
@@ -155,8 +138,8 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 	    gpd_driver.cuStreamWriteValue32_v2(stream->driver, page->device + 4 * (depth->slot - 1),
 					       depth->given - 1, 0) != CUDA_SUCCESS)
 		return;
-	if (depth->given - read_done(&page->host[depth->slot - 1]) >= most)
-		wait_for_room(session, depth, &page->host[depth->slot - 1], most);
-	else if (depth->stride > most / 8)
-		depth->stride = most / 8;
+	depth->stride = most / 8 < STRIDE_MAX ? most / 8 : STRIDE_MAX;
+	if (depth->given - read_done(&page->host[depth->slot - 1]) >= most &&
+	    wait_for_room(session, depth, &page->host[depth->slot - 1], most))
+		depth->stride = STRIDE_SLOW;
 }

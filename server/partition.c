@@ -341,7 +341,12 @@ start_maker(struct gpd_partition *partition)
 bool
 gpd_partition_is_ready(struct gpd_partition *partition)
 {
-	if (!partition || green_of(partition) || gpd_quiet_is(partition->device))
+	if (!partition || green_of(partition))
+		return true;
+	/* Looking for a quiet moment takes a while, too. */
+	if (atomic_load(&partition->coming))
+		return false;
+	if (gpd_quiet_is(partition->device))
 		return true;
 	if (atomic_exchange(&partition->coming, true))
 		return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/quiet.h"
 
+#include "server/clock.h"
 #include "server/driver.h"
 #include "server/worker.h"
 
@@ -13,7 +14,7 @@
 #define NAP_NS (20 * US)
 #define NAP_LONG_NS (200 * US)
 /* Who is held looks so often whether its session has ended. */
-#define LOOK_NS (20 * MS)
+#define LOOK_NS 20000000
 
 uint64_t gpd_quiet_short_ns = 10 * MS;
 uint64_t gpd_quiet_long_ns = 250 * MS;
@@ -29,23 +30,6 @@ static struct quiet {
 } quiets[GPD_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
-
-static uint64_t
-now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
-}
-
-static void
-nap(uint64_t ns)
-{
-	struct timespec time = { .tv_nsec = (long)ns };
-
-	(void)nanosleep(&time, NULL);
-}
 
 /* Locked. */
 static void
@@ -90,7 +74,7 @@ is_vain(const _Atomic bool *given_up)
 static uint64_t
 await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 {
-	uint64_t start = now_ns(CLOCK_MONOTONIC), took = 0;
+	uint64_t start = gpd_now_ns(), took = 0;
 
 	/* If the driver cannot tell it is left to the driver to wait. */
 	if (gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) != CUDA_SUCCESS)
@@ -100,8 +84,8 @@ await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 			return UINT64_MAX;
 		if (holds && took > gpd_quiet_short_ns)
 			hold(device, start + took);
-		nap(took < MS ? NAP_NS : NAP_LONG_NS);
-		took = now_ns(CLOCK_MONOTONIC) - start;
+		gpd_nap(took < MS ? NAP_NS : NAP_LONG_NS);
+		took = gpd_now_ns() - start;
 	}
 	return took;
 }
@@ -109,7 +93,7 @@ await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 static bool
 seek(int device, bool holds, const _Atomic bool *given_up)
 {
-	uint64_t start = now_ns(CLOCK_MONOTONIC), took;
+	uint64_t start = gpd_now_ns(), took;
 	CUevent event;
 
 	if (!gpd_driver.cuCtxRecordEvent ||
@@ -120,7 +104,7 @@ seek(int device, bool holds, const _Atomic bool *given_up)
 		if (holds && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
 			atomic_store(&quiets[device].last, true);
 	} while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
-		 now_ns(CLOCK_MONOTONIC) - start < gpd_quiet_limit_ns);
+		 gpd_now_ns() - start < gpd_quiet_limit_ns);
 	(void)gpd_driver.cuEventDestroy_v2(event);
 	return took != UINT64_MAX && !is_vain(given_up);
 }
@@ -143,7 +127,7 @@ gpd_quiet_seek(int device)
 bool
 gpd_quiet_is(int device)
 {
-	uint64_t start = now_ns(CLOCK_MONOTONIC);
+	uint64_t start = gpd_now_ns();
 	CUevent event;
 	bool quiet;
 
@@ -152,10 +136,10 @@ gpd_quiet_is(int device)
 		return true;
 	quiet = gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) !=
 		CUDA_SUCCESS;
-	while (!quiet && now_ns(CLOCK_MONOTONIC) - start <= gpd_quiet_short_ns) {
+	while (!quiet && gpd_now_ns() - start <= gpd_quiet_short_ns) {
 		quiet = gpd_driver.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
 		if (!quiet)
-			nap(NAP_NS);
+			gpd_nap(NAP_NS);
 	}
 	(void)gpd_driver.cuEventDestroy_v2(event);
 	return quiet;
@@ -178,10 +162,14 @@ gpd_quiet_await_end(int device, const _Atomic bool *given_up)
 {
 	pthread_mutex_lock(&lock);
 	while (gpd_quiet_is_held(device) && !is_vain(given_up)) {
-		uint64_t end = now_ns(CLOCK_REALTIME) + LOOK_NS;
-		struct timespec until = { .tv_sec = (time_t)(end / (1000 * MS)),
-					  .tv_nsec = (long)(end % (1000 * MS)) };
+		struct timespec until;
 
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += LOOK_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_sec++;
+			until.tv_nsec -= 1000000000;
+		}
 		(void)pthread_cond_timedwait(&over, &lock, &until);
 	}
 	pthread_mutex_unlock(&lock);

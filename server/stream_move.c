@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/stream_move.h"
 
+#include "server/clock.h"
 #include "server/driver.h"
 #include "server/log.h"
 #include "server/partition.h"
@@ -136,15 +137,6 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 	return result;
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* The session's share of a device has changed. */
 void
 gpd_stream_follow_shares(struct gpd_session *session)
@@ -152,7 +144,7 @@ gpd_stream_follow_shares(struct gpd_session *session)
 	bool again = session->move_again_ns != 0;
 	uint32_t changed;
 
-	if (again && now_ns() < session->move_again_ns)
+	if (again && gpd_now_ns() < session->move_again_ns)
 		return;
 	session->move_again_ns = 0;
 	changed = atomic_exchange(&session->shares.changed, 0);
@@ -165,14 +157,14 @@ gpd_stream_follow_shares(struct gpd_session *session)
 			continue;
 		atomic_fetch_or(&session->shares.changed, 1u << i);
 		if (result == CUDA_ERROR_NOT_READY) {
-			session->move_again_ns = now_ns() + MOVE_SOON_NS;
+			session->move_again_ns = gpd_now_ns() + MOVE_SOON_NS;
 			continue;
 		}
 		if (!again)
 			gpd_warning("session %llu (%s): its streams stay on the multiprocessors of "
 				    "device %d that they had until others can be had: %d",
 				    (unsigned long long)session->id, session->peer, i, (int)result);
-		session->move_again_ns = now_ns() + MOVE_AGAIN_NS;
+		session->move_again_ns = gpd_now_ns() + MOVE_AGAIN_NS;
 	}
 }
 
