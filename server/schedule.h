@@ -5,7 +5,7 @@
  * Without a policy nothing is held back, and the session's GPU time is measured by sampling.  With
  * one, the sessions of a device take turns (schedule_turns.h): the executor of one that is not
  * served waits inside gpd_schedule_launch().  Sessions with multiprocessors of their own, and
- * copies, need no turn.  Executor only; a schedule belongs to its session.
+ * copies to and from the device, need no turn.  Executor only; a schedule belongs to its session.
  */
 #ifndef GPD_SCHEDULE_H
 #define GPD_SCHEDULE_H
@@ -15,7 +15,7 @@
 struct gpd_schedule;
 struct gpd_session;
 
-/* Before every call that gives the SMs work (LAUNCHES): returns when it may be carried out. */
+/* Before every call that gives the device work (LAUNCHES): returns when it may be carried out. */
 void gpd_schedule_launch(struct gpd_session *session, uint32_t stream);
 
 /*
