@@ -282,9 +282,10 @@ measure_latency(const work &w, double start, double *faster)
 	return times;
 }
 
-/* Copies from or to ordinary memory, or pinned, one after the other: GB/s. */
+/* Copies from or to ordinary memory, or pinned, one after the other: GB/s; ends: when each was
+ * done, in seconds from the start. */
 static double
-measure_copies(const work &w, double start)
+measure_copies(const work &w, double start, std::vector<double> &ends)
 {
 	size_t size = (size_t)w.o.copy_mib << 20, sum = 0;
 	std::vector<char> ordinary(w.o.pinned ? 0 : size);
@@ -305,6 +306,7 @@ measure_copies(const work &w, double start)
 			CHECK(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice));
 		CHECK(cudaStreamSynchronize(0));
 		sum += size;
+		ends.push_back(wall() - start);
 	}
 	CHECK(cudaDeviceSynchronize());
 	return sum * 1e-9 / (wall() - begin);
@@ -349,7 +351,13 @@ main(int argc, char **argv)
 	if (w.o.leftovers_mib) {
 		printf(", \"leftovers\": %llu", find_leftovers(w.o.leftovers_mib));
 	} else if (w.o.copy_mib) {
-		printf(", \"gbytes\": %.4f", measure_copies(w, start));
+		std::vector<double> ends;
+
+		printf(", \"gbytes\": %.4f", measure_copies(w, start, ends));
+		for (size_t i = 0; w.o.per_second && i < ends.size(); i++)
+			printf("%s%.6f", i ? ", " : ", \"ends\": [", ends[i]);
+		if (w.o.per_second && !ends.empty())
+			printf("]");
 	} else if (w.o.period_us) {
 		wait_until(start);
 		double faster;
