@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What does the transport alone cost: latency, messages and bytes per second between two threads,
- * over the URL given (tcp://127.0.0.1:0 if none), each for about SECONDS (0.5 if not given).
- * One result a line: name, value, unit.
+ * over the URL given (tcp://127.0.0.1:0 if none; tls://127.0.0.1:0), each for about SECONDS (0.5
+ * if not given).  One result a line: name, value, unit.
  */
 #include "transport/transport.h"
+
+#include "bench/bench.h"
+#include "transport/tls.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -24,24 +27,6 @@ struct bench {
 	double seconds;
 	char *bulk;
 };
-
-static void
-must(int r, const char *what, struct gp_conn *conn)
-{
-	if (r == 0)
-		return;
-	fprintf(stderr, "%s: status %d, %s\n", what, r, conn ? gp_conn_error(conn) : "");
-	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 static void *
 far_end(void *argument)
@@ -126,6 +111,28 @@ one_way(struct bench *bench, const char *name, size_t size, size_t bulk_size)
 		printf("%s_%zu %.3f M/s\n", name, size, (double)count / (end - start) / 1e6);
 }
 
+static const uint8_t key[GP_TLS_KEY_SIZE] = "a lane's key, out of its ticket";
+
+static void *
+secure_far(void *argument)
+{
+	struct bench *bench = argument;
+
+	must(gp_conn_secure_key(bench->far, true, key, 5000), "handshake", bench->far);
+	return NULL;
+}
+
+static void
+secure_ends(struct bench *bench)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, secure_far, bench))
+		exit(1);
+	must(gp_conn_secure_key(bench->near, false, key, 5000), "handshake", bench->near);
+	pthread_join(thread, NULL);
+}
+
 static void
 connect_ends(struct bench *bench, const char *text)
 {
@@ -142,6 +149,8 @@ connect_ends(struct bench *bench, const char *text)
 	}
 	must(gp_accept(listener, 5000, &bench->far), "accept", NULL);
 	gp_listener_destroy(listener);
+	if (strcmp(url.scheme, "tls") == 0)
+		secure_ends(bench);
 }
 
 int

@@ -16,6 +16,8 @@
 #define UUID_TEXT_SIZE 37
 /* Three data lanes: several times what one connection carries. */
 #define LANES_DEFAULT 4
+/* Encrypted, each carries less. */
+#define LANES_ENCRYPTED 8
 
 /* Set and not empty, or NULL. */
 static const char *
@@ -292,7 +294,7 @@ read_isolation(struct gpc_wish *wish, char *error, size_t error_size)
 /* Each data lane keeps a core busy, which shall be half of them at most.  One data lane alone
  * carries no more than the lane does. */
 static unsigned int
-lanes_default(void)
+lanes_default(unsigned int most)
 {
 	cpu_set_t cores;
 	int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
@@ -300,7 +302,7 @@ lanes_default(void)
 
 	if (data_lanes < 2)
 		return 1;
-	return data_lanes < LANES_DEFAULT - 1 ? 1 + data_lanes : LANES_DEFAULT;
+	return data_lanes < most - 1 ? 1 + data_lanes : most;
 }
 
 static int
@@ -311,13 +313,14 @@ read_lanes(struct gpc_wish *wish, char *error, size_t error_size)
 	unsigned long lanes;
 	char *end;
 
-	wish->lanes = lanes_default();
+	wish->lanes = lanes_default(LANES_DEFAULT);
+	wish->lanes_encrypted = lanes_default(LANES_ENCRYPTED);
 	if (!text)
 		return 0;
 	lanes = strtoul(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || lanes < 1 || lanes > GP_LANES_MAX)
 		return refuse(error, error_size, name, "no number from 1 to %d", GP_LANES_MAX);
-	wish->lanes = (unsigned int)lanes;
+	wish->lanes = wish->lanes_encrypted = (unsigned int)lanes;
 	return 0;
 }
 

@@ -47,6 +47,7 @@ struct gpc_wish {
 	enum gpc_isolation isolation; /* GPUPOOL_ISOLATION */
 	const char *tenant;           /* GPUPOOL_TENANT, or NULL */
 	unsigned int lanes;           /* GPUPOOL_LANES, or what suits this machine; 1 to 16 */
+	unsigned int lanes_encrypted; /* the same where they are */
 };
 
 /* GP_E_INVALID: error says which variable makes no sense, and why. */

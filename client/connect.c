@@ -4,9 +4,13 @@
 #include "client/config.h"
 #include "client/log.h"
 #include "client/stats.h"
+#include "client/tls.h"
+#include "client/token.h"
 #include "client/window.h"
 #include "protocol/preamble.h"
+#include "protocol/ticket.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -16,17 +20,13 @@
 #include <unistd.h>
 
 #define CONNECT_MS 10000
+/* Where there is another way, and the daemon waits for the lane. */
+#define TRY_RDMA_MS 3000
 #define ANSWER_MS 10000
 #define WINDOW_TRIES 4
 #define CLIENT_VERSION "0.1.0"
 
-/* Bounds of what a daemon may claim. */
-#define ADDRESS_MAX ((uint64_t)1 << 47)
-#define GRANULARITY_MIN ((uint64_t)4 << 10)
-#define GRANULARITY_MAX ((uint64_t)1 << 30)
-#define ATTRIBUTES_MAX 1024
-#define LIMITS_MAX 64
-#define NAME_MAX_LEN 255
+/* Where a daemon does not say, and what it may claim. */
 #define OUTSTANDING_DEFAULT 1024
 #define OUTSTANDING_MAX 65536
 #define IMAGE_DEFAULT ((uint64_t)1 << 30)
@@ -34,8 +34,12 @@
 /* What is being opened, and where to say what goes wrong. */
 struct opening {
 	const struct gp_url *url;
+	struct gp_url control; /* where its control connection goes */
+	int connect_ms;
 	const int32_t *devices;
 	int device_count;
+	bool has_token;
+	struct gp_token token;
 	char text[GP_URL_TEXT_MAX];
 	char *error;
 	size_t error_size;
@@ -53,8 +57,27 @@ static int GP_PRINTF(3, 4) fail(struct opening *opening, int r, const char *text
 	return r;
 }
 
+static bool
+wants_rdma(const struct gp_url *url)
+{
+	return strcmp(url->scheme, "rdma") == 0 || strcmp(url->scheme, GP_URL_RDMA_OR_TCP) == 0;
+}
+
+/* Where control connections go, and lanes that find no RDMA: for an address for RDMA to the same
+ * place, with TLS if this user has anything to check or to show.  What the daemon would like does
+ * not count: whoever is on the way could say so. */
+static void
+control_url(const struct gp_url *url, struct gp_url *control)
+{
+	*control = *url;
+	if (wants_rdma(url))
+		(void)snprintf(control->scheme, sizeof(control->scheme), "%s",
+			       gpc_tls_is_configured() ? "tls" : "tcp");
+}
+
 static int
-connect_with(struct opening *opening, const struct gp_preamble *preamble, struct gp_conn **conn_p)
+connect_with(struct opening *opening, const struct gp_url *url, const struct gp_preamble *preamble,
+	     struct gp_conn **conn_p)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	char why[256] = "";
@@ -62,13 +85,52 @@ connect_with(struct opening *opening, const struct gp_preamble *preamble, struct
 
 	gp_preamble_encode(preamble, bytes);
 	gpc_stats_wait();
-	r = gp_connect(opening->url, bytes, sizeof(bytes), CONNECT_MS, conn_p, why, sizeof(why));
+	r = gp_connect(url, bytes, sizeof(bytes), opening->connect_ms, conn_p, why, sizeof(why));
 	if (r != 0) {
 		(void)snprintf(opening->error, opening->error_size, "%s", why);
 		return r;
 	}
 	gp_conn_set_stall(*conn_p, gpc_config_stall_ms());
 	return 0;
+}
+
+/* Whether connections to this address begin with TLS behind their preambles. */
+static bool
+wants_tls(const struct gp_url *url)
+{
+	return strcmp(url->scheme, "tls") == 0;
+}
+
+/* Of a daemon that was asked for TLS and has none there.  It may say why it refuses; whoever it is,
+ * nothing else that it says in clear counts. */
+static int
+take_clear_refusal(struct opening *opening, struct gp_conn *conn)
+{
+	Gpupool__ControlMessage *message = NULL;
+	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
+	uint32_t frame[2];
+	int r = gp_conn_recv_preamble(conn, frame, sizeof(frame), ANSWER_MS);
+
+	if (r == 0 && frame[1] == 0 && le32toh(frame[0]) <= sizeof(bytes) &&
+	    gp_conn_recv_preamble(conn, bytes, le32toh(frame[0]), ANSWER_MS) == 0)
+		message = gp_control_decode(bytes, le32toh(frame[0]));
+	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED)
+		r = fail(opening, GP_E_UNSUPPORTED, ": refused: %s", message->refused->text);
+	else
+		r = fail(opening, GP_E_UNSUPPORTED, ": the daemon offers no TLS there");
+	gp_control_free(message);
+	return r;
+}
+
+/* TLS on a control connection. */
+static int
+secure(struct opening *opening, struct gp_conn *conn, struct gp_tls *tls)
+{
+	int r;
+
+	gpc_stats_wait();
+	r = gp_conn_secure(conn, tls, opening->url->host, ANSWER_MS);
+	return r == 0 ? 0 : fail(opening, r, ": %s", gp_conn_error(conn));
 }
 
 static int
@@ -89,9 +151,32 @@ take_preamble(struct opening *opening, struct gp_conn *conn)
 	if (r == GP_E_VERSION)
 		return fail(opening, r, ": the daemon speaks protocol %u, this client %u",
 			    preamble.major, GP_VERSION_MAJOR);
-	if (r != 0)
-		return fail(opening, r, " is not a gpupool daemon");
+	if (r != 0 || !gp_preamble_is_control(&preamble))
+		return fail(opening, GP_E_FOREIGN, " is not a gpupool daemon");
+	if (wants_tls(&opening->control) && !gp_preamble_is_tls(&preamble))
+		return take_clear_refusal(opening, conn);
 	return 0;
+}
+
+/* Up to where Hello goes out, inside TLS. */
+static int
+open_secure(struct opening *opening, struct gpc_link *link, const struct gp_preamble *preamble)
+{
+	struct gp_tls *tls = NULL;
+	char why[384] = "";
+	int r = gpc_tls_read(&tls, why, sizeof(why));
+
+	if (r != 0)
+		return fail(opening, r, ": %s", why);
+	r = connect_with(opening, &opening->control, preamble, &link->control);
+	if (r == 0) {
+		gpc_stats_wait();
+		r = take_preamble(opening, link->control);
+	}
+	if (r == 0)
+		r = secure(opening, link->control, tls);
+	gp_tls_put(tls);
+	return r;
 }
 
 static void
@@ -119,6 +204,21 @@ user_name(char *name, size_t size)
 		(void)snprintf(name, size, "%u", (unsigned int)geteuid());
 }
 
+/* The token, if there is one: never where somebody else could read it. */
+static int
+show_token(struct opening *opening, const struct gp_conn *conn, ProtobufCBinaryData *data)
+{
+	if (!opening->has_token)
+		return 0;
+	if (!(gp_conn_caps(conn) & (GP_CONN_CAP_ENCRYPTED | GP_CONN_CAP_LOCAL)))
+		return fail(opening, GP_E_INVALID,
+			    ": the connection is not encrypted, so the token of GPUPOOL_TOKEN_FILE "
+			    "is not sent; tls:// is encrypted");
+	data->data = (uint8_t *)opening->token.text;
+	data->len = GP_TOKEN_LENGTH;
+	return 0;
+}
+
 static int
 send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 {
@@ -128,9 +228,11 @@ send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 	struct gpc_wish wanted;
 	int r = gpc_config_wish(&wanted, opening->error, opening->error_size);
 
+	if (r == 0)
+		r = show_token(opening, conn, &hello.token);
 	if (r != 0)
 		return r;
-	*lanes_p = wanted.lanes;
+	*lanes_p = wants_tls(opening->url) ? wanted.lanes_encrypted : wanted.lanes;
 	(void)gethostname(host, sizeof(host) - 1);
 	user_name(user, sizeof(user));
 	program_name(program);
@@ -140,7 +242,7 @@ send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 	hello.user = user;
 	hello.pid = (uint32_t)getpid();
 	hello.program = program;
-	hello.lanes = wanted.lanes;
+	hello.lanes = *lanes_p;
 	hello.n_devices = (size_t)opening->device_count;
 	hello.devices = (int32_t *)opening->devices;
 	if (wanted.tenant)
@@ -186,63 +288,26 @@ take_message(struct opening *opening, struct gp_conn *conn,
 	return r;
 }
 
-static bool
-device_is_sound(const Gpupool__Device *device)
-{
-	return device->name && strlen(device->name) <= NAME_MAX_LEN && device->uuid.len == 16 &&
-	       device->ordinal >= 0 && device->n_attributes <= ATTRIBUTES_MAX &&
-	       device->n_limits <= LIMITS_MAX;
-}
-
-static bool
-window_is_sound(const Gpupool__Window *window, uint64_t granularity)
-{
-	return window && window->size > 0 && window->size <= ADDRESS_MAX && window->address > 0 &&
-	       window->address < ADDRESS_MAX && window->size <= ADDRESS_MAX - window->address &&
-	       window->address % granularity == 0 && window->size % granularity == 0;
-}
-
-int
-gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p)
-{
-	const Gpupool__Limits *limits = welcome->limits;
-	uint64_t granularity = limits ? limits->heap_granularity : 0;
-
-	if (granularity < GRANULARITY_MIN || granularity > GRANULARITY_MAX ||
-	    (granularity & (granularity - 1)) != 0)
-		*what_p = "granularity";
-	else if (limits->heap_size % granularity != 0 || limits->heap_size > ADDRESS_MAX)
-		*what_p = "heap";
-	else if (!window_is_sound(welcome->window, granularity))
-		*what_p = "window";
-	else if (welcome->ticket.len != GP_TICKET_SIZE)
-		*what_p = "ticket";
-	else if (welcome->n_devices > GPC_DEVICES_MAX)
-		*what_p = "number of devices";
-	else
-		*what_p = NULL;
-	for (size_t i = 0; !*what_p && i < welcome->n_devices; i++) {
-		if (!device_is_sound(welcome->devices[i]))
-			*what_p = "device";
-	}
-	return *what_p ? GP_E_INVALID : 0;
-}
-
 /* The control connection up to a Welcome that makes sense. */
 static int
 open_control(struct opening *opening, struct gpc_link *link)
 {
+	bool tls = wants_tls(&opening->control), greeted;
 	struct gp_preamble preamble;
 	const char *what;
 	int r;
 
-	gp_preamble_init(&preamble, GP_PREAMBLE_CONTROL, 0);
-	r = connect_with(opening, &preamble, &link->control);
-	/* Hello goes out before the daemon's version is known: one round trip less. */
+	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
+	/* In clear Hello goes out before the daemon's version is known: one round trip less. */
+	r = tls ? open_secure(opening, link, &preamble)
+		: connect_with(opening, &opening->control, &preamble, &link->control);
+	greeted = r == 0;
 	if (r == 0)
 		r = send_hello(opening, link->control, &link->lanes_wanted);
 	/* A daemon that closed at once may have said why before our Hello bounced. */
-	if (link->control && (r == 0 || r == -EPIPE || r == -ECONNRESET))
+	if (greeted && (r == -EPIPE || r == -ECONNRESET))
+		r = 0;
+	if (r == 0 && !tls)
 		r = take_preamble(opening, link->control);
 	if (r == 0)
 		r = take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME,
@@ -294,7 +359,7 @@ ask_for_window(struct opening *opening, struct gpc_link *link)
 			 &reply);
 	if (r != 0)
 		return r;
-	if (window_is_sound(reply->window_reply->window, link->facts.granularity)) {
+	if (gpc_window_is_sound(reply->window_reply->window, link->facts.granularity)) {
 		link->facts.window_base = reply->window_reply->window->address;
 		link->facts.window_size = reply->window_reply->window->size;
 	} else {
@@ -381,16 +446,84 @@ take_facts(struct gpc_link *link)
 					: (unsigned int)limits->max_outstanding;
 }
 
+/* With the key that only the daemon has besides us. */
+static int
+secure_lane(struct opening *opening, const uint8_t *ticket, unsigned int lane,
+	    struct gp_conn **conn_p)
+{
+	uint8_t key[GP_TICKET_KEY_SIZE];
+	int r;
+
+	gp_ticket_key(ticket, (uint16_t)lane, key);
+	gpc_stats_wait();
+	r = gp_conn_secure_key(*conn_p, false, key, ANSWER_MS);
+	explicit_bzero(key, sizeof(key));
+	if (r == 0)
+		return 0;
+	r = fail(opening, r, ": lane %u: %s", lane, gp_conn_error(*conn_p));
+	gp_conn_destroy(*conn_p);
+	*conn_p = NULL;
+	return r;
+}
+
+static int
+link_lane(struct opening *opening, const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
+	  unsigned int lane, struct gp_conn **conn_p)
+{
+	struct gp_preamble preamble;
+	bool tls = wants_tls(url);
+	int r;
+
+	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_LANE_TLS : GP_PREAMBLE_LANE, (uint16_t)lane);
+	if (tls)
+		gp_ticket_name(ticket, preamble.ticket);
+	else
+		memcpy(preamble.ticket, ticket, GP_TICKET_SIZE);
+	r = connect_with(opening, url, &preamble, conn_p);
+	return r == 0 && tls ? secure_lane(opening, ticket, lane, conn_p) : r;
+}
+
 int
 gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE], unsigned int lane,
 	      struct gp_conn **conn_p, char *error, size_t error_size)
 {
-	struct opening opening = { .url = url, .error = error, .error_size = error_size };
-	struct gp_preamble preamble;
+	struct opening opening = {
+		.connect_ms = CONNECT_MS,
+		.error = error,
+		.error_size = error_size,
+	};
 
-	gp_preamble_init(&preamble, GP_PREAMBLE_LANE, (uint16_t)lane);
-	memcpy(preamble.ticket, ticket, GP_TICKET_SIZE);
-	return connect_with(&opening, &preamble, conn_p);
+	gp_url_format(url, opening.text, sizeof(opening.text));
+	return link_lane(&opening, url, ticket, lane, conn_p);
+}
+
+/* The first lane, and where the others will be. */
+static int
+open_lane(struct opening *opening, struct gpc_link *link)
+{
+	const Gpupool__Welcome *welcome = link->welcome->welcome;
+	const struct gp_url *url = opening->url;
+	bool either = strcmp(url->scheme, GP_URL_RDMA_OR_TCP) == 0;
+	int r;
+
+	opening->connect_ms = either ? TRY_RDMA_MS : CONNECT_MS;
+	link->lanes_url = opening->control;
+	if (wants_rdma(url) && welcome->rdma_port) {
+		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "rdma");
+		link->lanes_url.port = (uint16_t)welcome->rdma_port;
+	}
+	if (wants_rdma(url) && !welcome->rdma_port)
+		r = fail(opening, GP_E_UNSUPPORTED,
+			 ": the daemon does not serve RDMA (gpupoold --listen rdma://...)");
+	else
+		r = link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
+	if (r == 0 || !either)
+		return r;
+	gpc_log(GPC_LOG_INFO, "%s: no RDMA, the lanes go over %s: %s", opening->text,
+		opening->control.scheme, opening->error);
+	opening->connect_ms = CONNECT_MS;
+	link->lanes_url = opening->control;
+	return link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
 }
 
 int
@@ -401,21 +534,25 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 		.url = url,
 		.devices = devices,
 		.device_count = device_count,
+		.connect_ms = CONNECT_MS,
 		.error = error,
 		.error_size = error_size,
 	};
 	int r;
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
+	control_url(url, &opening.control);
 	*link = (struct gpc_link){ 0 };
-	r = open_control(&opening, link);
+	r = gpc_token_read(&opening.token, &opening.has_token, error, error_size);
+	if (r == 0)
+		r = open_control(&opening, link);
+	explicit_bzero(&opening.token, sizeof(opening.token));
 	if (r == 0) {
 		take_facts(link);
 		r = reserve_window(&opening, link);
 	}
 	if (r == 0) {
-		r = gpc_link_lane(url, link->welcome->welcome->ticket.data, 0, &link->lane, error,
-				  error_size);
+		r = open_lane(&opening, link);
 		if (r != 0)
 			gpc_window_release(link->facts.window_base, link->facts.window_size);
 	}

@@ -20,6 +20,7 @@ struct gpc_link {
 	struct gp_conn *control;
 	struct gp_conn *lane;
 	Gpupool__ControlMessage *welcome; /* body_case is WELCOME */
+	struct gp_url lanes_url;          /* where its lanes are */
 	struct gpc_session_facts facts;
 	unsigned int max_outstanding;
 	unsigned int lanes_wanted, lanes; /* and that there may be; the lane included */
@@ -38,6 +39,9 @@ GP_MUST_CHECK int gpc_link_lane(const struct gp_url *url, const uint8_t ticket[G
 				size_t error_size);
 /* Connections that are NULL now belong to somebody else.  The window stays reserved. */
 void gpc_link_fini(struct gpc_link *link);
+
+/* Whether there can be such a window. */
+bool gpc_window_is_sound(const Gpupool__Window *window, uint64_t granularity);
 
 /* Whether a Welcome makes sense; else GP_E_INVALID and what does not. */
 GP_MUST_CHECK int gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p);

@@ -143,7 +143,9 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 	memcpy(device->uuid.bytes, source->uuid.data, sizeof(device->uuid.bytes));
 	/* Devices of several machines may have the same place on their buses, and programs tell
 	 * devices apart by it. */
-	device->pci_domain = (source->pci_domain + (from->daemon << DOMAIN_SHIFT)) & 0xffff;
+	device->pci_domain =
+		(int)(((uint32_t)source->pci_domain + ((uint32_t)from->daemon << DOMAIN_SHIFT)) &
+		      0xffff);
 	device->pci_bus = source->pci_bus;
 	device->pci_device = source->pci_device;
 	(void)snprintf(device->pci_bus_id, sizeof(device->pci_bus_id), "%04X:%02X:%02X.0",

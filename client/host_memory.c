@@ -7,6 +7,7 @@
 #include "client/memory.h"
 #include "client/ranges.h"
 #include "gpc_calls.h"
+#include "transport/transport.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -54,6 +55,8 @@ block_add(struct gpc_context *context, void *address, size_t size, unsigned int 
 	(void)pthread_rwlock_unlock(&lock);
 	if (r)
 		free(block);
+	else
+		gp_memory_keep(address, size);
 	return r;
 }
 
@@ -87,6 +90,7 @@ block_destroy(struct host_block *block, const struct gpc_range *range)
 	CUresult result = gpc_copy_out_settle(address, range->size);
 
 	gpc_lanes_settle(address, range->size);
+	gp_memory_forget(address);
 	if (block->mapped)
 		(void)munmap(address, block->mapped);
 	free(block);

@@ -111,7 +111,7 @@ sort_out(struct daemons *all, char *error, size_t error_size)
 static int
 open_daemon(struct daemon *daemon)
 {
-	struct gpc_lanes_source source = { .url = daemon->url };
+	struct gpc_lanes_source source = { 0 };
 	char error[640];
 	int r = gpc_link_open(&daemon->url, daemon->devices, daemon->device_count, &daemon->link,
 			      error, sizeof(error));
@@ -129,6 +129,7 @@ open_daemon(struct daemon *daemon)
 		return r;
 	}
 	memcpy(source.ticket, daemon->link.welcome->welcome->ticket.data, sizeof(source.ticket));
+	source.url = daemon->link.lanes_url;
 	source.max = daemon->link.lanes;
 	gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(daemon->link.control),
 		(unsigned long long)daemon->link.facts.session_id,

@@ -140,10 +140,8 @@ gpc_lanes_abandon(struct gpc_session *session)
 {
 	const struct gpc_lanes *lanes = session->lanes;
 
-	for (unsigned int i = 0; i < lanes->count; i++) {
-		if (gp_conn_fd(lanes->lanes[i].conn) >= 0)
-			(void)close(gp_conn_fd(lanes->lanes[i].conn));
-	}
+	for (unsigned int i = 0; i < lanes->count; i++)
+		gp_conn_abandon(lanes->lanes[i].conn);
 }
 
 bool

@@ -259,10 +259,9 @@ gpc_session_abandon(struct gpc_session *session)
 {
 	atomic_store(&session->status, CUDA_ERROR_NOT_INITIALIZED);
 	/* Not gp_conn_destroy(): what it says to the peer, it would say in the parent's name. */
-	if (gp_conn_fd(session->lane) >= 0)
-		(void)close(gp_conn_fd(session->lane));
-	if (session->control && gp_conn_fd(session->control) >= 0)
-		(void)close(gp_conn_fd(session->control));
+	gp_conn_abandon(session->lane);
+	if (session->control)
+		gp_conn_abandon(session->control);
 	gpc_lanes_abandon(session);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,19 +178,49 @@ ctl_order(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t p
 	return 0;
 }
 
+static bool
+lines_are_sound(Gpupool__AdminLine *const *lines, size_t count, size_t devices)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (lines[i]->device >= devices)
+			return false;
+	}
+	return true;
+}
+
+/* Whether all that names a device names one that there is. */
+static bool
+is_sound(const Gpupool__AdminReport *report)
+{
+	bool sound = true;
+
+	for (size_t i = 0; i < report->n_units; i++)
+		sound = sound && report->units[i]->device < report->n_devices;
+	for (size_t i = 0; i < report->n_tenants; i++)
+		sound = sound && lines_are_sound(report->tenants[i]->lines,
+						 report->tenants[i]->n_lines, report->n_devices);
+	for (size_t i = 0; i < report->n_sessions; i++)
+		sound = sound && lines_are_sound(report->sessions[i]->lines,
+						 report->sessions[i]->n_lines, report->n_devices);
+	return sound;
+}
+
 int
 ctl_ask_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p)
 {
 	Gpupool__AdminReportRequest wanted = GPUPOOL__ADMIN_REPORT_REQUEST__INIT;
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
+	int r;
 
 	wanted.session = session;
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_REPORT;
 	request.report = &wanted;
 	if (ctl_ask(ctl, &request, CTL_PATIENCE_MS, reply_p))
 		return -1;
-	if ((*reply_p)->report)
+	if ((*reply_p)->report && is_sound((*reply_p)->report))
 		return 0;
+	r = (*reply_p)->report ? ctl_fail("the daemon's report makes no sense")
+			       : ctl_fail("the daemon answers without a report");
 	gp_admin_free_reply(*reply_p);
-	return ctl_fail("the daemon answers without a report");
+	return r;
 }

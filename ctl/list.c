@@ -255,6 +255,7 @@ add_details(struct ctl_table *table, const Gpupool__AdminReport *report,
 	const Gpupool__AdminCounts *counts = s->counts ? s->counts : &none;
 
 	ctl_table_text(table, s->address);
+	ctl_table_text(table, s->credentials);
 	ctl_table_number(table, s->worker);
 	ctl_table_text(table, ctl_priority_name(s->priority));
 	ctl_table_number(table, line->memory_peak);
@@ -322,6 +323,7 @@ show_client(const struct ctl *ctl, const char *id)
 		{ "SMs", "sms", CTL_NUMBER },
 		{ "GPU time", "gpu_seconds", CTL_NS },
 		{ "address", "address", CTL_TEXT },
+		{ "let in by", "credentials", CTL_TEXT },
 		{ "worker", "worker", CTL_NUMBER },
 		{ "priority", "priority", CTL_TEXT },
 		{ "memory at most", "memory_peak_bytes", CTL_BYTES },

@@ -51,6 +51,15 @@ static const char doc[] =
 	"  reload                       read the configuration file again\n"
 	"  top [-n COUNT] [-d SECONDS]  live view\n"
 	"\n"
+	"Without a daemon:\n"
+	"  cert init HOST...            an authority, and a certificate for a daemon there\n"
+	"  cert client NAME             a certificate for a client\n"
+	"  cert show [FILE], cert list  whose they are, and how long they hold\n"
+	"  token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]\n"
+	"                               a token for a client of this tenant\n"
+	"  token list                   whose there are, and how long they hold\n"
+	"  token revoke ID              and end the sessions that came by it\n"
+	"\n"
 	"The words of nvidia-cuda-mps-control are understood too: get_server_list, "
 	"get_client_list PID, ps, terminate_client PID ID, "
 	"set_default_active_thread_percentage PERCENT, quit and so on; see gpupoolctl(1). "
@@ -124,9 +133,9 @@ carry_out(const struct ctl *ctl, int count, char **words)
 		const char *word;
 		ctl_command *command;
 	} commands[] = {
-		{ "client", ctl_client }, { "device", ctl_device }, { "drain", ctl_drain },
-		{ "reload", ctl_reload }, { "status", ctl_status }, { "tenant", ctl_tenant },
-		{ "top", ctl_top },
+		{ "cert", ctl_cert },     { "client", ctl_client }, { "device", ctl_device },
+		{ "drain", ctl_drain },   { "reload", ctl_reload }, { "status", ctl_status },
+		{ "tenant", ctl_tenant }, { "token", ctl_token },   { "top", ctl_top },
 	};
 	struct ctl own = *ctl;
 	ctl_command *command;

@@ -62,6 +62,18 @@ ctl_table_number(struct ctl_table *table, uint64_t number)
 /* For people. */
 
 static const char *
+show_date(uint64_t seconds, char *text)
+{
+	time_t time = (time_t)seconds;
+	struct tm when;
+
+	if (seconds == UINT64_MAX || !localtime_r(&time, &when) ||
+	    strftime(text, CTL_VALUE_MAX, "%Y-%m-%d %H:%M", &when) == 0)
+		return "-";
+	return text;
+}
+
+static const char *
 show(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 {
 	uint64_t now = (uint64_t)time(NULL);
@@ -77,6 +89,8 @@ show(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 		return ctl_format_ns(cell->number, text);
 	case CTL_SINCE:
 		return ctl_format_age(now > cell->number ? now - cell->number : 0, text);
+	case CTL_DATE:
+		return show_date(cell->number, text);
 	case CTL_PERCENT:
 		snprintf(text, CTL_VALUE_MAX, "%.1f %%", (double)cell->number / 100);
 		return text;
@@ -148,7 +162,8 @@ print_lines(const struct ctl_table *t, FILE *file)
 static bool
 spell(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 {
-	if ((kind == CTL_LIMIT || kind == CTL_NUMBER) && cell->number == UINT64_MAX)
+	if ((kind == CTL_LIMIT || kind == CTL_NUMBER || kind == CTL_DATE) &&
+	    cell->number == UINT64_MAX)
 		return false;
 	if (kind == CTL_NS)
 		snprintf(text, CTL_VALUE_MAX, "%llu.%09llu",

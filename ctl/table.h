@@ -25,6 +25,7 @@ enum ctl_kind {
 	CTL_LIMIT,   /* bytes; the same */
 	CTL_NS,      /* a duration; for programs in seconds */
 	CTL_SINCE,   /* seconds since 1970; for people how long ago */
+	CTL_DATE,    /* seconds since 1970; all ones are none */
 	CTL_PERCENT, /* hundredths */
 };
 

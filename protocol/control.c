@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/control.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int
 gp_control_send(struct gp_conn *conn, const Gpupool__ControlMessage *message)
@@ -53,6 +56,29 @@ gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused__Reason reason, c
 	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
 	message.refused = &refused;
 	return gp_control_send(conn, &message);
+}
+
+size_t
+gp_control_frame_refused(Gpupool__Refused__Reason reason, const char *text, uint8_t *bytes,
+			 size_t size)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Refused refused = GPUPOOL__REFUSED__INIT;
+	uint32_t frame[2] = { 0, 0 };
+	char cut[128];
+	size_t packed;
+
+	(void)snprintf(cut, sizeof(cut), "%s", text);
+	refused.reason = reason;
+	refused.text = cut;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
+	message.refused = &refused;
+	packed = gpupool__control_message__get_packed_size(&message);
+	if (size < sizeof(frame) + packed)
+		return 0;
+	frame[0] = htole32((uint32_t)packed);
+	memcpy(bytes, frame, sizeof(frame));
+	return sizeof(frame) + gpupool__control_message__pack(&message, bytes + sizeof(frame));
 }
 
 int

@@ -43,6 +43,11 @@ GP_MUST_CHECK int gp_control_send_pong(struct gp_conn *conn, uint64_t number);
  */
 GP_MUST_CHECK int gp_control_recv(struct gp_conn *conn, Gpupool__ControlMessage **message_p);
 
+/* What gp_control_send_refused() puts on a byte stream, frame and all, for a connection that is
+ * meant for TLS and refused before that.  Its size, at most `size`: the text is cut short. */
+size_t gp_control_frame_refused(Gpupool__Refused__Reason reason, const char *text, uint8_t *bytes,
+				size_t size);
+
 /* Without a connection; NULL if the bytes are no control message. */
 Gpupool__ControlMessage *gp_control_decode(const void *data, size_t size);
 

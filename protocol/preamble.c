@@ -52,6 +52,18 @@ gp_preamble_init(struct gp_preamble *preamble, enum gp_preamble_kind kind, uint1
 	};
 }
 
+bool
+gp_preamble_is_control(const struct gp_preamble *preamble)
+{
+	return preamble->kind == GP_PREAMBLE_CONTROL || preamble->kind == GP_PREAMBLE_CONTROL_TLS;
+}
+
+bool
+gp_preamble_is_tls(const struct gp_preamble *preamble)
+{
+	return preamble->kind == GP_PREAMBLE_CONTROL_TLS || preamble->kind == GP_PREAMBLE_LANE_TLS;
+}
+
 void
 gp_preamble_encode(const struct gp_preamble *preamble, uint8_t bytes[GP_PREAMBLE_SIZE])
 {
@@ -83,12 +95,11 @@ gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE], struct gp_preamble *pr
 		return GP_E_VERSION;
 	if (!all_zero(bytes + AT_REST, GP_PREAMBLE_SIZE - AT_REST))
 		return GP_E_INVALID;
-	if (decoded.kind == GP_PREAMBLE_CONTROL) {
-		if (decoded.lane != 0 || !all_zero(bytes + AT_TICKET, GP_TICKET_SIZE))
-			return GP_E_INVALID;
-	} else if (decoded.kind != GP_PREAMBLE_LANE) {
+	if (decoded.kind > GP_PREAMBLE_LANE_TLS)
 		return GP_E_INVALID;
-	}
+	if (gp_preamble_is_control(&decoded) &&
+	    (decoded.lane != 0 || !all_zero(bytes + AT_TICKET, GP_TICKET_SIZE)))
+		return GP_E_INVALID;
 	memcpy(decoded.ticket, bytes + AT_TICKET, GP_TICKET_SIZE);
 	*preamble = decoded;
 	return 0;

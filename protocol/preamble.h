@@ -12,6 +12,7 @@
 
 #include "protocol/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,20 +23,28 @@
 #define GP_VERSION_MINOR 0
 
 enum gp_preamble_kind {
-	GP_PREAMBLE_CONTROL = 0, /* control.proto follows */
-	GP_PREAMBLE_LANE = 1,    /* the call stream of the session that owns the ticket */
+	GP_PREAMBLE_CONTROL = 0,     /* control.proto follows */
+	GP_PREAMBLE_LANE = 1,        /* the call stream of the session that owns the ticket */
+	GP_PREAMBLE_CONTROL_TLS = 2, /* the same two inside TLS, whose handshake follows */
+	GP_PREAMBLE_LANE_TLS = 3,
 };
 
 struct gp_preamble {
 	uint16_t major;
 	uint16_t minor;
-	uint16_t kind;                  /* of enum gp_preamble_kind */
-	uint16_t lane;                  /* 0, the call stream's own, up to the session's limit */
-	uint8_t ticket[GP_TICKET_SIZE]; /* out of Welcome; zero for a control connection */
+	uint16_t kind; /* of enum gp_preamble_kind */
+	uint16_t lane; /* 0, the call stream's own, up to the session's limit */
+	/* Out of Welcome; of LANE_TLS not the ticket but its name; zero for a control connection.
+	 */
+	uint8_t ticket[GP_TICKET_SIZE];
 };
 
 /* This side's version, no ticket. */
 void gp_preamble_init(struct gp_preamble *preamble, enum gp_preamble_kind kind, uint16_t lane);
+
+/* Of a control connection, of a TLS one: false for any other kind. */
+bool gp_preamble_is_control(const struct gp_preamble *preamble);
+bool gp_preamble_is_tls(const struct gp_preamble *preamble);
 
 void gp_preamble_encode(const struct gp_preamble *preamble, uint8_t bytes[GP_PREAMBLE_SIZE]);
 

@@ -65,7 +65,7 @@ $fixed meson test -C build-tsan --print-errorlogs --suite unit --suite contract 
 # The other integration tests need more address space than the sanitizer leaves.
 $fixed meson test -C build-tsan --print-errorlogs --logbase integration \
 	'apps static 1' 'apps static 2' 'apps static 3' \
-	'apps shared 1' 'apps shared 2' 'apps shared 3' faults lanes trips || true
+	'apps shared 1' 'apps shared 2' 'apps shared 3' faults lanes tls trips || true
 
 logs=
 if [ -e /dev/nvidiactl ]; then

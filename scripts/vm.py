@@ -9,6 +9,8 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'vm.sh')
 CANNOT = 77
 # Where the machine finds this one's loopback.
 HOST = '10.0.2.2'
+# The machine's own address, where it has an RDMA device.
+OWN = '10.9.0.1'
 
 
 class Cannot(Exception):
@@ -34,13 +36,15 @@ def guest_script(commands, each_seconds):
     return '\n'.join(lines) + '\n'
 
 
-def run(commands, seconds=300, each_seconds=120, log=None):
+def run(commands, seconds=300, each_seconds=120, log=None, rdma=False):
     """[(environment, [program, argument, ...])] to [(status, output, error output, seconds)].
 
     Addresses that the environments name are of the machine's own network, in which this machine's
-    loopback is HOST. All together may take so many seconds. log: a file for the kernel's.
+    loopback is HOST. All together may take so many seconds. log: a file for the kernel's. rdma: the
+    machine has an RDMA device at OWN, and no other network.
     """
-    settings = {'VM_NET': 'user', 'VM_SECONDS': str(seconds), 'VM_LOG': log or ''}
+    settings = {'VM_NET': '' if rdma else 'user', 'VM_RDMA': '1' if rdma else '', 'VM_SECONDS': str(seconds),
+                'VM_LOG': log or ''}
     with tempfile.TemporaryDirectory(prefix='gpupool-vm-') as folder:
         with open(os.path.join(folder, 'run'), 'w', encoding='utf-8') as file:
             file.write(guest_script(commands, each_seconds))

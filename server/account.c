@@ -94,9 +94,7 @@ gpd_account_launch(struct gpd_account *account)
 void
 gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 {
-	/* One on the device is work of it like any other. */
-	if (in || out)
-		gpd_schedule_pause(account->schedule);
+	gpd_schedule_pause(account->schedule);
 	gpd_ledger_count(&account->line->counts.copies, 1);
 	if (in)
 		gpd_ledger_count(&account->line->counts.copied_in, in);

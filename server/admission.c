@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/admission.h"
 
+#include "protocol/ticket.h"
 #include "server/admission_state.h"
 #include "server/answer.h"
+#include "server/clock.h"
 #include "server/log.h"
 
 #include <cuda.h>
@@ -17,11 +19,13 @@
 #define SESSIONS_DEFAULT 256
 /* Three data lanes: several times what one connection carries, and cores left for the rest. */
 #define LANES_DEFAULT 4
-#define HANDSHAKE_MS 10000
+/* Encrypted, each carries less. */
+#define LANES_ENCRYPTED 8
 #define QUEUED_MS 30000
 #define FULL_MS 1500
 #define OPENING_MS 15000
-#define LANE_MS 10000
+/* A client looks for a window that it can have, and has a few tries. */
+#define WINDOWS_MAX 16
 
 void
 gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
@@ -31,31 +35,29 @@ gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int
 		.quota = quota,
 		.sessions_max = sessions_max,
 		.lanes_max = lanes_max,
+		.begin_ms = INT64_MAX,
 	};
-}
-
-int
-gpd_admission_handshakes(const struct gpd_admission *admission)
-{
-	return admission->handshakes;
 }
 
 void
 gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
 	peer->state = GPD_PEER_HANDSHAKE;
-	peer->deadline_ms = now_ms + HANDSHAKE_MS;
+	peer->deadline_ms = now_ms + GPD_HANDSHAKE_MS;
 	peer->next = admission->peers;
 	admission->peers = peer;
 	admission->handshakes++;
+	gpd_caller_count_handshake(peer->caller, 1);
 }
 
 void
 gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
 			enum gpd_peer_state state, int64_t deadline_ms)
 {
-	if (peer->state == GPD_PEER_HANDSHAKE)
+	if (peer->state <= GPD_PEER_REFUSED && state > GPD_PEER_REFUSED) {
 		admission->handshakes--;
+		gpd_caller_count_handshake(peer->caller, -1);
+	}
 	peer->state = state;
 	peer->deadline_ms = deadline_ms;
 }
@@ -103,8 +105,8 @@ end_session(struct gpd_peer *peer, const char *reason)
 }
 
 /* Its thread notices and posts the last event. */
-static void
-end_peer(struct gpd_admission *admission, struct gpd_peer *peer, const char *reason)
+void
+gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer, const char *reason)
 {
 	if (peer->state == GPD_PEER_ENDING)
 		return;
@@ -113,13 +115,14 @@ end_peer(struct gpd_admission *admission, struct gpd_peer *peer, const char *rea
 	gp_conn_shutdown(peer->conn);
 }
 
-static void
-refuse(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Refused__Reason reason,
-       const char *text)
+void
+gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
+		     Gpupool__Refused__Reason reason, const char *text)
 {
-	gpd_warning("%s (%s): refused: %s", gp_conn_peer(peer->conn), peer->name, text);
+	gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s (%s): refused: %s",
+		       gp_conn_peer(peer->conn), peer->name, text);
 	gpd_answer_refused(peer, reason, text);
-	end_peer(admission, peer, text);
+	gpd_admission_end_peer(admission, peer, text);
 }
 
 /* OPEN or REWINDOW. */
@@ -141,6 +144,9 @@ ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line,
 	snprintf(message.open.peer, sizeof(message.open.peer), "%s", peer->name);
 	message.open.window_size = size;
 	message.open.line = line;
+	if (type == GPD_CHANNEL_OPEN)
+		memcpy(message.open.ticket, peer->ticket, sizeof(message.open.ticket));
+	message.open.lanes_max = peer->lanes_max;
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
@@ -165,6 +171,18 @@ wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer, const cha
 	return peer->full != NULL;
 }
 
+static unsigned int
+lanes_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	uint32_t configured = admission->quota->tenants.config->lanes_max;
+
+	if (admission->lanes_max)
+		return (unsigned int)admission->lanes_max;
+	if (configured)
+		return configured;
+	return gp_conn_caps(peer->conn) & GP_CONN_CAP_ENCRYPTED ? LANES_ENCRYPTED : LANES_DEFAULT;
+}
+
 static void
 open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_child *worker,
 	     int64_t now_ms)
@@ -175,17 +193,18 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	char error[GPD_CONFIG_ERROR_MAX];
 
 	if (getrandom(peer->ticket, sizeof(peer->ticket), 0) != (ssize_t)sizeof(peer->ticket)) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-		       "no random numbers for a ticket");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "no random numbers for a ticket");
 		return;
 	}
+	gp_ticket_name(peer->ticket, peer->ticket_name);
 	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, worker->pid,
 			      &peer->grant, &reason, error);
 	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL &&
 	    wait_for_place(admission, peer, error, now_ms))
 		return;
 	if (!line) {
-		refuse(admission, peer, reason, error);
+		gpd_admission_refuse(admission, peer, reason, error);
 		return;
 	}
 	free(peer->full);
@@ -193,8 +212,11 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	peer->session = ++admission->last_session;
 	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
 			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
+	gpd_roster_set_credentials(admission->roster,
+				   gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
+				   gp_conn_certificate(peer->conn));
 	peer->worker = worker;
-	peer->lanes_max = gpd_admission_lanes_max(admission);
+	peer->lanes_max = lanes_max(admission, peer);
 	if (hello->lanes && hello->lanes < peer->lanes_max)
 		peer->lanes_max = hello->lanes;
 	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
@@ -235,8 +257,8 @@ open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_m
 	if (peer->own)
 		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
 	else
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-		       "no process can be started for the session");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "no process can be started for the session");
 }
 
 int
@@ -249,16 +271,6 @@ gpd_admission_sessions_max(const struct gpd_admission *admission)
 	return configured ? (int)configured : SESSIONS_DEFAULT;
 }
 
-unsigned int
-gpd_admission_lanes_max(const struct gpd_admission *admission)
-{
-	uint32_t configured = admission->quota->tenants.config->lanes_max;
-
-	if (admission->lanes_max)
-		return (unsigned int)admission->lanes_max;
-	return configured ? configured : LANES_DEFAULT;
-}
-
 static int
 count_sessions(const struct gpd_admission *admission)
 {
@@ -269,16 +281,40 @@ count_sessions(const struct gpd_admission *admission)
 	return count;
 }
 
+static unsigned int
+sessions_per_address_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	uint32_t configured = admission->quota->tenants.config->sessions_per_address;
+
+	if (configured)
+		return configured;
+	if (gp_conn_caps(peer->conn) & GP_CONN_CAP_LOCAL)
+		return UINT32_MAX;
+	/* So that there is always something left for others. */
+	return (unsigned int)(gpd_admission_sessions_max(admission) + 1) / 2;
+}
+
+static bool
+address_has_room(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	unsigned int count = 0;
+
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
+		count += p->caller == peer->caller && p->state >= GPD_PEER_QUEUED &&
+			 p->state <= GPD_PEER_RUNNING;
+	return count < sessions_per_address_max(admission, peer);
+}
+
 /* Whose the client is; false: it is refused. */
 static bool
 admit(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	char error[GPD_CONFIG_ERROR_MAX];
 
-	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello,
+	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello, peer->pass.tenant,
 			      gp_conn_peer(peer->conn), &peer->grant, error) == 0)
 		return true;
-	refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
+	gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
 	return false;
 }
 
@@ -291,26 +327,37 @@ take_hello(struct gpd_admission *admission, struct gpd_peer *peer, Gpupool__Cont
 	peer->hello = message;
 	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
 		 hello->program);
+	/* Who has no credentials learns nothing else. */
+	if (!gpd_admission_let_in(admission, peer, now_ms))
+		return;
+	gpd_peer_trust(peer);
 	if (admission->stopping) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
-		       "the daemon stops");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+				     "the daemon stops");
 		return;
 	}
 	if (admission->draining) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
-		       "the daemon admits no new sessions at the moment (gpupoolctl drain)");
+		gpd_admission_refuse(
+			admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+			"the daemon admits no new sessions at the moment (gpupoolctl drain)");
 		return;
 	}
 	if (count_sessions(admission) >= gpd_admission_sessions_max(admission)) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
-		       "all sessions are taken (--max-sessions)");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "all sessions are taken (--max-sessions)");
+		return;
+	}
+	if (!address_has_room(admission, peer)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "there are as many sessions from this address as may be "
+				     "(sessions-per-address)");
 		return;
 	}
 	if (!admit(admission, peer))
 		return;
 	if (hello->resume_ticket.len) {
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
-		       "the session to resume has ended");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
+				     "the session to resume has ended");
 		return;
 	}
 	if (peer->grant.alone) {
@@ -328,7 +375,13 @@ take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 	if (peer->state != GPD_PEER_WELCOMED) {
 		gpd_warning("session %llu (%s): a window is asked for at the wrong time",
 			    (unsigned long long)peer->session, peer->name);
-		end_peer(admission, peer, "a window is asked for at the wrong time");
+		gpd_admission_end_peer(admission, peer, "a window is asked for at the wrong time");
+		return;
+	}
+	if (++peer->windows > WINDOWS_MAX) {
+		gpd_admission_end_peer(admission, peer, "it asks for too many windows");
+		gpd_warning("session %llu (%s): it asks for too many windows",
+			    (unsigned long long)peer->session, peer->name);
 		return;
 	}
 	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
@@ -336,8 +389,9 @@ take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 		       request->n_avoid);
 }
 
-static struct gpd_peer *
-find_session(const struct gpd_admission *admission, const struct gpd_child *worker, uint64_t id)
+struct gpd_peer *
+gpd_admission_find_session(const struct gpd_admission *admission, const struct gpd_child *worker,
+			   uint64_t id)
 {
 	struct gpd_peer *peer = admission->peers;
 
@@ -350,7 +404,8 @@ void
 gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 		     const struct gpd_channel_message *message, int64_t now_ms)
 {
-	struct gpd_peer *peer = find_session(admission, worker, message->header.session);
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
 	const struct gpd_channel_opened *opened = message->data;
 	bool moving;
 
@@ -363,8 +418,8 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 		return;
 	if (!moving && opened->window.size == 0) {
 		gpd_quota_close(admission->quota, peer->session);
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
-		       "there is no range of device addresses left for a session");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "there is no range of device addresses left for a session");
 		return;
 	}
 	/* A move that found nothing leaves the client where it is; it may ask again. */
@@ -372,15 +427,16 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	if (moving)
 		gpd_answer_window(peer, opened);
 	else if (gpd_answer_welcome(admission->quota, peer, opened))
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-		       "the daemon has no memory for another session");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "the daemon has no memory for another session");
 }
 
 void
 gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 		     const struct gpd_channel_message *message, int64_t now_ms)
 {
-	struct gpd_peer *peer = find_session(admission, worker, message->header.session);
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
 	char text[256];
 
 	gpd_quota_close(admission->quota, message->header.session);
@@ -393,7 +449,7 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 		gpd_answer_session_error(peer, message->header.result, text);
 	else
 		gpd_answer_bye(peer, text);
-	end_peer(admission, peer, text);
+	gpd_admission_end_peer(admission, peer, text);
 }
 
 void
@@ -427,7 +483,7 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 			p->own = NULL;
 		if (own && (p->state == GPD_PEER_QUEUED || p->state == GPD_PEER_OPENING)) {
 			p->worker = NULL;
-			refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER, text);
+			gpd_admission_refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER, text);
 			continue;
 		}
 		if (p->worker != worker)
@@ -440,7 +496,7 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 			continue;
 		}
 		gpd_answer_session_error(p, result, text);
-		end_peer(admission, p, text);
+		gpd_admission_end_peer(admission, p, text);
 	}
 }
 
@@ -448,9 +504,15 @@ static void
 take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	  const struct gpd_peer_event *event)
 {
-	if (peer->state == GPD_PEER_HANDSHAKE)
-		gpd_info("%s: no session: %s", gp_conn_peer(peer->conn), event->text);
-	else if (peer->state != GPD_PEER_ENDING && !event->ended)
+	if (event->refused)
+		admission->gate.refusals[GPD_AUTH_HANDSHAKE]++;
+	if (event->refused)
+		gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s: refused: %s",
+			       gp_conn_peer(peer->conn), event->text);
+	else if (peer->state == GPD_PEER_HANDSHAKE)
+		gpd_caller_log(peer->caller, GPD_LOG_INFO, "%s: no session: %s",
+			       gp_conn_peer(peer->conn), event->text);
+	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
 		gpd_info("session %llu (%s): control connection: %s",
 			 (unsigned long long)peer->session, peer->name, event->text);
 	end_session(peer, event->text);
@@ -499,23 +561,28 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 	switch (peer->state) {
 	case GPD_PEER_QUEUED:
 		if (peer->full) {
-			refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, peer->full);
+			gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+					     peer->full);
 			break;
 		}
 		/* fall through */
 	case GPD_PEER_OPENING:
-		refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-		       "the GPUs cannot be used at the moment");
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "the GPUs cannot be used at the moment");
 		break;
 	case GPD_PEER_WELCOMED:
 	case GPD_PEER_MOVING:
 		gpd_warning("session %llu (%s): its lane did not come in time",
 			    (unsigned long long)peer->session, peer->name);
-		end_peer(admission, peer, "its lane did not come in time");
+		gpd_admission_end_peer(admission, peer, "its lane did not come in time");
+		break;
+	case GPD_PEER_REFUSED:
+		gpd_admission_tell_refused(admission, peer);
 		break;
 	default:
-		gpd_warning("%s: no session: it did not say hello in time", peer_name);
-		end_peer(admission, peer, "it did not say hello in time");
+		gpd_caller_log(peer->caller, GPD_LOG_WARNING,
+			       "%s: no session: it did not say hello in time", peer_name);
+		gpd_admission_end_peer(admission, peer, "it did not say hello in time");
 		break;
 	}
 }
@@ -523,34 +590,27 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 void
 gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
 {
+	if (gpd_admission_gate_deadline(admission) <= now_ms)
+		gpd_admission_check_credentials(admission, now_ms);
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->deadline_ms <= now_ms)
 			run_out_of_time(admission, p);
 	}
-}
-
-bool
-gpd_admission_evict(struct gpd_admission *admission, int64_t since_ms)
-{
-	struct gpd_peer *oldest = NULL;
-
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p->state == GPD_PEER_HANDSHAKE &&
-		    (!oldest || p->deadline_ms < oldest->deadline_ms))
-			oldest = p;
-	}
-	if (!oldest || oldest->deadline_ms - HANDSHAKE_MS > since_ms)
-		return false;
-	gpd_info("%s: no session: it said nothing while others wait", gp_conn_peer(oldest->conn));
-	end_peer(admission, oldest, "it said nothing");
-	return true;
+	gpd_admission_begin(admission, now_ms);
+	if (gpd_caller_deadline() <= now_ms)
+		gpd_caller_check(now_ms);
 }
 
 int64_t
 gpd_admission_deadline(const struct gpd_admission *admission)
 {
-	int64_t deadline = INT64_MAX;
+	int64_t deadline = gpd_admission_gate_deadline(admission);
+	int64_t caller = gpd_caller_deadline();
 
+	if (caller < deadline)
+		deadline = caller;
+	if (admission->begin_ms < deadline)
+		deadline = admission->begin_ms;
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->deadline_ms < deadline)
 			deadline = p->deadline_ms;
@@ -564,6 +624,10 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 	struct gpd_quota *quota = admission->quota;
 	int r = gpd_tenants_reload(&quota->tenants, error);
 
+	if (r == 0) {
+		gpd_gate_reload(&admission->gate, quota->tenants.config);
+		gpd_admission_check_certificates(admission);
+	}
 	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {
 		struct gpd_ledger_session *line =
 			p->worker ? gpd_ledger_find(quota->ledger, p->session) : NULL;
@@ -591,16 +655,21 @@ find_peer(const struct gpd_admission *admission, uint64_t session)
 }
 
 void
+gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer,
+			  const char *reason)
+{
+	gpd_info("session %llu (%s): %s", (unsigned long long)peer->session, peer->name, reason);
+	gpd_answer_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
+	gpd_admission_end_peer(admission, peer, reason);
+}
+
+void
 gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
 {
-	static const char reason[] = "terminated by the administrator";
 	struct gpd_peer *peer = find_peer(admission, session);
 
-	if (!peer)
-		return;
-	gpd_info("session %llu (%s): %s", (unsigned long long)session, peer->name, reason);
-	gpd_answer_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
-	end_peer(admission, peer, reason);
+	if (peer)
+		gpd_admission_end_session(admission, peer, "terminated by the administrator");
 }
 
 void
@@ -630,13 +699,14 @@ void
 gpd_admission_stop(struct gpd_admission *admission)
 {
 	admission->stopping = true;
+	gpd_admission_forget_waiting(admission, gpd_now_ms());
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->state == GPD_PEER_ENDING)
 			continue;
-		if (p->state != GPD_PEER_HANDSHAKE)
+		if (p->state > GPD_PEER_REFUSED)
 			gpd_answer_bye(p, "the daemon stops");
 		p->worker = NULL; /* it is told to stop as a whole */
-		end_peer(admission, p, "the daemon stops");
+		gpd_admission_end_peer(admission, p, "the daemon stops");
 	}
 }
 
@@ -657,4 +727,6 @@ gpd_admission_fini(struct gpd_admission *admission)
 		gp_control_free(event->message);
 		free(event);
 	}
+	gpd_admission_forget_waiting(admission, gpd_now_ms());
+	gpd_caller_forget_all();
 }

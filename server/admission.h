@@ -7,6 +7,7 @@
 #define GPD_ADMISSION_H
 
 #include "server/child.h"
+#include "server/gate.h"
 #include "server/peer.h"
 #include "server/quota.h"
 #include "server/roster.h"
@@ -14,8 +15,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gpd_waiting;
+
 struct gpd_admission {
 	struct gpd_peer *peers;
+	struct gpd_waiting *waiting; /* connections that have not begun, in the order of coming */
+	unsigned int waiting_count;
+	int64_t begin_ms; /* when to look again whether they may; INT64_MAX: there are none */
+	struct gpd_gate gate;
+	int64_t gate_ms; /* when to look again whether the tokens still hold */
 	struct gpd_quota *quota;
 	struct gpd_roster *roster; /* of those that have a session */
 	struct gpd_child *worker;  /* that new sessions are given to; NULL: none at the moment */
@@ -37,11 +45,9 @@ void gpd_admission_fini(struct gpd_admission *admission);
 
 /* So many at a time. */
 int gpd_admission_sessions_max(const struct gpd_admission *admission);
-unsigned int gpd_admission_lanes_max(const struct gpd_admission *admission);
-int gpd_admission_handshakes(const struct gpd_admission *admission);
-void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
-/* Drops the connection that has not said hello for longest, if it came before then. */
-bool gpd_admission_evict(struct gpd_admission *admission, int64_t since_ms);
+/* A connection has come, which is the admission's from now on. */
+void gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme,
+			int64_t now_ms);
 /* Those who waited for a worker go on. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
 			      int64_t now_ms);
@@ -53,8 +59,13 @@ void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child
 			       int result, const char *text);
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 			  const struct gpd_channel_message *message, int64_t now_ms);
+void gpd_admission_lane_refused(struct gpd_admission *admission, struct gpd_child *worker,
+				const struct gpd_channel_message *message, int64_t now_ms);
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 			  const struct gpd_channel_message *message, int64_t now_ms);
+/* A lane has come to the worker itself, which has checked it. */
+void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
+			     const struct gpd_channel_message *message);
 void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
 void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
 /* The next of them; INT64_MAX: none. */

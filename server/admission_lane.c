@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes of sessions, which the supervisor checks and hands to their workers. */
+#include "protocol/ticket.h"
 #include "server/admission_state.h"
 #include "server/log.h"
 
+#include <stdio.h>
 #include <string.h>
-
-/* Takes the same time for every ticket. */
-static bool
-same_ticket(const uint8_t *a, const uint8_t *b)
-{
-	volatile uint8_t difference = 0;
-
-	for (size_t i = 0; i < GP_TICKET_SIZE; i++)
-		difference |= a[i] ^ b[i];
-	return difference == 0;
-}
 
 /* Why this lane is not one of the session's, or NULL. */
 static const char *
@@ -29,17 +20,24 @@ check_lane(const struct gpd_peer *owner, unsigned int lane)
 	return owner->lanes >> lane & 1 ? "that the session has already" : NULL;
 }
 
+/* With TLS the key is all that the worker needs: its handshake shows whether the peer has it. */
 static void
-hand_lane(struct gpd_admission *admission, struct gpd_peer *owner, unsigned int lane,
-	  const char *scheme, int fd)
+hand_lane(struct gpd_admission *admission, struct gpd_peer *owner,
+	  const struct gp_preamble *preamble, const char *scheme, int fd)
 {
+	unsigned int lane = preamble->lane;
 	struct gpd_channel_header header = {
 		.type = lane ? GPD_CHANNEL_DATA_LANE : GPD_CHANNEL_LANE,
 		.result = (int32_t)lane,
 		.session = owner->session,
 	};
+	struct gpd_channel_lane handed = { .tls = gp_preamble_is_tls(preamble) };
 
-	gpd_admission_tell(owner->worker, &header, scheme, strlen(scheme), fd);
+	(void)snprintf(handed.scheme, sizeof(handed.scheme), "%s", scheme);
+	if (handed.tls)
+		gp_ticket_key(owner->ticket, preamble->lane, handed.key);
+	gpd_admission_tell(owner->worker, &header, &handed, sizeof(handed), fd);
+	explicit_bzero(&handed, sizeof(handed));
 	owner->lanes |= 1u << lane;
 	if (lane == 0)
 		gpd_admission_set_state(admission, owner, GPD_PEER_RUNNING, INT64_MAX);
@@ -55,7 +53,9 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 	int fd = -1;
 
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p->worker && same_ticket(p->ticket, preamble->ticket))
+		if (p->worker &&
+		    gp_ticket_same(gp_preamble_is_tls(preamble) ? p->ticket_name : p->ticket,
+				   preamble->ticket))
 			owner = p;
 	}
 	gpd_admission_unlink(admission, lane);
@@ -64,13 +64,46 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 	if (owner)
 		wrong = check_lane(owner, preamble->lane);
 	if (!owner)
-		gpd_warning("%s: a lane with an unknown ticket: closed", gp_conn_peer(lane->conn));
+		gpd_caller_log(lane->caller, GPD_LOG_WARNING,
+			       "%s: a lane with an unknown ticket: closed",
+			       gp_conn_peer(lane->conn));
 	else if (wrong)
-		gpd_warning("%s: session %llu: a lane (%u) %s: closed", gp_conn_peer(lane->conn),
-			    (unsigned long long)owner->session, preamble->lane, wrong);
+		gpd_caller_log(lane->caller, GPD_LOG_WARNING,
+			       "%s: session %llu: a lane (%u) %s: closed", gp_conn_peer(lane->conn),
+			       (unsigned long long)owner->session, preamble->lane, wrong);
 	else if (gpd_peer_release_fd(lane, &fd))
 		gpd_error("%s: the lane cannot be handed to the worker", gp_conn_peer(lane->conn));
 	gpd_peer_destroy(lane);
 	if (fd >= 0)
-		hand_lane(admission, owner, preamble->lane, scheme, fd);
+		hand_lane(admission, owner, preamble, scheme, fd);
+}
+
+void
+gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
+			const struct gpd_channel_message *message)
+{
+	unsigned int lane = (unsigned int)message->header.result;
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
+
+	if (!peer || lane >= peer->lanes_max)
+		return;
+	peer->lanes |= 1u << lane;
+	if (lane == 0 && peer->state == GPD_PEER_WELCOMED)
+		gpd_admission_set_state(admission, peer, GPD_PEER_RUNNING, INT64_MAX);
+}
+
+void
+gpd_admission_lane_refused(struct gpd_admission *admission, struct gpd_child *worker,
+			   const struct gpd_channel_message *message, int64_t now_ms)
+{
+	unsigned int lane = (unsigned int)message->header.result;
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
+
+	if (!peer || peer->state != GPD_PEER_RUNNING || lane >= peer->lanes_max)
+		return;
+	peer->lanes &= ~(1u << lane);
+	if (lane == 0)
+		gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
 }

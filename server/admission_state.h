@@ -1,19 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of admission, for admission.c and admission_lane.c only.  Main thread.
+ * The inside of admission, for admission*.c only.  Main thread.
  */
 #ifndef GPD_ADMISSION_STATE_H
 #define GPD_ADMISSION_STATE_H
 
 #include "server/admission.h"
 
+#define LANE_MS 10000
+/* From the first byte to Hello. */
+#define GPD_HANDSHAKE_MS 10000
+
 /* admission.c */
+void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
 void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
 			     enum gpd_peer_state state, int64_t deadline_ms);
 void gpd_admission_unlink(struct gpd_admission *admission, struct gpd_peer *peer);
+/* NULL: there is none, or it has left. */
+struct gpd_peer *gpd_admission_find_session(const struct gpd_admission *admission,
+					    const struct gpd_child *worker, uint64_t id);
 /* A message for the worker, who gets the descriptor unless it is -1. */
 void gpd_admission_tell(struct gpd_child *worker, const struct gpd_channel_header *header,
 			const void *data, size_t size, int fd);
+
+/* The peer is shut down, and its session, if it has one, ends for this reason. */
+void gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer,
+			    const char *reason);
+/* Instead of a session. */
+void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
+			  Gpupool__Refused__Reason reason, const char *text);
+/* Its client is told 810. */
+void gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer,
+			       const char *reason);
+
+/* admission_gate.c: whether the peer, of whom Hello has come, is let in; else it was refused. */
+bool gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
+/* When to look again whether the tokens and certificates of those who came by one still hold;
+ * INT64_MAX: nobody did. */
+int64_t gpd_admission_gate_deadline(const struct gpd_admission *admission);
+void gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms);
+/* The configuration is another one: whether those who came by a certificate are still whose they
+ * were. */
+void gpd_admission_check_certificates(struct gpd_admission *admission);
+
+/* The refusal of credentials is due. */
+void gpd_admission_tell_refused(struct gpd_admission *admission, struct gpd_peer *peer);
+
+/* admission_wait.c: connections for which there is room now begin. */
+void gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_forget_waiting(struct gpd_admission *admission, int64_t now_ms);
 
 /* admission_lane.c: the peer, which had this preamble, is a lane; it is gone afterwards. */
 void gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,

@@ -5,42 +5,53 @@
 #include "server/log.h"
 #include "server/session.h"
 #include "server/worker.h"
-#include "transport/transport.h"
+#include "transport/tls.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Why there is no connection, or NULL. */
-static const char *
-adopt_lane(const struct gpd_channel_message *message, struct gp_conn **conn_p)
-{
-	char scheme[32];
-	int r;
+#define STACK_SIZE ((size_t)256 << 10)
 
-	/* The kernel drops a descriptor for which there is no room. */
-	if (message->fd < 0)
-		return "the daemon has no descriptor left for its connection";
-	r = gp_conn_adopt(gpd_channel_text(message, scheme, sizeof(scheme)), message->fd, conn_p);
-	if (r == 0) {
-		gp_conn_set_stall(*conn_p, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
-		return NULL;
-	}
-	close(message->fd);
-	return r == -ENOMEM ? "the daemon has no memory for its connection"
-			    : "its connection was gone before it was served";
+/* A lane on its way to its session. */
+struct incoming {
+	struct incoming *next;
+	uint64_t session;
+	unsigned int number;
+	struct gp_conn *conn;
+	uint8_t key[GP_TLS_KEY_SIZE];
+	int status; /* of the handshake */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct incoming *secured;
+static int secured_fd = -1;
+
+int
+gpd_adopt_setup(void)
+{
+	secured_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return secured_fd < 0 ? -errno : 0;
 }
 
-void
-gpd_adopt_lane(const struct gpd_channel_message *message)
+int
+gpd_adopt_fd(void)
 {
-	struct gp_conn *conn = NULL;
-	const char *reason = adopt_lane(message, &conn);
+	return secured_fd;
+}
+
+/* Lane 0, with which the session begins. */
+static void
+start_session(const struct incoming *incoming, struct gp_conn *conn, const char *reason)
+{
 	struct gpd_session *session;
 
 	pthread_mutex_lock(&gpd_worker.lock);
-	session = gpd_worker_find_locked(message->header.session);
+	session = gpd_worker_find_locked(incoming->session);
 	/* Without a session it has ended while the lane was on its way. */
 	if (session && session->conn)
 		session = NULL;
@@ -71,26 +82,191 @@ refuse_locked(struct gpd_session *session, unsigned int number, const char *reas
 	gpd_session_end(session, text);
 }
 
-void
-gpd_adopt_data_lane(const struct gpd_channel_message *message)
+static void
+add_lane(const struct incoming *incoming, struct gp_conn *conn, const char *reason)
 {
-	unsigned int number = (unsigned int)message->header.result;
-	struct gp_conn *conn = NULL;
-	const char *reason = adopt_lane(message, &conn);
 	struct gpd_session *session;
 
 	pthread_mutex_lock(&gpd_worker.lock);
-	session = gpd_worker_find_locked(message->header.session);
+	session = gpd_worker_find_locked(incoming->session);
 	/* Without a session it has ended while the lane was on its way. */
 	if (session && !session->conn)
 		session = NULL;
 	if (session && !reason) {
-		reason = gpd_lanes_add(session, number, conn);
+		reason = gpd_lanes_add(session, incoming->number, conn);
 		if (!reason)
 			conn = NULL;
 	}
 	if (session && reason)
-		refuse_locked(session, number, reason);
+		refuse_locked(session, incoming->number, reason);
 	pthread_mutex_unlock(&gpd_worker.lock);
 	gp_conn_destroy(conn);
+}
+
+/* Takes the connection over; reason: why there is none. */
+static void
+serve(const struct incoming *incoming, const char *reason)
+{
+	if (incoming->number)
+		add_lane(incoming, incoming->conn, reason);
+	else
+		start_session(incoming, incoming->conn, reason);
+}
+
+/* To the main thread. */
+static void
+hand_back(struct incoming *incoming)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&lock);
+	incoming->next = secured;
+	secured = incoming;
+	pthread_mutex_unlock(&lock);
+	if (write(secured_fd, &one, sizeof(one)) < 0)
+		return; /* The counter is full: it is readable. */
+}
+
+static void *
+secure(void *arg)
+{
+	struct incoming *incoming = arg;
+
+	incoming->status =
+		gp_conn_secure_key(incoming->conn, true, incoming->key, GP_TLS_HANDSHAKE_MS);
+	hand_back(incoming);
+	return NULL;
+}
+
+int
+gpd_adopt_later(uint64_t session, unsigned int number, struct gp_conn *conn)
+{
+	struct incoming *incoming = calloc(1, sizeof(*incoming));
+
+	if (!incoming)
+		return -ENOMEM;
+	incoming->session = session;
+	incoming->number = number;
+	incoming->conn = conn;
+	hand_back(incoming);
+	return 0;
+}
+
+static void
+forget(struct incoming *incoming)
+{
+	explicit_bzero(incoming, sizeof(*incoming));
+	free(incoming);
+}
+
+/* The handshake of its own thread. */
+static void
+start_handshake(const struct incoming *incoming)
+{
+	struct incoming *copy = malloc(sizeof(*copy));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r = ENOMEM;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	if (copy) {
+		*copy = *incoming;
+		r = pthread_create(&thread, &attr, secure, copy);
+	}
+	pthread_attr_destroy(&attr);
+	if (r == 0)
+		return;
+	if (copy)
+		forget(copy);
+	serve(incoming, "the daemon has no thread for its handshake");
+}
+
+/* Its session waits for one that has the key; the client, if it was that, for the next try. */
+static void
+refuse(const struct incoming *incoming)
+{
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_LANE_REFUSED,
+		.result = (int32_t)incoming->number,
+		.session = incoming->session,
+	};
+
+	(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+	gpd_warning("%s: session %llu: a lane (%u) is refused: %s", gp_conn_peer(incoming->conn),
+		    (unsigned long long)incoming->session, incoming->number,
+		    gp_conn_error(incoming->conn));
+	gp_conn_destroy(incoming->conn);
+}
+
+void
+gpd_adopt_secured(void)
+{
+	struct incoming *incoming, *next;
+	uint64_t count;
+
+	if (read(secured_fd, &count, sizeof(count)) < 0)
+		count = 0;
+	pthread_mutex_lock(&lock);
+	incoming = secured;
+	secured = NULL;
+	pthread_mutex_unlock(&lock);
+	for (; incoming; incoming = next) {
+		next = incoming->next;
+		if (incoming->status)
+			refuse(incoming);
+		else
+			serve(incoming, NULL);
+		forget(incoming);
+	}
+}
+
+/* Why there is no connection, or NULL. */
+static const char *
+adopt(const char *scheme, int fd, struct gp_conn **conn_p)
+{
+	int r;
+
+	/* The kernel drops a descriptor for which there is no room. */
+	if (fd < 0)
+		return "the daemon has no descriptor left for its connection";
+	r = gp_conn_adopt(scheme, fd, conn_p);
+	if (r == 0) {
+		unsigned int ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+
+		gp_conn_set_stall(*conn_p, ms);
+		gp_conn_set_unread(*conn_p, ms);
+		return NULL;
+	}
+	close(fd);
+	return r == -ENOMEM ? "the daemon has no memory for its connection"
+			    : "its connection was gone before it was served";
+}
+
+void
+gpd_adopt(const struct gpd_channel_message *message)
+{
+	const struct gpd_channel_lane *lane = message->data;
+	struct incoming incoming = {
+		.session = message->header.session,
+		.number = (unsigned int)message->header.result,
+	};
+	const char *reason;
+
+	if (message->size < sizeof(*lane)) {
+		if (message->fd >= 0)
+			close(message->fd);
+		return;
+	}
+	reason = adopt(lane->scheme, message->fd, &incoming.conn);
+	if (!reason && lane->tls) {
+		memcpy(incoming.key, lane->key, sizeof(incoming.key));
+		start_handshake(&incoming);
+	} else {
+		serve(&incoming, reason);
+	}
+	explicit_bzero(&incoming, sizeof(incoming));
+	/* The channel's buffer has the key until the next message. */
+	explicit_bzero((void *)lane, sizeof(*lane));
 }

@@ -2,14 +2,30 @@
 /*
  * Connections that the supervisor hands to the worker: lane 0 of a session, which starts it, and
  * its data lanes.  Main thread.
+ *
+ * An encrypted one needs a handshake first, for which its peer may take its time: each has a thread
+ * until that is done, and then comes back to the main thread.  One that fails costs its session
+ * nothing, for anybody may have sent it: the supervisor learns that its number is free again.
  */
 #ifndef GPD_ADOPT_H
 #define GPD_ADOPT_H
 
+#include <stdint.h>
+
+struct gp_conn;
 struct gpd_channel_message;
 
+/* Before the first connection.  0 or a negative errno. */
+int gpd_adopt_setup(void);
+
 /* Of type GPD_CHANNEL_LANE, GPD_CHANNEL_DATA_LANE. */
-void gpd_adopt_lane(const struct gpd_channel_message *message);
-void gpd_adopt_data_lane(const struct gpd_channel_message *message);
+void gpd_adopt(const struct gpd_channel_message *message);
+
+/* Any thread: a lane that has come by itself, for the main thread.  0 or -ENOMEM. */
+int gpd_adopt_later(uint64_t session, unsigned int number, struct gp_conn *conn);
+
+/* Readable when handshakes are done, which gpd_adopt_secured() then takes. */
+int gpd_adopt_fd(void);
+void gpd_adopt_secured(void);
 
 #endif /* GPD_ADOPT_H */

@@ -158,7 +158,6 @@ gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *a
 		result = check_side(session, &src, args);
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpd_account_copy(&session->account, 0, 0);
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;

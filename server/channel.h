@@ -23,7 +23,7 @@ enum gpd_channel_type {
 	/* Supervisor to worker. */
 	GPD_CHANNEL_OPEN = 1,  /* struct gpd_channel_open */
 	GPD_CHANNEL_REWINDOW,  /* struct gpd_channel_open: give the session another window */
-	GPD_CHANNEL_LANE,      /* text: the transport's scheme; the descriptor is the connection */
+	GPD_CHANNEL_LANE,      /* struct gpd_channel_lane; the descriptor is the connection */
 	GPD_CHANNEL_DATA_LANE, /* the same; result: the lane's number, 1 and up */
 	GPD_CHANNEL_CLOSE,     /* text: why the session ends */
 	GPD_CHANNEL_SHARES,    /* the ledger says something else of the session's multiprocessors */
@@ -33,10 +33,12 @@ enum gpd_channel_type {
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
 	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
+	GPD_CHANNEL_CAME,   /* result: a lane of the session has come over RDMA; its number */
 	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
 	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
 	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
-	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
+	GPD_CHANNEL_LANE_REFUSED, /* result: its number, which another may take */
+	GPD_CHANNEL_LOST,         /* result; text: who ended this process's CUDA and how */
 };
 
 struct gpd_channel_header {
@@ -54,7 +56,16 @@ struct gpd_channel_open {
 	uint64_t window_size; /* at least; 0: as configured */
 	uint32_t line;        /* of the session in the ledger */
 	uint32_t avoid_count;
+	uint8_t ticket[32]; /* for lanes that come over RDMA; zero in REWINDOW */
+	uint32_t lanes_max; /* numbers below it */
+	uint32_t reserved;
 	struct gpd_range avoid[];
+};
+
+struct gpd_channel_lane {
+	char scheme[16]; /* of the transport */
+	uint32_t tls;    /* 1: a TLS handshake comes first, with the key */
+	uint8_t key[32];
 };
 
 struct gpd_channel_opened {

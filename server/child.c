@@ -26,25 +26,31 @@ become_worker(int fd, int ledger_fd, char *const argv[])
 }
 
 struct gpd_child *
-gpd_child_start(const char *driver, int ledger_fd)
+gpd_child_start(const char *driver, const char *rdma, int ledger_fd)
 {
 	struct gpd_child *child = calloc(1, sizeof(*child));
 	char number[16], ledger[16];
-	const char *argv[] = { "gpupoold",
-			       "--worker-fd",
-			       number,
-			       "--ledger-fd",
-			       ledger,
-			       "--log-level",
-			       gpd_log_level_name(gpd_log_level),
-			       driver ? "--driver" : NULL,
-			       driver,
-			       NULL };
+	const char *argv[12] = { "gpupoold",
+				 "--worker-fd",
+				 number,
+				 "--ledger-fd",
+				 ledger,
+				 "--log-level",
+				 gpd_log_level_name(gpd_log_level) };
+	int count = 7;
 	int fds[2], r;
 
 	if (!child || (r = gpd_channel_pair(fds)) < 0) {
 		free(child);
 		return NULL;
+	}
+	if (driver) {
+		argv[count++] = "--driver";
+		argv[count++] = driver;
+	}
+	if (rdma) {
+		argv[count++] = "--worker-rdma";
+		argv[count++] = rdma;
 	}
 	snprintf(number, sizeof(number), "%d", fds[1]);
 	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);

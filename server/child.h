@@ -33,9 +33,9 @@ struct gpd_child {
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };
 
-/* A copy of this program with the same options for the driver and the log, and with the ledger.
+/* A copy of this program with the same options for the driver, RDMA and the log, and the ledger.
  * NULL: no process; errno says why. */
-struct gpd_child *gpd_child_start(const char *driver, int ledger_fd);
+struct gpd_child *gpd_child_start(const char *driver, const char *rdma, int ledger_fd);
 
 /* Of an exited one. */
 void gpd_child_destroy(struct gpd_child *child);

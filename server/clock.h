@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock that times are told from: monotonic, in nanoseconds.  Any thread. */
+/* The clock that times are told from: monotonic.  Any thread. */
 #ifndef GPD_CLOCK_H
 #define GPD_CLOCK_H
 
@@ -13,6 +13,12 @@ gpd_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline int64_t
+gpd_now_ms(void)
+{
+	return (int64_t)(gpd_now_ns() / 1000000);
 }
 
 /* Less than a second. */

@@ -24,6 +24,7 @@ gpd_config_free(struct gpd_config *config)
 		return;
 	for (int i = 0; i < config->tenant_count; i++) {
 		free(config->tenants[i].users);
+		free(config->tenants[i].certificates);
 		free(config->tenants[i].networks);
 	}
 	free(config->tenants);
@@ -102,6 +103,16 @@ gpd_config_tenant_find(const struct gpd_config *config, const char *name)
 		if (strcmp(config->tenants[i].name, name) == 0)
 			return i;
 	return -1;
+}
+
+int
+gpd_config_certificate_find(const struct gpd_config *config, const char *name)
+{
+	for (int i = 0; i < config->tenant_count; i++)
+		for (int k = 0; k < config->tenants[i].certificate_count; k++)
+			if (strcmp(config->tenants[i].certificates[k], name) == 0)
+				return i;
+	return gpd_config_tenant_find(config, name);
 }
 
 /* Where a client is: nowhere (count 0), at one address, or on this machine. */

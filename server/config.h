@@ -20,6 +20,8 @@
 
 #define GPD_CONFIG_TENANTS 255 /* GPD_TENANT_DEFAULT is one of them */
 #define GPD_CONFIG_ERROR_MAX 512
+#define GPD_CONFIG_CERTIFICATE_MAX 128
+#define GPD_CONFIG_PATH_MAX 256
 
 static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the ledger");
 
@@ -69,8 +71,10 @@ struct gpd_config_tenant {
 	uint32_t priority;     /* enum gpd_config_priority */
 	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
 	int user_count;
+	int certificate_count;
 	int network_count; /* 0: from anywhere */
 	char (*users)[GPD_TENANT_NAME_MAX];
+	char (*certificates)[GPD_CONFIG_CERTIFICATE_MAX]; /* names in client certificates */
 	struct gpd_config_network *networks;
 };
 
@@ -97,12 +101,18 @@ struct gpd_config_device_rule {
 };
 
 struct gpd_config {
-	uint32_t sessions_max; /* 0: not given */
-	uint32_t lanes_max;    /* of a session; 0: not given */
-	uint32_t isolation;    /* enum gpd_config_isolation */
+	uint32_t sessions_max;         /* 0: not given */
+	uint32_t lanes_max;            /* of a session; 0: not given */
+	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not given */
+	uint32_t idle_timeout;         /* seconds; 0: none */
+	uint32_t isolation;            /* enum gpd_config_isolation */
 	char metrics_host[256];
-	uint16_t metrics_port;  /* 0: off */
-	char admin_socket[108]; /* "": not given */
+	uint16_t metrics_port;            /* 0: off */
+	char admin_socket[108];           /* "": not given */
+	char tokens[GPD_CONFIG_PATH_MAX]; /* "": not given */
+	char certificate[GPD_CONFIG_PATH_MAX];
+	char key[GPD_CONFIG_PATH_MAX];
+	char client_authority[GPD_CONFIG_PATH_MAX];
 	int device_rule_count;
 	int tenant_count; /* at least 1 */
 	struct gpd_config_device_rule *device_rules;
@@ -119,6 +129,10 @@ void gpd_config_free(struct gpd_config *config);
 
 /* Its index; -1: there is none of this name. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);
+
+/* The tenant of this name in a client certificate: the one that lists it, else the one of that very
+ * name; -1: there is none. */
+int gpd_config_certificate_find(const struct gpd_config *config, const char *name);
 
 /*
  * Whose a new session is.  name: the tenant that the client names, NULL or "" for none; user: as it

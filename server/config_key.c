@@ -30,6 +30,15 @@ read_number_or_unlimited(const struct gpd_config_key *key, const char *text, voi
 }
 
 static const char *
+read_number_or_never(const struct gpd_config_key *key, const char *text, void *value)
+{
+	if (strcmp(text, "never") != 0)
+		return read_number(key, text, value);
+	*(uint32_t *)value = 0;
+	return NULL;
+}
+
+static const char *
 read_percent(const struct gpd_config_key *key, const char *text, void *value)
 {
 	uint64_t number;
@@ -103,6 +112,17 @@ read_socket(const struct gpd_config_key *key, const char *text, void *value)
 }
 
 static const char *
+read_path(const struct gpd_config_key *key, const char *text, void *value)
+{
+	size_t length = strlen(text);
+
+	if (*text != '/' || length >= GPD_CONFIG_PATH_MAX)
+		return "is no absolute path of at most 255 bytes (/etc/gpupool/tokens)";
+	memcpy(value, text, length + 1);
+	return NULL;
+}
+
+static const char *
 read_device(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config_tenant *tenant = value;
@@ -133,6 +153,25 @@ read_user(const struct gpd_config_key *key, const char *text, void *value)
 		return gpd_config_no_memory;
 	tenant->users = grown;
 	memcpy(tenant->users[tenant->user_count++], name, sizeof(name));
+	return NULL;
+}
+
+static const char *
+read_certificate(const struct gpd_config_key *key, const char *text, void *value)
+{
+	struct gpd_config_tenant *tenant = value;
+	char name[GPD_CONFIG_CERTIFICATE_MAX];
+	const char *wrong = gpd_value_certificate(text, name);
+	void *grown;
+
+	if (wrong)
+		return wrong;
+	grown = realloc(tenant->certificates,
+			(size_t)(tenant->certificate_count + 1) * sizeof(*tenant->certificates));
+	if (!grown)
+		return gpd_config_no_memory;
+	tenant->certificates = grown;
+	memcpy(tenant->certificates[tenant->certificate_count++], name, sizeof(name));
 	return NULL;
 }
 
@@ -184,8 +223,28 @@ static const struct gpd_config_key daemon_keys[] = {
 	  .min = 1,
 	  .max = GP_LANES_MAX,
 	  .wrong = "is no number from 1 to 16" },
+	{ .name = "sessions-per-address",
+	  .read = read_number_or_unlimited,
+	  .offset = offsetof(struct gpd_config, sessions_per_address),
+	  .min = 1,
+	  .max = GPD_LEDGER_SESSIONS,
+	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
+	{ .name = "idle-timeout",
+	  .read = read_number_or_never,
+	  .offset = offsetof(struct gpd_config, idle_timeout),
+	  .min = 1,
+	  .max = 10000000,
+	  .wrong = "is neither a number of seconds nor never" },
 	{ .name = "metrics", .read = read_metrics },
 	{ .name = "admin-socket", .read = read_socket },
+	{ .name = "tokens", .read = read_path, .offset = offsetof(struct gpd_config, tokens) },
+	{ .name = "certificate",
+	  .read = read_path,
+	  .offset = offsetof(struct gpd_config, certificate) },
+	{ .name = "key", .read = read_path, .offset = offsetof(struct gpd_config, key) },
+	{ .name = "client-authority",
+	  .read = read_path,
+	  .offset = offsetof(struct gpd_config, client_authority) },
 };
 
 /* In the order of enum gpd_config_given. */
@@ -271,6 +330,7 @@ static const struct gpd_config_key tenant_keys[] = {
 	  .words = isolations,
 	  .wrong = ISOLATION_WRONG },
 	{ .name = "users", .read = read_user, .shape = GPD_CONFIG_LIST },
+	{ .name = "certificate", .read = read_certificate, .shape = GPD_CONFIG_LIST },
 	{ .name = "addresses", .read = read_network, .shape = GPD_CONFIG_LIST },
 };
 

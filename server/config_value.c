@@ -197,6 +197,20 @@ gpd_value_user(const char *text, char name[GPD_TENANT_NAME_MAX])
 }
 
 const char *
+gpd_value_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX])
+{
+	size_t length = strlen(text);
+
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f || strchr("*,;=\"", *c))
+			length = 0;
+	if (length == 0 || length >= GPD_CONFIG_CERTIFICATE_MAX)
+		return "is no name of a certificate (1 to 127 characters; a list is alice,bob)";
+	memcpy(name, text, length + 1);
+	return NULL;
+}
+
+const char *
 gpd_value_uuid(const char *text, char uuid[41])
 {
 	static const char form[] = "gpu-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";

@@ -27,6 +27,7 @@ const char *gpd_value_sm(const char *text, struct gpd_config_amount *amount);
 const char *gpd_value_bandwidth(const char *text, uint64_t *bytes_p);
 const char *gpd_value_name(const char *text, char name[GPD_TENANT_NAME_MAX]);
 const char *gpd_value_user(const char *text, char name[GPD_TENANT_NAME_MAX]);
+const char *gpd_value_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX]);
 const char *gpd_value_uuid(const char *text, char uuid[41]);
 const char *gpd_value_network(const char *text, struct gpd_config_network *network);
 /* HOST:PORT or off. */

@@ -171,7 +171,6 @@ gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice 
 	    !gpd_memory_accessible(session, box.src, from) ||
 	    !gpd_memory_accessible(session, box.dst, to))
 		return CUDA_ERROR_INVALID_VALUE;
-	gpd_account_copy(&session->account, 0, 0);
 	flatten(&box);
 	result = gpd_stream_begin(session, box.stream, &stream);
 	if (result != CUDA_SUCCESS)

@@ -485,6 +485,12 @@ gpd_hold_remove(struct gpd_session *session, struct gpd_held *held)
 	free_held(held);
 }
 
+bool
+gpd_hold_is_empty(const struct gpd_session *session)
+{
+	return !session->hold || !session->hold->all;
+}
+
 void
 gpd_hold_forget(struct gpd_session *session)
 {

@@ -45,6 +45,9 @@ struct gpd_held *gpd_hold_next(struct gpd_session *session, struct gpd_hold_reco
 /* It has been carried out, or its function is done: what waited for it may go on. */
 void gpd_hold_remove(struct gpd_session *session, struct gpd_held *held);
 
+/* Whether none is kept, and no function is under way. */
+bool gpd_hold_is_empty(const struct gpd_session *session);
+
 /* At the session's end: forgets them all. */
 void gpd_hold_forget(struct gpd_session *session);
 

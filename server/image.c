@@ -418,7 +418,7 @@ blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 	 struct gpd_blob **blob_p)
 {
 	uint64_t bulk = gpd_session_bulk_size(session);
-	CUresult result;
+	CUresult result = CUDA_SUCCESS;
 
 	*blob_p = NULL;
 	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
@@ -427,14 +427,13 @@ blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 				      args->size, bulk, args->sha256.size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!within_limits(session, args->size))
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (bulk)
-		return blob_receive(session, args, blob_p);
+	if (!within_limits(session, args->size) || !gpd_image_cache_take(args->size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (bulk)
+		result = blob_receive(session, args, blob_p);
 	else
-		result = CUDA_SUCCESS;
-	if (result == CUDA_SUCCESS)
 		*blob_p = gpd_image_cache_find(args->sha256.data, args->size);
+	gpd_image_cache_give(args->size);
 	return result;
 }
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uthash.h>
 
 #define MEMORY_DEFAULT ((uint64_t)512 << 20)
@@ -37,6 +38,8 @@ static struct {
 	struct gpd_blob *blobs;
 	struct gpd_blob *newest, *oldest;
 	uint64_t idle; /* bytes */
+	uint64_t held, arriving,
+		max; /* bytes of all blobs, and of those to come; 0: no limit yet */
 	struct gpd_image_cache_limits limits;
 	struct gpd_image_disk *disk;
 	unsigned int writers;
@@ -90,6 +93,7 @@ trim(uint64_t limit)
 
 		idle_unlink(blob);
 		HASH_DEL(cache.blobs, blob);
+		cache.held -= blob->size;
 		blob_free(blob);
 	}
 }
@@ -126,6 +130,7 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	if (!blob) {
 		blob = made;
 		HASH_ADD(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
+		cache.held += size;
 		*fresh = true;
 	}
 	pthread_mutex_unlock(&cache.lock);
@@ -309,6 +314,47 @@ gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes, size_t s
 	if (fresh && cache.disk)
 		write_later(blob);
 	return blob;
+}
+
+static bool
+fits(uint64_t size)
+{
+	uint64_t used = cache.held + cache.arriving;
+
+	if (!cache.max)
+		cache.max = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	return size <= cache.max && used <= cache.max - size;
+}
+
+bool
+gpd_image_cache_take(uint64_t size)
+{
+	bool taken;
+
+	pthread_mutex_lock(&cache.lock);
+	if (!fits(size))
+		trim(0);
+	taken = fits(size);
+	if (taken)
+		cache.arriving += size;
+	pthread_mutex_unlock(&cache.lock);
+	return taken;
+}
+
+void
+gpd_image_cache_give(uint64_t size)
+{
+	pthread_mutex_lock(&cache.lock);
+	cache.arriving -= size;
+	pthread_mutex_unlock(&cache.lock);
+}
+
+void
+gpd_image_cache_set_max(uint64_t bytes)
+{
+	pthread_mutex_lock(&cache.lock);
+	cache.max = bytes;
+	pthread_mutex_unlock(&cache.lock);
 }
 
 void

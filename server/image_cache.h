@@ -66,6 +66,15 @@ bool gpd_image_cache_hold_note(const uint8_t sha256[GPD_SHA256_SIZE], bool hold)
 struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 
+/*
+ * Before bytes come, and after they have been added or are gone: all sessions together have half of
+ * the machine's memory for images.  False: there is not so much left, and nothing was taken.
+ */
+bool gpd_image_cache_take(uint64_t size);
+void gpd_image_cache_give(uint64_t size);
+/* Another limit than half of the memory. */
+void gpd_image_cache_set_max(uint64_t bytes);
+
 void gpd_blob_ref(struct gpd_blob *blob);
 /* Accepts NULL. */
 void gpd_blob_unref(struct gpd_blob *blob);

@@ -400,6 +400,8 @@ gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32])
 	good = whole && fd >= 0 && !fstat(fd, &status) && status.st_size >= NAME_SIZE &&
 	       (uint64_t)status.st_size <= NOTE_MAX;
 	size = good ? (size_t)status.st_size : 0;
+	if (whole)
+		whole[size] = 0;
 	good = good && !read_all(fd, (uint8_t *)whole, size) && read_name(whole, hash) &&
 	       has_hash(whole + NAME_SIZE, size - NAME_SIZE, hash);
 	if (fd >= 0)

@@ -9,6 +9,8 @@
 #define SECTION ".nv.global"
 #define STATE_SPACE ".global"
 #define NAME_SIZE 512
+/* That are looked at in one ELF: tables that say more than that are not there for a linker. */
+#define SYMBOLS_MAX ((uint64_t)1 << 26)
 
 static uint64_t
 add(uint64_t a, uint64_t b)
@@ -92,7 +94,7 @@ text_at(const uint8_t *bytes, size_t size, const Elf64_Shdr *texts, uint64_t off
 /* Whether all of the section are constants. */
 static bool
 are_constants(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsigned int index,
-	      const Elf64_Shdr *section)
+	      const Elf64_Shdr *section, uint64_t *symbols)
 {
 	uint64_t padding = section->sh_addralign ? section->sh_addralign - 1 : 0, covered = 0;
 	Elf64_Shdr table, texts;
@@ -102,6 +104,9 @@ are_constants(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsig
 			continue;
 		if (!section_at(bytes, size, header, table.sh_link, &texts) ||
 		    table.sh_offset > size || table.sh_size > size - table.sh_offset)
+			return false;
+		*symbols += table.sh_size / sizeof(Elf64_Sym);
+		if (*symbols > SYMBOLS_MAX)
 			return false;
 		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
 		     at += sizeof(Elf64_Sym)) {
@@ -123,7 +128,7 @@ are_constants(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsig
 
 /* To textures, surfaces or samplers: their symbols have types of their own. */
 static bool
-has_references(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header)
+has_references(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, uint64_t *symbols)
 {
 	Elf64_Shdr table;
 
@@ -131,6 +136,9 @@ has_references(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header)
 		if (table.sh_type != SHT_SYMTAB)
 			continue;
 		if (table.sh_offset > size || table.sh_size > size - table.sh_offset)
+			return true;
+		*symbols += table.sh_size / sizeof(Elf64_Sym);
+		if (*symbols > SYMBOLS_MAX)
 			return true;
 		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
 		     at += sizeof(Elf64_Sym)) {
@@ -158,12 +166,13 @@ static bool
 elf_keeps_state(const uint8_t *bytes, size_t size)
 {
 	Elf64_Shdr section, names;
+	uint64_t symbols = 0;
 	Elf64_Ehdr header;
 
 	memcpy(&header, bytes, sizeof(header));
 	if (!section_at(bytes, size, &header, header.e_shstrndx, &names) ||
 	    !section_at(bytes, size, &header, header.e_shnum - 1u, &section) ||
-	    has_references(bytes, size, &header))
+	    has_references(bytes, size, &header, &symbols))
 		return true;
 	for (unsigned int i = 0; section_at(bytes, size, &header, i, &section); i++) {
 		const char *name = text_at(bytes, size, &names, section.sh_name);
@@ -175,7 +184,7 @@ elf_keeps_state(const uint8_t *bytes, size_t size)
 			continue;
 		if (!is_passing(name) && section.sh_size &&
 		    !(begins_with(name, SECTION) &&
-		      are_constants(bytes, size, &header, i, &section)))
+		      are_constants(bytes, size, &header, i, &section, &symbols)))
 			return true;
 	}
 	return false;
@@ -296,39 +305,39 @@ element_size(struct text *text)
 	}
 }
 
-/* name_p: what is declared; of one that is too long, its beginning. */
+/* name_p: what is declared; of one that is too long, its beginning.  The text goes on behind what
+ * was read of it. */
 static uint64_t
-size_of_declaration(struct text text, char name_p[NAME_SIZE], struct text *rest_p)
+size_of_declaration(struct text *text, char name_p[NAME_SIZE])
 {
-	uint64_t size = element_size(&text);
+	uint64_t size = element_size(text);
 	size_t length = 0;
 
-	skip_space(&text);
-	while (text.at < text.end &&
-	       (isalnum((unsigned char)*text.at) || (*text.at && strchr("_$%", *text.at)))) {
+	skip_space(text);
+	while (text->at < text->end &&
+	       (isalnum((unsigned char)*text->at) || (*text->at && strchr("_$%", *text->at)))) {
 		if (length < NAME_SIZE - 1)
-			name_p[length++] = *text.at;
-		text.at++;
+			name_p[length++] = *text->at;
+		text->at++;
 	}
 	name_p[length] = 0;
-	for (skip_space(&text); text.at < text.end && *text.at == '['; skip_space(&text)) {
+	for (skip_space(text); text->at < text->end && *text->at == '['; skip_space(text)) {
 		uint64_t count;
 
-		text.at++;
-		count = number(&text);
-		skip_space(&text);
+		text->at++;
+		count = number(text);
+		skip_space(text);
 		/* An expression: whatever it comes to, it is not read here. */
-		if (text.at < text.end && *text.at != ']')
+		if (text->at < text->end && *text->at != ']')
 			return GPD_VARIABLES_UNKNOWN;
 		if (count && size > GPD_VARIABLES_UNKNOWN / count)
 			return GPD_VARIABLES_UNKNOWN;
 		size *= count;
-		while (text.at < text.end && *text.at != ']' && *text.at != ';')
-			text.at++;
-		if (text.at < text.end)
-			text.at++;
+		while (text->at < text->end && *text->at != ']' && *text->at != ';')
+			text->at++;
+		if (text->at < text->end)
+			text->at++;
 	}
-	*rest_p = text;
 	return size;
 }
 
@@ -373,30 +382,30 @@ size_of_ptx(const char *begin, size_t size)
 
 	while ((at = find_word(begin, at, end, STATE_SPACE))) {
 		bool declares = !follows(begin, at, ".extern") && !follows(begin, at, ".ptr");
+		struct text text = { at + length, end };
 		char name[NAME_SIZE];
-		struct text rest;
 
-		at += length;
 		if (declares)
-			sum = add(sum, size_of_declaration((struct text){ at, end }, name, &rest));
+			sum = add(sum, size_of_declaration(&text, name));
+		at = text.at;
 	}
 	return sum;
 }
 
-/* Whether the declaration has no other variable behind this one. */
+/* Whether the declaration has no other variable behind this one.  The text goes on at its end. */
 static bool
-ends_there(struct text text)
+ends_there(struct text *text)
 {
 	unsigned int depth = 0;
 
-	for (skip_space(&text); text.at < text.end; text.at++) {
-		if (*text.at == ';')
+	for (skip_space(text); text->at < text->end; text->at++) {
+		if (*text->at == ';')
 			return depth == 0;
-		if (*text.at == ',' && depth == 0)
+		if (*text->at == ',' && depth == 0)
 			return false;
-		if (*text.at == '{')
+		if (*text->at == '{')
 			depth++;
-		else if (*text.at == '}' && depth > 0)
+		else if (*text->at == '}' && depth > 0)
 			depth--;
 	}
 	return false;
@@ -415,18 +424,20 @@ ptx_keeps_state(const char *begin, size_t size)
 				return true;
 		}
 	}
-	for (; (at = find_word(begin, at, end, STATE_SPACE)); at++) {
+	while ((at = find_word(begin, at, end, STATE_SPACE))) {
+		struct text text = { at + strlen(STATE_SPACE), end };
 		char name[NAME_SIZE];
-		struct text rest;
 		uint64_t length;
 
-		if (follows(begin, at, ".ptr"))
-			continue;
-		length = size_of_declaration((struct text){ at + strlen(STATE_SPACE), end }, name,
-					     &rest);
-		if (follows(begin, at, ".extern") || !is_constant(name, length) ||
-		    !ends_there(rest))
-			return true;
+		if (!follows(begin, at, ".ptr")) {
+			length = size_of_declaration(&text, name);
+			if (follows(begin, at, ".extern") || !is_constant(name, length) ||
+			    !ends_there(&text))
+				return true;
+		}
+		/* What has been read is not looked through again, or long
+		 * texts would take hours. */
+		at = text.at;
 	}
 	return false;
 }

@@ -91,6 +91,7 @@ struct gpd_ledger {
 	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
 	/* Multiprocessors are given out in multiples of it: 2 or 8. */
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
+	_Atomic uint32_t idle_timeout; /* of sessions, in seconds; 0: none */
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 };

@@ -3,7 +3,7 @@
 
 #include "server/admission.h"
 #include "server/log.h"
-#include "server/peer.h"
+#include "server/tls.h"
 #include "transport/transport.h"
 
 #include <netdb.h>
@@ -11,11 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Connections that have not said Hello. */
-#define HANDSHAKES_MAX 64
-/* When there are too many, nobody is dropped who is slow only by the network's fault. */
-#define SILENCE_MS 200
+/* Connections that are taken before anything else is looked after. */
+#define ACCEPT_MAX 64
 #define ACCEPT_PAUSE_MS 50
+#define COMPLAIN_MS 10000
 
 static bool
 is_loopback_address(const struct sockaddr *address)
@@ -51,18 +50,51 @@ is_loopback(const struct gp_url *url)
 	return loopback;
 }
 
+static bool
+has_certificate(void)
+{
+	struct gp_tls *tls = gpd_tls_get();
+
+	gp_tls_put(tls);
+	return tls != NULL;
+}
+
+static bool
+is_encrypted(const struct gp_url *url)
+{
+	return strcmp(url->scheme, "tls") == 0;
+}
+
+/* Of an address for RDMA: what its control connections come by.  The lanes come to the worker. */
+static void
+control_of_rdma(struct gp_url *url)
+{
+	(void)snprintf(url->scheme, sizeof(url->scheme), "%s", has_certificate() ? "tls" : "tcp");
+}
+
 static int
 listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 {
+	struct gp_url control = *url;
 	char text[GP_URL_TEXT_MAX], error[256] = "";
 
 	gp_url_format(url, text, sizeof(text));
-	if (!is_loopback(url)) {
+	listen->rdma[listen->count] = strcmp(url->scheme, "rdma") == 0;
+	if (listen->rdma[listen->count])
+		control_of_rdma(&control);
+	if (strcmp(url->scheme, "tls") == 0 && !has_certificate()) {
+		fprintf(stderr,
+			"gpupoold: cannot listen on %s: the daemon has no certificate: "
+			"--certificate and --key name it\n",
+			text);
+		return -1;
+	}
+	if (!is_encrypted(&control) && !is_loopback(url)) {
 		if (!insecure) {
 			fprintf(stderr,
 				"gpupoold: cannot listen on %s: it is not a loopback address, and "
 				"connections are neither encrypted nor authenticated: whoever "
-				"reaches it can use the GPUs; --insecure allows it\n",
+				"reaches it can use the GPUs; tls:// is, --insecure allows it\n",
 				text);
 			return -1;
 		}
@@ -70,7 +102,7 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 			    "encrypted nor authenticated (--insecure)",
 			    text);
 	}
-	if (gp_listen(url, &listen->listeners[listen->count], error, sizeof(error))) {
+	if (gp_listen(&control, &listen->listeners[listen->count], error, sizeof(error))) {
 		fprintf(stderr, "gpupoold: %s\n", error);
 		return -1;
 	}
@@ -102,9 +134,12 @@ void
 gpd_listen_announce(const struct gpd_listen *listen, bool print)
 {
 	for (int i = 0; i < listen->count; i++) {
+		struct gp_url url = *gp_listener_url(listen->listeners[i]);
 		char text[GP_URL_TEXT_MAX];
 
-		gp_url_format(gp_listener_url(listen->listeners[i]), text, sizeof(text));
+		if (listen->rdma[i])
+			(void)snprintf(url.scheme, sizeof(url.scheme), "rdma");
+		gp_url_format(&url, text, sizeof(text));
 		gpd_info("listening on %s", text);
 		if (print)
 			printf("listening on %s\n", text);
@@ -123,34 +158,33 @@ gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *
 	return listen->count;
 }
 
+/* Once in a while: an address that takes all of them shall not fill the log besides. */
 static void
-accept_all(struct gpd_listen *listen, struct gp_listener *listener, struct gpd_admission *admission,
-	   int64_t now_ms)
+complain(struct gpd_listen *listen, int r, int64_t now_ms)
 {
-	for (;;) {
-		struct gp_conn *conn;
-		struct gpd_peer *peer;
-		int r;
+	if (listen->complain_ms > now_ms)
+		return;
+	listen->complain_ms = now_ms + COMPLAIN_MS;
+	gpd_warning("no connection can be taken at the moment: %s",
+		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
+}
 
-		/* Whoever has kept silent for longest makes room; the others wait in the kernel. */
-		if (gpd_admission_handshakes(admission) >= HANDSHAKES_MAX &&
-		    !gpd_admission_evict(admission, now_ms - SILENCE_MS)) {
-			listen->accept_ms = now_ms + ACCEPT_PAUSE_MS;
-			return;
-		}
-		r = gp_accept(listener, 0, &conn);
+static void
+accept_some(struct gpd_listen *listen, struct gp_listener *listener,
+	    struct gpd_admission *admission, int64_t now_ms)
+{
+	for (int i = 0; i < ACCEPT_MAX; i++) {
+		struct gp_conn *conn;
+		int r = gp_accept(listener, 0, &conn);
+
 		if (r == GP_E_TIMEOUT)
 			return;
 		if (r) {
-			gpd_warning("no connection can be taken at the moment: %s",
-				    r == GP_E_RESOURCE ? "out of descriptors or memory"
-						       : strerror(-r));
+			complain(listen, r, now_ms);
 			listen->accept_ms = now_ms + ACCEPT_PAUSE_MS;
 			return;
 		}
-		peer = gpd_peer_create(conn, gp_listener_url(listener)->scheme);
-		if (peer)
-			gpd_admission_add(admission, peer, now_ms);
+		gpd_admission_come(admission, conn, gp_listener_url(listener)->scheme, now_ms);
 	}
 }
 
@@ -160,6 +194,6 @@ gpd_listen_accept(struct gpd_listen *listen, const struct pollfd *fds, int count
 {
 	for (int i = 0; i < count && i < listen->count; i++) {
 		if (fds[i].revents)
-			accept_all(listen, listen->listeners[i], admission, now_ms);
+			accept_some(listen, listen->listeners[i], admission, now_ms);
 	}
 }

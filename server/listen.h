@@ -15,8 +15,10 @@ struct gpd_admission;
 
 struct gpd_listen {
 	struct gp_listener *listeners[GPD_LISTEN_MAX];
+	bool rdma[GPD_LISTEN_MAX]; /* the address is one for RDMA, too */
 	int count;
 	int64_t accept_ms; /* not before this */
+	int64_t complain_ms;
 };
 
 /* 0, or -1: standard error says why. */

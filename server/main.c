@@ -12,6 +12,7 @@
 #include "protocol/frame.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/privilege.h"
 #include "server/supervisor.h"
 #include "server/worker.h"
 #include "transport/url.h"
@@ -38,8 +39,14 @@ enum key {
 	OPTION_LOG_LEVEL,
 	OPTION_ADMIN_SOCKET,
 	OPTION_METRICS,
+	OPTION_TOKENS,
+	OPTION_CERTIFICATE,
+	OPTION_KEY,
+	OPTION_CLIENT_AUTHORITY,
+	OPTION_USER,
 	OPTION_WORKER_FD,
 	OPTION_LEDGER_FD,
+	OPTION_WORKER_RDMA,
 	OPTION_CONFIG = 'c',
 };
 
@@ -47,8 +54,8 @@ static const struct argp_option options[] = {
 	{ .name = "listen",
 	  .key = OPTION_LISTEN,
 	  .arg = "[SCHEME://]HOST[:PORT]",
-	  .doc = "Listen there; may be given several times. Port 0 takes any free one. "
-		 "Default: " LISTEN_DEFAULT },
+	  .doc = "Listen there; may be given several times. Port 0 takes any free one; "
+		 "unix:///PATH is a socket of this machine. Default: " LISTEN_DEFAULT },
 	{ .name = "config",
 	  .key = OPTION_CONFIG,
 	  .arg = "FILE",
@@ -68,11 +75,36 @@ static const struct argp_option options[] = {
 	  .key = OPTION_LANES,
 	  .arg = "N",
 	  .doc = "Let a client have at most N connections for calls and data. Default: what the "
-		 "configuration says, or 4" },
+		 "configuration says, or 4, and 8 if they are encrypted" },
 	{ .name = "insecure",
 	  .key = OPTION_INSECURE,
-	  .doc = "Allow addresses that other machines can reach, although connections are "
-		 "neither encrypted nor authenticated" },
+	  .doc = "Let everybody in without credentials, also over connections that are not "
+		 "encrypted, on whatever address" },
+	{ .name = "tokens",
+	  .key = OPTION_TOKENS,
+	  .arg = "FILE",
+	  .doc = "The tokens of clients, as gpupoolctl token makes them. Default: what the "
+		 "configuration says, or tokens in /etc/gpupool for root, in "
+		 "~/.config/gpupool for others" },
+	{ .name = "certificate",
+	  .key = OPTION_CERTIFICATE,
+	  .arg = "FILE",
+	  .doc = "What the daemon shows on addresses with TLS (tls://), PEM. Default: what the "
+		 "configuration says, or server.pem in /etc/gpupool for root, in "
+		 "~/.config/gpupool for others" },
+	{ .name = "key",
+	  .key = OPTION_KEY,
+	  .arg = "FILE",
+	  .doc = "The certificate's key, PEM. Default: likewise, server.key" },
+	{ .name = "client-authority",
+	  .key = OPTION_CLIENT_AUTHORITY,
+	  .arg = "FILE",
+	  .doc = "Whose client certificates are good, PEM. Default: likewise, ca.pem" },
+	{ .name = "user",
+	  .key = OPTION_USER,
+	  .arg = "NAME",
+	  .doc = "The user that the daemon of root becomes, as soon as it has opened its sockets "
+		 "and read its key. Default: gpupool, if there is such a user" },
 	{ .name = "print-address",
 	  .key = OPTION_PRINT_ADDRESS,
 	  .doc = "Print a line \"listening on URL\" for every address as soon as clients are "
@@ -92,6 +124,7 @@ static const struct argp_option options[] = {
 	  .arg = "[HOST:]PORT",
 	  .doc = "Answer Prometheus there; a port alone is one of 127.0.0.1. Default: off" },
 	{ .name = "worker-fd", .key = OPTION_WORKER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
+	{ .name = "worker-rdma", .key = OPTION_WORKER_RDMA, .arg = "URL", .flags = OPTION_HIDDEN },
 	{ .name = "ledger-fd", .key = OPTION_LEDGER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
 	{ 0 },
 };
@@ -120,6 +153,20 @@ parse_number(struct argp_state *state, const char *option, const char *text, int
 	return (int)value;
 }
 
+/* Lanes over RDMA come to the worker, on the same address and a port of its own. */
+static void
+add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp_url *url)
+{
+	static char text[GP_URL_TEXT_MAX];
+	struct gp_url lanes = *url;
+
+	if (o->rdma)
+		argp_failure(state, 1, 0, "--listen: only one address can be rdma://");
+	lanes.port = 0;
+	gp_url_format(&lanes, text, sizeof(text));
+	o->rdma = text;
+}
+
 static void
 add_listen(struct argp_state *state, struct gpd_options *o, const char *text)
 {
@@ -129,8 +176,8 @@ add_listen(struct argp_state *state, struct gpd_options *o, const char *text)
 		argp_failure(state, 1, 0, "--listen: more than %d addresses", GPD_LISTEN_MAX);
 	else if (gp_url_parse(text, &o->listen[o->listen_count], error, sizeof(error)))
 		argp_failure(state, 1, 0, "--listen: %s", error);
-	else
-		o->listen_count++;
+	else if (strcmp(o->listen[o->listen_count++].scheme, "rdma") == 0)
+		add_rdma(state, o, &o->listen[o->listen_count - 1]);
 }
 
 static error_t
@@ -178,8 +225,26 @@ parse_option(int key, char *arg, struct argp_state *state)
 				     "(127.0.0.1:9400, [::1]:9400, 9400 or off)",
 				     arg);
 		return 0;
+	case OPTION_USER:
+		o->user = arg;
+		return 0;
+	case OPTION_TOKENS:
+		o->tokens = arg;
+		return 0;
+	case OPTION_CERTIFICATE:
+		o->certificate = arg;
+		return 0;
+	case OPTION_KEY:
+		o->key = arg;
+		return 0;
+	case OPTION_CLIENT_AUTHORITY:
+		o->client_authority = arg;
+		return 0;
 	case OPTION_WORKER_FD:
 		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);
+		return 0;
+	case OPTION_WORKER_RDMA:
+		o->rdma = arg;
 		return 0;
 	case OPTION_LEDGER_FD:
 		line->ledger_fd = parse_number(state, "--ledger-fd", arg, 3, INT_MAX);
@@ -208,11 +273,13 @@ main(int argc, char **argv)
 	argp_err_exit_status = 1;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
 		return 1;
+	gpd_privilege_hide();
 	if (line.worker_fd >= 0) {
 		struct gpd_worker_options worker = {
 			.fd = line.worker_fd,
 			.ledger_fd = line.ledger_fd,
 			.driver = line.supervisor.driver,
+			.rdma = line.supervisor.rdma,
 		};
 
 		return gpd_worker_run(&worker);

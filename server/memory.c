@@ -140,11 +140,9 @@ gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t 
 		return false;
 	end = address + size;
 	for (size_t i = find(memory, address); address < end; i++) {
-		const struct chunk *chunk = &memory->chunks[i];
-
-		if (i == memory->count || chunk->address > address)
+		if (i == memory->count || memory->chunks[i].address > address)
 			return false;
-		address = chunk->address + chunk->size;
+		address = memory->chunks[i].address + memory->chunks[i].size;
 	}
 	return true;
 }

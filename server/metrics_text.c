@@ -14,6 +14,7 @@ struct subject {
 	const Gpupool__AdminSession *session;
 	const Gpupool__AdminLine *line; /* of the tenant or session on the device */
 	const Gpupool__AdminCounts *counts;
+	const Gpupool__AdminRefusals *refusals;
 };
 
 struct value {
@@ -29,6 +30,7 @@ enum scope {
 	OF_HAMI, /* the same, with HAMi's labels */
 	OF_SESSION,
 	OF_SESSION_DEVICE,
+	OF_REFUSAL,
 };
 
 struct family {
@@ -68,6 +70,12 @@ static struct value
 started(const struct subject *s)
 {
 	return number(s->session ? s->session->started_s : s->report->started_s);
+}
+
+static struct value
+refused_clients(const struct subject *s)
+{
+	return number(s->refusals->count);
 }
 
 static struct value
@@ -224,6 +232,8 @@ static const struct family families[] = {
 	  NULL },
 	{ "gpupool_sessions_max", "gauge", "Sessions that the daemon serves at a time.", OF_DAEMON,
 	  sessions_max, NULL },
+	{ "gpupool_refused_clients_total", "counter", "Clients without the right credentials.",
+	  OF_REFUSAL, refused_clients, NULL },
 
 	{ "gpupool_device_sessions", "gauge", "Sessions that see the device.", OF_DEVICE,
 	  device_sessions, NULL },
@@ -244,8 +254,8 @@ static const struct family families[] = {
 	  NULL },
 	{ "gpupool_tenant_sessions_total", "counter", "Sessions that the tenant has had.",
 	  OF_TENANT, tenant_sessions_total, NULL },
-	{ "gpupool_tenant_launches_total", "counter", "Kernels launched.", OF_TENANT, launches,
-	  NULL },
+	{ "gpupool_tenant_launches_total", "counter", "Kernels, and copies within the device.",
+	  OF_TENANT, launches, NULL },
 	{ "gpupool_tenant_copies_total", "counter", "Copies between client and device.", OF_TENANT,
 	  copies, NULL },
 	{ "gpupool_tenant_copied_bytes_total", "counter", "Bytes from (in) and to (out) clients.",
@@ -276,8 +286,8 @@ static const struct family families[] = {
 
 	{ "gpupool_session_start_time_seconds", "gauge", "When the session began, since 1970.",
 	  OF_SESSION, started, NULL },
-	{ "gpupool_session_launches_total", "counter", "Kernels launched.", OF_SESSION, launches,
-	  NULL },
+	{ "gpupool_session_launches_total", "counter", "Kernels, and copies within the device.",
+	  OF_SESSION, launches, NULL },
 	{ "gpupool_session_copies_total", "counter", "Copies between client and device.",
 	  OF_SESSION, copies, NULL },
 	{ "gpupool_session_copied_bytes_total", "counter",
@@ -379,6 +389,8 @@ write_labels(struct writer *w, const struct family *family, const struct subject
 		write_label(w, "tenant", s->tenant->name);
 	if (s->session)
 		write_session_labels(w, s->session);
+	if (s->refusals)
+		write_label(w, "reason", s->refusals->reason);
 	if (family->label) {
 		write_separator(w);
 		fputs(family->label, w->file);
@@ -471,6 +483,12 @@ write_family(FILE *file, const char *name, const struct family *family,
 	case OF_SESSION:
 	case OF_SESSION_DEVICE:
 		write_of_sessions(file, name, family, report);
+		break;
+	case OF_REFUSAL:
+		for (size_t i = 0; i < report->n_refusals; i++) {
+			s.refusals = report->refusals[i];
+			write_sample(file, name, family, &s);
+		}
 		break;
 	}
 }

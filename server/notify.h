@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the service manager how the daemon is doing, if there is one (sd_notify's protocol). */
+/*
+ * Tells the service manager how the daemon is doing, if there is one (sd_notify's protocol).  Main
+ * thread.
+ */
 #ifndef GPD_NOTIFY_H
 #define GPD_NOTIFY_H
 
+#include <stdint.h>
+
 void gpd_notify(const char *state);
+/* Its configuration is about to be read again; READY=1 says that it has been. */
+void gpd_notify_reloading(void);
+
+/* That its loop still turns, if the service manager wants to know (WATCHDOG_USEC); and when it is
+ * to be told next, INT64_MAX: never. */
+void gpd_notify_alive(int64_t now_ms);
+int64_t gpd_notify_deadline(void);
 
 #endif /* GPD_NOTIFY_H */

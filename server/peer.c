@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/peer.h"
 
+#include "server/clock.h"
 #include "server/log.h"
+#include "server/tls.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -13,6 +15,8 @@
 #include <unistd.h>
 
 #define STACK_SIZE ((size_t)512 << 10)
+/* A Hello is much smaller; who has said none gets no more of the daemon's memory. */
+#define HELLO_MAX ((size_t)16 << 10)
 /* So many bytes not yet taken by the peer, and it does not read what it is sent. */
 #define UNREAD_MAX 8192
 
@@ -87,6 +91,14 @@ post_gone(struct gpd_peer *peer, bool ended, const char *text)
 	post(event);
 }
 
+/* The same, for the log to show as a refusal. */
+static void
+post_refused(struct gpd_peer *peer, const char *text)
+{
+	peer->last->refused = true;
+	post_gone(peer, false, text);
+}
+
 /* Whether the peer reads what it is sent. */
 static bool
 reads(const struct gpd_peer *peer)
@@ -116,12 +128,69 @@ gpd_peer_send(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
 		gp_conn_shutdown(peer->conn);
 }
 
+void
+gpd_peer_trust(struct gpd_peer *peer)
+{
+	gp_conn_set_message_max(peer->conn, GP_CONTROL_MAX);
+}
+
+static int
+send_preamble(struct gpd_peer *peer, enum gp_preamble_kind kind)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_preamble preamble;
+
+	gp_preamble_init(&preamble, kind, 0);
+	gp_preamble_encode(&preamble, bytes);
+	return gp_conn_send_preamble(peer->conn, bytes, sizeof(bytes));
+}
+
+/* Whether connections begin with TLS behind their preambles. */
+static bool
+wants_tls(const struct gpd_peer *peer)
+{
+	return strcmp(peer->scheme, "tls") == 0;
+}
+
+/* Of a kind that this address does not take.  A control connection is told so, in clear. */
+static void
+refuse_kind(struct gpd_peer *peer, const struct gp_preamble *preamble)
+{
+	const char *text = wants_tls(peer) ? "this address wants TLS: tls:// in place of tcp://, "
+					     "GPUPOOL_TLS_CA with rdma://"
+					   : "this address of the daemon is without TLS";
+	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
+	size_t size = gp_control_frame_refused(GPUPOOL__REFUSED__REASON__POLICY, text, bytes,
+					       sizeof(bytes));
+
+	/* Whether or not it hears it, the log says it. */
+	if (gp_preamble_is_control(preamble) && send_preamble(peer, GP_PREAMBLE_CONTROL) == 0)
+		(void)!gp_conn_send_preamble(peer->conn, bytes, size);
+	post_refused(peer, text);
+}
+
+/* 0; or 1, and the last event has been posted. */
+static int
+secure(struct gpd_peer *peer)
+{
+	struct gp_tls *tls = gpd_tls_get();
+	int r = -ENOENT;
+
+	if (tls)
+		r = gp_conn_secure(peer->conn, tls, NULL, GP_TLS_HANDSHAKE_MS);
+	gp_tls_put(tls);
+	if (r)
+		post_refused(peer, tls ? gp_conn_error(peer->conn)
+				       : "the daemon has no certificate any more");
+	return r != 0;
+}
+
 /* 0: the preamble is a control connection's; 1: the last event has been posted. */
 static int
 receive_preamble(struct gpd_peer *peer)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
-	struct gp_preamble preamble, own;
+	struct gp_preamble preamble;
 	struct gpd_peer_event *event;
 	char text[200];
 	int r = gp_conn_recv_preamble(peer->conn, bytes, sizeof(bytes), -1);
@@ -132,29 +201,28 @@ receive_preamble(struct gpd_peer *peer)
 		return 1;
 	}
 	r = gp_preamble_decode(bytes, &preamble);
-	if (r == 0 && preamble.kind == GP_PREAMBLE_LANE) {
+	if (r == 0 && gp_preamble_is_tls(&preamble) != wants_tls(peer)) {
+		refuse_kind(peer, &preamble);
+		return 1;
+	}
+	if (r == 0 && !gp_preamble_is_control(&preamble)) {
 		event = last_event(peer, GPD_PEER_LANE);
 		event->preamble = preamble;
 		post(event);
 		return 1;
 	}
 	/* The other version learns ours; who speaks something else learns nothing. */
-	if (r == 0 || r == GP_E_VERSION) {
-		uint8_t answer[GP_PREAMBLE_SIZE];
-
-		gp_preamble_init(&own, GP_PREAMBLE_CONTROL, 0);
-		gp_preamble_encode(&own, answer);
-		if (gp_conn_send_preamble(peer->conn, answer, sizeof(answer))) {
-			post_gone(peer, false, gp_conn_error(peer->conn));
-			return 1;
-		}
+	if ((r == 0 || r == GP_E_VERSION) &&
+	    send_preamble(peer, r ? GP_PREAMBLE_CONTROL : preamble.kind)) {
+		post_gone(peer, false, gp_conn_error(peer->conn));
+		return 1;
 	}
 	if (r) {
 		gp_preamble_explain(r, &preamble, text, sizeof(text));
 		post_gone(peer, false, text);
 		return 1;
 	}
-	return 0;
+	return wants_tls(peer) ? secure(peer) : 0;
 }
 
 static int
@@ -185,6 +253,9 @@ take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first
 	}
 	switch (message->body_case) {
 	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
+		/* Here, for it may take a while where there are many sockets. */
+		peer->has_uid = gp_conn_peer_uid(peer->conn, &peer->uid) == 0;
+		/* fall through */
 	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
 		event = calloc(1, sizeof(*event));
 		if (!event) {
@@ -255,6 +326,8 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme)
 	}
 	peer->conn = conn;
 	gp_conn_set_stall(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
+	gp_conn_set_unread(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
+	gp_conn_set_message_max(conn, HELLO_MAX);
 	peer->deadline_ms = INT64_MAX;
 	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);
 	pthread_mutex_init(&peer->send_lock, NULL);
@@ -297,6 +370,9 @@ gpd_peer_destroy(struct gpd_peer *peer)
 	join(peer);
 	gp_control_free(peer->hello);
 	free(peer->full);
+	free(peer->refusal);
+	if (peer->caller)
+		gpd_caller_put(peer->caller, gpd_now_ms());
 	gp_conn_destroy(peer->conn);
 	pthread_mutex_destroy(&peer->send_lock);
 	explicit_bzero(peer->ticket, sizeof(peer->ticket));

@@ -12,6 +12,8 @@
 
 #include "protocol/control.h"
 #include "protocol/preamble.h"
+#include "server/auth.h"
+#include "server/caller.h"
 #include "server/tenants.h"
 #include "transport/transport.h"
 
@@ -25,6 +27,7 @@ struct gpd_peer_event;
 
 enum gpd_peer_state {
 	GPD_PEER_HANDSHAKE, /* no Hello yet */
+	GPD_PEER_REFUSED,   /* it will be told so when its time comes */
 	GPD_PEER_QUEUED,    /* Hello came, but there is no worker, or no place yet */
 	GPD_PEER_OPENING,   /* the worker was asked to open a session */
 	GPD_PEER_WELCOMED,  /* its lane may come */
@@ -43,16 +46,22 @@ struct gpd_peer {
 	struct gpd_peer_event *last; /* until it is posted */
 
 	/* Main thread only. */
+	struct gpd_caller *caller; /* where it comes from */
 	enum gpd_peer_state state;
 	int64_t deadline_ms; /* of the state; INT64_MAX: none */
 	Gpupool__ControlMessage *hello;
-	char name[128]; /* "host pid program" */
+	bool has_uid;         /* with hello: the system says who the peer is, */
+	uid_t uid;            /* this user of this machine */
+	struct gpd_pass pass; /* once it was let in */
+	char name[128];       /* "host pid program" */
 	uint64_t session;
 	struct gpd_child *worker; /* that has the session; NULL: it is over */
 	struct gpd_grant grant;   /* once Hello came */
 	char *full;               /* QUEUED: what there is no place in, in words */
+	char *refusal;            /* REFUSED: what it will be told */
+	unsigned int windows;     /* that it has asked for */
 	struct gpd_child *own;    /* started for this session alone; NULL: there is none */
-	uint8_t ticket[GP_TICKET_SIZE];
+	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	unsigned int lanes_max; /* numbers below it */
 	uint32_t lanes;         /* bit for each that the worker has got */
 };
@@ -69,7 +78,8 @@ struct gpd_peer_event {
 	struct gpd_peer *peer;
 	Gpupool__ControlMessage *message;
 	struct gp_preamble preamble;
-	bool ended; /* GONE: in good order */
+	bool ended;   /* GONE: in good order */
+	bool refused; /* GONE: by this end */
 	char text[256];
 };
 
@@ -86,6 +96,9 @@ struct gpd_peer *gpd_peer_create(struct gp_conn *conn, const char *scheme);
 int gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p);
 /* After its last event. */
 void gpd_peer_destroy(struct gpd_peer *peer);
+
+/* Main thread, once the peer was let in: it may send messages of any size from now on. */
+void gpd_peer_trust(struct gpd_peer *peer);
 
 /*
  * Main thread: sends if that cannot block, because the peer has read what it was sent before; else

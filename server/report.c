@@ -209,6 +209,7 @@ describe_client(struct builder *b, Gpupool__AdminSession *session,
 	session->user = keep_text(b, client->user);
 	session->program = keep_text(b, client->program);
 	session->address = keep_text(b, client->address);
+	session->credentials = keep_text(b, client->credentials);
 	session->pid = client->pid;
 	session->started_s = (uint64_t)client->started_s;
 }
@@ -368,6 +369,24 @@ add_units(struct builder *b)
 	}
 }
 
+/* Clients that were not let in. */
+
+static void
+add_refusals(struct builder *b)
+{
+	b->report->refusals = keep_list(b, GPD_AUTH_REFUSALS);
+	for (int i = GPD_AUTH_LET_IN + 1; b->report->refusals && i < GPD_AUTH_REFUSALS; i++) {
+		Gpupool__AdminRefusals *refusals = keep(b, sizeof(*refusals));
+
+		if (!refusals)
+			return;
+		gpupool__admin_refusals__init(refusals);
+		b->report->refusals[b->report->n_refusals++] = refusals;
+		refusals->reason = keep_text(b, gpd_auth_name((enum gpd_auth_refusal)i));
+		refusals->count = b->source->admission->gate.refusals[i];
+	}
+}
+
 /* Workers. */
 
 static Gpupool__AdminWorker__State
@@ -431,6 +450,7 @@ gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 	add_workers(&b);
 	add_devices(&b);
 	add_units(&b);
+	add_refusals(&b);
 	if (!b.failed)
 		add_tenants(&b, by_index);
 	if (!b.failed)

@@ -67,6 +67,28 @@ gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
 }
 
 void
+gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const struct gpd_pass *pass,
+			   const char *name)
+{
+	char text[sizeof(roster->clients[index].credentials)] = "none";
+
+	switch (pass->by) {
+	case GPD_AUTH_BY_TOKEN:
+		snprintf(text, sizeof(text), "token %s", pass->token);
+		break;
+	case GPD_AUTH_BY_CERTIFICATE:
+		snprintf(text, sizeof(text), "certificate %.120s", name ? name : "");
+		break;
+	case GPD_AUTH_BY_USER:
+		snprintf(text, sizeof(text), "user");
+		break;
+	case GPD_AUTH_BY_NOTHING:
+		break;
+	}
+	copy_text(roster->clients[index].credentials, sizeof(text), text);
+}
+
+void
 gpd_roster_set_devices(struct gpd_roster *roster, const Gpupool__Welcome *facts)
 {
 	roster->software = facts->software;

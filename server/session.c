@@ -3,10 +3,12 @@
 
 #include "gpd_calls.h"
 #include "server/array.h"
+#include "server/clock.h"
 #include "server/context.h"
 #include "server/copy.h"
 #include "server/driver.h"
 #include "server/event.h"
+#include "server/hold.h"
 #include "server/host_function.h"
 #include "server/image.h"
 #include "server/lane.h"
@@ -37,6 +39,8 @@
 
 /* How long the executor looks for the next call before it sleeps. */
 #define SPIN_USEC 50
+/* How often it looks whether the session is idle, where that has a limit. */
+#define IDLE_LOOK_MS 500
 /* Output of kernels in one message. */
 #define PRINT_MAX ((size_t)64 << 10)
 
@@ -79,6 +83,8 @@ send_records(struct gpd_session *session, const struct iovec *data, int data_cou
 {
 	int r = gp_conn_send(session->conn, data, data_count, bulk, bulk_count);
 
+	if (r == -ETIMEDOUT)
+		gpd_session_end(session, "the peer is gone, or does not take what it is sent");
 	if (r > 0)
 		r = -EMSGSIZE;
 	return r;
@@ -369,6 +375,40 @@ continue_copies(struct gpd_session *session)
 	}
 }
 
+/* Nobody waits for anything of it, here or at the other end. */
+static bool
+is_idle(struct gpd_session *session)
+{
+	if (!gpd_wait_none(session) || !gpd_hold_is_empty(session))
+		return false;
+	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (!gpd_stream_is_idle(s) &&
+		    gpd_driver.cuStreamQuery(s->driver) == CUDA_ERROR_NOT_READY)
+			return false;
+	}
+	return true;
+}
+
+/* Until there is a message, if sessions have a limit.  -ETIMEDOUT: it was idle for too long. */
+static int
+wait_while_idle(struct gpd_session *session)
+{
+	uint64_t since = gpd_now_ns();
+	uint32_t limit;
+
+	while ((limit = atomic_load(&session->account.ledger->idle_timeout))) {
+		if (gp_conn_wait(session->conn, IDLE_LOOK_MS))
+			return 0;
+		if (!is_idle(session))
+			since = gpd_now_ns();
+		if (gpd_now_ns() - since < (uint64_t)limit * 1000000000)
+			continue;
+		gpd_session_violation(session, "it was idle for %u s (idle-timeout)", limit);
+		return -ETIMEDOUT;
+	}
+	return 0;
+}
+
 static void
 serve(struct gpd_session *session)
 {
@@ -382,6 +422,9 @@ serve(struct gpd_session *session)
 			gp_conn_set_spin(session->conn, spins ? SPIN_USEC : 0);
 		}
 		continue_copies(session);
+		r = wait_while_idle(session);
+		if (r)
+			break;
 		r = gp_conn_recv(session->conn, &message);
 		if (r == 0)
 			r = gpd_record_carry_out_all(session, &message);
@@ -571,8 +614,7 @@ execute(void *arg)
 }
 
 struct gpd_session *
-gpd_session_open(uint64_t id, const char *peer, uint32_t line, uint64_t window_base,
-		 uint64_t window_size)
+gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct gpd_range *window)
 {
 	struct gpd_session *session = calloc(1, sizeof(*session));
 
@@ -584,14 +626,16 @@ gpd_session_open(uint64_t id, const char *peer, uint32_t line, uint64_t window_b
 	}
 	session->id = id;
 	session->worker = &gpd_worker;
-	session->window_base = window_base;
-	session->window_size = window_size;
+	session->window_base = window->address;
+	session->window_size = window->size;
+	memcpy(session->ticket, open->ticket, sizeof(session->ticket));
+	session->lanes_max = open->lanes_max;
 	session->account.ledger = gpd_worker.ledger;
-	session->account.line = &gpd_worker.ledger->sessions[line];
+	session->account.line = &gpd_worker.ledger->sessions[open->line];
 	session->shares.tenant = session->account.line->tenant + 1;
 	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
-		 peer);
+		 open->peer);
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->leaving_lock, NULL);

@@ -31,6 +31,8 @@ struct gp_conn;
 struct gpd_memory;  /* memory.h: the window and what is mapped in it */
 struct gpd_staging; /* staging.h: pinned memory for copies */
 struct gpd_print;   /* print.h: what its kernels have printed */
+struct gpd_channel_open;
+struct gpd_range;
 struct gpd_wait_queue;
 struct gpd_hold;
 struct gpd_held;
@@ -57,7 +59,10 @@ struct gpd_session {
 	struct gpd_lanes *lanes;
 	struct gpd_hold *hold; /* hold.h; NULL before the first host function */
 	uint64_t window_base, window_size;
-	char peer[128]; /* "host pid program", for the log */
+	char peer[128];         /* "host pid program", for the log */
+	uint8_t ticket[32];     /* of lanes that come over RDMA */
+	unsigned int lanes_max; /* numbers below it */
+	uint32_t lanes_come;    /* bit for each that was let in; under the worker's lock */
 
 	/* Order of the streams' work; stream.h. */
 	struct gpd_stream *streams;        /* list of all */
@@ -162,8 +167,8 @@ void gpd_session_follow_ledger(struct gpd_session *session);
  * Life, for the worker.  Opened with its window and its line in the ledger, before there is a lane;
  * the lane starts the threads, which end when the lane does and take the session with them.
  */
-struct gpd_session *gpd_session_open(uint64_t id, const char *peer, uint32_t line,
-				     uint64_t window_base, uint64_t window_size);
+struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open *open,
+				     const struct gpd_range *window);
 /* Takes the connection over.  0 or -ENOMEM, and the session is as it was. */
 int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
 /* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */

@@ -175,6 +175,7 @@ pack(struct device_memory *devices, void **data_p, size_t *size_p)
 	limits.heap_granularity = gpd_worker.granularity;
 	limits.max_handles = GPD_HANDLE_INDEX_MAX;
 	welcome.limits = &limits;
+	welcome.rdma_port = gpd_worker.rdma_port;
 
 	*size_p = gpupool__welcome__get_packed_size(&welcome);
 	*data_p = malloc(*size_p);

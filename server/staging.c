@@ -5,6 +5,7 @@
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/worker.h"
+#include "transport/transport.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -78,6 +79,8 @@ grow(bool beyond)
 		slots[i].next = pool.idle;
 		pool.idle = &slots[i];
 	}
+	/* It stays for the life of the process. */
+	gp_memory_keep(memory, size);
 	pool.allocated += size;
 	return CUDA_SUCCESS;
 }

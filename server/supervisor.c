@@ -8,6 +8,8 @@
 #include "server/manage.h"
 #include "server/notify.h"
 #include "server/peer.h"
+#include "server/privilege.h"
+#include "server/tls.h"
 
 #include <cuda.h>
 #include <errno.h>
@@ -69,7 +71,8 @@ now_ms(void)
 static struct gpd_child *
 start_child(struct supervisor *s)
 {
-	struct gpd_child *child = gpd_child_start(s->options->driver, s->quota.fd);
+	struct gpd_child *child =
+		gpd_child_start(s->options->driver, s->options->rdma, s->quota.fd);
 	int64_t now = now_ms();
 
 	if (!child) {
@@ -187,6 +190,9 @@ worker_ready(struct supervisor *s, struct gpd_child *child,
 	if (!s->served) {
 		gpd_manager_announce(&s->manager, s->options->print_address);
 		gpd_listen_announce(&s->listen, s->options->print_address);
+		if (geteuid() == 0 && !s->options->user)
+			gpd_info("the daemon runs as root: --user, or a user " GPD_PRIVILEGE_USER
+				 ", would do");
 		gpd_notify("READY=1");
 	}
 	s->served = true;
@@ -278,6 +284,12 @@ read_channel(struct supervisor *s, struct gpd_child *child)
 			break;
 		case GPD_CHANNEL_STALE:
 			worker_stale(s, child);
+			break;
+		case GPD_CHANNEL_CAME:
+			gpd_admission_lane_came(&s->admission, child, &message);
+			break;
+		case GPD_CHANNEL_LANE_REFUSED:
+			gpd_admission_lane_refused(&s->admission, child, &message, now_ms());
 			break;
 		case GPD_CHANNEL_CLOSED:
 			gpd_admission_closed(&s->admission, child, &message, now_ms());
@@ -382,16 +394,41 @@ stop(struct supervisor *s)
 	}
 }
 
-/* The configuration anew; if it cannot be used, what held before goes on to hold. */
+/* The certificate of the configuration that is, or the next one. */
+static int
+read_tls(const struct supervisor *s, bool next, struct gp_tls **tls_p, char *error)
+{
+	struct gpd_config *config = NULL;
+	int r = 0;
+
+	if (next)
+		r = gpd_config_load(s->options->config, &config, error, GPD_CONFIG_ERROR_MAX);
+	if (r == 0)
+		r = gpd_tls_read(s->options, next ? config : s->quota.tenants.config, tls_p, error,
+				 GPD_CONFIG_ERROR_MAX);
+	gpd_config_free(config);
+	return r;
+}
+
+/* The configuration and the certificate anew; if one of them cannot be used, what held before goes
+ * on to hold. */
 static int
 reload(struct supervisor *s, char *error)
 {
+	struct gp_tls *tls = NULL;
 	int r;
 
-	gpd_notify("RELOADING=1");
-	r = gpd_admission_reload(&s->admission, error);
+	gpd_notify_reloading();
+	r = read_tls(s, true, &tls, error);
+	if (r == 0 && (s->options->config || !tls))
+		r = gpd_admission_reload(&s->admission, error);
 	if (r == 0)
-		gpd_info("%s is in force", s->options->config);
+		gpd_tls_use(tls);
+	else
+		gp_tls_put(tls);
+	if (r == 0)
+		gpd_info("%s is in force",
+			 s->options->config ? s->options->config : "the certificate");
 	else
 		gpd_error("nothing is reloaded: %s", error);
 	gpd_notify("READY=1");
@@ -433,8 +470,12 @@ timeout_of(const struct supervisor *s, int64_t now)
 	int64_t until = gpd_admission_deadline(&s->admission);
 	int64_t admin = gpd_admin_deadline(&s->manager.admin);
 
+	int64_t watchdog = gpd_notify_deadline();
+
 	if (admin < until)
 		until = admin;
+	if (watchdog < until)
+		until = watchdog;
 	if (s->stopping && s->stop_ms < until)
 		until = s->stop_ms;
 	if (!s->worker && !s->stopping && s->start_worker_ms < until)
@@ -540,6 +581,7 @@ turn(struct supervisor *s)
 		read_signals(s);
 	gpd_admission_check_deadlines(&s->admission, now_ms());
 	check_workers(s, now_ms());
+	gpd_notify_alive(now_ms());
 	gpd_admin_serve(&s->manager.admin, fds + first_admin, now_ms());
 }
 
@@ -580,10 +622,36 @@ static const struct gpd_manager_hooks manager_hooks = {
 	.reload = reload_for_admin,
 };
 
+/* Once everything is open; what has to be read again later is tried out at once. */
+static int
+drop_privileges(struct supervisor *s)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+	uid_t before = geteuid();
+	struct gp_tls *tls;
+
+	if (gpd_privilege_drop(s->options->user, error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	if (geteuid() == before)
+		return 0;
+	gpd_privilege_check_file(s->options->config);
+	gpd_privilege_check_file(s->admission.gate.store.path);
+	if (read_tls(s, false, &tls, error))
+		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
+			    error);
+	else
+		gp_tls_put(tls);
+	return 0;
+}
+
 static int
 set_up(struct supervisor *s)
 {
+	char error[GPD_CONFIG_ERROR_MAX];
 	struct rlimit files;
+	struct gp_tls *tls;
 	sigset_t signals;
 
 	/* Every session needs a few descriptors; the default is for programs that use select(). */
@@ -603,9 +671,26 @@ set_up(struct supervisor *s)
 		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
 		return -1;
 	}
-	if (gpd_listen_open(&s->listen, s->options))
+	if (read_tls(s, false, &tls, error)) {
+		fprintf(stderr, "gpupoold: %s\n", error);
 		return -1;
-	return gpd_manager_open(&s->manager, s->options);
+	}
+	gpd_tls_use(tls);
+	if (gpd_listen_open(&s->listen, s->options) || gpd_manager_open(&s->manager, s->options))
+		return -1;
+	return drop_privileges(s);
+}
+
+static int
+open_gate(struct supervisor *s)
+{
+	char error[GPD_TOKEN_ERROR_MAX];
+
+	if (gpd_gate_open(&s->admission.gate, s->quota.tenants.config, s->options->tokens,
+			  s->options->insecure, error, sizeof(error)) == 0)
+		return 0;
+	fprintf(stderr, "gpupoold: %s\n", error);
+	return -1;
 }
 
 int
@@ -627,9 +712,11 @@ gpd_supervisor_run(const struct gpd_options *options)
 	s.admission.start_alone = start_alone;
 	s.admission.arg = &s;
 	s.admission.roster = &s.manager.roster;
-	if (set_up(&s)) {
+	if (open_gate(&s) || set_up(&s)) {
 		gpd_listen_close(&s.listen);
 		gpd_manager_fini(&s.manager);
+		gpd_gate_close(&s.admission.gate);
+		gpd_tls_use(NULL);
 		gpd_quota_fini(&s.quota);
 		return 1;
 	}
@@ -642,6 +729,8 @@ gpd_supervisor_run(const struct gpd_options *options)
 	gpd_listen_close(&s.listen);
 	gpd_manager_fini(&s.manager);
 	gpd_admission_fini(&s.admission);
+	gpd_gate_close(&s.admission.gate);
+	gpd_tls_use(NULL);
 	gpd_quota_fini(&s.quota);
 	free(s.fds);
 	close(s.signal_fd);

@@ -27,8 +27,10 @@ line_of(struct gpd_tenants *tenants, const char *name)
 					atomic_load(&line->sessions) == 0)))
 			unused = i;
 	}
-	if (unused >= 0)
+	if (unused >= 0) {
 		gpd_ledger_add_tenant(tenants->ledger, (uint32_t)unused, name);
+		tenants->guests[unused] = false;
+	}
 	return unused;
 }
 
@@ -48,24 +50,33 @@ apply_to_device(struct gpd_tenants *tenants, int place, int device,
 	atomic_store(&line->time_share, quota->time_share);
 }
 
+/* The line has what the configuration says in this place. */
+static void
+apply_to_line(struct gpd_tenants *tenants, int place, int index)
+{
+	const struct gpd_config_tenant *from = &tenants->config->tenants[place];
+	struct gpd_ledger_tenant *line = &tenants->ledger->tenants[index];
+
+	tenants->places[index] = place;
+	atomic_store(&line->priority, from->priority);
+	gpd_ledger_set_bandwidth(line, from->bandwidth);
+	for (int i = 0; i < tenants->device_count; i++)
+		apply_to_device(tenants, place, i, &line->devices[i]);
+}
+
 static void
 apply_to_tenant(struct gpd_tenants *tenants, int place)
 {
 	const struct gpd_config_tenant *from = &tenants->config->tenants[place];
 	int index = line_of(tenants, from->name);
-	struct gpd_ledger_tenant *line;
 
 	if (index < 0) {
 		gpd_error("tenant %s: not in force yet: those that it replaces still have sessions",
 			  from->name);
 		return;
 	}
-	line = &tenants->ledger->tenants[index];
-	tenants->places[index] = place;
-	atomic_store(&line->priority, from->priority);
-	gpd_ledger_set_bandwidth(line, from->bandwidth);
-	for (int i = 0; i < tenants->device_count; i++)
-		apply_to_device(tenants, place, i, &line->devices[i]);
+	tenants->guests[index] = false;
+	apply_to_line(tenants, place, index);
 }
 
 /* Puts the configuration into force. */
@@ -76,6 +87,11 @@ apply(struct gpd_tenants *tenants)
 		tenants->places[i] = -1;
 	for (int i = 0; i < tenants->config->tenant_count; i++)
 		apply_to_tenant(tenants, i);
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (tenants->guests[i])
+			apply_to_line(tenants, GPD_TENANT_DEFAULT, i);
+	}
+	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
 	for (int i = 0; i < tenants->device_count; i++) {
 		struct gpd_config_device rule =
 			gpd_config_device(tenants->config, i, tenants->devices[i].uuid);
@@ -161,30 +177,53 @@ gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *fac
 	apply(tenants);
 }
 
+/* The line of the tenant in this place of the configuration, or -1. */
+static int
+line_in_place(const struct gpd_tenants *tenants, int place)
+{
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (tenants->places[i] == place && !tenants->guests[i])
+			return i;
+	}
+	return -1;
+}
+
+static int
+line_of_guest(struct gpd_tenants *tenants, const char *name)
+{
+	int index = line_of(tenants, name);
+
+	if (index >= 0 && !tenants->guests[index]) {
+		tenants->guests[index] = true;
+		apply_to_line(tenants, GPD_TENANT_DEFAULT, index);
+	}
+	return index;
+}
+
 int
-gpd_tenants_admit(const struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, const char *proven,
 		  const char *address, struct gpd_grant *grant, char *error)
 {
 	const struct gpd_config *config = tenants->config;
-	int place, r;
+	bool guest = proven[0] && gpd_config_tenant_find(config, proven) < 0;
+	const char *name = guest ? "default" : proven[0] ? proven : hello->tenant;
+	int place, line, r;
 
 	*grant = (struct gpd_grant){ 0 };
-	r = gpd_config_admit(config, hello->tenant, hello->user, address, &place, error,
+	r = gpd_config_admit(config, name, hello->user, address, &place, error,
 			     GPD_CONFIG_ERROR_MAX);
 	if (r)
 		return r;
-	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (tenants->places[i] != place)
-			continue;
-		grant->tenant = i;
-		grant->alone =
-			config->tenants[place].isolation == GPD_CONFIG_ISOLATION_PROCESS ||
-			(hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS);
-		return 0;
+	line = guest ? line_of_guest(tenants, proven) : line_in_place(tenants, place);
+	if (line < 0) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not in force yet",
+			       guest ? proven : config->tenants[place].name);
+		return GP_E_INVALID;
 	}
-	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not in force yet",
-		       config->tenants[place].name);
-	return GP_E_INVALID;
+	grant->tenant = (uint32_t)line;
+	grant->alone = config->tenants[place].isolation == GPD_CONFIG_ISOLATION_PROCESS ||
+		       (hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS);
+	return 0;
 }
 
 int

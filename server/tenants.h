@@ -44,6 +44,9 @@ struct gpd_tenants {
 	const char *path; /* NULL: no file */
 	struct gpd_config *config;
 	int places[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or -1 */
+	/* The configuration does not name it: it came by a token, and has what [tenant default]
+	 * says, on its own account. */
+	bool guests[GPD_LEDGER_TENANTS];
 	int device_count;
 	struct {
 		uint64_t memory;
@@ -64,9 +67,11 @@ GP_MUST_CHECK int gpd_tenants_reload(struct gpd_tenants *tenants, char *error);
 /* What a worker says of the devices. */
 void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
 
-/* Whose the client is, and of which class; it has no session yet.  GP_E_INVALID: it is refused. */
-GP_MUST_CHECK int gpd_tenants_admit(const struct gpd_tenants *tenants, const Gpupool__Hello *hello,
-				    const char *address, struct gpd_grant *grant, char *error);
+/* Whose the client is, and of which class; it has no session yet.  proven: the tenant that its
+ * credentials are of; "": as it claims.  GP_E_INVALID: it is refused. */
+GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+				    const char *proven, const char *address,
+				    struct gpd_grant *grant, char *error);
 /* Whether the tenant may have one more session. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
 				       const struct gpd_grant *grant, char *error);

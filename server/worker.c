@@ -6,6 +6,7 @@
 #include "server/complain.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
+#include "server/lane_rdma.h"
 #include "server/ledger.h"
 #include "server/log.h"
 #include "server/partition.h"
@@ -22,6 +23,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,8 +278,7 @@ open_session(const struct gpd_channel_message *message)
 		return;
 	if (gpd_window_take(open->window_size, memory_of(open->line), open->avoid,
 			    open->avoid_count, &window) == 0 &&
-	    !gpd_session_open(message->header.session, open->peer, open->line, window.address,
-			      window.size)) {
+	    !gpd_session_open(message->header.session, open, &window)) {
 		gpd_window_give(&window);
 		gpd_warning("session %llu (%.*s): not opened: %s",
 			    (unsigned long long)message->header.session, (int)sizeof(open->peer),
@@ -397,10 +398,8 @@ handle(struct gpd_channel_message *message)
 			move_session(message);
 		break;
 	case GPD_CHANNEL_LANE:
-		gpd_adopt_lane(message);
-		break;
 	case GPD_CHANNEL_DATA_LANE:
-		gpd_adopt_data_lane(message);
+		gpd_adopt(message);
 		break;
 	case GPD_CHANNEL_CLOSE:
 		close_session(message);
@@ -428,11 +427,28 @@ refuse_to_start(const char *error)
 	return 1;
 }
 
+/* 0: the supervisor or a handshake has something for the main thread. */
+static int
+wait_for_work(void)
+{
+	struct pollfd fds[2] = {
+		{ .fd = gpd_worker.channel.fd, .events = POLLIN },
+		{ .fd = gpd_adopt_fd(), .events = POLLIN },
+	};
+	int r;
+
+	do
+		r = poll(fds, 2, -1);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
 int
 gpd_worker_run(const struct gpd_worker_options *options)
 {
 	struct gpd_channel_header ready = { .type = GPD_CHANNEL_READY };
 	struct gpd_channel_message message;
+	int r;
 	char error[1024] = "";
 	void *snapshot = NULL;
 	size_t snapshot_size = 0;
@@ -452,20 +468,28 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_worker.ledger = gpd_ledger_attach(options->ledger_fd);
 	if (!gpd_worker.ledger)
 		return refuse_to_start("the ledger cannot be mapped");
+	if (gpd_adopt_setup())
+		return refuse_to_start("no descriptor for handshakes");
 	if (gpd_complain_start())
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
 	if (start_driver(options->driver, error, sizeof(error)) ||
+	    (options->rdma && gpd_lane_rdma_start(options->rdma, error, sizeof(error))) ||
 	    gpd_snapshot_pack(&snapshot, &snapshot_size, error, sizeof(error)))
 		return refuse_to_start(error);
 	if (gpd_channel_send(&gpd_worker.channel, &ready, snapshot, snapshot_size, -1))
 		return 1;
 	free(snapshot);
 	gpd_preload_idle();
-	while (gpd_channel_recv(&gpd_worker.channel, true, &message) == 0)
-		handle(&message);
+	while (wait_for_work() == 0) {
+		gpd_adopt_secured();
+		while ((r = gpd_channel_recv(&gpd_worker.channel, false, &message)) == 0)
+			handle(&message);
+		if (r != GP_E_TIMEOUT)
+			break;
+	}
 	/* The supervisor is gone: so are the clients' sessions. */
 	_exit(0);
 }

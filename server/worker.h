@@ -44,6 +44,7 @@ struct gpd_worker {
 	struct gpd_device devices[GPD_DEVICES_MAX];
 	uint64_t granularity; /* the largest of the devices' */
 	bool software;
+	uint16_t rdma_port; /* where lanes may come over RDMA; 0: nowhere */
 	int cpus;
 	struct gpd_ledger *ledger; /* shared with the supervisor */
 
@@ -60,6 +61,7 @@ struct gpd_worker_options {
 	int fd;             /* of the channel */
 	int ledger_fd;      /* closed by gpd_worker_run() */
 	const char *driver; /* path, or NULL */
+	const char *rdma;   /* URL to listen on for lanes, or NULL */
 };
 
 /* The whole life of the process; returns its exit status. */

@@ -17,8 +17,13 @@
 struct gp_transport_ops {
 	const char *scheme;
 	bool named; /* the host of a URL is any name, and there is no port */
+	bool path;  /* it is an absolute path, and there is neither port nor device */
 
-	/* Without preamble.  `detail` says why if the errno does not: "" on entry. */
+	/* `detail` says why if the errno does not: "" on entry.  The first one is absent where the
+	 * preamble is bytes like others; else it is part of connecting. */
+	int (*connect_with)(const struct gp_url *url, const void *preamble, size_t preamble_size,
+			    int timeout_ms, struct gp_conn **conn_p, char *detail,
+			    size_t detail_size);
 	int (*connect)(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p,
 		       char *detail, size_t detail_size);
 	int (*listen)(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
@@ -44,16 +49,24 @@ struct gp_transport_ops {
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
+	void (*abandon)(struct gp_conn *conn); /* absent: closes fd() */
 	void (*destroy)(struct gp_conn *conn);
 };
 
 extern const struct gp_transport_ops gp_tcp_ops;
+extern const struct gp_transport_ops gp_unix_ops;
+extern const struct gp_transport_ops gp_tls_ops;
 extern const struct gp_transport_ops gp_loop_ops;
+extern const struct gp_transport_ops gp_rdma_ops;
 
 struct gp_conn {
 	const struct gp_transport_ops *ops;
 	unsigned int caps;
 	char peer[GP_URL_TEXT_MAX];
+	char *certificate; /* the name in the peer's, verified; NULL without */
+	int64_t certificate_until;
+	unsigned int unread_ms;     /* gp_conn_set_unread() */
+	_Atomic size_t message_max; /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
 	/* The first failure's text stays: both threads may meet one. */
 	atomic_int error_state;
 	char error[192];
@@ -62,6 +75,8 @@ struct gp_conn {
 struct gp_listener {
 	const struct gp_transport_ops *ops;
 	struct gp_url url;
+	bool (*admit)(void *arg, const void *preamble, size_t size); /* NULL: everybody */
+	void *admit_arg;
 };
 
 /* NULL for an unknown scheme. */

@@ -55,8 +55,8 @@ buffered(const struct gp_stream *stream)
 	return stream->end - stream->start;
 }
 
-static int
-recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
+int
+gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 {
 	int r;
 
@@ -65,6 +65,9 @@ recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 	else if (got == -EAGAIN)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT,
 				 "the peer stopped in the middle of a message");
+	else if (got == -ETIMEDOUT)
+		r = gp_conn_fail(&stream->conn, (int)got,
+				 "the peer is gone, or does not take what it is sent");
 	else if (got < 0)
 		r = gp_conn_fail(&stream->conn, (int)got, "receiving failed: %m");
 	else if (inside)
@@ -127,7 +130,7 @@ fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
 		iov.iov_len = want;
 		got = read_some(stream, &iov, 1, begun);
 		if (got <= 0)
-			return recv_failed(stream, got, begun);
+			return gp_stream_recv_failed(stream, got, begun);
 		stream->end += (size_t)got;
 	}
 	return 0;
@@ -139,8 +142,16 @@ recv_begin(struct gp_stream *stream)
 	if (stream->recv_status)
 		return stream->recv_status;
 	if (atomic_load(&stream->stopped))
-		return recv_failed(stream, 0, false);
+		return gp_stream_recv_failed(stream, 0, false);
 	return 0;
+}
+
+static size_t
+message_max(struct gp_conn *conn)
+{
+	size_t max = atomic_load_explicit(&conn->message_max, memory_order_relaxed);
+
+	return max && max < GP_CONN_MESSAGE_MAX ? max : GP_CONN_MESSAGE_MAX;
 }
 
 int
@@ -164,7 +175,7 @@ gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
 	memcpy(&bulk_size, stream->buffer + stream->start + sizeof(size), sizeof(bulk_size));
 	size = le32toh(size);
 	bulk_size = le32toh(bulk_size);
-	if (size > GP_CONN_MESSAGE_MAX) {
+	if (size > message_max(conn)) {
 		stream->recv_status = gp_conn_fail(
 			conn, -EPROTO, "the peer sent a message of %u bytes, over the limit", size);
 		return stream->recv_status;
@@ -233,7 +244,7 @@ gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 		ssize_t got = read_bulk(stream, to, size);
 
 		if (got <= 0)
-			return recv_failed(stream, got, true);
+			return gp_stream_recv_failed(stream, got, true);
 		take = (size_t)got < size ? (size_t)got : size;
 		stream->end += (size_t)got - take;
 		if (to)
@@ -318,15 +329,8 @@ send_all(struct gp_stream *stream, struct cursor *cursor, size_t size)
 			done = -ESHUTDOWN;
 		else
 			done = stream->io->write(stream, batch, count, batch_size < size);
-		if (done < 0) {
-			if (atomic_load(&stream->stopped))
-				stream->send_status = gp_conn_fail(&stream->conn, -ESHUTDOWN,
-								   "shut down by this end");
-			else
-				stream->send_status = gp_conn_fail(&stream->conn, (int)done,
-								   "sending failed: %m");
-			return stream->send_status;
-		}
+		if (done < 0)
+			return gp_stream_send_failed(stream, (int)done);
 		advance(cursor, (size_t)done);
 		size -= (size_t)done;
 	}
@@ -344,6 +348,31 @@ gp_stream_send(struct gp_conn *conn, const struct iovec *data, int data_count,
 	};
 
 	return send_all(stream_of(conn), &cursor, sizeof(header) + data_size + bulk_size);
+}
+
+int
+gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data_count,
+		    size_t data_size, size_t bulk_size)
+{
+	uint32_t header[2] = { htole32((uint32_t)data_size), htole32((uint32_t)bulk_size) };
+	struct iovec first = { .iov_base = header, .iov_len = sizeof(header) };
+	struct cursor cursor = { .list = { { &first, 1 }, { data, data_count } } };
+
+	return send_all(stream, &cursor, sizeof(header) + data_size);
+}
+
+int
+gp_stream_send_failed(struct gp_stream *stream, int r)
+{
+	if (atomic_load(&stream->stopped))
+		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
+	else
+		r = gp_conn_fail(&stream->conn, r,
+				 r == -ETIMEDOUT
+					 ? "the peer is gone, or does not take what it is sent"
+					 : "sending failed: %m");
+	stream->send_status = r;
+	return r;
 }
 
 int
@@ -374,10 +403,10 @@ gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int t
 			continue;
 		}
 		if (got != -EAGAIN)
-			return recv_failed(stream, got, false);
+			return gp_stream_recv_failed(stream, got, false);
 		r = stream->io->wait(stream, gp_left_ms(deadline));
 		if (r < 0)
-			return recv_failed(stream, r, false);
+			return gp_stream_recv_failed(stream, r, false);
 		if (r == 0)
 			return GP_E_TIMEOUT;
 	}
@@ -396,7 +425,7 @@ gp_stream_wait(struct gp_conn *conn, int timeout_ms)
 	if (buffered(stream) || stream->recv_status > 0)
 		return 1;
 	if (atomic_load(&stream->stopped))
-		return recv_failed(stream, 0, false);
+		return gp_stream_recv_failed(stream, 0, false);
 	return stream->io->wait(stream, timeout_ms);
 }
 

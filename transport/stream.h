@@ -55,6 +55,13 @@ void gp_stream_fini(struct gp_stream *stream);
 /* Nothing read ahead and no message under way: the descriptor could move. */
 bool gp_stream_is_idle(const struct gp_stream *stream);
 
+/* For a backend that moves bulk by another way: the message without it, ... */
+int gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data_count,
+			size_t data_size, size_t bulk_size);
+/* ... and what ends a direction when that way fails.  got as of read(); return the status. */
+int gp_stream_send_failed(struct gp_stream *stream, int r);
+int gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside);
+
 int gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms);
 int gp_stream_send_preamble(struct gp_conn *conn, const void *preamble, size_t size);
 int gp_stream_send(struct gp_conn *conn, const struct iovec *data, int data_count,

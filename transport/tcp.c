@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tcp.h"
+
 #include "transport/peer.h"
-#include "transport/stream.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,30 +26,20 @@
 #define DISCARD_READS 16
 #define DISCARD_SIZE ((size_t)1 << 20)
 
-struct tcp_conn {
-	struct gp_stream stream;
-	int fd;
-};
-
-struct tcp_listener {
-	struct gp_listener listener;
-	int fd;
-};
-
-static int
-tcp_fd(const struct gp_conn *conn)
+int
+gp_tcp_fd(const struct gp_conn *conn)
 {
-	return ((const struct tcp_conn *)conn)->fd;
+	return ((const struct gp_tcp_conn *)conn)->fd;
 }
 
-/* A read that waits comes back with EAGAIN after the stall time (tcp_set_stall()), or at once if
+/* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
  * another holder of the descriptor has made it non-blocking: what is left is waited for. */
-static ssize_t
-tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
+ssize_t
+gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
 	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
-	int fd = tcp_fd(&stream->conn);
+	int fd = gp_tcp_fd(&stream->conn);
 
 	for (;;) {
 		ssize_t got = recvmsg(fd, &header, timeout_ms ? 0 : MSG_DONTWAIT);
@@ -68,11 +59,12 @@ tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 	}
 }
 
-static ssize_t
-tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
+ssize_t
+gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
-	int fd = tcp_fd(&stream->conn);
+	int unread_ms = stream->conn.unread_ms ? (int)(stream->conn.unread_ms + 1) / 2 : -1;
+	int fd = gp_tcp_fd(&stream->conn), r;
 
 	for (;;) {
 		ssize_t done = sendmsg(fd, &header, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
@@ -83,28 +75,29 @@ tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 			continue;
 		if (errno != EAGAIN)
 			return -errno;
-		if (gp_fd_wait(fd, POLLOUT, -1) < 0)
-			return -errno;
+		r = gp_fd_wait(fd, POLLOUT, unread_ms);
+		if (r <= 0)
+			return r ? r : -ETIMEDOUT;
 	}
 }
 
-static int
-tcp_wait(struct gp_stream *stream, int timeout_ms)
+int
+gp_tcp_wait(struct gp_stream *stream, int timeout_ms)
 {
-	return gp_fd_wait(tcp_fd(&stream->conn), POLLIN, timeout_ms);
+	return gp_fd_wait(gp_tcp_fd(&stream->conn), POLLIN, timeout_ms);
 }
 
-static void
-tcp_shutdown(struct gp_stream *stream)
+void
+gp_tcp_shutdown(struct gp_stream *stream)
 {
-	shutdown(tcp_fd(&stream->conn), SHUT_RDWR);
+	shutdown(gp_tcp_fd(&stream->conn), SHUT_RDWR);
 }
 
 static const struct gp_stream_io tcp_io = {
-	.read = tcp_read,
-	.write = tcp_write,
-	.wait = tcp_wait,
-	.shutdown = tcp_shutdown,
+	.read = gp_tcp_read,
+	.write = gp_tcp_write,
+	.wait = gp_tcp_wait,
+	.shutdown = gp_tcp_shutdown,
 };
 
 /* A close with bytes unread is a reset, which can overtake what this end sent last. */
@@ -113,19 +106,27 @@ discard_unread(int fd)
 {
 	for (int i = 0; i < DISCARD_READS; i++)
 		if (recv(fd, NULL, DISCARD_SIZE, MSG_DONTWAIT | MSG_TRUNC) <= 0)
+			break;
+	/* A local socket throws nothing away unread, and has a few hundred kilobytes at most. */
+	for (int i = 0; i < DISCARD_READS; i++) {
+		uint8_t room[32768];
+
+		if (recv(fd, room, sizeof(room), MSG_DONTWAIT) <= 0)
 			return;
+	}
 }
 
-static void
-tcp_destroy(struct gp_conn *conn)
+void
+gp_tcp_destroy(struct gp_conn *conn)
 {
-	struct tcp_conn *tcp = (struct tcp_conn *)conn;
+	struct gp_tcp_conn *tcp = (struct gp_tcp_conn *)conn;
 
 	if (tcp->fd >= 0) {
 		discard_unread(tcp->fd);
 		close(tcp->fd);
 	}
 	gp_stream_fini(&tcp->stream);
+	free(conn->certificate);
 	free(tcp);
 }
 
@@ -137,13 +138,13 @@ set_option(int fd, int level, int option, int value)
 }
 
 /* The socket keeps the time: a read that waits costs one system call, as without a limit. */
-static void
-tcp_set_stall(struct gp_conn *conn, unsigned int ms)
+void
+gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms)
 {
 	struct timeval time = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
 	gp_stream_set_stall(conn, ms);
-	(void)setsockopt(tcp_fd(conn), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+	(void)setsockopt(gp_tcp_fd(conn), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
 }
 
 static void
@@ -152,22 +153,39 @@ address_to_url(const struct sockaddr_storage *address, socklen_t length, struct 
 	char port[8] = "0";
 
 	*url = (struct gp_url){ .scheme = "tcp", .host = "local", .device = GP_URL_ANY_DEVICE };
-	if (address->ss_family == AF_UNIX)
+	if (address->ss_family == AF_UNIX) {
+		gp_unix_to_url(address, length, url);
 		return;
+	}
 	(void)getnameinfo((const struct sockaddr *)address, length, url->host, sizeof(url->host),
 			  port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
 	url->port = (uint16_t)atoi(port);
 }
 
-static int
-tcp_adopt(int fd, struct gp_conn **conn_p)
+/* Who connected to a local socket has no name of his own: it is the socket's. */
+static void
+name_peer(const struct gp_transport_ops *ops, int fd, struct sockaddr_storage *address,
+	  socklen_t length, char *text, size_t size)
+{
+	struct gp_url peer;
+
+	if (address->ss_family == AF_UNIX && length <= sizeof(sa_family_t)) {
+		length = sizeof(*address);
+		(void)getsockname(fd, (struct sockaddr *)address, &length);
+	}
+	address_to_url(address, length, &peer);
+	snprintf(peer.scheme, sizeof(peer.scheme), "%s", ops->scheme);
+	gp_url_format(&peer, text, size);
+}
+
+int
+gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
 	int type = 0, flags = fcntl(fd, F_GETFL);
 	socklen_t type_length = sizeof(type);
-	struct tcp_conn *tcp;
-	struct gp_url peer;
+	struct gp_tcp_conn *tcp;
 
 	if (flags < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) < 0 ||
 	    type != SOCK_STREAM || getpeername(fd, (struct sockaddr *)&address, &length) < 0)
@@ -176,10 +194,10 @@ tcp_adopt(int fd, struct gp_conn **conn_p)
 	if (!tcp)
 		return -ENOMEM;
 	tcp->fd = -1;
-	if (gp_stream_init(&tcp->stream, &gp_tcp_ops, &tcp_io,
+	if (gp_stream_init(&tcp->stream, ops, &tcp_io,
 			   GP_CONN_CAP_FD | GP_CONN_CAP_ADOPT |
 				   (gp_peer_is_loopback(&address) ? GP_CONN_CAP_LOCAL : 0))) {
-		tcp_destroy(&tcp->stream.conn);
+		gp_tcp_destroy(&tcp->stream.conn);
 		return -ENOMEM;
 	}
 	if (flags & O_NONBLOCK)
@@ -190,31 +208,36 @@ tcp_adopt(int fd, struct gp_conn **conn_p)
 	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
-	address_to_url(&address, length, &peer);
-	gp_url_format(&peer, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
+	name_peer(ops, fd, &address, length, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
 	tcp->fd = fd;
-	tcp_set_stall(&tcp->stream.conn, GP_CONN_STALL_MS);
+	gp_tcp_set_stall(&tcp->stream.conn, GP_CONN_STALL_MS);
 	*conn_p = &tcp->stream.conn;
 	return 0;
 }
 
 static int
-tcp_release_fd(struct gp_conn *conn, int *fd_p)
+tcp_adopt(int fd, struct gp_conn **conn_p)
 {
-	struct tcp_conn *tcp = (struct tcp_conn *)conn;
+	return gp_tcp_adopt_as(&gp_tcp_ops, fd, conn_p);
+}
+
+int
+gp_tcp_release_fd(struct gp_conn *conn, int *fd_p)
+{
+	struct gp_tcp_conn *tcp = (struct gp_tcp_conn *)conn;
 
 	if (!gp_stream_is_idle(&tcp->stream))
 		return GP_E_INVALID;
 	*fd_p = tcp->fd;
 	tcp->fd = -1;
-	tcp_destroy(conn);
+	gp_tcp_destroy(conn);
 	return 0;
 }
 
-static int
-tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
+int
+gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 {
-	return gp_peer_uid(tcp_fd(conn), uid_p);
+	return gp_peer_uid(gp_tcp_fd(conn), uid_p);
 }
 
 static int
@@ -270,10 +293,11 @@ connect_one(const struct addrinfo *address, int timeout_ms)
 	return -error;
 }
 
-static int
-tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-	    size_t detail_size)
+int
+gp_tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+	       size_t detail_size)
 {
+	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
 	struct addrinfo *list, *address;
 	int64_t deadline;
 	int left = 0;
@@ -295,7 +319,7 @@ tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, c
 	freeaddrinfo(list);
 	if (fd < 0)
 		return fd;
-	r = tcp_adopt(fd, conn_p);
+	r = ops->adopt(fd, conn_p);
 	if (r) {
 		close(fd);
 		/* Its peer was gone again before anything was said. */
@@ -304,10 +328,10 @@ tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, c
 	return 0;
 }
 
-static void
-tcp_listener_destroy(struct gp_listener *listener)
+void
+gp_tcp_listener_destroy(struct gp_listener *listener)
 {
-	struct tcp_listener *tcp = (struct tcp_listener *)listener;
+	struct gp_tcp_listener *tcp = (struct gp_tcp_listener *)listener;
 
 	if (tcp->fd >= 0)
 		close(tcp->fd);
@@ -350,13 +374,13 @@ listen_any(const struct addrinfo *list, bool wildcard)
 	return fd;
 }
 
-static int
-tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	   size_t detail_size)
+int
+gp_tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	      size_t detail_size)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
-	struct tcp_listener *tcp;
+	struct gp_tcp_listener *tcp;
 	struct addrinfo *list;
 	int r, fd;
 
@@ -373,22 +397,23 @@ tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *deta
 		return -ENOMEM;
 	}
 	tcp->fd = fd;
-	tcp->listener.ops = &gp_tcp_ops;
+	tcp->listener.ops = gp_transport_find(url->scheme, strlen(url->scheme));
 	tcp->listener.url = *url;
 	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0) {
 		r = -errno;
-		tcp_listener_destroy(&tcp->listener);
+		gp_tcp_listener_destroy(&tcp->listener);
 		return r;
 	}
 	address_to_url(&address, length, &tcp->listener.url);
+	snprintf(tcp->listener.url.scheme, sizeof(tcp->listener.url.scheme), "%s", url->scheme);
 	*listener_p = &tcp->listener;
 	return 0;
 }
 
-static int
-tcp_listener_fd(const struct gp_listener *listener)
+int
+gp_tcp_listener_fd(const struct gp_listener *listener)
 {
-	return ((const struct tcp_listener *)listener)->fd;
+	return ((const struct gp_tcp_listener *)listener)->fd;
 }
 
 static bool
@@ -397,10 +422,10 @@ is_shortage(int error)
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static int
-tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
+int
+gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 {
-	int listening = tcp_listener_fd(listener);
+	int listening = gp_tcp_listener_fd(listener);
 	int64_t deadline = gp_deadline_ms(timeout_ms);
 
 	for (;;) {
@@ -422,7 +447,7 @@ tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p
 		/* Any other error belongs to a connection that died while it waited here. */
 		if (fd < 0)
 			continue;
-		r = tcp_adopt(fd, conn_p);
+		r = listener->ops->adopt(fd, conn_p);
 		if (r == 0)
 			return 0;
 		close(fd);
@@ -433,14 +458,14 @@ tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p
 
 const struct gp_transport_ops gp_tcp_ops = {
 	.scheme = "tcp",
-	.connect = tcp_connect,
-	.listen = tcp_listen,
-	.accept = tcp_accept,
-	.listener_fd = tcp_listener_fd,
-	.listener_destroy = tcp_listener_destroy,
+	.connect = gp_tcp_connect,
+	.listen = gp_tcp_listen,
+	.accept = gp_tcp_accept,
+	.listener_fd = gp_tcp_listener_fd,
+	.listener_destroy = gp_tcp_listener_destroy,
 	.adopt = tcp_adopt,
-	.release_fd = tcp_release_fd,
-	.peer_uid = tcp_peer_uid,
+	.release_fd = gp_tcp_release_fd,
+	.peer_uid = gp_tcp_peer_uid,
 	.recv_preamble = gp_stream_recv_preamble,
 	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,
@@ -449,8 +474,8 @@ const struct gp_transport_ops gp_tcp_ops = {
 	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
 	.set_spin = gp_stream_set_spin,
-	.set_stall = tcp_set_stall,
+	.set_stall = gp_tcp_set_stall,
 	.shutdown = gp_stream_shutdown,
-	.fd = tcp_fd,
-	.destroy = tcp_destroy,
+	.fd = gp_tcp_fd,
+	.destroy = gp_tcp_destroy,
 };

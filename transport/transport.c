@@ -6,16 +6,20 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 static const struct gp_transport_ops *const backends[] = {
-	&gp_tcp_ops,
-	&gp_loop_ops,
+	&gp_tcp_ops, &gp_unix_ops, &gp_tls_ops, &gp_loop_ops, &gp_rdma_ops,
 };
 
 enum {
@@ -117,13 +121,17 @@ gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 			 url->scheme);
 		return GP_E_INVALID;
 	}
-	r = ops->connect(url, timeout_ms, &conn, detail, sizeof(detail));
+	if (ops->connect_with)
+		r = ops->connect_with(url, preamble, preamble_size, timeout_ms, &conn, detail,
+				      sizeof(detail));
+	else
+		r = ops->connect(url, timeout_ms, &conn, detail, sizeof(detail));
 	if (r) {
 		explain(url, "connect to", r, detail, error, error_size);
 		return r;
 	}
 	gp_url_format(url, conn->peer, sizeof(conn->peer));
-	if (preamble_size)
+	if (preamble_size && !ops->connect_with)
 		r = ops->send_preamble(conn, preamble, preamble_size);
 	if (r) {
 		explain(url, "connect to", r, gp_conn_error(conn), error, error_size);
@@ -155,6 +163,14 @@ int
 gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 {
 	return listener->ops->accept(listener, timeout_ms, conn_p);
+}
+
+void
+gp_listener_set_admit(struct gp_listener *listener,
+		      bool (*admit)(void *arg, const void *preamble, size_t size), void *arg)
+{
+	listener->admit = admit;
+	listener->admit_arg = arg;
 }
 
 int
@@ -274,6 +290,30 @@ gp_conn_set_stall(struct gp_conn *conn, unsigned int ms)
 	conn->ops->set_stall(conn, ms);
 }
 
+void
+gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
+{
+	/* Half of it in the send itself, which ends with what it could, and half of it behind. */
+	struct timeval time = { .tv_sec = ms / 2000, .tv_usec = (ms - ms / 2000 * 2000) * 500 };
+	/* Who sends notices first, and knows why. */
+	unsigned int system_ms = ms + ms / 8;
+	int fd;
+
+	if (!(conn->caps & GP_CONN_CAP_ADOPT))
+		return;
+	conn->unread_ms = ms;
+	fd = conn->ops->fd(conn);
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+	/* A local socket has no such thing, and needs none. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &system_ms, sizeof(system_ms));
+}
+
+void
+gp_conn_set_message_max(struct gp_conn *conn, size_t size)
+{
+	atomic_store(&conn->message_max, size);
+}
+
 unsigned int
 gp_conn_stall_of(const char *text)
 {
@@ -319,6 +359,18 @@ gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 }
 
 const char *
+gp_conn_certificate(const struct gp_conn *conn)
+{
+	return conn->certificate;
+}
+
+int64_t
+gp_conn_certificate_until(const struct gp_conn *conn)
+{
+	return conn->certificate ? conn->certificate_until : INT64_MAX;
+}
+
+const char *
 gp_conn_error(const struct gp_conn *conn)
 {
 	return atomic_load_explicit(&conn->error_state, memory_order_acquire) == ERROR_SET
@@ -340,6 +392,15 @@ gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...)
 	va_end(args);
 	atomic_store_explicit(&conn->error_state, ERROR_SET, memory_order_release);
 	return r;
+}
+
+void
+gp_conn_abandon(struct gp_conn *conn)
+{
+	if (conn->ops->abandon)
+		conn->ops->abandon(conn);
+	else if (gp_conn_fd(conn) >= 0)
+		(void)close(gp_conn_fd(conn));
 }
 
 void

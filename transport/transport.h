@@ -65,6 +65,13 @@ GP_MUST_CHECK int gp_listen(const struct gp_url *url, struct gp_listener **liste
  */
 GP_MUST_CHECK int gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
 
+/*
+ * Where a preamble is part of connecting (rdma), gp_accept() asks whether it is welcome before the
+ * connection costs anything; who is not is refused.  Elsewhere nobody is asked.
+ */
+void gp_listener_set_admit(struct gp_listener *listener,
+			   bool (*admit)(void *arg, const void *preamble, size_t size), void *arg);
+
 /* Readable when gp_accept() would not wait. */
 int gp_listener_fd(const struct gp_listener *listener);
 const struct gp_url *gp_listener_url(const struct gp_listener *listener);
@@ -137,12 +144,23 @@ void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
 
 /*
  * For the receiving thread: a message that has begun is given up when no byte of it has come for
- * so many milliseconds; 0: never.  A sender waits for its peer to read as long as it takes.
+ * so many milliseconds; 0: never.
  */
 void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
 
+/* From any thread: messages with more data than this, and at most GP_CONN_MESSAGE_MAX, which is the
+ * default, end the connection. */
+void gp_conn_set_message_max(struct gp_conn *conn, size_t size);
+
 /* What a user's text (NULL: none) asks for: GP_CONN_STALL_MS unless it is a number. */
 unsigned int gp_conn_stall_of(const char *text);
+
+/*
+ * Before the first message: a send fails with -ETIMEDOUT, and the connection is dead, when the peer
+ * has taken no byte for so many milliseconds, or its system has not answered for as long; 0, the
+ * default: it waits without limit.  For connections on sockets.
+ */
+void gp_conn_set_unread(struct gp_conn *conn, unsigned int ms);
 
 /*
  * From any thread: wakes whoever blocks in the connection; here all calls return -ESHUTDOWN from
@@ -151,7 +169,9 @@ unsigned int gp_conn_stall_of(const char *text);
 void gp_conn_shutdown(struct gp_conn *conn);
 
 unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
-int gp_conn_fd(const struct gp_conn *conn);            /* -1 without GP_CONN_CAP_FD */
+/* -1 without GP_CONN_CAP_FD.  For the receiving thread, before each poll: it may take an effort to
+ * make the descriptor tell of the next message. */
+int gp_conn_fd(const struct gp_conn *conn);
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */
 
@@ -161,8 +181,28 @@ const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" 
  */
 GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 
+/*
+ * The name in the client certificate that the peer has shown, verified: its common name, else its
+ * first DNS name.  NULL: it has shown none, or is a daemon, or the connection is in clear.
+ */
+const char *gp_conn_certificate(const struct gp_conn *conn);
+/* Until when it holds, in seconds since 1970; INT64_MAX without one. */
+int64_t gp_conn_certificate_until(const struct gp_conn *conn);
+
 /* For the layer above: `text` is why the peer's bytes end this connection.  Returns `r`. */
 int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3, 4);
+
+/*
+ * Memory that stays where it is until it is forgotten: connections with GP_CONN_CAP_REMOTE_MEM move
+ * bulk to and from it without copies.  A range that overlaps a kept one is not kept.  It must not
+ * be in a send or receive when it is forgotten.  From any thread; costs nothing where there are
+ * none.
+ */
+void gp_memory_keep(void *base, size_t size);
+void gp_memory_forget(void *base);
+
+/* In the child of a fork: closes what keeps the parent's connection open, and nothing else. */
+void gp_conn_abandon(struct gp_conn *conn);
 
 /* Accepts NULL. */
 void gp_conn_destroy(struct gp_conn *conn);

@@ -56,7 +56,8 @@ parse_number(const struct parser *p, const char *what, const char *text, size_t 
 }
 
 static int
-parse_scheme(const struct parser *p, const char **rest_p, const struct gp_transport_ops **ops_p)
+parse_scheme(const struct parser *p, const char **rest_p, const char **name_p,
+	     const struct gp_transport_ops **ops_p)
 {
 	const char *scheme = GP_URL_DEFAULT_SCHEME;
 	size_t length = strlen(GP_URL_DEFAULT_SCHEME);
@@ -75,6 +76,9 @@ parse_scheme(const struct parser *p, const char **rest_p, const struct gp_transp
 		*rest_p = p->text;
 	}
 	*ops_p = gp_transport_find(scheme, length);
+	*name_p = *ops_p ? (*ops_p)->scheme : GP_URL_RDMA_OR_TCP;
+	if (!*ops_p && length == strlen(*name_p) && memcmp(scheme, *name_p, length) == 0)
+		*ops_p = &gp_rdma_ops;
 	if (*ops_p)
 		return 0;
 	gp_transport_list(known, sizeof(known));
@@ -94,6 +98,23 @@ parse_host(const struct parser *p, const char *host, size_t length, const char *
 			return invalid(p, "character '%c' in the host", host[i]);
 	memcpy(url->host, host, length);
 	url->host[length] = 0;
+	return 0;
+}
+
+/* A list in REMOTE_GPU is cut at its commas, whatever stands between them. */
+static int
+parse_path(const struct parser *p, const char *text, struct gp_url *url)
+{
+	size_t length = strlen(text);
+
+	if (text[0] != '/' || text[1] == 0)
+		return invalid(p, "no absolute path (unix:///run/gpupool/gpupool.sock)");
+	if (length >= GP_URL_PATH_MAX)
+		return invalid(p, "the path is longer than %d characters", GP_URL_PATH_MAX - 1);
+	for (size_t i = 0; i < length; i++)
+		if (!isgraph((unsigned char)text[i]) || text[i] == ',')
+			return invalid(p, "character '%c' in the path", text[i]);
+	memcpy(url->host, text, length + 1);
 	return 0;
 }
 
@@ -136,19 +157,21 @@ gp_url_parse(const char *text, struct gp_url *url, char *error, size_t error_siz
 	const struct parser p = { .text = text, .error = error, .error_size = error_size };
 	struct gp_url parsed = { .device = GP_URL_ANY_DEVICE };
 	const struct gp_transport_ops *ops;
-	const char *rest, *slash;
+	const char *rest, *name, *slash;
 	size_t length;
 	long device;
 	int r;
 
-	r = parse_scheme(&p, &rest, &ops);
+	r = parse_scheme(&p, &rest, &name, &ops);
 	if (r)
 		return r;
-	snprintf(parsed.scheme, sizeof(parsed.scheme), "%s", ops->scheme);
+	snprintf(parsed.scheme, sizeof(parsed.scheme), "%s", name);
 
-	slash = strchr(rest, '/');
+	slash = ops->path ? NULL : strchr(rest, '/');
 	length = slash ? (size_t)(slash - rest) : strlen(rest);
-	if (ops->named)
+	if (ops->path)
+		r = parse_path(&p, rest, &parsed);
+	else if (ops->named)
 		r = parse_host(&p, rest, length, ".-_", &parsed);
 	else
 		r = parse_authority(&p, rest, length, &parsed);
@@ -202,12 +225,12 @@ void
 gp_url_format(const struct gp_url *url, char *text, size_t size)
 {
 	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
-	bool brackets = strchr(url->host, ':') != NULL;
+	bool path = ops && ops->path, brackets = !path && strpbrk(url->host, ":%") != NULL;
 	char port[8] = "", device[16] = "";
 
-	if (!ops || !ops->named)
+	if (!ops || (!ops->named && !path))
 		snprintf(port, sizeof(port), ":%u", url->port);
-	if (url->device != GP_URL_ANY_DEVICE)
+	if (url->device != GP_URL_ANY_DEVICE && !path)
 		snprintf(device, sizeof(device), "/%d", url->device);
 	snprintf(text, size, "%s://%s%s%s%s%s", url->scheme, brackets ? "[" : "", url->host,
 		 brackets ? "]" : "", port, device);

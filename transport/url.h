@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The address of a daemon: [scheme://]host[:port][/device], as in REMOTE_GPU and --listen.
+ * The address of a daemon: [scheme://]host[:port][/device], as in REMOTE_GPU and --listen, or
+ * unix:///path.
  *
  * Plain values, owned by whoever declares them.  Functions that parse return 0 or GP_E_INVALID
  * with a text that names what is wrong; on GP_E_INVALID no output is written but the text.
@@ -14,15 +15,20 @@
 #include <stdint.h>
 
 #define GP_URL_DEFAULT_SCHEME "tcp"
+/* Besides those of the transports: rdma, or tcp where there is none; for the client only. */
+#define GP_URL_RDMA_OR_TCP "rdma+tcp"
 #define GP_URL_DEFAULT_PORT 4833
 #define GP_URL_ANY_DEVICE (-1)
+/* Of a socket in the file system, its closing zero included. */
+#define GP_URL_PATH_MAX 108
 /* Room for the text of any URL, its closing zero included. */
 #define GP_URL_TEXT_MAX 320
 
 struct gp_url {
 	char scheme[16];
-	char host[256]; /* name or numeric address, without brackets; of loop: the name */
-	uint16_t port;  /* 0: any free one, to listen on; of loop: always 0 */
+	char host[256]; /* name or numeric address, without brackets; loop: the name; unix: the path
+			 */
+	uint16_t port;  /* 0: any free one, to listen on; of loop and unix: always 0 */
 	int device;     /* ordinal on that daemon, or GP_URL_ANY_DEVICE for all of them */
 };
 

@@ -1,16 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/contract/fixture.h"
 
+#include "tests/certificates.h"
+#include "transport/tls.h"
+#include "transport/tls_help.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CONNECT_MS 10000
 
 struct gp_url fixture_url;
+
+static int
+accept_one(struct job *job)
+{
+	return gp_accept((struct gp_listener *)job->conn, CONNECT_MS, &job->conn);
+}
+
+/* With certificates over IPv4; over IPv6 with a key, and helpers however few processors there are.
+ */
+
+static struct gp_tls *server_tls, *client_tls;
+static const uint8_t tls_key[GP_TLS_KEY_SIZE] = "a key that both ends have";
+
+static void
+forget_tls(void)
+{
+	gp_tls_put(server_tls);
+	gp_tls_put(client_tls);
+}
+
+static void
+prepare_tls(void)
+{
+	char folder[] = "/tmp/gpupool-contract-XXXXXX", error[400] = "no certificates";
+	char certificate[64], key[64], authority[64], command[96];
+	struct gp_tls_files server = { certificate, key, NULL };
+	struct gp_tls_files client = { NULL, NULL, authority };
+	bool ready = mkdtemp(folder) && certificates_make(folder) == 0;
+
+	(void)snprintf(certificate, sizeof(certificate), "%s/server.pem", folder);
+	(void)snprintf(key, sizeof(key), "%s/server.key", folder);
+	(void)snprintf(authority, sizeof(authority), "%s/ca.pem", folder);
+	ready = ready && gp_tls_server(&server, &server_tls, error, sizeof(error)) == 0 &&
+		gp_tls_client(&client, &client_tls, error, sizeof(error)) == 0;
+	(void)snprintf(command, sizeof(command), "rm -rf %s", folder);
+	if (system(command) != 0 || !ready) {
+		fprintf(stderr, "%s\n", error);
+		exit(2);
+	}
+	(void)atexit(forget_tls);
+}
+
+static bool
+with_certificates(void)
+{
+	return strcmp(fixture_url.host, "127.0.0.1") == 0;
+}
+
+static int
+secure_server(struct job *job)
+{
+	return with_certificates() ? gp_conn_secure(job->conn, server_tls, NULL, CONNECT_MS)
+				   : gp_conn_secure_key(job->conn, true, tls_key, CONNECT_MS);
+}
+
+bool
+fixture_is_tls(void)
+{
+	return strcmp(fixture_url.scheme, "tls") == 0;
+}
 
 void
 fixture_init(int argc, char **argv)
@@ -23,6 +88,9 @@ fixture_init(int argc, char **argv)
 		fprintf(stderr, "usage: %s URL: %s\n", argv[0], error);
 		exit(2);
 	}
+	/* Tests that run at a time have a path each. */
+	if (strcmp(fixture_url.scheme, "unix") == 0)
+		snprintf(fixture_url.host + strlen(fixture_url.host), 16, "%d", (int)getpid());
 	r = gp_listen(&fixture_url, &listener, error, sizeof(error));
 	if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT) {
 		printf("1..0 # SKIP %s\n", error);
@@ -30,12 +98,25 @@ fixture_init(int argc, char **argv)
 	}
 	if (r == 0)
 		gp_listener_destroy(listener);
+	if (fixture_is_tls()) {
+		prepare_tls();
+		gp_help_limit(with_certificates() ? 0 : 2);
+	}
 }
 
-static int
-accept_one(struct job *job)
+void
+fixture_secure(struct gp_conn *client, struct gp_conn *server)
 {
-	return gp_accept((struct gp_listener *)job->conn, CONNECT_MS, &job->conn);
+	struct job securing = { .run = secure_server, .conn = server };
+	int r;
+
+	if (!fixture_is_tls())
+		return;
+	job_start(&securing);
+	r = with_certificates() ? gp_conn_secure(client, client_tls, fixture_url.host, CONNECT_MS)
+				: gp_conn_secure_key(client, false, tls_key, CONNECT_MS);
+	if (job_join(&securing) || r)
+		fail_msg("%s; %s", gp_conn_error(client), gp_conn_error(server));
 }
 
 void
@@ -51,6 +132,7 @@ fixture_connect(struct pair *pair, struct gp_conn **client_p, struct gp_conn **s
 		fail_msg("%s", error);
 	assert_int_equal(job_join(&accepting), 0);
 	*server_p = accepting.conn;
+	fixture_secure(*client_p, *server_p);
 }
 
 int
@@ -186,4 +268,10 @@ sleep_ms(int ms)
 	struct timespec duration = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 
 	nanosleep(&duration, NULL);
+}
+
+size_t
+fixture_scale(size_t amount)
+{
+	return getenv("GP_CONTRACT_SMALL") ? amount / 10 : amount;
 }

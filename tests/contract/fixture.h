@@ -42,6 +42,10 @@ int fixture_teardown(void **state);
 /* A further pair on the same listener. */
 void fixture_connect(struct pair *pair, struct gp_conn **client_p, struct gp_conn **server_p);
 
+/* Of a pair that was made without fixture_connect(); nothing but with tls. */
+bool fixture_is_tls(void);
+void fixture_secure(struct gp_conn *client, struct gp_conn *server);
+
 void job_start(struct job *job);
 int job_join(struct job *job);
 
@@ -54,5 +58,7 @@ int check_pattern(const void *bytes, size_t size, unsigned int seed);
 void *pattern(size_t size, unsigned int seed);
 int count_open_fds(void);
 void sleep_ms(int ms);
+/* GP_CONTRACT_SMALL: a tenth of what is done often or with much, for slow machines. */
+size_t fixture_scale(size_t amount);
 
 #endif /* GP_CONTRACT_FIXTURE_H */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGE ((size_t)64 << 20)
+#define LARGE fixture_scale((size_t)64 << 20)
 
 /* `count` messages: "head" and a bulk of `size` bytes in uneven parts. */
 static int
@@ -206,7 +206,9 @@ bulk_flows_both_ways_at_once(void **state)
 	struct job senders[2], receivers[2];
 
 	for (int i = 0; i < 2; i++) {
-		senders[i] = (struct job){ .run = send_bulks, .conn = ends[i], .count = 20 };
+		senders[i] = (struct job){ .run = send_bulks,
+					   .conn = ends[i],
+					   .count = (int)fixture_scale(20) };
 		senders[i].size = 1500001;
 		receivers[i] = senders[i];
 		receivers[i].run = recv_bulks;
@@ -222,6 +224,90 @@ bulk_flows_both_ways_at_once(void **state)
 	}
 }
 
+/* One message of `size` bytes of bulk out of kept memory, a piece of which lies outside of it. */
+static int
+send_kept(struct job *job)
+{
+	uint8_t *bytes = malloc(job->size);
+	struct iovec bulk = { bytes, job->size };
+	int r;
+
+	if (!bytes)
+		return -ENOMEM;
+	fill_pattern(bytes, job->size, job->seed);
+	gp_memory_keep(bytes, job->size - job->seed % 3 * 100000);
+	r = gp_conn_send(job->conn, NULL, 0, &bulk, 1);
+	gp_memory_forget(bytes);
+	/* Whoever still reads it reads something else. */
+	memset(bytes, 0x77, job->size);
+	free(bytes);
+	return r;
+}
+
+static void
+kept_memory_can_be_sent_from_and_received_to(void **state)
+{
+	static const size_t sizes[] = { 200001, 1 << 20, 5000003 };
+	struct pair *pair = *state;
+
+	for (unsigned int i = 0; i < 6; i++) {
+		struct gp_conn *to = i % 2 ? pair->client : pair->server;
+		struct job sender = { .run = send_kept, .seed = i };
+		size_t size = sizes[i / 2], first = 70000 + i;
+		uint8_t *bytes = malloc(size + 1);
+		struct gp_message message;
+
+		sender.conn = i % 2 ? pair->server : pair->client;
+		sender.size = size;
+		gp_memory_keep(bytes, size);
+		bytes[size] = 0x5a;
+		job_start(&sender);
+		assert_int_equal(gp_conn_recv(to, &message), 0);
+		assert_int_equal(message.bulk_size, size);
+		assert_int_equal(gp_conn_recv_bulk(to, bytes, first), 0);
+		assert_int_equal(gp_conn_recv_bulk(to, bytes + first, size - first), 0);
+		assert_int_equal(job_join(&sender), 0);
+		gp_memory_forget(bytes);
+		assert_int_equal(check_pattern(bytes, size, i), 0);
+		assert_int_equal(bytes[size], 0x5a);
+		free(bytes);
+	}
+}
+
+static void
+memory_is_not_touched_when_its_receive_has_failed(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_conn *ends[] = { pair->client, pair->server };
+
+	for (int i = 0; i < 2; i++) {
+		struct gp_conn *from, *to;
+		struct job sender = { .run = send_bulks, .count = 1, .size = 3000001 };
+		uint8_t *bytes = malloc(sender.size);
+		struct gp_message message;
+
+		fixture_connect(pair, &ends[0], &ends[1]);
+		from = ends[i];
+		to = ends[!i];
+		sender.conn = from;
+		gp_memory_keep(bytes, sender.size);
+		job_start(&sender);
+		assert_int_equal(gp_conn_recv(to, &message), 0);
+		assert_int_equal(gp_conn_recv_bulk(to, bytes, 100000), 0);
+		gp_conn_shutdown(from);
+		while (gp_conn_recv_bulk(to, bytes, 100000) == 0)
+			;
+		memset(bytes, 0x5a, sender.size);
+		(void)job_join(&sender);
+		assert_int_equal(bytes[0], 0x5a);
+		assert_memory_equal(bytes, bytes + 1, sender.size - 1);
+		gp_memory_forget(bytes);
+		free(bytes);
+		gp_conn_destroy(from);
+		gp_conn_destroy(to);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -232,6 +318,8 @@ main(int argc, char **argv)
 		CONTRACT_TEST(taking_more_than_is_left_is_refused),
 		CONTRACT_TEST(data_stays_valid_while_the_bulk_is_drained),
 		CONTRACT_TEST(bulk_flows_both_ways_at_once),
+		CONTRACT_TEST(kept_memory_can_be_sent_from_and_received_to),
+		CONTRACT_TEST(memory_is_not_touched_when_its_receive_has_failed),
 	};
 
 	fixture_init(argc, argv);

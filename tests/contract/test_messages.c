@@ -54,8 +54,12 @@ static void
 messages_arrive_whole_and_in_order(void **state)
 {
 	struct pair *pair = *state;
-	struct job sender = { .run = send_many, .conn = pair->client, .count = 1000 };
-	struct job receiver = { .run = recv_many, .conn = pair->server, .count = 1000 };
+	struct job sender = { .run = send_many,
+			      .conn = pair->client,
+			      .count = (int)fixture_scale(1000) };
+	struct job receiver = { .run = recv_many,
+				.conn = pair->server,
+				.count = (int)fixture_scale(1000) };
 
 	job_start(&sender);
 	job_start(&receiver);
@@ -68,7 +72,7 @@ static void
 small_messages_sent_before_a_receive_all_arrive(void **state)
 {
 	struct pair *pair = *state;
-	struct job both = { .conn = pair->client, .count = 2000, .size = 20, .seed = 5 };
+	struct job both = { .conn = pair->client, .count = 200, .size = 20, .seed = 5 };
 
 	assert_int_equal(send_many(&both), 0);
 	both.conn = pair->server;
@@ -85,7 +89,9 @@ both_ends_can_send_a_lot_at_once(void **state)
 	struct job senders[2], receivers[2];
 
 	for (unsigned int i = 0; i < 2; i++) {
-		senders[i] = (struct job){ .run = send_many, .conn = ends[i], .count = 300 };
+		senders[i] = (struct job){ .run = send_many,
+					   .conn = ends[i],
+					   .count = (int)fixture_scale(300) };
 		senders[i].size = GP_CONN_MESSAGE_MAX - i;
 		senders[i].seed = i;
 		receivers[i] = senders[i];

@@ -68,7 +68,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	send_input(far, data, size);
 	(void)gpc_request_wait(&info);
 	(void)gpc_request_wait(&copy);
-	gpc_session_close(session, 1000);
+	gpc_session_close(session, 60000);
 	if (done != 1 || !info.complete || !copy.complete)
 		abort();
 	free(info.reply);

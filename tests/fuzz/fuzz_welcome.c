@@ -34,11 +34,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME &&
 	    gpc_welcome_check(message->welcome, &what) == 0) {
-		struct gpc_device_source sources[GPC_DEVICES_MAX];
+		struct gpc_device_source sources[GPC_DEVICES_MAX] = { 0 };
 		int count = (int)message->welcome->n_devices;
 
-		for (int i = 0; i < count; i++)
+		for (int i = 0; i < count; i++) {
 			sources[i].device = message->welcome->devices[i];
+			sources[i].daemon = i;
+		}
 		if (gpc_devices_create(sources, count) != 0)
 			abort();
 		atomic_store(&gpc_lifecycle, CUDA_SUCCESS);

@@ -326,6 +326,50 @@ class Configured(Daemon):
         os.unlink(self.config.name)
 
 
+class Certificates:
+    """A pool's and strangers' certificates, made anew (tests/certificates.h); a context manager."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="gpupool-certificates-")
+        subprocess.run([os.environ["GP_CERTIFICATES"], self.folder], check=True)
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def file(self, name, kind="pem"):
+        return os.path.join(self.folder, f"{name}.{kind}")
+
+    def daemon(self, name="server", authority="ca"):
+        """What a daemon is told: whose certificate it shows, and whom it believes."""
+        return ["--certificate", self.file(name), "--key", self.file(name, "key"),
+                "--client-authority", self.file(authority)]
+
+    def client(self, name=None, authority="ca", **more):
+        """A program's environment."""
+        env = {"GPUPOOL_TLS_CA": self.file(authority)}
+        if name:
+            env.update(GPUPOOL_TLS_CERT=self.file(name), GPUPOOL_TLS_KEY=self.file(name, "key"))
+        return {**env, **more}
+
+
+class Encrypted(Daemon):
+    """A daemon with another address, with TLS, which is where its programs go."""
+
+    def __init__(self, certificates, *args, shows="server", **more):
+        self.certificates = certificates
+        super().__init__("--listen", "tls://127.0.0.1:0", *certificates.daemon(shows), *args, **more)
+        self.clear_address, self.clear_port = self.address, self.port
+        self.address = re.search(r"^listening on (tls://127\.0\.0\.1:\d+)$", read_file(self.out_path), re.M)[1]
+        self.port = int(self.address.rsplit(":", 1)[1])
+
+    def run(self, name, *args, env=None, **more):
+        return super().run(name, *args, env=self.certificates.client() if env is None else env, **more)
+
+    def start(self, name, *args, env=None, **more):
+        return super().start(name, *args, env=self.certificates.client() if env is None else env, **more)
+
+
 def as_tenant(name, **more):
     return {"GPUPOOL_TENANT": name, **more}
 

@@ -14,7 +14,7 @@ import time
 
 import wire
 from harness import Daemon, case, main, require, wait_until
-from wire import BULK, Closed, Conn, Session, field, header, hello, message, preamble, record
+from wire import BULK, Closed, Conn, Session, field, header, hello, launch_values, load, message, preamble, record, saxpy
 
 # Errors that the wire promises.
 INVALID_VALUE, INVALID_IMAGE, OUT_OF_MEMORY, INVALID_HANDLE, NOT_READY, SUCCESS = 1, 200, 2, 400, 600, 0
@@ -107,11 +107,23 @@ def _():
 @case("preambles that are nearly right")
 def _():
     with Neighbour():
-        for data in (preamble(magic=b"GPUPOOL2"), preamble(kind=2), preamble(kind=0xffff), preamble(tail=b"\1" + bytes(15)),
+        for data in (preamble(magic=b"GPUPOOL2"), preamble(wire.LANE_TLS), preamble(kind=4),
+                     preamble(kind=0xffff), preamble(tail=b"\1" + bytes(15)),
                      preamble(lane=1), preamble(ticket=b"\1" * 32), preamble(wire.LANE), preamble(wire.LANE, 3, b"x" * 32)):
             with Conn(daemon.port) as conn:
                 conn.send(data)
                 expect_closed(conn)
+
+
+@case("a client that wants TLS is told that there is none here")
+def _():
+    with Neighbour(), Conn(daemon.port) as conn:
+        conn.send(preamble(wire.CONTROL_TLS))
+        require(struct.unpack_from("<H", conn.take(64), 12) == (wire.CONTROL,), "another kind")
+        size, bulk = struct.unpack("<II", conn.take(8))
+        require(bulk == 0 and b"without TLS" in conn.take(size), "no reason")
+        expect_closed(conn)
+    daemon.wait_for_log(r"refused: this address of the daemon is without TLS")
 
 
 @case("another major version is answered with the daemon's own and closed")
@@ -490,12 +502,6 @@ def _():
             require(session.copy_out(session.base, 8, stream)[0] == INVALID_HANDLE, f"copy on stream {stream}")
 
 
-def load(session, image, data, sha=None, size=None, bulk=True, options=b""):
-    values = {"context": 1, "image": image, "sha256": sha or hashlib.sha256(data).digest(),
-              "size": len(data) if size is None else size, "options": options}
-    return session.ask("gpImageLoad", values, data if bulk else None)
-
-
 @case("images with a wrong hash end the session, and garbage is an error")
 def _():
     noise = random.Random(6).randbytes(5000)
@@ -518,17 +524,6 @@ def _():
                     pass
         for sha in (b"", b"x", b"x" * 31, b"x" * 33, b"x" * 10000):
             violate(lambda s, sha=sha: load(s, 9, noise, sha=sha or b"y"), "it sent a malformed call")
-
-
-def saxpy():
-    """An image as it travels, with the kernel saxpy(int, float, const float *, float *)."""
-    with open(os.path.join(os.environ["GP_APPS"], "saxpy.fatbin"), "rb") as file:
-        return wire.flat_image(file.read())
-
-
-def launch_values(**changed):
-    values = {"kernel": 40 << 32, "grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 1, "block_y": 1, "block_z": 1, "stream": 1}
-    return {**values, **changed}
 
 
 @case("launches with wrong parameters, shapes and attributes are errors")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol spoken by hand, well or badly (protocol/wire.md): for peers that a client library
 would never be."""
+import hashlib
 import os
 import re
 import select
@@ -8,7 +9,7 @@ import socket
 import struct
 
 MAGIC = b"GPUPOOL1"
-CONTROL, LANE = 0, 1
+CONTROL, LANE, CONTROL_TLS, LANE_TLS = 0, 1, 2, 3
 BULK, REPLY = 1, 2
 NOTE_DATA, NOTE_ERROR, NOTE_PRINT, NOTE_FUNCTION = 0xff01, 0xff02, 0xff03, 0xff05
 
@@ -157,8 +158,15 @@ def flat_image(fatbin):
 
 
 class Conn:
-    def __init__(self, port, seconds=20):
-        self.socket = socket.create_connection(("127.0.0.1", port), seconds)
+    """To a port of this machine, or to a local socket by its path; source: the address that it comes from."""
+
+    def __init__(self, port, seconds=20, source=None):
+        if isinstance(port, str):
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.socket.settimeout(seconds)
+            self.socket.connect(port)
+            return
+        self.socket = socket.create_connection(("127.0.0.1", port), seconds, source and (source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data):
@@ -215,12 +223,12 @@ class Conn:
 class Session:
     """A session with its control connection and lane 0."""
 
-    def __init__(self, port, program="test", lane=True, more=b"", lanes=1):
-        self.port = port
+    def __init__(self, port, program="test", lane=True, more=b"", lanes=1, source=None):
+        self.port, self.source = port, source
         self.requests = 0
         self.notes = []
         self.lane = None
-        self.control = Conn(port)
+        self.control = Conn(port, source=source)
         self.control.send(preamble() + message(hello(program=program, lanes=lanes, more=more)))
         self.answer = self.control.take(64)
         data, _ = self.control.take_message()
@@ -238,7 +246,7 @@ class Session:
             self.lane = self.connect_lane()
 
     def connect_lane(self, lane=0, ticket=None):
-        conn = Conn(self.port)
+        conn = Conn(self.port, source=self.source)
         conn.send(preamble(LANE, lane, ticket or self.ticket))
         return conn
 
@@ -323,3 +331,20 @@ class Session:
 
     def __exit__(self, *_):
         self.close()
+
+
+def load(session, image, data, sha=None, size=None, bulk=True, options=b""):
+    values = {"context": 1, "image": image, "sha256": sha or hashlib.sha256(data).digest(),
+              "size": len(data) if size is None else size, "options": options}
+    return session.ask("gpImageLoad", values, data if bulk else None)
+
+
+def saxpy():
+    """An image as it travels, with the kernel saxpy(int, float, const float *, float *)."""
+    with open(os.path.join(os.environ["GP_APPS"], "saxpy.fatbin"), "rb") as file:
+        return flat_image(file.read())
+
+
+def launch_values(**changed):
+    values = {"kernel": 40 << 32, "grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 1, "block_y": 1, "block_z": 1, "stream": 1}
+    return {**values, **changed}

@@ -183,11 +183,13 @@ lanes_are_as_many_as_was_said_or_as_suit_the_cores(void **state)
 	forget_wishes();
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
 	assert_true(wish.lanes == 1 || wish.lanes == 3 || wish.lanes == 4);
+	assert_true(wish.lanes_encrypted >= wish.lanes && wish.lanes_encrypted <= 8);
 	for (unsigned int lanes = 1; lanes <= 16; lanes++) {
 		(void)snprintf(text, sizeof(text), "%u", lanes);
 		(void)setenv("GPUPOOL_LANES", text, 1);
 		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
 		assert_int_equal(wish.lanes, lanes);
+		assert_int_equal(wish.lanes_encrypted, lanes);
 	}
 	(void)setenv("GPUPOOL_LANES", "17", 1);
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);

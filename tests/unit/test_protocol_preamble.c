@@ -45,14 +45,42 @@ a_control_preamble_has_no_ticket_and_no_lane(void **state)
 	struct gp_preamble preamble;
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 
-	gp_preamble_init(&preamble, GP_PREAMBLE_CONTROL, 0);
-	gp_preamble_encode(&preamble, bytes);
-	assert_int_equal(gp_preamble_decode(bytes, &preamble), 0);
-	bytes[14] = 1;
-	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_INVALID);
-	bytes[14] = 0;
-	bytes[47] = 1;
-	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_INVALID);
+	static const enum gp_preamble_kind kinds[] = { GP_PREAMBLE_CONTROL,
+						       GP_PREAMBLE_CONTROL_TLS };
+
+	for (size_t i = 0; i < 2; i++) {
+		gp_preamble_init(&preamble, kinds[i], 0);
+		gp_preamble_encode(&preamble, bytes);
+		assert_int_equal(gp_preamble_decode(bytes, &preamble), 0);
+		bytes[14] = 1;
+		assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_INVALID);
+		bytes[14] = 0;
+		bytes[47] = 1;
+		assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_INVALID);
+	}
+}
+
+static void
+a_kind_says_what_follows_and_whether_inside_tls(void **state)
+{
+	static const struct {
+		uint8_t kind;
+		bool control, tls;
+	} kinds[] = {
+		{ 0, true, false }, { 1, false, false }, { 2, true, true }, { 3, false, true }
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct gp_preamble preamble;
+		uint8_t bytes[GP_PREAMBLE_SIZE];
+
+		gp_preamble_init(&preamble, kinds[i].kind, 0);
+		gp_preamble_encode(&preamble, bytes);
+		assert_int_equal(gp_preamble_decode(bytes, &preamble), 0);
+		assert_int_equal(preamble.kind, kinds[i].kind);
+		assert_int_equal(gp_preamble_is_control(&preamble), kinds[i].control);
+		assert_int_equal(gp_preamble_is_tls(&preamble), kinds[i].tls);
+	}
 }
 
 static void
@@ -79,7 +107,7 @@ what_is_wrong_is_told_apart(void **state)
 	assert_string_equal(text, "the peer speaks gpupool 9.4, this end 1.0");
 
 	memcpy(bytes, good, sizeof(bytes));
-	bytes[12] = 2;
+	bytes[12] = 4;
 	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_INVALID);
 	gp_preamble_explain(GP_E_INVALID, &preamble, text, sizeof(text));
 	assert_string_equal(text, "the peer sent a malformed preamble");
@@ -103,6 +131,7 @@ main(void)
 		cmocka_unit_test(the_bytes_are_as_documented),
 		cmocka_unit_test(decoding_yields_what_was_encoded),
 		cmocka_unit_test(a_control_preamble_has_no_ticket_and_no_lane),
+		cmocka_unit_test(a_kind_says_what_follows_and_whether_inside_tls),
 		cmocka_unit_test(what_is_wrong_is_told_apart),
 	};
 

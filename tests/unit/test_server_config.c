@@ -70,11 +70,15 @@ keys_of_the_daemon_are_read(void **state)
 					   "isolation = process\n"
 					   "metrics = [::1]:9400\n"
 					   "admin-socket = /run/gpupool/admin\n"
+					   "sessions-per-address = 7\n"
+					   "idle-timeout = 3600\n"
 					   "[tenant a]\n"
 					   "isolation = shared\n"
 					   "[tenant b]\n");
 
 	assert_int_equal(config->sessions_max, 12);
+	assert_int_equal(config->sessions_per_address, 7);
+	assert_int_equal(config->idle_timeout, 3600);
 	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
 	assert_string_equal(config->metrics_host, "::1");
 	assert_int_equal(config->metrics_port, 9400);
@@ -87,6 +91,11 @@ keys_of_the_daemon_are_read(void **state)
 	config = parsed("[daemon]\nmetrics = localhost:80\n");
 	assert_string_equal(config->metrics_host, "localhost");
 	assert_int_equal(config->metrics_port, 80);
+	gpd_config_free(config);
+
+	config = parsed("[daemon]\nsessions-per-address = unlimited\nidle-timeout = never\n");
+	assert_int_equal(config->sessions_per_address, UINT32_MAX);
+	assert_int_equal(config->idle_timeout, 0);
 	gpd_config_free(config);
 
 	config = parsed("[daemon]\nmetrics = off\n");
@@ -158,6 +167,7 @@ keys_of_a_tenant_are_read(void **state)
 					   "session-memory = 8GiB\n"
 					   "session-sm = 12\n"
 					   "users = alice,bob\n"
+					   "certificate = node 7, vision.example\n"
 					   "addresses = 10.0.0.0/8, ::1\n");
 	const struct gpd_config_tenant *tenant = &config->tenants[1];
 	const struct gpd_config_quota *quota = &tenant->devices[2];
@@ -181,6 +191,11 @@ keys_of_a_tenant_are_read(void **state)
 	assert_int_equal(tenant->isolation, GPD_CONFIG_ISOLATION_PROCESS);
 	assert_int_equal(tenant->user_count, 2);
 	assert_string_equal(tenant->users[1], "bob");
+	assert_int_equal(tenant->certificate_count, 2);
+	assert_string_equal(tenant->certificates[0], "node 7");
+	assert_int_equal(gpd_config_certificate_find(config, "vision.example"), 1);
+	assert_int_equal(gpd_config_certificate_find(config, "vision.lab-2"), 1);
+	assert_int_equal(gpd_config_certificate_find(config, "node"), -1);
 	assert_int_equal(tenant->network_count, 2);
 	assert_int_equal(tenant->networks[0].address[0], 10);
 	assert_int_equal(tenant->networks[0].bits, 8);

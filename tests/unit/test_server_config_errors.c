@@ -34,7 +34,18 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 						      "at most 107 bytes (/run/gpupool/admin)" },
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: there is no such key here (sessions, "
-		  "isolation, lanes, metrics, admin-socket)" },
+		  "isolation, lanes, sessions-per-address, idle-timeout, metrics, admin-socket, "
+		  "tokens, certificate, key, client-authority)" },
+		{ "[daemon]\nsessions-per-address = 0\n",
+		  "gpupoold.conf:2: [daemon] sessions-per-address = 0: \"0\" is neither a number "
+		  "from 1 "
+		  "to 4096 nor unlimited" },
+		{ "[daemon]\nidle-timeout = 0\n", "gpupoold.conf:2: [daemon] idle-timeout = 0: "
+						  "\"0\" is neither a number of seconds "
+						  "nor never" },
+		{ "[daemon]\ntokens = here\n",
+		  "gpupoold.conf:2: [daemon] tokens = here: \"here\" is no absolute path of at "
+		  "most 255 bytes (/etc/gpupool/tokens)" },
 		{ "[daemon]\nsessions.0 = 1\n",
 		  "gpupoold.conf:2: [daemon] sessions.0 = 1: sessions cannot differ from device to "
 		  "device" },
@@ -199,7 +210,10 @@ wrong_keys_of_a_tenant_are_refused(void **state)
 		{ "[tenant a]\nmemroy = 16G\n",
 		  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here (devices, "
 		  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, "
-		  "bandwidth, sessions, isolation, users, addresses)" },
+		  "bandwidth, sessions, isolation, users, certificate, addresses)" },
+		{ "[tenant a]\ncertificate = *\n",
+		  "gpupoold.conf:2: [tenant a] certificate = *: \"*\" is no name of a certificate "
+		  "(1 to 127 characters; a list is alice,bob)" },
 		{ "[tenant a]\nmemory.32 = 16G\n",
 		  "gpupoold.conf:2: [tenant a] memory.32 = 16G: \"32\" is no device from 0 to 31" },
 		{ "[tenant a]\nmemory. = 16G\n",

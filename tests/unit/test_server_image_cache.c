@@ -120,6 +120,31 @@ two_sessions_share_one_blob(void **state)
 }
 
 static void
+sessions_together_have_a_limit_that_idle_images_do_not_count_for(void **state)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gpd_blob *held;
+
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
+	gpd_image_cache_set_max(3000);
+	put('a', 1000);
+	put('b', 1000);
+	/* Those that nobody holds go. */
+	assert_true(gpd_image_cache_take(2000));
+	assert_false(gpd_image_cache_take(1001));
+	held = gpd_image_cache_add(sha256, content('c', 2000, sha256), 2000);
+	gpd_image_cache_give(2000);
+	assert_false(gpd_image_cache_take(1001));
+	assert_false(gpd_image_cache_take(UINT64_MAX));
+	assert_true(gpd_image_cache_take(1000));
+	gpd_image_cache_give(1000);
+	gpd_blob_unref(held);
+	assert_true(gpd_image_cache_take(3000));
+	gpd_image_cache_give(3000);
+	gpd_image_cache_set_max(0);
+}
+
+static void
 memory_keeps_what_was_used_last(void **state)
 {
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
@@ -301,6 +326,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_blob_is_found_by_its_hash_and_size),
 		TEST(two_sessions_share_one_blob),
+		TEST(sessions_together_have_a_limit_that_idle_images_do_not_count_for),
 		TEST(memory_keeps_what_was_used_last),
 		TEST(a_later_worker_finds_it_on_disk),
 		TEST(a_damaged_file_is_thrown_away),

@@ -60,8 +60,29 @@ a_loop_has_a_name_and_no_port(void **state)
 {
 	expect_url("loop:a", "loop", "a", 0, GP_URL_ANY_DEVICE);
 	expect_url("loop://a-b.c/2", "loop", "a-b.c", 0, 2);
+	expect_url("rdma://node/1", "rdma", "node", 4833, 1);
+	expect_url("rdma+tcp://[::1]:1", "rdma+tcp", "::1", 1, GP_URL_ANY_DEVICE);
+	expect_error("rdma+udp://node",
+		     "unknown scheme \"rdma+udp\" (known: tcp, unix, tls, loop, rdma)");
 	expect_error("loop:", "the host is missing");
 	expect_error("loop://a:1", "character ':' in the host");
+}
+
+static void
+a_local_socket_is_a_path(void **state)
+{
+	expect_url("unix:///run/gpupool/gpupool.sock", "unix", "/run/gpupool/gpupool.sock", 0,
+		   GP_URL_ANY_DEVICE);
+	expect_url("unix:///a:1/2", "unix", "/a:1/2", 0, GP_URL_ANY_DEVICE);
+	expect_error("unix://", "no absolute path (unix:///run/gpupool/gpupool.sock)");
+	expect_error("unix:///", "no absolute path (unix:///run/gpupool/gpupool.sock)");
+	expect_error("unix://run/a", "no absolute path (unix:///run/gpupool/gpupool.sock)");
+	expect_error("unix:///a b", "character ' ' in the path");
+	expect_error("unix:///a,b", "character ',' in the path");
+	expect_error(
+		"unix:///0123456789012345678901234567890123456789012345678901234567890123456789"
+		"0123456789012345678901234567890123456",
+		"the path is longer than 107 characters");
 }
 
 static void
@@ -71,9 +92,9 @@ what_is_wrong_is_named(void **state)
 	expect_error("tcp://", "the host is missing");
 	expect_error(":4833", "the host is missing");
 	expect_error("/1", "the host is missing");
-	expect_error("http://a", "unknown scheme \"http\" (known: tcp, loop)");
-	expect_error("://a", "unknown scheme \"\" (known: tcp, loop)");
-	expect_error("TCP://a", "unknown scheme \"TCP\" (known: tcp, loop)");
+	expect_error("http://a", "unknown scheme \"http\" (known: tcp, unix, tls, loop, rdma)");
+	expect_error("://a", "unknown scheme \"\" (known: tcp, unix, tls, loop, rdma)");
+	expect_error("TCP://a", "unknown scheme \"TCP\" (known: tcp, unix, tls, loop, rdma)");
 	expect_error("a:", "the port is missing");
 	expect_error("a:65536", "the port 65536 is above 65535");
 	expect_error("a:99999999999999999999", "the port 99999999999999999999 is above 65535");
@@ -112,11 +133,12 @@ a_list_is_separated_by_commas(void **state)
 	int count = 0;
 
 	assert_int_equal(
-		gp_url_list_parse("a,tcp://b:1/2,[::1]", urls, 3, &count, error, sizeof(error)), 0);
+		gp_url_list_parse("a,tcp://b:1/2,unix:///s", urls, 3, &count, error, sizeof(error)),
+		0);
 	assert_int_equal(count, 3);
 	assert_string_equal(urls[0].host, "a");
 	assert_int_equal(urls[1].device, 2);
-	assert_string_equal(urls[2].host, "::1");
+	assert_string_equal(urls[2].host, "/s");
 }
 
 static void
@@ -147,7 +169,7 @@ formatted_and_parsed_again_is_the_same(void **state)
 {
 	static const char *const texts[] = {
 		"tcp://a:4833", "tcp://[::1]:1/0", "tcp://10.0.0.1:65535/12",
-		"loop://x",     "loop://x/3",
+		"loop://x",     "loop://x/3",      "unix:///run/a:b/0",
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -167,6 +189,7 @@ main(void)
 		cmocka_unit_test(scheme_port_and_device_have_defaults),
 		cmocka_unit_test(an_ipv6_address_stands_in_brackets),
 		cmocka_unit_test(a_loop_has_a_name_and_no_port),
+		cmocka_unit_test(a_local_socket_is_a_path),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(a_long_host_is_refused),
 		cmocka_unit_test(a_list_is_separated_by_commas),

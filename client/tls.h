@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom this user's programs believe to be a daemon, and what they show it: GPUPOOL_TLS_CA,
+ * GPUPOOL_TLS_CERT, GPUPOOL_TLS_KEY, and the certificates in GPUPOOL_TOKEN_FILE.
+ */
+#ifndef GPC_TLS_H
+#define GPC_TLS_H
+
+#include "transport/tls.h"
+
+/* Reads the files; to be given back with gp_tls_put().  Any thread.  0, GP_E_INVALID or -ENOMEM;
+ * then error says what is wrong, and with which variable. */
+GP_MUST_CHECK int gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size);
+
+/* Whether any of them is set. */
+bool gpc_tls_is_configured(void);
+
+#endif /* GPC_TLS_H */

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cert init, client, show, list: the certificates of a pool, with or without a daemon. */
+#include "ctl/certificate.h"
+#include "ctl/command.h"
+#include "ctl/pool_file.h"
+#include "server/config_value.h"
+#include "server/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define HOSTS_MAX 64
+#define AUTHORITY_SECONDS ((int64_t)10 * 365 * 86400)
+#define LEAF_TIME "2y"
+#define NAME_MAX_LENGTH 64
+
+/* Where an identity lies. */
+struct pair {
+	char certificate[CTL_PATH_MAX];
+	char key[CTL_PATH_MAX];
+};
+
+static int
+find_pair(const char *folder, const char *certificate, const char *key, struct pair *pair)
+{
+	return ctl_pool_file(folder, certificate, pair->certificate, sizeof(pair->certificate)) ||
+			       ctl_pool_file(folder, key, pair->key, sizeof(pair->key))
+		       ? -1
+		       : 0;
+}
+
+static bool
+is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* Without `force` nothing may be there. */
+static int
+check_free(const struct pair *pair, bool force)
+{
+	if (!force && is_there(pair->certificate))
+		return ctl_fail("%s is there already; --force replaces it", pair->certificate);
+	if (!force && is_there(pair->key))
+		return ctl_fail("%s is there already; --force replaces it", pair->key);
+	return 0;
+}
+
+static int
+write_key(const char *path, const EVP_PKEY *key, bool force)
+{
+	size_t size;
+	char *text;
+	int r;
+
+	if (ctl_key_pem(key, &text, &size))
+		return -1;
+	r = ctl_write_file(path, text, size, 0600, force);
+	explicit_bzero(text, size);
+	free(text);
+	return r;
+}
+
+/* The certificate, and behind it that of the authority, if one is given. */
+static int
+write_certificate(const char *path, const X509 *certificate, const X509 *authority, bool force)
+{
+	char *text, *more = NULL, *both;
+	size_t size, more_size = 0;
+	int r = -1;
+
+	if (ctl_certificate_pem(certificate, &text, &size))
+		return -1;
+	if (authority && ctl_certificate_pem(authority, &more, &more_size)) {
+		free(text);
+		return -1;
+	}
+	both = realloc(text, size + more_size);
+	if (both) {
+		if (more)
+			memcpy(both + size, more, more_size);
+		r = ctl_write_file(path, both, size + more_size, 0644, force);
+	} else {
+		ctl_fail("out of memory");
+	}
+	free(more);
+	free(both ? both : text);
+	return r;
+}
+
+/* The key first: a certificate that is there can be used. */
+static int
+write_identity(const struct pair *pair, const struct ctl_identity *identity, const X509 *authority,
+	       bool force)
+{
+	if (write_key(pair->key, identity->key, force))
+		return -1;
+	if (write_certificate(pair->certificate, identity->certificate, authority, force) == 0)
+		return 0;
+	if (!force)
+		(void)unlink(pair->key);
+	return -1;
+}
+
+static int
+say_made(const char *path, const X509 *certificate, const char *what)
+{
+	struct ctl_certificate_facts facts;
+	char until[32] = "";
+	struct tm when;
+	time_t end;
+
+	if (ctl_certificate_tell(certificate, &facts))
+		return -1;
+	end = (time_t)facts.until_s;
+	if (gmtime_r(&end, &when))
+		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
+	printf("%s: %s%s, until %s\n", path, what, facts.hosts[0] ? facts.hosts : facts.name,
+	       until);
+	return 0;
+}
+
+/* The authority. */
+
+static int
+make_authority(const struct pair *pair, struct ctl_identity *authority)
+{
+	char host[256] = "", name[NAME_MAX_LENGTH + 1];
+	const struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_AUTHORITY,
+						   .name = name,
+						   .seconds = AUTHORITY_SECONDS };
+
+	(void)gethostname(host, sizeof(host) - 1);
+	snprintf(name, sizeof(name), "gpupool authority of %.40s", host);
+	if (ctl_certificate_make(&wish, NULL, authority))
+		return -1;
+	if (write_identity(pair, authority, NULL, false) == 0 &&
+	    say_made(pair->certificate, authority->certificate, "the ") == 0)
+		return 0;
+	ctl_identity_free(authority);
+	return -1;
+}
+
+static int
+read_authority(const char *folder, bool may_make, struct ctl_identity *authority)
+{
+	struct pair pair;
+	bool has_certificate, has_key;
+
+	if (find_pair(folder, GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, &pair))
+		return -1;
+	has_certificate = is_there(pair.certificate);
+	has_key = is_there(pair.key);
+	if (has_certificate && has_key)
+		return ctl_identity_read(pair.certificate, pair.key, authority);
+	if (has_certificate != has_key)
+		return ctl_fail("%s is there without %s: this authority cannot sign",
+				has_key ? pair.key : pair.certificate,
+				has_key ? pair.certificate : pair.key);
+	if (!may_make)
+		return ctl_fail("there is no authority in %s: gpupoolctl cert init HOST makes one",
+				folder);
+	return make_authority(&pair, authority);
+}
+
+/* How long what is signed holds: no longer than the authority itself. */
+static int
+read_time(const char *expires, const X509 *authority, int64_t *seconds_p)
+{
+	struct ctl_certificate_facts facts;
+	int64_t left;
+
+	if (!ctl_parse_duration(expires, seconds_p) || *seconds_p == INT64_MAX)
+		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y)", expires);
+	if (ctl_certificate_tell(authority, &facts))
+		return -1;
+	left = facts.until_s - (int64_t)time(NULL);
+	if (facts.use != CTL_CERTIFICATE_AUTHORITY)
+		return ctl_fail("the certificate of \"%s\" is no authority's", facts.name);
+	if (left <= 0)
+		return ctl_fail("the authority has expired: remove %s and %s for a new one",
+				GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY);
+	if (*seconds_p > left)
+		*seconds_p = left;
+	return 0;
+}
+
+/* Init. */
+
+static int
+sign_server(const char *folder, const struct pair *pair, const char *expires, int count,
+	    char **hosts, bool force)
+{
+	struct ctl_certificate_wish wish = {
+		.use = CTL_CERTIFICATE_SERVER, .name = hosts[0], .hosts = hosts, .host_count = count
+	};
+	struct ctl_identity authority, made = { 0 };
+	int r;
+
+	if (read_authority(folder, true, &authority))
+		return -1;
+	r = read_time(expires, authority.certificate, &wish.seconds);
+	if (r == 0)
+		r = ctl_certificate_make(&wish, &authority, &made);
+	if (r == 0)
+		r = write_identity(pair, &made, NULL, force);
+	/* The daemon may be another user, whose group is the folder's. */
+	if (r == 0 && chmod(pair->key, gpd_folder_secret_mode(pair->key)))
+		r = ctl_fail("%s: %s", pair->key, strerror(errno));
+	if (r == 0)
+		r = say_made(pair->certificate, made.certificate, "a daemon at ");
+	ctl_identity_free(&made);
+	ctl_identity_free(&authority);
+	return r;
+}
+
+static int
+init_command(int count, char **words)
+{
+	const char *folder = NULL, *expires = LEAF_TIME;
+	bool force = false;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--expires", "-e", &expires, NULL },
+					      { "--force", NULL, NULL, &force } };
+	char path[CTL_PATH_MAX];
+	struct pair pair;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count < 1)
+		return ctl_usage("cert init HOST... [--expires 2y] [--directory DIR] [--force]");
+	if (count > HOSTS_MAX)
+		return ctl_fail("more than %d hosts", HOSTS_MAX);
+	for (int i = 0; i < count; i++)
+		if (!ctl_is_host(words[i]))
+			return ctl_fail("\"%.100s\" is neither a host's name nor an address "
+					"(gpunode, 10.0.0.5, fd00::5)",
+					words[i]);
+	if (ctl_pool_folder(folder, path, sizeof(path)) || ctl_make_folder(path) ||
+	    find_pair(path, GPD_FILE_CERTIFICATE, GPD_FILE_KEY, &pair) || check_free(&pair, force))
+		return -1;
+	return sign_server(path, &pair, expires, count, words, force);
+}
+
+/* Client. */
+
+static int
+sign_client(const char *folder, const struct pair *pair, const char *expires, const char *name,
+	    bool force)
+{
+	struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_CLIENT, .name = name };
+	struct ctl_identity authority, made = { 0 };
+	int r;
+
+	if (read_authority(folder, false, &authority))
+		return -1;
+	r = read_time(expires, authority.certificate, &wish.seconds);
+	if (r == 0)
+		r = ctl_certificate_make(&wish, &authority, &made);
+	if (r == 0)
+		r = write_identity(pair, &made, authority.certificate, force);
+	if (r == 0)
+		r = say_made(pair->certificate, made.certificate, "a client of the name ");
+	ctl_identity_free(&made);
+	ctl_identity_free(&authority);
+	return r;
+}
+
+/* It becomes the name of a file, too. */
+static int
+check_name(const char *name)
+{
+	char room[GPD_CONFIG_CERTIFICATE_MAX];
+	const char *wrong = gpd_value_certificate(name, room);
+
+	if (wrong)
+		return ctl_fail("\"%.100s\" %s", name, wrong);
+	if (strlen(name) > NAME_MAX_LENGTH || strchr(name, '/') || *name == '.')
+		return ctl_fail("\"%.100s\": a client's name has at most %d bytes, no / and no "
+				". at its beginning",
+				name, NAME_MAX_LENGTH);
+	if (strcmp(name, "ca") == 0 || strcmp(name, "server") == 0)
+		return ctl_fail("\"%s\" is no name for a client: the files of the daemon have it",
+				name);
+	return 0;
+}
+
+static int
+client_command(int count, char **words)
+{
+	const char *folder = NULL, *expires = LEAF_TIME, *output = NULL;
+	bool force = false;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--expires", "-e", &expires, NULL },
+					      { "--output", "-o", &output, NULL },
+					      { "--force", NULL, NULL, &force } };
+	char path[CTL_PATH_MAX], certificate[NAME_MAX_LENGTH + 8], key[NAME_MAX_LENGTH + 8];
+	struct pair pair;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count != 1)
+		return ctl_usage("cert client NAME [--expires 2y] [-o FOLDER] [--directory DIR] "
+				 "[--force]");
+	if (check_name(words[0]) || ctl_pool_folder(folder, path, sizeof(path)))
+		return -1;
+	snprintf(certificate, sizeof(certificate), "%s.pem", words[0]);
+	snprintf(key, sizeof(key), "%s.key", words[0]);
+	if (find_pair(output ? output : path, certificate, key, &pair) || check_free(&pair, force))
+		return -1;
+	return sign_client(path, &pair, expires, words[0], force);
+}
+
+/* Show and list. */
+
+static const char *
+use_name(enum ctl_certificate_use use)
+{
+	static const char *const names[] = {
+		[CTL_CERTIFICATE_AUTHORITY] = "authority",
+		[CTL_CERTIFICATE_SERVER] = "daemon",
+		[CTL_CERTIFICATE_CLIENT] = "client",
+		[CTL_CERTIFICATE_OTHER] = "other",
+	};
+
+	return names[use];
+}
+
+static void
+add_facts(struct ctl_table *table, const char *path, const struct ctl_certificate_facts *facts)
+{
+	int64_t now = (int64_t)time(NULL);
+
+	ctl_table_text(table, path);
+	ctl_table_text(table, use_name(facts->use));
+	ctl_table_text(table, facts->name);
+	ctl_table_text(table, facts->hosts[0] ? facts->hosts : NULL);
+	ctl_table_text(table, now < facts->from_s     ? "not yet"
+			      : now >= facts->until_s ? "expired"
+						      : "good");
+	ctl_table_number(table, (uint64_t)facts->until_s);
+}
+
+static int
+show_command(const struct ctl *ctl, int count, char **words)
+{
+	static const struct ctl_column columns[] = {
+		{ "file", "file", CTL_TEXT },
+		{ "use", "use", CTL_TEXT },
+		{ "name", "name", CTL_TEXT },
+		{ "hosts", "hosts", CTL_TEXT },
+		{ "state", "state", CTL_TEXT },
+		{ "expires", "expires", CTL_DATE },
+		{ "holds since", "begins", CTL_DATE },
+		{ "issuer", "issuer", CTL_TEXT },
+		{ "serial number", "serial", CTL_TEXT },
+		{ "SHA-256", "sha256", CTL_TEXT },
+	};
+	const char *folder = NULL, *path;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
+	char room[CTL_PATH_MAX], file[CTL_PATH_MAX];
+	struct ctl_certificate_facts facts;
+	X509 *certificate;
+	struct ctl_table table;
+	int r;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count > 1)
+		return ctl_usage("cert show [FILE]");
+	if (ctl_pool_folder(folder, room, sizeof(room)) ||
+	    ctl_pool_file(room, GPD_FILE_CERTIFICATE, file, sizeof(file)))
+		return -1;
+	path = count ? words[0] : file;
+	if (ctl_certificate_read(path, &certificate))
+		return -1;
+	r = ctl_certificate_tell(certificate, &facts);
+	X509_free(certificate);
+	if (r)
+		return -1;
+	ctl_table_init(&table, columns, COUNT(columns));
+	add_facts(&table, path, &facts);
+	ctl_table_number(&table, (uint64_t)facts.from_s);
+	ctl_table_text(&table, facts.issuer);
+	ctl_table_text(&table, facts.serial);
+	ctl_table_text(&table, facts.fingerprint);
+	ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	return 0;
+}
+
+static int
+is_pem(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return length > 4 && entry->d_name[0] != '.' &&
+	       strcmp(entry->d_name + length - 4, ".pem") == 0;
+}
+
+/* -1: one of them could not be read; the others are listed all the same. */
+static int
+add_files(struct ctl_table *table, const char *folder, struct dirent **entries, int count)
+{
+	int r = 0;
+
+	for (int i = 0; i < count; i++) {
+		struct ctl_certificate_facts facts;
+		char path[CTL_PATH_MAX];
+		X509 *certificate;
+
+		if (ctl_pool_file(folder, entries[i]->d_name, path, sizeof(path)) ||
+		    ctl_certificate_read(path, &certificate)) {
+			r = -1;
+			continue;
+		}
+		if (ctl_certificate_tell(certificate, &facts) == 0)
+			add_facts(table, path, &facts);
+		else
+			r = -1;
+		X509_free(certificate);
+	}
+	return r;
+}
+
+static int
+list_command(const struct ctl *ctl, int count, char **words)
+{
+	static const struct ctl_column columns[] = {
+		{ "FILE", "file", CTL_TEXT },   { "USE", "use", CTL_TEXT },
+		{ "NAME", "name", CTL_TEXT },   { "HOSTS", "hosts", CTL_TEXT },
+		{ "STATE", "state", CTL_TEXT }, { "EXPIRES", "expires", CTL_DATE },
+	};
+	const char *folder = NULL;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
+	struct dirent **entries;
+	char path[CTL_PATH_MAX];
+	struct ctl_table table;
+	int found, r;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count)
+		return ctl_usage("cert list [--directory DIR]");
+	if (ctl_pool_folder(folder, path, sizeof(path)))
+		return -1;
+	found = scandir(path, &entries, is_pem, alphasort);
+	if (found < 0)
+		return ctl_fail("%s: %s", path, strerror(errno));
+	ctl_table_init(&table, columns, COUNT(columns));
+	r = add_files(&table, path, entries, found);
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	for (int i = 0; i < found; i++)
+		free(entries[i]);
+	free(entries);
+	return r;
+}
+
+int
+ctl_cert(const struct ctl *ctl, int count, char **words)
+{
+	if (count && strcmp(words[0], "init") == 0)
+		return init_command(count - 1, words + 1);
+	if (count && strcmp(words[0], "client") == 0)
+		return client_command(count - 1, words + 1);
+	if (count && strcmp(words[0], "show") == 0)
+		return show_command(ctl, count - 1, words + 1);
+	if (count && strcmp(words[0], "list") == 0)
+		return list_command(ctl, count - 1, words + 1);
+	return ctl_usage("cert init HOST... | cert client NAME | cert show [FILE] | cert list");
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/pool_file.h"
+
+#include "ctl/ask.h"
+#include "server/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The option that the word is; *inline_p: what stands behind its =, or NULL. */
+static const struct ctl_option *
+find_option(const struct ctl_option *options, size_t count, const char *word, const char **inline_p)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strlen(options[i].name);
+
+		*inline_p = NULL;
+		if (strcmp(word, options[i].name) == 0 ||
+		    (options[i].letter && strcmp(word, options[i].letter) == 0))
+			return &options[i];
+		if (strncmp(word, options[i].name, length) == 0 && word[length] == '=') {
+			*inline_p = word + length + 1;
+			return &options[i];
+		}
+	}
+	return NULL;
+}
+
+int
+ctl_take_options(const struct ctl_option *options, size_t option_count, int *count, char **words)
+{
+	int kept = 0;
+
+	for (int i = 0; i < *count; i++) {
+		const char *value;
+		const struct ctl_option *option =
+			find_option(options, option_count, words[i], &value);
+
+		if (!option && words[i][0] == '-' && words[i][1])
+			return ctl_fail("%s is no option of this command", words[i]);
+		if (!option) {
+			words[kept++] = words[i];
+			continue;
+		}
+		if (!option->value) {
+			if (value)
+				return ctl_fail("%s takes no value", option->name);
+			*option->given = true;
+			continue;
+		}
+		if (!value && i + 1 < *count)
+			value = words[++i];
+		if (!value)
+			return ctl_fail("%s: its value is missing", option->name);
+		*option->value = value;
+	}
+	*count = kept;
+	return 0;
+}
+
+int
+ctl_pool_folder(const char *given, char *path, size_t size)
+{
+	if (!given) {
+		if (gpd_folder_default(path, size) == 0)
+			return 0;
+		return ctl_fail("where are the pool's files? HOME is not set; --directory says it");
+	}
+	if (!*given || (size_t)snprintf(path, size, "%s", given) >= size)
+		return ctl_fail("\"%s\" is no folder", given);
+	return 0;
+}
+
+int
+ctl_pool_file(const char *folder, const char *name, char *path, size_t size)
+{
+	if ((size_t)snprintf(path, size, "%s/%s", folder, name) >= size)
+		return ctl_fail("%s/%s: %s", folder, name, strerror(ENAMETOOLONG));
+	return 0;
+}
+
+int
+ctl_make_folder(const char *path)
+{
+	mode_t mode = geteuid() == 0 ? 0755 : 0700;
+	char part[CTL_PATH_MAX];
+	size_t length = strlen(path);
+
+	if (length >= sizeof(part))
+		return ctl_fail("%s: %s", path, strerror(ENAMETOOLONG));
+	for (size_t i = 1; i <= length; i++) {
+		if (path[i] != '/' && path[i] != 0)
+			continue;
+		memcpy(part, path, i);
+		part[i] = 0;
+		if (mkdir(part, mode) && errno != EEXIST)
+			return ctl_fail("%s cannot be made: %s", part, strerror(errno));
+	}
+	return 0;
+}
+
+static int
+write_new(const char *name, const void *data, size_t size, mode_t mode)
+{
+	const char *at = data;
+	int fd, r = 0;
+
+	(void)unlink(name);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -errno;
+	while (size && r == 0) {
+		ssize_t done = write(fd, at, size);
+
+		if (done < 0 && errno != EINTR)
+			r = -errno;
+		if (done < 0)
+			continue;
+		at += done;
+		size -= (size_t)done;
+	}
+	if (r == 0 && fsync(fd))
+		r = -errno;
+	if (close(fd) && r == 0)
+		r = -errno;
+	return r;
+}
+
+/* What was written takes its place, where nothing may be unless it is forced. */
+static int
+put_in_place(const char *name, const char *path, bool force)
+{
+	if (force)
+		return rename(name, path) ? -errno : 0;
+	if (link(name, path) == 0)
+		return 0;
+	/* Some file systems have no links: what comes there just now is lost then. */
+	if (errno != EPERM && errno != EOPNOTSUPP)
+		return -errno;
+	if (access(path, F_OK) == 0)
+		return -EEXIST;
+	return rename(name, path) ? -errno : 0;
+}
+
+int
+ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force)
+{
+	char name[CTL_PATH_MAX];
+	int r;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s.new", path) >= sizeof(name))
+		return ctl_fail("%s: %s", path, strerror(ENAMETOOLONG));
+	r = write_new(name, data, size, mode);
+	if (r == 0)
+		r = put_in_place(name, path, force);
+	(void)unlink(name);
+	if (r == -EEXIST)
+		return ctl_fail("%s is there already; --force replaces it", path);
+	return r ? ctl_fail("%s: %s", path, strerror(-r)) : 0;
+}
+
+bool
+ctl_parse_duration(const char *text, int64_t *seconds_p)
+{
+	static const struct {
+		char unit;
+		int64_t seconds;
+	} units[] = { { 's', 1 },     { 'm', 60 },        { 'h', 3600 },
+		      { 'd', 86400 }, { 'w', 7 * 86400 }, { 'y', 365 * 86400 } };
+	int64_t value = 0;
+	const char *at = text;
+
+	if (strcmp(text, "never") == 0) {
+		*seconds_p = INT64_MAX;
+		return true;
+	}
+	for (; *at >= '0' && *at <= '9' && value < 1000000; at++)
+		value = value * 10 + (*at - '0');
+	if (at == text || value == 0 || value >= 1000000)
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (at[0] != units[i].unit || at[1])
+			continue;
+		*seconds_p = value * units[i].seconds;
+		return true;
+	}
+	return false;
+}

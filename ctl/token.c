@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* token create, list, revoke: the file of the daemon's tokens, with or without a daemon. */
+#include "ctl/command.h"
+#include "ctl/pool_file.h"
+#include "server/folder.h"
+#include "server/token_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Where the files are. */
+struct places {
+	char folder[CTL_PATH_MAX];
+	char tokens[CTL_PATH_MAX];
+};
+
+static int
+find_places(const char *folder, const char *tokens, struct places *places)
+{
+	if (ctl_pool_folder(folder, places->folder, sizeof(places->folder)))
+		return -1;
+	if (!tokens)
+		return ctl_pool_file(places->folder, GPD_FILE_TOKENS, places->tokens,
+				     sizeof(places->tokens));
+	if ((size_t)snprintf(places->tokens, sizeof(places->tokens), "%s", tokens) >=
+	    sizeof(places->tokens))
+		return ctl_fail("%s: too long for a path", tokens);
+	return 0;
+}
+
+/* Create. */
+
+/* The certificate of the pool's authority, so that the client needs one file; "": there is none. */
+static char *
+read_authority(const char *folder)
+{
+	char path[CTL_PATH_MAX];
+	char *text = calloc(1, GP_TOKEN_FILE_MAX / 2);
+	FILE *file = NULL;
+	size_t size = 0;
+
+	if (text && ctl_pool_file(folder, GPD_FILE_AUTHORITY, path, sizeof(path)) == 0)
+		file = fopen(path, "re");
+	if (file) {
+		size = fread(text, 1, GP_TOKEN_FILE_MAX / 2 - 1, file);
+		(void)fclose(file);
+		text[size] = 0;
+	}
+	return text;
+}
+
+/* What the client's file holds; the caller frees it. */
+static char *
+write_text(const struct gp_token *token, const char *tenant, int64_t expires_s,
+	   const char *authority)
+{
+	char until[64] = "", *text;
+	time_t end = (time_t)expires_s;
+	struct tm when;
+
+	if (expires_s != INT64_MAX && gmtime_r(&end, &when))
+		(void)strftime(until, sizeof(until), " until %Y-%m-%d %H:%M UTC", &when);
+	if (asprintf(&text,
+		     "# Token of tenant %s%s. Keep it secret: GPUPOOL_TOKEN_FILE names this file.\n"
+		     "%s\n%s",
+		     tenant, until, token->text, authority) < 0)
+		return NULL;
+	return text;
+}
+
+static int
+hand_out(const char *text, const struct gp_token *token, const char *tenant, const char *path,
+	 bool force)
+{
+	if (!path) {
+		fputs(text, stdout);
+		return 0;
+	}
+	if (ctl_write_file(path, text, strlen(text), 0600, force))
+		return -1;
+	printf("%s: token %s of tenant %s\n", path, token->id, tenant);
+	return 0;
+}
+
+static int
+create(const struct places *places, const char *tenant, int64_t expires_s, const char *comment,
+       const char *path, bool force)
+{
+	char error[GPD_TOKEN_ERROR_MAX];
+	struct gp_token token;
+	char *authority, *text;
+	int r = -1;
+
+	if (path && !force && access(path, F_OK) == 0)
+		return ctl_fail("%s is there already; --force replaces it", path);
+	if (ctl_make_folder(places->folder))
+		return -1;
+	if (gpd_tokens_create(places->tokens, tenant, expires_s, comment, &token, error,
+			      sizeof(error)))
+		return ctl_fail("%s", error);
+	authority = read_authority(places->folder);
+	text = authority ? write_text(&token, tenant, expires_s, authority) : NULL;
+	if (text)
+		r = hand_out(text, &token, tenant, path, force);
+	else
+		ctl_fail("out of memory");
+	/* Nobody has it, so nobody shall come with it. */
+	if (r)
+		(void)!gpd_tokens_revoke(places->tokens, token.id, error, sizeof(error));
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+	free(authority);
+	explicit_bzero(&token, sizeof(token));
+	return r;
+}
+
+static int
+create_command(int count, char **words)
+{
+	const char *folder = NULL, *tokens = NULL, *expires = "never", *comment = "", *path = NULL;
+	bool force = false;
+	const struct ctl_option options[] = {
+		{ "--directory", "-D", &folder, NULL }, { "--tokens", NULL, &tokens, NULL },
+		{ "--expires", "-e", &expires, NULL },  { "--comment", "-c", &comment, NULL },
+		{ "--output", "-o", &path, NULL },      { "--force", NULL, NULL, &force },
+	};
+	struct places places;
+	int64_t seconds, until = INT64_MAX;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count != 1)
+		return ctl_usage("token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]");
+	if (!ctl_parse_duration(expires, &seconds))
+		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y, never)", expires);
+	if (seconds != INT64_MAX)
+		until = (int64_t)time(NULL) + seconds;
+	if (find_places(folder, tokens, &places))
+		return -1;
+	return create(&places, words[0], until, comment, path, force);
+}
+
+/* List. */
+
+static uint64_t
+moment(int64_t time)
+{
+	return time == INT64_MAX ? UINT64_MAX : (uint64_t)time;
+}
+
+static void
+add_token(struct ctl_table *table, const struct gpd_token *token, int64_t now)
+{
+	ctl_table_text(table, token->id);
+	ctl_table_text(table, token->tenant);
+	ctl_table_text(table, token->revoked_s != INT64_MAX ? "revoked"
+			      : token->expires_s <= now     ? "expired"
+							    : "good");
+	ctl_table_number(table, moment(token->created_s));
+	ctl_table_number(table, moment(token->expires_s));
+	ctl_table_number(table, moment(token->revoked_s));
+	ctl_table_text(table, token->comment);
+}
+
+static int
+list_command(const struct ctl *ctl, int count, char **words)
+{
+	static const struct ctl_column columns[] = {
+		{ "ID", "id", CTL_TEXT },           { "TENANT", "tenant", CTL_TEXT },
+		{ "STATE", "state", CTL_TEXT },     { "CREATED", "created", CTL_DATE },
+		{ "EXPIRES", "expires", CTL_DATE }, { "REVOKED", "revoked", CTL_DATE },
+		{ "COMMENT", "comment", CTL_TEXT },
+	};
+	const char *folder = NULL, *file = NULL;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--tokens", NULL, &file, NULL } };
+	char error[GPD_TOKEN_ERROR_MAX];
+	struct gpd_tokens tokens;
+	struct ctl_table table;
+	struct places places;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count)
+		return ctl_usage("token list");
+	if (find_places(folder, file, &places))
+		return -1;
+	if (gpd_tokens_load(places.tokens, &tokens, error, sizeof(error)))
+		return ctl_fail("%s", error);
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (size_t i = 0; i < tokens.count; i++)
+		add_token(&table, &tokens.list[i], (int64_t)time(NULL));
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	gpd_tokens_free(&tokens);
+	return 0;
+}
+
+/* Revoke. */
+
+static int
+revoke_command(int count, char **words)
+{
+	const char *folder = NULL, *file = NULL;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--tokens", NULL, &file, NULL } };
+	char error[GPD_TOKEN_ERROR_MAX];
+	struct places places;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count != 1)
+		return ctl_usage("token revoke ID");
+	if (gp_token_parse_id(words[0]))
+		return ctl_fail("\"%.20s\" is no ID of a token: gpupoolctl token list has them",
+				words[0]);
+	if (find_places(folder, file, &places))
+		return -1;
+	if (gpd_tokens_revoke(places.tokens, words[0], error, sizeof(error)))
+		return ctl_fail("%s", error);
+	return 0;
+}
+
+int
+ctl_token(const struct ctl *ctl, int count, char **words)
+{
+	if (count && strcmp(words[0], "create") == 0)
+		return create_command(count - 1, words + 1);
+	if (count && strcmp(words[0], "list") == 0)
+		return list_command(ctl, count - 1, words + 1);
+	if (count && strcmp(words[0], "revoke") == 0)
+		return revoke_command(count - 1, words + 1);
+	return ctl_usage("token create TENANT | token list | token revoke ID");
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/ticket.h"
+
+#include <endian.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <string.h>
+
+static const char name_label[] = "gpupool ticket name";
+static const char key_label[] = "gpupool lane key";
+
+static void
+hash(const char *label, const void *lane, size_t lane_size, const uint8_t *ticket, uint8_t *out)
+{
+	uint8_t bytes[sizeof(name_label) + sizeof(uint16_t) + GP_TICKET_SIZE];
+	size_t used = strlen(label);
+
+	memcpy(bytes, label, used);
+	memcpy(bytes + used, lane, lane_size);
+	used += lane_size;
+	memcpy(bytes + used, ticket, GP_TICKET_SIZE);
+	SHA256(bytes, used + GP_TICKET_SIZE, out);
+	OPENSSL_cleanse(bytes, sizeof(bytes));
+}
+
+void
+gp_ticket_name(const uint8_t ticket[GP_TICKET_SIZE], uint8_t name[GP_TICKET_SIZE])
+{
+	hash(name_label, "", 0, ticket, name);
+}
+
+void
+gp_ticket_key(const uint8_t ticket[GP_TICKET_SIZE], uint16_t lane, uint8_t key[GP_TICKET_KEY_SIZE])
+{
+	uint16_t number = htole16(lane);
+
+	hash(key_label, &number, sizeof(number), ticket, key);
+}
+
+bool
+gp_ticket_same(const uint8_t a[GP_TICKET_SIZE], const uint8_t b[GP_TICKET_SIZE])
+{
+	return CRYPTO_memcmp(a, b, GP_TICKET_SIZE) == 0;
+}

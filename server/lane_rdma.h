@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lanes that come over RDMA.  A queue pair belongs to the process that made it, so the supervisor
+ * cannot hand one over: the worker listens itself, knows the tickets of its sessions, and tells the
+ * supervisor what has come.  Started by the worker's main thread, before its first session.
+ */
+#ifndef GPD_LANE_RDMA_H
+#define GPD_LANE_RDMA_H
+
+#include <stddef.h>
+
+/* Fills gpd_worker.rdma_port.  0, or -1 and words. */
+int gpd_lane_rdma_start(const char *url, char *error, size_t size);
+
+#endif /* GPD_LANE_RDMA_H */

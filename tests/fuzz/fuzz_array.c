@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The description of an array, and a box in it: what passes has sizes that fit together. */
+#include "protocol/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void
+look_at_level(const struct gp_array_shape *shape, uint32_t level, const struct gp_array_box *box)
+{
+	struct gp_array_extent extent = gp_array_level(shape, level);
+	struct gp_array_shape alone = gp_array_level_shape(shape, level);
+	struct gp_array_box whole = { .width = extent.width,
+				      .height = extent.height,
+				      .depth = extent.depth };
+
+	check(extent.width && extent.height && extent.depth);
+	check(extent.width <= GP_ARRAY_ROW_MAX);
+	check(gp_array_contains(shape, level, &whole));
+	check(gp_array_bytes(&alone) == extent.width * extent.height * extent.depth);
+	if (gp_array_contains(shape, level, box))
+		check(box->x < extent.width && box->width <= extent.width - box->x &&
+		      box->y < extent.height && box->height <= extent.height - box->y &&
+		      box->z < extent.depth && box->depth <= extent.depth - box->z);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct {
+		struct gp_array_shape shape;
+		struct gp_array_box box;
+	} input;
+	uint32_t levels;
+
+	if (size < sizeof(input))
+		return 0;
+	memcpy(&input, data, sizeof(input));
+	if (gp_array_check(&input.shape) != CUDA_SUCCESS)
+		return 0;
+	levels = input.shape.levels ? input.shape.levels : 1;
+	check(levels <= GP_ARRAY_LEVELS_MAX);
+	for (uint32_t level = 0; level < levels; level++)
+		look_at_level(&input.shape, level, &input.box);
+	check(gp_array_tiled_bytes(&input.shape) >= gp_array_bytes(&input.shape));
+	return 0;
+}

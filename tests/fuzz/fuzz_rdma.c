@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a peer sends over RDMA, to a connection on a device that is none: its completions are the
+ * input.  Segments come with right or wrong headers, requests are completed or fail; memory that a
+ * request names must be registered, and so must what the client tells the server of.
+ *
+ * The first byte: which end is tested, and what it sends meanwhile; the second: how bulk is taken.
+ * Then an operation in a byte with what belongs to it; behind the last one the connection is cut.
+ */
+#include "transport/memory.h"
+#include "transport/rdma.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define BULK_MAX ((size_t)1 << 20)
+#define REGIONS_MAX 64
+#define MESSAGES_MAX 64
+#define SENDS_MAX 256
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct region {
+	struct ibv_mr mr;
+	bool used, remote;
+};
+
+static struct region regions[REGIONS_MAX];
+static struct ibv_context verbs;
+static struct ibv_pd pd = { .context = &verbs };
+static struct ibv_cq cq = { .context = &verbs };
+static struct ibv_qp qp = { .context = &verbs };
+static struct ibv_comp_channel channel;
+static struct gp_rdma_device device = { .verbs = &verbs, .pd = &pd, .reads_max = 3 };
+static struct rdma_cm_id id = { .verbs = &verbs };
+static struct rdma_event_channel events;
+static uint8_t bulk[BULK_MAX];
+
+/* Of the input, and of the connection that it is for. */
+static const uint8_t *next, *end;
+static bool down;
+static struct ibv_recv_wr receives[GP_RDMA_RX];
+static struct ibv_sge receive_parts[GP_RDMA_RX];
+static unsigned int receive_first, receive_count;
+static struct {
+	uint64_t number;
+	bool signalled;
+} sends[SENDS_MAX];
+static unsigned int send_first, send_count;
+
+static void
+check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static bool
+is_registered(uint64_t address, uint64_t size, uint32_t key, bool remote)
+{
+	for (unsigned int i = 0; i < REGIONS_MAX; i++) {
+		uint64_t base = (uintptr_t)regions[i].mr.addr;
+
+		if (regions[i].used && regions[i].mr.lkey == key && address >= base &&
+		    size <= regions[i].mr.length && address - base <= regions[i].mr.length - size)
+			return !remote || regions[i].remote;
+	}
+	return false;
+}
+
+/* The library's functions. */
+
+static struct ibv_mr *
+reg_mr(struct ibv_pd *of, void *address, size_t length, int access)
+{
+	for (unsigned int i = 0; i < REGIONS_MAX; i++) {
+		if (regions[i].used)
+			continue;
+		regions[i].used = true;
+		regions[i].remote = access & IBV_ACCESS_REMOTE_WRITE;
+		regions[i].mr = (struct ibv_mr){
+			.addr = address, .length = length, .lkey = i + 1, .rkey = i + 1
+		};
+		return &regions[i].mr;
+	}
+	errno = ENOMEM;
+	return NULL;
+}
+
+static int
+dereg_mr(struct ibv_mr *mr)
+{
+	struct region *region = (struct region *)mr;
+
+	check(region->used);
+	region->used = false;
+	return 0;
+}
+
+static int
+post_recv(struct ibv_qp *of, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	unsigned int at = (receive_first + receive_count) % GP_RDMA_RX;
+
+	check(receive_count < GP_RDMA_RX && wr->num_sge == 1);
+	check(is_registered(wr->sg_list->addr, wr->sg_list->length, wr->sg_list->lkey, false));
+	receives[at] = *wr;
+	receive_parts[at] = *wr->sg_list;
+	receive_count++;
+	return 0;
+}
+
+/* What the client tells the server of is registered for it. */
+static void
+check_place(const uint8_t *segment, size_t size)
+{
+	uint64_t address;
+	uint32_t key, length;
+
+	if (size != GP_RDMA_SEGMENT_HEADER + 16 ||
+	    (segment[0] != GP_RDMA_OFFER && segment[0] != GP_RDMA_ROOM))
+		return;
+	memcpy(&address, segment + 8, 8);
+	memcpy(&key, segment + 16, 4);
+	memcpy(&length, segment + 20, 4);
+	check(le32toh(key) == 0 ||
+	      is_registered(le64toh(address), le32toh(length), le32toh(key), true));
+}
+
+static int
+post_send(struct ibv_qp *of, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	const struct ibv_sge *part = wr->sg_list;
+	unsigned int at = (send_first + send_count) % SENDS_MAX;
+
+	check(send_count < SENDS_MAX && wr->num_sge <= 1);
+	if (wr->num_sge) {
+		check(wr->send_flags & IBV_SEND_INLINE ||
+		      is_registered(part->addr, part->length, part->lkey, false));
+		if (wr->opcode == IBV_WR_RDMA_READ)
+			memset((void *)(uintptr_t)part->addr, 0x5a, part->length);
+		else if (wr->opcode == IBV_WR_SEND)
+			check_place((const uint8_t *)(uintptr_t)part->addr, part->length);
+	}
+	sends[at].number = wr->wr_id;
+	sends[at].signalled = wr->send_flags & IBV_SEND_SIGNALED;
+	send_count++;
+	return 0;
+}
+
+static size_t
+take(uint8_t *to, size_t size)
+{
+	if (size > (size_t)(end - next))
+		size = (size_t)(end - next);
+	memcpy(to, next, size);
+	next += size;
+	return size;
+}
+
+static unsigned int
+take_byte(void)
+{
+	return next < end ? *next++ : 0;
+}
+
+/* A segment of this many bytes into the oldest receive. */
+static int
+deliver(const uint8_t *segment, size_t size, struct ibv_wc *wc)
+{
+	unsigned int at = receive_first;
+
+	if (receive_count == 0 || size > receive_parts[at].length)
+		return 0;
+	memcpy((void *)(uintptr_t)receive_parts[at].addr, segment, size);
+	*wc = (struct ibv_wc){ .wr_id = receives[at].wr_id, .byte_len = (uint32_t)size };
+	receive_first = (receive_first + 1) % GP_RDMA_RX;
+	receive_count--;
+	return 1;
+}
+
+static int
+deliver_segment(unsigned int type, size_t size, struct ibv_wc *wc)
+{
+	uint8_t segment[GP_RDMA_SEGMENT] = { (uint8_t)type };
+	uint32_t length;
+
+	segment[2] = (uint8_t)(take_byte() % (GP_RDMA_CREDITS + 1));
+	size = take(segment + GP_RDMA_SEGMENT_HEADER, size);
+	length = htole32((uint32_t)size);
+	memcpy(segment + 4, &length, sizeof(length));
+	return deliver(segment, GP_RDMA_SEGMENT_HEADER + size, wc);
+}
+
+/* The next thing that the peer does. */
+static int
+happen(struct ibv_wc *wc)
+{
+	unsigned int operation = take_byte(), size;
+	uint8_t segment[GP_RDMA_SEGMENT];
+
+	switch (operation % 8) {
+	case 0: /* no header of ours */
+		return deliver(segment, take(segment, take_byte() * 33), wc);
+	case 1: /* many bytes of the stream */
+		size = take_byte() * 32 % (GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER);
+		return deliver_segment(GP_RDMA_BYTES, size, wc);
+	case 2: /* few */
+		return deliver_segment(GP_RDMA_BYTES, take_byte(), wc);
+	case 3:
+		return deliver_segment(GP_RDMA_OFFER, 16, wc);
+	case 4:
+		return deliver_segment(GP_RDMA_ROOM, 16, wc);
+	case 5:
+		return deliver_segment(operation >> 3, take_byte() % 32, wc);
+	case 6:
+		return deliver_segment(operation & 8 ? GP_RDMA_TAKEN : GP_RDMA_FILLED, 0, wc);
+	default:
+		if (operation != 0xff)
+			return deliver_segment(GP_RDMA_CREDIT, 0, wc);
+		*wc = (struct ibv_wc){ .status = (enum ibv_wc_status)(1 + take_byte() % 22) };
+		return 1;
+	}
+}
+
+static int
+poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
+{
+	int count = 0;
+
+	while (send_count > 0 && count + 1 < room) {
+		if (sends[send_first].signalled)
+			wc[count++] = (struct ibv_wc){ .wr_id = sends[send_first].number };
+		send_first = (send_first + 1) % SENDS_MAX;
+		send_count--;
+	}
+	if (down)
+		return count;
+	if (next < end && happen(&wc[count]))
+		return count + 1;
+	/* Whoever waits shall not wait for what no input says. */
+	down = true;
+	wc[count] = (struct ibv_wc){ .wr_id = (uint64_t)1 << 63, .status = IBV_WC_WR_FLUSH_ERR };
+	return count + 1;
+}
+
+static int
+req_notify_cq(struct ibv_cq *of, int solicited)
+{
+	return 0;
+}
+
+static struct ibv_comp_channel *
+create_channel(struct ibv_context *of)
+{
+	channel.fd = eventfd(0, EFD_CLOEXEC);
+	return &channel;
+}
+
+static int
+destroy_channel(struct ibv_comp_channel *of)
+{
+	return close(of->fd);
+}
+
+static struct ibv_cq *
+create_cq(struct ibv_context *of, int room, void *arg, struct ibv_comp_channel *to, int vector)
+{
+	return &cq;
+}
+
+static int
+destroy_cq(struct ibv_cq *of)
+{
+	return 0;
+}
+
+static int
+no_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p)
+{
+	return -1;
+}
+
+static int
+create_qp(struct rdma_cm_id *of, struct ibv_pd *in, struct ibv_qp_init_attr *attr)
+{
+	of->qp = &qp;
+	return 0;
+}
+
+static void
+destroy_qp(struct rdma_cm_id *of)
+{
+	of->qp = NULL;
+}
+
+static int
+no_cm_event(struct rdma_event_channel *of, struct rdma_cm_event **event_p)
+{
+	errno = EAGAIN;
+	return -1;
+}
+
+static int
+disconnect(struct rdma_cm_id *of)
+{
+	down = true;
+	return 0;
+}
+
+static int
+destroy_id(struct rdma_cm_id *of)
+{
+	return 0;
+}
+
+static void
+destroy_events(struct rdma_event_channel *of)
+{
+	(void)close(of->fd);
+}
+
+static const char *
+status_text(enum ibv_wc_status status)
+{
+	return "a status";
+}
+
+static void
+set_up(void)
+{
+	verbs.ops.post_send = post_send;
+	verbs.ops.post_recv = post_recv;
+	verbs.ops.poll_cq = poll_cq;
+	verbs.ops.req_notify_cq = req_notify_cq;
+	gp_rdma_lib.ibv_reg_mr = reg_mr;
+	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
+	gp_rdma_lib.ibv_create_comp_channel = create_channel;
+	gp_rdma_lib.ibv_destroy_comp_channel = destroy_channel;
+	gp_rdma_lib.ibv_create_cq = create_cq;
+	gp_rdma_lib.ibv_destroy_cq = destroy_cq;
+	gp_rdma_lib.ibv_get_cq_event = no_cq_event;
+	gp_rdma_lib.ibv_wc_status_str = status_text;
+	gp_rdma_lib.rdma_create_qp = create_qp;
+	gp_rdma_lib.rdma_destroy_qp = destroy_qp;
+	gp_rdma_lib.rdma_get_cm_event = no_cm_event;
+	gp_rdma_lib.rdma_disconnect = disconnect;
+	gp_rdma_lib.rdma_destroy_id = destroy_id;
+	gp_rdma_lib.rdma_destroy_event_channel = destroy_events;
+	gp_memory_keep(bulk, sizeof(bulk));
+}
+
+static struct gp_rdma_conn *
+create(bool server)
+{
+	struct gp_rdma_conn *conn = calloc(1, sizeof(*conn));
+	pthread_condattr_t attr;
+	char detail[160];
+
+	check(conn != NULL);
+	down = false;
+	receive_first = receive_count = send_first = send_count = 0;
+	conn->events = &events;
+	events.fd = eventfd(0, EFD_CLOEXEC);
+	conn->id = &id;
+	conn->device = &device;
+	conn->server = server;
+	conn->poll_fd = conn->wake_fd = -1;
+	pthread_mutex_init(&conn->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&conn->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	check(gp_stream_init(&conn->stream, &gp_rdma_ops, &gp_rdma_io,
+			     GP_CONN_CAP_FD | GP_CONN_CAP_REMOTE_MEM) == 0);
+	check(gp_rdma_queue_init(conn, detail, sizeof(detail)) == 0);
+	return conn;
+}
+
+static int
+send_something(struct gp_conn *conn, unsigned int what)
+{
+	static const size_t sizes[] = { 0, 100, 30000, 40000, 300000, BULK_MAX };
+	uint8_t *other = malloc(BULK_MAX);
+	struct iovec head = { "a message", 9 };
+	struct iovec part = { what & 1 ? bulk : other, sizes[what / 2 % 6] };
+	int r;
+
+	check(other != NULL);
+	memset(other, 1, part.iov_len);
+	r = gp_conn_send(conn, &head, 1, &part, 1);
+	free(other);
+	return r;
+}
+
+static int
+take_bulk(struct gp_conn *conn, size_t size, unsigned int how)
+{
+	uint8_t *to = how & 2 ? bulk : malloc(BULK_MAX);
+	int r = 0;
+
+	check(to != NULL);
+	while (r == 0 && size) {
+		size_t part = how & 4 && size > 3 ? size / 2 : size;
+
+		if (part > BULK_MAX)
+			part = BULK_MAX;
+		r = gp_conn_recv_bulk(conn, how & 1 ? NULL : to, part);
+		size -= part;
+	}
+	if (to != bulk)
+		free(to);
+	return r;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gp_message message;
+	struct gp_conn *conn;
+	unsigned int how, what;
+	int r = 0;
+
+	if (size < 2)
+		return 0;
+	if (!gp_rdma_lib.ibv_reg_mr)
+		set_up();
+	what = data[0];
+	how = data[1];
+	next = data + 2;
+	end = data + size;
+	conn = &create(what & 1)->stream.conn;
+	for (int i = 0; r == 0 && i < MESSAGES_MAX; i++) {
+		if (what & 2)
+			r = send_something(conn, (what >> 2) + (unsigned int)i);
+		if (r == 0 && how & 8)
+			(void)gp_conn_fd(conn);
+		if (r == 0 && how & 16)
+			(void)gp_conn_pending(conn);
+		if (r == 0)
+			r = gp_conn_recv(conn, &message);
+		if (r == 0) {
+			check(message.size <= GP_CONN_MESSAGE_MAX);
+			r = take_bulk(conn, message.bulk_size, how);
+		}
+	}
+	check(r == 0 || r == GP_E_EOF || r < 0);
+	gp_conn_destroy(conn);
+	return 0;
+}

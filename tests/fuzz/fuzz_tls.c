@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What comes over a connection of tls behind its handshake: bytes of a stranger, and records of a
+ * peer that has the keys and means ill.  Pieces of the input, each a byte that says what it is, two
+ * with its size, and its content: 0 goes out as it is, anything else is sealed, as a record of this
+ * type.
+ */
+#include "transport/tls_link.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define INPUT_MAX 60000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct gp_tls_secrets secrets = {
+	.suite = 0x1301,
+	.client = "what the client seals with",
+	.server = "what the daemon seals with",
+	.client_size = 32,
+	.server_size = 32,
+};
+
+static void
+give(int fd, const uint8_t *bytes, size_t size)
+{
+	/* What there is no room for is lost, as on a line that breaks. */
+	(void)!send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void
+give_piece(int fd, struct gp_record *peer, uint8_t type, const uint8_t *bytes, size_t size)
+{
+	static uint8_t record[GP_RECORD_MAX + GP_RECORD_MORE];
+	struct iovec part = { (void *)bytes, size };
+
+	if (type == 0) {
+		give(fd, bytes, size);
+		return;
+	}
+	if (size > GP_RECORD_MAX)
+		size = GP_RECORD_MAX;
+	if (gp_record_seal(peer, (enum gp_record_type)type, &part, size, record))
+		abort();
+	give(fd, record, size + GP_RECORD_MORE);
+	/* As a peer does it that keeps to the rules: new keys behind a KeyUpdate. */
+	if (type == GP_RECORD_HANDSHAKE && size == 5 && bytes[0] == 24 && gp_record_update(peer))
+		abort();
+}
+
+static void
+drain(struct gp_conn *conn)
+{
+	static uint8_t bulk[4096];
+	struct gp_message message;
+
+	while (gp_conn_wait(conn, 0) == 1 && gp_conn_recv(conn, &message) == 0) {
+		size_t left = message.bulk_size;
+
+		while (left > 0) {
+			size_t take = left < sizeof(bulk) ? left : sizeof(bulk);
+
+			if (gp_conn_recv_bulk(conn, bulk, take))
+				return;
+			left -= take;
+		}
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gp_record peer;
+	struct gp_conn *conn;
+	int fds[2];
+
+	if (size == 0 || size > INPUT_MAX)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) ||
+	    gp_conn_adopt("tls", fds[0], &conn) ||
+	    gp_tls_link_start((struct gp_tcp_conn *)conn, &secrets, data[0] & 1) ||
+	    gp_record_init(&peer, gp_tls_library(), secrets.suite,
+			   data[0] & 1 ? secrets.client : secrets.server, 32, true))
+		abort();
+	gp_conn_set_stall(conn, 1);
+	for (data++, size--; size >= 3;) {
+		size_t piece = (size_t)data[1] << 8 | data[2];
+
+		if (piece > size - 3)
+			piece = size - 3;
+		give_piece(fds[1], &peer, data[0], data + 3, piece);
+		data += 3 + piece;
+		size -= 3 + piece;
+	}
+	(void)shutdown(fds[1], SHUT_WR);
+	drain(conn);
+	gp_conn_destroy(conn);
+	gp_record_fini(&peer);
+	(void)close(fds[1]);
+	return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device code from a client, looked through before it is loaded: what it calls and which variables
+ * it has, in ELF and PTX as such, and in whatever contains them. */
+#include "protocol/fatbin.h"
+#include "server/image_scan.h"
+#include "server/image_variables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* Of its own size, but as aligned as images must be. */
+	void *copy = malloc(size ? size : 1);
+	struct gp_image *image;
+
+	if (!copy)
+		return 0;
+	memcpy(copy, data, size);
+	if (gpd_variables_size(copy, size) > GPD_VARIABLES_UNKNOWN)
+		abort();
+	(void)gpd_variables_keep_state(copy, size);
+	if (!gp_image_open(copy, size, &image)) {
+		(void)gpd_image_scan(image);
+		gp_image_destroy(image);
+	}
+	free(copy);
+	return 0;
+}

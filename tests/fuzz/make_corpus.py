@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""make_corpus.py MAKECERTIFICATES [FOLDER]: writes the inputs of tests/fuzz/corpus that are laid out
+as protocol/wire.md and the fuzzers' first comments say: valid ones, and nearly valid ones."""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
+
+
+def put(name, entry, data):
+    folder = os.path.join(FOLDER, name)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, entry), "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+
+
+def stream(data=b"", bulk=0, content=None):
+    return struct.pack("<II", len(data), bulk) + data + (bytes(bulk) if content is None else content)
+
+
+def make_rdma():
+    BYTES, OFFER, ROOM = 1, 3, 4
+
+    def some(data, credits=1):
+        return bytes([2, len(data), credits]) + data
+
+    def many(data, credits=1):
+        assert len(data) % 32 == 0
+        return bytes([1, len(data) // 32, credits]) + data
+
+    def place(kind, address, key, size):
+        return bytes([kind, 0]) + struct.pack("<QII", address, key, size)
+
+    taken, filled, credit, end = b"\x0e\0", b"\x06\0", b"\x07\0", bytes([5 | 7 << 3, 0, 0])
+    server, client = 1, 0
+    for who, name in ((server, "server"), (client, "client")):
+        put("rdma", name + "_messages", bytes([who, 0]) + some(stream(b"hello")) + some(stream(b"", 8)) + end)
+        put("rdma", name + "_in_halves", bytes([who, 4]) + some(stream(b"hello", 100)[:7]) + some(stream(b"hello", 100)[7:]) + end)
+        put("rdma", name + "_sends", bytes([who | 2 | 1 << 2, 8]) + some(stream(b"x")) * 6 + end)
+        put("rdma", name + "_over_credit", bytes([who, 0]) + many(stream(bytes(6000), 0)[:992]) * 40)
+        put("rdma", name + "_large", bytes([who, 0]) + many((stream(bytes(2000)) + stream(bytes(2000)))[:4000]) + end)
+        put("rdma", name + "_fails", bytes([who, 24]) + some(stream(b"x")) + b"\xff\x04")
+        put("rdma", name + "_wrong_header", bytes([who, 0]) + b"\0\1" + bytes([BYTES, 0, 0, 0, 99, 0, 0, 0]) + bytes(25))
+        put("rdma", name + "_early_answer", bytes([who, 0]) + taken + filled)
+    head = struct.pack("<II", 0, 100000)
+    put("rdma", "server_bulk", bytes([1, 0]) + some(head) + place(OFFER, 4096, 7, 65536) + place(OFFER, 99, 8, 34464) + some(stream(b"x")) + end)
+    put("rdma", "server_bulk_kept", bytes([1, 2]) + some(head) + place(OFFER, 4096, 7, 1 << 20) + some(stream(b"x")) + end)
+    put("rdma", "server_bulk_nowhere", bytes([1, 1]) + some(head) + place(OFFER, 4096, 7, 100000) + end)
+    put("rdma", "server_room", bytes([1 | 2 | 7 << 2, 0]) + place(ROOM, 1 << 40, 3, 40000) + some(stream(b"x")) + place(ROOM, 0, 0, 300000) + end)
+    put("rdma", "server_room_of_no_size", bytes([1, 0]) + place(ROOM, 1, 1, 0))
+    put("rdma", "server_offers", bytes([1, 0]) + place(OFFER, 1, 1, 1) * 5)
+    put("rdma", "client_bulk", bytes([0, 0]) + some(head) + filled + some(stream(b"x")) + end)
+    put("rdma", "client_bulk_kept", bytes([0, 2]) + some(struct.pack("<II", 0, 1 << 20)) + filled * 4 + end)
+    put("rdma", "client_sends_bulk", bytes([0 | 2 | 6 << 2, 0]) + credit * 2 + taken * 2 + some(stream(b"x")) + taken * 3 + some(stream(b"y")) + end)
+    put("rdma", "client_offered", bytes([0, 0]) + place(OFFER, 1, 1, 100))
+
+
+def make_tls_bulk():
+    def record(kind, data):
+        return bytes([kind]) + struct.pack("<H", len(data)) + data
+
+    data, full, raw, damaged, padded = 7, 6, 3, 4, 5
+    update = bytes([24, 0, 0, 1, 1])
+    for suite in range(3):
+        for server in (0, 0x80):
+            head = bytes([suite | server, 0])
+            name = f"{'server' if server else 'client'}_{suite}"
+            put("tls_bulk", name, head + record(data, stream(b"hello", 5)) + record(0, b"\1\0"))
+            put("tls_bulk", name + "_bulk", head + record(data, stream(b"", 40 << 14, b"")) + record(full, b"\x28") + record(data, stream(b"x")) + record(0, b"\1\0"))
+            put("tls_bulk", name + "_keys", head + record(data, stream(b"", 20 << 14, b"")) + record(full, b"\x05") + record(1, update) + record(full, b"\x0f") + record(0, b"\1\0"))
+    head = bytes([0x80, 0])
+    put("tls_bulk", "damaged", head + record(data, stream(b"", 20 << 14, b"")) + record(full, b"\x10") + record(damaged, b"\7" * 16384))
+    put("tls_bulk", "short_record", head + record(data, stream(b"", 20 << 14, b"")) + record(full, b"\x06") + record(data, bytes(100)) + record(full, b"\x10"))
+    put("tls_bulk", "padded", head + record(padded, stream(b"hello") + b"\x17\0\0\0") + record(padded, b"\0" * 16384))
+    put("tls_bulk", "alert_in_bulk", head + record(data, stream(b"", 20 << 14, b"")) + record(full, b"\x08") + record(0, b"\2\x28"))
+    put("tls_bulk", "raw", head + record(raw, b"\x17\3\3\0\x13" + bytes(19)))
+    put("tls_bulk", "cut", head + record(data, stream(b"hello")) + record(raw, b"\x17\3\3\x40\x11" + bytes(90)))
+    put("tls_bulk", "nowhere", bytes([0x80, 5]) + record(data, stream(b"", 40 << 14, b"")) + record(full, b"\x28"))
+
+
+def make_url():
+    for number, text in enumerate((
+            "host", "tcp://host:4833/0", "tls://[::1]:1/1023", "unix:///run/gpupool/gpupool.sock", "loop:name", "rdma://10.0.0.1",
+            "rdma+tcp://host:1", "a,b:2,tcp://c/3", "http://host", "tcp://", "host:99999", "[::1", "unix://relative", "::1", "a,,b",
+            "host/1024", "host:", "x" * 300, "tls://host/", "*:0", "fe80::1%eth0", "[fe80::1%eth0]:5")):
+        put("url", f"url{number:02}", text)
+
+
+def make_array():
+    def shape(width, height, depth, form, channels, flags=0, levels=0, box=(0, 0, 0, 4, 1, 1)):
+        return struct.pack("<QQQIIII6Q", width, height, depth, form, channels, flags, levels, *box)
+
+    LAYERED, SURFACE, CUBE, GATHER = 1, 2, 4, 8
+    for name, data in {
+            "line": shape(64, 0, 0, 32, 1), "plane": shape(64, 64, 0, 32, 4), "volume": shape(16, 16, 16, 1, 1),
+            "layers": shape(64, 64, 6, 8, 2, LAYERED), "cube": shape(64, 64, 6, 32, 4, CUBE), "cubes": shape(8, 8, 12, 1, 1, CUBE | LAYERED),
+            "gather": shape(64, 64, 0, 32, 4, GATHER), "mipmapped": shape(64, 32, 0, 2, 4, SURFACE, 7),
+            "levels": shape(64, 64, 64, 16, 1, 0, 99), "huge": shape(1 << 40, 1 << 40, 0, 32, 4), "largest": shape(131072, 65536, 0, 32, 4),
+            "format": shape(64, 64, 0, 77, 1), "channels": shape(64, 64, 0, 32, 3), "flags": shape(64, 64, 0, 32, 4, 0xffff),
+            "box": shape(64, 64, 0, 32, 4, 0, 0, (16, 3, 0, 1008, 61, 1)), "wrap": shape(64, 64, 0, 32, 4, 0, 0, (1 << 63, 0, 0, 1 << 63, 1, 1))}.items():
+        put("array", name, data)
+
+
+def make_calls():
+    bytes_field = struct.pack("<II", 5, 0) + b"hello\0\0\0"
+    for call in (0, 4, 7, 12, 20, 30, 44):
+        for reply in (0, 1):
+            put("calls", f"call{call}_{reply}", struct.pack("<HB", call, reply) + struct.pack("<8Q", *range(8)))
+            put("calls", f"call{call}_{reply}_bytes", struct.pack("<HB", call, reply) + struct.pack("<2I", 1, 0) + bytes_field * 3)
+    for note in range(0xff01, 0xff06):
+        put("calls", f"note{note & 7}", struct.pack("<HB", note, 0) + struct.pack("<2Q", 0, 8))
+
+
+def make_disk():
+    note = b"0 0 -\n0 0 kernel\n1 1 _Z6kernelPf\n"
+    for name, data in {"image": b"\2" + bytes(100), "image_of_another_hash": b"\0" + bytes(100), "note": b"\3" + note, "note_of_another_hash": b"\1" + b"0" * 64 + b"\n" + note,
+                       "note_empty": b"\3", "note_short": b"\1" + b"0" * 20, "note_without_end": b"\1" + b"f" * 66000, "note_large": b"\3" + b"0 0 k\n" * 11000}.items():
+        put("disk", name, data)
+
+
+def elf(sections, magic=b"\x7fELF\2\1\1"):
+    """An ELF with these (name, type, size said, content)."""
+    names, body, headers = b"\0", b"", []
+    for name, kind, size, content in [*sections, (".shstrtab", 3, None, None)]:
+        offset = len(names)
+        names += name.encode() + b"\0"
+        if content is None:
+            content, size = names, len(names)
+        headers.append(struct.pack("<IIQQQQIIQQ", offset, kind, 0, 0, 64 + len(body), size, 0, 0, 1, 0))
+        body += content
+    head = magic.ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64 + len(body), 0x5a0500, 64, 0, 0, 64, len(headers), len(headers) - 1)
+    return head + body + b"".join(headers)
+
+
+def make_variables():
+    put("variables", "elf", elf([(".nv.global", 8, 4096, b""), (".nv.global.init", 1, 16, bytes(16)), (".text.kernel", 1, 64, b"vprintf\0malloc\0" + bytes(49))]))
+    put("variables", "elf_constant", elf([(".nv.constant3", 1, 64, bytes(64)), (".nv.constant0.kernel", 1, 8, bytes(8)), (".symtab", 2, 24, struct.pack("<IBBHQQ", 1, 1, 0, 1, 0, 8))]))
+    put("variables", "elf_huge", elf([(".nv.global", 8, (1 << 64) - 1, b""), (".nv.global.x", 8, 1 << 63, b"")]))
+    put("variables", "elf_outside", elf([(".nv.global.init", 1, 1 << 40, b"")])[:-70])
+    put("variables", "elf_names", elf([(".nv.global", 8, 16, b"")]).replace(b".shstrtab\0", b".shstrtab!"))
+    for number, text in enumerate((
+            ".version 8.0\n.target sm_75\n.address_size 64\n.global .align 4 .b8 table[1024];\n.visible .global .u32 counter = 1;\n",
+            ".version 8.0\n.target sm_75\n.global .f32 a[2][3][4], b;\n.const .b32 c[4];\n.global .texref t;\n",
+            ".version 8.0\n.global .align 1 .b8 $str[4] = {104, 105, 10, 0};\n.entry k() { .shared .b32 s[4]; call malloc, (x); }\n",
+            ".version 8.0\n.global .u64 a[99999999999999999999];\n.global .b8 b[18446744073709551615][2];\n", ".global", ".version 8.0\n.global .b8 x[", "// .global .u32 x;\n/* .global .u32 y;")):
+        put("variables", f"ptx{number}", ".version" in text and text or ".version 8.0\n" + text)
+
+
+def make_lanes():
+    def copy(number, size, how=0, stream=1):
+        return bytes([2, stream, how, number, size])
+
+    def chunk(number, place, lane=1, size=None):
+        how = (lane + 1) % 2
+        return bytes([4, how | (2 if size is not None else 0), number, place]) + (b"" if size is None else bytes([size]))
+
+    MIB = 1 << 5
+    put("lanes", "one_chunk", copy(1, MIB) + chunk(1, 0))
+    put("lanes", "chunks_first", chunk(1, MIB, 2) + chunk(1, 0) + copy(1, 2 * MIB))
+    put("lanes", "odd_size", copy(1, MIB + 3) + chunk(1, MIB, 2, 3) + chunk(1, 0))
+    put("lanes", "two_copies", copy(1, MIB, 2) + copy(2, MIB, 0, 3) + chunk(1, 0) + chunk(2, 0, 2))
+    put("lanes", "ahead", b"".join(chunk(n, 0, 1 + n % 2, 1) for n in range(1, 19)) + b"".join(copy(n, 1) for n in range(1, 19)))
+    put("lanes", "out", copy(1, 3 * MIB, 4) + copy(9, 1, 4))
+    put("lanes", "both_ways", copy(1, MIB) + copy(7, 4 * MIB, 4) + chunk(1, 0))
+    put("lanes", "twice", copy(1, 2 * MIB) + chunk(1, 0) + chunk(1, 0, 2))
+    put("lanes", "twice_ahead", chunk(1, 0) + chunk(1, 0, 2) + copy(1, 2 * MIB))
+    put("lanes", "out_of_place", copy(1, 2 * MIB) + chunk(1, 5))
+    put("lanes", "too_long", copy(1, 5) + chunk(1, 0, 1, 6))
+    put("lanes", "over", copy(1, 1) + chunk(1, 0, 1, 1) + chunk(1, 0, 2, 1))
+    put("lanes", "wrong_number", copy(2, 1))
+    put("lanes", "outside", copy(1, 0xff) + b"\0" + copy(1, 7 * MIB, 1) + b"\x60")
+    put("lanes", "no_chunk", bytes([9, 5]) + b"hello")
+    put("lanes", "raw", bytes([1, 16]) + struct.pack("<II", 16, 1 << 20) + struct.pack("<IIQ", 1, 0, 0)[:8])
+
+
+def make_lane_in():
+    def chunk(copy, offset, size, lane=1, more=b"", how=0):
+        return bytes([2 | (lane - 1) << 4, copy | how]) + bytes([offset]) + more + bytes([size])
+
+    put("lane_in", "whole", chunk(0, 0, 210) + chunk(0, 210, 0) + chunk(1, 0, 63))
+    put("lane_in", "two_lanes", chunk(0, 0, 100) + chunk(0, 100, 110, 2) + chunk(1, 1, 5, 2))
+    put("lane_in", "outside", chunk(1, 63, 100))
+    put("lane_in", "far_outside", b"\2\1\xff\0\1")
+    put("lane_in", "another_copy", chunk(0, 0, 9, 1, b"\7", 2))
+    put("lane_in", "reserved", chunk(0, 0, 9, 1, b"\1", 4))
+    put("lane_in", "empty", chunk(0, 0, 0))
+    put("lane_in", "no_chunk", b"\0\5hello\0" + chunk(0, 0, 9))
+    put("lane_in", "no_message", b"\1\0\0" + chunk(0, 0, 9))
+    put("lane_in", "closed", chunk(0, 0, 9) + b"\xfa" + chunk(0, 9, 9, 2))
+    put("lane_in", "again", chunk(1, 0, 60) * 3)
+
+
+def make_link():
+    def said(data):
+        return struct.pack("<H", len(data)) + data
+
+    with open(os.path.join(FOLDER, "welcome", sorted(os.listdir(os.path.join(FOLDER, "welcome")))[0]), "rb") as file:
+        welcome = file.read()
+    preamble = b"GPUPOOL1" + struct.pack("<HHHH", 1, 0, 0, 0) + bytes(48)
+    for name in sorted(os.listdir(os.path.join(FOLDER, "welcome"))):
+        with open(os.path.join(FOLDER, "welcome", name), "rb") as file:
+            put("link", "welcome_" + name, b"\0" + said(file.read()))
+    put("link", "refused", b"\0" + said(b"\x1a\x08\x08\4\x12\4full"))
+    put("link", "error", b"\0" + said(b"\x32\x08\x08\7\x12\4over"))
+    put("link", "window", b"\0" + said(welcome) + said(b"\x2a\x0b\x0a\x09\x08\x80\x80\x80\x80\x80\xa0\4\x10"))
+    put("link", "pong", b"\0" + said(b"\x4a\2\x08\7") + said(welcome))
+    put("link", "version", b"\1" + preamble.replace(b"\1\0\0\0\0\0\0\0", b"\2\0\0\0\0\0\0\0", 1))
+    put("link", "foreign", b"\1" + b"HTTP/1.1 400 Bad Request".ljust(64, b" "))
+    put("link", "tls", b"\1" + preamble[:12] + b"\2" + preamble[13:])
+    put("link", "bytes", b"\0\xff\xff" + struct.pack("<II", len(welcome), 0) + welcome)
+    put("link", "too_large", b"\0\xff\xff" + struct.pack("<II", 262145, 0))
+    put("link", "cut", b"\0\xff\xff" + struct.pack("<II", len(welcome), 0) + welcome[:-9])
+    put("link", "bulk", b"\0\xff\xff" + struct.pack("<II", len(welcome), 3) + welcome + b"abc")
+    put("link", "nothing", b"\0")
+
+
+def make_peer():
+    PREAMBLE, HELLO, BYTES, END, OPEN, TIME, MESSAGE = range(7)
+
+    def do(what, data=b"", conn=0):
+        return bytes([what | conn << 4]) + struct.pack("<H", len(data)) + data
+
+    def field(number, data):
+        return bytes([number << 3 | 2, len(data)]) + data if isinstance(data, bytes) else bytes([number << 3, data])
+
+    def inside(data):
+        return b"\x0a" + bytes([len(data)]) + data
+
+    time = do(TIME)
+    lane = lambda number, nth=0, conn=1: do(PREAMBLE, bytes([0x81, number, nth, 0]), conn)
+    put("peer", "hello", do(HELLO) + time + do(MESSAGE, b"\x3a\0"))
+    put("peer", "lane", do(HELLO) + lane(0) + time + lane(1, 0, 2) + time + lane(1, 0, 3) + time)
+    put("peer", "lane_first", do(HELLO) + lane(1) + time + lane(9, 0, 2) + time)
+    put("peer", "ping", do(HELLO) + do(MESSAGE, field(8, field(1, 7))) * 20 + time)
+    put("peer", "window", do(HELLO) + do(MESSAGE, field(4, b"")) + time + do(MESSAGE, field(4, field(1, field(1, 1) + field(2, 9)))) + time)
+    put("peer", "windows", do(HELLO) + do(MESSAGE, field(4, b"")) * 9 + time)
+    put("peer", "window_late", do(HELLO) + lane(0) + time + do(MESSAGE, field(4, b"")) + time)
+    put("peer", "two_hellos", do(HELLO) + do(MESSAGE, inside(b"")) + time)
+    put("peer", "no_hello", do(PREAMBLE, b"\0\0\0\0") + do(MESSAGE, field(8, b"")) + time)
+    put("peer", "many", b"".join(do(HELLO, b"", n) for n in range(4)) + lane(0, 1, 0) + time + lane(0, 2, 0) + time)
+    put("peer", "fields", do(HELLO, inside(field(3, b"h") + field(9, b"tenant") + field(10, 3) + field(11, 2))) + time)
+    put("peer", "wish", do(HELLO, inside(field(13, field(1, 50) + field(2, 1) + field(3, field(1, 0) + field(2, 99))))) + time)
+    put("peer", "avoid", do(HELLO, inside(field(8, field(1, 9) + field(2, 99)) * 9)) + time)
+    put("peer", "resume", do(HELLO, inside(field(12, bytes(32)))) + time)
+    put("peer", "tls", do(PREAMBLE, b"\2\0\0\0") + time + do(PREAMBLE, b"\3\0\0\0", 1) + time)
+    put("peer", "version", do(PREAMBLE, b"\x40\0\x11\x08") + do(PREAMBLE, b"\x40\0\x01\x01", 1) + time)
+    put("peer", "half", do(OPEN) + do(BYTES, b"GPUPOOL1\1\0") + do(END) + do(OPEN, b"", 1) + do(BYTES, bytes(200), 1) + time)
+    put("peer", "too_large", do(HELLO) + do(BYTES, struct.pack("<II", 262145, 0)) + time)
+    put("peer", "bulk", do(HELLO) + do(BYTES, struct.pack("<II", 2, 9) + b"\x3a\0" + bytes(9)) + time)
+    put("peer", "gone", do(HELLO) + do(END) + lane(0) + time)
+
+
+def make_ctl():
+    def field(number, value):
+        def varint(n):
+            out = b""
+            while n >= 128:
+                out, n = out + bytes([n & 127 | 128]), n >> 7
+            return out + bytes([n])
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        value = value.encode() if isinstance(value, str) else value
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    ALL = (1 << 64) - 1
+    counts = b"".join(field(n, 7 * n) for n in range(1, 8))
+    line = lambda device: b"".join(field(n, v) for n, v in enumerate((device, 1 << 20, ALL, 2 << 20, 5000000, 66, 66, 1, 50, 50), 1))
+    worker = field(1, 4711) + field(2, 1) + field(3, 1)
+    device = lambda n: field(1, n) + field(2, "device") + field(3, bytes(range(16))) + field(4, 1 << 34) + field(5, 1 << 20) + field(6, 132) + field(7, 2) + field(8, 1) + field(9, 10**9)
+    tenant = field(1, "default") + field(2, 1) + field(3, 9) + field(4, 0) + field(5, ALL) + field(6, counts) + field(7, line(0)) + field(7, line(1))
+    session = lambda dev: (field(1, 42) + field(2, "default") + field(3, 4711) + field(4, 1) + field(5, 1700000000) + field(6, "host") + field(7, "user") +
+                           field(8, 99) + field(9, "program") + field(10, "tcp://10.0.0.1:1") + field(11, 2) + field(12, counts) + field(13, line(dev)) + field(14, "user"))
+    unit = field(1, 1) + field(2, 1) + field(3, 4) + field(4, 42) + field(5, 1 << 30) + field(6, 16)
+    report = lambda dev: (field(1, "0.1") + field(2, 4710) + field(3, 1700000000) + field(5, 256) + field(8, 13000) + field(9, worker) + field(10, device(0)) +
+                          field(10, device(1)) + field(11, tenant) + field(12, session(dev)) + field(13, unit) + field(14, field(1, "no_credentials") + field(2, 3)))
+    good = field(2, report(1))
+    for number, words in enumerate((
+            "status", "device list", "client list", "client show 42", "tenant list", "client set 42 memory=10% sm=50% priority=low", "client terminate 42",
+            "tenant set default memory=1G weight=2 limit=50% share=25% bandwidth=1G", "get_server_list", "get_client_list 4711", "get_server_status 4711", "ps", "ps -p 4711",
+            "get_device_client_list", "device_query --csv", "terminate_client 4711 42", "set_active_thread_percentage 4711 50.5", "get_active_thread_percentage 4711",
+            "set_default_device_pinned_mem_limit 0 1G", "get_default_device_pinned_mem_limit 0", "set_device_pinned_mem_limit 4711 0 1G", "get_device_pinned_mem_limit 4711 0",
+            "set_default_client_priority 1", "get_default_client_priority", "get_default_active_thread_percentage", "shutdown_server 4711", "quit -t 5")):
+        put("ctl", f"good{number:02}", ("012"[number % 3] + words + "\n").encode() + good + (field(3, field(1, 5000) + field(4, field(1, 0) + field(2, ALL))) if "default" in words else b""))
+    put("ctl", "ps_of_no_device", b"0ps\n" + field(2, report(9)))
+    put("ctl", "client_of_no_device", b"0client list\n" + field(2, report(1 << 31)))
+    put("ctl", "no_report", b"0status\n")
+    put("ctl", "empty_report", b"0status\n" + field(2, b""))
+    put("ctl", "no_counts", b"0client show 42\n" + field(2, field(10, device(0)) + field(12, field(1, 42))))
+    put("ctl", "no_device_known", b"0device list\n" + field(2, field(13, unit)))
+    put("ctl", "error", b"0client list\n" + field(1, "no such client \x1b[2J"))
+    put("ctl", "too_long", b"0status\n\xff\xff\xff\xff\x7f")
+    put("ctl", "cut", b"0status\n\xff\x40\0\0\0" + good[:20])
+
+
+def make_certificate(maker):
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([maker, folder], check=True)
+        read = lambda name: open(os.path.join(folder, name), "rb").read()
+        server, key, ca = read("server.pem"), read("server.key"), read("ca.pem")
+    for name, data in {"server": server + key, "chain": server + ca + key, "no_key": server, "other_key": ca + key, "key": key,
+                       "cut": (server + key)[:-60], "twice": server + server + key + key, "damaged": server.replace(b"A", b"B", 3) + key,
+                       "text": b"-----BEGIN CERTIFICATE-----\nnothing\n-----END CERTIFICATE-----\n"}.items():
+        put("certificate", name, data)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    if len(sys.argv) > 2:
+        FOLDER = sys.argv[2]
+    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_lane_in, make_lanes, make_link, make_peer, make_variables):
+        make()
+    # Keys are new ones each time.
+    if not os.path.exists(os.path.join(FOLDER, "certificate")):
+        make_certificate(sys.argv[1])

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many programs in one virtual machine, each a case of its own: all run before the first is judged."""
+import os
+import sys
+import time
+
+from harness import Failed, Result, Skip, case
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
+import vm
+
+
+class Planned:
+    """Programs of the one run, and the cases that judge what came of them.  rdma: as vm.run() says."""
+
+    def __init__(self, seconds, rdma=False):
+        self.seconds, self.rdma = seconds, rdma
+        self.commands = []
+        self.results = []
+        self.failed = None
+
+    def add(self, title, env, command, judge):
+        number = len(self.commands)
+        self.commands.append((env, command))
+
+        @case(title)
+        def _():
+            self.raise_failed()
+            status, out, err, seconds = self.results[number]
+            print(f"# {seconds:.1f} s in the machine")
+            judge(Result(" ".join(command), out, err, status, seconds))
+
+    def raise_failed(self):
+        failed = self.failed
+        if isinstance(failed, Failed):
+            # Once is enough for the text.
+            self.failed = Failed("the virtual machine failed, as said above")
+        if failed:
+            raise failed
+
+    def run(self):
+        begin = time.monotonic()
+        try:
+            self.results = vm.run(self.commands, self.seconds, rdma=self.rdma)
+            print(f"# {len(self.commands)} programs, {time.monotonic() - begin:.1f} s")
+        except vm.Cannot as cannot:
+            self.failed = Skip(str(cannot))
+        except vm.Broken as broken:
+            self.failed = Failed(str(broken))

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every limit of gpupoold(8) is reached here by one peer, while another one works and does not notice.
+Addresses of the loopback network stand for machines: who attacks has one of his own."""
+import fcntl
+import os
+import resource
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import wire
+from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Failed, Program, Skip, case, cases, main,
+                     require, wait_until)
+from test_credentials import Pool, token_of
+from wire import Closed, Conn, Session, field, hello, message, preamble, record
+
+cases.clear()  # test_credentials.py has a run of its own
+
+ATTACKER = "127.0.0.2"
+SUCCESS = 0
+# What a program may take longer beside an attack.
+SOON = PATIENCE / 4
+
+
+def expect_closed(conn, seconds=20):
+    conn.socket.settimeout(seconds)
+    try:
+        conn.wait_closed()
+    except socket.timeout:
+        raise Failed("the daemon keeps the connection open") from None
+
+
+def is_open(conn):
+    conn.socket.settimeout(0.001)
+    try:
+        return conn.socket.recv(1, socket.MSG_PEEK) != b""
+    except (socket.timeout, BlockingIOError):
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def neighbour(daemon):
+    """It is let in, works, and need not wait for it."""
+    begin = time.monotonic()
+    daemon.check_works()
+    require(time.monotonic() - begin < SOON, "a neighbour had to wait")
+
+
+def refusal(conn):
+    """What a control connection is refused with."""
+    conn.take(64)
+    kinds = wire.fields_of(conn.take_message()[0])
+    require(3 in kinds, f"not refused: {sorted(kinds)}")
+    return wire.fields_of(kinds[3][0])[2][0].decode()
+
+
+def comes_in(daemon, **more):
+    """Whether a session is to be had now."""
+    try:
+        Session(daemon.port, lane=False, **more).close()
+    except (Closed, OSError):
+        return False
+    return True
+
+
+@case("connections that say nothing have their address's places and no others")
+def _():
+    with Daemon() as daemon:
+        silent = [Conn(daemon.port, source=ATTACKER) for _ in range(400)]
+        neighbour(daemon)
+        # Those beyond what may wait are closed, and the others when their time is over.
+        wait_until("some are closed", lambda: sum(not is_open(c) for c in silent) >= 400 - 32 - 256, 10)
+        neighbour(daemon)
+        for conn in silent:
+            expect_closed(conn, 25)
+            conn.close()
+        lines = [line for line in daemon.log().splitlines() if f"//{ATTACKER}:" in line]
+        require(100 <= len(lines) < 150, f"{len(lines)} lines of the log")
+        daemon.wait_for_log(rf"warning: {ATTACKER}: \d+ more lines about it are left out", 70)
+        require(daemon.log().count("more lines about") < 5, "the lines about lines are many")
+        # It is not held against it later.
+        Session(daemon.port, source=ATTACKER).close()
+
+
+@case("an address that connects again and again keeps nobody else from coming in")
+def _():
+    with Daemon() as daemon:
+        stop, count = threading.Event(), [0]
+
+        def attack(number):
+            held = []
+            while not stop.is_set():
+                try:
+                    held.append(Conn(daemon.port, source=f"127.0.0.{number}"))
+                    count[0] += 1
+                except OSError:
+                    time.sleep(0.01)
+                for conn in held[:-200]:
+                    conn.close()
+                held = held[-200:]
+            for conn in held:
+                conn.close()
+
+        threads = [threading.Thread(target=attack, args=(number,)) for number in (2, 3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(3):
+                neighbour(daemon)
+                # By hand, too: each is welcomed at once.
+                for _ in range(10):
+                    begin = time.monotonic()
+                    Session(daemon.port, lane=False).close()
+                    require(time.monotonic() - begin < 3, "a welcome took too long")
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        require(count[0] > 500, f"only {count[0]} connections: that was no attack")
+
+
+@case("a byte from time to time does not make the handshake longer, in clear and inside of TLS")
+def _():
+    said = message(hello())
+    with Certificates() as certificates, Encrypted(certificates) as daemon:
+        drips = []
+        for port, begin, rest in ((daemon.clear_port, b"", preamble()), (daemon.clear_port, preamble(), said),
+                                  (daemon.port, preamble(wire.CONTROL_TLS), b"\x16\x03\x01\x02\x00\x01" + bytes(500))):
+            conn = Conn(port, source=ATTACKER)
+            conn.send(begin)
+            if begin:
+                conn.take(64)
+            drips.append((conn, rest))
+        begin = time.monotonic()
+        ended = set()
+        for i in range(40):
+            for k, (conn, rest) in enumerate(drips):
+                try:
+                    conn.socket.send(rest[i:i + 1])
+                except OSError:
+                    ended.add(k)
+            if len(ended) == len(drips):
+                break
+            if i == 4:
+                neighbour(daemon)
+            time.sleep(0.5)
+        require(len(ended) == len(drips), f"only {ended} have ended")
+        require(time.monotonic() - begin < 18, "they had too much time")
+        for conn, _rest in drips:
+            conn.close()
+
+
+@case("before Hello a message has 16 KiB at most, and more afterwards")
+def _():
+    with Daemon() as daemon:
+        for size in (16384 + 1, 262144, 0xffffffff):
+            with Conn(daemon.port, source=ATTACKER) as conn:
+                conn.send(preamble() + struct.pack("<II", size, 0))
+                conn.take(64)
+                expect_closed(conn, 5)
+        daemon.wait_for_log(r"no session: the peer sent a message of 16385 bytes, over the limit")
+        with Session(daemon.port, lane=False, more=field(8, field(1, 1 << 40)) * 1000) as session:
+            avoid = b"".join(field(1, field(1, i << 30) + field(2, 1 << 29)) for i in range(5000))
+            require(len(avoid) > 16384, "too short to show anything")
+            session.control.send(message(field(4, avoid)))
+            require(set(wire.fields_of(session.control.take_message()[0])) == {5}, "no answer")
+        neighbour(daemon)
+
+
+@case("failed logins are answered later and later, the right ones at once, from the same address, too")
+def _():
+    wrong = field(9, "gpt_" + "z" * 10 + "_" + "a" * 52)
+    with Pool() as pool:
+        right = field(9, token_of(pool.create("alice")[0]))
+        begin = time.monotonic()
+        conns = [Conn(pool.port, source=ATTACKER) for _ in range(20)]
+        times = []
+        for i, conn in enumerate(conns):
+            conn.send(preamble() + message(hello(more=wrong)))
+            if i < 10:
+                require("not known" in refusal(conn), "another reason")
+                times.append(time.monotonic() - begin)
+        with Session(pool.port, source=ATTACKER, more=right) as session:
+            require(session.create_context() == SUCCESS, "no context")
+        with Conn(pool.port) as conn:
+            conn.send(preamble() + message(hello(more=wrong)))
+            refusal(conn)
+        at_once = time.monotonic() - begin
+        for conn in conns[10:]:
+            refusal(conn)
+            times.append(time.monotonic() - begin)
+            conn.close()
+        require(times[9] < 2 and at_once < 2, f"those that may be answered at once were not: {times}, {at_once}")
+        require(min(times[10:]) >= 2, f"too early: {times}")
+        for conn in conns:
+            conn.close()
+        neighbour(pool)
+
+
+@case("connections without a session leave descriptors for the administrator and for sessions")
+def _():
+    with Pool() as pool:
+        with Session(pool.port) as session:
+            require(session.create_context() == SUCCESS, "no context")
+            before = resource.prlimit(pool.pid, resource.RLIMIT_NOFILE)
+            # Of these a quarter is kept back.
+            resource.prlimit(pool.pid, resource.RLIMIT_NOFILE, (160, before[1]))
+            held = [Conn(pool.port, source=f"127.0.0.{2 + i % 3}") for i in range(240)]
+            pool.wait_for_log(r"closed: the descriptors that are left are for sessions and the administrator")
+            require(pool.sessions() == ["default"], "the administrator does not get through")
+            require(session.map(0, session.granularity) == SUCCESS, "the session suffers")
+            for conn in held:
+                conn.close()
+            wait_until("it comes in again", lambda: comes_in(pool), 10)
+            resource.prlimit(pool.pid, resource.RLIMIT_NOFILE, before)
+        neighbour(pool)
+
+
+@case("an address has as many sessions as the configuration says, and others have theirs")
+def _():
+    with Configured("[daemon]\nsessions-per-address = 3\n") as daemon:
+        held = [Session(daemon.port, source=ATTACKER, lane=i > 0) for i in range(3)]
+        with Conn(daemon.port, source=ATTACKER) as conn:
+            conn.send(preamble() + message(hello()))
+            require("sessions-per-address" in refusal(conn), "another reason")
+        neighbour(daemon)
+        held.pop().close()
+        wait_until("one has a place again", lambda: comes_in(daemon, source=ATTACKER), 10)
+        daemon.reload("[daemon]\nsessions-per-address = unlimited\n")
+        held += [Session(daemon.port, source=ATTACKER, lane=False) for _ in range(4)]
+        for session in held:
+            session.close()
+
+
+@case("a session without its first lane is given up, and so is one that asks for windows for ever")
+def _():
+    with Daemon() as daemon:
+        lonely = Session(daemon.port, lane=False, source=ATTACKER)
+        with Session(daemon.port, lane=False, source=ATTACKER) as session:
+            try:
+                for count in range(100):
+                    session.control.send(message(field(4, field(2, 1 << 30))))
+                    session.control.take_message()
+            except Closed:
+                pass
+            require(count == 16, f"{count} windows")
+        neighbour(daemon)
+        expect_closed(lonely.control, 20)
+        lonely.close()
+        daemon.wait_for_log(r"its lane did not come in time")
+
+
+@case("who does not read what it is sent loses its session, after the documented time")
+def _():
+    with Daemon(env={"GPUPOOL_STALL_MS": "3000"}) as daemon:
+        deaf = Session(daemon.port, source=ATTACKER)
+        deaf.create_context()
+        size = 16 * deaf.granularity
+        require(deaf.map(0, size) == SUCCESS, "map")
+
+        def ask(session):
+            return record("gpCopyOut", {"stream": 1, "src": session.base, "pitch": size, "width": size, "height": 1}, 5, 1)
+
+        begin = time.monotonic()
+        deaf.send(ask(deaf) * 20)
+        neighbour(daemon)
+        daemon.wait_for_log(r"session 1 .*: closed: the peer is gone, or does not take what it is sent", 20)
+        require(time.monotonic() - begin >= 2.5, "it had too little time")
+        deaf.close()
+        # One that reads slowly, but reads, keeps its own.
+        with Session(daemon.port, source=ATTACKER) as slow:
+            slow.create_context()
+            require(slow.map(0, size) == SUCCESS, "map")
+            slow.send(ask(slow))
+            begin, got = time.monotonic(), 0
+            while time.monotonic() - begin < 8:
+                time.sleep(0.25)
+                got += len(slow.lane.socket.recv(256 << 10))
+            require(got > 1 << 20 and is_open(slow.lane), "a slow reader was given up")
+
+
+@case("an idle session ends where the configuration says so, one that waits for its work does not")
+def _():
+    with Configured("[daemon]\nidle-timeout = 3\n") as daemon:
+        busy = daemon.start("sleeper", "-ms=8000")
+        busy.wait_for_output("running")
+        with Session(daemon.port) as session:
+            session.create_context()
+            begin = time.monotonic()
+            expect_closed(session.lane, 15)
+            require(time.monotonic() - begin > 2.5, "too early")
+        daemon.wait_for_log(r"closed: it was idle for 3 s \(idle-timeout\)")
+        busy.finish().expect()
+        # A session that comes later has what the configuration says by then.
+        daemon.reload("[daemon]\nidle-timeout = never\n")
+        with Session(daemon.port) as session:
+            session.create_context()
+            time.sleep(5)
+            require(is_open(session.lane), "it has ended all the same")
+
+
+def set_loopback(up):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, 0x8914, struct.pack("16sH14x", b"lo", 1 if up else 0))  # SIOCSIFFLAGS, IFF_UP
+
+
+def lose_the_network():
+    """In a network of its own, which goes away: nobody says goodbye then."""
+    set_loopback(True)
+    folder = os.environ["TMPDIR"]
+    with Daemon("--listen", f"unix://{folder}/gone.sock") as daemon:
+        idle = Session(daemon.port)
+        idle.create_context()
+        busy = daemon.start("sleeper", "-endless")
+        busy.wait_for_output("running")
+        set_loopback(False)
+        begin = time.monotonic()
+        daemon.wait_for_log(r"session \d+ .*: closed:", 60, count=2)
+        seconds = time.monotonic() - begin
+        require(15 < seconds < 50, f"noticed after {seconds:.0f} s")
+        Program("vectoradd", (), f"unix://{folder}/gone.sock").finish().expect(out="vectoradd: ok\n")
+        set_loopback(True)
+        busy.kill()
+        idle.close()
+
+
+@case("peers that are gone without a word are noticed in less than a minute, whether a kernel runs or not")
+def _():
+    flags = ["-n"] if os.geteuid() == 0 else ["-rn"]
+    if subprocess.run(["unshare", *flags, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no network of one's own can be made here (unshare)")
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["unshare", *flags, sys.executable, __file__, "--lose-the-network"], capture_output=True,
+                              text=True, env={**os.environ, "TMPDIR": folder}, timeout=200, check=False)
+    require(done.returncode == 0, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--lose-the-network"]:
+        lose_the_network()
+        sys.exit(0)
+    sys.exit(main())

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_rdma.py NBODY PROGRAM...: the rdma transport over Soft-RoCE. In one virtual machine: what
+transport.h promises, programs with a daemon, and what dies. In two that a wire joins: the same
+programs, and a machine that loses its power. On this machine: what there is without RDMA."""
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import test_apps
+from harness import (REPORTS, Daemon, Skip, base_environment, case, client_environment, main, read_file, require,
+                     run, wait_until)
+from planned import Planned, vm
+
+SECONDS = 400
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+PORT = 4833
+# The daemon goes on when the command that starts it has ended.
+START = """
+setsid "$@" >/tmp/daemon.out 2>/tmp/daemon.log </dev/null &
+echo $! >/tmp/daemon.pid
+for i in $(seq 600); do
+	grep -q ^listening /tmp/daemon.out && exec cat /tmp/daemon.out
+	kill -0 $! || break
+	sleep 0.1
+done
+cat /tmp/daemon.log
+exit 1
+"""
+STOP = """
+kill $(cat /tmp/daemon.pid)
+for i in $(seq 300); do
+	kill -0 $(cat /tmp/daemon.pid) 2>/dev/null || exec cat /tmp/daemon.log
+	sleep 0.1
+done
+cat /tmp/daemon.log
+exit 1
+"""
+
+
+def whole_suite_passes(result):
+    require(not REPORTS.search(result.err), f"a sanitizer's report: {result}")
+    planned = re.match(r"1\.\.(\d+)\n", result.out)
+    passed = len(re.findall(r"^ok ", result.out, re.M))
+    require(result.status == 0 and planned and passed == int(planned[1]), f"not all of it passed: {result}")
+
+
+def plan_contract(planned):
+    for part in "messages", "life", "bulk":
+        planned.add(f"what transport.h promises holds over rdma: {part}",
+                    {**SANITIZERS, "CMOCKA_MESSAGE_OUTPUT": "TAP", "GP_CONTRACT_SMALL": "1"},
+                    [os.path.join(os.environ["GP_CONTRACT"], "contract_" + part), f"rdma://{vm.OWN}:0"],
+                    whole_suite_passes)
+# $1: a program that prints when it is running; then it dies without a word.
+KILL_CLIENT = """
+"$@" >/tmp/victim.out 2>&1 &
+for i in $(seq 300); do grep -q running /tmp/victim.out && break; sleep 0.1; done
+before=$(grep -c "closed:" /tmp/daemon.log)
+kill -9 $!
+for i in $(seq 100); do
+	[ $(grep -c "closed:" /tmp/daemon.log) -gt $before ] && exec echo noticed
+	sleep 0.1
+done
+cat /tmp/victim.out /tmp/daemon.log
+exit 1
+"""
+KILL_WORKER = """
+"$@" >/tmp/victim.out 2>&1 &
+for i in $(seq 300); do grep -q running /tmp/victim.out && break; sleep 0.1; done
+kill -9 $(cat /proc/$(cat /tmp/daemon.pid)/task/*/children)
+begin=$(date +%s)
+wait $!
+status=$?
+echo "after $(($(date +%s) - begin)) s: status $status"
+cat /tmp/victim.out
+"""
+# Of the second worker, which takes its time to start.
+STRANGER = """
+for i in $(seq 300); do [ $(grep -c "over RDMA, on port" /tmp/daemon.log) -gt 1 ] && break; sleep 0.1; done
+port=$(sed -n "s/.*over RDMA, on port //p" /tmp/daemon.log | tail -n 1)
+"$1" "rdma://$2:$port" && grep -c "rdma: .*refused" /tmp/daemon.log
+"""
+# In two machines.
+SERVE = """
+while [ "$(grep -c 'session.*closed:' /tmp/daemon.log)" -lt "$1" ] && [ $((i += 1)) -lt 1200 ]; do sleep 0.1; done
+grep 'session.*closed:' /tmp/daemon.log
+"""
+VISIT = """
+for i in $(seq 100); do "$1" >/tmp/first 2>&1 && break; sleep 0.2; done
+cat /tmp/first
+"$2" && "$3"
+"$4" -endless
+"""
+
+
+def shell(text, *args):
+    return ["sh", "-c", text, "sh", *args]
+
+
+def says_where(result):
+    result.expect(out=f"listening on rdma://{vm.OWN}:{PORT}\n")
+
+
+def ended_well(result):
+    require(result.status == 0 and not REPORTS.search(result.out), f"the daemon did not end well: {result}")
+    lanes = re.findall(r"lanes may come over RDMA", result.out)
+    require(lanes, f"nothing of RDMA in the daemon's log: {result}")
+
+
+def learns_of_it(result):
+    found = re.match(r"after (\d+) s: status (\d+)\n", result.out)
+    require(result.status == 0 and found and int(found[1]) < 5 and found[2] not in ("0", "124"),
+            f"it did not fail soon: {result}")
+
+
+def are_refused(result):
+    result.expect(out="".join(f"{what}: the connection was refused\n" for what in
+                              ("a ticket of zeros", "a ticket of its own", "half a preamble", "no preamble"))
+                  + "refused 100 of 100\n104\n")
+
+
+def passes(result):
+    result.expect(err="")
+    require(result.out.endswith("\nPASS\n"), f"device and CPU differ: {result}")
+
+
+def plan_programs(planned, nbody, names):
+    env = {**client_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"}
+    planned.add("the daemon listens for rdma", {**base_environment(), **SANITIZERS},
+                shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--insecure",
+                      "--print-address", "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off"), says_where)
+    planned.add("nbody over rdma agrees with the CPU", env, [nbody, "-compare", "-numbodies=1024"], passes)
+    for name in names:
+        planned.add(f"{name} over rdma prints what it prints next to a GPU", env,
+                    [os.path.join(os.environ["GP_APPS"], test_apps.binary_of(name, "static"))],
+                    lambda result, name=name: test_apps.judge(name, result))
+    planned.add("a client that is killed is noticed at once", env,
+                shell(KILL_CLIENT, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"),
+                lambda result: result.expect(out="noticed\n"))
+    planned.add("a client of a worker that is killed learns of it at once", env,
+                shell(KILL_WORKER, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"), learns_of_it)
+    planned.add("strangers are refused before they cost anything", {**SANITIZERS},
+                shell(STRANGER, os.environ["GP_STRANGER"], vm.OWN), are_refused)
+    planned.add("the next worker serves over rdma, too", env,
+                [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))],
+                lambda result: test_apps.judge("vectoradd", result))
+    planned.add("the daemon ends in good order", {}, shell(STOP), ended_well)
+
+
+class Machine:
+    """One of two virtual machines that are joined by a wire of their own; a context manager."""
+
+    def __init__(self, number, folder, env, script):
+        self.out_path = os.path.join(folder, f"out{number}")
+        self.folder = tempfile.mkdtemp(dir=folder)
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
+        with open(os.path.join(self.folder, "run"), "w", encoding="utf-8") as file:
+            file.write(f"{'export ' + settings if settings else ''}\n{script}")
+        wire = f"stream,server={'on' if number == 1 else 'off'},addr.type=unix,addr.path={folder}/wire"
+        with open(self.out_path, "wb") as out:
+            self.process = subprocess.Popen(
+                [vm.SCRIPT, self.folder, "bash", "./run"], stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "VM_ID": str(number), "VM_NET": wire, "VM_RDMA": "1", "VM_SECONDS": "200"})
+
+    def out(self):
+        return read_file(self.out_path).replace("\r", "")
+
+    def wait_for_output(self, text, seconds):
+        wait_until(f"{text!r} in {self.out()!r}", lambda: text in self.out() or self.process.poll() is not None, seconds)
+        if self.process.poll() == vm.CANNOT:
+            raise Skip(self.out().splitlines()[-1])
+        require(text in self.out(), f"{text!r} is not in {self.out()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        # It ends the machine, as if its power were cut.
+        self.process.terminate()
+        self.process.wait()
+
+
+@case("two machines: programs run over a wire, and a client's machine without power is noticed")
+def _():
+    apps = os.environ["GP_APPS"]
+    programs = [os.path.join(apps, test_apps.binary_of(name, "static"))
+                for name in ("vectoradd", "pinned", "streams", "sleeper")]
+    start = shlex.join(shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--insecure",
+                             "--print-address", "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off"))
+    serve = f"{start}\n{shlex.join(shell(SERVE, '4'))}\n{shlex.join(shell(STOP))}\necho stopped: $?\n"
+    with tempfile.TemporaryDirectory(prefix="gpupool-wire-") as folder:
+        with Machine(1, folder, {**base_environment(), **SANITIZERS}, serve) as server:
+            wait_until("the wire is there", lambda: os.path.exists(f"{folder}/wire") or server.process.poll() is not None,
+                       60)
+            with Machine(2, folder, client_environment(f"rdma://{vm.OWN}:{PORT}"),
+                         shlex.join(shell(VISIT, *programs))) as client:
+                client.wait_for_output("running", 120)
+                said = client.out()
+            require(re.fullmatch(r"vectoradd: ok\n(.*\n)*pinned: ok\n(.*\n)*streams: ok\nrunning\n", said),
+                    f"another output: {said}")
+            server.wait_for_output("stopped: 0", 120)
+            require(not REPORTS.search(server.out()), f"a sanitizer's report: {server.out()}")
+
+
+@case("where there is no RDMA, client and daemon say so in a sentence")
+def _():
+    if os.path.exists("/dev/infiniband/rdma_cm"):
+        raise Skip("this machine has RDMA")
+    ended = subprocess.run([os.environ["GP_DAEMON"], "--listen", "rdma://127.0.0.1:0", "--driver", os.environ["GP_DRIVER"],
+                            "--admin-socket", "off"], capture_output=True, text=True, timeout=60,
+                           env={**base_environment(), **SANITIZERS}, check=False)
+    require(ended.returncode == 1 and re.search(r"^gpupoold: cannot listen on rdma://127\.0\.0\.1:0: [^\n]*RDMA[^\n]*\n\Z",
+                                                ended.stderr, re.M), f"{ended.returncode}: {ended.stderr}")
+    with Daemon() as daemon:
+        result = run("vectoradd", remote=f"rdma://127.0.0.1:{daemon.port}")
+        require(result.status not in (0, 124) and result.err.startswith(
+            f"gpupool: rdma://127.0.0.1:{daemon.port}: the daemon does not serve RDMA"), f"other words: {result}")
+        result = run("vectoradd", remote=f"rdma+tcp://127.0.0.1:{daemon.port}", env={"GPUPOOL_LOG": "info"})
+        result.expect(out="vectoradd: ok\n")
+        require("no RDMA, the lanes go over tcp" in result.err, f"it does not say so: {result}")
+
+
+def needs_tls(result):
+    require(result.status not in (0, 124) and re.search(r"refused: this address wants TLS", result.err),
+            f"it is not told to use TLS: {result}")
+
+
+def plan_secure(planned):
+    """A daemon that everybody can reach, and that lets in who has a token."""
+    program = [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))]
+    env = client_environment(f"rdma://{vm.OWN}:{PORT}")
+    planned.add("a pool with certificates and tokens is set up", {**base_environment(), **SANITIZERS},
+                shell('"$1" cert init "$2" >&2 && "$1" token create alice -o /tmp/alice.token >&2', os.environ["GP_CTL"],
+                      vm.OWN), lambda result: result.expect())
+    planned.add("its daemon listens for rdma without --insecure", {**base_environment(), **SANITIZERS},
+                shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--print-address",
+                      "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off"), says_where)
+    planned.add("a program with a token runs over rdma, with TLS on its control connection",
+                {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token"}, program,
+                lambda result: test_apps.judge("vectoradd", result))
+    planned.add("a program without one is refused", env, program, needs_tls)
+    planned.add("this daemon ends in good order, too", {}, shell(STOP), ended_well)
+
+
+if __name__ == "__main__":
+    programs = Planned(SECONDS, rdma=True)
+    plan_contract(programs)
+    plan_programs(programs, os.path.abspath(sys.argv[1]), sys.argv[2:])
+    plan_secure(programs)
+    sys.argv[1:] = []
+    programs.run()
+    sys.exit(main())

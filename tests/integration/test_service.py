@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon as a service: the rights it gives up, what it tells the service manager, and its unit."""
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+
+from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Skip, base_environment, case, main,
+                     read_file, require, run)
+
+OTHER = "nobody"
+# Of systemd-analyze security, in tenths: below 2.0 it says "OK"; what is left is the network and W^X.
+EXPOSURE = 20
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in read_file(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+
+
+def need_root():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("only root can become another user")
+    uid = pwd.getpwnam(OTHER).pw_uid
+    for needed in (os.environ["GP_DAEMON"], os.environ["GP_DRIVER"]):
+        if subprocess.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "test", "-r", needed],
+                          check=False).returncode:
+            raise Skip(f"another user cannot read {needed}")
+    return uid
+
+
+def check_process(pid, uid):
+    status = status_of(pid)
+    require(status["Uid"].split() == [str(uid)] * 4, f"users {status['Uid']}")
+    require(status["Gid"].split() == [str(pwd.getpwuid(uid).pw_gid)] * 4, f"groups {status['Gid']}")
+    require("0" not in status["Groups"].split(), f"it has kept groups of root's: {status['Groups']}")
+    for which in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        require(int(status[which], 16) == 0, f"{which} {status[which]}")
+    require(status["NoNewPrivs"] == "1", "it can get new privileges")
+
+
+def check_hidden(pid):
+    limits = read_file(f"/proc/{pid}/limits")
+    require(re.search(r"^Max core file size +0 +0 ", limits, re.M), f"it may write core files: {limits}")
+    # What belongs to root of a process of another user's is that user's to see only when it may be dumped.
+    if os.geteuid() == 0:
+        require(os.stat(f"/proc/{pid}/mem").st_uid == 0, "it may be dumped")
+
+
+@case("a daemon of root's becomes its user, with the workers, and serves, reloads and shows its state as before")
+def _():
+    uid = need_root()
+    folder = tempfile.mkdtemp(prefix="gpupool-files-")
+    try:
+        os.chmod(folder, 0o755)
+        admin = os.path.join(folder, "admin.sock")
+        with Configured("[daemon]\nsessions = 5\n", "--user", OTHER, "--admin-socket", admin) as daemon:
+            daemon.wait_for_log(rf"the daemon is user {OTHER} from now on")
+            for pid in [daemon.pid, *daemon.workers()]:
+                check_process(pid, uid)
+                check_hidden(pid)
+            daemon.check_works()
+            # A worker that is started later is no more than the first one.
+            os.kill(daemon.workers()[0], signal.SIGKILL)
+            daemon.wait_for_log(r"worker \d+: device 0", count=2)
+            check_process(daemon.workers()[0], uid)
+            daemon.check_works()
+            daemon.idle = daemon.usage()
+            listed = subprocess.run([os.environ["GP_CTL"], "--socket", admin, "status"], capture_output=True, text=True,
+                                    env=base_environment(), timeout=PATIENCE, check=False)
+            require(listed.returncode == 0, f"root cannot ask it: {listed}")
+            # Written again, the file is root's alone: what was said in time.
+            daemon.wait_for_log(r"the daemon's user cannot read it")
+            os.kill(daemon.pid, signal.SIGHUP)
+            daemon.wait_for_log(r"nothing is reloaded: .*Permission denied")
+            os.chmod(daemon.config.name, 0o644)
+            daemon.reload("[daemon]\nsessions = 6\n")
+            daemon.check_works()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@case("a key that only root may read is read in time, and the log says that it cannot be read again")
+def _():
+    need_root()
+    with Certificates() as certificates:
+        os.chmod(certificates.folder, 0o755)
+        for name in ("server", "ca"):
+            os.chmod(certificates.file(name), 0o644)
+        os.chmod(certificates.file("server", "key"), 0o600)
+        with Encrypted(certificates, "--user", OTHER) as daemon:
+            daemon.wait_for_log(r"the certificate can not be read again, and a reload will fail: .*")
+            daemon.check_works()
+            os.kill(daemon.pid, signal.SIGHUP)
+            daemon.wait_for_log(r"nothing is reloaded: ")
+            daemon.check_works()
+            # As gpupoold(8) says that it is to be.
+            os.chown(certificates.file("server", "key"), 0, pwd.getpwnam(OTHER).pw_gid)
+            os.chmod(certificates.file("server", "key"), 0o640)
+            os.kill(daemon.pid, signal.SIGHUP)
+            daemon.wait_for_log(r"is in force")
+            daemon.check_works()
+
+
+@case("a folder of the daemon's group is all that it needs to see new tokens and certificates")
+def _():
+    need_root()
+    folder = tempfile.mkdtemp(prefix="gpupool-files-")
+
+    def ctl(*args):
+        done = subprocess.run([os.environ["GP_CTL"], *args, "-D", folder], capture_output=True, text=True, umask=0o022,
+                              env=base_environment(), timeout=PATIENCE, check=False)
+        require(done.returncode == 0, f"{args}: {done}")
+        return done.stdout
+
+    try:
+        group = pwd.getpwnam(OTHER).pw_gid
+        os.chown(folder, 0, group)
+        os.chmod(folder, 0o2750)
+        ctl("cert", "init", "127.0.0.1")
+        said = ctl("token", "create", "alice", "-o", f"{folder}/alice.token")
+        for name, mode in (("server.key", 0o640), ("tokens", 0o640), ("ca.key", 0o600), ("alice.token", 0o600)):
+            status = os.stat(f"{folder}/{name}")
+            require(stat.S_IMODE(status.st_mode) == mode, f"{name} has the mode {status.st_mode:o}")
+        with Daemon("--listen", "tls://127.0.0.1:0", "--user", OTHER,
+                    env={"CONFIGURATION_DIRECTORY": folder}) as daemon:
+            address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
+            token = {"GPUPOOL_TOKEN_FILE": f"{folder}/alice.token"}
+            run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
+            ctl("cert", "init", "127.0.0.1", "--force")
+            os.kill(daemon.pid, signal.SIGHUP)
+            daemon.wait_for_log("is in force")
+            run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
+            ctl("token", "revoke", re.search(r"token (\w+) of tenant", said)[1])
+            result = run("vectoradd", remote=address, env=token)
+            require(result.status == 1 and "has been revoked" in result.err, f"the token still holds: {result}")
+            require("cannot read" not in daemon.log() and "can not be read" not in daemon.log(), "something was unreadable")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@case("a user that is none, or that one cannot become, is refused")
+def _():
+    for name, text in (("no-such-user-here", "there is no user"), *([] if os.geteuid() == 0 else [("root", "only root")])):
+        done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", "--user", name],
+                              capture_output=True, text=True, env=base_environment(), timeout=PATIENCE, check=False)
+        require(done.returncode == 1 and text in done.stderr, f"{name}: {done}")
+
+
+@case("no process of the daemon can be dumped, whoever has started it")
+def _():
+    with Daemon() as daemon:
+        for pid in [daemon.pid, *daemon.workers()]:
+            check_hidden(pid)
+
+
+@case("the service manager is told of the start, of signs of life, of a reload and of the end")
+def _():
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        path = os.path.join(folder, "notify")
+        manager.bind(path)
+        manager.settimeout(PATIENCE)
+
+        def wait_for(*states):
+            for wanted in states:
+                said = ""
+                while not said.startswith(wanted):
+                    require(said in ("", "WATCHDOG=1"), f"{said!r}, not {wanted!r}")
+                    said = manager.recv(1000).decode()
+            return said
+
+        with Configured("", env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "900000"}) as daemon:
+            wait_for("READY=1", "WATCHDOG=1", "WATCHDOG=1")
+            daemon.reload("")
+            require("\nMONOTONIC_USEC=" in wait_for("RELOADING=1"), "no time")
+            wait_for("READY=1", "WATCHDOG=1")
+            daemon.settle()
+            daemon.stop()
+            wait_for("STOPPING=1")
+
+
+class Unit:
+    """The unit as it is installed, with the daemon that was built."""
+
+    def __enter__(self):
+        if not shutil.which("systemd-analyze"):
+            raise Skip("there is no systemd-analyze")
+        self.folder = tempfile.mkdtemp(prefix="gpupool-unit-")
+        self.path = os.path.join(self.folder, "gpupoold.service")
+        text = read_file(os.environ["GP_SERVICE"])
+        require(len(re.findall(r"^ExecStart=\S*/gpupoold ", text, re.M)) == 1, "no line that starts the daemon")
+        with open(self.path, "w", encoding="ascii") as file:
+            file.write(re.sub(r"^ExecStart=\S+", "ExecStart=" + os.environ["GP_DAEMON"], text, flags=re.M))
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def analyze(self, *args):
+        done = subprocess.run(["systemd-analyze", *args, self.path], capture_output=True, text=True,
+                              env={**base_environment(), "SYSTEMD_LOG_LEVEL": "info"}, timeout=PATIENCE, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+
+@case("the unit is one that systemd understands")
+def _():
+    with Unit() as unit:
+        status, said = unit.analyze("verify", "--man=no", "--recursive-errors=no")
+        said = "\n".join(line for line in said.splitlines() if "gpupoold" in line)
+        require(status == 0 and not said, f"status {status}: {said}")
+
+
+@case("the unit's sandbox is tight")
+def _():
+    with Unit() as unit:
+        status, said = unit.analyze("security", "--offline=true", f"--threshold={EXPOSURE}", "--no-pager")
+        if "unrecognized option" in said or "Unknown command" in said:
+            raise Skip("this systemd-analyze looks at running units only")
+        found = re.search(r"exposure level for gpupoold\.service: ([0-9.]+)", said)
+        require(found, said)
+        require(status == 0 and float(found[1]) <= EXPOSURE / 10, f"exposure {found[1]}:\n{said}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

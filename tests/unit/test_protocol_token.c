@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/token.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+#define SECRET "2345672345672345672345672345672345672345672345672345"
+#define TOKEN "gpt_abcdefghij_" SECRET
+
+static int
+find(const char *text, struct gp_token *token)
+{
+	return gp_token_find(text, strlen(text), token);
+}
+
+static void
+a_token_has_an_id_and_a_secret(void **state)
+{
+	struct gp_token token;
+
+	assert_int_equal(gp_token_parse(TOKEN, strlen(TOKEN), &token), 0);
+	assert_string_equal(token.text, TOKEN);
+	assert_string_equal(token.id, "abcdefghij");
+	assert_string_equal(token.secret, SECRET);
+	assert_int_equal(gp_token_parse_id("abcdefghij"), 0);
+	assert_int_equal(gp_token_parse_id("abcdefghi"), GP_E_INVALID);
+	assert_int_equal(gp_token_parse_id("abcdefghi1"), GP_E_INVALID);
+}
+
+static void
+every_other_form_is_none(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		"gpt_",
+		"gpt_abcdefghij_",
+		"GPT_abcdefghij_" SECRET,
+		"gpt_abcdefghij-" SECRET,
+		"gpt_abcdefghiJ_" SECRET,
+		"gpt_abcdefghi1_" SECRET,
+		"gpt_abcdefghij_" SECRET "2",
+		"gpt_abcdefghij_234567234567234567234567234567234567234567234567234",
+		"gpt_abcdefghij_234567234567234567234567234567234567234567234567234 ",
+	};
+	struct gp_token token;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(gp_token_parse(wrong[i], strlen(wrong[i]), &token), GP_E_INVALID);
+	for (size_t i = 0; i < strlen(TOKEN); i++) {
+		char text[] = TOKEN;
+
+		text[i] = 0;
+		assert_int_equal(gp_token_parse(text, sizeof(text) - 1, &token), GP_E_INVALID);
+	}
+}
+
+static void
+all_random_bytes_count(void **state)
+{
+	uint8_t random[GP_TOKEN_RANDOM];
+	struct gp_token first, token;
+
+	memset(random, 0x5a, sizeof(random));
+	gp_token_make(random, &first);
+	assert_int_equal(gp_token_parse(first.text, strlen(first.text), &token), 0);
+	assert_memory_equal(&token, &first, sizeof(token));
+	for (size_t i = 0; i < sizeof(random); i++) {
+		random[i] ^= 0x10;
+		gp_token_make(random, &token);
+		assert_string_not_equal(token.text, first.text);
+		random[i] ^= 0x10;
+	}
+}
+
+static void
+the_first_line_that_says_something_is_the_token(void **state)
+{
+	static const char *const texts[] = {
+		TOKEN,
+		TOKEN "\n",
+		"\n\n  \t\r\n" TOKEN "\r\n",
+		"# of alice\n" TOKEN "\n-----BEGIN CERTIFICATE-----\nAAAA\n",
+		"  " TOKEN "  \n" TOKEN,
+	};
+	struct gp_token token;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(find(texts[i], &token), 0);
+		assert_string_equal(token.text, TOKEN);
+	}
+}
+
+static void
+a_file_without_a_token_is_told_from_one_with_something_else(void **state)
+{
+	struct gp_token token;
+
+	assert_int_equal(find("", &token), GP_E_EOF);
+	assert_int_equal(find("\n \n# only words\n", &token), GP_E_EOF);
+	assert_int_equal(find("-----BEGIN CERTIFICATE-----\n" TOKEN, &token), GP_E_INVALID);
+	assert_int_equal(find("token = " TOKEN, &token), GP_E_INVALID);
+	assert_int_equal(gp_token_find("\0", 1, &token), GP_E_INVALID);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_token_has_an_id_and_a_secret),
+		cmocka_unit_test(every_other_form_is_none),
+		cmocka_unit_test(all_random_bytes_count),
+		cmocka_unit_test(the_first_line_that_says_something_is_the_token),
+		cmocka_unit_test(a_file_without_a_token_is_told_from_one_with_something_else),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only sockets in the file system have; the rest is the contract's. */
+#include "tests/test.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char folder[64];
+static struct gp_url url;
+static char error[400];
+
+static int
+make_folder(void **state)
+{
+	snprintf(folder, sizeof(folder), "/tmp/gpupool-unix-XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	url = (struct gp_url){ .scheme = "unix", .device = GP_URL_ANY_DEVICE };
+	snprintf(url.host, sizeof(url.host), "%s/socket", folder);
+	return 0;
+}
+
+static int
+remove_folder(void **state)
+{
+	return rmdir(folder);
+}
+
+static struct gp_listener *
+listening(void)
+{
+	struct gp_listener *listener;
+
+	if (gp_listen(&url, &listener, error, sizeof(error)))
+		fail_msg("%s", error);
+	return listener;
+}
+
+static void
+leave_a_socket(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", url.host);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	close(fd);
+}
+
+static void
+a_socket_that_an_ended_daemon_left_is_replaced(void **state)
+{
+	leave_a_socket();
+	gp_listener_destroy(listening());
+	assert_int_equal(access(url.host, F_OK), -1);
+}
+
+static void
+everybody_may_connect(void **state)
+{
+	mode_t before = umask(0077);
+	struct gp_listener *listener = listening();
+	struct stat status;
+
+	umask(before);
+	assert_int_equal(stat(url.host, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0666);
+	gp_listener_destroy(listener);
+}
+
+static void
+a_socket_at_which_somebody_listens_stays(void **state)
+{
+	struct gp_listener *listener = listening(), *second;
+	struct gp_conn *conn;
+
+	assert_int_equal(gp_listen(&url, &second, error, sizeof(error)), -EADDRINUSE);
+	assert_int_equal(gp_connect(&url, NULL, 0, 1000, &conn, error, sizeof(error)), 0);
+	gp_conn_destroy(conn);
+	gp_listener_destroy(listener);
+}
+
+static void
+what_is_no_socket_stays(void **state)
+{
+	struct gp_listener *listener;
+	FILE *file = fopen(url.host, "w");
+
+	assert_non_null(file);
+	fclose(file);
+	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -EEXIST);
+	assert_non_null(strstr(error, "no socket"));
+	assert_int_equal(unlink(url.host), 0);
+	assert_int_equal(symlink("/nowhere", url.host), 0);
+	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -EEXIST);
+	assert_int_equal(unlink(url.host), 0);
+}
+
+static void
+anothers_socket_is_not_removed(void **state)
+{
+	struct gp_listener *listener = listening();
+
+	assert_int_equal(unlink(url.host), 0);
+	leave_a_socket();
+	gp_listener_destroy(listener);
+	assert_int_equal(access(url.host, F_OK), 0);
+	assert_int_equal(unlink(url.host), 0);
+}
+
+static void
+the_folder_is_made(void **state)
+{
+	snprintf(url.host, sizeof(url.host), "%s/run/socket", folder);
+	gp_listener_destroy(listening());
+	snprintf(url.host, sizeof(url.host), "%s/run", folder);
+	assert_int_equal(rmdir(url.host), 0);
+}
+
+static void
+a_path_that_is_too_long_is_refused(void **state)
+{
+	struct gp_listener *listener;
+	struct gp_conn *conn;
+
+	memset(url.host, 'a', GP_URL_PATH_MAX);
+	url.host[0] = '/';
+	url.host[GP_URL_PATH_MAX] = 0;
+	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -ENAMETOOLONG);
+	assert_non_null(strstr(error, "at most 107 characters"));
+	assert_int_equal(gp_connect(&url, NULL, 0, 1000, &conn, error, sizeof(error)),
+			 -ENAMETOOLONG);
+}
+
+static void
+a_full_listener_is_waited_for_no_longer_than_told(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), r = 0;
+	struct gp_conn *conns[8] = { NULL };
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", url.host);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	for (int i = 0; r == 0 && i < 8; i++)
+		r = gp_connect(&url, NULL, 0, 50, &conns[i], error, sizeof(error));
+	assert_int_equal(r, -ETIMEDOUT);
+	for (int i = 0; i < 8; i++)
+		gp_conn_destroy(conns[i]);
+	close(fd);
+	assert_int_equal(unlink(url.host), 0);
+}
+
+static void
+both_ends_are_named_by_the_path(void **state)
+{
+	struct gp_listener *listener = listening();
+	struct gp_conn *client, *server;
+	char text[GP_URL_TEXT_MAX];
+	uid_t uid;
+
+	gp_url_format(&url, text, sizeof(text));
+	assert_int_equal(gp_connect(&url, NULL, 0, 1000, &client, error, sizeof(error)), 0);
+	assert_int_equal(gp_accept(listener, 1000, &server), 0);
+	assert_string_equal(gp_conn_peer(client), text);
+	assert_string_equal(gp_conn_peer(server), text);
+	assert_true(gp_conn_caps(server) & GP_CONN_CAP_LOCAL);
+	assert_int_equal(gp_conn_peer_uid(server, &uid), 0);
+	assert_int_equal(uid, geteuid());
+	gp_conn_destroy(client);
+	gp_conn_destroy(server);
+	gp_listener_destroy(listener);
+}
+
+#define UNIX_TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIX_TEST(a_socket_that_an_ended_daemon_left_is_replaced),
+		UNIX_TEST(everybody_may_connect),
+		UNIX_TEST(a_socket_at_which_somebody_listens_stays),
+		UNIX_TEST(what_is_no_socket_stays),
+		UNIX_TEST(anothers_socket_is_not_removed),
+		UNIX_TEST(the_folder_is_made),
+		UNIX_TEST(a_path_that_is_too_long_is_refused),
+		UNIX_TEST(a_full_listener_is_waited_for_no_longer_than_told),
+		UNIX_TEST(both_ends_are_named_by_the_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/memory.h"
+
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* By address; they do not overlap. */
+static struct gp_memory *ranges;
+static size_t range_count, range_room;
+
+/* With the lock: the first range that ends behind the address. */
+static size_t
+place_of(const uint8_t *base)
+{
+	size_t low = 0, high = range_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (ranges[middle].base + ranges[middle].size <= base)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void
+gp_memory_keep(void *base, size_t size)
+{
+	struct gp_memory *more = ranges;
+	size_t at;
+
+	pthread_mutex_lock(&lock);
+	at = place_of(base);
+	if (range_count == range_room) {
+		more = realloc(ranges, (range_room * 2 + 16) * sizeof(*ranges));
+		if (more) {
+			ranges = more;
+			range_room = range_room * 2 + 16;
+		}
+	}
+	if (more && (at == range_count || (uint8_t *)base + size <= ranges[at].base)) {
+		memmove(ranges + at + 1, ranges + at, (range_count - at) * sizeof(*ranges));
+		ranges[at] = (struct gp_memory){ .base = base, .size = size };
+		range_count++;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+gp_memory_forget(void *base)
+{
+	struct gp_memory_keys *keys = NULL;
+	size_t at;
+
+	pthread_mutex_lock(&lock);
+	at = place_of(base);
+	if (at < range_count && ranges[at].base == base) {
+		keys = ranges[at].keys;
+		range_count--;
+		memmove(ranges + at, ranges + at + 1, (range_count - at) * sizeof(*ranges));
+	}
+	if (range_count == 0) {
+		free(ranges);
+		ranges = NULL;
+		range_room = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	if (keys)
+		gp_memory_drop_keys(keys);
+}
+
+struct gp_memory *
+gp_memory_find(const void *base, size_t size)
+{
+	const uint8_t *from = base;
+	size_t at;
+
+	pthread_mutex_lock(&lock);
+	at = place_of(from);
+	if (at < range_count && ranges[at].base <= from &&
+	    size <= ranges[at].size - (size_t)(from - ranges[at].base))
+		return &ranges[at];
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+void
+gp_memory_found(void)
+{
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that its owner has promised to keep in place (gp_memory_keep()), for backends that move
+ * bulk from memory to memory.  A lookup holds the lock of all of it until gp_memory_found().
+ */
+#ifndef GP_MEMORY_H
+#define GP_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gp_memory_keys;
+
+struct gp_memory {
+	uint8_t *base;
+	size_t size;
+	struct gp_memory_keys *keys; /* the backend's; NULL: none yet */
+};
+
+/* The range in which all of [base, base + size) lies; NULL: none, and nothing is locked. */
+struct gp_memory *gp_memory_find(const void *base, size_t size);
+void gp_memory_found(void);
+
+/* Of the backend. */
+void gp_memory_drop_keys(struct gp_memory_keys *keys);
+
+#endif /* GP_MEMORY_H */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections whose peer is behind with reading, so that sent bytes wait for credits, and in which
+ * no thread is: one thread of the process looks after all of them.  It ends when there are none.
+ */
+#include "transport/rdma.h"
+
+#include <signal.h>
+#include <time.h>
+
+#define NAP_MIN_NS 200000
+#define NAP_MAX_NS 5000000
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gp_rdma_conn *all;
+static bool running;
+
+/* Whether nothing waits any more. */
+static bool
+serve(struct gp_rdma_conn *conn)
+{
+	bool done;
+
+	pthread_mutex_lock(&conn->lock);
+	gp_rdma_drain(conn);
+	gp_rdma_flush(conn);
+	done = conn->tx_post == conn->tx_fill || conn->down;
+	pthread_mutex_unlock(&conn->lock);
+	return done;
+}
+
+static void *
+courier_main(void *arg)
+{
+	struct timespec nap = { .tv_nsec = NAP_MIN_NS };
+
+	pthread_mutex_lock(&lock);
+	while (all) {
+		struct gp_rdma_conn **place = &all;
+
+		while (*place) {
+			struct gp_rdma_conn *conn = *place;
+
+			if (serve(conn)) {
+				*place = conn->next_courier;
+				conn->with_courier = false;
+			} else {
+				place = &conn->next_courier;
+			}
+		}
+		pthread_mutex_unlock(&lock);
+		(void)nanosleep(&nap, NULL);
+		if (nap.tv_nsec < NAP_MAX_NS)
+			nap.tv_nsec += nap.tv_nsec / 4;
+		pthread_mutex_lock(&lock);
+	}
+	running = false;
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+void
+gp_rdma_courier_add(struct gp_rdma_conn *conn)
+{
+	sigset_t signals, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_mutex_lock(&lock);
+	if (!conn->with_courier) {
+		conn->with_courier = true;
+		conn->next_courier = all;
+		all = conn;
+	}
+	if (!running) {
+		/* Signals are the program's. */
+		sigfillset(&signals);
+		pthread_sigmask(SIG_SETMASK, &signals, &old);
+		pthread_attr_init(&attr);
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		running = pthread_create(&thread, &attr, courier_main, NULL) == 0;
+		pthread_attr_destroy(&attr);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+gp_rdma_courier_remove(struct gp_rdma_conn *conn)
+{
+	struct gp_rdma_conn **place = &all;
+
+	pthread_mutex_lock(&lock);
+	while (*place && *place != conn)
+		place = &(*place)->next_courier;
+	if (*place)
+		*place = conn->next_courier;
+	conn->with_courier = false;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RDMA devices that connections have used, and the memory that is registered with them. */
+#include "transport/memory.h"
+#include "transport/rdma.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define DEVICES_MAX 16
+#define READS_MAX 16
+
+/* One for each way to register: for this end's use only, or with a key for the peer. */
+struct gp_memory_keys {
+	struct ibv_mr *mr[DEVICES_MAX][2];
+	bool failed[DEVICES_MAX][2];
+};
+
+static struct gp_rdma_device *devices;
+static unsigned int device_count;
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct gp_rdma_device *
+device_create(struct ibv_context *verbs)
+{
+	struct gp_rdma_device *device = calloc(1, sizeof(*device));
+	struct ibv_device_attr attr;
+
+	if (!device)
+		return NULL;
+	device->verbs = verbs;
+	device->pd = gp_rdma_lib.ibv_alloc_pd(verbs);
+	if (!device->pd || gp_rdma_lib.ibv_query_device(verbs, &attr)) {
+		free(device);
+		return NULL;
+	}
+	device->index = device_count++;
+	device->reads_max = attr.max_qp_rd_atom < 1           ? 1
+			    : attr.max_qp_rd_atom > READS_MAX ? READS_MAX
+							      : (unsigned int)attr.max_qp_rd_atom;
+	device->next = devices;
+	devices = device;
+	return device;
+}
+
+int
+gp_rdma_device_get(struct ibv_context *verbs, struct gp_rdma_device **device_p, char *detail,
+		   size_t size)
+{
+	struct gp_rdma_device *device;
+
+	pthread_mutex_lock(&devices_lock);
+	device = devices;
+	while (device && device->verbs != verbs)
+		device = device->next;
+	if (!device && device_count < DEVICES_MAX)
+		device = device_create(verbs);
+	pthread_mutex_unlock(&devices_lock);
+	*device_p = device;
+	if (device)
+		return 0;
+	(void)snprintf(detail, size, "the RDMA device cannot be used");
+	return -ENODEV;
+}
+
+static struct ibv_mr *
+register_memory(struct gp_rdma_device *device, void *base, size_t size, bool remote)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (remote)
+		access |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+	return gp_rdma_lib.ibv_reg_mr(device->pd, base, size, access);
+}
+
+int
+gp_rdma_memory(struct gp_rdma_device *device, size_t size, bool remote, uint8_t **memory_p,
+	       struct ibv_mr **mr_p)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	*mr_p = register_memory(device, memory, size, remote);
+	if (*mr_p) {
+		*memory_p = memory;
+		return 0;
+	}
+	r = errno ? -errno : -ENOMEM;
+	(void)munmap(memory, size);
+	return r;
+}
+
+void
+gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr)
+{
+	if (mr)
+		(void)gp_rdma_lib.ibv_dereg_mr(mr);
+	if (memory)
+		(void)munmap(memory, size);
+}
+
+struct ibv_mr *
+gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size, bool remote)
+{
+	struct gp_memory *memory = gp_memory_find(base, size);
+	struct ibv_mr *mr = NULL;
+
+	if (!memory)
+		return NULL;
+	if (!memory->keys)
+		memory->keys = calloc(1, sizeof(*memory->keys));
+	if (memory->keys) {
+		mr = memory->keys->mr[device->index][remote];
+		if (!mr && !memory->keys->failed[device->index][remote]) {
+			mr = register_memory(device, memory->base, memory->size, remote);
+			memory->keys->mr[device->index][remote] = mr;
+			memory->keys->failed[device->index][remote] = !mr;
+		}
+	}
+	gp_memory_found();
+	return mr;
+}
+
+void
+gp_memory_drop_keys(struct gp_memory_keys *keys)
+{
+	for (unsigned int i = 0; keys && i < DEVICES_MAX; i++) {
+		for (int remote = 0; remote < 2; remote++) {
+			if (keys->mr[i][remote])
+				(void)gp_rdma_lib.ibv_dereg_mr(keys->mr[i][remote]);
+		}
+	}
+	free(keys);
+}

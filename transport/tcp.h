@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What backends over other stream sockets take from tcp.c: connections on a descriptor, and
+ * listeners that begin with struct gp_tcp_listener.  Each is the operation of backend.h that it is
+ * named after.
+ */
+#ifndef GP_TRANSPORT_TCP_H
+#define GP_TRANSPORT_TCP_H
+
+#include "transport/stream.h"
+
+#include <sys/socket.h>
+
+struct gp_tcp_conn {
+	struct gp_stream stream;
+	int fd;
+	struct gp_tls_link *_Atomic tls; /* of tls, once it is secure; else NULL */
+};
+
+struct gp_tcp_listener {
+	struct gp_listener listener;
+	int fd;
+};
+
+/* gp_conn_adopt() for a backend with these operations. */
+int gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p);
+int gp_tcp_release_fd(struct gp_conn *conn, int *fd_p);
+int gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
+int gp_tcp_fd(const struct gp_conn *conn);
+void gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms);
+void gp_tcp_destroy(struct gp_conn *conn);
+
+/* Of a URL with the backend's scheme, as whose connection or listener it begins. */
+int gp_tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+		   size_t detail_size);
+int gp_tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+		  size_t detail_size);
+void gp_tcp_listener_destroy(struct gp_listener *listener);
+
+/* Adopts as the listener's backend does. */
+int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
+int gp_tcp_listener_fd(const struct gp_listener *listener);
+
+/* As in struct gp_stream_io. */
+ssize_t gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms);
+ssize_t gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more);
+int gp_tcp_wait(struct gp_stream *stream, int timeout_ms);
+void gp_tcp_shutdown(struct gp_stream *stream);
+
+/* unix.c: the path of a local socket; one without leaves the host as it is. */
+void gp_unix_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url);
+
+#endif /* GP_TRANSPORT_TCP_H */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tls_link.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* AES in the length that every machine with instructions for it has most of. */
+#define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+/* 112 bits, of keys in certificates, too. */
+#define SECURITY_LEVEL 2
+
+static OSSL_LIB_CTX *library;
+
+static void
+make_library(void)
+{
+	/* The program may exit while threads of ours are at work. */
+	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+	library = OSSL_LIB_CTX_new();
+}
+
+OSSL_LIB_CTX *
+gp_tls_library(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, make_library);
+	return library;
+}
+
+/* Never asks at a terminal for the pass phrase of a key. */
+static int
+no_pass_phrase(char *buffer, int size, int writing, void *argument)
+{
+	return -1;
+}
+
+SSL_CTX *
+gp_tls_context(bool server)
+{
+	OSSL_LIB_CTX *own = gp_tls_library();
+	SSL_CTX *ctx =
+		own ? SSL_CTX_new_ex(own, NULL, server ? TLS_server_method() : TLS_client_method())
+		    : NULL;
+
+	if (!ctx)
+		return NULL;
+	SSL_CTX_set_security_level(ctx, SECURITY_LEVEL);
+	SSL_CTX_set_default_passwd_cb(ctx, no_pass_phrase);
+	(void)SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET |
+					       SSL_OP_NO_RENEGOTIATION);
+	if (server)
+		(void)SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"gpupool", 7);
+	(void)SSL_CTX_clear_options(ctx, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+	(void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_keylog_callback(ctx, gp_tls_keep_secret);
+	if (SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+	    SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+	    SSL_CTX_set_ciphersuites(ctx, SUITES) == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1)
+		return ctx;
+	SSL_CTX_free(ctx);
+	return NULL;
+}
+
+static int
+refuse(const char *what, const char *file, char *error, size_t error_size)
+{
+	unsigned long code = ERR_peek_last_error(), first = ERR_peek_error();
+	const char *why = ERR_reason_error_string(code);
+
+	/* A file that cannot be opened is told by the system. */
+	if (ERR_SYSTEM_ERROR(first))
+		(void)snprintf(error, error_size, "%s %s: %s", what, file,
+			       strerror(ERR_GET_REASON(first)));
+	else
+		(void)snprintf(error, error_size, "%s %s cannot be used: %s", what, file,
+			       why ? why : "it is not what it should be");
+	ERR_clear_error();
+	return GP_E_INVALID;
+}
+
+static int
+load_own(SSL_CTX *ctx, const struct gp_tls_files *files, char *error, size_t error_size)
+{
+	ERR_clear_error();
+	if (SSL_CTX_use_certificate_chain_file(ctx, files->certificate) != 1)
+		return refuse("certificate", files->certificate, error, error_size);
+	if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1)
+		return refuse("key", files->key, error, error_size);
+	return 0;
+}
+
+static int
+load_authority(SSL_CTX *ctx, const char *file, bool server, char *error, size_t error_size)
+{
+	STACK_OF(X509_NAME) * names;
+
+	ERR_clear_error();
+	if (SSL_CTX_load_verify_file(ctx, file) != 1)
+		return refuse("authority", file, error, error_size);
+	names = server ? SSL_load_client_CA_file_ex(file, gp_tls_library(), NULL) : NULL;
+	if (server && !names)
+		return refuse("authority", file, error, error_size);
+	if (server)
+		SSL_CTX_set_client_CA_list(ctx, names);
+	return 0;
+}
+
+static int
+create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p, char *error,
+       size_t error_size)
+{
+	struct gp_tls *tls = calloc(1, sizeof(*tls));
+	int r = 0;
+
+	if (tls)
+		tls->ctx = gp_tls_context(server);
+	if (!tls || !tls->ctx) {
+		free(tls);
+		(void)snprintf(error, error_size, "OpenSSL finds no memory");
+		return -ENOMEM;
+	}
+	tls->references = 1;
+	if (!files->certificate != !files->key || (server && !files->certificate)) {
+		(void)snprintf(error, error_size,
+			       "a certificate needs its key, a key its certificate");
+		r = GP_E_INVALID;
+	}
+	if (r == 0 && files->certificate)
+		r = load_own(tls->ctx, files, error, error_size);
+	if (r == 0 && files->authority)
+		r = load_authority(tls->ctx, files->authority, server, error, error_size);
+	else if (r == 0 && !server && SSL_CTX_set_default_verify_paths(tls->ctx) != 1)
+		r = refuse("authorities", "of this machine", error, error_size);
+	if (!server || files->authority)
+		SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+	if (r)
+		gp_tls_put(tls);
+	else
+		*tls_p = tls;
+	return r;
+}
+
+int
+gp_tls_server(const struct gp_tls_files *files, struct gp_tls **tls_p, char *error,
+	      size_t error_size)
+{
+	return create(files, true, tls_p, error, error_size);
+}
+
+int
+gp_tls_client(const struct gp_tls_files *files, struct gp_tls **tls_p, char *error,
+	      size_t error_size)
+{
+	return create(files, false, tls_p, error, error_size);
+}
+
+struct gp_tls *
+gp_tls_get(struct gp_tls *tls)
+{
+	atomic_fetch_add(&tls->references, 1);
+	return tls;
+}
+
+void
+gp_tls_put(struct gp_tls *tls)
+{
+	if (!tls || atomic_fetch_sub(&tls->references, 1) != 1)
+		return;
+	SSL_CTX_free(tls->ctx);
+	free(tls);
+}
