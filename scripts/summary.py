@@ -9,6 +9,10 @@ import json
 import re
 import sys
 
+# What a sanitizer prints, from its head to its summary, and what of a line nobody needs.
+REPORT = re.compile(r'WARNING: ThreadSanitizer|ERROR: \w+Sanitizer|runtime error:')
+REPORT_END = re.compile(r'SUMMARY: |^#? *=====+$')
+NOISE = re.compile(r'^# ?|0x[0-9a-f]+ in |\.\./|\(lib[^)]*\)|\(BuildId:[^)]*\)')
 POINT = re.compile(r'^\s*(not )?ok\b[^#\n]*(#\s*(skip|todo)\b)?', re.I | re.M)
 
 
@@ -34,6 +38,19 @@ def count(record):
     return passed, failed, skipped
 
 
+def condensed(reason):
+    """The end of why a test failed; a sanitizer's report comes first, without what is not its own."""
+    report, inside = [], False
+    for line in reason:
+        if REPORT.search(line):
+            inside = True
+        elif inside and REPORT_END.search(line):
+            inside = False
+        if inside and line.strip('# '):
+            report.append('# ' + NOISE.sub('', line).strip())
+    return report[:40] + reason[-(20 if report else 60):]
+
+
 def show(folder, record):
     """Says what failed, and why: whoever has only the end of the output needs no more."""
     print(f"failed in {folder}: {record['name']} ({record['result']})")
@@ -41,7 +58,7 @@ def show(folder, record):
     reason = []
     for line in lines:
         if re.match(r'\s*not ok\b', line):
-            print('\n'.join(reason[-60:] + [line]))
+            print('\n'.join(condensed(reason) + [line]))
         reason = reason + [line] if line.startswith('#') else []
     print('\n'.join(record.get('stderr', '').splitlines()[-40:]))
 
