@@ -90,8 +90,9 @@ struct gp_rdma_conn {
 	bool ending;       /* this end shall say so, when all before it is sent */
 	bool disconnected; /* rdma_disconnect() was called */
 	unsigned int unacked_events;
-	int64_t heard_ms;
 	uint64_t progress; /* counts completions */
+	uint64_t heard;    /* of these, when somebody last looked ... */
+	int64_t heard_ms;  /* ... and when that was */
 
 	/* The send queue: work requests are numbered. */
 	uint64_t posted, retired, signalled;

@@ -53,6 +53,8 @@ rdma_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 			break;
 		if (conn->down)
 			got = conn->down;
+		else if (timeout_ms == 0)
+			got = -EAGAIN;
 		else if (gp_rdma_wait(conn, deadline))
 			got = gp_rdma_has_bytes(conn) ? 0 : -EAGAIN;
 		if (got < 0)

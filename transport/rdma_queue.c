@@ -17,6 +17,8 @@
 #define POLL_BATCH 16
 /* Acknowledging completion events takes a lock of the library. */
 #define ACK_EVERY 1000
+/* Looks between two of the clock. */
+#define SPIN_LOOKS 16
 
 static void
 go_down(struct gp_rdma_conn *conn, int r, const char *text)
@@ -286,7 +288,6 @@ gp_rdma_drain(struct gp_rdma_conn *conn)
 		go_down(conn, -EIO, "the RDMA device's completions cannot be read");
 	if (conn->progress == before)
 		return;
-	conn->heard_ms = gp_now_ms();
 	gp_rdma_flush(conn);
 	gp_rdma_give_credits(conn);
 	pthread_cond_broadcast(&conn->changed);
@@ -367,6 +368,16 @@ gp_rdma_arm(struct gp_rdma_conn *conn)
 		conn->woken = false;
 }
 
+/* The clock is looked at here, not with each completion: round trips shall not wait for it. */
+static void
+note_heard(struct gp_rdma_conn *conn, int64_t now)
+{
+	if (conn->progress == conn->heard)
+		return;
+	conn->heard = conn->progress;
+	conn->heard_ms = now;
+}
+
 /* A write of nothing: the peer's device answers it, whatever the peer does. */
 void
 gp_rdma_beat(struct gp_rdma_conn *conn)
@@ -374,6 +385,7 @@ gp_rdma_beat(struct gp_rdma_conn *conn)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
 	int64_t now = gp_now_ms();
 
+	note_heard(conn, now);
 	if (conn->down || conn->ended || now - conn->heard_ms < GP_RDMA_BEAT_MS)
 		return;
 	conn->heard_ms = now;
@@ -415,6 +427,7 @@ gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
 	gp_rdma_drain(conn);
 	if (conn->progress != progress)
 		return 0;
+	note_heard(conn, gp_now_ms());
 	conn->asleep = true;
 	pthread_mutex_unlock(&conn->lock);
 	if (left < 0 || left > GP_RDMA_BEAT_MS)
@@ -450,12 +463,14 @@ gp_rdma_wait_soon(struct gp_rdma_conn *conn, int64_t deadline)
 	int64_t end = spin_usec ? now_usec() + spin_usec : 0;
 
 	while (spin_usec && now_usec() < end && !atomic_load(&conn->stream.stopped)) {
-		gp_rdma_drain(conn);
-		if (conn->progress != progress)
-			return 0;
-		/* Others want to send. */
-		pthread_mutex_unlock(&conn->lock);
-		pthread_mutex_lock(&conn->lock);
+		for (int i = 0; i < SPIN_LOOKS; i++) {
+			gp_rdma_drain(conn);
+			if (conn->progress != progress)
+				return 0;
+			/* Others want to send. */
+			pthread_mutex_unlock(&conn->lock);
+			pthread_mutex_lock(&conn->lock);
+		}
 	}
 	return gp_rdma_wait(conn, deadline);
 }

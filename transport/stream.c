@@ -16,6 +16,8 @@
 #define BUFFER_SIZE (HEADER_SIZE + GP_CONN_MESSAGE_MAX + READ_AHEAD)
 /* Parts handed to one write. */
 #define BATCH 64
+/* Looks between two of the clock: on some machines that costs more than a look. */
+#define SPIN_LOOKS 16
 
 static struct gp_stream *
 stream_of(struct gp_conn *conn)
@@ -98,10 +100,12 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
 
 		do {
-			ssize_t got = stream->io->read(stream, iov, count, 0);
+			for (int i = 0; i < SPIN_LOOKS; i++) {
+				ssize_t got = stream->io->read(stream, iov, count, 0);
 
-			if (got != -EAGAIN)
-				return got;
+				if (got != -EAGAIN)
+					return got;
+			}
 		} while (now_ns() < end);
 	}
 	return stream->io->read(stream, iov, count, timeout_ms);
