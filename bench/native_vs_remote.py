@@ -5,12 +5,14 @@
 FOLDER holds what a build makes: a build folder, or one flat folder with gpupoold, libcuda.so.1,
 nbody, nbody-shared, the programs of tests/apps and tests/integration/probe (and libcudart.so.13
 where there is no toolkit).
-Needs a GPU and nothing but python3. Logs go to $OUT if that is set. Exit status 1 if anything is
+Needs a GPU and nothing but python3. --secure: as a pool is meant to run, over TLS with a token; if
+root runs this, the daemon goes on as the user nobody. Needs gpupoolctl, too. Logs go to $OUT if that is set. Exit status 1 if anything is
 worse than wanted.
 """
 import argparse
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -19,7 +21,7 @@ import sys
 import tempfile
 import time
 
-FOLDERS = ['', 'server', 'client', 'bench/nbody', 'tests/apps', 'tests/integration', 'lib']
+FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'tests/apps', 'tests/integration', 'lib']
 
 # (bodies, iterations, repetitions, the share of native speed that is wanted)
 NBODY = [
@@ -46,9 +48,10 @@ APPS = [
 
 
 class Bench:
-    def __init__(self, folder, work):
+    def __init__(self, folder, work, secure):
         self.folder = folder
         self.work = work
+        self.secure = secure
         self.rows = []
         self.address = None
         self.daemon = None
@@ -88,6 +91,7 @@ class Bench:
         path = [self.runtime_folder, env.get('LD_LIBRARY_PATH', '')]
         if remote:
             env['REMOTE_GPU'] = self.address
+            env['GPUPOOL_TOKEN_FILE'] = os.path.join(self.work, 'token')
             path.insert(0, self.client_folder)
         path.append(os.path.join(self.folder, 'lib'))
         env['LD_LIBRARY_PATH'] = ':'.join(p for p in path if p)
@@ -120,12 +124,27 @@ class Bench:
     def run(self, command, remote, timeout=120):
         return self.finish(self.start(command, remote, stdin=subprocess.DEVNULL), timeout)
 
+    def make_pool(self):
+        """Certificates and a token, and the daemon's options for them."""
+        pool = os.path.join(self.work, 'pool')
+        for command in (['cert', 'init', '127.0.0.1'], ['token', 'create', 'default', '-o', f'{self.work}/token']):
+            subprocess.run([self.need('gpupoolctl'), *command, '-D', pool], env=self.environment(False), check=True)
+        options = ['--listen=tls://127.0.0.1:0', f'--tokens={pool}/tokens', f'--certificate={pool}/server.pem',
+                   f'--key={pool}/server.key']
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam('nobody')
+            os.chmod(self.work, 0o711)
+            for path in [pool, *(entry.path for entry in os.scandir(pool))]:
+                os.chown(path, nobody.pw_uid, nobody.pw_gid)
+            options.append('--user=nobody')
+        return options
+
     def start_daemon(self):
         log_path = os.path.join(self.out or self.work, 'gpupoold.log')
+        options = self.make_pool() if self.secure else ['--listen=127.0.0.1:0']
         self.daemon = subprocess.Popen(
-            [self.need('gpupoold'), '--listen', '127.0.0.1:0', '--print-address'],
-            env=self.environment(False), stdout=subprocess.PIPE, stderr=open(log_path, 'w'),
-            text=True)
+            [self.need('gpupoold'), *options, '--print-address'],
+            env=self.environment(False), stdout=subprocess.PIPE, stderr=open(log_path, 'w'), text=True)
         line = self.daemon.stdout.readline()
         match = re.match(r'listening on (\S+)', line)
         if not match:
@@ -392,6 +411,7 @@ def main():
     parser.add_argument('folder', metavar='FOLDER')
     parser.add_argument('steps', metavar='STEP', nargs='*', default=list(STEPS),
                         help=f"any of {', '.join(STEPS)} (default: all)")
+    parser.add_argument('--secure', action='store_true', help='TLS and a token; the daemon is not root')
     arguments = parser.parse_args()
     unknown = set(arguments.steps) - set(STEPS)
     if unknown:
@@ -399,7 +419,7 @@ def main():
 
     work = tempfile.mkdtemp(prefix='native_vs_remote.')
     try:
-        bench = Bench(arguments.folder, work)
+        bench = Bench(arguments.folder, work, arguments.secure)
         bench.start_daemon()
         try:
             for step in arguments.steps:
