@@ -66,7 +66,7 @@ def main():
         if status or not numbers:
             print(f'{name}: status {status}\n{out}{err}')
             continue
-        seen[name].append(numbers[3] if name == 'ib_write_bw' else 2 * numbers[4] if name == 'ib_send_lat'
+        seen[name].append(numbers[3] if name == 'ib_write_bw' else numbers[4] if name == 'ib_send_lat'
                           else numbers[0])
     missing = [name for name in names if not seen[name]]
     if missing:
@@ -74,7 +74,7 @@ def main():
         return 1
     best = {name: min(values) if name in ('ib_send_lat', 'latency') else max(values) for name, values in seen.items()}
     for name in names:
-        unit = 'us there and back' if name in ('ib_send_lat', 'latency') else 'MiB/s'
+        unit = {'ib_send_lat': 'us one way', 'latency': 'us there and back'}.get(name, 'MiB/s')
         print(f'{name}: {best[name]:.1f} {unit}, median {statistics.median(seen[name]):.1f}, '
               f'of {", ".join(f"{value:.1f}" for value in seen[name])}')
     good = True
@@ -84,7 +84,7 @@ def main():
         good = good and (not wanted or ratio >= 0.9)
         print(f'{name} / ib_write_bw: {ratio:.2f}{" (wanted: 0.90)" if wanted else ""}')
     ratio = best['latency'] / best['ib_send_lat']
-    print(f'round trip / that of ib_send_lat: {ratio:.2f} (wanted: at most 2)')
+    print(f'round trip / ib_send_lat: {ratio:.2f} (wanted: at most 2, for it is one way)')
     return 0 if good and ratio <= 2 else 1
 
 
