@@ -2,6 +2,10 @@
 /*
  * Who may have a session, and how far each connection has come on its way to one: the part of the
  * supervisor that deals with clients.  Main thread only.
+ *
+ * admission_wait.c has the connections that have not begun, admission_gate.c the credentials,
+ * admission_session.c all from Hello to the end of the session, and admission_lane.c its lanes;
+ * admission.c keeps the list of peers and their states, and ends them.
  */
 #ifndef GPD_ADMISSION_H
 #define GPD_ADMISSION_H

@@ -22,6 +22,9 @@ struct gpd_peer *gpd_admission_find_session(const struct gpd_admission *admissio
 /* A message for the worker, who gets the descriptor unless it is -1. */
 void gpd_admission_tell(struct gpd_child *worker, const struct gpd_channel_header *header,
 			const void *data, size_t size, int fd);
+/* The same without a descriptor, about a session. */
+void gpd_admission_tell_session(struct gpd_child *worker, enum gpd_channel_type type,
+				uint64_t session, const void *data, size_t size);
 
 /* The peer is shut down, and its session, if it has one, ends for this reason. */
 void gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer,
@@ -32,6 +35,16 @@ void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer
 /* Its client is told 810. */
 void gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer,
 			       const char *reason);
+
+/* admission_session.c: Hello has come, and is the peer's from now on. */
+void gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
+			      Gpupool__ControlMessage *message, int64_t now_ms);
+void gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
+				       const Gpupool__WindowRequest *request, int64_t now_ms);
+/* Whose the client is; false: it is refused. */
+bool gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer);
+/* With those that wait for one. */
+int gpd_admission_count_sessions(const struct gpd_admission *admission);
 
 /* admission_gate.c: whether the peer, of whom Hello has come, is let in; else it was refused. */
 bool gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);

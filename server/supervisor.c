@@ -2,7 +2,8 @@
 #include "server/supervisor.h"
 
 #include "server/admission.h"
-#include "server/child.h"
+#include "server/children.h"
+#include "server/clock.h"
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/manage.h"
@@ -11,7 +12,6 @@
 #include "server/privilege.h"
 #include "server/tls.h"
 
-#include <cuda.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,20 +20,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define WORKER_START_MS 120000
-#define WORKER_LOST_MS 1500
-/* How long new sessions wait for the work of clients that are gone. */
-#define BUSY_MS 2000
 #define STOP_MS 3000
-/* A worker that lives for less, and dies of itself, may die of what it does at its start. */
-#define QUICK_MS 10000
-#define QUICK_DEATHS_MAX 5
-#define BACKOFF_MS 5000
-
 /* Signals and the peers' events. */
 #define FIXED_FDS 2
 
@@ -46,331 +35,12 @@ struct supervisor {
 	struct gpd_admission admission;
 	struct gpd_quota quota;
 	struct gpd_manager manager;
-	struct gpd_child *children;
-	struct gpd_child *worker;    /* the one that is starting or serving; NULL: none */
-	struct gpd_child *successor; /* starts, to take the serving worker's place */
-	int64_t start_worker_ms;     /* when to start one, if there is none */
-	int quick_deaths;
-	bool served; /* a worker was ready once */
+	struct gpd_children children;
+	bool announced; /* that clients are served */
 	bool stopping;
 	int64_t stop_ms;
 	int status; /* exit status, once >= 0 */
 };
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Workers. */
-
-static struct gpd_child *
-start_child(struct supervisor *s)
-{
-	struct gpd_child *child =
-		gpd_child_start(s->options->driver, s->options->rdma, s->quota.fd);
-	int64_t now = now_ms();
-
-	if (!child) {
-		gpd_error("no worker can be started: %m");
-		return NULL;
-	}
-	child->started_ms = now;
-	child->deadline_ms = now + WORKER_START_MS;
-	child->next = s->children;
-	s->children = child;
-	gpd_debug("worker %d starts", (int)child->pid);
-	return child;
-}
-
-static void
-start_worker(struct supervisor *s)
-{
-	s->worker = s->successor ? s->successor : start_child(s);
-	s->successor = NULL;
-	s->start_worker_ms = s->worker ? INT64_MAX : now_ms() + BACKOFF_MS;
-}
-
-/* The worker serves nobody new from now on. */
-static void
-retire_worker(struct supervisor *s, struct gpd_child *child, int64_t start_ms)
-{
-	child->state = GPD_CHILD_ENDING;
-	if (s->successor == child)
-		s->successor = NULL;
-	if (s->worker != child)
-		return;
-	s->worker = NULL;
-	gpd_admission_set_worker(&s->admission, NULL, now_ms());
-	s->start_worker_ms = s->stopping ? INT64_MAX : start_ms;
-}
-
-/* Its sessions go on, and it ends with the last one. */
-static void
-tell_to_retire(struct supervisor *s, struct gpd_child *child)
-{
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
-
-	retire_worker(s, child, 0);
-	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
-		(void)kill(child->pid, SIGKILL);
-}
-
-/* Without a word if it cannot be: then the worker goes on. */
-static void
-worker_stale(struct supervisor *s, struct gpd_child *child)
-{
-	if (child == s->worker && child->state == GPD_CHILD_READY && !s->successor && !s->stopping)
-		s->successor = start_child(s);
-}
-
-static void
-successor_ready(struct supervisor *s)
-{
-	struct gpd_child *old = s->worker, *child = s->successor;
-
-	s->successor = NULL;
-	/* Unless it has died meanwhile. */
-	if (old) {
-		gpd_info("worker %d: its clients' kernels allocated memory: worker %d takes its "
-			 "place",
-			 (int)old->pid, (int)child->pid);
-		tell_to_retire(s, old);
-	}
-	s->worker = child;
-	s->start_worker_ms = INT64_MAX;
-}
-
-/* Asked for by the admission. */
-static struct gpd_child *
-start_alone(void *arg)
-{
-	struct gpd_child *child = start_child(arg);
-
-	if (child)
-		child->alone = true;
-	return child;
-}
-
-static void
-alone_ready(struct supervisor *s, struct gpd_child *child)
-{
-	if (!s->stopping && gpd_admission_alone_ready(&s->admission, child, now_ms()))
-		return;
-	tell_to_retire(s, child);
-}
-
-static void
-worker_ready(struct supervisor *s, struct gpd_child *child,
-	     const struct gpd_channel_message *message)
-{
-	child->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
-	if (!child->facts || child->state != GPD_CHILD_STARTING)
-		return;
-	child->state = GPD_CHILD_READY;
-	child->deadline_ms = INT64_MAX;
-	for (size_t i = 0; i < child->facts->n_devices; i++)
-		gpd_info("worker %d: device %d is %s, %llu MiB", (int)child->pid,
-			 child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
-			 (unsigned long long)(child->facts->devices[i]->total_memory >> 20));
-	gpd_tenants_set_devices(&s->quota.tenants, child->facts);
-	gpd_roster_set_devices(&s->manager.roster, child->facts);
-	if (child->alone) {
-		alone_ready(s, child);
-		return;
-	}
-	if (s->successor == child && !s->stopping)
-		successor_ready(s);
-	if (s->worker == child)
-		gpd_admission_set_worker(&s->admission, child, now_ms());
-	if (!s->served) {
-		gpd_manager_announce(&s->manager, s->options->print_address);
-		gpd_listen_announce(&s->listen, s->options->print_address);
-		if (geteuid() == 0 && !s->options->user)
-			gpd_info("the daemon runs as root: --user, or a user " GPD_PRIVILEGE_USER
-				 ", would do");
-		gpd_notify("READY=1");
-	}
-	s->served = true;
-}
-
-static void
-worker_failed(struct supervisor *s, struct gpd_child *child,
-	      const struct gpd_channel_message *message)
-{
-	char text[1024];
-
-	gpd_channel_text(message, text, sizeof(text));
-	retire_worker(s, child, now_ms() + BACKOFF_MS);
-	if (!s->served && !child->alone) {
-		fprintf(stderr, "gpupoold: %s\n", text);
-		s->status = 1;
-		return;
-	}
-	gpd_error("worker %d cannot start: %s", (int)child->pid, text);
-	gpd_admission_worker_gone(&s->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
-}
-
-static void
-worker_lost(struct supervisor *s, struct gpd_child *child,
-	    const struct gpd_channel_message *message)
-{
-	char text[1024];
-
-	gpd_channel_text(message, text, sizeof(text));
-	gpd_error("worker %d has lost its GPU contexts: %s", (int)child->pid, text);
-	child->deadline_ms = now_ms() + WORKER_LOST_MS;
-	retire_worker(s, child, 0);
-	gpd_admission_worker_gone(&s->admission, child, message->header.result, text);
-}
-
-/* While work of a client that is gone goes on, the worker cannot load the code of new ones. */
-static void
-worker_busy(struct supervisor *s, struct gpd_child *child,
-	    const struct gpd_channel_message *message)
-{
-	child->busy += message->header.result ? 1 : -1;
-	if (child != s->worker || child->state != GPD_CHILD_READY)
-		return;
-	if (message->header.result && child->busy == 1)
-		child->busy_ms = now_ms();
-	gpd_admission_set_worker(&s->admission, child->busy ? NULL : child, now_ms());
-}
-
-/* It does not end: the sessions there go on, new ones get another worker. */
-static void
-replace_busy_worker(struct supervisor *s)
-{
-	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
-		    "another worker",
-		    (int)s->worker->pid);
-	tell_to_retire(s, s->worker);
-}
-
-static bool
-is_busy(const struct gpd_child *child)
-{
-	return child && child->state == GPD_CHILD_READY && child->busy > 0;
-}
-
-static void
-read_channel(struct supervisor *s, struct gpd_child *child)
-{
-	struct gpd_channel_message message;
-	int r;
-
-	while ((r = gpd_channel_recv(&child->channel, false, &message)) == 0) {
-		if (message.fd >= 0)
-			close(message.fd);
-		switch (message.header.type) {
-		case GPD_CHANNEL_READY:
-			worker_ready(s, child, &message);
-			break;
-		case GPD_CHANNEL_FAILED:
-			worker_failed(s, child, &message);
-			break;
-		case GPD_CHANNEL_LOST:
-			worker_lost(s, child, &message);
-			break;
-		case GPD_CHANNEL_OPENED:
-			gpd_admission_opened(&s->admission, child, &message, now_ms());
-			break;
-		case GPD_CHANNEL_BUSY:
-			worker_busy(s, child, &message);
-			break;
-		case GPD_CHANNEL_STALE:
-			worker_stale(s, child);
-			break;
-		case GPD_CHANNEL_CAME:
-			gpd_admission_lane_came(&s->admission, child, &message);
-			break;
-		case GPD_CHANNEL_LANE_REFUSED:
-			gpd_admission_lane_refused(&s->admission, child, &message, now_ms());
-			break;
-		case GPD_CHANNEL_CLOSED:
-			gpd_admission_closed(&s->admission, child, &message, now_ms());
-			break;
-		}
-	}
-	if (r != GP_E_TIMEOUT)
-		child->channel_closed = true;
-}
-
-static void
-worker_exited(struct supervisor *s, struct gpd_child *child, int status)
-{
-	bool expected =
-		child->state == GPD_CHILD_ENDING || s->stopping || (child->alone && status == 0);
-	int64_t now = now_ms(), start = 0;
-	char how[128], text[256];
-
-	/* What it said last is still in the channel. */
-	if (!child->channel_closed)
-		read_channel(s, child);
-	expected = expected || child->state == GPD_CHILD_ENDING;
-	gpd_child_explain(status, how, sizeof(how));
-	snprintf(text, sizeof(text), "the worker %s", how);
-	if (!expected && !s->served && !child->alone) {
-		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
-		s->status = 1;
-	} else if (!expected && child->alone) {
-		gpd_error("worker %d %s", (int)child->pid, how);
-	} else if (!expected) {
-		s->quick_deaths = now - child->started_ms < QUICK_MS ? s->quick_deaths + 1 : 0;
-		if (s->quick_deaths >= QUICK_DEATHS_MAX)
-			start = now + BACKOFF_MS;
-		gpd_error("worker %d %s%s", (int)child->pid, how,
-			  start ? "; it is not the first, so the next one waits a little" : "");
-	} else {
-		gpd_debug("worker %d %s", (int)child->pid, how);
-	}
-	retire_worker(s, child, start);
-	gpd_admission_worker_gone(&s->admission, child, CUDA_ERROR_UNKNOWN, text);
-	gpd_quota_close_worker(&s->quota, child->pid);
-	for (struct gpd_child **link = &s->children; *link; link = &(*link)->next) {
-		if (*link == child) {
-			*link = child->next;
-			break;
-		}
-	}
-	gpd_child_destroy(child);
-}
-
-static void
-reap_workers(struct supervisor *s)
-{
-	struct gpd_child *next;
-
-	for (struct gpd_child *child = s->children; child; child = next) {
-		int status;
-
-		next = child->next;
-		if (waitpid(child->pid, &status, WNOHANG) == child->pid)
-			worker_exited(s, child, status);
-	}
-}
-
-static void
-check_workers(struct supervisor *s, int64_t now)
-{
-	for (struct gpd_child *child = s->children; child; child = child->next) {
-		if (child->deadline_ms > now)
-			continue;
-		gpd_warning("worker %d does not end or start in time: killed", (int)child->pid);
-		(void)kill(child->pid, SIGKILL);
-		child->deadline_ms = INT64_MAX;
-	}
-	if (is_busy(s->worker) && s->worker->busy_ms + BUSY_MS <= now)
-		replace_busy_worker(s);
-	if (!s->worker && !s->stopping && s->start_worker_ms <= now)
-		start_worker(s);
-}
-
-/* The loop. */
 
 static void
 stop(struct supervisor *s)
@@ -380,18 +50,12 @@ stop(struct supervisor *s)
 		return;
 	}
 	s->stopping = true;
-	s->stop_ms = now_ms() + STOP_MS;
+	s->stop_ms = gpd_now_ms() + STOP_MS;
 	gpd_info("stopping");
 	gpd_notify("STOPPING=1");
 	gpd_listen_close(&s->listen);
 	gpd_admission_stop(&s->admission);
-	for (struct gpd_child *child = s->children; child; child = child->next) {
-		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
-
-		child->state = GPD_CHILD_ENDING;
-		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
-			(void)kill(child->pid, SIGKILL);
-	}
+	gpd_children_stop(&s->children);
 }
 
 /* The certificate of the configuration that is, or the next one. */
@@ -443,7 +107,7 @@ read_signals(struct supervisor *s)
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
-			reap_workers(s);
+			gpd_children_reap(&s->children);
 		else if (info.ssi_signo == SIGHUP)
 			(void)reload(s, error);
 		else
@@ -451,43 +115,21 @@ read_signals(struct supervisor *s)
 	}
 }
 
-static void
-kill_workers(struct supervisor *s)
-{
-	while (s->children) {
-		struct gpd_child *child = s->children;
-
-		s->children = child->next;
-		(void)kill(child->pid, SIGKILL);
-		(void)waitpid(child->pid, NULL, 0);
-		gpd_child_destroy(child);
-	}
-}
-
 static int
 timeout_of(const struct supervisor *s, int64_t now)
 {
 	int64_t until = gpd_admission_deadline(&s->admission);
-	int64_t admin = gpd_admin_deadline(&s->manager.admin);
+	int64_t others[] = { gpd_admin_deadline(&s->manager.admin), gpd_notify_deadline(),
+			     gpd_children_deadline(&s->children) };
 
-	int64_t watchdog = gpd_notify_deadline();
-
-	if (admin < until)
-		until = admin;
-	if (watchdog < until)
-		until = watchdog;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (others[i] < until)
+			until = others[i];
+	}
 	if (s->stopping && s->stop_ms < until)
 		until = s->stop_ms;
-	if (!s->worker && !s->stopping && s->start_worker_ms < until)
-		until = s->start_worker_ms;
-	if (is_busy(s->worker) && s->worker->busy_ms + BUSY_MS < until)
-		until = s->worker->busy_ms + BUSY_MS;
 	if (s->listen.accept_ms > now && s->listen.accept_ms < until)
 		until = s->listen.accept_ms;
-	for (const struct gpd_child *child = s->children; child; child = child->next) {
-		if (child->deadline_ms < until)
-			until = child->deadline_ms;
-	}
 	if (until == INT64_MAX)
 		return -1;
 	if (until <= now)
@@ -499,11 +141,10 @@ timeout_of(const struct supervisor *s, int64_t now)
 static struct pollfd *
 make_room(struct supervisor *s)
 {
-	size_t wanted = FIXED_FDS + GPD_LISTEN_MAX + GPD_ADMIN_POLL_MAX;
+	size_t wanted =
+		FIXED_FDS + GPD_LISTEN_MAX + GPD_ADMIN_POLL_MAX + gpd_children_count(&s->children);
 	struct pollfd *fds;
 
-	for (const struct gpd_child *child = s->children; child; child = child->next)
-		wanted++;
 	if (wanted <= s->fds_room)
 		return s->fds;
 	fds = realloc(s->fds, 2 * wanted * sizeof(*fds));
@@ -514,37 +155,16 @@ make_room(struct supervisor *s)
 	return fds;
 }
 
-static int
-poll_workers(struct supervisor *s, struct pollfd *fds)
-{
-	int count = 0;
-
-	for (struct gpd_child *child = s->children; child; child = child->next) {
-		short events = POLLIN;
-
-		child->polled = -1;
-		if (child->channel_closed)
-			continue;
-		if (gpd_channel_has_queued(&child->channel))
-			events |= POLLOUT;
-		child->polled = count;
-		fds[count++] = (struct pollfd){ .fd = child->channel.fd, .events = events };
-	}
-	return count;
-}
-
 static void
-serve_workers(struct supervisor *s, const struct pollfd *fds)
+announce(struct supervisor *s)
 {
-	for (struct gpd_child *child = s->children; child; child = child->next) {
-		short events = child->polled < 0 ? 0 : fds[child->polled].revents;
-
-		child->polled = -1;
-		if (events & POLLOUT && gpd_channel_flush(&child->channel))
-			child->channel_closed = true;
-		if (events & (POLLIN | POLLHUP | POLLERR))
-			read_channel(s, child);
-	}
+	s->announced = true;
+	gpd_manager_announce(&s->manager, s->options->print_address);
+	gpd_listen_announce(&s->listen, s->options->print_address);
+	if (geteuid() == 0 && !s->options->user)
+		gpd_info("the daemon runs as root: --user, or a user " GPD_PRIVILEGE_USER
+			 ", would do");
+	gpd_notify("READY=1");
 }
 
 /* Waits for whatever comes first and acts on it. */
@@ -552,7 +172,7 @@ static void
 turn(struct supervisor *s)
 {
 	struct pollfd *fds = make_room(s);
-	int64_t now = now_ms();
+	int64_t now = gpd_now_ms();
 	int listening, workers, first_admin, admins, ready;
 
 	if (!fds) {
@@ -563,7 +183,7 @@ turn(struct supervisor *s)
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
 	listening = gpd_listen_poll(&s->listen, now, fds + FIXED_FDS);
-	workers = poll_workers(s, fds + FIXED_FDS + listening);
+	workers = gpd_children_poll(&s->children, fds + FIXED_FDS + listening);
 	first_admin = FIXED_FDS + listening + workers;
 	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
 	gpd_manager_unlock(&s->manager);
@@ -573,16 +193,18 @@ turn(struct supervisor *s)
 		return;
 
 	/* Workers may start while their messages are read, but none goes before the signals. */
-	serve_workers(s, fds + FIXED_FDS + listening);
-	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, now_ms());
+	gpd_children_serve(&s->children, fds + FIXED_FDS + listening);
+	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gpd_now_ms());
 	if (fds[1].revents)
-		gpd_admission_take_events(&s->admission, now_ms());
+		gpd_admission_take_events(&s->admission, gpd_now_ms());
 	if (fds[0].revents)
 		read_signals(s);
-	gpd_admission_check_deadlines(&s->admission, now_ms());
-	check_workers(s, now_ms());
-	gpd_notify_alive(now_ms());
-	gpd_admin_serve(&s->manager.admin, fds + first_admin, now_ms());
+	gpd_admission_check_deadlines(&s->admission, gpd_now_ms());
+	gpd_children_check(&s->children, gpd_now_ms());
+	if (s->children.served && !s->announced && !s->stopping)
+		announce(s);
+	gpd_notify_alive(gpd_now_ms());
+	gpd_admin_serve(&s->manager.admin, fds + first_admin, gpd_now_ms());
 }
 
 /* What the admin socket asks of the supervisor. */
@@ -601,13 +223,7 @@ retire_for_admin(void *arg, pid_t worker)
 {
 	struct supervisor *s = arg;
 
-	for (struct gpd_child *child = s->children; child; child = child->next) {
-		if (child->pid != worker || child->state != GPD_CHILD_READY)
-			continue;
-		tell_to_retire(s, child);
-		return true;
-	}
-	return false;
+	return gpd_children_retire(&s->children, worker);
 }
 
 static int
@@ -704,14 +320,14 @@ gpd_supervisor_run(const struct gpd_options *options)
 		fprintf(stderr, "gpupoold: %s\n", error);
 		return 1;
 	}
-	if (gpd_manager_init(&s.manager, &s.admission, &s.quota, &s.children, &manager_hooks, &s)) {
+	if (gpd_manager_init(&s.manager, &s.admission, &s.quota, &s.children.list, &manager_hooks,
+			     &s)) {
 		fprintf(stderr, "gpupoold: out of memory\n");
 		return 1;
 	}
 	gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max);
-	s.admission.start_alone = start_alone;
-	s.admission.arg = &s;
 	s.admission.roster = &s.manager.roster;
+	gpd_children_init(&s.children, options, &s.admission, &s.quota);
 	if (open_gate(&s) || set_up(&s)) {
 		gpd_listen_close(&s.listen);
 		gpd_manager_fini(&s.manager);
@@ -722,10 +338,12 @@ gpd_supervisor_run(const struct gpd_options *options)
 	}
 	while (s.status < 0) {
 		turn(&s);
-		if (s.stopping && (!s.children || s.stop_ms <= now_ms()))
+		if (s.children.useless)
+			s.status = 1;
+		if (s.stopping && (!s.children.list || s.stop_ms <= gpd_now_ms()))
 			s.status = 0;
 	}
-	kill_workers(&s);
+	gpd_children_fini(&s.children);
 	gpd_listen_close(&s.listen);
 	gpd_manager_fini(&s.manager);
 	gpd_admission_fini(&s.admission);

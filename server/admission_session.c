@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From Hello to a session: who has room for it, which worker opens it and in which window, and what
+ * the worker says of it until it is over. */
+#include "protocol/ticket.h"
+#include "server/admission_state.h"
+#include "server/answer.h"
+#include "server/log.h"
+
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define SESSIONS_DEFAULT 256
+/* Three data lanes: several times what one connection carries, and cores left for the rest. */
+#define LANES_DEFAULT 4
+/* Encrypted, each carries less. */
+#define LANES_ENCRYPTED 8
+#define QUEUED_MS 30000
+#define FULL_MS 1500
+#define OPENING_MS 15000
+/* A client looks for a window that it can have, and has a few tries. */
+#define WINDOWS_MAX 16
+
+/* OPEN or REWINDOW. */
+static void
+ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line, uint64_t size,
+	       Gpupool__Range **avoid, size_t avoid_count)
+{
+	union {
+		struct gpd_channel_open open;
+		char room[sizeof(struct gpd_channel_open) +
+			  GPD_AVOID_MAX * sizeof(struct gpd_range)];
+	} message;
+	size_t used;
+
+	if (avoid_count > GPD_AVOID_MAX)
+		avoid_count = GPD_AVOID_MAX;
+	used = sizeof(struct gpd_channel_open) + avoid_count * sizeof(struct gpd_range);
+	memset(&message, 0, used);
+	snprintf(message.open.peer, sizeof(message.open.peer), "%s", peer->name);
+	message.open.window_size = size;
+	message.open.line = line;
+	if (type == GPD_CHANNEL_OPEN)
+		memcpy(message.open.ticket, peer->ticket, sizeof(message.open.ticket));
+	message.open.lanes_max = peer->lanes_max;
+	message.open.avoid_count = (uint32_t)avoid_count;
+	for (size_t i = 0; i < avoid_count; i++)
+		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
+	gpd_admission_tell_session(peer->worker, type, peer->session, &message, used);
+}
+
+/*
+ * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
+ * one program after the other shall not fail for that.  False: it has waited, or cannot.
+ */
+static bool
+wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer, const char *text,
+	       int64_t now_ms)
+{
+	bool waited = peer->full != NULL;
+
+	if (waited)
+		return peer->deadline_ms > now_ms;
+	peer->full = strdup(text);
+	if (peer->full)
+		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + FULL_MS);
+	return peer->full != NULL;
+}
+
+static unsigned int
+lanes_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	uint32_t configured = admission->quota->tenants.config->lanes_max;
+
+	if (admission->lanes_max)
+		return (unsigned int)admission->lanes_max;
+	if (configured)
+		return configured;
+	return gp_conn_caps(peer->conn) & GP_CONN_CAP_ENCRYPTED ? LANES_ENCRYPTED : LANES_DEFAULT;
+}
+
+static void
+open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_child *worker,
+	     int64_t now_ms)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+	struct gpd_ledger_session *line;
+	Gpupool__Refused__Reason reason;
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (getrandom(peer->ticket, sizeof(peer->ticket), 0) != (ssize_t)sizeof(peer->ticket)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "no random numbers for a ticket");
+		return;
+	}
+	gp_ticket_name(peer->ticket, peer->ticket_name);
+	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, worker->pid,
+			      &peer->grant, &reason, error);
+	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL &&
+	    wait_for_place(admission, peer, error, now_ms))
+		return;
+	if (!line) {
+		gpd_admission_refuse(admission, peer, reason, error);
+		return;
+	}
+	free(peer->full);
+	peer->full = NULL;
+	peer->session = ++admission->last_session;
+	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
+			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
+	gpd_roster_set_credentials(admission->roster,
+				   gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
+				   gp_conn_certificate(peer->conn));
+	peer->worker = worker;
+	peer->lanes_max = lanes_max(admission, peer);
+	if (hello->lanes && hello->lanes < peer->lanes_max)
+		peer->lanes_max = hello->lanes;
+	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
+	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
+		       hello->window_avoid, hello->n_window_avoid);
+}
+
+/* If the worker that it waits for is there. */
+static void
+open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	struct gpd_child *own = peer->own;
+
+	if (own && own->state == GPD_CHILD_READY)
+		open_session(admission, peer, own, now_ms);
+	else if (!own && admission->worker)
+		open_session(admission, peer, admission->worker, now_ms);
+	/* A worker for one session ends with it. */
+	if (own && peer->worker == own)
+		gpd_admission_tell_session(own, GPD_CHANNEL_RETIRE, 0, NULL, 0);
+}
+
+/* Those who wait for a worker or a place. */
+static void
+open_all_queued(struct gpd_admission *admission, int64_t now_ms)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->state == GPD_PEER_QUEUED)
+			open_queued(admission, p, now_ms);
+	}
+}
+
+/* In a worker of its own, which has to be started. */
+static void
+open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	peer->own = admission->start_alone(admission->arg);
+	if (peer->own)
+		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+	else
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "no process can be started for the session");
+}
+
+int
+gpd_admission_sessions_max(const struct gpd_admission *admission)
+{
+	uint32_t configured = admission->quota->tenants.config->sessions_max;
+
+	if (admission->sessions_max)
+		return admission->sessions_max;
+	return configured ? (int)configured : SESSIONS_DEFAULT;
+}
+
+int
+gpd_admission_count_sessions(const struct gpd_admission *admission)
+{
+	int count = 0;
+
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
+		count += p->state >= GPD_PEER_QUEUED && p->state <= GPD_PEER_RUNNING;
+	return count;
+}
+
+static unsigned int
+sessions_per_address_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	uint32_t configured = admission->quota->tenants.config->sessions_per_address;
+
+	if (configured)
+		return configured;
+	if (gp_conn_caps(peer->conn) & GP_CONN_CAP_LOCAL)
+		return UINT32_MAX;
+	/* So that there is always something left for others. */
+	return (unsigned int)(gpd_admission_sessions_max(admission) + 1) / 2;
+}
+
+static bool
+address_has_room(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	unsigned int count = 0;
+
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
+		count += p->caller == peer->caller && p->state >= GPD_PEER_QUEUED &&
+			 p->state <= GPD_PEER_RUNNING;
+	return count < sessions_per_address_max(admission, peer);
+}
+
+bool
+gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello, peer->pass.tenant,
+			      gp_conn_peer(peer->conn), &peer->grant, error) == 0)
+		return true;
+	gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
+	return false;
+}
+
+void
+gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
+			 Gpupool__ControlMessage *message, int64_t now_ms)
+{
+	const Gpupool__Hello *hello = message->hello;
+
+	peer->hello = message;
+	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
+		 hello->program);
+	/* Who has no credentials learns nothing else. */
+	if (!gpd_admission_let_in(admission, peer, now_ms))
+		return;
+	gpd_peer_trust(peer);
+	if (admission->stopping) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+				     "the daemon stops");
+		return;
+	}
+	if (admission->draining) {
+		gpd_admission_refuse(
+			admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+			"the daemon admits no new sessions at the moment (gpupoolctl drain)");
+		return;
+	}
+	if (gpd_admission_count_sessions(admission) >= gpd_admission_sessions_max(admission)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "all sessions are taken (--max-sessions)");
+		return;
+	}
+	if (!address_has_room(admission, peer)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "there are as many sessions from this address as may be "
+				     "(sessions-per-address)");
+		return;
+	}
+	if (!gpd_admission_admit(admission, peer))
+		return;
+	if (hello->resume_ticket.len) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
+				     "the session to resume has ended");
+		return;
+	}
+	if (peer->grant.alone) {
+		open_alone(admission, peer, now_ms);
+		return;
+	}
+	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+	open_queued(admission, peer, now_ms);
+}
+
+void
+gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
+				  const Gpupool__WindowRequest *request, int64_t now_ms)
+{
+	if (peer->state != GPD_PEER_WELCOMED) {
+		gpd_warning("session %llu (%s): a window is asked for at the wrong time",
+			    (unsigned long long)peer->session, peer->name);
+		gpd_admission_end_peer(admission, peer, "a window is asked for at the wrong time");
+		return;
+	}
+	if (++peer->windows > WINDOWS_MAX) {
+		gpd_admission_end_peer(admission, peer, "it asks for too many windows");
+		gpd_warning("session %llu (%s): it asks for too many windows",
+			    (unsigned long long)peer->session, peer->name);
+		return;
+	}
+	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
+	ask_for_window(peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
+		       request->n_avoid);
+}
+void
+gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
+		     const struct gpd_channel_message *message, int64_t now_ms)
+{
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
+	const struct gpd_channel_opened *opened = message->data;
+	bool moving;
+
+	/* Without a peer the client has left meanwhile, and the worker was told so. */
+	if (!peer || message->size < sizeof(*opened) ||
+	    message->size < sizeof(*opened) + opened->device_count * sizeof(uint64_t))
+		return;
+	moving = peer->state == GPD_PEER_MOVING;
+	if (!moving && peer->state != GPD_PEER_OPENING)
+		return;
+	if (!moving && opened->window.size == 0) {
+		gpd_quota_close(admission->quota, peer->session);
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "there is no range of device addresses left for a session");
+		return;
+	}
+	/* A move that found nothing leaves the client where it is; it may ask again. */
+	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
+	if (moving)
+		gpd_answer_window(peer, opened);
+	else if (gpd_answer_welcome(admission->quota, peer, opened))
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "the daemon has no memory for another session");
+}
+
+void
+gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
+		     const struct gpd_channel_message *message, int64_t now_ms)
+{
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
+	char text[256];
+
+	gpd_quota_close(admission->quota, message->header.session);
+	open_all_queued(admission, now_ms);
+	if (!peer)
+		return;
+	gpd_channel_text(message, text, sizeof(text));
+	peer->worker = NULL;
+	if (message->header.result)
+		gpd_answer_session_error(peer, message->header.result, text);
+	else
+		gpd_answer_bye(peer, text);
+	gpd_admission_end_peer(admission, peer, text);
+}
+
+void
+gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
+{
+	admission->worker = worker;
+	if (worker)
+		open_all_queued(admission, now_ms);
+}
+
+bool
+gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->own != worker || p->state != GPD_PEER_QUEUED)
+			continue;
+		open_queued(admission, p, now_ms);
+		return p->state != GPD_PEER_ENDING;
+	}
+	return false;
+}
+
+void
+gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker, int result,
+			  const char *text)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		bool own = p->own == worker;
+
+		if (own)
+			p->own = NULL;
+		if (own && (p->state == GPD_PEER_QUEUED || p->state == GPD_PEER_OPENING)) {
+			p->worker = NULL;
+			gpd_admission_refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER, text);
+			continue;
+		}
+		if (p->worker != worker)
+			continue;
+		p->worker = NULL;
+		if (p->state == GPD_PEER_OPENING) {
+			/* It knows of no session yet: the next worker will do. */
+			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED,
+						p->deadline_ms - OPENING_MS + QUEUED_MS);
+			continue;
+		}
+		gpd_answer_session_error(p, result, text);
+		gpd_admission_end_peer(admission, p, text);
+	}
+}
