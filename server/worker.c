@@ -464,8 +464,8 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		return 1;
 	/* One arena for each of many threads would keep what their sessions once used. */
 	(void)mallopt(M_ARENA_MAX, ARENAS);
-	/* Where a sanitizer has taken over malloc(), the first use of the C library's own initializes
-	 * it, which two threads must not do at once. */
+	/* Where a sanitizer has taken over malloc(), the first use of the C library's own
+	 * initializes it, which two threads must not do at once. */
 	(void)malloc_trim(0);
 	gpd_worker.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	gpd_worker.ledger = gpd_ledger_attach(options->ledger_fd);
