@@ -159,6 +159,7 @@ gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms)
 			take_gone(admission, peer, event);
 			break;
 		case GPD_PEER_MESSAGE:
+			atomic_fetch_sub(&peer->queued, 1);
 			if (peer->state == GPD_PEER_ENDING) {
 				gp_control_free(event->message);
 			} else if (event->message->body_case ==

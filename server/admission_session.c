@@ -269,16 +269,17 @@ void
 gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
 				  const Gpupool__WindowRequest *request, int64_t now_ms)
 {
-	if (peer->state != GPD_PEER_WELCOMED) {
-		gpd_warning("session %llu (%s): a window is asked for at the wrong time",
-			    (unsigned long long)peer->session, peer->name);
-		gpd_admission_end_peer(admission, peer, "a window is asked for at the wrong time");
-		return;
-	}
-	if (++peer->windows > WINDOWS_MAX) {
-		gpd_admission_end_peer(admission, peer, "it asks for too many windows");
-		gpd_warning("session %llu (%s): it asks for too many windows",
-			    (unsigned long long)peer->session, peer->name);
+	const char *wrong = NULL;
+
+	if (peer->state != GPD_PEER_WELCOMED)
+		wrong = "a window is asked for at the wrong time";
+	else if (++peer->windows > WINDOWS_MAX)
+		wrong = "it asks for too many windows";
+	if (wrong) {
+		gpd_warning("session %llu (%s): %s", (unsigned long long)peer->session, peer->name,
+			    wrong);
+		gpd_answer_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
+		gpd_admission_end_peer(admission, peer, wrong);
 		return;
 	}
 	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);

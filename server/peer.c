@@ -5,6 +5,7 @@
 #include "server/log.h"
 #include "server/tls.h"
 
+#include <cuda.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@
 #define HELLO_MAX ((size_t)16 << 10)
 /* So many bytes not yet taken by the peer, and it does not read what it is sent. */
 #define UNREAD_MAX 8192
+/* Messages for the main thread.  A client that waits for the answers, as it must, has one. */
+#define QUEUED_MAX 2
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_peer_event *events, **events_end = &events;
@@ -237,11 +240,49 @@ answer_ping(struct gpd_peer *peer, const Gpupool__Ping *ping)
 	return send_message(peer, &message);
 }
 
+static void
+refuse_flood(struct gpd_peer *peer)
+{
+	static const char text[] = "it asks for windows and does not wait for the answers";
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__SessionError error = GPUPOOL__SESSION_ERROR__INIT;
+
+	error.cuda_result = CUDA_ERROR_NOT_PERMITTED;
+	error.text = (char *)text;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
+	message.session_error = &error;
+	/* Whether or not it hears it, the log says it. */
+	(void)send_message(peer, &message);
+	post_gone(peer, false, text);
+}
+
+/* For the main thread, which frees it: 0; or 1, and it is still the caller's. */
+static int
+pass_on(struct gpd_peer *peer, Gpupool__ControlMessage *message)
+{
+	struct gpd_peer_event *event;
+
+	if (atomic_load(&peer->queued) >= QUEUED_MAX) {
+		refuse_flood(peer);
+		return 1;
+	}
+	event = calloc(1, sizeof(*event));
+	if (!event) {
+		post_gone(peer, false, "no memory");
+		return 1;
+	}
+	atomic_fetch_add(&peer->queued, 1);
+	event->type = GPD_PEER_MESSAGE;
+	event->peer = peer;
+	event->message = message;
+	post(event);
+	return 0;
+}
+
 /* 0: go on; 1: the last event has been posted.  Frees the message, or passes it on. */
 static int
 take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first)
 {
-	struct gpd_peer_event *event;
 	char text[200];
 	int r = 1;
 
@@ -257,16 +298,9 @@ take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first
 		peer->has_uid = gp_conn_peer_uid(peer->conn, &peer->uid) == 0;
 		/* fall through */
 	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
-		event = calloc(1, sizeof(*event));
-		if (!event) {
-			post_gone(peer, false, "no memory");
-			break;
-		}
-		event->type = GPD_PEER_MESSAGE;
-		event->peer = peer;
-		event->message = message;
-		post(event);
-		return 0;
+		if (pass_on(peer, message) == 0)
+			return 0;
+		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
 		r = answer_ping(peer, message->ping) != 0;
 		if (r)

@@ -44,6 +44,8 @@ struct gpd_peer {
 	bool joined;
 	pthread_mutex_t send_lock;
 	struct gpd_peer_event *last; /* until it is posted */
+	/* Messages that were posted and that the main thread has not taken: it counts them down. */
+	_Atomic unsigned int queued;
 
 	/* Main thread only. */
 	struct gpd_caller *caller; /* where it comes from */

@@ -59,6 +59,13 @@ def refusal(conn):
     return wire.fields_of(kinds[3][0])[2][0].decode()
 
 
+def lost(conn):
+    """Why the session is lost, as its control connection says."""
+    kinds = wire.fields_of(conn.take_message()[0])
+    require(6 in kinds, f"not lost: {sorted(kinds)}")
+    return wire.fields_of(kinds[6][0])[2][0].decode()
+
+
 def comes_in(daemon, **more):
     """Whether a session is to be had now."""
     try:
@@ -242,13 +249,24 @@ def _():
     with Daemon() as daemon:
         lonely = Session(daemon.port, lane=False, source=ATTACKER)
         with Session(daemon.port, lane=False, source=ATTACKER) as session:
+            for _ in range(16):
+                session.control.send(message(field(4, field(2, 1 << 30))))
+                require(set(wire.fields_of(session.control.take_message()[0])) == {5}, "no answer")
+            session.control.send(message(field(4, field(2, 1 << 30))))
+            require(lost(session.control) == "it asks for too many windows", "another reason")
+            expect_closed(session.control)
+        # One that does not wait for the answers, beside one that does.
+        with Session(daemon.port, lane=False, source=ATTACKER) as hasty, Session(daemon.port, lane=False) as patient:
             try:
-                for count in range(100):
-                    session.control.send(message(field(4, field(2, 1 << 30))))
-                    session.control.take_message()
+                hasty.control.send(message(field(4, field(2, 1 << 30))) * 1000)
             except Closed:
                 pass
-            require(count == 16, f"{count} windows")
+            for _ in range(5):
+                patient.control.send(message(field(4, field(2, 1 << 30))))
+                require(set(wire.fields_of(patient.control.take_message()[0])) == {5}, "no answer")
+            expect_closed(hasty.control)
+        daemon.wait_for_log(rf"session {hasty.id} .*: (a window is asked for at the wrong time|"
+                            r"control connection: it asks for windows and does not wait for the answers)")
         neighbour(daemon)
         expect_closed(lonely.control, 20)
         lonely.close()
