@@ -49,6 +49,10 @@ struct gp_transport_ops {
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
+	/* All three absent without GP_CONN_CAP_REMOTE_MEM. */
+	int (*keep)(struct gp_conn *conn, void *base, size_t size, int dma_buf);
+	bool (*reaches)(struct gp_conn *conn, const void *base, size_t size);
+	const void *(*device)(const struct gp_conn *conn);
 	void (*abandon)(struct gp_conn *conn); /* absent: closes fd() */
 	void (*destroy)(struct gp_conn *conn);
 };

@@ -29,13 +29,16 @@ place_of(const uint8_t *base)
 	return low;
 }
 
-void
-gp_memory_keep(void *base, size_t size)
+static bool
+keep(const struct gp_memory *memory)
 {
-	struct gp_memory *more = ranges;
+	uint8_t *base = memory->base;
+	struct gp_memory *more;
+	bool kept;
 	size_t at;
 
 	pthread_mutex_lock(&lock);
+	more = ranges;
 	at = place_of(base);
 	if (range_count == range_room) {
 		more = realloc(ranges, (range_room * 2 + 16) * sizeof(*ranges));
@@ -44,12 +47,27 @@ gp_memory_keep(void *base, size_t size)
 			range_room = range_room * 2 + 16;
 		}
 	}
-	if (more && (at == range_count || (uint8_t *)base + size <= ranges[at].base)) {
+	kept = more && (at == range_count || base + memory->size <= ranges[at].base);
+	if (kept) {
 		memmove(ranges + at + 1, ranges + at, (range_count - at) * sizeof(*ranges));
-		ranges[at] = (struct gp_memory){ .base = base, .size = size };
+		ranges[at] = *memory;
 		range_count++;
 	}
 	pthread_mutex_unlock(&lock);
+	return kept;
+}
+
+void
+gp_memory_keep(void *base, size_t size)
+{
+	(void)keep(&(struct gp_memory){ .base = base, .size = size });
+}
+
+bool
+gp_memory_keep_foreign(void *base, size_t size, struct gp_memory_keys *keys)
+{
+	return keep(
+		&(struct gp_memory){ .base = base, .size = size, .keys = keys, .foreign = true });
 }
 
 void

@@ -6,6 +6,7 @@
 #ifndef GP_MEMORY_H
 #define GP_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,7 +16,12 @@ struct gp_memory {
 	uint8_t *base;
 	size_t size;
 	struct gp_memory_keys *keys; /* the backend's; NULL: none yet */
+	bool foreign;                /* of gp_conn_keep(): it has the keys that it gets */
 };
+
+/* gp_conn_keep(): keeps a range with its keys.  false: it overlaps another, or there is no memory.
+ */
+bool gp_memory_keep_foreign(void *base, size_t size, struct gp_memory_keys *keys);
 
 /* The range in which all of [base, base + size) lies; NULL: none, and nothing is locked. */
 struct gp_memory *gp_memory_find(const void *base, size_t size);

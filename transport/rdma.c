@@ -105,6 +105,27 @@ rdma_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 	return GP_E_UNSUPPORTED;
 }
 
+static int
+rdma_keep(struct gp_conn *base, void *memory, size_t size, int dma_buf)
+{
+	return gp_rdma_keep(gp_rdma_of(base)->device, memory, size, dma_buf);
+}
+
+static bool
+rdma_reaches(struct gp_conn *base, const void *memory, size_t size)
+{
+	struct gp_rdma_conn *conn = gp_rdma_of(base);
+
+	return size >= GP_RDMA_DIRECT_MIN && conn->server &&
+	       gp_rdma_kept(conn->device, memory, size, false);
+}
+
+static const void *
+rdma_device(const struct gp_conn *base)
+{
+	return ((const struct gp_rdma_conn *)base)->device;
+}
+
 static void
 rdma_abandon(struct gp_conn *base)
 {
@@ -188,6 +209,9 @@ const struct gp_transport_ops gp_rdma_ops = {
 	.shutdown = gp_stream_shutdown,
 	.fd = rdma_fd,
 	.peer_uid = rdma_peer_uid,
+	.keep = rdma_keep,
+	.reaches = rdma_reaches,
+	.device = rdma_device,
 	.abandon = rdma_abandon,
 	.destroy = gp_rdma_destroy,
 };

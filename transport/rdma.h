@@ -171,6 +171,8 @@ int gp_rdma_device_get(struct ibv_context *verbs, struct gp_rdma_device **device
 int gp_rdma_memory(struct gp_rdma_device *device, size_t size, bool remote, uint8_t **memory_p,
 		   struct ibv_mr **mr_p);
 void gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr);
+/* gp_conn_keep(). */
+int gp_rdma_keep(struct gp_rdma_device *device, void *base, size_t size, int dma_buf);
 /* The registration of all of [base, base + size), made if the range is kept memory; NULL: none. */
 struct ibv_mr *gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size,
 			    bool remote);

@@ -16,6 +16,7 @@ struct source {
 	const struct iovec *iov;
 	int count, at;
 	size_t offset;
+	bool in_place; /* all of it is one part in kept memory, which this CPU may not touch */
 };
 
 /* A piece under way: where its bytes are at this end, and where they belong. */
@@ -193,9 +194,11 @@ next_write(struct gp_rdma_conn *conn, struct source *source, size_t size, uint64
 
 	if (part > size)
 		part = size;
-	mr = part >= GP_RDMA_DIRECT_MIN || part == size
+	mr = source->in_place || part >= GP_RDMA_DIRECT_MIN || part == size
 		     ? gp_rdma_kept(conn->device, memory, part, false)
 		     : NULL;
+	if (source->in_place && !mr)
+		return 0;
 	if (mr) {
 		source->offset += part;
 		*sge = (struct ibv_sge){ (uintptr_t)memory, (uint32_t)part, mr->lkey };
@@ -249,6 +252,8 @@ send_as_server(struct gp_rdma_conn *conn, struct source *source)
 	const uint8_t *memory;
 	int r = 0;
 
+	source->in_place = source->count == 1 && gp_rdma_kept(conn->device, source->iov->iov_base,
+							      source->iov->iov_len, false);
 	pthread_mutex_lock(&conn->lock);
 	while (r == 0 && next_part(source, &memory) > 0) {
 		r = wait_for_room(conn, &room);
@@ -296,14 +301,11 @@ wait_for_peer(struct gp_rdma_conn *conn)
 	return conn->progress == progress ? r : 0;
 }
 
-/* Where a piece of so many bytes goes, or NULL: nowhere. */
+/* Where the piece goes: to dst with its registration, or through the stage without. */
 static void
 place_piece(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, uint64_t number,
-	    bool whole, struct gp_rdma_place *place)
+	    const struct ibv_mr *mr, struct gp_rdma_place *place)
 {
-	struct ibv_mr *mr =
-		whole ? gp_rdma_kept(conn->device, dst, piece->size, !conn->server) : NULL;
-
 	piece->dst = dst;
 	piece->staged = mr ? NULL : stage_piece(&conn->stage_in, number);
 	place->address = (uintptr_t)(mr ? dst : piece->staged);
@@ -323,20 +325,21 @@ unstage(struct gp_rdma_conn *conn, const struct piece *piece)
 	pthread_mutex_lock(&conn->lock);
 }
 
-/* How much of what is left the next piece has: all kept memory, or what the stage takes. */
+/* How much of what is left the next piece has: all kept memory, with its registration, or what the
+ * stage takes. */
 static size_t
-piece_size(const struct gp_rdma_conn *conn, const uint8_t *dst, size_t left, bool *whole_p)
+piece_size(const struct gp_rdma_conn *conn, const uint8_t *dst, size_t left, struct ibv_mr **mr_p)
 {
 	size_t size = left < GP_RDMA_PIECE_MAX ? left : GP_RDMA_PIECE_MAX;
 
-	*whole_p = dst && gp_rdma_kept(conn->device, dst, size, !conn->server);
-	if (dst && !*whole_p && size > GP_RDMA_STAGE_PIECE)
+	*mr_p = dst ? gp_rdma_kept(conn->device, dst, size, !conn->server) : NULL;
+	if (dst && !*mr_p && size > GP_RDMA_STAGE_PIECE)
 		size = GP_RDMA_STAGE_PIECE;
 	return size;
 }
 
 static int
-receive_as_client(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
+receive_as_client(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
 {
 	struct piece pieces[GP_RDMA_PIECES];
 	uint64_t begin = conn->roomed, done = begin;
@@ -346,12 +349,16 @@ receive_as_client(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 		if (size > 0 && conn->roomed - done < GP_RDMA_PIECES) {
 			struct piece *piece = &pieces[conn->roomed % GP_RDMA_PIECES];
 			struct gp_rdma_place place = { 0 };
-			bool whole;
+			struct ibv_mr *mr;
 
-			piece->size = piece_size(conn, dst, size, &whole);
+			piece->size = piece_size(conn, dst, size, &mr);
 			piece->staged = NULL;
+			if (dst && !mr && in_place) {
+				r = -EFAULT;
+				break;
+			}
 			if (dst)
-				place_piece(conn, piece, dst, conn->roomed, whole, &place);
+				place_piece(conn, piece, dst, conn->roomed, mr, &place);
 			place.size = (uint32_t)piece->size;
 			conn->roomed++;
 			r = gp_rdma_control(conn, GP_RDMA_ROOM, &place);
@@ -372,19 +379,21 @@ receive_as_client(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 /* Reads the next part of the oldest offer. */
 static int
 read_offer(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, size_t size,
-	   uint64_t number)
+	   uint64_t number, bool in_place)
 {
 	struct gp_rdma_place *offer = &conn->offers.list[conn->offers.first], place;
 	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_RDMA_READ };
 	struct ibv_sge sge;
-	bool whole;
+	struct ibv_mr *mr;
 	int r = 0;
 
-	piece->size = piece_size(conn, dst, size < offer->size ? size : offer->size, &whole);
+	piece->size = piece_size(conn, dst, size < offer->size ? size : offer->size, &mr);
 	piece->staged = NULL;
 	piece->number = 0;
+	if (dst && !mr && in_place)
+		return -EFAULT;
 	if (dst) {
-		place_piece(conn, piece, dst, number, whole, &place);
+		place_piece(conn, piece, dst, number, mr, &place);
 		sge = (struct ibv_sge){ place.address, place.size, place.key };
 		wr.sg_list = &sge;
 		wr.wr.rdma.remote_addr = offer->address;
@@ -403,7 +412,7 @@ read_offer(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, size_t 
 }
 
 static int
-receive_as_server(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
+receive_as_server(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
 {
 	unsigned int depth =
 		conn->device->reads_max < GP_RDMA_PIECES ? conn->device->reads_max : GP_RDMA_PIECES;
@@ -417,7 +426,7 @@ receive_as_server(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 		if (size > 0 && begun - done < depth && conn->offers.count > 0) {
 			struct piece *piece = &pieces[begun % GP_RDMA_PIECES];
 
-			r = read_offer(conn, piece, dst, size, begun++);
+			r = read_offer(conn, piece, dst, size, begun++, in_place);
 			last = conn->posted;
 			size -= piece->size;
 			dst = dst ? dst + piece->size : NULL;
@@ -441,15 +450,17 @@ receive_as_server(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 int
 gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 {
+	/* What is kept as a whole needs no stage, and this CPU may not be able to touch it. */
+	bool in_place = dst && gp_rdma_kept(conn->device, dst, size, !conn->server);
 	int r = 0;
 
-	/* What is kept as a whole needs no stage. */
-	if (dst && !gp_rdma_kept(conn->device, dst, size, !conn->server))
+	if (dst && !in_place)
 		r = stage_open(conn, &conn->stage_in);
 	if (r)
 		return r;
 	pthread_mutex_lock(&conn->lock);
-	r = conn->server ? receive_as_server(conn, dst, size) : receive_as_client(conn, dst, size);
+	r = conn->server ? receive_as_server(conn, dst, size, in_place)
+			 : receive_as_client(conn, dst, size, in_place);
 	pthread_mutex_unlock(&conn->lock);
 	return r;
 }

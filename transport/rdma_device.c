@@ -102,6 +102,32 @@ gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr)
 		(void)munmap(memory, size);
 }
 
+int
+gp_rdma_keep(struct gp_rdma_device *device, void *base, size_t size, int dma_buf)
+{
+	struct gp_memory_keys *keys;
+	struct ibv_mr *mr;
+
+	if (dma_buf >= 0 && !gp_rdma_lib.ibv_reg_dmabuf_mr)
+		return GP_E_UNSUPPORTED;
+	keys = calloc(1, sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	errno = 0;
+	mr = dma_buf >= 0 ? gp_rdma_lib.ibv_reg_dmabuf_mr(device->pd, 0, size, (uintptr_t)base,
+							  dma_buf, IBV_ACCESS_LOCAL_WRITE)
+			  : register_memory(device, base, size, false);
+	if (!mr) {
+		free(keys);
+		return errno ? -errno : -EIO;
+	}
+	keys->mr[device->index][false] = mr;
+	if (gp_memory_keep_foreign(base, size, keys))
+		return 0;
+	gp_memory_drop_keys(keys);
+	return -EEXIST;
+}
+
 struct ibv_mr *
 gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size, bool remote)
 {
@@ -110,11 +136,11 @@ gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size, bool 
 
 	if (!memory)
 		return NULL;
-	if (!memory->keys)
+	if (!memory->keys && !memory->foreign)
 		memory->keys = calloc(1, sizeof(*memory->keys));
 	if (memory->keys) {
 		mr = memory->keys->mr[device->index][remote];
-		if (!mr && !memory->keys->failed[device->index][remote]) {
+		if (!mr && !memory->foreign && !memory->keys->failed[device->index][remote]) {
 			mr = register_memory(device, memory->base, memory->size, remote);
 			memory->keys->mr[device->index][remote] = mr;
 			memory->keys->failed[device->index][remote] = !mr;

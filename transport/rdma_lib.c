@@ -48,6 +48,8 @@ load(void)
 #define FIND_CM(name) all = all && find(cm, #name, &gp_rdma_lib.name);
 	GP_RDMA_VERBS(FIND_VERBS)
 	GP_RDMA_CM(FIND_CM)
+	if (all)
+		*(void **)&gp_rdma_lib.ibv_reg_dmabuf_mr = dlsym(verbs, "ibv_reg_dmabuf_mr");
 	/* A child of a fork must not take registered pages away from its parent. */
 	if (all)
 		(void)gp_rdma_lib.ibv_fork_init();

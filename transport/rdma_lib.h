@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Macros of the header that hide the functions. */
 #undef ibv_reg_mr
@@ -50,6 +51,9 @@
 	X(rdma_set_option)
 
 struct gp_rdma_lib {
+	/* NULL in libraries before 2021, whose header does not declare it either. */
+	struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
+					    uint64_t iova, int fd, int access);
 #define GP_RDMA_MEMBER(name) __typeof__(name) *name;
 	GP_RDMA_VERBS(GP_RDMA_MEMBER)
 	GP_RDMA_CM(GP_RDMA_MEMBER)

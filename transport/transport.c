@@ -358,6 +358,24 @@ gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 	return conn->ops->peer_uid(conn, uid_p);
 }
 
+int
+gp_conn_keep(struct gp_conn *conn, void *base, size_t size, int dma_buf)
+{
+	return conn->ops->keep ? conn->ops->keep(conn, base, size, dma_buf) : GP_E_UNSUPPORTED;
+}
+
+bool
+gp_conn_reaches(struct gp_conn *conn, const void *base, size_t size)
+{
+	return conn->ops->reaches && conn->ops->reaches(conn, base, size);
+}
+
+const void *
+gp_conn_device(const struct gp_conn *conn)
+{
+	return conn->ops->device ? conn->ops->device(conn) : NULL;
+}
+
 const char *
 gp_conn_certificate(const struct gp_conn *conn)
 {

@@ -201,6 +201,25 @@ int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3
 void gp_memory_keep(void *base, size_t size);
 void gp_memory_forget(void *base);
 
+/*
+ * The same for memory that this CPU need not be able to read, such as a GPU's: it is registered at
+ * once, with the RDMA device of this connection, by its dma-buf (which begins where the range does,
+ * and stays the caller's), or by its address if that is -1; for this end's use only.  0;
+ * GP_E_UNSUPPORTED: the connection moves no bulk to and from memory, or the library knows no
+ * dma-bufs; -EEXIST: it overlaps a kept range; or why the device does not take it.
+ */
+GP_MUST_CHECK int gp_conn_keep(struct gp_conn *conn, void *base, size_t size, int dma_buf);
+
+/*
+ * Whether bulk of this size moves between the range and the peer without this CPU: all of it is in
+ * one range that is kept so, and it is not too short.  It is then sent as the only part of its
+ * message's bulk, or received in one piece.  The range must not be forgotten meanwhile.
+ */
+bool gp_conn_reaches(struct gp_conn *conn, const void *base, size_t size);
+
+/* Connections of one device reach the same memory.  NULL: none moves bulk to and from memory. */
+const void *gp_conn_device(const struct gp_conn *conn);
+
 /* In the child of a fork: closes what keeps the parent's connection open, and nothing else. */
 void gp_conn_abandon(struct gp_conn *conn);
 
