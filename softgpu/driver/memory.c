@@ -33,6 +33,24 @@ cuMemGetInfo_v2(size_t *free_p, size_t *total_p)
 	return CUDA_SUCCESS;
 }
 
+/* A network card writes to this memory as to any other of the machine, so what a thread has seen to
+ * be written the threads of kernels see, too. */
+CUresult CUDAAPI
+cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+			   CUflushGPUDirectRDMAWritesScope scope)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX ||
+	    (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
+	     scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))
+		return CUDA_ERROR_INVALID_VALUE;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return CUDA_SUCCESS;
+}
+
 /* The slot is reserved, and memory mapped at its beginning; what is left of it faults. For the
  * driver's checks the memory ends where it was asked to end. */
 static CUresult

@@ -160,6 +160,27 @@ limits_are_kept(void **state)
 	check(cuDevicePrimaryCtxRelease_v2(0));
 }
 
+/* What a network card writes is visible without more; a driver asks all the same. */
+static void
+writes_of_others_can_be_flushed(void **state)
+{
+	CUcontext ctx;
+	int value;
+
+	check(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0));
+	assert_int_equal(value, 1);
+	check(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
+	assert_int_equal(value, 0);
+	check(cuDevicePrimaryCtxRetain(&ctx, 0));
+	check(cuCtxSetCurrent(ctx));
+	check(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+					 CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+	check_is(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+					    (CUflushGPUDirectRDMAWritesScope)1),
+		 CUDA_ERROR_INVALID_VALUE);
+	check(cuDevicePrimaryCtxRelease_v2(0));
+}
+
 static void
 errors_have_names_and_texts(void **state)
 {
@@ -185,6 +206,7 @@ main(void)
 		cmocka_unit_test(context_stack_pushes_and_pops),
 		cmocka_unit_test(released_context_is_gone_and_comes_back),
 		cmocka_unit_test(limits_are_kept),
+		cmocka_unit_test(writes_of_others_can_be_flushed),
 		cmocka_unit_test(errors_have_names_and_texts),
 	};
 
