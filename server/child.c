@@ -26,11 +26,11 @@ become_worker(int fd, int ledger_fd, char *const argv[])
 }
 
 struct gpd_child *
-gpd_child_start(const char *driver, const char *rdma, int ledger_fd)
+gpd_child_start(const char *driver, const char *rdma, bool peer_memory, int ledger_fd)
 {
 	struct gpd_child *child = calloc(1, sizeof(*child));
 	char number[16], ledger[16];
-	const char *argv[12] = { "gpupoold",
+	const char *argv[13] = { "gpupoold",
 				 "--worker-fd",
 				 number,
 				 "--ledger-fd",
@@ -52,6 +52,8 @@ gpd_child_start(const char *driver, const char *rdma, int ledger_fd)
 		argv[count++] = "--worker-rdma";
 		argv[count++] = rdma;
 	}
+	if (!peer_memory)
+		argv[count++] = "--peer-memory=off";
 	snprintf(number, sizeof(number), "%d", fds[1]);
 	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);
 	r = gpd_channel_init(&child->channel, fds[0]);

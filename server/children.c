@@ -22,8 +22,8 @@
 static struct gpd_child *
 start_child(struct gpd_children *c)
 {
-	struct gpd_child *child =
-		gpd_child_start(c->options->driver, c->options->rdma, c->quota->fd);
+	struct gpd_child *child = gpd_child_start(c->options->driver, c->options->rdma,
+						  !c->options->no_peer_memory, c->quota->fd);
 	int64_t now = gpd_now_ms();
 
 	if (!child) {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpd_calls.h"
+#include "protocol/frame.h"
 #include "server/copy.h"
 #include "server/copy_part.h"
 #include "server/driver.h"
 #include "server/lane.h"
+#include "server/memory.h"
 #include "server/print.h"
 #include "server/session.h"
 #include "server/staging.h"
 #include "server/stream.h"
 #include "server/wait.h"
 #include "server/worker.h"
+#include "transport/transport.h"
 
 #include <endian.h>
 #include <stdatomic.h>
@@ -18,6 +21,15 @@
 
 /* Copies of a session that have parts left. */
 #define WAITING_MAX 1024
+
+/* How a copy goes.  Who changes it from PROMISED has it. */
+enum way {
+	STAGED,   /* the executor gives its parts to the stream */
+	PROMISED, /* straight from device memory, when its stream is through with what came before;
+		   * or staged, if the executor is to give work to the stream before that */
+	STRAIGHT, /* the lanes are sending it */
+	DONE,     /* it is sent and answered; the executor takes it off the list */
+};
 
 /* One copy from the device, until it is answered. */
 struct gpd_copy_out {
@@ -33,6 +45,8 @@ struct gpd_copy_out {
 	bool lanes;    /* its bytes go out on the data lanes, as this copy of the client's */
 	uint32_t copy;
 	bool begun; /* the stream is ordered behind what it must wait for */
+	_Atomic int way;
+	_Atomic uint64_t chunks; /* of a straight one, not yet sent */
 	/* Parts under way, and the executor while there are parts left. */
 	_Atomic unsigned int users;
 	_Atomic int result;
@@ -195,6 +209,94 @@ begin(struct gpd_session *session, struct gpd_copy_out *out)
 	return result;
 }
 
+static void
+chunk_sent(struct gpd_session *session, void *arg, int r)
+{
+	struct gpd_copy_out *out = arg;
+
+	if (r)
+		fail(out, CUDA_ERROR_OPERATING_SYSTEM);
+	if (atomic_fetch_sub(&out->chunks, 1) > 1)
+		return;
+	answer(session, out);
+	out->answered = true;
+	/* From now on it is the executor's. */
+	atomic_store(&out->way, DONE);
+	gpd_staging_rouse();
+}
+
+/* Its memory is read by the lanes' RDMA device. */
+static void
+send_straight(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	struct gp_chunk chunk = { .copy = out->copy };
+	int r = 0;
+
+	/* Until all are with the lanes, one more. */
+	atomic_store(&out->chunks, 1);
+	while (r == 0 && chunk.offset < out->total) {
+		chunk.size = gp_chunk_expected(out->total, chunk.offset);
+		atomic_fetch_add(&out->chunks, 1);
+		atomic_fetch_add(&out->sent, chunk.size);
+		r = gpd_lanes_send_kept(session, &chunk, out->cut.address + chunk.offset,
+					chunk_sent, out);
+		if (r) {
+			lost(session, out);
+			chunk_sent(session, out, r);
+		}
+		chunk.offset += chunk.size;
+	}
+	atomic_fetch_add(&session->straight_out, chunk.offset);
+	chunk_sent(session, out, r);
+}
+
+/* What came before in its stream is done. */
+static void
+promised_done(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct gpd_copy_out *out = arg;
+	int promised = PROMISED;
+
+	if (atomic_compare_exchange_strong(&out->way, &promised, STRAIGHT)) {
+		if (result == CUDA_SUCCESS) {
+			send_straight(session, out);
+		} else {
+			fail(out, result);
+			atomic_store(&out->chunks, 1);
+			chunk_sent(session, out, 0);
+		}
+	}
+	leave(session, out);
+}
+
+/* Whether it is one that may go straight, and does unless it is in the way of others. */
+static bool
+promise(struct gpd_session *session, struct gpd_copy_out *out)
+{
+	uint64_t end = out->total % GP_CHUNK_MAX;
+
+	/* Its last chunk must not be one that connections copy. */
+	if (!out->lanes || !gpd_lanes_uniform(session) ||
+	    gpd_memory_reach(session, out->cut.address, out->total) < 0 ||
+	    !gp_conn_reaches(
+		    session->conn,
+		    (void *)(uintptr_t)(out->cut.address + out->total - (end ? end : GP_CHUNK_MAX)),
+		    end ? end : GP_CHUNK_MAX))
+		return false;
+	if (begin(session, out) != CUDA_SUCCESS) {
+		/* It will fail again, and say so. */
+		out->begun = false;
+		return false;
+	}
+	out->way = PROMISED;
+	out->users++;
+	if (gpd_wait_add(session, out->stream, promised_done, out) == CUDA_SUCCESS)
+		return true;
+	out->way = STAGED;
+	out->users--;
+	return false;
+}
+
 /* Whether the copy has parts left. */
 static bool
 go_on(struct gpd_session *session, struct gpd_copy_out *out)
@@ -211,22 +313,6 @@ go_on(struct gpd_session *session, struct gpd_copy_out *out)
 	return false;
 }
 
-bool
-gpd_copy_continue(struct gpd_session *session)
-{
-	struct gpd_copy_out *out;
-
-	while ((out = session->copies_out)) {
-		session->copies_out = out->next;
-		if (!go_on(session, out))
-			continue;
-		out->next = session->copies_out;
-		session->copies_out = out;
-		return true;
-	}
-	return false;
-}
-
 /* Work on the legacy stream and on the blocking ones of its context waits for one another. */
 static bool
 comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
@@ -237,23 +323,80 @@ comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
 		 (out->stream->blocking && stream->legacy)));
 }
 
+/* What comes before work for the stream, of the list up to `end`, and not in one of these ways:
+ * bits.  The stream of one that is done may be gone. */
 static bool
-must_wait(const struct gpd_session *session, const struct gpd_stream *stream)
+is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
+	  const struct gpd_stream *stream, unsigned int but)
 {
-	for (const struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
-		if (comes_before(out, stream))
+	for (const struct gpd_copy_out *out = session->copies_out; out != end; out = out->next) {
+		if (!((but | 1u << DONE) >> atomic_load(&out->way) & 1) &&
+		    comes_before(out, stream))
 			return true;
 	}
 	return false;
 }
 
+static bool
+must_wait(const struct gpd_session *session, const struct gpd_stream *stream)
+{
+	return is_before(session, NULL, stream, 0);
+}
+
+bool
+gpd_copy_continue(struct gpd_session *session)
+{
+	struct gpd_copy_out **link = &session->copies_out, *out;
+	bool left = false;
+
+	while ((out = *link)) {
+		int way = atomic_load(&out->way);
+
+		if (way == PROMISED || way == STRAIGHT ||
+		    (way == STAGED && !out->begun && is_before(session, out, out->stream, 0))) {
+			link = &out->next;
+			left = true;
+			continue;
+		}
+		*link = out->next;
+		if (way == DONE) {
+			leave(session, out);
+			continue;
+		}
+		if (!go_on(session, out))
+			continue;
+		out->next = *link;
+		*link = out;
+		return true;
+	}
+	return left;
+}
+
+/* The stream, NULL: any one, is to get work that must not be before those that were promised to go
+ * straight: what is not on its way goes through the stream instead. */
+static void
+withdraw(struct gpd_session *session, const struct gpd_stream *stream)
+{
+	for (struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
+		int promised = PROMISED;
+
+		if (atomic_load(&out->way) == PROMISED && comes_before(out, stream))
+			(void)atomic_compare_exchange_strong(&out->way, &promised, STAGED);
+	}
+}
+
 void
 gpd_copy_settle(struct gpd_session *session, const struct gpd_stream *stream)
 {
+	withdraw(session, stream);
 	/* Nobody waits for the copies of a session that ends. */
 	while (!atomic_load_explicit(&session->closing, memory_order_relaxed) &&
-	       must_wait(session, stream) && gpd_copy_continue(session))
-		gpd_staging_wait(session);
+	       must_wait(session, stream) && gpd_copy_continue(session)) {
+		if (is_before(session, NULL, stream, 1u << STAGED))
+			gpd_staging_nap();
+		else if (must_wait(session, stream))
+			gpd_staging_wait(session);
+	}
 }
 
 void
@@ -357,7 +500,7 @@ start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint6
 	out->users = 1;
 	gpd_account_copy(&session->account, 0, total);
 	/* Behind others of its stream, which the call stream does not wait for. */
-	if (must_wait(session, stream) || go_on(session, out))
+	if (must_wait(session, stream) || promise(session, out) || go_on(session, out))
 		append(session, out);
 	return GPD_LATER;
 }

@@ -104,7 +104,9 @@
 	X(cuLibraryGetModule)                                                                      \
 	X(cuOccupancyMaxPotentialClusterSize)                                                      \
 	X(cuOccupancyMaxActiveClusters)                                                            \
-	X(cuMemExportToShareableHandle)
+	X(cuMemExportToShareableHandle)                                                            \
+	X(cuMemGetHandleForAddressRange)                                                           \
+	X(cuFlushGPUDirectRDMAWrites)
 
 struct gpd_driver {
 #define GPD_FIELD(name) __typeof__(name) *name;

@@ -69,8 +69,10 @@ next_outgoing(struct gpd_lanes *lanes)
 }
 
 static void
-free_outgoing(struct gpd_session *session, struct gpd_lane_outgoing *outgoing)
+free_outgoing(struct gpd_session *session, struct gpd_lane_outgoing *outgoing, int r)
 {
+	if (outgoing->sent)
+		outgoing->sent(session, outgoing->arg, r);
 	if (outgoing->piece.slot)
 		gpd_staging_sending(session, -1);
 	gpd_staging_put(session, &outgoing->piece);
@@ -93,20 +95,36 @@ send_chunks(void *arg)
 		gp_chunk_encode(&outgoing->chunk, header);
 		gpd_account_link(&session->account, outgoing->chunk.size, &session->closing);
 		r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
-		free_outgoing(session, outgoing);
+		if (r)
+			gpd_lane_fail(lane);
+		free_outgoing(session, outgoing, r);
 	}
-	if (r)
-		gpd_lane_fail(lane);
 	return NULL;
+}
+
+/* For whichever lane is free.  false: they are stopped. */
+static bool
+post(struct gpd_lanes *lanes, struct gpd_lane_outgoing *outgoing)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&lanes->lock);
+	stopped = lanes->stopped;
+	if (!stopped) {
+		*lanes->end = outgoing;
+		lanes->end = &outgoing->next;
+	}
+	pthread_mutex_unlock(&lanes->lock);
+	if (!stopped)
+		pthread_cond_signal(&lanes->out);
+	return !stopped;
 }
 
 int
 gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size_t size,
 	       const struct gpd_piece *piece)
 {
-	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
-	bool stopped;
 
 	if (!outgoing) {
 		gpd_staging_put(session, &(struct gpd_piece){ piece->memory, piece->slot });
@@ -118,19 +136,36 @@ gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size
 	};
 	if (piece->slot)
 		gpd_staging_sending(session, 1);
-	pthread_mutex_lock(&lanes->lock);
-	stopped = lanes->stopped;
-	if (!stopped) {
-		*lanes->end = outgoing;
-		lanes->end = &outgoing->next;
-	}
-	pthread_mutex_unlock(&lanes->lock);
-	if (stopped) {
-		free_outgoing(session, outgoing);
-		return -ESHUTDOWN;
-	}
-	pthread_cond_signal(&lanes->out);
-	return 0;
+	if (post(session->lanes, outgoing))
+		return 0;
+	free_outgoing(session, outgoing, -ESHUTDOWN);
+	return -ESHUTDOWN;
+}
+
+int
+gpd_lanes_send_kept(struct gpd_session *session, const struct gp_chunk *chunk, uint64_t address,
+		    gpd_lanes_sent *sent, void *arg)
+{
+	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
+
+	if (!outgoing)
+		return -ENOMEM;
+	*outgoing = (struct gpd_lane_outgoing){
+		.chunk = *chunk,
+		.piece = { .memory = (void *)(uintptr_t)address },
+		.sent = sent,
+		.arg = arg,
+	};
+	if (post(session->lanes, outgoing))
+		return 0;
+	free(outgoing);
+	return -ESHUTDOWN;
+}
+
+bool
+gpd_lanes_uniform(struct gpd_session *session)
+{
+	return gp_conn_device(session->conn) && !atomic_load(&session->lanes->mixed);
 }
 
 static int
@@ -177,6 +212,9 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 	if (!lane)
 		return "the daemon has no memory for it";
 	*lane = (struct gpd_lane){ .session = session, .number = number, .conn = conn };
+	/* Before it has a thread that sends. */
+	if (gp_conn_device(conn) != gp_conn_device(session->conn))
+		atomic_store(&lanes->mixed, true);
 	if (start_threads(lane)) {
 		free(lane);
 		return "the daemon has no thread for it";
@@ -246,7 +284,7 @@ gpd_lanes_destroy(struct gpd_session *session)
 		struct gpd_lane_outgoing *outgoing = lanes->first;
 
 		lanes->first = outgoing->next;
-		free_outgoing(session, outgoing);
+		free_outgoing(session, outgoing, -ESHUTDOWN);
 	}
 	gpd_lane_forget_arrivals(session);
 	free(lanes->seen);

@@ -79,9 +79,18 @@ violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 	return -EPROTO;
 }
 
-/* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead. */
+/* With the lock.  What comes ahead goes through staging, so where copies go straight to the device
+ * lanes wait for the record instead, which is soon there. */
+static unsigned int
+ahead_max(const struct gpd_lanes *lanes)
+{
+	return lanes->open && !lanes->straight ? GPD_LANES_AHEAD : 0;
+}
+
+/* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead.
+ * straight_p: where it goes in device memory, or 0. */
 static int
-admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p)
+admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, uint64_t *straight_p)
 {
 	struct gpd_lanes *lanes = lane->session->lanes;
 	const char *wrong = NULL;
@@ -90,9 +99,10 @@ admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p)
 
 	pthread_mutex_lock(&lanes->lock);
 	while (!(over = is_over(lane->session)) && (apart = distance(lanes, chunk->copy)) > 0 &&
-	       (!lanes->open || lanes->ahead >= GPD_LANES_AHEAD))
+	       lanes->ahead >= ahead_max(lanes))
 		pthread_cond_wait(&lanes->turn, &lanes->lock);
 	*ahead_p = apart > 0;
+	*straight_p = apart == 0 && lanes->straight ? lanes->straight + chunk->offset : 0;
 	if (!over && apart > 0)
 		lanes->ahead++;
 	else if (!over)
@@ -181,6 +191,8 @@ receive_chunk(struct gpd_lane *lane)
 	struct gpd_piece piece = { 0 };
 	struct gp_message message;
 	struct gp_chunk chunk = { 0 };
+	uint64_t straight = 0;
+	void *memory;
 	bool ahead;
 	int r = gp_conn_recv(lane->conn, &message);
 
@@ -190,13 +202,16 @@ receive_chunk(struct gpd_lane *lane)
 		return r;
 	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size))
 		return violation(lane, &chunk, "that is malformed");
-	r = admit(lane, &chunk, &ahead);
-	if (r == 0)
+	r = admit(lane, &chunk, &ahead, &straight);
+	memory = (void *)(uintptr_t)straight;
+	if (r == 0 && (!memory || !gp_conn_reaches(lane->conn, memory, chunk.size))) {
 		r = take_staging(lane, ahead, &piece);
+		memory = piece.memory;
+	}
 	if (r)
 		return r;
 	gpd_account_link(&session->account, chunk.size, &session->closing);
-	r = gp_conn_recv_bulk(lane->conn, piece.memory, chunk.size);
+	r = gp_conn_recv_bulk(lane->conn, memory, chunk.size);
 	if (r)
 		gpd_lane_fail(lane);
 	else
@@ -253,7 +268,7 @@ take_parked(struct gpd_session *session, struct gpd_lane_arrived *bad)
 }
 
 int
-gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size)
+gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint64_t straight)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	uint64_t chunks = size / GP_CHUNK_MAX + 1;
@@ -278,6 +293,7 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size)
 	lanes->seen = seen;
 	lanes->copy = copy;
 	lanes->size = lanes->left = size;
+	lanes->straight = straight;
 	lanes->expecting = true;
 	lanes->heard_ms = now_ms();
 	wrong = take_parked(session, &bad);
@@ -287,6 +303,16 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size)
 		return 0;
 	blame(session, bad.lane, &bad.chunk, wrong);
 	return -EPROTO;
+}
+
+void
+gpd_lanes_straight(struct gpd_session *session, uint64_t address)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	pthread_mutex_lock(&lanes->lock);
+	lanes->straight = address;
+	pthread_mutex_unlock(&lanes->lock);
 }
 
 /* Whether the client has closed lane 0, of which the executor reads nothing while it waits. */

@@ -9,6 +9,7 @@
 #include "server/lane.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* Chunks that are received before the executor has come to their copy: so many that no lane stands
@@ -33,6 +34,8 @@ struct gpd_lane_outgoing {
 	struct gpd_lane_outgoing *next;
 	struct gp_chunk chunk;
 	struct gpd_piece piece;
+	gpd_lanes_sent *sent; /* NULL: the piece is staging */
+	void *arg;
 };
 
 struct gpd_lanes {
@@ -45,11 +48,13 @@ struct gpd_lanes {
 	unsigned int count;
 	struct gpd_lane *lanes[GP_LANES_MAX];
 	unsigned int ended; /* a lane that has; 0: none */
+	atomic_bool mixed;  /* they are of several devices */
 	unsigned int stall_ms;
 
 	/* The copy that the executor is at; before the first one, 0. */
 	uint32_t copy;
 	uint64_t size, left; /* bytes; left: not yet taken */
+	uint64_t straight;   /* where it goes in device memory; 0: through staging */
 	uint8_t *seen;       /* bit for each chunk that has come, or is on its way */
 	bool expecting;
 	unsigned int receiving; /* lanes that have a chunk of it on its way */

@@ -34,6 +34,7 @@ enum key {
 	OPTION_DRIVER = 'd',
 	OPTION_PRINT_ADDRESS = 0x100,
 	OPTION_INSECURE,
+	OPTION_PEER_MEMORY,
 	OPTION_MAX_SESSIONS,
 	OPTION_LANES,
 	OPTION_LOG_LEVEL,
@@ -76,6 +77,11 @@ static const struct argp_option options[] = {
 	  .arg = "N",
 	  .doc = "Let a client have at most N connections for calls and data. Default: what the "
 		 "configuration says, or 4, and 8 if they are encrypted" },
+	{ .name = "peer-memory",
+	  .key = OPTION_PEER_MEMORY,
+	  .arg = "auto|off",
+	  .doc = "Over RDMA, let the network card read and write GPU memory in large copies where "
+		 "GPU, driver and card can (auto, the default), or never" },
 	{ .name = "insecure",
 	  .key = OPTION_INSECURE,
 	  .doc = "Let everybody in without credentials, also over connections that are not "
@@ -199,6 +205,12 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPTION_PRINT_ADDRESS:
 		o->print_address = true;
 		return 0;
+	case OPTION_PEER_MEMORY:
+		o->no_peer_memory = strcmp(arg, "off") == 0;
+		if (!o->no_peer_memory && strcmp(arg, "auto") != 0)
+			argp_failure(state, 1, 0, "--peer-memory: \"%s\" is neither auto nor off",
+				     arg);
+		return 0;
 	case OPTION_INSECURE:
 		o->insecure = true;
 		return 0;
@@ -280,6 +292,7 @@ main(int argc, char **argv)
 			.ledger_fd = line.ledger_fd,
 			.driver = line.supervisor.driver,
 			.rdma = line.supervisor.rdma,
+			.peer_memory = !line.supervisor.no_peer_memory,
 		};
 
 		return gpd_worker_run(&worker);

@@ -5,11 +5,13 @@
 #include "server/array.h"
 #include "server/driver.h"
 #include "server/image.h"
+#include "server/peer_memory.h"
 #include "server/physical.h"
 #include "server/session.h"
 #include "server/wait.h"
 #include "server/window.h"
 #include "server/worker.h"
+#include "transport/transport.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,6 +30,7 @@ struct chunk {
 	int device;
 	CUmemGenericAllocationHandle handle;
 	struct gpd_physical *physical; /* NULL: the memory is the chunk's own */
+	bool asked, kept;              /* for, and by, the lanes' RDMA device */
 };
 
 /* A chunk on its way out. */
@@ -54,6 +57,9 @@ struct gpd_memory {
 static void
 drop(const struct chunk *chunk)
 {
+	/* First, for the network card reaches the memory itself. */
+	if (chunk->kept)
+		gp_memory_forget((void *)(uintptr_t)chunk->address);
 	gpd_driver.cuMemUnmap(chunk->address, chunk->size);
 	if (!chunk->physical)
 		gpd_driver.cuMemRelease(chunk->handle);
@@ -145,6 +151,22 @@ gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t 
 		address = memory->chunks[i].address + memory->chunks[i].size;
 	}
 	return true;
+}
+
+int
+gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	struct gpd_memory *memory = session->memory;
+	size_t i = find(memory, address);
+	struct chunk *chunk = &memory->chunks[i];
+
+	if (i == memory->count || !within(chunk->address, chunk->size, address, size))
+		return -1;
+	if (!chunk->asked)
+		chunk->kept = gpd_peer_memory_keep(session->conn, chunk->address, chunk->size,
+						   chunk->device);
+	chunk->asked = true;
+	return chunk->kept ? chunk->device : -1;
 }
 
 bool

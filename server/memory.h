@@ -37,6 +37,11 @@ CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64
 /* Waits until all that is on its way out has gone: memory may be had then. */
 void gpd_memory_wait_unmapped(struct gpd_session *session);
 
+/* The device whose memory all of the range is, in one mapping to and from which the session's lanes
+ * move bulk by themselves: the mapping is registered when it is first asked for (peer_memory.h).
+ * -1: there is none. */
+int gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size);
+
 /* Whether all of [address, address + size) is mapped. */
 bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 

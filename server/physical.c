@@ -5,6 +5,7 @@
 #include "server/array.h"
 #include "server/driver.h"
 #include "server/memory.h"
+#include "server/peer_memory.h"
 #include "server/session.h"
 #include "server/worker.h"
 
@@ -20,11 +21,14 @@ static struct {
 static CUmemAllocationProp
 properties(int device)
 {
+	bool shared_with_cards = gpd_peer_memory_prepares(device);
+
 	return (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = shared.plain ? CU_MEM_HANDLE_TYPE_NONE
 						     : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+		.allocFlags = { .gpuDirectRDMACapable = shared_with_cards },
 	};
 }
 
@@ -63,6 +67,13 @@ gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *han
 	CUmemAllocationProp property = properties(device);
 	CUresult result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
 
+	if (property.allocFlags.gpuDirectRDMACapable && result != CUDA_SUCCESS &&
+	    result != CUDA_ERROR_OUT_OF_MEMORY) {
+		property.allocFlags.gpuDirectRDMACapable = 0;
+		result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
+		if (result == CUDA_SUCCESS)
+			gpd_peer_memory_unprepared(device);
+	}
 	if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY || shared.plain)
 		return result;
 	property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;

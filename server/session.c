@@ -530,6 +530,9 @@ report_closed(const struct gpd_session *session)
 	};
 	enum gpd_log_level level = GPD_LOG_INFO;
 	const struct gpd_ledger_session *line = session->account.line;
+	uint64_t straight_in = atomic_load(&session->straight_in);
+	uint64_t straight_out = atomic_load(&session->straight_out);
+	char straight[100] = "";
 	uint64_t peak = 0;
 
 	if (atomic_load(&session->violated)) {
@@ -538,15 +541,19 @@ report_closed(const struct gpd_session *session)
 	}
 	for (int i = 0; i < gpd_worker.device_count; i++)
 		peak += atomic_load(&line->devices[i].memory_peak);
+	if (straight_in || straight_out)
+		snprintf(straight, sizeof(straight),
+			 "; without staging %llu bytes in, %llu bytes out",
+			 (unsigned long long)straight_in, (unsigned long long)straight_out);
 	gpd_log(level,
 		"session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
-		"%llu bytes out, at most %llu bytes of memory",
+		"%llu bytes out, at most %llu bytes of memory%s",
 		(unsigned long long)session->id, session->peer, session->reason,
 		(unsigned long long)atomic_load(&line->counts.launches),
 		(unsigned long long)atomic_load(&line->counts.copies),
 		(unsigned long long)atomic_load(&line->counts.copied_in),
-		(unsigned long long)atomic_load(&line->counts.copied_out),
-		(unsigned long long)peak);
+		(unsigned long long)atomic_load(&line->counts.copied_out), (unsigned long long)peak,
+		straight);
 	(void)gpd_channel_send(&gpd_worker.channel, &header, session->reason,
 			       strlen(session->reason), -1);
 }

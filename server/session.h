@@ -99,6 +99,7 @@ struct gpd_session {
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
 	uint32_t quiet_pass;              /* quiet.h; launches that may go; executor */
 	bool told_busy;                   /* retire.h */
+	_Atomic uint64_t straight_in, straight_out; /* bytes of copies without staging */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t reason_lock;
 	char reason[256]; /* why the session ends; the first one stays */

@@ -342,6 +342,14 @@ gpd_staging_nap(void)
 }
 
 void
+gpd_staging_rouse(void)
+{
+	pthread_mutex_lock(&pool.lock);
+	pthread_cond_broadcast(&pool.freed);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+void
 gpd_staging_sending(struct gpd_session *session, int more)
 {
 	atomic_fetch_add(&session->staging->sending, (unsigned int)more);

@@ -58,6 +58,8 @@ void gpd_staging_wait(struct gpd_session *session);
 CUresult gpd_staging_take_lane(struct gpd_session *session, bool ahead, struct gpd_piece *piece);
 void gpd_staging_wanted(struct gpd_session *session);
 void gpd_staging_nap(void);
+/* Any thread: what somebody may be napping for has come. */
+void gpd_staging_rouse(void);
 
 /* Any thread: so many pieces more, or fewer, come back when a data lane has sent them. */
 void gpd_staging_sending(struct gpd_session *session, int more);

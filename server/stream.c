@@ -208,6 +208,8 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 	(void)gpd_device_enter(stream->device);
 	if (stream->order)
 		(void)gpd_driver.cuEventDestroy_v2(stream->order);
+	if (stream->before)
+		(void)gpd_driver.cuEventDestroy_v2(stream->before);
 	if (stream->barrier)
 		(void)gpd_driver.cuEventDestroy_v2(stream->barrier);
 	if (stream->driver)

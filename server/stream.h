@@ -38,6 +38,7 @@ struct gpd_stream {
 	CUevent order;       /* made on first need */
 	uint64_t order_work; /* what order stands for */
 	uint64_t left_work;  /* work that it had when it was moved, all done elsewhere */
+	CUevent before;      /* copy_lanes.c; made on first need */
 	CUevent barrier;     /* behind its last barrier; made on first need */
 	uint64_t batch;      /* schedule.h: of its last launch */
 	struct gpd_depth depth;

@@ -18,9 +18,10 @@
 struct gpd_options {
 	struct gp_url listen[GPD_LISTEN_MAX];
 	int listen_count;
-	const char *rdma;   /* where the workers listen for lanes over RDMA, as a URL, or NULL */
-	const char *driver; /* path, or NULL */
-	const char *config; /* path, or NULL */
+	const char *rdma;    /* where the workers listen for lanes over RDMA, as a URL, or NULL */
+	bool no_peer_memory; /* copies over RDMA always go through the workers' staging */
+	const char *driver;  /* path, or NULL */
+	const char *config;  /* path, or NULL */
 	const char *admin_socket; /* path, "off", or NULL: the usual one */
 	bool metrics_given;
 	char metrics_host[256]; /* "": none */

@@ -10,6 +10,7 @@
 #include "server/ledger.h"
 #include "server/log.h"
 #include "server/partition.h"
+#include "server/peer_memory.h"
 #include "server/preload.h"
 #include "server/print.h"
 #include "server/retire.h"
@@ -478,8 +479,11 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
-	if (start_driver(options->driver, error, sizeof(error)) ||
-	    (options->rdma && gpd_lane_rdma_start(options->rdma, error, sizeof(error))) ||
+	if (start_driver(options->driver, error, sizeof(error)))
+		return refuse_to_start(error);
+	if (options->rdma)
+		gpd_peer_memory_start(options->peer_memory);
+	if ((options->rdma && gpd_lane_rdma_start(options->rdma, error, sizeof(error))) ||
 	    gpd_snapshot_pack(&snapshot, &snapshot_size, error, sizeof(error)))
 		return refuse_to_start(error);
 	if (gpd_channel_send(&gpd_worker.channel, &ready, snapshot, snapshot_size, -1))

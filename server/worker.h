@@ -62,6 +62,7 @@ struct gpd_worker_options {
 	int ledger_fd;      /* closed by gpd_worker_run() */
 	const char *driver; /* path, or NULL */
 	const char *rdma;   /* URL to listen on for lanes, or NULL */
+	bool peer_memory;   /* register device memory for them, where that is possible */
 };
 
 /* The whole life of the process; returns its exit status. */

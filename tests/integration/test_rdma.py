@@ -126,6 +126,39 @@ def passes(result):
     require(result.out.endswith("\nPASS\n"), f"device and CPU differ: {result}")
 
 
+def copies_are_right(result):
+    result.expect(out="sizes\nstraight: ok\n", err="")
+
+
+def straight_bytes(log):
+    """Of each session of the program straight, [bytes in, bytes out] without staging."""
+    closed = [line for line in re.findall(r".* straight\): closed: .*", log) if "launches" in line]
+    found = [re.search(r"without staging (\d+) bytes in, (\d+) bytes out", line) for line in closed]
+    return [[int(one[1]), int(one[2])] if one else [0, 0] for one in found]
+
+
+def went_straight(result):
+    ended_well(result)
+    require("memory of GPU 0 is registered by its addresses: large copies go straight" in result.out,
+            f"device memory was not registered: {result}")
+    # Of what it copies while its stream is idle: the first copy may come before lanes wait for records, and one
+    # ends in a chunk that is too short.
+    least_in, least_out = (4 << 20) + (5 << 20) - 40000 + (8 << 20), (9 << 20) - 40000 + (8 << 20) + 333333
+    first, killed, last = straight_bytes(result.out)
+    for bytes_in, bytes_out in first, last:
+        require(bytes_in >= least_in and bytes_out >= least_out, f"too little went straight: {result}")
+    require(killed[0] + killed[1] > 0, f"the client that was killed copied through staging: {result}")
+
+
+def went_through_staging(why):
+    def judge(result):
+        ended_well(result)
+        require(re.search(f"memory of GPU 0 is not registered, copies go through staging: {why}\n", result.out),
+                f"another reason: {result}")
+        require(straight_bytes(result.out) == [[0, 0]], f"copies without staging: {result}")
+    return judge
+
+
 def plan_programs(planned, nbody, names):
     env = {**client_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"}
     planned.add("the daemon listens for rdma", {**base_environment(), **SANITIZERS},
@@ -139,6 +172,10 @@ def plan_programs(planned, nbody, names):
     planned.add("a client that is killed is noticed at once", env,
                 shell(KILL_CLIENT, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"),
                 lambda result: result.expect(out="noticed\n"))
+    straight = os.path.join(os.environ["GP_APPS"], "straight")
+    planned.add("a client that dies in the middle of copies without staging is noticed", env,
+                shell(KILL_CLIENT, straight, "loop"), lambda result: result.expect(out="noticed\n"))
+    planned.add("and its memory can be had by another", env, [straight, "short"], copies_are_right)
     planned.add("a client of a worker that is killed learns of it at once", env,
                 shell(KILL_WORKER, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"), learns_of_it)
     planned.add("strangers are refused before they cost anything", {**SANITIZERS},
@@ -146,7 +183,7 @@ def plan_programs(planned, nbody, names):
     planned.add("the next worker serves over rdma, too", env,
                 [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))],
                 lambda result: test_apps.judge("vectoradd", result))
-    planned.add("the daemon ends in good order", {}, shell(STOP), ended_well)
+    planned.add("the daemon ends in good order, and large copies went past its staging", {}, shell(STOP), went_straight)
 
 
 class Machine:
@@ -228,6 +265,26 @@ def needs_tls(result):
             f"it is not told to use TLS: {result}")
 
 
+# Without CAP_IPC_LOCK, so that root, too, may lock no more than so many KiB.
+LOCKED = """
+kib=$1
+shift
+ulimit -l "$kib" && exec setpriv --inh-caps=-ipc_lock --bounding-set=-ipc_lock "$@"
+"""
+
+
+def plan_locked(planned):
+    """A daemon that may register little memory goes on without."""
+    planned.add("a daemon that may lock little memory starts", {**base_environment(), **SANITIZERS},
+                shell(START, "sh", "-c", LOCKED, "sh", "9216", os.environ["GP_DAEMON"], "--listen",
+                      f"rdma://{vm.OWN}:{PORT}", "--insecure", "--print-address", "--driver", os.environ["GP_DRIVER"],
+                      "--admin-socket", "off"), says_where)
+    planned.add("large copies are right with it", {**client_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"},
+                [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
+    planned.add("they went through staging, and the log says why", {}, shell(STOP),
+                went_through_staging("dma-buf: not supported; ibv_reg_mr: Cannot allocate memory"))
+
+
 def plan_secure(planned):
     """A daemon that everybody can reach, and that lets in who has a token."""
     program = [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))]
@@ -237,18 +294,23 @@ def plan_secure(planned):
                       vm.OWN), lambda result: result.expect())
     planned.add("its daemon listens for rdma without --insecure", {**base_environment(), **SANITIZERS},
                 shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--print-address",
-                      "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off"), says_where)
+                      "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off", "--peer-memory=off"), says_where)
     planned.add("a program with a token runs over rdma, with TLS on its control connection",
                 {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token"}, program,
                 lambda result: test_apps.judge("vectoradd", result))
     planned.add("a program without one is refused", env, program, needs_tls)
-    planned.add("this daemon ends in good order, too", {}, shell(STOP), ended_well)
+    planned.add("large copies are right where device memory is not to be registered",
+                {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token", "GPUPOOL_LANES": "3"},
+                [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
+    planned.add("this daemon ends in good order, too, and they went through staging", {}, shell(STOP),
+                went_through_staging("--peer-memory=off"))
 
 
 if __name__ == "__main__":
     programs = Planned(SECONDS, rdma=True)
     plan_contract(programs)
     plan_programs(programs, os.path.abspath(sys.argv[1]), sys.argv[2:])
+    plan_locked(programs)
     plan_secure(programs)
     sys.argv[1:] = []
     programs.run()
