@@ -234,11 +234,8 @@ make(struct gpd_session *session, const struct gp_array_shape *shape, int device
      struct gpd_array **array_p)
 {
 	uint64_t size = gpd_array_footprint(shape);
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = gpd_account_allocate(&session->account, device, size);
 
-	/* Nobody's account shall show what there cannot be. */
-	if (size <= gpd_device_get(device)->memory)
-		result = gpd_account_allocate(&session->account, device, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*array_p = take_back(NULL, shape, device);

@@ -186,7 +186,12 @@ gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, in
 {
 	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
 	struct gpd_ledger_line *line = &session->devices[device];
+	uint64_t there_is = atomic_load(&ledger->device_memory[device]);
 
+	/* Without this, what nobody can get would count for a moment against those who share a
+	 * quota with who asks for it. */
+	if (there_is && bytes > there_is)
+		return false;
 	if (!take(&tenant->memory, atomic_load(&tenant->memory_max), bytes))
 		return false;
 	if (!take(&line->memory, atomic_load(&line->memory_max), bytes)) {

@@ -91,6 +91,8 @@ struct gpd_ledger {
 	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
 	/* Multiprocessors are given out in multiples of it: 2 or 8. */
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
+	/* Bytes that a device has, as its workers say; 0: none has said so. */
+	_Atomic uint64_t device_memory[GPD_LEDGER_DEVICES];
 	_Atomic uint32_t idle_timeout; /* of sessions, in seconds; 0: none */
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
@@ -123,7 +125,7 @@ void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
 
 /*
  * Takes bytes of a device for the session: false, and nothing is taken, if that would be more than
- * the session or its tenant may have; the refusal is counted.
+ * the session or its tenant may have, or the device has; the refusal is counted.
  */
 bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);

@@ -142,6 +142,7 @@ start_device(int ordinal)
 	if (result != CUDA_SUCCESS)
 		return result;
 	device->memory = memory;
+	atomic_store(&gpd_worker.ledger->device_memory[ordinal], memory);
 	device->granularity = granularity;
 	if (granularity > gpd_worker.granularity)
 		gpd_worker.granularity = granularity;

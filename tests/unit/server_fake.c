@@ -661,6 +661,8 @@ fake_create(struct fake *fake)
 	gpd_worker.devices[1].granularity = FAKE_GRANULE;
 	fake->ledger = gpd_ledger_create(&fd);
 	assert(fake->ledger);
+	fake->ledger->device_memory[0] = fake->ledger->device_memory[1] =
+		gpd_worker.devices[0].memory;
 	(void)close(fd);
 	fake->session.account.ledger = fake->ledger;
 	fake->session.account.line = gpd_ledger_open(fake->ledger, 1, 0, 0);

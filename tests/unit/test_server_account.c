@@ -45,6 +45,23 @@ an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
 	assert_int_equal(account.line->counts.refusals, 2);
 }
 
+static void
+what_no_device_has_is_never_charged(void **state)
+{
+	struct gpd_ledger_line *line = &account.line->devices[1];
+
+	account.ledger->device_memory[1] = 1000;
+	assert_int_equal(gpd_account_allocate(&account, 1, 1001), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX - 1),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(line->memory, 0);
+	assert_int_equal(line->memory_peak, 0);
+	assert_int_equal(account.line->counts.refusals, 2);
+	/* Another device is another matter, and so is the last byte. */
+	assert_int_equal(gpd_account_allocate(&account, 0, 1001), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_SUCCESS);
+}
+
 static void *
 give_back_late(void *arg)
 {
@@ -117,6 +134,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing),
+		TEST(what_no_device_has_is_never_charged),
 		TEST(what_another_session_is_giving_back_is_waited_for),
 		TEST(each_device_has_a_quota_of_its_own),
 		TEST(a_device_that_cannot_be_is_refused),
