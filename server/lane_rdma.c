@@ -104,6 +104,7 @@ tell_supervisor(const struct arrival *arrival)
 static void
 take(struct gp_conn *conn, const struct arrival *arrival)
 {
+	unsigned int stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
 	uint8_t preamble[GP_PREAMBLE_SIZE];
 
 	if (gp_conn_recv_preamble(conn, preamble, sizeof(preamble), PREAMBLE_MS)) {
@@ -111,7 +112,8 @@ take(struct gp_conn *conn, const struct arrival *arrival)
 		gp_conn_destroy(conn);
 		return;
 	}
-	gp_conn_set_stall(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
+	gp_conn_set_stall(conn, stall_ms);
+	gp_conn_set_unread(conn, stall_ms);
 	/* Before the session can end: the supervisor hears of things in their order. */
 	tell_supervisor(arrival);
 	if (gpd_adopt_later(arrival->session, arrival->lane, conn))

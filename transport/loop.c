@@ -172,16 +172,35 @@ loop_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 	return got;
 }
 
+/* The same for room to write into. */
+static void
+pipe_await_room(struct pipe *pipe, int timeout_ms)
+{
+	int64_t deadline = gp_deadline_ms(timeout_ms);
+	struct timespec until = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
+	int r = 0;
+
+	while (pipe->used == PIPE_SIZE && !pipe->no_writer && !pipe->no_reader && r == 0) {
+		if (deadline < 0)
+			pthread_cond_wait(&pipe->changed, &pipe->lock);
+		else
+			r = pthread_cond_timedwait(&pipe->changed, &pipe->lock, &until);
+	}
+}
+
 static ssize_t
 loop_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
+	unsigned int unread_ms = stream->conn.unread_ms;
 	struct pipe *pipe = outgoing(&stream->conn);
 	ssize_t done = -EPIPE;
 
 	pthread_mutex_lock(&pipe->lock);
-	while (pipe->used == PIPE_SIZE && !pipe->no_writer && !pipe->no_reader)
-		pthread_cond_wait(&pipe->changed, &pipe->lock);
-	if (!pipe->no_writer && !pipe->no_reader) {
+	if (pipe->used == PIPE_SIZE)
+		pipe_await_room(pipe, unread_ms ? (int)unread_ms : -1);
+	if (!pipe->no_writer && !pipe->no_reader && pipe->used == PIPE_SIZE) {
+		done = -ETIMEDOUT;
+	} else if (!pipe->no_writer && !pipe->no_reader) {
 		done = (ssize_t)pipe_put(pipe, iov, count);
 		pipe_changed(pipe);
 	}

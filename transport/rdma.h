@@ -126,6 +126,9 @@ struct gp_rdma_conn {
 	uint64_t offered, roomed;            /* ... to so many */
 	struct gp_rdma_stage stage_out, stage_in;
 
+	/* What waits for credits with no thread to send it: until when the peer must take some. */
+	unsigned int courier_post;
+	int64_t courier_deadline; /* 0: nothing waits */
 	struct gp_rdma_conn *next_courier;
 	bool with_courier;
 };
@@ -196,6 +199,10 @@ void gp_rdma_look(struct gp_rdma_conn *conn);
 int gp_rdma_sendable(const struct gp_rdma_conn *conn);
 /* One work request, numbered.  0, or down. */
 int gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal);
+/* Before a sender waits for what the peer has to do: until when it must have begun (-1: without
+ * limit), and whether it is too late: then the connection goes down. */
+int64_t gp_rdma_taken_deadline(const struct gp_rdma_conn *conn);
+void gp_rdma_check_taken(struct gp_rdma_conn *conn, int64_t deadline);
 int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number);
 /* After gp_rdma_disconnect(): the device has done with this request, too, or does not answer. */
 void gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number);

@@ -122,6 +122,16 @@ next_offer(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_plac
 	return 0;
 }
 
+/* Until the peer takes something, which it must do within the time of gp_conn_set_unread(). */
+static void
+wait_for_reader(struct gp_rdma_conn *conn, int64_t *deadline)
+{
+	if (*deadline == 0)
+		*deadline = gp_rdma_taken_deadline(conn);
+	gp_rdma_check_taken(conn, *deadline);
+	(void)gp_rdma_wait_soon(conn, *deadline);
+}
+
 static int
 send_as_client(struct gp_rdma_conn *conn, struct source *source)
 {
@@ -133,10 +143,11 @@ send_as_client(struct gp_rdma_conn *conn, struct source *source)
 	pthread_mutex_lock(&conn->lock);
 	while (r == 0 && next_part(source, &memory) > 0) {
 		struct gp_rdma_place place;
+		int64_t deadline = 0;
 
 		while ((r = gp_rdma_sendable(conn)) == 0 &&
 		       conn->offered - conn->taken == GP_RDMA_PIECES)
-			(void)gp_rdma_wait_soon(conn, -1);
+			wait_for_reader(conn, &deadline);
 		if (r)
 			break;
 		/* Nobody else uses the piece, and others shall not wait for the copy. */
@@ -150,9 +161,11 @@ send_as_client(struct gp_rdma_conn *conn, struct source *source)
 		}
 	}
 	while (r == 0 && conn->taken < until) {
-		r = gp_rdma_sendable(conn);
-		if (r == 0)
-			(void)gp_rdma_wait_soon(conn, -1);
+		uint64_t taken = conn->taken;
+		int64_t deadline = 0;
+
+		while ((r = gp_rdma_sendable(conn)) == 0 && conn->taken == taken)
+			wait_for_reader(conn, &deadline);
 	}
 	/* The caller may use its memory again: nobody may read it then. */
 	if (conn->taken < until)
@@ -165,10 +178,11 @@ send_as_client(struct gp_rdma_conn *conn, struct source *source)
 static int
 wait_for_room(struct gp_rdma_conn *conn, struct gp_rdma_place **room_p)
 {
+	int64_t deadline = 0;
 	int r;
 
 	while ((r = gp_rdma_sendable(conn)) == 0 && conn->rooms.count == 0)
-		(void)gp_rdma_wait_soon(conn, -1);
+		wait_for_reader(conn, &deadline);
 	*room_p = &conn->rooms.list[conn->rooms.first];
 	return r;
 }

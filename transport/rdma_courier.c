@@ -15,6 +15,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gp_rdma_conn *all;
 static bool running;
 
+/* The peer need not take all at once, but some of it in the time of gp_conn_set_unread(). */
+static void
+check_taken(struct gp_rdma_conn *conn)
+{
+	if (conn->courier_deadline != 0 && conn->courier_post == conn->tx_post) {
+		gp_rdma_check_taken(conn, conn->courier_deadline);
+		return;
+	}
+	conn->courier_post = conn->tx_post;
+	conn->courier_deadline = gp_rdma_taken_deadline(conn);
+}
+
 /* Whether nothing waits any more. */
 static bool
 serve(struct gp_rdma_conn *conn)
@@ -24,7 +36,11 @@ serve(struct gp_rdma_conn *conn)
 	pthread_mutex_lock(&conn->lock);
 	gp_rdma_drain(conn);
 	gp_rdma_flush(conn);
+	if (conn->tx_post != conn->tx_fill)
+		check_taken(conn);
 	done = conn->tx_post == conn->tx_fill || conn->down;
+	if (done)
+		conn->courier_deadline = 0;
 	pthread_mutex_unlock(&conn->lock);
 	return done;
 }

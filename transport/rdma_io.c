@@ -70,6 +70,7 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	struct gp_rdma_conn *conn = (struct gp_rdma_conn *)stream;
 	const size_t room = GP_RDMA_SEGMENT - GP_RDMA_SEGMENT_HEADER;
 	unsigned int slot;
+	int64_t deadline = 0;
 	ssize_t done = 0;
 	int r;
 
@@ -87,7 +88,10 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 			conn->tx_fill++;
 			break;
 		}
-		(void)gp_rdma_wait(conn, -1);
+		if (deadline == 0)
+			deadline = gp_rdma_taken_deadline(conn);
+		gp_rdma_check_taken(conn, deadline);
+		(void)gp_rdma_wait(conn, deadline);
 	}
 	for (int i = 0; i < count && r == 0 && conn->tx_size[slot] < room; i++) {
 		size_t part = iov[i].iov_len;

@@ -485,6 +485,25 @@ gp_rdma_sendable(const struct gp_rdma_conn *conn)
 	return conn->down;
 }
 
+int64_t
+gp_rdma_taken_deadline(const struct gp_rdma_conn *conn)
+{
+	unsigned int unread_ms = conn->stream.conn.unread_ms;
+
+	return unread_ms ? gp_now_ms() + unread_ms : -1;
+}
+
+void
+gp_rdma_check_taken(struct gp_rdma_conn *conn, int64_t deadline)
+{
+	if (gp_left_ms(deadline) != 0 || conn->down)
+		return;
+	go_down(conn, -ETIMEDOUT, "the peer is gone, or does not take what it is sent");
+	/* Its device may still reach memory of this end. */
+	gp_rdma_disconnect(conn);
+	gp_rdma_wake(conn);
+}
+
 void
 gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number)
 {

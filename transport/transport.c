@@ -299,9 +299,10 @@ gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 	unsigned int system_ms = ms + ms / 8;
 	int fd;
 
-	if (!(conn->caps & GP_CONN_CAP_ADOPT))
-		return;
 	conn->unread_ms = ms;
+	if (conn->caps & GP_CONN_CAP_REMOTE_MEM)
+		return;
+	/* What is no socket does not mind. */
 	fd = conn->ops->fd(conn);
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 	/* A local socket has no such thing, and needs none. */

@@ -47,6 +47,18 @@ send_until_it_fails(struct job *job)
 	}
 }
 
+static int
+send_short_ones(struct job *job)
+{
+	static uint8_t bytes[1000];
+	struct iovec part = { bytes, sizeof(bytes) };
+	int r;
+
+	while ((r = gp_conn_send(job->conn, &part, 1, NULL, 0)) == 0)
+		job->count++;
+	return r;
+}
+
 static void
 sending_to_a_peer_that_is_gone_fails(void **state)
 {
@@ -309,6 +321,88 @@ a_sender_waits_for_a_slow_reader_as_long_as_it_takes(void **state)
 	sleep_ms(300);
 	assert_int_equal(gp_conn_recv_bulk(pair->server, NULL, message.bulk_size), 0);
 	assert_int_equal(job_join(&sender), 0);
+}
+
+/* Whichever end sends, in long messages, which may go another way than short ones. */
+static void
+a_peer_that_takes_nothing_is_given_up(void **state)
+{
+	static int (*const kinds[])(struct job *) = { send_until_it_fails, send_short_ones };
+	struct pair *pair = *state;
+
+	for (int i = 0; i < 4; i++) {
+		struct gp_conn *ends[2];
+		struct gp_message message;
+		struct job sender = { .run = kinds[i / 2] };
+		int64_t begin = now_ms();
+
+		fixture_connect(pair, &ends[0], &ends[1]);
+		gp_conn_set_unread(ends[i % 2], 600);
+		sender.conn = ends[i % 2];
+		job_start(&sender);
+
+		assert_int_equal(job_join(&sender), -ETIMEDOUT);
+		assert_true(now_ms() - begin >= 290);
+		assert_string_equal(gp_conn_error(ends[i % 2]),
+				    "the peer is gone, or does not take what it is sent");
+		assert_int_equal(gp_conn_send(ends[i % 2], NULL, 0, NULL, 0), -ETIMEDOUT);
+		gp_conn_destroy(ends[i % 2]);
+		/* What it gets is what was sent, or the news of the end. */
+		while (gp_conn_recv(ends[1 - i % 2], &message) == 0)
+			;
+		gp_conn_destroy(ends[1 - i % 2]);
+	}
+}
+
+/* No thread sends any more, and a receiver learns of it. */
+static void
+what_was_sent_must_be_taken_in_time(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_message message;
+	uint8_t bytes[1000] = { 0 };
+	int64_t begin = now_ms();
+
+	/* Elsewhere the system keeps what was sent. */
+	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_REMOTE_MEM))
+		return;
+	gp_conn_set_unread(pair->server, 300);
+	for (int i = 0; i < 200; i++)
+		send_bytes(pair->server, bytes, sizeof(bytes), NULL, 0);
+
+	assert_int_equal(gp_conn_recv(pair->server, &message), -ETIMEDOUT);
+	assert_true(now_ms() - begin >= 290);
+	assert_string_equal(gp_conn_error(pair->server),
+			    "the peer is gone, or does not take what it is sent");
+}
+
+static void
+a_peer_that_takes_little_at_a_time_is_not_given_up(void **state)
+{
+	const size_t size = (size_t)16 << 20, part = (size_t)1 << 20;
+	struct pair *pair = *state;
+
+	for (int i = 0; i < 2; i++) {
+		struct gp_conn *ends[2];
+		struct gp_message message;
+		struct job sender = { .run = send_one_large, .size = size };
+		int64_t begin = now_ms();
+
+		fixture_connect(pair, &ends[0], &ends[1]);
+		gp_conn_set_unread(ends[i], 1000);
+		sender.conn = ends[i];
+		job_start(&sender);
+		assert_int_equal(gp_conn_recv(ends[1 - i], &message), 0);
+		for (size_t at = 0; at < size; at += part) {
+			sleep_ms(100);
+			assert_int_equal(gp_conn_recv_bulk(ends[1 - i], NULL, part), 0);
+		}
+
+		assert_int_equal(job_join(&sender), 0);
+		assert_true(now_ms() - begin > 1000);
+		gp_conn_destroy(ends[0]);
+		gp_conn_destroy(ends[1]);
+	}
 }
 
 static void
@@ -588,6 +682,9 @@ main(int argc, char **argv)
 		CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up),
 		CONTRACT_TEST(between_messages_a_peer_may_take_its_time),
 		CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes),
+		CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up),
+		CONTRACT_TEST(what_was_sent_must_be_taken_in_time),
+		CONTRACT_TEST(a_peer_that_takes_little_at_a_time_is_not_given_up),
 		CONTRACT_TEST(two_hundred_connections_leave_nothing_behind),
 		CONTRACT_TEST(accept_waits_no_longer_than_told),
 		CONTRACT_TEST(a_second_listener_on_the_same_url_is_refused),
