@@ -63,11 +63,9 @@ void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child
 			       int result, const char *text);
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 			  const struct gpd_channel_message *message, int64_t now_ms);
-void gpd_admission_lane_refused(struct gpd_admission *admission, struct gpd_child *worker,
-				const struct gpd_channel_message *message, int64_t now_ms);
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 			  const struct gpd_channel_message *message, int64_t now_ms);
-/* A lane has come to the worker itself, which has checked it. */
+/* The worker has a lane that it has checked itself: that came to it, or whose key it has seen. */
 void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
 			     const struct gpd_channel_message *message);
 void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);

@@ -38,6 +38,9 @@ hand_lane(struct gpd_admission *admission, struct gpd_peer *owner,
 		gp_ticket_key(owner->ticket, preamble->lane, handed.key);
 	gpd_admission_tell(owner->worker, &header, &handed, sizeof(handed), fd);
 	explicit_bzero(&handed, sizeof(handed));
+	/* Anybody who has seen the ticket's name may have sent it: the worker will say. */
+	if (gp_preamble_is_tls(preamble))
+		return;
 	owner->lanes |= 1u << lane;
 	if (lane == 0)
 		gpd_admission_set_state(admission, owner, GPD_PEER_RUNNING, INT64_MAX);
@@ -91,19 +94,4 @@ gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worke
 	peer->lanes |= 1u << lane;
 	if (lane == 0 && peer->state == GPD_PEER_WELCOMED)
 		gpd_admission_set_state(admission, peer, GPD_PEER_RUNNING, INT64_MAX);
-}
-
-void
-gpd_admission_lane_refused(struct gpd_admission *admission, struct gpd_child *worker,
-			   const struct gpd_channel_message *message, int64_t now_ms)
-{
-	unsigned int lane = (unsigned int)message->header.result;
-	struct gpd_peer *peer =
-		gpd_admission_find_session(admission, worker, message->header.session);
-
-	if (!peer || peer->state != GPD_PEER_RUNNING || lane >= peer->lanes_max)
-		return;
-	peer->lanes &= ~(1u << lane);
-	if (lane == 0)
-		gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
 }

@@ -13,19 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define STACK_SIZE ((size_t)256 << 10)
+/* Handshakes for one lane of a session: all but one are of strangers. */
+#define HANDSHAKES_MAX 4
 
 /* A lane on its way to its session. */
 struct incoming {
-	struct incoming *next;
+	struct incoming *next, *next_open;
 	uint64_t session;
 	unsigned int number;
 	struct gp_conn *conn;
 	uint8_t key[GP_TLS_KEY_SIZE];
 	int status; /* of the handshake */
+	bool given_up;
 };
+
+/* Main thread: those with a handshake, the newest first. */
+static struct incoming *half_open;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct incoming *secured;
@@ -159,6 +166,38 @@ forget(struct incoming *incoming)
 	free(incoming);
 }
 
+static void
+close_handshake(struct incoming *incoming)
+{
+	struct incoming **link = &half_open;
+
+	while (*link && *link != incoming)
+		link = &(*link)->next_open;
+	if (*link)
+		*link = incoming->next_open;
+}
+
+/* A lane's name can be read on its way, so the one who has the key may not be the first to come: of
+ * too many the oldest, which has had the most time, is given up. */
+static void
+make_room(const struct incoming *incoming)
+{
+	struct incoming *oldest = NULL;
+	unsigned int count = 0;
+
+	for (struct incoming *i = half_open; i; i = i->next_open) {
+		if (i->session != incoming->session || i->number != incoming->number || i->given_up)
+			continue;
+		count++;
+		oldest = i;
+	}
+	if (count < HANDSHAKES_MAX)
+		return;
+	/* Its thread notices; what else there is of the connection is that thread's. */
+	oldest->given_up = true;
+	(void)shutdown(gp_conn_fd(oldest->conn), SHUT_RDWR);
+}
+
 /* The handshake of its own thread. */
 static void
 start_handshake(const struct incoming *incoming)
@@ -168,6 +207,7 @@ start_handshake(const struct incoming *incoming)
 	pthread_t thread;
 	int r = ENOMEM;
 
+	make_room(incoming);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
@@ -176,8 +216,11 @@ start_handshake(const struct incoming *incoming)
 		r = pthread_create(&thread, &attr, secure, copy);
 	}
 	pthread_attr_destroy(&attr);
-	if (r == 0)
+	if (r == 0) {
+		copy->next_open = half_open;
+		half_open = copy;
 		return;
+	}
 	if (copy)
 		forget(copy);
 	serve(incoming, "the daemon has no thread for its handshake");
@@ -187,17 +230,25 @@ start_handshake(const struct incoming *incoming)
 static void
 refuse(const struct incoming *incoming)
 {
+	gpd_warning("%s: session %llu: a lane (%u) is refused: %s", gp_conn_peer(incoming->conn),
+		    (unsigned long long)incoming->session, incoming->number,
+		    incoming->given_up ? "its handshake takes its time while others come"
+				       : gp_conn_error(incoming->conn));
+	gp_conn_destroy(incoming->conn);
+}
+
+/* The supervisor hears of it before the session can end. */
+static void
+begin(const struct incoming *incoming)
+{
 	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_LANE_REFUSED,
+		.type = GPD_CHANNEL_CAME,
 		.result = (int32_t)incoming->number,
 		.session = incoming->session,
 	};
 
 	(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
-	gpd_warning("%s: session %llu: a lane (%u) is refused: %s", gp_conn_peer(incoming->conn),
-		    (unsigned long long)incoming->session, incoming->number,
-		    gp_conn_error(incoming->conn));
-	gp_conn_destroy(incoming->conn);
+	serve(incoming, NULL);
 }
 
 void
@@ -214,10 +265,11 @@ gpd_adopt_secured(void)
 	pthread_mutex_unlock(&lock);
 	for (; incoming; incoming = next) {
 		next = incoming->next;
+		close_handshake(incoming);
 		if (incoming->status)
 			refuse(incoming);
 		else
-			serve(incoming, NULL);
+			begin(incoming);
 		forget(incoming);
 	}
 }

@@ -4,8 +4,9 @@
  * its data lanes.  Main thread.
  *
  * An encrypted one needs a handshake first, for which its peer may take its time: each has a thread
- * until that is done, and then comes back to the main thread.  One that fails costs its session
- * nothing, for anybody may have sent it: the supervisor learns that its number is free again.
+ * until that is done, and then comes back to the main thread.  Anybody may have sent it, so one
+ * that fails costs its session nothing, and one that is not done keeps nobody from the lane's
+ * number: who has the key first has the lane, and the supervisor learns of it then.
  */
 #ifndef GPD_ADOPT_H
 #define GPD_ADOPT_H

@@ -33,12 +33,12 @@ enum gpd_channel_type {
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
 	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
-	GPD_CHANNEL_CAME,   /* result: a lane of the session has come over RDMA; its number */
+	GPD_CHANNEL_CAME,   /* result: the number of a lane that has come over RDMA, or has shown
+			     * the key of TLS */
 	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
 	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
 	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
-	GPD_CHANNEL_LANE_REFUSED, /* result: its number, which another may take */
-	GPD_CHANNEL_LOST,         /* result; text: who ended this process's CUDA and how */
+	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
 };
 
 struct gpd_channel_header {

@@ -92,16 +92,6 @@ admit(void *arg, const void *bytes, size_t size)
 }
 
 static void
-tell_supervisor(const struct arrival *arrival)
-{
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_CAME,
-					     .result = (int32_t)arrival->lane,
-					     .session = arrival->session };
-
-	(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
-}
-
-static void
 take(struct gp_conn *conn, const struct arrival *arrival)
 {
 	unsigned int stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
@@ -114,8 +104,6 @@ take(struct gp_conn *conn, const struct arrival *arrival)
 	}
 	gp_conn_set_stall(conn, stall_ms);
 	gp_conn_set_unread(conn, stall_ms);
-	/* Before the session can end: the supervisor hears of things in their order. */
-	tell_supervisor(arrival);
 	if (gpd_adopt_later(arrival->session, arrival->lane, conn))
 		gp_conn_destroy(conn);
 }

@@ -482,10 +482,12 @@ def _(where):
 
 class Relay:
     """Between a program and the daemon: change(number, records) says what becomes of the TLS records
-    that the client sends on its connection of this number, behind the preamble."""
+    that the client sends on its connection of this number, behind the preamble; first(preamble) is called
+    before the daemon gets that."""
 
-    def __init__(self, change, late=None):
+    def __init__(self, change, late=None, first=None):
         self.change = change
+        self.first = first or (lambda preamble: None)
         self.late = late or (lambda number: [])
         self.count = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -521,6 +523,7 @@ class Relay:
         try:
             while len(held) < 64:
                 held += source.recv(64 - len(held)) or self.stop()
+            self.first(held)
             sink.sendall(held)
             held = b""
             while data := self.take(source, sink, number):
@@ -640,6 +643,35 @@ def _():
             with Relay(on(0, 1, act)) as relay:
                 result = Program("vectoradd", (), relay.address, env=target.certificates.client()).finish()
             require(result.status != 0, f"{name}, on the control connection: the program noticed nothing: {result}")
+
+
+@case("who has seen the name of a ticket keeps nobody from the lanes, and is given up")
+def _():
+    strangers = []
+
+    def crowd(start):
+        """More than may have handshakes at once, each before the client."""
+        if struct.unpack_from("<H", start, 12)[0] != wire.LANE_TLS:
+            return
+        for _ in range(6):
+            conn = Conn(target.tls_port)
+            conn.send(start)
+            strangers.append(conn)
+        time.sleep(0.2)
+
+    with Attacked():
+        with Relay(lambda number, records: [data for _, data in records], first=crowd) as relay:
+            environment = target.certificates.client(GPUPOOL_LANES="4")
+            Program("lanes", ("short",), relay.address, env=environment).finish().expect(out="lanes: ok\n", err="")
+        require(len(strangers) == 4 * 6, f"{len(strangers)} strangers: the program had other lanes")
+        for conn in strangers:
+            conn.socket.settimeout(20)
+            conn.wait_closed()
+            conn.close()
+        log = target.log()
+        require(" that the session has already" not in log, log)
+        for lane in range(4):
+            require(re.search(rf"a lane \({lane}\) is refused: its handshake takes its time while others come", log), log)
 
 
 def client_hello(context):

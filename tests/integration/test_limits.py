@@ -273,6 +273,43 @@ def _():
         daemon.wait_for_log(r"its lane did not come in time")
 
 
+@case("lanes that are half open are closed, and cost neither their session nor another one anything")
+def _():
+    with Daemon(env={"GPUPOOL_STALL_MS": "3000"}) as daemon:
+        owner = Session(daemon.port, lanes=4)
+        owner.create_context()
+        require(owner.map(0, 8 << 20) == SUCCESS, "map")
+        whole = preamble(wire.LANE, 1, owner.ticket)
+        # Nothing, a part of what the session's lane would begin with, and that a byte at a time.
+        half = [Conn(daemon.port, source=ATTACKER) for _ in range(3)]
+        half[1].send(whole[:63])
+        begin = time.monotonic()
+        sent = 0
+        while time.monotonic() - begin < 8:
+            half[2].send(whole[sent:sent + 1])
+            sent += 1
+            require(owner.copy_out(owner.base, 4096)[0] == SUCCESS, "the owner suffers")
+            time.sleep(0.25)
+        for conn in half:
+            expect_closed(conn, 10)
+            conn.close()
+        require(9 < time.monotonic() - begin < 16, "that was not the documented time")
+        # The lane is still to be had; that nothing comes on it for longer than a message may take is no fault.
+        with owner.connect_lane(1) as lane:
+            time.sleep(5)
+            require(is_open(lane), "a lane between messages was closed")
+            require(owner.copy_out(owner.base, 4096)[0] == SUCCESS, "the owner suffers from its silent lane")
+            neighbour(daemon)
+            # In the middle of a chunk it is: the session has counted on it.
+            lane.send(message(struct.pack("<IIQ", 1, 0, 0), bytes(1 << 20))[:1000])
+            begin = time.monotonic()
+            daemon.wait_for_log(rf"session {owner.id} .*: closed: .*lane", 10)
+            require(time.monotonic() - begin > 2, "too early")
+        expect_closed(owner.control)
+        owner.close()
+        neighbour(daemon)
+
+
 @case("who does not read what it is sent loses its session, after the documented time")
 def _():
     with Daemon(env={"GPUPOOL_STALL_MS": "3000"}) as daemon:
