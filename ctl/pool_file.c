@@ -3,9 +3,11 @@
 
 #include "ctl/ask.h"
 #include "server/folder.h"
+#include "server/privilege.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +86,23 @@ ctl_pool_file(const char *folder, const char *name, char *path, size_t size)
 	return 0;
 }
 
+/* So that a daemon which becomes its user can read what root makes in there: as
+ * scripts/gpupoold.tmpfiles has it. */
+static int
+give_to_daemon(const char *path)
+{
+	const struct group *group = getgrnam(GPD_PRIVILEGE_USER);
+	char usual[CTL_PATH_MAX];
+
+	if (geteuid() != 0 || !group || gpd_folder_default(usual, sizeof(usual)) ||
+	    strcmp(path, usual) != 0)
+		return 0;
+	if (chown(path, 0, group->gr_gid) || chmod(path, 02750))
+		return ctl_fail("%s cannot be given to the group %s: %s", path, group->gr_name,
+				strerror(errno));
+	return 0;
+}
+
 int
 ctl_make_folder(const char *path)
 {
@@ -98,8 +117,12 @@ ctl_make_folder(const char *path)
 			continue;
 		memcpy(part, path, i);
 		part[i] = 0;
-		if (mkdir(part, mode) && errno != EEXIST)
+		if (mkdir(part, mode) == 0) {
+			if (give_to_daemon(part))
+				return -1;
+		} else if (errno != EEXIST) {
 			return ctl_fail("%s cannot be made: %s", part, strerror(errno));
+		}
 	}
 	return 0;
 }

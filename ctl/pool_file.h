@@ -31,7 +31,8 @@ int ctl_take_options(const struct ctl_option *options, size_t option_count, int 
 int ctl_pool_folder(const char *given, char *path, size_t size);
 /* The path of a file in it. */
 int ctl_pool_file(const char *folder, const char *name, char *path, size_t size);
-/* Makes the folder and those above it that are missing. */
+/* Makes the folder and those above it that are missing.  The usual one of root's is given to the
+ * daemon's group, where there is one. */
 int ctl_make_folder(const char *path);
 
 /* Writes a file as a whole: it is there with all of this, or not at all.  Without `force` one that

@@ -248,7 +248,7 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 	int r = gpd_tenants_reload(&quota->tenants, error);
 
 	if (r == 0) {
-		gpd_gate_reload(&admission->gate, quota->tenants.config);
+		gpd_gate_reload(&admission->gate, quota->tenants.config, gpd_now_ms());
 		gpd_admission_check_certificates(admission);
 	}
 	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {

@@ -23,7 +23,8 @@ gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int
 	const char *text;
 	int64_t delay_ms;
 
-	if (gpd_gate_admit(&admission->gate, admission->quota->tenants.config, peer, &text) == 0)
+	if (gpd_gate_admit(&admission->gate, admission->quota->tenants.config, peer, now_ms,
+			   &text) == 0)
 		return true;
 	delay_ms = gpd_caller_failed(peer->caller, now_ms);
 	peer->refusal = strdup(text);
@@ -69,11 +70,12 @@ turn_out(struct gpd_admission *admission, struct gpd_peer *peer, const char *tex
 void
 gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms)
 {
-	gpd_gate_refresh(&admission->gate);
+	gpd_gate_refresh(&admission->gate, now_ms);
 	admission->gate_ms = now_ms + GATE_MS;
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		const char *text =
-			has_credentials(p) ? gpd_gate_check(&admission->gate, &p->pass) : NULL;
+		const char *text = has_credentials(p)
+					   ? gpd_gate_check(&admission->gate, &p->pass, now_ms)
+					   : NULL;
 
 		if (text)
 			turn_out(admission, p, text);

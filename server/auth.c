@@ -36,6 +36,8 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 		return refused(GPD_AUTH_REVOKED_TOKEN);
 	case GPD_TOKEN_EXPIRED:
 		return refused(GPD_AUTH_EXPIRED_TOKEN);
+	case GPD_TOKEN_UNREADABLE:
+		return refused(GPD_AUTH_UNREADABLE_TOKENS);
 	case GPD_TOKEN_NONE:
 		break;
 	}
@@ -68,6 +70,8 @@ gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fac
 		return "the token has been revoked";
 	case GPD_AUTH_EXPIRED_TOKEN:
 		return "the token has expired";
+	case GPD_AUTH_UNREADABLE_TOKENS:
+		return "the daemon cannot read its tokens at the moment, so it takes none";
 	case GPD_AUTH_UNKNOWN_CERTIFICATE:
 		return "the client certificate names no tenant";
 	case GPD_AUTH_OTHER_TENANT:
@@ -87,6 +91,7 @@ gpd_auth_name(enum gpd_auth_refusal refusal)
 		[GPD_AUTH_UNKNOWN_TOKEN] = "unknown_token",
 		[GPD_AUTH_REVOKED_TOKEN] = "revoked_token",
 		[GPD_AUTH_EXPIRED_TOKEN] = "expired_token",
+		[GPD_AUTH_UNREADABLE_TOKENS] = "unreadable_tokens",
 		[GPD_AUTH_UNKNOWN_CERTIFICATE] = "unknown_certificate",
 		[GPD_AUTH_OTHER_TENANT] = "other_tenant",
 		[GPD_AUTH_HANDSHAKE] = "tls_handshake",

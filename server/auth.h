@@ -34,6 +34,7 @@ enum gpd_auth_refusal {
 	GPD_AUTH_UNKNOWN_TOKEN,
 	GPD_AUTH_REVOKED_TOKEN,
 	GPD_AUTH_EXPIRED_TOKEN,
+	GPD_AUTH_UNREADABLE_TOKENS,   /* a token, which the daemon cannot check */
 	GPD_AUTH_UNKNOWN_CERTIFICATE, /* its name is no tenant's */
 	GPD_AUTH_OTHER_TENANT,        /* the client names one that is not the credentials' */
 	GPD_AUTH_HANDSHAKE,           /* of TLS, a bad certificate included; never decided here */

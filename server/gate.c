@@ -37,7 +37,11 @@ gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char
 	char room[sizeof(gate->store.path)];
 	int r;
 
-	*gate = (struct gpd_gate){ .option = option, .insecure = insecure };
+	*gate = (struct gpd_gate){
+		.option = option,
+		.insecure = insecure,
+		.unread_ms = INT64_MAX,
+	};
 	r = gpd_token_store_open(&gate->store, path_of(gate, config, room, sizeof(room)), error,
 				 error_size);
 	if (r == 0)
@@ -46,14 +50,14 @@ gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char
 }
 
 void
-gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config)
+gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms)
 {
 	static struct gpd_token_store other;
 	char room[sizeof(gate->store.path)], error[GPD_TOKEN_ERROR_MAX];
 	const char *path = path_of(gate, config, room, sizeof(room));
 
 	if (strcmp(path ? path : "", gate->store.path) == 0) {
-		gpd_gate_refresh(gate);
+		gpd_gate_refresh(gate, now_ms);
 		return;
 	}
 	if (gpd_token_store_open(&other, path, error, sizeof(error))) {
@@ -62,6 +66,7 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config)
 	}
 	gpd_token_store_close(&gate->store);
 	gate->store = other;
+	gate->unread_ms = INT64_MAX;
 	check_mode(gate);
 }
 
@@ -72,14 +77,19 @@ gpd_gate_close(struct gpd_gate *gate)
 }
 
 void
-gpd_gate_refresh(struct gpd_gate *gate)
+gpd_gate_refresh(struct gpd_gate *gate, int64_t now_ms)
 {
 	char error[GPD_TOKEN_ERROR_MAX];
 	bool changed;
 
 	if (gpd_token_store_refresh(&gate->store, &changed, error, sizeof(error))) {
-		gpd_error("the tokens stay as they were: %s", error);
+		gpd_error("the tokens cannot be read: nobody is let in by one, and in %d s the "
+			  "sessions that came by one end: %s",
+			  GPD_GATE_GRACE_MS / 1000, error);
+		if (gate->unread_ms == INT64_MAX)
+			gate->unread_ms = now_ms;
 	} else if (changed) {
+		gate->unread_ms = INT64_MAX;
 		gpd_info("%s has been read: %zu tokens", gate->store.path,
 			 gate->store.tokens.count);
 		check_mode(gate);
@@ -120,6 +130,9 @@ explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts,
 	case GPD_AUTH_EXPIRED_TOKEN:
 		snprintf(why, WHY_MAX, "the token %s has expired", token.id);
 		break;
+	case GPD_AUTH_UNREADABLE_TOKENS:
+		snprintf(why, WHY_MAX, "a token, and the tokens cannot be read");
+		break;
 	case GPD_AUTH_UNKNOWN_CERTIFICATE:
 		snprintf(why, WHY_MAX, "the certificate of \"%.100s\" is no tenant's",
 			 facts->certificate);
@@ -148,7 +161,7 @@ fill_pass(struct gpd_peer *peer, const struct gpd_auth *auth, const struct gpd_t
 
 int
 gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gpd_peer *peer,
-	       const char **text_p)
+	       int64_t now_ms, const char **text_p)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 	unsigned int caps = gp_conn_caps(peer->conn);
@@ -165,9 +178,11 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 	char why[WHY_MAX];
 	int place = -1;
 
-	gpd_gate_refresh(gate);
+	gpd_gate_refresh(gate, now_ms);
 	facts.token = gpd_tokens_check(&gate->store.tokens, hello->token.data, hello->token.len,
 				       time(NULL), &token);
+	if (gate->store.wrong && facts.token != GPD_TOKEN_NONE)
+		facts.token = GPD_TOKEN_UNREADABLE;
 	facts.token_tenant = token ? token->tenant : NULL;
 	if (facts.certificate)
 		place = gpd_config_certificate_find(config, facts.certificate);
@@ -191,12 +206,14 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 }
 
 const char *
-gpd_gate_check(const struct gpd_gate *gate, const struct gpd_pass *pass)
+gpd_gate_check(const struct gpd_gate *gate, const struct gpd_pass *pass, int64_t now_ms)
 {
 	if (pass->by == GPD_AUTH_BY_CERTIFICATE)
 		return pass->until_s <= time(NULL) ? "its certificate has expired" : NULL;
 	if (pass->by != GPD_AUTH_BY_TOKEN)
 		return NULL;
+	if (gate->store.wrong && now_ms - gate->unread_ms >= GPD_GATE_GRACE_MS)
+		return "its token cannot be checked: the daemon cannot read its tokens";
 	switch (gpd_tokens_state(&gate->store.tokens, pass->token, time(NULL))) {
 	case GPD_TOKEN_GOOD:
 		return NULL;

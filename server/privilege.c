@@ -145,3 +145,19 @@ gpd_privilege_check_file(const char *path)
 			    "and a reload fails",
 			    path);
 }
+
+int
+gpd_privilege_need_file(const char *path, char *error, size_t error_size)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	const struct group *group = getgrgid(getegid());
+
+	if (access(path, R_OK) == 0 || errno == ENOENT)
+		return 0;
+	(void)snprintf(error, error_size,
+		       "%s: %s: the daemon's user, %s, must read it whenever it changes: chgrp %s "
+		       "and chmod g+r do that, and its folder must let that group in, too",
+		       path, strerror(errno), user ? user->pw_name : "which has no name",
+		       group ? group->gr_name : "to its group");
+	return -1;
+}

@@ -26,6 +26,9 @@ void gpd_privilege_hide(void);
  */
 GP_MUST_CHECK int gpd_privilege_drop(const char *user, char *error, size_t error_size);
 
+/* 0, or -1: this process may not read the file, which is there, and the text says what would help.
+ */
+GP_MUST_CHECK int gpd_privilege_need_file(const char *path, char *error, size_t error_size);
 /* Whether this process may still read the file, which it will read again; the log says if not. */
 void gpd_privilege_check_file(const char *path);
 

@@ -238,6 +238,21 @@ static const struct gpd_manager_hooks manager_hooks = {
 	.reload = reload_for_admin,
 };
 
+/* If they cannot be read any more, nobody could take a token back. */
+static int
+check_tokens(const struct gpd_token_store *store)
+{
+	char error[GPD_TOKEN_ERROR_MAX];
+	bool was_there = store->status.st_nlink > 0;
+
+	if (was_there && gpd_privilege_need_file(store->path, error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	gpd_privilege_check_file(store->path);
+	return 0;
+}
+
 /* Once everything is open; what has to be read again later is tried out at once. */
 static int
 drop_privileges(struct supervisor *s)
@@ -253,7 +268,8 @@ drop_privileges(struct supervisor *s)
 	if (geteuid() == before)
 		return 0;
 	gpd_privilege_check_file(s->options->config);
-	gpd_privilege_check_file(s->admission.gate.store.path);
+	if (check_tokens(&s->admission.gate.store))
+		return -1;
 	if (read_tls(s, false, &tls, error))
 		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
 			    error);

@@ -40,11 +40,12 @@ struct gpd_tokens {
 };
 
 enum gpd_token_state {
-	GPD_TOKEN_NONE,    /* none was shown */
-	GPD_TOKEN_GOOD,    /* the token is the tenant's */
-	GPD_TOKEN_UNKNOWN, /* no such ID, or not its secret, or no token at all */
-	GPD_TOKEN_REVOKED, /* the secret is right */
-	GPD_TOKEN_EXPIRED, /* the secret is right */
+	GPD_TOKEN_NONE,       /* none was shown */
+	GPD_TOKEN_GOOD,       /* the token is the tenant's */
+	GPD_TOKEN_UNKNOWN,    /* no such ID, or not its secret, or no token at all */
+	GPD_TOKEN_REVOKED,    /* the secret is right */
+	GPD_TOKEN_EXPIRED,    /* the secret is right */
+	GPD_TOKEN_UNREADABLE, /* nobody knows: the tokens cannot be read at the moment */
 };
 
 /* Of bytes that need no zero at their end.  GP_E_INVALID or -ENOMEM: the text names file and line.

@@ -309,6 +309,13 @@ is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+/* What is wrong with it stays so until it is another file; all else may get better by itself. */
+static bool
+is_of_content(int wrong)
+{
+	return wrong == GP_E_INVALID || wrong == -EINVAL || wrong == -EFBIG;
+}
+
 int
 gpd_token_store_open(struct gpd_token_store *store, const char *path, char *error,
 		     size_t error_size)
@@ -328,6 +335,7 @@ gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p, char *er
 {
 	struct stat status = { 0 };
 	struct gpd_tokens tokens;
+	bool same, known;
 	int r;
 
 	*changed_p = false;
@@ -335,13 +343,16 @@ gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p, char *er
 		return 0;
 	if (stat(store->path, &status) && errno != ENOENT)
 		memset(&status, 0xff, sizeof(status));
-	if (is_same(&status, &store->status))
+	same = is_same(&status, &store->status);
+	if (same && (store->wrong == 0 || is_of_content(store->wrong)))
 		return 0;
-	*changed_p = true;
+	known = same && store->wrong;
 	r = load(store->path, &tokens, &store->status, error, error_size);
+	store->wrong = r;
+	*changed_p = r == 0 || !known;
 	if (r) {
 		store->status = status;
-		return r;
+		return known ? 0 : r;
 	}
 	gpd_tokens_free(&store->tokens);
 	store->tokens = tokens;

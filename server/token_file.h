@@ -35,13 +35,15 @@ struct gpd_token_store {
 	char path[4096]; /* "": there can be none */
 	struct gpd_tokens tokens;
 	struct stat status; /* of the file that was read last; all zero: there was none */
+	int wrong;          /* why that could not be read; 0: `tokens` are what it says */
 };
 
 /* Reads it for the first time. */
 GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path, char *error,
 				       size_t error_size);
-/* Reads it again if it is another one than before; what cannot be read changes nothing, and the
- * text says so once.  *changed_p: it was another one. */
+/* Reads it again if it is another one than before, or could not be opened then.  What cannot be
+ * read leaves the tokens of before, with store->wrong, and the text says so once.  *changed_p: it
+ * is another one, or can be read again. */
 GP_MUST_CHECK int gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p,
 					  char *error, size_t error_size);
 void gpd_token_store_close(struct gpd_token_store *store);

@@ -269,7 +269,7 @@ def _():
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
 
 
-@case("a reload finds the tokens in another file; one that makes no sense changes nothing")
+@case("a reload finds the tokens in another file; while that makes no sense nobody comes by a token")
 def _():
     with Pool(config="", tokens=False) as pool:
         pool.write_config(f"[daemon]\ntokens = {pool.tokens_path()}\n")
@@ -284,10 +284,20 @@ def _():
         ctl("--socket", pool.socket, "reload")
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
         pool.refused("the token is not known here", r"unknown token", user="own", GPUPOOL_TOKEN_FILE=path)
+        stays = pool.start("sleeper", "-ms=3000", env={"GPUPOOL_TOKEN_FILE": other})
+        stays.wait_for_output("running")
+        size = os.stat(f"{elsewhere}/tokens").st_size
         with open(f"{elsewhere}/tokens", "a", encoding="ascii") as file:
             file.write("nonsense\n")
+        for _again in range(2):
+            pool.refused("the daemon cannot read its tokens at the moment", "refused: a token, and the tokens cannot be read",
+                         user="own", GPUPOOL_TOKEN_FILE=other)
+        pool.check_works()
+        os.truncate(f"{elsewhere}/tokens", size)
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
-        require(len(re.findall(r"the tokens stay as they were: .*elsewhere/tokens:4: less than six words", pool.log())) == 1,
+        # It was mended in time for those that were there.
+        stays.finish().expect()
+        require(len(re.findall(r"nobody is let in by one, .* end: .*elsewhere/tokens:4: less than six words", pool.log())) == 1,
                 pool.log())
 
 

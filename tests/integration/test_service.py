@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon as a service: the rights it gives up, what it tells the service manager, and its unit."""
+import ctypes
+import grp
 import os
 import pwd
 import re
@@ -9,8 +11,10 @@ import socket
 import stat
 import subprocess
 import tempfile
+import time
+import traceback
 
-from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Skip, base_environment, case, main,
+from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Program, Skip, base_environment, case, main,
                      read_file, require, run)
 
 OTHER = "nobody"
@@ -135,12 +139,104 @@ def _():
             os.kill(daemon.pid, signal.SIGHUP)
             daemon.wait_for_log("is in force")
             run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
+            # What it cannot read says nothing of who is let in.
+            os.chmod(f"{folder}/tokens", 0o600)
+            for _again in range(2):
+                result = run("vectoradd", remote=address, env=token)
+                require(result.status == 1 and "cannot read its tokens" in result.err, f"a token that is not known: {result}")
+            time.sleep(1.5)
+            require(len(re.findall(r"the tokens cannot be read: .*tokens: Permission denied", daemon.log())) == 1, daemon.log())
+            os.chmod(f"{folder}/tokens", 0o640)
+            run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
             ctl("token", "revoke", re.search(r"token (\w+) of tenant", said)[1])
             result = run("vectoradd", remote=address, env=token)
             require(result.status == 1 and "has been revoked" in result.err, f"the token still holds: {result}")
-            require("cannot read" not in daemon.log() and "can not be read" not in daemon.log(), "something was unreadable")
+            require("cannot read it" not in daemon.log() and "can not be read" not in daemon.log(), "something was unreadable")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@case("a daemon that could not see a token revoked does not start, and says what would help")
+def _():
+    need_root()
+    with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        os.chmod(folder, 0o755)
+        subprocess.run([os.environ["GP_CTL"], "token", "create", "alice", "-D", folder], env=base_environment(),
+                       stdout=subprocess.DEVNULL, timeout=PATIENCE, check=True)
+        done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", "--user", OTHER,
+                               "--tokens", f"{folder}/tokens", "--driver", os.environ["GP_DRIVER"]], capture_output=True,
+                              text=True, env=base_environment(), timeout=PATIENCE, check=False)
+        require(done.returncode == 1 and f"gpupoold: {folder}/tokens: Permission denied: the daemon's user, {OTHER}, must read it"
+                in done.stderr and f"chgrp {grp.getgrgid(pwd.getpwnam(OTHER).pw_gid).gr_name} and chmod" in done.stderr,
+                f"{done}")
+
+
+# What programs look up in /etc, for a folder in its place.
+LOOKED_UP = ("group", "hosts", "ld.so.cache", "nsswitch.conf", "passwd")
+
+
+def on_a_fresh_machine(function):
+    """Runs it in a process for which /etc has what a package brings, the user gpupool, and nothing of ours."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with tempfile.TemporaryDirectory(prefix="gpupool-etc-") as etc:
+        os.chmod(etc, 0o755)
+        for name in LOOKED_UP:
+            if os.path.exists(f"/etc/{name}"):
+                shutil.copyfile(f"/etc/{name}", f"{etc}/{name}")
+        for name, line in (("passwd", "gpupool:x:61234:61234::/nonexistent:/bin/false\n"), ("group", "gpupool:x:61234:\n")):
+            text = "".join(l for l in read_file(f"/etc/{name}").splitlines(True) if not l.startswith("gpupool:"))
+            with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
+                file.write(text + line)
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                # CLONE_NEWNS; MS_REC | MS_PRIVATE; MS_BIND.
+                if libc.unshare(0x20000) or libc.mount(None, b"/", None, 0x44000, None) \
+                        or libc.mount(etc.encode(), b"/etc", None, 0x1000, None):
+                    status = 77
+                else:
+                    function()
+                    status = 0
+            except Exception:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status == 77:
+        raise Skip("there can be no /etc of its own here")
+    require(status == 0, "it went wrong there: see standard error")
+
+
+def follow_the_readme():
+    def ctl(*args):
+        done = subprocess.run([os.environ["GP_CTL"], *args], capture_output=True, text=True, umask=0o022,
+                              env=base_environment(), timeout=PATIENCE, check=False)
+        require(done.returncode == 0, f"{args}: {done}")
+        return done.stdout
+
+    with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        ctl("cert", "init", "127.0.0.1")
+        said = ctl("token", "create", "alice", "-o", f"{folder}/alice.token")
+        status = os.stat("/etc/gpupool")
+        require(stat.S_IMODE(status.st_mode) == 0o2750 and status.st_gid == 61234, f"{status}")
+        with Daemon("--listen", "tls://127.0.0.1:0") as daemon:
+            address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
+            require("the daemon is user gpupool" in daemon.log() and "warning" not in daemon.log(), daemon.log())
+            token = {"GPUPOOL_TOKEN_FILE": f"{folder}/alice.token"}
+            program = Program("sleeper", ["-ms=60000"], address, env=token)
+            program.wait_for_output("running")
+            ctl("token", "revoke", re.search(r"token (\w+) of tenant", said)[1])
+            result = program.finish()
+            require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
+            result = run("vectoradd", remote=address, env=token)
+            require(result.status == 1 and "has been revoked" in result.err, f"the token still holds: {result}")
+
+
+@case("README's first lines work for root where the package's user is, and so does taking a token back")
+def _():
+    need_root()
+    on_a_fresh_machine(follow_the_readme)
 
 
 @case("a user that is none, or that one cannot become, is refused")

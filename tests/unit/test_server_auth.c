@@ -82,7 +82,7 @@ static void
 the_whole_table_is_as_the_rules_say(void **state)
 {
 	for (unsigned int bits = 0; bits < 16; bits++)
-		for (int token = GPD_TOKEN_NONE; token <= GPD_TOKEN_EXPIRED; token++)
+		for (int token = GPD_TOKEN_NONE; token <= GPD_TOKEN_UNREADABLE; token++)
 			for (int certificate = 0; certificate < CERTIFICATES; certificate++)
 				for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
 					struct gpd_auth_facts facts = make_facts(
@@ -121,6 +121,8 @@ each_refusal_has_its_reason(void **state)
 	expect(&facts, GPD_AUTH_REVOKED_TOKEN, "revoked");
 	facts.token = GPD_TOKEN_EXPIRED;
 	expect(&facts, GPD_AUTH_EXPIRED_TOKEN, "expired");
+	facts.token = GPD_TOKEN_UNREADABLE;
+	expect(&facts, GPD_AUTH_UNREADABLE_TOKENS, "cannot read its tokens");
 	facts = remote;
 	facts.certificate = "mallory";
 	expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "names no tenant");

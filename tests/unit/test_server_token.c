@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -260,17 +261,43 @@ the_store_notices_every_change(void **state)
 	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
 	assert_true(changed);
 	assert_int_equal(gpd_tokens_state(&store.tokens, token.id, 0), GPD_TOKEN_REVOKED);
-	/* What cannot be read changes nothing, and is said once. */
+	/* What cannot be read is said once, and leaves those of before. */
 	write_file("nonsense\n");
 	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)),
 			 GP_E_INVALID);
 	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
 	assert_false(changed);
 	assert_int_equal(store.tokens.count, 1);
+	assert_int_equal(store.wrong, GP_E_INVALID);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
 	assert_true(changed);
 	assert_int_equal(store.tokens.count, 0);
+	assert_int_equal(store.wrong, 0);
+	gpd_token_store_close(&store);
+}
+
+static void
+a_file_that_cannot_be_opened_is_tried_again(void **state)
+{
+	static struct gpd_token_store store;
+	struct rlimit files, none;
+	bool changed;
+	int r;
+
+	assert_int_equal(gpd_token_store_open(&store, path, error, sizeof(error)), 0);
+	(void)create("alice", INT64_MAX);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = (struct rlimit){ 0, files.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	r = gpd_token_store_refresh(&store, &changed, error, sizeof(error));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_int_equal(r, -EMFILE);
+	assert_int_equal(store.wrong, -EMFILE);
+	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
+	assert_true(changed);
+	assert_int_equal(store.wrong, 0);
+	assert_int_equal(store.tokens.count, 1);
 	gpd_token_store_close(&store);
 }
 
@@ -329,6 +356,7 @@ main(void)
 		TOKEN_TEST(lines_that_make_no_sense_are_named),
 		TOKEN_TEST(a_file_that_is_not_there_has_no_tokens),
 		TOKEN_TEST(the_store_notices_every_change),
+		TOKEN_TEST(a_file_that_cannot_be_opened_is_tried_again),
 		TOKEN_TEST(an_owner_and_a_mode_that_were_given_stay),
 		TOKEN_TEST(changes_at_a_time_all_count),
 	};
