@@ -24,6 +24,8 @@
 #define TRY_RDMA_MS 3000
 #define ANSWER_MS 10000
 #define WINDOW_TRIES 4
+/* Of the words of a daemon, in a line. */
+#define SAID_MAX 256
 #define CLIENT_VERSION "0.1.0"
 
 /* Where a daemon does not say, and what it may claim. */
@@ -108,16 +110,20 @@ take_clear_refusal(struct opening *opening, struct gp_conn *conn)
 {
 	Gpupool__ControlMessage *message = NULL;
 	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
+	char said[SAID_MAX];
 	uint32_t frame[2];
 	int r = gp_conn_recv_preamble(conn, frame, sizeof(frame), ANSWER_MS);
 
 	if (r == 0 && frame[1] == 0 && le32toh(frame[0]) <= sizeof(bytes) &&
 	    gp_conn_recv_preamble(conn, bytes, le32toh(frame[0]), ANSWER_MS) == 0)
 		message = gp_control_decode(bytes, le32toh(frame[0]));
-	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED)
-		r = fail(opening, GP_E_UNSUPPORTED, ": refused: %s", message->refused->text);
-	else
+	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
+		gpc_log_clean(said, sizeof(said), message->refused->text);
+		r = fail(opening, GP_E_UNSUPPORTED,
+			 ": refused, by whoever answers there in clear: %s", said);
+	} else {
 		r = fail(opening, GP_E_UNSUPPORTED, ": the daemon offers no TLS there");
+	}
 	gp_control_free(message);
 	return r;
 }
@@ -263,6 +269,7 @@ take_message(struct opening *opening, struct gp_conn *conn,
 	     Gpupool__ControlMessage__BodyCase wanted, Gpupool__ControlMessage **message_p)
 {
 	Gpupool__ControlMessage *message;
+	char said[SAID_MAX];
 	int r;
 
 	gpc_stats_wait();
@@ -278,12 +285,15 @@ take_message(struct opening *opening, struct gp_conn *conn,
 		*message_p = message;
 		return 0;
 	}
-	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED)
-		r = fail(opening, GP_E_UNSUPPORTED, ": refused: %s", message->refused->text);
-	else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR)
-		r = fail(opening, GP_E_UNSUPPORTED, ": %s", message->session_error->text);
-	else
+	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
+		gpc_log_clean(said, sizeof(said), message->refused->text);
+		r = fail(opening, GP_E_UNSUPPORTED, ": refused: %s", said);
+	} else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR) {
+		gpc_log_clean(said, sizeof(said), message->session_error->text);
+		r = fail(opening, GP_E_UNSUPPORTED, ": %s", said);
+	} else {
 		r = fail(opening, GP_E_INVALID, ": unexpected %s", gp_control_name(message));
+	}
 	gp_control_free(message);
 	return r;
 }

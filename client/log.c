@@ -53,6 +53,16 @@ gpc_log_wants(enum gpc_log word)
 	return wanted_words & word;
 }
 
+void
+gpc_log_clean(char *to, size_t size, const char *from)
+{
+	size_t used = 0;
+
+	for (; *from && used < size - 1; from++)
+		to[used++] = *from >= ' ' && *from < 0x7f ? *from : '?';
+	to[used] = 0;
+}
+
 /* In one write, so that lines of several threads and processes do not mix. */
 static void
 put_line(const char *text, va_list arguments)
@@ -67,6 +77,11 @@ put_line(const char *text, va_list arguments)
 	size = (size_t)prefix + (size_t)len;
 	if (size > sizeof(line) - 2)
 		size = sizeof(line) - 2;
+	/* Whatever has come into it, it is one line. */
+	for (size_t i = 0; i < size; i++) {
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
+	}
 	line[size++] = '\n';
 	if (write(STDERR_FILENO, line, size) < 0)
 		return;

@@ -171,7 +171,7 @@ take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t 
 
 			if (result > CUDA_SUCCESS && result <= CUDA_ERROR_UNKNOWN)
 				*result_p = (CUresult)result;
-			(void)snprintf(text, size, "%s", message->session_error->text);
+			gpc_log_clean(text, size, message->session_error->text);
 		}
 		gp_control_free(message);
 	}

@@ -181,9 +181,27 @@ def _():
         expect_refusal(daemon, "refused: this address wants TLS: tls:// in place of tcp://",
                        REFUSED + "this address wants TLS", certificates.client(),
                        remote=daemon.address.replace("tls://", "tcp://"))
-        expect_refusal(daemon, "refused: this address of the daemon is without TLS",
+        expect_refusal(daemon, "refused, by whoever answers there in clear: this address of the daemon is without TLS",
                        "refused: this address of the daemon is without TLS", certificates.client(),
                        remote=daemon.clear_address.replace("tcp://", "tls://"))
+
+
+@case("of what anybody may say to who asks for TLS, one line is said, and that it came in clear")
+def _():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def answer():
+            conn, _address = server.accept()
+            with conn:
+                conn.recv(64, socket.MSG_WAITALL)
+                conn.sendall(preamble() + message(field(3, field(1, 2) + field(2, "\x1b]0;mine\a\x1b[31mEVIL\ngpupool: all is fine\r"))))
+                while conn.recv(4096):
+                    pass
+        thread = threading.Thread(target=answer)
+        thread.start()
+        result = run("vectoradd", remote=f"tls://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    require(re.fullmatch(r"gpupool: tls://127\.0\.0\.1:\d+: refused, by whoever answers there in clear: "
+                         r"\?\]0;mine\?\?\[31mEVIL\?gpupool: all is fine\?\n", result.err), f"{result.err!r}")
 
 
 def context(version=None, certificates=None, verify=True):

@@ -337,6 +337,26 @@ reason_of_a_refusal_is_told(void **state)
 }
 
 static void
+serve_control_characters(struct supervisor *supervisor, struct gp_conn *control)
+{
+	char text[1024];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	memcpy(text, "\x1b]0;mine\a\xc2\x9b[2J\nall is fine\r", 27);
+	answer_preamble(control, GP_VERSION_MAJOR);
+	take_hello(supervisor, control);
+	(void)!gp_control_send_refused(control, GPUPOOL__REFUSED__REASON__FULL, text);
+}
+
+static void
+what_a_terminal_would_act_on_is_not_said(void **state)
+{
+	expect_failure(start(serve_control_characters), GP_E_UNSUPPORTED,
+		       "refused: ?]0;mine???[2J?all is fine?xxx");
+}
+
+static void
 serve_pong(struct supervisor *supervisor, struct gp_conn *control)
 {
 	answer_preamble(control, GP_VERSION_MAJOR);
@@ -573,6 +593,7 @@ main(void)
 		cmocka_unit_test(service_that_closes_at_once_is_said_to_be_none_of_ours),
 		cmocka_unit_test(daemon_of_another_version_is_told_apart),
 		cmocka_unit_test(reason_of_a_refusal_is_told),
+		cmocka_unit_test(what_a_terminal_would_act_on_is_not_said),
 		cmocka_unit_test(other_message_than_a_welcome_is_refused),
 		cmocka_unit_test(nobody_listening_is_said_in_the_words_of_the_system),
 		cmocka_unit_test(welcome_that_makes_no_sense_is_refused),
