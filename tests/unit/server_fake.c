@@ -8,6 +8,7 @@
 #include "server/driver.h"
 #include "server/quiet.h"
 #include "server/retire.h"
+#include "server/stream_move.h"
 #include "server/wait.h"
 #include "server/worker.h"
 
@@ -770,6 +771,12 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 	stream->work = ++session->work;
 	*stream_p = stream;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_stream_record(struct gpd_stream *stream, CUevent *event)
+{
+	return called("record");
 }
 
 CUresult
