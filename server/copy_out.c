@@ -225,7 +225,7 @@ chunk_sent(struct gpd_session *session, void *arg, int r)
 	gpd_staging_rouse();
 }
 
-/* Its memory is read by the lanes' RDMA device. */
+/* Its memory is read by the lanes' RDMA device; a short end has come through the stream. */
 static void
 send_straight(struct gpd_session *session, struct gpd_copy_out *out)
 {
@@ -234,7 +234,7 @@ send_straight(struct gpd_session *session, struct gpd_copy_out *out)
 
 	/* Until all are with the lanes, one more. */
 	atomic_store(&out->chunks, 1);
-	while (r == 0 && chunk.offset < out->total) {
+	while (r == 0 && chunk.offset < out->cut.width) {
 		chunk.size = gp_chunk_expected(out->total, chunk.offset);
 		atomic_fetch_add(&out->chunks, 1);
 		atomic_fetch_add(&out->sent, chunk.size);
@@ -269,25 +269,47 @@ promised_done(struct gpd_session *session, void *arg, CUresult result)
 	leave(session, out);
 }
 
+/* The last chunk, which goes through the stream in any case. */
+static CUresult
+give_end(struct gpd_session *session, struct gpd_copy_out *out, uint64_t size)
+{
+	CUresult result;
+
+	out->offset = out->total - size;
+	out->part = (struct gpd_part){
+		.address = out->cut.address + out->offset,
+		.pitch = size,
+		.width = size,
+		.rows = 1,
+		.size = size,
+	};
+	result = give_part(session, out);
+	out->offset = 0;
+	out->part.size = 0;
+	if (result == CUDA_SUCCESS)
+		out->cut.width -= size;
+	return result;
+}
+
 /* Whether it is one that may go straight, and does unless it is in the way of others. */
 static bool
 promise(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	uint64_t end = out->total % GP_CHUNK_MAX;
+	void *end_at = (void *)(uintptr_t)(out->cut.address + out->total - end);
 
-	/* Its last chunk must not be one that connections copy. */
-	if (!out->lanes || !gpd_lanes_uniform(session) ||
-	    gpd_memory_reach(session, out->cut.address, out->total) < 0 ||
-	    !gp_conn_reaches(
-		    session->conn,
-		    (void *)(uintptr_t)(out->cut.address + out->total - (end ? end : GP_CHUNK_MAX)),
-		    end ? end : GP_CHUNK_MAX))
+	if (!out->lanes || out->total < GP_CHUNK_MAX || !gpd_lanes_uniform(session) ||
+	    gpd_memory_reach(session, out->cut.address, out->total) < 0)
 		return false;
 	if (begin(session, out) != CUDA_SUCCESS) {
 		/* It will fail again, and say so. */
 		out->begun = false;
 		return false;
 	}
+	/* One that is too short for the lanes to move it without the CPU. */
+	if (end && !gp_conn_reaches(session->conn, end_at, end) &&
+	    give_end(session, out, end) != CUDA_SUCCESS)
+		return false;
 	out->way = PROMISED;
 	out->users++;
 	if (gpd_wait_add(session, out->stream, promised_done, out) == CUDA_SUCCESS)

@@ -27,6 +27,12 @@
 #define SHORT 32768
 #define PATIENCE_S 20
 
+#ifdef __SANITIZE_THREAD__
+#define WINDOW_4M_7 "552000400007"
+#else
+#define WINDOW_4M_7 "120000400007"
+#endif
+
 static struct fake fake;
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
 
@@ -321,10 +327,30 @@ work_behind_it_waits_while_it_is_sent(void **state)
 }
 
 static void
-one_that_ends_in_a_short_chunk_is_staged(void **state)
+a_short_last_chunk_goes_through_the_stream(void **state)
 {
-	assert_int_equal(copy_out(0, 4 * MIB + SHORT - 1, FAKE_STREAM, 1), GPD_LATER);
-	assert_true(fake_count_calls("cuMemcpyDtoH") > 0);
+	assert_int_equal(copy_out(7, 4 * MIB + SHORT - 1, FAKE_STREAM, 1), GPD_LATER);
+	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync " WINDOW_4M_7 " 32767"), 1);
+	fake_run_markers(&fake, -1);
+	wait_sent(5);
+	wait_answered();
+	assert_int_equal(fake.session.straight_out, 4 * MIB);
+	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 1);
+	assert_int_equal(fake.reply_count, 1);
+}
+
+/* And only once if the rest does, too. */
+static void
+a_short_last_chunk_is_not_sent_twice(void **state)
+{
+	assert_int_equal(copy_out(7, 4 * MIB + 100, FAKE_STREAM, 1), GPD_LATER);
+	gpd_copy_settle(&fake.session, NULL);
+	fake_run_markers(&fake, -1);
+	wait_sent(5);
+	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 5);
+	assert_int_equal(wire.sent_count, 5);
+	assert_int_equal(fake.reply_count, 1);
+	assert_int_equal(fake.session.straight_out, 0);
 }
 
 static void
@@ -438,7 +464,8 @@ main(void)
 		CASE(a_copy_out_goes_straight_when_its_stream_is_done),
 		CASE(work_behind_it_sends_it_through_the_stream),
 		CASE(work_behind_it_waits_while_it_is_sent),
-		CASE(one_that_ends_in_a_short_chunk_is_staged),
+		CASE(a_short_last_chunk_goes_through_the_stream),
+		CASE(a_short_last_chunk_is_not_sent_twice),
 		CASE(copies_of_two_streams_do_not_wait_for_one_another),
 		CASE(a_copy_in_goes_straight_if_its_stream_is_idle),
 		CASE(a_copy_in_behind_work_goes_through_the_stream),
