@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* Connections that are taken before anything else is looked after. */
 #define ACCEPT_MAX 64
@@ -29,7 +30,8 @@ is_loopback_address(const struct sockaddr *address)
 	return false;
 }
 
-/* A name that means nothing is left to gp_listen() to complain of. */
+/* Before anything is opened.  A name that means nothing is left to gp_listen() to complain of, and
+ * may mean something there, or something else: is_bound_to_loopback() has the last word. */
 static bool
 is_loopback(const struct gp_url *url)
 {
@@ -48,6 +50,18 @@ is_loopback(const struct gp_url *url)
 		loopback = loopback && is_loopback_address(a->ai_addr);
 	freeaddrinfo(list);
 	return loopback;
+}
+
+static bool
+is_bound_to_loopback(const struct gp_listener *listener)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+
+	if (getsockname(gp_listener_fd(listener), (struct sockaddr *)&address, &length))
+		return false;
+	return address.ss_family == AF_UNIX ||
+	       is_loopback_address((const struct sockaddr *)&address);
 }
 
 static bool
@@ -73,9 +87,21 @@ control_of_rdma(struct gp_url *url)
 }
 
 static int
+refuse_open(const char *text)
+{
+	fprintf(stderr,
+		"gpupoold: cannot listen on %s: it is not a loopback address, and connections are "
+		"neither encrypted nor authenticated: whoever reaches it can use the GPUs; tls:// "
+		"is, --insecure allows it\n",
+		text);
+	return -1;
+}
+
+static int
 listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 {
 	struct gp_url control = *url;
+	struct gp_listener *listener;
 	char text[GP_URL_TEXT_MAX], error[256] = "";
 
 	gp_url_format(url, text, sizeof(text));
@@ -89,24 +115,22 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 			text);
 		return -1;
 	}
-	if (!is_encrypted(&control) && !is_loopback(url)) {
+	if (!is_encrypted(&control) && !insecure && !is_loopback(url))
+		return refuse_open(text);
+	if (gp_listen(&control, &listener, error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	if (!is_encrypted(&control) && !is_bound_to_loopback(listener)) {
 		if (!insecure) {
-			fprintf(stderr,
-				"gpupoold: cannot listen on %s: it is not a loopback address, and "
-				"connections are neither encrypted nor authenticated: whoever "
-				"reaches it can use the GPUs; tls:// is, --insecure allows it\n",
-				text);
-			return -1;
+			gp_listener_destroy(listener);
+			return refuse_open(text);
 		}
 		gpd_warning("%s is open to everybody who can reach it: connections are neither "
 			    "encrypted nor authenticated (--insecure)",
 			    text);
 	}
-	if (gp_listen(&control, &listen->listeners[listen->count], error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: %s\n", error);
-		return -1;
-	}
-	listen->count++;
+	listen->listeners[listen->count++] = listener;
 	return 0;
 }
 
