@@ -17,7 +17,10 @@
 /* 7 is "for ever" with some devices: a peer that is gone would not be noticed. */
 #define RETRIES 6
 /* A receive is there for whatever may be sent; a device may be late with it. */
-#define RECEIVER_RETRIES 7
+#define RECEIVER_RETRIES 6
+/* What stands for endless retries: a peer that posts no receives would hold up for ever whoever
+ * sends to it.  With our credits nobody needs any. */
+#define RECEIVER_ENDLESS 7
 
 /* What both ends say of themselves in the private data of connecting: 56 bytes at most. */
 #define HELLO_MAGIC 0x47
@@ -428,7 +431,7 @@ take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_
 		memcpy(preamble, (const uint8_t *)wanted.private_data + HELLO_SIZE,
 		       size < HELLO_PREAMBLE_MAX ? (size_t)size : HELLO_PREAMBLE_MAX);
 	(void)gp_rdma_lib.rdma_ack_cm_event(event);
-	r = size < 0 ? -EPROTO : 0;
+	r = size < 0 || wanted.rnr_retry_count >= RECEIVER_ENDLESS ? -EPROTO : 0;
 	if (r == 0 && rdma->listener.admit &&
 	    !rdma->listener.admit(rdma->listener.admit_arg, preamble, (size_t)size))
 		r = -EACCES;

@@ -119,8 +119,17 @@ int
 gp_rdma_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
 		const struct gp_rdma_place *place)
 {
-	while (!conn->down && !try_control(conn, type, place))
-		(void)gp_rdma_wait(conn, -1);
+	int64_t deadline = 0;
+
+	/* A peer that says nothing more may still want to hear this. */
+	while (!conn->down && !try_control(conn, type, place)) {
+		if (atomic_load(&conn->stream.stopped))
+			return -ESHUTDOWN;
+		if (deadline == 0)
+			deadline = gp_rdma_taken_deadline(conn);
+		gp_rdma_check_taken(conn, deadline);
+		(void)gp_rdma_wait(conn, deadline);
+	}
 	return conn->down;
 }
 
@@ -516,10 +525,17 @@ gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number)
 int
 gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number)
 {
-	while (conn->retired < number) {
-		if (conn->down)
-			return conn->down;
-		(void)gp_rdma_wait_soon(conn, -1);
+	int64_t deadline = gp_rdma_taken_deadline(conn);
+
+	while (conn->retired < number && !conn->down && !atomic_load(&conn->stream.stopped)) {
+		gp_rdma_check_taken(conn, deadline);
+		(void)gp_rdma_wait_soon(conn, deadline);
 	}
-	return 0;
+	if (conn->retired >= number)
+		return conn->down;
+	/* The memory is somebody else's next, and until then the device may send from it again. */
+	go_down(conn, -ESHUTDOWN, "shut down by this end");
+	gp_rdma_disconnect(conn);
+	gp_rdma_wait_flushed(conn, number);
+	return conn->down;
 }

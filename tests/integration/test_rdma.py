@@ -53,6 +53,12 @@ def plan_contract(planned):
                     {**SANITIZERS, "CMOCKA_MESSAGE_OUTPUT": "TAP", "GP_CONTRACT_SMALL": "1"},
                     [os.path.join(os.environ["GP_CONTRACT"], "contract_" + part), f"rdma://{vm.OWN}:0"],
                     whole_suite_passes)
+    planned.add("a peer that posts no receives is refused endless retries, and holds up no sender", {**SANITIZERS},
+                [os.environ["GP_DEAF"], vm.OWN], is_given_up)
+
+
+def is_given_up(result):
+    result.expect(out="endless retries: rejected\na time limit: timed out, soon\nshut down: shut down, soon\n")
 # $1: a program that prints when it is running; then it dies without a word.
 KILL_CLIENT = """
 "$@" >/tmp/victim.out 2>&1 &
