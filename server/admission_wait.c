@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that have come and not begun: each address has its part of those that may. */
+/*
+ * Connections that have come and not begun: each address has its part of those that may.  Root and
+ * the daemon's own user go first, within that part: another user of this machine may be any number
+ * of users.
+ */
 #include "server/admission_state.h"
 #include "server/log.h"
+#include "transport/peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 
 /* Connections that have not said Hello, or wait for their refusal; each has a thread. */
@@ -60,20 +66,50 @@ take_out(struct gpd_admission *admission, struct gpd_waiting **link, bool begin,
 	free(waiting);
 }
 
-/* There are too many: of the address that has most of them the one that came last. */
-static void
-drop_one(struct gpd_admission *admission, int64_t now_ms)
+/* How much an address is in the way of others that has so many. */
+static unsigned int
+weigh(const struct gpd_caller *caller, unsigned int count)
 {
-	struct gpd_waiting **victim = &admission->waiting;
+	return gpd_caller_is_own(caller) && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
+}
 
-	for (struct gpd_waiting **link = &admission->waiting; *link; link = &(*link)->next) {
-		if (gpd_caller_waiting((*link)->caller) >= gpd_caller_waiting((*victim)->caller))
-			victim = link;
+static unsigned int
+weigh_waiting(const struct gpd_waiting *waiting)
+{
+	return weigh(waiting->caller, gpd_caller_waiting(waiting->caller));
+}
+
+/* There are too many: any one of the addresses that have most of them, but not who has just come:
+ * else nobody would come in any more once all places are held. */
+static void
+drop_one(struct gpd_admission *admission, const struct gpd_waiting *newcomer, int64_t now_ms)
+{
+	struct gpd_waiting **link = &admission->waiting;
+	unsigned int most = 0, count = 0, chosen = 0;
+
+	for (struct gpd_waiting *w = admission->waiting; w; w = w->next) {
+		if (w == newcomer || weigh_waiting(w) < most)
+			continue;
+		count = weigh_waiting(w) > most ? 1 : count + 1;
+		most = weigh_waiting(w);
 	}
-	gpd_caller_log((*victim)->caller, GPD_LOG_WARNING,
+	(void)!getrandom(&chosen, sizeof(chosen), GRND_NONBLOCK);
+	chosen %= count;
+	while (*link == newcomer || weigh_waiting(*link) < most || chosen-- > 0)
+		link = &(*link)->next;
+	gpd_caller_log((*link)->caller, GPD_LOG_WARNING,
 		       "%s: closed: too many connections without a session come from there",
-		       gp_conn_peer((*victim)->conn));
-	take_out(admission, victim, false, now_ms);
+		       gp_conn_peer((*link)->conn));
+	take_out(admission, link, false, now_ms);
+}
+
+static struct gpd_caller *
+find_caller(const struct gp_conn *conn, int64_t now_ms)
+{
+	uid_t owner;
+	bool known = gp_peer_owner(gp_conn_fd(conn), &owner) == 0;
+
+	return gpd_caller_get(gp_conn_peer(conn), known ? &owner : NULL, now_ms);
 }
 
 void
@@ -87,7 +123,7 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 		gp_conn_destroy(conn);
 		return;
 	}
-	caller = gpd_caller_get(gp_conn_peer(conn), now_ms);
+	caller = find_caller(conn, now_ms);
 	if (gp_conn_fd(conn) >= descriptors()) {
 		gpd_caller_log(caller, GPD_LOG_WARNING,
 			       "%s: closed: the descriptors that are left are for sessions and the "
@@ -102,14 +138,15 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 	waiting->caller = caller;
 	waiting->since_ms = now_ms;
 	(void)snprintf(waiting->scheme, sizeof(waiting->scheme), "%s", scheme);
-	while (*link)
+	while (*link && (!gpd_caller_is_own(caller) || gpd_caller_is_own((*link)->caller)))
 		link = &(*link)->next;
+	waiting->next = *link;
 	*link = waiting;
 	admission->waiting_count++;
 	gpd_caller_count_waiting(caller, 1);
 	gpd_admission_begin(admission, now_ms);
 	if (admission->waiting_count > WAITING_MAX)
-		drop_one(admission, now_ms);
+		drop_one(admission, waiting, now_ms);
 }
 
 static bool
@@ -128,12 +165,14 @@ make_room(struct gpd_admission *admission, const struct gpd_caller *caller, int6
 	struct gpd_peer *victim = NULL;
 
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		unsigned int held = gpd_caller_handshakes(p->caller);
-		unsigned int most = victim ? gpd_caller_handshakes(victim->caller) : 0;
+		unsigned int held, most;
 
 		if (p->state != GPD_PEER_HANDSHAKE || (is_full(caller) && p->caller != caller))
 			continue;
-		if (held > most || (held == most && p->deadline_ms < victim->deadline_ms))
+		held = weigh(p->caller, gpd_caller_handshakes(p->caller));
+		most = victim ? weigh(victim->caller, gpd_caller_handshakes(victim->caller)) : 0;
+		if (!victim || held > most ||
+		    (held == most && p->deadline_ms < victim->deadline_ms))
 			victim = p;
 	}
 	if (!victim || victim->deadline_ms - GPD_HANDSHAKE_MS > now_ms - SILENCE_MS)

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uthash.h>
 
 /* When what was left out is told of, and addresses are forgotten of which nothing is known. */
 #define CHECK_MS 30000
+#define LOOPBACK "loopback addresses"
 
 /* So many at once, and one more for each of some time. */
 struct bucket {
@@ -22,6 +24,7 @@ struct bucket {
 struct gpd_caller {
 	UT_hash_handle hh;
 	char name[GPD_CALLER_NAME_MAX];
+	bool own;
 	unsigned int users;
 	unsigned int handshakes, waiting;
 	struct bucket lines, failures;
@@ -55,25 +58,30 @@ use(struct bucket *bucket, unsigned int size, int64_t each_ms, int64_t now_ms)
 	return true;
 }
 
-void
-gpd_caller_name(const char *peer, char name[GPD_CALLER_NAME_MAX])
+static bool
+is_loopback(const char *text)
 {
-	const char *host = strstr(peer, "://");
+	struct in_addr address;
+
+	return inet_pton(AF_INET, text, &address) == 1 &&
+	       ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* The text between the brackets. */
+static void
+name_ipv6(const char *host, char name[GPD_CALLER_NAME_MAX])
+{
 	char text[GPD_CALLER_NAME_MAX];
 	struct in6_addr address;
-	size_t length;
 
-	host = host ? host + 3 : peer;
-	if (*host != '[') {
-		/* A path has no port. */
-		length = *host == '/' ? strlen(host) : strcspn(host, ":");
-		(void)snprintf(name, GPD_CALLER_NAME_MAX, "%.*s", (int)length, host);
+	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(host, "]%"), host);
+	(void)snprintf(name, GPD_CALLER_NAME_MAX, "%s", text);
+	if (inet_pton(AF_INET6, text, &address) != 1)
+		return;
+	if (IN6_IS_ADDR_LOOPBACK(&address)) {
+		(void)snprintf(name, GPD_CALLER_NAME_MAX, "%s", LOOPBACK);
 		return;
 	}
-	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(host + 1, "]%"), host + 1);
-	(void)snprintf(name, GPD_CALLER_NAME_MAX, "%s", text);
-	if (inet_pton(AF_INET6, text, &address) != 1 || IN6_IS_ADDR_LOOPBACK(&address))
-		return;
 	if (IN6_IS_ADDR_V4MAPPED(&address)) {
 		(void)inet_ntop(AF_INET, &address.s6_addr[12], name, GPD_CALLER_NAME_MAX);
 		return;
@@ -84,18 +92,43 @@ gpd_caller_name(const char *peer, char name[GPD_CALLER_NAME_MAX])
 	(void)snprintf(name, GPD_CALLER_NAME_MAX, "%.58s/64", text);
 }
 
-struct gpd_caller *
-gpd_caller_get(const char *peer, int64_t now_ms)
+void
+gpd_caller_name(const char *peer, const uid_t *owner, char name[GPD_CALLER_NAME_MAX])
 {
+	const char *host = strstr(peer, "://");
+	size_t length;
+
+	if (owner) {
+		(void)snprintf(name, GPD_CALLER_NAME_MAX, "user %u of this machine", *owner);
+		return;
+	}
+	host = host ? host + 3 : peer;
+	if (*host == '[') {
+		name_ipv6(host + 1, name);
+	} else {
+		/* A path has no port. */
+		length = *host == '/' ? strlen(host) : strcspn(host, ":");
+		(void)snprintf(name, GPD_CALLER_NAME_MAX, "%.*s", (int)length, host);
+	}
+	/* Each user of this machine has them all. */
+	if (is_loopback(name))
+		(void)snprintf(name, GPD_CALLER_NAME_MAX, "%s", LOOPBACK);
+}
+
+struct gpd_caller *
+gpd_caller_get(const char *peer, const uid_t *owner, int64_t now_ms)
+{
+	bool own = owner && (*owner == 0 || *owner == geteuid());
 	char name[GPD_CALLER_NAME_MAX];
 	struct gpd_caller *caller;
 
-	gpd_caller_name(peer, name);
+	gpd_caller_name(peer, owner, name);
 	HASH_FIND_STR(callers, name, caller);
-	if (!caller && HASH_COUNT(callers) < GPD_CALLERS_MAX) {
+	if (!caller && (own || HASH_COUNT(callers) < GPD_CALLERS_MAX)) {
 		caller = calloc(1, sizeof(*caller));
 		if (caller) {
 			memcpy(caller->name, name, sizeof(name));
+			caller->own = own;
 			caller->check_ms = INT64_MAX;
 			HASH_ADD_STR(callers, name, caller);
 		}
@@ -104,6 +137,12 @@ gpd_caller_get(const char *peer, int64_t now_ms)
 		caller = &others;
 	caller->users++;
 	return caller;
+}
+
+bool
+gpd_caller_is_own(const struct gpd_caller *caller)
+{
+	return caller->own;
 }
 
 void

@@ -3,9 +3,11 @@
  * Addresses that connections come from, and what each of them has had of the daemon: so that one
  * cannot use up what is there for all, and cannot fill the log.
  *
- * An address is one of IPv4, the first half of one of IPv6, or a local socket.  One is remembered
- * as long as a connection is held by it, and a while longer; beyond GPD_CALLERS_MAX addresses those
- * that are new share one place.  Main thread only.
+ * An address is one of IPv4, the first half of one of IPv6, or a user of this machine, whichever of
+ * its addresses or local sockets he comes by; all of the loopback network whose owner is not known
+ * is one.  One is remembered as long as a connection is held by it, and a while longer; beyond
+ * GPD_CALLERS_MAX addresses those that are new share one place, root and the daemon's own user
+ * excepted.  Main thread only.
  */
 #ifndef GPD_CALLER_H
 #define GPD_CALLER_H
@@ -15,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define GPD_CALLERS_MAX 1024
 #define GPD_CALLER_NAME_MAX 64
@@ -29,9 +32,13 @@
 
 struct gpd_caller;
 
-/* Of this address, as gp_conn_peer() says it.  To be given back; never NULL. */
-struct gpd_caller *gpd_caller_get(const char *peer, int64_t now_ms);
+/* Of this address, as gp_conn_peer() says it, or of the user of this machine, NULL if there is none
+ * or he is not known.  To be given back; never NULL. */
+struct gpd_caller *gpd_caller_get(const char *peer, const uid_t *owner, int64_t now_ms);
 void gpd_caller_put(struct gpd_caller *caller, int64_t now_ms);
+
+/* It is root or the daemon's own user, whom no other user of this machine may lock out. */
+bool gpd_caller_is_own(const struct gpd_caller *caller);
 
 /* How many of its connections have not been let in; by the admission. */
 unsigned int gpd_caller_handshakes(const struct gpd_caller *caller);
@@ -54,7 +61,7 @@ void gpd_caller_check(int64_t now_ms);
 /* All of them; nobody holds one any more. */
 void gpd_caller_forget_all(void);
 
-/* The address in gp_conn_peer()'s text. */
-void gpd_caller_name(const char *peer, char name[GPD_CALLER_NAME_MAX]);
+/* What they are called, in the log too. */
+void gpd_caller_name(const char *peer, const uid_t *owner, char name[GPD_CALLER_NAME_MAX]);
 
 #endif /* GPD_CALLER_H */

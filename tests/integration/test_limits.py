@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every limit of gpupoold(8) is reached here by one peer, while another one works and does not notice.
-Addresses of the loopback network stand for machines: who attacks has one of his own."""
+Where the address counts, that of an attacker's machine is one of a network of the case's own."""
 import fcntl
+import functools
 import os
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -21,6 +23,9 @@ from wire import Closed, Conn, Session, field, hello, message, preamble, record
 cases.clear()  # test_credentials.py has a run of its own
 
 ATTACKER = "127.0.0.2"
+# Others of this network are other machines; own_network() has it.
+FAR = "10.9.0.2"
+NOBODY, ALICE = 65534, 65533
 SUCCESS = 0
 # What a program may take longer beside an attack.
 SOON = PATIENCE / 4
@@ -75,10 +80,110 @@ def comes_in(daemon, **more):
     return True
 
 
+def set_loopback(up):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, 0x8914, struct.pack("16sH14x", b"lo", 1 if up else 0))  # SIOCSIFFLAGS, IFF_UP
+
+
+def add_far_machines():
+    """All of 10.9/16 are addresses to come from."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for request, address in ((0x8916, "10.9.0.1"), (0x891c, "255.255.0.0")):  # SIOCSIFADDR, SIOCSIFNETMASK
+            fcntl.ioctl(control, request, struct.pack("16sHH4s8x", b"lo:1", socket.AF_INET, 0, socket.inet_aton(address)))
+
+
+own_networks = {}
+
+
+def own_network(function):
+    """The case runs in a network of its own, in another process."""
+    own_networks[function.__name__] = function
+
+    @functools.wraps(function)
+    def run():
+        flags = ["-n"] if os.geteuid() == 0 else ["-rn"]
+        if subprocess.run(["unshare", *flags, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("no network of one's own can be made here (unshare)")
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["unshare", *flags, sys.executable, __file__, "--own-network", function.__name__],
+                                  capture_output=True, text=True, env={**os.environ, "TMPDIR": folder}, timeout=200,
+                                  check=False)
+        require(done.returncode == 0, done.stdout + done.stderr)
+    return run
+
+
+class Held:
+    """Connections that another user of this machine holds, and does not use; a context manager."""
+
+    def __init__(self, user, connect):
+        ready, self.go = os.pipe(), os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self.go[1])
+                os.setresuid(user, user, user)
+                held = connect()
+                os.write(ready[1], b"1")
+                os.read(self.go[0], 1)
+                os._exit(len(held) == 0)
+            except OSError as error:
+                os.write(2, f"user {user}: {error}\n".encode())
+            finally:
+                os._exit(1)
+        os.close(ready[1])
+        os.close(self.go[0])
+        self.are_held = os.read(ready[0], 1) == b"1"
+        os.close(ready[0])
+
+    def __enter__(self):
+        require(self.are_held, "the other user cannot connect")
+        return self
+
+    def __exit__(self, *_error):
+        os.close(self.go[1])
+        os.waitpid(self.pid, 0)
+
+
+"".encode("idna")  # what resolving needs is loaded now: other users may not read it
+
+
+def become(user, function, *args):
+    """Sockets are those of who makes them."""
+    os.seteuid(user)
+    try:
+        return function(*args)
+    finally:
+        os.seteuid(0)
+
+
+class AtOnce:
+    """What connects meanwhile comes to the daemon at once, in its order."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+
+    def __enter__(self):
+        os.kill(self.daemon.pid, signal.SIGSTOP)
+
+    def __exit__(self, *_error):
+        os.kill(self.daemon.pid, signal.SIGCONT)
+
+
+def answer_of(conn):
+    """Hello was sent when it connected: what kind of message came back."""
+    conn.socket.settimeout(5)
+    try:
+        conn.take(64)
+        return set(wire.fields_of(conn.take_message()[0]))
+    except (Closed, OSError) as error:
+        raise Failed(f"not answered: {error!r}") from None
+
+
 @case("connections that say nothing have their address's places and no others")
-def _():
+@own_network
+def silent_address():
     with Daemon() as daemon:
-        silent = [Conn(daemon.port, source=ATTACKER) for _ in range(400)]
+        silent = [Conn(daemon.port, source=FAR) for _ in range(400)]
         neighbour(daemon)
         # Those beyond what may wait are closed, and the others when their time is over.
         wait_until("some are closed", lambda: sum(not is_open(c) for c in silent) >= 400 - 32 - 256, 10)
@@ -86,16 +191,19 @@ def _():
         for conn in silent:
             expect_closed(conn, 25)
             conn.close()
-        lines = [line for line in daemon.log().splitlines() if f"//{ATTACKER}:" in line]
+        lines = [line for line in daemon.log().splitlines() if f"//{FAR}:" in line]
         require(100 <= len(lines) < 150, f"{len(lines)} lines of the log")
-        daemon.wait_for_log(rf"warning: {ATTACKER}: \d+ more lines about it are left out", 70)
+        daemon.wait_for_log(rf"warning: {FAR}: \d+ more lines about it are left out", 70)
         require(daemon.log().count("more lines about") < 5, "the lines about lines are many")
-        # It is not held against it later.
-        Session(daemon.port, source=ATTACKER).close()
+        # It is not held against it later: it is asked for credentials as others are.
+        with Conn(daemon.port, source=FAR) as conn:
+            conn.send(preamble() + message(hello()))
+            require("credentials" in refusal(conn), "another reason")
 
 
 @case("an address that connects again and again keeps nobody else from coming in")
-def _():
+@own_network
+def busy_addresses():
     with Daemon() as daemon:
         stop, count = threading.Event(), [0]
 
@@ -103,7 +211,7 @@ def _():
             held = []
             while not stop.is_set():
                 try:
-                    held.append(Conn(daemon.port, source=f"127.0.0.{number}"))
+                    held.append(Conn(daemon.port, source=f"10.9.0.{number}"))
                     count[0] += 1
                 except OSError:
                     time.sleep(0.01)
@@ -129,6 +237,60 @@ def _():
             for thread in threads:
                 thread.join()
         require(count[0] > 500, f"only {count[0]} connections: that was no attack")
+
+
+@case("when each of many addresses has one connection, who comes last has a turn, and the daemon's own user the first")
+@own_network
+def many_addresses():
+    with Pool() as pool:
+        with AtOnce(pool):
+            others = [Conn(pool.port, source=f"10.9.1.{i}") for i in range(1, 201)]
+            # Without credentials: it is known whose they are.
+            own = [Conn(pool.port) for _ in range(20)]
+            others += [Conn(pool.port, source=f"10.9.2.{i}") for i in range(1, 251)]
+            last = Conn(pool.port, source=FAR)
+            for conn in [*own, last]:
+                conn.send(preamble() + message(hello()))
+        for conn in own:
+            require(2 in answer_of(conn), "no welcome")
+        require(3 in answer_of(last), "no refusal")
+        for conn in [*own, last, *others]:
+            conn.close()
+
+
+@case("a user of this machine has one part of its connections, wherever he comes from, and another user his own")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root can be other users")
+    with Pool() as pool:
+        right = field(9, token_of(pool.create("alice")[0]))
+        local = pool.local[len("unix://"):]
+
+        def alice(address):
+            conn = Conn(address)
+            conn.send(preamble() + message(hello(more=right)))
+            return conn
+
+        def hasty():
+            """Its sockets do not say whose they are any more."""
+            conns = many()
+            for conn in conns:
+                conn.socket.shutdown(socket.SHUT_WR)
+            return conns
+
+        def many():
+            return [Conn(pool.port, source=f"127.1.{i % 7}.{i % 250 + 1}") for i in range(450)]
+
+        for address, attack in ((local, lambda: [Conn(local) for _ in range(450)]), (pool.port, many), (pool.port, hasty)):
+            with AtOnce(pool):
+                attackers = Held(NOBODY, attack)
+                conn = become(ALICE, alice, address)
+            with attackers:
+                begin = time.monotonic()
+                require(2 in answer_of(conn), "no welcome")
+                require(time.monotonic() - begin < SOON, "she had to wait")
+                conn.close()
+                neighbour(pool)
 
 
 @case("a byte from time to time does not make the handshake longer, in clear and inside of TLS")
@@ -180,7 +342,8 @@ def _():
 
 
 @case("failed logins are answered later and later, the right ones at once, from the same address, too")
-def _():
+@own_network
+def failed_logins():
     wrong = field(9, "gpt_" + "z" * 10 + "_" + "a" * 52)
     with Pool() as pool:
         right = field(9, token_of(pool.create("alice")[0]))
@@ -194,7 +357,7 @@ def _():
                 times.append(time.monotonic() - begin)
         with Session(pool.port, source=ATTACKER, more=right) as session:
             require(session.create_context() == SUCCESS, "no context")
-        with Conn(pool.port) as conn:
+        with Conn(pool.port, source=FAR) as conn:
             conn.send(preamble() + message(hello(more=wrong)))
             refusal(conn)
         at_once = time.monotonic() - begin
@@ -229,17 +392,18 @@ def _():
 
 
 @case("an address has as many sessions as the configuration says, and others have theirs")
-def _():
-    with Configured("[daemon]\nsessions-per-address = 3\n") as daemon:
-        held = [Session(daemon.port, source=ATTACKER, lane=i > 0) for i in range(3)]
-        with Conn(daemon.port, source=ATTACKER) as conn:
+@own_network
+def many_sessions():
+    with Configured("[daemon]\nsessions-per-address = 3\n", "--insecure") as daemon:
+        held = [Session(daemon.port, source=FAR, lane=i > 0) for i in range(3)]
+        with Conn(daemon.port, source=FAR) as conn:
             conn.send(preamble() + message(hello()))
             require("sessions-per-address" in refusal(conn), "another reason")
         neighbour(daemon)
         held.pop().close()
-        wait_until("one has a place again", lambda: comes_in(daemon, source=ATTACKER), 10)
+        wait_until("one has a place again", lambda: comes_in(daemon, source=FAR), 10)
         daemon.reload("[daemon]\nsessions-per-address = unlimited\n")
-        held += [Session(daemon.port, source=ATTACKER, lane=False) for _ in range(4)]
+        held += [Session(daemon.port, source=FAR, lane=False) for _ in range(4)]
         for session in held:
             session.close()
 
@@ -359,14 +523,10 @@ def _():
             require(is_open(session.lane), "it has ended all the same")
 
 
-def set_loopback(up):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        fcntl.ioctl(control, 0x8914, struct.pack("16sH14x", b"lo", 1 if up else 0))  # SIOCSIFFLAGS, IFF_UP
-
-
+@case("peers that are gone without a word are noticed in less than a minute, whether a kernel runs or not")
+@own_network
 def lose_the_network():
-    """In a network of its own, which goes away: nobody says goodbye then."""
-    set_loopback(True)
+    """Nobody says goodbye then."""
     folder = os.environ["TMPDIR"]
     with Daemon("--listen", f"unix://{folder}/gone.sock") as daemon:
         idle = Session(daemon.port)
@@ -384,19 +544,10 @@ def lose_the_network():
         idle.close()
 
 
-@case("peers that are gone without a word are noticed in less than a minute, whether a kernel runs or not")
-def _():
-    flags = ["-n"] if os.geteuid() == 0 else ["-rn"]
-    if subprocess.run(["unshare", *flags, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
-        raise Skip("no network of one's own can be made here (unshare)")
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(["unshare", *flags, sys.executable, __file__, "--lose-the-network"], capture_output=True,
-                              text=True, env={**os.environ, "TMPDIR": folder}, timeout=200, check=False)
-    require(done.returncode == 0, done.stdout + done.stderr)
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--lose-the-network"]:
-        lose_the_network()
+    if sys.argv[1:2] == ["--own-network"]:
+        set_loopback(True)
+        add_far_machines()
+        own_networks[sys.argv[2]]()
         sys.exit(0)
     sys.exit(main())

@@ -21,7 +21,11 @@ address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
 	static const char *const names[][2] = {
 		{ "tcp://10.1.2.3:4711", "10.1.2.3" },
 		{ "tls://10.1.2.3:1", "10.1.2.3" },
-		{ "tcp://[::1]:4711", "::1" },
+		{ "tcp://[::1]:4711", "loopback addresses" },
+		{ "tcp://127.0.0.1:4711", "loopback addresses" },
+		{ "tls://127.200.3.4:4711", "loopback addresses" },
+		{ "tcp://[::ffff:127.0.0.9]:4711", "loopback addresses" },
+		{ "tcp://128.0.0.1:4711", "128.0.0.1" },
 		{ "tcp://[2001:db8:1:2:3:4:5:6]:80", "2001:db8:1:2::/64" },
 		{ "tls://[2001:db8:1:2:ffff::1]:81", "2001:db8:1:2::/64" },
 		{ "tcp://[fe80::1%eth0]:9", "fe80::/64" },
@@ -31,17 +35,41 @@ address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
 	char name[GPD_CALLER_NAME_MAX];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		gpd_caller_name(names[i][0], name);
+		gpd_caller_name(names[i][0], NULL, name);
 		assert_string_equal(name, names[i][1]);
 	}
 }
 
 static void
+user_of_this_machine_is_one_address_wherever_he_comes_from(void **state)
+{
+	static const char *const peers[] = { "tcp://127.0.0.1:1", "tls://127.9.9.9:2",
+					     "tcp://[::1]:3", "unix:///run/gpupool.sock" };
+	const uid_t alice = 1501, bob = 1502;
+	struct gpd_caller *first = gpd_caller_get(peers[0], &alice, 0);
+	struct gpd_caller *unknown = gpd_caller_get(peers[0], NULL, 0);
+
+	assert_ptr_not_equal(first, unknown);
+	for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
+		struct gpd_caller *again = gpd_caller_get(peers[i], &alice, 0);
+		struct gpd_caller *other = gpd_caller_get(peers[i], &bob, 0);
+
+		assert_ptr_equal(again, first);
+		assert_ptr_not_equal(other, first);
+		gpd_caller_put(again, 0);
+		gpd_caller_put(other, 0);
+	}
+	assert_false(gpd_caller_is_own(first));
+	gpd_caller_put(first, 0);
+	gpd_caller_put(unknown, 0);
+}
+
+static void
 failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void **state)
 {
-	struct gpd_caller *one = gpd_caller_get("tcp://10.0.0.1:1", 0);
-	struct gpd_caller *same = gpd_caller_get("tls://10.0.0.1:2", 0);
-	struct gpd_caller *other = gpd_caller_get("tcp://10.0.0.2:1", 0);
+	struct gpd_caller *one = gpd_caller_get("tcp://10.0.0.1:1", NULL, 0);
+	struct gpd_caller *same = gpd_caller_get("tls://10.0.0.1:2", NULL, 0);
+	struct gpd_caller *other = gpd_caller_get("tcp://10.0.0.2:1", NULL, 0);
 
 	assert_ptr_equal(one, same);
 	assert_ptr_not_equal(one, other);
@@ -60,7 +88,7 @@ failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void
 static void
 address_is_remembered_until_all_it_has_used_has_come_back(void **state)
 {
-	struct gpd_caller *caller = gpd_caller_get("tcp://10.0.0.1:1", 0);
+	struct gpd_caller *caller = gpd_caller_get("tcp://10.0.0.1:1", NULL, 0);
 	int64_t now = 0;
 	int checks = 0;
 
@@ -69,7 +97,7 @@ address_is_remembered_until_all_it_has_used_has_come_back(void **state)
 		(void)gpd_caller_failed(caller, now);
 	gpd_caller_put(caller, now);
 	/* Leaving and coming again gives nothing back. */
-	caller = gpd_caller_get("tcp://10.0.0.1:2", now);
+	caller = gpd_caller_get("tcp://10.0.0.1:2", NULL, now);
 	assert_int_equal(gpd_caller_failed(caller, now), GPD_CALLER_DELAY_MS);
 	gpd_caller_put(caller, now);
 	while (gpd_caller_deadline() != INT64_MAX) {
@@ -89,13 +117,25 @@ addresses_beyond_the_table_share_one_place(void **state)
 
 	for (int i = 0; i < GPD_CALLERS_MAX + 2; i++) {
 		(void)snprintf(peer, sizeof(peer), "tcp://10.0.%d.%d:1", i / 256, i % 256);
-		callers[i] = gpd_caller_get(peer, 0);
+		callers[i] = gpd_caller_get(peer, NULL, 0);
 	}
 	assert_ptr_not_equal(callers[GPD_CALLERS_MAX - 1], callers[GPD_CALLERS_MAX]);
 	assert_ptr_equal(callers[GPD_CALLERS_MAX], callers[GPD_CALLERS_MAX + 1]);
 	/* One that was there before still has its own. */
-	assert_ptr_equal(gpd_caller_get("tcp://10.0.0.7:9", 0), callers[7]);
+	assert_ptr_equal(gpd_caller_get("tcp://10.0.0.7:9", NULL, 0), callers[7]);
 	gpd_caller_put(callers[7], 0);
+	/* Root and the daemon's own user are not crowded out of it. */
+	for (int i = 0; i < 2; i++) {
+		const uid_t own = i ? geteuid() : 0, other = geteuid() + 1;
+		struct gpd_caller *caller = gpd_caller_get("tcp://127.0.0.1:1", &own, 0);
+		struct gpd_caller *stranger = gpd_caller_get("tcp://127.0.0.1:1", &other, 0);
+
+		assert_true(gpd_caller_is_own(caller));
+		assert_ptr_not_equal(caller, callers[GPD_CALLERS_MAX]);
+		assert_ptr_equal(stranger, callers[GPD_CALLERS_MAX]);
+		gpd_caller_put(caller, 0);
+		gpd_caller_put(stranger, 0);
+	}
 	for (int i = 0; i < GPD_CALLERS_MAX + 2; i++)
 		gpd_caller_put(callers[i], 0);
 	while (gpd_caller_deadline() != INT64_MAX)
@@ -111,8 +151,8 @@ size_of_log(int fd)
 static void
 lines_of_one_address_are_counted_when_they_are_too_many(void **state)
 {
-	struct gpd_caller *loud = gpd_caller_get("tcp://10.0.0.1:1", 0);
-	struct gpd_caller *other = gpd_caller_get("tcp://10.0.0.2:1", 0);
+	struct gpd_caller *loud = gpd_caller_get("tcp://10.0.0.1:1", NULL, 0);
+	struct gpd_caller *other = gpd_caller_get("tcp://10.0.0.2:1", NULL, 0);
 	char path[] = "/tmp/gpupool-log-XXXXXX", text[32768] = "";
 	int before = gpd_log_fd, lines = 0;
 	size_t full;
@@ -145,6 +185,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(address_is_named_without_port_and_a_network_of_ipv6_is_one),
+		cmocka_unit_test(user_of_this_machine_is_one_address_wherever_he_comes_from),
 		cmocka_unit_test_teardown(
 			failures_are_answered_at_once_until_there_were_many_and_again_after_a_while,
 			forget),

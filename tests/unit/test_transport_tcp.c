@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of tcp the contract suite cannot ask of every backend. */
 #include "tests/test.h"
+#include "transport/peer.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -67,6 +68,9 @@ a_star_listens_for_both_families(void **state)
 		assert_true(gp_conn_caps(server) & GP_CONN_CAP_LOCAL);
 		assert_int_equal(gp_conn_peer_uid(server, &uid), 0);
 		assert_int_equal(uid, getuid());
+		uid = (uid_t)-2;
+		assert_int_equal(gp_peer_owner(gp_conn_fd(server), &uid), 0);
+		assert_int_equal(uid, getuid());
 		gp_conn_destroy(client);
 		gp_conn_destroy(server);
 	}
@@ -101,6 +105,9 @@ another_user_is_recognised(void **state)
 	assert_int_equal(gp_accept(listener, 5000, &conn), 0);
 	assert_int_equal(gp_conn_peer_uid(conn, &uid), 0);
 	assert_int_equal(uid, 65534);
+	uid = 0;
+	assert_int_equal(gp_peer_owner(gp_conn_fd(conn), &uid), 0);
+	assert_int_equal(uid, 65534);
 	close(go[1]);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -108,6 +115,7 @@ another_user_is_recognised(void **state)
 	/* The socket of a process that is gone belongs to nobody, not to root. */
 	assert_int_equal(gp_conn_wait(conn, 5000), 1);
 	assert_int_equal(gp_conn_peer_uid(conn, &uid), GP_E_UNSUPPORTED);
+	assert_int_equal(gp_peer_owner(gp_conn_fd(conn), &uid), GP_E_UNSUPPORTED);
 	gp_conn_destroy(conn);
 	gp_listener_destroy(listener);
 }
