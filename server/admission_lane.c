@@ -66,6 +66,9 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 	memcpy(scheme, lane->scheme, sizeof(scheme));
 	if (owner)
 		wrong = check_lane(owner, preamble->lane);
+	/* Over RDMA its lanes may come in clear, but those come to the worker. */
+	if (owner && strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
+		wrong = "in clear, of a session over TLS";
 	if (!owner)
 		gpd_caller_log(lane->caller, GPD_LOG_WARNING,
 			       "%s: a lane with an unknown ticket: closed",

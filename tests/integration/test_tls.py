@@ -361,6 +361,10 @@ def _():
         with Conn(daemon.port) as conn:
             conn.send(preamble(wire.LANE, 0, ticket))
             daemon.wait_for_log(REFUSED + "this address wants TLS")
+        # Where lanes in clear may come it is one, but none of this session's.
+        with Conn(daemon.clear_port) as conn:
+            conn.send(preamble(wire.LANE, 0, ticket))
+            daemon.wait_for_log(r"session 1: a lane \(0\) in clear, of a session over TLS: closed")
         require("session 1 (" not in "".join(line for line in daemon.log().splitlines() if "closed" in line), daemon.log())
         tls.sendall(message(field(7, field(1, "bye"))))
         tls.close()
