@@ -2,11 +2,13 @@
 #include "server/tls.h"
 
 #include "server/folder.h"
+#include "server/log.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,6 +64,11 @@ gpd_tls_use(struct gp_tls *tls)
 {
 	struct gp_tls *old;
 
+	/* The daemon serves with it all the same: its clock, too, may be wrong. */
+	if (tls && gp_tls_until(tls) <= (int64_t)time(NULL))
+		gpd_warning(
+			"the daemon's certificate has expired: clients refuse it; gpupoolctl cert "
+			"init HOST... --force makes another");
 	pthread_mutex_lock(&lock);
 	old = current;
 	current = tls;

@@ -19,7 +19,8 @@
 GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 			       struct gp_tls **tls_p, char *error, size_t error_size);
 
-/* Main thread: from now on new connections use this (NULL: none can), which is taken over. */
+/* Main thread: from now on new connections use this (NULL: none can), which is taken over.  The log
+ * says if its certificate has expired. */
 void gpd_tls_use(struct gp_tls *tls);
 
 /* Any thread: to be given back with gp_tls_put(); NULL: the daemon has no certificate. */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* One key per connection, so there is nothing to tell apart. */
 #define KEY_IDENTITY "gpupool lane"
@@ -75,16 +74,12 @@ certificate_name(const SSL *ssl)
 	return name ? name : first_dns_name(certificate);
 }
 
-/* A time that cannot be read is over. */
 static int64_t
 certificate_until(const SSL *ssl)
 {
 	const X509 *certificate = SSL_get0_peer_certificate(ssl);
-	struct tm when;
 
-	if (!certificate || !ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &when))
-		return 0;
-	return (int64_t)timegm(&when);
+	return certificate ? gp_tls_time(X509_get0_notAfter(certificate)) : 0;
 }
 
 /* Whom the daemon's certificate must name. */

@@ -34,6 +34,8 @@ GP_MUST_CHECK int gp_tls_server(const struct gp_tls_files *files, struct gp_tls 
 /* A client's.  Without authority it believes whom this machine's programs believe. */
 GP_MUST_CHECK int gp_tls_client(const struct gp_tls_files *files, struct gp_tls **tls_p,
 				char *error, size_t error_size);
+/* Until when the certificate of this end holds, in seconds since 1970; INT64_MAX: it has none. */
+int64_t gp_tls_until(const struct gp_tls *tls);
 struct gp_tls *gp_tls_get(struct gp_tls *tls);
 /* Accepts NULL. */
 void gp_tls_put(struct gp_tls *tls);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* AES in the length that every machine with instructions for it has most of. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
@@ -36,6 +37,14 @@ static int
 no_pass_phrase(char *buffer, int size, int writing, void *argument)
 {
 	return -1;
+}
+
+int64_t
+gp_tls_time(const ASN1_TIME *time)
+{
+	struct tm when;
+
+	return ASN1_TIME_to_tm(time, &when) ? (int64_t)timegm(&when) : 0;
 }
 
 SSL_CTX *
@@ -156,6 +165,14 @@ gp_tls_client(const struct gp_tls_files *files, struct gp_tls **tls_p, char *err
 	      size_t error_size)
 {
 	return create(files, false, tls_p, error, error_size);
+}
+
+int64_t
+gp_tls_until(const struct gp_tls *tls)
+{
+	const X509 *certificate = SSL_CTX_get0_certificate(tls->ctx);
+
+	return certificate ? gp_tls_time(X509_get0_notAfter(certificate)) : INT64_MAX;
 }
 
 struct gp_tls *

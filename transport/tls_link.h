@@ -54,6 +54,8 @@ struct gp_tls_secrets {
 OSSL_LIB_CTX *gp_tls_library(void);
 /* A context for this end, without certificates; or NULL. */
 SSL_CTX *gp_tls_context(bool server);
+/* In seconds since 1970; 0, which is over, if it cannot be read. */
+int64_t gp_tls_time(const ASN1_TIME *time);
 
 /* tls_handshake.c: 0, or a negative errno with the connection's error set. */
 GP_MUST_CHECK int gp_tls_handshake(struct gp_tcp_conn *conn, SSL *ssl, bool keyed, int timeout_ms,

@@ -138,6 +138,16 @@ def _():
         result = daemon.run("vectoradd")
         require(result.status == 1 and "the daemon's certificate has expired" in result.err, str(result))
         daemon.wait_for_log(REFUSED + "the client refuses the TLS handshake: certificate expired")
+        warned = "warning: the daemon's certificate has expired"
+        require(daemon.log().count(warned) == 1, f"one warning at the start: {daemon.log()}")
+        os.kill(daemon.pid, signal.SIGHUP)
+        daemon.wait_for_log(warned, count=2)
+        for kind in ("pem", "key"):
+            shutil.copy(certificates.file("renewed", kind), certificates.file("old", kind))
+        os.kill(daemon.pid, signal.SIGHUP)
+        daemon.wait_for_log("the certificate is in force", count=2)
+        require(daemon.log().count(warned) == 2, f"a warning of one that holds: {daemon.log()}")
+        daemon.run("vectoradd").expect(out="vectoradd: ok\n")
 
 
 @case("a client's certificate that has expired, or is of another authority")
