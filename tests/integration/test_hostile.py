@@ -465,11 +465,12 @@ def _():
 @case("contexts with a heap outside the window, and of devices that are none")
 def _():
     with Neighbour():
-        for heap, size in ((0x1000, 1 << 22), (1 << 62, 1 << 22), (0, 1 << 62)):
-            violate(lambda s, heap=heap, size=size: s.ask("gpContextCreate", {
-                "context": 5, "legacy": 6, "heap": heap or s.base, "heap_size": size}), ".*")
+        for heap in (0x1000, 1 << 62, 0):
+            violate(lambda s, heap=heap: s.ask("gpContextCreate", {
+                "context": 5, "legacy": 6, "heap": heap or s.base + s.size - (1 << 21), "heap_size": 1 << 22}), ".*outside its window")
         with Session(daemon.port) as session:
             require(session.create_context(device=99) != SUCCESS, "a context of device 99")
+            require(session.create_context(heap_size=1 << 62) == OUT_OF_MEMORY, "a heap larger than the device")
 
 
 @case("copies out of range are errors")
