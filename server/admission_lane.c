@@ -69,6 +69,7 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 	/* Over RDMA its lanes may come in clear, but those come to the worker. */
 	if (owner && strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
 		wrong = "in clear, of a session over TLS";
+	admission->gate.refusals[GPD_AUTH_TICKET] += !owner;
 	if (!owner)
 		gpd_caller_log(lane->caller, GPD_LOG_WARNING,
 			       "%s: a lane with an unknown ticket: closed",
@@ -97,4 +98,23 @@ gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worke
 	peer->lanes |= 1u << lane;
 	if (lane == 0 && peer->state == GPD_PEER_WELCOMED)
 		gpd_admission_set_state(admission, peer, GPD_PEER_RUNNING, INT64_MAX);
+}
+
+void
+gpd_admission_stranger(struct gpd_admission *admission, const struct gpd_channel_message *message,
+		       int64_t now_ms)
+{
+	const struct gpd_channel_stranger *stranger = message->data;
+	struct gpd_caller *caller;
+	char peer[sizeof(stranger->peer)];
+
+	if (message->size < sizeof(*stranger))
+		return;
+	if (message->header.result)
+		admission->gate.refusals[GPD_AUTH_TICKET]++;
+	(void)snprintf(peer, sizeof(peer), "%.*s", (int)sizeof(peer) - 1, stranger->peer);
+	caller = gpd_caller_get(peer, NULL, now_ms);
+	gpd_caller_log(caller, GPD_LOG_WARNING, "%s: %.*s", peer, (int)sizeof(stranger->text),
+		       stranger->text);
+	gpd_caller_put(caller, now_ms);
 }

@@ -4,6 +4,7 @@
 #include "server/lane.h"
 #include "server/log.h"
 #include "server/session.h"
+#include "server/stranger.h"
 #include "server/worker.h"
 #include "transport/tls.h"
 
@@ -198,6 +199,17 @@ make_room(const struct incoming *incoming)
 	(void)shutdown(gp_conn_fd(oldest->conn), SHUT_RDWR);
 }
 
+/* Its session waits for one that has the key; the client, if it was that, for the next try. */
+static void
+refuse(const struct incoming *incoming, const char *reason)
+{
+	const char *peer = incoming->conn ? gp_conn_peer(incoming->conn) : "an unknown address";
+
+	gpd_stranger_refused(peer, false, "session %llu: a lane (%u) is refused: %s",
+			     (unsigned long long)incoming->session, incoming->number, reason);
+	gp_conn_destroy(incoming->conn);
+}
+
 /* The handshake of its own thread. */
 static void
 start_handshake(const struct incoming *incoming)
@@ -223,18 +235,7 @@ start_handshake(const struct incoming *incoming)
 	}
 	if (copy)
 		forget(copy);
-	serve(incoming, "the daemon has no thread for its handshake");
-}
-
-/* Its session waits for one that has the key; the client, if it was that, for the next try. */
-static void
-refuse(const struct incoming *incoming)
-{
-	gpd_warning("%s: session %llu: a lane (%u) is refused: %s", gp_conn_peer(incoming->conn),
-		    (unsigned long long)incoming->session, incoming->number,
-		    incoming->given_up ? "its handshake takes its time while others come"
-				       : gp_conn_error(incoming->conn));
-	gp_conn_destroy(incoming->conn);
+	refuse(incoming, "the daemon has no thread for its handshake");
 }
 
 /* The supervisor hears of it before the session can end. */
@@ -267,7 +268,9 @@ gpd_adopt_secured(void)
 		next = incoming->next;
 		close_handshake(incoming);
 		if (incoming->status)
-			refuse(incoming);
+			refuse(incoming, incoming->given_up ? "its handshake takes its time while "
+							      "others come"
+							    : gp_conn_error(incoming->conn));
 		else
 			begin(incoming);
 		forget(incoming);
@@ -315,6 +318,8 @@ gpd_adopt(const struct gpd_channel_message *message)
 	if (!reason && lane->tls) {
 		memcpy(incoming.key, lane->key, sizeof(incoming.key));
 		start_handshake(&incoming);
+	} else if (lane->tls) {
+		refuse(&incoming, reason);
 	} else {
 		serve(&incoming, reason);
 	}

@@ -95,6 +95,7 @@ gpd_auth_name(enum gpd_auth_refusal refusal)
 		[GPD_AUTH_UNKNOWN_CERTIFICATE] = "unknown_certificate",
 		[GPD_AUTH_OTHER_TENANT] = "other_tenant",
 		[GPD_AUTH_HANDSHAKE] = "tls_handshake",
+		[GPD_AUTH_TICKET] = "unknown_ticket",
 	};
 
 	return refusal < GPD_AUTH_REFUSALS ? names[refusal] : "";

@@ -38,6 +38,7 @@ enum gpd_auth_refusal {
 	GPD_AUTH_UNKNOWN_CERTIFICATE, /* its name is no tenant's */
 	GPD_AUTH_OTHER_TENANT,        /* the client names one that is not the credentials' */
 	GPD_AUTH_HANDSHAKE,           /* of TLS, a bad certificate included; never decided here */
+	GPD_AUTH_TICKET,              /* of a lane, or its key; never decided here */
 	GPD_AUTH_REFUSALS,
 };
 

@@ -30,15 +30,17 @@ enum gpd_channel_type {
 	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */
 	GPD_CHANNEL_STOP,      /* end all sessions and the process */
 	/* Worker to supervisor. */
-	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
-	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
-	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
-	GPD_CHANNEL_CAME,   /* result: the number of a lane that has come over RDMA, or has shown
-			     * the key of TLS */
-	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
-	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
-	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
-	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
+	GPD_CHANNEL_READY,    /* a packed Gpupool__Welcome: what holds for all sessions */
+	GPD_CHANNEL_FAILED,   /* text: why the worker cannot start */
+	GPD_CHANNEL_OPENED,   /* struct gpd_channel_opened, also in answer to REWINDOW */
+	GPD_CHANNEL_CAME,     /* result: the number of a lane that has come over RDMA, or has shown
+			       * the key of TLS */
+	GPD_CHANNEL_CLOSED,   /* result; text: why the session ended */
+	GPD_CHANNEL_BUSY,     /* result 1: work of a client that is gone goes on; 0: it has ended */
+	GPD_CHANNEL_STALE,    /* kernels have left memory allocated; there is no session */
+	GPD_CHANNEL_LOST,     /* result; text: who ended this process's CUDA and how */
+	GPD_CHANNEL_STRANGER, /* struct gpd_channel_stranger: who was refused a lane; result 1: it
+			       * has not shown a session's ticket */
 };
 
 struct gpd_channel_header {
@@ -66,6 +68,10 @@ struct gpd_channel_lane {
 	char scheme[16]; /* of the transport */
 	uint32_t tls;    /* 1: a TLS handshake comes first, with the key */
 	uint8_t key[32];
+};
+
+struct gpd_channel_stranger {
+	char peer[128], text[256];
 };
 
 struct gpd_channel_opened {

@@ -231,6 +231,9 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 		case GPD_CHANNEL_CAME:
 			gpd_admission_lane_came(c->admission, child, &message);
 			break;
+		case GPD_CHANNEL_STRANGER:
+			gpd_admission_stranger(c->admission, &message, gpd_now_ms());
+			break;
 		case GPD_CHANNEL_CLOSED:
 			gpd_admission_closed(c->admission, child, &message, gpd_now_ms());
 			break;

@@ -7,6 +7,7 @@
 #include "server/adopt.h"
 #include "server/log.h"
 #include "server/session.h"
+#include "server/stranger.h"
 #include "server/worker.h"
 #include "transport/transport.h"
 
@@ -54,13 +55,14 @@ forget(const struct arrival *arrival)
 
 /* Whether the peer with this preamble may have a connection. */
 static bool
-admit(void *arg, const void *bytes, size_t size)
+admit(void *arg, const char *peer, const void *bytes, size_t size)
 {
 	static const uint8_t none[GP_TICKET_SIZE];
 	struct arrival *arrival = arg;
 	struct gpd_session *owner = NULL;
 	struct gp_preamble preamble;
 	const char *wrong = NULL;
+	uint64_t session;
 
 	/* The last one came to nothing. */
 	if (arrival->session)
@@ -68,7 +70,7 @@ admit(void *arg, const void *bytes, size_t size)
 	arrival->session = 0;
 	if (size != GP_PREAMBLE_SIZE || gp_preamble_decode(bytes, &preamble) ||
 	    preamble.kind != GP_PREAMBLE_LANE || preamble.lane >= GP_LANES_MAX) {
-		gpd_warning("rdma: a connection that is no lane: refused");
+		gpd_stranger_refused(peer, false, "a connection that is no lane: refused");
 		return false;
 	}
 	pthread_mutex_lock(&gpd_worker.lock);
@@ -82,12 +84,13 @@ admit(void *arg, const void *bytes, size_t size)
 		owner->lanes_come |= 1u << preamble.lane;
 		*arrival = (struct arrival){ owner->id, preamble.lane };
 	}
-	if (!owner)
-		gpd_warning("rdma: a lane with an unknown ticket: refused");
-	else if (wrong)
-		gpd_warning("rdma: session %llu: a lane (%u) %s: refused",
-			    (unsigned long long)owner->id, preamble.lane, wrong);
+	session = owner ? owner->id : 0;
 	pthread_mutex_unlock(&gpd_worker.lock);
+	if (!owner)
+		gpd_stranger_refused(peer, false, "a lane with an unknown ticket: refused");
+	else if (wrong)
+		gpd_stranger_refused(peer, true, "session %llu: a lane (%u) %s: refused",
+				     (unsigned long long)session, preamble.lane, wrong);
 	return owner && !wrong;
 }
 

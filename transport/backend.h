@@ -79,7 +79,8 @@ struct gp_conn {
 struct gp_listener {
 	const struct gp_transport_ops *ops;
 	struct gp_url url;
-	bool (*admit)(void *arg, const void *preamble, size_t size); /* NULL: everybody */
+	/* NULL: everybody. */
+	bool (*admit)(void *arg, const char *peer, const void *preamble, size_t size);
 	void *admit_arg;
 };
 

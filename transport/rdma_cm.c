@@ -374,10 +374,10 @@ gp_rdma_listener_destroy(struct gp_listener *listener)
 }
 
 static void
-name_peer(struct gp_rdma_conn *conn)
+name_peer(const struct rdma_cm_id *id, char name[GP_URL_TEXT_MAX])
 {
 	struct gp_url url = { .scheme = "rdma", .host = "unknown", .device = GP_URL_ANY_DEVICE };
-	const struct sockaddr *address = &conn->id->route.addr.dst_addr;
+	const struct sockaddr *address = &id->route.addr.dst_addr;
 	char port[8] = "0";
 
 	(void)getnameinfo(address,
@@ -386,7 +386,7 @@ name_peer(struct gp_rdma_conn *conn)
 			  url.host, sizeof(url.host), port, sizeof(port),
 			  NI_NUMERICHOST | NI_NUMERICSERV);
 	url.port = (uint16_t)atoi(port);
-	gp_url_format(&url, conn->stream.conn.peer, sizeof(conn->stream.conn.peer));
+	gp_url_format(&url, name, GP_URL_TEXT_MAX);
 }
 
 /* The queue pair is made, and the peer told; the connection takes the id over. */
@@ -423,7 +423,7 @@ take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_
 	uint8_t preamble[GP_RDMA_EARLY_MAX] = { 0 };
 	struct rdma_event_channel *events;
 	struct gp_rdma_conn *conn = NULL;
-	char detail[160];
+	char detail[160], peer[GP_URL_TEXT_MAX];
 	int size = read_hello(wanted.private_data, wanted.private_data_len);
 	int r;
 
@@ -431,9 +431,10 @@ take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_
 		memcpy(preamble, (const uint8_t *)wanted.private_data + HELLO_SIZE,
 		       size < HELLO_PREAMBLE_MAX ? (size_t)size : HELLO_PREAMBLE_MAX);
 	(void)gp_rdma_lib.rdma_ack_cm_event(event);
+	name_peer(id, peer);
 	r = size < 0 || wanted.rnr_retry_count >= RECEIVER_ENDLESS ? -EPROTO : 0;
 	if (r == 0 && rdma->listener.admit &&
-	    !rdma->listener.admit(rdma->listener.admit_arg, preamble, (size_t)size))
+	    !rdma->listener.admit(rdma->listener.admit_arg, peer, preamble, (size_t)size))
 		r = -EACCES;
 	if (r == 0)
 		r = open_events(&events, detail, sizeof(detail));
@@ -451,7 +452,7 @@ take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_
 		r = complete(conn, id, &wanted);
 	}
 	if (r == 0) {
-		name_peer(conn);
+		memcpy(conn->stream.conn.peer, peer, sizeof(conn->stream.conn.peer));
 		pthread_mutex_lock(&conn->lock);
 		gp_rdma_arm(conn);
 		pthread_mutex_unlock(&conn->lock);

@@ -167,7 +167,8 @@ gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 
 void
 gp_listener_set_admit(struct gp_listener *listener,
-		      bool (*admit)(void *arg, const void *preamble, size_t size), void *arg)
+		      bool (*admit)(void *arg, const char *peer, const void *preamble, size_t size),
+		      void *arg)
 {
 	listener->admit = admit;
 	listener->admit_arg = arg;

@@ -67,10 +67,13 @@ GP_MUST_CHECK int gp_accept(struct gp_listener *listener, int timeout_ms, struct
 
 /*
  * Where a preamble is part of connecting (rdma), gp_accept() asks whether it is welcome before the
- * connection costs anything; who is not is refused.  Elsewhere nobody is asked.
+ * connection costs anything; who is not is refused.  Elsewhere nobody is asked.  peer: as
+ * gp_conn_peer() would say it.
  */
 void gp_listener_set_admit(struct gp_listener *listener,
-			   bool (*admit)(void *arg, const void *preamble, size_t size), void *arg);
+			   bool (*admit)(void *arg, const char *peer, const void *preamble,
+					 size_t size),
+			   void *arg);
 
 /* Readable when gp_accept() would not wait. */
 int gp_listener_fd(const struct gp_listener *listener);

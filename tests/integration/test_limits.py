@@ -3,7 +3,9 @@
 Where the address counts, that of an attacker's machine is one of a network of the case's own."""
 import fcntl
 import functools
+import hashlib
 import os
+import re
 import resource
 import signal
 import socket
@@ -13,10 +15,11 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 import wire
 from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Failed, Program, Skip, case, cases, main,
-                     require, wait_until)
+                     read_file, require, wait_until)
 from test_credentials import Pool, token_of
 from wire import Closed, Conn, Session, field, hello, message, preamble, record
 
@@ -472,6 +475,44 @@ def _():
         expect_closed(owner.control)
         owner.close()
         neighbour(daemon)
+
+
+def counted(daemon, reason):
+    """Clients that were refused for this reason."""
+    url = re.search(r"^metrics at (\S+)$", read_file(daemon.out_path), re.M)[1]
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        found = re.search(rf'^gpupool_refused_clients_total{{reason="{reason}"}} (\d+)$', answer.read().decode(), re.M)
+    return int(found[1]) if found else 0
+
+
+@case("who has a ticket's name and no key, or neither, is counted, fills no log and costs the session nothing")
+def _():
+    with Certificates() as certificates, Encrypted(certificates, "--metrics=127.0.0.1:0") as daemon:
+        with Session(daemon.clear_port, lanes=4) as owner:
+            owner.create_context()
+            name = hashlib.sha256(b"gpupool ticket name" + owner.ticket).digest()
+            for _ in range(130):
+                with Conn(daemon.port) as conn:
+                    conn.send(preamble(wire.LANE_TLS, 1, name) + bytes(200))
+            # One that is gone when the worker gets it.
+            worker = daemon.workers()[0]
+            os.kill(worker, signal.SIGSTOP)
+            try:
+                with Conn(daemon.port) as conn:
+                    conn.send(preamble(wire.LANE_TLS, 1, name))
+                    time.sleep(0.5)
+                    conn.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            finally:
+                os.kill(worker, signal.SIGCONT)
+            for _ in range(5):
+                with Conn(daemon.port) as conn:
+                    conn.send(preamble(wire.LANE_TLS, 1, bytes(32)))
+                    expect_closed(conn)
+            wait_until("all are counted", lambda: counted(daemon, "unknown_ticket") == 136, 10)
+            require(owner.map(0, owner.granularity) == SUCCESS, "the session suffers")
+        neighbour(daemon)
+        lines = daemon.log().count("a lane (1) is refused")
+        require(90 <= lines < 110, f"{lines} lines of the log")
 
 
 @case("who does not read what it is sent loses its session, after the documented time")
