@@ -34,7 +34,8 @@ cuMemGetInfo_v2(size_t *free_p, size_t *total_p)
 }
 
 /* A network card writes to this memory as to any other of the machine, so what a thread has seen to
- * be written the threads of kernels see, too. */
+ * be written the threads of kernels see, too: a launch takes locks, and there is nothing to flush.
+ */
 CUresult CUDAAPI
 cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 			   CUflushGPUDirectRDMAWritesScope scope)
@@ -47,7 +48,6 @@ cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 	    (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
 	     scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))
 		return CUDA_ERROR_INVALID_VALUE;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return CUDA_SUCCESS;
 }
 
