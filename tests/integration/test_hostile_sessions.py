@@ -630,13 +630,13 @@ def _():
         changes["of another session"] = lambda data: [stolen[0], data]
         for name, act in changes.items():
             # Connection 0 is the control connection, 1 is lane 0; their handshakes take two records.
-            for _ in range(4):
+            # On a busy machine few records may hold all there is to say: then the one that is lost is the last.
+            for _ in range(4 if isinstance(act, Drop) else 1):
                 before = set(endings(target))
                 if isinstance(act, Drop):
                     act.lost = None
                 with Relay(on(1, 8, act), late_on(1, act)) as relay:
                     result = Program("threads", (), relay.address, env=target.certificates.client()).finish()
-                # On a busy machine few records may hold all there is to say, and the one after them is the last.
                 if result.status != 0:
                     break
             require(result.status != 0 and "threads: ok" not in result.out, f"{name}: the program noticed nothing: {result}")
