@@ -398,7 +398,9 @@ gp_rdma_beat(struct gp_rdma_conn *conn)
 	if (conn->down || conn->ended || now - conn->heard_ms < GP_RDMA_BEAT_MS)
 		return;
 	conn->heard_ms = now;
-	if (conn->retired == conn->posted)
+	/* Short segments behind the last request that is told of may be done, and nobody would
+	 * know: only one that is still to be told of finds out what this would. */
+	if (conn->retired == conn->signalled)
 		(void)gp_rdma_post(conn, &wr, true);
 }
 

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection over RDMA on a device that is the test's: what it does when, which in a virtual
+ * machine would need a peer that falls silent at the right moment. */
+#include "tests/test.h"
+#include "transport/rdma.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define COMPLETIONS_MAX 512
+
+static struct {
+	pthread_mutex_t lock;
+	struct ibv_wc completions[COMPLETIONS_MAX];
+	unsigned int first, count;
+	struct ibv_recv_wr receives[GP_RDMA_RX];
+	uint64_t memory[GP_RDMA_RX]; /* of each */
+	unsigned int receive_first, receive_count;
+	bool silent; /* it completes nothing */
+	unsigned int writes;
+} side = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct ibv_context verbs;
+static struct ibv_pd pd = { .context = &verbs };
+static struct ibv_cq cq = { .context = &verbs };
+static struct ibv_qp qp = { .context = &verbs };
+static struct ibv_mr region = { .lkey = 1, .rkey = 1 };
+static struct ibv_comp_channel channel;
+static struct gp_rdma_device device = { .verbs = &verbs, .pd = &pd, .reads_max = 4 };
+static struct rdma_cm_id id = { .verbs = &verbs };
+static struct rdma_event_channel events;
+
+/* The library's functions. */
+
+static void
+complete(const struct ibv_wc *wc)
+{
+	uint64_t one = 1;
+
+	assert_true(side.count < COMPLETIONS_MAX);
+	side.completions[(side.first + side.count++) % COMPLETIONS_MAX] = *wc;
+	assert_int_equal(write(channel.fd, &one, sizeof(one)), sizeof(one));
+}
+
+static int
+post_send(struct ibv_qp *of, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	pthread_mutex_lock(&side.lock);
+	side.writes += wr->opcode == IBV_WR_RDMA_WRITE;
+	if (!side.silent && wr->send_flags & IBV_SEND_SIGNALED)
+		complete(&(struct ibv_wc){ .wr_id = wr->wr_id });
+	pthread_mutex_unlock(&side.lock);
+	return 0;
+}
+
+static int
+post_recv(struct ibv_qp *of, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	unsigned int at;
+
+	pthread_mutex_lock(&side.lock);
+	at = (side.receive_first + side.receive_count++) % GP_RDMA_RX;
+	side.receives[at] = *wr;
+	side.memory[at] = wr->sg_list->addr;
+	pthread_mutex_unlock(&side.lock);
+	return 0;
+}
+
+static int
+poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
+{
+	int count = 0;
+
+	pthread_mutex_lock(&side.lock);
+	for (; count < room && side.count > 0; side.count--) {
+		wc[count++] = side.completions[side.first];
+		side.first = (side.first + 1) % COMPLETIONS_MAX;
+	}
+	pthread_mutex_unlock(&side.lock);
+	return count;
+}
+
+static int
+req_notify_cq(struct ibv_cq *of, int solicited)
+{
+	return 0;
+}
+
+static int
+get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p)
+{
+	uint64_t count;
+
+	return read(channel.fd, &count, sizeof(count)) == sizeof(count) ? 0 : -1;
+}
+
+static void
+ack_cq_events(struct ibv_cq *of, unsigned int count)
+{
+}
+
+static struct ibv_mr *
+reg_mr(struct ibv_pd *of, void *address, size_t length, int access)
+{
+	return &region;
+}
+
+static int
+dereg_mr(struct ibv_mr *mr)
+{
+	return 0;
+}
+
+static struct ibv_comp_channel *
+create_channel(struct ibv_context *of)
+{
+	channel.fd = eventfd(0, EFD_CLOEXEC);
+	return &channel;
+}
+
+static int
+destroy_channel(struct ibv_comp_channel *of)
+{
+	return close(of->fd);
+}
+
+static struct ibv_cq *
+create_cq(struct ibv_context *of, int room, void *arg, struct ibv_comp_channel *to, int vector)
+{
+	return &cq;
+}
+
+static int
+destroy_cq(struct ibv_cq *of)
+{
+	return 0;
+}
+
+static int
+create_qp(struct rdma_cm_id *of, struct ibv_pd *in, struct ibv_qp_init_attr *attr)
+{
+	of->qp = &qp;
+	return 0;
+}
+
+static void
+destroy_qp(struct rdma_cm_id *of)
+{
+	of->qp = NULL;
+}
+
+static int
+no_cm_event(struct rdma_event_channel *of, struct rdma_cm_event **event_p)
+{
+	errno = EAGAIN;
+	return -1;
+}
+
+static int
+disconnect(struct rdma_cm_id *of)
+{
+	return 0;
+}
+
+static int
+destroy_id(struct rdma_cm_id *of)
+{
+	return 0;
+}
+
+static void
+destroy_events(struct rdma_event_channel *of)
+{
+	(void)close(of->fd);
+}
+
+static const char *
+status_text(enum ibv_wc_status status)
+{
+	return "a status";
+}
+
+static int
+set_up(void **state)
+{
+	verbs.ops.post_send = post_send;
+	verbs.ops.post_recv = post_recv;
+	verbs.ops.poll_cq = poll_cq;
+	verbs.ops.req_notify_cq = req_notify_cq;
+	gp_rdma_lib.ibv_reg_mr = reg_mr;
+	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
+	gp_rdma_lib.ibv_create_comp_channel = create_channel;
+	gp_rdma_lib.ibv_destroy_comp_channel = destroy_channel;
+	gp_rdma_lib.ibv_create_cq = create_cq;
+	gp_rdma_lib.ibv_destroy_cq = destroy_cq;
+	gp_rdma_lib.ibv_get_cq_event = get_cq_event;
+	gp_rdma_lib.ibv_ack_cq_events = ack_cq_events;
+	gp_rdma_lib.ibv_wc_status_str = status_text;
+	gp_rdma_lib.rdma_create_qp = create_qp;
+	gp_rdma_lib.rdma_destroy_qp = destroy_qp;
+	gp_rdma_lib.rdma_get_cm_event = no_cm_event;
+	gp_rdma_lib.rdma_disconnect = disconnect;
+	gp_rdma_lib.rdma_destroy_id = destroy_id;
+	gp_rdma_lib.rdma_destroy_event_channel = destroy_events;
+	return 0;
+}
+
+static struct gp_rdma_conn *
+create(void)
+{
+	struct gp_rdma_conn *conn = calloc(1, sizeof(*conn));
+	pthread_condattr_t attr;
+	char detail[160];
+
+	assert_non_null(conn);
+	side.first = side.count = side.receive_first = side.receive_count = side.writes = 0;
+	side.silent = false;
+	events.fd = eventfd(0, EFD_CLOEXEC);
+	conn->events = &events;
+	conn->id = &id;
+	conn->device = &device;
+	conn->poll_fd = conn->wake_fd = -1;
+	pthread_mutex_init(&conn->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&conn->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	assert_int_equal(gp_stream_init(&conn->stream, &gp_rdma_ops, &gp_rdma_io,
+					GP_CONN_CAP_FD | GP_CONN_CAP_REMOTE_MEM),
+			 0);
+	assert_int_equal(gp_rdma_queue_init(conn, detail, sizeof(detail)), 0);
+	return conn;
+}
+
+/* Nothing waits for a peer that there is not. */
+static void
+destroy(struct gp_rdma_conn *conn)
+{
+	pthread_mutex_lock(&side.lock);
+	complete(&(struct ibv_wc){ .wr_id = (uint64_t)1 << 63, .status = IBV_WC_WR_FLUSH_ERR });
+	pthread_mutex_unlock(&side.lock);
+	gp_conn_destroy(&conn->stream.conn);
+}
+
+static void
+send_bytes(struct gp_rdma_conn *conn, size_t size)
+{
+	uint8_t *bytes = calloc(1, size);
+	struct iovec data = { bytes, size };
+
+	assert_non_null(bytes);
+	assert_int_equal(gp_conn_send(&conn->stream.conn, &data, 1, NULL, 0), 0);
+	free(bytes);
+}
+
+/* Nothing has been heard for so long that the peer's device is asked. */
+static void
+let_time_pass(struct gp_rdma_conn *conn)
+{
+	pthread_mutex_lock(&conn->lock);
+	conn->heard_ms = gp_now_ms() - GP_RDMA_BEAT_MS;
+	pthread_mutex_unlock(&conn->lock);
+	assert_int_equal(gp_conn_wait(&conn->stream.conn, 0), 0);
+}
+
+static void
+a_silent_peer_is_asked_behind_short_messages(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+
+	/* Of short ones not each is told of when it is done. */
+	for (int i = 0; i < 3; i++)
+		send_bytes(conn, 20);
+	side.silent = true;
+	let_time_pass(conn);
+	assert_int_equal(side.writes, 1);
+	/* Its device has still to answer that. */
+	let_time_pass(conn);
+	assert_int_equal(side.writes, 1);
+	destroy(conn);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_silent_peer_is_asked_behind_short_messages, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
