@@ -94,6 +94,7 @@ rdma_fd(const struct gp_conn *base)
 	struct gp_rdma_conn *conn = gp_rdma_of((struct gp_conn *)base);
 
 	pthread_mutex_lock(&conn->lock);
+	conn->watched = true;
 	gp_rdma_arm(conn);
 	pthread_mutex_unlock(&conn->lock);
 	return conn->poll_fd;
@@ -150,6 +151,7 @@ linger(struct gp_rdma_conn *conn)
 
 	pthread_mutex_lock(&conn->lock);
 	conn->ending = true;
+	conn->watched = false;
 	gp_rdma_drain(conn);
 	gp_rdma_flush(conn);
 	while (!conn->down && !conn->ended &&

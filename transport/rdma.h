@@ -85,6 +85,7 @@ struct gp_rdma_conn {
 	bool asleep;       /* a thread waits for the device; the others wait for it */
 	bool armed;        /* the completion queue will say so when there is something */
 	bool woken;        /* wake_fd is readable */
+	bool watched;      /* the receiving thread polls poll_fd, outside of all this */
 	int down;          /* why nothing can be sent or received any more: negative errno */
 	bool ended;        /* the peer said so */
 	bool ending;       /* this end shall say so, when all before it is sent */

@@ -19,6 +19,8 @@
 #define ACK_EVERY 1000
 /* Looks between two of the clock. */
 #define SPIN_LOOKS 16
+/* Naps of a thread that waits while another one has been told to come for what is there. */
+#define NAP_MS 2
 
 static void
 go_down(struct gp_rdma_conn *conn, int r, const char *text)
@@ -365,7 +367,9 @@ gp_rdma_arm(struct gp_rdma_conn *conn)
 	uint64_t count;
 
 	gp_rdma_look(conn);
-	take_event(conn);
+	/* Who sleeps for it would sleep on. */
+	if (!conn->asleep)
+		take_event(conn);
 	if (!conn->armed)
 		conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
 	/* What came before it was armed is announced by nobody. */
@@ -432,10 +436,22 @@ gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
 		return -EAGAIN;
 	if (conn->asleep)
 		return wait_for_other(conn, deadline);
-	take_event(conn);
-	if (!conn->armed)
-		conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
-	gp_rdma_drain(conn);
+	/* poll_fd is readable for who watches it, until that one comes. */
+	if (conn->watched && conn->woken) {
+		(void)wait_for_other(conn, gp_deadline_ms(NAP_MS));
+		gp_rdma_look(conn);
+		gp_rdma_beat(conn);
+		return 0;
+	}
+	/* The event that is taken here may be what another one watches for. */
+	if (conn->watched) {
+		gp_rdma_arm(conn);
+	} else {
+		take_event(conn);
+		if (!conn->armed)
+			conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
+		gp_rdma_drain(conn);
+	}
 	if (conn->progress != progress)
 		return 0;
 	note_heard(conn, gp_now_ms());
@@ -450,7 +466,9 @@ gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
 	gp_rdma_drain(conn);
 	gp_rdma_look(conn);
 	gp_rdma_beat(conn);
-	if (conn->woken && read(conn->wake_fd, &count, sizeof(count)) == sizeof(count))
+	if (conn->watched)
+		gp_rdma_arm(conn);
+	else if (conn->woken && read(conn->wake_fd, &count, sizeof(count)) == sizeof(count))
 		conn->woken = false;
 	/* Another one may have to go on waiting for the device. */
 	pthread_cond_broadcast(&conn->changed);

@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,8 +21,8 @@ static struct {
 	struct ibv_recv_wr receives[GP_RDMA_RX];
 	uint64_t memory[GP_RDMA_RX]; /* of each */
 	unsigned int receive_first, receive_count;
-	bool silent; /* it completes nothing */
-	unsigned int writes;
+	bool silent;                 /* it completes nothing */
+	unsigned int writes, events; /* that were posted, that were taken */
 } side = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct ibv_context verbs;
@@ -95,7 +96,12 @@ get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p
 {
 	uint64_t count;
 
-	return read(channel.fd, &count, sizeof(count)) == sizeof(count) ? 0 : -1;
+	if (read(channel.fd, &count, sizeof(count)) != sizeof(count))
+		return -1;
+	pthread_mutex_lock(&side.lock);
+	side.events++;
+	pthread_mutex_unlock(&side.lock);
+	return 0;
 }
 
 static void
@@ -217,7 +223,8 @@ create(void)
 	char detail[160];
 
 	assert_non_null(conn);
-	side.first = side.count = side.receive_first = side.receive_count = side.writes = 0;
+	side.first = side.count = side.receive_first = side.receive_count = 0;
+	side.writes = side.events = 0;
 	side.silent = false;
 	events.fd = eventfd(0, EFD_CLOEXEC);
 	conn->events = &events;
@@ -234,6 +241,38 @@ create(void)
 			 0);
 	assert_int_equal(gp_rdma_queue_init(conn, detail, sizeof(detail)), 0);
 	return conn;
+}
+
+/* What the peer sends: a message without bulk, of this size. */
+static void
+deliver_message(uint32_t size)
+{
+	uint32_t length = htole32(8 + size), data = htole32(size);
+	uint8_t *segment;
+
+	pthread_mutex_lock(&side.lock);
+	assert_true(side.receive_count > 0);
+	segment = (uint8_t *)(uintptr_t)side.memory[side.receive_first];
+	memset(segment, 0, GP_RDMA_SEGMENT_HEADER + 8 + size);
+	segment[0] = GP_RDMA_BYTES;
+	memcpy(segment + 4, &length, sizeof(length));
+	memcpy(segment + GP_RDMA_SEGMENT_HEADER, &data, sizeof(data));
+	complete(&(struct ibv_wc){ .wr_id = side.receives[side.receive_first].wr_id,
+				   .byte_len = GP_RDMA_SEGMENT_HEADER + 8 + size });
+	side.receive_first = (side.receive_first + 1) % GP_RDMA_RX;
+	side.receive_count--;
+	pthread_mutex_unlock(&side.lock);
+}
+
+static unsigned int
+events_taken(void)
+{
+	unsigned int count;
+
+	pthread_mutex_lock(&side.lock);
+	count = side.events;
+	pthread_mutex_unlock(&side.lock);
+	return count;
 }
 
 /* Nothing waits for a peer that there is not. */
@@ -284,11 +323,89 @@ a_silent_peer_is_asked_behind_short_messages(void **state)
 	destroy(conn);
 }
 
+static void
+an_event_is_left_to_who_sleeps_for_it(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+
+	(void)gp_conn_fd(&conn->stream.conn);
+	deliver_message(1);
+	pthread_mutex_lock(&conn->lock);
+	conn->asleep = true;
+	pthread_mutex_unlock(&conn->lock);
+	(void)gp_conn_fd(&conn->stream.conn);
+	assert_int_equal(events_taken(), 0);
+	pthread_mutex_lock(&conn->lock);
+	conn->asleep = false;
+	pthread_mutex_unlock(&conn->lock);
+	(void)gp_conn_fd(&conn->stream.conn);
+	assert_int_equal(events_taken(), 1);
+	destroy(conn);
+}
+
+/* Until the peer gives credits, which it does not. */
+static void *
+send_without_end(void *arg)
+{
+	struct gp_rdma_conn *conn = arg;
+	static uint8_t bytes[200 << 10];
+	struct iovec data = { bytes, sizeof(bytes) };
+	int r;
+
+	do
+		r = gp_conn_send(&conn->stream.conn, &data, 1, NULL, 0);
+	while (r == 0);
+	return NULL;
+}
+
+static void
+wait_until_asleep(struct gp_rdma_conn *conn)
+{
+	bool asleep = false, full = false;
+
+	while (!asleep || !full) {
+		pthread_mutex_lock(&conn->lock);
+		asleep = conn->asleep;
+		full = conn->credits == 0 && conn->tx_fill - conn->tx_free == GP_RDMA_TX;
+		pthread_mutex_unlock(&conn->lock);
+		(void)usleep(1000);
+	}
+}
+
+static void
+who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+	struct pollfd poller = { .events = POLLIN };
+	struct gp_message message;
+	unsigned int taken;
+	pthread_t sender;
+
+	assert_int_equal(pthread_create(&sender, NULL, send_without_end, conn), 0);
+	wait_until_asleep(conn);
+	for (int i = 0; i < 3; i++) {
+		poller.fd = gp_conn_fd(&conn->stream.conn);
+		taken = events_taken();
+		deliver_message(1);
+		while (events_taken() == taken)
+			(void)usleep(1000);
+		assert_int_equal(poll(&poller, 1, 5000), 1);
+		assert_int_equal(gp_conn_recv(&conn->stream.conn, &message), 0);
+		assert_int_equal(message.size, 1);
+	}
+	gp_conn_shutdown(&conn->stream.conn);
+	assert_int_equal(pthread_join(sender, NULL), 0);
+	destroy(conn);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_silent_peer_is_asked_behind_short_messages, set_up),
+		cmocka_unit_test_setup(an_event_is_left_to_who_sleeps_for_it, set_up),
+		cmocka_unit_test_setup(
+			who_watches_the_descriptor_is_told_of_what_a_sender_has_taken, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
