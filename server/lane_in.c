@@ -315,12 +315,15 @@ gpd_lanes_straight(struct gpd_session *session, uint64_t address)
 	pthread_mutex_unlock(&lanes->lock);
 }
 
-/* Whether the client has closed lane 0, of which the executor reads nothing while it waits. */
+/* Whether the client has closed lane 0, of which the executor reads nothing while it waits.  Over
+ * RDMA the descriptor does not tell, but the data lanes end as soon as lane 0. */
 static bool
 is_deserted(const struct gpd_session *session)
 {
-	struct pollfd poller = { .fd = gp_conn_fd(session->conn), .events = POLLRDHUP };
+	struct pollfd poller = { .fd = -1, .events = POLLRDHUP };
 
+	if (!gp_conn_device(session->conn))
+		poller.fd = gp_conn_fd(session->conn);
 	return poller.fd >= 0 && poll(&poller, 1, 0) > 0;
 }
 
