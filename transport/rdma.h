@@ -165,7 +165,8 @@ struct gp_rdma_device {
 	struct ibv_pd *pd;
 	unsigned int index;
 	unsigned int reads_max; /* outstanding ones of a queue pair */
-	bool abandoned;         /* in the child of a fork: its descriptors are closed */
+	pid_t process;          /* that opened it: a child of a fork cannot use it */
+	bool abandoned;         /* in such a child: its descriptors are closed */
 };
 
 /* 0, or -errno with words in detail.  Devices stay for the process's life. */

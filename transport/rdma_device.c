@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define DEVICES_MAX 16
 #define READS_MAX 16
@@ -30,6 +31,7 @@ device_create(struct ibv_context *verbs)
 	if (!device)
 		return NULL;
 	device->verbs = verbs;
+	device->process = getpid();
 	device->pd = gp_rdma_lib.ibv_alloc_pd(verbs);
 	if (!device->pd || gp_rdma_lib.ibv_query_device(verbs, &attr)) {
 		free(device);
@@ -58,6 +60,12 @@ gp_rdma_device_get(struct ibv_context *verbs, struct gp_rdma_device **device_p, 
 		device = device_create(verbs);
 	pthread_mutex_unlock(&devices_lock);
 	*device_p = device;
+	/* Its library knows nothing of forks: what is closed here it would go on to write to. */
+	if (device && device->process != getpid()) {
+		(void)snprintf(detail, size,
+			       "this process was forked by one that uses the RDMA device");
+		return -EOPNOTSUPP;
+	}
 	if (device)
 		return 0;
 	(void)snprintf(detail, size, "the RDMA device cannot be used");

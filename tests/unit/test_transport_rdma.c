@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define COMPLETIONS_MAX 512
@@ -109,6 +110,19 @@ ack_cq_events(struct ibv_cq *of, unsigned int count)
 {
 }
 
+static struct ibv_pd *
+alloc_pd(struct ibv_context *of)
+{
+	return &pd;
+}
+
+static int
+query_device(struct ibv_context *of, struct ibv_device_attr *attr)
+{
+	*attr = (struct ibv_device_attr){ .max_qp_rd_atom = 4 };
+	return 0;
+}
+
 static struct ibv_mr *
 reg_mr(struct ibv_pd *of, void *address, size_t length, int access)
 {
@@ -197,6 +211,8 @@ set_up(void **state)
 	verbs.ops.post_recv = post_recv;
 	verbs.ops.poll_cq = poll_cq;
 	verbs.ops.req_notify_cq = req_notify_cq;
+	gp_rdma_lib.ibv_alloc_pd = alloc_pd;
+	gp_rdma_lib.ibv_query_device = query_device;
 	gp_rdma_lib.ibv_reg_mr = reg_mr;
 	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
 	gp_rdma_lib.ibv_create_comp_channel = create_channel;
@@ -398,12 +414,34 @@ who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
 	destroy(conn);
 }
 
+static void
+the_child_of_a_fork_does_not_use_its_parents_device(void **state)
+{
+	struct gp_rdma_device *found, *again;
+	char detail[160] = "";
+	pid_t child;
+	int status;
+
+	assert_int_equal(gp_rdma_device_get(&verbs, &found, detail, sizeof(detail)), 0);
+	assert_int_equal(gp_rdma_device_get(&verbs, &again, detail, sizeof(detail)), 0);
+	assert_ptr_equal(again, found);
+	child = fork();
+	if (child == 0)
+		_exit(gp_rdma_device_get(&verbs, &again, detail, sizeof(detail)) == -EOPNOTSUPP &&
+				      strstr(detail, "forked")
+			      ? 0
+			      : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_silent_peer_is_asked_behind_short_messages, set_up),
 		cmocka_unit_test_setup(an_event_is_left_to_who_sleeps_for_it, set_up),
+		cmocka_unit_test_setup(the_child_of_a_fork_does_not_use_its_parents_device, set_up),
 		cmocka_unit_test_setup(
 			who_watches_the_descriptor_is_told_of_what_a_sender_has_taken, set_up),
 	};
