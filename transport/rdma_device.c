@@ -34,6 +34,8 @@ device_create(struct ibv_context *verbs)
 	device->process = getpid();
 	device->pd = gp_rdma_lib.ibv_alloc_pd(verbs);
 	if (!device->pd || gp_rdma_lib.ibv_query_device(verbs, &attr)) {
+		if (device->pd)
+			(void)gp_rdma_lib.ibv_dealloc_pd(device->pd);
 		free(device);
 		return NULL;
 	}

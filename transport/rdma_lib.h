@@ -20,6 +20,7 @@
 	X(ibv_alloc_pd)                                                                            \
 	X(ibv_create_comp_channel)                                                                 \
 	X(ibv_create_cq)                                                                           \
+	X(ibv_dealloc_pd)                                                                          \
 	X(ibv_dereg_mr)                                                                            \
 	X(ibv_destroy_comp_channel)                                                                \
 	X(ibv_destroy_cq)                                                                          \
@@ -47,8 +48,7 @@
 	X(rdma_migrate_id)                                                                         \
 	X(rdma_reject)                                                                             \
 	X(rdma_resolve_addr)                                                                       \
-	X(rdma_resolve_route)                                                                      \
-	X(rdma_set_option)
+	X(rdma_resolve_route)
 
 struct gp_rdma_lib {
 	/* NULL in libraries before 2021, whose header does not declare it either. */

@@ -116,9 +116,22 @@ alloc_pd(struct ibv_context *of)
 	return &pd;
 }
 
+static unsigned int given_back;
+
+static int
+dealloc_pd(struct ibv_pd *of)
+{
+	given_back++;
+	return 0;
+}
+
+static bool unusable;
+
 static int
 query_device(struct ibv_context *of, struct ibv_device_attr *attr)
 {
+	if (unusable)
+		return EIO;
 	*attr = (struct ibv_device_attr){ .max_qp_rd_atom = 4 };
 	return 0;
 }
@@ -212,6 +225,7 @@ set_up(void **state)
 	verbs.ops.poll_cq = poll_cq;
 	verbs.ops.req_notify_cq = req_notify_cq;
 	gp_rdma_lib.ibv_alloc_pd = alloc_pd;
+	gp_rdma_lib.ibv_dealloc_pd = dealloc_pd;
 	gp_rdma_lib.ibv_query_device = query_device;
 	gp_rdma_lib.ibv_reg_mr = reg_mr;
 	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
@@ -415,6 +429,23 @@ who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
 }
 
 static void
+nothing_is_kept_of_a_device_that_cannot_be_used(void **state)
+{
+	struct ibv_context broken = { .device = NULL };
+	struct gp_rdma_device *found;
+	char detail[160] = "";
+
+	unusable = true;
+	for (unsigned int i = 1; i <= 3; i++) {
+		assert_int_equal(gp_rdma_device_get(&broken, &found, detail, sizeof(detail)),
+				 -ENODEV);
+		assert_null(found);
+		assert_int_equal(given_back, i);
+	}
+	unusable = false;
+}
+
+static void
 the_child_of_a_fork_does_not_use_its_parents_device(void **state)
 {
 	struct gp_rdma_device *found, *again;
@@ -441,6 +472,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_silent_peer_is_asked_behind_short_messages, set_up),
 		cmocka_unit_test_setup(an_event_is_left_to_who_sleeps_for_it, set_up),
+		cmocka_unit_test_setup(nothing_is_kept_of_a_device_that_cannot_be_used, set_up),
 		cmocka_unit_test_setup(the_child_of_a_fork_does_not_use_its_parents_device, set_up),
 		cmocka_unit_test_setup(
 			who_watches_the_descriptor_is_told_of_what_a_sender_has_taken, set_up),
