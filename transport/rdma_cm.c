@@ -302,15 +302,23 @@ gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_
 	uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX];
 	bool early = fits_hello(preamble, preamble_size);
 	struct addrinfo *list;
-	int r = resolve(url, false, &list, detail, detail_size);
+	int64_t deadline;
+	int left = 0, r = resolve(url, false, &list, detail, detail_size);
 
 	if (r)
 		return r;
 	write_hello(hello, preamble, early ? preamble_size : 0);
+	deadline = gp_deadline_ms(timeout_ms);
+	for (const struct addrinfo *a = list; a; a = a->ai_next)
+		left++;
 	r = -EHOSTUNREACH;
 	for (const struct addrinfo *a = list; a && r; a = a->ai_next) {
+		/* An address that nothing answers from must not use up the time of the next one. */
+		int share = gp_left_ms(deadline);
+
 		detail[0] = '\0';
-		r = connect_one(a, hello, timeout_ms, conn_p, detail, detail_size);
+		r = connect_one(a, hello, share < 0 ? -1 : share / left--, conn_p, detail,
+				detail_size);
 	}
 	freeaddrinfo(list);
 	if (r || early || preamble_size == 0)
