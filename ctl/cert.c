@@ -53,7 +53,7 @@ check_free(const struct pair *pair, bool force)
 }
 
 static int
-write_key(const char *path, const EVP_PKEY *key, bool force)
+prepare_key(const char *path, const EVP_PKEY *key)
 {
 	size_t size;
 	char *text;
@@ -61,7 +61,7 @@ write_key(const char *path, const EVP_PKEY *key, bool force)
 
 	if (ctl_key_pem(key, &text, &size))
 		return -1;
-	r = ctl_write_file(path, text, size, 0600, force);
+	r = ctl_prepare_file(path, text, size, 0600);
 	explicit_bzero(text, size);
 	free(text);
 	return r;
@@ -69,7 +69,7 @@ write_key(const char *path, const EVP_PKEY *key, bool force)
 
 /* The certificate, and behind it that of the authority, if one is given. */
 static int
-write_certificate(const char *path, const X509 *certificate, const X509 *authority, bool force)
+prepare_certificate(const char *path, const X509 *certificate, const X509 *authority)
 {
 	char *text, *more = NULL, *both;
 	size_t size, more_size = 0;
@@ -85,7 +85,7 @@ write_certificate(const char *path, const X509 *certificate, const X509 *authori
 	if (both) {
 		if (more)
 			memcpy(both + size, more, more_size);
-		r = ctl_write_file(path, both, size + more_size, 0644, force);
+		r = ctl_prepare_file(path, both, size + more_size, 0644);
 	} else {
 		ctl_fail("out of memory");
 	}
@@ -94,14 +94,23 @@ write_certificate(const char *path, const X509 *certificate, const X509 *authori
 	return r;
 }
 
-/* The key first: a certificate that is there can be used. */
+/* Both are written before one takes its place: a pair that is there and does not fit would be the
+ * daemon's end.  The key first: a certificate that is there can be used. */
 static int
 write_identity(const struct pair *pair, const struct ctl_identity *identity, const X509 *authority,
 	       bool force)
 {
-	if (write_key(pair->key, identity->key, force))
+	if (prepare_key(pair->key, identity->key))
 		return -1;
-	if (write_certificate(pair->certificate, identity->certificate, authority, force) == 0)
+	if (prepare_certificate(pair->certificate, identity->certificate, authority)) {
+		ctl_drop_file(pair->key);
+		return -1;
+	}
+	if (ctl_place_file(pair->key, force)) {
+		ctl_drop_file(pair->certificate);
+		return -1;
+	}
+	if (ctl_place_file(pair->certificate, force) == 0)
 		return 0;
 	if (!force)
 		(void)unlink(pair->key);

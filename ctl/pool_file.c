@@ -170,21 +170,57 @@ put_in_place(const char *name, const char *path, bool force)
 	return rename(name, path) ? -errno : 0;
 }
 
+static int
+name_new(const char *path, char name[CTL_PATH_MAX])
+{
+	if ((size_t)snprintf(name, CTL_PATH_MAX, "%s.new", path) >= CTL_PATH_MAX)
+		return ctl_fail("%s: %s", path, strerror(ENAMETOOLONG));
+	return 0;
+}
+
 int
-ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force)
+ctl_prepare_file(const char *path, const void *data, size_t size, mode_t mode)
 {
 	char name[CTL_PATH_MAX];
 	int r;
 
-	if ((size_t)snprintf(name, sizeof(name), "%s.new", path) >= sizeof(name))
-		return ctl_fail("%s: %s", path, strerror(ENAMETOOLONG));
+	if (name_new(path, name))
+		return -1;
 	r = write_new(name, data, size, mode);
 	if (r == 0)
-		r = put_in_place(name, path, force);
+		return 0;
+	(void)unlink(name);
+	return ctl_fail("%s: %s", name, strerror(-r));
+}
+
+int
+ctl_place_file(const char *path, bool force)
+{
+	char name[CTL_PATH_MAX];
+	int r;
+
+	if (name_new(path, name))
+		return -1;
+	r = put_in_place(name, path, force);
 	(void)unlink(name);
 	if (r == -EEXIST)
 		return ctl_fail("%s is there already; --force replaces it", path);
 	return r ? ctl_fail("%s: %s", path, strerror(-r)) : 0;
+}
+
+void
+ctl_drop_file(const char *path)
+{
+	char name[CTL_PATH_MAX];
+
+	if (name_new(path, name) == 0)
+		(void)unlink(name);
+}
+
+int
+ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force)
+{
+	return ctl_prepare_file(path, data, size, mode) ? -1 : ctl_place_file(path, force);
 }
 
 bool

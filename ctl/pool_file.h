@@ -38,6 +38,11 @@ int ctl_make_folder(const char *path);
 /* Writes a file as a whole: it is there with all of this, or not at all.  Without `force` one that
  * is there already stays. */
 int ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force);
+/* The same in two steps, for files that must fit one another: first all are written, then each
+ * takes its place, or is dropped. */
+int ctl_prepare_file(const char *path, const void *data, size_t size, mode_t mode);
+int ctl_place_file(const char *path, bool force);
+void ctl_drop_file(const char *path);
 
 /* 90s, 30m, 12h, 30d, 2w, 1y or never (INT64_MAX), as a number of seconds. */
 bool ctl_parse_duration(const char *text, int64_t *seconds_p);

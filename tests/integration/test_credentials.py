@@ -363,6 +363,13 @@ def _():
         ctl("cert", "init", "other", "--force", "--expires", "1d", *at)
         require(read_bytes(folder, "ca.pem") == before["ca.pem"] and read_bytes(folder, "ca.key") == before["ca.key"]
                 and read_bytes(folder, "server.pem") != before["server.pem"], "what was replaced")
+        # A certificate that cannot be written leaves the key of the one that is there.
+        fits = {name: read_bytes(folder, name) for name in ("server.pem", "server.key")}
+        os.mkdir(f"{folder}/server.pem.new")
+        refused_by_ctl("server.pem.new", "cert", "init", "other", "--force", *at)
+        os.rmdir(f"{folder}/server.pem.new")
+        require(fits == {name: read_bytes(folder, name) for name in fits} and
+                not os.path.exists(f"{folder}/server.key.new"), "half of a pair was replaced")
         rows = ctl("cert", "list", "--format=csv", *at).splitlines()
         require([row.split(",")[1] for row in rows] == ["use", "client", "authority", "daemon"]
                 and [row.split(",")[4] for row in rows[1:]] == ["good"] * 3, f"{rows}")
@@ -413,6 +420,14 @@ def _():
         csv = ctl("token", "list", "--format=csv", *at).splitlines()
         require(len(csv) == 3 and csv[0] == "id,tenant,state,created,expires,revoked,comment", f"{csv}")
         require("her laptop" in ctl("token", "list", *at), "people's table")
+        # Nobody has got one that could not be written.
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([os.environ["GP_CTL"], "token", "create", "carol", *at], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, env=base_environment(), timeout=PATIENCE,
+                                  check=False)
+        require(done.returncode == 1 and done.stderr == "gpupoolctl: standard output cannot be written\n", f"{done}")
+        last = json.loads(ctl("token", "list", "--format=json", *at))[-1]
+        require((last["tenant"], last["state"]) == ("carol", "revoked"), f"{last}")
         for text, args in (("is no name", ("create", "a b")), ("that is no time", ("create", "a", "-e", "1h30m")),
                            ("no option", ("create", "a", "--expire", "1h")), ("usage", ("create",)),
                            ("is no ID", ("revoke", "x")), ("no token of the ID", ("revoke", "a" * 10)),
