@@ -21,6 +21,8 @@ gp_control_send(struct gp_conn *conn, const Gpupool__ControlMessage *message)
 		return gp_conn_fail(conn, -ENOMEM, "no memory for a control message");
 	gpupool__control_message__pack(message, iov.iov_base);
 	r = gp_conn_send(conn, &iov, 1, NULL, 0);
+	/* Hello has a token, Welcome a ticket. */
+	explicit_bzero(iov.iov_base, size);
 	free(iov.iov_base);
 	return r;
 }
@@ -131,6 +133,8 @@ gp_control_recv(struct gp_conn *conn, Gpupool__ControlMessage **message_p)
 		if (raw.bulk_size)
 			return gp_conn_fail(conn, -EPROTO, "a control message with bulk data");
 		message = gp_control_decode(raw.data, raw.size);
+		/* Nor does the connection keep them, which may live for days. */
+		explicit_bzero((void *)raw.data, raw.size);
 		if (!message)
 			return gp_conn_fail(conn, -EPROTO, "%zu bytes that are no control message",
 					    raw.size);
@@ -148,11 +152,23 @@ gp_control_decode(const void *data, size_t size)
 	return gpupool__control_message__unpack(NULL, size, data);
 }
 
+static void
+wipe(ProtobufCBinaryData *secret)
+{
+	if (secret->len)
+		explicit_bzero(secret->data, secret->len);
+}
+
 void
 gp_control_free(Gpupool__ControlMessage *message)
 {
-	if (message)
-		gpupool__control_message__free_unpacked(message, NULL);
+	if (!message)
+		return;
+	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_HELLO)
+		wipe(&message->hello->token);
+	else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME)
+		wipe(&message->welcome->ticket);
+	gpupool__control_message__free_unpacked(message, NULL);
 }
 
 const char *

@@ -49,6 +49,7 @@ ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line,
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
 	gpd_admission_tell_session(peer->worker, type, peer->session, &message, used);
+	explicit_bzero(message.open.ticket, sizeof(message.open.ticket));
 }
 
 /*

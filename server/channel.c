@@ -43,17 +43,27 @@ gpd_channel_init(struct gpd_channel *channel, int fd)
 	return 0;
 }
 
+/* With it the copy of the descriptor, and what may be a session's key or ticket. */
+static void
+forget_first(struct gpd_channel *channel)
+{
+	struct gpd_channel_queued *queued = channel->queue;
+
+	channel->queue = queued->next;
+	if (!channel->queue)
+		channel->queue_end = &channel->queue;
+	channel->queued--;
+	if (queued->fd >= 0)
+		close(queued->fd);
+	explicit_bzero(queued->data, queued->size);
+	free(queued);
+}
+
 void
 gpd_channel_fini(struct gpd_channel *channel)
 {
-	while (channel->queue) {
-		struct gpd_channel_queued *queued = channel->queue;
-
-		channel->queue = queued->next;
-		if (queued->fd >= 0)
-			close(queued->fd);
-		free(queued);
-	}
+	while (channel->queue)
+		forget_first(channel);
 	if (channel->fd >= 0)
 		close(channel->fd);
 	channel->fd = -1;
@@ -169,13 +179,7 @@ gpd_channel_flush(struct gpd_channel *channel)
 			return 0;
 		if (r)
 			return r;
-		channel->queue = queued->next;
-		if (!channel->queue)
-			channel->queue_end = &channel->queue;
-		channel->queued--;
-		if (queued->fd >= 0)
-			close(queued->fd);
-		free(queued);
+		forget_first(channel);
 	}
 	return 0;
 }

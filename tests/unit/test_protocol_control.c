@@ -2,6 +2,7 @@
 #include "protocol/control.h"
 #include "protocol/preamble.h"
 #include "tests/test.h"
+#include "transport/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -214,12 +215,33 @@ a_message_of_a_later_version_is_skipped(void **state)
 	gp_control_free(expect(ends->daemon, "Bye"));
 }
 
+/* What belongs to a client or a session alone is not left where nobody needs it. */
+static void
+a_connection_keeps_no_secret_that_went_over_it(void **state)
+{
+	struct ends *ends = *state;
+	static uint8_t secret[] = "gpt_a secret that is told once";
+	const struct gp_stream *stream = (const struct gp_stream *)ends->daemon;
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	Gpupool__ControlMessage *got;
+
+	hello.token.data = secret;
+	hello.token.len = sizeof(secret);
+	assert_int_equal(gp_control_send_hello(ends->client, &hello), 0);
+	got = expect(ends->daemon, "Hello");
+	assert_memory_equal(got->hello->token.data, secret, sizeof(secret));
+	assert_true(stream->end > sizeof(secret));
+	assert_null(memmem(stream->buffer, stream->end, secret, sizeof(secret)));
+	gp_control_free(got);
+}
+
 int
 main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(hello_arrives_as_it_was_sent),
+		TEST(a_connection_keeps_no_secret_that_went_over_it),
 		TEST(welcome_carries_a_device_with_all_its_attributes),
 		TEST(the_short_messages_arrive_with_their_values),
 		TEST(the_end_of_the_connection_is_not_an_error),
