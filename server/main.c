@@ -186,8 +186,37 @@ add_listen(struct argp_state *state, struct gpd_options *o, const char *text)
 		add_rdma(state, o, &o->listen[o->listen_count - 1]);
 }
 
+/* Where an option goes that is taken as it stands; NULL: it is none of these. */
+static const char **
+text_of(struct gpd_options *o, int key)
+{
+	switch (key) {
+	case OPTION_CONFIG:
+		return &o->config;
+	case OPTION_DRIVER:
+		return &o->driver;
+	case OPTION_ADMIN_SOCKET:
+		return &o->admin_socket;
+	case OPTION_USER:
+		return &o->user;
+	case OPTION_TOKENS:
+		return &o->tokens;
+	case OPTION_CERTIFICATE:
+		return &o->certificate;
+	case OPTION_KEY:
+		return &o->key;
+	case OPTION_CLIENT_AUTHORITY:
+		return &o->client_authority;
+	case OPTION_WORKER_RDMA:
+		return &o->rdma;
+	default:
+		return NULL;
+	}
+}
+
+/* The others with a value. */
 static error_t
-parse_option(int key, char *arg, struct argp_state *state)
+parse_value(int key, const char *arg, struct argp_state *state)
 {
 	struct command_line *line = state->input;
 	struct gpd_options *o = &line->supervisor;
@@ -196,23 +225,11 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPTION_LISTEN:
 		add_listen(state, o, arg);
 		return 0;
-	case OPTION_CONFIG:
-		o->config = arg;
-		return 0;
-	case OPTION_DRIVER:
-		o->driver = arg;
-		return 0;
-	case OPTION_PRINT_ADDRESS:
-		o->print_address = true;
-		return 0;
 	case OPTION_PEER_MEMORY:
 		o->no_peer_memory = strcmp(arg, "off") == 0;
 		if (!o->no_peer_memory && strcmp(arg, "auto") != 0)
 			argp_failure(state, 1, 0, "--peer-memory: \"%s\" is neither auto nor off",
 				     arg);
-		return 0;
-	case OPTION_INSECURE:
-		o->insecure = true;
 		return 0;
 	case OPTION_MAX_SESSIONS:
 		o->sessions_max = parse_number(state, "--max-sessions", arg, 1, SESSIONS_LIMIT);
@@ -226,9 +243,6 @@ parse_option(int key, char *arg, struct argp_state *state)
 				     "--log-level: \"%s\" is none of error, warning, info, debug",
 				     arg);
 		return 0;
-	case OPTION_ADMIN_SOCKET:
-		o->admin_socket = arg;
-		return 0;
 	case OPTION_METRICS:
 		o->metrics_given = true;
 		if (!gpd_metrics_parse(arg, o->metrics_host, &o->metrics_port))
@@ -237,29 +251,34 @@ parse_option(int key, char *arg, struct argp_state *state)
 				     "(127.0.0.1:9400, [::1]:9400, 9400 or off)",
 				     arg);
 		return 0;
-	case OPTION_USER:
-		o->user = arg;
-		return 0;
-	case OPTION_TOKENS:
-		o->tokens = arg;
-		return 0;
-	case OPTION_CERTIFICATE:
-		o->certificate = arg;
-		return 0;
-	case OPTION_KEY:
-		o->key = arg;
-		return 0;
-	case OPTION_CLIENT_AUTHORITY:
-		o->client_authority = arg;
-		return 0;
 	case OPTION_WORKER_FD:
 		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);
 		return 0;
-	case OPTION_WORKER_RDMA:
-		o->rdma = arg;
-		return 0;
 	case OPTION_LEDGER_FD:
 		line->ledger_fd = parse_number(state, "--ledger-fd", arg, 3, INT_MAX);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t
+parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct command_line *line = state->input;
+	struct gpd_options *o = &line->supervisor;
+	const char **text = text_of(o, key);
+
+	if (text) {
+		*text = arg;
+		return 0;
+	}
+	switch (key) {
+	case OPTION_PRINT_ADDRESS:
+		o->print_address = true;
+		return 0;
+	case OPTION_INSECURE:
+		o->insecure = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here", arg);
@@ -269,7 +288,7 @@ parse_option(int key, char *arg, struct argp_state *state)
 			add_listen(state, o, LISTEN_DEFAULT);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_value(key, arg, state);
 	}
 }
 
