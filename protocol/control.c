@@ -47,16 +47,57 @@ gp_control_send_welcome(struct gp_conn *conn, Gpupool__Welcome *welcome)
 	return gp_control_send(conn, &message);
 }
 
+void
+gp_control_fill_refused(Gpupool__ControlMessage *message, Gpupool__Refused *refused,
+			Gpupool__Refused__Reason reason, const char *text)
+{
+	gpupool__control_message__init(message);
+	gpupool__refused__init(refused);
+	refused->reason = reason;
+	refused->text = (char *)text;
+	message->body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
+	message->refused = refused;
+}
+
+void
+gp_control_fill_session_error(Gpupool__ControlMessage *message, Gpupool__SessionError *error,
+			      int cuda_result, const char *text)
+{
+	gpupool__control_message__init(message);
+	gpupool__session_error__init(error);
+	error->cuda_result = cuda_result;
+	error->text = (char *)text;
+	message->body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
+	message->session_error = error;
+}
+
+void
+gp_control_fill_bye(Gpupool__ControlMessage *message, Gpupool__Bye *bye, const char *text)
+{
+	gpupool__control_message__init(message);
+	gpupool__bye__init(bye);
+	bye->text = (char *)text;
+	message->body_case = GPUPOOL__CONTROL_MESSAGE__BODY_BYE;
+	message->bye = bye;
+}
+
+void
+gp_control_fill_pong(Gpupool__ControlMessage *message, Gpupool__Pong *pong, uint64_t number)
+{
+	gpupool__control_message__init(message);
+	gpupool__pong__init(pong);
+	pong->number = number;
+	message->body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PONG;
+	message->pong = pong;
+}
+
 int
 gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused__Reason reason, const char *text)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Refused refused = GPUPOOL__REFUSED__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__Refused refused;
 
-	refused.reason = reason;
-	refused.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
-	message.refused = &refused;
+	gp_control_fill_refused(&message, &refused, reason, text);
 	return gp_control_send(conn, &message);
 }
 
@@ -64,17 +105,14 @@ size_t
 gp_control_frame_refused(Gpupool__Refused__Reason reason, const char *text, uint8_t *bytes,
 			 size_t size)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Refused refused = GPUPOOL__REFUSED__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__Refused refused;
 	uint32_t frame[2] = { 0, 0 };
 	char cut[128];
 	size_t packed;
 
 	(void)snprintf(cut, sizeof(cut), "%s", text);
-	refused.reason = reason;
-	refused.text = cut;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
-	message.refused = &refused;
+	gp_control_fill_refused(&message, &refused, reason, cut);
 	packed = gpupool__control_message__get_packed_size(&message);
 	if (size < sizeof(frame) + packed)
 		return 0;
@@ -86,37 +124,30 @@ gp_control_frame_refused(Gpupool__Refused__Reason reason, const char *text, uint
 int
 gp_control_send_session_error(struct gp_conn *conn, int cuda_result, const char *text)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__SessionError error = GPUPOOL__SESSION_ERROR__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__SessionError error;
 
-	error.cuda_result = cuda_result;
-	error.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
-	message.session_error = &error;
+	gp_control_fill_session_error(&message, &error, cuda_result, text);
 	return gp_control_send(conn, &message);
 }
 
 int
 gp_control_send_bye(struct gp_conn *conn, const char *text)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Bye bye = GPUPOOL__BYE__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__Bye bye;
 
-	bye.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_BYE;
-	message.bye = &bye;
+	gp_control_fill_bye(&message, &bye, text);
 	return gp_control_send(conn, &message);
 }
 
 int
 gp_control_send_pong(struct gp_conn *conn, uint64_t number)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Pong pong = GPUPOOL__PONG__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__Pong pong;
 
-	pong.number = number;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PONG;
-	message.pong = &pong;
+	gp_control_fill_pong(&message, &pong, number);
 	return gp_control_send(conn, &message);
 }
 

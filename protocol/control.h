@@ -27,6 +27,14 @@ enum gp_feature {
 /* GP_E_TOO_BIG: over GP_CONTROL_MAX, nothing was sent. */
 GP_MUST_CHECK int gp_control_send(struct gp_conn *conn, const Gpupool__ControlMessage *message);
 
+/* The short ones, in memory of the caller's: `text` must live as long as the message. */
+void gp_control_fill_refused(Gpupool__ControlMessage *message, Gpupool__Refused *refused,
+			     Gpupool__Refused__Reason reason, const char *text);
+void gp_control_fill_session_error(Gpupool__ControlMessage *message, Gpupool__SessionError *error,
+				   int cuda_result, const char *text);
+void gp_control_fill_bye(Gpupool__ControlMessage *message, Gpupool__Bye *bye, const char *text);
+void gp_control_fill_pong(Gpupool__ControlMessage *message, Gpupool__Pong *pong, uint64_t number);
+
 /* Shorthands: each wraps one message in a ControlMessage and sends it. */
 GP_MUST_CHECK int gp_control_send_hello(struct gp_conn *conn, Gpupool__Hello *hello);
 GP_MUST_CHECK int gp_control_send_welcome(struct gp_conn *conn, Gpupool__Welcome *welcome);

@@ -8,38 +8,30 @@
 void
 gpd_answer_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const char *text)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Refused refused = GPUPOOL__REFUSED__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__Refused refused;
 
-	refused.reason = reason;
-	refused.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED;
-	message.refused = &refused;
+	gp_control_fill_refused(&message, &refused, reason, text);
 	gpd_peer_send(peer, &message);
 }
 
 void
 gpd_answer_session_error(struct gpd_peer *peer, int result, const char *text)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__SessionError error = GPUPOOL__SESSION_ERROR__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__SessionError error;
 
-	error.cuda_result = result;
-	error.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
-	message.session_error = &error;
+	gp_control_fill_session_error(&message, &error, result, text);
 	gpd_peer_send(peer, &message);
 }
 
 void
 gpd_answer_bye(struct gpd_peer *peer, const char *text)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Bye bye = GPUPOOL__BYE__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__Bye bye;
 
-	bye.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_BYE;
-	message.bye = &bye;
+	gp_control_fill_bye(&message, &bye, text);
 	gpd_peer_send(peer, &message);
 }
 

@@ -231,12 +231,10 @@ receive_preamble(struct gpd_peer *peer)
 static int
 answer_ping(struct gpd_peer *peer, const Gpupool__Ping *ping)
 {
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Pong pong = GPUPOOL__PONG__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__Pong pong;
 
-	pong.number = ping->number;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PONG;
-	message.pong = &pong;
+	gp_control_fill_pong(&message, &pong, ping->number);
 	return send_message(peer, &message);
 }
 
@@ -244,13 +242,10 @@ static void
 refuse_flood(struct gpd_peer *peer)
 {
 	static const char text[] = "it asks for windows and does not wait for the answers";
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__SessionError error = GPUPOOL__SESSION_ERROR__INIT;
+	Gpupool__ControlMessage message;
+	Gpupool__SessionError error;
 
-	error.cuda_result = CUDA_ERROR_NOT_PERMITTED;
-	error.text = (char *)text;
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
-	message.session_error = &error;
+	gp_control_fill_session_error(&message, &error, CUDA_ERROR_NOT_PERMITTED, text);
 	/* Whether or not it hears it, the log says it. */
 	(void)send_message(peer, &message);
 	post_gone(peer, false, text);
