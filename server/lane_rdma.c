@@ -5,6 +5,7 @@
 #include "protocol/preamble.h"
 #include "protocol/ticket.h"
 #include "server/adopt.h"
+#include "server/clock.h"
 #include "server/log.h"
 #include "server/session.h"
 #include "server/stranger.h"
@@ -20,6 +21,8 @@
 
 #define PREAMBLE_MS 1000
 #define PAUSE_NS 50000000
+/* What goes on and on is told of once in a while. */
+#define COMPLAIN_MS 10000
 
 /* The lane that gp_accept() is about to return. */
 struct arrival {
@@ -111,6 +114,19 @@ take(struct gp_conn *conn, const struct arrival *arrival)
 		gp_conn_destroy(conn);
 }
 
+static void
+complain(int r)
+{
+	static int64_t next_ms;
+	int64_t now_ms = gpd_now_ms();
+
+	if (now_ms < next_ms)
+		return;
+	next_ms = now_ms + COMPLAIN_MS;
+	gpd_warning("rdma: no lane can be taken at the moment: %s",
+		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
+}
+
 static void *
 accept_lanes(void *arg)
 {
@@ -130,8 +146,7 @@ accept_lanes(void *arg)
 		}
 		if (arrival.session)
 			forget(&arrival);
-		gpd_warning("rdma: no lane can be taken at the moment: %s",
-			    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
+		complain(r);
 		(void)nanosleep(&pause, NULL);
 	}
 	return NULL;
