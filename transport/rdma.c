@@ -134,6 +134,7 @@ rdma_abandon(struct gp_conn *base)
 
 	/* As long as anybody has them open, the device keeps the queue pair for the peer. */
 	(void)close(conn->poll_fd);
+	(void)close(conn->wake_fd);
 	(void)close(conn->events->fd);
 	(void)close(conn->channel->fd);
 	if (!conn->device->abandoned) {
