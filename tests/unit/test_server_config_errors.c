@@ -129,104 +129,120 @@ sizes_that_are_none_are_refused(void **state)
 	}
 }
 
+/* Of a tenant: parts of a device. */
+static const struct refusal tenant_shares[] = {
+	{ "[tenant a]\nmemory = 16\n",
+	  "gpupoold.conf:2: [tenant a] memory = 16: \"16\" is less than 2M, the smallest "
+	  "size (16G, 512M, 40% or all)" },
+	{ "[tenant a]\nsession-memory =\n", "gpupoold.conf:2: [tenant a] session-memory = "
+					    ": \"\" is no size (16G, 512M, 40% or "
+					    "all)" },
+	{ "[tenant a]\nsm = 0\n", "gpupoold.conf:2: [tenant a] sm = 0: \"0\" is no part of "
+				  "the multiprocessors (25%, "
+				  "33 or all)" },
+	{ "[tenant a]\nsession-sm.3 = 1.5\n",
+	  "gpupoold.conf:2: [tenant a] session-sm.3 = 1.5: \"1.5\" is no part of the "
+	  "multiprocessors (25%, 33 or all)" },
+	{ "[tenant a]\nweight = 0\n",
+	  "gpupoold.conf:2: [tenant a] weight = 0: \"0\" is no number from 1 to 1000" },
+	{ "[tenant a]\nweight = 1001\n", "gpupoold.conf:2: [tenant a] weight = 1001: "
+					 "\"1001\" is no number from 1 to 1000" },
+	{ "[tenant a]\nlimit = 0%\n",
+	  "gpupoold.conf:2: [tenant a] limit = 0%: \"0%\" is no whole per cent from 1 to "
+	  "100" },
+	{ "[tenant a]\nlimit = 12.5%\n", "gpupoold.conf:2: [tenant a] limit = 12.5%: "
+					 "\"12.5%\" is no whole per cent from 1 "
+					 "to 100" },
+	{ "[tenant a]\nlimit = 1000000000%\n",
+	  "gpupoold.conf:2: [tenant a] limit = 1000000000%: \"1000000000%\" is no whole "
+	  "per "
+	  "cent from 1 to 100" },
+	{ "[tenant a]\ntime-share = 101\n", "gpupoold.conf:2: [tenant a] time-share = 101: "
+					    "\"101\" is no whole per cent from 0 "
+					    "to 100" },
+};
+
+/* How its sessions are treated. */
+static const struct refusal tenant_terms[] = {
+	{ "[tenant a]\npriority = urgent\n", "gpupoold.conf:2: [tenant a] priority = "
+					     "urgent: \"urgent\" is none of normal, low, "
+					     "high" },
+	{ "[tenant a]\nbandwidth = fast\n", "gpupoold.conf:2: [tenant a] bandwidth = fast: "
+					    "\"fast\" is no bandwidth (bytes per "
+					    "second: 1G, 500M or unlimited)" },
+	{ "[tenant a]\nbandwidth = 10\n", "gpupoold.conf:2: [tenant a] bandwidth = 10: "
+					  "\"10\" is less than 64K, the smallest "
+					  "bandwidth (1G, 500M or unlimited)" },
+	{ "[tenant a]\nsessions = -1\n",
+	  "gpupoold.conf:2: [tenant a] sessions = -1: \"-1\" is neither a number from 0 to "
+	  "4096 nor unlimited" },
+	{ "[tenant a]\nisolation = Process\n",
+	  "gpupoold.conf:2: [tenant a] isolation = Process: \"Process\" is neither shared "
+	  "nor process" },
+	{ "[tenant a]\ndevices = 0,32\n",
+	  "gpupoold.conf:2: [tenant a] devices = 0,32: \"32\" is no device from 0 to 31 (a "
+	  "list is 0,1; or all)" },
+};
+
+/* Whose sessions are its. */
+static const struct refusal tenant_members[] = {
+	{ "[tenant a]\nusers = alice,,bob\n",
+	  "gpupoold.conf:2: [tenant a] users = alice,,bob: \"\" is no user name (1 to 63 "
+	  "characters, no blanks; a list is alice,bob)" },
+	{ "[tenant a]\nusers = *\n", "gpupoold.conf:2: [tenant a] users = *: \"*\" is no "
+				     "user name (1 to 63 characters, "
+				     "no blanks; a list is alice,bob)" },
+	{ "[tenant a]\nusers = alice bob\n",
+	  "gpupoold.conf:2: [tenant a] users = alice bob: \"alice bob\" is no user name (1 "
+	  "to 63 characters, no blanks; a list is alice,bob)" },
+	{ "[tenant a]\naddresses = gpunode\n",
+	  "gpupoold.conf:2: [tenant a] addresses = gpunode: \"gpunode\" is no address "
+	  "(127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
+	{ "[tenant a]\naddresses = 1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\n",
+	  "gpupoold.conf:2: [tenant a] addresses = "
+	  "1111:2222:3333:4444:5555:6666:7777:8888:9999:0000: "
+	  "\"1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\" is no address (127.0.0.1, "
+	  "10.0.0.0/8, ::1 or fd00::/8)" },
+	{ "[tenant a]\naddresses = 10.0.0.0/33\n",
+	  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.0/33: \"10.0.0.0/33\" is no "
+	  "address (127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
+	{ "[tenant a]\naddresses = 10.0.0.1/8\n",
+	  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.1/8: \"10.0.0.1/8\" has bits set "
+	  "that its length leaves out (10.0.0.0/8, not 10.0.0.1/8)" },
+	{ "[tenant a]\naddresses = ::ffff:10.0.0.0/104\n",
+	  "gpupoold.conf:2: [tenant a] addresses = ::ffff:10.0.0.0/104: "
+	  "\"::ffff:10.0.0.0/104\" is an IPv4 address in the form of IPv6 (as IPv4: "
+	  "10.0.0.0/8)" },
+	{ "[tenant a]\ncertificate = *\n",
+	  "gpupoold.conf:2: [tenant a] certificate = *: \"*\" is no name of a certificate "
+	  "(1 to 127 characters; a list is alice,bob)" },
+};
+
+/* The names of keys, and what not every tenant or device may have. */
+static const struct refusal tenant_names[] = {
+	{ "[tenant a]\nmemroy = 16G\n",
+	  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here (devices, "
+	  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, "
+	  "bandwidth, sessions, isolation, users, certificate, addresses)" },
+	{ "[tenant a]\nmemory.32 = 16G\n",
+	  "gpupoold.conf:2: [tenant a] memory.32 = 16G: \"32\" is no device from 0 to 31" },
+	{ "[tenant a]\nmemory. = 16G\n",
+	  "gpupoold.conf:2: [tenant a] memory. = 16G: \"\" is no device from 0 to 31" },
+	{ "[tenant a]\npriority.0 = low\n", "gpupoold.conf:2: [tenant a] priority.0 = low: "
+					    "priority cannot differ from device "
+					    "to device" },
+	{ "[tenant default]\nusers = alice\n", "gpupoold.conf:2: [tenant default] users = "
+					       "alice: \"default\" takes the users whom "
+					       "no other tenant has" },
+};
+
 static void
 wrong_keys_of_a_tenant_are_refused(void **state)
 {
-	static const struct refusal refusals[] = {
-		{ "[tenant a]\nmemory = 16\n",
-		  "gpupoold.conf:2: [tenant a] memory = 16: \"16\" is less than 2M, the smallest "
-		  "size (16G, 512M, 40% or all)" },
-		{ "[tenant a]\nsession-memory =\n", "gpupoold.conf:2: [tenant a] session-memory = "
-						    ": \"\" is no size (16G, 512M, 40% or "
-						    "all)" },
-		{ "[tenant a]\nsm = 0\n", "gpupoold.conf:2: [tenant a] sm = 0: \"0\" is no part of "
-					  "the multiprocessors (25%, "
-					  "33 or all)" },
-		{ "[tenant a]\nsession-sm.3 = 1.5\n",
-		  "gpupoold.conf:2: [tenant a] session-sm.3 = 1.5: \"1.5\" is no part of the "
-		  "multiprocessors (25%, 33 or all)" },
-		{ "[tenant a]\nweight = 0\n",
-		  "gpupoold.conf:2: [tenant a] weight = 0: \"0\" is no number from 1 to 1000" },
-		{ "[tenant a]\nweight = 1001\n", "gpupoold.conf:2: [tenant a] weight = 1001: "
-						 "\"1001\" is no number from 1 to 1000" },
-		{ "[tenant a]\nlimit = 0%\n",
-		  "gpupoold.conf:2: [tenant a] limit = 0%: \"0%\" is no whole per cent from 1 to "
-		  "100" },
-		{ "[tenant a]\nlimit = 12.5%\n", "gpupoold.conf:2: [tenant a] limit = 12.5%: "
-						 "\"12.5%\" is no whole per cent from 1 "
-						 "to 100" },
-		{ "[tenant a]\nlimit = 1000000000%\n",
-		  "gpupoold.conf:2: [tenant a] limit = 1000000000%: \"1000000000%\" is no whole "
-		  "per "
-		  "cent from 1 to 100" },
-		{ "[tenant a]\ntime-share = 101\n", "gpupoold.conf:2: [tenant a] time-share = 101: "
-						    "\"101\" is no whole per cent from 0 "
-						    "to 100" },
-		{ "[tenant a]\npriority = urgent\n", "gpupoold.conf:2: [tenant a] priority = "
-						     "urgent: \"urgent\" is none of normal, low, "
-						     "high" },
-		{ "[tenant a]\nbandwidth = fast\n", "gpupoold.conf:2: [tenant a] bandwidth = fast: "
-						    "\"fast\" is no bandwidth (bytes per "
-						    "second: 1G, 500M or unlimited)" },
-		{ "[tenant a]\nbandwidth = 10\n", "gpupoold.conf:2: [tenant a] bandwidth = 10: "
-						  "\"10\" is less than 64K, the smallest "
-						  "bandwidth (1G, 500M or unlimited)" },
-		{ "[tenant a]\nsessions = -1\n",
-		  "gpupoold.conf:2: [tenant a] sessions = -1: \"-1\" is neither a number from 0 to "
-		  "4096 nor unlimited" },
-		{ "[tenant a]\nisolation = Process\n",
-		  "gpupoold.conf:2: [tenant a] isolation = Process: \"Process\" is neither shared "
-		  "nor process" },
-		{ "[tenant a]\ndevices = 0,32\n",
-		  "gpupoold.conf:2: [tenant a] devices = 0,32: \"32\" is no device from 0 to 31 (a "
-		  "list is 0,1; or all)" },
-		{ "[tenant a]\nusers = alice,,bob\n",
-		  "gpupoold.conf:2: [tenant a] users = alice,,bob: \"\" is no user name (1 to 63 "
-		  "characters, no blanks; a list is alice,bob)" },
-		{ "[tenant a]\nusers = *\n", "gpupoold.conf:2: [tenant a] users = *: \"*\" is no "
-					     "user name (1 to 63 characters, "
-					     "no blanks; a list is alice,bob)" },
-		{ "[tenant a]\nusers = alice bob\n",
-		  "gpupoold.conf:2: [tenant a] users = alice bob: \"alice bob\" is no user name (1 "
-		  "to 63 characters, no blanks; a list is alice,bob)" },
-		{ "[tenant a]\naddresses = gpunode\n",
-		  "gpupoold.conf:2: [tenant a] addresses = gpunode: \"gpunode\" is no address "
-		  "(127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
-		{ "[tenant a]\naddresses = 1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\n",
-		  "gpupoold.conf:2: [tenant a] addresses = "
-		  "1111:2222:3333:4444:5555:6666:7777:8888:9999:0000: "
-		  "\"1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\" is no address (127.0.0.1, "
-		  "10.0.0.0/8, ::1 or fd00::/8)" },
-		{ "[tenant a]\naddresses = 10.0.0.0/33\n",
-		  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.0/33: \"10.0.0.0/33\" is no "
-		  "address (127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
-		{ "[tenant a]\naddresses = 10.0.0.1/8\n",
-		  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.1/8: \"10.0.0.1/8\" has bits set "
-		  "that its length leaves out (10.0.0.0/8, not 10.0.0.1/8)" },
-		{ "[tenant a]\naddresses = ::ffff:10.0.0.0/104\n",
-		  "gpupoold.conf:2: [tenant a] addresses = ::ffff:10.0.0.0/104: "
-		  "\"::ffff:10.0.0.0/104\" is an IPv4 address in the form of IPv6 (as IPv4: "
-		  "10.0.0.0/8)" },
-		{ "[tenant a]\nmemroy = 16G\n",
-		  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here (devices, "
-		  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, "
-		  "bandwidth, sessions, isolation, users, certificate, addresses)" },
-		{ "[tenant a]\ncertificate = *\n",
-		  "gpupoold.conf:2: [tenant a] certificate = *: \"*\" is no name of a certificate "
-		  "(1 to 127 characters; a list is alice,bob)" },
-		{ "[tenant a]\nmemory.32 = 16G\n",
-		  "gpupoold.conf:2: [tenant a] memory.32 = 16G: \"32\" is no device from 0 to 31" },
-		{ "[tenant a]\nmemory. = 16G\n",
-		  "gpupoold.conf:2: [tenant a] memory. = 16G: \"\" is no device from 0 to 31" },
-		{ "[tenant a]\npriority.0 = low\n", "gpupoold.conf:2: [tenant a] priority.0 = low: "
-						    "priority cannot differ from device "
-						    "to device" },
-		{ "[tenant default]\nusers = alice\n", "gpupoold.conf:2: [tenant default] users = "
-						       "alice: \"default\" takes the users whom "
-						       "no other tenant has" },
-	};
-
-	ASSERT_ALL_REFUSED(refusals);
+	ASSERT_ALL_REFUSED(tenant_shares);
+	ASSERT_ALL_REFUSED(tenant_terms);
+	ASSERT_ALL_REFUSED(tenant_members);
+	ASSERT_ALL_REFUSED(tenant_names);
 }
 
 static void
