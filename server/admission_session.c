@@ -128,11 +128,12 @@ static void
 open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
 	struct gpd_child *own = peer->own;
+	bool ready = own ? own->state == GPD_CHILD_READY : admission->worker != NULL;
 
-	if (own && own->state == GPD_CHILD_READY)
-		open_session(admission, peer, own, now_ms);
-	else if (!own && admission->worker)
-		open_session(admission, peer, admission->worker, now_ms);
+	/* While it waited the line of its tenant may have become another's. */
+	if (!ready || !gpd_admission_admit(admission, peer))
+		return;
+	open_session(admission, peer, own ? own : admission->worker, now_ms);
 	/* A worker for one session ends with it. */
 	if (own && peer->worker == own)
 		gpd_admission_tell_session(own, GPD_CHANNEL_RETIRE, 0, NULL, 0);

@@ -10,23 +10,33 @@
 
 #define ALIGNMENT ((uint64_t)2 << 20)
 
+/* Of one that is not configured any more, or never was, and has no session. */
+static bool
+is_left(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
+{
+	return gpd_config_tenant_find(tenants->config, line->name) < 0 &&
+	       atomic_load(&line->sessions) == 0;
+}
+
 /* The line of a tenant in the ledger, which it gets if it has none; -1: all are taken. */
 static int
 line_of(struct gpd_tenants *tenants, const char *name)
 {
-	int unused = -1;
+	int unused = -1, left = -1;
 
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		struct gpd_ledger_tenant *line = &tenants->ledger->tenants[i];
 
 		if (strcmp(line->name, name) == 0)
 			return i;
-		/* Free, or of one that is not configured any more and has no session. */
-		if (unused < 0 &&
-		    (!line->name[0] || (gpd_config_tenant_find(tenants->config, line->name) < 0 &&
-					atomic_load(&line->sessions) == 0)))
+		if (unused < 0 && !line->name[0])
 			unused = i;
+		else if (left < 0 && line->name[0] && is_left(tenants, line))
+			left = i;
 	}
+	/* What others have used stays to be seen for as long as there is room. */
+	if (unused < 0)
+		unused = left;
 	if (unused >= 0) {
 		gpd_ledger_add_tenant(tenants->ledger, (uint32_t)unused, name);
 		tenants->guests[unused] = false;

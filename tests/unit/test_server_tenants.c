@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/quota.h"
+#include "server/tenants.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a client has of it that came by a token of this tenant. */
+static struct gpd_grant
+admit(struct gpd_quota *quota, const char *tenant)
+{
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_grant grant;
+
+	assert_int_equal(gpd_tenants_admit(&quota->tenants, &hello, tenant, "tcp://10.0.0.1:1",
+					   &grant, error),
+			 0);
+	return grant;
+}
+
+static const char *
+name_of(const struct gpd_quota *quota, const struct gpd_grant *grant)
+{
+	return quota->ledger->tenants[grant->tenant].name;
+}
+
+static void
+who_waits_for_a_session_keeps_the_line_of_its_tenant(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+	struct gpd_grant alice, bob;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	alice = admit(&quota, "alice");
+	bob = admit(&quota, "bob");
+	assert_string_equal(name_of(&quota, &alice), "alice");
+	assert_string_equal(name_of(&quota, &bob), "bob");
+	gpd_quota_fini(&quota);
+}
+
+static void
+the_lines_of_those_who_have_no_session_are_given_to_others_at_last(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "", name[32];
+	struct gpd_quota quota = { 0 };
+	struct gpd_grant alice, other;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	alice = admit(&quota, "alice");
+	for (int i = 0; i < 2 * GPD_LEDGER_TENANTS; i++) {
+		snprintf(name, sizeof(name), "tenant%d", i);
+		other = admit(&quota, name);
+		assert_string_equal(name_of(&quota, &other), name);
+	}
+	/* Who still waits is asked again before it begins. */
+	assert_string_not_equal(name_of(&quota, &alice), "alice");
+	alice = admit(&quota, "alice");
+	assert_string_equal(name_of(&quota, &alice), "alice");
+	/* Those of the configuration stay. */
+	assert_string_equal(quota.ledger->tenants[GPD_TENANT_DEFAULT].name, "default");
+	gpd_quota_fini(&quota);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_waits_for_a_session_keeps_the_line_of_its_tenant),
+		cmocka_unit_test(
+			the_lines_of_those_who_have_no_session_are_given_to_others_at_last),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
