@@ -92,12 +92,14 @@ static int
 rdma_fd(const struct gp_conn *base)
 {
 	struct gp_rdma_conn *conn = gp_rdma_of((struct gp_conn *)base);
+	bool watched;
 
 	pthread_mutex_lock(&conn->lock);
-	conn->watched = true;
-	gp_rdma_arm(conn);
+	watched = gp_rdma_watch(conn);
+	if (watched)
+		gp_rdma_arm(conn);
 	pthread_mutex_unlock(&conn->lock);
-	return conn->poll_fd;
+	return watched ? conn->watch_fd : -1;
 }
 
 static int
@@ -135,6 +137,10 @@ rdma_abandon(struct gp_conn *base)
 	/* As long as anybody has them open, the device keeps the queue pair for the peer. */
 	(void)close(conn->poll_fd);
 	(void)close(conn->wake_fd);
+	if (conn->watched) {
+		(void)close(conn->watch_fd);
+		(void)close(conn->tell_fd);
+	}
 	(void)close(conn->events->fd);
 	(void)close(conn->channel->fd);
 	if (!conn->device->abandoned) {
@@ -152,7 +158,6 @@ linger(struct gp_rdma_conn *conn)
 
 	pthread_mutex_lock(&conn->lock);
 	conn->ending = true;
-	conn->watched = false;
 	gp_rdma_drain(conn);
 	gp_rdma_flush(conn);
 	while (!conn->down && !conn->ended &&

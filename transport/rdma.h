@@ -79,13 +79,15 @@ struct gp_rdma_conn {
 	atomic_uint spin_usec; /* as in the stream, for the sending thread, too */
 	int poll_fd;           /* epoll: all that can wake a sleeper */
 	int wake_fd;           /* eventfd */
+	int watch_fd, tell_fd; /* the same for who polls outside of this, if `watched` */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool asleep;       /* a thread waits for the device; the others wait for it */
 	bool armed;        /* the completion queue will say so when there is something */
 	bool woken;        /* wake_fd is readable */
-	bool watched;      /* the receiving thread polls poll_fd, outside of all this */
+	bool watched;      /* the receiving thread polls watch_fd, or has done so */
+	bool told;         /* tell_fd is readable */
 	int down;          /* why nothing can be sent or received any more: negative errno */
 	bool ended;        /* the peer said so */
 	bool ending;       /* this end shall say so, when all before it is sent */
@@ -184,6 +186,8 @@ struct ibv_mr *gp_rdma_kept(struct gp_rdma_device *device, const void *base, siz
 
 /* rdma_pair.c */
 int gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size);
+/* Makes watch_fd, if it is not there.  Whether it is. */
+bool gp_rdma_watch(struct gp_rdma_conn *conn);
 void gp_rdma_queue_fini(struct gp_rdma_conn *conn);
 
 /* rdma_queue.c */
@@ -193,7 +197,7 @@ void gp_rdma_drain(struct gp_rdma_conn *conn);
 int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline);
 /* The same for who is about to get an answer: it looks for a while before it sleeps. */
 int gp_rdma_wait_soon(struct gp_rdma_conn *conn, int64_t deadline);
-/* Makes poll_fd readable now or with the next event. */
+/* Makes watch_fd readable now or with the next event. */
 void gp_rdma_arm(struct gp_rdma_conn *conn);
 /* Looks for events of the connection manager. */
 void gp_rdma_look(struct gp_rdma_conn *conn);

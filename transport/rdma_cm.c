@@ -268,9 +268,6 @@ connect_one(const struct addrinfo *address, const uint8_t *hello, int timeout_ms
 		gp_rdma_destroy(&conn->stream.conn);
 		return r;
 	}
-	pthread_mutex_lock(&conn->lock);
-	gp_rdma_arm(conn);
-	pthread_mutex_unlock(&conn->lock);
 	*conn_p = &conn->stream.conn;
 	return 0;
 }
@@ -461,9 +458,6 @@ take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_
 	}
 	if (r == 0) {
 		memcpy(conn->stream.conn.peer, peer, sizeof(conn->stream.conn.peer));
-		pthread_mutex_lock(&conn->lock);
-		gp_rdma_arm(conn);
-		pthread_mutex_unlock(&conn->lock);
 		*conn_p = &conn->stream.conn;
 		return 0;
 	}

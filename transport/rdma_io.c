@@ -44,7 +44,6 @@ rdma_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 	ssize_t got = 0;
 
 	pthread_mutex_lock(&conn->lock);
-	conn->watched = false;
 	if (!gp_rdma_has_bytes(conn))
 		gp_rdma_drain(conn);
 	while (!atomic_load(&stream->stopped)) {
@@ -118,7 +117,6 @@ rdma_wait(struct gp_stream *stream, int timeout_ms)
 	bool ready;
 
 	pthread_mutex_lock(&conn->lock);
-	conn->watched = false;
 	gp_rdma_drain(conn);
 	gp_rdma_look(conn);
 	for (;;) {

@@ -14,13 +14,13 @@
 #define TX_SIZE (GP_RDMA_TX * GP_RDMA_SEGMENT + (size_t)GP_RDMA_SEND_QUEUE * GP_RDMA_CONTROL_SIZE)
 
 static int
-watch(struct gp_rdma_conn *conn, int fd)
+watch(int poll_fd, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ||
-	    epoll_ctl(conn->poll_fd, EPOLL_CTL_ADD, fd, &event))
+	    epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event))
 		return -errno;
 	return 0;
 }
@@ -35,10 +35,28 @@ create_descriptors(struct gp_rdma_conn *conn)
 	conn->channel = gp_rdma_lib.ibv_create_comp_channel(conn->device->verbs);
 	if (conn->poll_fd < 0 || conn->wake_fd < 0 || !conn->channel)
 		return errno ? -errno : -EMFILE;
-	r = watch(conn, conn->wake_fd);
+	r = watch(conn->poll_fd, conn->wake_fd);
 	if (r == 0)
-		r = watch(conn, conn->channel->fd);
-	return r ? r : watch(conn, conn->events->fd);
+		r = watch(conn->poll_fd, conn->channel->fd);
+	return r ? r : watch(conn->poll_fd, conn->events->fd);
+}
+
+bool
+gp_rdma_watch(struct gp_rdma_conn *conn)
+{
+	if (conn->watched)
+		return true;
+	conn->watch_fd = epoll_create1(EPOLL_CLOEXEC);
+	conn->tell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	conn->watched = conn->watch_fd >= 0 && conn->tell_fd >= 0 &&
+			watch(conn->watch_fd, conn->tell_fd) == 0 &&
+			watch(conn->watch_fd, conn->channel->fd) == 0 &&
+			watch(conn->watch_fd, conn->events->fd) == 0;
+	if (!conn->watched && conn->watch_fd >= 0)
+		(void)close(conn->watch_fd);
+	if (!conn->watched && conn->tell_fd >= 0)
+		(void)close(conn->tell_fd);
+	return conn->watched;
 }
 
 static int
@@ -112,4 +130,8 @@ gp_rdma_queue_fini(struct gp_rdma_conn *conn)
 		(void)close(conn->wake_fd);
 	if (conn->poll_fd >= 0)
 		(void)close(conn->poll_fd);
+	if (conn->watched) {
+		(void)close(conn->watch_fd);
+		(void)close(conn->tell_fd);
+	}
 }

@@ -19,8 +19,6 @@
 #define ACK_EVERY 1000
 /* Looks between two of the clock. */
 #define SPIN_LOOKS 16
-/* Naps of a thread that waits while another one has been told to come for what is there. */
-#define NAP_MS 2
 
 static void
 go_down(struct gp_rdma_conn *conn, int r, const char *text)
@@ -351,6 +349,22 @@ take_event(struct gp_rdma_conn *conn)
 	}
 }
 
+/* Who polls outside finds out, whoever has taken the event that said so. */
+static void
+tell(struct gp_rdma_conn *conn)
+{
+	bool there = gp_rdma_has_bytes(conn) || conn->ended || conn->down ||
+		     atomic_load(&conn->stream.stopped);
+	uint64_t count = 1;
+
+	if (!conn->watched || there == conn->told)
+		return;
+	if (there)
+		conn->told = write(conn->tell_fd, &count, sizeof(count)) == sizeof(count);
+	else
+		conn->told = read(conn->tell_fd, &count, sizeof(count)) != sizeof(count);
+}
+
 void
 gp_rdma_wake(struct gp_rdma_conn *conn)
 {
@@ -358,14 +372,13 @@ gp_rdma_wake(struct gp_rdma_conn *conn)
 
 	if (!conn->woken && write(conn->wake_fd, &one, sizeof(one)) == sizeof(one))
 		conn->woken = true;
+	tell(conn);
 	pthread_cond_broadcast(&conn->changed);
 }
 
 void
 gp_rdma_arm(struct gp_rdma_conn *conn)
 {
-	uint64_t count;
-
 	gp_rdma_look(conn);
 	/* Who sleeps for it would sleep on. */
 	if (!conn->asleep)
@@ -374,11 +387,7 @@ gp_rdma_arm(struct gp_rdma_conn *conn)
 		conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
 	/* What came before it was armed is announced by nobody. */
 	gp_rdma_drain(conn);
-	if (gp_rdma_has_bytes(conn) || conn->ended || conn->down ||
-	    atomic_load(&conn->stream.stopped))
-		gp_rdma_wake(conn);
-	else if (conn->woken && read(conn->wake_fd, &count, sizeof(count)) == sizeof(count))
-		conn->woken = false;
+	tell(conn);
 }
 
 /* The clock is looked at here, not with each completion: round trips shall not wait for it. */
@@ -436,22 +445,11 @@ gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
 		return -EAGAIN;
 	if (conn->asleep)
 		return wait_for_other(conn, deadline);
-	/* poll_fd is readable for who watches it, until that one comes. */
-	if (conn->watched && conn->woken) {
-		(void)wait_for_other(conn, gp_deadline_ms(NAP_MS));
-		gp_rdma_look(conn);
-		gp_rdma_beat(conn);
-		return 0;
-	}
-	/* The event that is taken here may be what another one watches for. */
-	if (conn->watched) {
-		gp_rdma_arm(conn);
-	} else {
-		take_event(conn);
-		if (!conn->armed)
-			conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
-		gp_rdma_drain(conn);
-	}
+	take_event(conn);
+	if (!conn->armed)
+		conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
+	gp_rdma_drain(conn);
+	tell(conn);
 	if (conn->progress != progress)
 		return 0;
 	note_heard(conn, gp_now_ms());
@@ -466,10 +464,10 @@ gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
 	gp_rdma_drain(conn);
 	gp_rdma_look(conn);
 	gp_rdma_beat(conn);
+	if (conn->woken && read(conn->wake_fd, &count, sizeof(count)) == sizeof(count))
+		conn->woken = false;
 	if (conn->watched)
 		gp_rdma_arm(conn);
-	else if (conn->woken && read(conn->wake_fd, &count, sizeof(count)) == sizeof(count))
-		conn->woken = false;
 	/* Another one may have to go on waiting for the device. */
 	pthread_cond_broadcast(&conn->changed);
 	return r == 0 && gp_left_ms(deadline) == 0 ? -EAGAIN : 0;

@@ -23,6 +23,7 @@ static struct {
 	uint64_t memory[GP_RDMA_RX]; /* of each */
 	unsigned int receive_first, receive_count;
 	bool silent;                 /* it completes nothing */
+	bool armed;                  /* the next completion is told of */
 	unsigned int writes, events; /* that were posted, that were taken */
 } side = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -45,7 +46,9 @@ complete(const struct ibv_wc *wc)
 
 	assert_true(side.count < COMPLETIONS_MAX);
 	side.completions[(side.first + side.count++) % COMPLETIONS_MAX] = *wc;
-	assert_int_equal(write(channel.fd, &one, sizeof(one)), sizeof(one));
+	if (side.armed)
+		assert_int_equal(write(channel.fd, &one, sizeof(one)), sizeof(one));
+	side.armed = false;
 }
 
 static int
@@ -89,6 +92,9 @@ poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
 static int
 req_notify_cq(struct ibv_cq *of, int solicited)
 {
+	pthread_mutex_lock(&side.lock);
+	side.armed = true;
+	pthread_mutex_unlock(&side.lock);
 	return 0;
 }
 
@@ -255,7 +261,7 @@ create(void)
 	assert_non_null(conn);
 	side.first = side.count = side.receive_first = side.receive_count = 0;
 	side.writes = side.events = 0;
-	side.silent = false;
+	side.silent = side.armed = false;
 	events.fd = eventfd(0, EFD_CLOEXEC);
 	conn->events = &events;
 	conn->id = &id;
@@ -373,6 +379,48 @@ an_event_is_left_to_who_sleeps_for_it(void **state)
 	destroy(conn);
 }
 
+static void *
+receive_one(void *arg)
+{
+	struct gp_message message;
+
+	assert_int_equal(gp_conn_recv(arg, &message), 0);
+	return NULL;
+}
+
+static void
+wait_until_someone_sleeps(struct gp_rdma_conn *conn)
+{
+	bool asleep = false;
+
+	while (!asleep) {
+		(void)usleep(1000);
+		pthread_mutex_lock(&conn->lock);
+		asleep = conn->asleep;
+		pthread_mutex_unlock(&conn->lock);
+	}
+}
+
+static void
+who_watches_is_told_of_what_comes_when_another_reader_has_left(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+	struct pollfd poller = { .events = POLLIN };
+	struct gp_message message;
+	pthread_t reader;
+
+	poller.fd = gp_conn_fd(&conn->stream.conn);
+	assert_int_equal(pthread_create(&reader, NULL, receive_one, conn), 0);
+	wait_until_someone_sleeps(conn);
+	deliver_message(1);
+	assert_int_equal(pthread_join(reader, NULL), 0);
+	deliver_message(2);
+	assert_int_equal(poll(&poller, 1, 5000), 1);
+	assert_int_equal(gp_conn_recv(&conn->stream.conn, &message), 0);
+	assert_int_equal(message.size, 2);
+	destroy(conn);
+}
+
 /* Until the peer gives credits, which it does not. */
 static void *
 send_without_end(void *arg)
@@ -472,6 +520,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_silent_peer_is_asked_behind_short_messages, set_up),
 		cmocka_unit_test_setup(an_event_is_left_to_who_sleeps_for_it, set_up),
+		cmocka_unit_test_setup(
+			who_watches_is_told_of_what_comes_when_another_reader_has_left, set_up),
 		cmocka_unit_test_setup(nothing_is_kept_of_a_device_that_cannot_be_used, set_up),
 		cmocka_unit_test_setup(the_child_of_a_fork_does_not_use_its_parents_device, set_up),
 		cmocka_unit_test_setup(
