@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 /* How often the receiver thread looks after a sender that may be stuck, because the daemon, too, is
  * stuck sending what nobody here reads. */
@@ -22,26 +24,36 @@ gpc_receiver_init(struct gpc_session *session)
 
 	(void)pthread_mutex_init(&receiver->lock, NULL);
 	gpc_cond_init(&receiver->wanted);
+	/* Without it the receiver finds out a little later. */
+	receiver->rouse_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return 0;
 }
 
 void
 gpc_receiver_fini(struct gpc_session *session)
 {
+	if (session->receiver.rouse_fd >= 0)
+		(void)close(session->receiver.rouse_fd);
 	(void)pthread_cond_destroy(&session->receiver.wanted);
 	(void)pthread_mutex_destroy(&session->receiver.lock);
 }
 
 /* With the lock, by who leaves without reading on: somebody else may. */
 static void
-hand_over_locked(struct gpc_receiver *receiver)
+hand_over_locked(struct gpc_session *session)
 {
+	struct gpc_receiver *receiver = &session->receiver;
+	uint64_t one = 1;
+
 	if (receiver->reading)
 		return;
 	if (receiver->waiters)
 		(void)pthread_cond_signal(&receiver->waiters->woken);
 	else if (receiver->unattended > 0 && receiver->idle)
 		(void)pthread_cond_signal(&receiver->wanted);
+	/* The descriptor says nothing of what has been read ahead. */
+	else if (receiver->polling && gp_conn_pending(session->lane))
+		(void)!write(receiver->rouse_fd, &one, sizeof(one));
 }
 
 static struct gpc_request **
@@ -205,7 +217,7 @@ gpc_receiver_abort(struct gpc_session *session)
 	/* Who reads was woken by the shutdown of the connection, and does this. */
 	if (!receiver->reading) {
 		(void)read_locked(session, false);
-		hand_over_locked(receiver);
+		hand_over_locked(session);
 	}
 	(void)pthread_mutex_unlock(&receiver->lock);
 }
@@ -222,15 +234,16 @@ enlist(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
 }
 
 static void
-strike_off(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
+strike_off(struct gpc_session *session, struct gpc_waiter *waiter)
 {
+	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_waiter **place = &receiver->waiters;
 
 	while (*place != waiter)
 		place = &(*place)->next;
 	*place = waiter->next;
 	(void)pthread_cond_destroy(&waiter->woken);
-	hand_over_locked(receiver);
+	hand_over_locked(session);
 }
 
 CUresult
@@ -252,7 +265,7 @@ gpc_request_wait(struct gpc_request *request)
 			else
 				(void)read_locked(session, true);
 		}
-		strike_off(receiver, &waiter);
+		strike_off(session, &waiter);
 	}
 	(void)pthread_mutex_unlock(&receiver->lock);
 	return waiter.result == CUDA_SUCCESS ? gpc_session_take_deferred(session) : waiter.result;
@@ -271,7 +284,7 @@ gpc_request_poll(struct gpc_request *request)
 	while (!request->complete && !receiver->reading && read_locked(session, false))
 		;
 	complete = request->complete;
-	hand_over_locked(receiver);
+	hand_over_locked(session);
 	(void)pthread_mutex_unlock(&receiver->lock);
 	return complete;
 }
@@ -299,7 +312,7 @@ gpc_receiver_make_room(struct gpc_session *session)
 		else
 			(void)read_locked(session, true);
 	}
-	strike_off(receiver, &waiter);
+	strike_off(session, &waiter);
 	(void)pthread_mutex_unlock(&receiver->lock);
 	return gpc_session_status(session);
 }
@@ -323,21 +336,28 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	int fd = gp_conn_fd(session->lane);
+	uint64_t count;
 	bool came;
 
 	if (fd < 0)
 		receiver->reading = true;
+	else
+		receiver->polling = true;
 	(void)pthread_mutex_unlock(&receiver->lock);
 	if (fd >= 0) {
-		struct pollfd poller = { .fd = fd, .events = POLLIN };
+		struct pollfd pollers[2] = { { .fd = fd, .events = POLLIN },
+					     { .fd = receiver->rouse_fd, .events = POLLIN } };
 
-		came = poll(&poller, 1, timeout_ms) != 0;
+		came = poll(pollers, 2, timeout_ms) != 0;
+		if (pollers[1].revents & POLLIN)
+			(void)!read(receiver->rouse_fd, &count, sizeof(count));
 	} else {
 		came = gp_conn_wait(session->lane, WAIT_MS) != 0;
 	}
 	(void)pthread_mutex_lock(&receiver->lock);
 	if (fd < 0)
 		receiver->reading = false;
+	receiver->polling = false;
 	return came;
 }
 
@@ -364,10 +384,10 @@ gpc_receiver_main(void *arg)
 		} else {
 			bool came = read_locked(session, false);
 
-			hand_over_locked(receiver);
+			hand_over_locked(session);
 			if (!came && !receiver->stop && !is_over(session)) {
 				came = wait_for_message_locked(session, WATCH_MS);
-				hand_over_locked(receiver);
+				hand_over_locked(session);
 			}
 			stuck = stuck && came;
 		}

@@ -53,7 +53,9 @@ struct gpc_receiver {
 	pthread_cond_t wanted; /* for the receiver thread */
 	bool reading;          /* the token */
 	bool stop;
-	bool idle; /* the receiver thread waits for `wanted` */
+	bool idle;    /* the receiver thread waits for `wanted` */
+	bool polling; /* it looks at the connection's descriptor, and at ... */
+	int rouse_fd; /* ... this eventfd: the bytes have been read by another; -1: there is none */
 	struct gpc_request *requests[GPC_REQUEST_BUCKETS];
 	struct gpc_waiter *waiters;
 	uint32_t last_id;

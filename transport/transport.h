@@ -172,8 +172,8 @@ void gp_conn_set_unread(struct gp_conn *conn, unsigned int ms);
 void gp_conn_shutdown(struct gp_conn *conn);
 
 unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
-/* -1 without GP_CONN_CAP_FD.  For the receiving thread, before each poll: it may take an effort to
- * make the descriptor tell of the next message. */
+/* -1 without GP_CONN_CAP_FD, or if there is none left.  For the receiving thread, before each poll:
+ * it may take an effort to make the descriptor tell of the next message. */
 int gp_conn_fd(const struct gp_conn *conn);
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */

@@ -6,9 +6,11 @@
 #include "tests/test.h"
 #include "tests/unit/call_fixture.h"
 
+#include <endian.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MANY 100
@@ -371,11 +373,60 @@ a_name_is_given_again_only_behind_the_answer(void **state)
 	end(fixture);
 }
 
+/* The function's turn comes behind the reply to a fence, in one write where that can be. */
+static int
+answer_together(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		size_t size)
+{
+	static _Atomic uint32_t function;
+	struct gp_header reply = { .size = sizeof(reply),
+				   .call = header->call,
+				   .flags = GP_FRAME_REPLY,
+				   .request = header->request };
+	struct gp_header note = { .size = sizeof(note) + 8, .call = GP_NOTE_FUNCTION };
+	uint32_t wire[2 + 4 + 2 + 4 + 2] = { htole32(sizeof(reply)), 0 };
+
+	if (header->call == GP_CALL_gpHostFunction)
+		function = function_of(fields);
+	if (header->call != GP_CALL_gpFence)
+		return fake_answer(daemon, header, fields, size);
+	gp_header_encode(&reply, wire + 2);
+	wire[6] = htole32(note.size);
+	gp_header_encode(&note, wire + 8);
+	wire[12] = htole32(function);
+	assert_int_equal(write(gp_conn_fd(daemon->conn), wire, sizeof(wire)), sizeof(wire));
+	return 0;
+}
+
+/* Both are read by who waits for the reply, while the receiver looks at the descriptor. */
+static void
+a_turn_that_comes_with_a_reply_is_taken_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct timespec begin, now;
+
+	if (strcmp(fixture->scheme, "tcp") != 0)
+		return;
+	fixture = begin_with_stream(state, 64, answer_together);
+	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (int i = 1; i <= 100; i++) {
+		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+		(void)usleep(2000);
+		assert_int_equal(fence(), CUDA_SUCCESS);
+		assert_true(wait_for(&calls, i));
+	}
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	/* Half a second for each third one of them would be twice that. */
+	assert_true(now.tv_sec - begin.tv_sec < 8);
+	end(fixture);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_function_is_called_and_answered_in_order),
+		cmocka_unit_test(a_turn_that_comes_with_a_reply_is_taken_at_once),
 		cmocka_unit_test(what_cuda_refuses_is_not_posted),
 		cmocka_unit_test(cuda_is_not_to_be_called_inside),
 		cmocka_unit_test(what_the_daemon_does_not_take_is_not_answered),
