@@ -361,7 +361,11 @@ gpd_worker_may_spin(void)
 {
 	int cpus = gpd_worker.cpus;
 
-	return cpus >= 4 && atomic_load(&gpd_worker.session_count) <= cpus / 4;
+	/* One may where there are two: whoever is answered, on this machine or not, waits for it.
+	 */
+	if (cpus < 4)
+		return cpus > 1 && atomic_load(&gpd_worker.session_count) <= 1;
+	return atomic_load(&gpd_worker.session_count) <= cpus / 4;
 }
 
 static void
