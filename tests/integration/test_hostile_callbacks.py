@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host functions of clients that answer wrongly, or never: what waits behind them is kept in order,
+has a limit, and goes with its session."""
+import sys
+
+import wire
+from harness import case, main, require
+from hostile import SUCCESS, Host
+from wire import Closed, Session, header, record
+
+# Errors that the wire promises.
+INVALID_HANDLE, NOT_READY = 400, 600
+
+daemon = None
+
+
+def with_function(session, function=9, stream=5):
+    """A host function of this name whose turn has come, in a non-blocking stream of its own."""
+    session.create_context()
+    require(session.map(0, session.granularity) == SUCCESS, "map")
+    session.post("cuStreamCreateWithPriority", {"phStream": stream, "flags": 1})
+    session.post("gpHostFunction", {"stream": stream, "function": function})
+    require(session.wait_turn() == (function, SUCCESS), "the function has no turn")
+
+
+@case("what comes behind a host function is kept, in order, and what does not goes past")
+def _():
+    with daemon.neighbour(), Session(daemon.port) as session:
+        with_function(session)
+        session.post("cuEventCreate", {"phEvent": 3})
+        session.copy_in(session.base, b"first", flags=0, stream=5)
+        session.post("cuEventRecordWithFlags", {"hEvent": 3, "hStream": 5})
+        session.copy_in(session.base, b"last!", flags=0, stream=5)
+        session.post("gpHostFunction", {"stream": 5, "function": 10})
+        require(session.ask("cuStreamQuery", {"hStream": 5})[0] == NOT_READY, "the stream is done")
+        require(session.ask("cuEventQuery", {"hEvent": 3})[0] == NOT_READY, "the event is done")
+        require(session.ask("cuEventElapsedTime_v2", {"hStart": 3, "hEnd": 3})[0] == NOT_READY, "the event has a time")
+        require(session.copy_out(session.base, 5) == (SUCCESS, bytes(5)), "a record has not been kept")
+        session.post("cuStreamDestroy_v2", {"hStream": 5})
+        session.post("cuStreamCreateWithPriority", {"phStream": 5, "flags": 1})
+        session.post("gpHostFunctionDone", {"function": 9})
+        require(session.wait_turn() == (10, SUCCESS), "the second function has no turn")
+        require(session.copy_out(session.base, 5) == (SUCCESS, b"last!"), "what was kept has not been carried out")
+        require(session.ask("cuEventQuery", {"hEvent": 3})[0] == SUCCESS, "the event is not done")
+        session.post("gpHostFunctionDone", {"function": 10})
+        require(session.ask("cuStreamSynchronize", {"hStream": 5})[0] == SUCCESS, "the new stream is none")
+        require(session.errors() == [], f"errors: {session.errors()}")
+
+
+@case("memory that is given back behind a host function is in use until it is done")
+def _():
+    with daemon.neighbour(), Session(daemon.port) as session:
+        with_function(session)
+        unit, at = session.granularity, session.base + 8 * session.granularity
+        require(session.ask("gpMemoryCreate", {"memory": 4, "size": unit, "device": 0})[0] == SUCCESS, "create")
+        require(session.ask("gpMemoryAttach", {"memory": 4, "address": at, "size": unit})[0] == SUCCESS, "attach")
+        session.copy_in(at, b"used", flags=0, stream=5)
+        session.post("gpMemoryUnmap", {"address": at, "size": unit})
+        session.post("gpMemoryRelease", {"memory": 4})
+        session.requests += 1
+        session.send(record("gpMemoryMap", {"address": at, "size": unit, "device": 0}, session.requests, 1))
+        session.post("gpHostFunctionDone", {"function": 9})
+        require(session.reply("gpMemoryMap", session.requests)[0] == SUCCESS, "map")
+        require(session.copy_out(at, 4) == (SUCCESS, bytes(4)), "the new memory is not new")
+        require(session.errors() == [], f"errors: {session.errors()}")
+
+
+@case("answers for host functions that are none, twice, too early or another's")
+def _():
+    with daemon.neighbour(), Session(daemon.port) as session, Session(daemon.port) as other:
+        with_function(session)
+        with_function(other, 11)
+        session.post("gpHostFunction", {"stream": 5, "function": 12})
+        done = [9] + [0, 9, 10, 11, 0xffffffff]
+        for function in done:
+            session.post("gpHostFunctionDone", {"function": function})
+            require(session.ask("gpMemoryInfo", {"device": 0})[0] == SUCCESS, "memory")
+        require([e[0] for e in session.errors()] == [INVALID_HANDLE] * 5, f"errors: {session.errors()}")
+        require(other.ask("cuStreamQuery", {"hStream": 5})[0] == NOT_READY, "another session's function is done")
+        require(session.wait_turn() == (12, SUCCESS), "the second function has no turn")
+        session.post("gpHostFunctionDone", {"function": 12})
+        require(session.ask("gpFence")[0] == SUCCESS, "fence")
+        session.post("gpHostFunction", {"stream": 77, "function": 13})
+        require(session.wait_turn() == (13, INVALID_HANDLE), "a function in no stream")
+        session.ask("gpFence")
+        require(len(session.errors()) == 6, f"errors: {session.errors()}")
+
+
+@case("a host function's name in use, or none, ends the session")
+def _():
+    def again(session, name):
+        session.post("gpHostFunction", {"stream": 1, "function": name})
+        session.post("gpHostFunction", {"stream": 5, "function": name})
+
+    with daemon.neighbour():
+        for name, reason in ((9, ".*in use"), (0, ".*none")):
+            def send(session, name=name):
+                session.post("cuStreamCreateWithPriority", {"phStream": 5, "flags": 1})
+                again(session, name)
+            daemon.violate(send, reason)
+
+
+@case("a client that never answers may send so much behind a host function and no more")
+def _():
+    with daemon.neighbour():
+        session = Session(daemon.port)
+        with_function(session)
+        try:
+            for _ in range(40):
+                session.copy_in(session.base, bytes(session.granularity), flags=0, stream=5)
+        except Closed:
+            pass
+        daemon.expect_ended(session, "closed: it sent more than 64 MiB behind a host function")
+        session = Session(daemon.port)
+        with_function(session)
+        event = record("cuEventRecordWithFlags", {"hEvent": 3, "hStream": 5}, 0, 1)
+        session.post("cuEventCreate", {"phEvent": 3})
+        try:
+            for _ in range(100):
+                session.send(event * 4000)
+        except Closed:
+            pass
+        daemon.expect_ended(session, "closed: it sent more than 64 MiB behind a host function")
+
+
+@case("sessions that end while records wait for a host function leave nothing")
+def _():
+    with daemon.neighbour():
+        for end in ("close", "context", "malformed", "violation"):
+            session = Session(daemon.port)
+            with_function(session)
+            for i in range(50):
+                session.copy_in(session.base, bytes(100000), flags=0, stream=5)
+                session.post("gpHostFunction", {"stream": 5, "function": 100 + i})
+            session.requests += 1
+            session.send(record("gpFence", {}, session.requests))
+            if end == "context":
+                session.post("gpContextDestroy", {"context": 1})
+                session.post("cuStreamCreateWithPriority", {"phStream": 6})
+                session.post("gpHostFunctionDone", {"function": 9})
+                session.wait_turn()
+            elif end == "malformed":
+                session.send(header(24, wire.CALLS["gpFill"][0]) + bytes(8))
+                daemon.expect_ended(session, "it sent a malformed call")
+            elif end == "violation":
+                session.post("cuStreamDestroy_v2", {"hStream": 5})
+                session.post("cuStreamCreateWithPriority", {"phStream": 1})
+                daemon.expect_ended(session, ".*in use")
+            session.close()
+        daemon.settle()
+
+
+if __name__ == "__main__":
+    with Host() as daemon:
+        status = main()
+        daemon.check_unharmed()
+    sys.exit(status)
