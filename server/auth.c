@@ -41,13 +41,15 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 	case GPD_TOKEN_NONE:
 		break;
 	}
-	if (facts->certificate && facts->certificate_tenant)
+	if (facts->certificate && !facts->certificate_tenant)
+		return refused(GPD_AUTH_UNKNOWN_CERTIFICATE);
+	if (facts->certificate)
 		return let_in(facts, GPD_AUTH_BY_CERTIFICATE, facts->certificate_tenant);
 	if (facts->local && facts->own_user)
 		return (struct gpd_auth){ .by = GPD_AUTH_BY_USER };
 	if (facts->insecure)
 		return (struct gpd_auth){ .by = GPD_AUTH_BY_NOTHING };
-	return refused(facts->certificate ? GPD_AUTH_UNKNOWN_CERTIFICATE : GPD_AUTH_NO_CREDENTIALS);
+	return refused(GPD_AUTH_NO_CREDENTIALS);
 }
 
 const char *

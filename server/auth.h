@@ -3,8 +3,9 @@
  * Who is let in, and whose he is: what is known of a client, made into a decision.  Pure functions
  * of values; any thread.
  *
- * A token or a certificate that is shown counts, whoever shows it.  Without one, the daemon's own
- * user and root are let in from this machine, and everybody if the daemon is --insecure.
+ * A token or a certificate that is shown counts, whoever shows it, and one that is nobody's is
+ * refused.  Without one, the daemon's own user and root are let in from this machine, and everybody
+ * if the daemon is --insecure.
  */
 #ifndef GPD_AUTH_H
 #define GPD_AUTH_H

@@ -45,11 +45,24 @@ def expect_refusal(daemon, says, logs, env, remote=None, lines=1):
 
 @case("a program over TLS")
 def _():
-    with Certificates() as certificates, Encrypted(certificates) as daemon:
-        daemon.run("vectoradd").expect(out="vectoradd: ok\n", err="")
-        result = daemon.run("vectoradd", env=certificates.client("alice"))
-        result.expect(out="vectoradd: ok\n", err="")
-        run("vectoradd", remote=daemon.clear_address).expect(out="vectoradd: ok\n")
+    with Certificates() as certificates:
+        config = os.path.join(certificates.folder, "gpupoold.conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write("[tenant alice]\n")
+        with Encrypted(certificates, "--config", config) as daemon:
+            daemon.run("vectoradd").expect(out="vectoradd: ok\n", err="")
+            result = daemon.run("vectoradd", env=certificates.client("alice"))
+            result.expect(out="vectoradd: ok\n", err="")
+            run("vectoradd", remote=daemon.clear_address).expect(out="vectoradd: ok\n")
+
+
+@case("the daemon's own user is refused, too, with a certificate of no tenant")
+def _():
+    with Certificates() as certificates:
+        for more in ((), ("--insecure",)):
+            with Encrypted(certificates, *more) as daemon:
+                expect_refusal(daemon, "refused: the client certificate names no tenant",
+                               'refused: the certificate of "alice" is no tenant\'s', certificates.client("alice"))
 
 
 @case("the name localhost, and authorities behind a token, are as good")

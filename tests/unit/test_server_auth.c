@@ -38,7 +38,7 @@ make_facts(unsigned int bits, enum gpd_token_state token, enum shown_certificate
 static bool
 is_let_in(const struct gpd_auth_facts *facts, const char **tenant_p)
 {
-	bool credentials = facts->token != GPD_TOKEN_NONE || facts->certificate_tenant;
+	bool credentials = facts->token != GPD_TOKEN_NONE || facts->certificate;
 
 	*tenant_p = facts->token == GPD_TOKEN_GOOD   ? facts->token_tenant
 		    : facts->token == GPD_TOKEN_NONE ? facts->certificate_tenant
@@ -131,6 +131,18 @@ each_refusal_has_its_reason(void **state)
 	expect(&facts, GPD_AUTH_OTHER_TENANT, "GPUPOOL_TENANT");
 }
 
+/* Root, too, is told that what he shows is not what he thinks. */
+static void
+a_certificate_of_nobody_is_refused_whoever_shows_it(void **state)
+{
+	for (unsigned int bits = 0; bits < 16; bits++) {
+		struct gpd_auth_facts facts =
+			make_facts(bits, GPD_TOKEN_NONE, CERTIFICATE_OF_NOBODY, "");
+
+		expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "names no tenant");
+	}
+}
+
 static void
 a_token_goes_before_a_certificate(void **state)
 {
@@ -158,6 +170,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_whole_table_is_as_the_rules_say),
 		cmocka_unit_test(each_refusal_has_its_reason),
+		cmocka_unit_test(a_certificate_of_nobody_is_refused_whoever_shows_it),
 		cmocka_unit_test(a_token_goes_before_a_certificate),
 		cmocka_unit_test(root_is_everybodys_user_and_the_overflow_user_nobodys),
 	};
