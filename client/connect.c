@@ -8,6 +8,7 @@
 #include "client/token.h"
 #include "client/window.h"
 #include "protocol/preamble.h"
+#include "protocol/printable.h"
 #include "protocol/ticket.h"
 
 #include <endian.h>
@@ -118,7 +119,7 @@ take_clear_refusal(struct opening *opening, struct gp_conn *conn)
 	    gp_conn_recv_preamble(conn, bytes, le32toh(frame[0]), ANSWER_MS) == 0)
 		message = gp_control_decode(bytes, le32toh(frame[0]));
 	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
-		gpc_log_clean(said, sizeof(said), message->refused->text);
+		(void)gp_printable(said, sizeof(said), message->refused->text);
 		r = fail(opening, GP_E_UNSUPPORTED,
 			 ": refused, by whoever answers there in clear: %s", said);
 	} else {
@@ -286,10 +287,10 @@ take_message(struct opening *opening, struct gp_conn *conn,
 		return 0;
 	}
 	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
-		gpc_log_clean(said, sizeof(said), message->refused->text);
+		(void)gp_printable(said, sizeof(said), message->refused->text);
 		r = fail(opening, GP_E_UNSUPPORTED, ": refused: %s", said);
 	} else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR) {
-		gpc_log_clean(said, sizeof(said), message->session_error->text);
+		(void)gp_printable(said, sizeof(said), message->session_error->text);
 		r = fail(opening, GP_E_UNSUPPORTED, ": %s", said);
 	} else {
 		r = fail(opening, GP_E_INVALID, ": unexpected %s", gp_control_name(message));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/log.h"
 
+#include "protocol/printable.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,35 +55,17 @@ gpc_log_wants(enum gpc_log word)
 	return wanted_words & word;
 }
 
-void
-gpc_log_clean(char *to, size_t size, const char *from)
-{
-	size_t used = 0;
-
-	for (; *from && used < size - 1; from++)
-		to[used++] = *from >= ' ' && *from < 0x7f ? *from : '?';
-	to[used] = 0;
-}
-
 /* In one write, so that lines of several threads and processes do not mix. */
 static void
 put_line(const char *text, va_list arguments)
 {
-	char line[LINE_MAX_SIZE];
-	int prefix = snprintf(line, sizeof(line), "gpupool: ");
-	int len = vsnprintf(line + prefix, sizeof(line) - (size_t)prefix - 1, text, arguments);
-	size_t size;
+	char said[LINE_MAX_SIZE], line[2 * LINE_MAX_SIZE];
+	size_t size = (size_t)snprintf(line, sizeof(line), "gpupool: ");
 
-	if (len < 0)
+	if (vsnprintf(said, sizeof(said), text, arguments) < 0)
 		return;
-	size = (size_t)prefix + (size_t)len;
-	if (size > sizeof(line) - 2)
-		size = sizeof(line) - 2;
 	/* Whatever has come into it, it is one line. */
-	for (size_t i = 0; i < size; i++) {
-		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-			line[i] = '?';
-	}
+	size += gp_printable(line + size, sizeof(line) - size - 1, said);
 	line[size++] = '\n';
 	if (write(STDERR_FILENO, line, size) < 0)
 		return;

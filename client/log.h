@@ -22,15 +22,11 @@ enum gpc_log {
 
 bool gpc_log_wants(enum gpc_log word);
 
-/* One line, "gpupool: ...", when the word was given. */
+/* One line, "gpupool: ...", in printable ASCII, when the word was given. */
 void gpc_log(enum gpc_log word, const char *text, ...) GP_PRINTF(2, 3);
 
 /* One line whatever GPUPOOL_LOG says; but not twice in a row the same. */
 void gpc_log_always(const char *text, ...) GP_PRINTF(1, 2);
-
-/* What a peer says, as part of a line: printable ASCII, and no more than fits.  Nobody has to be
- * who he is to say it, and a terminal would act on the rest. */
-void gpc_log_clean(char *to, size_t size, const char *from);
 
 /* Reads a comma-separated list of words; unknown ones are skipped. */
 unsigned int gpc_log_parse(const char *list);

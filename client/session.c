@@ -7,6 +7,7 @@
 #include "client/session_state.h"
 #include "client/thread.h"
 #include "protocol/control.h"
+#include "protocol/printable.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -171,7 +172,7 @@ take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t 
 
 			if (result > CUDA_SUCCESS && result <= CUDA_ERROR_UNKNOWN)
 				*result_p = (CUresult)result;
-			gpc_log_clean(text, size, message->session_error->text);
+			(void)gp_printable(text, size, message->session_error->text);
 		}
 		gp_control_free(message);
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/log.h"
 
+#include "protocol/printable.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,35 +36,27 @@ gpd_log_level_name(enum gpd_log_level level)
 	return names[level];
 }
 
-/* Names and texts come from clients: nothing that a terminal would act on. */
-static void
-make_printable(char *text)
-{
-	for (; *text; text++) {
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-	}
-}
-
 void
 gpd_log(enum gpd_log_level level, const char *format, ...)
 {
-	char line[1024];
+	char text[1024], line[2 * sizeof(text)];
 	va_list args;
-	int used, more;
+	size_t used;
+	int length;
 
 	if (level > gpd_log_level)
 		return;
-	used = snprintf(line, sizeof(line), "gpupoold[%d]: %s: ", (int)getpid(), names[level]);
 	va_start(args, format);
-	more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, args);
+	length = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (more < 0)
+	if (length < 0)
 		return;
-	make_printable(line);
-	used = (int)strlen(line);
+	used = (size_t)snprintf(line, sizeof(line), "gpupoold[%d]: %s: ", (int)getpid(),
+				names[level]);
+	/* Names and texts come from clients. */
+	used += gp_printable(line + used, sizeof(line) - used - 1, text);
 	line[used++] = '\n';
 	/* It may be gone; there is nobody to tell. */
-	if (write(gpd_log_fd, line, (size_t)used) < 0)
+	if (write(gpd_log_fd, line, used) < 0)
 		return;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's log: one line per event on stderr, "gpupoold[pid]: level: text".  Any thread; a line
- * is written in one piece.
+ * The daemon's log: one line per event on stderr, "gpupoold[pid]: level: text", in printable ASCII
+ * (protocol/printable.h).  Any thread; a line is written in one piece.
  */
 #ifndef GPD_LOG_H
 #define GPD_LOG_H

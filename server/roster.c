@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/roster.h"
 
+#include "protocol/printable.h"
+
 #include <cuda.h>
 #include <errno.h>
 #include <stdio.h>
@@ -22,20 +24,6 @@ gpd_roster_fini(struct gpd_roster *roster)
 {
 	free(roster->clients);
 	roster->clients = NULL;
-}
-
-/* What clients say ends up in terminals, and as protobuf's UTF-8. */
-static void
-copy_text(char *to, size_t size, const char *from)
-{
-	size_t used = 0;
-
-	while (*from && used < size - 1) {
-		unsigned char c = (unsigned char)*from++;
-
-		to[used++] = c < 0x20 || c >= 0x7f ? '?' : (char)c;
-	}
-	to[used] = 0;
 }
 
 static uint32_t
@@ -60,10 +48,11 @@ gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
 		.devices = devices_of(grant),
 		.pid = hello->pid,
 	};
-	copy_text(client->host, sizeof(client->host), hello->host);
-	copy_text(client->user, sizeof(client->user), hello->user);
-	copy_text(client->program, sizeof(client->program), hello->program);
-	copy_text(client->address, sizeof(client->address), address);
+	/* What clients say ends up in terminals, and as protobuf's UTF-8. */
+	(void)gp_printable(client->host, sizeof(client->host), hello->host);
+	(void)gp_printable(client->user, sizeof(client->user), hello->user);
+	(void)gp_printable(client->program, sizeof(client->program), hello->program);
+	(void)gp_printable(client->address, sizeof(client->address), address);
 }
 
 void
@@ -85,7 +74,7 @@ gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const stru
 	case GPD_AUTH_BY_NOTHING:
 		break;
 	}
-	copy_text(roster->clients[index].credentials, sizeof(text), text);
+	(void)gp_printable(roster->clients[index].credentials, sizeof(text), text);
 }
 
 void
@@ -99,7 +88,7 @@ gpd_roster_set_devices(struct gpd_roster *roster, const Gpupool__Welcome *facts)
 		struct gpd_roster_device *to = &roster->devices[roster->device_count++];
 
 		*to = (struct gpd_roster_device){ .memory = from->total_memory };
-		copy_text(to->name, sizeof(to->name), from->name);
+		(void)gp_printable(to->name, sizeof(to->name), from->name);
 		if (from->uuid.len == sizeof(to->uuid))
 			memcpy(to->uuid, from->uuid.data, sizeof(to->uuid));
 		if (from->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)

@@ -136,6 +136,23 @@ def _():
         require("3 data lanes" in result.err, f"not three data lanes: {result}")
 
 
+@case("whatever a stranger says of himself, the log is printable ASCII, a line for each refusal")
+def _():
+    with Pool() as pool:
+        said = wire.field(3, "h\u009b2J\u202egnihtemos\u2028x") + wire.field(4, b"u\xc2\x9d0;owned\xff\xfe\ngpupoold[1]: warning: y")
+        with socket.create_connection(("127.0.0.1", pool.port), timeout=PATIENCE) as sock:
+            sock.sendall(wire.preamble() + wire.message(wire.hello(program="p\u0085q", more=said + wire.field(9, "gpt_x"))))
+            while sock.recv(65536):
+                pass
+        with open(pool.log_path, "rb") as file:
+            log = file.read()
+        require(re.fullmatch(rb"[ -~\n]*", log), f"not printable: {log}")
+        found = [line for line in log.splitlines() if b"refused" in line]
+        require(len(found) == 1 and rb"h\xc2\x9b2J\xe2\x80\xaegnihtemos\xe2\x80\xa8x " in found[0] and
+                rb"user u\xc2\x9d0;owned\xff\xfe\x0agpupoold[1]: warning: y)" in found[0], f"{found}")
+        require(log.count(b"\ngpupoold[1]") == 0, f"{log}")
+
+
 @case("a token says whose the session is, and a claim to be another's is refused")
 def _():
     with Pool(config="[tenant bob]\nmemory = 64M\n") as pool:

@@ -224,7 +224,7 @@ def _():
         result = run("vectoradd", remote=f"tls://127.0.0.1:{server.getsockname()[1]}")
         thread.join()
     require(re.fullmatch(r"gpupool: tls://127\.0\.0\.1:\d+: refused, by whoever answers there in clear: "
-                         r"\?\]0;mine\?\?\[31mEVIL\?gpupool: all is fine\?\n", result.err), f"{result.err!r}")
+                         r"\\x1b\]0;mine\\x07\\x1b\[31mEVIL\\x0agpupool: all is fine\\x0d\n", result.err), f"{result.err!r}")
 
 
 def context(version=None, certificates=None, verify=True):

@@ -199,9 +199,9 @@ what_clients_say_is_made_fit_for_terminals(void **state)
 	hello.program = (char *)"a\033[2Jb\nc\x80";
 	gpd_roster_enter(&roster, gpd_ledger_index(ledger, session), 9, &hello, &grant, "");
 	report = gpd_report_create(&source, 0);
-	assert_string_equal(report->sessions[0]->program, "a?[2Jb?c?");
+	assert_string_equal(report->sessions[0]->program, "a\\x1b[2Jb\\x0ac\\x80");
 	assert_int_equal(strlen(report->sessions[0]->user), 63);
-	assert_string_equal(report->devices[0]->name, "a \"GPU\"?");
+	assert_string_equal(report->devices[0]->name, "a \"GPU\"\\x01");
 	gpd_report_free(report);
 }
 

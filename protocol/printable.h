@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What somebody else says, made fit for a log, a table or a terminal: pure functions, any thread.
+ */
+#ifndef GP_PRINTABLE_H
+#define GP_PRINTABLE_H
+
+#include <stddef.h>
+
+/*
+ * Copies as much of a text as fits with its zero.  Printable ASCII stays as it is, every other byte
+ * becomes \xNN, and no such four are cut in two.  Of UTF-8, too: what it has of line ends, of
+ * controls and of writing from right to left changes with its versions, and with terminals.  A
+ * backslash stays, so that what was made printable once does not change any more.  Returns the
+ * length; the two may not overlap.
+ */
+size_t gp_printable(char *to, size_t size, const char *from);
+
+#endif /* GP_PRINTABLE_H */

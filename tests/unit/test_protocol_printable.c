@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What others say does nothing to a log or a terminal. */
+#include "protocol/printable.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+static void
+expect(const char *from, const char *expected)
+{
+	char text[256];
+
+	assert_int_equal(gp_printable(text, sizeof(text), from), strlen(expected));
+	assert_string_equal(text, expected);
+	/* Once is enough. */
+	assert_int_equal(gp_printable(text, sizeof(text), expected), strlen(expected));
+	assert_string_equal(text, expected);
+}
+
+static void
+whatever_is_not_printable_ascii_is_escaped(void **state)
+{
+	expect("", "");
+	expect("gpunode 17 ./a.out ~", "gpunode 17 ./a.out ~");
+	expect("a\nb\r\t\033[2J\a", "a\\x0ab\\x0d\\x09\\x1b[2J\\x07");
+	expect("\x7f\x80\xff\xfe", "\\x7f\\x80\\xff\\xfe");
+	/* CSI of C1, right-to-left override, line separator, next line. */
+	expect("h\xc2\x9b"
+	       "2J\u202eg\u2028x\xc2\x85",
+	       "h\\xc2\\x9b2J\\xe2\\x80\\xaeg\\xe2\\x80\\xa8x\\xc2\\x85");
+	expect("C:\\x", "C:\\x");
+}
+
+static void
+every_byte_is_one_or_the_other(void **state)
+{
+	for (int c = 1; c < 256; c++) {
+		char from[2] = { (char)c, 0 }, text[8];
+		size_t length = gp_printable(text, sizeof(text), from);
+
+		assert_int_equal(length, c >= 0x20 && c <= 0x7e ? 1 : 4);
+		for (size_t i = 0; i < length; i++)
+			assert_in_range(text[i], 0x20, 0x7e);
+	}
+}
+
+static void
+what_does_not_fit_is_left_out_whole(void **state)
+{
+	char text[16];
+
+	memset(text, '#', sizeof(text));
+	assert_int_equal(gp_printable(text, 8, "abcd\033e"), 4);
+	assert_string_equal(text, "abcd");
+	assert_int_equal(text[8], '#');
+	assert_int_equal(gp_printable(text, 9, "abcd\033e"), 8);
+	assert_string_equal(text, "abcd\\x1b");
+	assert_int_equal(gp_printable(text, 1, "abc"), 0);
+	assert_string_equal(text, "");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whatever_is_not_printable_ascii_is_escaped),
+		cmocka_unit_test(every_byte_is_one_or_the_other),
+		cmocka_unit_test(what_does_not_fit_is_left_out_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
