@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connecting, listening and accepting by the connection manager. */
 #include "transport/rdma.h"
+#include "transport/tcp.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -272,26 +273,6 @@ connect_one(const struct addrinfo *address, const uint8_t *hello, int timeout_ms
 	return 0;
 }
 
-static int
-resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail, size_t size)
-{
-	struct addrinfo hints = {
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0),
-	};
-	bool any = passive && strcmp(url->host, "*") == 0;
-	char port[8];
-	int r;
-
-	(void)snprintf(port, sizeof(port), "%u", url->port);
-	r = getaddrinfo(any ? NULL : url->host, port, &hints, list_p);
-	if (r == 0)
-		return 0;
-	(void)snprintf(detail, size, "%s", gai_strerror(r));
-	return r == EAI_MEMORY ? -ENOMEM : -EHOSTUNREACH;
-}
-
 int
 gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 		int timeout_ms, struct gp_conn **conn_p, char *detail, size_t detail_size)
@@ -300,7 +281,7 @@ gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_
 	bool early = fits_hello(preamble, preamble_size);
 	struct addrinfo *list;
 	int64_t deadline;
-	int left = 0, r = resolve(url, false, &list, detail, detail_size);
+	int left = 0, r = gp_tcp_resolve(url, false, &list, detail, detail_size);
 
 	if (r)
 		return r;
@@ -332,7 +313,7 @@ gp_rdma_listen(const struct gp_url *url, struct gp_listener **listener_p, char *
 {
 	struct rdma_listener *rdma;
 	struct addrinfo *list;
-	int r = resolve(url, true, &list, detail, detail_size);
+	int r = gp_tcp_resolve(url, true, &list, detail, detail_size);
 
 	if (r)
 		return r;

@@ -240,9 +240,9 @@ gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 	return gp_peer_uid(gp_tcp_fd(conn), uid_p);
 }
 
-static int
-resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail,
-	size_t detail_size)
+int
+gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail,
+	       size_t detail_size)
 {
 	struct addrinfo hints = {
 		.ai_family = AF_UNSPEC,
@@ -303,7 +303,7 @@ gp_tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p
 	int left = 0;
 	int r, fd = -EHOSTUNREACH;
 
-	r = resolve(url, false, &list, detail, detail_size);
+	r = gp_tcp_resolve(url, false, &list, detail, detail_size);
 	if (r)
 		return r;
 	deadline = gp_deadline_ms(timeout_ms);
@@ -384,7 +384,7 @@ gp_tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *d
 	struct addrinfo *list;
 	int r, fd;
 
-	r = resolve(url, true, &list, detail, detail_size);
+	r = gp_tcp_resolve(url, true, &list, detail, detail_size);
 	if (r)
 		return r;
 	fd = listen_any(list, strcmp(url->host, "*") == 0);

@@ -9,6 +9,7 @@
 
 #include "transport/stream.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
 
 struct gp_tcp_conn {
@@ -36,6 +37,11 @@ int gp_tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **co
 int gp_tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
 		  size_t detail_size);
 void gp_tcp_listener_destroy(struct gp_listener *listener);
+
+/* What the host of the URL means, to connect to or (passive) to listen on, where "*" is all; for
+ * freeaddrinfo().  0, or -errno, and detail says why if that does not. */
+int gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail,
+		   size_t detail_size);
 
 /* Adopts as the listener's backend does. */
 int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
