@@ -25,8 +25,9 @@
 
 /* OPEN or REWINDOW. */
 static void
-ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line, uint64_t size,
-	       Gpupool__Range **avoid, size_t avoid_count)
+ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
+	       enum gpd_channel_type type, uint32_t line, uint64_t size, Gpupool__Range **avoid,
+	       size_t avoid_count)
 {
 	union {
 		struct gpd_channel_open open;
@@ -42,8 +43,11 @@ ask_for_window(struct gpd_peer *peer, enum gpd_channel_type type, uint32_t line,
 	snprintf(message.open.peer, sizeof(message.open.peer), "%s", peer->name);
 	message.open.window_size = size;
 	message.open.line = line;
-	if (type == GPD_CHANNEL_OPEN)
+	if (type == GPD_CHANNEL_OPEN) {
 		memcpy(message.open.ticket, peer->ticket, sizeof(message.open.ticket));
+		snprintf(message.open.let_in_by, sizeof(message.open.let_in_by), "%s",
+			 gpd_roster_client(admission->roster, line, peer->session)->credentials);
+	}
 	message.open.lanes_max = peer->lanes_max;
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
@@ -119,8 +123,9 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	if (hello->lanes && hello->lanes < peer->lanes_max)
 		peer->lanes_max = hello->lanes;
 	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
-	ask_for_window(peer, GPD_CHANNEL_OPEN, gpd_ledger_index(admission->quota->ledger, line), 0,
-		       hello->window_avoid, hello->n_window_avoid);
+	ask_for_window(admission, peer, GPD_CHANNEL_OPEN,
+		       gpd_ledger_index(admission->quota->ledger, line), 0, hello->window_avoid,
+		       hello->n_window_avoid);
 }
 
 /* If the worker that it waits for is there. */
@@ -285,7 +290,7 @@ gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_pe
 		return;
 	}
 	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
-	ask_for_window(peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
+	ask_for_window(admission, peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
 		       request->n_avoid);
 }
 void

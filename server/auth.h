@@ -61,6 +61,7 @@ struct gpd_pass {
 	enum gpd_auth_by by;
 	char token[GP_TOKEN_ID_LENGTH + 1]; /* its ID, with GPD_AUTH_BY_TOKEN */
 	int64_t until_s;                    /* of the certificate, with GPD_AUTH_BY_CERTIFICATE */
+	uid_t uid;                          /* of this machine, with GPD_AUTH_BY_USER */
 	char tenant[GPD_TENANT_NAME_MAX];   /* of the credentials; "": as the client claims */
 };
 

@@ -152,6 +152,7 @@ fill_pass(struct gpd_peer *peer, const struct gpd_auth *auth, const struct gpd_t
 	*pass = (struct gpd_pass){
 		.by = auth->by,
 		.until_s = gp_conn_certificate_until(peer->conn),
+		.uid = peer->uid,
 	};
 	if (auth->tenant)
 		snprintf(pass->tenant, sizeof(pass->tenant), "%s", auth->tenant);

@@ -59,7 +59,7 @@ void
 gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const struct gpd_pass *pass,
 			   const char *name)
 {
-	char text[sizeof(roster->clients[index].credentials)] = "none";
+	char text[sizeof(roster->clients[index].credentials)] = "--insecure";
 
 	switch (pass->by) {
 	case GPD_AUTH_BY_TOKEN:
@@ -69,7 +69,7 @@ gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const stru
 		snprintf(text, sizeof(text), "certificate %.120s", name ? name : "");
 		break;
 	case GPD_AUTH_BY_USER:
-		snprintf(text, sizeof(text), "user");
+		snprintf(text, sizeof(text), "user %u of this machine", (unsigned int)pass->uid);
 		break;
 	case GPD_AUTH_BY_NOTHING:
 		break;

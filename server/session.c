@@ -275,6 +275,20 @@ free_session(struct gpd_session *session)
 	free(session);
 }
 
+/* What an audit needs: whose it is, and by what it was let in. */
+static void
+report_open(const struct gpd_session *session)
+{
+	const struct gpd_account *account = &session->account;
+
+	gpd_info("session %llu (%s): open from %s, tenant %s, let in by %s, window 0x%llx of %llu "
+		 "GiB",
+		 (unsigned long long)session->id, session->peer, gp_conn_peer(session->conn),
+		 account->ledger->tenants[account->line->tenant].name, session->let_in_by,
+		 (unsigned long long)session->window_base,
+		 (unsigned long long)(session->window_size >> 30));
+}
+
 static void
 report_closed(const struct gpd_session *session)
 {
@@ -364,10 +378,7 @@ execute(void *arg)
 	if (r) {
 		gpd_session_violation(session, "it could not be set up: %s", strerror(-r));
 	} else {
-		gpd_info("session %llu (%s): open from %s, window 0x%llx of %llu GiB",
-			 (unsigned long long)session->id, session->peer,
-			 gp_conn_peer(session->conn), (unsigned long long)session->window_base,
-			 (unsigned long long)(session->window_size >> 30));
+		report_open(session);
 		gpd_lanes_open(session);
 		serve(session);
 	}
@@ -398,6 +409,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
 		 open->peer);
+	snprintf(session->let_in_by, sizeof(session->let_in_by), "%.*s",
+		 (int)sizeof(session->let_in_by) - 1, open->let_in_by);
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->leaving_lock, NULL);

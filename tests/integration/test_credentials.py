@@ -129,6 +129,18 @@ def _():
             pool.other("vectoradd", remote=remote, GPUPOOL_TOKEN_FILE=path).finish().expect(out="vectoradd: ok\n", err="")
 
 
+@case("of each session that opens the log says whose it is, and by what it was let in")
+def _():
+    with Pool(config="[tenant bob]\n") as pool:
+        Program("vectoradd", (), pool.local).finish().expect()
+        Program("vectoradd", (), pool.address, env=as_tenant("bob")).finish().expect()
+        pool.wait_for_log(rf": open from unix://.*, tenant default, let in by user {os.geteuid()} of this machine, ")
+        pool.wait_for_log(rf": open from tcp://.*, tenant bob, let in by user {os.geteuid()} of this machine, ")
+    with Pool("--insecure") as pool:
+        pool.other("vectoradd", remote=pool.local).finish().expect()
+        pool.wait_for_log(r": open from unix://.*, tenant default, let in by --insecure, ")
+
+
 @case("large copies go over four connections to the local socket")
 def _():
     with Pool() as pool:
@@ -164,6 +176,7 @@ def _():
                 program.wait_for_output("free after")
                 require(pool.sessions() == [name], f"{pool.sessions()}")
                 require(pool.credentials() == f"token {token}", pool.credentials())
+                pool.wait_for_log(rf"session \d+ \(.* memhog\S*\): open from unix://.*, tenant {name}, let in by token {token}, ")
                 require(f"free before: {size} MiB" in program.out(), program.out())
                 program.finish().expect()
             for other in ("default", "carol"):
@@ -605,6 +618,7 @@ def know_certificates(folder):
     with Remote(folder, "--listen", "tls://10.99.99.1:0", "--config", config) as daemon:
         daemon.works(**as_client("carol"))
         daemon.works(GPUPOOL_TENANT="lab", **as_client("dave"))
+        require(re.search(": open from tls://.*, tenant lab, let in by certificate dave, ", daemon.log()), daemon.log())
         result = Program("quota", (), daemon.address, env=as_client("dave")).finish().expect()
         require(result.out.startswith("device 64 MiB"), str(result))
         daemon.refused("refused: the client certificate names no tenant", 'certificate of "eve"', **as_client("eve"))
