@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_apps.py static|shared PROGRAM...: each program, through a daemon, prints what it prints on a
-machine with a GPU (tests/apps/expected)."""
+machine with a GPU (tests/apps/expected). With the static runtime over tcp, with the shared one over
+TLS, with a token."""
+import contextlib
 import os
 import re
+import subprocess
 import sys
 
-from harness import PATIENCE, Daemon, case, main, read_file, require, run
+from harness import PATIENCE, Certificates, Daemon, Encrypted, case, main, read_file, require
 
 EXPECTED = os.path.join(os.path.dirname(__file__), "..", "apps", "expected")
 # Calls that do not travel yet; the program says so with its own words and status.
@@ -55,26 +58,44 @@ def judge(name, result):
     require(re.fullmatch(STDERR.get(name, ""), result.err), f"other words on stderr: {result}")
 
 
-def check(daemon, name, kind):
-    judge(name, run(binary_of(name, kind), remote=daemon.address, seconds=PATIENCE))
+@contextlib.contextmanager
+def pool(kind):
+    """A daemon, and the environment of those who may come."""
+    if kind == "static":
+        with Daemon() as daemon:
+            yield daemon, {}
+        return
+    with Certificates() as certificates:
+        token = certificates.file("of-a-user", "token")
+        subprocess.run([os.environ["GP_CTL"], "token", "create", "default", "-D", certificates.folder, "-o", token],
+                       check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        with Encrypted(certificates, "--tokens", os.path.join(certificates.folder, "tokens")) as daemon:
+            yield daemon, certificates.client(GPUPOOL_TOKEN_FILE=token)
 
 
-def add(shared_daemon, name, kind):
-    @case(f"{name} ({kind} runtime) prints what it prints next to a GPU")
+def check(daemon, env, name, kind):
+    judge(name, daemon.run(binary_of(name, kind), env=env, seconds=PATIENCE))
+
+
+def add(shared, name, kind):
+    over = "tcp" if kind == "static" else "tls"
+
+    @case(f"{name} ({kind} runtime, over {over}) prints what it prints next to a GPU")
     def _():
         if name in FATAL:
-            with Daemon() as daemon:
-                check(daemon, name, kind)
+            with pool(kind) as (daemon, env):
+                check(daemon, env, name, kind)
                 daemon.wait_for_log("worker", 10)
         else:
-            check(shared_daemon, name, kind)
-            shared_daemon.settle()
+            daemon, env = shared
+            check(daemon, env, name, kind)
+            daemon.settle()
 
 
 if __name__ == "__main__":
     runtime, names = sys.argv[1], sys.argv[2:]
     sys.argv[1:] = []
-    with Daemon() as one:
+    with pool(runtime) as one:
         for program in names:
             add(one, program, runtime)
         status = main()
