@@ -80,13 +80,12 @@ gpd_admission_tell_session(struct gpd_child *worker, enum gpd_channel_type type,
 }
 
 static void
-end_session(struct gpd_peer *peer, const char *reason)
+end_session(struct gpd_admission *admission, struct gpd_peer *peer, const char *reason)
 {
 	if (peer->worker)
 		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason,
 					   strlen(reason));
-	else if (peer->own && peer->own->state == GPD_CHILD_READY)
-		gpd_admission_tell_session(peer->own, GPD_CHANNEL_RETIRE, 0, NULL, 0);
+	gpd_admission_leave_alone(admission, peer);
 	peer->worker = peer->own = NULL;
 }
 
@@ -96,7 +95,7 @@ gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer, c
 {
 	if (peer->state == GPD_PEER_ENDING)
 		return;
-	end_session(peer, reason);
+	end_session(admission, peer, reason);
 	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
 	gp_conn_shutdown(peer->conn);
 }
@@ -137,7 +136,7 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
 		gpd_info("session %llu (%s): control connection: %s",
 			 (unsigned long long)peer->session, peer->name, event->text);
-	end_session(peer, event->text);
+	end_session(admission, peer, event->text);
 	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
 	gpd_admission_unlink(admission, peer);
 	gpd_peer_destroy(peer);
@@ -192,6 +191,9 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 	case GPD_PEER_OPENING:
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 				     "the GPUs cannot be used at the moment");
+		break;
+	case GPD_PEER_STARTING:
+		gpd_admission_late_alone(admission, peer);
 		break;
 	case GPD_PEER_WELCOMED:
 	case GPD_PEER_MOVING:
@@ -252,8 +254,9 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 		gpd_admission_check_certificates(admission);
 	}
 	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {
+		bool has_line = p->worker || p->state == GPD_PEER_STARTING;
 		struct gpd_ledger_session *line =
-			p->worker ? gpd_ledger_find(quota->ledger, p->session) : NULL;
+			has_line ? gpd_ledger_find(quota->ledger, p->session) : NULL;
 
 		/* Whoever still waits may be somebody else's now, or nobody's. */
 		if (p->state == GPD_PEER_QUEUED)
@@ -261,7 +264,7 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 		/* A tenant that is not configured any more keeps what it had. */
 		if (line && quota->tenants.places[p->grant.tenant] >= 0)
 			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);
-		if (line)
+		if (line && p->worker)
 			gpd_admission_tell_session(p->worker, GPD_CHANNEL_SHARES, p->session, NULL,
 						   0);
 	}
@@ -273,7 +276,8 @@ find_peer(const struct gpd_admission *admission, uint64_t session)
 {
 	struct gpd_peer *peer = admission->peers;
 
-	while (peer && (!peer->worker || peer->session != session))
+	while (peer &&
+	       ((!peer->worker && peer->state != GPD_PEER_STARTING) || peer->session != session))
 		peer = peer->next;
 	return peer;
 }
@@ -288,12 +292,23 @@ gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer
 }
 
 void
+gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *peer,
+		       Gpupool__Refused__Reason reason, const char *text)
+{
+	if (peer->worker)
+		gpd_admission_end_session(admission, peer, text);
+	else
+		gpd_admission_refuse(admission, peer, reason, text);
+}
+
+void
 gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
 {
 	struct gpd_peer *peer = find_peer(admission, session);
 
 	if (peer)
-		gpd_admission_end_session(admission, peer, "terminated by the administrator");
+		gpd_admission_turn_out(admission, peer, GPUPOOL__REFUSED__REASON__POLICY,
+				       "terminated by the administrator");
 }
 
 void
@@ -301,7 +316,7 @@ gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session)
 {
 	struct gpd_peer *peer = find_peer(admission, session);
 
-	if (peer)
+	if (peer && peer->worker)
 		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_SHARES, session, NULL, 0);
 }
 

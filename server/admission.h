@@ -4,8 +4,9 @@
  * supervisor that deals with clients.  Main thread only.
  *
  * admission_wait.c has the connections that have not begun, admission_gate.c the credentials,
- * admission_session.c all from Hello to the end of the session, and admission_lane.c its lanes;
- * admission.c keeps the list of peers and their states, and ends them.
+ * admission_session.c all from Hello to the end of the session, admission_alone.c those that have a
+ * worker of their own, and admission_lane.c their lanes; admission.c keeps the list of peers and
+ * their states, and ends them.
  */
 #ifndef GPD_ADMISSION_H
 #define GPD_ADMISSION_H
@@ -34,8 +35,11 @@ struct gpd_admission {
 	/* Starts a worker for one session; NULL: it cannot. */
 	struct gpd_child *(*start_alone)(void *arg);
 	void *arg;
-	int sessions_max; /* 0: as the configuration says, or 256 */
-	int lanes_max;    /* of a session; 0: as the configuration says, or 4 */
+	struct gpd_child *const *workers; /* the first of all that there are; NULL: none yet */
+	uint64_t starts;                  /* workers for one session that were started */
+	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
+	int sessions_max;                           /* 0: as the configuration says, or 256 */
+	int lanes_max; /* of a session; 0: as the configuration says, or 4 */
 	int handshakes;
 	uint64_t last_session;
 	bool stopping;
@@ -55,6 +59,8 @@ void gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, c
 /* Those who waited for a worker go on. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
 			      int64_t now_ms);
+/* A worker has ended, or is ready: who waits for what it had may go on. */
+void gpd_admission_go_on(struct gpd_admission *admission, int64_t now_ms);
 /* A worker for one session is ready: false if nobody wants it any more. */
 bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker,
 			       int64_t now_ms);

@@ -57,16 +57,6 @@ gpd_admission_gate_deadline(const struct gpd_admission *admission)
 	return INT64_MAX;
 }
 
-/* Its session, or its wait for one. */
-static void
-turn_out(struct gpd_admission *admission, struct gpd_peer *peer, const char *text)
-{
-	if (peer->worker)
-		gpd_admission_end_session(admission, peer, text);
-	else
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__CREDENTIALS, text);
-}
-
 void
 gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms)
 {
@@ -78,7 +68,8 @@ gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms)
 					   : NULL;
 
 		if (text)
-			turn_out(admission, p, text);
+			gpd_admission_turn_out(admission, p, GPUPOOL__REFUSED__REASON__CREDENTIALS,
+					       text);
 	}
 }
 
@@ -94,7 +85,8 @@ gpd_admission_check_certificates(struct gpd_admission *admission)
 			continue;
 		place = gpd_config_certificate_find(config, gp_conn_certificate(p->conn));
 		if (place < 0 || strcmp(config->tenants[place].name, p->pass.tenant) != 0)
-			turn_out(admission, p,
-				 "its certificate is not that of its tenant any more");
+			gpd_admission_turn_out(
+				admission, p, GPUPOOL__REFUSED__REASON__CREDENTIALS,
+				"its certificate is not that of its tenant any more");
 	}
 }

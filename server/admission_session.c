@@ -17,8 +17,6 @@
 #define LANES_DEFAULT 4
 /* Encrypted, each carries less. */
 #define LANES_ENCRYPTED 8
-#define QUEUED_MS 30000
-#define FULL_MS 1500
 #define OPENING_MS 15000
 /* A client looks for a window that it can have, and has a few tries. */
 #define WINDOWS_MAX 16
@@ -58,20 +56,23 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
 
 /*
  * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
- * one program after the other shall not fail for that.  False: it has waited, or cannot.
+ * one program after the other shall not fail for that.
  */
-static bool
-wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer, const char *text,
-	       int64_t now_ms)
+bool
+gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
+			     const char *text, int64_t wait_ms, int64_t now_ms)
 {
 	bool waited = peer->full != NULL;
 
-	if (waited)
-		return peer->deadline_ms > now_ms;
-	peer->full = strdup(text);
-	if (peer->full)
-		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + FULL_MS);
-	return peer->full != NULL;
+	if (!waited)
+		peer->full = strdup(text);
+	if (!peer->full || (waited && peer->deadline_ms <= now_ms)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, text);
+		return false;
+	}
+	if (!waited)
+		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + wait_ms);
+	return true;
 }
 
 static unsigned int
@@ -86,9 +87,9 @@ lanes_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
 	return gp_conn_caps(peer->conn) & GP_CONN_CAP_ENCRYPTED ? LANES_ENCRYPTED : LANES_DEFAULT;
 }
 
-static void
-open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_child *worker,
-	     int64_t now_ms)
+struct gpd_ledger_session *
+gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer, int64_t wait_ms,
+			 int64_t now_ms)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 	struct gpd_ledger_session *line;
@@ -98,17 +99,18 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	if (getrandom(peer->ticket, sizeof(peer->ticket), 0) != (ssize_t)sizeof(peer->ticket)) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 				     "no random numbers for a ticket");
-		return;
+		return NULL;
 	}
 	gp_ticket_name(peer->ticket, peer->ticket_name);
-	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, worker->pid,
-			      &peer->grant, &reason, error);
-	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL &&
-	    wait_for_place(admission, peer, error, now_ms))
-		return;
+	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0, &peer->grant,
+			      &reason, error);
+	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL) {
+		(void)gpd_admission_wait_for_place(admission, peer, error, wait_ms, now_ms);
+		return NULL;
+	}
 	if (!line) {
 		gpd_admission_refuse(admission, peer, reason, error);
-		return;
+		return NULL;
 	}
 	free(peer->full);
 	peer->full = NULL;
@@ -118,6 +120,16 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 	gpd_roster_set_credentials(admission->roster,
 				   gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
 				   gp_conn_certificate(peer->conn));
+	return line;
+}
+
+void
+gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer,
+			  struct gpd_child *worker, const struct gpd_ledger_session *line,
+			  int64_t now_ms)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+
 	peer->worker = worker;
 	peer->lanes_max = lanes_max(admission, peer);
 	if (hello->lanes && hello->lanes < peer->lanes_max)
@@ -128,42 +140,44 @@ open_session(struct gpd_admission *admission, struct gpd_peer *peer, struct gpd_
 		       hello->n_window_avoid);
 }
 
-/* If the worker that it waits for is there. */
+/* The worker is there that it waits for; the first one has said what devices there are. */
+static bool
+has_worker(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	if (peer->grant.alone)
+		return admission->quota->tenants.device_count > 0;
+	return admission->worker != NULL;
+}
+
 static void
 open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
-	struct gpd_child *own = peer->own;
-	bool ready = own ? own->state == GPD_CHILD_READY : admission->worker != NULL;
+	struct gpd_ledger_session *line;
 
-	/* While it waited the line of its tenant may have become another's. */
-	if (!ready || !gpd_admission_admit(admission, peer))
+	/* While it waited the line of its tenant may have become another's, or its class another.
+	 */
+	if (!has_worker(admission, peer) || !gpd_admission_admit(admission, peer) ||
+	    !has_worker(admission, peer))
 		return;
-	open_session(admission, peer, own ? own : admission->worker, now_ms);
-	/* A worker for one session ends with it. */
-	if (own && peer->worker == own)
-		gpd_admission_tell_session(own, GPD_CHANNEL_RETIRE, 0, NULL, 0);
+	if (peer->grant.alone) {
+		gpd_admission_open_alone(admission, peer, now_ms);
+		return;
+	}
+	line = gpd_admission_take_place(admission, peer, GPD_FULL_MS, now_ms);
+	if (!line)
+		return;
+	line->worker = admission->worker->pid;
+	gpd_admission_ask_to_open(admission, peer, admission->worker, line, now_ms);
 }
 
-/* Those who wait for a worker or a place. */
-static void
-open_all_queued(struct gpd_admission *admission, int64_t now_ms)
+void
+gpd_admission_go_on(struct gpd_admission *admission, int64_t now_ms)
 {
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->state == GPD_PEER_QUEUED)
 			open_queued(admission, p, now_ms);
 	}
-}
-
-/* In a worker of its own, which has to be started. */
-static void
-open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
-{
-	peer->own = admission->start_alone(admission->arg);
-	if (peer->own)
-		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
-	else
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-				     "no process can be started for the session");
+	gpd_admission_start_workers(admission, now_ms);
 }
 
 int
@@ -199,15 +213,21 @@ sessions_per_address_max(const struct gpd_admission *admission, const struct gpd
 	return (unsigned int)(gpd_admission_sessions_max(admission) + 1) / 2;
 }
 
-static bool
-address_has_room(const struct gpd_admission *admission, const struct gpd_peer *peer)
+const char *
+gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_peer *peer, int more,
+		       int more_of_address)
 {
-	unsigned int count = 0;
+	int count = more_of_address;
 
+	if (gpd_admission_count_sessions(admission) + more >= gpd_admission_sessions_max(admission))
+		return "all sessions are taken (--max-sessions)";
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
 		count += p->caller == peer->caller && p->state >= GPD_PEER_QUEUED &&
 			 p->state <= GPD_PEER_RUNNING;
-	return count < sessions_per_address_max(admission, peer);
+	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, peer))
+		return "there are as many sessions from this address as may be "
+		       "(sessions-per-address)";
+	return NULL;
 }
 
 bool
@@ -227,6 +247,7 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 			 Gpupool__ControlMessage *message, int64_t now_ms)
 {
 	const Gpupool__Hello *hello = message->hello;
+	const char *full;
 
 	peer->hello = message;
 	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
@@ -246,15 +267,9 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 			"the daemon admits no new sessions at the moment (gpupoolctl drain)");
 		return;
 	}
-	if (gpd_admission_count_sessions(admission) >= gpd_admission_sessions_max(admission)) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
-				     "all sessions are taken (--max-sessions)");
-		return;
-	}
-	if (!address_has_room(admission, peer)) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
-				     "there are as many sessions from this address as may be "
-				     "(sessions-per-address)");
+	full = gpd_admission_why_full(admission, peer, 0, 0);
+	if (full) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
 		return;
 	}
 	if (!gpd_admission_admit(admission, peer))
@@ -264,12 +279,9 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 				     "the session to resume has ended");
 		return;
 	}
-	if (peer->grant.alone) {
-		open_alone(admission, peer, now_ms);
-		return;
-	}
-	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + QUEUED_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + GPD_QUEUED_MS);
 	open_queued(admission, peer, now_ms);
+	gpd_admission_start_workers(admission, now_ms);
 }
 
 void
@@ -333,7 +345,7 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 	char text[256];
 
 	gpd_quota_close(admission->quota, message->header.session);
-	open_all_queued(admission, now_ms);
+	gpd_admission_go_on(admission, now_ms);
 	if (!peer)
 		return;
 	gpd_channel_text(message, text, sizeof(text));
@@ -350,42 +362,31 @@ gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *work
 {
 	admission->worker = worker;
 	if (worker)
-		open_all_queued(admission, now_ms);
-}
-
-bool
-gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
-{
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p->own != worker || p->state != GPD_PEER_QUEUED)
-			continue;
-		open_queued(admission, p, now_ms);
-		return p->state != GPD_PEER_ENDING;
-	}
-	return false;
+		gpd_admission_go_on(admission, now_ms);
 }
 
 void
 gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker, int result,
 			  const char *text)
 {
+	worker->abandoned = worker->alone;
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		bool own = p->own == worker;
 
-		if (own)
-			p->own = NULL;
-		if (own && (p->state == GPD_PEER_QUEUED || p->state == GPD_PEER_OPENING)) {
+		if (own && (p->state == GPD_PEER_STARTING || p->state == GPD_PEER_OPENING)) {
 			p->worker = NULL;
 			gpd_admission_refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER, text);
 			continue;
 		}
+		if (own)
+			p->own = NULL;
 		if (p->worker != worker)
 			continue;
 		p->worker = NULL;
 		if (p->state == GPD_PEER_OPENING) {
 			/* It knows of no session yet: the next worker will do. */
 			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED,
-						p->deadline_ms - OPENING_MS + QUEUED_MS);
+						p->deadline_ms - OPENING_MS + GPD_QUEUED_MS);
 			continue;
 		}
 		gpd_answer_session_error(p, result, text);

@@ -27,6 +27,7 @@ struct gpd_caller {
 	bool own;
 	unsigned int users;
 	unsigned int handshakes, waiting;
+	uint64_t last_start;
 	struct bucket lines, failures;
 	unsigned int left_out;
 	int64_t check_ms; /* INT64_MAX: somebody holds it and nothing is left out */
@@ -151,6 +152,25 @@ gpd_caller_put(struct gpd_caller *caller, int64_t now_ms)
 	caller->users--;
 	if (caller->check_ms == INT64_MAX)
 		caller->check_ms = now_ms + CHECK_MS;
+}
+
+struct gpd_caller *
+gpd_caller_hold(struct gpd_caller *caller)
+{
+	caller->users++;
+	return caller;
+}
+
+uint64_t
+gpd_caller_last_start(const struct gpd_caller *caller)
+{
+	return caller->last_start;
+}
+
+void
+gpd_caller_set_last_start(struct gpd_caller *caller, uint64_t number)
+{
+	caller->last_start = number;
 }
 
 unsigned int

@@ -36,6 +36,8 @@ struct gpd_caller;
  * or he is not known.  To be given back; never NULL. */
 struct gpd_caller *gpd_caller_get(const char *peer, const uid_t *owner, int64_t now_ms);
 void gpd_caller_put(struct gpd_caller *caller, int64_t now_ms);
+/* Once more, to be given back, too. */
+struct gpd_caller *gpd_caller_hold(struct gpd_caller *caller);
 
 /* It is root or the daemon's own user, whom no other user of this machine may lock out. */
 bool gpd_caller_is_own(const struct gpd_caller *caller);
@@ -46,6 +48,11 @@ void gpd_caller_count_handshake(struct gpd_caller *caller, int more);
 /* Those that were accepted, and have to wait until others are done. */
 unsigned int gpd_caller_waiting(const struct gpd_caller *caller);
 void gpd_caller_count_waiting(struct gpd_caller *caller, int more);
+
+/* The number that its last worker process had among those started for single sessions; 0: it never
+ * had one. */
+uint64_t gpd_caller_last_start(const struct gpd_caller *caller);
+void gpd_caller_set_last_start(struct gpd_caller *caller, uint64_t number);
 
 /* A login has failed: after how many milliseconds it is to be answered. */
 int64_t gpd_caller_failed(struct gpd_caller *caller, int64_t now_ms);

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct gpd_caller;
+
 enum gpd_child_state {
 	GPD_CHILD_STARTING,
 	GPD_CHILD_READY,
@@ -24,11 +26,13 @@ struct gpd_child {
 	struct gpd_channel channel;
 	enum gpd_child_state state;
 	int64_t started_ms;
-	int64_t deadline_ms;     /* then it is killed; INT64_MAX: never */
-	Gpupool__Welcome *facts; /* once READY: what every session is told */
-	bool alone;              /* serves one session, and ends with it */
-	int busy;                /* sessions whose clients are gone and whose work goes on */
-	int64_t busy_ms;         /* since when there is one */
+	int64_t deadline_ms;       /* then it is killed; INT64_MAX: never */
+	Gpupool__Welcome *facts;   /* once READY: what every session is told */
+	bool alone;                /* serves one session, and ends with it */
+	bool abandoned;            /* the same, but the client has gone */
+	struct gpd_caller *caller; /* that it was started for, held; NULL: it is not alone */
+	int busy;                  /* sessions whose clients are gone and whose work goes on */
+	int64_t busy_ms;           /* since when there is one */
 	bool channel_closed;
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };

@@ -116,6 +116,14 @@ alone_ready(struct gpd_children *c, struct gpd_child *child)
 }
 
 static void
+forget_child(struct gpd_child *child)
+{
+	if (child->caller)
+		gpd_caller_put(child->caller, gpd_now_ms());
+	gpd_child_destroy(child);
+}
+
+static void
 worker_ready(struct gpd_children *c, struct gpd_child *child,
 	     const struct gpd_channel_message *message)
 {
@@ -132,6 +140,7 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 	gpd_roster_set_devices(c->admission->roster, child->facts);
 	if (child->alone) {
 		alone_ready(c, child);
+		gpd_admission_go_on(c->admission, gpd_now_ms());
 		return;
 	}
 	if (c->successor == child && !c->stopping)
@@ -280,7 +289,9 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 			break;
 		}
 	}
-	gpd_child_destroy(child);
+	forget_child(child);
+	/* Its sessions' places are free. */
+	gpd_admission_go_on(c->admission, gpd_now_ms());
 }
 
 void
@@ -289,6 +300,7 @@ gpd_children_init(struct gpd_children *c, const struct gpd_options *options,
 {
 	*c = (struct gpd_children){ .options = options, .admission = admission, .quota = quota };
 	admission->start_alone = start_alone;
+	admission->workers = &c->list;
 	admission->arg = c;
 }
 
@@ -415,6 +427,6 @@ gpd_children_fini(struct gpd_children *c)
 		c->list = child->next;
 		(void)kill(child->pid, SIGKILL);
 		(void)waitpid(child->pid, NULL, 0);
-		gpd_child_destroy(child);
+		forget_child(child);
 	}
 }

@@ -26,8 +26,9 @@
 static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the ledger");
 
 enum gpd_config_isolation {
-	GPD_CONFIG_ISOLATION_SHARED,  /* all sessions in one worker */
+	GPD_CONFIG_ISOLATION_SHARED,  /* in one worker, but for clients that ask for their own */
 	GPD_CONFIG_ISOLATION_PROCESS, /* a worker for each */
+	GPD_CONFIG_ISOLATION_SHARED_ONLY, /* who asks for a worker of its own is refused */
 };
 
 /* As in the ledger. */

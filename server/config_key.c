@@ -194,7 +194,7 @@ read_network(const struct gpd_config_key *key, const char *text, void *value)
 	return NULL;
 }
 
-static const char *const isolations[] = { "shared", "process", NULL };
+static const char *const isolations[] = { "shared", "process", "shared-only", NULL };
 static const char *const priorities[] = { "normal", "low", "high", NULL };
 static const char *const policies[] = { "none", "best-effort", "equal", "fixed", NULL };
 static const char *const answers[] = { "no", "yes", NULL };
@@ -203,7 +203,7 @@ static const char *const answers[] = { "no", "yes", NULL };
 static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31, 1 to 4096");
 static_assert(GP_LANES_MAX == 16, "1 to 16");
 
-#define ISOLATION_WRONG "is neither shared nor process"
+#define ISOLATION_WRONG "is none of shared, process, shared-only"
 
 static const struct gpd_config_key daemon_keys[] = {
 	{ .name = "sessions",

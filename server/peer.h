@@ -29,11 +29,12 @@ enum gpd_peer_state {
 	GPD_PEER_HANDSHAKE, /* no Hello yet */
 	GPD_PEER_REFUSED,   /* it will be told so when its time comes */
 	GPD_PEER_QUEUED,    /* Hello came, but there is no worker, or no place yet */
-	GPD_PEER_OPENING,   /* the worker was asked to open a session */
-	GPD_PEER_WELCOMED,  /* its lane may come */
-	GPD_PEER_MOVING,    /* the same, but the worker looks for another window */
-	GPD_PEER_RUNNING,   /* the lane is with the worker */
-	GPD_PEER_ENDING,    /* shut down; the thread is about to end */
+	GPD_PEER_STARTING, /* it has a place, and its own worker starts, or waits for its turn to */
+	GPD_PEER_OPENING,  /* the worker was asked to open a session */
+	GPD_PEER_WELCOMED, /* its lane may come */
+	GPD_PEER_MOVING,   /* the same, but the worker looks for another window */
+	GPD_PEER_RUNNING,  /* the lane is with the worker */
+	GPD_PEER_ENDING,   /* shut down; the thread is about to end */
 };
 
 struct gpd_peer {
@@ -62,7 +63,7 @@ struct gpd_peer {
 	char *full;               /* QUEUED: what there is no place in, in words */
 	char *refusal;            /* REFUSED: what it will be told */
 	unsigned int windows;     /* that it has asked for */
-	struct gpd_child *own;    /* started for this session alone; NULL: there is none */
+	struct gpd_child *own;    /* started for this session alone; NULL: there is none (yet) */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	unsigned int lanes_max; /* numbers below it */
 	uint32_t lanes;         /* bit for each that the worker has got */

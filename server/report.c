@@ -159,7 +159,7 @@ static Gpupool__AdminSession__State
 state_of(const struct builder *b, uint64_t id)
 {
 	for (const struct gpd_peer *p = b->source->admission->peers; p; p = p->next) {
-		if (p->session == id && p->worker)
+		if (p->session == id && (p->worker || p->state == GPD_PEER_STARTING))
 			return p->state == GPD_PEER_RUNNING
 				       ? GPUPOOL__ADMIN_SESSION__STATE__RUNNING
 				       : GPUPOOL__ADMIN_SESSION__STATE__OPENING;

@@ -217,6 +217,8 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	const struct gpd_config *config = tenants->config;
 	bool guest = proven[0] && gpd_config_tenant_find(config, proven) < 0;
 	const char *name = guest ? "default" : proven[0] ? proven : hello->tenant;
+	bool wants_alone;
+	uint32_t isolation;
 	int place, line, r;
 
 	*grant = (struct gpd_grant){ 0 };
@@ -231,8 +233,16 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 		return GP_E_INVALID;
 	}
 	grant->tenant = (uint32_t)line;
-	grant->alone = config->tenants[place].isolation == GPD_CONFIG_ISOLATION_PROCESS ||
-		       (hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS);
+	wants_alone = hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS;
+	isolation = config->tenants[place].isolation;
+	if (wants_alone && isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "tenant %s may not have sessions of class process (isolation = "
+			       "shared-only)",
+			       tenants->ledger->tenants[line].name);
+		return GP_E_INVALID;
+	}
+	grant->alone = wants_alone || isolation == GPD_CONFIG_ISOLATION_PROCESS;
 	return 0;
 }
 

@@ -3,12 +3,19 @@
 import os
 import signal
 import sys
+import threading
 import time
 
-from harness import SANITIZED, Daemon, case, main, require, wait_until
+import wire
+from harness import (PATIENCE, SANITIZED, Configured, Daemon, as_tenant, case, main, read_file, require,
+                     wait_until)
+from wire import Conn, field, hello, message, preamble
 
 PROCESS = {"GPUPOOL_ISOLATION": "process"}
 SOON = 10 if SANITIZED else 2
+WISH = field(13, field(4, 2))
+# How many workers start at the same time.
+STARTING = 4
 
 
 def one_worker(daemon):
@@ -98,6 +105,193 @@ def _():
     with Daemon() as daemon:
         result = daemon.run("vectoradd", env={"GPUPOOL_ISOLATION": "strict"})
         require(result.status != 0 and "GPUPOOL_ISOLATION=strict: neither shared nor process" in result.err, str(result))
+
+
+def ask(daemon, more=WISH):
+    """A client that asks for a process of its own, and says nothing else."""
+    conn = Conn(daemon.port, PATIENCE)
+    conn.send(preamble() + message(hello(more=more)))
+    return conn
+
+
+def answer(conn):
+    """(the kind of message, its fields)"""
+    conn.take(64)
+    (kind, (data,)), = wire.fields_of(conn.take_message()[0]).items()
+    return kind, wire.fields_of(data)
+
+
+def refusal(conn):
+    kind, fields = answer(conn)
+    require(kind == 3, f"not refused: {kind}")
+    return fields[2][0].decode()
+
+
+def welcomed(conn):
+    require(answer(conn)[0] == 2, "no welcome")
+
+
+def flood_is_over(daemon):
+    daemon.check_works()
+    one_worker(daemon)
+
+
+class Watch:
+    """How many processes of their own sessions had at most, meanwhile."""
+
+    def __init__(self, daemon):
+        self.daemon, self.most, self.stop = daemon, 0, threading.Event()
+        self.thread = threading.Thread(target=self.look)
+
+    def look(self):
+        while not self.stop.is_set():
+            self.most = max(self.most, len(self.daemon.workers()) - 1)
+            time.sleep(0.002)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+
+
+def state_of(pid):
+    try:
+        return read_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+def starting(daemon, count, known):
+    """So many clients whose workers are stopped while they start: [(client, worker)]."""
+    held = []
+    for _ in range(count):
+        conn = ask(daemon)
+        found = wait_until("a worker starts", lambda: [pid for pid in daemon.workers() if pid not in known], 10)
+        os.kill(found[0], signal.SIGSTOP)
+        known.append(found[0])
+        held.append((conn, found[0]))
+    for _, pid in held:
+        require(f"worker {pid}: device" not in daemon.log(), "it was ready before it could be stopped")
+    return held
+
+
+@case("who asks for a process and leaves has no more of them than its tenant may have sessions")
+def _():
+    with Configured("[tenant alice]\nsessions = 2\n", "--insecure") as daemon:
+        with Watch(daemon) as watch:
+            for _ in range(100):
+                ask(daemon, field(14, "alice") + WISH).close()
+            flood_is_over(daemon)
+        require(1 <= watch.most <= 2, f"{watch.most} processes at a time")
+        daemon.run("vectoradd", env=as_tenant("alice", **PROCESS)).expect(out="vectoradd: ok\n", err="")
+        require("error:" not in daemon.log(), "the end of a worker whose client has left is no error")
+        one_worker(daemon)
+
+
+@case("processes are no more than there may be sessions, and what leaves gives its place back")
+def _():
+    with Daemon("--max-sessions", "6", "--insecure") as daemon:
+        with Watch(daemon) as watch:
+            for _ in range(60):
+                ask(daemon).close()
+            held = [ask(daemon) for _ in range(6)]
+            for conn in held:
+                welcomed(conn)
+            require(refusal(ask(daemon)) == "all sessions are taken (--max-sessions)", "another reason")
+        require(watch.most <= 6, f"{watch.most} processes at a time")
+        for conn in held:
+            conn.close()
+        daemon.check_works()
+        one_worker(daemon)
+
+
+@case("an address has no more processes than sessions")
+def _():
+    with Configured("[daemon]\nsessions-per-address = 3\n", "--insecure") as daemon:
+        with Watch(daemon) as watch:
+            for _ in range(60):
+                ask(daemon).close()
+            flood_is_over(daemon)
+        # Those of which the system did not say any more whose they were are another one.
+        require(watch.most <= 6, f"{watch.most} processes at a time")
+        with Watch(daemon) as watch:
+            held = [ask(daemon) for _ in range(3)]
+            for conn in held:
+                welcomed(conn)
+            require("(sessions-per-address)" in refusal(ask(daemon)), "another reason")
+        require(watch.most <= 3, f"{watch.most} processes at a time")
+        for conn in held:
+            conn.close()
+        one_worker(daemon)
+
+
+@case("few workers start at a time, one whose client leaves is killed, and the next one's turn comes, by tenants")
+def _():
+    with Configured("[tenant alice]\nsessions = 20\n") as daemon:
+        known = daemon.workers()
+        begun = starting(daemon, STARTING, known)
+        waiting = [ask(daemon) for _ in range(3)]
+        daemon.check_works()
+        # She has had none yet, and comes before those who have waited for longer.
+        alice = ask(daemon, field(14, "alice") + WISH)
+        time.sleep(0.3)
+        require(sorted(daemon.workers()) == sorted(known), "more of them start")
+        begun[0][0].close()
+        wait_until("the worker is killed whose client has left", lambda: state_of(begun[0][1]) in ("", "Z"), 5)
+        welcomed(alice)
+        for conn in waiting:
+            welcomed(conn)
+        for _, pid in begun[1:]:
+            os.kill(pid, signal.SIGCONT)
+        for conn, _ in begun[1:]:
+            welcomed(conn)
+        for conn in [alice, *waiting] + [conn for conn, _ in begun[1:]]:
+            conn.close()
+        one_worker(daemon)
+
+
+@case("who waits for its turn has its place, and gives it back when it leaves")
+def _():
+    with Daemon("--max-sessions", "5") as daemon:
+        known = daemon.workers()
+        begun = starting(daemon, STARTING, known)
+        waiting = ask(daemon)
+        wait_until("it has a place", lambda: "all sessions" in refusal(ask(daemon)), 5)
+        waiting.close()
+        daemon.check_works()
+        for conn, _ in begun:
+            conn.close()
+        one_worker(daemon)
+        daemon.check_works()
+
+
+@case("a worker that does not get ready is given up with its client")
+def _():
+    with Daemon() as daemon:
+        (conn, _), = starting(daemon, 1, daemon.workers())
+        begin = time.monotonic()
+        require(refusal(conn) == "its own process is not ready in time", "another reason")
+        require(25 < time.monotonic() - begin < 40, "not in its time")
+        one_worker(daemon)
+
+
+@case("the configuration can forbid a process of one's own, to one tenant and to all")
+def _():
+    wanted = "tenant alice may not have sessions of class process (isolation = shared-only)"
+    with Configured("[tenant alice]\nisolation = shared-only\n") as daemon:
+        result = daemon.run("vectoradd", env=as_tenant("alice", **PROCESS))
+        require(result.status != 0 and wanted in result.err, str(result))
+        require(wanted in refusal(ask(daemon, field(14, "alice") + WISH)), "another reason")
+        daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n", err="")
+        daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
+        one_worker(daemon)
+        daemon.reload("[daemon]\nisolation = shared-only\n[tenant alice]\nisolation = shared\n")
+        require("tenant default may not" in refusal(ask(daemon)), "another reason")
+        daemon.run("vectoradd", env=as_tenant("alice", **PROCESS)).expect(out="vectoradd: ok\n", err="")
+        one_worker(daemon)
 
 
 if __name__ == "__main__":

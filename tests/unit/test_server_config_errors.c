@@ -13,7 +13,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		{ "[daemon]\nsessions = 4097\n", "gpupoold.conf:2: [daemon] sessions = 4097: "
 						 "\"4097\" is no number from 1 to 4096" },
 		{ "[daemon]\nisolation = vm\n", "gpupoold.conf:2: [daemon] isolation = vm: \"vm\" "
-						"is neither shared nor process" },
+						"is none of shared, process, shared-only" },
 		{ "[daemon]\nmetrics = 9400\n",
 		  "gpupoold.conf:2: [daemon] metrics = 9400: \"9400\" is no address to listen on "
 		  "(127.0.0.1:9400, [::1]:9400 or off)" },
@@ -177,8 +177,8 @@ static const struct refusal tenant_terms[] = {
 	  "gpupoold.conf:2: [tenant a] sessions = -1: \"-1\" is neither a number from 0 to "
 	  "4096 nor unlimited" },
 	{ "[tenant a]\nisolation = Process\n",
-	  "gpupoold.conf:2: [tenant a] isolation = Process: \"Process\" is neither shared "
-	  "nor process" },
+	  "gpupoold.conf:2: [tenant a] isolation = Process: \"Process\" is none of shared, "
+	  "process, shared-only" },
 	{ "[tenant a]\ndevices = 0,32\n",
 	  "gpupoold.conf:2: [tenant a] devices = 0,32: \"32\" is no device from 0 to 31 (a "
 	  "list is 0,1; or all)" },
