@@ -88,6 +88,22 @@ def _():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@case("a daemon that stays root warns of it and says what to do, unless that is what it was told")
+def _():
+    need_root()
+    try:
+        pwd.getpwnam("gpupool")
+        raise Skip("this machine has a user gpupool")
+    except KeyError:
+        pass
+    with Daemon() as daemon:
+        daemon.wait_for_log(r"warning: the daemon stays root, as there is no user gpupool: systemd-sysusers makes it, --user=NAME")
+        daemon.check_works()
+    with Daemon("--user", "root") as daemon:
+        daemon.check_works()
+        require("stays root" not in daemon.log(), daemon.log())
+
+
 @case("a key that only root may read is read in time, and the log says that it cannot be read again")
 def _():
     need_root()
