@@ -30,6 +30,18 @@ check_mode(const struct gpd_gate *gate)
 		gpd_warning("%s: everybody on this machine can change it", gate->store.path);
 }
 
+/* Where there usually is one there need not be one. */
+static void
+check_named(const struct gpd_gate *gate, const struct gpd_config *config)
+{
+	if ((gate->option || config->tokens[0]) && !gate->store.status.st_nlink &&
+	    !gate->store.wrong)
+		gpd_warning(
+			"%s: there is no such file of tokens: until there is one, nobody is let "
+			"in by a token",
+			gate->store.path);
+}
+
 int
 gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char *option,
 	      bool insecure, char *error, size_t error_size)
@@ -44,8 +56,10 @@ gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char
 	};
 	r = gpd_token_store_open(&gate->store, path_of(gate, config, room, sizeof(room)), error,
 				 error_size);
-	if (r == 0)
+	if (r == 0) {
 		check_mode(gate);
+		check_named(gate, config);
+	}
 	return r;
 }
 
@@ -68,6 +82,7 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 	gate->store = other;
 	gate->unread_ms = INT64_MAX;
 	check_mode(gate);
+	check_named(gate, config);
 }
 
 void

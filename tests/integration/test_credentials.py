@@ -141,6 +141,25 @@ def _():
         pool.wait_for_log(r": open from unix://.*, tenant default, let in by --insecure, ")
 
 
+@case("a file of tokens that is named and is not there is warned of, where it usually is none need be")
+def _():
+    missing = "warning: {}: there is no such file of tokens: until there is one, nobody is let in by a token"
+    with Pool() as pool:
+        pool.wait_for_log(missing.format(pool.tokens_path()))
+        path, _name = pool.create("alice")
+        pool.other("vectoradd", remote=pool.local, GPUPOOL_TOKEN_FILE=path).finish().expect()
+        require(pool.log().count("there is no such file") == 1, pool.log())
+    with Pool(config="[daemon]\ntokens = /nope/tokens\n", tokens=False) as pool:
+        pool.wait_for_log(missing.format("/nope/tokens"))
+        pool.write_config(f"[daemon]\ntokens = {pool.files}/others\n")
+        os.kill(pool.pid, signal.SIGHUP)
+        pool.wait_for_log(missing.format(f"{pool.files}/others"))
+    with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        with Daemon(env={"CONFIGURATION_DIRECTORY": folder}) as daemon:
+            daemon.check_works()
+            require("no such file" not in daemon.log(), daemon.log())
+
+
 @case("large copies go over four connections to the local socket")
 def _():
     with Pool() as pool:
