@@ -4,6 +4,7 @@
 #include "server/admission.h"
 #include "server/children.h"
 #include "server/clock.h"
+#include "server/folder.h"
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/manage.h"
@@ -13,6 +14,7 @@
 #include "server/tls.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -74,27 +76,65 @@ read_tls(const struct supervisor *s, bool next, struct gp_tls **tls_p, char *err
 	return r;
 }
 
+/* The certificate in use was found at the usual place, and is not there any more. */
+static bool
+is_gone(const struct supervisor *s, const struct gp_tls *next)
+{
+	struct gp_tls *now = gpd_tls_get();
+	bool gone = now && !next && gpd_tls_has_address(s->options);
+
+	gp_tls_put(now);
+	return gone;
+}
+
+/* What was read again, and what was not. */
+static void
+tell_reloaded(const struct supervisor *s, const struct gp_tls *tls, const char *gone)
+{
+	const char *config = s->options->config;
+
+	if (!config)
+		gpd_info("the certificate is in force; there is no configuration file (--config)");
+	else if (gone)
+		gpd_warning("%s is in force, but %s is not there any more: the certificate stays "
+			    "what it was",
+			    config, gone);
+	else
+		gpd_info("%s is in force%s", config, tls ? ", and the certificate" : "");
+}
+
 /* The configuration and the certificate anew; if one of them cannot be used, what held before goes
  * on to hold. */
 static int
 reload(struct supervisor *s, char *error)
 {
+	char path[PATH_MAX];
 	struct gp_tls *tls = NULL;
+	bool gone;
 	int r;
 
 	gpd_notify_reloading();
 	r = read_tls(s, true, &tls, error);
-	if (r == 0 && (s->options->config || !tls))
+	gone = r == 0 && is_gone(s, tls);
+	if (gone && gpd_folder_file(GPD_FILE_CERTIFICATE, path, sizeof(path)))
+		(void)snprintf(path, sizeof(path), "%s", GPD_FILE_CERTIFICATE);
+	if (gone && !s->options->config) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "%.300s is not there any more, so the certificate stays what it "
+			       "was, and there is no configuration file (--config)",
+			       path);
+		r = GP_E_INVALID;
+	} else if (r == 0 && (s->options->config || !tls)) {
 		r = gpd_admission_reload(&s->admission, error);
+	}
 	if (r == 0)
+		tell_reloaded(s, tls, gone ? path : NULL);
+	else
+		gpd_error("nothing is reloaded: %s", error);
+	if (r == 0 && !gone)
 		gpd_tls_use(tls);
 	else
 		gp_tls_put(tls);
-	if (r == 0)
-		gpd_info("%s is in force",
-			 s->options->config ? s->options->config : "the certificate");
-	else
-		gpd_error("nothing is reloaded: %s", error);
 	gpd_notify("READY=1");
 	return r;
 }

@@ -27,8 +27,8 @@ choose(const char *option, const char *configured, const char *name, char usual[
 	return usual;
 }
 
-static bool
-has_tls_address(const struct gpd_options *options)
+bool
+gpd_tls_has_address(const struct gpd_options *options)
 {
 	for (int i = 0; i < options->listen_count; i++) {
 		if (strcmp(options->listen[i].scheme, "tls") == 0 ||
@@ -54,7 +54,7 @@ gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 		     config->certificate[0] || config->key[0] || config->client_authority[0];
 
 	*tls_p = NULL;
-	if (!given && (!files.certificate || !has_tls_address(options)))
+	if (!given && (!files.certificate || !gpd_tls_has_address(options)))
 		return 0;
 	return gp_tls_server(&files, tls_p, error, error_size);
 }

@@ -19,6 +19,9 @@
 GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 			       struct gp_tls **tls_p, char *error, size_t error_size);
 
+/* Whether the daemon listens where TLS is spoken, or may be. */
+bool gpd_tls_has_address(const struct gpd_options *options);
+
 /* Main thread: from now on new connections use this (NULL: none can), which is taken over.  The log
  * says if its certificate has expired. */
 void gpd_tls_use(struct gp_tls *tls);

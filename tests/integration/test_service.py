@@ -126,6 +126,30 @@ def _():
             daemon.check_works()
 
 
+@case("a certificate that has gone is missed by name when the daemon reloads, and stays what it was")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        subprocess.run([os.environ["GP_CTL"], "cert", "init", "127.0.0.1", "-D", folder], check=True, timeout=PATIENCE,
+                       stdout=subprocess.DEVNULL, env=base_environment())
+        own = {"env": {"CONFIGURATION_DIRECTORY": folder}}
+        trust = {"GPUPOOL_TLS_CA": f"{folder}/ca.pem"}
+        path = f"{folder}/server.pem"
+        for daemon in (Daemon("--listen", "tls://127.0.0.1:0", **own), Configured("", "--listen", "tls://127.0.0.1:0", **own)):
+            with daemon:
+                address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
+                config = getattr(daemon, "config", None)
+                os.kill(daemon.pid, signal.SIGHUP)
+                daemon.wait_for_log(f"info: {config.name} is in force, and the certificate$" if config else
+                                    r"info: the certificate is in force; there is no configuration file \(--config\)$")
+                os.rename(path, path + ".aside")
+                os.kill(daemon.pid, signal.SIGHUP)
+                daemon.wait_for_log(
+                    f"warning: {config.name} is in force, but {path} is not there any more: the certificate stays" if config else
+                    f"nothing is reloaded: {path} is not there any more, so the certificate stays what it was, and there is no")
+                run("vectoradd", remote=address, env=trust).expect(out="vectoradd: ok\n")
+                os.rename(path + ".aside", path)
+
+
 @case("a folder of the daemon's group is all that it needs to see new tokens and certificates")
 def _():
     need_root()
