@@ -6,6 +6,7 @@
  * nvidia-cuda-mps-control takes them, one per line on standard input.
  */
 #include "ctl/command.h"
+#include "protocol/standard.h"
 
 #include <argp.h>
 #include <signal.h>
@@ -191,6 +192,8 @@ main(int argc, char **argv)
 	struct command_line line = { 0 };
 	int r;
 
+	if (gp_standard_open())
+		return 1;
 	argp_err_exit_status = 1;
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line))

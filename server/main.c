@@ -10,6 +10,7 @@
  * worker ends, and the supervisor starts another one.
  */
 #include "protocol/frame.h"
+#include "protocol/standard.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/privilege.h"
@@ -301,6 +302,8 @@ main(int argc, char **argv)
 		.ledger_fd = -1,
 	};
 
+	if (gp_standard_open())
+		return 1;
 	argp_err_exit_status = 1;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
 		return 1;

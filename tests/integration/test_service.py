@@ -15,7 +15,7 @@ import time
 import traceback
 
 from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Program, Skip, base_environment, case, main,
-                     read_file, require, run)
+                     read_file, require, run, wait_until)
 
 OTHER = "nobody"
 # Of systemd-analyze security, in tenths: below 2.0 it says "OK"; what is left is the network and W^X.
@@ -148,6 +148,38 @@ def _():
                     f"nothing is reloaded: {path} is not there any more, so the certificate stays what it was, and there is no")
                 run("vectoradd", remote=address, env=trust).expect(out="vectoradd: ok\n")
                 os.rename(path + ".aside", path)
+
+
+def close_standard():
+    for fd in range(3):
+        os.close(fd)
+
+
+def in_silence(*command):
+    """A process without standard input, output and error."""
+    return subprocess.Popen(command, preexec_fn=close_standard, start_new_session=True, env=base_environment())
+
+
+@case("a daemon without standard descriptors serves as any other, and gpupoolctl writes only what it is to write")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        path = os.path.join(folder, "gpupool.sock")
+        daemon = in_silence(os.environ["GP_DAEMON"], "--listen", f"unix://{path}", "--print-address", "--admin-socket",
+                            "off", "--driver", os.environ["GP_DRIVER"])
+        try:
+            wait_until("the daemon listens", lambda: os.path.exists(path) or daemon.poll() is not None, PATIENCE)
+            run("vectoradd", remote=f"unix://{path}").expect(out="vectoradd: ok\n")
+            for fd in range(3):
+                require(os.readlink(f"/proc/{daemon.pid}/fd/{fd}") == "/dev/null", f"descriptor {fd} is something else")
+            daemon.terminate()
+            require(daemon.wait(PATIENCE) == 0, f"it ended with {daemon.returncode}")
+        finally:
+            daemon.kill()
+            daemon.wait()
+        made = in_silence(os.environ["GP_CTL"], "token", "create", "alice", "-D", folder, "-o", f"{folder}/token")
+        require(made.wait(PATIENCE) == 0, f"gpupoolctl ended with {made.returncode}")
+        for name in ("token", "tokens"):
+            require("of tenant alice\n" not in read_file(os.path.join(folder, name)), f"{name} has what gpupoolctl prints")
 
 
 @case("a folder of the daemon's group is all that it needs to see new tokens and certificates")

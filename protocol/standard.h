@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The three descriptors that every program may write to without asking.
+ */
+#ifndef GP_STANDARD_H
+#define GP_STANDARD_H
+
+#include "protocol/status.h"
+
+/*
+ * First of all in main(): opens /dev/null where one of the descriptors 0 to 2 is closed.  Else the
+ * next file or socket would get its number, and what is printed would go there.  0 or a negative
+ * errno.
+ */
+GP_MUST_CHECK int gp_standard_open(void);
+
+#endif /* GP_STANDARD_H */
