@@ -2,21 +2,12 @@
 #include "client/heap.h"
 
 #include "client/fit.h"
+#include "client/fit_queue.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-
-/* A run's word: the bytes asked for, or this and the next place of the queue it waits in. */
-#define WAITS 0x80000000u
-#define QUEUE_END 0x7fffffffu
-
-/* Freed runs in the order of their tags, which their values hold. */
-struct queue {
-	uint32_t head, tail;
-	uint64_t units;
-};
 
 struct mapping {
 	struct gpc_heap_range range;
@@ -33,10 +24,11 @@ struct mapping {
 struct arena {
 	void *owner;
 	struct arena *next;
-	struct gpc_fit fit; /* of its chunks: units of GPC_HEAP_ALIGNMENT */
+	/* Of its chunks: units of GPC_HEAP_ALIGNMENT; a live run's word is the bytes asked for. */
+	struct gpc_fit fit;
 	struct mapping *chunks[GPC_FIT_REGIONS];
 	struct mapping *mappings;
-	struct queue waiting;
+	struct gpc_fit_queue waiting;
 	unsigned int spares;
 	uint64_t next_chunk;
 };
@@ -48,45 +40,10 @@ struct gpc_heap {
 	uint64_t first_chunk;
 	/* Of the window: units of the granularity; a mapped run's value is its mapping. */
 	struct gpc_fit addresses;
-	struct queue unmapped;
+	struct gpc_fit_queue unmapped;
 	struct arena *arenas;
 	atomic_uint_fast64_t waiting; /* bytes of all arenas */
 };
-
-static void
-queue_init(struct queue *queue)
-{
-	queue->head = QUEUE_END;
-	queue->tail = QUEUE_END;
-	queue->units = 0;
-}
-
-static void
-queue_push(struct queue *queue, struct gpc_fit *fit, uint32_t place, uint64_t tag)
-{
-	*gpc_fit_word(fit, place) = WAITS | QUEUE_END;
-	*gpc_fit_value(fit, place) = tag;
-	if (queue->tail == QUEUE_END)
-		queue->head = place;
-	else
-		*gpc_fit_word(fit, queue->tail) = WAITS | place;
-	queue->tail = place;
-	queue->units += gpc_fit_units(fit, place);
-}
-
-static uint32_t
-queue_pop(struct queue *queue, struct gpc_fit *fit, uint64_t done)
-{
-	uint32_t place = queue->head;
-
-	if (place == QUEUE_END || *gpc_fit_value(fit, place) > done)
-		return GPC_FIT_NONE;
-	queue->head = *gpc_fit_word(fit, place) & ~WAITS;
-	if (queue->head == QUEUE_END)
-		queue->tail = QUEUE_END;
-	queue->units -= gpc_fit_units(fit, place);
-	return place;
-}
 
 static uint64_t
 round_up(uint64_t size, uint64_t unit)
@@ -117,7 +74,7 @@ arena_get(struct gpc_heap *heap, void *owner)
 	arena->owner = owner;
 	arena->next_chunk = heap->first_chunk;
 	gpc_fit_init(&arena->fit);
-	queue_init(&arena->waiting);
+	gpc_fit_queue_init(&arena->waiting);
 	arena->next = heap->arenas;
 	heap->arenas = arena;
 	return arena;
@@ -183,7 +140,7 @@ gpc_heap_create(uint64_t base, uint64_t size, uint64_t granularity, uint64_t fir
 	if (heap->first_chunk > GPC_HEAP_CHUNK_MAX)
 		heap->first_chunk = GPC_HEAP_CHUNK_MAX;
 	gpc_fit_init(&heap->addresses);
-	queue_init(&heap->unmapped);
+	gpc_fit_queue_init(&heap->unmapped);
 	for (uint64_t left = heap->window.size / granularity; left > 0;) {
 		uint64_t units = left < GPC_FIT_REGION_UNITS ? left : GPC_FIT_REGION_UNITS;
 		uint32_t region;
@@ -372,7 +329,7 @@ mapping_find(struct gpc_heap *heap, uint64_t address)
 	if (!gpc_heap_contains(heap, address))
 		return NULL;
 	place = gpc_fit_find(&heap->addresses, window_place(heap, address));
-	if (place == GPC_FIT_NONE || (*gpc_fit_word(&heap->addresses, place) & WAITS))
+	if (place == GPC_FIT_NONE || gpc_fit_waits(&heap->addresses, place))
 		return NULL;
 	return (struct mapping *)(uintptr_t)*gpc_fit_value(&heap->addresses, place);
 }
@@ -385,7 +342,7 @@ block_find(const struct mapping *mapping, uint64_t address)
 	uint32_t unit = (uint32_t)((address - mapping->range.base) / GPC_HEAP_ALIGNMENT);
 	uint32_t place = gpc_fit_find(fit, gpc_fit_place(mapping->region, unit));
 
-	if (place != GPC_FIT_NONE && (*gpc_fit_word(fit, place) & WAITS))
+	if (place != GPC_FIT_NONE && gpc_fit_waits(fit, place))
 		return GPC_FIT_NONE;
 	return place;
 }
@@ -437,7 +394,7 @@ block_size(const struct arena *arena, uint32_t place)
 static void
 block_wait(struct gpc_heap *heap, struct arena *arena, uint32_t place, uint64_t tag)
 {
-	queue_push(&arena->waiting, &arena->fit, place, tag);
+	gpc_fit_queue_push(&arena->waiting, &arena->fit, place, tag);
 	atomic_fetch_add_explicit(&heap->waiting, block_size(arena, place), memory_order_relaxed);
 }
 
@@ -485,7 +442,7 @@ void
 gpc_heap_unmapped(struct gpc_heap *heap, const struct gpc_heap_range *range, uint64_t tag)
 {
 	(void)pthread_mutex_lock(&heap->lock);
-	queue_push(&heap->unmapped, &heap->addresses, window_place(heap, range->base), tag);
+	gpc_fit_queue_push(&heap->unmapped, &heap->addresses, window_place(heap, range->base), tag);
 	(void)pthread_mutex_unlock(&heap->lock);
 }
 
@@ -496,13 +453,15 @@ gpc_heap_retire(struct gpc_heap *heap, uint64_t done, uint64_t unmapped)
 
 	(void)pthread_mutex_lock(&heap->lock);
 	for (struct arena *arena = heap->arenas; arena; arena = arena->next) {
-		while ((place = queue_pop(&arena->waiting, &arena->fit, done)) != GPC_FIT_NONE) {
+		while ((place = gpc_fit_queue_pop(&arena->waiting, &arena->fit, done)) !=
+		       GPC_FIT_NONE) {
 			atomic_fetch_sub_explicit(&heap->waiting, block_size(arena, place),
 						  memory_order_relaxed);
 			block_release(arena, place);
 		}
 	}
-	while ((place = queue_pop(&heap->unmapped, &heap->addresses, unmapped)) != GPC_FIT_NONE)
+	while ((place = gpc_fit_queue_pop(&heap->unmapped, &heap->addresses, unmapped)) !=
+	       GPC_FIT_NONE)
 		gpc_fit_free(&heap->addresses, place);
 	(void)pthread_mutex_unlock(&heap->lock);
 }
@@ -546,7 +505,7 @@ arena_dissolve(struct gpc_heap *heap, struct arena *arena)
 	}
 	gpc_fit_fini(&arena->fit);
 	gpc_fit_init(&arena->fit);
-	queue_init(&arena->waiting);
+	gpc_fit_queue_init(&arena->waiting);
 	arena->spares = 0;
 }
 
