@@ -199,12 +199,12 @@ static void
 announce(struct supervisor *s)
 {
 	s->announced = true;
-	gpd_manager_announce(&s->manager, s->options->print_address);
-	gpd_listen_announce(&s->listen, s->options->print_address);
 	if (geteuid() == 0 && !s->options->user)
 		gpd_warning("the daemon stays root, as there is no user " GPD_PRIVILEGE_USER
 			    ": systemd-sysusers makes it, --user=NAME takes another, and "
 			    "--user=root says that this is meant");
+	gpd_manager_announce(&s->manager, s->options->print_address);
+	gpd_listen_announce(&s->listen, s->options->print_address);
 	gpd_notify("READY=1");
 }
 
