@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/caller.h"
 
+#include "server/bucket.h"
 #include "server/clock.h"
 
 #include <arpa/inet.h>
@@ -15,12 +16,6 @@
 #define CHECK_MS 30000
 #define LOOPBACK "loopback addresses"
 
-/* So many at once, and one more for each of some time. */
-struct bucket {
-	unsigned int used;
-	int64_t since_ms; /* what is used is given back from here on */
-};
-
 struct gpd_caller {
 	UT_hash_handle hh;
 	char name[GPD_CALLER_NAME_MAX];
@@ -28,7 +23,7 @@ struct gpd_caller {
 	unsigned int users;
 	unsigned int handshakes, waiting;
 	uint64_t last_start;
-	struct bucket lines, failures;
+	struct gpd_bucket lines, failures;
 	unsigned int left_out;
 	int64_t check_ms; /* INT64_MAX: somebody holds it and nothing is left out */
 };
@@ -36,28 +31,6 @@ struct gpd_caller {
 static struct gpd_caller *callers;
 /* When there are too many. */
 static struct gpd_caller others = { .name = "other addresses", .check_ms = INT64_MAX };
-
-static void
-give_back(struct bucket *bucket, int64_t each_ms, int64_t now_ms)
-{
-	int64_t back = bucket->used ? (now_ms - bucket->since_ms) / each_ms : 0;
-
-	if (back >= bucket->used)
-		*bucket = (struct bucket){ .since_ms = now_ms };
-	bucket->used -= bucket->used ? (unsigned int)back : 0;
-	bucket->since_ms += bucket->used ? back * each_ms : 0;
-}
-
-/* False: there is none left. */
-static bool
-use(struct bucket *bucket, unsigned int size, int64_t each_ms, int64_t now_ms)
-{
-	give_back(bucket, each_ms, now_ms);
-	if (bucket->used >= size)
-		return false;
-	bucket->used++;
-	return true;
-}
 
 static bool
 is_loopback(const char *text)
@@ -200,7 +173,7 @@ gpd_caller_count_waiting(struct gpd_caller *caller, int more)
 int64_t
 gpd_caller_failed(struct gpd_caller *caller, int64_t now_ms)
 {
-	return use(&caller->failures, GPD_CALLER_FAILURES, GPD_CALLER_FAILURE_MS, now_ms)
+	return gpd_bucket_use(&caller->failures, GPD_CALLER_FAILURES, GPD_CALLER_FAILURE_MS, now_ms)
 		       ? 0
 		       : GPD_CALLER_DELAY_MS;
 }
@@ -223,7 +196,7 @@ gpd_caller_log(struct gpd_caller *caller, enum gpd_log_level level, const char *
 
 	if (level > gpd_log_level)
 		return;
-	if (!use(&caller->lines, GPD_CALLER_LINES, GPD_CALLER_LINE_MS, now_ms)) {
+	if (!gpd_bucket_use(&caller->lines, GPD_CALLER_LINES, GPD_CALLER_LINE_MS, now_ms)) {
 		caller->left_out++;
 		if (caller->check_ms == INT64_MAX)
 			caller->check_ms = now_ms + CHECK_MS;
@@ -254,8 +227,8 @@ check(struct gpd_caller *caller, int64_t now_ms)
 	if (caller->check_ms > now_ms)
 		return false;
 	tell_left_out(caller);
-	give_back(&caller->lines, GPD_CALLER_LINE_MS, now_ms);
-	give_back(&caller->failures, GPD_CALLER_FAILURE_MS, now_ms);
+	gpd_bucket_give_back(&caller->lines, GPD_CALLER_LINE_MS, now_ms);
+	gpd_bucket_give_back(&caller->failures, GPD_CALLER_FAILURE_MS, now_ms);
 	caller->check_ms = caller->users ? INT64_MAX : now_ms + CHECK_MS;
 	if (caller == &others && !caller->lines.used && !caller->failures.used)
 		caller->check_ms = INT64_MAX;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/complain.h"
 
+#include "server/bucket.h"
+#include "server/clock.h"
 #include "server/log.h"
 
 #include <errno.h>
@@ -11,7 +13,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -21,29 +22,31 @@ void __sanitizer_set_report_fd(void *fd);
 
 /* Older than this, it has nothing to do with what happens now. */
 #define FRESH_MS 3000
+/* Longer ones, which no driver writes, become several lines of the log. */
+#define LINE_MAX_SIZE 512
+/* The rest of a line has had time to come. */
+#define REST_MS 200
+/* When what was left out is told of. */
+#define LEFT_OUT_MS 30000
 
 static struct {
 	pthread_mutex_t lock;
 	int fd;
+	gpd_complaint_whose_func *whose;
 	size_t used;
 	int64_t last_ms;
 	char text[GPD_COMPLAINT_MAX];
+	size_t line_used;
+	char line[LINE_MAX_SIZE];
+	struct gpd_bucket lines;
+	unsigned int left_out;
 } complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* Under the lock.  Keeps the beginning of what is written at one time: that says what happened. */
 static void
 remember(const char *text, size_t size)
 {
-	int64_t now = now_ms();
+	int64_t now = gpd_now_ms();
 
 	if (now - complaints.last_ms > FRESH_MS)
 		complaints.used = 0;
@@ -52,6 +55,45 @@ remember(const char *text, size_t size)
 		size = sizeof(complaints.text) - complaints.used;
 	memcpy(complaints.text + complaints.used, text, size);
 	complaints.used += size;
+}
+
+/* Under the lock, as all of these: what there is of a line goes to the log. */
+static void
+end_line(void)
+{
+	char whose[GPD_COMPLAINT_WHOSE_MAX] = "no session";
+
+	if (complaints.line_used == 0)
+		return;
+	complaints.line[complaints.line_used] = 0;
+	complaints.line_used = 0;
+	if (!gpd_bucket_use(&complaints.lines, GPD_COMPLAINT_LINES, GPD_COMPLAINT_LINE_MS,
+			    gpd_now_ms())) {
+		complaints.left_out++;
+		return;
+	}
+	if (complaints.whose)
+		complaints.whose(whose, sizeof(whose));
+	gpd_warning("the driver, with work of %s: %s", whose, complaints.line);
+}
+
+static void
+tell_left_out(void)
+{
+	if (complaints.left_out)
+		gpd_warning("the driver: %u more lines are left out", complaints.left_out);
+	complaints.left_out = 0;
+}
+
+static void
+log_lines(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		if (text[i] == '\n' || complaints.line_used == sizeof(complaints.line) - 1)
+			end_line();
+		if (text[i] != '\n')
+			complaints.line[complaints.line_used++] = text[i] ? text[i] : '?';
+	}
 }
 
 /*
@@ -67,27 +109,53 @@ take_in(void)
 	pthread_mutex_lock(&complaints.lock);
 	while ((size = read(complaints.fd, text, sizeof(text))) > 0) {
 		remember(text, (size_t)size);
-		/* It may be closed at the other end; the complaint is remembered all the same. */
-		if (write(gpd_log_fd, text, (size_t)size) < 0)
-			continue;
+		log_lines(text, (size_t)size);
 	}
 	pthread_mutex_unlock(&complaints.lock);
 	return size < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* How long to wait for more: -1: there is nothing else to do. */
+static int
+patience(void)
+{
+	int ms;
+
+	pthread_mutex_lock(&complaints.lock);
+	ms = complaints.line_used ? REST_MS : complaints.left_out ? LEFT_OUT_MS : -1;
+	pthread_mutex_unlock(&complaints.lock);
+	return ms;
+}
+
+/* Nothing has come for a while. */
+static void
+tell_rest(void)
+{
+	pthread_mutex_lock(&complaints.lock);
+	if (complaints.line_used)
+		end_line();
+	else
+		tell_left_out();
+	pthread_mutex_unlock(&complaints.lock);
 }
 
 static void *
 pass_on(void *arg)
 {
 	struct pollfd pipe_fd = { .fd = complaints.fd, .events = POLLIN };
+	bool open = true;
 
-	do
-		(void)poll(&pipe_fd, 1, -1);
-	while (take_in());
+	while (open) {
+		if (poll(&pipe_fd, 1, patience()) == 0)
+			tell_rest();
+		else
+			open = take_in();
+	}
 	return NULL;
 }
 
 int
-gpd_complain_start(void)
+gpd_complain_start(gpd_complaint_whose_func *whose)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -106,6 +174,7 @@ gpd_complain_start(void)
 	/* The driver's end blocks, as a standard error does. */
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	complaints.fd = fds[0];
+	complaints.whose = whose;
 	gpd_log_fd = before;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	__sanitizer_set_report_fd((void *)(intptr_t)before);
@@ -128,7 +197,9 @@ gpd_complain_take(char *text, size_t size)
 	if (complaints.fd >= 0)
 		(void)take_in();
 	pthread_mutex_lock(&complaints.lock);
-	used = now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
+	end_line();
+	tell_left_out();
+	used = gpd_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
 	if (used > size - 1)
 		used = size - 1;
 	memcpy(text, complaints.text, used);

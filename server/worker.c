@@ -4,6 +4,7 @@
 #include "protocol/control.h"
 #include "server/adopt.h"
 #include "server/complain.h"
+#include "server/culprit.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
 #include "server/lane_rdma.h"
@@ -479,7 +480,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		return refuse_to_start("the ledger cannot be mapped");
 	if (gpd_adopt_setup())
 		return refuse_to_start("no descriptor for handshakes");
-	if (gpd_complain_start())
+	if (gpd_complain_start(gpd_culprit_tell))
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
@@ -506,36 +507,16 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	_exit(0);
 }
 
-/* Whose work it may have been: sessions that have given kernels which are not known to be done. */
-static bool
-is_culprit(const struct gpd_session *s)
-{
-	return s->conn && atomic_load(&s->account.line->counts.launches) > 0 &&
-	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
-}
-
-/* Names them; the only one that there is, or NULL. */
+/* What has happened, and after whose work; the only one that it can have been, or NULL. */
 static struct gpd_session *
 describe_culprits(CUresult result, char *text, size_t size)
 {
-	size_t used = (size_t)snprintf(text, size, "%s (%d)", name_of(result), (int)result);
-	struct gpd_session *culprit = NULL;
-	int count = 0;
+	char whose[900];
+	struct gpd_session *culprit = gpd_culprit_find(whose, sizeof(whose));
 
-	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
-		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_RELAXED);
-
-		if (!is_culprit(s) || used >= size - 1)
-			continue;
-		culprit = s;
-		used += (size_t)snprintf(text + used, size - used, "%s session %llu (%s)%s%s",
-					 count++ ? "," : ", after work of",
-					 (unsigned long long)s->id, s->peer,
-					 kernel ? ", last kernel " : "", kernel ? kernel : "");
-		if (used >= size)
-			used = size - 1;
-	}
-	return count == 1 ? culprit : NULL;
+	(void)snprintf(text, size, "%.80s (%d)%s%s", name_of(result), (int)result,
+		       whose[0] ? ", after work of " : "", whose);
+	return culprit;
 }
 
 /* Ends the process when all clients know, or when they have had their time. */

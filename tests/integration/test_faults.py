@@ -61,6 +61,8 @@ def _():
         result = daemon.run("assertion").expect(out=open_expected("assertion"))
         require(re.fullmatch(r".*assertion\.cu:\d+: .*Assertion `.*` failed\.\n", result.err),
                 f"the assertion does not appear on the client's standard error: {result}")
+        daemon.wait_for_log(r"^gpupoold\[\d+\]: warning: the driver, with work of session \d+ \(\S+ \d+ \S*assertion\).*: "
+                            r"\S*assertion\.cu:\d+: .* failed\.$")
         daemon.check_works()
 
 

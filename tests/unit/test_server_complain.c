@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was written to standard error is there when it is asked for at once. */
+/* What was written to standard error is there when it is asked for at once, and in the log nobody
+ * can take it for the daemon's own. */
 #include "server/complain.h"
+#include "server/log.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -17,7 +19,7 @@ take_at_once(void)
 {
 	char line[64], taken[GPD_COMPLAINT_MAX];
 
-	if (!freopen("/dev/null", "w", stderr) || gpd_complain_start())
+	if (!freopen("/dev/null", "w", stderr) || gpd_complain_start(NULL))
 		return 1;
 	for (int i = 1; i <= ROUNDS; i++) {
 		int size = snprintf(line, sizeof(line), "complaint %d\n", i);
@@ -34,18 +36,123 @@ take_at_once(void)
 	return 0;
 }
 
+static char path[64];
+static char logged[65536];
+
+static void
+say_whose(char *text, size_t size)
+{
+	snprintf(text, size, "session 3 (h\n4 p)");
+}
+
+static int
+complain(const char *text)
+{
+	char taken[GPD_COMPLAINT_MAX];
+
+	if (write(STDERR_FILENO, text, strlen(text)) != (ssize_t)strlen(text))
+		return 2;
+	/* What the log does with it changes nothing for the client. */
+	(void)gpd_complain_take(taken, sizeof(taken));
+	return strncmp(taken, text, GPD_COMPLAINT_MAX - 1) == 0 ? 0 : 3;
+}
+
+static int
+forge(void)
+{
+	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose))
+		return 1;
+	return complain("x\r\ngpupoold[1]: warning: tls://10.9.9.9:1: "
+			"refused\n\n\033[2J\xc2\x9b\n") ||
+	       complain("without an end");
+}
+
+static int
+flood(void)
+{
+	static char lines[4 * 1000 + 1];
+
+	for (int i = 0; i < 1000; i++)
+		memcpy(lines + (ptrdiff_t)4 * i, "abc\n", 5);
+	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose))
+		return 1;
+	return complain(lines);
+}
+
+/* In a process of its own: the function's answer, and what it logged. */
+static int
+run(int (*function)(void))
+{
+	pid_t child;
+	ssize_t size;
+	int status, fd;
+
+	snprintf(path, sizeof(path), "/tmp/gpupool-log-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(function());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	size = read(fd, logged, sizeof(logged) - 1);
+	assert_true(size >= 0);
+	logged[size] = 0;
+	close(fd);
+	(void)unlink(path);
+	return WEXITSTATUS(status);
+}
+
 static void
 nothing_is_lost(void **state)
 {
-	pid_t child = fork();
-	int status;
+	assert_int_equal(run(take_at_once), 0);
+}
 
-	assert_true(child >= 0);
-	if (child == 0)
-		_exit(take_at_once());
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+/* Each line begins as the daemon's own do, says whose it is, and is printable. */
+static unsigned int
+check_lines(void)
+{
+	static const char known[] = "the driver, with work of session 3 (h\\x0a4 p): ";
+	unsigned int count = 0;
+	char *line, *rest = logged;
+
+	while ((line = strsep(&rest, "\n")) && *line) {
+		char *text = strstr(line, "]: warning: ");
+
+		assert_memory_equal(line, "gpupoold[", 9);
+		assert_non_null(text);
+		assert_int_equal(strspn(line + 9, "0123456789"), text - line - 9);
+		text += strlen("]: warning: ");
+		if (strncmp(text, known, strlen(known)) != 0)
+			assert_non_null(strstr(text, "the driver: 9"));
+		for (const char *c = line; *c; c++)
+			assert_in_range(*c, ' ', '~');
+		count++;
+	}
+	return count;
+}
+
+static void
+lines_cannot_be_forged(void **state)
+{
+	assert_int_equal(run(forge), 0);
+	assert_null(strstr(logged, "\ngpupoold[1]"));
+	assert_non_null(
+		strstr(logged, "(h\\x0a4 p): gpupoold[1]: warning: tls://10.9.9.9:1: refused\n"));
+	assert_non_null(strstr(logged, ": \\x1b[2J\\xc2\\x9b\n"));
+	assert_non_null(strstr(logged, ": without an end\n"));
+	assert_int_equal(check_lines(), 4);
+}
+
+static void
+a_flood_is_some_lines_and_a_number(void **state)
+{
+	assert_int_equal(run(flood), 0);
+	assert_non_null(strstr(logged, "more lines are left out"));
+	/* A test that stands still for seconds lets one or two more through. */
+	assert_in_range(check_lines(), GPD_COMPLAINT_LINES + 1, GPD_COMPLAINT_LINES + 11);
 }
 
 int
@@ -53,6 +160,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_lost),
+		cmocka_unit_test(lines_cannot_be_forged),
+		cmocka_unit_test(a_flood_is_some_lines_and_a_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

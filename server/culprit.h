@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose work a worker's GPUs may be at, for the log: sessions that have given kernels which are not
+ * known to be done.  Any thread.
+ */
+#ifndef GPD_CULPRIT_H
+#define GPD_CULPRIT_H
+
+#include <stddef.h>
+
+struct gpd_session;
+
+/* Under the worker's lock: names them, "session 3 (host 17 ./program), last kernel k, session 4
+ * ...", or "" if there are none.  The only one that there is, or NULL. */
+struct gpd_session *gpd_culprit_find(char *text, size_t size);
+
+/* The same for a line of the log, without the lock: "no session" if there are none. */
+void gpd_culprit_tell(char *text, size_t size);
+
+#endif /* GPD_CULPRIT_H */
