@@ -3,19 +3,14 @@
 
 #include "server/config_value.h"
 #include "server/folder.h"
+#include "server/shared_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#define FILE_MAX ((size_t)8 << 20)
-#define PATH_SIZE sizeof(((struct gpd_token_store *)0)->path)
 
 static int
 complain(int code, const char *path, char *error, size_t error_size)
@@ -26,54 +21,22 @@ complain(int code, const char *path, char *error, size_t error_size)
 
 /* Reading. */
 
-static int
-read_all(FILE *file, const char *path, struct gpd_tokens *tokens, char *error, size_t error_size)
-{
-	char *text = malloc(FILE_MAX + 1);
-	size_t size;
-	int r;
-
-	if (!text)
-		return complain(ENOMEM, path, error, error_size);
-	errno = 0;
-	size = fread(text, 1, FILE_MAX + 1, file);
-	if (ferror(file))
-		r = complain(errno, path, error, error_size);
-	else if (size > FILE_MAX)
-		r = complain(EFBIG, path, error, error_size);
-	else
-		r = gpd_tokens_parse(text, size, path, tokens, error, error_size);
-	free(text);
-	return r;
-}
-
 /* status: of the file that was read, all zero if there is none. */
 static int
 load(const char *path, struct gpd_tokens *tokens, struct stat *status, char *error,
      size_t error_size)
 {
-	/* Who waits at a pipe serves nobody. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
-	FILE *file;
+	size_t size = 0;
+	char *text = NULL;
+	int r = gpd_shared_file_read(path, &text, &size, status, error, error_size);
 
-	memset(status, 0, sizeof(*status));
-	if (fd < 0 && errno == ENOENT) {
+	if (r == -ENOENT) {
 		*tokens = (struct gpd_tokens){ 0 };
 		return 0;
 	}
-	if (fd < 0)
-		return complain(errno, path, error, error_size);
-	if (fstat(fd, status) || !S_ISREG(status->st_mode)) {
-		close(fd);
-		return complain(EINVAL, path, error, error_size);
-	}
-	file = fdopen(fd, "r");
-	if (!file) {
-		close(fd);
-		return complain(ENOMEM, path, error, error_size);
-	}
-	r = read_all(file, path, tokens, error, error_size);
-	fclose(file);
+	if (r == 0)
+		r = gpd_tokens_parse(text, size, path, tokens, error, error_size);
+	free(text);
 	return r;
 }
 
@@ -87,89 +50,22 @@ gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error, size_t
 
 /* Changing. */
 
-/* The descriptor of the lock, which its close gives back, or a negative errno. */
-static int
-lock(const char *path, char *error, size_t error_size)
-{
-	char name[PATH_SIZE];
-	int fd;
-
-	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
-		return complain(ENAMETOOLONG, path, error, error_size);
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return complain(errno, name, error, error_size);
-	while (flock(fd, LOCK_EX)) {
-		if (errno == EINTR)
-			continue;
-		close(fd);
-		return complain(errno, name, error, error_size);
-	}
-	return fd;
-}
-
-/* The daemon may be another user, who was given the file that was there before. */
-static void
-keep_owner(const char *path, int fd)
-{
-	struct stat status;
-
-	if (stat(path, &status)) {
-		(void)fchmod(fd, gpd_folder_secret_mode(path));
-		return;
-	}
-	if (fchown(fd, status.st_uid, status.st_gid) == 0)
-		(void)fchmod(fd, status.st_mode & 0777);
-}
-
-static void
-sync_folder(const char *path)
-{
-	char folder[PATH_SIZE];
-	const char *slash = strrchr(path, '/');
-	int fd;
-
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
-		 slash ? path : ".");
-	fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	close(fd);
-}
-
 /* With the lock held. */
 static int
 replace(const char *path, const struct gpd_tokens *tokens, char *error, size_t error_size)
 {
-	char name[PATH_SIZE];
-	FILE *file = NULL;
-	int fd, r = 0;
+	size_t size = 0;
+	char *text = NULL;
+	FILE *file = open_memstream(&text, &size);
+	int r;
 
-	if (snprintf(name, sizeof(name), "%s.new", path) >= (int)sizeof(name))
-		return complain(ENAMETOOLONG, path, error, error_size);
-	(void)unlink(name);
-	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		file = fdopen(fd, "w");
-	if (!file) {
-		r = complain(errno, name, error, error_size);
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
-	keep_owner(path, fd);
+	if (!file)
+		return complain(ENOMEM, path, error, error_size);
 	gpd_tokens_write(tokens, file);
-	if (fflush(file) || fsync(fd))
-		r = complain(errno, name, error, error_size);
-	if (fclose(file) && r == 0)
-		r = complain(errno, name, error, error_size);
-	if (r == 0 && rename(name, path))
-		r = complain(errno, path, error, error_size);
-	if (r)
-		(void)unlink(name);
-	else
-		sync_folder(path);
+	r = fclose(file) ? complain(ENOMEM, path, error, error_size)
+			 : gpd_shared_file_replace(path, gpd_folder_secret_mode(path), text, size,
+						   error, error_size);
+	free(text);
 	return r;
 }
 
@@ -243,7 +139,7 @@ gpd_tokens_create(const char *path, const char *tenant, int64_t expires_s, const
 		snprintf(error, error_size, "the comment %s", wrong);
 		return GP_E_INVALID;
 	}
-	fd = lock(path, error, error_size);
+	fd = gpd_shared_file_lock(path, error, error_size);
 	if (fd < 0)
 		return fd;
 	r = gpd_tokens_load(path, &tokens, error, error_size);
@@ -287,7 +183,7 @@ int
 gpd_tokens_revoke(const char *path, const char *id, char *error, size_t error_size)
 {
 	struct gpd_tokens tokens = { 0 };
-	int fd = lock(path, error, error_size), r;
+	int fd = gpd_shared_file_lock(path, error, error_size), r;
 
 	if (fd < 0)
 		return fd;
@@ -300,14 +196,6 @@ gpd_tokens_revoke(const char *path, const char *id, char *error, size_t error_si
 }
 
 /* The daemon's. */
-
-static bool
-is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
 
 /* What is wrong with it stays so until it is another file; all else may get better by itself. */
 static bool
@@ -333,7 +221,7 @@ int
 gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p, char *error,
 			size_t error_size)
 {
-	struct stat status = { 0 };
+	struct stat status;
 	struct gpd_tokens tokens;
 	bool same, known;
 	int r;
@@ -341,9 +229,8 @@ gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p, char *er
 	*changed_p = false;
 	if (!store->path[0])
 		return 0;
-	if (stat(store->path, &status) && errno != ENOENT)
-		memset(&status, 0xff, sizeof(status));
-	same = is_same(&status, &store->status);
+	gpd_shared_file_look(store->path, &status);
+	same = gpd_shared_file_is_same(&status, &store->status);
 	if (same && (store->wrong == 0 || is_of_content(store->wrong)))
 		return 0;
 	known = same && store->wrong;

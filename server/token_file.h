@@ -2,10 +2,8 @@
 /*
  * The file with the tokens that a daemon knows (token.h).
  *
- * gpupoolctl changes it: under a lock (of the file's name with .lock behind it), and by a new file
- * that takes the place of the old one, so a reader finds one or the other, whole.  The daemon has a
- * struct gpd_token_store and reads the file again when it has changed.  0, GP_E_INVALID or a
- * negative errno, with a text.
+ * gpupoolctl changes it (shared_file.h).  The daemon has a struct gpd_token_store and reads the
+ * file again when it has changed.  0, GP_E_INVALID or a negative errno, with a text.
  */
 #ifndef GPD_TOKEN_FILE_H
 #define GPD_TOKEN_FILE_H
