@@ -37,14 +37,16 @@ gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int
 	return false;
 }
 
-/* It came by what may hold no more one day. */
+/* It came by what may hold no more one day, or has shown it. */
 static bool
 has_credentials(const struct gpd_peer *peer)
 {
 	const struct gpd_pass *pass = &peer->pass;
 
-	return peer->state != GPD_PEER_ENDING && pass->tenant[0] &&
-	       (pass->by == GPD_AUTH_BY_TOKEN || pass->by == GPD_AUTH_BY_CERTIFICATE);
+	if (peer->state == GPD_PEER_ENDING)
+		return false;
+	return pass->certified || (pass->tenant[0] && (pass->by == GPD_AUTH_BY_TOKEN ||
+						       pass->by == GPD_AUTH_BY_CERTIFICATE));
 }
 
 int64_t
@@ -63,10 +65,13 @@ gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms)
 	gpd_gate_refresh(&admission->gate, now_ms);
 	admission->gate_ms = now_ms + GATE_MS;
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		const char *text = has_credentials(p)
-					   ? gpd_gate_check(&admission->gate, &p->pass, now_ms)
-					   : NULL;
+		const char *text;
 
+		if (!has_credentials(p))
+			continue;
+		text = gpd_gate_check(&admission->gate, &p->pass, now_ms);
+		if (!text)
+			text = gpd_gate_check_revoked(&admission->gate, &p->pass, p->conn, now_ms);
 		if (text)
 			gpd_admission_turn_out(admission, p, GPUPOOL__REFUSED__REASON__CREDENTIALS,
 					       text);

@@ -117,9 +117,9 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 	peer->session = ++admission->last_session;
 	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
 			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
-	gpd_roster_set_credentials(admission->roster,
-				   gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
-				   gp_conn_certificate(peer->conn));
+	gpd_roster_set_credentials(
+		admission->roster, gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
+		gp_conn_certificate(peer->conn), gp_conn_certificate_serial(peer->conn));
 	return line;
 }
 

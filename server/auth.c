@@ -27,6 +27,9 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 	/* Whoever has read it on the way could come with it next. */
 	if (facts->token != GPD_TOKEN_NONE && !facts->encrypted && !facts->local)
 		return refused(GPD_AUTH_IN_CLEAR);
+	/* Whoever shows it is not whom it was made for, or shall not come any more. */
+	if (facts->certificate_state == GPD_CERTIFICATE_REVOKED)
+		return refused(GPD_AUTH_REVOKED_CERTIFICATE);
 	switch (facts->token) {
 	case GPD_TOKEN_GOOD:
 		return let_in(facts, GPD_AUTH_BY_TOKEN, facts->token_tenant);
@@ -43,6 +46,8 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 	}
 	if (facts->certificate && !facts->certificate_tenant)
 		return refused(GPD_AUTH_UNKNOWN_CERTIFICATE);
+	if (facts->certificate && facts->certificate_state == GPD_CERTIFICATE_UNCHECKED)
+		return refused(GPD_AUTH_UNCHECKED_CERTIFICATE);
 	if (facts->certificate)
 		return let_in(facts, GPD_AUTH_BY_CERTIFICATE, facts->certificate_tenant);
 	if (facts->local && facts->own_user)
@@ -74,6 +79,11 @@ gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fac
 		return "the token has expired";
 	case GPD_AUTH_UNREADABLE_TOKENS:
 		return "the daemon cannot read its tokens at the moment, so it takes none";
+	case GPD_AUTH_REVOKED_CERTIFICATE:
+		return "the client certificate has been revoked";
+	case GPD_AUTH_UNCHECKED_CERTIFICATE:
+		return "the daemon cannot tell at the moment whether the client certificate has "
+		       "been revoked, so it does not take it";
 	case GPD_AUTH_UNKNOWN_CERTIFICATE:
 		return "the client certificate names no tenant";
 	case GPD_AUTH_OTHER_TENANT:
@@ -94,6 +104,8 @@ gpd_auth_name(enum gpd_auth_refusal refusal)
 		[GPD_AUTH_REVOKED_TOKEN] = "revoked_token",
 		[GPD_AUTH_EXPIRED_TOKEN] = "expired_token",
 		[GPD_AUTH_UNREADABLE_TOKENS] = "unreadable_tokens",
+		[GPD_AUTH_REVOKED_CERTIFICATE] = "revoked_certificate",
+		[GPD_AUTH_UNCHECKED_CERTIFICATE] = "unchecked_certificate",
 		[GPD_AUTH_UNKNOWN_CERTIFICATE] = "unknown_certificate",
 		[GPD_AUTH_OTHER_TENANT] = "other_tenant",
 		[GPD_AUTH_HANDSHAKE] = "tls_handshake",

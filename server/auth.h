@@ -3,9 +3,10 @@
  * Who is let in, and whose he is: what is known of a client, made into a decision.  Pure functions
  * of values; any thread.
  *
- * A token or a certificate that is shown counts, whoever shows it, and one that is nobody's is
- * refused.  Without one, the daemon's own user and root are let in from this machine, and everybody
- * if the daemon is --insecure.
+ * A token or a certificate that is shown counts, whoever shows it: a certificate that is revoked is
+ * refused whatever else comes with it, and one that is nobody's unless a token does.  Without one,
+ * the daemon's own user and root are let in from this machine, and everybody if the daemon is
+ * --insecure.
  */
 #ifndef GPD_AUTH_H
 #define GPD_AUTH_H
@@ -16,6 +17,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* What the list of revoked ones says of a certificate that is good otherwise, whatever its name. */
+enum gpd_certificate_state {
+	GPD_CERTIFICATE_GOOD, /* also if there is no list, or no certificate */
+	GPD_CERTIFICATE_REVOKED,
+	GPD_CERTIFICATE_UNCHECKED, /* there is a list, and nobody knows what it says */
+};
+
 struct gpd_auth_facts {
 	bool local;     /* the client is on this machine */
 	bool encrypted; /* nobody on the way can read or change what is said */
@@ -25,7 +33,8 @@ struct gpd_auth_facts {
 	const char *token_tenant;       /* with GPD_TOKEN_GOOD */
 	const char *certificate;        /* whom a good certificate names; NULL: none was shown */
 	const char *certificate_tenant; /* whose that name is; NULL: nobody's */
-	const char *claimed;            /* the tenant that the client names; "": none */
+	enum gpd_certificate_state certificate_state;
+	const char *claimed; /* the tenant that the client names; "": none */
 };
 
 enum gpd_auth_refusal {
@@ -35,7 +44,9 @@ enum gpd_auth_refusal {
 	GPD_AUTH_UNKNOWN_TOKEN,
 	GPD_AUTH_REVOKED_TOKEN,
 	GPD_AUTH_EXPIRED_TOKEN,
-	GPD_AUTH_UNREADABLE_TOKENS,   /* a token, which the daemon cannot check */
+	GPD_AUTH_UNREADABLE_TOKENS, /* a token, which the daemon cannot check */
+	GPD_AUTH_REVOKED_CERTIFICATE,
+	GPD_AUTH_UNCHECKED_CERTIFICATE,
 	GPD_AUTH_UNKNOWN_CERTIFICATE, /* its name is no tenant's */
 	GPD_AUTH_OTHER_TENANT,        /* the client names one that is not the credentials' */
 	GPD_AUTH_HANDSHAKE,           /* of TLS, a bad certificate included; never decided here */
@@ -62,6 +73,8 @@ struct gpd_pass {
 	char token[GP_TOKEN_ID_LENGTH + 1]; /* its ID, with GPD_AUTH_BY_TOKEN */
 	int64_t until_s;                    /* of the certificate, with GPD_AUTH_BY_CERTIFICATE */
 	uid_t uid;                          /* of this machine, with GPD_AUTH_BY_USER */
+	bool certified;                     /* a certificate was shown, whatever let it in; */
+	uint64_t crl_generation;            /* this list of revoked ones does not have it */
 	char tenant[GPD_TENANT_NAME_MAX];   /* of the credentials; "": as the client claims */
 };
 

@@ -245,6 +245,7 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ .name = "client-authority",
 	  .read = read_path,
 	  .offset = offsetof(struct gpd_config, client_authority) },
+	{ .name = "crl", .read = read_path, .offset = offsetof(struct gpd_config, crl) },
 };
 
 /* In the order of enum gpd_config_given. */

@@ -17,6 +17,7 @@
 /* Their names there. */
 #define GPD_FILE_AUTHORITY "ca.pem"
 #define GPD_FILE_AUTHORITY_KEY "ca.key"
+#define GPD_FILE_REVOKED "ca.crl"
 #define GPD_FILE_CERTIFICATE "server.pem"
 #define GPD_FILE_KEY "server.key"
 #define GPD_FILE_TOKENS "tokens"

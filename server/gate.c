@@ -53,6 +53,7 @@ gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char
 		.option = option,
 		.insecure = insecure,
 		.unread_ms = INT64_MAX,
+		.unchecked_ms = INT64_MAX,
 	};
 	r = gpd_token_store_open(&gate->store, path_of(gate, config, room, sizeof(room)), error,
 				 error_size);
@@ -89,6 +90,7 @@ void
 gpd_gate_close(struct gpd_gate *gate)
 {
 	gpd_token_store_close(&gate->store);
+	gpd_crl_file_close(&gate->revoked);
 }
 
 void
@@ -109,13 +111,16 @@ gpd_gate_refresh(struct gpd_gate *gate, int64_t now_ms)
 			 gate->store.tokens.count);
 		check_mode(gate);
 	}
+	gpd_gate_refresh_revoked(gate, now_ms);
 }
 
 /* For the log: all that is known. */
 static void
 explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts,
-	const struct gpd_peer *peer, char why[WHY_MAX])
+	const struct gpd_peer *peer, const char *unchecked, char why[WHY_MAX])
 {
+	const char *name = facts->certificate ? facts->certificate : "";
+	const char *serial = gp_conn_certificate_serial(peer->conn);
 	const ProtobufCBinaryData *shown = &peer->hello->hello->token;
 	struct gp_token token = { .id = "" };
 	bool formed = gp_token_parse(shown->data, shown->len, &token) == 0;
@@ -148,6 +153,14 @@ explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts,
 	case GPD_AUTH_UNREADABLE_TOKENS:
 		snprintf(why, WHY_MAX, "a token, and the tokens cannot be read");
 		break;
+	case GPD_AUTH_REVOKED_CERTIFICATE:
+		snprintf(why, WHY_MAX, "the certificate of \"%.100s\", %.40s, has been revoked",
+			 name, serial);
+		break;
+	case GPD_AUTH_UNCHECKED_CERTIFICATE:
+		snprintf(why, WHY_MAX, "the certificate of \"%.60s\", %.40s, cannot be checked: %s",
+			 name, serial, unchecked);
+		break;
 	case GPD_AUTH_UNKNOWN_CERTIFICATE:
 		snprintf(why, WHY_MAX, "the certificate of \"%.100s\" is no tenant's",
 			 facts->certificate);
@@ -160,7 +173,8 @@ explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts,
 }
 
 static void
-fill_pass(struct gpd_peer *peer, const struct gpd_auth *auth, const struct gpd_token *token)
+fill_pass(const struct gpd_gate *gate, struct gpd_peer *peer, const struct gpd_auth *auth,
+	  const struct gpd_token *token)
 {
 	struct gpd_pass *pass = &peer->pass;
 
@@ -168,6 +182,8 @@ fill_pass(struct gpd_peer *peer, const struct gpd_auth *auth, const struct gpd_t
 		.by = auth->by,
 		.until_s = gp_conn_certificate_until(peer->conn),
 		.uid = peer->uid,
+		.certified = gp_conn_certificate_serial(peer->conn) != NULL,
+		.crl_generation = gate->revoked.generation,
 	};
 	if (auth->tenant)
 		snprintf(pass->tenant, sizeof(pass->tenant), "%s", auth->tenant);
@@ -192,6 +208,7 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 	const struct gpd_token *token;
 	struct gpd_auth auth;
 	char why[WHY_MAX];
+	const char *unchecked;
 	int place = -1;
 
 	gpd_gate_refresh(gate, now_ms);
@@ -204,11 +221,12 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 		place = gpd_config_certificate_find(config, facts.certificate);
 	if (place >= 0)
 		facts.certificate_tenant = config->tenants[place].name;
+	facts.certificate_state = gpd_gate_certificate(gate, peer->conn, &unchecked);
 	auth = gpd_auth_decide(&facts);
 	if (auth.refusal == GPD_AUTH_LET_IN)
-		fill_pass(peer, &auth, token);
+		fill_pass(gate, peer, &auth, token);
 	else
-		explain(auth.refusal, &facts, peer, why);
+		explain(auth.refusal, &facts, peer, unchecked, why);
 	/* Hello is kept as long as the client is there. */
 	if (hello->token.len)
 		explicit_bzero(hello->token.data, hello->token.len);

@@ -45,6 +45,7 @@ enum key {
 	OPTION_CERTIFICATE,
 	OPTION_KEY,
 	OPTION_CLIENT_AUTHORITY,
+	OPTION_CRL,
 	OPTION_USER,
 	OPTION_WORKER_FD,
 	OPTION_LEDGER_FD,
@@ -107,6 +108,11 @@ static const struct argp_option options[] = {
 	  .key = OPTION_CLIENT_AUTHORITY,
 	  .arg = "FILE",
 	  .doc = "Whose client certificates are good, PEM. Default: likewise, ca.pem" },
+	{ .name = "crl",
+	  .key = OPTION_CRL,
+	  .arg = "FILE",
+	  .doc = "Which client certificates are revoked, PEM, as gpupoolctl cert revoke makes it. "
+		 "Default: likewise, ca.crl" },
 	{ .name = "user",
 	  .key = OPTION_USER,
 	  .arg = "NAME",
@@ -208,6 +214,8 @@ text_of(struct gpd_options *o, int key)
 		return &o->key;
 	case OPTION_CLIENT_AUTHORITY:
 		return &o->client_authority;
+	case OPTION_CRL:
+		return &o->crl;
 	case OPTION_WORKER_RDMA:
 		return &o->rdma;
 	default:

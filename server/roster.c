@@ -57,7 +57,7 @@ gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
 
 void
 gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const struct gpd_pass *pass,
-			   const char *name)
+			   const char *name, const char *serial)
 {
 	char text[sizeof(roster->clients[index].credentials)] = "--insecure";
 
@@ -66,7 +66,8 @@ gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const stru
 		snprintf(text, sizeof(text), "token %s", pass->token);
 		break;
 	case GPD_AUTH_BY_CERTIFICATE:
-		snprintf(text, sizeof(text), "certificate %.120s", name ? name : "");
+		snprintf(text, sizeof(text), "certificate %.120s, %.40s", name ? name : "",
+			 serial ? serial : "");
 		break;
 	case GPD_AUTH_BY_USER:
 		snprintf(text, sizeof(text), "user %u of this machine", (unsigned int)pass->uid);

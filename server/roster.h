@@ -24,7 +24,7 @@ struct gpd_roster_client {
 	uint32_t pid;
 	char host[64], user[64], program[64]; /* as the client says */
 	char address[80];
-	char credentials[160]; /* by which it was let in */
+	char credentials[200]; /* by which it was let in */
 };
 
 struct gpd_roster_device {
@@ -50,9 +50,10 @@ void gpd_roster_fini(struct gpd_roster *roster);
 void gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
 		      const Gpupool__Hello *hello, const struct gpd_grant *grant,
 		      const char *address);
-/* The same client, by what it was let in; name: of its certificate, or NULL. */
+/* The same client, by what it was let in; name and serial number: of its certificate,
+ * or NULL. */
 void gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index,
-				const struct gpd_pass *pass, const char *name);
+				const struct gpd_pass *pass, const char *name, const char *serial);
 /* A worker has said what there is; what it said before it ended stays known. */
 void gpd_roster_set_devices(struct gpd_roster *roster, const Gpupool__Welcome *facts);
 

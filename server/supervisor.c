@@ -135,6 +135,8 @@ reload(struct supervisor *s, char *error)
 		gpd_tls_use(tls);
 	else
 		gp_tls_put(tls);
+	if (r == 0)
+		gpd_gate_reload_revoked(&s->admission.gate, s->quota.tenants.config, gpd_now_ms());
 	gpd_notify("READY=1");
 	return r;
 }
@@ -279,18 +281,18 @@ static const struct gpd_manager_hooks manager_hooks = {
 	.reload = reload_for_admin,
 };
 
-/* If they cannot be read any more, nobody could take a token back. */
+/* If it cannot be read any more, nobody could take a token or a certificate back. */
 static int
-check_tokens(const struct gpd_token_store *store)
+check_revocable(const char *path, const struct stat *status)
 {
 	char error[GPD_TOKEN_ERROR_MAX];
-	bool was_there = store->status.st_nlink > 0;
+	bool was_there = status->st_nlink > 0;
 
-	if (was_there && gpd_privilege_need_file(store->path, error, sizeof(error))) {
+	if (was_there && gpd_privilege_need_file(path, error, sizeof(error))) {
 		fprintf(stderr, "gpupoold: %s\n", error);
 		return -1;
 	}
-	gpd_privilege_check_file(store->path);
+	gpd_privilege_check_file(path);
 	return 0;
 }
 
@@ -299,6 +301,7 @@ static int
 drop_privileges(struct supervisor *s)
 {
 	char error[GPD_CONFIG_ERROR_MAX];
+	const struct gpd_gate *gate = &s->admission.gate;
 	uid_t before = geteuid();
 	struct gp_tls *tls;
 
@@ -309,7 +312,8 @@ drop_privileges(struct supervisor *s)
 	if (geteuid() == before)
 		return 0;
 	gpd_privilege_check_file(s->options->config);
-	if (check_tokens(&s->admission.gate.store))
+	if (check_revocable(gate->store.path, &gate->store.status) ||
+	    (gate->revoked.crl && check_revocable(gate->revoked.path, &gate->revoked.status)))
 		return -1;
 	if (read_tls(s, false, &tls, error))
 		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
@@ -349,6 +353,11 @@ set_up(struct supervisor *s)
 		return -1;
 	}
 	gpd_tls_use(tls);
+	if (gpd_gate_open_revoked(&s->admission.gate, s->quota.tenants.config, s->options->crl,
+				  error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
 	if (gpd_listen_open(&s->listen, s->options) || gpd_manager_open(&s->manager, s->options))
 		return -1;
 	return drop_privileges(s);

@@ -26,7 +26,7 @@ struct gpd_options {
 	bool metrics_given;
 	char metrics_host[256]; /* "": none */
 	uint16_t metrics_port;
-	const char *certificate, *key, *client_authority; /* paths, or NULL */
+	const char *certificate, *key, *client_authority, *crl; /* paths, or NULL */
 	bool print_address;
 	bool insecure;
 	const char *user;   /* that root becomes, or NULL: the usual one if it exists */

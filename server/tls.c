@@ -44,11 +44,11 @@ gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 {
 	char certificate[PATH_MAX], key[PATH_MAX], authority[PATH_MAX];
 	struct gp_tls_files files = {
-		choose(options->certificate, config->certificate, GPD_FILE_CERTIFICATE,
-		       certificate),
-		choose(options->key, config->key, GPD_FILE_KEY, key),
-		choose(options->client_authority, config->client_authority, GPD_FILE_AUTHORITY,
-		       authority),
+		.certificate = choose(options->certificate, config->certificate,
+				      GPD_FILE_CERTIFICATE, certificate),
+		.key = choose(options->key, config->key, GPD_FILE_KEY, key),
+		.authority = choose(options->client_authority, config->client_authority,
+				    GPD_FILE_AUTHORITY, authority),
 	};
 	bool given = options->certificate || options->key || options->client_authority ||
 		     config->certificate[0] || config->key[0] || config->client_authority[0];

@@ -69,8 +69,10 @@ struct gp_conn {
 	char peer[GP_URL_TEXT_MAX];
 	char *certificate; /* the name in the peer's, verified; NULL without */
 	int64_t certificate_until;
-	unsigned int unread_ms;     /* gp_conn_set_unread() */
-	_Atomic size_t message_max; /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
+	char *certificate_serial;
+	struct stack_st_X509 *chain; /* OpenSSL's, from the certificate to the authority */
+	unsigned int unread_ms;      /* gp_conn_set_unread() */
+	_Atomic size_t message_max;  /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
 	/* The first failure's text stays: both threads may meet one. */
 	atomic_int error_state;
 	char error[192];

@@ -127,6 +127,7 @@ gp_tcp_destroy(struct gp_conn *conn)
 	}
 	gp_stream_fini(&tcp->stream);
 	free(conn->certificate);
+	free(conn->certificate_serial);
 	free(tcp);
 }
 

@@ -82,6 +82,36 @@ certificate_until(const SSL *ssl)
 	return certificate ? gp_tls_time(X509_get0_notAfter(certificate)) : 0;
 }
 
+/* As openssl and gpupoolctl write it. */
+static char *
+serial_of(const X509 *certificate)
+{
+	BIGNUM *number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), NULL);
+	char *text = number ? BN_bn2hex(number) : NULL;
+	char *copy = text ? strdup(text) : NULL;
+
+	OPENSSL_free(text);
+	BN_free(number);
+	return copy;
+}
+
+/* What the peer has shown stays with the connection, so that it can be looked at again. */
+static int
+keep_certificate(struct gp_conn *conn, SSL *ssl)
+{
+	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+
+	conn->certificate = certificate_name(ssl);
+	conn->certificate_until = certificate_until(ssl);
+	if (!SSL_get0_peer_certificate(ssl))
+		return 0;
+	if (sk_X509_num(chain) > 0) {
+		conn->chain = X509_chain_up_ref(chain);
+		conn->certificate_serial = serial_of(sk_X509_value(chain, 0));
+	}
+	return conn->chain && conn->certificate_serial ? 0 : -ENOMEM;
+}
+
 /* Whom the daemon's certificate must name. */
 static int
 set_host(SSL *ssl, const char *host)
@@ -184,8 +214,9 @@ secure(struct gp_tcp_conn *tcp, SSL *ssl, bool server, bool keyed, int timeout_m
 			(void)gp_conn_fail(conn, r, "no memory for a TLS connection");
 	}
 	if (r == 0 && server && !keyed) {
-		conn->certificate = certificate_name(ssl);
-		conn->certificate_until = certificate_until(ssl);
+		r = keep_certificate(conn, ssl);
+		if (r)
+			(void)gp_conn_fail(conn, r, "no memory for the client's certificate");
 	}
 	if (r)
 		tcp->stream.recv_status = tcp->stream.send_status = r;
@@ -313,6 +344,7 @@ tls_destroy(struct gp_conn *conn)
 		gp_tls_link_close(tcp);
 		gp_tls_link_destroy(tcp->tls);
 	}
+	sk_X509_pop_free(conn->chain, X509_free);
 	gp_tcp_destroy(conn);
 }
 

@@ -25,17 +25,21 @@ struct gp_tls_files {
 	const char *certificate; /* this end's, and those between it and the authority */
 	const char *key;         /* of the certificate */
 	const char *authority;   /* whom this end believes what the other one shows */
+	const char *crl;         /* a client's: which daemons' certificates are revoked */
 };
 
 /* A daemon's: certificate and key are needed.  Without authority no client's certificate is asked
  * for; with it, one that is shown must be good, and none need be shown. */
 GP_MUST_CHECK int gp_tls_server(const struct gp_tls_files *files, struct gp_tls **tls_p,
 				char *error, size_t error_size);
-/* A client's.  Without authority it believes whom this machine's programs believe. */
+/* A client's.  Without authority it believes whom this machine's programs believe.  With crl, each
+ * authority of a daemon's certificate needs a list in it that holds. */
 GP_MUST_CHECK int gp_tls_client(const struct gp_tls_files *files, struct gp_tls **tls_p,
 				char *error, size_t error_size);
 /* Until when the certificate of this end holds, in seconds since 1970; INT64_MAX: it has none. */
 int64_t gp_tls_until(const struct gp_tls *tls);
+/* Whether a daemon asks clients for certificates. */
+bool gp_tls_asks(const struct gp_tls *tls);
 struct gp_tls *gp_tls_get(struct gp_tls *tls);
 /* Accepts NULL. */
 void gp_tls_put(struct gp_tls *tls);

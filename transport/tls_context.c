@@ -119,6 +119,21 @@ load_authority(SSL_CTX *ctx, const char *file, bool server, char *error, size_t 
 }
 
 static int
+load_revoked(SSL_CTX *ctx, const char *file, char *error, size_t error_size)
+{
+	X509_LOOKUP *lookup =
+		X509_STORE_add_lookup(SSL_CTX_get_cert_store(ctx), X509_LOOKUP_file());
+
+	ERR_clear_error();
+	if (!lookup || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) < 1)
+		return refuse("list of revoked certificates", file, error, error_size);
+	if (X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
+					X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
+		return refuse("list of revoked certificates", file, error, error_size);
+	return 0;
+}
+
+static int
 create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p, char *error,
        size_t error_size)
 {
@@ -144,6 +159,8 @@ create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p, cha
 		r = load_authority(tls->ctx, files->authority, server, error, error_size);
 	else if (r == 0 && !server && SSL_CTX_set_default_verify_paths(tls->ctx) != 1)
 		r = refuse("authorities", "of this machine", error, error_size);
+	if (r == 0 && files->crl)
+		r = load_revoked(tls->ctx, files->crl, error, error_size);
 	if (!server || files->authority)
 		SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
 	if (r)
@@ -173,6 +190,12 @@ gp_tls_until(const struct gp_tls *tls)
 	const X509 *certificate = SSL_CTX_get0_certificate(tls->ctx);
 
 	return certificate ? gp_tls_time(X509_get0_notAfter(certificate)) : INT64_MAX;
+}
+
+bool
+gp_tls_asks(const struct gp_tls *tls)
+{
+	return SSL_CTX_get_verify_mode(tls->ctx) & SSL_VERIFY_PEER;
 }
 
 struct gp_tls *

@@ -391,6 +391,12 @@ gp_conn_certificate_until(const struct gp_conn *conn)
 }
 
 const char *
+gp_conn_certificate_serial(const struct gp_conn *conn)
+{
+	return conn->certificate_serial;
+}
+
+const char *
 gp_conn_error(const struct gp_conn *conn)
 {
 	return atomic_load_explicit(&conn->error_state, memory_order_acquire) == ERROR_SET

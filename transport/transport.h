@@ -191,6 +191,8 @@ GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 const char *gp_conn_certificate(const struct gp_conn *conn);
 /* Until when it holds, in seconds since 1970; INT64_MAX without one. */
 int64_t gp_conn_certificate_until(const struct gp_conn *conn);
+/* Its serial number in hexadecimal digits; NULL: no certificate was shown, of whatever name. */
+const char *gp_conn_certificate_serial(const struct gp_conn *conn);
 
 /* For the layer above: `text` is why the peer's bytes end this connection.  Returns `r`. */
 int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3, 4);

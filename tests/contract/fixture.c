@@ -41,8 +41,8 @@ prepare_tls(void)
 {
 	char folder[] = "/tmp/gpupool-contract-XXXXXX", error[400] = "no certificates";
 	char certificate[64], key[64], authority[64], command[96];
-	struct gp_tls_files server = { certificate, key, NULL };
-	struct gp_tls_files client = { NULL, NULL, authority };
+	struct gp_tls_files server = { .certificate = certificate, .key = key };
+	struct gp_tls_files client = { .authority = authority };
 	bool ready = mkdtemp(folder) && certificates_make(folder) == 0;
 
 	(void)snprintf(certificate, sizeof(certificate), "%s/server.pem", folder);

@@ -17,7 +17,7 @@ static const char *const claims[] = { "", "alice", "carol", "other" };
 
 static struct gpd_auth_facts
 make_facts(unsigned int bits, enum gpd_token_state token, enum shown_certificate certificate,
-	   const char *claimed)
+	   enum gpd_certificate_state state, const char *claimed)
 {
 	struct gpd_auth_facts facts = {
 		.local = bits & 1,
@@ -28,6 +28,7 @@ make_facts(unsigned int bits, enum gpd_token_state token, enum shown_certificate
 		.token_tenant = token == GPD_TOKEN_GOOD ? "alice" : NULL,
 		.certificate = certificate ? "carol.example" : NULL,
 		.certificate_tenant = certificate == CERTIFICATE_OF_CAROL ? "carol" : NULL,
+		.certificate_state = certificate ? state : GPD_CERTIFICATE_GOOD,
 		.claimed = claimed,
 	};
 
@@ -40,12 +41,16 @@ is_let_in(const struct gpd_auth_facts *facts, const char **tenant_p)
 {
 	bool credentials = facts->token != GPD_TOKEN_NONE || facts->certificate;
 
+	if (facts->certificate_state == GPD_CERTIFICATE_REVOKED)
+		return false;
 	*tenant_p = facts->token == GPD_TOKEN_GOOD   ? facts->token_tenant
 		    : facts->token == GPD_TOKEN_NONE ? facts->certificate_tenant
 						     : NULL;
 	if (!credentials)
 		return facts->insecure || (facts->local && facts->own_user);
 	if (facts->token != GPD_TOKEN_NONE && !facts->local && !facts->encrypted)
+		return false;
+	if (facts->token == GPD_TOKEN_NONE && facts->certificate_state == GPD_CERTIFICATE_UNCHECKED)
 		return false;
 	return *tenant_p && (!facts->claimed[0] || strcmp(facts->claimed, *tenant_p) == 0);
 }
@@ -58,12 +63,12 @@ check(const struct gpd_auth_facts *facts)
 	bool expected = is_let_in(facts, &tenant);
 
 	if ((auth.refusal == GPD_AUTH_LET_IN) != expected)
-		fail_msg("local %d encrypted %d own %d insecure %d token %d certificate %s "
+		fail_msg("local %d encrypted %d own %d insecure %d token %d certificate %s %d "
 			 "claimed %s: refusal %d",
 			 facts->local, facts->encrypted, facts->own_user, facts->insecure,
 			 (int)facts->token,
-			 facts->certificate_tenant ? facts->certificate_tenant : "", facts->claimed,
-			 (int)auth.refusal);
+			 facts->certificate_tenant ? facts->certificate_tenant : "",
+			 (int)facts->certificate_state, facts->claimed, (int)auth.refusal);
 	if (!expected) {
 		assert_string_not_equal(gpd_auth_explain(auth.refusal, facts), "");
 		assert_string_not_equal(gpd_auth_name(auth.refusal), "");
@@ -79,18 +84,26 @@ check(const struct gpd_auth_facts *facts)
 }
 
 static void
+check_certificates(unsigned int bits, enum gpd_token_state token, const char *claimed)
+{
+	for (int certificate = 0; certificate < CERTIFICATES; certificate++)
+		for (int state = GPD_CERTIFICATE_GOOD; state <= GPD_CERTIFICATE_UNCHECKED;
+		     state++) {
+			struct gpd_auth_facts facts =
+				make_facts(bits, token, (enum shown_certificate)certificate,
+					   (enum gpd_certificate_state)state, claimed);
+
+			check(&facts);
+		}
+}
+
+static void
 the_whole_table_is_as_the_rules_say(void **state)
 {
 	for (unsigned int bits = 0; bits < 16; bits++)
 		for (int token = GPD_TOKEN_NONE; token <= GPD_TOKEN_UNREADABLE; token++)
-			for (int certificate = 0; certificate < CERTIFICATES; certificate++)
-				for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
-					struct gpd_auth_facts facts = make_facts(
-						bits, (enum gpd_token_state)token,
-						(enum shown_certificate)certificate, claims[i]);
-
-					check(&facts);
-				}
+			for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++)
+				check_certificates(bits, (enum gpd_token_state)token, claims[i]);
 }
 
 static void
@@ -127,6 +140,11 @@ each_refusal_has_its_reason(void **state)
 	facts.certificate = "mallory";
 	expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "names no tenant");
 	facts.certificate_tenant = "carol";
+	facts.certificate_state = GPD_CERTIFICATE_REVOKED;
+	expect(&facts, GPD_AUTH_REVOKED_CERTIFICATE, "has been revoked");
+	facts.certificate_state = GPD_CERTIFICATE_UNCHECKED;
+	expect(&facts, GPD_AUTH_UNCHECKED_CERTIFICATE, "cannot tell");
+	facts.certificate_state = GPD_CERTIFICATE_GOOD;
 	facts.claimed = "alice";
 	expect(&facts, GPD_AUTH_OTHER_TENANT, "GPUPOOL_TENANT");
 }
@@ -136,8 +154,8 @@ static void
 a_certificate_of_nobody_is_refused_whoever_shows_it(void **state)
 {
 	for (unsigned int bits = 0; bits < 16; bits++) {
-		struct gpd_auth_facts facts =
-			make_facts(bits, GPD_TOKEN_NONE, CERTIFICATE_OF_NOBODY, "");
+		struct gpd_auth_facts facts = make_facts(
+			bits, GPD_TOKEN_NONE, CERTIFICATE_OF_NOBODY, GPD_CERTIFICATE_GOOD, "");
 
 		expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "names no tenant");
 	}
@@ -146,7 +164,8 @@ a_certificate_of_nobody_is_refused_whoever_shows_it(void **state)
 static void
 a_token_goes_before_a_certificate(void **state)
 {
-	struct gpd_auth_facts facts = make_facts(2, GPD_TOKEN_GOOD, CERTIFICATE_OF_CAROL, "");
+	struct gpd_auth_facts facts =
+		make_facts(2, GPD_TOKEN_GOOD, CERTIFICATE_OF_CAROL, GPD_CERTIFICATE_GOOD, "");
 
 	assert_string_equal(gpd_auth_decide(&facts).tenant, "alice");
 	facts.token = GPD_TOKEN_REVOKED;

@@ -47,8 +47,9 @@ path(const char *name, const char *suffix)
 static struct gp_tls *
 server_of(const char *name, const char *authority)
 {
-	struct gp_tls_files files = { path(name, "pem"), path(name, "key"),
-				      authority ? path(authority, "pem") : NULL };
+	struct gp_tls_files files = { .certificate = path(name, "pem"),
+				      .key = path(name, "key"),
+				      .authority = authority ? path(authority, "pem") : NULL };
 	char error[400] = "";
 	struct gp_tls *tls;
 
@@ -60,8 +61,9 @@ server_of(const char *name, const char *authority)
 static struct gp_tls *
 client_of(const char *name, const char *authority)
 {
-	struct gp_tls_files files = { name ? path(name, "pem") : NULL,
-				      name ? path(name, "key") : NULL, path(authority, "pem") };
+	struct gp_tls_files files = { .certificate = name ? path(name, "pem") : NULL,
+				      .key = name ? path(name, "key") : NULL,
+				      .authority = path(authority, "pem") };
 	char error[400] = "";
 	struct gp_tls *tls;
 
@@ -592,7 +594,7 @@ a_changed_byte_and_a_cut_end_are_noticed(void **state)
 static void
 files_that_cannot_be_used_are_named(void **state)
 {
-	struct gp_tls_files files = { "/nowhere/x.pem", "/nowhere/x.key", NULL };
+	struct gp_tls_files files = { .certificate = "/nowhere/x.pem", .key = "/nowhere/x.key" };
 	char error[400], expected[400];
 	struct gp_tls *tls;
 
@@ -606,7 +608,7 @@ files_that_cannot_be_used_are_named(void **state)
 	assert_string_equal(error, expected);
 	files.key = NULL;
 	assert_int_equal(gp_tls_client(&files, &tls, error, sizeof(error)), GP_E_INVALID);
-	files = (struct gp_tls_files){ NULL, NULL, path("server", "key") };
+	files = (struct gp_tls_files){ .authority = path("server", "key") };
 	assert_int_equal(gp_tls_client(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	assert_non_null(strstr(error, "authority "));
 }
