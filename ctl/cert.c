@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cert init, client, show, list: the certificates of a pool, with or without a daemon. */
-#include "ctl/certificate.h"
-#include "ctl/command.h"
+#include "ctl/cert.h"
+
 #include "ctl/pool_file.h"
+#include "ctl/revocation.h"
 #include "server/config_value.h"
 #include "server/folder.h"
 
@@ -156,8 +157,8 @@ make_authority(const struct pair *pair, struct ctl_identity *authority)
 	return -1;
 }
 
-static int
-read_authority(const char *folder, bool may_make, struct ctl_identity *authority)
+int
+ctl_cert_authority(const char *folder, bool may_make, struct ctl_identity *authority)
 {
 	struct pair pair;
 	bool has_certificate, has_key;
@@ -178,14 +179,14 @@ read_authority(const char *folder, bool may_make, struct ctl_identity *authority
 	return make_authority(&pair, authority);
 }
 
-/* How long what is signed holds: no longer than the authority itself. */
-static int
-read_time(const char *expires, const X509 *authority, int64_t *seconds_p)
+int
+ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p)
 {
 	struct ctl_certificate_facts facts;
 	int64_t left;
 
-	if (!ctl_parse_duration(expires, seconds_p) || *seconds_p == INT64_MAX)
+	*seconds_p = INT64_MAX;
+	if (expires && (!ctl_parse_duration(expires, seconds_p) || *seconds_p == INT64_MAX))
 		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y)", expires);
 	if (ctl_certificate_tell(authority, &facts))
 		return -1;
@@ -193,8 +194,8 @@ read_time(const char *expires, const X509 *authority, int64_t *seconds_p)
 	if (facts.use != CTL_CERTIFICATE_AUTHORITY)
 		return ctl_fail("the certificate of \"%s\" is no authority's", facts.name);
 	if (left <= 0)
-		return ctl_fail("the authority has expired: remove %s and %s for a new one",
-				GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY);
+		return ctl_fail("the authority has expired: remove %s, %s and %s for a new one",
+				GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, GPD_FILE_REVOKED);
 	if (*seconds_p > left)
 		*seconds_p = left;
 	return 0;
@@ -212,9 +213,9 @@ sign_server(const char *folder, const struct pair *pair, const char *expires, in
 	struct ctl_identity authority, made = { 0 };
 	int r;
 
-	if (read_authority(folder, true, &authority))
+	if (ctl_cert_authority(folder, true, &authority))
 		return -1;
-	r = read_time(expires, authority.certificate, &wish.seconds);
+	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
 	if (r == 0)
 		r = ctl_certificate_make(&wish, &authority, &made);
 	if (r == 0)
@@ -267,9 +268,9 @@ sign_client(const char *folder, const struct pair *pair, const char *expires, co
 	struct ctl_identity authority, made = { 0 };
 	int r;
 
-	if (read_authority(folder, false, &authority))
+	if (ctl_cert_authority(folder, false, &authority))
 		return -1;
-	r = read_time(expires, authority.certificate, &wish.seconds);
+	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
 	if (r == 0)
 		r = ctl_certificate_make(&wish, &authority, &made);
 	if (r == 0)
@@ -342,7 +343,8 @@ use_name(enum ctl_certificate_use use)
 }
 
 static void
-add_facts(struct ctl_table *table, const char *path, const struct ctl_certificate_facts *facts)
+add_facts(struct ctl_table *table, const char *path, const struct ctl_certificate_facts *facts,
+	  bool revoked)
 {
 	int64_t now = (int64_t)time(NULL);
 
@@ -350,7 +352,8 @@ add_facts(struct ctl_table *table, const char *path, const struct ctl_certificat
 	ctl_table_text(table, use_name(facts->use));
 	ctl_table_text(table, facts->name);
 	ctl_table_text(table, facts->hosts[0] ? facts->hosts : NULL);
-	ctl_table_text(table, now < facts->from_s     ? "not yet"
+	ctl_table_text(table, revoked                 ? "revoked"
+			      : now < facts->from_s   ? "not yet"
 			      : now >= facts->until_s ? "expired"
 						      : "good");
 	ctl_table_number(table, (uint64_t)facts->until_s);
@@ -377,6 +380,8 @@ show_command(const struct ctl *ctl, int count, char **words)
 	struct ctl_certificate_facts facts;
 	X509 *certificate;
 	struct ctl_table table;
+	X509_CRL *list;
+	bool revoked;
 	int r;
 
 	if (ctl_take_options(options, COUNT(options), &count, words))
@@ -389,12 +394,16 @@ show_command(const struct ctl *ctl, int count, char **words)
 	path = count ? words[0] : file;
 	if (ctl_certificate_read(path, &certificate))
 		return -1;
-	r = ctl_certificate_tell(certificate, &facts);
+	r = ctl_cert_revocations(room, &list);
+	revoked = ctl_revocation_has(list, certificate);
+	X509_CRL_free(list);
+	if (r == 0)
+		r = ctl_certificate_tell(certificate, &facts);
 	X509_free(certificate);
 	if (r)
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
-	add_facts(&table, path, &facts);
+	add_facts(&table, path, &facts, revoked);
 	ctl_table_number(&table, (uint64_t)facts.from_s);
 	ctl_table_text(&table, facts.issuer);
 	ctl_table_text(&table, facts.serial);
@@ -417,7 +426,8 @@ is_pem(const struct dirent *entry)
 static int
 add_files(struct ctl_table *table, const char *folder, struct dirent **entries, int count)
 {
-	int r = 0;
+	X509_CRL *list;
+	int r = ctl_cert_revocations(folder, &list);
 
 	for (int i = 0; i < count; i++) {
 		struct ctl_certificate_facts facts;
@@ -430,11 +440,12 @@ add_files(struct ctl_table *table, const char *folder, struct dirent **entries, 
 			continue;
 		}
 		if (ctl_certificate_tell(certificate, &facts) == 0)
-			add_facts(table, path, &facts);
+			add_facts(table, path, &facts, ctl_revocation_has(list, certificate));
 		else
 			r = -1;
 		X509_free(certificate);
 	}
+	X509_CRL_free(list);
 	return r;
 }
 
@@ -483,5 +494,12 @@ ctl_cert(const struct ctl *ctl, int count, char **words)
 		return show_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "list") == 0)
 		return list_command(ctl, count - 1, words + 1);
-	return ctl_usage("cert init HOST... | cert client NAME | cert show [FILE] | cert list");
+	if (count && strcmp(words[0], "revoke") == 0)
+		return ctl_cert_revoke(count - 1, words + 1);
+	if (count && strcmp(words[0], "crl") == 0)
+		return ctl_cert_crl(count - 1, words + 1);
+	if (count && strcmp(words[0], "revoked") == 0)
+		return ctl_cert_revoked(ctl, count - 1, words + 1);
+	return ctl_usage("cert init HOST... | cert client NAME | cert show [FILE] | cert list | "
+			 "cert revoke NAME|FILE|SERIAL | cert revoked | cert crl");
 }

@@ -31,7 +31,8 @@ int ctl_terminate(const struct ctl *ctl, uint64_t session);
 int ctl_start_drain(const struct ctl *ctl, bool undo, bool wait, int64_t patience_ms);
 int ctl_shut_down(const struct ctl *ctl);
 
-/* cert.c, token.c: the pool's certificates and the clients' tokens; no daemon is asked. */
+/* cert.c (with revoke.c), token.c: the pool's certificates and the clients' tokens; no daemon is
+ * asked. */
 int ctl_cert(const struct ctl *ctl, int count, char **words);
 int ctl_token(const struct ctl *ctl, int count, char **words);
 

@@ -56,6 +56,8 @@ static const char doc[] =
 	"  cert init HOST...            an authority, and a certificate for a daemon there\n"
 	"  cert client NAME             a certificate for a client\n"
 	"  cert show [FILE], cert list  whose they are, and how long they hold\n"
+	"  cert revoke NAME|FILE|SERIAL it holds no more, and its sessions end\n"
+	"  cert revoked, cert crl       which do not; their list is signed anew\n"
 	"  token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]\n"
 	"                               a token for a client of this tenant\n"
 	"  token list                   whose there are, and how long they hold\n"

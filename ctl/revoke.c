@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cert revoke, crl, revoked: what certificates hold no more, with or without a daemon. */
+#include "ctl/cert.h"
+#include "ctl/pool_file.h"
+#include "ctl/revocation.h"
+#include "server/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* What is shorter may be somebody's name, as "dead" or "bea". */
+#define PLAIN_SERIAL_DIGITS 16
+
+/* What is to be revoked. */
+struct target {
+	ASN1_INTEGER *serial;
+	char name[128]; /* "": only the number is known */
+};
+
+/* As it is for those who read it. */
+static void
+say_list(const char *path, const X509_CRL *list)
+{
+	int count = sk_X509_REVOKED_num(X509_CRL_get_REVOKED((X509_CRL *)list));
+	time_t end = (time_t)ctl_revocation_until(list);
+	char until[32] = "";
+	struct tm when;
+
+	if (gmtime_r(&end, &when))
+		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
+	printf("%s: %d revoked, until %s\n", path, count > 0 ? count : 0, until);
+}
+
+/* An expired list keeps everybody out, and nothing else here would tell. */
+static void
+warn_of_end(const char *path, const X509_CRL *list)
+{
+	if (ctl_revocation_until(list) <= (int64_t)time(NULL))
+		(void)ctl_fail("%s: this list has expired, so daemons take no certificates: "
+			       "gpupoolctl cert crl signs it anew",
+			       path);
+}
+
+int
+ctl_cert_revocations(const char *folder, X509_CRL **list_p)
+{
+	char path[CTL_PATH_MAX], authority_path[CTL_PATH_MAX];
+	X509 *authority;
+	int r;
+
+	*list_p = NULL;
+	if (ctl_pool_file(folder, GPD_FILE_REVOKED, path, sizeof(path)) ||
+	    ctl_pool_file(folder, GPD_FILE_AUTHORITY, authority_path, sizeof(authority_path)))
+		return -1;
+	if (access(path, F_OK) || access(authority_path, F_OK))
+		return 0;
+	if (ctl_certificate_read(authority_path, &authority))
+		return -1;
+	r = ctl_revocation_read(path, authority, list_p);
+	X509_free(authority);
+	if (*list_p)
+		warn_of_end(path, *list_p);
+	return r;
+}
+
+/* Which one. */
+
+static int
+take_file(const char *path, const X509 *authority, struct target *target)
+{
+	struct ctl_certificate_facts facts;
+	X509 *certificate;
+	int r = -1;
+
+	if (ctl_certificate_read(path, &certificate))
+		return -1;
+	if (X509_cmp(certificate, authority) == 0)
+		ctl_fail("%s is the authority itself, which no list of its own can revoke", path);
+	else if (X509_NAME_cmp(X509_get_issuer_name(certificate),
+			       X509_get_subject_name(authority)) ||
+		 X509_verify(certificate, X509_get0_pubkey(authority)) != 1)
+		ctl_fail("%s is not signed by the pool's authority", path);
+	else
+		r = ctl_certificate_tell(certificate, &facts);
+	if (r == 0) {
+		target->serial = ASN1_INTEGER_dup(X509_get0_serialNumber(certificate));
+		snprintf(target->name, sizeof(target->name), "%s", facts.name);
+	}
+	X509_free(certificate);
+	if (r == 0 && !target->serial)
+		r = ctl_fail("out of memory");
+	return r;
+}
+
+static bool
+is_pem(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 4 && strcmp(name + length - 4, ".pem") == 0;
+}
+
+static ASN1_INTEGER *
+parse_serial(const char *word)
+{
+	if (strncmp(word, "0x", 2) == 0)
+		return ctl_serial_parse(word + 2);
+	return strlen(word) >= PLAIN_SERIAL_DIGITS ? ctl_serial_parse(word) : NULL;
+}
+
+static int
+find_target(const char *folder, const char *word, const X509 *authority, struct target *target)
+{
+	char name[300], path[CTL_PATH_MAX];
+
+	if (strchr(word, '/') || is_pem(word))
+		return take_file(word, authority, target);
+	if ((size_t)snprintf(name, sizeof(name), "%s.pem", word) < sizeof(name) &&
+	    ctl_pool_file(folder, name, path, sizeof(path)) == 0 && access(path, F_OK) == 0)
+		return take_file(path, authority, target);
+	target->serial = parse_serial(word);
+	if (target->serial)
+		return 0;
+	return ctl_fail(
+		"there is no certificate %.100s.pem in %s, and \"%.100s\" is no serial "
+		"number (16 hexadecimal digits or more; 0x before fewer): the certificate's "
+		"file has it, and client show while it has a session",
+		word, folder, word);
+}
+
+/* Commands. */
+
+static int
+sign(const char *folder, const char *word, const char *expires)
+{
+	struct target target = { 0 };
+	struct ctl_identity authority;
+	char path[CTL_PATH_MAX], serial[64];
+	X509_CRL *list = NULL;
+	int64_t seconds;
+	int r;
+
+	if (ctl_pool_file(folder, GPD_FILE_REVOKED, path, sizeof(path)) ||
+	    ctl_cert_authority(folder, false, &authority))
+		return -1;
+	r = ctl_cert_time(expires, authority.certificate, &seconds);
+	if (r == 0 && word)
+		r = find_target(folder, word, authority.certificate, &target);
+	if (r == 0)
+		r = ctl_revocation_sign(path, &authority, target.serial, seconds);
+	if (r == 0)
+		r = ctl_revocation_read(path, authority.certificate, &list);
+	if (r == 0 && target.serial) {
+		ctl_serial_text(target.serial, serial);
+		printf("the certificate %s%s%s is revoked\n", serial, target.name[0] ? " of " : "",
+		       target.name[0] ? target.name : "");
+	}
+	if (list)
+		say_list(path, list);
+	X509_CRL_free(list);
+	ASN1_INTEGER_free(target.serial);
+	ctl_identity_free(&authority);
+	return r;
+}
+
+int
+ctl_cert_revoke(int count, char **words)
+{
+	const char *folder = NULL, *expires = NULL;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--expires", "-e", &expires, NULL } };
+	char path[CTL_PATH_MAX];
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count != 1 || !*words[0])
+		return ctl_usage("cert revoke NAME|FILE|SERIAL [--expires 30d] [--directory DIR]");
+	if (ctl_pool_folder(folder, path, sizeof(path)))
+		return -1;
+	return sign(path, words[0], expires);
+}
+
+int
+ctl_cert_crl(int count, char **words)
+{
+	const char *folder = NULL, *expires = NULL;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--expires", "-e", &expires, NULL } };
+	char path[CTL_PATH_MAX];
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count)
+		return ctl_usage("cert crl [--expires 30d] [--directory DIR]");
+	if (ctl_pool_folder(folder, path, sizeof(path)))
+		return -1;
+	return sign(path, NULL, expires);
+}
+
+/* The file in the folder that has this certificate, "" if there is none. */
+static void
+find_file(const char *folder, X509_REVOKED *wanted, char *path, size_t size)
+{
+	DIR *files = opendir(folder);
+	struct dirent *entry;
+	bool found = false;
+
+	while (files && !found && (entry = readdir(files))) {
+		FILE *file = NULL;
+		X509 *certificate;
+
+		if (entry->d_name[0] == '.' || !is_pem(entry->d_name) ||
+		    ctl_pool_file(folder, entry->d_name, path, size))
+			continue;
+		file = fopen(path, "re");
+		certificate = file ? PEM_read_X509(file, NULL, NULL, (void *)"") : NULL;
+		if (file)
+			(void)fclose(file);
+		found = certificate &&
+			ASN1_INTEGER_cmp(X509_get0_serialNumber(certificate),
+					 X509_REVOKED_get0_serialNumber(wanted)) == 0;
+		X509_free(certificate);
+	}
+	if (files)
+		(void)closedir(files);
+	ERR_clear_error();
+	if (!found)
+		path[0] = 0;
+}
+
+static void
+add_entry(struct ctl_table *table, const char *folder, X509_REVOKED *entry)
+{
+	const ASN1_TIME *since = X509_REVOKED_get0_revocationDate(entry);
+	char serial[64], path[CTL_PATH_MAX] = "";
+	struct tm when;
+
+	ctl_serial_text(X509_REVOKED_get0_serialNumber(entry), serial);
+	find_file(folder, entry, path, sizeof(path));
+	ctl_table_text(table, serial);
+	ctl_table_number(table,
+			 ASN1_TIME_to_tm(since, &when) ? (uint64_t)timegm(&when) : UINT64_MAX);
+	ctl_table_text(table, path[0] ? path : NULL);
+}
+
+int
+ctl_cert_revoked(const struct ctl *ctl, int count, char **words)
+{
+	static const struct ctl_column columns[] = {
+		{ "SERIAL NUMBER", "serial", CTL_TEXT },
+		{ "REVOKED", "revoked", CTL_DATE },
+		{ "FILE", "file", CTL_TEXT },
+	};
+	const char *folder = NULL;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
+	STACK_OF(X509_REVOKED) * entries;
+	char path[CTL_PATH_MAX];
+	struct ctl_table table;
+	X509_CRL *list;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count)
+		return ctl_usage("cert revoked [--directory DIR]");
+	if (ctl_pool_folder(folder, path, sizeof(path)) || ctl_cert_revocations(path, &list))
+		return -1;
+	entries = list ? X509_CRL_get_REVOKED(list) : NULL;
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (int i = 0; i < sk_X509_REVOKED_num(entries); i++)
+		add_entry(&table, path, sk_X509_REVOKED_value(entries, i));
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	X509_CRL_free(list);
+	return 0;
+}
