@@ -38,6 +38,7 @@ gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size)
 		.certificate = value_of("GPUPOOL_TLS_CERT"),
 		.key = value_of("GPUPOOL_TLS_KEY"),
 		.authority = value_of("GPUPOOL_TLS_CA"),
+		.crl = value_of("GPUPOOL_TLS_CRL"),
 	};
 	const char *token = value_of("GPUPOOL_TOKEN_FILE");
 	char why[320] = "";
@@ -61,5 +62,6 @@ bool
 gpc_tls_is_configured(void)
 {
 	return value_of("GPUPOOL_TLS_CA") || value_of("GPUPOOL_TLS_CERT") ||
-	       value_of("GPUPOOL_TLS_KEY") || value_of("GPUPOOL_TOKEN_FILE");
+	       value_of("GPUPOOL_TLS_KEY") || value_of("GPUPOOL_TLS_CRL") ||
+	       value_of("GPUPOOL_TOKEN_FILE");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whom this user's programs believe to be a daemon, and what they show it: GPUPOOL_TLS_CA,
- * GPUPOOL_TLS_CERT, GPUPOOL_TLS_KEY, and the certificates in GPUPOOL_TOKEN_FILE.
+ * GPUPOOL_TLS_CERT, GPUPOOL_TLS_KEY, GPUPOOL_TLS_CRL, and the certificates in GPUPOOL_TOKEN_FILE.
  */
 #ifndef GPC_TLS_H
 #define GPC_TLS_H

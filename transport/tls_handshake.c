@@ -158,6 +158,16 @@ explain_certificate(struct handshake *handshake, long verdict)
 		return gp_conn_fail(conn, -EACCES, "the %s's certificate has expired", peer);
 	case X509_V_ERR_CERT_NOT_YET_VALID:
 		return gp_conn_fail(conn, -EACCES, "the %s's certificate is not valid yet", peer);
+	case X509_V_ERR_CERT_REVOKED:
+		return gp_conn_fail(conn, -EACCES, "the %s's certificate has been revoked", peer);
+	case X509_V_ERR_UNABLE_TO_GET_CRL:
+	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+		return gp_conn_fail(conn, -EACCES,
+				    "the list of revoked certificates is not of the authority of "
+				    "the %s's certificate",
+				    peer);
+	case X509_V_ERR_CRL_HAS_EXPIRED:
+		return gp_conn_fail(conn, -EACCES, "the list of revoked certificates has expired");
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		return gp_conn_fail(conn, -EACCES,
