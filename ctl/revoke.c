@@ -131,7 +131,7 @@ find_target(const char *folder, const char *word, const X509 *authority, struct 
 	return ctl_fail(
 		"there is no certificate %.100s.pem in %s, and \"%.100s\" is no serial "
 		"number (16 hexadecimal digits or more; 0x before fewer): the certificate's "
-		"file has it, and client show while it has a session",
+		"file has it, client show, and the daemon's log of its sessions",
 		word, folder, word);
 }
 

@@ -55,7 +55,7 @@ struct gpd_range {
 
 struct gpd_channel_open {
 	char peer[128];
-	char let_in_by[160];  /* for the log; "" in REWINDOW */
+	char let_in_by[200];  /* for the log; "" in REWINDOW */
 	uint64_t window_size; /* at least; 0: as configured */
 	uint32_t line;        /* of the session in the ledger */
 	uint32_t avoid_count;

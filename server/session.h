@@ -60,7 +60,7 @@ struct gpd_session {
 	struct gpd_hold *hold; /* hold.h; NULL before the first host function */
 	uint64_t window_base, window_size;
 	char peer[128];         /* "host pid program", for the log */
-	char let_in_by[160];    /* "token abcdefghij", for the log */
+	char let_in_by[200];    /* "token abcdefghij", for the log */
 	uint8_t ticket[32];     /* of lanes that come over RDMA */
 	unsigned int lanes_max; /* numbers below it */
 	uint32_t lanes_come;    /* bit for each that was let in; under the worker's lock */

@@ -637,7 +637,7 @@ def know_certificates(folder):
     with Remote(folder, "--listen", "tls://10.99.99.1:0", "--config", config) as daemon:
         daemon.works(**as_client("carol"))
         daemon.works(GPUPOOL_TENANT="lab", **as_client("dave"))
-        require(re.search(": open from tls://.*, tenant lab, let in by certificate dave, ", daemon.log()), daemon.log())
+        require(re.search(": open from tls://.*, tenant lab, let in by certificate dave, [0-9A-F]+, ", daemon.log()), daemon.log())
         result = Program("quota", (), daemon.address, env=as_client("dave")).finish().expect()
         require(result.out.startswith("device 64 MiB"), str(result))
         daemon.refused("refused: the client certificate names no tenant", 'certificate of "eve"', **as_client("eve"))

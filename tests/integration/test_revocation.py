@@ -366,14 +366,15 @@ def _():
             os.chown(path, 65534, grp.getgrgid(0).gr_gid)
         os.chmod(path, 0o640)
         inode = os.stat(path).st_ino
+        files.ctl("cert", "crl")
+        now = os.stat(path)
+        require(now.st_ino != inode and stat.S_IMODE(now.st_mode) == 0o640, f"{now}")
+        require(os.geteuid() != 0 or now.st_uid == 65534, f"{now}")
         # By the file, by a number with colons, by a short number of somebody else's making.
         files.ctl("cert", "revoke", files.path("dave.pem"), "--expires", "30d")
         number = "0123456789ABCDEF0123456789ABCDEF"
         files.ctl("cert", "revoke", ":".join(re.findall("..", number.lower())))
         files.ctl("cert", "revoke", "0x7")
-        now = os.stat(path)
-        require(now.st_ino != inode and stat.S_IMODE(now.st_mode) == 0o640, f"{now}")
-        require(os.geteuid() != 0 or now.st_uid == 65534, f"{now}")
         require(not os.path.exists(path + ".new"), "what was written first is left")
         rows = json.loads(files.ctl("cert", "revoked", "--format=json"))
         require({row["serial"]: row["file"] for row in rows} ==
