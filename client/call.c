@@ -13,7 +13,7 @@
 
 #define ALIGNED(size) (((size) + 7) & ~(size_t)7)
 /* Room for the fences of those who wait, and for what others post meanwhile. */
-#define HOLD_MAX (GP_HOLD_MAX - ((uint64_t)1 << 20))
+#define HOLD_ROOM ((uint64_t)1 << 20)
 
 static struct gpc_session *
 session_of(const struct gpc_context *context)
@@ -106,6 +106,16 @@ hold_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 			    size_of(bulk, bulk_count));
 }
 
+static uint64_t
+hold_max(const struct gpc_session *session)
+{
+	uint64_t max = session->facts.max_held;
+
+	if (max == 0 || max > GP_HOLD_MAX)
+		max = GP_HOLD_MAX;
+	return (max < GP_HOLD_MIN ? GP_HOLD_MIN : max) - HOLD_ROOM;
+}
+
 static bool
 is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
@@ -114,7 +124,7 @@ is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	return functions->unanswered > 0 && call->number != GP_CALL_gpHostFunctionDone &&
 	       call->number != GP_CALL_gpFence &&
 	       functions->posted - functions->settled + hold_cost(call, bulk, bulk_count) >
-		       HOLD_MAX;
+		       hold_max(call->session);
 }
 
 /* Waits until all that was posted is done.  Another call's error stays to be told. */

@@ -443,6 +443,7 @@ take_facts(struct gpc_link *link)
 		.max_bulk = limits->max_bulk && limits->max_bulk < GP_CONN_BULK_MAX
 				    ? limits->max_bulk
 				    : GP_CONN_BULK_MAX,
+		.max_held = limits->max_held,
 		.driver_version =
 			welcome->driver_version > 0 && welcome->driver_version < CUDA_VERSION
 				? (int)welcome->driver_version

@@ -48,6 +48,8 @@ enum gp_note {
 /* What a client may send from its first host function that is not done on, in bytes: each record
  * counts as its size, its bulk and GP_HOLD_RECORD. */
 #define GP_HOLD_MAX ((uint64_t)64 << 20)
+/* The daemon may say less, but not less than this. */
+#define GP_HOLD_MIN ((uint64_t)4 << 20)
 #define GP_HOLD_RECORD ((uint64_t)256)
 #define GP_HOLD_COST(record_size, bulk_size) (GP_HOLD_RECORD + (record_size) + (bulk_size))
 

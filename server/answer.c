@@ -65,10 +65,16 @@ gpd_answer_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
 	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
 	Gpupool__Welcome welcome = *peer->worker->facts;
+	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
+	Gpupool__Limits limits = GPUPOOL__LIMITS__INIT;
 	Gpupool__Device copies[GPD_LEDGER_DEVICES] = { 0 }, *list[GPD_LEDGER_DEVICES];
 	int count = show_devices(quota, peer, opened, copies, list);
 
-	if (count >= 0) {
+	if (count >= 0 && line) {
+		if (welcome.limits)
+			limits = *welcome.limits;
+		limits.max_held = line->backlog_max;
+		welcome.limits = &limits;
 		window.address = opened->window.address;
 		window.size = opened->window.size;
 		welcome.minor = GP_VERSION_MINOR;

@@ -277,6 +277,15 @@ resolve(const struct gpd_config_amount *amount, uint64_t whole)
 	return number < whole ? number : whole;
 }
 
+uint64_t
+gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
+{
+	static const struct gpd_config_amount standard = { .share = WHOLE / 4 };
+	const struct gpd_config_amount *amount = &config->host_memory;
+
+	return resolve(amount->number || amount->share ? amount : &standard, machine_bytes);
+}
+
 static uint64_t
 resolve_memory(const struct gpd_config_amount *amount, uint64_t device_bytes)
 {

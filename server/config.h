@@ -102,11 +102,12 @@ struct gpd_config_device_rule {
 };
 
 struct gpd_config {
-	uint32_t sessions_max;         /* 0: not given */
-	uint32_t lanes_max;            /* of a session; 0: not given */
-	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not given */
-	uint32_t idle_timeout;         /* seconds; 0: none */
-	uint32_t isolation;            /* enum gpd_config_isolation */
+	uint32_t sessions_max;                /* 0: not given */
+	uint32_t lanes_max;                   /* of a session; 0: not given */
+	uint32_t sessions_per_address;        /* UINT32_MAX: no limit; 0: not given */
+	uint32_t idle_timeout;                /* seconds; 0: none */
+	uint32_t isolation;                   /* enum gpd_config_isolation */
+	struct gpd_config_amount host_memory; /* number 0 and share 0: not given */
 	char metrics_host[256];
 	uint16_t metrics_port;            /* 0: off */
 	char admin_socket[108];           /* "": not given */
@@ -128,6 +129,9 @@ GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p
 GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p,
 				   char *error, size_t error_size);
 void gpd_config_free(struct gpd_config *config);
+
+/* Bytes of the machine's memory for what all sessions keep there, of so many that it has. */
+uint64_t gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
 
 /* Its index; -1: there is none of this name. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);

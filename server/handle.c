@@ -7,6 +7,13 @@
 
 #define CHUNKS (GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK)
 
+/* What an object takes of the machine's memory, with what a driver keeps of it, roughly. */
+static const uint16_t costs[GPD_KIND_COUNT] = {
+	[GPD_KIND_CONTEXT] = 1024, [GPD_KIND_STREAM] = 4096,  [GPD_KIND_EVENT] = 128,
+	[GPD_KIND_IMAGE] = 512,    [GPD_KIND_FUNCTION] = 256, [GPD_KIND_MEMORY] = 512,
+	[GPD_KIND_ARRAY] = 2048,   [GPD_KIND_TEXTURE] = 1024,
+};
+
 /* Where the handle of this name is kept; NULL: nowhere yet. */
 static struct gpd_handle **
 place_of(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
@@ -21,10 +28,15 @@ static int
 add_chunk(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {
 	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
-	struct gpd_handle **chunk = calloc(GPD_HANDLE_CHUNK, sizeof(struct gpd_handle *));
+	struct gpd_handle **chunk;
 
-	if (!chunk)
+	if (!gpd_tally_add(&table->tally, GPD_HANDLE_CHUNK * sizeof(*chunk)))
 		return -ENOMEM;
+	chunk = calloc(GPD_HANDLE_CHUNK, sizeof(*chunk));
+	if (!chunk) {
+		gpd_tally_remove(&table->tally, GPD_HANDLE_CHUNK * sizeof(*chunk));
+		return -ENOMEM;
+	}
 	table->chunks[kind][index / GPD_HANDLE_CHUNK] = chunk;
 	return 0;
 }
@@ -47,6 +59,8 @@ gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 	}
 	if (*place)
 		return -EEXIST;
+	if (!gpd_tally_add(&table->tally, costs[kind]))
+		return -ENOMEM;
 	handle->kind = kind;
 	handle->id = id;
 	*place = handle;
@@ -66,8 +80,10 @@ gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle)
 {
 	struct gpd_handle **place = place_of(table, handle->kind, handle->id);
 
-	if (place && *place == handle)
-		*place = NULL;
+	if (!place || *place != handle)
+		return;
+	*place = NULL;
+	gpd_tally_remove(&table->tally, costs[handle->kind]);
 }
 
 void
@@ -92,5 +108,6 @@ gpd_handle_fini(struct gpd_handle_table *table)
 		for (uint32_t c = 0; c < CHUNKS; c++)
 			free(table->chunks[kind][c]);
 	}
+	gpd_tally_fini(&table->tally);
 	memset(table, 0, sizeof(*table));
 }

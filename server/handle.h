@@ -6,6 +6,8 @@
 #ifndef GPD_HANDLE_H
 #define GPD_HANDLE_H
 
+#include "server/tally.h"
+
 #include <stdint.h>
 
 enum gpd_kind {
@@ -31,10 +33,11 @@ struct gpd_handle {
 /* In chunks, made when they are needed: what a session costs is what it names. */
 struct gpd_handle_table {
 	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
+	struct gpd_tally tally; /* what they and their objects take, roughly */
 };
 
-/* id: low 20 bits index, upper 12 generation; 0 is no name. 0; -EEXIST: in use; -EINVAL; -ENOMEM.
- */
+/* id: low 20 bits index, upper 12 generation; 0 is no name. 0; -EEXIST: in use; -EINVAL; -ENOMEM,
+ * also if the session may have no more. */
 int gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 		   struct gpd_handle *handle);
 struct gpd_handle *gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind,

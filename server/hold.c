@@ -337,11 +337,12 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 {
 	struct gpd_hold *hold = session->hold;
 	uint64_t bulk_size = gpd_session_bulk_size(session);
+	uint64_t max = session->account.line->backlog_max;
 	struct gpd_held *held;
 
-	if (hold->cost + GP_HOLD_COST(sizeof(*header) + size, bulk_size) > GP_HOLD_MAX) {
+	if (hold->cost + GP_HOLD_COST(sizeof(*header) + size, bulk_size) > max) {
 		gpd_session_violation(session, "it sent more than %llu MiB behind a host function",
-				      (unsigned long long)(GP_HOLD_MAX >> 20));
+				      (unsigned long long)(max >> 20));
 		return -EPROTO;
 	}
 	held = copy_record(session, header, fields, size);

@@ -30,8 +30,10 @@ gpd_ledger_create(int *fd_p)
 		ledger = map(fd);
 	if (!ledger && fd >= 0)
 		close(fd);
-	if (ledger)
+	if (ledger) {
 		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
+		atomic_init(&ledger->host_max, GPD_NO_LIMIT);
+	}
 	*fd_p = ledger ? fd : -1;
 	return ledger;
 }
@@ -72,6 +74,22 @@ gpd_ledger_destroy(struct gpd_ledger *ledger)
 		(void)munmap(ledger, sizeof(*ledger));
 }
 
+/* It is given out when the session opens, for a client cannot be told later that it has less. */
+static uint64_t
+choose_backlog(const struct gpd_ledger *ledger)
+{
+	uint64_t max = atomic_load(&ledger->host_max) / 2;
+	uint64_t more = GP_HOLD_MAX - GPD_BACKLOG_MIN, given = 0;
+
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *session = &ledger->sessions[i];
+
+		if (atomic_load(&session->id))
+			given += session->backlog_max - GPD_BACKLOG_MIN;
+	}
+	return max >= more && given <= max - more ? GP_HOLD_MAX : GPD_BACKLOG_MIN;
+}
+
 struct gpd_ledger_session *
 gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t worker)
 {
@@ -83,6 +101,7 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 		memset(session, 0, sizeof(*session));
 		session->tenant = tenant;
 		session->worker = worker;
+		session->backlog_max = choose_backlog(ledger);
 		for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
 			atomic_init(&session->devices[d].allowed, 1);
 			atomic_init(&session->devices[d].memory_max, GPD_NO_LIMIT);
@@ -136,6 +155,7 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 
 	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
 		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
+	gpd_ledger_let_go(ledger, session, atomic_load(&session->host));
 	keep_counts(tenant, session);
 	atomic_store(&session->id, 0);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
@@ -147,12 +167,18 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 void
 gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 {
+	bool others = false;
+
 	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
 		struct gpd_ledger_session *session = &ledger->sessions[i];
 
 		if (atomic_load(&session->id) != 0 && session->worker == worker)
 			gpd_ledger_close(ledger, session);
+		others = others || atomic_load(&session->id) != 0;
 	}
+	/* It may have been killed between two steps of counting. */
+	if (!others)
+		atomic_store(&ledger->host, 0);
 }
 
 static bool
@@ -230,6 +256,43 @@ gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, i
 {
 	atomic_fetch_sub_explicit(&session->devices[device].memory, bytes, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&ledger->tenants[session->tenant].devices[device].memory, bytes,
+				  memory_order_relaxed);
+}
+
+/* The part of it that counts against others. */
+static uint64_t
+beyond(uint64_t bytes)
+{
+	return bytes > GPD_HOST_MIN ? bytes - GPD_HOST_MIN : 0;
+}
+
+bool
+gpd_ledger_hold(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+{
+	uint64_t max = atomic_load_explicit(&ledger->host_max, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&session->host, memory_order_relaxed);
+
+	max = max == GPD_NO_LIMIT ? max : max / 2;
+	for (;;) {
+		uint64_t more = beyond(before + bytes) - beyond(before);
+
+		if (more && !take(&ledger->host, max, more))
+			return false;
+		if (atomic_compare_exchange_weak_explicit(&session->host, &before, before + bytes,
+							  memory_order_relaxed,
+							  memory_order_relaxed))
+			return true;
+		/* Another thread of the session was quicker. */
+		atomic_fetch_sub_explicit(&ledger->host, more, memory_order_relaxed);
+	}
+}
+
+void
+gpd_ledger_let_go(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+{
+	uint64_t before = atomic_fetch_sub_explicit(&session->host, bytes, memory_order_relaxed);
+
+	atomic_fetch_sub_explicit(&ledger->host, beyond(before) - beyond(before - bytes),
 				  memory_order_relaxed);
 }
 

@@ -13,6 +13,8 @@
 #ifndef GPD_LEDGER_H
 #define GPD_LEDGER_H
 
+#include "protocol/frame.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,6 +28,11 @@
 #define GPD_TENANT_DEFAULT 0
 
 #define GPD_NO_LIMIT UINT64_MAX
+
+/* What each session may have of the machine's memory in any case, whatever others have: of records
+ * behind host functions, and of names and printed text. */
+#define GPD_BACKLOG_MIN GP_HOLD_MIN
+#define GPD_HOST_MIN ((uint64_t)4 << 20)
 
 /* How a device's time is shared between tenants. */
 enum gpd_policy {
@@ -83,6 +90,8 @@ struct gpd_ledger_session {
 	int32_t worker;      /* process that has it */
 	_Atomic uint32_t priority;
 	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
+	uint64_t backlog_max;     /* bytes of records behind its host functions */
+	_Atomic uint64_t host;    /* bytes of the machine's memory for names and printed text */
 	struct gpd_ledger_counts counts;
 	struct gpd_ledger_line devices[GPD_LEDGER_DEVICES];
 } __attribute__((aligned(64)));
@@ -94,6 +103,10 @@ struct gpd_ledger {
 	/* Bytes that a device has, as its workers say; 0: none has said so. */
 	_Atomic uint64_t device_memory[GPD_LEDGER_DEVICES];
 	_Atomic uint32_t idle_timeout; /* of sessions, in seconds; 0: none */
+	/* Bytes of the machine's memory for all sessions: half of them for records behind host
+	 * functions, half for names and printed text. */
+	_Atomic uint64_t host_max;
+	_Atomic uint64_t host; /* of names and text: what sessions have beyond GPD_HOST_MIN */
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 };
@@ -109,7 +122,8 @@ void gpd_ledger_destroy(struct gpd_ledger *ledger);
 void gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
 
 /* Supervisor: a line for a session of this tenant, without limits of its own; NULL: all are taken.
- */
+ * Its records behind host functions may be GP_HOLD_MAX as long as there is room for that, then
+ * GPD_BACKLOG_MIN. */
 struct gpd_ledger_session *gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant,
 					   int32_t worker);
 /* Its place in the ledger, which is what travels between processes. */
@@ -137,6 +151,14 @@ bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);
 void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);
+
+/*
+ * Counts bytes of the machine's memory for names or printed text of the session: false, and nothing
+ * is counted, if it has GPD_HOST_MIN and all sessions together have what they may.
+ */
+bool gpd_ledger_hold(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes);
+void gpd_ledger_let_go(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		       uint64_t bytes);
 
 /* What the session may have in all and can still take. */
 struct gpd_ledger_room {

@@ -119,10 +119,14 @@ gpd_gpMemoryCreate(struct gpd_session *session, const struct gp_args_gpMemoryCre
 	physical->size = args->size;
 	physical->device = args->device;
 	result = obtain(session, physical);
-	if (result == CUDA_SUCCESS &&
-	    gpd_handle_add(&session->handles, GPD_KIND_MEMORY, args->memory, &physical->name)) {
-		(void)gpd_driver.cuMemRelease(physical->handle);
-		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS) {
+		int r = gpd_handle_add(&session->handles, GPD_KIND_MEMORY, args->memory,
+				       &physical->name);
+
+		if (r)
+			(void)gpd_driver.cuMemRelease(physical->handle);
+		if (r)
+			result = r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 	}
 	if (result != CUDA_SUCCESS)
 		free(physical);

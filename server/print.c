@@ -51,7 +51,9 @@ struct gpd_print {
 	char complaint[160]; /* about that, to be sent */
 	char *text;          /* not yet sent */
 	size_t size;
-	size_t room;
+	size_t room; /* counted in the ledger */
+	struct gpd_ledger *ledger;
+	struct gpd_ledger_session *line;
 };
 
 /* A session whose launch waits for its turn. */
@@ -86,9 +88,13 @@ append(struct gpd_print *to, const char *text, size_t size)
 
 		while (room < to->size + size)
 			room *= 2;
-		grown = realloc(to->text, room);
-		if (!grown)
+		if (!gpd_ledger_hold(to->ledger, to->line, room - to->room))
 			return;
+		grown = realloc(to->text, room);
+		if (!grown) {
+			gpd_ledger_let_go(to->ledger, to->line, room - to->room);
+			return;
+		}
 		to->text = grown;
 		to->room = room;
 	}
@@ -393,6 +399,8 @@ print_create(const struct gpd_session *session)
 		return NULL;
 	pthread_mutex_init(&created->send_lock, NULL);
 	created->session = session->id;
+	created->ledger = session->account.ledger;
+	created->line = session->account.line;
 	snprintf(created->peer, sizeof(created->peer), "%s", session->peer);
 	return created;
 }
@@ -481,7 +489,7 @@ gpd_print_flush(struct gpd_session *session)
 	struct gpd_print *mine = __atomic_load_n(&session->print, __ATOMIC_ACQUIRE);
 	char complaint[sizeof(mine->complaint)];
 	char *text;
-	size_t size;
+	size_t size, room;
 
 	if (!mine)
 		return;
@@ -495,6 +503,7 @@ gpd_print_flush(struct gpd_session *session)
 	pthread_mutex_lock(&reader.lock);
 	text = mine->text;
 	size = mine->size;
+	room = mine->room;
 	mine->text = NULL;
 	mine->size = mine->room = 0;
 	pthread_mutex_unlock(&reader.lock);
@@ -502,6 +511,7 @@ gpd_print_flush(struct gpd_session *session)
 		(void)gpd_session_send_complaint(session, complaint);
 	send_all(session, text, size);
 	free(text);
+	gpd_ledger_let_go(mine->ledger, mine->line, room);
 	pthread_mutex_unlock(&mine->send_lock);
 }
 
@@ -535,5 +545,6 @@ gpd_print_forget(struct gpd_session *session)
 	pthread_mutex_unlock(&print.lock);
 	pthread_mutex_destroy(&mine->send_lock);
 	free(mine->text);
+	gpd_ledger_let_go(mine->ledger, mine->line, mine->room);
 	free(mine);
 }

@@ -405,6 +405,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	session->lanes_max = open->lanes_max;
 	session->account.ledger = gpd_worker.ledger;
 	session->account.line = &gpd_worker.ledger->sessions[open->line];
+	session->handles.tally = (struct gpd_tally){ .ledger = session->account.ledger,
+						     .line = session->account.line };
 	session->shares.tenant = session->account.line->tenant + 1;
 	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,

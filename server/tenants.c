@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ALIGNMENT ((uint64_t)2 << 20)
 
@@ -102,6 +103,10 @@ apply(struct gpd_tenants *tenants)
 			apply_to_line(tenants, GPD_TENANT_DEFAULT, i);
 	}
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
+	atomic_store(
+		&tenants->ledger->host_max,
+		gpd_config_host_memory(tenants->config, (uint64_t)sysconf(_SC_PHYS_PAGES) *
+								(uint64_t)sysconf(_SC_PAGESIZE)));
 	for (int i = 0; i < tenants->device_count; i++) {
 		struct gpd_config_device rule =
 			gpd_config_device(tenants->config, i, tenants->devices[i].uuid);

@@ -241,6 +241,7 @@ class Session:
         self.ticket = welcome[4][0]
         self.base, self.size = window[1][0], window[2][0]
         self.granularity = limits[6][0]
+        self.max_held = limits[10][0]
         self.devices = len(welcome[7])
         if lane:
             self.lane = self.connect_lane()

@@ -2,6 +2,7 @@
 /* Host functions and stream callbacks, with a daemon that gives them their turns by a script. */
 #include "client/context.h"
 #include "client/init.h"
+#include "client/session_state.h"
 #include "client/stream.h"
 #include "tests/test.h"
 #include "tests/unit/call_fixture.h"
@@ -314,20 +315,22 @@ copy_much(void *arg)
 	return arg;
 }
 
+/* max_held: as the daemon says; records: how many copies it gets before the function is done. */
 static void
-no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
+expect_kept(void **state, uint64_t max_held, int records)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, answer_behind);
 	struct fake_daemon *daemon = &fixture->daemon;
 	pthread_t thread;
 
+	fixture->session->facts.max_held = max_held;
 	assert_int_equal(gpc_cuLaunchHostFunc(NULL, stay_inside, NULL), CUDA_SUCCESS);
 	assert_true(wait_for(&inside, 1));
 	assert_int_equal(pthread_create(&thread, NULL, copy_much, NULL), 0);
 	for (int i = 0; i < PATIENCE_MS && count_records(daemon, GP_CALL_gpFence) == 0; i++)
 		(void)usleep(1000);
 	assert_int_equal(count_records(daemon, GP_CALL_gpFence), 1);
-	assert_int_equal(count_records(daemon, GP_CALL_gpCopyIn), 7);
+	assert_int_equal(count_records(daemon, GP_CALL_gpCopyIn), records);
 	atomic_store(&inside, 2);
 	(void)pthread_join(thread, NULL);
 	assert_int_equal(count_records(daemon, GP_CALL_gpFence), 1);
@@ -335,6 +338,24 @@ no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
 		(void)usleep(1000);
 	assert_int_equal(count_records(daemon, GP_CALL_gpCopyIn), 12);
 	end(fixture);
+}
+
+static void
+no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
+{
+	expect_kept(state, 0, 7);
+}
+
+static void
+a_daemon_may_keep_less(void **state)
+{
+	expect_kept(state, 20 << 20, 2);
+}
+
+static void
+a_daemon_that_keeps_nothing_is_not_believed(void **state)
+{
+	expect_kept(state, 1, 0);
 }
 
 static atomic_int given_twice;
@@ -436,6 +457,8 @@ main(void)
 		cmocka_unit_test(an_answer_needs_no_room_among_the_requests),
 		cmocka_unit_test(a_name_is_given_again_only_behind_the_answer),
 		cmocka_unit_test(no_more_is_sent_behind_a_function_than_the_daemon_keeps),
+		cmocka_unit_test(a_daemon_may_keep_less),
+		cmocka_unit_test(a_daemon_that_keeps_nothing_is_not_believed),
 	};
 
 	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));

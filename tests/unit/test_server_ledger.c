@@ -193,6 +193,63 @@ all_lines_can_be_taken_and_no_more(void **state)
 			 GPD_LEDGER_SESSIONS - 1);
 }
 
+static struct gpd_ledger_session *hoarder;
+
+/* Sometimes within the session's own part, sometimes beyond. */
+static void *
+hold_and_let_go(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t bytes = GPD_HOST_MIN / 8 * (uint64_t)(1 + i % 5);
+
+		if (gpd_ledger_hold(ledger, hoarder, bytes))
+			gpd_ledger_let_go(ledger, hoarder, bytes);
+		assert_true(ledger->host <= GPD_HOST_MIN);
+	}
+	return arg;
+}
+
+static void
+what_sessions_hold_beyond_their_parts_is_limited(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	pthread_t threads[THREADS];
+
+	ledger->host_max = 2 * GPD_HOST_MIN;
+	assert_true(gpd_ledger_hold(ledger, a, 2 * GPD_HOST_MIN));
+	assert_false(gpd_ledger_hold(ledger, a, 1));
+	assert_true(gpd_ledger_hold(ledger, b, GPD_HOST_MIN));
+	assert_false(gpd_ledger_hold(ledger, b, 1));
+	gpd_ledger_let_go(ledger, b, 1);
+	assert_true(gpd_ledger_hold(ledger, b, 1));
+	/* Its worker is killed. */
+	gpd_ledger_close_worker(ledger, 10);
+	assert_int_equal(ledger->host, 0);
+	hoarder = b;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, hold_and_let_go, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		(void)pthread_join(threads[i], NULL);
+	assert_int_equal(b->host, GPD_HOST_MIN);
+	assert_int_equal(ledger->host, 0);
+}
+
+static void
+what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
+{
+	struct gpd_ledger_session *a, *b;
+
+	ledger->host_max = 2 * (GP_HOLD_MAX - GPD_BACKLOG_MIN);
+	a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
+	assert_int_equal(a->backlog_max, GP_HOLD_MAX);
+	assert_int_equal(b->backlog_max, GPD_BACKLOG_MIN);
+	gpd_ledger_close(ledger, a);
+	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT, 10);
+	assert_int_equal(b->backlog_max, GP_HOLD_MAX);
+}
+
 static void
 another_file_is_no_ledger(void **state)
 {
@@ -217,6 +274,8 @@ main(void)
 		TEST(at_no_time_is_more_taken_than_there_is),
 		TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking),
 		TEST(all_lines_can_be_taken_and_no_more),
+		TEST(what_sessions_hold_beyond_their_parts_is_limited),
+		TEST(what_a_session_may_send_behind_host_functions_is_given_out_once),
 		TEST(another_file_is_no_ledger),
 	};
 

@@ -79,6 +79,25 @@ another_sessions_launch_delivers_what_was_printed_before(void **state)
 	assert_string_equal(two.printed, "of two");
 }
 
+static void
+text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back(void **state)
+{
+	struct gpd_ledger_session *line = one.session.account.line;
+
+	one.ledger->host_max = 0;
+	assert_true(gpd_ledger_hold(one.ledger, line, GPD_HOST_MIN));
+	launch(&one);
+	fake_kernel_text = "lost";
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "");
+	gpd_ledger_let_go(one.ledger, line, GPD_HOST_MIN);
+	launch(&one);
+	fake_kernel_text = "told";
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "told");
+	assert_int_equal(line->host, 0);
+}
+
 static void *
 finish_later(void *unused)
 {
@@ -280,6 +299,7 @@ main(void)
 		TEST(what_cannot_be_told_apart_is_nobodys),
 		TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver),
 		TEST(a_session_that_ends_leaves_its_output_to_nobody),
+		TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back),
 	};
 	int report = dup(STDOUT_FILENO);
 	FILE *kept;
