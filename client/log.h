@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library says on stderr: nothing, unless GPUPOOL_LOG names what it shall say, or the
- * session cannot be opened at all.  Any thread, at any time.
+ * What the library says on stderr: nothing, unless GPUPOOL_LOG names what it shall say, the session
+ * cannot be opened or is ended by the daemon, or the daemon tells something untrue of an image.  Any
+ * thread, at any time.
  */
 #ifndef GPC_LOG_H
 #define GPC_LOG_H

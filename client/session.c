@@ -133,21 +133,33 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	return 0;
 }
 
+const char *
+gpc_session_peer(const struct gpc_session *session)
+{
+	return gp_conn_peer(session->lane);
+}
+
 CUresult
 gpc_session_status(struct gpc_session *session)
 {
 	return (CUresult)atomic_load_explicit(&session->status, memory_order_relaxed);
 }
 
-void
-gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
+/* told: the daemon says why, and whoever runs the program is to know, too. */
+static void
+end(struct gpc_session *session, CUresult result, const char *why, bool told)
 {
 	int none = CUDA_SUCCESS;
+	char line[640];
 
 	if (!atomic_compare_exchange_strong(&session->status, &none, (int)result))
 		return;
-	gpc_log(GPC_LOG_ERROR, "%s: the session has ended with error %d: %s",
-		gp_conn_peer(session->lane), (int)result, why);
+	(void)snprintf(line, sizeof(line), "%s: the session has ended with error %d: %s",
+		       gp_conn_peer(session->lane), (int)result, why);
+	if (told)
+		gpc_log_always("%s", line);
+	else
+		gpc_log(GPC_LOG_ERROR, "%s", line);
 	gp_conn_shutdown(session->lane);
 	gpc_lanes_end(session);
 	gpc_sender_wake_all(session);
@@ -155,8 +167,14 @@ gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 	gpc_host_functions_end(session);
 }
 
-/* What the daemon says of the end of the session, if it does. */
-static void
+void
+gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
+{
+	end(session, result, why, false);
+}
+
+/* Whether the daemon says why it ends the session, and what. */
+static bool
 take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t size)
 {
 	bool found = false;
@@ -165,7 +183,7 @@ take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t 
 		Gpupool__ControlMessage *message;
 
 		if (gp_control_recv(session->control, &message) != 0)
-			return;
+			return false;
 		found = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
 		if (found) {
 			int result = message->session_error->cuda_result;
@@ -176,6 +194,7 @@ take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t 
 		}
 		gp_control_free(message);
 	}
+	return found;
 }
 
 void
@@ -189,15 +208,16 @@ gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const cha
 {
 	static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
 	CUresult result = gpc_error_cuda(r);
+	bool told = false;
 	char why[256];
 
 	(void)snprintf(why, sizeof(why), "%s%s", name,
 		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
 	(void)pthread_mutex_lock(&one_reader);
 	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
-		take_reason(session, &result, why, sizeof(why));
+		told = take_reason(session, &result, why, sizeof(why));
 	(void)pthread_mutex_unlock(&one_reader);
-	gpc_session_fail(session, result, why);
+	end(session, result, why, told);
 }
 
 void

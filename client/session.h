@@ -62,6 +62,9 @@ void gpc_session_destroy(struct gpc_session *session);
 /* In the child of a fork: closes descriptors, sends nothing.  The memory is lost. */
 void gpc_session_abandon(struct gpc_session *session);
 
+/* The daemon's address, for messages. */
+const char *gpc_session_peer(const struct gpc_session *session);
+
 /* CUDA_SUCCESS, or why the session is over: a kernel's sticky error or the lost connection. */
 CUresult gpc_session_status(struct gpc_session *session);
 /* Ends the session with this sticky error; the first one stays. */

@@ -296,6 +296,7 @@ def _():
         result = ended.finish()
         require(time.monotonic() - begin < SOON, f"it took {time.monotonic() - begin:.1f} s")
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
+        require(result.err.count("the session has ended with error 810: its token has been revoked\n") == 1, f"not told why: {result}")
         for program in (stays, own):
             program.finish().expect()
         pool.refused("the token has been revoked", rf"the token {name} has been revoked", GPUPOOL_TOKEN_FILE=first)
@@ -309,6 +310,7 @@ def _():
         program.wait_for_output("running")
         result = program.finish(3 + SOON + 10)
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
+        require(result.err.count("the session has ended with error 810: its token has expired\n") == 1, f"not told why: {result}")
         pool.wait_for_log(r"session \d+ .*: its token has expired")
         path, _name = pool.create("alice")
         program = pool.start("sleeper", "-ms=60000", env={"GPUPOOL_TOKEN_FILE": path})

@@ -220,6 +220,7 @@ def _():
         result = victim.finish()
         require(time.monotonic() - begin < 3 * SOON, "that took too long")
         require(result.status == 1 and "(810)" in result.out, str(result))
+        require(result.err.count("the session has ended with error 810: terminated by the administrator\n") == 1, str(result))
         neighbour.process.stdin.write(b"\n")
         neighbour.finish().expect()
         pool.check_works()
