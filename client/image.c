@@ -7,6 +7,7 @@
 #include "client/session.h"
 #include "gpc_calls.h"
 #include "protocol/fatbin.h"
+#include "protocol/image_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,14 +45,11 @@ flatten_result(int r)
 	}
 }
 
-/* The bytes that travel: of what the application gave, the part that the daemon's GPU can use. */
-static CUresult
-flatten(struct gpc_device *device, const void *source, void **bytes_p, size_t *size_p)
+static struct gp_image_target
+target_of(const struct gpc_device *device)
 {
 	const struct gpc_session_facts *facts = gpc_session_facts(device->session);
 	struct gp_image_target target = { .software = facts->software };
-	struct gp_image *image;
-	int r = gp_image_create(source, &image);
 
 	if (device->attribute_count > CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
 		target.major =
@@ -61,18 +59,30 @@ flatten(struct gpc_device *device, const void *source, void **bytes_p, size_t *s
 			(unsigned int)
 				device->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
 	}
+	return target;
+}
+
+/* A view of what the application gave, and the bytes that travel: the part of it that the daemon's
+ * GPU can use. */
+static CUresult
+flatten(const void *source, const struct gp_image_target *target, struct gp_image **view_p,
+	void **bytes_p, size_t *size_p)
+{
+	int r = gp_image_create(source, view_p);
+
 	if (r == 0) {
-		r = gp_image_flatten(image, &target, bytes_p, size_p);
-		gp_image_destroy(image);
+		r = gp_image_flatten(*view_p, target, bytes_p, size_p);
+		if (r)
+			gp_image_destroy(*view_p);
 	}
 	if (r == GP_IMAGE_E_NONE)
 		gpc_log(GPC_LOG_ERROR,
-			target.software
+			target->software
 				? "the image holds no PTX for the software device: build with "
 				  "nvcc's -arch=compute_75, "
 				  "or any -gencode that embeds PTX"
 				: "the image holds no code for this GPU (compute capability %u.%u)",
-			target.major, target.minor);
+			target->major, target->minor);
 	if (r < 0)
 		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s", strerror(-r));
 	return flatten_result(r);
@@ -124,6 +134,34 @@ load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
 	return result;
 }
 
+/* Launches copy as many bytes out of the program's memory as parameters have, so it is for the
+ * program's image to say how many these are, and not for the daemon. */
+static CUresult
+check(const struct gpc_session *session, const struct gp_image *view,
+      const struct gp_image_target *target, struct gp_image_info *info)
+{
+	char difference[GP_IMAGE_DIFFERENCE_SIZE];
+	int r = gp_image_check(view, target, info, difference);
+
+	if (r == GP_IMAGE_E_DIFFERS)
+		gpc_log_always("%s: an image is not used: %s", gpc_session_peer(session),
+			       difference);
+	if (r == 0)
+		return CUDA_SUCCESS;
+	return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+}
+
+/* The daemon has loaded it. */
+static CUresult
+take_kernels(struct gpc_image *image, const struct gp_image *view,
+	     const struct gp_image_target *target)
+{
+	image->kernels = calloc((size_t)image->info->kernel_count + 1, sizeof(image->kernels[0]));
+	if (!image->kernels)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return check(image->device->session, view, target, image->info);
+}
+
 static void
 image_free(struct gpc_image *image)
 {
@@ -151,19 +189,22 @@ CUresult
 gpc_image_load(struct gpc_context *context, const void *source,
 	       const struct gpc_jit_options *options, struct gpc_image **image_p)
 {
+	struct gp_image_target target = target_of(context->device);
 	struct gpc_image *image;
+	struct gp_image *view;
 	void *bytes;
 	size_t size;
 	CUresult result;
 
 	if (!source)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = flatten(context->device, source, &bytes, &size);
+	result = flatten(source, &target, &view, &bytes, &size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	image = calloc(1, sizeof(*image));
 	if (!image) {
 		free(bytes);
+		gp_image_destroy(view);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	image->device = context->device;
@@ -172,17 +213,16 @@ gpc_image_load(struct gpc_context *context, const void *source,
 	if (gpc_handle_add(GPC_KIND_IMAGE, &image->handle) == 0)
 		result = load(context, image->handle.id, bytes, size, options, &image->info);
 	free(bytes);
-	if (result == CUDA_SUCCESS) {
-		image->kernels =
-			calloc((size_t)image->info->kernel_count + 1, sizeof(image->kernels[0]));
-		if (image->kernels) {
+	if (result != CUDA_SUCCESS) {
+		image_free(image);
+	} else {
+		result = take_kernels(image, view, &target);
+		if (result == CUDA_SUCCESS)
 			*image_p = image;
-			return CUDA_SUCCESS;
-		}
-		gpc_image_unload(image);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		else
+			gpc_image_unload(image);
 	}
-	image_free(image);
+	gp_image_destroy(view);
 	return result;
 }
 
@@ -308,7 +348,8 @@ int64_t
 gpc_image_find(const struct gpc_image *image, const char *name)
 {
 	for (uint32_t i = 0; i < image->info->kernel_count; i++) {
-		if (strcmp(image->info->kernels[i].name, name) == 0)
+		if (!image->info->kernels[i].absent &&
+		    strcmp(image->info->kernels[i].name, name) == 0)
 			return i;
 	}
 	return -1;

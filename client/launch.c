@@ -232,6 +232,9 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 		result = gpc_stream_id(&context, config->hStream, &args.stream);
 	if (result == CUDA_SUCCESS)
 		result = gpc_function_in(function, context, &function);
+	/* Nobody knows what its parameters are. */
+	if (result == CUDA_SUCCESS && function->info->absent)
+		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)
 		result = check_shape(context->device, function->info, config);
 	if (result == CUDA_SUCCESS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the library says on stderr: nothing, unless GPUPOOL_LOG names what it shall say, the session
- * cannot be opened or is ended by the daemon, or the daemon tells something untrue of an image.  Any
+ * cannot be opened or is ended by the daemon, or the daemon tells something untrue of an image. Any
  * thread, at any time.
  */
 #ifndef GPC_LOG_H

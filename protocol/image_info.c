@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/image_info.h"
 
+#include "protocol/frame.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,16 @@ struct sizes {
 	size_t names;
 };
 
+static bool
+follows(const struct gp_param_info *param, uint32_t *end)
+{
+	if (param->offset < *end || param->offset > GP_LAUNCH_PARAMS_MAX ||
+	    param->size > GP_LAUNCH_PARAMS_MAX - param->offset)
+		return false;
+	*end = param->offset + param->size;
+	return true;
+}
+
 /* One pass measures (out NULL), a second fills what the first has measured. */
 static bool
 walk(struct gp_bytes bytes, struct gp_image_info *out, struct sizes *sizes,
@@ -60,6 +72,7 @@ walk(struct gp_bytes bytes, struct gp_image_info *out, struct sizes *sizes,
 	for (uint32_t i = 0; i < count && gp_dec_ok(&dec); i++) {
 		struct gp_kernel_info kernel = { 0 };
 		struct gp_bytes name = gp_dec_bytes(&dec);
+		uint32_t end = 0;
 
 		kernel.attributes_known = gp_dec_u32(&dec);
 		for (int a = 0; a < GP_KERNEL_ATTRIBUTES; a++)
@@ -72,6 +85,8 @@ walk(struct gp_bytes bytes, struct gp_image_info *out, struct sizes *sizes,
 			struct gp_param_info param = { .offset = gp_dec_u32(&dec) };
 
 			param.size = gp_dec_u32(&dec);
+			if (!follows(&param, &end))
+				return false;
 			if (out)
 				params[sizes->params + p] = param;
 		}

@@ -10,6 +10,7 @@
 
 #include "protocol/dec.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ struct gp_kernel_info {
 	int32_t attributes[GP_KERNEL_ATTRIBUTES];
 	uint32_t param_count;
 	const struct gp_param_info *params; /* in order of the parameters */
+	bool absent; /* not on the wire: the client's image has no such kernel (image_check.h) */
 };
 
 struct gp_image_info {
@@ -42,7 +44,8 @@ struct gp_image_info {
 /* A malloc'ed encoding of info; 0 or -ENOMEM. */
 int gp_image_info_encode(const struct gp_image_info *info, void **data_p, size_t *size_p);
 
-/* 0; -EPROTO when the bytes are no such list or exceed a limit above; -ENOMEM. */
+/* 0; -EPROTO when the bytes are no such list, exceed a limit above, or have parameters that
+ * overlap, descend or end beyond GP_LAUNCH_PARAMS_MAX; -ENOMEM. */
 int gp_image_info_decode(struct gp_image_info **info_p, struct gp_bytes bytes);
 void gp_image_info_destroy(struct gp_image_info *info);
 

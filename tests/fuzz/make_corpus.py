@@ -150,6 +150,43 @@ def make_variables():
         put("variables", f"ptx{number}", ".version" in text and text or ".version 8.0\n" + text)
 
 
+def make_params():
+    def attribute(number, value, form=4):
+        return bytes([form, number]) + (struct.pack("<H", len(value)) + value if form == 4 else value)
+
+    def param(ordinal, offset, size, number=0x17):
+        return attribute(number, struct.pack("<IHHI", 0, ordinal, offset, size << 18 if number == 0x17 else size))
+
+    def total(size):
+        return attribute(0x19, struct.pack("<H", size), 3)
+
+    def kernel(name, *attributes):
+        info = b"".join(attributes)
+        return [(".nv.info." + name, 0x70000000, len(info), info), (".text." + name, 1, 16, bytes(16))]
+
+    def flat(kind, body):
+        padded = body + bytes(-len(body) % 16)
+        return struct.pack("<IHHIIQQ", 0x4d495047, 1, kind, 1, 0, 48 + len(padded), 0) + struct.pack("<QQ", len(body), 0) + padded
+
+    whole = kernel("k", param(1, 8, 13), param(0, 0, 8), total(21))
+    elves = {"elf": whole + kernel("none"), "elf_v2": kernel("k", param(0, 0, 32764, 0x45), total(32764)), "elf_total": kernel("k", param(0, 0, 8), total(16)),
+             "elf_gap": kernel("k", param(1, 8, 8)), "elf_twice": kernel("k", param(0, 0, 8), param(0, 0, 8)), "elf_far": kernel("k", param(65535, 0, 8), param(4095, 65535, 8)),
+             "elf_overlap": kernel("k", param(0, 0, 8), param(1, 4, 8)), "elf_short": kernel("k", attribute(0x17, b"\0" * 11)), "elf_form": kernel("k", b"\5\x17\0\0"),
+             "elf_cut": kernel("k", param(0, 0, 8)[:9]), "elf_code": [(".text.k", 1, 4, bytes(4))], "elf_size": [(".nv.info.k", 1, 1 << 40, b"")], "elf_names": [("", 1, 0, b"")] * 3}
+    for name, sections in elves.items():
+        put("params", name, elf(sections))
+    put("params", "elf_many", elf(whole)[:60] + b"\0\0" + elf(whole)[62:])
+    put("params", "flat_elf", flat(3, elf(whole)))
+    start = ".version 8.0\n.target sm_75\n.address_size 64\n"
+    texts = (".visible .entry k(.param .u64 a, .param .align 16 .b8 b[13], .param .u64 .ptr .global .align 8 c)\n.maxntid 32\n{ .reg .b32 r; { ret; } }\n.entry none() { }\n",
+             ".entry k(.param .f32 x[0x2][3U], .param .align 8 .b64 y) { // }\n /* } */ \"}\" }", ".entry k(.param .texref t) {}", ".entry k(.param .b8 a[99999999999]) {}",
+             "#define x\n.entry k {", ".file 1 \"a\\\"b\"\n.section .debug { .b8 1 }\n.entry k(/*", ".entry", ".entry k(.param .align 0 .b8 a[0], .param")
+    for number, text in enumerate(texts):
+        put("params", f"ptx{number}", start + text)
+        put("params", f"flat_ptx{number}", flat(4, (start + text).encode() + b"\0"))
+    put("params", "ptx_old", ".version 1.4\n.entry k { .param .u32 x; }")
+
+
 def make_lanes():
     def copy(number, size, how=0, stream=1):
         return bytes([2, stream, how, number, size])
@@ -312,7 +349,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if len(sys.argv) > 2:
         FOLDER = sys.argv[2]
-    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_lane_in, make_lanes, make_link, make_peer, make_variables):
+    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_lane_in, make_lanes, make_link, make_params, make_peer, make_variables):
         make()
     # Keys are new ones each time.
     if not os.path.exists(os.path.join(FOLDER, "certificate")):

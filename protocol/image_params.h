@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parameters of kernels, read off device code itself: an ELF or PTX text, of which nothing is
+ * believed.  Any thread; a reader is one thread's, and belongs to the caller.
+ */
+#ifndef GP_IMAGE_PARAMS_H
+#define GP_IMAGE_PARAMS_H
+
+#include "protocol/image_info.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the code says of one kernel; all of it is valid during the call only. */
+struct gp_kernel_params {
+	const char *name; /* name_size bytes, no NUL behind them */
+	size_t name_size;
+	bool readable; /* false: there is such a kernel, in a form that is not known here */
+	uint32_t count;
+	const struct gp_param_info *params;
+};
+
+typedef void gp_kernel_params_fn(void *data, const struct gp_kernel_params *kernel);
+
+/* It is large: not for the stack. */
+struct gp_params_reader {
+	gp_kernel_params_fn *found; /* for each kernel; for some perhaps twice, unreadable first */
+	void *data;
+	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];
+};
+
+/* Both return whether all was understood; if not there may be kernels that were not found. */
+
+/* A cubin, or a relocatable one. */
+bool gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size);
+/* The text ends at its first NUL or after size bytes. */
+bool gp_params_of_ptx(struct gp_params_reader *reader, const char *text, size_t size);
+
+#endif /* GP_IMAGE_PARAMS_H */

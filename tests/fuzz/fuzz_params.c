@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device code whose kernels' parameters are read, as ELF, as PTX and in whatever contains them.
+ * What is found lies within what a launch may have, and is then what the check wants to be told. */
+#include "protocol/frame.h"
+#include "protocol/image_check.h"
+#include "protocol/image_params.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KERNELS_MAX 32
+#define NAME_SIZE 64
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The first kernels that are found, as a daemon would tell of them. */
+struct list {
+	struct gp_image_info info;
+	struct gp_kernel_info kernels[KERNELS_MAX];
+	char names[KERNELS_MAX][NAME_SIZE];
+	struct gp_param_info params[KERNELS_MAX][GP_KERNEL_PARAMS_MAX];
+};
+
+static void
+found(void *data, const struct gp_kernel_params *kernel)
+{
+	struct list *list = data;
+	uint32_t number = list->info.kernel_count, end = 0;
+
+	for (uint32_t i = 0; i < kernel->count; i++) {
+		if (!kernel->readable || kernel->params[i].offset < end ||
+		    kernel->params[i].size > GP_LAUNCH_PARAMS_MAX - kernel->params[i].offset)
+			abort();
+		end = kernel->params[i].offset + kernel->params[i].size;
+	}
+	if (number == KERNELS_MAX || kernel->name_size >= NAME_SIZE || !kernel->readable)
+		return;
+	memcpy(list->names[number], kernel->name, kernel->name_size);
+	list->names[number][kernel->name_size] = '\0';
+	if (kernel->count)
+		memcpy(list->params[number], kernel->params,
+		       kernel->count * sizeof(*kernel->params));
+	list->kernels[number] = (struct gp_kernel_info){ .name = list->names[number],
+							 .param_count = kernel->count,
+							 .params = list->params[number] };
+	list->info.kernels = list->kernels;
+	list->info.kernel_count++;
+}
+
+static void
+check(const struct gp_image *image, struct list *list, struct gp_params_reader *reader)
+{
+	const struct gp_image_target target = { .major = 9 };
+	struct gp_image_blob blob = gp_image_blob(image, 0);
+	char difference[GP_IMAGE_DIFFERENCE_SIZE];
+	enum gp_image_kind kind = gp_image_type(image);
+	bool direct = kind == GP_IMAGE_ELF || kind == GP_IMAGE_PTX;
+	int r;
+
+	/* For a fatbin, those of the bytes themselves will do. */
+	if (direct) {
+		list->info.kernel_count = 0;
+		(void)(kind == GP_IMAGE_ELF
+			       ? gp_params_of_elf(reader, blob.data, blob.size)
+			       : gp_params_of_ptx(reader, (const char *)blob.data, blob.size));
+	}
+	r = gp_image_check(image, &target, &list->info, difference);
+	if (direct && r == GP_IMAGE_E_DIFFERS)
+		abort();
+	for (uint32_t i = 0; direct && r == 0 && i < list->info.kernel_count; i++) {
+		if (list->kernels[i].absent)
+			abort();
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* Of its own size, but as aligned as images must be. */
+	void *copy = malloc(size ? size : 1);
+	static struct gp_params_reader reader = { .found = found };
+	static struct list list;
+	struct gp_image *image;
+
+	if (!copy)
+		return 0;
+	memcpy(copy, data, size);
+	memset(&list.info, 0, sizeof(list.info));
+	reader.data = &list;
+	(void)gp_params_of_elf(&reader, copy, size);
+	(void)gp_params_of_ptx(&reader, copy, size);
+	if (!gp_image_open(copy, size, &image)) {
+		check(image, &list, &reader);
+		gp_image_destroy(image);
+	}
+	free(copy);
+	return 0;
+}

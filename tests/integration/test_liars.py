@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon, or whoever is on the way to it, that tells untruths of kernels' parameters: a launch
+copies as many bytes out of the program's memory as these have."""
+import socket
+import struct
+import threading
+
+import wire
+from harness import Daemon, case, main, require
+
+LOAD = wire.CALLS["gpImageLoad"][0]
+LAUNCHES = {wire.CALLS[name][0] for name in ("gpLaunch", "gpLaunchChecked")}
+ATTRIBUTES = 16
+SECRET = "sk-live-0123456789abcdef"
+
+
+def decode_kernels(info):
+    """[name, what stands between name and parameters, [[offset, size] ...]] of each kernel."""
+    count, = struct.unpack_from("<I", info)
+    kernels, at = [], 4
+    for _ in range(count):
+        length, = struct.unpack_from("<I", info, at)
+        at += 4 + -(at + 4) % 8
+        name = info[at:at + length]
+        at += length + -(at + length) % 8
+        rest = info[at:at + 4 + 4 * ATTRIBUTES]
+        at += len(rest)
+        params, = struct.unpack_from("<I", info, at)
+        at += 4
+        kernels.append([name, rest, [list(struct.unpack_from("<II", info, at + 8 * i)) for i in range(params)]])
+        at += 8 * params
+    return kernels
+
+
+def encode_kernels(kernels):
+    out = struct.pack("<I", len(kernels))
+    for name, rest, params in kernels:
+        out = wire.pad(wire.pad(out + struct.pack("<I", len(name))) + name)
+        out += rest + struct.pack("<I", len(params)) + b"".join(struct.pack("<II", *param) for param in params)
+    return wire.pad(out)
+
+
+class Liar:
+    """Passes all on between programs and a daemon, but for what lie() makes of lists of kernels. It
+    listens on this machine alone. launches: records that came through; heard: all that programs sent."""
+
+    def __init__(self, daemon, lie):
+        self.daemon, self.lie = daemon, lie
+        self.heard, self.launches, self.lists = b"", [], 0
+        self.sockets = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for one in [self.listener, *self.sockets]:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            one.close()
+
+    def accept(self):
+        try:
+            while True:
+                near = wire.Conn.__new__(wire.Conn)
+                near.socket, _ = self.listener.accept()
+                far = wire.Conn(self.daemon.port, 120)
+                self.sockets += [near.socket, far.socket]
+                first = near.take(64)
+                kind, lane = struct.unpack_from("<HH", first, 12)
+                far.send(first)
+                calls = kind == wire.LANE and lane == 0
+                threading.Thread(target=self.to_daemon, args=(near, far, calls), daemon=True).start()
+                threading.Thread(target=self.to_program, args=(far, near, kind == wire.CONTROL, calls), daemon=True).start()
+        except (OSError, wire.Closed):
+            pass
+
+    @staticmethod
+    def records(data):
+        at = 0
+        while at < len(data):
+            size, call, flags = struct.unpack_from("<IHH", data, at)
+            yield call, flags, data[at:at + size]
+            at += size
+
+    def carry(self, source, target, change):
+        try:
+            while True:
+                data, bulk = source.take_message()
+                target.send(wire.message(change(data, bulk), bulk))
+        except (OSError, wire.Closed):
+            pass
+        for conn in (source, target):
+            try:
+                conn.socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def to_daemon(self, near, far, calls):
+        def listen(data, bulk):
+            self.heard += data + bulk
+            if calls:
+                self.launches += [record for call, _, record in self.records(data) if call in LAUNCHES]
+            return data
+        self.carry(near, far, listen)
+
+    def to_program(self, far, near, answers, calls):
+        if answers:
+            near.send(far.take(64))
+        self.carry(far, near, lambda data, _: b"".join(self.twist(*one) for one in self.records(data)) if calls else data)
+
+    def twist(self, call, flags, record):
+        if call != LOAD or not flags & wire.REPLY or len(record) == 16:
+            return record
+        values = wire.decode_fields(wire.CALLS["gpImageLoad"][2], record[16:])
+        if not values["info"]:
+            return record
+        kernels = decode_kernels(values["info"])
+        require(encode_kernels(kernels) == values["info"], "the list of kernels is not understood here")
+        self.lists += 1
+        self.lie(kernels)
+        body = wire.encode_fields(wire.CALLS["gpImageLoad"][2], {**values, "info": encode_kernels(kernels)})
+        return struct.pack("<I", 16 + len(body)) + record[4:16] + body
+
+
+def expect_caught(lie, *texts, secret=SECRET):
+    """A program that meets this lie says so in one line, and nothing is launched."""
+    with Daemon() as daemon, Liar(daemon, lie) as liar:
+        result = daemon.run("vectoradd", env={"REMOTE_GPU": liar.address, "MY_SECRET_API_KEY": secret})
+        require(liar.lists > 0, "nothing was loaded")
+        require(result.status > 0 and "ok" not in result.out, f"the program has not failed: {result}")
+        for text in texts:
+            require(result.err.count(text) == 1, f"{text!r} is not in its errors once: {result}")
+        require(not liar.launches, f"{len(liar.launches)} launches were sent")
+        require(secret.encode() not in liar.heard, "the program's memory was sent")
+        daemon.settle()
+
+
+def of_launched(change):
+    def lie(kernels):
+        for kernel in kernels:
+            change(kernel[2])
+    return lie
+
+
+@case("who changes nothing is not noticed")
+def _():
+    with Daemon() as daemon, Liar(daemon, lambda kernels: None) as liar:
+        for name in ("vectoradd", "driverapi", "multifile"):
+            result = daemon.run(name, env={"REMOTE_GPU": liar.address}).expect(err="")
+            require(result.out.endswith(": ok\n"), f"{result}")
+        require(liar.lists >= 3 and liar.launches, "the programs went another way")
+        daemon.settle()
+
+
+@case("a parameter that is too large")
+def _():
+    def lie(params):
+        params[-1][1] = 12000
+    expect_caught(of_launched(lie), "an image is not used: parameter ", " of kernel ", "12000 bytes")
+
+
+@case("a parameter that is a little larger, or smaller")
+def _():
+    for step in (1, -1):
+        def lie(params):
+            params[-1][1] += step
+        expect_caught(of_launched(lie), f"{4 + step} bytes at 24 as the daemon tells")
+
+
+@case("parameters that are too many: pointers behind the program's own would be followed")
+def _():
+    def lie(params):
+        params += [[params[-1][0] + 8 * i, 8] for i in range(1, 100)]
+    expect_caught(of_launched(lie), "4 parameters in the image, and 103 as the daemon tells")
+
+
+@case("parameters that are too few")
+def _():
+    expect_caught(of_launched(lambda params: params.pop()), "4 parameters in the image, and 3 as the daemon tells")
+    expect_caught(of_launched(lambda params: params.clear()), "4 parameters in the image, and 0 as the daemon tells")
+
+
+@case("a parameter elsewhere")
+def _():
+    def lie(params):
+        params[-1][0] += 4
+    expect_caught(of_launched(lie), "4 bytes at 24 in the image, and 4 bytes at 28 as the daemon tells")
+
+
+@case("layouts that cannot be end the session")
+def _():
+    def overlap(params):
+        params[1][0] = 4
+    def beyond(params):
+        params[-1][1] = 1 << 31
+    def wrap(params):
+        params[-1] = [0xfffffffc, 8]
+    for lie in (overlap, beyond, wrap):
+        with Daemon() as daemon, Liar(daemon, of_launched(lie)) as liar:
+            result = daemon.run("vectoradd", env={"REMOTE_GPU": liar.address, "GPUPOOL_LOG": "error"})
+            require(result.status > 0 and "the daemon's list of kernels is malformed" in result.err, f"{result}")
+            require(not liar.launches, "launches were sent")
+
+
+@case("a kernel by another name is not there")
+def _():
+    def lie(kernels):
+        for kernel in kernels:
+            kernel[0] = b"x" + kernel[0][1:]
+    expect_caught(lie)
+
+
+if __name__ == "__main__":
+    main()
