@@ -268,6 +268,9 @@ gpd_admission_reload(struct gpd_admission *admission, char *error)
 			gpd_admission_tell_session(p->worker, GPD_CHANNEL_SHARES, p->session, NULL,
 						   0);
 	}
+	/* There may be more places now, and those who wait may be of another class. */
+	if (r == 0)
+		gpd_admission_go_on(admission, gpd_now_ms());
 	return r;
 }
 

@@ -278,6 +278,22 @@ def _():
         one_worker(daemon)
 
 
+@case("a place that is there when the configuration has been read again is had by who waits for one")
+def _():
+    alice = field(14, "alice") + WISH
+    with Configured("[tenant alice]\nsessions = 1\n") as daemon:
+        first = ask(daemon, alice)
+        welcomed(first)
+        second = ask(daemon, alice)
+        time.sleep(0.3)  # it has come, and waits
+        daemon.reload("[tenant alice]\nsessions = 2\n")
+        welcomed(second)
+        require("has all the 2 sessions" in refusal(ask(daemon, alice)), "another reason")
+        first.close()
+        second.close()
+        one_worker(daemon)
+
+
 @case("the configuration can forbid a process of one's own, to one tenant and to all")
 def _():
     wanted = "tenant alice may not have sessions of class process (isolation = shared-only)"
