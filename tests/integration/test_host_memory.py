@@ -86,7 +86,7 @@ def _():
 
 @case("programs beside others whose host functions never end take no more memory than they may")
 def _():
-    with Configured("[daemon]\nhost-memory = 16M\n") as daemon:
+    with Configured("[daemon]\nhost-memory = 16M\n", env={"GPUPOOL_WINDOW_SIZE": str(256 * MIB)}) as daemon:
         worker, = daemon.workers()
         sessions = [Session(daemon.port) for _ in range(12)]
         for session in sessions:
