@@ -143,11 +143,7 @@ rdma_abandon(struct gp_conn *base)
 	}
 	(void)close(conn->events->fd);
 	(void)close(conn->channel->fd);
-	if (!conn->device->abandoned) {
-		(void)close(conn->device->verbs->cmd_fd);
-		(void)close(conn->device->verbs->async_fd);
-	}
-	conn->device->abandoned = true;
+	gp_rdma_device_abandon(conn->device);
 }
 
 /* Until the peer has all that was sent, if it takes it. */

@@ -160,10 +160,15 @@ gp_rdma_has_bytes(const struct gp_rdma_conn *conn)
 	return conn->rx_count > 0 || conn->early_at < conn->early_end;
 }
 
-/* rdma_device.c */
+/*
+ * rdma_device.c: a device as one peer may use it.  A client has a protection domain for each
+ * daemon, so that the keys which one was given are worth nothing to another; a daemon, which gives
+ * none to anybody, has one for all its clients.
+ */
 struct gp_rdma_device {
 	struct gp_rdma_device *next;
 	struct ibv_context *verbs;
+	struct sockaddr_storage peer; /* where the daemon listens; all zero: a daemon's own */
 	struct ibv_pd *pd;
 	unsigned int index;
 	unsigned int reads_max; /* outstanding ones of a queue pair */
@@ -171,9 +176,12 @@ struct gp_rdma_device {
 	bool abandoned;         /* in such a child: its descriptors are closed */
 };
 
-/* 0, or -errno with words in detail.  Devices stay for the process's life. */
-int gp_rdma_device_get(struct ibv_context *verbs, struct gp_rdma_device **device_p, char *detail,
-		       size_t size);
+/* peer: the daemon's address, NULL in a daemon.  0, or -errno with words in detail.  Devices stay
+ * for the process's life. */
+int gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
+		       struct gp_rdma_device **device_p, char *detail, size_t size);
+/* In the child of a fork, of a device of its parent's: closes what it has of it, once. */
+void gp_rdma_device_abandon(struct gp_rdma_device *device);
 /* Memory of this size for connections of this device; remote: the peer is given its key. */
 int gp_rdma_memory(struct gp_rdma_device *device, size_t size, bool remote, uint8_t **memory_p,
 		   struct ibv_mr **mr_p);

@@ -203,10 +203,11 @@ expect(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t deadli
 	return r;
 }
 
+/* peer: the daemon's address, NULL at its own end. */
 static int
-prepare(struct gp_rdma_conn *conn, char *detail, size_t size)
+prepare(struct gp_rdma_conn *conn, const struct sockaddr *peer, char *detail, size_t size)
 {
-	int r = gp_rdma_device_get(conn->id->verbs, &conn->device, detail, size);
+	int r = gp_rdma_device_get(conn->id->verbs, peer, &conn->device, detail, size);
 
 	return r ? r : gp_rdma_queue_init(conn, detail, size);
 }
@@ -238,7 +239,7 @@ shake_hands(struct gp_rdma_conn *conn, struct sockaddr *address, const uint8_t *
 	if (r == 0)
 		r = expect(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, detail, size);
 	if (r == 0)
-		r = prepare(conn, detail, size);
+		r = prepare(conn, address, detail, size);
 	if (r)
 		return r;
 	fill_parameters(conn->device, hello, &param);
@@ -388,7 +389,7 @@ complete(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_con
 	if (gp_rdma_lib.rdma_migrate_id(id, conn->events))
 		return -errno;
 	id->context = conn;
-	r = prepare(conn, detail, sizeof(detail));
+	r = prepare(conn, NULL, detail, sizeof(detail));
 	if (r)
 		return r;
 	write_hello(hello, NULL, 0);

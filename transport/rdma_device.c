@@ -4,12 +4,15 @@
 #include "transport/rdma.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define DEVICES_MAX 16
+/* As many daemons as a program can have, and some that are reached in two ways. */
+#define DEVICES_MAX 32
 #define READS_MAX 16
 
 /* One for each way to register: for this end's use only, or with a key for the peer. */
@@ -23,7 +26,7 @@ static unsigned int device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct gp_rdma_device *
-device_create(struct ibv_context *verbs)
+device_create(struct ibv_context *verbs, const struct sockaddr_storage *peer)
 {
 	struct gp_rdma_device *device = calloc(1, sizeof(*device));
 	struct ibv_device_attr attr;
@@ -31,6 +34,7 @@ device_create(struct ibv_context *verbs)
 	if (!device)
 		return NULL;
 	device->verbs = verbs;
+	device->peer = *peer;
 	device->process = getpid();
 	device->pd = gp_rdma_lib.ibv_alloc_pd(verbs);
 	if (!device->pd || gp_rdma_lib.ibv_query_device(verbs, &attr)) {
@@ -48,22 +52,44 @@ device_create(struct ibv_context *verbs)
 	return device;
 }
 
-int
-gp_rdma_device_get(struct ibv_context *verbs, struct gp_rdma_device **device_p, char *detail,
-		   size_t size)
+/* Under the lock; NULL: there is none.  *forked_p: another process has opened it. */
+static struct gp_rdma_device *
+device_find(struct ibv_context *verbs, const struct sockaddr_storage *peer, bool *forked_p)
 {
-	struct gp_rdma_device *device;
+	struct gp_rdma_device *found = NULL;
 
+	*forked_p = false;
+	for (struct gp_rdma_device *d = devices; d; d = d->next) {
+		if (d->verbs != verbs)
+			continue;
+		*forked_p |= d->process != getpid();
+		if (memcmp(&d->peer, peer, sizeof(*peer)) == 0)
+			found = d;
+	}
+	return found;
+}
+
+int
+gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
+		   struct gp_rdma_device **device_p, char *detail, size_t size)
+{
+	struct sockaddr_storage address;
+	struct gp_rdma_device *device;
+	bool forked;
+
+	memset(&address, 0, sizeof(address));
+	if (peer)
+		memcpy(&address, peer,
+		       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						   : sizeof(struct sockaddr_in));
 	pthread_mutex_lock(&devices_lock);
-	device = devices;
-	while (device && device->verbs != verbs)
-		device = device->next;
-	if (!device && device_count < DEVICES_MAX)
-		device = device_create(verbs);
+	device = device_find(verbs, &address, &forked);
+	if (!device && !forked && device_count < DEVICES_MAX)
+		device = device_create(verbs, &address);
 	pthread_mutex_unlock(&devices_lock);
 	*device_p = device;
 	/* Its library knows nothing of forks: what is closed here it would go on to write to. */
-	if (device && device->process != getpid()) {
+	if (forked) {
 		(void)snprintf(detail, size,
 			       "this process was forked by one that uses the RDMA device");
 		return -EOPNOTSUPP;
@@ -72,6 +98,21 @@ gp_rdma_device_get(struct ibv_context *verbs, struct gp_rdma_device **device_p, 
 		return 0;
 	(void)snprintf(detail, size, "the RDMA device cannot be used");
 	return -ENODEV;
+}
+
+void
+gp_rdma_device_abandon(struct gp_rdma_device *device)
+{
+	if (!device->abandoned) {
+		(void)close(device->verbs->cmd_fd);
+		(void)close(device->verbs->async_fd);
+	}
+	device->abandoned = true;
+	/* There is one thread, and the lock may have been another's of the parent. */
+	for (struct gp_rdma_device *d = devices; d; d = d->next) {
+		if (d->verbs == device->verbs)
+			d->abandoned = true;
+	}
 }
 
 static struct ibv_mr *

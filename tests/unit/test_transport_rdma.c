@@ -3,9 +3,12 @@
  * machine would need a peer that falls silent at the right moment. */
 #include "tests/test.h"
 #include "transport/rdma.h"
+#include "transport/transport.h"
 
+#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,10 +119,16 @@ ack_cq_events(struct ibv_cq *of, unsigned int count)
 {
 }
 
+static struct ibv_pd domains[8];
+static unsigned int domain_count;
+
 static struct ibv_pd *
 alloc_pd(struct ibv_context *of)
 {
-	return &pd;
+	struct ibv_pd *made = &domains[domain_count++ % 8];
+
+	*made = (struct ibv_pd){ .context = of };
+	return made;
 }
 
 static unsigned int given_back;
@@ -142,9 +151,12 @@ query_device(struct ibv_context *of, struct ibv_device_attr *attr)
 	return 0;
 }
 
+static struct ibv_pd *registered_in;
+
 static struct ibv_mr *
 reg_mr(struct ibv_pd *of, void *address, size_t length, int access)
 {
+	registered_in = of;
 	return &region;
 }
 
@@ -485,7 +497,7 @@ nothing_is_kept_of_a_device_that_cannot_be_used(void **state)
 
 	unusable = true;
 	for (unsigned int i = 1; i <= 3; i++) {
-		assert_int_equal(gp_rdma_device_get(&broken, &found, detail, sizeof(detail)),
+		assert_int_equal(gp_rdma_device_get(&broken, NULL, &found, detail, sizeof(detail)),
 				 -ENODEV);
 		assert_null(found);
 		assert_int_equal(given_back, i);
@@ -493,21 +505,62 @@ nothing_is_kept_of_a_device_that_cannot_be_used(void **state)
 	unusable = false;
 }
 
+static struct gp_rdma_device *
+device_of(const char *host, uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct gp_rdma_device *found;
+	char detail[160];
+
+	assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
+	assert_int_equal(gp_rdma_device_get(&verbs, (struct sockaddr *)&address, &found, detail,
+					    sizeof(detail)),
+			 0);
+	return found;
+}
+
+/* What a program shows to one daemon no other one can reach, even if it knows the key. */
+static void
+each_daemon_has_a_protection_domain_of_its_own(void **state)
+{
+	struct gp_rdma_device *a = device_of("10.0.0.1", 4833), *b = device_of("10.0.0.2", 4833);
+	static uint8_t memory[65536];
+
+	assert_ptr_equal(device_of("10.0.0.1", 4833), a);
+	assert_ptr_not_equal(a, b);
+	assert_ptr_not_equal(a->pd, b->pd);
+	assert_ptr_not_equal(device_of("10.0.0.1", 4834)->pd, a->pd);
+	gp_memory_keep(memory, sizeof(memory));
+	assert_ptr_equal(gp_rdma_kept(b, memory, sizeof(memory), true), &region);
+	assert_ptr_equal(registered_in, b->pd);
+	assert_ptr_equal(gp_rdma_kept(a, memory, sizeof(memory), true), &region);
+	assert_ptr_equal(registered_in, a->pd);
+	gp_memory_forget(memory);
+}
+
 static void
 the_child_of_a_fork_does_not_use_its_parents_device(void **state)
 {
+	union {
+		struct sockaddr_in in;
+		struct sockaddr address;
+	} new = { .in = { .sin_family = AF_INET, .sin_port = 17 } };
 	struct gp_rdma_device *found, *again;
 	char detail[160] = "";
 	pid_t child;
 	int status;
 
-	assert_int_equal(gp_rdma_device_get(&verbs, &found, detail, sizeof(detail)), 0);
-	assert_int_equal(gp_rdma_device_get(&verbs, &again, detail, sizeof(detail)), 0);
+	assert_int_equal(gp_rdma_device_get(&verbs, NULL, &found, detail, sizeof(detail)), 0);
+	assert_int_equal(gp_rdma_device_get(&verbs, NULL, &again, detail, sizeof(detail)), 0);
 	assert_ptr_equal(again, found);
 	child = fork();
 	if (child == 0)
-		_exit(gp_rdma_device_get(&verbs, &again, detail, sizeof(detail)) == -EOPNOTSUPP &&
-				      strstr(detail, "forked")
+		_exit(gp_rdma_device_get(&verbs, NULL, &again, detail, sizeof(detail)) ==
+					      -EOPNOTSUPP &&
+				      strstr(detail, "forked") &&
+				      /* Nor for a daemon that its parent does not know. */
+				      gp_rdma_device_get(&verbs, &new.address, &again, detail,
+							 sizeof(detail)) == -EOPNOTSUPP
 			      ? 0
 			      : 1);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -523,6 +576,7 @@ main(void)
 		cmocka_unit_test_setup(
 			who_watches_is_told_of_what_comes_when_another_reader_has_left, set_up),
 		cmocka_unit_test_setup(nothing_is_kept_of_a_device_that_cannot_be_used, set_up),
+		cmocka_unit_test_setup(each_daemon_has_a_protection_domain_of_its_own, set_up),
 		cmocka_unit_test_setup(the_child_of_a_fork_does_not_use_its_parents_device, set_up),
 		cmocka_unit_test_setup(
 			who_watches_the_descriptor_is_told_of_what_a_sender_has_taken, set_up),
