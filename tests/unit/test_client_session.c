@@ -353,7 +353,7 @@ static void
 what_a_terminal_would_act_on_is_not_said(void **state)
 {
 	expect_failure(start(serve_control_characters), GP_E_UNSUPPORTED,
-		       "refused: ?]0;mine???[2J?all is fine?xxx");
+		       "refused: \\x1b]0;mine\\x07\\xc2\\x9b[2J\\x0aall is fine\\x0dxxx");
 }
 
 static void
