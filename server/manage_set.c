@@ -257,7 +257,7 @@ find_devices(struct target *t, const Gpupool__AdminSet *set)
 	int count = t->manager->roster.device_count;
 
 	if (set->device < 0 || set->device > count)
-		return refuse(t, "there is no device %d", set->device - 1);
+		return refuse(t, "there is no device %lld", (long long)set->device - 1);
 	t->first = set->device ? set->device - 1 : 0;
 	t->end = set->device ? set->device : count;
 	return 0;
