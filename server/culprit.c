@@ -7,10 +7,11 @@
 
 #include <stdio.h>
 
+/* Who has launched has a lane; whether the lane is there yet only the main thread may look. */
 static bool
 is_culprit(const struct gpd_session *s)
 {
-	return s->conn && atomic_load(&s->account.line->counts.launches) > 0 &&
+	return atomic_load(&s->account.line->counts.launches) > 0 &&
 	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
 }
 
