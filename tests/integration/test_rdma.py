@@ -14,7 +14,7 @@ from harness import (REPORTS, Daemon, Skip, base_environment, case, client_envir
                      run, wait_until)
 from planned import Planned, vm
 
-SECONDS = 400
+SECONDS = 500
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 PORT = 4833
 # The daemon goes on when the command that starts it has ended.
@@ -294,7 +294,7 @@ def plan_locked(planned):
                 went_through_staging("dma-buf: not supported; ibv_reg_mr: Cannot allocate memory"))
 
 
-def plan_secure(planned):
+def plan_secure(planned, names):
     """A daemon that everybody can reach, and that lets in who has a token."""
     program = [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))]
     env = client_environment(f"rdma://{vm.OWN}:{PORT}")
@@ -308,6 +308,11 @@ def plan_secure(planned):
                 {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token"}, program,
                 lambda result: test_apps.judge("vectoradd", result))
     planned.add("a program without one is refused", env, program, needs_tls)
+    for name in names:
+        planned.add(f"{name} over rdma with a token prints what it prints next to a GPU",
+                    {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token"},
+                    [os.path.join(os.environ["GP_APPS"], test_apps.binary_of(name, "static"))],
+                    lambda result, name=name: test_apps.judge(name, result))
     planned.add("large copies are right where device memory is not to be registered",
                 {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token", "GPUPOOL_LANES": "3"},
                 [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
@@ -318,9 +323,11 @@ def plan_secure(planned):
 if __name__ == "__main__":
     programs = Planned(SECONDS, rdma=True)
     plan_contract(programs)
-    plan_programs(programs, os.path.abspath(sys.argv[1]), sys.argv[2:])
+    # The first half without credentials, the others with a token.
+    half = len(sys.argv[2:]) // 2
+    plan_programs(programs, os.path.abspath(sys.argv[1]), sys.argv[2:2 + half])
     plan_locked(programs)
-    plan_secure(programs)
+    plan_secure(programs, sys.argv[2 + half:])
     sys.argv[1:] = []
     programs.run()
     sys.exit(main())
