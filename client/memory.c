@@ -231,24 +231,27 @@ add_chunk(struct memory *memory, struct gpc_context *context, uint64_t size)
 	return CUDA_SUCCESS;
 }
 
-/* With the grow lock held: a block from the chunks, or from a new one. */
+/* With the grow lock held: a block from the chunks, or from a new one, of which another thread may
+ * take so much that there must be one more. */
 static CUresult
 grow_and_take(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
 	      uint64_t *address_p)
 {
-	uint64_t chunk = gpc_heap_chunk_size(memory->heap, context);
-	CUresult result;
+	for (int tries = 0;; tries++) {
+		uint64_t chunk = gpc_heap_chunk_size(memory->heap, context);
+		CUresult result;
 
-	if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
-		return CUDA_SUCCESS;
-	result = add_chunk(memory, context, chunk);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
-	    chunk > gpc_session_facts(memory->session)->granularity)
-		result = add_chunk(memory, context, size);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpc_heap_alloc(memory->heap, context, size, id, address_p) ? CUDA_ERROR_OUT_OF_MEMORY
-									  : CUDA_SUCCESS;
+		if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
+			return CUDA_SUCCESS;
+		if (tries == GPC_GROW_TRIES)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		result = add_chunk(memory, context, chunk);
+		if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+		    chunk > gpc_session_facts(memory->session)->granularity)
+			result = add_chunk(memory, context, size);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 }
 
 static CUresult

@@ -54,6 +54,9 @@ void gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint
 /* It was mapped, and small allocations are cut from it, or it was not. */
 void gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size, bool mapped);
 
+/* So often may other threads take what one has mapped for its own block, before it gives up. */
+#define GPC_GROW_TRIES 16
+
 /* For memory pools.  CUDA_ERROR_OUT_OF_MEMORY: the quota, the device or the window has no room. */
 CUresult gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p);
 /* After all work posted before; nobody needs to wait for it. */

@@ -310,26 +310,39 @@ grow(struct gpc_pool *pool, uint64_t size)
 	return result == CUDA_SUCCESS ? add(pool, &range) : result;
 }
 
+/* What is mapped for a block, another thread may take before this one does: then once more. */
 static CUresult
-grow_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size,
+grow_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, bool retire,
 	      CUdeviceptr *address_p)
 {
-	CUresult result = take(pool, stream, size, false, address_p);
+	for (int tries = 0;; tries++) {
+		CUresult result;
 
-	if (result == CUDA_SUCCESS)
-		return result;
-	result = grow(pool, size);
-	if (result == CUDA_SUCCESS)
-		return take(pool, stream, size, false, address_p);
+		if (take(pool, stream, size, retire, address_p) == CUDA_SUCCESS)
+			return CUDA_SUCCESS;
+		if (tries == GPC_GROW_TRIES)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		result = grow(pool, size);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+}
+
+static CUresult
+make_room_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size,
+		   CUdeviceptr *address_p)
+{
+	CUresult result = grow_and_take(pool, stream, size, false, address_p);
+
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
 	/* There is no more: what waits for work, or lies idle elsewhere, has to do. */
 	if (gpc_memory_settle(context_of(pool)) == CUDA_SUCCESS &&
 	    take(pool, stream, size, true, address_p) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	if (gpc_memory_reclaim(context_of(pool)) == CUDA_SUCCESS)
-		result = grow(pool, size);
-	return result == CUDA_SUCCESS ? take(pool, stream, size, true, address_p) : result;
+	if (gpc_memory_reclaim(context_of(pool)) != CUDA_SUCCESS)
+		return result;
+	return grow_and_take(pool, stream, size, true, address_p);
 }
 
 static CUresult
@@ -341,7 +354,7 @@ alloc(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, CUd
 		return result;
 	take_back(pool);
 	(void)pthread_mutex_lock(&grow_lock);
-	result = grow_and_take(pool, stream, size, address_p);
+	result = make_room_and_take(pool, stream, size, address_p);
 	(void)pthread_mutex_unlock(&grow_lock);
 	return result;
 }

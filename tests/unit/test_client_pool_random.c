@@ -136,6 +136,10 @@ memory_is_one_streams_until_its_work_is_done(void **state)
 	assert_true(fake.waits > 0);
 }
 
+#define LARGE_THREADS 8
+#define LARGE_EACH 3
+#define LARGE (10 * FAKE_MIB)
+
 static int thread_failures;
 
 static void
@@ -186,12 +190,46 @@ threads_allocate_and_free_at_once(void **state)
 	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
 
+/* Each mapping holds one block, so what one thread has mapped another may take before it. */
+static void *
+keep_large_blocks(void *arg)
+{
+	CUdeviceptr *blocks = arg;
+
+	for (int round = 0; round < 200; round++) {
+		for (int i = 0; i < LARGE_EACH; i++)
+			expect(gpc_cuMemAllocAsync(&blocks[i], LARGE, NULL) == CUDA_SUCCESS);
+		for (int i = 0; i < LARGE_EACH; i++)
+			expect(gpc_cuMemFreeAsync(blocks[i], NULL) == CUDA_SUCCESS);
+		synchronize(fake.legacy);
+		(void)gpc_cuMemPoolTrimTo(default_pool(), 0);
+	}
+	return NULL;
+}
+
+static void
+what_others_take_is_mapped_again(void **state)
+{
+	CUdeviceptr blocks[LARGE_THREADS][LARGE_EACH];
+	pthread_t threads[LARGE_THREADS];
+
+	thread_failures = 0;
+	for (int i = 0; i < LARGE_THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, keep_large_blocks, blocks[i]),
+				 0);
+	for (int i = 0; i < LARGE_THREADS; i++)
+		(void)pthread_join(threads[i], NULL);
+	assert_int_equal(thread_failures, 0);
+	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(memory_is_one_streams_until_its_work_is_done),
 		TEST(threads_allocate_and_free_at_once),
+		TEST(what_others_take_is_mapped_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
