@@ -40,7 +40,7 @@ def require(condition, text):
         raise Failed(text)
 
 
-def wait_until(what, condition, seconds):
+def wait_until(what, condition, seconds, each=0.02):
     """The first true value of condition(), within so many seconds."""
     deadline = time.monotonic() + seconds
     while True:
@@ -48,7 +48,7 @@ def wait_until(what, condition, seconds):
         if value:
             return value
         require(time.monotonic() < deadline, f"not within {seconds} s: {what}")
-        time.sleep(0.02)
+        time.sleep(each)
 
 
 def base_environment():
@@ -217,6 +217,16 @@ class Daemon:
         """Descriptors and threads of the supervisor and of its workers."""
         return [(count_entries(f"/proc/{pid}/fd"), count_entries(f"/proc/{pid}/task"))
                 for pid in [self.pid, *self.workers()]]
+
+    def take_idle(self):
+        """From now on idle is what the daemon is when the sessions that it has had are gone."""
+        def is_quiet():
+            opened, closed = (len(re.findall(rf"session \d+ .*: {what}", self.log())) for what in ("open from", "closed:"))
+            seen, self.idle = self.idle, self.usage()
+            return opened == closed and seen == self.idle
+
+        # What a session had is given back about when its end is told.
+        wait_until("the daemon is idle", is_quiet, 10, each=0.3)
 
     def describe(self):
         lines = []

@@ -25,7 +25,7 @@ def counts(daemon):
 def wait_for_preload(daemon, images):
     daemon.wait_for_log(f"{images} images that were used before are loaded")
     # It had files open when it was looked at first.
-    daemon.idle = daemon.usage()
+    daemon.take_idle()
 
 
 @case("programs that start at once have the driver load their code once")

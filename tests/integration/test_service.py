@@ -73,7 +73,7 @@ def _():
             daemon.wait_for_log(r"worker \d+: device 0", count=2)
             check_process(daemon.workers()[0], uid)
             daemon.check_works()
-            daemon.idle = daemon.usage()
+            daemon.take_idle()
             listed = subprocess.run([os.environ["GP_CTL"], "--socket", admin, "status"], capture_output=True, text=True,
                                     env=base_environment(), timeout=PATIENCE, check=False)
             require(listed.returncode == 0, f"root cannot ask it: {listed}")
