@@ -181,7 +181,7 @@ give_parts(struct gpd_session *session, struct gpd_copy_out *out)
 	}
 	/* A stream that is to get more is not done when it has done what it has. */
 	if (result == CUDA_ERROR_NOT_READY)
-		out->stream->work = ++session->work;
+		out->stream->work = gpd_session_count_work(session);
 	return result;
 }
 

@@ -158,7 +158,7 @@ gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
 static void
 count(struct gpd_session *session, struct gpd_stream *stream)
 {
-	stream->work = ++session->work;
+	stream->work = gpd_session_count_work(session);
 }
 
 /* The host side's rows are packed. */

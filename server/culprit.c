@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Who has launched has a lane; whether the lane is there yet only the main thread may look. */
+/* Who has launched has a lane. */
 static bool
 is_culprit(const struct gpd_session *s)
 {
@@ -24,7 +24,7 @@ gpd_culprit_find(char *text, size_t size)
 
 	text[0] = 0;
 	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
-		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_RELAXED);
+		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
 
 		if (!is_culprit(s) || used >= size - 1)
 			continue;

@@ -185,10 +185,19 @@ gpd_image_wait_unloaded(struct gpd_session *session)
 	return any;
 }
 
+/* Its name goes with its image: whoever reads it for the log has the lock. */
+static void
+forget_kernel(struct gpd_session *session)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	__atomic_store_n(&session->kernel, NULL, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
 static void
 take_out(struct gpd_session *session, struct gpd_image *image)
 {
-	session->kernel = NULL;
+	forget_kernel(session);
 	gpd_handle_remove(&session->handles, &image->handle);
 }
 
@@ -233,7 +242,7 @@ gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *
 {
 	struct forget forget = { .session = session, .context = context };
 
-	session->kernel = NULL;
+	forget_kernel(session);
 	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, mark_stale, &forget);
 }
 

@@ -113,7 +113,7 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 	}
 	if (__builtin_expect(use.image->uses.malloc, 0))
 		gpd_retire_uses_heap();
-	session->kernel = use.kernel->name;
+	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
 	config.hStream = stream->driver;
 	result = gpd_driver.cuLaunchKernelEx(&config, atomic_load(&use.function->driver), NULL,
 					     params_size ? extra : NULL);

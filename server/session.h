@@ -67,7 +67,7 @@ struct gpd_session {
 
 	/* Order of the streams' work; stream.h. */
 	struct gpd_stream *streams;        /* list of all */
-	uint64_t work;                     /* counts operations given to streams */
+	uint64_t work;                     /* counts operations given to streams; the log looks */
 	uint64_t barrier;                  /* counts barriers */
 	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
 	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
@@ -87,7 +87,8 @@ struct gpd_session {
 	uint64_t bulk_left;
 	const uint8_t *bulk_kept; /* where it is, of a record that had to wait; NULL: on the way */
 	struct gpd_held *held;    /* that record; who wants it to be kept takes it */
-	const char *kernel;       /* of the last launch, for the log; set by the launch's hook */
+	const char *kernel;       /* of the last launch, for the log; image.c forgets it, under the
+				   * worker's lock */
 
 	pthread_mutex_t send_lock;
 	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
@@ -154,6 +155,16 @@ gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 /* Makes the device of a context current in this thread; NULL context or an unknown one: device 0.
  */
 CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
+
+/* The executor gives one more operation to a stream: its number, which the log may look at. */
+static inline uint64_t
+gpd_session_count_work(struct gpd_session *session)
+{
+	uint64_t work = session->work + 1;
+
+	__atomic_store_n(&session->work, work, __ATOMIC_RELAXED);
+	return work;
+}
 
 /*
  * Gives the session so many multiprocessors of the device, within what the ledger says of its

@@ -168,7 +168,7 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 		return result;
 	if (++stream->depth.given - stream->depth.marked >= stream->depth.stride)
 		gpd_depth_mark(session, stream);
-	stream->work = ++session->work;
+	stream->work = gpd_session_count_work(session);
 	*stream_p = stream;
 	return CUDA_SUCCESS;
 }
