@@ -3,8 +3,10 @@
 # run.sh [--seconds N] [--jobs J] [--workers W] [--out DIR] [NAME...]: runs fuzzers, each in W
 # processes that share what they find, for N seconds a process and J processes at a time; all
 # fuzzers if none is named. What it found stays in DIR and is where a later run begins: corpus/NAME,
-# log/NAME.W, and findings/NAME-*, an input each that shows something wrong. Prints a table; fails
-# if there is a finding. Needs a shell and coreutils; scripts/fuzz.sh --pack puts it beside them.
+# log/NAME.W, findings/NAME-*, an input each that shows something wrong, and spent/NAME.W, the
+# seconds that processors have worked for it in all runs (fewer than N where the machine was busy).
+# Prints a table; fails if there is a finding. Needs a shell and coreutils; scripts/fuzz.sh --pack
+# puts it beside them.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,7 +39,7 @@ start() {
 
 # one NAME WORKER: one process's time; who has found something begins again.
 one() {
-	mkdir -p "$out/corpus/$1" "$out/log" "$out/findings" "$out/run/$1.$2"
+	mkdir -p "$out/corpus/$1" "$out/log" "$out/findings" "$out/spent" "$out/run/$1.$2"
 	end=$(($(date +%s) + seconds))
 	left=$seconds
 	found=0
@@ -56,7 +58,18 @@ one() {
 		found=$((found + 1))
 		echo "fuzz_$1: ended with an error, see $out/log/$1.$2" >>"$out/log/$1.$2"
 	done
+	# Of this shell's own children: in a pipeline they would be another's.
+	times >"$out/run/$1.$2/times"
+	seconds_of "$out/run/$1.$2/times" >>"$out/spent/$1.$2"
 	rm -rf "$out/run/$1.$2"
+}
+
+# seconds_of FILE: what times has written of children, user and system, in whole seconds.
+seconds_of() {
+	sed -n '2s/[ms.]/ /gp' "$1" | {
+		read -r user_minutes user _ system_minutes system _
+		echo $((user_minutes * 60 + user + system_minutes * 60 + system))
+	}
 }
 
 # sum NAME PATTERN: adds up a number of all logs of a fuzzer.
@@ -68,6 +81,15 @@ sum() {
 	echo "$total"
 }
 
+# minutes NAME: what all runs have spent on it.
+minutes() {
+	total=0
+	for seconds in $(cat "$out/spent/$1".* 2>/dev/null); do
+		total=$((total + seconds))
+	done
+	echo $((total / 60))
+}
+
 # coverage NAME: the most that one process has seen.
 coverage() {
 	sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$out/log/$1".* | sort -n | tail -1
@@ -75,15 +97,15 @@ coverage() {
 
 report() {
 	bad=0
-	printf '%-16s %14s %9s %8s %8s\n' fuzzer executions coverage corpus crashes
+	printf '%-16s %14s %9s %8s %8s %8s\n' fuzzer executions coverage corpus minutes crashes
 	for name in $names; do
 		crashes=$(find "$out/findings" -name "$name-*" | grep -c "/$name-[^/]*\$" || true)
 		failed=$(cat "$out/log/$name".* | grep -c '^fuzz_.*ended with an error' || true)
 		[ "$crashes" -gt 0 ] || crashes=$failed
 		bad=$((bad + crashes))
-		printf '%-16s %14s %9s %8s %8s\n' "$name" \
+		printf '%-16s %14s %9s %8s %8s %8s\n' "$name" \
 			"$(sum "$name" '^stat::number_of_executed_units: *\([0-9]*\)')" \
-			"$(coverage "$name")" "$(ls "$out/corpus/$name" | wc -l)" "$crashes"
+			"$(coverage "$name")" "$(ls "$out/corpus/$name" | wc -l)" "$(minutes "$name")" "$crashes"
 	done
 	[ "$bad" = 0 ]
 }
@@ -96,7 +118,7 @@ while [ $# -gt 0 ]; do
 	--workers) workers=$2 && shift ;;
 	--out) out=$2 && shift ;;
 	--one) one "$2" "$3" && exit ;;
-	-*) sed -n '3,7s/^# //p' "$0" >&2 && exit 2 ;;
+	-*) sed -n '3,9s/^# //p' "$0" >&2 && exit 2 ;;
 	*) names="$names $1" ;;
 	esac
 	shift
