@@ -135,17 +135,17 @@ load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
 }
 
 /* Launches copy as many bytes out of the program's memory as parameters have, so it is for the
- * program's image to say how many these are, and not for the daemon. */
+ * program's image to say how many these are, and not for the daemon; likewise for variables, which
+ * programs copy as a whole. */
 static CUresult
-check(const struct gpc_session *session, const struct gp_image *view,
-      const struct gp_image_target *target, struct gp_image_info *info)
+check(struct gpc_image *image, const struct gp_image *view, const struct gp_image_target *target)
 {
 	char difference[GP_IMAGE_DIFFERENCE_SIZE];
-	int r = gp_image_check(view, target, info, difference);
+	int r = gp_image_check(view, target, image->info, &image->variables, difference);
 
 	if (r == GP_IMAGE_E_DIFFERS)
-		gpc_log_always("%s: an image is not used: %s", gpc_session_peer(session),
-			       difference);
+		gpc_log_always("%s: an image is not used: %s",
+			       gpc_session_peer(image->device->session), difference);
 	if (r == 0)
 		return CUDA_SUCCESS;
 	return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
@@ -159,7 +159,7 @@ take_kernels(struct gpc_image *image, const struct gp_image *view,
 	image->kernels = calloc((size_t)image->info->kernel_count + 1, sizeof(image->kernels[0]));
 	if (!image->kernels)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return check(image->device->session, view, target, image->info);
+	return check(image, view, target);
 }
 
 static void
@@ -180,6 +180,7 @@ image_free(struct gpc_image *image)
 	if (image->handle.id)
 		gpc_handle_remove(&image->handle);
 	gp_image_info_destroy(image->info);
+	gp_image_variables_destroy(image->variables);
 	free(image->kernels);
 	pthread_mutex_destroy(&image->lock);
 	free(image);
@@ -415,6 +416,29 @@ add_global(struct gpc_image *image, struct gpc_context *context, const char *nam
 	return CUDA_SUCCESS;
 }
 
+/* What the daemon says of a variable's size, against what the image says. */
+static CUresult
+check_global(const struct gpc_image *image, const char *name, uint64_t size)
+{
+	const char *peer = gpc_session_peer(image->device->session);
+	uint64_t has = 0;
+
+	switch (gp_image_variables_judge(image->variables, name, size, &has)) {
+	case GP_VARIABLE_DIFFERS:
+		gpc_log_always("%s: a variable is not used: %s has %llu bytes in the image, and "
+			       "%llu as the daemon tells",
+			       peer, name, (unsigned long long)has, (unsigned long long)size);
+		return CUDA_ERROR_INVALID_IMAGE;
+	case GP_VARIABLE_ABSENT:
+		gpc_log_always("%s: a variable is not used: %s is not in the image, and has %llu "
+			       "bytes as the daemon tells",
+			       peer, name, (unsigned long long)size);
+		return CUDA_ERROR_NOT_FOUND;
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
 CUresult
 gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 		 CUdeviceptr *address_p, size_t *size_p)
@@ -437,6 +461,8 @@ gpc_image_global(struct gpc_image *image, struct gpc_context *context, const cha
 		reply.size = global->size;
 	} else {
 		result = gpc_wait_gpImageGlobal(context, &args, &reply);
+		if (result == CUDA_SUCCESS)
+			result = check_global(image, name, reply.size);
 		if (result == CUDA_SUCCESS)
 			result = add_global(image, context, name, &reply);
 	}

@@ -25,6 +25,7 @@ struct gpc_image {
 	struct gpc_handle handle;  /* its name on the wire */
 	struct gpc_device *device; /* where its calls go */
 	struct gp_image_info *info;
+	struct gp_image_variables *variables; /* as the image itself says */
 	struct gpc_function *
 		*kernels; /* CUkernel objects by index; made on first use, under lock */
 	struct gpc_image_global *globals;

@@ -29,6 +29,8 @@ struct check {
 	uint32_t *by_name; /* numbers of kernels, sorted */
 	uint32_t left;     /* not yet EQUAL */
 	bool understood;
+	struct gp_image_variables *variables;
+	bool out_of_memory;
 	struct gp_params_reader reader;
 };
 
@@ -118,6 +120,23 @@ found(void *data, const struct gp_kernel_params *kernel)
 }
 
 static void
+found_variable(void *data, const struct gp_variable_size *variable)
+{
+	struct check *check = data;
+
+	if (gp_image_variables_add(check->variables, variable->name, variable->name_size,
+				   variable->readable, variable->size))
+		check->out_of_memory = true;
+}
+
+static void
+not_understood(struct check *check)
+{
+	check->understood = false;
+	gp_image_variables_add_unknown(check->variables);
+}
+
+static void
 read_code(struct check *check, unsigned int kind, const void *bytes, size_t size)
 {
 	bool understood = false;
@@ -126,7 +145,8 @@ read_code(struct check *check, unsigned int kind, const void *bytes, size_t size
 		understood = gp_params_of_elf(&check->reader, bytes, size);
 	else if (kind == GP_FATBIN_PTX)
 		understood = gp_params_of_ptx(&check->reader, bytes, size);
-	check->understood = check->understood && understood;
+	if (!understood)
+		not_understood(check);
 }
 
 static int
@@ -144,7 +164,7 @@ read_entry(struct check *check, const struct gp_fatbin_entry *entry)
 	if (r == -ENOMEM)
 		return r;
 	if (r) {
-		check->understood = false;
+		not_understood(check);
 		return 0;
 	}
 	read_code(check, entry->kind, bytes, size);
@@ -180,6 +200,13 @@ turn_of(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *code,
 	return REST;
 }
 
+/* Variables are those of the code that the device takes; kernels may have been found elsewhere. */
+static bool
+is_taken(enum turn turn, const struct gp_fatbin_entry *code)
+{
+	return turn == MACHINE_CODE || (turn == TEXT && !code->start);
+}
+
 static int
 read_fatbin(struct check *check, struct gp_image_blob blob, const struct gp_image_target *target,
 	    enum turn turn)
@@ -191,14 +218,18 @@ read_fatbin(struct check *check, struct gp_image_blob blob, const struct gp_imag
 	best_code(blob, target, &code);
 	if (gp_fatbin_best_ptx(blob, target, &text))
 		text.start = NULL;
+	if (!code.start && !text.start)
+		gp_image_variables_add_unknown(check->variables);
 	r = gp_fatbin_walk(&walk, blob.data, blob.size);
-	while (!r && check->left > 0 && !(r = gp_fatbin_next(&walk, &entry))) {
+	while (!r && (check->left > 0 || is_taken(turn, &code)) &&
+	       !(r = gp_fatbin_next(&walk, &entry))) {
 		if (turn_of(&entry, &code, &text) == turn)
 			r = read_entry(check, &entry);
 	}
 	if (r == -ENOMEM)
 		return r;
-	check->understood = check->understood && (r == 0 || r == GP_IMAGE_E_END);
+	if (r && r != GP_IMAGE_E_END)
+		not_understood(check);
 	return 0;
 }
 
@@ -259,9 +290,27 @@ conclude(const struct check *check, struct gp_image_info *info,
 	return 0;
 }
 
+static int
+check_all(struct check *check, const struct gp_image *image, const struct gp_image_target *target,
+	  struct gp_image_info *info, char difference[GP_IMAGE_DIFFERENCE_SIZE])
+{
+	int r;
+
+	for (uint32_t i = 0; i < info->kernel_count; i++)
+		check->by_name[i] = i;
+	qsort_r(check->by_name, info->kernel_count, sizeof(*check->by_name), by_name, info);
+	r = read_image(check, image, target);
+	if (r == 0 && check->out_of_memory)
+		r = -ENOMEM;
+	if (r == 0)
+		r = conclude(check, info, difference);
+	return r;
+}
+
 int
 gp_image_check(const struct gp_image *image, const struct gp_image_target *target,
-	       struct gp_image_info *info, char difference[GP_IMAGE_DIFFERENCE_SIZE])
+	       struct gp_image_info *info, struct gp_image_variables **variables,
+	       char difference[GP_IMAGE_DIFFERENCE_SIZE])
 {
 	struct check *check = malloc(sizeof(*check));
 	int r = -ENOMEM;
@@ -271,18 +320,21 @@ gp_image_check(const struct gp_image *image, const struct gp_image_target *targe
 	check->info = info;
 	check->left = info->kernel_count;
 	check->understood = true;
+	check->out_of_memory = false;
 	check->reader.found = found;
+	check->reader.found_variable = found_variable;
 	check->reader.data = check;
 	check->verdicts = calloc((size_t)info->kernel_count + 1, sizeof(*check->verdicts));
 	check->by_name = calloc((size_t)info->kernel_count + 1, sizeof(*check->by_name));
-	if (check->verdicts && check->by_name) {
-		for (uint32_t i = 0; i < info->kernel_count; i++)
-			check->by_name[i] = i;
-		qsort_r(check->by_name, info->kernel_count, sizeof(*check->by_name), by_name, info);
-		r = info->kernel_count ? read_image(check, image, target) : 0;
+	check->variables = gp_image_variables_create();
+	if (check->verdicts && check->by_name && check->variables)
+		r = check_all(check, image, target, info, difference);
+	if (r == 0) {
+		gp_image_variables_finish(check->variables);
+		*variables = check->variables;
+	} else {
+		gp_image_variables_destroy(check->variables);
 	}
-	if (r == 0)
-		r = conclude(check, info, difference);
 	free(check->by_name);
 	free(check->verdicts);
 	free(check);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parameters of kernels, read off device code itself: an ELF or PTX text, of which nothing is
- * believed.  Any thread; a reader is one thread's, and belongs to the caller.
+ * The parameters of kernels and the sizes of variables, read off device code itself: an ELF or PTX
+ * text, of which nothing is believed.  Any thread; a reader is one thread's, and belongs to the
+ * caller.
  */
 #ifndef GP_IMAGE_PARAMS_H
 #define GP_IMAGE_PARAMS_H
@@ -23,14 +24,26 @@ struct gp_kernel_params {
 
 typedef void gp_kernel_params_fn(void *data, const struct gp_kernel_params *kernel);
 
+/* What it says of one variable, in global or constant memory; valid during the call only. */
+struct gp_variable_size {
+	const char *name; /* name_size bytes, no NUL behind them */
+	size_t name_size;
+	bool readable; /* false: there is such a variable, in a form that is not known here */
+	uint64_t size;
+};
+
+typedef void gp_variable_size_fn(void *data, const struct gp_variable_size *variable);
+
 /* It is large: not for the stack. */
 struct gp_params_reader {
 	gp_kernel_params_fn *found; /* for each kernel; for some perhaps twice, unreadable first */
+	gp_variable_size_fn *found_variable; /* for each that is defined; NULL: not asked for */
 	void *data;
 	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];
 };
 
-/* Both return whether all was understood; if not there may be kernels that were not found. */
+/* Both return whether all was understood; if not there may be kernels or variables that were not
+ * found. */
 
 /* A cubin, or a relocatable one. */
 bool gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size);

@@ -2,7 +2,8 @@
 /*
  * A section .nv.info.KERNEL is a list of attributes: a byte that says how the value is stored, a
  * byte that says which one it is, and 16 bits that are the value or, if it is stored behind them,
- * its size.  One attribute describes one parameter.  The section .text.KERNEL is the code.
+ * its size.  One attribute describes one parameter.  The section .text.KERNEL is the code.  A
+ * variable is an object in the table of symbols.
  */
 #include "protocol/frame.h"
 #include "protocol/image_params.h"
@@ -14,6 +15,8 @@
 #define CODE_PREFIX ".text."
 #define STORED_BEHIND 4
 #define FORMS_MAX 4
+/* What variables are in code that can be linked. */
+#define STT_CUDA_OBJECT STT_LOPROC
 
 enum attribute {
 	PARAM_CBANK = 0x0a,      /* where all parameters are, and how many bytes */
@@ -79,16 +82,16 @@ open_elf(struct elf *elf, const uint8_t *bytes, size_t size)
 	return lies_within(elf, elf->names.sh_offset, elf->names.sh_size);
 }
 
-/* NULL: it has none. */
+/* A string of a table that lies within the file; NULL: it has none there. */
 static const char *
-name_of(const struct elf *elf, const Elf64_Shdr *section, size_t *length_p)
+text_at(const struct elf *elf, const Elf64_Shdr *table, uint32_t offset, size_t *length_p)
 {
-	const char *name = (const char *)elf->bytes + elf->names.sh_offset + section->sh_name;
+	const char *name = (const char *)elf->bytes + table->sh_offset + offset;
 	size_t room;
 
-	if (section->sh_name >= elf->names.sh_size)
+	if (offset >= table->sh_size)
 		return NULL;
-	room = elf->names.sh_size - section->sh_name;
+	room = table->sh_size - offset;
 	*length_p = strnlen(name, room);
 	return *length_p < room ? name : NULL;
 }
@@ -212,11 +215,47 @@ report(struct gp_params_reader *reader, const char *name, size_t length, const u
 	reader->found(reader->data, &found);
 }
 
+static bool
+is_variable(const Elf64_Sym *symbol)
+{
+	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
+
+	return (type == STT_OBJECT || type == STT_CUDA_OBJECT) && symbol->st_shndx != SHN_UNDEF;
+}
+
+/* Whether it was understood. */
+static bool
+report_symbols(struct gp_params_reader *reader, const struct elf *elf, const Elf64_Shdr *table)
+{
+	Elf64_Shdr names;
+
+	if (table->sh_entsize != sizeof(Elf64_Sym) || table->sh_link >= elf->section_count ||
+	    !lies_within(elf, table->sh_offset, table->sh_size))
+		return false;
+	names = section_at(elf, table->sh_link);
+	if (!lies_within(elf, names.sh_offset, names.sh_size))
+		return false;
+	for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table->sh_size; at += sizeof(Elf64_Sym)) {
+		struct gp_variable_size variable = { .readable = true };
+		Elf64_Sym symbol;
+
+		memcpy(&symbol, elf->bytes + table->sh_offset + at, sizeof(symbol));
+		if (!is_variable(&symbol))
+			continue;
+		variable.name = text_at(elf, &names, symbol.st_name, &variable.name_size);
+		if (!variable.name)
+			return false;
+		variable.size = symbol.st_size;
+		reader->found_variable(reader->data, &variable);
+	}
+	return true;
+}
+
 bool
 gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size)
 {
 	const size_t info = strlen(INFO_PREFIX), code = strlen(CODE_PREFIX);
-	bool understood = true;
+	bool understood = true, has_symbols = false;
 	struct elf elf;
 
 	if (!open_elf(&elf, bytes, size))
@@ -224,7 +263,7 @@ gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t s
 	for (uint64_t i = 0; i < elf.section_count; i++) {
 		Elf64_Shdr section = section_at(&elf, i);
 		size_t length;
-		const char *name = name_of(&elf, &section, &length);
+		const char *name = text_at(&elf, &elf.names, section.sh_name, &length);
 		bool within = lies_within(&elf, section.sh_offset, section.sh_size);
 
 		if (!name)
@@ -234,6 +273,12 @@ gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t s
 			       within ? bytes + section.sh_offset : NULL, section.sh_size);
 		else if (begins_with(name, length, CODE_PREFIX))
 			report(reader, name + code, length - code, NULL, 0);
+		if (!reader->found_variable || section.sh_type != SHT_SYMTAB)
+			continue;
+		/* One is all there is; many could each be the whole file. */
+		if (has_symbols || !report_symbols(reader, &elf, &section))
+			understood = false;
+		has_symbols = true;
 	}
-	return understood;
+	return understood && (has_symbols || !reader->found_variable);
 }

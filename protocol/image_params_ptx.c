@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * [.visible] .entry NAME [ ( .param ..., .param ... ) ] ..., outside of all braces, where .param is
- * .param [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME [ '[' N ']' ... ].
+ * .param [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME [ '[' N ']' ... ]; and, there as well,
+ * .global or .const, [.attribute(...)] [.align N] [.vN] .TYPE, a list of NAME [ '[' N ']' ... ]
+ * [ = ... ], and a semicolon.
  */
 #include "protocol/frame.h"
 #include "protocol/image_params.h"
@@ -306,6 +308,114 @@ skip_body(struct text *text)
 	text->understood = false;
 }
 
+/* Behind the parenthesis that closes the one at which the text is. */
+static void
+skip_parentheses(struct text *text)
+{
+	uint32_t depth = 0;
+
+	while (skip_space(text), text->at < text->end) {
+		char c = *text->at++;
+
+		depth += c == '(';
+		if (c == ')' && --depth == 0)
+			return;
+	}
+	text->understood = false;
+}
+
+/* What a variable begins with, up to the comma or semicolon. */
+static void
+skip_value(struct text *text)
+{
+	while (skip_space(text), text->at < text->end && *text->at != ',' && *text->at != ';') {
+		if (*text->at == '{')
+			skip_body(text);
+		else if (*text->at == '"')
+			skip_string(text);
+		else if (*text->at == '(')
+			skip_parentheses(text);
+		else
+			text->at++;
+	}
+}
+
+/* What stands before a variable's name: the size of an element in bytes, 0: not known.  False: no
+ * name follows. */
+static bool
+take_element(struct text *text, uint32_t *size_p)
+{
+	uint32_t vector = 1, align;
+	bool known = true;
+
+	*size_p = 0;
+	while (skip_space(text), text->at < text->end && *text->at == '.') {
+		struct gp_bytes word = take_word(text);
+
+		if (is_word(word, ".attribute"))
+			skip_parentheses(text);
+		else if (is_word(word, ".align"))
+			known = take_align(text, &align) && known;
+		else if (is_word(word, ".v2") || is_word(word, ".v4") || is_word(word, ".v8"))
+			vector = (uint32_t)(((const char *)word.data)[2] - '0');
+		else if (*size_p == 0 && size_of_type(word))
+			*size_p = size_of_type(word);
+		else
+			known = false;
+	}
+	*size_p = known ? *size_p * vector : 0;
+	return text->at < text->end && is_in_name(*text->at) && !is_digit(*text->at);
+}
+
+/* False: they are not all known. */
+static bool
+take_dimensions(struct text *text, uint64_t *size)
+{
+	bool known = true;
+	uint32_t count;
+
+	while (take(text, '[')) {
+		if (!take_number(text, &count) || __builtin_mul_overflow(*size, count, size))
+			known = false;
+		if (!take(text, ']')) {
+			known = false;
+			skip_behind(text, "]");
+		}
+	}
+	return known;
+}
+
+/* Behind .global or .const, of variables that are defined here. */
+static void
+take_variables(struct text *text, struct gp_params_reader *reader)
+{
+	uint32_t element;
+
+	/* Of a bank of constant memory that has a number. */
+	if (take(text, '['))
+		skip_behind(text, "]");
+	if (!take_element(text, &element)) {
+		text->understood = false;
+		return;
+	}
+	do {
+		struct gp_bytes name = take_word(text);
+		struct gp_variable_size found = { .name = name.data,
+						  .name_size = name.size,
+						  .size = element };
+
+		if (name.size == 0 || *found.name == '.') {
+			text->understood = false;
+			return;
+		}
+		found.readable = take_dimensions(text, &found.size) && element > 0;
+		if (take(text, '='))
+			skip_value(text);
+		reader->found_variable(reader->data, &found);
+	} while (take(text, ','));
+	text->understood = take(text, ';') && text->understood;
+}
+
 /* Whether this is a version in which entries look as described above. */
 static bool
 has_version(const char *begin, size_t size)
@@ -318,10 +428,20 @@ has_version(const char *begin, size_t size)
 	       ((text.at + 1 < text.end && is_digit(text.at[1])) || *text.at - '0' >= OLDEST_MAJOR);
 }
 
+/* The word says so, and not of what is declared for another image to define, or of what a parameter
+ * points to. */
+static bool
+is_variable(struct gp_bytes before, struct gp_bytes word)
+{
+	return (is_word(word, ".global") || is_word(word, ".const")) &&
+	       !is_word(before, ".extern") && !is_word(before, ".ptr");
+}
+
 bool
 gp_params_of_ptx(struct gp_params_reader *reader, const char *begin, size_t size)
 {
 	struct text text = { begin, begin + strnlen(begin, size), true };
+	struct gp_bytes before = { "", 0 };
 
 	if (!has_version(begin, (size_t)(text.end - text.at)))
 		return false;
@@ -336,8 +456,11 @@ gp_params_of_ptx(struct gp_params_reader *reader, const char *begin, size_t size
 			word = take_word(&text);
 			if (is_word(word, ".entry"))
 				take_entry(&text, reader);
+			else if (is_variable(before, word) && reader->found_variable)
+				take_variables(&text, reader);
 			else if (word.size == 0)
 				text.at++;
+			before = word;
 		}
 	}
 	return text.understood;

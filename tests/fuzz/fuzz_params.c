@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device code whose kernels' parameters are read, as ELF, as PTX and in whatever contains them.
- * What is found lies within what a launch may have, and is then what the check wants to be told. */
+/* Device code whose kernels' parameters and whose variables are read, as ELF, as PTX and in
+ * whatever contains them. What is found lies within what a launch may have, and is then what the
+ * check wants to be told. */
 #include "protocol/frame.h"
 #include "protocol/image_check.h"
 #include "protocol/image_params.h"
@@ -19,6 +20,8 @@ struct list {
 	struct gp_kernel_info kernels[KERNELS_MAX];
 	char names[KERNELS_MAX][NAME_SIZE];
 	struct gp_param_info params[KERNELS_MAX][GP_KERNEL_PARAMS_MAX];
+	char variable[NAME_SIZE]; /* the last that has a size */
+	uint64_t variable_size;
 };
 
 static void
@@ -48,25 +51,47 @@ found(void *data, const struct gp_kernel_params *kernel)
 }
 
 static void
+found_variable(void *data, const struct gp_variable_size *variable)
+{
+	struct list *list = data;
+
+	if (!variable->readable || variable->name_size >= NAME_SIZE || variable->size == UINT64_MAX)
+		return;
+	memcpy(list->variable, variable->name, variable->name_size);
+	list->variable[variable->name_size] = '\0';
+	list->variable_size = variable->size;
+}
+
+static void
 check(const struct gp_image *image, struct list *list, struct gp_params_reader *reader)
 {
 	const struct gp_image_target target = { .major = 9 };
 	struct gp_image_blob blob = gp_image_blob(image, 0);
 	char difference[GP_IMAGE_DIFFERENCE_SIZE];
+	struct gp_image_variables *variables;
 	enum gp_image_kind kind = gp_image_type(image);
+	uint64_t has;
 	bool direct = kind == GP_IMAGE_ELF || kind == GP_IMAGE_PTX;
 	int r;
 
 	/* For a fatbin, those of the bytes themselves will do. */
 	if (direct) {
 		list->info.kernel_count = 0;
+		list->variable_size = 0;
 		(void)(kind == GP_IMAGE_ELF
 			       ? gp_params_of_elf(reader, blob.data, blob.size)
 			       : gp_params_of_ptx(reader, (const char *)blob.data, blob.size));
 	}
-	r = gp_image_check(image, &target, &list->info, difference);
+	r = gp_image_check(image, &target, &list->info, &variables, difference);
 	if (direct && r == GP_IMAGE_E_DIFFERS)
 		abort();
+	if (r == 0) {
+		if (direct && list->variable_size &&
+		    gp_image_variables_judge(variables, list->variable, list->variable_size,
+					     &has) != GP_VARIABLE_EQUAL)
+			abort();
+		gp_image_variables_destroy(variables);
+	}
 	for (uint32_t i = 0; direct && r == 0 && i < list->info.kernel_count; i++) {
 		if (list->kernels[i].absent)
 			abort();
@@ -78,7 +103,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* Of its own size, but as aligned as images must be. */
 	void *copy = malloc(size ? size : 1);
-	static struct gp_params_reader reader = { .found = found };
+	static struct gp_params_reader reader = { .found = found,
+						  .found_variable = found_variable };
 	static struct list list;
 	struct gp_image *image;
 

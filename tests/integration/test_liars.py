@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon, or whoever is on the way to it, that tells untruths of kernels' parameters: a launch
-copies as many bytes out of the program's memory as these have."""
+"""A daemon, or whoever is on the way to it, that tells untruths of kernels' parameters, of which a
+launch copies as many bytes out of the program's memory as these have, or of variables' sizes, by
+which programs copy them."""
 import socket
 import struct
 import threading
@@ -9,6 +10,7 @@ import wire
 from harness import Daemon, case, main, require
 
 LOAD = wire.CALLS["gpImageLoad"][0]
+VARIABLE = wire.CALLS["gpImageGlobal"][0]
 LAUNCHES = {wire.CALLS[name][0] for name in ("gpLaunch", "gpLaunchChecked")}
 ATTRIBUTES = 16
 SECRET = "sk-live-0123456789abcdef"
@@ -41,12 +43,13 @@ def encode_kernels(kernels):
 
 
 class Liar:
-    """Passes all on between programs and a daemon, but for what lie() makes of lists of kernels. It
-    listens on this machine alone. launches: records that came through; heard: all that programs sent."""
+    """Passes all on between programs and a daemon, but for what lie() makes of lists of kernels, and
+    size_of() of the size of a variable. It listens on this machine alone. launches: records that came
+    through; heard: all that programs sent; variables: how many were asked for."""
 
-    def __init__(self, daemon, lie):
-        self.daemon, self.lie = daemon, lie
-        self.heard, self.launches, self.lists = b"", [], 0
+    def __init__(self, daemon, lie, size_of=lambda size: size):
+        self.daemon, self.lie, self.size_of = daemon, lie, size_of
+        self.heard, self.launches, self.lists, self.variables = b"", [], 0, 0
         self.sockets = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
@@ -114,6 +117,10 @@ class Liar:
         self.carry(far, near, lambda data, _: b"".join(self.twist(*one) for one in self.records(data)) if calls else data)
 
     def twist(self, call, flags, record):
+        if call == VARIABLE and flags & wire.REPLY and len(record) > 16:
+            self.variables += 1
+            values = wire.decode_fields(wire.CALLS["gpImageGlobal"][2], record[16:])
+            return record[:16] + wire.encode_fields(wire.CALLS["gpImageGlobal"][2], {**values, "size": self.size_of(values["size"])})
         if call != LOAD or not flags & wire.REPLY or len(record) == 16:
             return record
         values = wire.decode_fields(wire.CALLS["gpImageLoad"][2], record[16:])
@@ -150,10 +157,10 @@ def of_launched(change):
 @case("who changes nothing is not noticed")
 def _():
     with Daemon() as daemon, Liar(daemon, lambda kernels: None) as liar:
-        for name in ("vectoradd", "driverapi", "multifile"):
+        for name in ("vectoradd", "driverapi", "multifile", "symbols", "bigglobal"):
             result = daemon.run(name, env={"REMOTE_GPU": liar.address}).expect(err="")
             require(result.out.endswith(": ok\n"), f"{result}")
-        require(liar.lists >= 3 and liar.launches, "the programs went another way")
+        require(liar.lists >= 3 and liar.launches and liar.variables >= 4, "the programs went another way")
         daemon.settle()
 
 
@@ -213,6 +220,18 @@ def _():
         for kernel in kernels:
             kernel[0] = b"x" + kernel[0][1:]
     expect_caught(lie)
+
+
+@case("a variable that is larger, or smaller")
+def _():
+    for step in (1, -1, 5000, 1 << 40):
+        with Daemon() as daemon, Liar(daemon, lambda kernels: None, lambda size: size + step) as liar:
+            result = daemon.run("symbols", env={"REMOTE_GPU": liar.address, "MY_SECRET_API_KEY": SECRET})
+            require(liar.variables > 0, "no variable was asked for")
+            require(result.status > 0 and "ok" not in result.out, f"the program has not failed: {result}")
+            require(result.err.count(f"has 400 bytes in the image, and {400 + step} as the daemon tells") == 1, f"{result}")
+            require(SECRET.encode() not in liar.heard, "the program's memory was sent")
+            daemon.settle()
 
 
 if __name__ == "__main__":

@@ -103,6 +103,7 @@ static char difference[GP_IMAGE_DIFFERENCE_SIZE];
 static int
 check(const void *pointer, const struct gp_image_target *target, struct told *told)
 {
+	struct gp_image_variables *variables;
 	struct gp_image *image;
 	int r;
 
@@ -112,8 +113,10 @@ check(const void *pointer, const struct gp_image_target *target, struct told *to
 		told->kernels[i].params = told->params[i];
 	difference[0] = '\0';
 	assert_int_equal(gp_image_create(pointer, &image), 0);
-	r = gp_image_check(image, target, &told->info, difference);
+	r = gp_image_check(image, target, &told->info, &variables, difference);
 	gp_image_destroy(image);
+	if (r == 0)
+		gp_image_variables_destroy(variables);
 	assert_int_equal(r == GP_IMAGE_E_DIFFERS, difference[0] != '\0');
 	return r;
 }
