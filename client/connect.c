@@ -509,6 +509,16 @@ gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE], un
 	return link_lane(&opening, url, ticket, lane, conn_p);
 }
 
+/* A name can have the addresses of several daemons, and only one of these knows the session: lanes
+ * go to the address that the control connection has, which is not looked up again.  For RDMA a host
+ * can have an address of its own, so there the name stays. */
+static void
+stay_there(struct gp_url *url, const struct gp_conn *control)
+{
+	if (strcmp(url->scheme, "tcp") == 0 || strcmp(url->scheme, "tls") == 0)
+		(void)gp_conn_peer_address(control, url->host, sizeof(url->host));
+}
+
 /* The first lane, and where the others will be. */
 static int
 open_lane(struct opening *opening, struct gpc_link *link)
@@ -524,6 +534,7 @@ open_lane(struct opening *opening, struct gpc_link *link)
 		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "rdma");
 		link->lanes_url.port = (uint16_t)welcome->rdma_port;
 	}
+	stay_there(&link->lanes_url, link->control);
 	if (wants_rdma(url) && !welcome->rdma_port)
 		r = fail(opening, GP_E_UNSUPPORTED,
 			 ": the daemon does not serve RDMA (gpupoold --listen rdma://...)");
@@ -535,6 +546,7 @@ open_lane(struct opening *opening, struct gpc_link *link)
 		opening->control.scheme, opening->error);
 	opening->connect_ms = CONNECT_MS;
 	link->lanes_url = opening->control;
+	stay_there(&link->lanes_url, link->control);
 	return link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
 }
 

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -355,6 +356,24 @@ const char *
 gp_conn_peer(const struct gp_conn *conn)
 {
 	return conn->peer;
+}
+
+bool
+gp_conn_peer_address(const struct gp_conn *conn, char *text, size_t size)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+	char host[NI_MAXHOST];
+
+	if (conn->caps & GP_CONN_CAP_REMOTE_MEM ||
+	    getpeername(conn->ops->fd(conn), (struct sockaddr *)&address, &length) ||
+	    (address.ss_family != AF_INET && address.ss_family != AF_INET6) ||
+	    getnameinfo((const struct sockaddr *)&address, length, host, sizeof(host), NULL, 0,
+			NI_NUMERICHOST) ||
+	    strlen(host) >= size)
+		return false;
+	(void)memcpy(text, host, strlen(host) + 1);
+	return true;
 }
 
 int

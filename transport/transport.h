@@ -178,6 +178,9 @@ unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
 int gp_conn_fd(const struct gp_conn *conn);
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */
+/* The peer's address in digits, of several that its name may have; false, and nothing is written,
+ * where it has none or the text does not fit. */
+bool gp_conn_peer_address(const struct gp_conn *conn, char *text, size_t size);
 
 /*
  * The user whose socket the peer is, for access to a daemon on the same machine.

@@ -6,6 +6,8 @@
 #include "protocol/preamble.h"
 #include "tests/test.h"
 
+#include <dlfcn.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -245,6 +247,40 @@ calls_that_the_daemon_does_not_name_are_unknown_to_it(void **state)
 
 	close_link(&link);
 	clean_up(supervisor);
+}
+
+/* Of this name: each time it is asked for, the address of another daemon. */
+#define POOL_NAME "pool.test"
+static unsigned int pool_lookups;
+
+int
+getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+	    struct addrinfo **list)
+{
+	int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+		(int (*)(const char *, const char *, const struct addrinfo *,
+			 struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
+
+	if (name && strcmp(name, POOL_NAME) == 0)
+		name = pool_lookups++ == 0 ? "127.0.0.1" : "127.0.0.2";
+	return next(name, service, hints, list);
+}
+
+static void
+lanes_go_to_the_daemon_that_welcomed(void **state)
+{
+	struct supervisor *supervisor = start(serve_session);
+	struct gp_url url = *supervisor->url;
+	struct gpc_link link;
+	char error[512];
+
+	(void)snprintf(url.host, sizeof(url.host), "%s", POOL_NAME);
+	supervisor->url = &url;
+	assert_int_equal(open_link(supervisor, &link, error), 0);
+	assert_int_equal(pool_lookups, 1);
+	assert_string_equal(link.lanes_url.host, "127.0.0.1");
+	close_link(&link);
+	stop(supervisor);
 }
 
 static void
@@ -588,6 +624,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(session_is_opened_with_the_facts_of_the_welcome),
 		cmocka_unit_test(calls_that_the_daemon_does_not_name_are_unknown_to_it),
+		cmocka_unit_test(lanes_go_to_the_daemon_that_welcomed),
 		cmocka_unit_test(driver_version_is_at_most_our_own),
 		cmocka_unit_test(other_service_is_said_to_be_none_of_ours),
 		cmocka_unit_test(service_that_closes_at_once_is_said_to_be_none_of_ours),
