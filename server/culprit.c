@@ -15,27 +15,43 @@ is_culprit(const struct gpd_session *s)
 	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
 }
 
+struct list {
+	char *text;
+	size_t size, used;
+	int count;
+	struct gpd_session *last;
+};
+
+static void
+add_culprits(struct list *list, struct gpd_session *sessions)
+{
+	for (struct gpd_session *s = sessions; s; s = s->next) {
+		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
+
+		if (!is_culprit(s))
+			continue;
+		list->last = s;
+		list->count++;
+		if (list->used >= list->size - 1)
+			continue;
+		list->used += (size_t)snprintf(
+			list->text + list->used, list->size - list->used, "%ssession %llu (%s)%s%s",
+			list->count > 1 ? ", " : "", (unsigned long long)s->id, s->peer,
+			kernel ? ", last kernel " : "", kernel ? kernel : "");
+		if (list->used >= list->size)
+			list->used = list->size - 1;
+	}
+}
+
 struct gpd_session *
 gpd_culprit_find(char *text, size_t size)
 {
-	struct gpd_session *culprit = NULL;
-	size_t used = 0;
-	int count = 0;
+	struct list list = { .text = text, .size = size };
 
 	text[0] = 0;
-	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
-		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
-
-		if (!is_culprit(s) || used >= size - 1)
-			continue;
-		culprit = s;
-		used += (size_t)snprintf(text + used, size - used, "%ssession %llu (%s)%s%s",
-					 count++ ? ", " : "", (unsigned long long)s->id, s->peer,
-					 kernel ? ", last kernel " : "", kernel ? kernel : "");
-		if (used >= size)
-			used = size - 1;
-	}
-	return count == 1 ? culprit : NULL;
+	add_culprits(&list, gpd_worker.sessions);
+	add_culprits(&list, gpd_worker.leaving);
+	return list.count == 1 ? list.last : NULL;
 }
 
 void

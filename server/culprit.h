@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose work a worker's GPUs may be at, for the log: sessions that have given kernels which are not
- * known to be done.  Any thread.
+ * known to be done, those among them whose clients have gone.  Any thread.
  */
 #ifndef GPD_CULPRIT_H
 #define GPD_CULPRIT_H

@@ -223,15 +223,39 @@ free_objects(struct gpd_session *session)
 	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
 }
 
+/* Under the worker's lock. */
 static void
-unlink_session(struct gpd_session *session)
+unlink_from(struct gpd_session **link, const struct gpd_session *session)
 {
-	struct gpd_session **link = &gpd_worker.sessions;
-
-	pthread_mutex_lock(&gpd_worker.lock);
 	while (*link != session)
 		link = &(*link)->next;
 	*link = session->next;
+}
+
+static void
+unlink_session(struct gpd_session *session)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	unlink_from(&gpd_worker.sessions, session);
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+/* Nobody speaks for it any more, but its work goes on, and may be what the GPU is lost by. */
+static void
+begin_to_leave(struct gpd_session *session)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	unlink_from(&gpd_worker.sessions, session);
+	session->next = gpd_worker.leaving;
+	gpd_worker.leaving = session;
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+static void
+end_to_leave(struct gpd_session *session)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	unlink_from(&gpd_worker.leaving, session);
 	pthread_mutex_unlock(&gpd_worker.lock);
 }
 
@@ -338,12 +362,13 @@ close_session(struct gpd_session *session)
 	gpd_account_leave_begin(&session->account);
 	/* The responder shall not wait for a client that does not read. */
 	gp_conn_shutdown(session->conn);
-	unlink_session(session);
+	begin_to_leave(session);
 	gpd_lanes_stop(session);
 	gpd_print_leave(session);
 	gpd_schedule_stop(session);
 	gpd_stream_finish_all(session);
 	gpd_wait_stop(session);
+	end_to_leave(session);
 	gpd_lanes_destroy(session);
 	gpd_schedule_free(session);
 	if (atomic_load(&gpd_worker.lost) == 0)

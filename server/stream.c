@@ -327,11 +327,12 @@ gpd_stream_finish_all(struct gpd_session *session)
 		cancel_all(session);
 	for (struct gpd_stream *s = session->streams; s; s = s->next) {
 		unsigned int ms = 1;
+		CUresult result;
 
 		if (gpd_stream_is_idle(s))
 			continue;
 		/* Any error means that nothing runs any more. */
-		while (gpd_driver.cuStreamQuery(s->driver) == CUDA_ERROR_NOT_READY &&
+		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
 		       !atomic_load(&gpd_worker.lost)) {
 			nap(ms);
 			waited += ms;
@@ -339,6 +340,9 @@ gpd_stream_finish_all(struct gpd_session *session)
 			if (ms < 16)
 				ms *= 2;
 		}
+		/* While it is still known whose work was under way; cancelled work is no fault. */
+		if (!gpd_driver.gpSoftStreamCancel && gpd_driver_is_sticky(result))
+			gpd_session_poison(session, result);
 	}
 	gpd_retire_done(session);
 }

@@ -51,6 +51,7 @@ struct gpd_worker {
 	struct gpd_channel channel; /* to the supervisor; any thread sends */
 	pthread_mutex_t lock;
 	struct gpd_session *sessions; /* list of all; under lock */
+	struct gpd_session *leaving; /* who are not among them any more, until their work is done */
 	_Atomic int session_count;
 	_Atomic int lost; /* CUresult that ended this process's CUDA, or 0 */
 };

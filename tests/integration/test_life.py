@@ -49,6 +49,26 @@ def _():
         daemon.check_works()
 
 
+@case("what a client that has gone left running is not taken for another's")
+def _():
+    with Daemon(env={"GPUPOOL_SOFT_NO_CANCEL": "1"}) as daemon:
+        bystander = daemon.start("sleeper", "-ms=4000")
+        bystander.wait_for_output("running")
+        # It fails once its client has gone.
+        gone = daemon.start("assertlate", "1500")
+        gone.wait_for_output("running")
+        gone.kill()
+        result = bystander.finish()
+        require(result.status > 0, f"the context is not lost: {result}")
+        require("all is well" not in result.err, f"it was told what another's kernel said: {result}")
+        daemon.wait_for_log(r"has lost its GPU contexts: .*")
+        daemon.wait_for_log(r"with work of .*all is well")
+        daemon.settle(SOON)
+        for line in daemon.log().splitlines():
+            if "with work of" in line or "has lost its GPU contexts" in line:
+                require("last kernel _Z4fail" in line, f"who did it is not named: {line}")
+
+
 @case("the memory of a killed client is free again")
 def _():
     with Daemon() as daemon:

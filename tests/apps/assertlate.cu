@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * assertlate MS: a kernel that keeps the device busy for so many milliseconds and then fails an
+ * assertion. Prints "running" once it is launched.
+ */
+#undef NDEBUG
+#include "app.h"
+
+#include <cassert>
+
+static __device__ unsigned long long
+nanoseconds()
+{
+	unsigned long long now;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	return now;
+}
+
+static __global__ void
+fail(unsigned long long duration)
+{
+	unsigned long long start = nanoseconds();
+
+	while (nanoseconds() - start < duration)
+		;
+	assert(!"all is well");
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: assertlate MS\n");
+		return 2;
+	}
+	fail<<<1, 1>>>(strtoull(argv[1], nullptr, 10) * 1000000);
+	CHECK(cudaGetLastError());
+	/* Makes sure that the launch is on its way. */
+	(void)cudaStreamQuery(0);
+	printf("running\n");
+	fflush(stdout);
+	EXPECT(cudaErrorAssert, cudaDeviceSynchronize());
+	return app_ok("assertlate");
+}
