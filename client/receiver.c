@@ -4,6 +4,7 @@
 #include "client/session_state.h"
 #include "client/stats.h"
 #include "client/thread.h"
+#include "transport/descriptor.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ gpc_receiver_init(struct gpc_session *session)
 	(void)pthread_mutex_init(&receiver->lock, NULL);
 	gpc_cond_init(&receiver->wanted);
 	/* Without it the receiver finds out a little later. */
-	receiver->rouse_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	receiver->rouse_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connecting, listening and accepting by the connection manager. */
+#include "transport/descriptor.h"
 #include "transport/rdma.h"
 #include "transport/tcp.h"
 
@@ -274,9 +275,9 @@ connect_one(const struct addrinfo *address, const uint8_t *hello, int timeout_ms
 	return 0;
 }
 
-int
-gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
-		int timeout_ms, struct gp_conn **conn_p, char *detail, size_t detail_size)
+static int
+connect_any(const struct gp_url *url, const void *preamble, size_t preamble_size, int timeout_ms,
+	    struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
 	uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX];
 	bool early = fits_hello(preamble, preamble_size);
@@ -305,6 +306,20 @@ gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_
 	r = gp_conn_send_preamble(*conn_p, preamble, preamble_size);
 	if (r)
 		gp_conn_destroy(*conn_p);
+	return r;
+}
+
+int
+gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
+		int timeout_ms, struct gp_conn **conn_p, char *detail, size_t detail_size)
+{
+	struct gp_fd_hold hold;
+	int r;
+
+	/* Its libraries open descriptors of their own. */
+	gp_fd_hold(&hold);
+	r = connect_any(url, preamble, preamble_size, timeout_ms, conn_p, detail, detail_size);
+	gp_fd_release(&hold);
 	return r;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a connection's queue pair, and all that belongs to it. */
+#include "transport/descriptor.h"
 #include "transport/rdma.h"
 
 #include <errno.h>
@@ -46,8 +47,8 @@ gp_rdma_watch(struct gp_rdma_conn *conn)
 {
 	if (conn->watched)
 		return true;
-	conn->watch_fd = epoll_create1(EPOLL_CLOEXEC);
-	conn->tell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	conn->watch_fd = gp_fd_away(epoll_create1(EPOLL_CLOEXEC));
+	conn->tell_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	conn->watched = conn->watch_fd >= 0 && conn->tell_fd >= 0 &&
 			watch(conn->watch_fd, conn->tell_fd) == 0 &&
 			watch(conn->watch_fd, conn->channel->fd) == 0 &&

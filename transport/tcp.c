@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tcp.h"
 
+#include "transport/descriptor.h"
 #include "transport/peer.h"
 
 #include <arpa/inet.h>
@@ -268,7 +269,8 @@ gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p,
 static int
 connect_one(const struct addrinfo *address, int timeout_ms)
 {
-	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = gp_fd_away(
+		socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	int error = 0;
 	socklen_t length = sizeof(error);
 

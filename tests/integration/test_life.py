@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that come, go, or are killed: nothing of them stays with the daemon."""
+import os
 import re
 import sys
 import time
 
 import wire
-from harness import PATIENCE, SANITIZED, Daemon, case, main, require
+from harness import PATIENCE, SANITIZED, Daemon, Program, case, main, require
 
 # The design's promise is two seconds; a sanitized build on a busy machine gets more.
 SOON = 10 if SANITIZED else 2
@@ -67,6 +68,16 @@ def _():
         for line in daemon.log().splitlines():
             if "with work of" in line or "has lost its GPU contexts" in line:
                 require("last kernel _Z4fail" in line, f"who did it is not named: {line}")
+
+
+@case("what is printed to a closed descriptor goes nowhere, and not to the daemon")
+def _():
+    with Daemon() as daemon:
+        for number, closed in enumerate((">&-", "2>&-", "<&- >&- 2>&-"), 1):
+            program = os.path.join(os.environ["GP_APPS"], "printf")
+            Program("sh", ["-c", f'exec "$0" {closed}', program], daemon.address, path="/bin/sh").finish().expect()
+            daemon.wait_for_log(r"closed: the client (closed it|said goodbye); 5 launches", count=number)
+        daemon.settle()
 
 
 @case("the memory of a killed client is free again")

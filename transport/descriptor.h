@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program may run with one of the descriptors 0 to 2 closed, and still print: what the library
+ * opens must not get these numbers, or the text goes to the daemon, past TLS.  Any thread.
+ */
+#ifndef GP_DESCRIPTOR_H
+#define GP_DESCRIPTOR_H
+
+/* Around what opens a descriptor: fd, or another one for the same, closed on exec, that is none of
+ * the three; -1 with errno, as of the function whose result this is, or if there is none left. */
+int gp_fd_away(int fd);
+
+/* Around what opens them elsewhere: takes those of the three that are closed, and gives them back.
+ */
+struct gp_fd_hold {
+	int fds[3];
+};
+
+void gp_fd_hold(struct gp_fd_hold *hold);
+void gp_fd_release(struct gp_fd_hold *hold);
+
+#endif /* GP_DESCRIPTOR_H */
