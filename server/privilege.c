@@ -106,6 +106,14 @@ become(const struct passwd *user)
 	return r;
 }
 
+uid_t
+gpd_privilege_will_be(const char *name)
+{
+	const struct passwd *user = getpwnam(name ? name : GPD_PRIVILEGE_USER);
+
+	return geteuid() == 0 && user ? user->pw_uid : geteuid();
+}
+
 int
 gpd_privilege_drop(const char *name, char *error, size_t error_size)
 {

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* The user that a daemon of root's becomes, if there is one of this name. */
 #define GPD_PRIVILEGE_USER "gpupool"
@@ -18,6 +19,9 @@
 /* In each process, early: keys, tokens and tickets are in no core file, and no other process of the
  * same user can read them. */
 void gpd_privilege_hide(void);
+
+/* Whom the next function will make of this process: what it is, if nobody else. */
+uid_t gpd_privilege_will_be(const char *user);
 
 /*
  * Root becomes this user (NULL: GPD_PRIVILEGE_USER, or stays root without one): with its groups,

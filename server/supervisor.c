@@ -358,6 +358,7 @@ set_up(struct supervisor *s)
 		fprintf(stderr, "gpupoold: %s\n", error);
 		return -1;
 	}
+	gp_listen_as(gpd_privilege_will_be(s->options->user));
 	if (gpd_listen_open(&s->listen, s->options) || gpd_manager_open(&s->manager, s->options))
 		return -1;
 	return drop_privileges(s);

@@ -55,6 +55,10 @@ GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, siz
 			     int timeout_ms, struct gp_conn **conn_p, char *error,
 			     size_t error_size);
 
+/* First, by a process that will become this user: it may own the folder of a local socket, as the
+ * user that the process is, and root, may anyway. */
+void gp_listen_as(uid_t uid);
+
 /* Port 0 takes any free one, which gp_listener_url() tells. */
 GP_MUST_CHECK int gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error,
 			    size_t error_size);

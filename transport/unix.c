@@ -3,6 +3,7 @@
  * Connections within this machine over a socket in its file system.  Everybody may connect: who is
  * served is decided by the user at the other end, whom the kernel names.
  */
+#include "transport/descriptor.h"
 #include "transport/peer.h"
 #include "transport/tcp.h"
 
@@ -18,10 +19,20 @@
 #include <unistd.h>
 
 #define BACKLOG 512
-#define SOCKET_MODE 0666
+/* Of 0777: not to be executed. */
+#define SOCKET_UMASK 0111
 #define FOLDER_MODE 0755
 /* The default, a few hundred small messages, is what a batch of launches can be. */
 #define BUFFER_SIZE (1 << 20)
+
+/* Who may own a socket's folder, besides root and this process's user. */
+static uid_t also_owner;
+
+void
+gp_listen_as(uid_t uid)
+{
+	also_owner = uid;
+}
 
 struct unix_listener {
 	struct gp_tcp_listener tcp;
@@ -94,7 +105,7 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 
 	if (r)
 		return r;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = gp_fd_away(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
 	r = connect_within(fd, &address, timeout_ms);
@@ -148,17 +159,51 @@ clear_path(const struct sockaddr_un *address, char *detail, size_t detail_size)
 	return 0;
 }
 
+/* Who could put a socket of his own in the place of this one would be taken for the daemon. */
+static int
+check_folder(const char *folder, char *detail, size_t detail_size)
+{
+	struct stat status;
+
+	/* Where it is not there, bind() says what is wrong. */
+	if (stat(folder, &status))
+		return 0;
+	if (status.st_uid != 0 && status.st_uid != geteuid() && status.st_uid != also_owner) {
+		snprintf(detail, detail_size,
+			 "its folder belongs to user %u, who could take the socket's place",
+			 (unsigned int)status.st_uid);
+		return -EPERM;
+	}
+	if (status.st_mode & S_IWOTH && !(status.st_mode & S_ISVTX)) {
+		snprintf(detail, detail_size,
+			 "everybody may write to its folder, and could take the socket's place");
+		return -EPERM;
+	}
+	return 0;
+}
+
 /* /run/gpupool and the like, which are gone after a restart of the machine. */
-static void
-make_folder(const char *path)
+static int
+make_folder(const char *path, char *detail, size_t detail_size)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-	/* Where it cannot be made, bind() says what is wrong. */
 	if (folder[0])
 		(void)mkdir(folder, FOLDER_MODE);
+	return check_folder(folder[0] ? folder : "/", detail, detail_size);
+}
+
+/* With the mode from the beginning: a change of it, by name, could meet another file. */
+static int
+bind_for_everybody(int fd, const struct sockaddr_un *address)
+{
+	mode_t before = umask(SOCKET_UMASK);
+	int r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0;
+
+	(void)umask(before);
+	return r;
 }
 
 /* A descriptor, or -errno. */
@@ -170,9 +215,12 @@ listen_at(const struct sockaddr_un *address, struct stat *status)
 
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
-	    chmod(address->sun_path, SOCKET_MODE) == 0 && lstat(address->sun_path, status) == 0 &&
-	    listen(fd, BACKLOG) == 0)
+	r = bind_for_everybody(fd, address);
+	if (r) {
+		close(fd);
+		return r;
+	}
+	if (lstat(address->sun_path, status) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	r = -errno;
 	close(fd);
@@ -188,13 +236,14 @@ unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *det
 	int r = make_address(url, &address, detail, detail_size);
 
 	if (r == 0)
+		r = make_folder(address.sun_path, detail, detail_size);
+	if (r == 0)
 		r = clear_path(&address, detail, detail_size);
 	if (r)
 		return r;
 	local = calloc(1, sizeof(*local));
 	if (!local)
 		return -ENOMEM;
-	make_folder(address.sun_path);
 	r = listen_at(&address, &local->status);
 	if (r < 0) {
 		free(local);

@@ -125,6 +125,44 @@ the_folder_is_made(void **state)
 }
 
 static void
+refused_in(mode_t mode, uid_t owner, const char *words)
+{
+	struct gp_listener *listener;
+	char inside[300];
+
+	snprintf(inside, sizeof(inside), "%s/open", folder);
+	assert_int_equal(mkdir(inside, 0700), 0);
+	assert_int_equal(chmod(inside, mode), 0);
+	assert_int_equal(chown(inside, owner, (gid_t)-1), 0);
+	snprintf(url.host, sizeof(url.host), "%s/open/socket", folder);
+	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -EPERM);
+	assert_non_null(strstr(error, words));
+	assert_int_equal(access(url.host, F_OK), -1);
+	assert_int_equal(rmdir(inside), 0);
+}
+
+static void
+nobody_else_may_put_a_socket_there(void **state)
+{
+	refused_in(0777, geteuid(), "everybody may write to its folder");
+	if (geteuid() == 0)
+		refused_in(0755, 65534, "its folder belongs to user 65534");
+	/* Unless that is who the process will be. */
+	if (geteuid() == 0) {
+		char inside[300];
+
+		snprintf(inside, sizeof(inside), "%s/open", folder);
+		assert_int_equal(mkdir(inside, 0755), 0);
+		assert_int_equal(chown(inside, 65534, (gid_t)-1), 0);
+		snprintf(url.host, sizeof(url.host), "%s/open/socket", folder);
+		gp_listen_as(65534);
+		gp_listener_destroy(listening());
+		gp_listen_as(0);
+		assert_int_equal(rmdir(inside), 0);
+	}
+}
+
+static void
 a_path_that_is_too_long_is_refused(void **state)
 {
 	struct gp_listener *listener;
@@ -191,6 +229,7 @@ main(void)
 		UNIX_TEST(what_is_no_socket_stays),
 		UNIX_TEST(anothers_socket_is_not_removed),
 		UNIX_TEST(the_folder_is_made),
+		UNIX_TEST(nobody_else_may_put_a_socket_there),
 		UNIX_TEST(a_path_that_is_too_long_is_refused),
 		UNIX_TEST(a_full_listener_is_waited_for_no_longer_than_told),
 		UNIX_TEST(both_ends_are_named_by_the_path),
