@@ -33,6 +33,7 @@ struct gpd_child {
 	struct gpd_caller *caller; /* that it was started for, held; NULL: it is not alone */
 	int busy;                  /* sessions whose clients are gone and whose work goes on */
 	int64_t busy_ms;           /* since when there is one */
+	int64_t left_ms;           /* since when others serve because of that; 0: not so */
 	bool channel_closed;
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };

@@ -14,6 +14,8 @@
 #define WORKER_LOST_MS 1500
 /* How long new sessions wait for the work of clients that are gone. */
 #define BUSY_MS 2000
+/* Older workers in which such work goes on. */
+#define BUSY_WORKERS_MAX 4
 /* A worker that lives for less, and dies of itself, may die of what it does at its start. */
 #define QUICK_MS 10000
 #define QUICK_DEATHS_MAX 5
@@ -193,10 +195,39 @@ worker_busy(struct gpd_children *c, struct gpd_child *child,
 	gpd_admission_set_worker(c->admission, child->busy ? NULL : child, gpd_now_ms());
 }
 
+/* A context takes device memory that counts for nobody, so whoever leaves such work behind again
+ * and again must not get any number of them: the oldest ends, with its sessions. */
+static void
+end_oldest_busy(struct gpd_children *c)
+{
+	struct gpd_child *oldest = NULL;
+	int count = 0;
+	char text[200];
+
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (!child->left_ms || child->busy <= 0)
+			continue;
+		count++;
+		if (!oldest || child->left_ms < oldest->left_ms)
+			oldest = child;
+	}
+	if (count < BUSY_WORKERS_MAX)
+		return;
+	snprintf(text, sizeof(text),
+		 "the work of clients that are gone goes on in %d older workers: the oldest ends",
+		 count);
+	gpd_error("worker %d: %s", (int)oldest->pid, text);
+	gpd_admission_worker_gone(c->admission, oldest, CUDA_ERROR_LAUNCH_TIMEOUT, text);
+	oldest->left_ms = 0;
+	(void)kill(oldest->pid, SIGKILL);
+}
+
 /* It does not end: the sessions there go on, new ones get another worker. */
 static void
 replace_busy_worker(struct gpd_children *c)
 {
+	end_oldest_busy(c);
+	c->serving->left_ms = gpd_now_ms();
 	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
 		    "another worker",
 		    (int)c->serving->pid);

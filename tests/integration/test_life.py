@@ -50,6 +50,27 @@ def _():
         daemon.check_works()
 
 
+@case("who leaves endless work behind again and again gets so many workers and no more")
+def _():
+    with Daemon(env={"GPUPOOL_SOFT_NO_CANCEL": "1"}) as daemon:
+        bystanders = []
+        for i in range(1, 7):
+            bystanders.append(daemon.start("memhog", "16", stdin=True))
+            bystanders[-1].wait_for_output("free after")
+            client = daemon.start("sleeper", "-endless")
+            client.wait_for_output("running")
+            client.kill()
+            daemon.wait_for_log("new clients get another worker", SOON + 3, count=i)
+            daemon.check_works()
+            require(len(daemon.workers()) <= 5, f"{len(daemon.workers())} workers after {i} endless kernels")
+        daemon.wait_for_log(r"the work of clients that are gone goes on in 4 older workers: the oldest ends", count=2)
+        for bystander in bystanders[2:]:
+            bystander.finish().expect()
+        for bystander in bystanders[:2]:
+            bystander.kill()
+        daemon.settle(SOON + 3)
+
+
 @case("what a client that has gone left running is not taken for another's")
 def _():
     with Daemon(env={"GPUPOOL_SOFT_NO_CANCEL": "1"}) as daemon:
