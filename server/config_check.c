@@ -130,11 +130,39 @@ check_quota(struct gpd_config_parser *p, int device)
 	return true;
 }
 
+/* A client of this certificate would be the first tenant's of the file, whoever that is. */
+static bool
+check_certificates(struct gpd_config_parser *p)
+{
+	const struct gpd_config *config = p->config;
+	int line = line_of(p, "certificate", 0);
+
+	p->certificate_lines[p->tenant - config->tenants] = line;
+	for (int i = 0; i < config->tenant_count; i++) {
+		const struct gpd_config_tenant *other = &config->tenants[i];
+
+		if (other == p->tenant)
+			continue;
+		for (int k = 0; k < p->tenant->certificate_count; k++)
+			for (int m = 0; m < other->certificate_count; m++)
+				if (strcmp(p->tenant->certificates[k], other->certificates[m]) == 0)
+					return gpd_config_complain_back(
+						p, line,
+						"the certificate \"%s\" is that of tenant %s "
+						"already (line %d)",
+						other->certificates[m], other->name,
+						p->certificate_lines[i]);
+	}
+	return true;
+}
+
 bool
 gpd_config_check_tenant(struct gpd_config_parser *p)
 {
 	int devices_line = line_of(p, "devices", 0);
 
+	if (!check_certificates(p))
+		return false;
 	for (int device = 0; device < GPD_LEDGER_DEVICES; device++) {
 		if (devices_line == 0)
 			p->tenant->devices[device].allowed = 1;

@@ -43,6 +43,7 @@ struct gpd_config_parser {
 	int daemon_line;
 	int rule_lines[GPD_CONFIG_RULES];
 	int tenant_lines[GPD_CONFIG_TENANTS];
+	int certificate_lines[GPD_CONFIG_TENANTS];
 	struct gpd_config_lines time_share_lines[GPD_CONFIG_TENANTS];
 };
 

@@ -213,6 +213,12 @@ static const struct refusal tenant_members[] = {
 	  "gpupoold.conf:2: [tenant a] addresses = ::ffff:10.0.0.0/104: "
 	  "\"::ffff:10.0.0.0/104\" is an IPv4 address in the form of IPv6 (as IPv4: "
 	  "10.0.0.0/8)" },
+	{ "[tenant a]\ncertificate = x\n[tenant b]\ncertificate = y,\n x\nweight = 7\n",
+	  "gpupoold.conf:4: [tenant b] certificate = y,: the certificate \"x\" is that of tenant a "
+	  "already (line 2)" },
+	{ "[tenant b]\ncertificate = x\n[tenant default]\ncertificate = x\n",
+	  "gpupoold.conf:4: [tenant default] certificate = x: the certificate \"x\" is that of "
+	  "tenant b already (line 2)" },
 	{ "[tenant a]\ncertificate = *\n",
 	  "gpupoold.conf:2: [tenant a] certificate = *: \"*\" is no name of a certificate "
 	  "(1 to 127 characters; a list is alice,bob)" },
