@@ -9,6 +9,7 @@
 #include <cuda.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,14 @@ gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer, c
 }
 
 void
+gpd_admission_log_session(struct gpd_admission *admission, const struct gpd_peer *peer,
+			  enum gpd_log_level level, const char *text)
+{
+	gpd_voice_log(&admission->quota->ledger->voices[peer->voice], level,
+		      "session %llu (%s): %s", (unsigned long long)peer->session, peer->name, text);
+}
+
+void
 gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
 		     Gpupool__Refused__Reason reason, const char *text)
 {
@@ -125,6 +134,9 @@ static void
 take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	  const struct gpd_peer_event *event)
 {
+	char text[sizeof(event->text) + 24];
+
+	(void)snprintf(text, sizeof(text), "control connection: %s", event->text);
 	if (event->refused)
 		admission->gate.refusals[GPD_AUTH_HANDSHAKE]++;
 	if (event->refused)
@@ -134,8 +146,7 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 		gpd_caller_log(peer->caller, GPD_LOG_INFO, "%s: no session: %s",
 			       gp_conn_peer(peer->conn), event->text);
 	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
-		gpd_info("session %llu (%s): control connection: %s",
-			 (unsigned long long)peer->session, peer->name, event->text);
+		gpd_admission_log_session(admission, peer, GPD_LOG_INFO, text);
 	end_session(admission, peer, event->text);
 	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
 	gpd_admission_unlink(admission, peer);
@@ -197,8 +208,8 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 		break;
 	case GPD_PEER_WELCOMED:
 	case GPD_PEER_MOVING:
-		gpd_warning("session %llu (%s): its lane did not come in time",
-			    (unsigned long long)peer->session, peer->name);
+		gpd_admission_log_session(admission, peer, GPD_LOG_WARNING,
+					  "its lane did not come in time");
 		gpd_admission_end_peer(admission, peer, "its lane did not come in time");
 		break;
 	case GPD_PEER_REFUSED:
@@ -224,6 +235,8 @@ gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
 	gpd_admission_begin(admission, now_ms);
 	if (gpd_caller_deadline() <= now_ms)
 		gpd_caller_check(now_ms);
+	if (gpd_voice_deadline() <= now_ms)
+		gpd_voice_check(admission->quota->ledger, now_ms);
 }
 
 int64_t
@@ -234,6 +247,8 @@ gpd_admission_deadline(const struct gpd_admission *admission)
 
 	if (caller < deadline)
 		deadline = caller;
+	if (gpd_voice_deadline() < deadline)
+		deadline = gpd_voice_deadline();
 	if (admission->begin_ms < deadline)
 		deadline = admission->begin_ms;
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next) {
@@ -371,4 +386,5 @@ gpd_admission_fini(struct gpd_admission *admission)
 	}
 	gpd_admission_forget_waiting(admission, gpd_now_ms());
 	gpd_caller_forget_all();
+	gpd_voice_forget_all(admission->quota->ledger);
 }

@@ -4,6 +4,7 @@
 #include "protocol/ticket.h"
 #include "server/admission_state.h"
 #include "server/answer.h"
+#include "server/clock.h"
 #include "server/log.h"
 
 #include <cuda.h>
@@ -115,6 +116,7 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 	free(peer->full);
 	peer->full = NULL;
 	peer->session = ++admission->last_session;
+	line->voice = peer->voice;
 	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
 			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
 	gpd_roster_set_credentials(
@@ -236,8 +238,13 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 	char error[GPD_CONFIG_ERROR_MAX];
 
 	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello, peer->pass.tenant,
-			      gp_conn_peer(peer->conn), &peer->grant, error) == 0)
+			      gp_conn_peer(peer->conn), &peer->grant, error) == 0) {
+		struct gpd_ledger *ledger = admission->quota->ledger;
+
+		peer->voice = gpd_voice_choose(ledger, ledger->tenants[peer->grant.tenant].name,
+					       gpd_caller_own_name(peer->caller), gpd_now_ms());
 		return true;
+	}
 	gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
 	return false;
 }
@@ -295,8 +302,7 @@ gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_pe
 	else if (++peer->windows > WINDOWS_MAX)
 		wrong = "it asks for too many windows";
 	if (wrong) {
-		gpd_warning("session %llu (%s): %s", (unsigned long long)peer->session, peer->name,
-			    wrong);
+		gpd_admission_log_session(admission, peer, GPD_LOG_WARNING, wrong);
 		gpd_answer_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
 		gpd_admission_end_peer(admission, peer, wrong);
 		return;

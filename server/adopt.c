@@ -71,8 +71,7 @@ start_session(const struct incoming *incoming, struct gp_conn *conn, const char 
 	}
 	pthread_mutex_unlock(&gpd_worker.lock);
 	if (session && reason) {
-		gpd_warning("session %llu (%s): closed: %s", (unsigned long long)session->id,
-			    session->peer, reason);
+		gpd_session_log(session, GPD_LOG_WARNING, "closed: %s", reason);
 		/* Only this thread knows it. */
 		gpd_session_discard(session, CUDA_ERROR_SYSTEM_NOT_READY, reason);
 	}
@@ -86,7 +85,7 @@ refuse_locked(struct gpd_session *session, unsigned int number, const char *reas
 	char text[160];
 
 	snprintf(text, sizeof(text), "data lane %u: %s", number, reason);
-	gpd_warning("session %llu (%s): %s", (unsigned long long)session->id, session->peer, text);
+	gpd_session_log(session, GPD_LOG_WARNING, "%s", text);
 	gpd_session_end(session, text);
 }
 

@@ -113,6 +113,12 @@ gpd_caller_get(const char *peer, const uid_t *owner, int64_t now_ms)
 	return caller;
 }
 
+const char *
+gpd_caller_own_name(const struct gpd_caller *caller)
+{
+	return caller->name;
+}
+
 bool
 gpd_caller_is_own(const struct gpd_caller *caller)
 {

@@ -39,6 +39,9 @@ void gpd_caller_put(struct gpd_caller *caller, int64_t now_ms);
 /* Once more, to be given back, too. */
 struct gpd_caller *gpd_caller_hold(struct gpd_caller *caller);
 
+/* What it is called, as gpd_caller_name() has it. */
+const char *gpd_caller_own_name(const struct gpd_caller *caller);
+
 /* It is root or the daemon's own user, whom no other user of this machine may lock out. */
 bool gpd_caller_is_own(const struct gpd_caller *caller);
 

@@ -14,6 +14,7 @@
 #define GPD_LEDGER_H
 
 #include "protocol/frame.h"
+#include "server/voice.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -88,6 +89,7 @@ struct gpd_ledger_session {
 	_Atomic uint64_t id; /* 0: the line is free */
 	uint32_t tenant;     /* index */
 	int32_t worker;      /* process that has it */
+	uint32_t voice;      /* index */
 	_Atomic uint32_t priority;
 	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
 	uint64_t backlog_max;     /* bytes of records behind its host functions */
@@ -109,6 +111,7 @@ struct gpd_ledger {
 	_Atomic uint64_t host; /* of names and text: what sessions have beyond GPD_HOST_MIN */
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
+	struct gpd_voice voices[GPD_VOICES];
 };
 
 /* A new one, with the tenant "default", and its descriptor, close-on-exec, for the workers.  NULL:

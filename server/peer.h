@@ -60,6 +60,7 @@ struct gpd_peer {
 	uint64_t session;
 	struct gpd_child *worker; /* that has the session; NULL: it is over */
 	struct gpd_grant grant;   /* once Hello came */
+	uint32_t voice;           /* with the grant: what the log has room for about it */
 	char *full;               /* QUEUED: what there is no place in, in words */
 	char *refusal;            /* REFUSED: what it will be told */
 	unsigned int windows;     /* that it has asked for */

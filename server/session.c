@@ -111,6 +111,22 @@ gpd_session_end(struct gpd_session *session, const char *reason)
 	gpd_lanes_wake(session);
 }
 
+void
+gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, const char *format,
+		...)
+{
+	const struct gpd_account *account = &session->account;
+	char text[900];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	gpd_voice_log(&account->ledger->voices[account->line->voice], level,
+		      "session %llu (%s): %s", (unsigned long long)session->id, session->peer,
+		      text);
+}
+
 CUresult
 gpd_session_enter(struct gpd_session *session, uint32_t context)
 {
@@ -305,12 +321,12 @@ report_open(const struct gpd_session *session)
 {
 	const struct gpd_account *account = &session->account;
 
-	gpd_info("session %llu (%s): open from %s, tenant %s, let in by %s, window 0x%llx of %llu "
-		 "GiB",
-		 (unsigned long long)session->id, session->peer, gp_conn_peer(session->conn),
-		 account->ledger->tenants[account->line->tenant].name, session->let_in_by,
-		 (unsigned long long)session->window_base,
-		 (unsigned long long)(session->window_size >> 30));
+	gpd_session_log(session, GPD_LOG_INFO,
+			"open from %s, tenant %s, let in by %s, window 0x%llx of %llu GiB",
+			gp_conn_peer(session->conn),
+			account->ledger->tenants[account->line->tenant].name, session->let_in_by,
+			(unsigned long long)session->window_base,
+			(unsigned long long)(session->window_size >> 30));
 }
 
 static void
@@ -338,15 +354,14 @@ report_closed(const struct gpd_session *session)
 		snprintf(straight, sizeof(straight),
 			 "; without staging %llu bytes in, %llu bytes out",
 			 (unsigned long long)straight_in, (unsigned long long)straight_out);
-	gpd_log(level,
-		"session %llu (%s): closed: %s; %llu launches, %llu copies, %llu bytes in, "
-		"%llu bytes out, at most %llu bytes of memory%s",
-		(unsigned long long)session->id, session->peer, session->reason,
-		(unsigned long long)atomic_load(&line->counts.launches),
-		(unsigned long long)atomic_load(&line->counts.copies),
-		(unsigned long long)atomic_load(&line->counts.copied_in),
-		(unsigned long long)atomic_load(&line->counts.copied_out), (unsigned long long)peak,
-		straight);
+	gpd_session_log(session, level,
+			"closed: %s; %llu launches, %llu copies, %llu bytes in, %llu bytes out, at "
+			"most %llu bytes of memory%s",
+			session->reason, (unsigned long long)atomic_load(&line->counts.launches),
+			(unsigned long long)atomic_load(&line->counts.copies),
+			(unsigned long long)atomic_load(&line->counts.copied_in),
+			(unsigned long long)atomic_load(&line->counts.copied_out),
+			(unsigned long long)peak, straight);
 	(void)gpd_channel_send(&gpd_worker.channel, &header, session->reason,
 			       strlen(session->reason), -1);
 }

@@ -16,6 +16,7 @@
 #include "server/account.h"
 #include "server/depth.h"
 #include "server/handle.h"
+#include "server/log.h"
 #include "server/partition.h"
 
 #include <cuda.h>
@@ -135,6 +136,11 @@ void gpd_session_poison(struct gpd_session *session, CUresult result);
 /* The client broke the protocol or a limit: the session ends after this call, with this reason
  * logged. */
 void gpd_session_violation(struct gpd_session *session, const char *format, ...) GP_PRINTF(2, 3);
+
+/* A line of the log about the session, "session ID (peer): " and what is said; as many as the log
+ * has room for (voice.h). */
+void gpd_session_log(const struct gpd_session *session, enum gpd_log_level level,
+		     const char *format, ...) GP_PRINTF(3, 4);
 
 /* Enters an object under the client's name for it; a name in use, or 0, ends the session. */
 static inline CUresult

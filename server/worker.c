@@ -283,9 +283,11 @@ open_session(const struct gpd_channel_message *message)
 			    open->avoid_count, &window) == 0 &&
 	    !gpd_session_open(message->header.session, open, &window)) {
 		gpd_window_give(&window);
-		gpd_warning("session %llu (%.*s): not opened: %s",
-			    (unsigned long long)message->header.session, (int)sizeof(open->peer),
-			    open->peer, reason);
+		gpd_voice_log(
+			&gpd_worker.ledger->voices[gpd_worker.ledger->sessions[open->line].voice],
+			GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
+			(unsigned long long)message->header.session, (int)sizeof(open->peer),
+			open->peer, reason);
 		(void)gpd_channel_send(&gpd_worker.channel, &closed, reason, strlen(reason), -1);
 		return;
 	}
