@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Set and not empty, or NULL. */
 static const char *
@@ -20,9 +21,14 @@ static bool
 has_certificates(const char *path)
 {
 	char line[512];
-	FILE *file = fopen(path, "re");
+	struct stat status;
+	FILE *file;
 	bool found = false;
 
+	/* Who waits at a pipe does not get on. */
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return false;
+	file = fopen(path, "re");
 	if (!file)
 		return false;
 	while (!found && fgets(line, sizeof(line), file))

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* AES in the length that every machine with instructions for it has most of. */
@@ -91,6 +92,37 @@ refuse(const char *what, const char *file, char *error, size_t error_size)
 	return GP_E_INVALID;
 }
 
+/* Who opens a pipe waits for whoever writes, and a device may never end. */
+static int
+check_file(const char *what, const char *file, char *error, size_t error_size)
+{
+	struct stat status;
+
+	/* What else is wrong OpenSSL says. */
+	if (stat(file, &status) || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
+		return 0;
+	(void)snprintf(error, error_size, "%s %s: it is no regular file", what, file);
+	return GP_E_INVALID;
+}
+
+static int
+check_files(const struct gp_tls_files *files, char *error, size_t error_size)
+{
+	const struct {
+		const char *what, *file;
+	} all[] = { { "certificate", files->certificate },
+		    { "key", files->key },
+		    { "authority", files->authority },
+		    { "list of revoked certificates", files->crl } };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i].file)
+			r = check_file(all[i].what, all[i].file, error, error_size);
+	}
+	return r;
+}
+
 static int
 load_own(SSL_CTX *ctx, const struct gp_tls_files *files, char *error, size_t error_size)
 {
@@ -153,6 +185,8 @@ create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p, cha
 			       "a certificate needs its key, a key its certificate");
 		r = GP_E_INVALID;
 	}
+	if (r == 0)
+		r = check_files(files, error, error_size);
 	if (r == 0 && files->certificate)
 		r = load_own(tls->ctx, files, error, error_size);
 	if (r == 0 && files->authority)

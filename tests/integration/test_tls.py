@@ -16,7 +16,7 @@ import time
 import urllib.request
 
 import wire
-from harness import Certificates, Encrypted, base_environment, case, main, read_file, require, run
+from harness import PATIENCE, Certificates, Encrypted, base_environment, case, main, read_file, require, run
 from wire import Conn, field, hello, message, preamble
 
 LANES_OUT = read_file(os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "lanes.out"))
@@ -414,6 +414,34 @@ def start_fails(args, says, env=None):
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
                             env={**base_environment(), **(env or {})})
     require(result.returncode == 1 and re.search(says, result.stderr), f"{args}: {result}")
+
+
+@case("pipes and devices in place of files are refused at once, and named")
+def _():
+    with Certificates() as certificates, Encrypted(certificates) as daemon:
+        pipe = os.path.join(certificates.folder, "pipe")
+        os.mkfifo(pipe)
+        alice = certificates.client("alice")
+        for file, kind in ((pipe, "pipe"), ("/dev/zero", "zero")):
+            for name, says in (("GPUPOOL_TLS_CA", "TLS: authority "), ("GPUPOOL_TLS_CRL", "TLS: list of revoked certificates "),
+                               ("GPUPOOL_TLS_CERT", "TLS: certificate "), ("GPUPOOL_TLS_KEY", "TLS: key ")):
+                result = run("vectoradd", remote=daemon.address, env={**alice, name: file})
+                require(result.status == 1 and f"{says}{file}: it is no regular file" in result.err,
+                        f"{name} {kind}: {result}")
+            token = {"GPUPOOL_TOKEN_FILE": file}
+            # Where the token's file would have the authority, too, and where not.
+            for env in (token, {**token, "GPUPOOL_TLS_CA": alice["GPUPOOL_TLS_CA"]}):
+                result = run("vectoradd", remote=daemon.address, env=env)
+                require(result.status == 1 and result.seconds < PATIENCE / 4, f"{kind}: {result}")
+            require(f"GPUPOOL_TOKEN_FILE={file}: Invalid argument" in result.err, f"{kind}: {result}")
+            own = {"--certificate": certificates.file("server"), "--key": certificates.file("server", "key"),
+                   "--client-authority": certificates.file("ca")}
+            for option, says in (("--certificate", "certificate "), ("--key", "key "), ("--client-authority", "authority ")):
+                files = [f"{name}={path}" for name, path in {**own, option: file}.items()]
+                start_fails(["--listen", "tls://127.0.0.1:0", *files], f"{says}{file}: it is no regular file")
+            for option in ("--crl", "--tokens"):
+                files = [f"{name}={path}" for name, path in {**own, option: file}.items()]
+                start_fails(["--listen", "tls://127.0.0.1:0", *files], f"{file}: Invalid argument")
 
 
 @case("a daemon without a usable certificate does not start with TLS")
