@@ -260,9 +260,10 @@ init_command(int count, char **words)
 
 /* Client. */
 
+/* output: the folder of the pair, which is made; NULL: it is the authority's. */
 static int
-sign_client(const char *folder, const struct pair *pair, const char *expires, const char *name,
-	    bool force)
+sign_client(const char *folder, const char *output, const struct pair *pair, const char *expires,
+	    const char *name, bool force)
 {
 	struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_CLIENT, .name = name };
 	struct ctl_identity authority, made = { 0 };
@@ -273,6 +274,8 @@ sign_client(const char *folder, const struct pair *pair, const char *expires, co
 	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
 	if (r == 0)
 		r = ctl_certificate_make(&wish, &authority, &made);
+	if (r == 0 && output)
+		r = ctl_make_folder(output);
 	if (r == 0)
 		r = write_identity(pair, &made, authority.certificate, force);
 	if (r == 0)
@@ -324,7 +327,7 @@ client_command(int count, char **words)
 	snprintf(key, sizeof(key), "%s.key", words[0]);
 	if (find_pair(output ? output : path, certificate, key, &pair) || check_free(&pair, force))
 		return -1;
-	return sign_client(path, &pair, expires, words[0], force);
+	return sign_client(path, output, &pair, expires, words[0], force);
 }
 
 /* Show and list. */

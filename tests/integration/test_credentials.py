@@ -402,6 +402,17 @@ def _():
         require(modes == {"ca.pem": "0o644", "ca.key": "0o600", "server.pem": "0o644", "server.key": "0o600",
                           "alice.pem": "0o644", "alice.key": "0o600"}, f"{modes}")
         before = {name: read_bytes(folder, name) for name in modes}
+        # A folder of its own, which is made as that of --directory is.
+        with tempfile.TemporaryDirectory(prefix="gpupool-clients-") as clients:
+            refused_by_ctl("that is no time", "cert", "client", "alice", "--expires", "1", "-o", f"{clients}/new", *at)
+            require(not os.listdir(clients), "a folder was made for nothing")
+            ctl("cert", "client", "alice", "-o", f"{clients}/new/one", *at)
+            ctl("cert", "init", "gpunode", "-D", f"{clients}/pool/one")
+            for made in ("new", "new/one"):
+                mode = os.stat(f"{clients}/{made}").st_mode
+                require(mode == os.stat(f"{clients}/{made.replace('new', 'pool')}").st_mode, f"{made}: {oct(mode)}")
+            require(sorted(os.listdir(f"{clients}/new/one")) == ["alice.key", "alice.pem"], "the files")
+            ctl("cert", "client", "bob", "-o", f"{clients}/new/one", *at)
         refused_by_ctl("server.pem is there already; --force replaces it", "cert", "init", "other", *at)
         refused_by_ctl("alice.pem is there already; --force replaces it", "cert", "client", "alice", *at)
         for name in ("ca", "server", "a/b", ".a", "a,b", "J\u00f6rg", ""):
