@@ -80,6 +80,7 @@ free_session(struct gpc_session *session)
 	gpc_lanes_fini(session);
 	(void)pthread_cond_destroy(&session->threads_ended);
 	(void)pthread_mutex_destroy(&session->threads_lock);
+	(void)pthread_mutex_destroy(&session->reason_lock);
 	free(session);
 }
 
@@ -108,6 +109,7 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	session->lane = lane;
 	session->control = control;
 	(void)pthread_mutex_init(&session->threads_lock, NULL);
+	(void)pthread_mutex_init(&session->reason_lock, NULL);
 	gpc_cond_init(&session->threads_ended);
 	gpc_host_functions_init(session);
 	r = gpc_receiver_init(session);
@@ -173,15 +175,36 @@ gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 	end(session, result, why, false);
 }
 
-/* Whether the daemon says why it ends the session, and what. */
+static int
+ms_until(const struct timespec *end)
+{
+	struct timespec now;
+	int64_t ms;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	ms = (int64_t)(end->tv_sec - now.tv_sec) * 1000 + (end->tv_nsec - now.tv_nsec) / 1000000;
+	return ms > 0 ? (int)ms : 0;
+}
+
+/* Whether the daemon says why it ends the session, and what.  Whatever else it says meanwhile, it
+ * has no more time than until then. */
 static bool
-take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t size)
+take_reason(struct gpc_session *session, const struct timespec *end, CUresult *result_p, char *text,
+	    size_t size)
 {
 	bool found = false;
+	int left;
 
-	while (!found && session->control && gp_conn_wait(session->control, REASON_WAIT_MS) > 0) {
+	if (!session->control)
+		return false;
+	do {
 		Gpupool__ControlMessage *message;
 
+		left = ms_until(end);
+		if (gp_conn_wait(session->control, left) <= 0)
+			return false;
+		/* Of a message, too, that does not go on. */
+		gp_conn_set_stall(session->control, left > 0 ? (unsigned int)left : 1);
 		if (gp_control_recv(session->control, &message) != 0)
 			return false;
 		found = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
@@ -193,7 +216,7 @@ take_reason(struct gpc_session *session, CUresult *result_p, char *text, size_t 
 			(void)gp_printable(text, size, message->session_error->text);
 		}
 		gp_control_free(message);
-	}
+	} while (!found && left > 0);
 	return found;
 }
 
@@ -206,17 +229,17 @@ gpc_session_lost(struct gpc_session *session, int r)
 void
 gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name, int r)
 {
-	static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
+	struct timespec end_of_wait = gpc_deadline(REASON_WAIT_MS);
 	CUresult result = gpc_error_cuda(r);
 	bool told = false;
 	char why[256];
 
 	(void)snprintf(why, sizeof(why), "%s%s", name,
 		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
-	(void)pthread_mutex_lock(&one_reader);
+	(void)pthread_mutex_lock(&session->reason_lock);
 	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
-		told = take_reason(session, &result, why, sizeof(why));
-	(void)pthread_mutex_unlock(&one_reader);
+		told = take_reason(session, &end_of_wait, &result, why, sizeof(why));
+	(void)pthread_mutex_unlock(&session->reason_lock);
 	end(session, result, why, told);
 }
 

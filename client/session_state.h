@@ -90,6 +90,7 @@ struct gpc_session {
 	struct gpc_host_functions functions;
 	struct gpc_lanes *lanes; /* lane.h */
 	atomic_uint_fast64_t work_posted, work_done;
+	pthread_mutex_t reason_lock; /* who reads the control connection */
 	pthread_mutex_t threads_lock;
 	pthread_cond_t threads_ended;
 	int threads;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The call stream when calls fail, the connection breaks, or the daemon sends nonsense. */
+#include "client/session_state.h"
+#include "protocol/control.h"
 #include "tests/test.h"
 #include "tests/unit/call_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
 static int
 fail_fills(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 	   size_t size)
@@ -96,6 +101,85 @@ lost_connection_is_an_error_of_the_wait_and_of_all_that_follows(void **state)
 	assert_int_equal(post(1), CUDA_ERROR_SYSTEM_NOT_READY);
 	assert_int_equal(copy_in("x", 1), CUDA_ERROR_SYSTEM_NOT_READY);
 	end(fixture);
+}
+
+/* The session's control connection; the daemon's end of it. */
+static int
+add_control(struct fixture *fixture)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(gp_conn_adopt("unix", ends[0], &fixture->session->control), 0);
+	return ends[1];
+}
+
+static double
+seconds(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* For five seconds, or until nobody takes it. */
+static void *
+talk_on(void *arg)
+{
+	struct gp_conn *control = arg;
+
+	for (int i = 0; i < 100 && gp_control_send_pong(control, 5) == 0; i++)
+		(void)usleep(50000);
+	return NULL;
+}
+
+static void
+who_loses_a_session_does_not_wait_for_all_that_the_daemon_says(void **state)
+{
+	struct fixture *fixture = begin(state, hang_up);
+	struct gp_conn *control;
+	double start = seconds();
+	pthread_t thread;
+
+	assert_int_equal(gp_conn_adopt("unix", add_control(fixture), &control), 0);
+	assert_int_equal(pthread_create(&thread, NULL, talk_on, control), 0);
+	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_true(seconds() - start < 2);
+	end(fixture);
+	(void)pthread_join(thread, NULL);
+	gp_conn_destroy(control);
+}
+
+static void
+who_loses_a_session_does_not_wait_for_the_rest_of_a_message(void **state)
+{
+	static const char half[] = { 100, 0, 0, 0, 0, 0, 0, 0, 'h', 'a', 'l', 'f' };
+	struct fixture *fixture = begin(state, hang_up);
+	int control = add_control(fixture);
+	double start = seconds();
+
+	assert_int_equal(write(control, half, sizeof(half)), sizeof(half));
+	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_true(seconds() - start < 2);
+	end(fixture);
+	close(control);
+}
+
+static void
+reason_that_the_daemon_gives_is_the_error(void **state)
+{
+	struct fixture *fixture = begin(state, hang_up);
+	struct gp_conn *control;
+
+	assert_int_equal(gp_conn_adopt("unix", add_control(fixture), &control), 0);
+	assert_int_equal(gp_control_send_pong(control, 5), 0);
+	assert_int_equal(gp_control_send_session_error(control, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+						       "terminated"),
+			 0);
+	assert_int_equal(fence(), CUDA_ERROR_MPS_CLIENT_TERMINATED);
+	end(fixture);
+	gp_conn_destroy(control);
 }
 
 static void
@@ -373,6 +457,9 @@ main(void)
 		TEST(sticky_error_ends_the_session_with_its_code),
 		TEST(sticky_error_wakes_everybody_who_waits),
 		TEST(lost_connection_is_an_error_of_the_wait_and_of_all_that_follows),
+		TEST(who_loses_a_session_does_not_wait_for_all_that_the_daemon_says),
+		TEST(who_loses_a_session_does_not_wait_for_the_rest_of_a_message),
+		TEST(reason_that_the_daemon_gives_is_the_error),
 		TEST(lost_connection_wakes_everybody_who_waits),
 		TEST(lost_connection_completes_requests_nobody_waits_for),
 		TEST(lost_connection_ends_posts_that_are_held_up),
