@@ -87,6 +87,20 @@ use_tls(struct gpd_crl_file *file, struct gp_tls *tls)
 	gp_tls_put(old);
 }
 
+/* Who names a list counts on it. */
+static int
+refuse_unasked(const char *path, const struct gp_tls *tls, char *error, size_t error_size)
+{
+	(void)snprintf(error, error_size,
+		       "%s: this list of revoked certificates would not be read, as no client is "
+		       "asked for a certificate: there is no %s",
+		       path,
+		       tls ? "authority that they must be of (--client-authority)"
+			   : "address with TLS, or no certificate to show there (--listen, "
+			     "--certificate)");
+	return GP_E_INVALID;
+}
+
 int
 gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named, struct gp_tls *tls,
 		  int64_t now_s, char *error, size_t error_size)
@@ -102,6 +116,8 @@ gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named, struc
 		return -ENAMETOOLONG;
 	}
 	memcpy(file->path, path, strlen(path) + 1);
+	if (named && (!tls || !gp_tls_asks(tls)))
+		return refuse_unasked(path, tls, error, error_size);
 	r = load(file, tls, now_s, &crl, &file->status, error, error_size);
 	if (r)
 		return r;

@@ -5,7 +5,8 @@
  * It is read again when it is another file, or when clients' certificates may be of other
  * authorities.  It is wrong while it cannot be read, is no such list, is not of the authority,
  * holds no more or not yet, or is not there though it was named or was there before; then no
- * certificate is good.  Where no client is asked for a certificate nobody looks at it.
+ * certificate is good.  Where no client is asked for a certificate nobody looks at it, and one that
+ * is named is refused.
  *
  * Main thread of the supervisor.  0, GP_E_INVALID or a negative errno, with a text.
  */

@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.request
 
-from harness import (PATIENCE, SANITIZED, Encrypted, Result, Skip, base_environment, case, main, read_file, require,
+from harness import (PATIENCE, SANITIZED, Daemon, Encrypted, Result, Skip, base_environment, case, main, read_file, require,
                      wait_until)
 
 # What revoking a certificate may take, and a little more.
@@ -117,10 +117,11 @@ def expect_ended(program, seconds):
     require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
 
 
-def start_fails(files, text, *args, config=CONFIG):
+def start_fails(files, text, *args, config=CONFIG, listen="tls://127.0.0.1:0", given=None):
     """The daemon does not start, and says this in one line."""
-    done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "tls://127.0.0.1:0", "--admin-socket", "off", "--driver",
-                           os.environ["GP_DRIVER"], "--config", files.write("other.conf", config), *files.daemon(), *args],
+    done = subprocess.run([os.environ["GP_DAEMON"], "--listen", listen, "--admin-socket", "off", "--driver",
+                           os.environ["GP_DRIVER"], "--config", files.write("other.conf", config),
+                           *(files.daemon() if given is None else given), *args],
                           capture_output=True, text=True, env=base_environment(), timeout=PATIENCE, check=False)
     require(done.returncode == 1 and re.search(text, done.stderr) and done.stderr.count("\n") == 1,
             f"expected {text!r}: {done.returncode} {done.stderr}")
@@ -235,6 +236,23 @@ def _():
         start_fails(files, r"crl = here: \"here\" is no absolute path", config="[daemon]\ncrl = here\n")
         for _name, text, says in lists(files):
             start_fails(files, r"^gpupoold: .*/list: .*" + says, "--crl", files.write("list", text))
+
+
+@case("a list that is named where no client is asked for a certificate is refused, and the text says what is missing")
+def _():
+    with Files() as files:
+        files.ctl("cert", "crl")
+        own = ["--certificate", files.path("server.pem"), "--key", files.path("server.key")]
+        for listen, given, says in (("tcp://127.0.0.1:0", [], "there is no address with TLS, or no certificate to show there"),
+                                    ("tcp://127.0.0.1:0", own, r"there is no authority .*\(--client-authority\)"),
+                                    ("tls://127.0.0.1:0", own, r"there is no authority .*\(--client-authority\)")):
+            for path in (files.path("ca.crl"), "/nope"):
+                for config, option in (("", ["--crl", path]), (f"[daemon]\ncrl = {path}\n", [])):
+                    start_fails(files, f"^gpupoold: {path}: .*no client is asked for a certificate: {says}", *option,
+                                config=config, listen=listen, given=given)
+        # One that nobody has named need not be of use, wherever it lies.
+        with Daemon(env={"CONFIGURATION_DIRECTORY": files.folder}) as daemon:
+            daemon.check_works()
 
 
 @case("while the list cannot be used nobody comes by a certificate, and the log says once why")
