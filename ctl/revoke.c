@@ -170,8 +170,9 @@ sign(const char *folder, const char *word, const char *expires)
 	return r;
 }
 
-int
-ctl_cert_revoke(int count, char **words)
+/* Both commands: what is revoked, or nothing more is and the list is signed anew. */
+static int
+sign_command(bool revokes, int count, char **words)
 {
 	const char *folder = NULL, *expires = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
@@ -180,28 +181,25 @@ ctl_cert_revoke(int count, char **words)
 
 	if (ctl_take_options(options, COUNT(options), &count, words))
 		return -1;
-	if (count != 1 || !*words[0])
+	if (revokes && (count != 1 || !*words[0]))
 		return ctl_usage("cert revoke NAME|FILE|SERIAL [--expires 30d] [--directory DIR]");
+	if (!revokes && count)
+		return ctl_usage("cert crl [--expires 30d] [--directory DIR]");
 	if (ctl_pool_folder(folder, path, sizeof(path)))
 		return -1;
-	return sign(path, words[0], expires);
+	return sign(path, revokes ? words[0] : NULL, expires);
+}
+
+int
+ctl_cert_revoke(int count, char **words)
+{
+	return sign_command(true, count, words);
 }
 
 int
 ctl_cert_crl(int count, char **words)
 {
-	const char *folder = NULL, *expires = NULL;
-	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
-					      { "--expires", "-e", &expires, NULL } };
-	char path[CTL_PATH_MAX];
-
-	if (ctl_take_options(options, COUNT(options), &count, words))
-		return -1;
-	if (count)
-		return ctl_usage("cert crl [--expires 30d] [--directory DIR]");
-	if (ctl_pool_folder(folder, path, sizeof(path)))
-		return -1;
-	return sign(path, NULL, expires);
+	return sign_command(false, count, words);
 }
 
 /* The file in the folder that has this certificate, "" if there is none. */
