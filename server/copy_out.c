@@ -15,6 +15,7 @@
 #include "transport/transport.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,10 +116,14 @@ send_part(struct gpd_session *session, struct out_part *part)
 
 /* Nobody is there to read: what else was asked for need not be done. */
 static void
-lost(struct gpd_session *session, struct gpd_copy_out *out)
+lost(struct gpd_session *session, struct gpd_copy_out *out, int r)
 {
 	fail(out, CUDA_ERROR_OPERATING_SYSTEM);
-	gpd_session_end(session, "it could not be sent its data");
+	/* Who receives learns of the connection's end, too, and why. */
+	if (r == -EPIPE && !out->lanes)
+		gpd_session_break(session);
+	else
+		gpd_session_end(session, "it could not be sent its data");
 }
 
 static void
@@ -126,12 +131,15 @@ part_done(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct out_part *part = arg;
 	struct gpd_copy_out *out = part->out;
+	int r;
 
 	if (result != CUDA_SUCCESS) {
 		fail(out, result);
 		gpd_staging_put(session, &part->piece);
-	} else if (send_part(session, part)) {
-		lost(session, out);
+	} else {
+		r = send_part(session, part);
+		if (r)
+			lost(session, out, r);
 	}
 	free(part);
 	leave(session, out);
@@ -241,7 +249,7 @@ send_straight(struct gpd_session *session, struct gpd_copy_out *out)
 		r = gpd_lanes_send_kept(session, &chunk, out->cut.address + chunk.offset,
 					chunk_sent, out);
 		if (r) {
-			lost(session, out);
+			lost(session, out, r);
 			chunk_sent(session, out, r);
 		}
 		chunk.offset += chunk.size;

@@ -127,6 +127,13 @@ gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, con
 		      text);
 }
 
+void
+gpd_session_break(struct gpd_session *session)
+{
+	atomic_store(&session->closing, true);
+	gpd_lanes_wake(session);
+}
+
 CUresult
 gpd_session_enter(struct gpd_session *session, uint32_t context)
 {

@@ -192,6 +192,8 @@ struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open 
 int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
 /* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */
 void gpd_session_end(struct gpd_session *session, const char *reason);
+/* The same for one whose connection is over: the reason is what its receiver hears. */
+void gpd_session_break(struct gpd_session *session);
 /* Of a session without a lane. */
 void gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason);
 

@@ -319,10 +319,8 @@ advance(struct cursor *cursor, size_t size)
 }
 
 static int
-send_all(struct gp_stream *stream, struct cursor *cursor, size_t size)
+send_rest(struct gp_stream *stream, struct cursor *cursor, size_t size)
 {
-	if (stream->send_status)
-		return stream->send_status;
 	while (size) {
 		struct iovec batch[BATCH];
 		size_t batch_size;
@@ -339,6 +337,21 @@ send_all(struct gp_stream *stream, struct cursor *cursor, size_t size)
 		size -= (size_t)done;
 	}
 	return 0;
+}
+
+static int
+send_all(struct gp_stream *stream, struct cursor *cursor, size_t size)
+{
+	int r;
+
+	if (stream->send_status)
+		return stream->send_status;
+	atomic_store_explicit(&stream->sending, true, memory_order_relaxed);
+	r = send_rest(stream, cursor, size);
+	if (r == -ETIMEDOUT)
+		atomic_store_explicit(&stream->send_timed_out, true, memory_order_relaxed);
+	atomic_store_explicit(&stream->sending, false, memory_order_release);
+	return r;
 }
 
 int

@@ -45,6 +45,9 @@ struct gp_stream {
 
 	/* The sending thread's. */
 	int send_status;
+	/* Which a receiver may ask. */
+	atomic_bool sending;
+	atomic_bool send_timed_out;
 };
 
 /* 0 or -ENOMEM; gp_stream_fini() is right in both cases. */

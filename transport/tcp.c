@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,23 @@ gp_tcp_fd(const struct gp_conn *conn)
 	return ((const struct gp_tcp_conn *)conn)->fd;
 }
 
+/* The system gives a connection up by itself, too, and says so once: if a sender has heard it, what
+ * is left for a receiver is an end, as if the peer had closed.  Both directions are over then, so
+ * the sender does not wait any more.  0, or the sender's -ETIMEDOUT. */
+static ssize_t
+end_of(struct gp_stream *stream)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	if (getsockopt(gp_tcp_fd(&stream->conn), IPPROTO_TCP, TCP_INFO, &info, &length) ||
+	    info.tcpi_state != TCP_CLOSE)
+		return 0;
+	while (atomic_load_explicit(&stream->sending, memory_order_acquire))
+		(void)sched_yield();
+	return atomic_load(&stream->send_timed_out) ? -ETIMEDOUT : 0;
+}
+
 /* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
  * another holder of the descriptor has made it non-blocking: what is left is waited for. */
 ssize_t
@@ -46,8 +64,10 @@ gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_
 		ssize_t got = recvmsg(fd, &header, timeout_ms ? 0 : MSG_DONTWAIT);
 		int r;
 
-		if (got >= 0)
+		if (got > 0)
 			return got;
+		if (got == 0)
+			return end_of(stream);
 		if (errno == EINTR && gp_left_ms(deadline) != 0)
 			continue;
 		if (errno != EINTR && errno != EAGAIN)

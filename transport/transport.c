@@ -297,11 +297,8 @@ gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 {
 	/* Half of it in the send itself, which ends with what it could, and half of it behind. */
 	struct timeval time = { .tv_sec = ms / 2000, .tv_usec = (ms - ms / 2000 * 2000) * 500 };
-	/* Who sends notices first, and knows why: at most the whole time and a half after the last
-	 * progress, which a send that ends with part of its bytes has waited for.  Whoever hears it
-	 * of the system takes the news from the others, who then see the end of a connection that
-	 * the peer closed. */
-	unsigned int system_ms = ms < INT_MAX / 2 ? ms + ms / 8 * 7 : INT_MAX;
+	/* Who sends notices first, and knows why. */
+	unsigned int system_ms = ms + ms / 8;
 	int fd;
 
 	conn->unread_ms = ms;

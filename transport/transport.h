@@ -164,9 +164,8 @@ unsigned int gp_conn_stall_of(const char *text);
 
 /*
  * Before the first message: a send fails with -ETIMEDOUT, and the connection is dead, when the peer
- * has taken no byte for so many milliseconds, or half as many more; where nothing is sent, a
- * receive fails so when what was sent is not taken for not quite twice as long; 0, the default: it
- * waits without limit.
+ * has taken no byte for so many milliseconds, or its system has not answered for as long; 0, the
+ * default: it waits without limit.
  */
 void gp_conn_set_unread(struct gp_conn *conn, unsigned int ms);
 

@@ -272,7 +272,8 @@ def _():
         known = daemon.workers()
         begun = starting(daemon, STARTING, known)
         waiting = ask(daemon)
-        wait_until("it has a place", lambda: "all sessions" in refusal(ask(daemon)), 5)
+        time.sleep(1)  # it has come, and waits
+        require("all sessions" in refusal(ask(daemon)), "it has no place")
         waiting.close()
         daemon.check_works()
         for conn, _ in begun:

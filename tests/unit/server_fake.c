@@ -300,6 +300,12 @@ gpd_worker_lost(struct gpd_session *finder, CUresult result)
 }
 
 void
+gpd_session_break(struct gpd_session *session)
+{
+	gpd_session_end(session, "");
+}
+
+void
 gpd_session_end(struct gpd_session *session, const char *reason)
 {
 	session->closing = true;

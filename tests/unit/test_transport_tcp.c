@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -182,6 +183,35 @@ without_descriptors_accept_says_so_and_goes_on_later(void **state)
 	gp_listener_destroy(listener);
 }
 
+/* The system says so once, and here the sender hears it. */
+static void
+a_receiver_knows_that_the_system_gave_the_peer_up(void **state)
+{
+	struct gp_listener *listener = listen_on("127.0.0.1:0");
+	const struct iovec part = { calloc(1, 65536), 65536 };
+	struct gp_conn *client, *server;
+	struct gp_message message;
+	unsigned int soon = 200;
+	int r = 0;
+
+	assert_int_equal(try_connect("127.0.0.1", listener, &client), 0);
+	assert_int_equal(gp_accept(listener, 5000, &server), 0);
+	gp_conn_set_unread(server, 60000);
+	assert_int_equal(
+		setsockopt(gp_conn_fd(server), IPPROTO_TCP, TCP_USER_TIMEOUT, &soon, sizeof(soon)),
+		0);
+	while (r == 0)
+		r = gp_conn_send(server, &part, 1, NULL, 0);
+	assert_int_equal(r, -ETIMEDOUT);
+	assert_int_equal(gp_conn_recv(server, &message), -ETIMEDOUT);
+	assert_string_equal(gp_conn_error(server),
+			    "the peer is gone, or does not take what it is sent");
+	free(part.iov_base);
+	gp_conn_destroy(client);
+	gp_conn_destroy(server);
+	gp_listener_destroy(listener);
+}
+
 int
 main(void)
 {
@@ -191,6 +221,7 @@ main(void)
 		cmocka_unit_test(another_user_is_recognised),
 		cmocka_unit_test(an_unknown_host_is_named),
 		cmocka_unit_test(both_ends_send_at_once_and_watch_for_a_dead_peer),
+		cmocka_unit_test(a_receiver_knows_that_the_system_gave_the_peer_up),
 		cmocka_unit_test(without_descriptors_accept_says_so_and_goes_on_later),
 	};
 
