@@ -324,6 +324,18 @@ read_lanes(struct gpc_wish *wish, char *error, size_t error_size)
 	return 0;
 }
 
+/* Connections ask gpc_config_stall_ms(). */
+static int
+check_stall(char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_STALL_MS";
+	unsigned int ms;
+
+	if (gp_conn_stall_parse(value_of(name), &ms))
+		return 0;
+	return refuse(error, error_size, name, "no number of milliseconds (0: without limit)");
+}
+
 int
 gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 {
@@ -339,6 +351,8 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 		r = read_isolation(wish, error, error_size);
 	if (r == 0)
 		r = read_lanes(wish, error, error_size);
+	if (r == 0)
+		r = check_stall(error, error_size);
 	return r;
 }
 

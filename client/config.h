@@ -53,7 +53,8 @@ struct gpc_wish {
 /* GP_E_INVALID: error says which variable makes no sense, and why. */
 GP_MUST_CHECK int gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size);
 
-/* GPUPOOL_STALL_MS: how long a daemon may pause inside a message; 0: for ever. */
+/* GPUPOOL_STALL_MS: how long a daemon may pause inside a message; 0: for ever.  Whether it makes
+ * sense gpc_config_wish() says. */
 unsigned int gpc_config_stall_ms(void);
 
 #endif /* GPC_CONFIG_H */

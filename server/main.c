@@ -16,6 +16,7 @@
 #include "server/privilege.h"
 #include "server/supervisor.h"
 #include "server/worker.h"
+#include "transport/transport.h"
 #include "transport/url.h"
 
 #include <argp.h>
@@ -301,6 +302,21 @@ parse_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* Those of which a wrong value would be taken for none. */
+static bool
+check_environment(void)
+{
+	static const char name[] = "GPUPOOL_STALL_MS";
+	const char *text = getenv(name);
+	unsigned int ms;
+
+	if (gp_conn_stall_parse(text, &ms))
+		return true;
+	(void)fprintf(stderr, "gpupoold: %s=%s: no number of milliseconds (0: without limit)\n",
+		      name, text);
+	return false;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -327,5 +343,7 @@ main(int argc, char **argv)
 
 		return gpd_worker_run(&worker);
 	}
+	if (!check_environment())
+		return 1;
 	return gpd_supervisor_run(&line.supervisor);
 }

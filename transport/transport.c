@@ -317,18 +317,29 @@ gp_conn_set_message_max(struct gp_conn *conn, size_t size)
 	atomic_store(&conn->message_max, size);
 }
 
-unsigned int
-gp_conn_stall_of(const char *text)
+bool
+gp_conn_stall_parse(const char *text, unsigned int *ms_p)
 {
 	unsigned long ms;
 	char *end;
 
-	if (!text || !isdigit((unsigned char)*text))
-		return GP_CONN_STALL_MS;
+	*ms_p = GP_CONN_STALL_MS;
+	if (!text || !*text)
+		return true;
 	ms = strtoul(text, &end, 10);
-	if (*end)
-		return GP_CONN_STALL_MS;
-	return ms > INT_MAX ? INT_MAX : (unsigned int)ms;
+	if (!isdigit((unsigned char)*text) || *end)
+		return false;
+	*ms_p = ms > INT_MAX ? INT_MAX : (unsigned int)ms;
+	return true;
+}
+
+unsigned int
+gp_conn_stall_of(const char *text)
+{
+	unsigned int ms;
+
+	(void)gp_conn_stall_parse(text, &ms);
+	return ms;
 }
 
 void

@@ -159,7 +159,10 @@ void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
  * default, end the connection. */
 void gp_conn_set_message_max(struct gp_conn *conn, size_t size);
 
-/* What a user's text (NULL: none) asks for: GP_CONN_STALL_MS unless it is a number. */
+/* What a user's text (NULL or empty: none) asks for: GP_CONN_STALL_MS unless it is a number. False:
+ * it makes no sense. */
+bool gp_conn_stall_parse(const char *text, unsigned int *ms_p);
+/* Without asking whether it makes sense, where that was asked before. */
 unsigned int gp_conn_stall_of(const char *text);
 
 /*

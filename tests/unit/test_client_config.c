@@ -171,6 +171,7 @@ forget_wishes(void)
 	(void)unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 	(void)unsetenv("GPUPOOL_ISOLATION");
 	(void)unsetenv("GPUPOOL_LANES");
+	(void)unsetenv("GPUPOOL_STALL_MS");
 	(void)unsetenv("GPUPOOL_TENANT");
 }
 
@@ -229,6 +230,7 @@ wishes_are_read(void **state)
 	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,2=512MB", 1);
 	(void)setenv("GPUPOOL_ISOLATION", "process", 1);
 	(void)setenv("GPUPOOL_TENANT", "alice", 1);
+	(void)setenv("GPUPOOL_STALL_MS", "0", 1);
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.thread_percentage, 30);
 	assert_int_equal(wish.priority, 1);
@@ -238,6 +240,7 @@ wishes_are_read(void **state)
 	assert_int_equal(wish.memory[2], 512ul << 20);
 	assert_int_equal(wish.isolation, GPC_ISOLATION_PROCESS);
 	assert_string_equal(wish.tenant, "alice");
+	assert_int_equal(gpc_config_stall_ms(), 0);
 	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.4", 1);
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.thread_percentage, 1);
@@ -272,6 +275,12 @@ a_wish_that_makes_no_sense_is_named(void **state)
 		  "size is a number with M or G behind it" },
 		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "77=1G",
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=77=1G: 77 is no device" },
+		{ "GPUPOOL_STALL_MS", "abc",
+		  "GPUPOOL_STALL_MS=abc: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_STALL_MS", "-1",
+		  "GPUPOOL_STALL_MS=-1: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_STALL_MS", "30s",
+		  "GPUPOOL_STALL_MS=30s: no number of milliseconds (0: without limit)" },
 		{ "GPUPOOL_ISOLATION", "strict",
 		  "GPUPOOL_ISOLATION=strict: neither shared nor process" },
 	};

@@ -105,6 +105,27 @@ values_are_checked(void **state)
 }
 
 static void
+a_variable_that_makes_no_sense_is_named(void **state)
+{
+	static const char *const wrong[] = { "abc", "-1", "30s", " 5" };
+	char text[96];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		(void)setenv("GPUPOOL_STALL_MS", wrong[i], 1);
+		(void)snprintf(text, sizeof(text),
+			       "GPUPOOL_STALL_MS=%s: no number of milliseconds (0: without limit)",
+			       wrong[i]);
+		assert_refused("--listen 127.0.0.1:0 --driver /nowhere", text);
+	}
+	/* With these, the driver is the next thing that is wrong. */
+	(void)setenv("GPUPOOL_STALL_MS", "0", 1);
+	assert_refused("--listen 127.0.0.1:0 --driver /nowhere", "/nowhere: cannot open");
+	(void)setenv("GPUPOOL_STALL_MS", "", 1);
+	assert_refused("--listen 127.0.0.1:0 --driver /nowhere", "/nowhere: cannot open");
+	(void)unsetenv("GPUPOOL_STALL_MS");
+}
+
+static void
 help_and_version_are_there(void **state)
 {
 	assert_int_equal(run("--help"), 0);
@@ -124,6 +145,7 @@ main(void)
 		cmocka_unit_test(an_address_for_all_needs_the_word_insecure),
 		cmocka_unit_test(a_file_that_is_no_driver_is_named),
 		cmocka_unit_test(values_are_checked),
+		cmocka_unit_test(a_variable_that_makes_no_sense_is_named),
 		cmocka_unit_test(help_and_version_are_there),
 	};
 

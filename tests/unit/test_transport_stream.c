@@ -310,6 +310,8 @@ a_stall_of_zero_is_no_limit(void **state)
 static void
 a_users_stall_time_is_a_number_or_the_default(void **state)
 {
+	unsigned int ms;
+
 	assert_int_equal(gp_conn_stall_of("200"), 200);
 	assert_int_equal(gp_conn_stall_of("0"), 0);
 	assert_int_equal(gp_conn_stall_of("99999999999999999999"), INT_MAX);
@@ -317,6 +319,13 @@ a_users_stall_time_is_a_number_or_the_default(void **state)
 	assert_int_equal(gp_conn_stall_of(""), GP_CONN_STALL_MS);
 	assert_int_equal(gp_conn_stall_of("-1"), GP_CONN_STALL_MS);
 	assert_int_equal(gp_conn_stall_of("5s"), GP_CONN_STALL_MS);
+	assert_true(gp_conn_stall_parse(NULL, &ms) && gp_conn_stall_parse("", &ms));
+	assert_int_equal(ms, GP_CONN_STALL_MS);
+	assert_true(gp_conn_stall_parse("0", &ms));
+	assert_int_equal(ms, 0);
+	assert_false(gp_conn_stall_parse("-1", &ms));
+	assert_false(gp_conn_stall_parse("5s", &ms));
+	assert_false(gp_conn_stall_parse(" 5", &ms));
 }
 
 int
