@@ -7,7 +7,7 @@
 set -euo pipefail
 
 if [ $# != 2 ] || [ ! -f "$1/build.ninja" ]; then
-	sed -n '3,6s/^# //p' "$0" >&2
+	sed -n '3,7s/^# //p' "$0" >&2
 	exit 2
 fi
 build=$(realpath "$1")
@@ -20,9 +20,13 @@ mkdir -p "$flat/lib"
 
 ninja -C "$build" --quiet
 cp -L "$build"/server/gpupoold "$build"/client/libcuda.so.1 "$build"/ctl/gpupoolctl "$flat"
-for sub in bench bench/nbody bench/tenants bench/driver tests/apps tests/integration; do
+for sub in bench bench/nbody bench/tenants bench/driver tests tests/apps tests/integration; do
 	find "$build/$sub" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' -exec cp -t "$flat" {} +
 done
+cp "$build"/tests/apps/saxpy.fatbin "$build"/tests/apps/saxpy.ptx "$build"/tests/integration/sass.fatbin \
+	"$build"/scripts/gpupoold.service "$flat"
+# The tests look for one another where they are in the repository.
+(cd "$root" && cp --parents -r bench/suites.py tests/integration/*.py tests/apps/expected protocol/abi.lock "$flat")
 # Programs and libraries name one another; what the C library brings is everywhere.
 for file in "$flat"/*; do
 	[ ! -f "$file" ] || ldd "$file" 2>/dev/null || true

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons and programs for the integration tests, and the TAP that tells how they fared.
 
-The environment names what is tested: GP_DAEMON, GP_DRIVER (the software device), GP_CLIENT (the
-folder of libcuda.so.1), GP_APPS (the folder of the programs), GP_SANITIZE (meson's b_sanitize).
+The environment names what is tested: GP_DAEMON, GP_DRIVER (the software device; empty: the machine's
+own driver, on which bench/suites.py runs these tests), GP_CLIENT (the folder of libcuda.so.1), GP_APPS
+(the folder of the programs), GP_SANITIZE (meson's b_sanitize), and GP_LIBRARIES, folders of libraries
+that the machine may lack.
 A test file fills the list of cases with @case("what is so") and ends with main().
 """
 import os
@@ -17,6 +19,8 @@ import traceback
 
 SANITIZER = os.environ.get("GP_SANITIZE", "none")
 SANITIZED = SANITIZER != "none"
+DRIVER = os.environ.get("GP_DRIVER", "")
+SOFTWARE = DRIVER != ""
 # Everything is slower under sanitizers, and the machine may be busy.
 PATIENCE = 120 if SANITIZED else 60
 # Of the sanitizers and of assert(); a kernel's assert() has other quotes.
@@ -55,7 +59,27 @@ def base_environment():
     env = {name: os.environ[name] for name in KEPT if name in os.environ}
     # Device code that an earlier run has left would hide what loading does.
     env["GPUPOOL_CACHE_DIR"] = ""
+    if os.environ.get("GP_LIBRARIES"):
+        env["LD_LIBRARY_PATH"] = os.environ["GP_LIBRARIES"]
     return env
+
+
+def driver_options(driver=None):
+    """What a daemon is told about its driver."""
+    library = driver or DRIVER
+    return ["--driver", library] if library else []
+
+
+def software_env(**env):
+    """What a daemon's environment has where there is a software device, for it is to be like a GPU."""
+    return env if SOFTWARE else {}
+
+
+def need_software(env):
+    """Its own variables change how it is."""
+    names = [name for name in env or {} if name.startswith("GPUPOOL_SOFT_")]
+    if names and not SOFTWARE:
+        raise Skip(f"needs the software device ({', '.join(names)})")
 
 
 def sanitizer_library():
@@ -90,7 +114,7 @@ class Result:
 
 def client_environment(remote=None):
     """What a program needs to find the client library, and the client a daemon."""
-    env = {"LD_LIBRARY_PATH": os.environ["GP_CLIENT"]}
+    env = {"LD_LIBRARY_PATH": ":".join(filter(None, (os.environ["GP_CLIENT"], os.environ.get("GP_LIBRARIES"))))}
     if remote is not None:
         env["REMOTE_GPU"] = remote
     if SANITIZED:
@@ -169,14 +193,29 @@ def count_entries(path):
         return -1
 
 
+def count_descriptors(pid):
+    """Those that are not of NVIDIA's driver, which opens devices as it sees fit."""
+    count = 0
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                count += not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/dev/nvidia")
+            except OSError:
+                count += 1
+    except OSError:
+        return -1
+    return count
+
+
 class Daemon:
-    """gpupoold on a port of its own choice, with the software device; a context manager.
+    """gpupoold on a port of its own choice, with the driver to be tested; a context manager.
 
     Leaving it stops the daemon and checks that it ended well; a case that failed kills it and shows
     its log.
     """
 
     def __init__(self, *args, env=None, driver=None):
+        need_software(env)
         self.folder = tempfile.mkdtemp(prefix="gpupool-daemon-")
         self.out_path = os.path.join(self.folder, "out")
         self.log_path = os.path.join(self.folder, "log")
@@ -186,7 +225,7 @@ class Daemon:
             full["UBSAN_OPTIONS"] = "print_stacktrace=1"
         full.update(env or {})
         command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
-                   "--driver", driver or os.environ["GP_DRIVER"], *args]
+                   *driver_options(driver), *args]
         # The usual admin socket is one for all daemons of this user.
         if "--admin-socket" not in args:
             command += ["--admin-socket", "off"]
@@ -215,7 +254,7 @@ class Daemon:
 
     def usage(self):
         """Descriptors and threads of the supervisor and of its workers."""
-        return [(count_entries(f"/proc/{pid}/fd"), count_entries(f"/proc/{pid}/task"))
+        return [(count_descriptors(pid), count_entries(f"/proc/{pid}/task"))
                 for pid in [self.pid, *self.workers()]]
 
     def take_idle(self):
@@ -317,6 +356,7 @@ class Configured(Daemon):
     """A daemon with this configuration."""
 
     def __init__(self, text, *args, **more):
+        need_software(more.get("env"))
         self.config = tempfile.NamedTemporaryFile("w", suffix=".conf", delete=False)
         self.write(text)
         super().__init__("--config", self.config.name, *args, **more)
@@ -341,7 +381,7 @@ class Certificates:
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="gpupool-certificates-")
-        subprocess.run([os.environ["GP_CERTIFICATES"], self.folder], check=True)
+        subprocess.run([os.environ["GP_CERTIFICATES"], self.folder], check=True, env=base_environment())
         return self
 
     def __exit__(self, *_):
@@ -394,8 +434,9 @@ def case(name):
     return add
 
 
-def main():
-    """Runs the cases, those alone whose name has the first argument in it, and prints TAP."""
+def main(daemon=None):
+    """Runs the cases, those alone whose name has the first argument in it, and prints TAP. daemon: all
+    cases have it, and its log is told behind the first that fails."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen = [(name, function) for name, function in cases if wanted in name]
     print(f"1..{len(chosen)}", flush=True)
@@ -411,6 +452,9 @@ def main():
             line, text = f"not ok {number} - {name}", str(failed)
         except Exception:
             line, text = f"not ok {number} - {name}", traceback.format_exc()
+        if line.startswith("not") and daemon:
+            text += f"\nthe daemon's log:\n{daemon.log()}"
+            daemon = None
         bad += line.startswith("not")
         for diagnostic in text.splitlines():
             print(f"# {diagnostic}")

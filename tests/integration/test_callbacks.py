@@ -117,5 +117,5 @@ def _():
 
 if __name__ == "__main__":
     with Daemon() as daemon:
-        status = main()
+        status = main(daemon)
     sys.exit(status)

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from harness import SANITIZED, Daemon, case, main, require, wait_until
+from harness import SANITIZED, SOFTWARE, Daemon, case, main, require, wait_until
 
 SOON = 10 if SANITIZED else 2
 
@@ -31,8 +31,9 @@ def expect_new_worker(daemon, old, since):
 def _():
     with Daemon() as daemon:
         old = daemon.workers()
-        bystander = daemon.start("sleeper", "-endless")
-        bystander.wait_for_output("running")
+        # A GPU's driver would not load the other one's code beside an endless kernel.
+        bystander = daemon.start("sleeper", "-endless") if SOFTWARE else daemon.start("memhog", stdin=True)
+        bystander.wait_for_output("running" if SOFTWARE else "free after")
         begin = time.monotonic()
         daemon.run("sticky").expect(out=open_expected("sticky"), err="")
         told = time.monotonic()

@@ -353,5 +353,5 @@ def _():
 
 if __name__ == "__main__":
     with Host() as daemon:
-        status = main()
+        status = main(daemon)
     sys.exit(status)

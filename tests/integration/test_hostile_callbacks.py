@@ -152,6 +152,6 @@ def _():
 
 if __name__ == "__main__":
     with Host() as daemon:
-        status = main()
+        status = main(daemon)
         daemon.check_unharmed()
     sys.exit(status)

@@ -107,14 +107,24 @@ def _(target, where):
         session.close()
 
 
+def shuffled(chance, messages):
+    """In any order, but that there is a context before memory and that before the kernel: one that reads
+    what is not there ends all sessions (test_faults.py)."""
+    order = list(range(len(messages)))
+    chance.shuffle(order)
+    places = sorted(order.index(number) for number in (0, 1, 5))
+    for place, number in zip(places, (0, 1, 5)):
+        order[place] = number
+    return [messages[number] for number in order]
+
+
 @case("valid records in any other order, and each of them many times")
 @each_way
 def _(target, where):
     chance = random.Random(9)
     for _ in range(ROUNDS):
         session = Session(where)
-        messages = records_of(session)
-        chance.shuffle(messages)
+        messages = shuffled(chance, records_of(session))
         try:
             for data in messages + chance.choices(messages, k=6):
                 session.lane.send(data)

@@ -86,6 +86,7 @@ def _():
         os.kill(own[0], signal.SIGKILL)
         result = program.finish()
         require(result.status == 1 and "expected cudaSuccess" in result.out, str(result))
+        one_worker(daemon)
         require(daemon.workers() == shared, "the shared worker was replaced")
         daemon.wait_for_log(rf"worker {own[0]} was killed by signal 9")
         daemon.check_works()

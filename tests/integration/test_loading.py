@@ -6,9 +6,9 @@ import sys
 import tempfile
 import time
 
-from harness import SANITIZED, Daemon, case, main, require
+from harness import SANITIZED, Daemon, software_env, case, main, require
 
-WAITS = {"GPUPOOL_SOFT_LOADING_WAITS": "1"}
+WAITS = software_env(GPUPOOL_SOFT_LOADING_WAITS="1")
 SOON = 20 if SANITIZED else 5
 
 

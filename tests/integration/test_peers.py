@@ -10,7 +10,7 @@ import threading
 import time
 
 import wire
-from harness import Daemon, base_environment, case, main, require, run
+from harness import Daemon, base_environment, case, driver_options, main, require, run
 
 # The client waits so long for an answer, and a little more.
 ANSWER_SECONDS = 15
@@ -237,7 +237,7 @@ def daemon_fails(*args):
 def _():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        text = daemon_fails("--listen", f"127.0.0.1:{port}", "--driver", os.environ["GP_DRIVER"])
+        text = daemon_fails("--listen", f"127.0.0.1:{port}", *driver_options())
     require(re.search(rf"{port}.*in use", text), f"expected a word about the port: {text}")
 
 
@@ -252,8 +252,8 @@ def _():
 @case("gpupoold refuses options and addresses that are none")
 def _():
     daemon_fails("--no-such-option")
-    daemon_fails("--listen", "http://127.0.0.1:1", "--driver", os.environ["GP_DRIVER"])
-    daemon_fails("--listen", "127.0.0.1:notaport", "--driver", os.environ["GP_DRIVER"])
+    daemon_fails("--listen", "http://127.0.0.1:1", *driver_options())
+    daemon_fails("--listen", "127.0.0.1:notaport", *driver_options())
 
 
 @case("a program without REMOTE_GPU finds no device or the machine's own")

@@ -3,7 +3,7 @@
 import re
 import sys
 
-from harness import Daemon, case, main, require
+from harness import SOFTWARE, Daemon, case, main, require, software_env
 
 LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 
@@ -36,9 +36,10 @@ def _():
 
 @case("programs one after the other find the memory of the one before")
 def _():
-    with Daemon(env={"GPUPOOL_SOFT_MEMORY": "512M"}) as daemon:
+    with Daemon(env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
+        free = int(re.match(r"free before: (\d+) MiB", daemon.run("memhog", "1").expect().out)[1])
         for _ in range(8):
-            daemon.run("memhog", "400").expect(err="")
+            daemon.run("memhog", str(free * 3 // 4)).expect(err="")
 
 
 @case("variables of device code count from the moment that it is loaded")
@@ -51,11 +52,14 @@ def _():
 
 @case("a wish beyond the device changes nothing")
 def _():
-    with Daemon(env={"GPUPOOL_SOFT_MEMORY": "128M"}) as daemon:
+    with Daemon(env=software_env(GPUPOOL_SOFT_MEMORY="128M")) as daemon:
         plain = daemon.run("quota").expect().out
-        require(plain.startswith("device 128 MiB, total 128 MiB"), plain)
+        require(not SOFTWARE or plain.startswith("device 128 MiB, total 128 MiB"), plain)
         daemon.settle()
-        require(limited(daemon, 4096, "quota").expect().out == plain, "not the same with a wish")
+        wishful = limited(daemon, 1 << 22, "quota").expect().out
+        # How much of a GPU's memory code and the like leave free is not always the same.
+        require(wishful == plain if SOFTWARE else wishful.split(", free")[0] == plain.split(", free")[0],
+                f"not the same with a wish: {plain}{wishful}")
 
 
 @case("what makes no sense is refused by name, and nothing else is")

@@ -14,7 +14,7 @@ import tempfile
 import time
 import traceback
 
-from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Program, Skip, base_environment, case, main,
+from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Program, Skip, base_environment, case, driver_options, main,
                      read_file, require, run, wait_until)
 
 OTHER = "nobody"
@@ -30,7 +30,7 @@ def need_root():
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         raise Skip("only root can become another user")
     uid = pwd.getpwnam(OTHER).pw_uid
-    for needed in (os.environ["GP_DAEMON"], os.environ["GP_DRIVER"]):
+    for needed in filter(None, (os.environ["GP_DAEMON"], os.environ["GP_DRIVER"])):
         if subprocess.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "test", "-r", needed],
                           check=False).returncode:
             raise Skip(f"another user cannot read {needed}")
@@ -165,7 +165,7 @@ def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
         path = os.path.join(folder, "gpupool.sock")
         daemon = in_silence(os.environ["GP_DAEMON"], "--listen", f"unix://{path}", "--print-address", "--admin-socket",
-                            "off", "--driver", os.environ["GP_DRIVER"])
+                            "off", *driver_options())
         try:
             wait_until("the daemon listens", lambda: os.path.exists(path) or daemon.poll() is not None, PATIENCE)
             run("vectoradd", remote=f"unix://{path}").expect(out="vectoradd: ok\n")
@@ -236,7 +236,7 @@ def _():
         subprocess.run([os.environ["GP_CTL"], "token", "create", "alice", "-D", folder], env=base_environment(),
                        stdout=subprocess.DEVNULL, timeout=PATIENCE, check=True)
         done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", "--user", OTHER,
-                               "--tokens", f"{folder}/tokens", "--driver", os.environ["GP_DRIVER"]], capture_output=True,
+                               "--tokens", f"{folder}/tokens", *driver_options()], capture_output=True,
                               text=True, env=base_environment(), timeout=PATIENCE, check=False)
         require(done.returncode == 1 and f"gpupoold: {folder}/tokens: Permission denied: the daemon's user, {OTHER}, must read it"
                 in done.stderr and f"chgrp {grp.getgrgid(pwd.getpwnam(OTHER).pw_gid).gr_name} and chmod" in done.stderr,

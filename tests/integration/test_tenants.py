@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 
-from harness import Configured, Daemon, as_tenant, base_environment, case, main, require, run, wait_until
+from harness import SOFTWARE, Configured, Daemon, as_tenant, base_environment, case, main, require, run, software_env, wait_until
+
+UNIT = 2  # MiB, to which shares are rounded
 
 
 def total_of(daemon, name):
@@ -23,8 +25,10 @@ def refused(daemon, words, env=None, remote=None):
 @case("a tenant's memory is a size, a share, or all of it")
 def _():
     config = "[tenant half]\nmemory = 50%\n[tenant small]\nmemory = 64M\n"
-    with Configured(config, env={"GPUPOOL_SOFT_MEMORY": "512M"}) as daemon:
-        for name, mib in (("half", 256), ("small", 64), ("default", 512)):
+    with Configured(config, env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
+        whole = total_of(daemon, "default")
+        require(whole == 512 or not SOFTWARE, f"{whole} MiB")
+        for name, mib in (("half", whole // 2 // UNIT * UNIT), ("small", 64), ("default", whole)):
             result = daemon.run("quota", env=as_tenant(name)).expect(err="")
             require(result.out.startswith(f"device {mib} MiB, total {mib} MiB"), str(result))
 
@@ -101,7 +105,9 @@ def _():
 @case("a device in four parts: each has a quarter, the fifth session is refused in words")
 def _():
     config = "[device *]\nvirtual-number = 4\n"
-    with Configured(config, env={"GPUPOOL_SOFT_MEMORY": "512M"}) as daemon:
+    with Daemon(env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
+        whole = total_of(daemon, "")
+    with Configured(config, env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as daemon:
         holders = [daemon.start("memhog", "100", stdin=True) for _ in range(4)]
         for holder in holders:
             holder.wait_for_output("free after")
@@ -110,13 +116,13 @@ def _():
         refused(daemon, "there is no device 4: the daemon has 4, counted from 0", remote=daemon.address + "/4")
         holders.pop().kill()
         result = daemon.run("quota").expect()
-        require(result.out.startswith("device 128 MiB, total 128 MiB"), str(result))
+        require(result.out.startswith(f"device {whole // 4 // UNIT * UNIT} MiB, total {whole // 4 // UNIT * UNIT} MiB"), str(result))
         for holder in holders:
             holder.finish().expect()
         # The number changes without a new start.
         daemon.reload("[device *]\nvirtual-number = 2\n")
         result = daemon.run("quota").expect()
-        require(result.out.startswith("device 256 MiB, total 256 MiB"), str(result))
+        require(result.out.startswith(f"device {whole // 2 // UNIT * UNIT} MiB, total {whole // 2 // UNIT * UNIT} MiB"), str(result))
 
 
 @case("a limit of bandwidth holds in both directions, for its tenant only, and can be lifted live")

@@ -16,7 +16,8 @@ import time
 import urllib.request
 
 import wire
-from harness import PATIENCE, Certificates, Encrypted, base_environment, case, main, read_file, require, run
+from harness import (PATIENCE, Certificates, Encrypted, base_environment, case, driver_options, main, read_file, require,
+                     run)
 from wire import Conn, field, hello, message, preamble
 
 LANES_OUT = read_file(os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "lanes.out"))
@@ -410,7 +411,7 @@ def _():
 
 
 def start_fails(args, says, env=None):
-    command = [os.environ["GP_DAEMON"], "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off", *args]
+    command = [os.environ["GP_DAEMON"], *driver_options(), "--admin-socket", "off", *args]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
                             env={**base_environment(), **(env or {})})
     require(result.returncode == 1 and re.search(says, result.stderr), f"{args}: {result}")
