@@ -21,6 +21,13 @@ is_shared(const struct gpd_use *use)
 	return use->image->library->shared;
 }
 
+/* What else the wire can say a driver need not know how to refuse. */
+static bool
+is_attribute(int attribute)
+{
+	return attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX;
+}
+
 CUresult
 gpd_cuFuncGetAttribute(struct gpd_session *session, const struct gp_args_cuFuncGetAttribute *args,
 		       struct gp_reply_cuFuncGetAttribute *reply)
@@ -31,6 +38,8 @@ gpd_cuFuncGetAttribute(struct gpd_session *session, const struct gp_args_cuFuncG
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!is_attribute(args->attrib))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (is_shared(&use) && args->attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 		value = gpd_image_dynamic(&use);
 	else
@@ -65,6 +74,8 @@ gpd_cuFuncSetAttribute(struct gpd_session *session, const struct gp_args_cuFuncS
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!is_attribute(args->attrib))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (is_shared(&use) && !is_fact(args->attrib)) {
 		if (args->attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 			return gpd_image_set_dynamic(&use, args->value);

@@ -73,9 +73,9 @@ def _():
 @case("memory outside the window, unaligned, overlapping or without bound")
 def _():
     with daemon.neighbour():
-        for offset, size in ((-(1 << 30), 1 << 21), (1 << 60, 1 << 21), (1 << 34, 1 << 21), ((1 << 34) - (1 << 21), 1 << 22),
-                             ):
-            daemon.violate(lambda s, offset=offset, size=size: s.map(offset, size), ".*(window|outside|range)")
+        for offset, from_end, size in ((-(1 << 30), 0, 1 << 21), (1 << 60, 0, 1 << 21), (0, 1, 1 << 21), (-(1 << 21), 1, 1 << 22)):
+            daemon.violate(lambda s, offset=offset, from_end=from_end, size=size: s.map(offset + from_end * s.size, size),
+                           ".*(window|outside|range)")
         with Session(daemon.port) as session:
             session.create_context()
             unit = session.granularity
@@ -85,7 +85,7 @@ def _():
                     require(session.map(offset, size) == INVALID_VALUE, f"map of {size} at {offset}")
                 except Closed:
                     require(False, f"map of {size} at {offset} ended the session")
-            require(session.map(4 * unit, session.size // 2) == OUT_OF_MEMORY, "half of the window is memory")
+            require(session.map(4 * unit, session.size - 4 * unit) == OUT_OF_MEMORY, "all of the window is memory")
             require(session.map(4 * unit, unit, device=99) != SUCCESS, "memory of device 99")
             for offset, size in ((unit, unit), (8 * unit, unit), (0, 4 * unit), (1, 5)):
                 before = len(session.errors())
@@ -261,6 +261,80 @@ def _():
             session.close()
 
 
+def working(image):
+    """A session with one of everything, and what a call that makes sense says in each field."""
+    session = Session(daemon.port)
+    session.lane.socket.settimeout(30)
+    session.create_context()
+    unit, base = session.granularity, session.base
+    require(session.map(0, 2 * unit) == SUCCESS, "map")
+    session.post("cuStreamCreateWithPriority", {"phStream": 5})
+    session.post("cuEventCreate", {"phEvent": 7})
+    session.post("cuEventRecordWithFlags", {"hEvent": 7, "hStream": 5})
+    require(load(session, 40, image)[0] == SUCCESS, "load")
+    array = {"array": 60, "device": 0, "width": 64, "height": 4, "depth": 0, "format": 0x20, "channels": 1, "flags": 2, "levels": 1}
+    require(session.ask("gpArrayCreate", array)[0] == SUCCESS, "array")
+    for memory in (9, 10):
+        require(session.ask("gpMemoryCreate", {"memory": memory, "size": unit, "device": 0})[0] == SUCCESS, "memory")
+    good = {"context": 1, "stream": 5, "hStream": 5, "phStream": 6, "hEvent": 7, "phEvent": 8, "hStart": 7, "hEnd": 7, "hfunc": 40 << 32,
+            "kernel": 40 << 32, "func": 40 << 32, "image": 40, "memory": 9, "texture": 61, "surface": 62, "type": 0, "function": 3,
+            "dst": base, "src": base + unit, "address": base + 8 * unit, "size": unit, "width": 64, "height": 1, "depth": 1,
+            "pitch": 64, "dst_pitch": 64, "src_pitch": 64, "dst_slice": 64, "src_slice": 64, "element_size": 1,
+            "format": 0x20, "channels": 1, "array": 60, "src_array": 0, "dst_array": 60, "limit": 1, "attrib": 8, "blockSize": 32,
+            "numBlocks": 1, "legacy": 9, "params": struct.pack("<ifQQ", 1, 2.0, base, base + 64),
+            **{f"{what}_{axis}": 1 for what in ("grid", "block") for axis in "xyz"}}
+    return session, good
+
+
+# What a field may say that makes no sense, or is much; what kernels get would be addresses.
+SENSELESS = {
+    "u32": (0, 1, 2, 3, 4, 16, 77, 1 << 16, 1 << 31, (1 << 32) - 1),
+    "i32": (*range(-20, 21), 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)),
+    "u64": (0, 1, 2, 3, 77, 1 << 20, 1 << 32, 1 << 40, 1 << 63, (1 << 64) - 64, (1 << 64) - 1),
+    "f32": (0.0,),
+    "bytes": (b"", b"x", b"\0" * 72, b"\xff" * 72, bytes(range(256)) * 9),
+    "string": (b"", b"\xff" * 300),
+}
+# Lanes and functions would be waited for (test_lanes.py, test_hostile_callbacks.py), and images have cases of their own.
+ELSEWHERE = ("gpCopyInLanes", "gpCopyOutLanes", "gpHostFunction", "gpHostFunctionDone", "gpImageLoad")
+
+
+def say(session, name, values, bulk):
+    """Its errors are its own; the session goes on, or has ended."""
+    try:
+        if name in wire.WAITS:
+            session.ask(name, values, bulk)
+        else:
+            session.post(name, values, bulk)
+        session.ask("gpFence")
+        return True
+    except Closed:
+        session.close()
+        return False
+
+
+@case("every field of every call, one after the other, says what makes no sense, in a session that has everything")
+def _():
+    image, said = saxpy(), 0
+    with daemon.neighbour():
+        for name, (_, kinds, _) in wire.CALLS.items():
+            session = None
+            for kind, key in kinds:
+                for value in SENSELESS[kind]:
+                    if name in ELSEWHERE or (key == "params" and len(value) > 1):
+                        continue
+                    if not session:
+                        session, good = working(image)
+                    bulk = b"b" * 64 if name in ("gpCopyIn", "gpArrayCopyIn") else None
+                    said += 1
+                    if not say(session, name, {**{field: good[field] for _, field in kinds if field in good}, key: value}, bulk):
+                        session = None
+            if session:
+                session.close()
+        require(said > 1000, f"only {said} records")
+    daemon.check_unharmed()
+
+
 @case("mutations of valid traffic do not reach the worker's life")
 def _():
     chance, image = random.Random(8), saxpy()
@@ -285,5 +359,5 @@ def _():
 
 if __name__ == "__main__":
     with Host() as daemon:
-        status = main()
+        status = main(daemon)
     sys.exit(status)

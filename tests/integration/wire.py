@@ -95,7 +95,10 @@ def load_calls(path):
     return calls
 
 
-CALLS = load_calls(os.path.join(os.path.dirname(__file__), "..", "..", "protocol", "abi.lock"))
+ABI = os.path.join(os.path.dirname(__file__), "..", "..", "protocol", "abi.lock")
+CALLS = load_calls(ABI)
+with open(ABI, encoding="ascii") as lock:
+    WAITS = {words[1] for words in map(str.split, lock) if words[2] == "wait"}
 
 
 def pad(data):

@@ -13,6 +13,7 @@
 #include "server_fake.h"
 #include "tests/test.h"
 
+#include <limits.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -542,6 +543,24 @@ what_else_is_set_is_set_on_code_of_ones_own(void **state)
 }
 
 static void
+attributes_that_there_are_not_do_not_reach_the_driver(void **state)
+{
+	static const int none[] = { -1, INT_MIN, CU_FUNC_ATTRIBUTE_MAX, 1 << 30 };
+	struct gp_args_cuFuncGetAttribute args = { .hfunc = GP_KERNEL(IMAGE, 0) };
+	struct gp_reply_cuFuncGetAttribute reply;
+
+	load(&ours, PLAIN);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		args.attrib = none[i];
+		assert_int_equal(gpd_cuFuncGetAttribute(&ours.session, &args, &reply),
+				 CUDA_ERROR_INVALID_VALUE);
+		assert_int_equal(set(&ours, (CUfunction_attribute)none[i], 1),
+				 CUDA_ERROR_INVALID_VALUE);
+	}
+	assert_int_equal(gpd_library_counts().own, 0);
+}
+
+static void
 code_of_ones_own_leaves_with_its_image(void **state)
 {
 	load(&ours, PLAIN);
@@ -694,6 +713,7 @@ main(void)
 		TEST(each_session_reads_the_shared_memory_that_it_allowed),
 		TEST(a_launch_beyond_what_the_session_allowed_is_refused),
 		TEST(what_else_is_set_is_set_on_code_of_ones_own),
+		TEST(attributes_that_there_are_not_do_not_reach_the_driver),
 		TEST(code_of_ones_own_leaves_with_its_image),
 		TEST(beside_work_that_does_not_end_nothing_is_unloaded),
 		TEST(setting_what_is_so_already_costs_nothing),
