@@ -5,6 +5,7 @@
 #include "client/stats.h"
 #include "client/thread.h"
 #include "transport/descriptor.h"
+#include "transport/own_fd.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -27,14 +28,14 @@ gpc_receiver_init(struct gpc_session *session)
 	gpc_cond_init(&receiver->wanted);
 	/* Without it the receiver finds out a little later. */
 	receiver->rouse_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	gp_own_fd_mark(receiver->rouse_fd);
 	return 0;
 }
 
 void
 gpc_receiver_fini(struct gpc_session *session)
 {
-	if (session->receiver.rouse_fd >= 0)
-		(void)close(session->receiver.rouse_fd);
+	gp_own_fd_close(session->receiver.rouse_fd);
 	(void)pthread_cond_destroy(&session->receiver.wanted);
 	(void)pthread_mutex_destroy(&session->receiver.lock);
 }
@@ -53,7 +54,8 @@ hand_over_locked(struct gpc_session *session)
 	else if (receiver->unattended > 0 && receiver->idle)
 		(void)pthread_cond_signal(&receiver->wanted);
 	/* The descriptor says nothing of what has been read ahead. */
-	else if (receiver->polling && gp_conn_pending(session->lane))
+	else if (receiver->polling && gp_conn_pending(session->lane) &&
+		 gp_own_fd_is(receiver->rouse_fd))
 		(void)!write(receiver->rouse_fd, &one, sizeof(one));
 }
 
@@ -346,12 +348,14 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 		receiver->polling = true;
 	(void)pthread_mutex_unlock(&receiver->lock);
 	if (fd >= 0) {
+		/* The program may have closed it, and opened a file of this number. */
+		int rouse_fd = gp_own_fd_is(receiver->rouse_fd) ? receiver->rouse_fd : -1;
 		struct pollfd pollers[2] = { { .fd = fd, .events = POLLIN },
-					     { .fd = receiver->rouse_fd, .events = POLLIN } };
+					     { .fd = rouse_fd, .events = POLLIN } };
 
 		came = poll(pollers, 2, timeout_ms) != 0;
-		if (pollers[1].revents & POLLIN)
-			(void)!read(receiver->rouse_fd, &count, sizeof(count));
+		if (pollers[1].revents & POLLIN && gp_own_fd_is(rouse_fd))
+			(void)!read(rouse_fd, &count, sizeof(count));
 	} else {
 		came = gp_conn_wait(session->lane, WAIT_MS) != 0;
 	}

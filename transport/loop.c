@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/own_fd.h"
 #include "transport/stream.h"
 
 #include <errno.h>
@@ -255,6 +256,7 @@ pipe_init(struct pipe *pipe)
 	pthread_cond_init(&pipe->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	pipe->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	gp_own_fd_mark(pipe->event_fd);
 	return pipe->event_fd < 0 ? -errno : 0;
 }
 

@@ -92,14 +92,15 @@ static int
 rdma_fd(const struct gp_conn *base)
 {
 	struct gp_rdma_conn *conn = gp_rdma_of((struct gp_conn *)base);
-	bool watched;
+	bool watched, lost;
 
 	pthread_mutex_lock(&conn->lock);
 	watched = gp_rdma_watch(conn);
 	if (watched)
 		gp_rdma_arm(conn);
+	lost = conn->lost;
 	pthread_mutex_unlock(&conn->lock);
-	return watched ? conn->watch_fd : -1;
+	return watched && !lost ? conn->watch_fd : -1;
 }
 
 static int
@@ -135,14 +136,7 @@ rdma_abandon(struct gp_conn *base)
 	struct gp_rdma_conn *conn = gp_rdma_of(base);
 
 	/* As long as anybody has them open, the device keeps the queue pair for the peer. */
-	(void)close(conn->poll_fd);
-	(void)close(conn->wake_fd);
-	if (conn->watched) {
-		(void)close(conn->watch_fd);
-		(void)close(conn->tell_fd);
-	}
-	(void)close(conn->events->fd);
-	(void)close(conn->channel->fd);
+	gp_rdma_close_descriptors(conn);
 	gp_rdma_device_abandon(conn->device);
 }
 
@@ -159,11 +153,22 @@ linger(struct gp_rdma_conn *conn)
 	while (!conn->down && !conn->ended &&
 	       (!conn->end_number || conn->retired < conn->end_number ||
 		conn->taken < conn->offered)) {
-		if (gp_rdma_wait(conn, deadline))
+		if (gp_rdma_wait(conn, deadline) || gp_left_ms(deadline) == 0)
 			break;
 	}
 	gp_rdma_disconnect(conn);
 	pthread_mutex_unlock(&conn->lock);
+}
+
+static void
+destroy_objects(struct gp_rdma_conn *conn)
+{
+	gp_rdma_queue_fini(conn);
+	gp_rdma_bulk_fini(conn);
+	if (conn->id)
+		(void)gp_rdma_lib.rdma_destroy_id(conn->id);
+	if (conn->events)
+		gp_rdma_lib.rdma_destroy_event_channel(conn->events);
 }
 
 void
@@ -175,12 +180,12 @@ gp_rdma_destroy(struct gp_conn *base)
 		gp_rdma_courier_remove(conn);
 		linger(conn);
 	}
-	gp_rdma_queue_fini(conn);
-	gp_rdma_bulk_fini(conn);
-	if (conn->id)
-		(void)gp_rdma_lib.rdma_destroy_id(conn->id);
-	if (conn->events)
-		gp_rdma_lib.rdma_destroy_event_channel(conn->events);
+	if (conn->lost)
+		/* The rest stays with the kernel until the process ends: the libraries would write
+		 * to numbers that are the program's. */
+		gp_rdma_close_descriptors(conn);
+	else
+		destroy_objects(conn);
 	pthread_cond_destroy(&conn->changed);
 	pthread_mutex_destroy(&conn->lock);
 	gp_stream_fini(&conn->stream);

@@ -35,6 +35,8 @@
 #define GP_RDMA_PIECES 4
 /* A peer that has been silent for so long is asked for an answer of its device. */
 #define GP_RDMA_BEAT_MS 10000
+/* What can wake a sleeping client is gone with its descriptors: it looks for them so often. */
+#define GP_RDMA_LOOK_MS 1000
 /* How long the end of a connection waits for what was sent. */
 #define GP_RDMA_LINGER_MS 2000
 #define GP_RDMA_EARLY_MAX 64
@@ -92,6 +94,8 @@ struct gp_rdma_conn {
 	bool ended;        /* the peer said so */
 	bool ending;       /* this end shall say so, when all before it is sent */
 	bool disconnected; /* rdma_disconnect() was called */
+	bool lost;         /* the program has closed descriptors of the connection's */
+	bool more;         /* the last look has left completions for the next */
 	unsigned int unacked_events;
 	uint64_t progress; /* counts completions */
 	uint64_t heard;    /* of these, when somebody last looked ... */
@@ -174,12 +178,15 @@ struct gp_rdma_device {
 	unsigned int reads_max; /* outstanding ones of a queue pair */
 	pid_t process;          /* that opened it: a child of a fork cannot use it */
 	bool abandoned;         /* in such a child: its descriptors are closed */
+	bool posts_by_kernel;   /* through verbs->cmd_fd, not through memory of the device */
 };
 
 /* peer: the daemon's address, NULL in a daemon.  0, or -errno with words in detail.  Devices stay
  * for the process's life. */
 int gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
 		       struct gp_rdma_device **device_p, char *detail, size_t size);
+/* Whether its descriptor is still what it was: libibverbs writes to it, whatever it is. */
+bool gp_rdma_device_is_whole(const struct gp_rdma_device *device);
 /* In the child of a fork, of a device of its parent's: closes what it has of it, once. */
 void gp_rdma_device_abandon(struct gp_rdma_device *device);
 /* Memory of this size for connections of this device; remote: the peer is given its key. */
@@ -196,11 +203,19 @@ struct ibv_mr *gp_rdma_kept(struct gp_rdma_device *device, const void *base, siz
 int gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size);
 /* Makes watch_fd, if it is not there.  Whether it is. */
 bool gp_rdma_watch(struct gp_rdma_conn *conn);
+/* Closes those of the descriptors that are still the connection's. */
+void gp_rdma_close_descriptors(struct gp_rdma_conn *conn);
 void gp_rdma_queue_fini(struct gp_rdma_conn *conn);
 
 /* rdma_queue.c */
-/* Handles what the device has completed. */
+/* The first reason stays.  r: negative errno. */
+void gp_rdma_go_down(struct gp_rdma_conn *conn, int r, const char *text);
+/* Handles what the device has completed, if that is not without end: `more` says so. */
 void gp_rdma_drain(struct gp_rdma_conn *conn);
+/* rdma_wait.c */
+/* Whether the number is still a descriptor of the connection's; otherwise the connection is down.
+ * To be asked before anybody writes to it or reads from it. */
+bool gp_rdma_owns(struct gp_rdma_conn *conn, int fd);
 /* Until something may have changed: 0, or -EAGAIN at the deadline.  Without the lock meanwhile. */
 int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline);
 /* The same for who is about to get an answer: it looks for a while before it sleeps. */
@@ -210,7 +225,7 @@ void gp_rdma_arm(struct gp_rdma_conn *conn);
 /* Looks for events of the connection manager. */
 void gp_rdma_look(struct gp_rdma_conn *conn);
 /* 0, or why nothing can be sent; the peer's end is -EPIPE. */
-int gp_rdma_sendable(const struct gp_rdma_conn *conn);
+int gp_rdma_sendable(struct gp_rdma_conn *conn);
 /* One work request, numbered.  0, or down. */
 int gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal);
 /* Before a sender waits for what the peer has to do: until when it must have begun (-1: without

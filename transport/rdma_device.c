@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RDMA devices that connections have used, and the memory that is registered with them. */
 #include "transport/memory.h"
+#include "transport/own_fd.h"
 #include "transport/rdma.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@
 /* As many daemons as a program can have, and some that are reached in two ways. */
 #define DEVICES_MAX 32
 #define READS_MAX 16
+/* Soft-RoCE, Soft-iWARP, Omni-Path and its forerunner. */
+static const uint32_t vendors_by_kernel[] = { 0xffffff, 0x626d74, 0x1175 };
 
 /* One for each way to register: for this end's use only, or with a key for the peer. */
 struct gp_memory_keys {
@@ -22,6 +25,7 @@ struct gp_memory_keys {
 };
 
 static struct gp_rdma_device *devices;
+static const struct gp_rdma_device *device_at[DEVICES_MAX];
 static unsigned int device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -43,6 +47,11 @@ device_create(struct ibv_context *verbs, const struct sockaddr_storage *peer)
 		free(device);
 		return NULL;
 	}
+	for (size_t i = 0; i < sizeof(vendors_by_kernel) / sizeof(vendors_by_kernel[0]); i++)
+		device->posts_by_kernel |= attr.vendor_id == vendors_by_kernel[i];
+	gp_own_fd_mark(verbs->cmd_fd);
+	gp_own_fd_mark(verbs->async_fd);
+	device_at[device_count] = device;
 	device->index = device_count++;
 	device->reads_max = attr.max_qp_rd_atom < 1           ? 1
 			    : attr.max_qp_rd_atom > READS_MAX ? READS_MAX
@@ -94,18 +103,28 @@ gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
 			       "this process was forked by one that uses the RDMA device");
 		return -EOPNOTSUPP;
 	}
+	if (device && !gp_rdma_device_is_whole(device)) {
+		(void)snprintf(detail, size, "the program has closed the RDMA device's descriptor");
+		return -EBADF;
+	}
 	if (device)
 		return 0;
 	(void)snprintf(detail, size, "the RDMA device cannot be used");
 	return -ENODEV;
 }
 
+bool
+gp_rdma_device_is_whole(const struct gp_rdma_device *device)
+{
+	return gp_own_fd_is(device->verbs->cmd_fd);
+}
+
 void
 gp_rdma_device_abandon(struct gp_rdma_device *device)
 {
 	if (!device->abandoned) {
-		(void)close(device->verbs->cmd_fd);
-		(void)close(device->verbs->async_fd);
+		gp_own_fd_close(device->verbs->cmd_fd);
+		gp_own_fd_close(device->verbs->async_fd);
 	}
 	device->abandoned = true;
 	/* There is one thread, and the lock may have been another's of the parent. */
@@ -120,6 +139,10 @@ register_memory(struct gp_rdma_device *device, void *base, size_t size, bool rem
 {
 	int access = IBV_ACCESS_LOCAL_WRITE;
 
+	if (!gp_rdma_device_is_whole(device)) {
+		errno = EBADF;
+		return NULL;
+	}
 	if (remote)
 		access |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 	return gp_rdma_lib.ibv_reg_mr(device->pd, base, size, access);
@@ -205,6 +228,8 @@ void
 gp_memory_drop_keys(struct gp_memory_keys *keys)
 {
 	for (unsigned int i = 0; keys && i < DEVICES_MAX; i++) {
+		if (device_at[i] && !gp_rdma_device_is_whole(device_at[i]))
+			continue;
 		for (int remote = 0; remote < 2; remote++) {
 			if (keys->mr[i][remote])
 				(void)gp_rdma_lib.ibv_dereg_mr(keys->mr[i][remote]);

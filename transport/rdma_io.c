@@ -56,10 +56,12 @@ rdma_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 		else if (timeout_ms == 0)
 			got = -EAGAIN;
 		else if (gp_rdma_wait(conn, deadline))
-			got = gp_rdma_has_bytes(conn) ? 0 : -EAGAIN;
+			got = gp_rdma_has_bytes(conn) || conn->ended ? 0 : -EAGAIN;
 		if (got < 0)
 			break;
 	}
+	if (got == 0 && conn->ended && !gp_rdma_owns(conn, conn->events->fd))
+		got = conn->down;
 	pthread_mutex_unlock(&conn->lock);
 	return got;
 }
@@ -118,14 +120,15 @@ rdma_wait(struct gp_stream *stream, int timeout_ms)
 
 	pthread_mutex_lock(&conn->lock);
 	gp_rdma_drain(conn);
-	gp_rdma_look(conn);
+	if (!gp_rdma_has_bytes(conn))
+		gp_rdma_look(conn);
 	for (;;) {
 		ready = gp_rdma_has_bytes(conn) || conn->ended || conn->down ||
 			atomic_load(&stream->stopped);
 		if (ready || gp_rdma_wait(conn, deadline))
 			break;
 	}
-	ready = ready || gp_rdma_has_bytes(conn);
+	ready = ready || gp_rdma_has_bytes(conn) || conn->ended || conn->down;
 	if (!ready)
 		gp_rdma_beat(conn);
 	pthread_mutex_unlock(&conn->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a connection's queue pair, and all that belongs to it. */
 #include "transport/descriptor.h"
+#include "transport/own_fd.h"
 #include "transport/rdma.h"
 
 #include <errno.h>
@@ -17,12 +18,13 @@
 static int
 watch(int poll_fd, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = EPOLLIN, .data = { .fd = fd } };
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ||
 	    epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event))
 		return -errno;
+	gp_own_fd_mark(fd);
 	return 0;
 }
 
@@ -36,6 +38,7 @@ create_descriptors(struct gp_rdma_conn *conn)
 	conn->channel = gp_rdma_lib.ibv_create_comp_channel(conn->device->verbs);
 	if (conn->poll_fd < 0 || conn->wake_fd < 0 || !conn->channel)
 		return errno ? -errno : -EMFILE;
+	gp_own_fd_mark(conn->poll_fd);
 	r = watch(conn->poll_fd, conn->wake_fd);
 	if (r == 0)
 		r = watch(conn->poll_fd, conn->channel->fd);
@@ -53,11 +56,26 @@ gp_rdma_watch(struct gp_rdma_conn *conn)
 			watch(conn->watch_fd, conn->tell_fd) == 0 &&
 			watch(conn->watch_fd, conn->channel->fd) == 0 &&
 			watch(conn->watch_fd, conn->events->fd) == 0;
+	if (conn->watched)
+		gp_own_fd_mark(conn->watch_fd);
 	if (!conn->watched && conn->watch_fd >= 0)
 		(void)close(conn->watch_fd);
 	if (!conn->watched && conn->tell_fd >= 0)
 		(void)close(conn->tell_fd);
 	return conn->watched;
+}
+
+void
+gp_rdma_close_descriptors(struct gp_rdma_conn *conn)
+{
+	gp_own_fd_close(conn->poll_fd);
+	gp_own_fd_close(conn->wake_fd);
+	if (conn->watched) {
+		gp_own_fd_close(conn->watch_fd);
+		gp_own_fd_close(conn->tell_fd);
+	}
+	gp_own_fd_close(conn->events->fd);
+	gp_own_fd_close(conn->channel->fd);
 }
 
 static int

@@ -6,8 +6,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Of a receive; a send's is its number. */
 #define RECEIVE ((uint64_t)1 << 63)
@@ -15,13 +13,12 @@
 /* Data that waits leaves this much of the send queue to control segments. */
 #define SEND_RESERVE (GP_RDMA_SEND_QUEUE / 2)
 #define POLL_BATCH 16
-/* Acknowledging completion events takes a lock of the library. */
-#define ACK_EVERY 1000
-/* Looks between two of the clock. */
-#define SPIN_LOOKS 16
+/* As many completions as there can be at one time: what is there when a look at them begins is
+ * handled by it, and who has the lock does not have it for as long as a peer goes on sending. */
+#define DRAIN_MAX (GP_RDMA_SEND_QUEUE + GP_RDMA_RX)
 
-static void
-go_down(struct gp_rdma_conn *conn, int r, const char *text)
+void
+gp_rdma_go_down(struct gp_rdma_conn *conn, int r, const char *text)
 {
 	if (conn->down)
 		return;
@@ -41,21 +38,29 @@ gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot)
 	if (conn->down)
 		return;
 	if (ibv_post_recv(conn->id->qp, &wr, &bad))
-		go_down(conn, -EIO, "the RDMA device takes no more receives");
+		gp_rdma_go_down(conn, -EIO, "the RDMA device takes no more receives");
 }
 
 int
 gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal)
 {
 	struct ibv_send_wr *bad;
+	int r;
 
 	if (conn->down)
 		return conn->down;
 	wr->wr_id = conn->posted + 1;
+	/* Such a device gets a write() of the request's number. */
+	if (conn->device->posts_by_kernel && !gp_rdma_owns(conn, conn->device->verbs->cmd_fd))
+		return conn->down;
 	if (signal || wr->wr_id - conn->signalled >= SIGNAL_EVERY)
 		wr->send_flags |= IBV_SEND_SIGNALED;
-	if (ibv_post_send(conn->id->qp, wr, &bad)) {
-		go_down(conn, -EIO, "the RDMA device takes no more sends");
+	r = ibv_post_send(conn->id->qp, wr, &bad);
+	if (r) {
+		gp_rdma_go_down(conn, -EIO,
+				r == EACCES ? "the RDMA device takes nothing from a process that "
+					      "has changed its user"
+					    : "the RDMA device takes no more sends");
 		return conn->down;
 	}
 	conn->posted++;
@@ -174,7 +179,7 @@ take_place(struct gp_rdma_conn *conn, struct gp_rdma_places *places, const uint8
 	struct gp_rdma_place place;
 
 	if (size != 16 || places->count == GP_RDMA_PIECES || !conn->server) {
-		go_down(conn, -EPROTO, "the peer names memory out of turn");
+		gp_rdma_go_down(conn, -EPROTO, "the peer names memory out of turn");
 		return;
 	}
 	memcpy(&place.address, fields, 8);
@@ -184,7 +189,7 @@ take_place(struct gp_rdma_conn *conn, struct gp_rdma_places *places, const uint8
 	place.key = le32toh(place.key);
 	place.size = le32toh(place.size);
 	if (place.size == 0) {
-		go_down(conn, -EPROTO, "the peer names memory of no size");
+		gp_rdma_go_down(conn, -EPROTO, "the peer names memory of no size");
 		return;
 	}
 	places->list[(places->first + places->count++) % GP_RDMA_PIECES] = place;
@@ -213,10 +218,10 @@ take_control(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fields
 		conn->ended = true;
 		break;
 	default:
-		go_down(conn, -EPROTO, "the peer sent a segment of no known type");
+		gp_rdma_go_down(conn, -EPROTO, "the peer sent a segment of no known type");
 	}
 	if (conn->taken > conn->offered || conn->filled > conn->roomed)
-		go_down(conn, -EPROTO, "the peer answers what was not asked");
+		gp_rdma_go_down(conn, -EPROTO, "the peer answers what was not asked");
 }
 
 static void
@@ -232,7 +237,7 @@ take_segment(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 	size = le32toh(size);
 	if (received < GP_RDMA_SEGMENT_HEADER || size != received - GP_RDMA_SEGMENT_HEADER ||
 	    conn->credits + credits > GP_RDMA_CREDITS) {
-		go_down(conn, -EPROTO, "the peer sent a segment that makes no sense");
+		gp_rdma_go_down(conn, -EPROTO, "the peer sent a segment that makes no sense");
 		return;
 	}
 	conn->credits += credits;
@@ -247,7 +252,7 @@ take_segment(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 		conn->rx_queue[at].end = GP_RDMA_SEGMENT_HEADER + size;
 		if (conn->rx_count <= GP_RDMA_CREDITS)
 			return;
-		go_down(conn, -EPROTO, "the peer sends without credit");
+		gp_rdma_go_down(conn, -EPROTO, "the peer sends without credit");
 		return;
 	}
 	take_control(conn, segment[0], segment + GP_RDMA_SEGMENT_HEADER, size);
@@ -261,15 +266,15 @@ take_failure(struct gp_rdma_conn *conn, const struct ibv_wc *wc)
 
 	switch (wc->status) {
 	case IBV_WC_WR_FLUSH_ERR:
-		go_down(conn, -ECONNRESET, "the connection was cut");
+		gp_rdma_go_down(conn, -ECONNRESET, "the connection was cut");
 		break;
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 	case IBV_WC_RESP_TIMEOUT_ERR:
-		go_down(conn, -ECONNRESET, "the peer's device does not answer any more");
+		gp_rdma_go_down(conn, -ECONNRESET, "the peer's device does not answer any more");
 		break;
 	default:
-		go_down(conn, -EPROTO, what);
+		gp_rdma_go_down(conn, -EPROTO, what);
 	}
 }
 
@@ -278,7 +283,7 @@ gp_rdma_drain(struct gp_rdma_conn *conn)
 {
 	struct ibv_wc wc[POLL_BATCH];
 	uint64_t before = conn->progress;
-	int count;
+	int count, sum = 0;
 
 	do {
 		count = ibv_poll_cq(conn->cq, POLL_BATCH, wc);
@@ -292,9 +297,11 @@ gp_rdma_drain(struct gp_rdma_conn *conn)
 			if (!(wc[i].wr_id & RECEIVE))
 				conn->retired = wc[i].wr_id;
 		}
-	} while (count == POLL_BATCH);
+		sum += count;
+	} while (count == POLL_BATCH && sum < DRAIN_MAX);
+	conn->more = count == POLL_BATCH;
 	if (count < 0)
-		go_down(conn, -EIO, "the RDMA device's completions cannot be read");
+		gp_rdma_go_down(conn, -EIO, "the RDMA device's completions cannot be read");
 	if (conn->progress == before)
 		return;
 	gp_rdma_flush(conn);
@@ -308,206 +315,19 @@ gp_rdma_disconnect(struct gp_rdma_conn *conn)
 	if (conn->disconnected)
 		return;
 	conn->disconnected = true;
+	/* When a program closes them the kernel does it. */
+	if (!gp_rdma_owns(conn, conn->events->fd) ||
+	    !gp_rdma_owns(conn, conn->device->verbs->cmd_fd))
+		return;
 	(void)gp_rdma_lib.rdma_disconnect(conn->id);
 }
 
-void
-gp_rdma_look(struct gp_rdma_conn *conn)
-{
-	struct rdma_cm_event *event;
-
-	while (gp_rdma_lib.rdma_get_cm_event(conn->events, &event) == 0) {
-		enum rdma_cm_event_type type = event->event;
-
-		(void)gp_rdma_lib.rdma_ack_cm_event(event);
-		if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_TIMEWAIT_EXIT)
-			continue;
-		/* What the peer sent is there before the news of its end. */
-		gp_rdma_drain(conn);
-		go_down(conn, -ECONNRESET,
-			type == RDMA_CM_EVENT_DEVICE_REMOVAL ? "the RDMA device was removed"
-							     : "the peer is gone without a word");
-		/* The kernel leaves the queue pair as it is: nothing that waits would fail. */
-		gp_rdma_disconnect(conn);
-		conn->progress++;
-		pthread_cond_broadcast(&conn->changed);
-	}
-}
-
-static void
-take_event(struct gp_rdma_conn *conn)
-{
-	struct ibv_cq *cq;
-	void *context;
-
-	if (!conn->armed || gp_rdma_lib.ibv_get_cq_event(conn->channel, &cq, &context))
-		return;
-	conn->armed = false;
-	if (++conn->unacked_events == ACK_EVERY) {
-		gp_rdma_lib.ibv_ack_cq_events(conn->cq, conn->unacked_events);
-		conn->unacked_events = 0;
-	}
-}
-
-/* Who polls outside finds out, whoever has taken the event that said so. */
-static void
-tell(struct gp_rdma_conn *conn)
-{
-	bool there = gp_rdma_has_bytes(conn) || conn->ended || conn->down ||
-		     atomic_load(&conn->stream.stopped);
-	uint64_t count = 1;
-
-	if (!conn->watched || there == conn->told)
-		return;
-	if (there)
-		conn->told = write(conn->tell_fd, &count, sizeof(count)) == sizeof(count);
-	else
-		conn->told = read(conn->tell_fd, &count, sizeof(count)) != sizeof(count);
-}
-
-void
-gp_rdma_wake(struct gp_rdma_conn *conn)
-{
-	uint64_t one = 1;
-
-	if (!conn->woken && write(conn->wake_fd, &one, sizeof(one)) == sizeof(one))
-		conn->woken = true;
-	tell(conn);
-	pthread_cond_broadcast(&conn->changed);
-}
-
-void
-gp_rdma_arm(struct gp_rdma_conn *conn)
-{
-	gp_rdma_look(conn);
-	/* Who sleeps for it would sleep on. */
-	if (!conn->asleep)
-		take_event(conn);
-	if (!conn->armed)
-		conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
-	/* What came before it was armed is announced by nobody. */
-	gp_rdma_drain(conn);
-	tell(conn);
-}
-
-/* The clock is looked at here, not with each completion: round trips shall not wait for it. */
-static void
-note_heard(struct gp_rdma_conn *conn, int64_t now)
-{
-	if (conn->progress == conn->heard)
-		return;
-	conn->heard = conn->progress;
-	conn->heard_ms = now;
-}
-
-/* A write of nothing: the peer's device answers it, whatever the peer does. */
-void
-gp_rdma_beat(struct gp_rdma_conn *conn)
-{
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
-	int64_t now = gp_now_ms();
-
-	note_heard(conn, now);
-	if (conn->down || conn->ended || now - conn->heard_ms < GP_RDMA_BEAT_MS)
-		return;
-	conn->heard_ms = now;
-	/* Short segments behind the last request that is told of may be done, and nobody would
-	 * know: only one that is still to be told of finds out what this would. */
-	if (conn->retired == conn->signalled)
-		(void)gp_rdma_post(conn, &wr, true);
-}
-
-/* Only one thread waits for the device; it tells the others. */
-static int
-wait_for_other(struct gp_rdma_conn *conn, int64_t deadline)
-{
-	struct timespec until = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
-
-	if (deadline < 0)
-		(void)pthread_cond_wait(&conn->changed, &conn->lock);
-	else if (pthread_cond_timedwait(&conn->changed, &conn->lock, &until) == ETIMEDOUT)
-		return -EAGAIN;
-	return 0;
-}
-
 int
-gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
-{
-	uint64_t progress = conn->progress;
-	int left = gp_left_ms(deadline);
-	uint64_t count;
-	int r;
-
-	gp_rdma_drain(conn);
-	if (conn->progress != progress)
-		return 0;
-	if (left == 0)
-		return -EAGAIN;
-	if (conn->asleep)
-		return wait_for_other(conn, deadline);
-	take_event(conn);
-	if (!conn->armed)
-		conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
-	gp_rdma_drain(conn);
-	tell(conn);
-	if (conn->progress != progress)
-		return 0;
-	note_heard(conn, gp_now_ms());
-	conn->asleep = true;
-	pthread_mutex_unlock(&conn->lock);
-	if (left < 0 || left > GP_RDMA_BEAT_MS)
-		left = GP_RDMA_BEAT_MS;
-	r = gp_fd_wait(conn->poll_fd, POLLIN, left);
-	pthread_mutex_lock(&conn->lock);
-	conn->asleep = false;
-	take_event(conn);
-	gp_rdma_drain(conn);
-	gp_rdma_look(conn);
-	gp_rdma_beat(conn);
-	if (conn->woken && read(conn->wake_fd, &count, sizeof(count)) == sizeof(count))
-		conn->woken = false;
-	if (conn->watched)
-		gp_rdma_arm(conn);
-	/* Another one may have to go on waiting for the device. */
-	pthread_cond_broadcast(&conn->changed);
-	return r == 0 && gp_left_ms(deadline) == 0 ? -EAGAIN : 0;
-}
-
-static int64_t
-now_usec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-int
-gp_rdma_wait_soon(struct gp_rdma_conn *conn, int64_t deadline)
-{
-	unsigned int spin_usec = atomic_load(&conn->spin_usec);
-	uint64_t progress = conn->progress;
-	int64_t end = spin_usec ? now_usec() + spin_usec : 0;
-
-	while (spin_usec && now_usec() < end && !atomic_load(&conn->stream.stopped)) {
-		for (int i = 0; i < SPIN_LOOKS; i++) {
-			gp_rdma_drain(conn);
-			if (conn->progress != progress)
-				return 0;
-			/* Others want to send. */
-			pthread_mutex_unlock(&conn->lock);
-			pthread_mutex_lock(&conn->lock);
-		}
-	}
-	return gp_rdma_wait(conn, deadline);
-}
-
-int
-gp_rdma_sendable(const struct gp_rdma_conn *conn)
+gp_rdma_sendable(struct gp_rdma_conn *conn)
 {
 	if (atomic_load(&conn->stream.stopped))
 		return -ESHUTDOWN;
-	if (conn->ended)
+	if (conn->ended && gp_rdma_owns(conn, conn->events->fd))
 		return -EPIPE;
 	return conn->down;
 }
@@ -525,7 +345,7 @@ gp_rdma_check_taken(struct gp_rdma_conn *conn, int64_t deadline)
 {
 	if (gp_left_ms(deadline) != 0 || conn->down)
 		return;
-	go_down(conn, -ETIMEDOUT, "the peer is gone, or does not take what it is sent");
+	gp_rdma_go_down(conn, -ETIMEDOUT, "the peer is gone, or does not take what it is sent");
 	/* Its device may still reach memory of this end. */
 	gp_rdma_disconnect(conn);
 	gp_rdma_wake(conn);
@@ -536,8 +356,8 @@ gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number)
 {
 	int64_t deadline = gp_deadline_ms(GP_RDMA_LINGER_MS);
 
-	while (conn->retired < number && gp_rdma_wait(conn, deadline) == 0)
-		;
+	while (conn->retired < number && gp_left_ms(deadline) > 0)
+		(void)gp_rdma_wait(conn, deadline);
 }
 
 int
@@ -552,7 +372,7 @@ gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number)
 	if (conn->retired >= number)
 		return conn->down;
 	/* The memory is somebody else's next, and until then the device may send from it again. */
-	go_down(conn, -ESHUTDOWN, "shut down by this end");
+	gp_rdma_go_down(conn, -ESHUTDOWN, "shut down by this end");
 	gp_rdma_disconnect(conn);
 	gp_rdma_wait_flushed(conn, number);
 	return conn->down;

@@ -2,6 +2,7 @@
 #include "transport/tcp.h"
 
 #include "transport/descriptor.h"
+#include "transport/own_fd.h"
 #include "transport/peer.h"
 
 #include <arpa/inet.h>
@@ -111,7 +112,10 @@ gp_tcp_wait(struct gp_stream *stream, int timeout_ms)
 void
 gp_tcp_shutdown(struct gp_stream *stream)
 {
-	shutdown(gp_tcp_fd(&stream->conn), SHUT_RDWR);
+	int fd = gp_tcp_fd(&stream->conn);
+
+	if (gp_own_fd_is(fd))
+		shutdown(fd, SHUT_RDWR);
 }
 
 static const struct gp_stream_io tcp_io = {
@@ -142,7 +146,7 @@ gp_tcp_destroy(struct gp_conn *conn)
 {
 	struct gp_tcp_conn *tcp = (struct gp_tcp_conn *)conn;
 
-	if (tcp->fd >= 0) {
+	if (tcp->fd >= 0 && gp_own_fd_is(tcp->fd)) {
 		discard_unread(tcp->fd);
 		close(tcp->fd);
 	}
@@ -231,6 +235,7 @@ gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **con
 	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
 	name_peer(ops, fd, &address, length, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
+	gp_own_fd_mark(fd);
 	tcp->fd = fd;
 	gp_tcp_set_stall(&tcp->stream.conn, GP_CONN_STALL_MS);
 	*conn_p = &tcp->stream.conn;

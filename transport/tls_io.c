@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/own_fd.h"
 #include "transport/tls_link.h"
 
 #include <errno.h>
@@ -100,7 +101,7 @@ try_alert(struct gp_tcp_conn *conn, uint8_t level, uint8_t alert)
 	struct gp_tls_link *link = conn->tls;
 
 	/* Who sends at the moment has its peer see half a record. */
-	if (pthread_mutex_trylock(&link->send_lock))
+	if (!gp_own_fd_is(conn->fd) || pthread_mutex_trylock(&link->send_lock))
 		return;
 	send_alert(conn, link, level, alert);
 	pthread_mutex_unlock(&link->send_lock);

@@ -2,6 +2,7 @@
 #include "transport/transport.h"
 
 #include "transport/backend.h"
+#include "transport/own_fd.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -456,7 +457,7 @@ gp_conn_abandon(struct gp_conn *conn)
 	if (conn->ops->abandon)
 		conn->ops->abandon(conn);
 	else if (gp_conn_fd(conn) >= 0)
-		(void)close(gp_conn_fd(conn));
+		gp_own_fd_close(gp_conn_fd(conn));
 }
 
 void

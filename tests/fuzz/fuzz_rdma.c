@@ -8,6 +8,7 @@
  * Then an operation in a byte with what belongs to it; behind the last one the connection is cut.
  */
 #include "transport/memory.h"
+#include "transport/own_fd.h"
 #include "transport/rdma.h"
 
 #include <endian.h>
@@ -282,6 +283,7 @@ destroy_cq(struct ibv_cq *of)
 static int
 no_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p)
 {
+	errno = EAGAIN;
 	return -1;
 }
 
@@ -333,6 +335,8 @@ status_text(enum ibv_wc_status status)
 static void
 set_up(void)
 {
+	verbs.cmd_fd = eventfd(0, EFD_CLOEXEC);
+	gp_own_fd_mark(verbs.cmd_fd);
 	verbs.ops.post_send = post_send;
 	verbs.ops.post_recv = post_recv;
 	verbs.ops.poll_cq = poll_cq;

@@ -5,9 +5,10 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import time
 
-from harness import SANITIZED, SOFTWARE, Daemon, case, main, require, wait_until
+from harness import SANITIZED, SOFTWARE, Certificates, Daemon, Encrypted, case, main, require, wait_until
 
 SOON = 10 if SANITIZED else 2
 
@@ -117,6 +118,27 @@ def _():
                 daemon.check_works()
                 os.kill(client.process.pid, signal.SIGCONT)
         client.finish().expect(out=open_expected("copies"), err="")
+
+
+def expect_closed(daemon):
+    """What a program opens behind the library's back stays its own."""
+    kinds = ["nothing", "files", "eventfds"]
+    with tempfile.TemporaryDirectory(prefix="gpupool-closer-") as folder:
+        daemon.run("closer", folder, *kinds, path=os.environ["GP_CLOSER"]).expect(
+            out="".join(f"{kind}: 802 802 802, touched 0, in a child 0\n" for kind in kinds))
+    daemon.check_works()
+
+
+@case("a program that closes all descriptors is told 802 at once, and its own files stay untouched")
+def _():
+    with Daemon() as daemon:
+        expect_closed(daemon)
+
+
+@case("so it is with TLS")
+def _():
+    with Certificates() as certificates, Encrypted(certificates) as daemon:
+        expect_closed(daemon)
 
 
 if __name__ == "__main__":

@@ -185,6 +185,8 @@ def plan_programs(planned, nbody, names):
     planned.add("a client that dies in the middle of copies without staging is noticed", env,
                 shell(KILL_CLIENT, straight, "loop"), lambda result: result.expect(out="noticed\n"))
     planned.add("and its memory can be had by another", env, [straight, "short"], copies_are_right)
+    planned.add("a program that closes all descriptors is told so at once, and its own files stay untouched", env,
+                [os.environ["GP_CLOSER"], "/tmp", *CLOSED], is_told_and_nothing_else)
     planned.add("a client of a worker that is killed learns of it at once", env,
                 shell(KILL_WORKER, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"), learns_of_it)
     planned.add("strangers are refused before they cost anything", {**SANITIZERS},
@@ -193,6 +195,13 @@ def plan_programs(planned, nbody, names):
                 [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))],
                 lambda result: test_apps.judge("vectoradd", result))
     planned.add("the daemon ends in good order, and large copies went past its staging", {}, shell(STOP), went_straight)
+
+
+CLOSED = ("nothing", "files", "eventfds", "sockets")
+
+
+def is_told_and_nothing_else(result):
+    result.expect(out="".join(f"{kind}: 802 802 802, touched 0, in a child 0\n" for kind in CLOSED))
 
 
 class Machine:

@@ -2,17 +2,20 @@
 /* A connection over RDMA on a device that is the test's: what it does when, which in a virtual
  * machine would need a peer that falls silent at the right moment. */
 #include "tests/test.h"
+#include "transport/own_fd.h"
 #include "transport/rdma.h"
 #include "transport/transport.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +28,11 @@ static struct {
 	struct ibv_recv_wr receives[GP_RDMA_RX];
 	uint64_t memory[GP_RDMA_RX]; /* of each */
 	unsigned int receive_first, receive_count;
-	bool silent;                 /* it completes nothing */
-	bool armed;                  /* the next completion is told of */
-	unsigned int writes, events; /* that were posted, that were taken */
+	bool silent;                /* it completes nothing */
+	bool armed;                 /* the next completion is told of */
+	atomic_bool flood;          /* there are always completions */
+	unsigned int posts, writes; /* requests, and those of them that write */
+	unsigned int events;        /* that were taken */
 } side = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct ibv_context verbs;
@@ -58,6 +63,7 @@ static int
 post_send(struct ibv_qp *of, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	pthread_mutex_lock(&side.lock);
+	side.posts++;
 	side.writes += wr->opcode == IBV_WR_RDMA_WRITE;
 	if (!side.silent && wr->send_flags & IBV_SEND_SIGNALED)
 		complete(&(struct ibv_wc){ .wr_id = wr->wr_id });
@@ -83,6 +89,8 @@ poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
 {
 	int count = 0;
 
+	for (; side.flood && count < room; count++)
+		wc[count] = (struct ibv_wc){ .wr_id = 0 };
 	pthread_mutex_lock(&side.lock);
 	for (; count < room && side.count > 0; side.count--) {
 		wc[count++] = side.completions[side.first];
@@ -272,9 +280,15 @@ create(void)
 
 	assert_non_null(conn);
 	side.first = side.count = side.receive_first = side.receive_count = 0;
-	side.writes = side.events = 0;
+	side.posts = side.writes = side.events = 0;
 	side.silent = side.armed = false;
 	events.fd = eventfd(0, EFD_CLOEXEC);
+	if (verbs.cmd_fd == 0) {
+		verbs.cmd_fd = eventfd(0, EFD_CLOEXEC);
+		verbs.async_fd = eventfd(0, EFD_CLOEXEC);
+	}
+	gp_own_fd_mark(verbs.cmd_fd);
+	device.posts_by_kernel = false;
 	conn->events = &events;
 	conn->id = &id;
 	conn->device = &device;
@@ -567,10 +581,163 @@ the_child_of_a_fork_does_not_use_its_parents_device(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void
+a_peer_that_sends_without_end_holds_nobody_up(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+	int64_t begin = gp_now_ms();
+	struct gp_message message;
+	pthread_t sender;
+
+	side.flood = true;
+	(void)gp_conn_fd(&conn->stream.conn);
+	assert_int_equal(gp_conn_wait(&conn->stream.conn, 100), 0);
+	assert_true(gp_now_ms() - begin < 5000);
+	/* One that waits for credits all the time, and leaves the lock to who ends it. */
+	side.flood = false;
+	assert_int_equal(pthread_create(&sender, NULL, send_without_end, conn), 0);
+	wait_until_asleep(conn);
+	side.flood = true;
+	deliver_message(1);
+	gp_conn_shutdown(&conn->stream.conn);
+	assert_int_equal(pthread_join(sender, NULL), 0);
+	side.flood = false;
+	assert_int_not_equal(gp_conn_recv(&conn->stream.conn, &message), 0);
+	destroy(conn);
+}
+
+static void
+who_polls_outside_is_told_of_completions_that_were_left(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+	struct pollfd poller = { .events = POLLIN };
+
+	side.flood = true;
+	poller.fd = gp_conn_fd(&conn->stream.conn);
+	assert_int_equal(poll(&poller, 1, 0), 1);
+	side.flood = false;
+	poller.fd = gp_conn_fd(&conn->stream.conn);
+	assert_int_equal(poll(&poller, 1, 0), 0);
+	destroy(conn);
+}
+
+/* A file of the program's, in the place of what it has closed. */
+static void
+replace(int fd)
+{
+	char path[] = "/tmp/gpupool-rdma-XXXXXX";
+	int file = mkstemp(path);
+
+	assert_true(file >= 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(ftruncate(file, 100), 0);
+	assert_int_equal(dup2(file, fd), fd);
+	assert_int_equal(close(file), 0);
+}
+
+static void
+expect_untouched(int fd)
+{
+	struct stat status;
+
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_true(S_ISREG(status.st_mode));
+	assert_int_equal(status.st_size, 100);
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
+	for (int i = 0; i < 100; i++) {
+		char byte = 1;
+
+		assert_int_equal(pread(fd, &byte, 1, i), 1);
+		assert_int_equal(byte, 0);
+	}
+}
+
+static void
+expect_lost(struct gp_rdma_conn *conn, int fd)
+{
+	struct gp_message message;
+
+	assert_int_equal(gp_conn_recv(&conn->stream.conn, &message),
+			 atomic_load(&conn->stream.stopped) ? -ESHUTDOWN : -EBADF);
+	assert_non_null(strstr(gp_conn_error(&conn->stream.conn), "has closed descriptors"));
+	(void)gp_conn_fd(&conn->stream.conn);
+	gp_conn_shutdown(&conn->stream.conn);
+	expect_untouched(fd);
+	gp_conn_destroy(&conn->stream.conn);
+	/* It is closed by whose it is. */
+	expect_untouched(fd);
+	(void)close(fd);
+}
+
+static int
+descriptor(struct gp_rdma_conn *conn, unsigned int which)
+{
+	const int all[] = { conn->poll_fd,  conn->events->fd, conn->channel->fd,
+			    conn->watch_fd, conn->wake_fd,    conn->tell_fd };
+
+	return which < sizeof(all) / sizeof(all[0]) ? all[which] : -1;
+}
+
+static void
+a_descriptor_that_is_the_programs_now_ends_the_connection(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+	unsigned int which = 0;
+
+	do {
+		int fd;
+
+		/* The completion queue is to tell, and somebody is to be told. */
+		(void)gp_conn_fd(&conn->stream.conn);
+		fd = descriptor(conn, which);
+		replace(fd);
+		(void)gp_conn_fd(&conn->stream.conn);
+		/* These two are looked at when there is something to say. */
+		if (fd == conn->wake_fd || fd == conn->tell_fd)
+			gp_conn_shutdown(&conn->stream.conn);
+		else
+			assert_int_equal(gp_conn_wait(&conn->stream.conn, 5000), 1);
+		assert_true(conn->lost);
+		assert_int_equal(events_taken(), 0);
+		expect_lost(conn, fd);
+		conn = create();
+		(void)gp_conn_fd(&conn->stream.conn);
+	} while (descriptor(conn, ++which) >= 0);
+	destroy(conn);
+}
+
+static void
+a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs(void **state)
+{
+	struct gp_rdma_conn *conn = create();
+	struct iovec data = { (uint8_t[20]){ 0 }, 20 };
+	int fd = dup(verbs.cmd_fd);
+
+	device.posts_by_kernel = true;
+	send_bytes(conn, 20);
+	assert_int_equal(side.posts, 1);
+	replace(verbs.cmd_fd);
+	/* What it has taken so far it has not sent. */
+	send_bytes(conn, 20);
+	assert_int_equal(gp_conn_send(&conn->stream.conn, &data, 1, NULL, 0), -EBADF);
+	assert_int_equal(side.posts, 1);
+	expect_untouched(verbs.cmd_fd);
+	assert_int_equal(dup2(fd, verbs.cmd_fd), verbs.cmd_fd);
+	assert_int_equal(close(fd), 0);
+	gp_conn_destroy(&conn->stream.conn);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_peer_that_sends_without_end_holds_nobody_up, set_up),
+		cmocka_unit_test_setup(who_polls_outside_is_told_of_completions_that_were_left,
+				       set_up),
+		cmocka_unit_test_setup(a_descriptor_that_is_the_programs_now_ends_the_connection,
+				       set_up),
+		cmocka_unit_test_setup(
+			a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs, set_up),
 		cmocka_unit_test_setup(a_silent_peer_is_asked_behind_short_messages, set_up),
 		cmocka_unit_test_setup(an_event_is_left_to_who_sleeps_for_it, set_up),
 		cmocka_unit_test_setup(

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * closer FOLDER KIND...: a program that closes all descriptors, as daemons do, in the middle of its
+ * use of CUDA, and gives their numbers to "files", "eventfds" or "sockets" of its own, or to
+ * "nothing". In a child for each, and a line for each says how CUDA's calls end, and how much of
+ * what is the program's was written to or read from, or was closed when it forked.
+ */
+#include <cuda.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SIZE ((size_t)4 << 20)
+#define NUMBERS 1024
+#define OWN 64
+/* An emulated machine may take its time, but what waits in vain takes more. */
+#define SECONDS 5
+#define CPU_SECONDS 3
+
+static char memory[SIZE];
+static int own[OWN];
+
+static void
+require(CUresult result, const char *what)
+{
+	if (result == CUDA_SUCCESS)
+		return;
+	printf("%s: %d\n", what, (int)result);
+	exit(1);
+}
+
+static double
+now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static double
+processor_time(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static int
+open_one(const char *kind, const char *folder, int number)
+{
+	char path[4096];
+	int pair[2];
+
+	if (strcmp(kind, "eventfds") == 0)
+		return eventfd(0, EFD_NONBLOCK);
+	if (strcmp(kind, "files") == 0) {
+		(void)snprintf(path, sizeof(path), "%s/%d", folder, number);
+		return open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	}
+	/* What is written to the one number is read at another that the test knows nothing of. */
+	return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair) ? -1 : pair[0];
+}
+
+/* Whether something is in it that this program has not put there, or it is closed. */
+static int
+is_touched(const char *kind, int fd)
+{
+	uint64_t count;
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return 1;
+	if (strcmp(kind, "eventfds") == 0)
+		return read(fd, &count, sizeof(count)) >= 0;
+	return strcmp(kind, "files") == 0 && (status.st_size > 0 || lseek(fd, 0, SEEK_CUR) > 0);
+}
+
+static int
+count_touched(const char *kind)
+{
+	int count = 0;
+
+	for (int i = 0; i < OWN && strcmp(kind, "nothing") != 0; i++)
+		count += is_touched(kind, own[i]);
+	return count;
+}
+
+/* In a child whatever the library has of its parent's is given up. */
+static int
+count_touched_in_child(const char *kind)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(count_touched(kind));
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int
+close_all(const char *kind, const char *folder)
+{
+	double begin, processor;
+	CUdeviceptr device;
+	CUresult results[3];
+	CUcontext context;
+
+	require(cuInit(0), "cuInit");
+	require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+	require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	require(cuMemAlloc(&device, SIZE), "cuMemAlloc");
+	require(cuMemcpyHtoD(device, memory, SIZE), "cuMemcpyHtoD");
+	require(cuMemcpyDtoH(memory, device, SIZE), "cuMemcpyDtoH");
+	for (int fd = 3; fd < NUMBERS; fd++)
+		(void)close(fd);
+	for (int i = 0; i < OWN && strcmp(kind, "nothing") != 0; i++)
+		own[i] = open_one(kind, folder, i);
+	begin = now();
+	processor = processor_time();
+	results[0] = cuMemcpyHtoD(device, memory, SIZE);
+	results[1] = cuMemcpyDtoH(memory, device, SIZE);
+	results[2] = cuCtxSynchronize();
+	begin = now() - begin;
+	/* The library's threads are still there. */
+	(void)usleep(300000);
+	processor = processor_time() - processor;
+	printf("%s: %d %d %d%s%s, touched %d", kind, (int)results[0], (int)results[1],
+	       (int)results[2], begin < SECONDS ? "" : ", late",
+	       processor < CPU_SECONDS ? "" : ", busy", count_touched(kind));
+	printf(", in a child %d\n", count_touched_in_child(kind));
+	fprintf(stderr, "%s: %.2f s, %.2f s of a processor\n", kind, begin, processor);
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	int status;
+
+	for (int i = 2; i < argc; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			status = close_all(argv[i], argv[1]);
+			fflush(stdout);
+			exit(status);
+		}
+		if (waitpid(child, &status, 0) != child || status != 0)
+			printf("%s: status %d\n", argv[i], status);
+	}
+	return 0;
+}

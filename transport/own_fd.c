@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/own_fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* The signal that an open file would send instead of SIGIO, if it were asked to send any: a number
+ * that the kernel keeps for each and uses for none of ours. */
+#define MARK (_NSIG - 1)
+
+static atomic_bool unknown;
+
+void
+gp_own_fd_mark(int fd)
+{
+	if (fcntl(fd, F_SETSIG, MARK) && errno != EBADF)
+		atomic_store(&unknown, true);
+}
+
+bool
+gp_own_fd_is(int fd)
+{
+	int signal = fcntl(fd, F_GETSIG);
+
+	if (signal == MARK)
+		return true;
+	return atomic_load(&unknown) && fcntl(fd, F_GETFD) >= 0;
+}
+
+void
+gp_own_fd_close(int fd)
+{
+	if (gp_own_fd_is(fd))
+		(void)close(fd);
+}
