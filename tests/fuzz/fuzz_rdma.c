@@ -223,22 +223,50 @@ happen(struct ibv_wc *wc)
 	default:
 		if (operation != 0xff)
 			return deliver_segment(GP_RDMA_CREDIT, 0, wc);
-		*wc = (struct ibv_wc){ .status = (enum ibv_wc_status)(1 + take_byte() % 22) };
+		/* Of a receive; the device does nothing more. */
+		*wc = (struct ibv_wc){
+			.wr_id = (uint64_t)1 << 63,
+			.status = (enum ibv_wc_status)(1 + take_byte() % 22),
+		};
+		down = true;
 		return 1;
 	}
+}
+
+static bool
+is_one_signalled(void)
+{
+	for (unsigned int i = 0; i < send_count; i++) {
+		if (sends[(send_first + i) % SENDS_MAX].signalled)
+			return true;
+	}
+	return false;
+}
+
+/* Requests are done in order, those that nobody is told of with the next one that somebody is; a
+ * device that is cut off tells of each that it was not done. */
+static int
+complete_sends(int room, struct ibv_wc *wc)
+{
+	int count = 0;
+
+	while (send_count > 0 && count + 1 < room && (down || is_one_signalled())) {
+		if (down || sends[send_first].signalled)
+			wc[count++] = (struct ibv_wc){
+				.wr_id = sends[send_first].number,
+				.status = down ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS,
+			};
+		send_first = (send_first + 1) % SENDS_MAX;
+		send_count--;
+	}
+	return count;
 }
 
 static int
 poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
 {
-	int count = 0;
+	int count = complete_sends(room, wc);
 
-	while (send_count > 0 && count + 1 < room) {
-		if (sends[send_first].signalled)
-			wc[count++] = (struct ibv_wc){ .wr_id = sends[send_first].number };
-		send_first = (send_first + 1) % SENDS_MAX;
-		send_count--;
-	}
 	if (down)
 		return count;
 	if (next < end && happen(&wc[count]))
