@@ -379,7 +379,9 @@ def _never(session, lanes):
     time.sleep(2)
 
 
-@hostile("data lane 1: the peer stopped in the middle of a message", env={"GPUPOOL_STALL_MS": "700"})
+# The lane's time and the copy's end together.
+@hostile("(data lane 1: the peer stopped in the middle of a message|bytes of copy 1 did not come on its data lanes)",
+         env={"GPUPOOL_STALL_MS": "700"})
 def _stops(session, lanes):
     """a chunk that stops in its middle"""
     ask_in(session, 1, session.base, 3 * MIB)
