@@ -4,6 +4,7 @@
 #include "protocol/frame.h"
 #include "protocol/image_check.h"
 #include "tests/test.h"
+#include "tests/unit/fatbin_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -81,21 +82,10 @@ tell_truth(uint32_t number_size)
 static char *
 read_whole(const char *name)
 {
-	char path[4096], *bytes;
-	FILE *file;
-	long size;
+	char file[64];
 
-	snprintf(path, sizeof(path), "%s/params_%s", getenv("GP_TEST_FATBINS"), name);
-	file = fopen(path, "rb");
-	assert_non_null(file);
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	size = ftell(file);
-	rewind(file);
-	bytes = calloc(1, (size_t)size + 64);
-	assert_non_null(bytes);
-	assert_int_equal(fread(bytes, 1, (size_t)size, file), size);
-	fclose(file);
-	return bytes;
+	snprintf(file, sizeof(file), "params_%s", name);
+	return read_fatbin_file(file);
 }
 
 static char difference[GP_IMAGE_DIFFERENCE_SIZE];

@@ -3,6 +3,7 @@
  * are not those of the image. */
 #include "protocol/image_check.h"
 #include "tests/test.h"
+#include "tests/unit/fatbin_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,21 +39,10 @@ static const struct {
 static char *
 read_whole(const char *name)
 {
-	char path[4096], *bytes;
-	FILE *file;
-	long size;
+	char file[64];
 
-	snprintf(path, sizeof(path), "%s/variables_%s", getenv("GP_TEST_FATBINS"), name);
-	file = fopen(path, "rb");
-	assert_non_null(file);
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	size = ftell(file);
-	rewind(file);
-	bytes = calloc(1, (size_t)size + 64);
-	assert_non_null(bytes);
-	assert_int_equal(fread(bytes, 1, (size_t)size, file), size);
-	fclose(file);
-	return bytes;
+	snprintf(file, sizeof(file), "variables_%s", name);
+	return read_fatbin_file(file);
 }
 
 /* Of an image of whose kernels nothing is told. */
