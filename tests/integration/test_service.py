@@ -68,6 +68,8 @@ def _():
                 check_process(pid, uid)
                 check_hidden(pid)
             daemon.check_works()
+            # A session that ends with its worker is told of by nobody, and the daemon would never seem idle.
+            daemon.wait_for_log(r"session \d+ .*: closed: ")
             # A worker that is started later is no more than the first one.
             os.kill(daemon.workers()[0], signal.SIGKILL)
             daemon.wait_for_log(r"worker \d+: device 0", count=2)
