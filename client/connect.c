@@ -340,7 +340,7 @@ ask_for_window(struct opening *opening, struct gpc_link *link)
 	Gpupool__WindowRequest request = GPUPOOL__WINDOW_REQUEST__INIT;
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT, *reply;
 	Gpupool__Range *avoid = NULL, **pointers = NULL;
-	struct gpc_range *ranges;
+	struct gpc_window_range *ranges;
 	size_t count;
 	int r = gpc_window_occupied(&ranges, &count);
 

@@ -5,14 +5,23 @@
 #include "client/memory.h"
 #include "client/ranges.h"
 #include "client/session.h"
+#include "client/window.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-struct global {
+/* Who has asked for it.  A library's variable is one for all contexts of its device. */
+struct owner {
+	struct owner *next;
 	struct gpc_context *context;
 	uint32_t image;
+};
+
+/* As long as anybody has, it is device memory: as the program's own it would be read and written
+ * where the daemon says. */
+struct global {
+	struct owner *owners;
 	uint64_t id;
 };
 
@@ -40,6 +49,19 @@ find(uint64_t address)
 	return range;
 }
 
+/* The current context, if it is one of those that have asked. */
+static struct gpc_context *
+context_of(const struct global *global)
+{
+	const struct gpc_context *current = gpc_context_get_current();
+
+	for (const struct owner *owner = global->owners; owner; owner = owner->next) {
+		if (owner->context == current)
+			return owner->context;
+	}
+	return global->owners->context;
+}
+
 bool
 gpc_globals_find(uint64_t address, struct gpc_address *found)
 {
@@ -54,7 +76,7 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 			.kind = GPC_ADDRESS_DEVICE,
 			.base = range->base,
 			.size = range->size,
-			.context = global->context,
+			.context = context_of(global),
 			.buffer_id = global->id,
 			.mapping_base = range->base,
 			.mapping_size = range->size,
@@ -64,24 +86,70 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 	return range != NULL;
 }
 
+/* A new range, or the one that is there, if it is the same. */
+static int
+add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct global **global_p)
+{
+	const struct gpc_range *there = gpc_ranges_find(ranges, address, size);
+	struct global *global;
+	int r;
+
+	if (there) {
+		*global_p = there->item;
+		return there->base == address && there->size == size ? 0 : GP_E_INVALID;
+	}
+	if (!gpc_window_is_free(address, size))
+		return GP_E_INVALID;
+	global = calloc(1, sizeof(*global));
+	if (!global)
+		return -ENOMEM;
+	global->id = gpc_memory_next_id();
+	r = gpc_ranges_add(ranges, address, size, global);
+	if (r) {
+		free(global);
+		return r;
+	}
+	*global_p = global;
+	return 0;
+}
+
+static bool
+has_owner(const struct global *global, const struct owner *wanted)
+{
+	const struct owner *owner = global->owners;
+
+	while (owner && (owner->context != wanted->context || owner->image != wanted->image))
+		owner = owner->next;
+	return owner != NULL;
+}
+
 int
 gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size, uint32_t image)
 {
-	struct global *global = calloc(1, sizeof(*global));
+	struct owner *owner;
+	struct global *global;
 	int r;
 
-	if (!global)
+	/* Nothing can be copied from or to it. */
+	if (size == 0)
+		return 0;
+	if (address + size < address)
+		return GP_E_INVALID;
+	owner = malloc(sizeof(*owner));
+	if (!owner)
 		return -ENOMEM;
-	global->context = context;
-	global->image = image;
-	global->id = gpc_memory_next_id();
+	*owner = (struct owner){ .context = context, .image = image };
 	(void)pthread_rwlock_wrlock(&lock);
-	r = gpc_ranges_add(ranges_of(context), address, size, global);
-	(void)pthread_rwlock_unlock(&lock);
-	if (r)
-		free(global);
+	r = add_range(ranges_of(context), address, size, &global);
 	/* Asked for before, in another way or by another thread. */
-	return r < 0 ? r : 0;
+	if (r == 0 && !has_owner(global, owner)) {
+		owner->next = global->owners;
+		global->owners = owner;
+		owner = NULL;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	free(owner);
+	return r;
 }
 
 static void
@@ -89,8 +157,19 @@ forget_of(struct gpc_ranges *ranges, const struct gpc_context *context, uint32_t
 {
 	for (size_t i = ranges->count; i-- > 0;) {
 		struct global *global = ranges->list[i].item;
+		struct owner **at = &global->owners;
 
-		if (context ? global->context == context : global->image == image) {
+		while (*at) {
+			struct owner *owner = *at;
+
+			if (context ? owner->context != context : owner->image != image) {
+				at = &owner->next;
+				continue;
+			}
+			*at = owner->next;
+			free(owner);
+		}
+		if (!global->owners) {
 			gpc_ranges_remove(ranges, &ranges->list[i]);
 			free(global);
 		}

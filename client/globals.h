@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of images that the application has asked for, by address.  Any thread may call. */
+/* Variables of images that the application has asked for, by address, with those that have: a
+ * context and an image each.  Any thread may call. */
 #ifndef GPC_GLOBALS_H
 #define GPC_GLOBALS_H
 

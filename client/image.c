@@ -336,7 +336,6 @@ forget_globals(struct gpc_handle *handle, void *context)
 		free(global);
 	}
 	pthread_mutex_unlock(&image->lock);
-	gpc_memory_forget_image(image->handle.id);
 }
 
 void
@@ -394,16 +393,37 @@ find_global(struct gpc_image *image, const struct gpc_context *context, const ch
 	return global;
 }
 
+/* A place that cannot be would be looked up as what lies there: the program's own memory. */
+static CUresult
+place_global(struct gpc_image *image, struct gpc_context *context, const char *name,
+	     const struct gp_reply_gpImageGlobal *reply)
+{
+	int r = gpc_memory_add_global(context, reply->address, reply->size, image->handle.id);
+
+	if (r < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (r == 0)
+		return CUDA_SUCCESS;
+	gpc_log_always(
+		"%s: a variable is not used: %s lies at %#llx as the daemon tells, where other "
+		"memory is",
+		gpc_session_peer(image->device->session), name, (unsigned long long)reply->address);
+	return CUDA_ERROR_INVALID_IMAGE;
+}
+
 static CUresult
 add_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 	   const struct gp_reply_gpImageGlobal *reply)
 {
 	struct gpc_image_global *global = malloc(sizeof(*global) + strlen(name) + 1);
+	CUresult result;
 
-	if (!global ||
-	    gpc_memory_add_global(context, reply->address, reply->size, image->handle.id) < 0) {
-		free(global);
+	if (!global)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = place_global(image, context, name, reply);
+	if (result != CUDA_SUCCESS) {
+		free(global);
+		return result;
 	}
 	global->context = context;
 	global->address = reply->address;

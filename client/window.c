@@ -6,24 +6,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Gaps below this are of no use for a window: the list of what is taken stays short. */
 #define GAP_MIN ((uint64_t)1 << 36)
+/* From here on most processes can have nothing. */
+#define OUTSIDE ((uint64_t)1 << 47)
 
-int
-gpc_window_reserve(uint64_t base, uint64_t size)
+/* NULL: there is nothing, and *taken says whether that is because something else is there. */
+static void *
+map_nothing(uint64_t base, uint64_t size, bool *taken)
 {
 	void *wanted = (void *)(uintptr_t)base;
 	void *found =
 		mmap(wanted, size, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
+	/* For want of room, or of anything else, nobody has been told what is there. */
+	*taken = found == MAP_FAILED ? errno == EEXIST || base < OUTSIDE : found != wanted;
 	if (found == wanted)
-		return 0;
+		return found;
 	/* Kernels before 4.17 take the address as a hint. */
 	if (found != MAP_FAILED)
 		(void)munmap(found, size);
-	return GP_E_INVALID;
+	return NULL;
+}
+
+int
+gpc_window_reserve(uint64_t base, uint64_t size)
+{
+	bool taken;
+
+	return map_nothing(base, size, &taken) ? 0 : GP_E_INVALID;
+}
+
+bool
+gpc_window_is_free(uint64_t base, uint64_t size)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = base & ~(page - 1);
+	const uint64_t last = (base + size - 1) & ~(page - 1);
+	bool taken;
+	void *found = map_nothing(first, last - first + page, &taken);
+
+	if (found)
+		(void)munmap(found, last - first + page);
+	return !taken;
 }
 
 void
@@ -33,9 +60,9 @@ gpc_window_release(uint64_t base, uint64_t size)
 }
 
 static int
-add(struct gpc_range **ranges_p, size_t *count_p, uint64_t start, uint64_t end)
+add(struct gpc_window_range **ranges_p, size_t *count_p, uint64_t start, uint64_t end)
 {
-	struct gpc_range *ranges = *ranges_p;
+	struct gpc_window_range *ranges = *ranges_p;
 	size_t count = *count_p;
 
 	if (count > 0 && start - (ranges[count - 1].base + ranges[count - 1].size) < GAP_MIN) {
@@ -45,17 +72,17 @@ add(struct gpc_range **ranges_p, size_t *count_p, uint64_t start, uint64_t end)
 	ranges = realloc(ranges, (count + 1) * sizeof(*ranges));
 	if (!ranges)
 		return -ENOMEM;
-	ranges[count] = (struct gpc_range){ start, end - start };
+	ranges[count] = (struct gpc_window_range){ start, end - start };
 	*ranges_p = ranges;
 	*count_p = count + 1;
 	return 0;
 }
 
 int
-gpc_window_occupied(struct gpc_range **ranges_p, size_t *count_p)
+gpc_window_occupied(struct gpc_window_range **ranges_p, size_t *count_p)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
-	struct gpc_range *ranges = NULL;
+	struct gpc_window_range *ranges = NULL;
 	size_t count = 0, line_size = 0;
 	char *line = NULL;
 	int r = 0;

@@ -136,6 +136,41 @@ run_one_of_many()
 	printf("one kernel of many: right\n");
 }
 
+/* What another context asked for, and its end, change nothing for the first. */
+static void
+run_two_contexts()
+{
+	CUdevice device;
+	CUcontext other;
+	CUmodule module, others;
+	CUdeviceptr offset, theirs, memory;
+	size_t size;
+	float value = 7.5f;
+
+	CHECK(cuModuleLoadData(&module, saxpy_ptx));
+	CHECK(cuModuleGetGlobal(&offset, &size, module, "offset"));
+	CHECK(cuMemcpyHtoD(offset, &value, sizeof(value)));
+	CHECK(cuMemAlloc(&memory, sizeof(value)));
+	CHECK(cuCtxGetDevice(&device));
+#if CUDA_VERSION >= 13000
+	CHECK(cuCtxCreate(&other, nullptr, 0, device));
+#else
+	CHECK(cuCtxCreate(&other, 0, device));
+#endif
+	CHECK(cuModuleLoadData(&others, saxpy_ptx));
+	CHECK(cuModuleGetGlobal(&theirs, &size, others, "offset"));
+	CHECK(cuMemsetD32(theirs, 0, 1));
+	CHECK(cuCtxDestroy(other));
+	/* Neither side is said to be the device's. */
+	CHECK(cuMemcpy(memory, offset, sizeof(value)));
+	value = 0;
+	CHECK(cuMemcpyDtoH(&value, memory, sizeof(value)));
+	REQUIRE(value == 7.5f);
+	CHECK(cuMemFree(memory));
+	CHECK(cuModuleUnload(module));
+	printf("two contexts: right\n");
+}
+
 static void
 expect_errors()
 {
@@ -172,6 +207,7 @@ main()
 	run_module(saxpy_ptx, "PTX");
 	run_module(saxpy_fatbin, "fatbin");
 	run_one_of_many();
+	run_two_contexts();
 	expect_errors();
 
 	CHECK(cuCtxPopCurrent(&current));

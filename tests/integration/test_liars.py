@@ -2,6 +2,7 @@
 """A daemon, or whoever is on the way to it, that tells untruths of kernels' parameters, of which a
 launch copies as many bytes out of the program's memory as these have, or of variables' sizes, by
 which programs copy them."""
+import re
 import socket
 import struct
 import threading
@@ -44,11 +45,11 @@ def encode_kernels(kernels):
 
 class Liar:
     """Passes all on between programs and a daemon, but for what lie() makes of lists of kernels, and
-    size_of() of the size of a variable. It listens on this machine alone. launches: records that came
+    size_of() and address_of() of the size and the address of a variable. It listens on this machine alone. launches: records that came
     through; heard: all that programs sent; variables: how many were asked for."""
 
-    def __init__(self, daemon, lie, size_of=lambda size: size):
-        self.daemon, self.lie, self.size_of = daemon, lie, size_of
+    def __init__(self, daemon, lie, size_of=lambda size: size, address_of=lambda address: address):
+        self.daemon, self.lie, self.size_of, self.address_of = daemon, lie, size_of, address_of
         self.heard, self.launches, self.lists, self.variables = b"", [], 0, 0
         self.sockets = []
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -120,7 +121,8 @@ class Liar:
         if call == VARIABLE and flags & wire.REPLY and len(record) > 16:
             self.variables += 1
             values = wire.decode_fields(wire.CALLS["gpImageGlobal"][2], record[16:])
-            return record[:16] + wire.encode_fields(wire.CALLS["gpImageGlobal"][2], {**values, "size": self.size_of(values["size"])})
+            told = {"size": self.size_of(values["size"]), "address": self.address_of(values["address"])}
+            return record[:16] + wire.encode_fields(wire.CALLS["gpImageGlobal"][2], {**values, **told})
         if call != LOAD or not flags & wire.REPLY or len(record) == 16:
             return record
         values = wire.decode_fields(wire.CALLS["gpImageLoad"][2], record[16:])
@@ -232,6 +234,35 @@ def _():
             require(result.err.count(f"has 400 bytes in the image, and {400 + step} as the daemon tells") == 1, f"{result}")
             require(SECRET.encode() not in liar.heard, "the program's memory was sent")
             daemon.settle()
+
+
+def expect_misplaced(address_of):
+    with Daemon() as daemon, Liar(daemon, lambda kernels: None, address_of=address_of) as liar:
+        result = daemon.run("symbols", env={"REMOTE_GPU": liar.address})
+        require(liar.variables > 0, "no variable was asked for")
+        require(result.status > 0 and "ok" not in result.out, f"the program has not failed: {result}")
+        told = re.findall(r"a variable is not used: (\S+) lies at (0x[0-9a-f]+) as the daemon tells, where other memory is", result.err)
+        require(len(told) == 1, f"{result}")
+        daemon.settle()
+        return int(told[0][1], 16), liar.variables
+
+
+@case("a variable that lies half in another one, which is then not known: a copy of it would be one of the program's memory")
+def _():
+    seen = []
+
+    def address_of(address):
+        seen.append(address)
+        return address if len(seen) == 1 else seen[0] + 32
+    address, variables = expect_misplaced(address_of)
+    require(variables == 2 and address == seen[0] + 32, f"{variables} variables, {seen}")
+
+
+@case("a variable that lies in the window, or nowhere")
+def _():
+    # All of the window is reserved; the other one would end behind the last address.
+    require(expect_misplaced(lambda address: 0x110000000000 + 4096)[1] == 1, "the first one was believed")
+    require(expect_misplaced(lambda address: (1 << 64) - 8)[1] == 1, "the first one was believed")
 
 
 if __name__ == "__main__":

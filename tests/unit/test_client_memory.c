@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/globals.h"
 #include "client/memory.h"
 #include "client_fake.h"
 #include "gpc_calls.h"
@@ -293,6 +294,71 @@ variables_are_found_until_their_image_goes(void **state)
 	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
 }
 
+static enum gpc_address_kind
+kind_of(uint64_t address)
+{
+	struct gpc_address found;
+
+	gpc_address_lookup(address, &found);
+	return found.kind;
+}
+
+static void
+a_variable_stays_as_long_as_anybody_has_asked_for_it(void **state)
+{
+	const uint64_t address = 0x7f0000000100;
+	struct gpc_context other = *fake.context;
+	struct gpc_address found;
+
+	/* A library's is one for all contexts of the device. */
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_memory_add_global(&other, address, 64, 5), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 7), 0);
+	gpc_address_lookup(address, &found);
+	assert_ptr_equal(found.context, fake.context);
+	gpc_memory_forget_image(7);
+	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
+	gpc_globals_forget_context(fake.context);
+
+	gpc_address_lookup(address, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
+	assert_ptr_equal(found.context, &other);
+	gpc_globals_forget_context(&other);
+	assert_int_equal(kind_of(address), GPC_ADDRESS_PAGEABLE);
+}
+
+static void
+a_variable_lies_where_nothing_else_does(void **state)
+{
+	const uint64_t address = 0x7f0000000100;
+	static const struct {
+		uint64_t before, size;
+	} overlaps[] = { { 0, 63 }, { 0, 65 }, { 1, 64 }, { 32, 64 }, { 64, 1000 } };
+	char local[16];
+
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+	for (size_t i = 0; i < sizeof(overlaps) / sizeof(overlaps[0]); i++)
+		assert_int_equal(gpc_memory_add_global(fake.context, address - overlaps[i].before,
+						       overlaps[i].size, 6),
+				 GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, address + 63, 1, 6), GP_E_INVALID);
+	/* The program's own, of which the first page or the last is enough; the window; no place.
+	 */
+	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)local, 1, 6), GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)overlaps - 4096, 8192, 6),
+			 GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, fake.window + 4096, 8, 6),
+			 GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, UINT64_MAX - 3, 8, 6), GP_E_INVALID);
+	/* No bytes need no place. */
+	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)local, 0, 6), 0);
+
+	assert_int_equal(kind_of((uintptr_t)local), GPC_ADDRESS_PAGEABLE);
+	gpc_memory_forget_image(6);
+	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
+	gpc_memory_forget_image(5);
+}
+
 static void
 nothing_is_done_without_a_context(void **state)
 {
@@ -366,6 +432,8 @@ main(void)
 		FAKE_TEST(free_memory_counts_what_the_chunks_have_left),
 		FAKE_TEST(addresses_are_what_they_were_made_as),
 		FAKE_TEST(variables_are_found_until_their_image_goes),
+		FAKE_TEST(a_variable_stays_as_long_as_anybody_has_asked_for_it),
+		FAKE_TEST(a_variable_lies_where_nothing_else_does),
 		FAKE_TEST(nothing_is_done_without_a_context),
 		FAKE_TEST(threads_allocate_and_free_at_once),
 	};
