@@ -32,7 +32,31 @@
 int
 gp_tcp_fd(const struct gp_conn *conn)
 {
-	return ((const struct gp_tcp_conn *)conn)->fd;
+	const struct gp_tcp_conn *tcp = (const struct gp_tcp_conn *)conn;
+
+	/* A daemon closes nothing that it does not know. */
+	return !tcp->client || gp_own_fd_is(tcp->fd) ? tcp->fd : -1;
+}
+
+int
+gp_tcp_own_fd(struct gp_stream *stream)
+{
+	int fd = gp_tcp_fd(&stream->conn);
+
+	/* Who has shut the connection down knows why. */
+	if (fd < 0 && !atomic_load(&stream->stopped))
+		(void)gp_conn_fail(&stream->conn, -EBADF,
+				   "the program has closed descriptors of the library's");
+	return fd;
+}
+
+int
+gp_tcp_await(struct gp_stream *stream, short events, int timeout_ms)
+{
+	int fd = gp_tcp_own_fd(stream);
+
+	/* poll() would wait for what it is not asked to look at. */
+	return fd < 0 ? -EBADF : gp_fd_wait(fd, events, timeout_ms);
 }
 
 /* The system gives a connection up by itself, too, and says so once: if a sender has heard it, what
@@ -59,10 +83,10 @@ gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
 	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
-	int fd = gp_tcp_fd(&stream->conn);
 
 	for (;;) {
-		ssize_t got = recvmsg(fd, &header, timeout_ms ? 0 : MSG_DONTWAIT);
+		ssize_t got =
+			recvmsg(gp_tcp_own_fd(stream), &header, timeout_ms ? 0 : MSG_DONTWAIT);
 		int r;
 
 		if (got > 0)
@@ -75,7 +99,7 @@ gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_
 			return -errno;
 		if (timeout_ms == 0)
 			return -EAGAIN;
-		r = gp_fd_wait(fd, POLLIN, gp_left_ms(deadline));
+		r = gp_tcp_await(stream, POLLIN, gp_left_ms(deadline));
 		if (r <= 0)
 			return r ? r : -EAGAIN;
 	}
@@ -86,10 +110,11 @@ gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
 	int unread_ms = stream->conn.unread_ms ? (int)(stream->conn.unread_ms + 1) / 2 : -1;
-	int fd = gp_tcp_fd(&stream->conn), r;
 
 	for (;;) {
-		ssize_t done = sendmsg(fd, &header, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+		ssize_t done = sendmsg(gp_tcp_own_fd(stream), &header,
+				       MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+		int r;
 
 		if (done >= 0)
 			return done;
@@ -97,7 +122,7 @@ gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 			continue;
 		if (errno != EAGAIN)
 			return -errno;
-		r = gp_fd_wait(fd, POLLOUT, unread_ms);
+		r = gp_tcp_await(stream, POLLOUT, unread_ms);
 		if (r <= 0)
 			return r ? r : -ETIMEDOUT;
 	}
@@ -106,7 +131,7 @@ gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 int
 gp_tcp_wait(struct gp_stream *stream, int timeout_ms)
 {
-	return gp_fd_wait(gp_tcp_fd(&stream->conn), POLLIN, timeout_ms);
+	return gp_tcp_await(stream, POLLIN, timeout_ms);
 }
 
 void
@@ -114,7 +139,7 @@ gp_tcp_shutdown(struct gp_stream *stream)
 {
 	int fd = gp_tcp_fd(&stream->conn);
 
-	if (gp_own_fd_is(fd))
+	if (fd >= 0)
 		shutdown(fd, SHUT_RDWR);
 }
 
@@ -146,7 +171,7 @@ gp_tcp_destroy(struct gp_conn *conn)
 {
 	struct gp_tcp_conn *tcp = (struct gp_tcp_conn *)conn;
 
-	if (tcp->fd >= 0 && gp_own_fd_is(tcp->fd)) {
+	if (gp_tcp_fd(conn) >= 0) {
 		discard_unread(tcp->fd);
 		close(tcp->fd);
 	}
@@ -353,6 +378,7 @@ gp_tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p
 		/* Its peer was gone again before anything was said. */
 		return r > 0 ? -ECONNRESET : r;
 	}
+	((struct gp_tcp_conn *)*conn_p)->client = true;
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 struct gp_tcp_conn {
 	struct gp_stream stream;
 	int fd;
+	bool client; /* whose program may close the descriptor, and open another of its number */
 	struct gp_tls_link *_Atomic tls; /* of tls, once it is secure; else NULL */
 };
 
@@ -27,6 +28,7 @@ struct gp_tcp_listener {
 int gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p);
 int gp_tcp_release_fd(struct gp_conn *conn, int *fd_p);
 int gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
+/* -1: it is not the connection's any more, as of gp_tcp_own_fd(). */
 int gp_tcp_fd(const struct gp_conn *conn);
 void gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms);
 void gp_tcp_destroy(struct gp_conn *conn);
@@ -46,6 +48,15 @@ int gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **lis
 /* Adopts as the listener's backend does. */
 int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
 int gp_tcp_listener_fd(const struct gp_listener *listener);
+
+/*
+ * The descriptor for the next system call on it, which is asked for before each: what a program has
+ * opened under its number is not to be written to, read from or waited for.  -1, which the kernel
+ * refuses with EBADF, and gp_conn_error() says why.
+ */
+int gp_tcp_own_fd(struct gp_stream *stream);
+/* gp_fd_wait() for it, or -EBADF. */
+int gp_tcp_await(struct gp_stream *stream, short events, int timeout_ms);
 
 /* As in struct gp_stream_io. */
 ssize_t gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms);

@@ -58,10 +58,10 @@ static int
 take_bytes(BIO *bio, char *to, int size)
 {
 	struct handshake *handshake = BIO_get_data(bio);
-	int fd = handshake->conn->fd;
+	struct gp_stream *stream = &handshake->conn->stream;
 
 	while (handshake->failed == 0) {
-		ssize_t got = recv(fd, to, (size_t)size, MSG_DONTWAIT);
+		ssize_t got = recv(gp_tcp_own_fd(stream), to, (size_t)size, MSG_DONTWAIT);
 		int r;
 
 		if (got > 0)
@@ -72,7 +72,7 @@ take_bytes(BIO *bio, char *to, int size)
 			handshake->failed = -errno;
 		if (handshake->failed)
 			break;
-		r = gp_fd_wait(fd, POLLIN, gp_left_ms(handshake->deadline));
+		r = gp_tcp_await(stream, POLLIN, gp_left_ms(handshake->deadline));
 		if (r <= 0)
 			handshake->failed = r ? r : -ETIMEDOUT;
 	}
@@ -83,10 +83,11 @@ static int
 give_bytes(BIO *bio, const char *from, int size)
 {
 	struct handshake *handshake = BIO_get_data(bio);
-	int fd = handshake->conn->fd;
+	struct gp_stream *stream = &handshake->conn->stream;
 
 	while (handshake->failed == 0) {
-		ssize_t done = send(fd, from, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t done = send(gp_tcp_own_fd(stream), from, (size_t)size,
+				    MSG_DONTWAIT | MSG_NOSIGNAL);
 		int r;
 
 		if (done >= 0)
@@ -95,7 +96,7 @@ give_bytes(BIO *bio, const char *from, int size)
 			handshake->failed = -errno;
 			break;
 		}
-		r = gp_fd_wait(fd, POLLOUT, gp_left_ms(handshake->deadline));
+		r = gp_tcp_await(stream, POLLOUT, gp_left_ms(handshake->deadline));
 		if (r <= 0)
 			handshake->failed = r ? r : -ETIMEDOUT;
 	}

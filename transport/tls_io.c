@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/own_fd.h"
 #include "transport/tls_link.h"
 
 #include <errno.h>
@@ -92,7 +91,8 @@ send_alert(struct gp_tcp_conn *conn, struct gp_tls_link *link, uint8_t level, ui
 		return;
 	link->closed = true;
 	if (gp_record_seal(&link->seal, GP_RECORD_ALERT, &part, sizeof(content), record) == 0)
-		(void)!send(conn->fd, record, sizeof(record), MSG_DONTWAIT | MSG_NOSIGNAL);
+		(void)!send(gp_tcp_fd(&conn->stream.conn), record, sizeof(record),
+			    MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void
@@ -101,7 +101,7 @@ try_alert(struct gp_tcp_conn *conn, uint8_t level, uint8_t alert)
 	struct gp_tls_link *link = conn->tls;
 
 	/* Who sends at the moment has its peer see half a record. */
-	if (!gp_own_fd_is(conn->fd) || pthread_mutex_trylock(&link->send_lock))
+	if (gp_tcp_fd(&conn->stream.conn) < 0 || pthread_mutex_trylock(&link->send_lock))
 		return;
 	send_alert(conn, link, level, alert);
 	pthread_mutex_unlock(&link->send_lock);
@@ -528,7 +528,7 @@ tls_wait(struct gp_stream *stream, int timeout_ms)
 			(void)open_record(conn, (size_t)size, NULL, 0);
 			continue;
 		}
-		r = gp_fd_wait(conn->fd, POLLIN, gp_left_ms(deadline));
+		r = gp_tcp_await(stream, POLLIN, gp_left_ms(deadline));
 		if (r <= 0)
 			return r;
 		make_room(link);

@@ -111,8 +111,10 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 	r = connect_within(fd, &address, timeout_ms);
 	if (r == 0)
 		r = unix_adopt(fd, conn_p);
-	if (r == 0)
+	if (r == 0) {
+		((struct gp_tcp_conn *)*conn_p)->client = true;
 		return 0;
+	}
 	close(fd);
 	/* Nobody listens there, as with a port. */
 	if (r == -ENOENT) {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * closer FOLDER KIND...: a program that closes all descriptors, as daemons do, in the middle of its
- * use of CUDA, and gives their numbers to "files", "eventfds" or "sockets" of its own, or to
- * "nothing". In a child for each, and a line for each says how CUDA's calls end, and how much of
- * what is the program's was written to or read from, or was closed when it forked.
+ * closer FOLDER BYTES KIND...: a program that closes all descriptors, as daemons do, in the middle
+ * of its use of CUDA, and gives their numbers to "files", "eventfds" or connected "sockets" of its
+ * own, or to "nothing". In a child for each, and a line for each says how copies of so many bytes
+ * there and back and a call that waits end, and how much of what is the program's was written to or
+ * read from, or was closed when it forked.
  */
 #include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +27,13 @@
 /* An emulated machine may take its time, but what waits in vain takes more. */
 #define SECONDS 5
 #define CPU_SECONDS 3
+/* Who has not come back by then does not. */
+#define SECONDS_MAX 20
+
+static const char words[] = "from one end to the other";
 
 static char memory[SIZE];
-static int own[OWN];
+static int own[OWN], others[OWN]; /* the other ends of sockets */
 
 static void
 require(CUresult result, const char *what)
@@ -57,11 +63,26 @@ processor_time(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+/* Both ends may get numbers that were the library's, and both have something to be read. */
+static int
+open_sockets(int number)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return -1;
+	others[number] = pair[1];
+	for (int i = 0; i < 2; i++) {
+		if (send(pair[i], words, sizeof(words), 0) != sizeof(words))
+			return -1;
+	}
+	return pair[0];
+}
+
 static int
 open_one(const char *kind, const char *folder, int number)
 {
 	char path[4096];
-	int pair[2];
 
 	if (strcmp(kind, "eventfds") == 0)
 		return eventfd(0, EFD_NONBLOCK);
@@ -69,14 +90,25 @@ open_one(const char *kind, const char *folder, int number)
 		(void)snprintf(path, sizeof(path), "%s/%d", folder, number);
 		return open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	}
-	/* What is written to the one number is read at another that the test knows nothing of. */
-	return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair) ? -1 : pair[0];
+	return open_sockets(number);
+}
+
+/* Whether anything but the words is there to be read, or somebody has ended it. */
+static int
+is_touched_socket(int fd)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLRDHUP };
+	char there[2 * sizeof(words)];
+
+	return recv(fd, there, sizeof(there), MSG_PEEK | MSG_DONTWAIT) != sizeof(words) ||
+	       memcmp(there, words, sizeof(words)) != 0 || poll(&poller, 1, 0) != 0;
 }
 
 /* Whether something is in it that this program has not put there, or it is closed. */
 static int
-is_touched(const char *kind, int fd)
+is_touched(const char *kind, int number)
 {
+	int fd = own[number];
 	uint64_t count;
 	struct stat status;
 
@@ -84,6 +116,8 @@ is_touched(const char *kind, int fd)
 		return 1;
 	if (strcmp(kind, "eventfds") == 0)
 		return read(fd, &count, sizeof(count)) >= 0;
+	if (strcmp(kind, "sockets") == 0)
+		return is_touched_socket(fd) || is_touched_socket(others[number]);
 	return strcmp(kind, "files") == 0 && (status.st_size > 0 || lseek(fd, 0, SEEK_CUR) > 0);
 }
 
@@ -93,7 +127,7 @@ count_touched(const char *kind)
 	int count = 0;
 
 	for (int i = 0; i < OWN && strcmp(kind, "nothing") != 0; i++)
-		count += is_touched(kind, own[i]);
+		count += is_touched(kind, i);
 	return count;
 }
 
@@ -110,7 +144,7 @@ count_touched_in_child(const char *kind)
 }
 
 static int
-close_all(const char *kind, const char *folder)
+close_all(const char *kind, const char *folder, size_t size)
 {
 	double begin, processor;
 	CUdeviceptr device;
@@ -123,14 +157,15 @@ close_all(const char *kind, const char *folder)
 	require(cuMemAlloc(&device, SIZE), "cuMemAlloc");
 	require(cuMemcpyHtoD(device, memory, SIZE), "cuMemcpyHtoD");
 	require(cuMemcpyDtoH(memory, device, SIZE), "cuMemcpyDtoH");
+	(void)alarm(SECONDS_MAX);
 	for (int fd = 3; fd < NUMBERS; fd++)
 		(void)close(fd);
 	for (int i = 0; i < OWN && strcmp(kind, "nothing") != 0; i++)
 		own[i] = open_one(kind, folder, i);
 	begin = now();
 	processor = processor_time();
-	results[0] = cuMemcpyHtoD(device, memory, SIZE);
-	results[1] = cuMemcpyDtoH(memory, device, SIZE);
+	results[0] = cuMemcpyHtoD(device, memory, size);
+	results[1] = cuMemcpyDtoH(memory, device, size);
 	results[2] = cuCtxSynchronize();
 	begin = now() - begin;
 	/* The library's threads are still there. */
@@ -147,13 +182,18 @@ close_all(const char *kind, const char *folder)
 int
 main(int argc, char **argv)
 {
+	size_t size = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	int status;
 
-	for (int i = 2; i < argc; i++) {
+	if (size == 0 || size > SIZE) {
+		fprintf(stderr, "usage: closer FOLDER BYTES KIND...\n");
+		return 2;
+	}
+	for (int i = 3; i < argc; i++) {
 		pid_t child = fork();
 
 		if (child == 0) {
-			status = close_all(argv[i], argv[1]);
+			status = close_all(argv[i], argv[1], size);
 			fflush(stdout);
 			exit(status);
 		}

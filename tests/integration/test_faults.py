@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from harness import SANITIZED, SOFTWARE, Certificates, Daemon, Encrypted, case, main, require, wait_until
+from harness import SANITIZED, SOFTWARE, Certificates, Daemon, Encrypted, case, main, require, run, wait_until
 
 SOON = 10 if SANITIZED else 2
 
@@ -120,25 +120,36 @@ def _():
         client.finish().expect(out=open_expected("copies"), err="")
 
 
-def expect_closed(daemon):
+def expect_closed(run):
     """What a program opens behind the library's back stays its own."""
-    kinds = ["nothing", "files", "eventfds"]
+    kinds = ["nothing", "files", "eventfds", "sockets"]
     with tempfile.TemporaryDirectory(prefix="gpupool-closer-") as folder:
-        daemon.run("closer", folder, *kinds, path=os.environ["GP_CLOSER"]).expect(
-            out="".join(f"{kind}: 802 802 802, touched 0, in a child 0\n" for kind in kinds))
-    daemon.check_works()
+        for size in 64, 4 << 20:
+            run("closer", folder, str(size), *kinds, path=os.environ["GP_CLOSER"]).expect(
+                out="".join(f"{kind}: 802 802 802, touched 0, in a child 0\n" for kind in kinds))
 
 
 @case("a program that closes all descriptors is told 802 at once, and its own files stay untouched")
 def _():
     with Daemon() as daemon:
-        expect_closed(daemon)
+        expect_closed(daemon.run)
+        daemon.check_works()
+
+
+@case("so it is with a local socket")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-closer-") as folder:
+        url = f"unix://{folder}/gpupool.sock"
+        with Daemon("--listen", url) as daemon:
+            expect_closed(lambda name, *args, **more: run(name, *args, remote=url, **more))
+            daemon.check_works()
 
 
 @case("so it is with TLS")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
-        expect_closed(daemon)
+        expect_closed(daemon.run)
+        daemon.check_works()
 
 
 if __name__ == "__main__":

@@ -186,7 +186,7 @@ def plan_programs(planned, nbody, names):
                 shell(KILL_CLIENT, straight, "loop"), lambda result: result.expect(out="noticed\n"))
     planned.add("and its memory can be had by another", env, [straight, "short"], copies_are_right)
     planned.add("a program that closes all descriptors is told so at once, and its own files stay untouched", env,
-                [os.environ["GP_CLOSER"], "/tmp", *CLOSED], is_told_and_nothing_else)
+                [os.environ["GP_CLOSER"], "/tmp", str(4 << 20), *CLOSED], is_told_and_nothing_else)
     planned.add("a client of a worker that is killed learns of it at once", env,
                 shell(KILL_WORKER, os.path.join(os.environ["GP_APPS"], "sleeper"), "-endless"), learns_of_it)
     planned.add("strangers are refused before they cost anything", {**SANITIZERS},
