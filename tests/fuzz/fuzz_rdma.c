@@ -7,16 +7,13 @@
  * The first byte: which end is tested, and what it sends meanwhile; the second: how bulk is taken.
  * Then an operation in a byte with what belongs to it; behind the last one the connection is cut.
  */
+#include "tests/rdma_fake.h"
 #include "transport/memory.h"
-#include "transport/own_fd.h"
-#include "transport/rdma.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #define BULK_MAX ((size_t)1 << 20)
 #define REGIONS_MAX 64
@@ -31,14 +28,6 @@ struct region {
 };
 
 static struct region regions[REGIONS_MAX];
-static struct ibv_context verbs;
-static struct ibv_pd pd = { .context = &verbs };
-static struct ibv_cq cq = { .context = &verbs };
-static struct ibv_qp qp = { .context = &verbs };
-static struct ibv_comp_channel channel;
-static struct gp_rdma_device device = { .verbs = &verbs, .pd = &pd, .reads_max = 3 };
-static struct rdma_cm_id id = { .verbs = &verbs };
-static struct rdma_event_channel events;
 static uint8_t bulk[BULK_MAX];
 
 /* Of the input, and of the connection that it is for. */
@@ -278,138 +267,35 @@ poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
 }
 
 static int
-req_notify_cq(struct ibv_cq *of, int solicited)
-{
-	return 0;
-}
-
-static struct ibv_comp_channel *
-create_channel(struct ibv_context *of)
-{
-	channel.fd = eventfd(0, EFD_CLOEXEC);
-	return &channel;
-}
-
-static int
-destroy_channel(struct ibv_comp_channel *of)
-{
-	return close(of->fd);
-}
-
-static struct ibv_cq *
-create_cq(struct ibv_context *of, int room, void *arg, struct ibv_comp_channel *to, int vector)
-{
-	return &cq;
-}
-
-static int
-destroy_cq(struct ibv_cq *of)
-{
-	return 0;
-}
-
-static int
-no_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p)
-{
-	errno = EAGAIN;
-	return -1;
-}
-
-static int
-create_qp(struct rdma_cm_id *of, struct ibv_pd *in, struct ibv_qp_init_attr *attr)
-{
-	of->qp = &qp;
-	return 0;
-}
-
-static void
-destroy_qp(struct rdma_cm_id *of)
-{
-	of->qp = NULL;
-}
-
-static int
-no_cm_event(struct rdma_event_channel *of, struct rdma_cm_event **event_p)
-{
-	errno = EAGAIN;
-	return -1;
-}
-
-static int
 disconnect(struct rdma_cm_id *of)
 {
 	down = true;
 	return 0;
 }
 
-static int
-destroy_id(struct rdma_cm_id *of)
-{
-	return 0;
-}
-
-static void
-destroy_events(struct rdma_event_channel *of)
-{
-	(void)close(of->fd);
-}
-
-static const char *
-status_text(enum ibv_wc_status status)
-{
-	return "a status";
-}
-
 static void
 set_up(void)
 {
-	verbs.cmd_fd = eventfd(0, EFD_CLOEXEC);
-	gp_own_fd_mark(verbs.cmd_fd);
-	verbs.ops.post_send = post_send;
-	verbs.ops.post_recv = post_recv;
-	verbs.ops.poll_cq = poll_cq;
-	verbs.ops.req_notify_cq = req_notify_cq;
+	rdma_fake_set_up();
+	rdma_fake.device.reads_max = 3;
+	rdma_fake.verbs.ops.post_send = post_send;
+	rdma_fake.verbs.ops.post_recv = post_recv;
+	rdma_fake.verbs.ops.poll_cq = poll_cq;
 	gp_rdma_lib.ibv_reg_mr = reg_mr;
 	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
-	gp_rdma_lib.ibv_create_comp_channel = create_channel;
-	gp_rdma_lib.ibv_destroy_comp_channel = destroy_channel;
-	gp_rdma_lib.ibv_create_cq = create_cq;
-	gp_rdma_lib.ibv_destroy_cq = destroy_cq;
-	gp_rdma_lib.ibv_get_cq_event = no_cq_event;
-	gp_rdma_lib.ibv_wc_status_str = status_text;
-	gp_rdma_lib.rdma_create_qp = create_qp;
-	gp_rdma_lib.rdma_destroy_qp = destroy_qp;
-	gp_rdma_lib.rdma_get_cm_event = no_cm_event;
 	gp_rdma_lib.rdma_disconnect = disconnect;
-	gp_rdma_lib.rdma_destroy_id = destroy_id;
-	gp_rdma_lib.rdma_destroy_event_channel = destroy_events;
 	gp_memory_keep(bulk, sizeof(bulk));
 }
 
 static struct gp_rdma_conn *
 create(bool server)
 {
-	struct gp_rdma_conn *conn = calloc(1, sizeof(*conn));
-	pthread_condattr_t attr;
-	char detail[160];
+	struct gp_rdma_conn *conn;
 
-	check(conn != NULL);
 	down = false;
 	receive_first = receive_count = send_first = send_count = 0;
-	conn->events = &events;
-	events.fd = eventfd(0, EFD_CLOEXEC);
-	conn->id = &id;
-	conn->device = &device;
-	conn->server = server;
-	conn->poll_fd = conn->wake_fd = -1;
-	pthread_mutex_init(&conn->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&conn->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	check(gp_stream_init(&conn->stream, &gp_rdma_ops, &gp_rdma_io,
-			     GP_CONN_CAP_FD | GP_CONN_CAP_REMOTE_MEM) == 0);
-	check(gp_rdma_queue_init(conn, detail, sizeof(detail)) == 0);
+	conn = rdma_fake_create(server);
+	check(conn != NULL);
 	return conn;
 }
 

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection over RDMA on a device that is the test's: what it does when, which in a virtual
  * machine would need a peer that falls silent at the right moment. */
+#include "tests/rdma_fake.h"
 #include "tests/test.h"
-#include "transport/own_fd.h"
-#include "transport/rdma.h"
 #include "transport/transport.h"
 
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define COMPLETIONS_MAX 512
@@ -35,15 +30,7 @@ static struct {
 	unsigned int events;        /* that were taken */
 } side = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct ibv_context verbs;
-static struct ibv_pd pd = { .context = &verbs };
-static struct ibv_cq cq = { .context = &verbs };
-static struct ibv_qp qp = { .context = &verbs };
 static struct ibv_mr region = { .lkey = 1, .rkey = 1 };
-static struct ibv_comp_channel channel;
-static struct gp_rdma_device device = { .verbs = &verbs, .pd = &pd, .reads_max = 4 };
-static struct rdma_cm_id id = { .verbs = &verbs };
-static struct rdma_event_channel events;
 
 /* The library's functions. */
 
@@ -55,7 +42,7 @@ complete(const struct ibv_wc *wc)
 	assert_true(side.count < COMPLETIONS_MAX);
 	side.completions[(side.first + side.count++) % COMPLETIONS_MAX] = *wc;
 	if (side.armed)
-		assert_int_equal(write(channel.fd, &one, sizeof(one)), sizeof(one));
+		assert_int_equal(write(rdma_fake.channel.fd, &one, sizeof(one)), sizeof(one));
 	side.armed = false;
 }
 
@@ -114,7 +101,7 @@ get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p
 {
 	uint64_t count;
 
-	if (read(channel.fd, &count, sizeof(count)) != sizeof(count))
+	if (read(rdma_fake.channel.fd, &count, sizeof(count)) != sizeof(count))
 		return -1;
 	pthread_mutex_lock(&side.lock);
 	side.events++;
@@ -122,49 +109,9 @@ get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p
 	return 0;
 }
 
-static void
-ack_cq_events(struct ibv_cq *of, unsigned int count)
-{
-}
-
-static struct ibv_pd domains[8];
-static unsigned int domain_count;
-
-static struct ibv_pd *
-alloc_pd(struct ibv_context *of)
-{
-	struct ibv_pd *made = &domains[domain_count++ % 8];
-
-	*made = (struct ibv_pd){ .context = of };
-	return made;
-}
-
-static unsigned int given_back;
-
-static int
-dealloc_pd(struct ibv_pd *of)
-{
-	given_back++;
-	return 0;
-}
-
-static bool unusable;
-
-static int
-query_device(struct ibv_context *of, struct ibv_device_attr *attr)
-{
-	if (unusable)
-		return EIO;
-	*attr = (struct ibv_device_attr){ .max_qp_rd_atom = 4 };
-	return 0;
-}
-
-static struct ibv_pd *registered_in;
-
 static struct ibv_mr *
 reg_mr(struct ibv_pd *of, void *address, size_t length, int access)
 {
-	registered_in = of;
 	return &region;
 }
 
@@ -174,134 +121,33 @@ dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-static struct ibv_comp_channel *
-create_channel(struct ibv_context *of)
-{
-	channel.fd = eventfd(0, EFD_CLOEXEC);
-	return &channel;
-}
-
-static int
-destroy_channel(struct ibv_comp_channel *of)
-{
-	return close(of->fd);
-}
-
-static struct ibv_cq *
-create_cq(struct ibv_context *of, int room, void *arg, struct ibv_comp_channel *to, int vector)
-{
-	return &cq;
-}
-
-static int
-destroy_cq(struct ibv_cq *of)
-{
-	return 0;
-}
-
-static int
-create_qp(struct rdma_cm_id *of, struct ibv_pd *in, struct ibv_qp_init_attr *attr)
-{
-	of->qp = &qp;
-	return 0;
-}
-
-static void
-destroy_qp(struct rdma_cm_id *of)
-{
-	of->qp = NULL;
-}
-
-static int
-no_cm_event(struct rdma_event_channel *of, struct rdma_cm_event **event_p)
-{
-	errno = EAGAIN;
-	return -1;
-}
-
-static int
-disconnect(struct rdma_cm_id *of)
-{
-	return 0;
-}
-
-static int
-destroy_id(struct rdma_cm_id *of)
-{
-	return 0;
-}
-
-static void
-destroy_events(struct rdma_event_channel *of)
-{
-	(void)close(of->fd);
-}
-
-static const char *
-status_text(enum ibv_wc_status status)
-{
-	return "a status";
-}
-
 static int
 set_up(void **state)
 {
-	verbs.ops.post_send = post_send;
-	verbs.ops.post_recv = post_recv;
-	verbs.ops.poll_cq = poll_cq;
-	verbs.ops.req_notify_cq = req_notify_cq;
-	gp_rdma_lib.ibv_alloc_pd = alloc_pd;
-	gp_rdma_lib.ibv_dealloc_pd = dealloc_pd;
-	gp_rdma_lib.ibv_query_device = query_device;
+	struct ibv_context_ops *ops = &rdma_fake.verbs.ops;
+
+	rdma_fake_set_up();
+	ops->post_send = post_send;
+	ops->post_recv = post_recv;
+	ops->poll_cq = poll_cq;
+	ops->req_notify_cq = req_notify_cq;
 	gp_rdma_lib.ibv_reg_mr = reg_mr;
 	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
-	gp_rdma_lib.ibv_create_comp_channel = create_channel;
-	gp_rdma_lib.ibv_destroy_comp_channel = destroy_channel;
-	gp_rdma_lib.ibv_create_cq = create_cq;
-	gp_rdma_lib.ibv_destroy_cq = destroy_cq;
 	gp_rdma_lib.ibv_get_cq_event = get_cq_event;
-	gp_rdma_lib.ibv_ack_cq_events = ack_cq_events;
-	gp_rdma_lib.ibv_wc_status_str = status_text;
-	gp_rdma_lib.rdma_create_qp = create_qp;
-	gp_rdma_lib.rdma_destroy_qp = destroy_qp;
-	gp_rdma_lib.rdma_get_cm_event = no_cm_event;
-	gp_rdma_lib.rdma_disconnect = disconnect;
-	gp_rdma_lib.rdma_destroy_id = destroy_id;
-	gp_rdma_lib.rdma_destroy_event_channel = destroy_events;
 	return 0;
 }
 
 static struct gp_rdma_conn *
 create(void)
 {
-	struct gp_rdma_conn *conn = calloc(1, sizeof(*conn));
-	pthread_condattr_t attr;
-	char detail[160];
+	struct gp_rdma_conn *conn;
 
-	assert_non_null(conn);
 	side.first = side.count = side.receive_first = side.receive_count = 0;
 	side.posts = side.writes = side.events = 0;
 	side.silent = side.armed = false;
-	events.fd = eventfd(0, EFD_CLOEXEC);
-	if (verbs.cmd_fd == 0) {
-		verbs.cmd_fd = eventfd(0, EFD_CLOEXEC);
-		verbs.async_fd = eventfd(0, EFD_CLOEXEC);
-	}
-	gp_own_fd_mark(verbs.cmd_fd);
-	device.posts_by_kernel = false;
-	conn->events = &events;
-	conn->id = &id;
-	conn->device = &device;
-	conn->poll_fd = conn->wake_fd = -1;
-	pthread_mutex_init(&conn->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&conn->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	assert_int_equal(gp_stream_init(&conn->stream, &gp_rdma_ops, &gp_rdma_io,
-					GP_CONN_CAP_FD | GP_CONN_CAP_REMOTE_MEM),
-			 0);
-	assert_int_equal(gp_rdma_queue_init(conn, detail, sizeof(detail)), 0);
+	rdma_fake.device.posts_by_kernel = false;
+	conn = rdma_fake_create(false);
+	assert_non_null(conn);
 	return conn;
 }
 
@@ -503,85 +349,6 @@ who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
 }
 
 static void
-nothing_is_kept_of_a_device_that_cannot_be_used(void **state)
-{
-	struct ibv_context broken = { .device = NULL };
-	struct gp_rdma_device *found;
-	char detail[160] = "";
-
-	unusable = true;
-	for (unsigned int i = 1; i <= 3; i++) {
-		assert_int_equal(gp_rdma_device_get(&broken, NULL, &found, detail, sizeof(detail)),
-				 -ENODEV);
-		assert_null(found);
-		assert_int_equal(given_back, i);
-	}
-	unusable = false;
-}
-
-static struct gp_rdma_device *
-device_of(const char *host, uint16_t port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
-	struct gp_rdma_device *found;
-	char detail[160];
-
-	assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
-	assert_int_equal(gp_rdma_device_get(&verbs, (struct sockaddr *)&address, &found, detail,
-					    sizeof(detail)),
-			 0);
-	return found;
-}
-
-/* What a program shows to one daemon no other one can reach, even if it knows the key. */
-static void
-each_daemon_has_a_protection_domain_of_its_own(void **state)
-{
-	struct gp_rdma_device *a = device_of("10.0.0.1", 4833), *b = device_of("10.0.0.2", 4833);
-	static uint8_t memory[65536];
-
-	assert_ptr_equal(device_of("10.0.0.1", 4833), a);
-	assert_ptr_not_equal(a, b);
-	assert_ptr_not_equal(a->pd, b->pd);
-	assert_ptr_not_equal(device_of("10.0.0.1", 4834)->pd, a->pd);
-	gp_memory_keep(memory, sizeof(memory));
-	assert_ptr_equal(gp_rdma_kept(b, memory, sizeof(memory), true), &region);
-	assert_ptr_equal(registered_in, b->pd);
-	assert_ptr_equal(gp_rdma_kept(a, memory, sizeof(memory), true), &region);
-	assert_ptr_equal(registered_in, a->pd);
-	gp_memory_forget(memory);
-}
-
-static void
-the_child_of_a_fork_does_not_use_its_parents_device(void **state)
-{
-	union {
-		struct sockaddr_in in;
-		struct sockaddr address;
-	} new = { .in = { .sin_family = AF_INET, .sin_port = 17 } };
-	struct gp_rdma_device *found, *again;
-	char detail[160] = "";
-	pid_t child;
-	int status;
-
-	assert_int_equal(gp_rdma_device_get(&verbs, NULL, &found, detail, sizeof(detail)), 0);
-	assert_int_equal(gp_rdma_device_get(&verbs, NULL, &again, detail, sizeof(detail)), 0);
-	assert_ptr_equal(again, found);
-	child = fork();
-	if (child == 0)
-		_exit(gp_rdma_device_get(&verbs, NULL, &again, detail, sizeof(detail)) ==
-					      -EOPNOTSUPP &&
-				      strstr(detail, "forked") &&
-				      /* Nor for a daemon that its parent does not know. */
-				      gp_rdma_device_get(&verbs, &new.address, &again, detail,
-							 sizeof(detail)) == -EOPNOTSUPP
-			      ? 0
-			      : 1);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-}
-
-static void
 a_peer_that_sends_without_end_holds_nobody_up(void **state)
 {
 	struct gp_rdma_conn *conn = create();
@@ -711,18 +478,18 @@ a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs(void **state)
 {
 	struct gp_rdma_conn *conn = create();
 	struct iovec data = { (uint8_t[20]){ 0 }, 20 };
-	int fd = dup(verbs.cmd_fd);
+	int fd = dup(rdma_fake.verbs.cmd_fd);
 
-	device.posts_by_kernel = true;
+	rdma_fake.device.posts_by_kernel = true;
 	send_bytes(conn, 20);
 	assert_int_equal(side.posts, 1);
-	replace(verbs.cmd_fd);
+	replace(rdma_fake.verbs.cmd_fd);
 	/* What it has taken so far it has not sent. */
 	send_bytes(conn, 20);
 	assert_int_equal(gp_conn_send(&conn->stream.conn, &data, 1, NULL, 0), -EBADF);
 	assert_int_equal(side.posts, 1);
-	expect_untouched(verbs.cmd_fd);
-	assert_int_equal(dup2(fd, verbs.cmd_fd), verbs.cmd_fd);
+	expect_untouched(rdma_fake.verbs.cmd_fd);
+	assert_int_equal(dup2(fd, rdma_fake.verbs.cmd_fd), rdma_fake.verbs.cmd_fd);
 	assert_int_equal(close(fd), 0);
 	gp_conn_destroy(&conn->stream.conn);
 }
@@ -731,23 +498,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_peer_that_sends_without_end_holds_nobody_up, set_up),
-		cmocka_unit_test_setup(who_polls_outside_is_told_of_completions_that_were_left,
-				       set_up),
-		cmocka_unit_test_setup(a_descriptor_that_is_the_programs_now_ends_the_connection,
-				       set_up),
-		cmocka_unit_test_setup(
-			a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs, set_up),
-		cmocka_unit_test_setup(a_silent_peer_is_asked_behind_short_messages, set_up),
-		cmocka_unit_test_setup(an_event_is_left_to_who_sleeps_for_it, set_up),
-		cmocka_unit_test_setup(
-			who_watches_is_told_of_what_comes_when_another_reader_has_left, set_up),
-		cmocka_unit_test_setup(nothing_is_kept_of_a_device_that_cannot_be_used, set_up),
-		cmocka_unit_test_setup(each_daemon_has_a_protection_domain_of_its_own, set_up),
-		cmocka_unit_test_setup(the_child_of_a_fork_does_not_use_its_parents_device, set_up),
-		cmocka_unit_test_setup(
-			who_watches_the_descriptor_is_told_of_what_a_sender_has_taken, set_up),
+		cmocka_unit_test(a_peer_that_sends_without_end_holds_nobody_up),
+		cmocka_unit_test(who_polls_outside_is_told_of_completions_that_were_left),
+		cmocka_unit_test(a_descriptor_that_is_the_programs_now_ends_the_connection),
+		cmocka_unit_test(a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs),
+		cmocka_unit_test(a_silent_peer_is_asked_behind_short_messages),
+		cmocka_unit_test(an_event_is_left_to_who_sleeps_for_it),
+		cmocka_unit_test(who_watches_is_told_of_what_comes_when_another_reader_has_left),
+		cmocka_unit_test(who_watches_the_descriptor_is_told_of_what_a_sender_has_taken),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, set_up, NULL);
 }
