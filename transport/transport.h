@@ -55,8 +55,8 @@ GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, siz
 			     int timeout_ms, struct gp_conn **conn_p, char *error,
 			     size_t error_size);
 
-/* First, by a process that will become this user: it may own the folder of a local socket, as the
- * user that the process is, and root, may anyway. */
+/* First, by a process that will become this user: it may own the folder of a local socket, and
+ * those above, as the user that the process is, and root, may anyway. */
 void gp_listen_as(uid_t uid);
 
 /* Port 0 takes any free one, which gp_listener_url() tells. */

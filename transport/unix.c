@@ -4,6 +4,7 @@
  * served is decided by the user at the other end, whom the kernel names.
  */
 #include "transport/descriptor.h"
+#include "transport/folder.h"
 #include "transport/peer.h"
 #include "transport/tcp.h"
 
@@ -25,7 +26,8 @@
 /* The default, a few hundred small messages, is what a batch of launches can be. */
 #define BUFFER_SIZE (1 << 20)
 
-/* Who may own a socket's folder, besides root and this process's user. */
+/* Who may own a socket's folder, and those in which it lies, besides root and this process's user.
+ */
 static uid_t also_owner;
 
 void
@@ -161,40 +163,21 @@ clear_path(const struct sockaddr_un *address, char *detail, size_t detail_size)
 	return 0;
 }
 
-/* Who could put a socket of his own in the place of this one would be taken for the daemon. */
-static int
-check_folder(const char *folder, char *detail, size_t detail_size)
-{
-	struct stat status;
-
-	/* Where it is not there, bind() says what is wrong. */
-	if (stat(folder, &status))
-		return 0;
-	if (status.st_uid != 0 && status.st_uid != geteuid() && status.st_uid != also_owner) {
-		snprintf(detail, detail_size,
-			 "its folder belongs to user %u, who could take the socket's place",
-			 (unsigned int)status.st_uid);
-		return -EPERM;
-	}
-	if (status.st_mode & S_IWOTH && !(status.st_mode & S_ISVTX)) {
-		snprintf(detail, detail_size,
-			 "everybody may write to its folder, and could take the socket's place");
-		return -EPERM;
-	}
-	return 0;
-}
-
-/* /run/gpupool and the like, which are gone after a restart of the machine. */
+/* /run/gpupool and the like, which are gone after a restart of the machine.  Who could put a socket
+ * of his own in the place of ours would be taken for the daemon. */
 static int
 make_folder(const char *path, char *detail, size_t detail_size)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int r;
 
-	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-	if (folder[0])
-		(void)mkdir(folder, FOLDER_MODE);
-	return check_folder(folder[0] ? folder : "/", detail, detail_size);
+	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path);
+	/* Before it is made, too: in somebody else's folder there is nothing to be left. */
+	r = gp_folder_check(folder, also_owner, detail, detail_size);
+	if (r || mkdir(folder, FOLDER_MODE))
+		return r;
+	return gp_folder_check(folder, also_owner, detail, detail_size);
 }
 
 /* With the mode from the beginning: a change of it, by name, could meet another file. */

@@ -4,12 +4,15 @@
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[64];
@@ -125,41 +128,188 @@ the_folder_is_made(void **state)
 }
 
 static void
-refused_in(mode_t mode, uid_t owner, const char *words)
+make(const char *name, mode_t mode, uid_t owner)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, mode), 0);
+	assert_int_equal(chown(path, owner, (gid_t)-1), 0);
+}
+
+static void
+make_link(const char *name, const char *target, uid_t owner)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(symlink(target, path), 0);
+	assert_int_equal(lchown(path, owner, (gid_t)-1), 0);
+}
+
+static void
+clear(const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(remove(path), 0);
+}
+
+static void
+refused(const char *path, const char *words)
 {
 	struct gp_listener *listener;
-	char inside[300];
 
-	snprintf(inside, sizeof(inside), "%s/open", folder);
-	assert_int_equal(mkdir(inside, 0700), 0);
-	assert_int_equal(chmod(inside, mode), 0);
-	assert_int_equal(chown(inside, owner, (gid_t)-1), 0);
-	snprintf(url.host, sizeof(url.host), "%s/open/socket", folder);
+	snprintf(url.host, sizeof(url.host), "%s/%s", folder, path);
 	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -EPERM);
-	assert_non_null(strstr(error, words));
+	if (!strstr(error, words))
+		fail_msg("%s: %s", path, error);
 	assert_int_equal(access(url.host, F_OK), -1);
-	assert_int_equal(rmdir(inside), 0);
+}
+
+static void
+taken(const char *path)
+{
+	snprintf(url.host, sizeof(url.host), "%s/%s", folder, path);
+	gp_listener_destroy(listening());
 }
 
 static void
 nobody_else_may_put_a_socket_there(void **state)
 {
-	refused_in(0777, geteuid(), "everybody may write to its folder");
-	if (geteuid() == 0)
-		refused_in(0755, 65534, "its folder belongs to user 65534");
-	/* Unless that is who the process will be. */
-	if (geteuid() == 0) {
-		char inside[300];
+	static const struct {
+		mode_t mode;
+		const char *who;
+	} open[] = { { 0777, "everybody" },
+		     { 0757, "everybody" },
+		     { 0775, "its group" },
+		     { 02770, "its group" } };
 
-		snprintf(inside, sizeof(inside), "%s/open", folder);
-		assert_int_equal(mkdir(inside, 0755), 0);
-		assert_int_equal(chown(inside, 65534, (gid_t)-1), 0);
-		snprintf(url.host, sizeof(url.host), "%s/open/socket", folder);
-		gp_listen_as(65534);
-		gp_listener_destroy(listening());
-		gp_listen_as(0);
-		assert_int_equal(rmdir(inside), 0);
+	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+		char words[200];
+
+		snprintf(words, sizeof(words), "%s may write to the folder %s/open, ", open[i].who,
+			 folder);
+		make("open", open[i].mode, geteuid());
+		make("open/own", 0755, geteuid());
+		refused("open/socket", words);
+		refused("open/own/socket", words);
+		/* Nor is one made there. */
+		refused("open/new/socket", words);
+		clear("open/own");
+		clear("open");
 	}
+	make("open", 01777, geteuid());
+	taken("open/socket");
+	make("open/own", 0755, geteuid());
+	taken("open/own/socket");
+	clear("open/own");
+	clear("open");
+}
+
+static void
+no_folder_on_the_way_is_somebody_elses(void **state)
+{
+	if (geteuid() != 0)
+		skip();
+	make("evil", 0755, 65534);
+	make("evil/own", 0755, 0);
+	make("own", 0755, 0);
+	refused("evil/socket", "/evil belongs to user 65534");
+	refused("evil/own/socket", "/evil belongs to user 65534");
+	refused("evil/new/socket", "/evil belongs to user 65534");
+	/* Unless that is who the process will be. */
+	gp_listen_as(65534);
+	taken("evil/socket");
+	taken("evil/own/socket");
+	gp_listen_as(0);
+	/* A link that he can change, or put another one in the place of. */
+	make_link("evil/link", "../own", 0);
+	refused("evil/link/socket", "/evil belongs to user 65534");
+	make_link("his", "own", 65534);
+	refused("his/socket", "the link");
+	refused("his/../own/socket", "/his belongs to user 65534");
+	/* A link of ours to what is his, and beyond. */
+	make_link("to", "own/../evil/../own", 0);
+	refused("to/socket", "/evil belongs to user 65534");
+	clear("to");
+	make_link("to", "./own/", 0);
+	taken("to/socket");
+	taken("own/../to/./socket");
+	clear("to");
+	clear("his");
+	clear("evil/link");
+	clear("evil/own");
+	clear("own");
+	clear("evil");
+}
+
+static void
+links_without_an_end_are_not_followed(void **state)
+{
+	struct gp_listener *listener;
+
+	make_link("a", "b", geteuid());
+	make_link("b", "a", geteuid());
+	snprintf(url.host, sizeof(url.host), "%s/a/socket", folder);
+	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -ELOOP);
+	clear("a");
+	clear("b");
+}
+
+/* In a child, whose root is the test's, and who knows nobody else: what has failed, 0: nothing,
+ * 255: there are no such namespaces here. */
+static int
+listen_in_a_namespace(void)
+{
+	static const char one[] = "0 0 1";
+	struct gp_listener *listener;
+	int fd;
+
+	if (unshare(CLONE_NEWUSER))
+		return 255;
+	fd = open("/proc/self/uid_map", O_WRONLY);
+	if (fd < 0 || write(fd, one, sizeof(one) - 1) != sizeof(one) - 1)
+		return 255;
+	close(fd);
+	snprintf(url.host, sizeof(url.host), "%s/other/own/socket", folder);
+	if (gp_listen(&url, &listener, error, sizeof(error)))
+		return 1;
+	gp_listener_destroy(listener);
+	snprintf(url.host, sizeof(url.host), "%s/other/socket", folder);
+	if (gp_listen(&url, &listener, error, sizeof(error)) != -EPERM)
+		return 2;
+	snprintf(url.host, sizeof(url.host), "%s/open/own/socket", folder);
+	return gp_listen(&url, &listener, error, sizeof(error)) == -EPERM ? 0 : 3;
+}
+
+static void
+a_user_namespace_has_folders_of_nobody_above_its_own(void **state)
+{
+	int status = 0;
+	pid_t child;
+
+	if (geteuid() != 0)
+		skip();
+	make("other", 0755, 4242);
+	make("other/own", 0755, 0);
+	make("open", 0757, 4242);
+	make("open/own", 0755, 0);
+	refused("other/own/socket", "/other belongs to user 4242");
+	child = fork();
+	if (child == 0)
+		_exit(listen_in_a_namespace());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	clear("open/own");
+	clear("open");
+	clear("other/own");
+	clear("other");
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 255)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void
@@ -230,6 +380,9 @@ main(void)
 		UNIX_TEST(anothers_socket_is_not_removed),
 		UNIX_TEST(the_folder_is_made),
 		UNIX_TEST(nobody_else_may_put_a_socket_there),
+		UNIX_TEST(no_folder_on_the_way_is_somebody_elses),
+		UNIX_TEST(links_without_an_end_are_not_followed),
+		UNIX_TEST(a_user_namespace_has_folders_of_nobody_above_its_own),
 		UNIX_TEST(a_path_that_is_too_long_is_refused),
 		UNIX_TEST(a_full_listener_is_waited_for_no_longer_than_told),
 		UNIX_TEST(both_ends_are_named_by_the_path),
