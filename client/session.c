@@ -201,10 +201,10 @@ take_reason(struct gpc_session *session, const struct timespec *end, CUresult *r
 		Gpupool__ControlMessage *message;
 
 		left = ms_until(end);
+		/* For a message that comes byte by byte, too. */
+		gp_conn_set_deadline(session->control, left > 0 ? (unsigned int)left : 1);
 		if (gp_conn_wait(session->control, left) <= 0)
 			return false;
-		/* Of a message, too, that does not go on. */
-		gp_conn_set_stall(session->control, left > 0 ? (unsigned int)left : 1);
 		if (gp_control_recv(session->control, &message) != 0)
 			return false;
 		found = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;

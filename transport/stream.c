@@ -3,6 +3,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -64,6 +65,8 @@ gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 
 	if (atomic_load(&stream->stopped))
 		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
+	else if (got == -EAGAIN && stream->conn.recv_deadline_ms)
+		r = gp_conn_fail(&stream->conn, -ETIMEDOUT, "no whole message came in time");
 	else if (got == -EAGAIN)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT,
 				 "the peer stopped in the middle of a message");
@@ -90,12 +93,34 @@ now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* A socket's own time begins anew with each read, so this one is waited for outside of it. */
+static ssize_t
+read_until(struct gp_stream *stream, struct iovec *iov, int count, int64_t deadline_ms)
+{
+	for (;;) {
+		int64_t left = deadline_ms - gp_now_ms();
+		ssize_t got;
+		int r;
+
+		if (left <= 0)
+			return -EAGAIN;
+		r = stream->io->wait(stream, left > INT_MAX ? INT_MAX : (int)left);
+		if (r <= 0)
+			return r ? r : -EAGAIN;
+		got = stream->io->read(stream, iov, count, 0);
+		if (got != -EAGAIN)
+			return got;
+	}
+}
+
 /* Inside a message the next bytes must come within the stall time: else -EAGAIN. */
 static ssize_t
 read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 {
 	int timeout_ms = inside && stream->stall_ms ? (int)stream->stall_ms : -1;
 
+	if (stream->conn.recv_deadline_ms)
+		return read_until(stream, iov, count, stream->conn.recv_deadline_ms);
 	if (stream->spin_usec) {
 		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
 

@@ -155,6 +155,13 @@ void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
  */
 void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
 
+/*
+ * For the receiving thread: no receive waits beyond so many milliseconds from now, however often a
+ * byte comes; a message that is not whole by then is -ETIMEDOUT.  For connections that carry no
+ * bulk; it cannot be taken back, only be given anew.
+ */
+void gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms);
+
 /* From any thread: messages with more data than this, and at most GP_CONN_MESSAGE_MAX, which is the
  * default, end the connection. */
 void gp_conn_set_message_max(struct gp_conn *conn, size_t size);

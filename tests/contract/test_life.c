@@ -282,6 +282,45 @@ a_peer_that_stops_inside_a_message_is_given_up(void **state)
 	}
 }
 
+/* The beginning of a message, a byte each time, or until nobody takes it. */
+static int
+send_slowly(struct job *job)
+{
+	static const char head[] = "\0\1\0\0\0\0\0\0";
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < 40; i++) {
+		r = gp_conn_send_preamble(job->conn, head + (i < 8 ? i : 7), 1);
+		sleep_ms(30);
+	}
+	return 0;
+}
+
+static void
+a_deadline_is_for_the_whole_message(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_slowly, .conn = pair->client };
+	struct gp_message message;
+	int64_t begin;
+
+	/* In time. */
+	send_bytes(pair->client, "first", 5, NULL, 0);
+	assert_int_equal(gp_conn_wait(pair->server, 1000), 1);
+	gp_conn_set_deadline(pair->server, 1000);
+	expect_message(pair->server, "first", 5);
+
+	job_start(&sender);
+	begin = now_ms();
+	gp_conn_set_deadline(pair->server, 250);
+	assert_int_equal(gp_conn_recv(pair->server, &message), -ETIMEDOUT);
+	assert_true(now_ms() - begin >= 249);
+	assert_true(now_ms() - begin < 900);
+	assert_string_equal(gp_conn_error(pair->server), "no whole message came in time");
+	gp_conn_shutdown(pair->server);
+	assert_int_equal(job_join(&sender), 0);
+}
+
 static int
 send_after_a_while(struct job *job)
 {
@@ -680,6 +719,7 @@ main(int argc, char **argv)
 		CONTRACT_TEST(what_was_sent_before_a_shutdown_arrives),
 		CONTRACT_TEST(closing_inside_a_message_is_an_error),
 		CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up),
+		CONTRACT_TEST(a_deadline_is_for_the_whole_message),
 		CONTRACT_TEST(between_messages_a_peer_may_take_its_time),
 		CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes),
 		CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up),

@@ -166,6 +166,39 @@ who_loses_a_session_does_not_wait_for_the_rest_of_a_message(void **state)
 	close(control);
 }
 
+/* Of a long message, for five seconds, or until nobody takes it. */
+static void *
+talk_slowly(void *arg)
+{
+	static const uint8_t head[] = { 0, 16, 0, 0, 0, 0, 0, 0 };
+	int fd = *(int *)arg;
+
+	for (size_t i = 0; i < 100; i++) {
+		uint8_t byte = i < sizeof(head) ? head[i] : 'x';
+
+		if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1)
+			break;
+		(void)usleep(50000);
+	}
+	return NULL;
+}
+
+static void
+who_loses_a_session_does_not_wait_for_a_message_byte_by_byte(void **state)
+{
+	struct fixture *fixture = begin(state, hang_up);
+	int control = add_control(fixture);
+	double start = seconds();
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, talk_slowly, &control), 0);
+	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_true(seconds() - start < 2);
+	end(fixture);
+	(void)pthread_join(thread, NULL);
+	close(control);
+}
+
 static void
 reason_that_the_daemon_gives_is_the_error(void **state)
 {
@@ -459,6 +492,7 @@ main(void)
 		TEST(lost_connection_is_an_error_of_the_wait_and_of_all_that_follows),
 		TEST(who_loses_a_session_does_not_wait_for_all_that_the_daemon_says),
 		TEST(who_loses_a_session_does_not_wait_for_the_rest_of_a_message),
+		TEST(who_loses_a_session_does_not_wait_for_a_message_byte_by_byte),
 		TEST(reason_that_the_daemon_gives_is_the_error),
 		TEST(lost_connection_wakes_everybody_who_waits),
 		TEST(lost_connection_completes_requests_nobody_waits_for),
