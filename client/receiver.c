@@ -27,7 +27,9 @@ gpc_receiver_init(struct gpc_session *session)
 	(void)pthread_mutex_init(&receiver->lock, NULL);
 	gpc_cond_init(&receiver->wanted);
 	/* Without it the receiver finds out a little later. */
+	gp_fd_hold();
 	receiver->rouse_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	gp_fd_release();
 	gp_own_fd_mark(receiver->rouse_fd);
 	return 0;
 }

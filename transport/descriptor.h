@@ -10,13 +10,13 @@
  * the three; -1 with errno, as of the function whose result this is, or if there is none left. */
 int gp_fd_away(int fd);
 
-/* Around what opens them elsewhere: takes those of the three that are closed, and gives them back.
- */
-struct gp_fd_hold {
-	int fds[3];
-};
+/* Around what opens them, here or elsewhere: nobody gets the numbers of the three that are closed,
+ * from the first hold of this process to the last release.  What the program puts there meanwhile
+ * stays.  errno is kept. */
+void gp_fd_hold(void);
+void gp_fd_release(void);
 
-void gp_fd_hold(struct gp_fd_hold *hold);
-void gp_fd_release(struct gp_fd_hold *hold);
+/* socket() within a hold, closed on exec. */
+int gp_fd_socket(int family, int type);
 
 #endif /* GP_DESCRIPTOR_H */

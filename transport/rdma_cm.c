@@ -313,13 +313,12 @@ int
 gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 		int timeout_ms, struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
-	struct gp_fd_hold hold;
 	int r;
 
 	/* Its libraries open descriptors of their own. */
-	gp_fd_hold(&hold);
+	gp_fd_hold();
 	r = connect_any(url, preamble, preamble_size, timeout_ms, conn_p, detail, detail_size);
-	gp_fd_release(&hold);
+	gp_fd_release();
 	return r;
 }
 

@@ -50,8 +50,10 @@ gp_rdma_watch(struct gp_rdma_conn *conn)
 {
 	if (conn->watched)
 		return true;
+	gp_fd_hold();
 	conn->watch_fd = gp_fd_away(epoll_create1(EPOLL_CLOEXEC));
 	conn->tell_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	gp_fd_release();
 	conn->watched = conn->watch_fd >= 0 && conn->tell_fd >= 0 &&
 			watch(conn->watch_fd, conn->tell_fd) == 0 &&
 			watch(conn->watch_fd, conn->channel->fd) == 0 &&

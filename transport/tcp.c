@@ -306,7 +306,10 @@ gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p,
 	int r;
 
 	snprintf(port, sizeof(port), "%u", url->port);
+	/* It talks with name servers, for seconds if they are slow. */
+	gp_fd_hold();
 	r = getaddrinfo(any ? NULL : url->host, port, &hints, list_p);
+	gp_fd_release();
 	if (r == 0)
 		return 0;
 	if (r == EAI_SYSTEM)
@@ -319,8 +322,7 @@ gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p,
 static int
 connect_one(const struct addrinfo *address, int timeout_ms)
 {
-	int fd = gp_fd_away(
-		socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int fd = gp_fd_socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK);
 	int error = 0;
 	socklen_t length = sizeof(error);
 

@@ -107,7 +107,7 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 
 	if (r)
 		return r;
-	fd = gp_fd_away(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	fd = gp_fd_socket(AF_UNIX, SOCK_STREAM);
 	if (fd < 0)
 		return -errno;
 	r = connect_within(fd, &address, timeout_ms);

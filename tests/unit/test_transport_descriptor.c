@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library opens in a program without standard descriptors.  Each test is a child, whose
+ * own may go: it ends with the line of the check that failed, or 0. */
+#include "tests/test.h"
+#include "transport/descriptor.h"
+#include "transport/transport.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define REQUIRE(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			return __LINE__;                                                           \
+	} while (0)
+
+/* The lowest number that a socket had, before anybody could put it elsewhere. */
+static int lowest = 1000;
+
+int
+socket(int family, int type, int protocol)
+{
+	int (*next)(int, int, int) = (int (*)(int, int, int))dlsym(RTLD_NEXT, "socket");
+	int fd = next(family, type, protocol);
+
+	if (fd >= 0 && fd < lowest)
+		lowest = fd;
+	return fd;
+}
+
+/* As one that asks a name server does. */
+int
+getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+	    struct addrinfo **list)
+{
+	int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+		(int (*)(const char *, const char *, const struct addrinfo *,
+			 struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
+
+	close(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	return next(name, service, hints, list);
+}
+
+static bool
+is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void
+close_standard(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+}
+
+static void
+in_child(int (*run)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(run());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status))
+		fail_msg("line %d", WEXITSTATUS(status));
+}
+
+static int
+hold_and_release(void)
+{
+	close(0);
+	close(2);
+	errno = EXDEV;
+	gp_fd_hold();
+	REQUIRE(errno == EXDEV);
+	for (int fd = 0; fd < 3; fd++)
+		REQUIRE(is_open(fd));
+	REQUIRE(fcntl(0, F_GETFD) == FD_CLOEXEC && fcntl(2, F_GETFD) == FD_CLOEXEC);
+	errno = EXDEV;
+	gp_fd_release();
+	REQUIRE(errno == EXDEV);
+	REQUIRE(!is_open(0) && is_open(1) && !is_open(2));
+	return 0;
+}
+
+static void
+what_is_held_is_given_back(void **state)
+{
+	in_child(hold_and_release);
+}
+
+/* Another thread's steps, in between. */
+static int
+replace_while_held(void)
+{
+	struct stat before, after;
+	int log;
+
+	close_standard();
+	gp_fd_hold();
+	log = memfd_create("log", MFD_CLOEXEC);
+	REQUIRE(log == 3 && fstat(log, &before) == 0);
+	REQUIRE(dup2(log, 1) == 1 && close(log) == 0);
+	/* Of the same kind, but not ours. */
+	REQUIRE(close(2) == 0 && open("/dev/null", O_RDWR) == 2);
+	gp_fd_release();
+	REQUIRE(!is_open(0));
+	REQUIRE(fstat(1, &after) == 0 && before.st_ino == after.st_ino);
+	REQUIRE(write(1, "x", 1) == 1);
+	REQUIRE(is_open(2));
+	return 0;
+}
+
+static void
+what_the_program_put_there_meanwhile_stays(void **state)
+{
+	in_child(replace_while_held);
+}
+
+static int
+hold_twice(void)
+{
+	close_standard();
+	gp_fd_hold();
+	gp_fd_hold();
+	gp_fd_release();
+	for (int fd = 0; fd < 3; fd++)
+		REQUIRE(is_open(fd));
+	/* What has become free meanwhile. */
+	close(1);
+	gp_fd_hold();
+	REQUIRE(is_open(1));
+	gp_fd_release();
+	gp_fd_release();
+	for (int fd = 0; fd < 3; fd++)
+		REQUIRE(!is_open(fd));
+	return 0;
+}
+
+static void
+the_last_release_gives_them_back(void **state)
+{
+	in_child(hold_twice);
+}
+
+static int
+without_a_placeholder(void)
+{
+	int fd;
+
+	close_standard();
+	if (chroot("/proc/self/fdinfo"))
+		return 0;
+	fd = gp_fd_socket(AF_UNIX, SOCK_STREAM);
+	REQUIRE(fd == 3 && lowest == 0 && !is_open(0));
+	REQUIRE(fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	return 0;
+}
+
+static void
+without_a_placeholder_a_socket_goes_elsewhere_at_once(void **state)
+{
+	in_child(without_a_placeholder);
+}
+
+static int
+connect_to_nobody(void)
+{
+	struct gp_url url = { .scheme = "tcp", .host = "localhost", .port = 1 };
+	struct gp_conn *conn;
+	char error[256];
+
+	close_standard();
+	REQUIRE(gp_connect(&url, NULL, 0, 1000, &conn, error, sizeof(error)) < 0);
+	REQUIRE(lowest >= 3 && lowest < 1000);
+	url = (struct gp_url){ .scheme = "unix", .host = "/nowhere/socket" };
+	lowest = 1000;
+	REQUIRE(gp_connect(&url, NULL, 0, 1000, &conn, error, sizeof(error)) < 0);
+	REQUIRE(lowest >= 3 && lowest < 1000);
+	for (int fd = 0; fd < 3; fd++)
+		REQUIRE(!is_open(fd));
+	return 0;
+}
+
+static void
+no_socket_has_one_of_the_numbers_even_for_a_moment(void **state)
+{
+	in_child(connect_to_nobody);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_held_is_given_back),
+		cmocka_unit_test(what_the_program_put_there_meanwhile_stays),
+		cmocka_unit_test(the_last_release_gives_them_back),
+		cmocka_unit_test(without_a_placeholder_a_socket_goes_elsewhere_at_once),
+		cmocka_unit_test(no_socket_has_one_of_the_numbers_even_for_a_moment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
