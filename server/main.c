@@ -15,6 +15,7 @@
 #include "server/metrics.h"
 #include "server/privilege.h"
 #include "server/supervisor.h"
+#include "server/window.h"
 #include "server/worker.h"
 #include "transport/transport.h"
 #include "transport/url.h"
@@ -306,15 +307,21 @@ parse_option(int key, char *arg, struct argp_state *state)
 static bool
 check_environment(void)
 {
-	static const char name[] = "GPUPOOL_STALL_MS";
-	const char *text = getenv(name);
+	static const char stall[] = "GPUPOOL_STALL_MS", window[] = "GPUPOOL_WINDOW_SIZE";
+	const char *name = NULL, *wrong;
+	uint64_t size;
 	unsigned int ms;
 
-	if (gp_conn_stall_parse(text, &ms))
-		return true;
-	(void)fprintf(stderr, "gpupoold: %s=%s: no number of milliseconds (0: without limit)\n",
-		      name, text);
-	return false;
+	if (!gp_conn_stall_parse(getenv(stall), &ms)) {
+		name = stall;
+		wrong = "no number of milliseconds (0: without limit)";
+	} else if (!gpd_window_size_parse(getenv(window), &size)) {
+		name = window;
+		wrong = "no number of bytes from 16777216 (16 MiB) to 4398046511104 (4 TiB)";
+	}
+	if (name)
+		(void)fprintf(stderr, "gpupoold: %s=%s: %s\n", name, getenv(name), wrong);
+	return !name;
 }
 
 int

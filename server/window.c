@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/window.h"
 
+#include "server/config_value.h"
 #include "server/driver.h"
 #include "server/worker.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 /* The software device keeps what is mapped in ordinary memory. */
 #define SIZE_SOFTWARE ((uint64_t)16 << 30)
 #define SIZE_MIN ((uint64_t)16 << 20)
+#define GRANULE_MAX ((uint64_t)2 << 20)
 /* Usual sizes are multiples of it, and not below it. */
 #define SIZE_STEP ((uint64_t)32 << 30)
 /* With so many sessions, the next ones get a quarter of the usual size: there are some sixty
@@ -32,15 +33,29 @@ round_up(uint64_t value, uint64_t to)
 	return (value + to - 1) / to * to;
 }
 
+bool
+gpd_window_size_parse(const char *text, uint64_t *size_p)
+{
+	uint64_t size;
+
+	*size_p = 0;
+	if (!text || !*text)
+		return true;
+	if (!gpd_value_number(text, SIZE_MIN, SIZE_ASKED_MAX, &size))
+		return false;
+	/* What the driver maps by. */
+	*size_p = round_up(size, GRANULE_MAX);
+	return true;
+}
+
 /* Half as much again as there is memory: freed addresses wait a while before they are used again.
  */
 static uint64_t
 usual_size(uint64_t memory)
 {
-	const char *given = getenv("GPUPOOL_WINDOW_SIZE");
-	uint64_t size = given ? strtoull(given, NULL, 0) : 0;
+	uint64_t size = 0;
 
-	if (size >= SIZE_MIN)
+	if (gpd_window_size_parse(getenv("GPUPOOL_WINDOW_SIZE"), &size) && size)
 		return size;
 	if (gpd_driver.software)
 		return SIZE_SOFTWARE;

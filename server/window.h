@@ -8,6 +8,7 @@
 
 #include "server/channel.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,10 @@
 #define GPD_WINDOW_FIRST UINT64_C(0x110000000000)
 #define GPD_WINDOW_END UINT64_C(0x540000000000)
 #endif
+
+/* What GPUPOOL_WINDOW_SIZE says, in bytes; NULL or empty: 0, the usual size.  false: it is no size
+ * that a window can have. */
+bool gpd_window_size_parse(const char *text, uint64_t *size_p);
 
 /*
  * size 0: the usual one, in which so many bytes of memory have room; less when there are many

@@ -126,6 +126,25 @@ a_variable_that_makes_no_sense_is_named(void **state)
 }
 
 static void
+a_window_that_cannot_be_is_refused(void **state)
+{
+	static const char *const wrong[] = { "abc",           "-1",
+					     "16777215",      "1G",
+					     "4398046511105", "99999999999999999999" };
+	char text[96];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		(void)setenv("GPUPOOL_WINDOW_SIZE", wrong[i], 1);
+		(void)snprintf(text, sizeof(text),
+			       "GPUPOOL_WINDOW_SIZE=%s: no number of bytes from", wrong[i]);
+		assert_refused("--listen 127.0.0.1:0 --driver /nowhere", text);
+	}
+	(void)setenv("GPUPOOL_WINDOW_SIZE", "300000001", 1);
+	assert_refused("--listen 127.0.0.1:0 --driver /nowhere", "/nowhere: cannot open");
+	(void)unsetenv("GPUPOOL_WINDOW_SIZE");
+}
+
+static void
 help_and_version_are_there(void **state)
 {
 	assert_int_equal(run("--help"), 0);
@@ -146,6 +165,7 @@ main(void)
 		cmocka_unit_test(a_file_that_is_no_driver_is_named),
 		cmocka_unit_test(values_are_checked),
 		cmocka_unit_test(a_variable_that_makes_no_sense_is_named),
+		cmocka_unit_test(a_window_that_cannot_be_is_refused),
 		cmocka_unit_test(help_and_version_are_there),
 	};
 
