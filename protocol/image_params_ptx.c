@@ -3,7 +3,7 @@
  * [.visible] .entry NAME [ ( .param ..., .param ... ) ] ..., outside of all braces, where .param is
  * .param [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME [ '[' N ']' ... ]; and, there as well,
  * .global or .const, [.attribute(...)] [.align N] [.vN] .TYPE, a list of NAME [ '[' N ']' ... ]
- * [ = ... ], and a semicolon.
+ * [ = ... ], and a semicolon; the first N may be left out where { VALUE, ... } says it.
  */
 #include "protocol/frame.h"
 #include "protocol/image_params.h"
@@ -12,6 +12,7 @@
 
 /* In versions before it parameters could be declared in the body. */
 #define OLDEST_MAJOR 2
+#define WARP_SIZE 32
 
 struct text {
 	const char *at, *end;
@@ -122,9 +123,9 @@ value_of(char c)
 	return c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a') + 10 : UINT32_MAX;
 }
 
-/* As PTX writes them: 12, 0x1f, 017, 0b101, and a U behind it. */
+/* As PTX writes them, in 64 bits: 12, 0x1f, 017, 0b101, and a U behind it. */
 static bool
-take_number(struct text *text, uint32_t *number_p)
+take_number(struct text *text, uint64_t *number_p)
 {
 	struct gp_bytes word = take_word(text);
 	const char *at = word.data, *end = at + word.size;
@@ -144,19 +145,24 @@ take_number(struct text *text, uint32_t *number_p)
 	for (; at < end; at++) {
 		uint32_t value = value_of(*at);
 
-		number = number * base + value;
-		if (value >= base || number > UINT32_MAX)
+		if (value >= base || __builtin_mul_overflow(number, base, &number) ||
+		    __builtin_add_overflow(number, value, &number))
 			return false;
 	}
-	*number_p = (uint32_t)number;
+	*number_p = number;
 	return true;
 }
 
 static bool
 take_align(struct text *text, uint32_t *align_p)
 {
-	return take_number(text, align_p) && *align_p > 0 && *align_p <= GP_LAUNCH_PARAMS_MAX &&
-	       (*align_p & (*align_p - 1)) == 0;
+	uint64_t align;
+
+	if (!take_number(text, &align) || align == 0 || align > GP_LAUNCH_PARAMS_MAX ||
+	    (align & (align - 1)) != 0)
+		return false;
+	*align_p = (uint32_t)align;
+	return true;
 }
 
 static uint32_t
@@ -213,8 +219,8 @@ take_declared(struct text *text, uint32_t *size_p, uint32_t *align_p)
 static bool
 take_param(struct text *text, uint32_t end, struct gp_param_info *param)
 {
-	uint32_t size, align, count;
-	uint64_t total;
+	uint64_t total, count;
+	uint32_t size, align;
 
 	if (!is_word(take_word(text), ".param") || !take_declared(text, &size, &align))
 		return false;
@@ -224,8 +230,7 @@ take_param(struct text *text, uint32_t end, struct gp_param_info *param)
 	while (take(text, '[')) {
 		if (!take_number(text, &count) || !take(text, ']'))
 			return false;
-		total *= count;
-		if (total > GP_LAUNCH_PARAMS_MAX)
+		if (__builtin_mul_overflow(total, count, &total) || total > GP_LAUNCH_PARAMS_MAX)
 			return false;
 	}
 	param->offset = (end + align - 1) / align * align;
@@ -367,15 +372,68 @@ take_element(struct text *text, uint32_t *size_p)
 	return text->at < text->end && is_in_name(*text->at) && !is_digit(*text->at);
 }
 
-/* False: they are not all known. */
+/* How many values there are between braces; in those between further braces nobody looks.  False:
+ * it is something else, or there are none. */
 static bool
-take_dimensions(struct text *text, uint64_t *size)
+take_values(struct text *text, uint64_t *count)
 {
-	bool known = true;
-	uint32_t count;
+	bool known = true, any = false;
 
-	while (take(text, '[')) {
-		if (!take_number(text, &count) || __builtin_mul_overflow(*size, count, size))
+	*count = 0;
+	if (!take(text, '{'))
+		return false;
+	while (skip_space(text), text->at < text->end) {
+		char c = *text->at;
+
+		if (c == ',' || c == '}') {
+			text->at++;
+			known = known && any;
+			any = false;
+			++*count;
+			if (c == '}')
+				return known;
+			continue;
+		}
+		any = true;
+		if (c == '{')
+			skip_body(text);
+		else if (c == '"')
+			skip_string(text);
+		else if (c == '(')
+			skip_parentheses(text);
+		else
+			text->at++;
+	}
+	text->understood = false;
+	return false;
+}
+
+static bool
+take_count(struct text *text, uint64_t *count)
+{
+	const char *begin = text->at;
+
+	if (is_word(take_word(text), "WARP_SZ")) {
+		*count = WARP_SIZE;
+		return true;
+	}
+	text->at = begin;
+	return take_number(text, count);
+}
+
+/* False: they are not all known.  counted: the first one is to be found by counting. */
+static bool
+take_dimensions(struct text *text, uint64_t *size, bool *counted)
+{
+	bool known = true, first = true;
+	uint64_t count;
+
+	for (*counted = false; take(text, '['); first = false) {
+		if (first && take(text, ']')) {
+			*counted = true;
+			continue;
+		}
+		if (!take_count(text, &count) || __builtin_mul_overflow(*size, count, size))
 			known = false;
 		if (!take(text, ']')) {
 			known = false;
@@ -389,7 +447,9 @@ take_dimensions(struct text *text, uint64_t *size)
 static void
 take_variables(struct text *text, struct gp_params_reader *reader)
 {
+	bool counted, begun;
 	uint32_t element;
+	uint64_t count;
 
 	/* Of a bank of constant memory that has a number. */
 	if (take(text, '['))
@@ -408,8 +468,12 @@ take_variables(struct text *text, struct gp_params_reader *reader)
 			text->understood = false;
 			return;
 		}
-		found.readable = take_dimensions(text, &found.size) && element > 0;
-		if (take(text, '='))
+		found.readable = take_dimensions(text, &found.size, &counted) && element > 0;
+		begun = take(text, '=');
+		if (counted)
+			found.readable = begun && take_values(text, &count) && found.readable &&
+					 !__builtin_mul_overflow(found.size, count, &found.size);
+		if (begun)
 			skip_value(text);
 		reader->found_variable(reader->data, &found);
 	} while (take(text, ','));

@@ -165,6 +165,14 @@ text_may_be_written_in_many_ways(void **state)
 		{ ".extern .global .b8 v[7]; .global .b8 v[6];", 6 },
 		{ "/* .global .b8 v[7]; */ // .global .b8 v[8];\n.global .b8 v[9];", 9 },
 		{ ".func f(.param .b64 .ptr .global v); .global .b8 v[4294967295];", UINT32_MAX },
+		{ ".global .b8 v[4294967296];", (uint64_t)1 << 32 },
+		{ ".global .u32 v[0x100000000][2U];", (uint64_t)1 << 35 },
+		{ ".global .b8 v[18446744073709551614];", UINT64_MAX - 1 },
+		{ ".global .b8 v[WARP_SZ][WARP_SZ];", 1024 },
+		{ ".global .b8 v[] = {1, 2, 3};", 3 },
+		{ ".global .u32 v[][3] = { {1, 2, 3}, {4} }, w;", 24 },
+		{ ".global .v2 .u32 x[ ] = {{1, 2}}, v[] = {{1, 2}, {3, 4}};", 16 },
+		{ ".global .u64 v[] = { x, generic(a, b), /* , */ (1, 2) + 3 };", 24 },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -185,7 +193,17 @@ text_of_another_form_says_nothing(void **state)
 {
 	static const char *const texts[] = {
 		".global .texref v;",
-		".global .b8 v[] = {1, 2};",
+		".global .b8 v[];",
+		".global .b8 v[] = 1;",
+		".global .b8 v[] = {};",
+		".global .b8 v[] = {1, 2,};",
+		".global .b8 v[] = {1, {2}",
+		".global .b8 v[2][] = {{1}, {2}};",
+		".global .b8 v[18446744073709551616];",
+		".global .b16 v[9223372036854775808];",
+		".global .u64 v[2305843009213693952][] = {1};",
+		".global .u32 v[][4611686018427387903] = {{1}, {2}};",
+		".global .b8 v[0x1ffffffffffffffff];",
 		".global .b8 v[N];",
 		".global .b8 v[2*2];",
 		".global .align 3 .b8 v[4];",
