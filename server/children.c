@@ -134,10 +134,12 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 		return;
 	child->state = GPD_CHILD_READY;
 	child->deadline_ms = INT64_MAX;
+	/* One for each session: these have as many lines as there is room for, and no others. */
 	for (size_t i = 0; i < child->facts->n_devices; i++)
-		gpd_info("worker %d: device %d is %s, %llu MiB", (int)child->pid,
-			 child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
-			 (unsigned long long)(child->facts->devices[i]->total_memory >> 20));
+		gpd_log(child->alone ? GPD_LOG_DEBUG : GPD_LOG_INFO,
+			"worker %d: device %d is %s, %llu MiB", (int)child->pid,
+			child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
+			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
 	gpd_roster_set_devices(c->admission->roster, child->facts);
 	if (child->alone) {

@@ -73,9 +73,9 @@ gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 		return;
 	look(&any, &hangs);
 	if (!any && waited_ms >= TELL_MS) {
-		gpd_warning("session %llu (%s): its client is gone and its work does not end: the "
-			    "worker ends with it",
-			    (unsigned long long)session->id, session->peer);
+		gpd_session_log(session, GPD_LOG_WARNING,
+				"its client is gone and its work does not end: the worker ends "
+				"with it");
 		_exit(0);
 	}
 	if (hangs)

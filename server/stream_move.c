@@ -161,9 +161,10 @@ gpd_stream_follow_shares(struct gpd_session *session)
 			continue;
 		}
 		if (!again)
-			gpd_warning("session %llu (%s): its streams stay on the multiprocessors of "
-				    "device %d that they had until others can be had: %d",
-				    (unsigned long long)session->id, session->peer, i, (int)result);
+			gpd_session_log(session, GPD_LOG_WARNING,
+					"its streams stay on the multiprocessors of device %d that "
+					"they had until others can be had: %d",
+					i, (int)result);
 		session->move_again_ns = gpd_now_ns() + MOVE_AGAIN_NS;
 	}
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of class process: in a worker of their own, out of reach of others' faults."""
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,6 +17,8 @@ SOON = 10 if SANITIZED else 2
 WISH = field(13, field(4, 2))
 # How many workers start at the same time.
 STARTING = 4
+# When a worker of one session is ready only these say.
+CHATTY = ("--log-level", "debug")
 
 
 def one_worker(daemon):
@@ -34,6 +37,20 @@ def _():
         daemon.run("printf", env=PROCESS).expect(err="")
         one_worker(daemon)
         require(daemon.workers() == shared, "the shared worker was replaced")
+
+
+@case("the log has two lines of a session of its own process, as of any other")
+def _():
+    with Daemon() as daemon:
+        daemon.wait_for_log(r"worker \d+: device 0 is ")
+        begun = len(daemon.log())
+        for _ in range(5):
+            daemon.run("devicequery", env=PROCESS).expect(err="")
+        daemon.wait_for_log(r"session \d+ \(.*closed", count=5)
+        one_worker(daemon)
+        lines = daemon.log()[begun:].splitlines()
+        others = [line for line in lines if not re.search(r": info: session \d+ \(.*\): (open from|closed)", line)]
+        require(len(lines) == 10 and not others, f"{len(lines)} lines of 5 sessions, and these: {others}")
 
 
 @case("a fault among the shared ones does not reach a session of its own process")
@@ -244,7 +261,7 @@ def _():
 
 @case("few workers start at a time, one whose client leaves is killed, and the next one's turn comes, by tenants")
 def _():
-    with Configured("[tenant alice]\nsessions = 20\n") as daemon:
+    with Configured("[tenant alice]\nsessions = 20\n", *CHATTY) as daemon:
         known = daemon.workers()
         begun = starting(daemon, STARTING, known)
         waiting = [ask(daemon) for _ in range(3)]
@@ -269,7 +286,7 @@ def _():
 
 @case("who waits for its turn has its place, and gives it back when it leaves")
 def _():
-    with Daemon("--max-sessions", "5") as daemon:
+    with Daemon("--max-sessions", "5", *CHATTY) as daemon:
         known = daemon.workers()
         begun = starting(daemon, STARTING, known)
         waiting = ask(daemon)
@@ -285,7 +302,7 @@ def _():
 
 @case("a worker that does not get ready is given up with its client")
 def _():
-    with Daemon() as daemon:
+    with Daemon(*CHATTY) as daemon:
         (conn, _), = starting(daemon, 1, daemon.workers())
         begin = time.monotonic()
         require(refusal(conn) == "its own process is not ready in time", "another reason")
