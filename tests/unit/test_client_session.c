@@ -601,7 +601,7 @@ close_says_goodbye(void **state)
 static void
 occupied_ranges_cover_what_is_mapped_in_order(void **state)
 {
-	struct gpc_range *ranges;
+	struct gpc_window_range *ranges;
 	uintptr_t here = (uintptr_t)&ranges;
 	bool found = false;
 	size_t count;
