@@ -7,6 +7,7 @@
 
 #include "protocol/control.h"
 #include "server/channel.h"
+#include "server/ledger.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,14 +27,15 @@ struct gpd_child {
 	struct gpd_channel channel;
 	enum gpd_child_state state;
 	int64_t started_ms;
-	int64_t deadline_ms;       /* then it is killed; INT64_MAX: never */
-	Gpupool__Welcome *facts;   /* once READY: what every session is told */
-	bool alone;                /* serves one session, and ends with it */
-	bool abandoned;            /* the same, but the client has gone */
-	struct gpd_caller *caller; /* that it was started for, held; NULL: it is not alone */
-	int busy;                  /* sessions whose clients are gone and whose work goes on */
-	int64_t busy_ms;           /* since when there is one */
-	int64_t left_ms;           /* since when others serve because of that; 0: not so */
+	int64_t deadline_ms;          /* then it is killed; INT64_MAX: never */
+	Gpupool__Welcome *facts;      /* once READY: what every session is told */
+	bool alone;                   /* serves one session, and ends with it */
+	bool abandoned;               /* the same, but the client has gone */
+	struct gpd_caller *caller;    /* that it was started for, held; NULL: it is not alone */
+	int busy;                     /* sessions whose clients are gone and whose work goes on */
+	int left[GPD_LEDGER_TENANTS]; /* of these tenants */
+	int64_t busy_ms;              /* since when there is one */
+	int64_t left_ms;              /* since when others serve because of that; 0: not so */
 	bool channel_closed;
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };

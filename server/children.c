@@ -2,6 +2,7 @@
 #include "server/children.h"
 
 #include "server/clock.h"
+#include "server/left.h"
 #include "server/log.h"
 
 #include <cuda.h>
@@ -189,7 +190,7 @@ static void
 worker_busy(struct gpd_children *c, struct gpd_child *child,
 	    const struct gpd_channel_message *message)
 {
-	child->busy += message->header.result ? 1 : -1;
+	gpd_left_note(child, c->quota->ledger, message);
 	if (child != c->serving || child->state != GPD_CHILD_READY)
 		return;
 	if (message->header.result && child->busy == 1)
@@ -198,42 +199,40 @@ worker_busy(struct gpd_children *c, struct gpd_child *child,
 }
 
 /* A context takes device memory that counts for nobody, so whoever leaves such work behind again
- * and again must not get any number of them: the oldest ends, with its sessions. */
+ * and again must not get any number of them: one ends, with its sessions. */
 static void
-end_oldest_busy(struct gpd_children *c)
+end_left_worker(struct gpd_children *c)
 {
-	struct gpd_child *oldest = NULL;
-	int count = 0;
-	char text[200];
+	struct gpd_child *child;
+	char reason[120], owners[300];
 
-	for (struct gpd_child *child = c->list; child; child = child->next) {
-		if (!child->left_ms || child->busy <= 0)
-			continue;
-		count++;
-		if (!oldest || child->left_ms < oldest->left_ms)
-			oldest = child;
-	}
-	if (count < BUSY_WORKERS_MAX)
+	if (gpd_left_count(c->list) <= BUSY_WORKERS_MAX)
 		return;
-	snprintf(text, sizeof(text),
-		 "the work of clients that are gone goes on in %d older workers: the oldest ends",
-		 count);
-	gpd_error("worker %d: %s", (int)oldest->pid, text);
-	gpd_admission_worker_gone(c->admission, oldest, CUDA_ERROR_LAUNCH_TIMEOUT, text);
-	oldest->left_ms = 0;
-	(void)kill(oldest->pid, SIGKILL);
+	child = gpd_left_choose(c->list, c->quota->ledger);
+	gpd_left_owners(child, c->quota->ledger, owners, sizeof(owners));
+	snprintf(reason, sizeof(reason),
+		 "the work of clients that are gone goes on in more than %d older workers: this "
+		 "one ends",
+		 BUSY_WORKERS_MAX);
+	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, reason, owners);
+	gpd_left_report(c->admission, child, reason);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, reason);
+	child->left_ms = 0;
+	(void)kill(child->pid, SIGKILL);
 }
 
 /* It does not end: the sessions there go on, new ones get another worker. */
 static void
 replace_busy_worker(struct gpd_children *c)
 {
-	end_oldest_busy(c);
-	c->serving->left_ms = gpd_now_ms();
+	struct gpd_child *child = c->serving;
+
+	child->left_ms = gpd_now_ms();
 	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
 		    "another worker",
-		    (int)c->serving->pid);
-	tell_to_retire(c, c->serving);
+		    (int)child->pid);
+	tell_to_retire(c, child);
+	end_left_worker(c);
 }
 
 static bool

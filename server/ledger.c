@@ -130,6 +130,23 @@ gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id)
 	return NULL;
 }
 
+void
+gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t size)
+{
+	const struct gpd_ledger_counts *counts = &session->counts;
+	uint64_t peak = 0;
+
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+		peak += atomic_load(&session->devices[i].memory_peak);
+	snprintf(text, size,
+		 "%llu launches, %llu copies, %llu bytes in, %llu bytes out, at most %llu bytes of "
+		 "memory",
+		 (unsigned long long)atomic_load(&counts->launches),
+		 (unsigned long long)atomic_load(&counts->copies),
+		 (unsigned long long)atomic_load(&counts->copied_in),
+		 (unsigned long long)atomic_load(&counts->copied_out), (unsigned long long)peak);
+}
+
 static void
 keep_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *session)
 {

@@ -134,6 +134,9 @@ uint32_t gpd_ledger_index(const struct gpd_ledger *ledger,
 			  const struct gpd_ledger_session *session);
 /* NULL: there is none. */
 struct gpd_ledger_session *gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id);
+/* What it has done so far, for the log: with this size nothing is cut off. */
+#define GPD_LEDGER_SUMMARY_MAX 200
+void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t size);
 /* The session has ended, and its memory with it: the tenant gets back what it still held, and
  * keeps its counts. */
 void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);

@@ -345,30 +345,21 @@ report_closed(const struct gpd_session *session)
 		.session = session->id,
 	};
 	enum gpd_log_level level = GPD_LOG_INFO;
-	const struct gpd_ledger_session *line = session->account.line;
+	char what[GPD_LEDGER_SUMMARY_MAX];
 	uint64_t straight_in = atomic_load(&session->straight_in);
 	uint64_t straight_out = atomic_load(&session->straight_out);
 	char straight[100] = "";
-	uint64_t peak = 0;
 
 	if (atomic_load(&session->violated)) {
 		header.result = header.result ? header.result : CUDA_ERROR_UNKNOWN;
 		level = GPD_LOG_WARNING;
 	}
-	for (int i = 0; i < gpd_worker.device_count; i++)
-		peak += atomic_load(&line->devices[i].memory_peak);
 	if (straight_in || straight_out)
 		snprintf(straight, sizeof(straight),
 			 "; without staging %llu bytes in, %llu bytes out",
 			 (unsigned long long)straight_in, (unsigned long long)straight_out);
-	gpd_session_log(session, level,
-			"closed: %s; %llu launches, %llu copies, %llu bytes in, %llu bytes out, at "
-			"most %llu bytes of memory%s",
-			session->reason, (unsigned long long)atomic_load(&line->counts.launches),
-			(unsigned long long)atomic_load(&line->counts.copies),
-			(unsigned long long)atomic_load(&line->counts.copied_in),
-			(unsigned long long)atomic_load(&line->counts.copied_out),
-			(unsigned long long)peak, straight);
+	gpd_ledger_summary(session->account.line, what, sizeof(what));
+	gpd_session_log(session, level, "closed: %s; %s%s", session->reason, what, straight);
 	(void)gpd_channel_send(&gpd_worker.channel, &header, session->reason,
 			       strlen(session->reason), -1);
 }

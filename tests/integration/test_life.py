@@ -6,7 +6,7 @@ import sys
 import time
 
 import wire
-from harness import PATIENCE, SANITIZED, SOFTWARE, Daemon, Program, case, main, require, software_env
+from harness import PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Program, as_tenant, case, main, require, software_env
 
 # The design's promise is two seconds; a sanitized build on a busy machine gets more.
 SOON = 10 if SANITIZED else 2
@@ -51,24 +51,63 @@ def _():
         daemon.check_works()
 
 
+TWO_TENANTS = "[tenant alice]\n[tenant bob]\n"
+TOO_MANY = "goes on in more than 4 older workers: this one ends"
+
+
+def stay(daemon, tenant):
+    """A program of the tenant's that stays, and its session."""
+    program = daemon.start("memhog", "16", env=as_tenant(tenant), stdin=True)
+    program.wait_for_output("free after")
+    return program, re.findall(r"session (\d+) \(.* memhog\): open from", daemon.log())[-1]
+
+
+def leave_endless_work(daemon, tenant, count):
+    client = daemon.start("sleeper", "-endless", env=as_tenant(tenant))
+    client.wait_for_output("running")
+    client.kill()
+    daemon.wait_for_log("new clients get another worker", SOON + 3, count=count)
+    daemon.check_works()
+    require(len(daemon.workers()) <= 5, f"{len(daemon.workers())} workers after {count} endless kernels")
+
+
 @case("who leaves endless work behind again and again gets so many workers and no more")
 def _():
-    with Daemon(env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+    with Configured(TWO_TENANTS, env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
         bystanders = []
         for i in range(1, 7):
-            bystanders.append(daemon.start("memhog", "16", stdin=True))
-            bystanders[-1].wait_for_output("free after")
-            client = daemon.start("sleeper", "-endless")
-            client.wait_for_output("running")
-            client.kill()
-            daemon.wait_for_log("new clients get another worker", SOON + 3, count=i)
-            daemon.check_works()
-            require(len(daemon.workers()) <= 5, f"{len(daemon.workers())} workers after {i} endless kernels")
-        daemon.wait_for_log(r"the work of clients that are gone goes on in 4 older workers: the oldest ends", count=2)
-        for bystander in bystanders[2:]:
-            bystander.finish().expect()
-        for bystander in bystanders[:2]:
-            bystander.kill()
+            bystanders.append(stay(daemon, "alice"))
+            leave_endless_work(daemon, "bob", i)
+        # She has sessions in all of them, so the oldest end.
+        daemon.wait_for_log(TOO_MANY + "; here it is work of tenant bob$", count=2)
+        for program, session in bystanders[:2]:
+            daemon.wait_for_log(rf"session {session} \(.* memhog\): closed: .* {TOO_MANY}; 1 launches, ")
+            program.kill()
+        for program, _ in bystanders[2:]:
+            program.finish().expect()
+        daemon.settle(SOON + 3)
+
+
+@case("of too many workers with endless work those end in which only who left it has sessions")
+def _():
+    with Configured(TWO_TENANTS, env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+        neighbour, _ = stay(daemon, "alice")
+        own = []
+        for i in range(1, 7):
+            own.append(stay(daemon, "bob"))
+            leave_endless_work(daemon, "bob", i)
+        daemon.wait_for_log(TOO_MANY + "; here it is work of tenant bob$", count=2)
+        # The first worker is the neighbour's as well: the second and the third have ended.
+        ended = re.findall(rf"session (\d+) \(.* memhog\): closed: .* {TOO_MANY}; 1 launches, ", daemon.log())
+        require(ended == [session for _, session in own[1:3]], f"sessions {ended} of {own} ended")
+        left = re.findall(rf"session \d+ \(.* sleeper\): closed: .* {TOO_MANY}; 2 launches, ", daemon.log())
+        require(len(left) == 2, f"the work that was left is not in the log: {left}")
+        neighbour.finish().expect()
+        for number, (program, _) in enumerate(own):
+            if number in (1, 2):
+                program.kill()
+            else:
+                program.finish().expect()
         daemon.settle(SOON + 3)
 
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/left.h"
+
+#include <stdio.h>
+
+void
+gpd_left_note(struct gpd_child *child, struct gpd_ledger *ledger,
+	      const struct gpd_channel_message *message)
+{
+	/* Its line is closed when the worker says that the session is, which comes later. */
+	const struct gpd_ledger_session *line = gpd_ledger_find(ledger, message->header.session);
+	int change = message->header.result ? 1 : -1;
+
+	child->busy += change;
+	if (line)
+		child->left[line->tenant] += change;
+}
+
+static bool
+counts(const struct gpd_child *child)
+{
+	return child->left_ms && child->busy > 0;
+}
+
+int
+gpd_left_count(const struct gpd_child *list)
+{
+	int count = 0;
+
+	for (; list; list = list->next)
+		count += counts(list);
+	return count;
+}
+
+/* Whether tenants have sessions there that have left nothing. */
+static bool
+has_neighbours(const struct gpd_child *child, const struct gpd_ledger *ledger)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *line = &ledger->sessions[i];
+
+		if (atomic_load(&line->id) && line->worker == child->pid &&
+		    !child->left[line->tenant])
+			return true;
+	}
+	return false;
+}
+
+struct gpd_child *
+gpd_left_choose(struct gpd_child *list, const struct gpd_ledger *ledger)
+{
+	struct gpd_child *oldest = NULL, *oldest_alone = NULL;
+
+	for (struct gpd_child *child = list; child; child = child->next) {
+		if (!counts(child))
+			continue;
+		if (!oldest || child->left_ms < oldest->left_ms)
+			oldest = child;
+		if ((!oldest_alone || child->left_ms < oldest_alone->left_ms) &&
+		    !has_neighbours(child, ledger))
+			oldest_alone = child;
+	}
+	return oldest_alone ? oldest_alone : oldest;
+}
+
+void
+gpd_left_owners(const struct gpd_child *child, const struct gpd_ledger *ledger, char *text,
+		size_t size)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < GPD_LEDGER_TENANTS && used < size; i++) {
+		if (child->left[i] > 0)
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+						 ledger->tenants[i].name);
+	}
+}
+
+/* The log has said that it is open, or its client is gone since. */
+static bool
+was_open(const struct gpd_admission *admission, uint64_t session)
+{
+	const struct gpd_peer *peer = admission->peers;
+
+	while (peer && peer->session != session)
+		peer = peer->next;
+	return !peer || peer->state >= GPD_PEER_RUNNING;
+}
+
+void
+gpd_left_report(const struct gpd_admission *admission, const struct gpd_child *child,
+		const char *reason)
+{
+	struct gpd_ledger *ledger = admission->quota->ledger;
+	char what[GPD_LEDGER_SUMMARY_MAX];
+
+	for (uint32_t i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *line = &ledger->sessions[i];
+		uint64_t id = atomic_load(&line->id);
+		const struct gpd_roster_client *client;
+
+		if (!id || line->worker != child->pid || !was_open(admission, id))
+			continue;
+		client = gpd_roster_client(admission->roster, i, id);
+		gpd_ledger_summary(line, what, sizeof(what));
+		gpd_voice_log(&ledger->voices[line->voice], GPD_LOG_WARNING,
+			      "session %llu (%s %u %s): closed: %s; %s", (unsigned long long)id,
+			      client->host, client->pid, client->program, reason, what);
+	}
+}
