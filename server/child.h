@@ -36,6 +36,9 @@ struct gpd_child {
 	int left[GPD_LEDGER_TENANTS]; /* of these tenants */
 	int64_t busy_ms;              /* since when there is one */
 	int64_t left_ms;              /* since when others serve because of that; 0: not so */
+	bool stale;                   /* its device heap is not as it was */
+	bool may_return;              /* nothing else is wrong with it */
+	bool returned;                /* it serves again, unless it has ended by itself meanwhile */
 	bool channel_closed;
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };

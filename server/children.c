@@ -54,6 +54,7 @@ static void
 retire_worker(struct gpd_children *c, struct gpd_child *child, int64_t start_ms)
 {
 	child->state = GPD_CHILD_ENDING;
+	child->may_return = false;
 	if (c->successor == child)
 		c->successor = NULL;
 	if (c->serving != child)
@@ -78,6 +79,7 @@ tell_to_retire(struct gpd_children *c, struct gpd_child *child)
 static void
 worker_stale(struct gpd_children *c, struct gpd_child *child)
 {
+	child->stale = true;
 	if (child == c->serving && child->state == GPD_CHILD_READY && !c->successor && !c->stopping)
 		c->successor = start_child(c);
 }
@@ -218,21 +220,49 @@ end_left_worker(struct gpd_children *c)
 	gpd_left_report(c->admission, child, reason);
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, reason);
 	child->left_ms = 0;
+	child->may_return = false;
 	(void)kill(child->pid, SIGKILL);
+}
+
+/* Rather than that one more starts for every kernel of some seconds.  It may have ended with its
+ * last session meanwhile: then the next one starts when that is known. */
+static void
+take_worker_again(struct gpd_children *c, struct gpd_child *child)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETURN };
+
+	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
+		return;
+	gpd_info("worker %d: the work of clients that are gone has ended: new clients get this "
+		 "worker again",
+		 (int)child->pid);
+	child->state = GPD_CHILD_READY;
+	child->left_ms = 0;
+	child->may_return = false;
+	child->returned = true;
+	c->serving = child;
+	c->start_ms = INT64_MAX;
+	gpd_admission_set_worker(c->admission, child, gpd_now_ms());
 }
 
 /* It does not end: the sessions there go on, new ones get another worker. */
 static void
 replace_busy_worker(struct gpd_children *c)
 {
-	struct gpd_child *child = c->serving;
+	struct gpd_child *child = c->serving, *idle = NULL;
 
 	child->left_ms = gpd_now_ms();
 	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
 		    "another worker",
 		    (int)child->pid);
 	tell_to_retire(c, child);
+	/* What kernels allocated there is still allocated, and it says so only once. */
+	child->may_return = !child->stale;
 	end_left_worker(c);
+	if (!c->successor && !c->stopping)
+		idle = gpd_left_find_idle(c->list);
+	if (idle)
+		take_worker_again(c, idle);
 }
 
 static bool
@@ -287,8 +317,8 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 static void
 worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 {
-	bool expected =
-		child->state == GPD_CHILD_ENDING || c->stopping || (child->alone && status == 0);
+	bool expected = child->state == GPD_CHILD_ENDING || c->stopping ||
+			((child->alone || child->returned) && status == 0);
 	int64_t now = gpd_now_ms(), start = 0;
 	char how[128], text[256];
 
@@ -441,13 +471,20 @@ gpd_children_stop(struct gpd_children *c)
 bool
 gpd_children_retire(struct gpd_children *c, pid_t worker)
 {
+	struct gpd_child *found = NULL;
+
 	for (struct gpd_child *child = c->list; child; child = child->next) {
-		if (child->pid != worker || child->state != GPD_CHILD_READY)
-			continue;
-		tell_to_retire(c, child);
-		return true;
+		if (child->pid == worker && (child->state == GPD_CHILD_READY || child->may_return))
+			found = child;
 	}
-	return false;
+	if (!found)
+		return false;
+	/* Whatever the new one is wanted for, those that are older than this one do not have it. */
+	for (struct gpd_child *child = c->list; child; child = child->next)
+		child->may_return = false;
+	if (found->state == GPD_CHILD_READY)
+		tell_to_retire(c, found);
+	return true;
 }
 
 void

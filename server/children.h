@@ -3,8 +3,9 @@
  * The supervisor's workers: their start, who of them gets new sessions, and their death.
  *
  * One serves at a time.  Others end with the sessions that they still have, or serve one session
- * alone, which the admission has asked for.  Sessions are told of a death by the admission; another
- * worker then starts by itself.  Main thread only.
+ * alone, which the admission has asked for.  One that was retired only because work of clients that
+ * are gone went on there may serve again when that has ended (left.h).  Sessions are told of a
+ * death by the admission; another worker then starts by itself.  Main thread only.
  */
 #ifndef GPD_CHILDREN_H
 #define GPD_CHILDREN_H

@@ -32,6 +32,19 @@ gpd_left_count(const struct gpd_child *list)
 	return count;
 }
 
+struct gpd_child *
+gpd_left_find_idle(struct gpd_child *list)
+{
+	struct gpd_child *oldest = NULL;
+
+	for (struct gpd_child *child = list; child; child = child->next) {
+		if (child->left_ms && child->may_return && child->busy <= 0 &&
+		    !child->channel_closed && (!oldest || child->left_ms < oldest->left_ms))
+			oldest = child;
+	}
+	return oldest;
+}
+
 /* Whether tenants have sessions there that have left nothing. */
 static bool
 has_neighbours(const struct gpd_child *child, const struct gpd_ledger *ledger)

@@ -31,6 +31,9 @@ int gpd_left_count(const struct gpd_child *list);
  */
 struct gpd_child *gpd_left_choose(struct gpd_child *list, const struct gpd_ledger *ledger);
 
+/* The one that may serve again, as its work has ended: the oldest.  NULL: there is none. */
+struct gpd_child *gpd_left_find_idle(struct gpd_child *list);
+
 /* The names of the tenants whose work it is, with commas between; some of them if there is not
  * room for all. */
 void gpd_left_owners(const struct gpd_child *child, const struct gpd_ledger *ledger, char *text,

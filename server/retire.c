@@ -16,7 +16,8 @@
 /* A session that hangs for so long behind work that nobody waits for will not get on. */
 #define HANG_MS 5000
 
-static _Atomic bool retired;
+/* Under the worker's lock: who ends the process holds it, so that no session comes meanwhile. */
+static bool retired;
 static _Atomic bool heap_used;
 static _Atomic bool told_stale;
 
@@ -42,42 +43,39 @@ tell(const struct gpd_session *session, bool busy)
 			       -1);
 }
 
-/* What the sessions do whose clients are still there; the closing ones are not in the list. */
-static void
-look(bool *any_p, bool *hangs_p)
+/* Of a session whose client is still there; the closing ones are not in the list. */
+static bool
+any_hangs_locked(void)
 {
 	int64_t now = now_ms();
 
-	*any_p = *hangs_p = false;
-	pthread_mutex_lock(&gpd_worker.lock);
 	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
 		int64_t since = atomic_load(&s->loading_since_ms);
 
-		*any_p = true;
 		if (since && now - since > HANG_MS)
-			*hangs_p = true;
+			return true;
 	}
-	pthread_mutex_unlock(&gpd_worker.lock);
+	return false;
 }
 
 void
 gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 {
-	bool any, hangs;
+	bool hangs;
 
 	if (waited_ms >= TELL_MS && !session->told_busy) {
 		session->told_busy = true;
 		tell(session, true);
 	}
-	if (!atomic_load(&retired))
-		return;
-	look(&any, &hangs);
-	if (!any && waited_ms >= TELL_MS) {
+	pthread_mutex_lock(&gpd_worker.lock);
+	if (retired && !gpd_worker.sessions && waited_ms >= TELL_MS) {
 		gpd_session_log(session, GPD_LOG_WARNING,
 				"its client is gone and its work does not end: the worker ends "
 				"with it");
 		_exit(0);
 	}
+	hangs = retired && any_hangs_locked();
+	pthread_mutex_unlock(&gpd_worker.lock);
 	if (hangs)
 		gpd_worker_lost(session, CUDA_ERROR_LAUNCH_TIMEOUT);
 }
@@ -109,24 +107,38 @@ tell_stale(void)
 void
 gpd_retire_closed(void)
 {
-	bool any, hangs;
+	bool stays;
 
 	if (atomic_load(&gpd_worker.session_count))
 		return;
-	if (!atomic_load(&retired)) {
-		tell_stale();
-		return;
-	}
-	look(&any, &hangs);
-	if (!any)
+	pthread_mutex_lock(&gpd_worker.lock);
+	stays = !retired;
+	if (retired && !gpd_worker.sessions)
 		_exit(0);
+	pthread_mutex_unlock(&gpd_worker.lock);
+	if (stays)
+		tell_stale();
+}
+
+static void
+set_retired(bool value)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	retired = value;
+	pthread_mutex_unlock(&gpd_worker.lock);
 }
 
 void
 gpd_retire(void)
 {
-	atomic_store(&retired, true);
+	set_retired(true);
 	gpd_retire_closed();
+}
+
+void
+gpd_retire_undo(void)
+{
+	set_retired(false);
 }
 
 bool

@@ -6,7 +6,8 @@
  * sessions would hang at their first kernel.  So the worker says at once that such work goes on;
  * the supervisor keeps new sessions waiting for a moment, and if it does not end, starts another
  * worker and retires this one: its sessions go on, and when only such work is left in it the
- * process ends, which stops it.
+ * process ends, which stops it.  If the work ends before that, the supervisor may take this worker
+ * again when the other one is in the same place.
  *
  * A worker whose device heap is no longer as it was is replaced in the same way, once nobody uses
  * it; until there is another one it goes on to serve.
@@ -26,6 +27,9 @@ void gpd_retire_done(struct gpd_session *session);
 
 /* The supervisor gives this worker no more sessions: it ends with the last one. */
 void gpd_retire(void);
+
+/* It does again. */
+void gpd_retire_undo(void);
 
 /* A session has closed. */
 void gpd_retire_closed(void);

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from harness import PATIENCE, SANITIZED, SOFTWARE, Daemon, Result, Skip, as_tenant, base_environment, case, driver_options, main, require, wait_until
+from harness import PATIENCE, SANITIZED, SOFTWARE, Daemon, Result, Skip, as_tenant, base_environment, case, driver_options, main, require, software_env, wait_until
 
 MIB = 1 << 20
 UNIT = 2 * MIB  # of memory, to which shares are rounded
@@ -427,6 +427,28 @@ def _():
         require("(810)" in client.finish().out, "forced, and its client is not told")
         wait_until("the old one ends", lambda: new not in pool.say("get_server_list").split(), 10)
         refused(pool.ctl("shutdown_server", "1"), "there is no worker 1")
+
+
+@case("a server that was shut down does not serve again when work left in it has ended")
+def _():
+    with Pool(env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as pool:
+        old = pool.say("get_server_list").strip()
+        bystanders = []
+        for number in (1, 2):
+            bystanders.append(pool.start("memhog", stdin=True))
+            bystanders[-1].wait_for_output("free after")
+            client = pool.start("sleeper", "-ms=5000")
+            client.wait_for_output("running")
+            client.kill()
+            pool.wait_for_log("new clients get another worker", SOON + 3, count=number)
+            pool.check_works()
+            if number == 1:
+                pool.say("shutdown_server", old)
+            pool.wait_for_log(r"session \d+ \(.* sleeper\): closed: ", 5 + SOON, count=number)
+        require(len(pool.workers()) == 3, f"{pool.workers()}: not a third one was started")
+        require("new clients get this worker again" not in pool.log(), "it serves again")
+        for bystander in bystanders:
+            bystander.finish().expect()
 
 
 @case("what was set stays when another worker starts")

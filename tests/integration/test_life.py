@@ -10,6 +10,8 @@ from harness import PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Program, 
 
 # The design's promise is two seconds; a sanitized build on a busy machine gets more.
 SOON = 10 if SANITIZED else 2
+# Longer than new clients wait for the work of one that is gone.
+SOME_SECONDS = 5
 
 
 def free_memory(daemon):
@@ -108,6 +110,28 @@ def _():
                 program.kill()
             else:
                 program.finish().expect()
+        daemon.settle(SOON + 3)
+
+
+@case("a worker in which left work has ended serves again, rather than one more for each such kernel")
+def _():
+    with Daemon(env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+        bystanders = []
+        for i in range(1, 6):
+            bystanders.append(daemon.start("memhog", "16", stdin=True))
+            bystanders[-1].wait_for_output("free after")
+            client = daemon.start("sleeper", f"-ms={SOME_SECONDS * 1000}")
+            client.wait_for_output("running")
+            client.kill()
+            daemon.wait_for_log("new clients get another worker", SOON + 3, count=i)
+            daemon.check_works()
+            require(len(daemon.workers()) == 2, f"{len(daemon.workers())} workers after {i} kernels that end")
+            daemon.wait_for_log(r"session \d+ \(.* sleeper\): closed: ", SOME_SECONDS + SOON, count=i)
+        daemon.wait_for_log("has ended: new clients get this worker again", count=4)
+        for bystander in bystanders:
+            bystander.finish().expect()
+        daemon.check_works()
+        # The one that serves is as sound as a new one: it stays, and the other ends with its last session.
         daemon.settle(SOON + 3)
 
 
