@@ -165,11 +165,16 @@ int
 move_setup(void **state)
 {
 	struct move_fixture *f = calloc(1, sizeof(*f));
+	int fd;
 
 	memset(words, 0, 4096);
 	if (f)
-		f->session.account.line = &f->line;
-	if (!f || gpd_driver.cuMemsetD8Async(move_memory, 0, 1 << 20, NULL) ||
+		f->session.account.ledger = f->ledger = gpd_ledger_create(&fd);
+	if (!f || !f->ledger)
+		return -1;
+	(void)close(fd);
+	f->session.account.line = gpd_ledger_open(f->ledger, 1, 0, 0);
+	if (!f->session.account.line || gpd_driver.cuMemsetD8Async(move_memory, 0, 1 << 20, NULL) ||
 	    gpd_driver.cuCtxSynchronize() ||
 	    gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle) ||
 	    gpd_wait_start(&f->session))
@@ -198,6 +203,7 @@ move_teardown(void **state)
 	pthread_mutex_destroy(&f->session.leaving_lock);
 	if (f->session.leaving)
 		return -1;
+	gpd_ledger_destroy(f->ledger);
 	free(f);
 	return 0;
 }

@@ -26,7 +26,7 @@
 
 struct move_fixture {
 	struct gpd_session session;
-	struct gpd_ledger_session line;
+	struct gpd_ledger *ledger;
 	struct gpd_context context;
 	_Atomic int told;
 	CUresult result;
