@@ -113,6 +113,20 @@ read_until(struct gp_stream *stream, struct iovec *iov, int count, int64_t deadl
 	}
 }
 
+/* A row of looks, until one finds something. */
+static ssize_t
+look(struct gp_stream *stream, struct iovec *iov, int count)
+{
+	ssize_t got = -EAGAIN;
+
+	for (int i = 0; i < SPIN_LOOKS && got == -EAGAIN; i++) {
+		stream->again = i > 0;
+		got = stream->io->read(stream, iov, count, 0);
+	}
+	stream->again = false;
+	return got;
+}
+
 /* Inside a message the next bytes must come within the stall time: else -EAGAIN. */
 static ssize_t
 read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
@@ -125,12 +139,10 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
 
 		do {
-			for (int i = 0; i < SPIN_LOOKS; i++) {
-				ssize_t got = stream->io->read(stream, iov, count, 0);
+			ssize_t got = look(stream, iov, count);
 
-				if (got != -EAGAIN)
-					return got;
-			}
+			if (got != -EAGAIN)
+				return got;
 		} while (now_ns() < end);
 	}
 	return stream->io->read(stream, iov, count, timeout_ms);

@@ -40,6 +40,9 @@ struct gp_stream {
 	int recv_status; /* what ended the receiving direction */
 	unsigned int spin_usec;
 	unsigned int stall_ms;
+	/* The next read is one more look of a row: a backend that has to make sure of something
+	 * first has just done so. */
+	bool again;
 	size_t preamble_have;
 	uint8_t preamble[GP_CONN_PREAMBLE_MAX];
 

@@ -76,6 +76,17 @@ end_of(struct gp_stream *stream)
 	return atomic_load(&stream->send_timed_out) ? -ETIMEDOUT : 0;
 }
 
+/* Of looks in a row the first asks whose the descriptor is, while the peer's answer is on its way;
+ * asking takes a third of what a look takes. */
+static int
+reading_fd(struct gp_stream *stream)
+{
+	bool again = stream->again;
+
+	stream->again = false;
+	return again ? ((struct gp_tcp_conn *)stream)->fd : gp_tcp_own_fd(stream);
+}
+
 /* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
  * another holder of the descriptor has made it non-blocking: what is left is waited for. */
 ssize_t
@@ -85,8 +96,7 @@ gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_
 	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
 
 	for (;;) {
-		ssize_t got =
-			recvmsg(gp_tcp_own_fd(stream), &header, timeout_ms ? 0 : MSG_DONTWAIT);
+		ssize_t got = recvmsg(reading_fd(stream), &header, timeout_ms ? 0 : MSG_DONTWAIT);
 		int r;
 
 		if (got > 0)

@@ -50,9 +50,9 @@ int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn *
 int gp_tcp_listener_fd(const struct gp_listener *listener);
 
 /*
- * The descriptor for the next system call on it, which is asked for before each: what a program has
- * opened under its number is not to be written to, read from or waited for.  -1, which the kernel
- * refuses with EBADF, and gp_conn_error() says why.
+ * The descriptor for the next system call on it, which is asked for before each, but once for a few
+ * looks in a row: what a program has opened under its number is not to be written to, read from or
+ * waited for.  -1, which the kernel refuses with EBADF, and gp_conn_error() says why.
  */
 int gp_tcp_own_fd(struct gp_stream *stream);
 /* gp_fd_wait() for it, or -EBADF. */

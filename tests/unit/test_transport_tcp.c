@@ -212,6 +212,46 @@ a_receiver_knows_that_the_system_gave_the_peer_up(void **state)
 	gp_listener_destroy(listener);
 }
 
+static void
+what_a_program_opens_under_its_number_stays_its_own(void **state)
+{
+	static const char words[] = "from one end to the other";
+	struct iovec part = { (void *)words, sizeof(words) };
+	struct gp_listener *listener = listen_on("127.0.0.1:0");
+	struct gp_conn *client, *server;
+	struct gp_message message;
+	char there[2 * sizeof(words)];
+	int fd, pair[2];
+
+	assert_int_equal(try_connect("127.0.0.1", listener, &client), 0);
+	assert_int_equal(gp_accept(listener, 5000, &server), 0);
+	gp_conn_set_spin(client, 50);
+	fd = gp_conn_fd(client);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(send(pair[1], words, sizeof(words), 0), sizeof(words));
+	assert_int_equal(dup2(pair[0], fd), fd);
+
+	assert_int_equal(gp_conn_fd(client), -1);
+	assert_int_equal(gp_conn_wait(client, -1), -EBADF);
+	assert_int_equal(gp_conn_recv(client, &message), -EBADF);
+	assert_int_equal(gp_conn_send(client, &part, 1, NULL, 0), -EBADF);
+	assert_string_equal(gp_conn_error(client),
+			    "the program has closed descriptors of the library's");
+	gp_conn_shutdown(client);
+	gp_conn_destroy(client);
+
+	assert_int_equal(recv(fd, there, sizeof(there), MSG_DONTWAIT), sizeof(words));
+	assert_string_equal(there, words);
+	assert_int_equal(recv(pair[1], there, sizeof(there), MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(gp_conn_recv(server, &message), GP_E_EOF);
+	close(fd);
+	close(pair[0]);
+	close(pair[1]);
+	gp_conn_destroy(server);
+	gp_listener_destroy(listener);
+}
+
 int
 main(void)
 {
@@ -223,6 +263,7 @@ main(void)
 		cmocka_unit_test(both_ends_send_at_once_and_watch_for_a_dead_peer),
 		cmocka_unit_test(a_receiver_knows_that_the_system_gave_the_peer_up),
 		cmocka_unit_test(without_descriptors_accept_says_so_and_goes_on_later),
+		cmocka_unit_test(what_a_program_opens_under_its_number_stays_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
