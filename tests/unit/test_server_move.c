@@ -245,13 +245,24 @@ barrier_holds_for_streams_that_moved(void **state)
 	move_check_list(0, 3);
 }
 
+static CUevent appended;
+
+static bool
+is_appended(struct move_fixture *f)
+{
+	return gpd_driver.cuEventQuery(appended) == CUDA_SUCCESS;
+}
+
 static void
 dropped_stream_finishes_where_it_is(void **state)
 {
 	struct move_fixture *f = *state;
 
+	assert_int_equal(gpd_driver.cuEventCreate(&appended, 0), CUDA_SUCCESS);
 	move_wait_at_gate(f, A, 0);
 	move_append_value(f, A, 0);
+	assert_int_equal(gpd_driver.cuEventRecord(appended, move_begin(f, A)->driver),
+			 CUDA_SUCCESS);
 	gpd_stream_drop(&f->session, gpd_stream_get(&f->session, A));
 	move_set_share(f, 8);
 	(void)move_begin(f, FREE);
@@ -261,11 +272,13 @@ dropped_stream_finishes_where_it_is(void **state)
 	move_append_value(f, B, 2);
 	gpd_stream_drop(&f->session, gpd_stream_get(&f->session, B));
 	move_open_gate(0);
-	usleep(20000);
+	/* Nothing else orders the two streams. */
+	assert_true(move_within_seconds(is_appended, f));
 	move_open_gate(1);
 	move_synchronize(f);
 	move_check_list(0, 3);
 	assert_true(move_within_seconds(move_none_is_leaving, f));
+	assert_int_equal(gpd_driver.cuEventDestroy_v2(appended), CUDA_SUCCESS);
 }
 
 /* The teardown must not hang, and nothing may run after it. */
