@@ -136,7 +136,7 @@ without_daemon_and_driver_there_is_no_device(void **state)
 	int status = in_child(NULL, "/nowhere", there_is_no_device);
 
 	if (status == 77)
-		skip();
+		LEAVE("this machine has a driver");
 	assert_int_equal(status, 0);
 }
 
@@ -155,7 +155,7 @@ another_copy_of_the_library_is_no_driver(void **state)
 	(void)rmdir(folder);
 
 	if (status == 77)
-		skip();
+		LEAVE("this machine has a driver");
 	assert_int_equal(status, 0);
 }
 
