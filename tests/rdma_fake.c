@@ -4,7 +4,6 @@
 #include "transport/own_fd.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -140,25 +139,15 @@ open_descriptors(struct ibv_context *verbs)
 struct gp_rdma_conn *
 rdma_fake_create(bool server)
 {
-	struct gp_rdma_conn *conn = calloc(1, sizeof(*conn));
-	pthread_condattr_t attr;
+	struct gp_rdma_conn *conn;
 	char detail[160];
 
-	if (!conn || !open_descriptors(&rdma_fake.verbs))
+	if (!open_descriptors(&rdma_fake.verbs))
 		return NULL;
-	conn->events = &events;
+	conn = gp_rdma_create(&events, server);
+	if (!conn)
+		return NULL;
 	conn->id = &id;
 	conn->device = &rdma_fake.device;
-	conn->server = server;
-	conn->poll_fd = conn->wake_fd = -1;
-	pthread_mutex_init(&conn->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&conn->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	if (gp_stream_init(&conn->stream, &gp_rdma_ops, &gp_rdma_io,
-			   GP_CONN_CAP_FD | GP_CONN_CAP_REMOTE_MEM) ||
-	    gp_rdma_queue_init(conn, detail, sizeof(detail)))
-		return NULL;
-	return conn;
+	return gp_rdma_queue_init(conn, detail, sizeof(detail)) ? NULL : conn;
 }

@@ -270,6 +270,9 @@ int gp_rdma_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn 
 int gp_rdma_listener_fd(const struct gp_listener *listener);
 void gp_rdma_listener_destroy(struct gp_listener *listener);
 
+/* rdma_cm.c: without id, device and queues, which the caller gives it; the events are its own.
+ * NULL: no memory, and the events are still the caller's. */
+struct gp_rdma_conn *gp_rdma_create(struct rdma_event_channel *events, bool server);
 /* rdma.c: accepts a connection that is only half made. */
 void gp_rdma_destroy(struct gp_conn *conn);
 

@@ -61,8 +61,8 @@ open_events(struct rdma_event_channel **events_p, char *detail, size_t size)
 	return r;
 }
 
-static struct gp_rdma_conn *
-conn_create(struct rdma_event_channel *events, bool server)
+struct gp_rdma_conn *
+gp_rdma_create(struct rdma_event_channel *events, bool server)
 {
 	struct gp_rdma_conn *conn = calloc(1, sizeof(*conn));
 	pthread_condattr_t attr;
@@ -259,7 +259,7 @@ connect_one(const struct addrinfo *address, const uint8_t *hello, int timeout_ms
 
 	if (r)
 		return r;
-	conn = conn_create(events, false);
+	conn = gp_rdma_create(events, false);
 	if (!conn) {
 		gp_rdma_lib.rdma_destroy_event_channel(events);
 		return -ENOMEM;
@@ -440,7 +440,7 @@ take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_
 	if (r == 0)
 		r = open_events(&events, detail, sizeof(detail));
 	if (r == 0) {
-		conn = conn_create(events, true);
+		conn = gp_rdma_create(events, true);
 		if (!conn) {
 			gp_rdma_lib.rdma_destroy_event_channel(events);
 			r = -ENOMEM;
