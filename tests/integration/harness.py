@@ -278,9 +278,10 @@ class Daemon:
         return "\n".join(lines)
 
     def is_idle(self):
+        # Fewer is as well: at its start a worker lists what it kept, which holds a folder open.
         now = self.usage()
         return len(now) == len(self.idle) and all(
-            fds == fds_before and threads <= threads_before + DRIVER_THREADS
+            0 < fds <= fds_before and threads <= threads_before + DRIVER_THREADS
             for (fds, threads), (fds_before, threads_before) in zip(now, self.idle))
 
     def settle(self, seconds=10):
