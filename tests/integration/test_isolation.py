@@ -293,7 +293,7 @@ def _():
         time.sleep(1)  # it has come, and waits
         require("all sessions" in refusal(ask(daemon)), "it has no place")
         waiting.close()
-        daemon.check_works()
+        wait_until("its place is free", lambda: daemon.run("vectoradd").status == 0, SOON)
         for conn, _ in begun:
             conn.close()
         one_worker(daemon)
