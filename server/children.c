@@ -17,6 +17,8 @@
 #define BUSY_MS 2000
 /* Older workers in which such work goes on. */
 #define BUSY_WORKERS_MAX 4
+/* Older workers that have sessions, and whose device heap is not as it was. */
+#define STALE_WORKERS_MAX 4
 /* A worker that lives for less, and dies of itself, may die of what it does at its start. */
 #define QUICK_MS 10000
 #define QUICK_DEATHS_MAX 5
@@ -47,6 +49,8 @@ start_worker(struct gpd_children *c)
 	c->serving = c->successor ? c->successor : start_child(c);
 	c->successor = NULL;
 	c->start_ms = c->serving ? INT64_MAX : gpd_now_ms() + BACKOFF_MS;
+	if (c->serving && c->serving->state == GPD_CHILD_READY)
+		gpd_admission_set_worker(c->admission, c->serving, gpd_now_ms());
 }
 
 /* The worker serves nobody new from now on. */
@@ -84,21 +88,31 @@ worker_stale(struct gpd_children *c, struct gpd_child *child)
 		c->successor = start_child(c);
 }
 
+/* Sessions may have begun in the old worker since it told that it has none, and then it lives on
+ * for them.  A context takes device memory that counts for nobody, so there are not any number of
+ * such workers: from then on one gives its place away only when it has no sessions. */
+static bool
+may_be_replaced(const struct gpd_children *c, const struct gpd_child *old)
+{
+	int count = 0;
+
+	for (const struct gpd_child *child = c->list; child; child = child->next)
+		count += child->stale && child->state == GPD_CHILD_ENDING;
+	return count < STALE_WORKERS_MAX || !gpd_ledger_has_sessions(c->quota->ledger, old->pid);
+}
+
 static void
-successor_ready(struct gpd_children *c)
+replace_stale_worker(struct gpd_children *c)
 {
 	struct gpd_child *old = c->serving, *child = c->successor;
 
 	c->successor = NULL;
-	/* Unless it has died meanwhile. */
-	if (old) {
-		gpd_info("worker %d: its clients' kernels allocated memory: worker %d takes its "
-			 "place",
-			 (int)old->pid, (int)child->pid);
-		tell_to_retire(c, old);
-	}
+	gpd_info("worker %d: its clients' kernels allocated memory: worker %d takes its place",
+		 (int)old->pid, (int)child->pid);
+	tell_to_retire(c, old);
 	c->serving = child;
 	c->start_ms = INT64_MAX;
+	gpd_admission_set_worker(c->admission, child, gpd_now_ms());
 }
 
 /* Asked for by the admission. */
@@ -150,8 +164,6 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 		gpd_admission_go_on(c->admission, gpd_now_ms());
 		return;
 	}
-	if (c->successor == child && !c->stopping)
-		successor_ready(c);
 	if (c->serving == child)
 		gpd_admission_set_worker(c->admission, child, gpd_now_ms());
 	c->served = true;
@@ -392,6 +404,9 @@ gpd_children_check(struct gpd_children *c, int64_t now)
 	}
 	if (is_busy(c->serving) && c->serving->busy_ms + BUSY_MS <= now)
 		replace_busy_worker(c);
+	if (c->serving && c->successor && c->successor->state == GPD_CHILD_READY && !c->stopping &&
+	    may_be_replaced(c, c->serving))
+		replace_stale_worker(c);
 	if (!c->serving && !c->stopping && c->start_ms <= now)
 		start_worker(c);
 }
@@ -471,7 +486,7 @@ gpd_children_stop(struct gpd_children *c)
 bool
 gpd_children_retire(struct gpd_children *c, pid_t worker)
 {
-	struct gpd_child *found = NULL;
+	struct gpd_child *found = NULL, *successor = c->successor;
 
 	for (struct gpd_child *child = c->list; child; child = child->next) {
 		if (child->pid == worker && (child->state == GPD_CHILD_READY || child->may_return))
@@ -479,9 +494,11 @@ gpd_children_retire(struct gpd_children *c, pid_t worker)
 	}
 	if (!found)
 		return false;
-	/* Whatever the new one is wanted for, those that are older than this one do not have it. */
+	/* Whatever the new one is wanted for, those that are there already do not have it. */
 	for (struct gpd_child *child = c->list; child; child = child->next)
 		child->may_return = false;
+	if (successor && found == c->serving)
+		tell_to_retire(c, successor);
 	if (found->state == GPD_CHILD_READY)
 		tell_to_retire(c, found);
 	return true;

@@ -27,7 +27,7 @@ struct gpd_children {
 	struct gpd_quota *quota;
 	struct gpd_child *list;
 	struct gpd_child *serving;   /* or starting to; NULL: none */
-	struct gpd_child *successor; /* starts, to take its place */
+	struct gpd_child *successor; /* starts, or waits, to take its place */
 	int64_t start_ms;            /* when to start one, if none serves */
 	int quick_deaths;
 	bool served;   /* one was ready once */

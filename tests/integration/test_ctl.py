@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import socket
 import stat
 import struct
@@ -427,6 +428,35 @@ def _():
         require("(810)" in client.finish().out, "forced, and its client is not told")
         wait_until("the old one ends", lambda: new not in pool.say("get_server_list").split(), 10)
         refused(pool.ctl("shutdown_server", "1"), "there is no worker 1")
+
+
+def shut_down_before_successor(pool):
+    """(the server that was shut down, one that was starting to take its place, the one that came
+    instead); None: it was too fast."""
+    old = pool.workers()
+    user = pool.start("deviceheap", "take", "1")
+    successor = pool.next_worker(old)
+    os.kill(successor, signal.SIGSTOP)
+    try:
+        user.finish().expect()
+        if pool.ctl("shutdown_server", str(old[0])).status:
+            return None
+        return old[0], successor, pool.next_worker([*old, successor])
+    finally:
+        os.kill(successor, signal.SIGCONT)
+
+
+@case("a server that is shut down is not followed by one that was there before")
+def _():
+    with Pool() as pool:
+        for _ in range(10):
+            found = shut_down_before_successor(pool)
+            if found:
+                break
+            pool.settle()
+        require(found, "no server was shut down while another one started")
+        wait_until("the third one serves alone", lambda: pool.workers() == [found[2]], PATIENCE)
+        pool.check_works()
 
 
 @case("a server that was shut down does not serve again when work left in it has ended")

@@ -2,11 +2,13 @@
 """Clients that come, go, or are killed: nothing of them stays with the daemon."""
 import os
 import re
+import signal
 import sys
 import time
 
 import wire
-from harness import PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Program, as_tenant, case, main, require, software_env
+from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Program, as_tenant, case, main, require,
+                     software_env, wait_until)
 
 # The design's promise is two seconds; a sanitized build on a busy machine gets more.
 SOON = 10 if SANITIZED else 2
@@ -306,6 +308,82 @@ def _():
         daemon.wait_for_log("takes its place")
         daemon.settle()
         daemon.check_works()
+
+
+PLACES = "takes its place"
+
+
+def places_taken(daemon):
+    return len(re.findall(PLACES, daemon.log()))
+
+
+def stay_behind(daemon, idle):
+    """Kernels allocate memory, and before the next worker is ready a client comes; True: in time."""
+    before, taken = daemon.workers(), places_taken(daemon)
+    user = daemon.start("deviceheap", "take", "1")
+    successor = daemon.next_worker(before)
+    os.kill(successor, signal.SIGSTOP)
+    try:
+        user.finish().expect()
+        client = daemon.start("memhog", "8", stdin=True)
+        wait_until("the client is there", lambda: "free after" in client.out() or places_taken(daemon) > taken, PATIENCE)
+        in_time = places_taken(daemon) == taken
+    finally:
+        os.kill(successor, signal.SIGCONT)
+    if in_time:
+        idle.append(client)
+    else:
+        client.finish().expect()
+    return in_time
+
+
+def fill_workers(daemon):
+    """Clients in four older workers, and one in a fifth, whose place another worker waits for."""
+    idle = []
+    for _ in range(20):
+        taken = places_taken(daemon)
+        if stay_behind(daemon, idle) and len(idle) < 5:
+            daemon.wait_for_log(PLACES, count=taken + 1)
+        elif len(idle) == 5:
+            break
+    require(len(idle) == 5, f"only {len(idle)} clients came in time")
+    time.sleep(0.5)
+    require(places_taken(daemon) == taken, "the fifth worker was replaced")
+    require(len(daemon.workers()) == 6, f"{len(daemon.workers())} workers")
+    return idle, taken
+
+
+def let_go(daemon, idle):
+    for client in idle:
+        client.finish().expect()
+    wait_until("the older workers end", lambda: len(daemon.workers()) == 1, PATIENCE)
+    daemon.settle()
+
+
+@case("who uses the device heap and comes back at once does not get any number of workers")
+def _():
+    with Daemon() as daemon:
+        idle, taken = fill_workers(daemon)
+        daemon.run("deviceheap", "take", "1").expect()
+        later = daemon.start("memhog", "8", stdin=True)
+        later.wait_for_output("free after")
+        idle.pop().finish().expect()
+        time.sleep(0.5)
+        require(places_taken(daemon) == taken and len(daemon.workers()) == 6, "a worker was replaced under a client")
+        later.finish().expect()
+        daemon.wait_for_log(PLACES, count=taken + 1)
+        daemon.check_works()
+        let_go(daemon, idle)
+
+
+@case("a worker that waits for a place gets it when an older one ends")
+def _():
+    with Daemon() as daemon:
+        idle, taken = fill_workers(daemon)
+        idle.pop(0).finish().expect()
+        daemon.wait_for_log(PLACES, count=taken + 1)
+        daemon.check_works()
+        let_go(daemon, idle)
 
 
 @case("streams, events and contexts without number are a burden to nobody")
