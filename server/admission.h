@@ -64,6 +64,9 @@ void gpd_admission_go_on(struct gpd_admission *admission, int64_t now_ms);
 /* A worker for one session is ready: false if nobody wants it any more. */
 bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker,
 			       int64_t now_ms);
+/* The process has ended: the log says it of each session that it has not told the end of. */
+void gpd_admission_report_ended(const struct gpd_admission *admission,
+				const struct gpd_child *worker, const char *reason);
 /* All its sessions are over, with this CUresult. */
 void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker,
 			       int result, const char *text);

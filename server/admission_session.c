@@ -399,3 +399,26 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 		gpd_admission_end_peer(admission, p, text);
 	}
 }
+
+void
+gpd_admission_report_ended(const struct gpd_admission *admission, const struct gpd_child *worker,
+			   const char *reason)
+{
+	struct gpd_ledger *ledger = admission->quota->ledger;
+	char what[GPD_LEDGER_SUMMARY_MAX];
+
+	for (uint32_t i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *line = &ledger->sessions[i];
+		uint64_t id = atomic_load(&line->id);
+		const struct gpd_roster_client *client;
+
+		if (!id || line->worker != worker->pid ||
+		    atomic_load(&line->logged) != GPD_LOGGED_OPEN)
+			continue;
+		client = gpd_roster_client(admission->roster, i, id);
+		gpd_ledger_summary(line, what, sizeof(what));
+		gpd_voice_log(&ledger->voices[line->voice], GPD_LOG_WARNING,
+			      "session %llu (%s %u %s): closed: %s; %s", (unsigned long long)id,
+			      client->host, client->pid, client->program, reason, what);
+	}
+}

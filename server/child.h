@@ -15,6 +15,8 @@
 
 struct gpd_caller;
 
+#define GPD_CHILD_REASON_MAX 128
+
 enum gpd_child_state {
 	GPD_CHILD_STARTING,
 	GPD_CHILD_READY,
@@ -39,6 +41,7 @@ struct gpd_child {
 	bool stale;                   /* its device heap is not as it was */
 	bool may_return;              /* nothing else is wrong with it */
 	bool returned;                /* it serves again, unless it has ended by itself meanwhile */
+	char reason[GPD_CHILD_REASON_MAX]; /* why its sessions end with it; "": it says so itself */
 	bool channel_closed;
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };

@@ -194,6 +194,7 @@ worker_lost(struct gpd_children *c, struct gpd_child *child,
 
 	gpd_channel_text(message, text, sizeof(text));
 	gpd_error("worker %d has lost its GPU contexts: %s", (int)child->pid, text);
+	snprintf(child->reason, sizeof(child->reason), "its context was lost");
 	child->deadline_ms = gpd_now_ms() + WORKER_LOST_MS;
 	retire_worker(c, child, 0);
 	gpd_admission_worker_gone(c->admission, child, message->header.result, text);
@@ -218,19 +219,19 @@ static void
 end_left_worker(struct gpd_children *c)
 {
 	struct gpd_child *child;
-	char reason[120], owners[300];
+	char owners[300];
 
 	if (gpd_left_count(c->list) <= BUSY_WORKERS_MAX)
 		return;
 	child = gpd_left_choose(c->list, c->quota->ledger);
 	gpd_left_owners(child, c->quota->ledger, owners, sizeof(owners));
-	snprintf(reason, sizeof(reason),
+	snprintf(child->reason, sizeof(child->reason),
 		 "the work of clients that are gone goes on in more than %d older workers: this "
 		 "one ends",
 		 BUSY_WORKERS_MAX);
-	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, reason, owners);
-	gpd_left_report(c->admission, child, reason);
-	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, reason);
+	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, child->reason,
+		  owners);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
 	child->left_ms = 0;
 	child->may_return = false;
 	(void)kill(child->pid, SIGKILL);
@@ -355,6 +356,10 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 		gpd_debug("worker %d %s", (int)child->pid, how);
 	}
 	retire_worker(c, child, start);
+	gpd_admission_report_ended(c->admission, child,
+				   c->stopping        ? "the daemon stops"
+				   : child->reason[0] ? child->reason
+						      : text);
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_UNKNOWN, text);
 	gpd_quota_close_worker(c->quota, child->pid);
 	for (struct gpd_child **link = &c->list; *link; link = &(*link)->next) {

@@ -85,11 +85,19 @@ struct gpd_ledger_line {
 	_Atomic uint64_t gpu_ns;
 };
 
+/* What the log has said of a session. */
+enum gpd_ledger_logged {
+	GPD_LOGGED_NOTHING,
+	GPD_LOGGED_OPEN,
+	GPD_LOGGED_CLOSED,
+};
+
 struct gpd_ledger_session {
-	_Atomic uint64_t id; /* 0: the line is free */
-	uint32_t tenant;     /* index */
-	int32_t worker;      /* process that has it */
-	uint32_t voice;      /* index */
+	_Atomic uint64_t id;     /* 0: the line is free */
+	uint32_t tenant;         /* index */
+	int32_t worker;          /* process that has it */
+	uint32_t voice;          /* index */
+	_Atomic uint32_t logged; /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority;
 	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
 	uint64_t backlog_max;     /* bytes of records behind its host functions */

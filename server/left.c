@@ -89,36 +89,3 @@ gpd_left_owners(const struct gpd_child *child, const struct gpd_ledger *ledger, 
 						 ledger->tenants[i].name);
 	}
 }
-
-/* The log has said that it is open, or its client is gone since. */
-static bool
-was_open(const struct gpd_admission *admission, uint64_t session)
-{
-	const struct gpd_peer *peer = admission->peers;
-
-	while (peer && peer->session != session)
-		peer = peer->next;
-	return !peer || peer->state >= GPD_PEER_RUNNING;
-}
-
-void
-gpd_left_report(const struct gpd_admission *admission, const struct gpd_child *child,
-		const char *reason)
-{
-	struct gpd_ledger *ledger = admission->quota->ledger;
-	char what[GPD_LEDGER_SUMMARY_MAX];
-
-	for (uint32_t i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *line = &ledger->sessions[i];
-		uint64_t id = atomic_load(&line->id);
-		const struct gpd_roster_client *client;
-
-		if (!id || line->worker != child->pid || !was_open(admission, id))
-			continue;
-		client = gpd_roster_client(admission->roster, i, id);
-		gpd_ledger_summary(line, what, sizeof(what));
-		gpd_voice_log(&ledger->voices[line->voice], GPD_LOG_WARNING,
-			      "session %llu (%s %u %s): closed: %s; %s", (unsigned long long)id,
-			      client->host, client->pid, client->program, reason, what);
-	}
-}

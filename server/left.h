@@ -10,7 +10,6 @@
 #define GPD_LEFT_H
 
 #include "protocol/status.h"
-#include "server/admission.h"
 #include "server/channel.h"
 #include "server/child.h"
 #include "server/ledger.h"
@@ -38,10 +37,5 @@ struct gpd_child *gpd_left_find_idle(struct gpd_child *list);
  * room for all. */
 void gpd_left_owners(const struct gpd_child *child, const struct gpd_ledger *ledger, char *text,
 		     size_t size);
-
-/* The worker is about to be killed, and will not say what became of its sessions: the log says it
- * of each that was open. */
-void gpd_left_report(const struct gpd_admission *admission, const struct gpd_child *child,
-		     const char *reason);
 
 #endif /* GPD_LEFT_H */

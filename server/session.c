@@ -334,6 +334,7 @@ report_open(const struct gpd_session *session)
 			account->ledger->tenants[account->line->tenant].name, session->let_in_by,
 			(unsigned long long)session->window_base,
 			(unsigned long long)(session->window_size >> 30));
+	atomic_store(&account->line->logged, GPD_LOGGED_OPEN);
 }
 
 static void
@@ -360,6 +361,7 @@ report_closed(const struct gpd_session *session)
 			 (unsigned long long)straight_in, (unsigned long long)straight_out);
 	gpd_ledger_summary(session->account.line, what, sizeof(what));
 	gpd_session_log(session, level, "closed: %s; %s%s", session->reason, what, straight);
+	atomic_store(&session->account.line->logged, GPD_LOGGED_CLOSED);
 	(void)gpd_channel_send(&gpd_worker.channel, &header, session->reason,
 			       strlen(session->reason), -1);
 }

@@ -323,10 +323,19 @@ class Daemon:
         require(self.process.returncode == status, f"the daemon ended with {self.process.returncode}")
         wait_until("no process of the daemon stays", self.group_is_gone, 10)
         self.check_log()
+        self.check_sessions()
 
     def check_log(self):
         found = REPORTS.search(self.log())
         require(not found, f"the daemon's log has {found and found[0]!r}")
+
+    def check_sessions(self):
+        """The end of each session is in the log, and once."""
+        # Unless it has a number in place of lines.
+        if "more lines" not in self.log():
+            opened, closed = (sorted(re.findall(rf"session (\d+) \([^()]*\): {what}", self.log()))
+                              for what in ("open from", r"closed: [^;\n]*; "))
+            require(opened == closed, f"the log has sessions {opened} open and {closed} closed")
 
     def group_is_gone(self):
         try:

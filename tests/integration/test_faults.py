@@ -91,6 +91,8 @@ def _():
         expect_error(idle.finish(), r"cudaError\w+ \(\d+\), expected cudaSuccess", since)
         expect_new_worker(daemon, old, since)
         daemon.wait_for_log(r"worker.*(signal 9|killed)")
+        for name in ("sleeper", "memhog"):
+            daemon.wait_for_log(rf"session \d+ \(\S+ \d+ {name}\): closed: the worker was killed by signal 9 \(Killed\); ")
 
 
 @case("a supervisor that is killed: its clients are told, and the worker ends")
