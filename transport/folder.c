@@ -131,7 +131,6 @@ follow(struct walk *walk)
 	return 0;
 }
 
-/* > 0: the way ends here, as there is nothing of this name. */
 static int
 step(struct walk *walk, const char *name)
 {
@@ -149,7 +148,7 @@ step(struct walk *walk, const char *name)
 	if (r < 0 || (size_t)r >= sizeof(walk->passed) - length)
 		return -ENAMETOOLONG;
 	if (lstat(walk->passed, &status))
-		return errno == ENOENT ? 1 : -errno;
+		return -errno;
 	r = check_passed(walk, &status, !walk->rest[0]);
 	return r == 0 && S_ISLNK(status.st_mode) ? follow(walk) : r;
 }
@@ -171,5 +170,5 @@ gp_folder_check(const char *path, uid_t also, char *detail, size_t detail_size)
 	r = stat("/", &root) ? -errno : check_passed(&walk, &root, !path[strspn(path, "/")]);
 	while (r == 0 && (next_name(&walk, name), name[0]))
 		r = step(&walk, name);
-	return r > 0 ? 0 : r;
+	return r;
 }

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Of a folder, by its absolute path: 0 if nobody may but root, this process's user and `also`, or
- * if one on the way is not there; otherwise -errno, and detail says which one, and what is wrong
- * with it. */
+/* Of a folder, by its absolute path: 0 if nobody may but root, this process's user and `also`;
+ * -ENOENT if that is so up to one that is not there, and whoever makes it has to look again;
+ * otherwise -errno, and detail says which one, and what is wrong with it. */
 GP_MUST_CHECK int gp_folder_check(const char *path, uid_t also, char *detail, size_t detail_size);
 
 #endif /* GP_FOLDER_H */

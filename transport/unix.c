@@ -170,14 +170,18 @@ make_folder(const char *path, char *detail, size_t detail_size)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	int r;
+	int made, r;
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path);
 	/* Before it is made, too: in somebody else's folder there is nothing to be left. */
 	r = gp_folder_check(folder, also_owner, detail, detail_size);
-	if (r || mkdir(folder, FOLDER_MODE))
+	if (r != -ENOENT)
 		return r;
-	return gp_folder_check(folder, also_owner, detail, detail_size);
+	made = mkdir(folder, FOLDER_MODE) ? -errno : 0;
+	/* Whoever made it: in a folder with the sticky bit that can be anybody, since the first
+	 * look.  What still is not there must not be used either, for the same reason. */
+	r = gp_folder_check(folder, also_owner, detail, detail_size);
+	return r == -ENOENT && made && made != -EEXIST ? made : r;
 }
 
 /* With the mode from the beginning: a change of it, by name, could meet another file. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -246,6 +247,100 @@ no_folder_on_the_way_is_somebody_elses(void **state)
 	clear("evil");
 }
 
+/* What somebody else does at the worst moment: when the folder is to be made, or the socket. */
+static void (*before_mkdir)(const char *path);
+static void (*before_bind)(void);
+
+int
+mkdir(const char *path, mode_t mode)
+{
+	void (*act)(const char *path) = before_mkdir;
+
+	before_mkdir = NULL;
+	if (act)
+		act(path);
+	return mkdirat(AT_FDCWD, path, mode);
+}
+
+int
+bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+	void (*act)(void) = before_bind;
+
+	before_bind = NULL;
+	if (act)
+		act();
+	return (int)syscall(SYS_bind, fd, address, length);
+}
+
+static void
+make_open(const char *path)
+{
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 0777), 0);
+}
+
+static void
+make_anothers(const char *path)
+{
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+}
+
+static void
+make_good(const char *path)
+{
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void
+a_folder_that_is_made_meanwhile_is_looked_at(void **state)
+{
+	make("sticky", 01777, geteuid());
+	before_mkdir = make_open;
+	refused("sticky/pool/socket", "everybody may write to the folder ");
+	clear("sticky/pool");
+	if (geteuid() == 0) {
+		before_mkdir = make_anothers;
+		refused("sticky/pool/socket", "/sticky/pool belongs to user 65534");
+		clear("sticky/pool");
+	}
+	/* As when two daemons start at once. */
+	before_mkdir = make_good;
+	taken("sticky/pool/socket");
+	assert_null(before_mkdir);
+	clear("sticky/pool");
+	clear("sticky");
+}
+
+static void
+make_the_way(void)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/sticky/new", folder);
+	make_open(path);
+	snprintf(path, sizeof(path), "%s/sticky/new/pool", folder);
+	make_open(path);
+}
+
+static void
+no_folder_is_waited_for_that_others_could_make(void **state)
+{
+	struct gp_listener *listener = NULL;
+	int r;
+
+	make("sticky", 01777, geteuid());
+	snprintf(url.host, sizeof(url.host), "%s/sticky/new/pool/socket", folder);
+	before_bind = make_the_way;
+	r = gp_listen(&url, &listener, error, sizeof(error));
+	before_bind = NULL;
+	if (r == 0)
+		gp_listener_destroy(listener);
+	assert_int_equal(r, -ENOENT);
+	clear("sticky");
+}
+
 static void
 links_without_an_end_are_not_followed(void **state)
 {
@@ -381,6 +476,8 @@ main(void)
 		UNIX_TEST(the_folder_is_made),
 		UNIX_TEST(nobody_else_may_put_a_socket_there),
 		UNIX_TEST(no_folder_on_the_way_is_somebody_elses),
+		UNIX_TEST(a_folder_that_is_made_meanwhile_is_looked_at),
+		UNIX_TEST(no_folder_is_waited_for_that_others_could_make),
 		UNIX_TEST(links_without_an_end_are_not_followed),
 		UNIX_TEST(a_user_namespace_has_folders_of_nobody_above_its_own),
 		UNIX_TEST(a_path_that_is_too_long_is_refused),
