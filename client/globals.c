@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Who has asked for it.  A library's variable is one for all contexts of its device. */
 struct owner {
@@ -86,6 +87,76 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 	return range != NULL;
 }
 
+static uint64_t
+page_below(uint64_t address)
+{
+	return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static uint64_t
+page_above(uint64_t address)
+{
+	return page_below(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* The first place from at on, before end, that known variables have no page of; *until: the next
+ * one that they have, or end. */
+static uint64_t
+next_gap(uint64_t at, uint64_t end, uint64_t *until)
+{
+	bool covered;
+
+	do {
+		covered = false;
+		*until = end;
+		for (int i = 0; i < GPC_SESSIONS_MAX && at < end; i++) {
+			const struct gpc_range *range = gpc_ranges_find(&globals[i], at, end - at);
+
+			if (!range)
+				continue;
+			if (page_below(range->base) <= at) {
+				at = page_above(range->base + range->size);
+				covered = true;
+				break;
+			}
+			if (page_below(range->base) < *until)
+				*until = page_below(range->base);
+		}
+	} while (covered && at < end);
+	return at;
+}
+
+/* Gives back the pages of a variable that is not known, as far as no other has them. */
+static void
+release(uint64_t first, uint64_t end)
+{
+	uint64_t until;
+
+	for (uint64_t at = first; (at = next_gap(at, end, &until)) < end; at = until)
+		gpc_window_release(at, until - at);
+}
+
+/*
+ * The variable's pages become the library's, as far as they are not: what the program maps later
+ * must not come to lie there, as copies from and to it would be the daemon's.  Variables share
+ * pages, and those of several daemons may share addresses.
+ */
+static int
+keep(uint64_t first, uint64_t end)
+{
+	uint64_t until;
+
+	for (uint64_t at = first; (at = next_gap(at, end, &until)) < end; at = until) {
+		int r = gpc_window_keep(at, until - at);
+
+		if (r) {
+			release(first, at);
+			return r;
+		}
+	}
+	return 0;
+}
+
 /* A new range, or the one that is there, if it is the same. */
 static int
 add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct global **global_p)
@@ -98,13 +169,16 @@ add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct globa
 		*global_p = there->item;
 		return there->base == address && there->size == size ? 0 : GP_E_INVALID;
 	}
-	if (!gpc_window_is_free(address, size))
-		return GP_E_INVALID;
 	global = calloc(1, sizeof(*global));
 	if (!global)
 		return -ENOMEM;
 	global->id = gpc_memory_next_id();
-	r = gpc_ranges_add(ranges, address, size, global);
+	r = keep(page_below(address), page_above(address + size));
+	if (r == 0) {
+		r = gpc_ranges_add(ranges, address, size, global);
+		if (r)
+			release(page_below(address), page_above(address + size));
+	}
 	if (r) {
 		free(global);
 		return r;
@@ -133,7 +207,8 @@ gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size
 	/* Nothing can be copied from or to it. */
 	if (size == 0)
 		return 0;
-	if (address + size < address)
+	/* The first page is of no use to anybody, and the last one has no end. */
+	if (page_below(address) == 0 || page_above(address + size) < address)
 		return GP_E_INVALID;
 	owner = malloc(sizeof(*owner));
 	if (!owner)
@@ -170,7 +245,10 @@ forget_of(struct gpc_ranges *ranges, const struct gpc_context *context, uint32_t
 			free(owner);
 		}
 		if (!global->owners) {
+			const struct gpc_range gone = ranges->list[i];
+
 			gpc_ranges_remove(ranges, &ranges->list[i]);
+			release(page_below(gone.base), page_above(gone.base + gone.size));
 			free(global);
 		}
 	}

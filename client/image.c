@@ -400,14 +400,19 @@ place_global(struct gpc_image *image, struct gpc_context *context, const char *n
 {
 	int r = gpc_memory_add_global(context, reply->address, reply->size, image->handle.id);
 
-	if (r < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	const char *peer = gpc_session_peer(image->device->session);
+
 	if (r == 0)
 		return CUDA_SUCCESS;
-	gpc_log_always(
-		"%s: a variable is not used: %s lies at %#llx as the daemon tells, where other "
-		"memory is",
-		gpc_session_peer(image->device->session), name, (unsigned long long)reply->address);
+	if (r < 0) {
+		gpc_log_always("%s: a variable is not used: no memory for the %llu bytes of "
+			       "addresses of %s, which this process reserves: %s",
+			       peer, (unsigned long long)reply->size, name, strerror(-r));
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	gpc_log_always("%s: a variable is not used: %s lies at %#llx as the daemon tells, where "
+		       "other memory is",
+		       peer, name, (unsigned long long)reply->address);
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
@@ -448,6 +453,14 @@ check_global(const struct gpc_image *image, const char *name, uint64_t size)
 		gpc_log_always("%s: a variable is not used: %s has %llu bytes in the image, and "
 			       "%llu as the daemon tells",
 			       peer, name, (unsigned long long)has, (unsigned long long)size);
+		return CUDA_ERROR_INVALID_IMAGE;
+	case GP_VARIABLE_UNKNOWN:
+		/* Of a place that has no bytes nobody would look what lies there. */
+		if (size)
+			return CUDA_SUCCESS;
+		gpc_log_always("%s: a variable is not used: %s has no bytes as the daemon tells, "
+			       "and the image is in a form that is not read here",
+			       peer, name);
 		return CUDA_ERROR_INVALID_IMAGE;
 	case GP_VARIABLE_ABSENT:
 		gpc_log_always("%s: a variable is not used: %s is not in the image, and has %llu "

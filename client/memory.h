@@ -74,8 +74,9 @@ void gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_hea
 CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 
 /* A variable of an image became known in a context: lookups find it from now on, until all images
- * and contexts with which it was named are forgotten. -ENOMEM. GP_E_INVALID: another variable, or
- * memory of this process, the window too, lies there; nothing is known of it. */
+ * and contexts with which it was named are forgotten, and so long its pages are reserved.  -ENOMEM,
+ * -EAGAIN: or this process may map no more. GP_E_INVALID: another variable, or memory of this
+ * process, the window too, lies there; nothing is known of it. */
 GP_MUST_CHECK int gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size,
 					uint32_t image);
 void gpc_memory_forget_image(uint32_t image);

@@ -6,51 +6,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* Gaps below this are of no use for a window: the list of what is taken stays short. */
 #define GAP_MIN ((uint64_t)1 << 36)
 /* From here on most processes can have nothing. */
 #define OUTSIDE ((uint64_t)1 << 47)
 
-/* NULL: there is nothing, and *taken says whether that is because something else is there. */
-static void *
-map_nothing(uint64_t base, uint64_t size, bool *taken)
+/* 0: it is reserved, or no process can have anything there.  -EEXIST: something is there. */
+static int
+map_nothing(uint64_t base, uint64_t size)
 {
 	void *wanted = (void *)(uintptr_t)base;
 	void *found =
 		mmap(wanted, size, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
-	/* For want of room, or of anything else, nobody has been told what is there. */
-	*taken = found == MAP_FAILED ? errno == EEXIST || base < OUTSIDE : found != wanted;
 	if (found == wanted)
-		return found;
+		return 0;
+	if (found == MAP_FAILED)
+		return -errno;
 	/* Kernels before 4.17 take the address as a hint. */
-	if (found != MAP_FAILED)
-		(void)munmap(found, size);
-	return NULL;
+	(void)munmap(found, size);
+	return -EEXIST;
 }
 
 int
 gpc_window_reserve(uint64_t base, uint64_t size)
 {
-	bool taken;
-
-	return map_nothing(base, size, &taken) ? 0 : GP_E_INVALID;
+	return map_nothing(base, size) ? GP_E_INVALID : 0;
 }
 
-bool
-gpc_window_is_free(uint64_t base, uint64_t size)
+int
+gpc_window_keep(uint64_t base, uint64_t size)
 {
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = base & ~(page - 1);
-	const uint64_t last = (base + size - 1) & ~(page - 1);
-	bool taken;
-	void *found = map_nothing(first, last - first + page, &taken);
+	int r = map_nothing(base, size);
 
-	if (found)
-		(void)munmap(found, last - first + page);
-	return !taken;
+	if (r == -ENOMEM && base >= OUTSIDE)
+		return 0;
+	return r == 0 || r == -ENOMEM || r == -EAGAIN ? r : GP_E_INVALID;
 }
 
 void

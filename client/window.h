@@ -8,7 +8,6 @@
 
 #include "protocol/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,9 +18,10 @@ struct gpc_window_range {
 /* GP_E_INVALID: something lies there already. */
 GP_MUST_CHECK int gpc_window_reserve(uint64_t base, uint64_t size);
 void gpc_window_release(uint64_t base, uint64_t size);
-/* Whether this process has nothing mapped on any page of [base, base + size), which does not wrap.
- */
-bool gpc_window_is_free(uint64_t base, uint64_t size);
+/* The same of whole pages, for a place that cannot be chosen; where no process can have anything
+ * nothing is reserved.  GP_E_INVALID: something lies there, or nothing may.  -ENOMEM, -EAGAIN: this
+ * process may map no more. */
+GP_MUST_CHECK int gpc_window_keep(uint64_t base, uint64_t size);
 
 /* Where this process has something mapped, neighbours joined; -errno.  The caller frees it. */
 GP_MUST_CHECK int gpc_window_occupied(struct gpc_window_range **ranges_p, size_t *count_p);

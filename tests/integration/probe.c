@@ -3,13 +3,18 @@
  * A program of the driver API, for what a test wants to see of it.
  *
  *   probe images FILE...      loads each file's bytes as a module and prints the result
+ *   probe variable FILE NAME  of a module: what is said of it, and whether the program itself can
+ *                             have memory at its address then and after the module is unloaded
  *   probe allocations COUNT SIZE   that many allocations, freed in turn
  *   probe pairs COUNT SIZE   that many times: allocated, set and freed in a stream's order
  */
 #include <cuda.h>
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void
 require(CUresult result, const char *what)
@@ -92,6 +97,37 @@ allocate_in_order(int count, size_t size)
 	require(cuStreamDestroy(stream), "cuStreamDestroy");
 }
 
+/* Whether the program gets a page there. */
+static const char *
+try_to_map(CUdeviceptr address)
+{
+	void *wanted = (void *)(uintptr_t)(address & ~(CUdeviceptr)4095);
+	void *found = mmap(wanted, 4096, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (found == MAP_FAILED)
+		return strerror(errno);
+	(void)munmap(found, 4096);
+	return found == wanted ? "free" : "elsewhere";
+}
+
+static void
+ask_for_variable(const char *path, const char *name)
+{
+	CUmodule module = NULL;
+	CUdeviceptr address = 0;
+	size_t size = 0;
+	char *image = read_file(path);
+	CUresult result = cuModuleLoadData(&module, image);
+
+	require(result, "cuModuleLoadData");
+	result = cuModuleGetGlobal(&address, &size, module, name);
+	printf("%s: %d, %zu bytes, there: %s\n", name, result, size, try_to_map(address));
+	require(cuModuleUnload(module), "cuModuleUnload");
+	printf("unloaded: %s\n", try_to_map(address));
+	free(image);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -104,12 +140,15 @@ main(int argc, char **argv)
 	require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	if (argc > 2 && strcmp(argv[1], "images") == 0) {
 		load_images(argv + 2, argc - 2);
+	} else if (argc == 4 && strcmp(argv[1], "variable") == 0) {
+		ask_for_variable(argv[2], argv[3]);
 	} else if (argc == 4 && strcmp(argv[1], "allocations") == 0) {
 		allocate(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
 		allocate_in_order(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
-		fprintf(stderr, "usage: probe images FILE... | allocations|pairs COUNT SIZE\n");
+		fprintf(stderr, "usage: probe images FILE... | variable FILE NAME | "
+				"allocations|pairs COUNT SIZE\n");
 		return 2;
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");

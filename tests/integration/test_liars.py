@@ -2,13 +2,15 @@
 """A daemon, or whoever is on the way to it, that tells untruths of kernels' parameters, of which a
 launch copies as many bytes out of the program's memory as these have, or of variables' sizes, by
 which programs copy them."""
+import os
 import re
 import socket
 import struct
+import tempfile
 import threading
 
 import wire
-from harness import Daemon, case, main, require
+from harness import SOFTWARE, Daemon, case, main, require, run
 
 LOAD = wire.CALLS["gpImageLoad"][0]
 VARIABLE = wire.CALLS["gpImageGlobal"][0]
@@ -263,6 +265,33 @@ def _():
     # All of the window is reserved; the other one would end behind the last address.
     require(expect_misplaced(lambda address: 0x110000000000 + 4096)[1] == 1, "the first one was believed")
     require(expect_misplaced(lambda address: (1 << 64) - 8)[1] == 1, "the first one was believed")
+
+
+def ask_for_variable(address, version):
+    """What a program sees of a variable of 100 bytes of a PTX image of this version."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(f".version {version}\n.target sm_52\n.address_size 64\n.visible .global .align 4 .b8 t[100];\n"
+                   ".visible .entry k(.param .u64 a)\n{\n\tret;\n}\n")
+        file.flush()
+        return run("probe", "variable", file.name, "t", path=os.environ["GP_PROBE"], remote=address)
+
+
+@case("where a variable lies the program gets no memory, as long as its module is there")
+def _():
+    with Daemon() as daemon:
+        ask_for_variable(daemon.address, "7.0").expect(
+            out="t: 0, 100 bytes, there: File exists\nunloaded: free\nprobe: ok\n")
+
+
+@case("a variable without bytes, of an image that cannot be read, is not believed to lie anywhere")
+def _():
+    with Daemon() as daemon:
+        # NVIDIA's driver may refuse PTX of that age.
+        for version, word in (("7.0", "has 100 bytes in the image, and 0 as the daemon tells"),
+                              ("1.4", "t has no bytes as the daemon tells, and the image is in a form that is not read here"))[:1 + SOFTWARE]:
+            with Liar(daemon, lambda kernels: None, size_of=lambda _: 0) as liar:
+                result = ask_for_variable(liar.address, version)
+                require(result.out.startswith("t: 200, 0 bytes") and result.err.count(word) == 1, f"{result}")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,11 @@
 #include "client_fake.h"
 #include "gpc_calls.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 static void
 small_blocks_need_one_round_trip_for_many(void **state)
@@ -327,6 +330,88 @@ a_variable_stays_as_long_as_anybody_has_asked_for_it(void **state)
 	assert_int_equal(kind_of(address), GPC_ADDRESS_PAGEABLE);
 }
 
+/* Whether the program could map a page there. */
+static bool
+is_free(uint64_t address)
+{
+	void *wanted = (void *)(uintptr_t)(address & ~(uint64_t)0xfff);
+	void *found = mmap(wanted, 4096, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (found != MAP_FAILED)
+		assert_int_equal(munmap(found, 4096), 0);
+	return found == wanted;
+}
+
+static void
+where_a_variable_lies_the_program_gets_no_memory(void **state)
+{
+	/* a ends in the page in which b lies, and c has the one behind it and the next. */
+	const uint64_t page = 0x7f0000001000, a = page - 4096 - 8, b = page + 16, c = page + 4096;
+
+	assert_int_equal(gpc_memory_add_global(fake.context, a, 4096 + 16, 5), 0);
+	assert_false(is_free(a));
+	assert_false(is_free(page - 4096));
+	assert_false(is_free(page));
+	assert_true(is_free(c));
+	assert_int_equal(gpc_memory_add_global(fake.context, b, 8, 6), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, c, 4096 + 1, 7), 0);
+	assert_false(is_free(c));
+	assert_false(is_free(c + 4096));
+	assert_true(is_free(c + 8192));
+
+	gpc_memory_forget_image(5);
+	assert_true(is_free(a));
+	assert_true(is_free(page - 4096));
+	assert_false(is_free(page));
+	/* Over what is reserved and what is not. */
+	assert_int_equal(gpc_memory_add_global(fake.context, a, 8, 5), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page - 4096, 4096, 5), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page - 4096 * 4, 4096 * 3 - 8, 8), 0);
+	gpc_memory_forget_image(6);
+	assert_true(is_free(page));
+	gpc_memory_forget_image(7);
+	assert_true(is_free(c));
+	assert_true(is_free(c + 4096));
+	gpc_memory_forget_image(5);
+	assert_false(is_free(a));
+	gpc_memory_forget_image(8);
+	assert_true(is_free(a));
+	assert_true(is_free(page - 4096 * 4));
+}
+
+static void
+a_variable_that_is_refused_leaves_no_page_reserved(void **state)
+{
+	const uint64_t page = 0x7f0000001000;
+	void *mine = mmap((void *)(uintptr_t)(page + 8192), 4096, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	struct rlimit old, none;
+
+	assert_int_equal((uintptr_t)mine, page + 8192);
+	/* Page by page, as a variable is in the middle. */
+	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096, 8, 6), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page, 4096, 6), 0);
+	gpc_memory_forget_image(6);
+	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096, 8, 6), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096 + 8, 4096, 5),
+			 GP_E_INVALID);
+	assert_false(is_free(page + 8192));
+	assert_int_equal(munmap(mine, 4096), 0);
+	assert_true(is_free(page + 8192));
+	assert_false(is_free(page + 4096));
+	gpc_memory_forget_image(6);
+
+	/* No more addresses than there are: the daemon is not to blame. */
+	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+	none = (struct rlimit){ .rlim_cur = 4096, .rlim_max = old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page, 8, 5), -ENOMEM);
+	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+	assert_int_equal(kind_of(page), GPC_ADDRESS_PAGEABLE);
+	assert_true(is_free(page));
+}
+
 static void
 a_variable_lies_where_nothing_else_does(void **state)
 {
@@ -350,6 +435,8 @@ a_variable_lies_where_nothing_else_does(void **state)
 	assert_int_equal(gpc_memory_add_global(fake.context, fake.window + 4096, 8, 6),
 			 GP_E_INVALID);
 	assert_int_equal(gpc_memory_add_global(fake.context, UINT64_MAX - 3, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, 0, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, 64, 8, 6), GP_E_INVALID);
 	/* No bytes need no place. */
 	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)local, 0, 6), 0);
 
@@ -434,6 +521,8 @@ main(void)
 		FAKE_TEST(variables_are_found_until_their_image_goes),
 		FAKE_TEST(a_variable_stays_as_long_as_anybody_has_asked_for_it),
 		FAKE_TEST(a_variable_lies_where_nothing_else_does),
+		FAKE_TEST(where_a_variable_lies_the_program_gets_no_memory),
+		FAKE_TEST(a_variable_that_is_refused_leaves_no_page_reserved),
 		FAKE_TEST(nothing_is_done_without_a_context),
 		FAKE_TEST(threads_allocate_and_free_at_once),
 	};
