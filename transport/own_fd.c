@@ -27,7 +27,11 @@ gp_own_fd_is(int fd)
 
 	if (signal == MARK)
 		return true;
-	return atomic_load(&unknown) && fcntl(fd, F_GETFD) >= 0;
+	/* Only these say that it is not marked.  Anything else comes from a filter that the program
+	 * has put on itself since, which need not let the other question pass either. */
+	if (fd < 0 || (signal < 0 && errno == EBADF) || (signal >= 0 && !atomic_load(&unknown)))
+		return false;
+	return fcntl(fd, F_GETFD) >= 0 || errno != EBADF;
 }
 
 void

@@ -8,7 +8,8 @@
  * mark belongs to the open file, not to the number: descriptors of the same open file have it, too.
  * What fstat() says would not do: all eventfds and epoll sets of a machine are the same to it.
  *
- * Where a sandbox knows no marks, whatever is open is taken for the library's.  Any thread.
+ * Where a sandbox knows no marks, or from some moment on does not tell them, whatever is open is
+ * taken for the library's.  Any thread.
  */
 #ifndef GP_OWN_FD_H
 #define GP_OWN_FD_H

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the library opens in a program without standard descriptors.  Each test is a child, whose
- * own may go: it ends with the line of the check that failed, or 0. */
+ * own may go: it leaves the line of the check that failed, or 0. */
 #include "tests/test.h"
 #include "transport/descriptor.h"
+#include "transport/own_fd.h"
 #include "transport/transport.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +30,9 @@
 		if (!(condition))                                                                  \
 			return __LINE__;                                                           \
 	} while (0)
+
+/* Of a child, besides a line's number. */
+#define CANNOT (-1)
 
 /* The lowest number that a socket had, before anybody could put it elsewhere. */
 static int lowest = 1000;
@@ -68,15 +77,26 @@ close_standard(void)
 static void
 in_child(int (*run)(void))
 {
-	int status;
-	pid_t child = fork();
+	/* An exit status has eight bits. */
+	int *result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int line, status;
+	pid_t child;
 
-	if (child == 0)
-		_exit(run());
+	assert_ptr_not_equal(result, MAP_FAILED);
+	child = fork();
+	if (child == 0) {
+		*result = run();
+		_exit(0);
+	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status))
-		fail_msg("line %d", WEXITSTATUS(status));
+	line = *result;
+	assert_int_equal(munmap(result, sizeof(*result)), 0);
+	assert_int_equal(status, 0);
+	if (line == CANNOT)
+		LEAVE("this process may not put a filter on itself");
+	if (line)
+		fail_msg("line %d", line);
 }
 
 static int
@@ -202,6 +222,63 @@ no_socket_has_one_of_the_numbers_even_for_a_moment(void **state)
 	in_child(connect_to_nobody);
 }
 
+/* From now on this command of fcntl(), below 0: each one, is refused to this process; false: that
+ * cannot be had here. */
+static bool
+refuse_fcntl(int command)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)command, 0, command < 0 ? 0 : 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* A program that shuts itself in behind cuInit(). */
+static int
+shut_in(int command)
+{
+	int marked = eventfd(0, EFD_CLOEXEC), other = eventfd(0, EFD_CLOEXEC);
+
+	gp_own_fd_mark(marked);
+	REQUIRE(gp_own_fd_is(marked) && !gp_own_fd_is(other));
+	if (!refuse_fcntl(command))
+		return CANNOT;
+	REQUIRE(fcntl(marked, F_GETSIG) == -1 && errno == EPERM);
+	REQUIRE(gp_own_fd_is(marked));
+	REQUIRE(!gp_own_fd_is(-1));
+	gp_own_fd_close(marked);
+	/* Where closed ones can be told at all. */
+	REQUIRE(command < 0 || !gp_own_fd_is(marked));
+	return 0;
+}
+
+static int
+without_the_mark(void)
+{
+	return shut_in(F_GETSIG);
+}
+
+static int
+without_any_question(void)
+{
+	return shut_in(-1);
+}
+
+static void
+who_may_not_look_for_the_mark_keeps_what_is_open(void **state)
+{
+	in_child(without_the_mark);
+	in_child(without_any_question);
+}
+
 int
 main(void)
 {
@@ -211,6 +288,7 @@ main(void)
 		cmocka_unit_test(the_last_release_gives_them_back),
 		cmocka_unit_test(without_a_placeholder_a_socket_goes_elsewhere_at_once),
 		cmocka_unit_test(no_socket_has_one_of_the_numbers_even_for_a_moment),
+		cmocka_unit_test(who_may_not_look_for_the_mark_keeps_what_is_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
