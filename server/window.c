@@ -3,10 +3,12 @@
 
 #include "server/config_value.h"
 #include "server/driver.h"
+#include "server/log.h"
 #include "server/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* The software device keeps what is mapped in ordinary memory. */
 #define SIZE_SOFTWARE ((uint64_t)16 << 30)
@@ -21,6 +23,8 @@
 #define SIZE_ASKED_MAX ((uint64_t)4 << 40)
 /* Windows begin at multiples of their size, or of this if they are larger. */
 #define ALIGN_MAX SIZE_STEP
+/* More than processes' memory is strewn over at random, and less than would reach the windows. */
+#define APART ((size_t)24 << 40)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next = GPD_WINDOW_FIRST;
@@ -31,6 +35,18 @@ static uint64_t
 round_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) / to * to;
+}
+
+void
+gpd_window_stay_apart(void)
+{
+#ifndef __SANITIZE_THREAD__
+	/* The kernel goes downwards from the highest address.  Nobody has this: it is to be in the
+	 * way.  Where there are not so many addresses all stays as it is. */
+	if (mmap(NULL, APART, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) ==
+	    MAP_FAILED)
+		gpd_debug("variables may lie where programs have memory: %m");
+#endif
 }
 
 bool

@@ -22,6 +22,14 @@
 #define GPD_WINDOW_END UINT64_C(0x540000000000)
 #endif
 
+/*
+ * Before the driver is started: what it maps from now on lies apart from where programs have their
+ * memory.  It takes the addresses of variables from those of this process, and a client can use
+ * none at which its program has something; both would else have theirs in the same part of the
+ * addresses, at random.
+ */
+void gpd_window_stay_apart(void);
+
 /* What GPUPOOL_WINDOW_SIZE says, in bytes; NULL or empty: 0, the usual size.  false: it is no size
  * that a window can have. */
 bool gpd_window_size_parse(const char *text, uint64_t *size_p);

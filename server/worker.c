@@ -490,6 +490,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
+	gpd_window_stay_apart();
 	if (start_driver(options->driver, error, sizeof(error)))
 		return refuse_to_start(error);
 	if (options->rdma)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One program on the devices of several daemons."""
 import os
+import re
 import sys
 
-from harness import Daemon, case, main, require, run
+from harness import SANITIZER, Daemon, Skip, case, main, read_file, require, run
 
 EXPECTED = "each has its own variable and memory\ncopies between them\nmanydevices: ok\n"
 
@@ -39,6 +40,20 @@ def _():
         run("manydevices", "2", env=rcuda).expect(out=EXPECTED)
         run("manydevices", "1", remote=f"{a.address},{b.address}",
             env={"CUDA_VISIBLE_DEVICES": "1"}).expect(out=EXPECTED)
+
+
+@case("what a worker maps for the driver lies apart from where programs have their memory")
+def _():
+    if SANITIZER == "thread":
+        raise Skip("its addresses are fewer")
+    with Daemon() as daemon:
+        pid, = daemon.workers()
+        maps = [re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+)", line).groups() for line in read_file(f"/proc/{pid}/maps").splitlines()]
+        ranges = [(int(first, 16), int(end, 16), access) for first, end, access in maps]
+        gaps = [(first, end) for first, end, access in ranges if end - first >= 24 << 40 and access == "---p"]
+        require(len(gaps) == 1, f"{gaps} of {maps}")
+        below = [end for _, end, access in ranges if gaps[0][0] - (1 << 40) < end <= gaps[0][0] and access == "rw-p"]
+        require(below, f"nothing lies there: {maps}")
 
 
 @case("what cannot be had is named")
