@@ -5,6 +5,7 @@
 #include "server/admission_state.h"
 #include "server/answer.h"
 #include "server/clock.h"
+#include "server/left.h"
 #include "server/log.h"
 
 #include <cuda.h>
@@ -232,21 +233,40 @@ gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_p
 	return NULL;
 }
 
+/* Whoever has a worker to himself is a burden for nobody. */
+static bool
+is_shut_out(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	return !peer->grant.alone && admission->workers &&
+	       gpd_left_shuts_out(*admission->workers, admission->quota->ledger,
+				  peer->grant.tenant);
+}
+
 bool
 gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 {
+	struct gpd_ledger *ledger = admission->quota->ledger;
 	char error[GPD_CONFIG_ERROR_MAX];
+	const char *tenant;
 
 	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello, peer->pass.tenant,
-			      gp_conn_peer(peer->conn), &peer->grant, error) == 0) {
-		struct gpd_ledger *ledger = admission->quota->ledger;
-
-		peer->voice = gpd_voice_choose(ledger, ledger->tenants[peer->grant.tenant].name,
-					       gpd_caller_own_name(peer->caller), gpd_now_ms());
-		return true;
+			      gp_conn_peer(peer->conn), &peer->grant, error)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
+		return false;
 	}
-	gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
-	return false;
+	tenant = ledger->tenants[peer->grant.tenant].name;
+	if (is_shut_out(admission, peer)) {
+		(void)snprintf(error, sizeof(error),
+			       "work of tenant %s's clients that are gone goes on in %d workers, "
+			       "all of which others use: until it ends in one, new sessions can "
+			       "only be of class process",
+			       tenant, GPD_LEFT_WORKERS_MAX);
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
+		return false;
+	}
+	peer->voice =
+		gpd_voice_choose(ledger, tenant, gpd_caller_own_name(peer->caller), gpd_now_ms());
+	return true;
 }
 
 void

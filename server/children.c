@@ -15,8 +15,6 @@
 #define WORKER_LOST_MS 1500
 /* How long new sessions wait for the work of clients that are gone. */
 #define BUSY_MS 2000
-/* Older workers in which such work goes on. */
-#define BUSY_WORKERS_MAX 4
 /* Older workers that have sessions, and whose device heap is not as it was. */
 #define STALE_WORKERS_MAX 4
 /* A worker that lives for less, and dies of itself, may die of what it does at its start. */
@@ -213,22 +211,21 @@ worker_busy(struct gpd_children *c, struct gpd_child *child,
 	gpd_admission_set_worker(c->admission, child->busy ? NULL : child, gpd_now_ms());
 }
 
-/* A context takes device memory that counts for nobody, so whoever leaves such work behind again
- * and again must not get any number of them: one ends, with its sessions. */
+/* With its sessions. */
 static void
 end_left_worker(struct gpd_children *c)
 {
 	struct gpd_child *child;
 	char owners[300];
 
-	if (gpd_left_count(c->list) <= BUSY_WORKERS_MAX)
+	if (gpd_left_count(c->list) <= GPD_LEFT_WORKERS_MAX)
 		return;
 	child = gpd_left_choose(c->list, c->quota->ledger);
 	gpd_left_owners(child, c->quota->ledger, owners, sizeof(owners));
 	snprintf(child->reason, sizeof(child->reason),
 		 "the work of clients that are gone goes on in more than %d older workers: this "
 		 "one ends",
-		 BUSY_WORKERS_MAX);
+		 GPD_LEFT_WORKERS_MAX);
 	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, child->reason,
 		  owners);
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);

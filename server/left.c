@@ -59,21 +59,36 @@ has_neighbours(const struct gpd_child *child, const struct gpd_ledger *ledger)
 	return false;
 }
 
+/* The oldest; alone: of those without neighbours.  NULL: there is none. */
+static struct gpd_child *
+find_oldest(struct gpd_child *list, const struct gpd_ledger *ledger, bool alone)
+{
+	struct gpd_child *oldest = NULL;
+
+	for (struct gpd_child *child = list; child; child = child->next) {
+		if (counts(child) && (!oldest || child->left_ms < oldest->left_ms) &&
+		    !(alone && has_neighbours(child, ledger)))
+			oldest = child;
+	}
+	return oldest;
+}
+
 struct gpd_child *
 gpd_left_choose(struct gpd_child *list, const struct gpd_ledger *ledger)
 {
-	struct gpd_child *oldest = NULL, *oldest_alone = NULL;
+	struct gpd_child *alone = find_oldest(list, ledger, true);
 
-	for (struct gpd_child *child = list; child; child = child->next) {
-		if (!counts(child))
-			continue;
-		if (!oldest || child->left_ms < oldest->left_ms)
-			oldest = child;
-		if ((!oldest_alone || child->left_ms < oldest_alone->left_ms) &&
-		    !has_neighbours(child, ledger))
-			oldest_alone = child;
-	}
-	return oldest_alone ? oldest_alone : oldest;
+	return alone ? alone : find_oldest(list, ledger, false);
+}
+
+bool
+gpd_left_shuts_out(struct gpd_child *list, const struct gpd_ledger *ledger, uint32_t tenant)
+{
+	int count = 0;
+
+	for (const struct gpd_child *child = list; child; child = child->next)
+		count += counts(child) && child->left[tenant] > 0;
+	return count >= GPD_LEFT_WORKERS_MAX && !find_oldest(list, ledger, true);
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The work of clients that are gone, as the supervisor sees it: in which workers it goes on, whose
- * it is, and which worker ends when there are too many.
+ * it is, which worker ends when there are too many, and who gets no session before that.
  *
  * What a worker says of it (GPD_CHANNEL_BUSY) is counted in its gpd_child, by tenants; whose
  * sessions there are the ledger says.  Main thread only.
@@ -16,6 +16,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* How many others may serve for.  A context takes device memory that counts for nobody, so whoever
+ * leaves such work behind again and again must not get any number of them. */
+#define GPD_LEFT_WORKERS_MAX 4
 
 /* Such work of a session goes on for longer than usual, or has ended. */
 void gpd_left_note(struct gpd_child *child, struct gpd_ledger *ledger,
@@ -29,6 +34,13 @@ int gpd_left_count(const struct gpd_child *list);
  * work there, and if there is none, the oldest.  NULL: there are none.
  */
 struct gpd_child *gpd_left_choose(struct gpd_child *list, const struct gpd_ledger *ledger);
+
+/*
+ * Whether a tenant gets no session in a worker that it shares with others: its work goes on in so
+ * many of them already, and in each one other tenants have sessions, who would pay for one more.
+ * Where it would be its own sessions that end, it gets one.
+ */
+bool gpd_left_shuts_out(struct gpd_child *list, const struct gpd_ledger *ledger, uint32_t tenant);
 
 /* The one that may serve again, as its work has ended: the oldest.  NULL: there is none. */
 struct gpd_child *gpd_left_find_idle(struct gpd_child *list);

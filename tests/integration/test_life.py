@@ -57,6 +57,7 @@ def _():
 
 TWO_TENANTS = "[tenant alice]\n[tenant bob]\n"
 TOO_MANY = "goes on in more than 4 older workers: this one ends"
+SHUT_OUT = "work of tenant bob's clients that are gone goes on in 4 workers, all of which others use: "
 
 
 def stay(daemon, tenant):
@@ -80,15 +81,39 @@ def leave_endless_work(daemon, tenant, count):
 def _():
     with Configured(TWO_TENANTS, env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
         bystanders = []
-        for i in range(1, 7):
-            bystanders.append(stay(daemon, "alice"))
+        for i in range(1, 5):
+            bystanders.append(stay(daemon, "alice")[0])
             leave_endless_work(daemon, "bob", i)
-        # She has sessions in all of them, so the oldest end.
-        daemon.wait_for_log(TOO_MANY + "; here it is work of tenant bob$", count=2)
-        for program, session in bystanders[:2]:
-            daemon.wait_for_log(rf"session {session} \(.* memhog\): closed: .* {TOO_MANY}; 1 launches, ")
-            program.kill()
-        for program, _ in bystanders[2:]:
+        # She has sessions in all of them, so he gets none in which he could do it again.
+        for i in range(2):
+            refused = daemon.run("vectoradd", env=as_tenant("bob"))
+            require(refused.status == 1 and SHUT_OUT in refused.err, f"bob got a session: {refused}")
+            daemon.wait_for_log(rf"warning: .* vectoradd\): refused: {SHUT_OUT}", count=i + 1)
+        daemon.run("vectoradd", env=as_tenant("bob", GPUPOOL_ISOLATION="process")).expect(out="vectoradd: ok\n")
+        daemon.run("vectoradd", env=as_tenant("alice")).expect(out="vectoradd: ok\n")
+        # With the session of hers one of the workers ends, and his work there.
+        bystanders.pop().finish().expect()
+        daemon.wait_for_log("the worker ends with it", SOON)
+        wait_until("one of the workers has ended", lambda: len(daemon.workers()) == 4, SOON)
+        daemon.run("vectoradd", env=as_tenant("bob")).expect(out="vectoradd: ok\n")
+        for program in bystanders:
+            program.finish().expect()
+        require("older workers" not in daemon.log(), "a worker with sessions of hers has ended")
+        daemon.settle(SOON + 3)
+
+
+@case("of endless work of several tenants together, next to others everywhere, the oldest worker ends")
+def _():
+    with Configured(TWO_TENANTS + "[tenant carol]\n", env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as daemon:
+        bystanders = []
+        for i in range(1, 6):
+            bystanders.append(stay(daemon, "alice"))
+            leave_endless_work(daemon, "bob" if i % 2 else "carol", i)
+        daemon.wait_for_log(TOO_MANY + "; here it is work of tenant bob$")
+        program, session = bystanders.pop(0)
+        daemon.wait_for_log(rf"session {session} \(.* memhog\): closed: .* {TOO_MANY}; 1 launches, ")
+        program.kill()
+        for program, _ in bystanders:
             program.finish().expect()
         daemon.settle(SOON + 3)
 

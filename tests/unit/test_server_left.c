@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose work goes on in which worker, which one ends because of it, and which may serve again. */
+/* Whose work goes on in which worker, which one ends because of it, which may serve again, and who
+ * gets no session. */
 #include "server/left.h"
 #include "tests/test.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#define WORKERS 3
+#define WORKERS (GPD_LEFT_WORKERS_MAX + 1)
 
 enum {
 	ALICE = 1,
@@ -136,6 +137,65 @@ who_leaves_work_there_too_is_no_neighbour_as_long_as_it_goes_on(void **state)
 	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[1]);
 }
 
+/* In all that there may be, next to Alice. */
+static void
+leave_work_everywhere(uint64_t bobs[], uint64_t alices[])
+{
+	for (int i = 0; i < GPD_LEFT_WORKERS_MAX; i++) {
+		assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+		alices[i] = open_session(i, ALICE);
+		bobs[i] = leave_work(i, BOB);
+	}
+}
+
+static void
+who_would_end_others_sessions_is_shut_out(void **state)
+{
+	uint64_t bobs[GPD_LEFT_WORKERS_MAX], alices[GPD_LEFT_WORKERS_MAX];
+
+	leave_work_everywhere(bobs, alices);
+	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
+	assert_false(gpd_left_shuts_out(list(), ledger, ALICE));
+	assert_false(gpd_left_shuts_out(list(), ledger, CAROL));
+	/* One more of his own sessions would end. */
+	gpd_ledger_close(ledger, gpd_ledger_find(ledger, alices[2]));
+	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	(void)open_session(2, CAROL);
+	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
+	/* It ends in one. */
+	say(1, bobs[1], false);
+	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	/* In another one it has only begun: that still serves. */
+	workers[GPD_LEFT_WORKERS_MAX].left_ms = 0;
+	(void)open_session(GPD_LEFT_WORKERS_MAX, ALICE);
+	(void)leave_work(GPD_LEFT_WORKERS_MAX, BOB);
+	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	workers[GPD_LEFT_WORKERS_MAX].left_ms = 2000;
+	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
+}
+
+static void
+who_has_no_neighbours_is_not_shut_out(void **state)
+{
+	for (int i = 0; i < WORKERS; i++) {
+		(void)leave_work(i, BOB);
+		(void)open_session(i, BOB);
+	}
+	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+}
+
+static void
+work_of_several_together_shuts_nobody_out(void **state)
+{
+	for (int i = 0; i < WORKERS; i++) {
+		(void)open_session(i, ALICE);
+		(void)leave_work(i, i % 2 ? BOB : CAROL);
+	}
+	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	assert_false(gpd_left_shuts_out(list(), ledger, CAROL));
+	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
+}
+
 static void
 owners_are_named_once_each(void **state)
 {
@@ -188,6 +248,12 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			who_leaves_work_there_too_is_no_neighbour_as_long_as_it_goes_on, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(who_would_end_others_sessions_is_shut_out, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(who_has_no_neighbours_is_not_shut_out, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(work_of_several_together_shuts_nobody_out, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(owners_are_named_once_each, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			one_returns_when_nothing_goes_on_and_nothing_else_is_wrong, set_up,
