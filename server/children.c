@@ -184,14 +184,42 @@ worker_failed(struct gpd_children *c, struct gpd_child *child,
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
 }
 
+/* Of the session that it is for; NULL: it has none, or is others' too. */
+static struct gpd_voice *
+voice_of_alone(const struct gpd_children *c, const struct gpd_child *child)
+{
+	struct gpd_ledger *ledger = c->quota->ledger;
+
+	for (int i = 0; child->alone && i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *line = &ledger->sessions[i];
+
+		if (atomic_load(&line->id) && line->worker == child->pid)
+			return &ledger->voices[line->voice];
+	}
+	return NULL;
+}
+
+/* A worker of one session alone has as many lines as its client likes to start. */
+static void
+report_error(const struct gpd_children *c, const struct gpd_child *child, const char *text)
+{
+	struct gpd_voice *voice = voice_of_alone(c, child);
+
+	if (voice)
+		gpd_voice_log(voice, GPD_LOG_ERROR, "worker %d %s", (int)child->pid, text);
+	else
+		gpd_error("worker %d %s", (int)child->pid, text);
+}
+
 static void
 worker_lost(struct gpd_children *c, struct gpd_child *child,
 	    const struct gpd_channel_message *message)
 {
-	char text[1024];
+	char text[1024], lost[1024];
 
 	gpd_channel_text(message, text, sizeof(text));
-	gpd_error("worker %d has lost its GPU contexts: %s", (int)child->pid, text);
+	(void)snprintf(lost, sizeof(lost), "has lost its GPU contexts: %.990s", text);
+	report_error(c, child, lost);
 	snprintf(child->reason, sizeof(child->reason), "its context was lost");
 	child->deadline_ms = gpd_now_ms() + WORKER_LOST_MS;
 	retire_worker(c, child, 0);
@@ -342,7 +370,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
 		c->useless = true;
 	} else if (!expected && child->alone) {
-		gpd_error("worker %d %s", (int)child->pid, how);
+		report_error(c, child, how);
 	} else if (!expected) {
 		c->quick_deaths = now - child->started_ms < QUICK_MS ? c->quick_deaths + 1 : 0;
 		if (c->quick_deaths >= QUICK_DEATHS_MAX)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ static struct {
 	char line[LINE_MAX_SIZE];
 	struct gpd_bucket lines;
 	unsigned int left_out;
+	struct gpd_voice *left_out_voice; /* of the first of them */
 } complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 /* Under the lock.  Keeps the beginning of what is written at one time: that says what happened. */
@@ -57,31 +59,49 @@ remember(const char *text, size_t size)
 	complaints.used += size;
 }
 
+/* Without a voice there is room for it: a process has few such lines. */
+static void GP_PRINTF(2, 3) say(struct gpd_voice *voice, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (voice)
+		gpd_voice_log(voice, GPD_LOG_WARNING, "%s", text);
+	else
+		gpd_warning("%s", text);
+}
+
 /* Under the lock, as all of these: what there is of a line goes to the log. */
 static void
 end_line(void)
 {
 	char whose[GPD_COMPLAINT_WHOSE_MAX] = "no session";
+	struct gpd_voice *voice = NULL;
+	bool may;
 
 	if (complaints.line_used == 0)
 		return;
 	complaints.line[complaints.line_used] = 0;
 	complaints.line_used = 0;
-	if (!gpd_bucket_use(&complaints.lines, GPD_COMPLAINT_LINES, GPD_COMPLAINT_LINE_MS,
-			    gpd_now_ms())) {
-		complaints.left_out++;
-		return;
-	}
-	if (complaints.whose)
-		complaints.whose(whose, sizeof(whose));
-	gpd_warning("the driver, with work of %s: %s", whose, complaints.line);
+	may = gpd_bucket_use(&complaints.lines, GPD_COMPLAINT_LINES, GPD_COMPLAINT_LINE_MS,
+			     gpd_now_ms());
+	if (complaints.whose && (may || complaints.left_out == 0))
+		voice = complaints.whose(whose, sizeof(whose));
+	if (may)
+		say(voice, "the driver, with work of %s: %s", whose, complaints.line);
+	else if (complaints.left_out++ == 0)
+		complaints.left_out_voice = voice;
 }
 
 static void
 tell_left_out(void)
 {
 	if (complaints.left_out)
-		gpd_warning("the driver: %u more lines are left out", complaints.left_out);
+		say(complaints.left_out_voice, "the driver: %u more lines are left out",
+		    complaints.left_out);
 	complaints.left_out = 0;
 }
 

@@ -54,12 +54,32 @@ gpd_culprit_find(char *text, size_t size)
 	return list.count == 1 ? list.last : NULL;
 }
 
-void
+/* Under the worker's lock.  NULL: there are others, or none. */
+static struct gpd_session *
+find_only_one(void)
+{
+	struct gpd_session *s = gpd_worker.sessions, *leaving = gpd_worker.leaving;
+
+	if (s && leaving)
+		return NULL;
+	s = s ? s : leaving;
+	return s && !s->next ? s : NULL;
+}
+
+struct gpd_voice *
 gpd_culprit_tell(char *text, size_t size)
 {
+	struct gpd_voice *voice = NULL;
+	struct gpd_session *about;
+
 	pthread_mutex_lock(&gpd_worker.lock);
-	(void)gpd_culprit_find(text, size);
+	about = gpd_culprit_find(text, size);
+	if (!text[0])
+		about = find_only_one();
+	if (about)
+		voice = &about->account.ledger->voices[about->account.line->voice];
 	pthread_mutex_unlock(&gpd_worker.lock);
 	if (!text[0])
 		(void)snprintf(text, size, "no session");
+	return voice;
 }

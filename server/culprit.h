@@ -9,12 +9,15 @@
 #include <stddef.h>
 
 struct gpd_session;
+struct gpd_voice;
 
 /* Under the worker's lock: names them, "session 3 (host 17 ./program), last kernel k, session 4
  * ...", or "" if there are none.  The only one that there is, or NULL. */
 struct gpd_session *gpd_culprit_find(char *text, size_t size);
 
-/* The same for a line of the log, without the lock: "no session" if there are none. */
-void gpd_culprit_tell(char *text, size_t size);
+/* The same for a line of the log, without the lock: "no session" if there are none.  The voice of
+ * the session that such a line can only be about: the one that is named, or the only one that the
+ * worker has; NULL: there may be others. */
+struct gpd_voice *gpd_culprit_tell(char *text, size_t size);
 
 #endif /* GPD_CULPRIT_H */

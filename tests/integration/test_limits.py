@@ -557,6 +557,27 @@ def many_sessions():
         require(daemon.log().count("more lines about") < 5, "the lines about lines are many")
 
 
+@case("who faults in a process of its own again and again fills no log")
+def _():
+    def told(log):
+        return len(re.findall(r": warning: session \d+ .*: closed: |the driver, with work of|has lost its GPU contexts", log))
+
+    with Daemon() as daemon:
+        begin = time.monotonic()
+        for _ in range(110):
+            with Session(daemon.port) as session:
+                session.create_context()
+                session.send(bytes(64))
+                expect_closed(session.lane)
+        wait_until("the log has had room for no more", lambda: told(daemon.log()) >= 100, SOON)
+        for _ in range(10):
+            daemon.run("sticky", env={"GPUPOOL_ISOLATION": "process"}).expect()
+        wait_until("their processes have ended", lambda: len(daemon.workers()) == 1, SOON)
+        lines, seconds = told(daemon.log()), time.monotonic() - begin
+        require(100 <= lines <= 101 + seconds / 2, f"{lines} lines in {seconds:.0f} s")
+        neighbour(daemon)
+
+
 @case("who does not read what it is sent loses its session, after the documented time")
 def _():
     with Daemon(env={"GPUPOOL_STALL_MS": "3000"}) as daemon:

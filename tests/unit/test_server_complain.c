@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was written to standard error is there when it is asked for at once, and in the log nobody
  * can take it for the daemon's own. */
+#include "server/clock.h"
 #include "server/complain.h"
 #include "server/log.h"
+#include "server/voice.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -39,10 +41,20 @@ take_at_once(void)
 static char path[64];
 static char logged[65536];
 
-static void
+static struct gpd_voice voice;
+
+static struct gpd_voice *
 say_whose(char *text, size_t size)
 {
 	snprintf(text, size, "session 3 (h\n4 p)");
+	return NULL;
+}
+
+static struct gpd_voice *
+say_whose_it_can_only_be(char *text, size_t size)
+{
+	(void)say_whose(text, size);
+	return &voice;
 }
 
 static int
@@ -68,15 +80,48 @@ forge(void)
 }
 
 static int
-flood(void)
+flood_of(gpd_complaint_whose_func *whose)
 {
 	static char lines[4 * 1000 + 1];
 
 	for (int i = 0; i < 1000; i++)
 		memcpy(lines + (ptrdiff_t)4 * i, "abc\n", 5);
-	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose))
+	if (!freopen(path, "a", stderr) || gpd_complain_start(whose))
 		return 1;
 	return complain(lines);
+}
+
+static int
+flood(void)
+{
+	return flood_of(say_whose);
+}
+
+/* The session has used up its lines: these, too, and the one about the others are counted. */
+static int
+flood_unheard(void)
+{
+	unsigned int count;
+	int r;
+
+	atomic_store(&voice.until_ms[GPD_VOICE_WARNING], INT64_MAX / 2);
+	r = flood_of(say_whose_it_can_only_be);
+	count = atomic_load(&voice.left_out[GPD_VOICE_WARNING]);
+	return r ? r : count < GPD_COMPLAINT_LINES + 1 || count > GPD_COMPLAINT_LINES + 11 ? 4 : 0;
+}
+
+static int
+forge_heard(void)
+{
+	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose_it_can_only_be))
+		return 1;
+	if (complain("one\ntwo\nthree\n"))
+		return 2;
+	/* Each has used up a line. */
+	return gpd_now_ms() + 2 * GPD_VOICE_WARNING_MS <
+			       atomic_load(&voice.until_ms[GPD_VOICE_WARNING])
+		       ? 0
+		       : 3;
 }
 
 /* In a process of its own: the function's answer, and what it logged. */
@@ -155,6 +200,15 @@ a_flood_is_some_lines_and_a_number(void **state)
 	assert_in_range(check_lines(), GPD_COMPLAINT_LINES + 1, GPD_COMPLAINT_LINES + 11);
 }
 
+static void
+lines_of_one_session_are_of_its_voice(void **state)
+{
+	assert_int_equal(run(forge_heard), 0);
+	assert_int_equal(check_lines(), 3);
+	assert_int_equal(run(flood_unheard), 0);
+	assert_string_equal(logged, "");
+}
+
 int
 main(void)
 {
@@ -162,6 +216,7 @@ main(void)
 		cmocka_unit_test(nothing_is_lost),
 		cmocka_unit_test(lines_cannot_be_forged),
 		cmocka_unit_test(a_flood_is_some_lines_and_a_number),
+		cmocka_unit_test(lines_of_one_session_are_of_its_voice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
