@@ -274,10 +274,13 @@ take_message(struct opening *opening, struct gp_conn *conn,
 	int r;
 
 	gpc_stats_wait();
+	/* For one that comes byte by byte, too. */
+	gp_conn_set_deadline(conn, ANSWER_MS);
 	r = gp_conn_wait(conn, ANSWER_MS);
 	if (r == 0)
 		return fail(opening, GP_E_TIMEOUT, ": no answer within %d s", ANSWER_MS / 1000);
 	r = gp_control_recv(conn, &message);
+	gp_conn_set_deadline(conn, 0);
 	if (r == GP_E_EOF)
 		return fail(opening, r, ": the daemon closed the connection");
 	if (r != 0)

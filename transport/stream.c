@@ -65,7 +65,8 @@ gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 
 	if (atomic_load(&stream->stopped))
 		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
-	else if (got == -EAGAIN && stream->conn.recv_deadline_ms)
+	else if (got == -EAGAIN && stream->conn.recv_deadline_ms &&
+		 gp_now_ms() >= stream->conn.recv_deadline_ms)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT, "no whole message came in time");
 	else if (got == -EAGAIN)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT,
@@ -93,12 +94,16 @@ now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* A socket's own time begins anew with each read, so this one is waited for outside of it. */
+/* A socket's own time begins anew with each read, so the deadline is waited for outside of it. */
 static ssize_t
-read_until(struct gp_stream *stream, struct iovec *iov, int count, int64_t deadline_ms)
+read_until_deadline(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
+	int64_t end = stream->conn.recv_deadline_ms;
+
+	if (timeout_ms >= 0 && gp_now_ms() + timeout_ms < end)
+		end = gp_now_ms() + timeout_ms;
 	for (;;) {
-		int64_t left = deadline_ms - gp_now_ms();
+		int64_t left = end - gp_now_ms();
 		ssize_t got;
 		int r;
 
@@ -134,7 +139,7 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 	int timeout_ms = inside && stream->stall_ms ? (int)stream->stall_ms : -1;
 
 	if (stream->conn.recv_deadline_ms)
-		return read_until(stream, iov, count, stream->conn.recv_deadline_ms);
+		return read_until_deadline(stream, iov, count, timeout_ms);
 	if (stream->spin_usec) {
 		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
 

@@ -296,7 +296,7 @@ gp_conn_set_stall(struct gp_conn *conn, unsigned int ms)
 void
 gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms)
 {
-	conn->recv_deadline_ms = gp_now_ms() + ms;
+	conn->recv_deadline_ms = ms ? gp_now_ms() + ms : 0;
 }
 
 void

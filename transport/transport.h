@@ -157,8 +157,9 @@ void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
 
 /*
  * For the receiving thread: no receive waits beyond so many milliseconds from now, however often a
- * byte comes; a message that is not whole by then is -ETIMEDOUT.  For connections that carry no
- * bulk; it cannot be taken back, only be given anew.
+ * byte comes; a message that is not whole by then is -ETIMEDOUT.  The time of gp_conn_set_stall()
+ * goes on to count.  Given anew it counts from then; 0 lifts it, and a receive that begins later
+ * waits as if there had never been one.  For connections that carry no bulk meanwhile.
  */
 void gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms);
 

@@ -331,6 +331,39 @@ send_after_a_while(struct job *job)
 }
 
 static void
+a_deadline_can_be_lifted(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_after_a_while, .conn = pair->client };
+
+	send_bytes(pair->client, "first", 5, NULL, 0);
+	gp_conn_set_deadline(pair->server, 1000);
+	expect_message(pair->server, "first", 5);
+	gp_conn_set_deadline(pair->server, 100);
+	gp_conn_set_deadline(pair->server, 0);
+	job_start(&sender);
+	expect_message(pair->server, "late", 4);
+	assert_int_equal(job_join(&sender), 0);
+}
+
+static void
+before_a_deadline_a_peer_that_stops_is_given_up(void **state)
+{
+	struct pair *pair = *state;
+	struct gp_message message;
+	int64_t begin = now_ms();
+
+	gp_conn_set_stall(pair->server, 100);
+	gp_conn_set_deadline(pair->server, 5000);
+	assert_int_equal(gp_conn_send_preamble(pair->client, "\x10\0\0\0", 4), 0);
+	assert_int_equal(gp_conn_recv(pair->server, &message), -ETIMEDOUT);
+	assert_true(now_ms() - begin >= 99);
+	assert_true(now_ms() - begin < 4000);
+	assert_string_equal(gp_conn_error(pair->server),
+			    "the peer stopped in the middle of a message");
+}
+
+static void
 between_messages_a_peer_may_take_its_time(void **state)
 {
 	struct pair *pair = *state;
@@ -720,6 +753,8 @@ main(int argc, char **argv)
 		CONTRACT_TEST(closing_inside_a_message_is_an_error),
 		CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up),
 		CONTRACT_TEST(a_deadline_is_for_the_whole_message),
+		CONTRACT_TEST(a_deadline_can_be_lifted),
+		CONTRACT_TEST(before_a_deadline_a_peer_that_stops_is_given_up),
 		CONTRACT_TEST(between_messages_a_peer_may_take_its_time),
 		CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes),
 		CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up),

@@ -7,13 +7,17 @@
 #include "tests/test.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define WINDOW_SIZE ((uint64_t)1 << 30)
@@ -37,6 +41,19 @@ struct supervisor {
 	size_t avoided;
 	struct gp_conn *lane_conn;
 };
+
+/* How far the clock of this process is ahead, so that nobody has to wait for it. */
+static atomic_int seconds_ahead;
+
+int
+clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, time);
+
+	if (r == 0 && clock == CLOCK_MONOTONIC)
+		time->tv_sec += atomic_load(&seconds_ahead);
+	return r;
+}
 
 static uint64_t
 free_address(void)
@@ -406,6 +423,57 @@ other_message_than_a_welcome_is_refused(void **state)
 	expect_failure(start(serve_pong), GP_E_INVALID, "unexpected Pong");
 }
 
+/* A byte each second, of a message that would take hours so. */
+static void
+serve_slowly(struct supervisor *supervisor, struct gp_conn *control)
+{
+	static const char head[8] = "\x60\xea";
+	struct timespec pause = { .tv_nsec = 20000000 };
+
+	answer_preamble(control, GP_VERSION_MAJOR);
+	take_hello(supervisor, control);
+	for (size_t i = 0; i < 200; i++) {
+		if (gp_conn_send_preamble(control, i < sizeof(head) ? head + i : "x", 1) != 0)
+			return;
+		(void)nanosleep(&pause, NULL);
+		(void)atomic_fetch_add(&seconds_ahead, 1);
+	}
+}
+
+static void
+daemon_that_goes_on_for_ever_is_given_up(void **state)
+{
+	expect_failure(start(serve_slowly), -ETIMEDOUT, ": no whole message came in time");
+	assert_true(atomic_load(&seconds_ahead) < 30);
+	atomic_store(&seconds_ahead, 0);
+}
+
+static void
+serve_a_word_later(struct supervisor *supervisor, struct gp_conn *control)
+{
+	serve_session(supervisor, control);
+	(void)atomic_fetch_add(&seconds_ahead, 3600);
+	(void)!gp_control_send_pong(control, 5);
+}
+
+static void
+open_session_may_be_silent_for_as_long_as_it_likes(void **state)
+{
+	struct supervisor *supervisor = start(serve_a_word_later);
+	Gpupool__ControlMessage *message;
+	struct gpc_link link;
+	char error[512];
+
+	assert_int_equal(open_link(supervisor, &link, error), 0);
+	(void)pthread_join(supervisor->thread, NULL);
+	assert_int_equal(gp_control_recv(link.control, &message), 0);
+	assert_int_equal(message->body_case, GPUPOOL__CONTROL_MESSAGE__BODY_PONG);
+	gp_control_free(message);
+	atomic_store(&seconds_ahead, 0);
+	close_link(&link);
+	clean_up(supervisor);
+}
+
 static void
 nobody_listening_is_said_in_the_words_of_the_system(void **state)
 {
@@ -632,6 +700,8 @@ main(void)
 		cmocka_unit_test(reason_of_a_refusal_is_told),
 		cmocka_unit_test(what_a_terminal_would_act_on_is_not_said),
 		cmocka_unit_test(other_message_than_a_welcome_is_refused),
+		cmocka_unit_test(daemon_that_goes_on_for_ever_is_given_up),
+		cmocka_unit_test(open_session_may_be_silent_for_as_long_as_it_likes),
 		cmocka_unit_test(nobody_listening_is_said_in_the_words_of_the_system),
 		cmocka_unit_test(welcome_that_makes_no_sense_is_refused),
 		cmocka_unit_test(window_that_is_taken_here_is_exchanged_for_another),
