@@ -12,6 +12,25 @@
 
 static char output[8192];
 
+/* The leak checker's lines on a thread that was about to end when it looked: they say nothing of
+ * the daemon, whose leaks it goes on to report. */
+static void
+leave_out_notes(char *text)
+{
+	static const char note[] = "Unable to get registers from thread ";
+
+	while (*text) {
+		char *end = text + strcspn(text, "\n");
+		char *said = text + strspn(text, "=0123456789");
+
+		end += *end == '\n';
+		if (strncmp(text, "==", 2) == 0 && strncmp(said, note, strlen(note)) == 0)
+			memmove(text, end, strlen(end) + 1);
+		else
+			text = end;
+	}
+}
+
 /* Exit status of the daemon with these options; what it wrote is in output. */
 static int
 run(const char *arguments)
@@ -29,6 +48,7 @@ run(const char *arguments)
 	assert_non_null(pipe);
 	size = fread(output, 1, sizeof(output) - 1, pipe);
 	output[size] = 0;
+	leave_out_notes(output);
 	status = pclose(pipe);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
@@ -43,6 +63,21 @@ run(const char *arguments)
 		assert_ptr_equal(strchr(output, '\n'), output + strlen(output) - 1);               \
 		assert_int_equal(strncmp(output, "gpupoold: ", 10), 0);                            \
 	} while (0)
+
+static void
+what_the_leak_checker_could_not_do_is_left_out(void **state)
+{
+	char text[] = "==7==Unable to get registers from thread 8.\n"
+		      "gpupoold: Unable to get registers from thread 1.\n"
+		      "==31415==Unable to get registers from thread 31416.\n"
+		      "==31415==Unable to get registers from thread 31417.\n"
+		      "==31415==ERROR: LeakSanitizer: detected memory leaks\n"
+		      "==31415==Unable to get registers from thread 31418.";
+
+	leave_out_notes(text);
+	assert_string_equal(text, "gpupoold: Unable to get registers from thread 1.\n"
+				  "==31415==ERROR: LeakSanitizer: detected memory leaks\n");
+}
 
 static void
 a_port_in_use_is_named(void **state)
@@ -159,6 +194,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_leak_checker_could_not_do_is_left_out),
 		cmocka_unit_test(a_port_in_use_is_named),
 		cmocka_unit_test(an_unknown_scheme_is_named),
 		cmocka_unit_test(an_address_for_all_needs_the_word_insecure),
