@@ -12,19 +12,21 @@
 
 static char output[8192];
 
-/* The leak checker's lines on a thread that was about to end when it looked: they say nothing of
- * the daemon, whose leaks it goes on to report. */
+/* What the leak checker says of threads that it did not stop in time, or that were about to end: it
+ * is nothing of the daemon's, whose leaks it goes on to report. */
 static void
 leave_out_notes(char *text)
 {
-	static const char note[] = "Unable to get registers from thread ";
+	static const char error[] = "==ERROR: ";
 
 	while (*text) {
 		char *end = text + strcspn(text, "\n");
-		char *said = text + strspn(text, "=0123456789");
+		size_t digits = strncmp(text, "==", 2) == 0 ? strspn(text + 2, "0123456789") : 0;
+		char *rest = text + 2 + digits;
 
 		end += *end == '\n';
-		if (strncmp(text, "==", 2) == 0 && strncmp(said, note, strlen(note)) == 0)
+		if (digits && strncmp(rest, "==", 2) == 0 &&
+		    strncmp(rest, error, strlen(error)) != 0)
 			memmove(text, end, strlen(end) + 1);
 		else
 			text = end;
@@ -60,7 +62,8 @@ run(const char *arguments)
 		assert_int_equal(run(arguments), 1);                                               \
 		if (!strstr(output, text))                                                         \
 			fail_msg("\"%s\" is not in \"%s\"", text, output);                         \
-		assert_ptr_equal(strchr(output, '\n'), output + strlen(output) - 1);               \
+		if (strchr(output, '\n') != output + strlen(output) - 1)                           \
+			fail_msg("not one line: \"%s\"", output);                                  \
 		assert_int_equal(strncmp(output, "gpupoold: ", 10), 0);                            \
 	} while (0)
 
@@ -68,15 +71,18 @@ static void
 what_the_leak_checker_could_not_do_is_left_out(void **state)
 {
 	char text[] = "==7==Unable to get registers from thread 8.\n"
-		      "gpupoold: Unable to get registers from thread 1.\n"
+		      "gpupoold: ==7==Unable to get registers from thread 1.\n"
 		      "==31415==Unable to get registers from thread 31416.\n"
-		      "==31415==Unable to get registers from thread 31417.\n"
+		      "==31415==Running thread 31417 was not suspended. False leaks are possible.\n"
+		      "=================================================================\n"
 		      "==31415==ERROR: LeakSanitizer: detected memory leaks\n"
 		      "==31415==Unable to get registers from thread 31418.";
 
 	leave_out_notes(text);
-	assert_string_equal(text, "gpupoold: Unable to get registers from thread 1.\n"
-				  "==31415==ERROR: LeakSanitizer: detected memory leaks\n");
+	assert_string_equal(text,
+			    "gpupoold: ==7==Unable to get registers from thread 1.\n"
+			    "=================================================================\n"
+			    "==31415==ERROR: LeakSanitizer: detected memory leaks\n");
 }
 
 static void
