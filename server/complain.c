@@ -208,17 +208,25 @@ gpd_complain_start(gpd_complaint_whose_func *whose)
 	return -r;
 }
 
-size_t
-gpd_complain_take(char *text, size_t size)
+void
+gpd_complain_settle(void)
 {
-	size_t used;
-
 	(void)fflush(stderr);
 	if (complaints.fd >= 0)
 		(void)take_in();
 	pthread_mutex_lock(&complaints.lock);
 	end_line();
 	tell_left_out();
+	pthread_mutex_unlock(&complaints.lock);
+}
+
+size_t
+gpd_complain_take(char *text, size_t size)
+{
+	size_t used;
+
+	gpd_complain_settle();
+	pthread_mutex_lock(&complaints.lock);
 	used = gpd_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
 	if (used > size - 1)
 		used = size - 1;

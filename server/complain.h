@@ -30,6 +30,9 @@ typedef struct gpd_voice *gpd_complaint_whose_func(char *text, size_t size);
 /* Early in the worker, before the driver is opened.  0 or a negative errno. */
 int gpd_complain_start(gpd_complaint_whose_func *whose);
 
+/* All that was written goes to the log now, while it is known whose work is under way. */
+void gpd_complain_settle(void);
+
 /* What was written in the last seconds, with a NUL; returns its length. */
 size_t gpd_complain_take(char *text, size_t size);
 

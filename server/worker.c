@@ -44,8 +44,6 @@
  * their size for everybody, so they are made large enough for most programs at once. */
 #define PRINT_SIZE ((size_t)16 << 20)
 #define HEAP_SIZE ((size_t)128 << 20)
-/* How long the sessions have to tell their clients of a lost context. */
-#define LOST_MS 900
 
 struct gpd_worker gpd_worker = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -511,68 +509,4 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	}
 	/* The supervisor is gone: so are the clients' sessions. */
 	_exit(0);
-}
-
-/* What has happened, and after whose work; the only one that it can have been, or NULL. */
-static struct gpd_session *
-describe_culprits(CUresult result, char *text, size_t size)
-{
-	char whose[900];
-	struct gpd_session *culprit = gpd_culprit_find(whose, sizeof(whose));
-
-	(void)snprintf(text, size, "%.80s (%d)%s%s", name_of(result), (int)result,
-		       whose[0] ? ", after work of " : "", whose);
-	return culprit;
-}
-
-/* Ends the process when all clients know, or when they have had their time. */
-static void *
-bury(void *arg)
-{
-	for (int waited = 0; waited < LOST_MS; waited += 10) {
-		bool all = true;
-
-		pthread_mutex_lock(&gpd_worker.lock);
-		for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next)
-			all = all && (!s->conn || atomic_load(&s->told));
-		pthread_mutex_unlock(&gpd_worker.lock);
-		/* The replies to calls that were on their way go out, too. */
-		if (all && waited >= 100)
-			break;
-		nap_ms(10);
-	}
-	_exit(0);
-}
-
-void
-gpd_worker_lost(struct gpd_session *finder, CUresult result)
-{
-	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_LOST,
-		.result = (int32_t)result,
-		.session = finder ? finder->id : 0,
-	};
-	char text[1024], complaint[GPD_COMPLAINT_MAX];
-	struct gpd_session *culprit;
-	pthread_t thread;
-	int none = 0;
-
-	if (!atomic_compare_exchange_strong(&gpd_worker.lost, &none, (int)result))
-		return;
-	(void)gpd_complain_take(complaint, sizeof(complaint));
-	pthread_mutex_lock(&gpd_worker.lock);
-	culprit = describe_culprits(result, text, sizeof(text));
-	/* A GPU's driver says nothing of other errors to who runs the program. */
-	if (culprit && *complaint && result == CUDA_ERROR_ASSERT)
-		culprit->complaint = strdup(complaint);
-	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
-		atomic_store(&s->sticky, (int)result);
-		if (s->waits)
-			gpd_wait_kick(s);
-	}
-	pthread_mutex_unlock(&gpd_worker.lock);
-	(void)gpd_channel_send(&gpd_worker.channel, &header, text, strlen(text), -1);
-	if (pthread_create(&thread, NULL, bury, NULL))
-		_exit(0);
-	(void)pthread_detach(thread);
 }
