@@ -399,7 +399,6 @@ place_global(struct gpc_image *image, struct gpc_context *context, const char *n
 	     const struct gp_reply_gpImageGlobal *reply)
 {
 	int r = gpc_memory_add_global(context, reply->address, reply->size, image->handle.id);
-
 	const char *peer = gpc_session_peer(image->device->session);
 
 	if (r == 0)
