@@ -96,7 +96,7 @@ may_be_replaced(const struct gpd_children *c, const struct gpd_child *old)
 
 	for (const struct gpd_child *child = c->list; child; child = child->next)
 		count += child->stale && child->state == GPD_CHILD_ENDING;
-	return count < STALE_WORKERS_MAX || !gpd_ledger_has_sessions(c->quota->ledger, old->pid);
+	return count < STALE_WORKERS_MAX || !gpd_ledger_any_of(c->quota->ledger, old->pid);
 }
 
 static void
@@ -189,14 +189,10 @@ static struct gpd_voice *
 voice_of_alone(const struct gpd_children *c, const struct gpd_child *child)
 {
 	struct gpd_ledger *ledger = c->quota->ledger;
+	const struct gpd_ledger_session *line =
+		child->alone ? gpd_ledger_any_of(ledger, child->pid) : NULL;
 
-	for (int i = 0; child->alone && i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *line = &ledger->sessions[i];
-
-		if (atomic_load(&line->id) && line->worker == child->pid)
-			return &ledger->voices[line->voice];
-	}
-	return NULL;
+	return line ? &ledger->voices[line->voice] : NULL;
 }
 
 /* A worker of one session alone has as many lines as its client likes to start. */

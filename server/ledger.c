@@ -181,16 +181,16 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 		atomic_store(&tenant->devices[d].memory, 0);
 }
 
-bool
-gpd_ledger_has_sessions(const struct gpd_ledger *ledger, int32_t worker)
+const struct gpd_ledger_session *
+gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
 {
 	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
 		const struct gpd_ledger_session *session = &ledger->sessions[i];
 
 		if (atomic_load(&session->id) && session->worker == worker)
-			return true;
+			return session;
 	}
-	return false;
+	return NULL;
 }
 
 void

@@ -150,8 +150,8 @@ void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, si
 void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* The same for all sessions of a worker that is gone. */
 void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
-/* Whether a worker has any. */
-bool gpd_ledger_has_sessions(const struct gpd_ledger *ledger, int32_t worker);
+/* One that a worker has; NULL: it has none. */
+const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
 
 /*
  * Takes bytes of a device for the session: false, and nothing is taken, if that would be more than

@@ -124,12 +124,12 @@ the_sessions_of_a_dead_worker_are_closed_and_no_others(void **state)
 	assert_int_equal(waitpid(worker, &status, 0), worker);
 	assert_int_equal(status, 0);
 	assert_int_equal(tenant_line()->memory, 33);
-	assert_false(gpd_ledger_has_sessions(ledger, 78));
+	assert_null(gpd_ledger_any_of(ledger, 78));
 	assert_non_null(gpd_ledger_open(ledger, 4, GPD_TENANT_DEFAULT, 78));
-	assert_true(gpd_ledger_has_sessions(ledger, 77));
+	assert_non_null(gpd_ledger_any_of(ledger, 77));
 	gpd_ledger_close_worker(ledger, 77);
-	assert_false(gpd_ledger_has_sessions(ledger, 77));
-	assert_true(gpd_ledger_has_sessions(ledger, 78));
+	assert_null(gpd_ledger_any_of(ledger, 77));
+	assert_non_null(gpd_ledger_any_of(ledger, 78));
 	assert_int_equal(ledger->tenants[0].sessions, 1);
 	assert_non_null(gpd_ledger_find(ledger, 4));
 	gpd_ledger_close_worker(ledger, 78);
