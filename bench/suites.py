@@ -27,9 +27,9 @@ FILES = {
     'GP_CERTIFICATES': 'makecertificates', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold', 'GP_NBODY': 'nbody',
     'GP_PROBE': 'probe', 'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service', 'GP_STRANGER': 'stranger',
 }
-# limits first: it waits most.
-HOSTILE = ['limits', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions', 'hostile_tls',
-           'liars', 'credentials', 'revocation', 'tls', 'host_memory', 'lanes', 'peers', 'trips']
+# limits first: they wait most.
+HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
+           'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'host_memory', 'lanes', 'peers', 'trips']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'service']

@@ -43,7 +43,7 @@ def wait_body(call):
     bulk = ", bulk, bulk_count" if "BULK_IN" in call.options else ""
     reply = reply_of(call)
     keep = any(f.kind == "bytes" for f in reply)
-    out = [f"\tstruct gpc_request request = {{ 0 }};\n\tCUresult result;\n\n"
+    out = ["\tstruct gpc_request request = { 0 };\n\tCUresult result;\n\n"
            + ("\t*raw_p = NULL;\n" if keep else "")
            + f"\tresult = gpc_start_{call.name}(context, args, &request{bulk});\n"
            "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n\tresult = gpc_request_wait(&request);\n"]

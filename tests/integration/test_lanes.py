@@ -10,8 +10,8 @@ import sys
 import time
 
 import wire
-from harness import Configured, Daemon, Program, case, main, read_file, require, wait_until
-from wire import Closed, Conn, Session, header, message, record
+from harness import Configured, Daemon, case, main, read_file, require, wait_until
+from wire import Closed, Session, message, record
 
 MIB = 1 << 20
 SUCCESS, INVALID_VALUE = 0, 1
@@ -444,7 +444,7 @@ def _():
                                     (2, bytes(32), "with an unknown ticket")):
             with session.connect_lane(number, ticket or session.ticket) as conn:
                 conn.wait_closed()
-            daemon.wait_for_log(re.escape(f"lane with an unknown" if ticket else f"a lane ({number}) {why}: closed"))
+            daemon.wait_for_log(re.escape("lane with an unknown" if ticket else f"a lane ({number}) {why}: closed"))
         late = Session(daemon.port, lane=False, lanes=4)
         with late.connect_lane(1) as conn:
             conn.wait_closed()

@@ -15,7 +15,7 @@ import time
 import urllib.request
 
 from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Encrypted, Result, Skip, base_environment, case, driver_options,
-                     main, read_file, require, wait_until)
+                     main, read_file, require)
 
 # What revoking a certificate may take, and a little more.
 SOON = 10 if SANITIZED else 3
