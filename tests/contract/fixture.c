@@ -275,3 +275,29 @@ fixture_scale(size_t amount)
 {
 	return getenv("GP_CONTRACT_SMALL") ? amount / 10 : amount;
 }
+
+int
+send_one_large(struct job *job)
+{
+	uint8_t *bytes = calloc(1, job->size);
+	struct iovec bulk = { bytes, job->size };
+	int r = gp_conn_send(job->conn, NULL, 0, &bulk, 1);
+
+	free(bytes);
+	return r;
+}
+
+int
+send_until_it_fails(struct job *job)
+{
+	static uint8_t bytes[100000];
+	struct iovec part = { bytes, sizeof(bytes) };
+
+	for (;;) {
+		int r = gp_conn_send(job->conn, &part, 1, &part, 1);
+
+		if (r)
+			return r;
+		job->count++;
+	}
+}

@@ -48,6 +48,9 @@ void fixture_secure(struct gp_conn *client, struct gp_conn *server);
 
 void job_start(struct job *job);
 int job_join(struct job *job);
+/* What jobs run: one message of `size` bytes, and messages counted in `count` until one fails. */
+int send_one_large(struct job *job);
+int send_until_it_fails(struct job *job);
 
 void send_bytes(struct gp_conn *conn, const void *data, size_t size, const void *bulk,
 		size_t bulk_size);

@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 static void
@@ -30,33 +28,6 @@ closing_between_messages_is_the_end_behind_the_last_one(void **state)
 	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_EOF);
 	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_EOF);
 	assert_string_equal(gp_conn_error(pair->server), "");
-}
-
-static int
-send_until_it_fails(struct job *job)
-{
-	static uint8_t bytes[100000];
-	struct iovec part = { bytes, sizeof(bytes) };
-
-	for (;;) {
-		int r = gp_conn_send(job->conn, &part, 1, &part, 1);
-
-		if (r)
-			return r;
-		job->count++;
-	}
-}
-
-static int
-send_short_ones(struct job *job)
-{
-	static uint8_t bytes[1000];
-	struct iovec part = { bytes, sizeof(bytes) };
-	int r;
-
-	while ((r = gp_conn_send(job->conn, &part, 1, NULL, 0)) == 0)
-		job->count++;
-	return r;
 }
 
 static void
@@ -208,17 +179,6 @@ what_was_sent_before_a_shutdown_arrives(void **state)
 	assert_int_equal(gp_conn_recv(pair->client, &message), GP_E_EOF);
 }
 
-static int
-send_one_large(struct job *job)
-{
-	uint8_t *bytes = calloc(1, job->size);
-	struct iovec bulk = { bytes, job->size };
-	int r = gp_conn_send(job->conn, NULL, 0, &bulk, 1);
-
-	free(bytes);
-	return r;
-}
-
 static void
 closing_inside_a_message_is_an_error(void **state)
 {
@@ -237,244 +197,6 @@ closing_inside_a_message_is_an_error(void **state)
 	assert_int_equal(r, -ECONNRESET);
 	assert_string_not_equal(gp_conn_error(pair->server), "");
 	assert_int_equal(gp_conn_recv(pair->server, &message), -ECONNRESET);
-}
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void
-a_peer_that_stops_inside_a_message_is_given_up(void **state)
-{
-	static const char whole[] = "\4\0\0\0\4\0\0\0databulk";
-	static const size_t cuts[] = { 1, 7, 8, 11, 12, 15 };
-	struct pair *pair = *state;
-
-	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
-		struct gp_conn *client, *server;
-		struct gp_message message;
-		int64_t begin;
-		int r;
-
-		fixture_connect(pair, &client, &server);
-		gp_conn_set_stall(server, 100);
-		/* A preamble has no framing: these bytes are the beginning of a message. */
-		assert_int_equal(gp_conn_send_preamble(client, whole, cuts[i]), 0);
-		begin = now_ms();
-		r = gp_conn_recv(server, &message);
-		if (cuts[i] >= 12) {
-			assert_int_equal(r, 0);
-			r = gp_conn_recv_bulk(server, NULL, message.bulk_size);
-		}
-
-		assert_int_equal(r, -ETIMEDOUT);
-		assert_true(now_ms() - begin >= 99);
-		assert_string_equal(gp_conn_error(server),
-				    "the peer stopped in the middle of a message");
-		assert_int_equal(gp_conn_recv(server, &message), -ETIMEDOUT);
-		gp_conn_destroy(client);
-		gp_conn_destroy(server);
-	}
-}
-
-/* The beginning of a message, a byte each time, or until nobody takes it. */
-static int
-send_slowly(struct job *job)
-{
-	static const char head[] = "\0\1\0\0\0\0\0\0";
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < 40; i++) {
-		r = gp_conn_send_preamble(job->conn, head + (i < 8 ? i : 7), 1);
-		sleep_ms(30);
-	}
-	return 0;
-}
-
-static void
-a_deadline_is_for_the_whole_message(void **state)
-{
-	struct pair *pair = *state;
-	struct job sender = { .run = send_slowly, .conn = pair->client };
-	struct gp_message message;
-	int64_t begin;
-
-	/* In time. */
-	send_bytes(pair->client, "first", 5, NULL, 0);
-	assert_int_equal(gp_conn_wait(pair->server, 1000), 1);
-	gp_conn_set_deadline(pair->server, 1000);
-	expect_message(pair->server, "first", 5);
-
-	job_start(&sender);
-	begin = now_ms();
-	gp_conn_set_deadline(pair->server, 250);
-	assert_int_equal(gp_conn_recv(pair->server, &message), -ETIMEDOUT);
-	assert_true(now_ms() - begin >= 249);
-	assert_true(now_ms() - begin < 900);
-	assert_string_equal(gp_conn_error(pair->server), "no whole message came in time");
-	gp_conn_shutdown(pair->server);
-	assert_int_equal(job_join(&sender), 0);
-}
-
-static int
-send_after_a_while(struct job *job)
-{
-	struct iovec part = { (void *)"late", 4 };
-
-	sleep_ms(300);
-	return gp_conn_send(job->conn, &part, 1, NULL, 0);
-}
-
-static void
-a_deadline_can_be_lifted(void **state)
-{
-	struct pair *pair = *state;
-	struct job sender = { .run = send_after_a_while, .conn = pair->client };
-
-	send_bytes(pair->client, "first", 5, NULL, 0);
-	gp_conn_set_deadline(pair->server, 1000);
-	expect_message(pair->server, "first", 5);
-	gp_conn_set_deadline(pair->server, 100);
-	gp_conn_set_deadline(pair->server, 0);
-	job_start(&sender);
-	expect_message(pair->server, "late", 4);
-	assert_int_equal(job_join(&sender), 0);
-}
-
-static void
-before_a_deadline_a_peer_that_stops_is_given_up(void **state)
-{
-	struct pair *pair = *state;
-	struct gp_message message;
-	int64_t begin = now_ms();
-
-	gp_conn_set_stall(pair->server, 100);
-	gp_conn_set_deadline(pair->server, 5000);
-	assert_int_equal(gp_conn_send_preamble(pair->client, "\x10\0\0\0", 4), 0);
-	assert_int_equal(gp_conn_recv(pair->server, &message), -ETIMEDOUT);
-	assert_true(now_ms() - begin >= 99);
-	assert_true(now_ms() - begin < 4000);
-	assert_string_equal(gp_conn_error(pair->server),
-			    "the peer stopped in the middle of a message");
-}
-
-static void
-between_messages_a_peer_may_take_its_time(void **state)
-{
-	struct pair *pair = *state;
-	struct job sender = { .run = send_after_a_while, .conn = pair->client };
-
-	gp_conn_set_stall(pair->server, 50);
-	send_bytes(pair->client, "first", 5, NULL, 0);
-	expect_message(pair->server, "first", 5);
-	job_start(&sender);
-	expect_message(pair->server, "late", 4);
-	assert_int_equal(job_join(&sender), 0);
-}
-
-static void
-a_sender_waits_for_a_slow_reader_as_long_as_it_takes(void **state)
-{
-	struct pair *pair = *state;
-	struct job sender = { .run = send_one_large, .conn = pair->client };
-	struct gp_message message;
-
-	sender.size = fixture_scale((size_t)64 << 20);
-	gp_conn_set_stall(pair->client, 50);
-	gp_conn_set_stall(pair->server, 2000);
-	job_start(&sender);
-	sleep_ms(300);
-	assert_int_equal(gp_conn_recv(pair->server, &message), 0);
-	sleep_ms(300);
-	assert_int_equal(gp_conn_recv_bulk(pair->server, NULL, message.bulk_size), 0);
-	assert_int_equal(job_join(&sender), 0);
-}
-
-/* Whichever end sends, in long messages, which may go another way than short ones. */
-static void
-a_peer_that_takes_nothing_is_given_up(void **state)
-{
-	static int (*const kinds[])(struct job *) = { send_until_it_fails, send_short_ones };
-	struct pair *pair = *state;
-
-	for (int i = 0; i < 4; i++) {
-		struct gp_conn *ends[2];
-		struct gp_message message;
-		struct job sender = { .run = kinds[i / 2] };
-		int64_t begin = now_ms();
-
-		fixture_connect(pair, &ends[0], &ends[1]);
-		gp_conn_set_unread(ends[i % 2], 600);
-		sender.conn = ends[i % 2];
-		job_start(&sender);
-
-		assert_int_equal(job_join(&sender), -ETIMEDOUT);
-		assert_true(now_ms() - begin >= 290);
-		assert_string_equal(gp_conn_error(ends[i % 2]),
-				    "the peer is gone, or does not take what it is sent");
-		assert_int_equal(gp_conn_send(ends[i % 2], NULL, 0, NULL, 0), -ETIMEDOUT);
-		gp_conn_destroy(ends[i % 2]);
-		/* What it gets is what was sent, or the news of the end. */
-		while (gp_conn_recv(ends[1 - i % 2], &message) == 0)
-			;
-		gp_conn_destroy(ends[1 - i % 2]);
-	}
-}
-
-/* No thread sends any more, and a receiver learns of it. */
-static void
-what_was_sent_must_be_taken_in_time(void **state)
-{
-	struct pair *pair = *state;
-	struct gp_message message;
-	uint8_t bytes[1000] = { 0 };
-	int64_t begin = now_ms();
-
-	/* Elsewhere the system keeps what was sent. */
-	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_REMOTE_MEM))
-		return;
-	gp_conn_set_unread(pair->server, 300);
-	for (int i = 0; i < 200; i++)
-		send_bytes(pair->server, bytes, sizeof(bytes), NULL, 0);
-
-	assert_int_equal(gp_conn_recv(pair->server, &message), -ETIMEDOUT);
-	assert_true(now_ms() - begin >= 290);
-	assert_string_equal(gp_conn_error(pair->server),
-			    "the peer is gone, or does not take what it is sent");
-}
-
-static void
-a_peer_that_takes_little_at_a_time_is_not_given_up(void **state)
-{
-	const size_t size = (size_t)16 << 20, part = (size_t)1 << 20;
-	struct pair *pair = *state;
-
-	for (int i = 0; i < 2; i++) {
-		struct gp_conn *ends[2];
-		struct gp_message message;
-		struct job sender = { .run = send_one_large, .size = size };
-		int64_t begin = now_ms();
-
-		fixture_connect(pair, &ends[0], &ends[1]);
-		gp_conn_set_unread(ends[i], 1000);
-		sender.conn = ends[i];
-		job_start(&sender);
-		assert_int_equal(gp_conn_recv(ends[1 - i], &message), 0);
-		for (size_t at = 0; at < size; at += part) {
-			sleep_ms(100);
-			assert_int_equal(gp_conn_recv_bulk(ends[1 - i], NULL, part), 0);
-		}
-
-		assert_int_equal(job_join(&sender), 0);
-		assert_true(now_ms() - begin > 1000);
-		gp_conn_destroy(ends[0]);
-		gp_conn_destroy(ends[1]);
-	}
 }
 
 static void
@@ -751,15 +473,6 @@ main(int argc, char **argv)
 		CONTRACT_TEST(after_a_shutdown_every_call_says_so),
 		CONTRACT_TEST(what_was_sent_before_a_shutdown_arrives),
 		CONTRACT_TEST(closing_inside_a_message_is_an_error),
-		CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up),
-		CONTRACT_TEST(a_deadline_is_for_the_whole_message),
-		CONTRACT_TEST(a_deadline_can_be_lifted),
-		CONTRACT_TEST(before_a_deadline_a_peer_that_stops_is_given_up),
-		CONTRACT_TEST(between_messages_a_peer_may_take_its_time),
-		CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes),
-		CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up),
-		CONTRACT_TEST(what_was_sent_must_be_taken_in_time),
-		CONTRACT_TEST(a_peer_that_takes_little_at_a_time_is_not_given_up),
 		CONTRACT_TEST(two_hundred_connections_leave_nothing_behind),
 		CONTRACT_TEST(accept_waits_no_longer_than_told),
 		CONTRACT_TEST(a_second_listener_on_the_same_url_is_refused),

@@ -48,7 +48,7 @@ def whole_suite_passes(result):
 
 
 def plan_contract(planned):
-    for part in "messages", "life", "bulk":
+    for part in "messages", "life", "deadlines", "bulk":
         planned.add(f"what transport.h promises holds over rdma: {part}",
                     {**SANITIZERS, "CMOCKA_MESSAGE_OUTPUT": "TAP", "GP_CONTRACT_SMALL": "1"},
                     [os.path.join(os.environ["GP_CONTRACT"], "contract_" + part), f"rdma://{vm.OWN}:0"],
