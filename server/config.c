@@ -277,13 +277,28 @@ resolve(const struct gpd_config_amount *amount, uint64_t whole)
 	return number < whole ? number : whole;
 }
 
+static bool
+is_given(const struct gpd_config_amount *amount)
+{
+	return amount->number || amount->share;
+}
+
 uint64_t
 gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
 {
 	static const struct gpd_config_amount standard = { .share = WHOLE / 4 };
-	const struct gpd_config_amount *amount = &config->host_memory;
 
-	return resolve(amount->number || amount->share ? amount : &standard, machine_bytes);
+	return resolve(is_given(&config->host_memory) ? &config->host_memory : &standard,
+		       machine_bytes);
+}
+
+uint64_t
+gpd_config_code_memory(const struct gpd_config *config, uint64_t machine_bytes)
+{
+	static const struct gpd_config_amount standard = { .share = WHOLE / 2 };
+
+	return resolve(is_given(&config->code_memory) ? &config->code_memory : &standard,
+		       machine_bytes);
 }
 
 static uint64_t

@@ -108,6 +108,7 @@ struct gpd_config {
 	uint32_t idle_timeout;                /* seconds; 0: none */
 	uint32_t isolation;                   /* enum gpd_config_isolation */
 	struct gpd_config_amount host_memory; /* number 0 and share 0: not given */
+	struct gpd_config_amount code_memory; /* the same */
 	char metrics_host[256];
 	uint16_t metrics_port;            /* 0: off */
 	char admin_socket[108];           /* "": not given */
@@ -130,8 +131,10 @@ GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gp
 				   char *error, size_t error_size);
 void gpd_config_free(struct gpd_config *config);
 
-/* Bytes of the machine's memory for what all sessions keep there, of so many that it has. */
+/* Bytes of the machine's memory for what all sessions keep there, of so many that it has, and for
+ * device code. */
 uint64_t gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
+uint64_t gpd_config_code_memory(const struct gpd_config *config, uint64_t machine_bytes);
 
 /* Its index; -1: there is none of this name. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);

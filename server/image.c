@@ -16,6 +16,7 @@
 #include "server/worker.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -371,13 +372,33 @@ add_up(struct gpd_handle *handle, void *arg)
 }
 
 static bool
-within_limits(struct gpd_session *session, uint64_t size)
+within_limits(struct gpd_session *session, const struct sum *held, uint64_t size)
 {
-	struct sum held = { 0 };
+	if (size <= GP_IMAGE_SIZE_MAX && held->size + size <= IMAGES_SIZE_MAX &&
+	    held->count < IMAGES_MAX)
+		return true;
+	gpd_session_log(session, GPD_LOG_WARNING,
+			"an image of %" PRIu64 " KiB is refused: it has %u of %" PRIu64
+			" KiB already",
+			size >> 10, held->count, held->size >> 10);
+	return false;
+}
 
-	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, add_up, &held);
-	return size <= GP_IMAGE_SIZE_MAX && held.size + size <= IMAGES_SIZE_MAX &&
-	       held.count < IMAGES_MAX;
+/* Before the bytes of an image come: what gpd_image_cache_give() gives back. */
+static bool
+take_memory(struct gpd_session *session, const struct sum *held, uint64_t size)
+{
+	const struct gpd_ledger *ledger = session->account.ledger;
+	uint64_t more = gpd_ledger_sessions(ledger) * GPD_CODE_MIN;
+
+	if (gpd_image_cache_take(size, held->size + size <= GPD_CODE_MIN ? more : 0))
+		return true;
+	gpd_session_log(session, GPD_LOG_WARNING,
+			"an image of %" PRIu64 " KiB is refused: device code has %" PRIu64
+			" of %" PRIu64 " KiB (code-memory)",
+			size >> 10, gpd_code_used(&ledger->code) >> 10,
+			atomic_load(&ledger->code.max) >> 10);
+	return false;
 }
 
 /* The hash is made as the bytes arrive. */
@@ -428,6 +449,7 @@ blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 {
 	uint64_t bulk = gpd_session_bulk_size(session);
 	CUresult result = CUDA_SUCCESS;
+	struct sum held = { 0 };
 
 	*blob_p = NULL;
 	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
@@ -436,7 +458,13 @@ blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 				      args->size, bulk, args->sha256.size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!within_limits(session, args->size) || !gpd_image_cache_take(args->size))
+	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, add_up, &held);
+	if (!within_limits(session, &held, args->size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* What is there costs nothing more. */
+	if (!bulk && (*blob_p = gpd_image_cache_get(args->sha256.data, args->size)))
+		return CUDA_SUCCESS;
+	if (!take_memory(session, &held, args->size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (bulk)
 		result = blob_receive(session, args, blob_p);

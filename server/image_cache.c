@@ -2,6 +2,7 @@
 #include "server/image_cache.h"
 
 #include "protocol/fatbin.h"
+#include "server/code_memory.h"
 #include "server/image_disk.h"
 #include "server/image_scan.h"
 
@@ -16,6 +17,8 @@
 /* Writing at the same time; beyond that the loads wait. */
 #define WRITERS_MAX 8
 #define DISK_DEFAULT ((uint64_t)1 << 30)
+/* Of the memory for device code, that a worker keeps for nobody. */
+#define IDLE_PART 16
 
 struct gpd_blob {
 	uint8_t sha256[GPD_SHA256_SIZE];
@@ -37,9 +40,9 @@ static struct {
 	pthread_cond_t written;
 	struct gpd_blob *blobs;
 	struct gpd_blob *newest, *oldest;
-	uint64_t idle; /* bytes */
-	uint64_t held, arriving,
-		max; /* bytes of all blobs, and of those to come; 0: no limit yet */
+	uint64_t idle;                  /* bytes */
+	struct gpd_code_memory *memory; /* NULL: no limit */
+	struct gpd_code_place *place;   /* bytes of all blobs, and of those to come */
 	struct gpd_image_cache_limits limits;
 	struct gpd_image_disk *disk;
 	unsigned int writers;
@@ -86,6 +89,13 @@ idle_link(struct gpd_blob *blob)
 }
 
 static void
+give(uint64_t bytes)
+{
+	if (cache.place)
+		gpd_code_give(cache.place, bytes);
+}
+
+static void
 trim(uint64_t limit)
 {
 	while (cache.idle > limit) {
@@ -93,7 +103,7 @@ trim(uint64_t limit)
 
 		idle_unlink(blob);
 		HASH_DEL(cache.blobs, blob);
-		cache.held -= blob->size;
+		give(blob->size);
 		blob_free(blob);
 	}
 }
@@ -130,7 +140,8 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	if (!blob) {
 		blob = made;
 		HASH_ADD(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
-		cache.held += size;
+		if (cache.place)
+			gpd_code_add(cache.place, size);
 		*fresh = true;
 	}
 	pthread_mutex_unlock(&cache.lock);
@@ -161,6 +172,27 @@ disk_leave(void)
 	pthread_mutex_unlock(&cache.lock);
 }
 
+/* Of another size it is another one, although no two have one hash. */
+static struct gpd_blob *
+of_size(struct gpd_blob *blob, size_t size)
+{
+	if (!blob || blob->size == size)
+		return blob;
+	gpd_blob_unref(blob);
+	return NULL;
+}
+
+struct gpd_blob *
+gpd_image_cache_get(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
+{
+	struct gpd_blob *blob;
+
+	pthread_mutex_lock(&cache.lock);
+	blob = lookup(sha256);
+	pthread_mutex_unlock(&cache.lock);
+	return of_size(blob, size);
+}
+
 static struct gpd_blob *
 find(const uint8_t *sha256, size_t size, bool use)
 {
@@ -169,9 +201,7 @@ find(const uint8_t *sha256, size_t size, bool use)
 	void *bytes;
 	bool fresh;
 
-	pthread_mutex_lock(&cache.lock);
-	blob = lookup(sha256);
-	pthread_mutex_unlock(&cache.lock);
+	blob = gpd_image_cache_get(sha256, size);
 	disk = blob ? NULL : disk_enter();
 	if (disk) {
 		bytes = gpd_image_disk_read(disk, sha256, size, use);
@@ -179,11 +209,7 @@ find(const uint8_t *sha256, size_t size, bool use)
 		if (bytes)
 			blob = insert(sha256, bytes, size, &fresh);
 	}
-	if (blob && blob->size != size) {
-		gpd_blob_unref(blob);
-		return NULL;
-	}
-	return blob;
+	return of_size(blob, size);
 }
 
 struct gpd_blob *
@@ -316,45 +342,29 @@ gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes, size_t s
 	return blob;
 }
 
-static bool
-fits(uint64_t size)
-{
-	uint64_t used = cache.held + cache.arriving;
-
-	if (!cache.max)
-		cache.max = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-	return size <= cache.max && used <= cache.max - size;
-}
-
 bool
-gpd_image_cache_take(uint64_t size)
+gpd_image_cache_take(uint64_t size, uint64_t more)
 {
-	bool taken;
-
+	if (!cache.place || gpd_code_take(cache.memory, cache.place, size, 0))
+		return true;
 	pthread_mutex_lock(&cache.lock);
-	if (!fits(size))
-		trim(0);
-	taken = fits(size);
-	if (taken)
-		cache.arriving += size;
+	trim(0);
 	pthread_mutex_unlock(&cache.lock);
-	return taken;
+	return gpd_code_take(cache.memory, cache.place, size, more);
 }
 
 void
 gpd_image_cache_give(uint64_t size)
 {
-	pthread_mutex_lock(&cache.lock);
-	cache.arriving -= size;
-	pthread_mutex_unlock(&cache.lock);
+	give(size);
 }
 
-void
-gpd_image_cache_set_max(uint64_t bytes)
+int
+gpd_image_cache_account(struct gpd_code_memory *memory)
 {
-	pthread_mutex_lock(&cache.lock);
-	cache.max = bytes;
-	pthread_mutex_unlock(&cache.lock);
+	cache.place = gpd_code_enter(memory, (int32_t)getpid());
+	cache.memory = memory;
+	return cache.place ? 0 : -EAGAIN;
 }
 
 void
@@ -365,6 +375,15 @@ gpd_blob_ref(struct gpd_blob *blob)
 	pthread_mutex_unlock(&cache.lock);
 }
 
+/* Others cannot take what this worker keeps for later. */
+static uint64_t
+idle_max(void)
+{
+	uint64_t part = cache.memory ? atomic_load(&cache.memory->max) / IDLE_PART : UINT64_MAX;
+
+	return cache.limits.memory < part ? cache.limits.memory : part;
+}
+
 void
 gpd_blob_unref(struct gpd_blob *blob)
 {
@@ -373,7 +392,7 @@ gpd_blob_unref(struct gpd_blob *blob)
 	pthread_mutex_lock(&cache.lock);
 	if (!--blob->refs) {
 		idle_link(blob);
-		trim(cache.limits.memory);
+		trim(idle_max());
 	}
 	pthread_mutex_unlock(&cache.lock);
 }

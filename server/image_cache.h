@@ -22,6 +22,7 @@
 
 struct gp_image;
 struct gpd_blob;
+struct gpd_code_memory;
 
 struct gpd_image_name {
 	uint8_t sha256[GPD_SHA256_SIZE];
@@ -39,6 +40,9 @@ void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits 
 
 /* Waits for what is being written and drops what nobody holds. */
 void gpd_image_cache_stop(void);
+
+/* NULL: it is not in memory. */
+struct gpd_blob *gpd_image_cache_get(const uint8_t sha256[GPD_SHA256_SIZE], size_t size);
 
 /* NULL: in neither place. */
 struct gpd_blob *gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size);
@@ -67,13 +71,14 @@ struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void
 				     size_t size);
 
 /*
- * Before bytes come, and after they have been added or are gone: all sessions together have half of
- * the machine's memory for images.  False: there is not so much left, and nothing was taken.
+ * Before bytes come, and after they have been added or are gone: all workers together have a part of
+ * the machine's memory for images (code_memory.h).  False: there is not so much left, and nothing
+ * was taken.  `more`: so many bytes beyond it will do.
  */
-bool gpd_image_cache_take(uint64_t size);
+bool gpd_image_cache_take(uint64_t size, uint64_t more);
 void gpd_image_cache_give(uint64_t size);
-/* Another limit than half of the memory. */
-void gpd_image_cache_set_max(uint64_t bytes);
+/* Before the first image: that there is such a limit.  -EAGAIN: there are too many workers. */
+int gpd_image_cache_account(struct gpd_code_memory *memory);
 
 void gpd_blob_ref(struct gpd_blob *blob);
 /* Accepts NULL. */

@@ -33,6 +33,7 @@ gpd_ledger_create(int *fd_p)
 	if (ledger) {
 		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
 		atomic_init(&ledger->host_max, GPD_NO_LIMIT);
+		atomic_init(&ledger->code.max, GPD_CODE_NO_LIMIT);
 	}
 	*fd_p = ledger ? fd : -1;
 	return ledger;
@@ -181,6 +182,16 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 		atomic_store(&tenant->devices[d].memory, 0);
 }
 
+uint32_t
+gpd_ledger_sessions(const struct gpd_ledger *ledger)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
+		count += atomic_load_explicit(&ledger->tenants[i].sessions, memory_order_relaxed);
+	return count;
+}
+
 const struct gpd_ledger_session *
 gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
 {
@@ -205,6 +216,7 @@ gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 			gpd_ledger_close(ledger, session);
 		others = others || atomic_load(&session->id) != 0;
 	}
+	gpd_code_leave(&ledger->code, worker);
 	/* It may have been killed between two steps of counting. */
 	if (!others)
 		atomic_store(&ledger->host, 0);

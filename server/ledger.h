@@ -14,6 +14,7 @@
 #define GPD_LEDGER_H
 
 #include "protocol/frame.h"
+#include "server/code_memory.h"
 #include "server/voice.h"
 
 #include <stdatomic.h>
@@ -120,6 +121,7 @@ struct gpd_ledger {
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 	struct gpd_voice voices[GPD_VOICES];
+	struct gpd_code_memory code;
 };
 
 /* A new one, with the tenant "default", and its descriptor, close-on-exec, for the workers.  NULL:
@@ -150,6 +152,8 @@ void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, si
 void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* The same for all sessions of a worker that is gone. */
 void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
+/* How many there are. */
+uint32_t gpd_ledger_sessions(const struct gpd_ledger *ledger);
 /* One that a worker has; NULL: it has none. */
 const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
 

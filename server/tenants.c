@@ -94,6 +94,8 @@ apply_to_tenant(struct gpd_tenants *tenants, int place)
 static void
 apply(struct gpd_tenants *tenants)
 {
+	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		tenants->places[i] = -1;
 	for (int i = 0; i < tenants->config->tenant_count; i++)
@@ -103,10 +105,8 @@ apply(struct gpd_tenants *tenants)
 			apply_to_line(tenants, GPD_TENANT_DEFAULT, i);
 	}
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
-	atomic_store(
-		&tenants->ledger->host_max,
-		gpd_config_host_memory(tenants->config, (uint64_t)sysconf(_SC_PHYS_PAGES) *
-								(uint64_t)sysconf(_SC_PAGESIZE)));
+	atomic_store(&tenants->ledger->host_max, gpd_config_host_memory(tenants->config, machine));
+	atomic_store(&tenants->ledger->code.max, gpd_config_code_memory(tenants->config, machine));
 	for (int i = 0; i < tenants->device_count; i++) {
 		struct gpd_config_device rule =
 			gpd_config_device(tenants->config, i, tenants->devices[i].uuid);

@@ -487,6 +487,8 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
+	if (gpd_image_cache_account(&gpd_worker.ledger->code))
+		return refuse_to_start("there are too many workers");
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_stay_apart();
 	if (start_driver(options->driver, error, sizeof(error)))

@@ -288,6 +288,12 @@ gpd_session_send_complaint(struct gpd_session *session, const char *text)
 }
 
 void
+gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, const char *format,
+		...)
+{
+}
+
+void
 gpd_session_poison(struct gpd_session *session, CUresult result)
 {
 	session->sticky = (int)result;

@@ -73,6 +73,7 @@ keys_of_the_daemon_are_read(void **state)
 					   "sessions-per-address = 7\n"
 					   "idle-timeout = 3600\n"
 					   "host-memory = 12.5%\n"
+					   "code-memory = 10%\n"
 					   "[tenant a]\n"
 					   "isolation = shared\n"
 					   "[tenant b]\n");
@@ -81,6 +82,7 @@ keys_of_the_daemon_are_read(void **state)
 	assert_int_equal(config->sessions_per_address, 7);
 	assert_int_equal(config->idle_timeout, 3600);
 	assert_int_equal(gpd_config_host_memory(config, 8000), 1000);
+	assert_int_equal(gpd_config_code_memory(config, 8000), 800);
 	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
 	assert_string_equal(config->metrics_host, "::1");
 	assert_int_equal(config->metrics_port, 9400);
@@ -93,6 +95,7 @@ keys_of_the_daemon_are_read(void **state)
 	config = parsed("[daemon]\nmetrics = localhost:80\n");
 	assert_string_equal(config->metrics_host, "localhost");
 	assert_int_equal(gpd_config_host_memory(config, 8000), 2000);
+	assert_int_equal(gpd_config_code_memory(config, 8000), 4000);
 	assert_int_equal(config->metrics_port, 80);
 	gpd_config_free(config);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/fatbin.h"
+#include "server/code_memory.h"
 #include "server/image_cache.h"
 #include "server/image_disk.h"
 #include "tests/test.h"
@@ -16,6 +17,7 @@
 #define NAME_SIZE 400
 
 static char dir[64];
+static struct gpd_code_memory code;
 
 static int
 setup(void **state)
@@ -124,24 +126,37 @@ sessions_together_have_a_limit_that_idle_images_do_not_count_for(void **state)
 {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	struct gpd_blob *held;
+	struct gpd_code_place *other;
 
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
-	gpd_image_cache_set_max(3000);
+	assert_int_equal(gpd_image_cache_account(&code), 0);
+	code.max = 3000;
 	put('a', 1000);
 	put('b', 1000);
 	/* Those that nobody holds go. */
-	assert_true(gpd_image_cache_take(2000));
-	assert_false(gpd_image_cache_take(1001));
+	assert_true(gpd_image_cache_take(2000, 0));
+	assert_false(gpd_image_cache_take(1001, 0));
 	held = gpd_image_cache_add(sha256, content('c', 2000, sha256), 2000);
 	gpd_image_cache_give(2000);
-	assert_false(gpd_image_cache_take(1001));
-	assert_false(gpd_image_cache_take(UINT64_MAX));
-	assert_true(gpd_image_cache_take(1000));
+	assert_false(gpd_image_cache_take(1001, 0));
+	assert_false(gpd_image_cache_take(UINT64_MAX, 0));
+	assert_true(gpd_image_cache_take(1000, 0));
 	gpd_image_cache_give(1000);
 	gpd_blob_unref(held);
-	assert_true(gpd_image_cache_take(3000));
+	assert_true(gpd_image_cache_take(3000, 0));
 	gpd_image_cache_give(3000);
-	gpd_image_cache_set_max(0);
+
+	/* Another worker's count, too, and are free when it is gone. */
+	other = gpd_code_enter(&code, 1);
+	gpd_code_add(other, 2500);
+	assert_false(gpd_image_cache_take(501, 0));
+	assert_true(gpd_image_cache_take(501, 1));
+	gpd_image_cache_give(501);
+	gpd_code_leave(&code, 1);
+	assert_true(gpd_image_cache_take(3000, 0));
+	gpd_image_cache_give(3000);
+	assert_int_equal(gpd_code_used(&code), 0);
+	code.max = GPD_CODE_NO_LIMIT;
 }
 
 static void

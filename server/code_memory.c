@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/code_memory.h"
+
+#include <stddef.h>
+
+/* Raised only, so that nobody who adds up misses a place. */
+static void
+raise_end(struct gpd_code_memory *memory, uint32_t end)
+{
+	uint32_t before = atomic_load(&memory->end);
+
+	while (before < end && !atomic_compare_exchange_weak(&memory->end, &before, end))
+		;
+}
+
+struct gpd_code_place *
+gpd_code_enter(struct gpd_code_memory *memory, int32_t worker)
+{
+	for (uint32_t i = 0; i < GPD_CODE_PLACES; i++) {
+		int32_t nobody = 0;
+
+		if (!atomic_compare_exchange_strong(&memory->places[i].worker, &nobody, worker))
+			continue;
+		raise_end(memory, i + 1);
+		return &memory->places[i];
+	}
+	return NULL;
+}
+
+void
+gpd_code_leave(struct gpd_code_memory *memory, int32_t worker)
+{
+	uint32_t end = atomic_load(&memory->end);
+
+	for (uint32_t i = 0; i < end; i++) {
+		if (atomic_load(&memory->places[i].worker) != worker)
+			continue;
+		atomic_store(&memory->places[i].bytes, 0);
+		atomic_store(&memory->places[i].worker, 0);
+	}
+}
+
+uint64_t
+gpd_code_used(const struct gpd_code_memory *memory)
+{
+	uint32_t end = atomic_load(&memory->end);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < end; i++)
+		sum += atomic_load(&memory->places[i].bytes);
+	return sum;
+}
+
+bool
+gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
+	      uint64_t more)
+{
+	uint64_t max = atomic_load(&memory->max);
+
+	max = more < GPD_CODE_NO_LIMIT - max ? max + more : GPD_CODE_NO_LIMIT;
+	/* Also so that no sum is too large to count. */
+	if (bytes > max)
+		return false;
+	gpd_code_add(place, bytes);
+	if (gpd_code_used(memory) <= max)
+		return true;
+	gpd_code_give(place, bytes);
+	return false;
+}
+
+void
+gpd_code_add(struct gpd_code_place *place, uint64_t bytes)
+{
+	(void)atomic_fetch_add(&place->bytes, bytes);
+}
+
+void
+gpd_code_give(struct gpd_code_place *place, uint64_t bytes)
+{
+	(void)atomic_fetch_sub(&place->bytes, bytes);
+}

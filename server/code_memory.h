@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine's memory for device code, which all workers together have a part of.
+ *
+ * Each worker has a place in the ledger, where it alone writes what its images take; what all take
+ * is the sum of the places, so a worker that is killed leaves nothing wrong behind: the supervisor
+ * clears its place.  Any thread of the worker that has the place.
+ */
+#ifndef GPD_CODE_MEMORY_H
+#define GPD_CODE_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* More than there can be: one for each session, and those that have no session (any more). */
+#define GPD_CODE_PLACES 8192
+/* What each session may load whatever others have, as long as all have not more beyond the limit
+ * than this for each session that there is. */
+#define GPD_CODE_MIN ((uint64_t)32 << 20)
+
+#define GPD_CODE_NO_LIMIT UINT64_MAX
+
+struct gpd_code_place {
+	_Atomic int32_t worker; /* 0: free */
+	_Atomic uint64_t bytes;
+};
+
+struct gpd_code_memory {
+	_Atomic uint64_t max; /* bytes; GPD_CODE_NO_LIMIT */
+	_Atomic uint32_t end; /* no place behind it was ever used */
+	struct gpd_code_place places[GPD_CODE_PLACES];
+};
+
+/* A place for a worker, by itself; NULL: all are taken. */
+struct gpd_code_place *gpd_code_enter(struct gpd_code_memory *memory, int32_t worker);
+/* Supervisor: the worker is gone, and what it had is free. */
+void gpd_code_leave(struct gpd_code_memory *memory, int32_t worker);
+
+/* What all workers have now. */
+uint64_t gpd_code_used(const struct gpd_code_memory *memory);
+
+/*
+ * False, and nothing is taken, if all workers together would have more than they may, and this many
+ * bytes more.  Two that ask for the last bytes at the same time may both be refused, never both be
+ * let in.
+ */
+bool gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
+		   uint64_t more);
+/* Whatever there is left. */
+void gpd_code_add(struct gpd_code_place *place, uint64_t bytes);
+void gpd_code_give(struct gpd_code_place *place, uint64_t bytes);
+
+#endif /* GPD_CODE_MEMORY_H */
