@@ -166,29 +166,48 @@ is_idle(struct gpd_session *session)
 	return true;
 }
 
-/* Until there is a message, if sessions have a limit.  -ETIMEDOUT: it was idle for too long. */
-static int
-wait_while_idle(struct gpd_session *session)
+/* A limit can come while a session waits, so it looks now and then without one, too: when a read
+ * comes back anyway, for many sessions sleep. */
+static unsigned int
+look_without_limit_ms(void)
 {
-	uint64_t since = gpd_now_ns();
-	uint32_t limit;
+	unsigned int stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
 
-	while ((limit = atomic_load(&session->account.ledger->idle_timeout))) {
-		if (gp_conn_wait(session->conn, IDLE_LOOK_MS))
-			return 0;
+	return stall_ms ? stall_ms : GP_CONN_STALL_MS;
+}
+
+/* The next message.  -ETIMEDOUT with a reason: it was idle for too long. */
+static int
+receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *message)
+{
+	uint64_t since = 0;
+
+	for (;;) {
+		uint32_t limit = atomic_load(&session->account.ledger->idle_timeout);
+		unsigned int look_ms = limit ? IDLE_LOOK_MS : usual_ms;
+		uint64_t now;
+		int r;
+
+		gp_conn_set_rest(session->conn, look_ms);
+		r = gp_conn_recv(session->conn, message);
+		if (r != GP_E_TIMEOUT)
+			return r;
+		now = gpd_now_ns();
 		if (!is_idle(session))
-			since = gpd_now_ns();
-		if (gpd_now_ns() - since < (uint64_t)limit * 1000000000)
+			since = now;
+		else if (since == 0)
+			since = now - look_ms * 1000000ull;
+		if (limit == 0 || now - since < limit * 1000000000ull)
 			continue;
 		gpd_session_violation(session, "it was idle for %u s (idle-timeout)", limit);
 		return -ETIMEDOUT;
 	}
-	return 0;
 }
 
 static void
 serve(struct gpd_session *session)
 {
+	const unsigned int look_ms = look_without_limit_ms();
 	struct gp_message message;
 	bool spins = false;
 	int r;
@@ -199,10 +218,7 @@ serve(struct gpd_session *session)
 			gp_conn_set_spin(session->conn, spins ? SPIN_USEC : 0);
 		}
 		continue_copies(session);
-		r = wait_while_idle(session);
-		if (r)
-			break;
-		r = gp_conn_recv(session->conn, &message);
+		r = receive(session, look_ms, &message);
 		if (r == 0)
 			r = gpd_record_carry_out_all(session, &message);
 		else if (!atomic_load(&session->sticky))

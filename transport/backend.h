@@ -73,6 +73,7 @@ struct gp_conn {
 	struct stack_st_X509 *chain; /* OpenSSL's, from the certificate to the authority */
 	unsigned int unread_ms;      /* gp_conn_set_unread() */
 	int64_t recv_deadline_ms;    /* gp_conn_set_deadline(); 0: none */
+	unsigned int rest_ms;        /* gp_conn_set_rest(); 0: none */
 	_Atomic size_t message_max;  /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
 	/* The first failure's text stays: both threads may meet one. */
 	atomic_int error_state;

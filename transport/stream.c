@@ -68,7 +68,7 @@ gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 	else if (got == -EAGAIN && stream->conn.recv_deadline_ms &&
 		 gp_now_ms() >= stream->conn.recv_deadline_ms)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT, "no whole message came in time");
-	else if (got == -EAGAIN)
+	else if (got == -EAGAIN || got == -ETIME)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT,
 				 "the peer stopped in the middle of a message");
 	else if (got == -ETIMEDOUT)
@@ -132,11 +132,13 @@ look(struct gp_stream *stream, struct iovec *iov, int count)
 	return got;
 }
 
-/* Inside a message the next bytes must come within the stall time: else -EAGAIN. */
+/* Inside a message the next bytes must come within the stall time: else -EAGAIN.  Before one that
+ * is nothing but a time to look around. */
 static ssize_t
 read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 {
-	int timeout_ms = inside && stream->stall_ms ? (int)stream->stall_ms : -1;
+	unsigned int most_ms = inside ? stream->stall_ms : stream->conn.rest_ms;
+	int timeout_ms = most_ms ? (int)most_ms : -1;
 
 	if (stream->conn.recv_deadline_ms)
 		return read_until_deadline(stream, iov, count, timeout_ms);
@@ -175,6 +177,9 @@ fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
 		iov.iov_base = stream->buffer + stream->end;
 		iov.iov_len = want;
 		got = read_some(stream, &iov, 1, begun);
+		if (got == -EAGAIN && !begun && stream->conn.rest_ms &&
+		    !stream->conn.recv_deadline_ms)
+			return GP_E_TIMEOUT;
 		if (got <= 0)
 			return gp_stream_recv_failed(stream, got, begun);
 		stream->end += (size_t)got;

@@ -88,15 +88,18 @@ reading_fd(struct gp_stream *stream)
 }
 
 /* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
- * another holder of the descriptor has made it non-blocking: what is left is waited for. */
+ * another holder of the descriptor has made it non-blocking: what is left is waited for.  For a
+ * shorter time than that the socket cannot wait by itself. */
 ssize_t
 gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
 	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
+	bool blocks = timeout_ms < 0 || (stream->stall_ms && timeout_ms > 0 &&
+					 (unsigned int)timeout_ms >= stream->stall_ms);
 
 	for (;;) {
-		ssize_t got = recvmsg(reading_fd(stream), &header, timeout_ms ? 0 : MSG_DONTWAIT);
+		ssize_t got = recvmsg(reading_fd(stream), &header, blocks ? 0 : MSG_DONTWAIT);
 		int r;
 
 		if (got > 0)

@@ -443,7 +443,7 @@ gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms)
 	ssize_t got;
 
 	/* A record that has begun is like a message that has. */
-	if (link->in_end > link->in_start && timeout_ms < 0 && conn->stream.stall_ms)
+	if (link->in_end > link->in_start && timeout_ms != 0 && conn->stream.stall_ms)
 		timeout_ms = (int)conn->stream.stall_ms;
 	got = gp_tcp_read(&conn->stream, &part, 1, timeout_ms);
 	if (got == -EAGAIN)
@@ -476,6 +476,7 @@ take_plain(struct gp_tls_link *link, struct iovec *iov, int count)
 	return done;
 }
 
+/* -ETIME: nothing more came of a record that had begun. */
 static ssize_t
 tls_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
@@ -493,15 +494,17 @@ tls_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 			return got;
 	}
 	while (link->failed == 0) {
+		bool begun;
 		int r;
 
 		got = open_records(conn, iov, count);
 		if (got != 0 || link->ended)
 			return got;
 		make_room(link);
+		begun = link->in_end > link->in_start;
 		r = gp_tls_link_receive(conn, timeout_ms);
 		if (r == 0)
-			return -EAGAIN;
+			return begun && timeout_ms ? -ETIME : -EAGAIN;
 	}
 	return link->failed;
 }

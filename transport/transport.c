@@ -300,6 +300,12 @@ gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms)
 }
 
 void
+gp_conn_set_rest(struct gp_conn *conn, unsigned int ms)
+{
+	conn->rest_ms = ms;
+}
+
+void
 gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 {
 	/* Half of it in the send itself, which ends with what it could, and half of it behind. */

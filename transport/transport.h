@@ -123,7 +123,8 @@ GP_MUST_CHECK int gp_conn_send(struct gp_conn *conn, const struct iovec *data, i
  * Blocks until a message is there.  What is left of the last one's bulk is thrown away first.
  * GP_E_EOF: the peer closed, and every message it had sent was received.  A close inside a
  * message is -ECONNRESET, bytes that are no message are -EPROTO, and -ETIMEDOUT is a message
- * that began and did not go on (gp_conn_set_stall()); for its first byte the wait has no end.
+ * that began and did not go on (gp_conn_set_stall()); for its first byte the wait has no end,
+ * unless gp_conn_set_rest() says so: then GP_E_TIMEOUT, and the next call goes on waiting.
  */
 GP_MUST_CHECK int gp_conn_recv(struct gp_conn *conn, struct gp_message *message);
 
@@ -162,6 +163,13 @@ void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
  * waits as if there had never been one.  For connections that carry no bulk meanwhile.
  */
 void gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms);
+
+/*
+ * For the receiving thread: gp_conn_recv() comes back when no message has begun for so many
+ * milliseconds, so that its thread can look around; 0: never.  Polling (gp_conn_set_spin()) comes
+ * first, and a deadline before it.
+ */
+void gp_conn_set_rest(struct gp_conn *conn, unsigned int ms);
 
 /* From any thread: messages with more data than this, and at most GP_CONN_MESSAGE_MAX, which is the
  * default, end the connection. */

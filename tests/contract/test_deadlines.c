@@ -40,6 +40,8 @@ a_peer_that_stops_inside_a_message_is_given_up(void **state)
 
 		fixture_connect(pair, &client, &server);
 		gp_conn_set_stall(server, 100);
+		/* Which does not make it longer, nor shorter. */
+		gp_conn_set_rest(server, i % 2 ? 30 : 0);
 		/* A preamble has no framing: these bytes are the beginning of a message. */
 		assert_int_equal(gp_conn_send_preamble(client, whole, cuts[i]), 0);
 		begin = now_ms();
@@ -121,6 +123,40 @@ a_deadline_can_be_lifted(void **state)
 	job_start(&sender);
 	expect_message(pair->server, "late", 4);
 	assert_int_equal(job_join(&sender), 0);
+}
+
+static void
+a_receiver_can_look_around_before_a_message_and_loses_nothing(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_after_a_while, .conn = pair->client };
+	struct gp_message message;
+	int64_t begin = now_ms();
+	int looks = 0;
+
+	gp_conn_set_rest(pair->server, 50);
+	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_TIMEOUT);
+	assert_true(now_ms() - begin >= 49);
+	job_start(&sender);
+	while (gp_conn_recv(pair->server, &message) == GP_E_TIMEOUT)
+		looks++;
+	assert_true(looks > 0);
+	assert_int_equal(message.size, 4);
+	assert_memory_equal(message.data, "late", 4);
+	assert_int_equal(job_join(&sender), 0);
+
+	/* What is there comes at once, and with 0 there is no end. */
+	send_bytes(pair->client, "first", 5, NULL, 0);
+	expect_message(pair->server, "first", 5);
+	gp_conn_set_rest(pair->server, 0);
+	job_start(&sender);
+	expect_message(pair->server, "late", 4);
+	assert_int_equal(job_join(&sender), 0);
+
+	gp_conn_set_rest(pair->server, 50);
+	gp_conn_destroy(pair->client);
+	pair->client = NULL;
+	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_EOF);
 }
 
 static void
@@ -261,6 +297,7 @@ main(int argc, char **argv)
 		CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up),
 		CONTRACT_TEST(a_deadline_is_for_the_whole_message),
 		CONTRACT_TEST(a_deadline_can_be_lifted),
+		CONTRACT_TEST(a_receiver_can_look_around_before_a_message_and_loses_nothing),
 		CONTRACT_TEST(before_a_deadline_a_peer_that_stops_is_given_up),
 		CONTRACT_TEST(between_messages_a_peer_may_take_its_time),
 		CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes),

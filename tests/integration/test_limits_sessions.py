@@ -233,7 +233,7 @@ def _():
 
 @case("an idle session ends where the configuration says so, one that waits for its work does not")
 def _():
-    with Configured("[daemon]\nidle-timeout = 3\n") as daemon:
+    with Configured("[daemon]\nidle-timeout = 3\n", env={"GPUPOOL_STALL_MS": "3000"}) as daemon:
         busy = daemon.start("sleeper", "-ms=8000")
         busy.wait_for_output("running")
         with Session(daemon.port) as session:
@@ -243,12 +243,17 @@ def _():
             require(time.monotonic() - begin > 2.5, "too early")
         daemon.wait_for_log(r"closed: it was idle for 3 s \(idle-timeout\)")
         busy.finish().expect()
-        # A session that comes later has what the configuration says by then.
+        # A session that comes later has what the configuration says by then, and one that is idle already, too.
         daemon.reload("[daemon]\nidle-timeout = never\n")
         with Session(daemon.port) as session:
             session.create_context()
             time.sleep(5)
             require(is_open(session.lane), "it has ended all the same")
+            busy = daemon.start("sleeper", "-ms=9000")
+            busy.wait_for_output("running")
+            daemon.reload("[daemon]\nidle-timeout = 2\n")
+            expect_closed(session.lane, 8)
+            busy.finish().expect()
 
 
 @case("peers that are gone without a word are noticed in less than a minute, whether a kernel runs or not")

@@ -591,6 +591,40 @@ a_changed_byte_and_a_cut_end_are_noticed(void **state)
 	close_ends(&ends);
 }
 
+/* It is like a message that has begun, and no time to look around. */
+static void
+a_record_that_stops_is_given_up(void **state)
+{
+	struct gp_message message;
+	struct ends ends;
+	int fd = connect_raw(&ends), r, looks = 0;
+	uint8_t record[64];
+	SSL_CTX *ctx;
+	SSL *ssl = plain_client(fd, TLS1_3_VERSION, &ctx);
+	BIO *memory;
+
+	start_server(&ends, server_of("server", "ca"), NULL);
+	assert_int_equal(SSL_connect(ssl), 1);
+	expect_server(&ends, 0, "");
+	memory = BIO_new(BIO_s_mem());
+	SSL_set0_wbio(ssl, memory);
+	assert_int_equal(SSL_write(ssl, "\0\0\0\0\0\0\0\0", 8), 8);
+	assert_int_equal(BIO_read(memory, record, sizeof(record)), 30);
+	gp_conn_set_stall(ends.server, 300);
+	gp_conn_set_rest(ends.server, 50);
+	assert_int_equal(gp_conn_recv(ends.server, &message), GP_E_TIMEOUT);
+	assert_int_equal(send(fd, record, 20, MSG_NOSIGNAL), 20);
+	while ((r = gp_conn_recv(ends.server, &message)) == GP_E_TIMEOUT)
+		assert_true(looks++ < 100);
+	assert_int_equal(r, -ETIMEDOUT);
+	assert_string_equal(gp_conn_error(ends.server),
+			    "the peer stopped in the middle of a message");
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	close(fd);
+	close_ends(&ends);
+}
+
 static void
 files_that_cannot_be_used_are_named(void **state)
 {
@@ -647,6 +681,7 @@ main(void)
 		cmocka_unit_test(a_replayed_handshake_is_refused),
 		cmocka_unit_test(another_implementation_understands_and_is_understood),
 		cmocka_unit_test(a_changed_byte_and_a_cut_end_are_noticed),
+		cmocka_unit_test(a_record_that_stops_is_given_up),
 		cmocka_unit_test(files_that_cannot_be_used_are_named),
 	};
 
