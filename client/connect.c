@@ -390,10 +390,15 @@ reserve_window(struct opening *opening, struct gpc_link *link)
 	struct gpc_session_facts *facts = &link->facts;
 
 	for (int i = 0; i < WINDOW_TRIES; i++) {
-		int r;
+		int r = gpc_window_reserve(facts->window_base, facts->window_size);
 
-		if (gpc_window_reserve(facts->window_base, facts->window_size) == 0)
+		if (r == 0)
 			return 0;
+		if (r == -ENOMEM)
+			return fail(opening, GP_E_RESOURCE,
+				    ": the program may not reserve the %llu MiB of addresses for "
+				    "device memory (ulimit -v, RLIMIT_AS)",
+				    (unsigned long long)facts->window_size >> 20);
 		gpc_log(GPC_LOG_INFO, "%s: %#llx bytes at %#llx are not free here", opening->text,
 			(unsigned long long)facts->window_size,
 			(unsigned long long)facts->window_base);

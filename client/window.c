@@ -33,7 +33,9 @@ map_nothing(uint64_t base, uint64_t size)
 int
 gpc_window_reserve(uint64_t base, uint64_t size)
 {
-	return map_nothing(base, size) ? GP_E_INVALID : 0;
+	int r = map_nothing(base, size);
+
+	return r == 0 || r == -ENOMEM ? r : GP_E_INVALID;
 }
 
 int

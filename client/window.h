@@ -15,7 +15,8 @@ struct gpc_window_range {
 	uint64_t base, size;
 };
 
-/* GP_E_INVALID: something lies there already. */
+/* GP_E_INVALID: something lies there already.  -ENOMEM: the program may not have so many addresses.
+ */
 GP_MUST_CHECK int gpc_window_reserve(uint64_t base, uint64_t size);
 void gpc_window_release(uint64_t base, uint64_t size);
 /* The same of whole pages, for a place that cannot be chosen; where no process can have anything

@@ -245,6 +245,8 @@ end_left_worker(struct gpd_children *c)
 	if (gpd_left_count(c->list) <= GPD_LEFT_WORKERS_MAX)
 		return;
 	child = gpd_left_choose(c->list, c->quota->ledger);
+	if (!child)
+		return;
 	gpd_left_owners(child, c->quota->ledger, owners, sizeof(owners));
 	snprintf(child->reason, sizeof(child->reason),
 		 "the work of clients that are gone goes on in more than %d older workers: this "

@@ -73,22 +73,36 @@ find_oldest(struct gpd_child *list, const struct gpd_ledger *ledger, bool alone)
 	return oldest;
 }
 
+/* In how many its work goes on. */
+static int
+count_of(const struct gpd_child *list, uint32_t tenant)
+{
+	int count = 0;
+
+	for (; list; list = list->next)
+		count += counts(list) && list->left[tenant] > 0;
+	return count;
+}
+
 struct gpd_child *
 gpd_left_choose(struct gpd_child *list, const struct gpd_ledger *ledger)
 {
 	struct gpd_child *alone = find_oldest(list, ledger, true);
+	int count = gpd_left_count(list);
 
-	return alone ? alone : find_oldest(list, ledger, false);
+	if (alone)
+		return alone;
+	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (count > GPD_LEFT_WORKERS_MAX && count_of(list, i) == count)
+			return NULL;
+	}
+	return find_oldest(list, ledger, false);
 }
 
 bool
 gpd_left_shuts_out(struct gpd_child *list, const struct gpd_ledger *ledger, uint32_t tenant)
 {
-	int count = 0;
-
-	for (const struct gpd_child *child = list; child; child = child->next)
-		count += counts(child) && child->left[tenant] > 0;
-	return count >= GPD_LEFT_WORKERS_MAX && !find_oldest(list, ledger, true);
+	return count_of(list, tenant) >= GPD_LEFT_WORKERS_MAX && !find_oldest(list, ledger, true);
 }
 
 void

@@ -31,7 +31,9 @@ int gpd_left_count(const struct gpd_child *list);
 
 /*
  * Of those the one that should end: the oldest in which nobody has a session but tenants that left
- * work there, and if there is none, the oldest.  NULL: there are none.
+ * work there, and if there is none, the oldest.  NULL: there are none, or one tenant has left work
+ * in each, next to others: who would pay for it, and it gets no session anyway (below), so there
+ * will not be more of them by what it does.
  */
 struct gpd_child *gpd_left_choose(struct gpd_child *list, const struct gpd_ledger *ledger);
 

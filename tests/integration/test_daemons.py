@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-from harness import SANITIZER, Daemon, Skip, case, main, read_file, require, run
+from harness import SANITIZED, SANITIZER, Daemon, Program, Skip, case, main, read_file, require, run
 
 EXPECTED = "each has its own variable and memory\ncopies between them\nmanydevices: ok\n"
 
@@ -91,6 +91,17 @@ def _():
         expected = os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "fork.out")
         with open(expected, encoding="ascii") as file:
             run("fork", remote=remote).expect(out=file.read())
+
+
+@case("a program that may not have the addresses of a session's device memory is told so")
+def _():
+    if SANITIZED:
+        raise Skip("a sanitizer has more addresses than any limit")
+    with Daemon() as daemon:
+        shell = Program("vectoradd", ("-c", f"ulimit -v 8000000; exec {os.environ['GP_APPS']}/vectoradd"), daemon.address, path="/bin/sh")
+        result = shell.finish()
+        require(result.status == 1 and "the program may not reserve the 16384 MiB of addresses for device memory "
+                "(ulimit -v, RLIMIT_AS)" in result.err and result.err.count("\n") == 1, str(result))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/globals.h"
 #include "client/memory.h"
+#include "client/window.h"
 #include "client_fake.h"
 #include "gpc_calls.h"
 
@@ -407,6 +408,7 @@ a_variable_that_is_refused_leaves_no_page_reserved(void **state)
 	none = (struct rlimit){ .rlim_cur = 4096, .rlim_max = old.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
 	assert_int_equal(gpc_memory_add_global(fake.context, page, 8, 5), -ENOMEM);
+	assert_int_equal(gpc_window_reserve(page, 4096), -ENOMEM);
 	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
 	assert_int_equal(kind_of(page), GPC_ADDRESS_PAGEABLE);
 	assert_true(is_free(page));

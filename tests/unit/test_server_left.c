@@ -103,6 +103,27 @@ the_oldest_ends_if_all_are_alike(void **state)
 	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
 	for (int i = 0; i < WORKERS; i++)
 		(void)open_session(i, ALICE);
+	assert_null(gpd_left_choose(list(), ledger));
+}
+
+/* By a session that it had before it leaves work in one more than it gets. */
+static void
+nobody_pays_for_what_one_tenant_leaves_everywhere(void **state)
+{
+	uint64_t bobs[WORKERS];
+
+	for (int i = 0; i < WORKERS; i++) {
+		(void)open_session(i, ALICE);
+		bobs[i] = leave_work(i, BOB);
+	}
+	assert_null(gpd_left_choose(list(), ledger));
+	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
+	/* Nor for what another one leaves besides. */
+	(void)leave_work(2, CAROL);
+	assert_null(gpd_left_choose(list(), ledger));
+	/* As soon as one of them is another's alone there may be more: the limit is for them again.
+	 */
+	say(2, bobs[2], false);
 	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
 }
 
@@ -244,6 +265,8 @@ main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_oldest_ends_if_all_are_alike, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(nobody_pays_for_what_one_tenant_leaves_everywhere,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_neighbours_worker_is_spared, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			who_leaves_work_there_too_is_no_neighbour_as_long_as_it_goes_on, set_up,
