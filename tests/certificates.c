@@ -23,7 +23,7 @@ struct wanted {
 	const char *name; /* common name, or NULL */
 	const char *also; /* subject's alternative names, or NULL */
 	bool server;
-	bool expired;
+	int hours; /* that it holds from now on */
 };
 
 static bool
@@ -52,7 +52,7 @@ set_name(X509 *certificate, const char *name)
 }
 
 static X509 *
-begin(EVP_PKEY *key, const char *name, bool expired)
+begin(EVP_PKEY *key, const char *name, int hours)
 {
 	static long serial;
 	X509 *certificate = X509_new();
@@ -60,7 +60,7 @@ begin(EVP_PKEY *key, const char *name, bool expired)
 	if (certificate && X509_set_version(certificate, X509_VERSION_3) == 1 &&
 	    ASN1_INTEGER_set(X509_get_serialNumber(certificate), ++serial) == 1 &&
 	    X509_gmtime_adj(X509_getm_notBefore(certificate), -48 * HOUR) &&
-	    X509_gmtime_adj(X509_getm_notAfter(certificate), expired ? -HOUR : 48 * HOUR) &&
+	    X509_gmtime_adj(X509_getm_notAfter(certificate), hours * (long)HOUR) &&
 	    X509_set_pubkey(certificate, key) == 1 && set_name(certificate, name))
 		return certificate;
 	X509_free(certificate);
@@ -102,7 +102,7 @@ static bool
 make_authority(const char *folder, const char *file, struct authority *made)
 {
 	made->key = EVP_EC_gen("P-256");
-	made->certificate = made->key ? begin(made->key, file, false) : NULL;
+	made->certificate = made->key ? begin(made->key, file, 48) : NULL;
 	return made->certificate &&
 	       X509_set_issuer_name(made->certificate, X509_get_subject_name(made->certificate)) ==
 		       1 &&
@@ -118,7 +118,7 @@ static bool
 make(const char *folder, const struct authority *authority, const struct wanted *wanted)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");
-	X509 *certificate = key ? begin(key, wanted->name, wanted->expired) : NULL;
+	X509 *certificate = key ? begin(key, wanted->name, wanted->hours) : NULL;
 	bool made = certificate &&
 		    X509_set_issuer_name(certificate,
 					 X509_get_subject_name(authority->certificate)) == 1 &&
@@ -139,17 +139,18 @@ int
 certificates_make(const char *folder)
 {
 	static const struct wanted ours[] = {
-		{ "server", "server", HERE, true, false },
-		{ "renewed", "server", HERE, true, false },
-		{ "elsewhere", "localhost", "DNS:elsewhere.example,IP:127.9.9.9", true, false },
-		{ "old", "server", HERE, true, true },
-		{ "alice", "alice", NULL, false, false },
-		{ "nameless", NULL, "DNS:bob.example", false, false },
-		{ "past", "past", NULL, false, true },
+		{ "server", "server", HERE, true, 48 },
+		{ "renewed", "server", HERE, true, 48 },
+		{ "elsewhere", "localhost", "DNS:elsewhere.example,IP:127.9.9.9", true, 48 },
+		{ "old", "server", HERE, true, -1 },
+		{ "alice", "alice", NULL, false, 48 },
+		{ "nameless", NULL, "DNS:bob.example", false, 48 },
+		{ "lasting", "lasting", NULL, false, 96 },
+		{ "past", "past", NULL, false, -1 },
 	};
 	static const struct wanted theirs[] = {
-		{ "foreign", "server", HERE, true, false },
-		{ "mallory", "alice", NULL, false, false },
+		{ "foreign", "server", HERE, true, 48 },
+		{ "mallory", "alice", NULL, false, 48 },
 	};
 	struct authority authority = { 0 }, other = { 0 };
 	bool made =

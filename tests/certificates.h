@@ -9,6 +9,7 @@
  *   old       a server's that has expired
  *   alice     a client's, with this common name
  *   nameless  a client's, without a common name, DNS name bob.example
+ *   lasting   a client's that holds for longer than the authority
  *   past      a client's that has expired
  * and other.pem, another authority, with foreign (a server's) and mallory (a client's) of it.
  */

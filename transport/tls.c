@@ -74,12 +74,19 @@ certificate_name(const SSL *ssl)
 	return name ? name : first_dns_name(certificate);
 }
 
+/* As long as all hold by which it was let in: the authority's, too. */
 static int64_t
 certificate_until(const SSL *ssl)
 {
-	const X509 *certificate = SSL_get0_peer_certificate(ssl);
+	const STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+	int64_t until = INT64_MAX;
 
-	return certificate ? gp_tls_time(X509_get0_notAfter(certificate)) : 0;
+	for (int i = 0; i < sk_X509_num(chain); i++) {
+		int64_t end = gp_tls_time(X509_get0_notAfter(sk_X509_value(chain, i)));
+
+		until = end < until ? end : until;
+	}
+	return until;
 }
 
 /* As openssl and gpupoolctl write it. */

@@ -215,7 +215,8 @@ GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
  * first DNS name.  NULL: it has shown none, or is a daemon, or the connection is in clear.
  */
 const char *gp_conn_certificate(const struct gp_conn *conn);
-/* Until when it holds, in seconds since 1970; INT64_MAX without one. */
+/* Until when it and those that it was signed by hold, in seconds since 1970; INT64_MAX without one.
+ */
 int64_t gp_conn_certificate_until(const struct gp_conn *conn);
 /* Its serial number in hexadecimal digits; NULL: no certificate was shown, of whatever name. */
 const char *gp_conn_certificate_serial(const struct gp_conn *conn);

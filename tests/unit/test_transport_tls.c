@@ -211,6 +211,25 @@ certificates_make_a_connection_and_name_the_client(void **state)
 	}
 }
 
+/* It is as good as the authority that signed it. */
+static void
+a_certificate_holds_no_longer_than_its_authority(void **state)
+{
+	int64_t two_days = time(NULL) + 48 * 3600;
+
+	for (int i = 0; i < 2; i++) {
+		struct ends ends;
+
+		assert_int_equal(handshake(&ends, server_of("server", "ca"),
+					   client_of(i ? "lasting" : "alice", "ca"), "127.0.0.1"),
+				 0);
+		expect_server(&ends, 0, "");
+		expect_passes(ends.client, ends.server, 1000);
+		assert_in_range(gp_conn_certificate_until(ends.server), two_days - 600, two_days);
+		close_ends(&ends);
+	}
+}
+
 static void
 without_an_authority_no_clients_certificate_counts(void **state)
 {
@@ -668,6 +687,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(certificates_make_a_connection_and_name_the_client),
+		cmocka_unit_test(a_certificate_holds_no_longer_than_its_authority),
 		cmocka_unit_test(without_an_authority_no_clients_certificate_counts),
 		cmocka_unit_test(daemons_that_are_not_whom_the_client_wants_are_refused),
 		cmocka_unit_test(clients_with_a_bad_certificate_are_refused_and_told),
