@@ -41,13 +41,14 @@ static const char doc[] =
 	"\vCommands:\n"
 	"  status                       the daemon in a few lines\n"
 	"  device list                  GPUs and what is used of them\n"
-	"  client list                  who is connected, on which device, with how much\n"
+	"  client list                  who is connected, on which device, how much\n"
 	"  client show ID               all that is known of a client\n"
 	"  client set ID NAME=VALUE...  memory, sm, priority\n"
 	"  client terminate ID          end it; returns when its GPU work has ended\n"
 	"  tenant list                  tenants, what they may use and use\n"
 	"  tenant set TENANT NAME=VALUE...\n"
-	"                               memory, sm, weight, limit, share, priority, bandwidth\n"
+	"                               memory, sm, weight, limit, share, priority,\n"
+	"                               bandwidth\n"
 	"  drain [--wait | --undo]      admit no new clients; wait for the last to go\n"
 	"  reload                       read the configuration file again\n"
 	"  top [-n COUNT] [-d SECONDS]  live view\n"
@@ -116,10 +117,12 @@ parse_option(int key, char *arg, struct argp_state *state)
 static int
 take_format(struct ctl *ctl, int *count, char **words)
 {
+	bool ended = false;
 	int kept = 0;
 
 	for (int i = 0; i < *count; i++) {
-		if (strncmp(words[i], "--format=", 9) != 0)
+		ended = ended || strcmp(words[i], "--") == 0;
+		if (ended || strncmp(words[i], "--format=", 9) != 0)
 			words[kept++] = words[i];
 		else if (!parse_format(words[i] + 9, &ctl->format))
 			return ctl_fail("--format: \"%s\" is none of table, csv, json",
@@ -129,16 +132,33 @@ take_format(struct ctl *ctl, int *count, char **words)
 	return 0;
 }
 
+/* Takes the first -- out. */
+static void
+take_end(int *count, char **words)
+{
+	int i = 0;
+
+	while (i < *count && strcmp(words[i], "--") != 0)
+		i++;
+	if (i == *count)
+		return;
+	memmove(words + i, words + i + 1, (size_t)(*count - i - 1) * sizeof(*words));
+	(*count)--;
+}
+
 static int
 carry_out(const struct ctl *ctl, int count, char **words)
 {
 	static const struct {
 		const char *word;
 		ctl_command *command;
+		bool plain; /* it has no options of its own, so that -- can end them here */
 	} commands[] = {
-		{ "cert", ctl_cert },     { "client", ctl_client }, { "device", ctl_device },
-		{ "drain", ctl_drain },   { "reload", ctl_reload }, { "status", ctl_status },
-		{ "tenant", ctl_tenant }, { "token", ctl_token },   { "top", ctl_top },
+		{ "cert", ctl_cert, false },    { "client", ctl_client, true },
+		{ "device", ctl_device, true }, { "drain", ctl_drain, false },
+		{ "reload", ctl_reload, true }, { "status", ctl_status, true },
+		{ "tenant", ctl_tenant, true }, { "token", ctl_token, false },
+		{ "top", ctl_top, false },
 	};
 	struct ctl own = *ctl;
 	ctl_command *command;
@@ -150,8 +170,11 @@ carry_out(const struct ctl *ctl, int count, char **words)
 		return ctl_fail("no command: gpupoolctl --help lists them");
 	command = ctl_mps_find(words[0]);
 	for (size_t i = 0; !command && i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (strcmp(words[0], commands[i].word) == 0)
-			command = commands[i].command;
+		if (strcmp(words[0], commands[i].word) != 0)
+			continue;
+		command = commands[i].command;
+		if (commands[i].plain)
+			take_end(&count, words);
 	}
 	if (!command)
 		return ctl_fail("\"%s\" is no command: gpupoolctl --help lists them", words[0]);

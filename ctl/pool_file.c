@@ -39,10 +39,16 @@ ctl_take_options(const struct ctl_option *options, size_t option_count, int *cou
 	int kept = 0;
 
 	for (int i = 0; i < *count; i++) {
+		const struct ctl_option *option;
 		const char *value;
-		const struct ctl_option *option =
-			find_option(options, option_count, words[i], &value);
 
+		/* What follows is none, whatever it looks like. */
+		if (strcmp(words[i], "--") == 0) {
+			while (++i < *count)
+				words[kept++] = words[i];
+			break;
+		}
+		option = find_option(options, option_count, words[i], &value);
 		if (!option && words[i][0] == '-' && words[i][1])
 			return ctl_fail("%s is no option of this command", words[i]);
 		if (!option) {

@@ -22,8 +22,8 @@ struct ctl_option {
 	bool *given;
 };
 
-/* Takes the options out of the words.  -1: one of them is none of these, or its value is missing.
- */
+/* Takes the options out of the words, of which -- ends them.  -1: one of them is none of these, or
+ * its value is missing. */
 int ctl_take_options(const struct ctl_option *options, size_t option_count, int *count,
 		     char **words);
 

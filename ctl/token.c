@@ -72,11 +72,18 @@ write_text(const struct gp_token *token, const char *tenant, int64_t expires_s,
 	return text;
 }
 
+/* -, as with most programs; a file of this name is ./- */
+static bool
+is_standard(const char *path)
+{
+	return !path || strcmp(path, "-") == 0;
+}
+
 static int
 hand_out(const char *text, const struct gp_token *token, const char *tenant, const char *path,
 	 bool force)
 {
-	if (!path) {
+	if (is_standard(path)) {
 		fputs(text, stdout);
 		/* If nobody can have read it: main() says so. */
 		return fflush(stdout) || ferror(stdout) ? -1 : 0;
@@ -96,7 +103,7 @@ create(const struct places *places, const char *tenant, int64_t expires_s, const
 	char *authority, *text;
 	int r = -1;
 
-	if (path && !force && access(path, F_OK) == 0)
+	if (!is_standard(path) && !force && access(path, F_OK) == 0)
 		return ctl_fail("%s is there already; --force replaces it", path);
 	if (ctl_make_folder(places->folder))
 		return -1;

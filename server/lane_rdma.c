@@ -160,7 +160,8 @@ gpd_lane_rdma_start(const char *text, char *error, size_t size)
 	pthread_t thread;
 	int r;
 
-	if (gp_url_parse(text, &url, error, size) || gp_listen(&url, &listener, error, size))
+	if (gp_url_parse(text, &url, error, size) ||
+	    gp_listen_any_port(&url, &listener, error, size))
 		return -1;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

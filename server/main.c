@@ -58,9 +58,10 @@ enum key {
 static const struct argp_option options[] = {
 	{ .name = "listen",
 	  .key = OPTION_LISTEN,
-	  .arg = "[SCHEME://]HOST[:PORT]",
-	  .doc = "Listen there; may be given several times. Port 0 takes any free one; "
-		 "unix:///PATH is a socket of this machine. Default: " LISTEN_DEFAULT },
+	  .arg = "ADDRESS",
+	  .doc = "Listen there, [SCHEME://]HOST[:PORT]; may be given several times. Port 0 takes "
+		 "any free one; unix:///PATH is a socket of this machine. "
+		 "Default: " LISTEN_DEFAULT },
 	{ .name = "config",
 	  .key = OPTION_CONFIG,
 	  .arg = "FILE",
@@ -168,31 +169,37 @@ parse_number(struct argp_state *state, const char *option, const char *text, int
 	return (int)value;
 }
 
-/* Lanes over RDMA come to the worker, on the same address and a port of its own. */
+/* Lanes over RDMA come to the worker, at the same address: on a port of its own, but it is this one
+ * that it names if it cannot listen. */
 static void
 add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp_url *url)
 {
 	static char text[GP_URL_TEXT_MAX];
-	struct gp_url lanes = *url;
 
 	if (o->rdma)
 		argp_failure(state, 1, 0, "--listen: only one address can be rdma://");
-	lanes.port = 0;
-	gp_url_format(&lanes, text, sizeof(text));
+	gp_url_format(url, text, sizeof(text));
 	o->rdma = text;
 }
 
 static void
 add_listen(struct argp_state *state, struct gpd_options *o, const char *text)
 {
+	struct gp_url *url = &o->listen[o->listen_count];
 	char error[512];
 
 	if (o->listen_count == GPD_LISTEN_MAX)
 		argp_failure(state, 1, 0, "--listen: more than %d addresses", GPD_LISTEN_MAX);
-	else if (gp_url_parse(text, &o->listen[o->listen_count], error, sizeof(error)))
+	else if (gp_url_parse(text, url, error, sizeof(error)))
 		argp_failure(state, 1, 0, "--listen: %s", error);
-	else if (strcmp(o->listen[o->listen_count++].scheme, "rdma") == 0)
-		add_rdma(state, o, &o->listen[o->listen_count - 1]);
+	else if (url->device != GP_URL_ANY_DEVICE)
+		argp_failure(state, 1, 0,
+			     "--listen: \"%s\": an address to listen on has no device, /%d: who "
+			     "may use which the configuration says",
+			     text, url->device);
+	else if (strcmp(url->scheme, "rdma") == 0)
+		add_rdma(state, o, url);
+	o->listen_count++;
 }
 
 /* Where an option goes that is taken as it stands; NULL: it is none of these. */

@@ -144,10 +144,12 @@ gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 	return 0;
 }
 
-int
-gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error, size_t error_size)
+static int
+listen_on(const struct gp_url *url, uint16_t port, struct gp_listener **listener_p, char *error,
+	  size_t error_size)
 {
 	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
+	struct gp_url at = *url;
 	char detail[160] = "";
 	int r;
 
@@ -155,10 +157,24 @@ gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error
 		snprintf(error, error_size, "unknown scheme \"%s\"", url->scheme);
 		return GP_E_INVALID;
 	}
-	r = ops->listen(url, listener_p, detail, sizeof(detail));
+	at.port = port;
+	r = ops->listen(&at, listener_p, detail, sizeof(detail));
 	if (r)
 		explain(url, "listen on", r, detail, error, error_size);
 	return r;
+}
+
+int
+gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error, size_t error_size)
+{
+	return listen_on(url, url->port, listener_p, error, error_size);
+}
+
+int
+gp_listen_any_port(const struct gp_url *url, struct gp_listener **listener_p, char *error,
+		   size_t error_size)
+{
+	return listen_on(url, 0, listener_p, error, error_size);
 }
 
 int

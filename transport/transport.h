@@ -59,7 +59,10 @@ GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, siz
  * those above, as the user that the process is, and root, may anyway. */
 void gp_listen_as(uid_t uid);
 
-/* Port 0 takes any free one, which gp_listener_url() tells. */
+/* Port 0 takes any free one, which gp_listener_url() tells; gp_listen_any_port() always does, and
+ * its text names the URL as it is. */
+GP_MUST_CHECK int gp_listen_any_port(const struct gp_url *url, struct gp_listener **listener_p,
+				     char *error, size_t error_size);
 GP_MUST_CHECK int gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error,
 			    size_t error_size);
 

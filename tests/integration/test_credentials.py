@@ -394,6 +394,17 @@ def _():
         csv = ctl("token", "list", "--format=csv", *at).splitlines()
         require(len(csv) == 3 and csv[0] == "id,tenant,state,created,expires,revoked,comment", f"{csv}")
         require("her laptop" in ctl("token", "list", *at), "people's table")
+        # - is standard output, and -- ends the options: a tenant's name may begin with a hyphen.
+        here = subprocess.run([os.environ["GP_CTL"], "token", "create", "-o", "-", *at, "--", "--format=csv"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder,
+                              env=base_environment(), timeout=PATIENCE, check=False)
+        require(here.returncode == 1 and '"--format=csv" is no name' in here.stderr, f"{here}")
+        here = subprocess.run([os.environ["GP_CTL"], "token", "create", "-o", "-", *at, "--", "-dave"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder,
+                              env=base_environment(), timeout=PATIENCE, check=False)
+        require(here.returncode == 0 and here.stderr == "" and re.fullmatch(
+            r"# Token of tenant -dave\. [^\n]*\ngpt_\w+\n", here.stdout) and not os.path.exists(f"{folder}/-"), f"{here}")
+        require(json.loads(ctl("token", "list", "--format=json", *at))[-1]["tenant"] == "-dave", "not the tenant's")
         # Nobody has got one that could not be written.
         with open("/dev/full", "w", encoding="ascii") as full:
             done = subprocess.run([os.environ["GP_CTL"], "token", "create", "carol", *at], stdout=full,

@@ -296,6 +296,8 @@ def _():
         refused(pool.ctl("drain", "--undo", "--wait"), "usage: gpupoolctl drain")
         refused(pool.ctl("status", "now"), "usage: gpupoolctl status")
         refused(pool.ctl("top", "-n", "0"), "no number from 1")
+        refused(pool.ctl("client", "show", "--", "x"), '"x" is no client\'s ID')
+        refused(pool.ctl("tenant", "set", "--", "-a", "weight=3"), 'there is no tenant "-a"')
         refused(pool.ctl("frobnicate"), '"frobnicate" is no command')
         refused(pool.ctl("status", "--format=xml"), '"xml" is none of table, csv, json')
         refused(pool.ctl("reload"), "there is no configuration file")

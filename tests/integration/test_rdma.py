@@ -5,6 +5,7 @@ programs, and a machine that loses its power. On this machine: what there is wit
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -264,10 +265,13 @@ def _():
 def _():
     if os.path.exists("/dev/infiniband/rdma_cm"):
         raise Skip("this machine has RDMA")
-    ended = subprocess.run([os.environ["GP_DAEMON"], "--listen", "rdma://127.0.0.1:0", "--driver", os.environ["GP_DRIVER"],
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ended = subprocess.run([os.environ["GP_DAEMON"], "--listen", f"rdma://127.0.0.1:{port}", "--driver", os.environ["GP_DRIVER"],
                             "--admin-socket", "off"], capture_output=True, text=True, timeout=60,
                            env={**base_environment(), **SANITIZERS}, check=False)
-    require(ended.returncode == 1 and re.search(r"^gpupoold: cannot listen on rdma://127\.0\.0\.1:0: [^\n]*RDMA[^\n]*\n\Z",
+    require(ended.returncode == 1 and re.search(rf"^gpupoold: cannot listen on rdma://127\.0\.0\.1:{port}: [^\n]*RDMA[^\n]*\n\Z",
                                                 ended.stderr, re.M), f"{ended.returncode}: {ended.stderr}")
     with Daemon() as daemon:
         result = run("vectoradd", remote=f"rdma://127.0.0.1:{daemon.port}")

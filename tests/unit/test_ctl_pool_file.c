@@ -34,6 +34,30 @@ options_are_taken_out_of_the_words(void **state)
 }
 
 static void
+two_hyphens_end_the_options(void **state)
+{
+	char *words[] = { "--force", "--", "--expires", "--", "-x" };
+	char *value[] = { "--expires", "--", "-x" };
+	const char *expires = NULL;
+	bool force = false;
+	const struct ctl_option options[] = { { "--expires", "-e", &expires, NULL },
+					      { "--force", NULL, NULL, &force } };
+	int count = 5;
+
+	assert_int_equal(ctl_take_options(options, 2, &count, words), 0);
+	assert_true(force);
+	assert_null(expires);
+	assert_int_equal(count, 3);
+	assert_string_equal(words[0], "--expires");
+	assert_string_equal(words[1], "--");
+	assert_string_equal(words[2], "-x");
+	/* As an option's value they end nothing, as with getopt(). */
+	count = 3;
+	assert_int_equal(ctl_take_options(options, 2, &count, value), -1);
+	assert_string_equal(expires, "--");
+}
+
+static void
 options_that_are_none_are_refused(void **state)
 {
 	const char *expires = NULL;
@@ -108,6 +132,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_are_taken_out_of_the_words),
+		cmocka_unit_test(two_hyphens_end_the_options),
 		cmocka_unit_test(options_that_are_none_are_refused),
 		cmocka_unit_test(durations_have_a_unit),
 		cmocka_unit_test(a_file_is_replaced_only_by_force),

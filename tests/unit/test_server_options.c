@@ -112,6 +112,14 @@ an_unknown_scheme_is_named(void **state)
 }
 
 static void
+an_address_to_listen_on_has_no_device(void **state)
+{
+	assert_refused("--listen tls://0.0.0.0:4833/1",
+		       "\"tls://0.0.0.0:4833/1\": an address to listen on has no device, /1: ");
+	assert_refused("--listen 127.0.0.1:0 --listen 127.0.0.1/0", "has no device, /0: ");
+}
+
+static void
 an_address_for_all_needs_the_word_insecure(void **state)
 {
 	assert_refused("--listen 0.0.0.0:0", "--insecure");
@@ -185,13 +193,31 @@ a_window_that_cannot_be_is_refused(void **state)
 	(void)unsetenv("GPUPOOL_WINDOW_SIZE");
 }
 
+/* Each option begins in one of its columns, and what is said of it in column 29 or behind it. */
+static void
+assert_laid_out(void)
+{
+	const char *line = strstr(output, "\n\n");
+
+	assert_non_null(line);
+	for (line += 2; *line != '\n'; line = strchr(line, '\n') + 1) {
+		size_t blanks = strspn(line, " ");
+
+		if (blanks != 29 && !(blanks == 2 && strncmp(line + 4, ", --", 4) == 0) &&
+		    !(blanks == 6 && strncmp(line + 6, "--", 2) == 0))
+			fail_msg("a line that stands nowhere: \"%.79s\"", line);
+		assert_non_null(strchr(line, '\n'));
+	}
+}
+
 static void
 help_and_version_are_there(void **state)
 {
 	assert_int_equal(run("--help"), 0);
-	assert_non_null(strstr(output, "--listen"));
+	assert_non_null(strstr(output, "\n  -l, --listen=ADDRESS       Listen there"));
 	assert_non_null(strstr(output, "REMOTE_GPU"));
 	assert_null(strstr(output, "worker-fd"));
+	assert_laid_out();
 	assert_int_equal(run("--version"), 0);
 	assert_int_equal(strncmp(output, "gpupoold ", 9), 0);
 }
@@ -203,6 +229,7 @@ main(void)
 		cmocka_unit_test(what_the_leak_checker_could_not_do_is_left_out),
 		cmocka_unit_test(a_port_in_use_is_named),
 		cmocka_unit_test(an_unknown_scheme_is_named),
+		cmocka_unit_test(an_address_to_listen_on_has_no_device),
 		cmocka_unit_test(an_address_for_all_needs_the_word_insecure),
 		cmocka_unit_test(a_file_that_is_no_driver_is_named),
 		cmocka_unit_test(values_are_checked),
