@@ -71,9 +71,9 @@ struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void
 				     size_t size);
 
 /*
- * Before bytes come, and after they have been added or are gone: all workers together have a part of
- * the machine's memory for images (code_memory.h).  False: there is not so much left, and nothing
- * was taken.  `more`: so many bytes beyond it will do.
+ * Before bytes come, and after they have been added or are gone: all workers together have a part
+ * of the machine's memory for images (code_memory.h).  False: there is not so much left, and
+ * nothing was taken.  `more`: so many bytes beyond it will do.
  */
 bool gpd_image_cache_take(uint64_t size, uint64_t more);
 void gpd_image_cache_give(uint64_t size);
