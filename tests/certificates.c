@@ -22,9 +22,11 @@ struct wanted {
 	const char *file;
 	const char *name; /* common name, or NULL */
 	const char *also; /* subject's alternative names, or NULL */
-	bool server;
-	int hours; /* that it holds from now on */
+	const char *use;  /* extended key usage, or NULL */
+	int hours;        /* that it holds from now on */
 };
+
+static const char server[] = "serverAuth", client[] = "clientAuth";
 
 static bool
 add_extension(X509 *certificate, X509 *issuer, int nid, const char *value)
@@ -122,8 +124,8 @@ make(const char *folder, const struct authority *authority, const struct wanted 
 	bool made = certificate &&
 		    X509_set_issuer_name(certificate,
 					 X509_get_subject_name(authority->certificate)) == 1 &&
-		    add_extension(certificate, authority->certificate, NID_ext_key_usage,
-				  wanted->server ? "serverAuth" : "clientAuth") &&
+		    (!wanted->use || add_extension(certificate, authority->certificate,
+						   NID_ext_key_usage, wanted->use)) &&
 		    (!wanted->also || add_extension(certificate, authority->certificate,
 						    NID_subject_alt_name, wanted->also)) &&
 		    X509_sign(certificate, authority->key, EVP_sha256()) > 0 &&
@@ -139,18 +141,19 @@ int
 certificates_make(const char *folder)
 {
 	static const struct wanted ours[] = {
-		{ "server", "server", HERE, true, 48 },
-		{ "renewed", "server", HERE, true, 48 },
-		{ "elsewhere", "localhost", "DNS:elsewhere.example,IP:127.9.9.9", true, 48 },
-		{ "old", "server", HERE, true, -1 },
-		{ "alice", "alice", NULL, false, 48 },
-		{ "nameless", NULL, "DNS:bob.example", false, 48 },
-		{ "lasting", "lasting", NULL, false, 96 },
-		{ "past", "past", NULL, false, -1 },
+		{ "server", "server", HERE, server, 48 },
+		{ "renewed", "server", HERE, server, 48 },
+		{ "elsewhere", "localhost", "DNS:elsewhere.example,IP:127.9.9.9", server, 48 },
+		{ "old", "server", HERE, server, -1 },
+		{ "alice", "alice", NULL, client, 48 },
+		{ "any", "any", HERE, NULL, 48 },
+		{ "nameless", NULL, "DNS:bob.example", client, 48 },
+		{ "lasting", "lasting", NULL, client, 96 },
+		{ "past", "past", NULL, client, -1 },
 	};
 	static const struct wanted theirs[] = {
-		{ "foreign", "server", HERE, true, 48 },
-		{ "mallory", "alice", NULL, false, 48 },
+		{ "foreign", "server", HERE, server, 48 },
+		{ "mallory", "alice", NULL, client, 48 },
 	};
 	struct authority authority = { 0 }, other = { 0 };
 	bool made =

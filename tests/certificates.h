@@ -8,6 +8,7 @@
  *   elsewhere another name and address
  *   old       a server's that has expired
  *   alice     a client's, with this common name
+ *   any       a server's as well as a client's, with common name any: it says nothing of its use
  *   nameless  a client's, without a common name, DNS name bob.example
  *   lasting   a client's that holds for longer than the authority
  *   past      a client's that has expired

@@ -28,8 +28,9 @@ struct gp_tls_files {
 	const char *crl;         /* a client's: which daemons' certificates are revoked */
 };
 
-/* A daemon's: certificate and key are needed.  Without authority no client's certificate is asked
- * for; with it, one that is shown must be good, and none need be shown. */
+/* A daemon's: certificate and key are needed, and the certificate is one for servers.  Without
+ * authority no client's certificate is asked for; with it, one that is shown must be good, and none
+ * need be shown. */
 GP_MUST_CHECK int gp_tls_server(const struct gp_tls_files *files, struct gp_tls **tls_p,
 				char *error, size_t error_size);
 /* A client's.  Without authority it believes whom this machine's programs believe.  With crl, each

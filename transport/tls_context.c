@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,15 +124,29 @@ check_files(const struct gp_tls_files *files, char *error, size_t error_size)
 	return r;
 }
 
+/* As each client will look at it.  What says nothing of its use is good for every one. */
 static int
-load_own(SSL_CTX *ctx, const struct gp_tls_files *files, char *error, size_t error_size)
+check_purpose(SSL_CTX *ctx, const char *file, char *error, size_t error_size)
+{
+	if (X509_check_purpose(SSL_CTX_get0_certificate(ctx), X509_PURPOSE_SSL_SERVER, 0) == 1)
+		return 0;
+	(void)snprintf(error, error_size,
+		       "certificate %s is none of a server's, by its (extended) key usage: every "
+		       "client would refuse it",
+		       file);
+	return GP_E_INVALID;
+}
+
+static int
+load_own(SSL_CTX *ctx, const struct gp_tls_files *files, bool server, char *error,
+	 size_t error_size)
 {
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->certificate) != 1)
 		return refuse("certificate", files->certificate, error, error_size);
 	if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1)
 		return refuse("key", files->key, error, error_size);
-	return 0;
+	return server ? check_purpose(ctx, files->certificate, error, error_size) : 0;
 }
 
 static int
@@ -188,7 +203,7 @@ create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p, cha
 	if (r == 0)
 		r = check_files(files, error, error_size);
 	if (r == 0 && files->certificate)
-		r = load_own(tls->ctx, files, error, error_size);
+		r = load_own(tls->ctx, files, server, error, error_size);
 	if (r == 0 && files->authority)
 		r = load_authority(tls->ctx, files->authority, server, error, error_size);
 	else if (r == 0 && !server && SSL_CTX_set_default_verify_paths(tls->ctx) != 1)

@@ -408,6 +408,15 @@ def _():
         os.kill(daemon.pid, signal.SIGHUP)
         daemon.wait_for_log("nothing is reloaded: key .*elsewhere.key cannot be used: key values mismatch")
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
+        # A client's, which no client would take; one that says nothing of its use they take.
+        for name, words in (("alice", "nothing is reloaded: certificate .*elsewhere.pem is none of a server's"),
+                            ("any", "the certificate is in force")):
+            before = len(re.findall(words, daemon.log()))
+            for kind in ("pem", "key"):
+                shutil.copy(certificates.file(name, kind), certificates.file("elsewhere", kind))
+            os.kill(daemon.pid, signal.SIGHUP)
+            daemon.wait_for_log(words, count=before + 1)
+            daemon.run("vectoradd").expect(out="vectoradd: ok\n")
 
 
 def start_fails(args, says, env=None):
@@ -456,6 +465,7 @@ def _():
         start_fails([*listen, "--certificate", "/nowhere", "--key", "/nowhere"], "certificate /nowhere: No such file")
         start_fails([*listen, "--certificate", certificates.file("server"), "--key", certificates.file("old", "key")],
                     "key values mismatch")
+        start_fails([*listen, *certificates.daemon("alice")], r"^gpupoold: certificate \S+/alice.pem is none of a server's, ")
 
 
 if __name__ == "__main__":
