@@ -163,6 +163,10 @@ ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t pat
 		gp_admin_free_reply(reply);
 		return -1;
 	}
+	if (reply->warning[0]) {
+		(void)fflush(stdout);
+		fprintf(stderr, "gpupoolctl: warning: %s\n", reply->warning);
+	}
 	*reply_p = reply;
 	return 0;
 }

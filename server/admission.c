@@ -259,13 +259,13 @@ gpd_admission_deadline(const struct gpd_admission *admission)
 }
 
 int
-gpd_admission_reload(struct gpd_admission *admission, char *error)
+gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded)
 {
 	struct gpd_quota *quota = admission->quota;
-	int r = gpd_tenants_reload(&quota->tenants, error);
+	int r = gpd_tenants_reload(&quota->tenants, reloaded->error);
 
 	if (r == 0) {
-		gpd_gate_reload(&admission->gate, quota->tenants.config, gpd_now_ms());
+		gpd_gate_reload(&admission->gate, quota->tenants.config, gpd_now_ms(), reloaded);
 		gpd_admission_check_certificates(admission);
 	}
 	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {

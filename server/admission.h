@@ -84,8 +84,9 @@ void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
 void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
 /* The next of them; INT64_MAX: none. */
 int64_t gpd_admission_deadline(const struct gpd_admission *admission);
-/* Reads the configuration again, and puts it into force for all sessions; error as there. */
-int gpd_admission_reload(struct gpd_admission *admission, char *error);
+/* Reads the configuration again, and puts it into force for all sessions.  Otherwise the error is
+ * why nothing is. */
+int gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded);
 /* The session ends, and its client is told 810; it is over when the ledger has it no more. */
 void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
 /* The worker reads the session's line in the ledger again. */

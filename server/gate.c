@@ -64,8 +64,24 @@ gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char
 	return r;
 }
 
+/* What the log has said once, perhaps long ago. */
+static void
+tell_unreadable(const struct gpd_gate *gate, struct gpd_reloaded *reloaded)
+{
+	static struct gpd_token_store again;
+	char error[GPD_TOKEN_ERROR_MAX];
+
+	if (!gate->store.wrong)
+		return;
+	if (gpd_token_store_open(&again, gate->store.path, error, sizeof(error)))
+		gpd_reload_note(reloaded, "the tokens cannot be read: %s", error);
+	else
+		gpd_token_store_close(&again);
+}
+
 void
-gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms)
+gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms,
+		struct gpd_reloaded *reloaded)
 {
 	static struct gpd_token_store other;
 	char room[sizeof(gate->store.path)], error[GPD_TOKEN_ERROR_MAX];
@@ -73,10 +89,11 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 
 	if (strcmp(path ? path : "", gate->store.path) == 0) {
 		gpd_gate_refresh(gate, now_ms);
+		tell_unreadable(gate, reloaded);
 		return;
 	}
 	if (gpd_token_store_open(&other, path, error, sizeof(error))) {
-		gpd_error("the tokens stay as they were: %s", error);
+		gpd_reload_failed(reloaded, "the tokens stay as they were: %s", error);
 		return;
 	}
 	gpd_token_store_close(&gate->store);

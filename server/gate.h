@@ -12,6 +12,7 @@
 #include "server/config.h"
 #include "server/crl_file.h"
 #include "server/peer.h"
+#include "server/reload.h"
 #include "server/token_file.h"
 
 #include <stdbool.h>
@@ -37,13 +38,14 @@ struct gpd_gate {
 GP_MUST_CHECK int gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config,
 				const char *option, bool insecure, char *error, size_t error_size);
 /* The configuration may name another file now; if that cannot be read the old one stays, and the
- * log says why. */
-void gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms);
+ * log and `reloaded` say why. */
+void gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms,
+		     struct gpd_reloaded *reloaded);
 /* The same for the list of revoked certificates, once it is known whose certificates are good. */
 GP_MUST_CHECK int gpd_gate_open_revoked(struct gpd_gate *gate, const struct gpd_config *config,
 					const char *option, char *error, size_t error_size);
-void gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config,
-			     int64_t now_ms);
+void gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms,
+			     struct gpd_reloaded *reloaded);
 void gpd_gate_close(struct gpd_gate *gate);
 
 /* Whether the client, of whom Hello has come, is let in; then its pass says how.  GP_E_INVALID:

@@ -65,8 +65,25 @@ gpd_gate_open_revoked(struct gpd_gate *gate, const struct gpd_config *config, co
 	return r;
 }
 
+/* What the log has said once, perhaps long ago. */
+static void
+tell_unusable(const struct gpd_gate *gate, struct gpd_reloaded *reloaded)
+{
+	static struct gpd_crl_file again;
+	char error[GPD_TOKEN_ERROR_MAX];
+
+	if (!gate->revoked.wrong)
+		return;
+	if (open_file(&again, gate->revoked.path, gate->revoked.needed, error, sizeof(error)))
+		gpd_reload_note(reloaded, "the list of revoked certificates cannot be used: %s",
+				error);
+	else
+		gpd_crl_file_close(&again);
+}
+
 void
-gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms)
+gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms,
+			struct gpd_reloaded *reloaded)
 {
 	static struct gpd_crl_file other;
 	char room[sizeof(gate->revoked.path)], error[GPD_TOKEN_ERROR_MAX];
@@ -77,10 +94,12 @@ gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, 
 	if (strcmp(path ? path : "", gate->revoked.path) == 0) {
 		gate->revoked.needed |= named;
 		gpd_gate_refresh_revoked(gate, now_ms);
+		tell_unusable(gate, reloaded);
 		return;
 	}
 	if (open_file(&other, path, named, error, sizeof(error))) {
-		gpd_error("the list of revoked certificates stays as it was: %s", error);
+		gpd_reload_failed(reloaded, "the list of revoked certificates stays as it was: %s",
+				  error);
 		/* Which may not be one of those that are believed now. */
 		gpd_gate_refresh_revoked(gate, now_ms);
 		return;

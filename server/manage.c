@@ -74,6 +74,7 @@ gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 	const struct gpd_config *config = manager->quota->tenants.config;
 	const char *path = config->admin_socket[0] ? config->admin_socket : NULL;
 
+	memcpy(manager->admin_socket, config->admin_socket, sizeof(manager->admin_socket));
 	if (open_admin(manager, options->admin_socket ? options->admin_socket : path))
 		return -1;
 	if (options->metrics_given && options->metrics_host[0])
@@ -83,6 +84,57 @@ gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 		return open_metrics(manager, config->metrics_host, config->metrics_port,
 				    options->insecure);
 	return 0;
+}
+
+/* Nobody may be made to wait for a report that waits for this thread. */
+static void
+close_metrics(struct gpd_manager *manager)
+{
+	gpd_manager_unlock(manager);
+	gpd_metrics_close(&manager->metrics);
+	gpd_manager_lock(manager);
+}
+
+/* The new address before the old one is given up. */
+static void
+reload_metrics(struct gpd_manager *manager, bool insecure, struct gpd_reloaded *reloaded)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+	struct gpd_metrics *now = &manager->metrics, next = { .http = NULL };
+	char error[512];
+
+	if (config->metrics_port == now->port &&
+	    (!now->port || strcmp(config->metrics_host, now->host) == 0))
+		return;
+	if (config->metrics_port &&
+	    gpd_metrics_open(&next, &manager->source, config->metrics_host, config->metrics_port,
+			     insecure, error, sizeof(error))) {
+		gpd_reload_failed(reloaded,
+				  now->http ? "the metrics stay where they were: %s"
+					    : "no metrics: %s",
+				  error);
+		return;
+	}
+	close_metrics(manager);
+	*now = next;
+	if (now->http)
+		gpd_info("metrics at %s", now->url);
+	else
+		gpd_info("there are no metrics any more");
+}
+
+void
+gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
+		   struct gpd_reloaded *reloaded)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+
+	if (!options->metrics_given)
+		reload_metrics(manager, options->insecure, reloaded);
+	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
+		gpd_reload_later(reloaded,
+				 "admin-socket needs a new start of the daemon: until then %s",
+				 manager->admin.fd < 0 ? "there is none" : manager->admin.path);
 }
 
 void
@@ -128,6 +180,7 @@ struct outcome {
 	Gpupool__AdminDefaultMemory memory[GPD_LEDGER_DEVICES];
 	Gpupool__AdminDefaultMemory *list[GPD_LEDGER_DEVICES];
 	char error[GPD_CONFIG_ERROR_MAX];
+	struct gpd_reloaded reloaded;
 };
 
 static int
@@ -237,7 +290,8 @@ act(struct gpd_manager *m, const Gpupool__AdminRequest *request, bool again, str
 	case GPUPOOL__ADMIN_REQUEST__BODY_DRAIN:
 		return drain(m, request->drain, again, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_RELOAD:
-		(void)m->hooks->reload(m->arg, o->error);
+		m->hooks->reload(m->arg, &o->reloaded);
+		o->reply.warning = o->reloaded.warning;
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_DEFAULTS:
 		if (gpd_manage_set_defaults(m, request->defaults, o->error, sizeof(o->error)) == 0)
@@ -264,7 +318,7 @@ gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint
 
 	*reply_p = NULL;
 	if (r == 0) {
-		o.reply.error = o.error;
+		o.reply.error = o.error[0] ? o.error : o.reloaded.error;
 		*reply_p = gp_admin_pack_reply(&o.reply, size_p);
 	}
 	gpd_report_free(o.report);

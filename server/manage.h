@@ -4,7 +4,7 @@
  * and the parts of the supervisor that belong to it.
  *
  * Main thread only; what other threads are to see is in the source, under its lock, which this
- * thread gives away only while it waits for events.
+ * thread gives away only while it waits: for events, or for the end of the metrics' thread.
  */
 #ifndef GPD_MANAGE_H
 #define GPD_MANAGE_H
@@ -13,6 +13,7 @@
 #include "server/admission.h"
 #include "server/metrics.h"
 #include "server/quota.h"
+#include "server/reload.h"
 #include "server/report.h"
 #include "server/roster.h"
 #include "server/supervisor.h"
@@ -26,8 +27,7 @@ struct gpd_manager_hooks {
 	void (*stop)(void *arg);
 	/* The worker gets no new sessions.  false: there is none of this number that serves. */
 	bool (*retire)(void *arg, pid_t worker);
-	/* 0, or error, of GPD_CONFIG_ERROR_MAX, says why not. */
-	int (*reload)(void *arg, char *error);
+	void (*reload)(void *arg, struct gpd_reloaded *reloaded);
 };
 
 struct gpd_manager {
@@ -39,6 +39,7 @@ struct gpd_manager {
 	struct gpd_quota *quota;
 	const struct gpd_manager_hooks *hooks;
 	void *arg;
+	char admin_socket[108]; /* that the configuration named when it was opened, or "" */
 };
 
 /* Before the first session; children: head of the supervisor's list.  0 or -ENOMEM. */
@@ -48,6 +49,9 @@ GP_MUST_CHECK int gpd_manager_init(struct gpd_manager *manager, struct gpd_admis
 /* The admin socket and the metrics, as the options or the configuration say.  0, or -1: standard
  * error says why. */
 GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
+/* The configuration may say something else of them now. */
+void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
+			struct gpd_reloaded *reloaded);
 /* Says where they are: in the log and, if asked for, the metrics on standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
 void gpd_manager_fini(struct gpd_manager *manager);

@@ -102,7 +102,7 @@ handle(void *arg, struct MHD_Connection *connection, const char *url, const char
        const char *version, const char *upload, size_t *upload_size, void **request)
 {
 	static int seen;
-	struct gpd_metrics *metrics = arg;
+	struct gpd_report_source *source = arg;
 	size_t size;
 	char *text;
 
@@ -117,7 +117,7 @@ handle(void *arg, struct MHD_Connection *connection, const char *url, const char
 	*upload_size = 0;
 	if (strcmp(url, "/metrics") != 0)
 		return refuse(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
-	text = write_text(metrics->source, &size);
+	text = write_text(source, &size);
 	if (!text)
 		return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 			      "the daemon has no memory for a report\n");
@@ -214,13 +214,14 @@ gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, 
 {
 	int fd = open_socket(host, port, insecure, error, error_size);
 
-	*metrics = (struct gpd_metrics){ .source = source };
+	*metrics = (struct gpd_metrics){ .port = port };
 	if (fd < 0)
 		return -1;
+	snprintf(metrics->host, sizeof(metrics->host), "%s", host);
 	describe(metrics, fd);
 	metrics->http = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		handle, metrics, MHD_OPTION_EXTERNAL_LOGGER, log_debug, NULL,
+		handle, source, MHD_OPTION_EXTERNAL_LOGGER, log_debug, NULL,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned int)CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -237,5 +238,5 @@ gpd_metrics_close(struct gpd_metrics *metrics)
 {
 	if (metrics->http)
 		MHD_stop_daemon(metrics->http);
-	metrics->http = NULL;
+	*metrics = (struct gpd_metrics){ .http = NULL };
 }

@@ -20,8 +20,9 @@
 struct MHD_Daemon;
 
 struct gpd_metrics {
-	struct gpd_report_source *source;
-	struct MHD_Daemon *http; /* NULL: none */
+	struct MHD_Daemon *http;         /* NULL: none */
+	char host[GPD_METRICS_HOST_MAX]; /* as it was asked for, as the port */
+	uint16_t port;                   /* 0, too, if there is none */
 	char url[GPD_METRICS_HOST_MAX + 32];
 };
 

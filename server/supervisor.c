@@ -4,17 +4,16 @@
 #include "server/admission.h"
 #include "server/children.h"
 #include "server/clock.h"
-#include "server/folder.h"
 #include "server/listen.h"
 #include "server/log.h"
 #include "server/manage.h"
 #include "server/notify.h"
 #include "server/peer.h"
 #include "server/privilege.h"
+#include "server/reload.h"
 #include "server/tls.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -60,98 +59,17 @@ stop(struct supervisor *s)
 	gpd_children_stop(&s->children);
 }
 
-/* The certificate of the configuration that is, or the next one. */
-static int
-read_tls(const struct supervisor *s, bool next, struct gp_tls **tls_p, char *error)
-{
-	struct gpd_config *config = NULL;
-	int r = 0;
-
-	if (next)
-		r = gpd_config_load(s->options->config, &config, error, GPD_CONFIG_ERROR_MAX);
-	if (r == 0)
-		r = gpd_tls_read(s->options, next ? config : s->quota.tenants.config, tls_p, error,
-				 GPD_CONFIG_ERROR_MAX);
-	gpd_config_free(config);
-	return r;
-}
-
-/* The certificate in use was found at the usual place, and is not there any more. */
-static bool
-is_gone(const struct supervisor *s, const struct gp_tls *next)
-{
-	struct gp_tls *now = gpd_tls_get();
-	bool gone = now && !next && gpd_tls_has_address(s->options);
-
-	gp_tls_put(now);
-	return gone;
-}
-
-/* What was read again, and what was not. */
-static void
-tell_reloaded(const struct supervisor *s, const struct gp_tls *tls, const char *gone)
-{
-	const char *config = s->options->config;
-
-	if (!config)
-		gpd_info("the certificate is in force; there is no configuration file (--config)");
-	else if (gone)
-		gpd_warning("%s is in force, but %s is not there any more: the certificate stays "
-			    "what it was",
-			    config, gone);
-	else
-		gpd_info("%s is in force%s", config, tls ? ", and the certificate" : "");
-}
-
-/* The configuration and the certificate anew; if one of them cannot be used, what held before goes
- * on to hold. */
-static int
-reload(struct supervisor *s, char *error)
-{
-	char path[PATH_MAX];
-	struct gp_tls *tls = NULL;
-	bool gone;
-	int r;
-
-	gpd_notify_reloading();
-	r = read_tls(s, true, &tls, error);
-	gone = r == 0 && is_gone(s, tls);
-	if (gone && gpd_folder_file(GPD_FILE_CERTIFICATE, path, sizeof(path)))
-		(void)snprintf(path, sizeof(path), "%s", GPD_FILE_CERTIFICATE);
-	if (gone && !s->options->config) {
-		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "%.300s is not there any more, so the certificate stays what it "
-			       "was, and there is no configuration file (--config)",
-			       path);
-		r = GP_E_INVALID;
-	} else if (r == 0 && (s->options->config || !tls)) {
-		r = gpd_admission_reload(&s->admission, error);
-	}
-	if (r == 0)
-		tell_reloaded(s, tls, gone ? path : NULL);
-	else
-		gpd_error("nothing is reloaded: %s", error);
-	if (r == 0 && !gone)
-		gpd_tls_use(tls);
-	else
-		gp_tls_put(tls);
-	if (r == 0)
-		gpd_gate_reload_revoked(&s->admission.gate, s->quota.tenants.config, gpd_now_ms());
-	gpd_notify("READY=1");
-	return r;
-}
-
 static void
 read_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info;
-	char error[GPD_CONFIG_ERROR_MAX];
+	struct gpd_reloaded reloaded;
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			gpd_children_reap(&s->children);
 		else if (info.ssi_signo == SIGHUP)
-			(void)reload(s, error);
+			gpd_reload(s->options, &s->manager, &reloaded);
 		else
 			stop(s);
 	}
@@ -269,10 +187,12 @@ retire_for_admin(void *arg, pid_t worker)
 	return gpd_children_retire(&s->children, worker);
 }
 
-static int
-reload_for_admin(void *arg, char *error)
+static void
+reload_for_admin(void *arg, struct gpd_reloaded *reloaded)
 {
-	return reload(arg, error);
+	struct supervisor *s = arg;
+
+	gpd_reload(s->options, &s->manager, reloaded);
 }
 
 static const struct gpd_manager_hooks manager_hooks = {
@@ -315,7 +235,7 @@ drop_privileges(struct supervisor *s)
 	if (check_revocable(gate->store.path, &gate->store.status) ||
 	    (gate->revoked.crl && check_revocable(gate->revoked.path, &gate->revoked.status)))
 		return -1;
-	if (read_tls(s, false, &tls, error))
+	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error)))
 		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
 			    error);
 	else
@@ -348,7 +268,7 @@ set_up(struct supervisor *s)
 		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
 		return -1;
 	}
-	if (read_tls(s, false, &tls, error)) {
+	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error))) {
 		fprintf(stderr, "gpupoold: %s\n", error);
 		return -1;
 	}

@@ -20,11 +20,11 @@ retire(void *arg, pid_t worker)
 	return worker == 1;
 }
 
-static int
-reload(void *arg, char *error)
+static void
+reload(void *arg, struct gpd_reloaded *reloaded)
 {
-	strcpy(error, "no");
-	return GP_E_INVALID;
+	strcpy(reloaded->error, "no");
+	strcpy(reloaded->warning, "later");
 }
 
 static const struct gpd_manager_hooks hooks = { stop, retire, reload };

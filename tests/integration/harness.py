@@ -211,10 +211,10 @@ class Daemon:
     """gpupoold on a port of its own choice, with the driver to be tested; a context manager.
 
     Leaving it stops the daemon and checks that it ended well; a case that failed kills it and shows
-    its log.
+    its log.  configured_socket: the configuration names the admin socket.
     """
 
-    def __init__(self, *args, env=None, driver=None):
+    def __init__(self, *args, env=None, driver=None, configured_socket=False):
         need_software(env)
         self.folder = tempfile.mkdtemp(prefix="gpupool-daemon-")
         self.out_path = os.path.join(self.folder, "out")
@@ -227,7 +227,7 @@ class Daemon:
         command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
                    *driver_options(driver), *args]
         # The usual admin socket is one for all daemons of this user.
-        if "--admin-socket" not in args:
+        if "--admin-socket" not in args and not configured_socket:
             command += ["--admin-socket", "off"]
         with open(self.out_path, "wb") as out, open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=full,

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from harness import PATIENCE, SANITIZED, SOFTWARE, Daemon, Result, Skip, as_tenant, base_environment, case, driver_options, main, require, software_env, wait_until
+from harness import PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Result, Skip, as_tenant, base_environment, case, driver_options, main, require, software_env, wait_until
 
 MIB = 1 << 20
 UNIT = 2 * MIB  # of memory, to which shares are rounded
@@ -263,6 +263,55 @@ def _():
         refused(pool.ctl("reload"), "gpupoold.conf:2: [tenant a] memory = 12Q")
         require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 128 * MIB, "what held does not hold on")
         client.finish().expect()
+
+
+@case("a reload of which a part cannot be used says which, with status 1, as often as it is so")
+def _():
+    with Pool(config="") as pool:
+        bad = os.path.join(pool.admin_folder, "tokens")
+        with open(bad, "w", encoding="ascii") as file:
+            file.write("nonsense\n")
+        pool.write_config(f"[daemon]\ntokens = {bad}\ncrl = /nowhere\n[tenant a]\nmemory = 128M\n")
+        for _again in range(2):
+            refused(pool.ctl("reload"), f"not all of it is in force: the tokens stay as they were: {bad}:1: less than six words"
+                    "; the list of revoked certificates stays as it was: /nowhere: ")
+        require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 128 * MIB, "the rest is not in force")
+        pool.wait_for_log("error: the tokens stay as they were: .*less than six words", count=2)
+        pool.wait_for_log("error: the list of revoked certificates stays as it was: /nowhere: ", count=2)
+        # A file that has been read, and that makes no sense since then.
+        os.truncate(bad, 0)
+        pool.write_config(f"[daemon]\ntokens = {bad}\n")
+        pool.say("reload")
+        with open(bad, "w", encoding="ascii") as file:
+            file.write("nonsense\n")
+        for _again in range(2):
+            refused(pool.ctl("reload"), f"not all of it is in force: the tokens cannot be read: {bad}:1: less than six words")
+        os.truncate(bad, 0)
+        pool.say("reload")
+
+
+@case("a reload that names another admin socket says that it needs a new start")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-admin-") as folder:
+        first, second = (os.path.join(folder, name) for name in ("first", "second"))
+        text = "[daemon]\nadmin-socket = {}\n{}"
+        warning = f"admin-socket needs a new start of the daemon: until then {first}\n"
+        with Configured(text.format(first, ""), configured_socket=True) as daemon:
+            def reload(path, more=""):
+                daemon.write(text.format(path, more))
+                return run_ctl("--socket", first, "reload")
+            reload(first).expect(err="")
+            for count in (1, 2):
+                reload(second).expect(err=f"gpupoolctl: warning: {warning}")
+                daemon.wait_for_log(f"warning: {warning[:-1]}$", count=count)
+            require(not os.path.exists(second), "there is another one")
+            refused(reload(second, "tokens = /dev/null\n"), f"not all of it is in force: the tokens stay as they were: "
+                    f"/dev/null: Invalid argument; {warning[:-1]}")
+            reload(first).expect(err="")
+        # What the command line says the configuration does not change.
+        with Pool(config="") as pool:
+            pool.write_config(text.format(second, ""))
+            pool.say("reload")
 
 
 @case("who waits for a drain that is undone is told")

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -253,6 +254,50 @@ def _():
         scrape(port)
     with Configured(text, "--metrics", "off") as daemon:
         require("metrics" not in daemon.log(), "they are on")
+        daemon.reload(f"[daemon]\nmetrics = 127.0.0.1:{port}\nsessions = 3\n")
+        require(not is_answered(port), "a reload turned them on")
+
+
+@case("a reload turns the metrics on, moves them and turns them off; where it cannot they stay")
+def _():
+    with socket.socket() as first, socket.socket() as second, socket.socket() as taken:
+        for sock in (first, second, taken):
+            sock.bind(("127.0.0.1", 0))
+        here, there, nowhere = (sock.getsockname()[1] for sock in (first, second, taken))
+        taken.listen()
+        first.close()
+        second.close()
+        with tempfile.TemporaryDirectory(prefix="gpupool-admin-") as folder:
+            admin = f"{folder}/admin"
+            with Configured("", "--admin-socket", admin) as daemon:
+                def reload(value, status=0, err=""):
+                    daemon.write(f"[daemon]\nmetrics = {value}\n[tenant a]\n")
+                    done = subprocess.run([os.environ["GP_CTL"], "--socket", admin, "reload"], capture_output=True, text=True,
+                                          env=base_environment(), timeout=PATIENCE, check=False)
+                    require(done.returncode == status and done.stderr == err, f"{done}")
+                said = "gpupoolctl: not all of it is in force: "
+                in_use = f"127.0.0.1:{nowhere}: Address already in use"
+                reload(f"127.0.0.1:{nowhere}", 1, f"{said}no metrics: {in_use}\n")
+                reload(f"127.0.0.1:{here}")
+                daemon.wait_for_log(rf"info: metrics at http://127\.0\.0\.1:{here}/metrics$")
+                require("a" in [labels["tenant"] for labels in scrape(here).labels("gpupool_tenant_sessions")], "no tenant a")
+                client = daemon.start("memhog", "16", stdin=True)
+                client.wait_for_output("free after")
+                for _again in range(2):
+                    reload(f"127.0.0.1:{nowhere}", 1, f"{said}the metrics stay where they were: {in_use}\n")
+                    require(scrape(here).value("gpupool_tenant_sessions", tenant="default") == 1, "another daemon's")
+                daemon.wait_for_log(f"error: the metrics stay where they were: {in_use}", count=2)
+                # Somebody is asking meanwhile.
+                with socket.create_connection(("127.0.0.1", here), PATIENCE) as slow:
+                    slow.sendall(b"GET /metrics HT")
+                    reload(f"127.0.0.1:{there}")
+                    require(slow.recv(100) == b"", "an answer")
+                require(scrape(there).value("gpupool_tenant_sessions", tenant="default") == 1 and not is_answered(here),
+                        "they are not there, or both")
+                reload("off")
+                require(not is_answered(there), "they are on")
+                daemon.wait_for_log("info: there are no metrics any more$")
+                client.finish().expect()
 
 
 if __name__ == "__main__":

@@ -315,12 +315,13 @@ def _():
             some.ctl("cert", "crl")
         others.ctl("cert", "revoke", "dave")
         with Pool(files, config=f"[daemon]\ncrl = {files.path('ca.crl')}\n{CONFIG}") as pool:
-            def reload(crl, words):
+            def reload(crl, words, status=1):
                 before = len(re.findall(words, pool.log()))
                 files.write("gpupoold.conf", f"[daemon]\ncrl = {crl}\n{CONFIG}")
-                os.kill(pool.pid, signal.SIGHUP)
+                said = ctl("--socket", pool.socket, "reload", status=status)
                 pool.wait_for_log(words, count=before + 1)
-            reload("/nowhere", "error: the list of revoked certificates stays as it was: /nowhere: No such file")
+                require(status == 0 or re.search(f"^gpupoolctl: not all of it is in force: the list of .*{words}", said), said)
+            reload("/nowhere", "stays as it was: /nowhere: No such file")
             pool.works("carol")
             reload(others.path("ca.crl"), "stays as it was: .* is of an authority that")
             pool.works("carol")
@@ -328,12 +329,13 @@ def _():
             shutil.copy(files.path("ca.crl"), files.path("next.crl"))
             files.ctl("cert", "revoke", "dave")
             expect_ended(program, SOON)
-            reload(files.path("next.crl"), r"next\.crl has been read: 0 revoked, it holds")
+            reload(files.path("next.crl"), r"next\.crl has been read: 0 revoked, it holds", status=0)
             pool.works("dave")
             # Another authority from now on: the list of the old one says nothing of its certificates.
             shutil.copy(others.path("ca.pem"), files.path("ca.pem"))
-            os.kill(pool.pid, signal.SIGHUP)
-            pool.wait_for_log("cannot be used: .*is of an authority that")
+            reload(files.path("next.crl"), "cannot be used: .*is of an authority that")
+            said = ctl("--socket", pool.socket, "reload", status=1)
+            require(re.search("the list of revoked certificates cannot be used: .*is of an authority that", said), said)
             new = {**others.client("carol"), "GPUPOOL_TLS_CA": files.path("server-ca.pem")}
             shutil.copy(files.path("dave.pem"), files.path("server-ca.pem"))
             pool.refused(None, UNCHECKED, "cannot be checked", **new)

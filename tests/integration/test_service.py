@@ -136,7 +136,9 @@ def _():
         own = {"env": {"CONFIGURATION_DIRECTORY": folder}}
         trust = {"GPUPOOL_TLS_CA": f"{folder}/ca.pem"}
         path = f"{folder}/server.pem"
-        for daemon in (Daemon("--listen", "tls://127.0.0.1:0", **own), Configured("", "--listen", "tls://127.0.0.1:0", **own)):
+        where = ("--listen", "tls://127.0.0.1:0", "--admin-socket")
+        for daemon, admin in ((Daemon(*where, f"{folder}/one", **own), f"{folder}/one"),
+                              (Configured("", *where, f"{folder}/two", **own), f"{folder}/two")):
             with daemon:
                 address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
                 config = getattr(daemon, "config", None)
@@ -148,6 +150,10 @@ def _():
                 daemon.wait_for_log(
                     f"warning: {config.name} is in force, but {path} is not there any more: the certificate stays" if config else
                     f"nothing is reloaded: {path} is not there any more, so the certificate stays what it was, and there is no")
+                done = subprocess.run([os.environ["GP_CTL"], "--socket", admin, "reload"], capture_output=True, text=True,
+                                      env=base_environment(), timeout=PATIENCE, check=False)
+                require(done.returncode == 1 and f"{path} is not there any more" in done.stderr and
+                        done.stderr.startswith("gpupoolctl: not all of it is in force: ") == (config is not None), f"{done}")
                 run("vectoradd", remote=address, env=trust).expect(out="vectoradd: ok\n")
                 os.rename(path + ".aside", path)
 

@@ -31,11 +31,10 @@ retire(void *arg, pid_t worker)
 	return worker == 100;
 }
 
-static int
-reload(void *arg, char *error)
+static void
+reload(void *arg, struct gpd_reloaded *reloaded)
 {
-	snprintf(error, GPD_CONFIG_ERROR_MAX, "file:3: no");
-	return GP_E_INVALID;
+	snprintf(reloaded->error, sizeof(reloaded->error), "file:3: no");
 }
 
 static const struct gpd_manager_hooks hooks = { stop, retire, reload };
