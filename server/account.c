@@ -4,9 +4,7 @@
 #include "server/clock.h"
 #include "server/schedule.h"
 
-#include <time.h>
-
-/* A session that closes does not wait to its end. */
+/* A session that closes does not wait to its end, nor does one whose limit is lifted. */
 #define NAP_MAX_NS UINT64_C(20000000)
 /* How long an allocation waits for what others have given back. */
 #define LEAVING_NS UINT64_C(2000000000)
@@ -102,26 +100,51 @@ gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 		gpd_ledger_count(&account->line->counts.copied_out, out);
 }
 
-void
-gpd_account_link(struct gpd_account *account, uint64_t bytes, const _Atomic bool *closing)
+/* When it is not waited for any more: its time has come, the session closes or the limit is another
+ * one. */
+static uint64_t
+wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *turn,
+	      const _Atomic bool *closing)
 {
-	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->line->tenant];
-	uint64_t begin, start, now;
+	uint64_t now = gpd_now_ns();
 
-	if (atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed) == GPD_NO_LIMIT)
-		return;
-	begin = now = gpd_now_ns();
-	start = gpd_ledger_link(account->ledger, account->line, bytes, begin);
-	if (start <= begin)
-		return;
-	while (now < start && !atomic_load(closing)) {
-		uint64_t left = start - now < NAP_MAX_NS ? start - now : NAP_MAX_NS;
-		struct timespec nap = { .tv_nsec = (long)left };
+	while (now < turn->start_ns && !atomic_load(closing) &&
+	       gpd_ledger_link_holds(account->ledger, account->line, turn)) {
+		uint64_t left = turn->start_ns - now;
 
-		(void)nanosleep(&nap, NULL);
+		gpd_nap(left < NAP_MAX_NS ? left : NAP_MAX_NS);
 		now = gpd_now_ns();
 	}
-	gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
+	return now;
+}
+
+size_t
+gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *closing)
+{
+	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->line->tenant];
+	struct gpd_ledger_turn turn;
+	uint64_t begin, now;
+
+	if (atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed) == GPD_NO_LIMIT)
+		return bytes;
+	begin = now = gpd_now_ns();
+	do {
+		turn = gpd_ledger_link(account->ledger, account->line, bytes, now);
+		if (turn.start_ns <= now)
+			break;
+		now = wait_for_turn(account, &turn, closing);
+		gpd_ledger_link_end(account->ledger, account->line, &turn, now);
+	} while (now < turn.start_ns && !atomic_load(closing));
+	if (now > begin)
+		gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
+	return turn.bytes;
+}
+
+void
+gpd_account_link_all(struct gpd_account *account, size_t bytes, const _Atomic bool *closing)
+{
+	while (bytes && !atomic_load(closing))
+		bytes -= gpd_account_link(account, bytes, closing);
 }
 
 struct gpd_ledger_room

@@ -45,9 +45,14 @@ void gpd_account_leave_end(struct gpd_account *account);
 void gpd_account_launch(struct gpd_account *account);
 void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
 
-/* Before so many bytes travel to or from the client: waits for as long as the limit of bandwidth
- * says, or until the session closes. */
-void gpd_account_link(struct gpd_account *account, uint64_t bytes, const _Atomic bool *closing);
+/*
+ * Before bytes, not 0, travel to or from the client: waits for as long as the limit of bandwidth
+ * says, or until the session closes, and returns how many of them may travel now, at least one.
+ * Only these are charged: a client may announce more than it sends.
+ */
+size_t gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *closing);
+/* The same until all of them may: for what travels in one piece. */
+void gpd_account_link_all(struct gpd_account *account, size_t bytes, const _Atomic bool *closing);
 
 /* What the session may have on a device in all, and can still get. */
 struct gpd_ledger_room gpd_account_room(const struct gpd_account *account, int device);

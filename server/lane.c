@@ -93,7 +93,7 @@ send_chunks(void *arg)
 		struct iovec bulk = { outgoing->piece.memory, outgoing->chunk.size };
 
 		gp_chunk_encode(&outgoing->chunk, header);
-		gpd_account_link(&session->account, outgoing->chunk.size, &session->closing);
+		gpd_account_link_all(&session->account, outgoing->chunk.size, &session->closing);
 		r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
 		if (r)
 			gpd_lane_fail(lane);

@@ -183,6 +183,27 @@ deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct 
 	return 0;
 }
 
+/* What goes straight to the device comes in one piece. */
+static int
+receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool straight)
+{
+	struct gpd_session *session = lane->session;
+	int r = 0;
+
+	if (straight)
+		gpd_account_link_all(&session->account, size, &session->closing);
+	while (r == 0 && size > 0) {
+		size_t part =
+			straight ? size
+				 : gpd_account_link(&session->account, size, &session->closing);
+
+		r = gp_conn_recv_bulk(lane->conn, memory, part);
+		memory += part;
+		size -= part;
+	}
+	return r;
+}
+
 /* 0, GP_E_EOF between two chunks, or a negative errno; what the session must be told was. */
 static int
 receive_chunk(struct gpd_lane *lane)
@@ -210,8 +231,7 @@ receive_chunk(struct gpd_lane *lane)
 	}
 	if (r)
 		return r;
-	gpd_account_link(&session->account, chunk.size, &session->closing);
-	r = gp_conn_recv_bulk(lane->conn, memory, chunk.size);
+	r = receive_bytes(lane, memory, chunk.size, piece.memory == NULL);
 	if (r)
 		gpd_lane_fail(lane);
 	else

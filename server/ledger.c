@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What one turn on the link may have. */
+#define LINK_BYTES_MIN ((uint64_t)4 << 10)
+#define LINK_BYTES_MAX ((uint64_t)1 << 20)
+
 static struct gpd_ledger *
 map(int fd)
 {
@@ -165,6 +169,18 @@ keep_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *s
 		gpd_ledger_count(&tenant->devices[d].gpu_ns, session->devices[d].gpu_ns);
 }
 
+/* Who asks next goes at the earlier time.  Those who have asked keep theirs: in the end no more
+ * travels than the limit lets, for the time that is given back is still to come. */
+static void
+give_link(struct gpd_ledger_tenant *tenant, uint64_t ns)
+{
+	uint64_t before = atomic_load(&tenant->link_free_ns);
+
+	while (ns && !atomic_compare_exchange_weak(&tenant->link_free_ns, &before,
+						   before > ns ? before - ns : 0))
+		;
+}
+
 void
 gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 {
@@ -174,6 +190,8 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
 		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
 	gpd_ledger_let_go(ledger, session, atomic_load(&session->host));
+	/* Of a worker that was killed; any other has ended its turns. */
+	give_link(tenant, atomic_exchange(&session->link_ns, 0));
 	keep_counts(tenant, session);
 	atomic_store(&session->id, 0);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
@@ -363,27 +381,65 @@ gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session
 	};
 }
 
-uint64_t
-gpd_ledger_link(struct gpd_ledger *ledger, const struct gpd_ledger_session *session, uint64_t bytes,
+/* So small that a turn which nobody uses does not matter, so large that the way of asking does not
+ * either. */
+static uint64_t
+turn_bytes(uint64_t max)
+{
+	uint64_t bytes = max / (1000000000 / GPD_LEDGER_TURN_NS);
+
+	if (bytes < LINK_BYTES_MIN)
+		return LINK_BYTES_MIN;
+	return bytes < LINK_BYTES_MAX ? bytes : LINK_BYTES_MAX;
+}
+
+struct gpd_ledger_turn
+gpd_ledger_link(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes,
 		uint64_t now_ns)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
-	uint64_t max = atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed);
-	uint64_t before, start, cost;
+	/* Before the limit: a turn under the one before is known as such. */
+	struct gpd_ledger_turn turn = { .bytes = bytes, .limit = atomic_load(&tenant->link_limit) };
+	uint64_t max = atomic_load(&tenant->bandwidth_max);
+	uint64_t most, before;
 
 	if (__builtin_expect(max == GPD_NO_LIMIT || max == 0, 1))
-		return 0;
-	cost = (uint64_t)((double)bytes * 1e9 / (double)max);
+		return turn;
+	most = turn_bytes(max);
+	turn.bytes = bytes < most ? bytes : most;
+	turn.cost_ns = (uint64_t)((double)turn.bytes * 1e9 / (double)max);
 	before = atomic_load(&tenant->link_free_ns);
 	do
-		start = before > now_ns ? before : now_ns;
-	while (!atomic_compare_exchange_weak(&tenant->link_free_ns, &before, start + cost));
-	return start;
+		turn.start_ns = before > now_ns ? before : now_ns;
+	while (!atomic_compare_exchange_weak(&tenant->link_free_ns, &before,
+					     turn.start_ns + turn.cost_ns));
+	if (turn.start_ns > now_ns)
+		atomic_fetch_add(&session->link_ns, turn.cost_ns);
+	return turn;
+}
+
+bool
+gpd_ledger_link_holds(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		      const struct gpd_ledger_turn *turn)
+{
+	return atomic_load(&ledger->tenants[session->tenant].link_limit) == turn->limit;
+}
+
+void
+gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		    const struct gpd_ledger_turn *turn, uint64_t now_ns)
+{
+	atomic_fetch_sub(&session->link_ns, turn->cost_ns);
+	if (now_ns < turn->start_ns && gpd_ledger_link_holds(ledger, session, turn))
+		give_link(&ledger->tenants[session->tenant], turn->cost_ns);
 }
 
 void
 gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second)
 {
-	if (atomic_exchange(&tenant->bandwidth_max, bytes_per_second) != bytes_per_second)
-		atomic_store(&tenant->link_free_ns, 0);
+	if (atomic_exchange(&tenant->bandwidth_max, bytes_per_second) == bytes_per_second)
+		return;
+	atomic_store(&tenant->link_free_ns, 0);
+	/* Last: whoever asked before asks again. */
+	atomic_fetch_add(&tenant->link_limit, 1);
 }

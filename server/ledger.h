@@ -70,6 +70,7 @@ struct gpd_ledger_tenant {
 	_Atomic uint32_t priority;      /* 0 normal, 1 low, 2 high */
 	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
 	_Atomic uint64_t link_free_ns;  /* when its next byte may travel, on the monotonic clock */
+	_Atomic uint32_t link_limit;    /* counts the limits that it has had */
 	_Atomic uint64_t sessions_total;
 	struct gpd_ledger_counts ended; /* of the sessions that have ended */
 	struct gpd_ledger_tenant_line devices[GPD_LEDGER_DEVICES];
@@ -103,6 +104,7 @@ struct gpd_ledger_session {
 	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
 	uint64_t backlog_max;     /* bytes of records behind its host functions */
 	_Atomic uint64_t host;    /* bytes of the machine's memory for names and printed text */
+	_Atomic uint64_t link_ns; /* of its tenant's link: what it has asked for and waits for */
 	struct gpd_ledger_counts counts;
 	struct gpd_ledger_line devices[GPD_LEDGER_DEVICES];
 } __attribute__((aligned(64)));
@@ -187,12 +189,32 @@ struct gpd_ledger_room {
 struct gpd_ledger_room gpd_ledger_room(const struct gpd_ledger *ledger,
 				       const struct gpd_ledger_session *session, int device);
 
+/* A session's turn on its tenant's link. */
+struct gpd_ledger_turn {
+	uint64_t bytes;    /* so many may travel */
+	uint64_t start_ns; /* from then on, on the monotonic clock */
+	uint64_t cost_ns;  /* how long nobody else's may */
+	uint32_t limit;    /* which limit says so */
+};
+
 /*
- * Asks the limit of bandwidth for so many bytes: when they may travel, on the monotonic clock;
- * now_ns or before: at once.  All sessions of a tenant share it, in the order in which they ask.
+ * Asks the limit of bandwidth for at most so many bytes, not 0.  What is given is little (about
+ * GPD_LEDGER_TURN_NS of the link, without a limit all): bytes that were announced need not come, so
+ * who has many asks again when these have travelled.  All sessions of a tenant share the link in
+ * the order in which they ask.  start_ns at now_ns or before: at once, there is nothing to end.
+ * Else the turn is ended by gpd_ledger_link_end(), or with the session.
  */
-uint64_t gpd_ledger_link(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-			 uint64_t bytes, uint64_t now_ns);
+#define GPD_LEDGER_TURN_NS UINT64_C(50000000)
+struct gpd_ledger_turn gpd_ledger_link(struct gpd_ledger *ledger,
+				       struct gpd_ledger_session *session, uint64_t bytes,
+				       uint64_t now_ns);
+/* Whether the limit is still the one that said so; if not, it is worth asking again. */
+bool gpd_ledger_link_holds(const struct gpd_ledger *ledger,
+			   const struct gpd_ledger_session *session,
+			   const struct gpd_ledger_turn *turn);
+/* The session does not wait any more; before start_ns: it gives the turn back. */
+void gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			 const struct gpd_ledger_turn *turn, uint64_t now_ns);
 
 /* Another limit; what was asked for under the old one is forgotten. */
 void gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second);

@@ -47,6 +47,23 @@ gpd_session_bulk_size(const struct gpd_session *session)
 	return session->bulk_left;
 }
 
+/* In pieces, so that the tenant's limit of bandwidth is charged for what comes, not for what was
+ * announced. */
+static int
+recv_throttled(struct gpd_session *session, uint8_t *dst, size_t size)
+{
+	int r = 0;
+
+	while (r == 0 && size > 0) {
+		size_t part = gpd_account_link(&session->account, size, &session->closing);
+
+		r = gp_conn_recv_bulk(session->conn, dst, part);
+		dst = dst ? dst + part : NULL;
+		size -= part;
+	}
+	return r;
+}
+
 int
 gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 {
@@ -64,8 +81,7 @@ gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 		session->bulk_left -= size;
 		return 0;
 	}
-	gpd_account_link(&session->account, size, &session->closing);
-	r = gp_conn_recv_bulk(session->conn, dst, size);
+	r = recv_throttled(session, dst, size);
 	if (r > 0)
 		r = -EPROTO;
 	if (r == 0)

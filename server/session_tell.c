@@ -168,7 +168,7 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	int r;
 
 	gp_header_encode(&header, &note.header);
-	gpd_account_link(&session->account, size, &session->closing);
+	gpd_account_link_all(&session->account, size, &session->closing);
 	pthread_mutex_lock(&session->send_lock);
 	r = send_records(session, &iov, 1, &bulk, 1);
 	pthread_mutex_unlock(&session->send_lock);

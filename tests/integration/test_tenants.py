@@ -3,10 +3,13 @@
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
+import time
 
 from harness import SOFTWARE, Configured, Daemon, as_tenant, base_environment, case, main, require, run, software_env, wait_until
+from wire import BULK, Session, field, record
 
 UNIT = 2  # MiB, to which shares are rounded
 
@@ -137,6 +140,39 @@ def _():
         slow.finish().expect()
         daemon.reload("[tenant slow]\n")
         require(daemon.run("vectoradd", env=as_tenant("slow")).expect().seconds < result.seconds, "the limit stays")
+
+
+@case("who waits under a limit of bandwidth goes on when it is lifted")
+def _():
+    with Configured("[tenant slow]\nbandwidth = 64K\n") as daemon:
+        # 600,000 bytes each.
+        programs = [daemon.start("vectoradd", env=as_tenant("slow")) for _ in range(4)]
+        daemon.wait_for_log("open from", count=4)
+        time.sleep(0.3)
+        require(all(program.process.poll() is None for program in programs), "there is no limit")
+        daemon.reload("[tenant slow]\n")
+        begin = time.monotonic()
+        for program in programs:
+            program.finish().expect(out="vectoradd: ok\n")
+        seconds = time.monotonic() - begin
+        require(seconds < 4, f"{seconds:.1f} s after the limit was lifted")
+
+
+@case("bytes that were announced and do not come cost their tenant no bandwidth")
+def _():
+    with Configured("[tenant slow]\nbandwidth = 10M\n") as daemon:
+        session = Session(daemon.port, more=field(14, "slow"))
+        session.create_context()
+        size = (1 << 32) - 16
+        values = {"context": 1, "image": 77, "sha256": bytes(32), "size": size, "options": b""}
+        refused_load = record("gpImageLoad", values, 9, 1, BULK)
+        session.lane.send(struct.pack("<II", len(refused_load), size) + refused_load)
+        # The daemon has come to it.
+        time.sleep(0.3)
+        daemon.run("vectoradd", env=as_tenant("slow"), seconds=20).expect(out="vectoradd: ok\n")
+        session.close()
+        daemon.wait_for_log("closed: ", count=2)
+        daemon.run("vectoradd", env=as_tenant("slow"), seconds=20).expect(out="vectoradd: ok\n")
 
 
 @case("devices that are not exported, or not the tenant's, are not there")

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session is charged, and refused. */
 #include "server/account.h"
+#include "server/clock.h"
 #include "tests/test.h"
 
 #include <pthread.h>
 #include <unistd.h>
+
+#define HOUR_NS UINT64_C(3600000000000)
 
 static struct gpd_account account;
 
@@ -127,6 +130,84 @@ launches_and_both_directions_of_copies_are_counted(void **state)
 	assert_int_equal(account.line->counts.copied_out, 20);
 }
 
+struct waiter {
+	pthread_t thread;
+	size_t got;
+	_Atomic bool closing;
+};
+
+static void *
+wait_for_link(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	waiter->got = gpd_account_link(&account, 10 << 20, &waiter->closing);
+	return NULL;
+}
+
+/* Somebody else has the link for an hour. */
+static void
+start_waiting(struct waiter *waiter, uint64_t now)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+
+	gpd_ledger_set_bandwidth(tenant, 1 << 20);
+	tenant->link_free_ns = now + HOUR_NS;
+	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_link, waiter), 0);
+	while (account.line->link_ns == 0)
+		(void)usleep(1000);
+	assert_true(tenant->link_free_ns > now + HOUR_NS);
+}
+
+static void
+who_waits_under_a_limit_goes_on_when_there_is_another(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+	const uint64_t limits[] = { GPD_NO_LIMIT, 2 << 20 };
+	const size_t expected[] = { 10 << 20, (2 << 20) / 20 };
+
+	for (int i = 0; i < 2; i++) {
+		struct waiter waiter = { 0 };
+		uint64_t begin = gpd_now_ns();
+
+		start_waiting(&waiter, begin);
+		gpd_ledger_set_bandwidth(tenant, limits[i]);
+		assert_int_equal(pthread_join(waiter.thread, NULL), 0);
+		assert_int_equal(waiter.got, expected[i]);
+		assert_int_equal(account.line->link_ns, 0);
+		assert_true(tenant->link_free_ns < begin + HOUR_NS);
+		assert_true(account.line->counts.throttled_ns > 0);
+	}
+}
+
+static void
+a_session_that_closes_gives_back_what_it_waits_for(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+	struct waiter waiter = { 0 };
+	uint64_t begin = gpd_now_ns();
+
+	start_waiting(&waiter, begin);
+	waiter.closing = true;
+	assert_int_equal(pthread_join(waiter.thread, NULL), 0);
+	assert_int_equal(tenant->link_free_ns, begin + HOUR_NS);
+	assert_int_equal(account.line->link_ns, 0);
+}
+
+static void
+what_travels_in_one_piece_waits_for_all_its_turns(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+	_Atomic bool closing = false;
+	uint64_t begin = gpd_now_ns();
+
+	gpd_ledger_set_bandwidth(tenant, 1 << 20);
+	gpd_account_link_all(&account, 200 << 10, &closing);
+	/* The first turn is had at once. */
+	assert_true(gpd_now_ns() - begin >= 140000000);
+	assert_true(tenant->link_free_ns >= begin + 195000000);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int
@@ -139,6 +220,9 @@ main(void)
 		TEST(each_device_has_a_quota_of_its_own),
 		TEST(a_device_that_cannot_be_is_refused),
 		TEST(launches_and_both_directions_of_copies_are_counted),
+		TEST(who_waits_under_a_limit_goes_on_when_there_is_another),
+		TEST(a_session_that_closes_gives_back_what_it_waits_for),
+		TEST(what_travels_in_one_piece_waits_for_all_its_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,17 +174,110 @@ a_limit_of_bandwidth_is_shared_in_the_order_of_asking(void **state)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	const uint64_t second = 1000000000;
 
 	/* Without one nobody waits. */
-	assert_true(gpd_ledger_link(ledger, a, UINT64_MAX / 2, 5 * second) <= 5 * second);
-	ledger->tenants[GPD_TENANT_DEFAULT].bandwidth_max = 1000;
-	assert_int_equal(gpd_ledger_link(ledger, a, 500, 5 * second), 5 * second);
-	assert_int_equal(gpd_ledger_link(ledger, b, 1000, 5 * second), 5 * second + second / 2);
-	assert_int_equal(gpd_ledger_link(ledger, a, 1, 5 * second), 6 * second + second / 2);
+	assert_int_equal(gpd_ledger_link(ledger, a, UINT64_MAX / 2, 5 * second).start_ns, 0);
+	tenant->bandwidth_max = 1000;
+	assert_int_equal(gpd_ledger_link(ledger, a, 500, 5 * second).start_ns, 5 * second);
+	assert_int_equal(gpd_ledger_link(ledger, b, 1000, 5 * second).start_ns,
+			 5 * second + second / 2);
+	assert_int_equal(gpd_ledger_link(ledger, a, 1, 5 * second).start_ns,
+			 6 * second + second / 2);
 	/* Time that nobody used is not saved up. */
-	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second), 60 * second);
-	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second), 60 * second + second / 10);
+	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second).start_ns, 60 * second);
+	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second).start_ns,
+			 60 * second + second / 10);
+}
+
+static void
+bytes_that_are_announced_are_charged_by_turns(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_turn turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+
+	assert_int_equal(turn.bytes, UINT32_MAX);
+	gpd_ledger_set_bandwidth(tenant, 10000000);
+	turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+	assert_int_equal(turn.bytes, 500000);
+	assert_int_equal(turn.start_ns, 1);
+	assert_int_equal(turn.cost_ns, GPD_LEDGER_TURN_NS);
+	assert_int_equal(tenant->link_free_ns, 1 + GPD_LEDGER_TURN_NS);
+	assert_int_equal(gpd_ledger_link(ledger, a, 7, 1).bytes, 7);
+	/* However small or large the limit is. */
+	gpd_ledger_set_bandwidth(tenant, 64 << 10);
+	turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+	assert_int_equal(turn.bytes, 4096);
+	assert_int_equal(turn.cost_ns, 62500000);
+	gpd_ledger_set_bandwidth(tenant, (uint64_t)100 << 30);
+	assert_int_equal(gpd_ledger_link(ledger, a, UINT32_MAX, 1).bytes, 1 << 20);
+}
+
+static void
+a_turn_that_is_not_waited_for_is_given_back(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	const uint64_t second = 1000000000, now = 5 * second;
+	struct gpd_ledger_turn turn;
+
+	tenant->bandwidth_max = 1000;
+	(void)gpd_ledger_link(ledger, a, 1000, now);
+	turn = gpd_ledger_link(ledger, b, 2000, now);
+	assert_int_equal(turn.start_ns, now + second);
+	assert_int_equal(b->link_ns, 2 * second);
+	/* Somebody else has asked since, and keeps his time. */
+	assert_int_equal(gpd_ledger_link(ledger, a, 500, now).start_ns, now + 3 * second);
+	gpd_ledger_link_end(ledger, b, &turn, now + 1);
+	assert_int_equal(b->link_ns, 0);
+	turn = gpd_ledger_link(ledger, b, 1000, now);
+	assert_int_equal(turn.start_ns, now + second + second / 2);
+	/* Whose time has come has had it. */
+	gpd_ledger_link_end(ledger, b, &turn, turn.start_ns);
+	assert_int_equal(b->link_ns, 0);
+	assert_int_equal(tenant->link_free_ns, now + 2 * second + second / 2);
+}
+
+static void
+what_a_killed_worker_waited_for_on_the_link_is_given_back(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	const uint64_t second = 1000000000, now = 5 * second;
+
+	tenant->bandwidth_max = 1000;
+	for (int i = 0; i < 10; i++)
+		(void)gpd_ledger_link(ledger, a, 1000, now);
+	(void)gpd_ledger_link(ledger, b, 1000, now);
+	gpd_ledger_close_worker(ledger, 10);
+	/* What was on its way then is lost. */
+	assert_int_equal(gpd_ledger_link(ledger, b, 1, now).start_ns, now + 2 * second);
+}
+
+static void
+another_limit_forgets_what_was_asked_for_under_the_old_one(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	const uint64_t second = 1000000000, now = 5 * second;
+	struct gpd_ledger_turn turn;
+
+	gpd_ledger_set_bandwidth(tenant, 1000);
+	(void)gpd_ledger_link(ledger, a, 1000, now);
+	turn = gpd_ledger_link(ledger, a, 1000, now);
+	gpd_ledger_set_bandwidth(tenant, 1000);
+	assert_true(gpd_ledger_link_holds(ledger, a, &turn));
+	gpd_ledger_set_bandwidth(tenant, 2000);
+	assert_false(gpd_ledger_link_holds(ledger, a, &turn));
+	assert_int_equal(gpd_ledger_link(ledger, a, 2000, now).start_ns, now);
+	/* Nor is anything given back of it. */
+	gpd_ledger_link_end(ledger, a, &turn, now);
+	assert_int_equal(tenant->link_free_ns, now + second);
+	assert_int_equal(a->link_ns, 0);
 }
 
 static void
@@ -277,6 +370,10 @@ main(void)
 		TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others),
 		TEST(at_no_time_is_more_taken_than_there_is),
 		TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking),
+		TEST(bytes_that_are_announced_are_charged_by_turns),
+		TEST(a_turn_that_is_not_waited_for_is_given_back),
+		TEST(what_a_killed_worker_waited_for_on_the_link_is_given_back),
+		TEST(another_limit_forgets_what_was_asked_for_under_the_old_one),
 		TEST(all_lines_can_be_taken_and_no_more),
 		TEST(what_sessions_hold_beyond_their_parts_is_limited),
 		TEST(what_a_session_may_send_behind_host_functions_is_given_out_once),
