@@ -56,7 +56,6 @@ enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk)
 	if (lanes->seen[index / 8] >> index % 8 & 1)
 		return "that has come before";
 	lanes->seen[index / 8] |= (uint8_t)(1 << index % 8);
-	lanes->receiving++;
 	lanes->heard_ms = now_ms();
 	return NULL;
 }
@@ -107,6 +106,7 @@ admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, uint64
 		lanes->ahead++;
 	else if (!over)
 		wrong = apart < 0 ? "of a copy that is over" : enter(lanes, chunk);
+	lanes->coming[lane->number] = (struct gpd_lane_coming){ !over && apart == 0, chunk->copy };
 	pthread_mutex_unlock(&lanes->lock);
 	if (wrong)
 		return violation(lane, chunk, wrong);
@@ -122,8 +122,12 @@ take_staging(struct gpd_lane *lane, bool ahead, struct gpd_piece *piece)
 	while ((result = gpd_staging_take_lane(session, ahead, piece)) == CUDA_ERROR_NOT_READY &&
 	       !is_over(session))
 		gpd_staging_nap();
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		pthread_mutex_lock(&session->lanes->lock);
+		session->lanes->coming[lane->number].any = true;
+		pthread_mutex_unlock(&session->lanes->lock);
 		return 0;
+	}
 	if (result != CUDA_ERROR_NOT_READY)
 		gpd_session_end(session, "there is no staging memory for its data lanes");
 	return -ESHUTDOWN;
@@ -136,7 +140,6 @@ append(struct gpd_lanes *lanes, struct gpd_lane_arrived *arrived)
 	arrived->next = NULL;
 	*lanes->arrived_end = arrived;
 	lanes->arrived_end = &arrived->next;
-	lanes->receiving--;
 	lanes->heard_ms = now_ms();
 }
 
@@ -156,6 +159,7 @@ deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct 
 	*arrived =
 		(struct gpd_lane_arrived){ .lane = lane->number, .chunk = *chunk, .piece = *piece };
 	pthread_mutex_lock(&lanes->lock);
+	lanes->coming[lane->number].any = false;
 	if (ahead)
 		apart = distance(lanes, chunk->copy);
 	if (apart > 0) {
@@ -254,6 +258,7 @@ gpd_lane_receive(void *arg)
 	pthread_mutex_lock(&lanes->lock);
 	if (!lanes->ended)
 		lanes->ended = lane->number;
+	lanes->coming[lane->number].any = false;
 	pthread_mutex_unlock(&lanes->lock);
 	pthread_cond_signal(&lanes->came);
 	return NULL;
@@ -347,6 +352,19 @@ is_deserted(const struct gpd_session *session)
 	return poller.fd >= 0 && poll(&poller, 1, 0) > 0;
 }
 
+/* With the lock.  Whether a lane has a chunk of the executor's copy on its way, perhaps since
+ * before the executor came to it.  How long that may take the lane knows: it waits for its turn
+ * under the tenant's limit, or for bytes of the client's. */
+static bool
+is_coming(const struct gpd_lanes *lanes)
+{
+	for (int i = 0; i < GP_LANES_MAX; i++) {
+		if (lanes->coming[i].any && lanes->coming[i].copy == lanes->copy)
+			return true;
+	}
+	return false;
+}
+
 /* With the lock.  Whether the chunks that are left will not come. */
 static bool
 is_missing(const struct gpd_session *session)
@@ -354,7 +372,7 @@ is_missing(const struct gpd_session *session)
 	const struct gpd_lanes *lanes = session->lanes;
 	uint64_t silent_ms = now_ms() - lanes->heard_ms;
 
-	if (lanes->receiving || silent_ms < ENDED_MS)
+	if (silent_ms < ENDED_MS || is_coming(lanes))
 		return false;
 	return lanes->ended || (lanes->stall_ms && silent_ms >= lanes->stall_ms) ||
 	       is_deserted(session);

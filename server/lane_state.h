@@ -30,6 +30,12 @@ struct gpd_lane_arrived {
 	struct gpd_piece piece;
 };
 
+/* A chunk that a lane has on its way; one that came ahead: when there is staging for it. */
+struct gpd_lane_coming {
+	bool any;
+	uint32_t copy;
+};
+
 struct gpd_lane_outgoing {
 	struct gpd_lane_outgoing *next;
 	struct gp_chunk chunk;
@@ -57,11 +63,12 @@ struct gpd_lanes {
 	uint64_t straight;   /* where it goes in device memory; 0: through staging */
 	uint8_t *seen;       /* bit for each chunk that has come, or is on its way */
 	bool expecting;
-	unsigned int receiving; /* lanes that have a chunk of it on its way */
-	uint64_t heard_ms;      /* when a chunk of it last began or came */
+	uint64_t heard_ms; /* when a chunk of it last began or came */
 	struct gpd_lane_arrived *arrived, **arrived_end;
 	struct gpd_lane_arrived *parked; /* of later copies */
 	unsigned int ahead;              /* those, and those on their way */
+
+	struct gpd_lane_coming coming[GP_LANES_MAX]; /* by the lanes' numbers */
 
 	struct gpd_lane_outgoing *first, **end;
 };

@@ -7,6 +7,7 @@ import random
 import re
 import struct
 import sys
+import threading
 import time
 
 import wire
@@ -83,6 +84,30 @@ def _():
         seconds = time.monotonic() - begin
         # The first bytes are free: as many as may be saved up.
         require(0.2 < seconds < 3, f"30 MiB took {seconds:.2f} s")
+        close_all(session, lanes)
+
+
+@case("a session whose bytes wait for its tenant's bandwidth is not given up for want of them")
+def _():
+    with Configured("[tenant slow]\nbandwidth = 1M\n", env={"GPUPOOL_STALL_MS": "800"}) as daemon:
+        session = Session(daemon.port, lanes=4, more=wire.field(14, "slow"))
+        session.create_context()
+        require(session.map(0, 4 * MIB) == SUCCESS, "map")
+        lanes = [session.connect_lane(n) for n in (1, 2)]
+        data = os.urandom(2 * MIB)
+        # They come ahead of their record, and take two seconds.
+        senders = [threading.Thread(target=lane.send, args=(chunk(1, at, data[at:at + MIB]),))
+                   for lane, at in zip(lanes, (0, MIB))]
+        for sender in senders:
+            sender.start()
+        time.sleep(0.2)
+        begin = time.monotonic()
+        ask_in(session, 1, session.base, 2 * MIB)
+        require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
+        seconds = time.monotonic() - begin
+        require(1.2 < seconds < 10, f"2 MiB took {seconds:.2f} s")
+        for sender in senders:
+            sender.join()
         close_all(session, lanes)
 
 
