@@ -98,6 +98,7 @@ send_chunks(void *arg)
 		if (r)
 			gpd_lane_fail(lane);
 		free_outgoing(session, outgoing, r);
+		atomic_fetch_sub(&session->lanes->unsent, 1);
 	}
 	return NULL;
 }
@@ -113,6 +114,7 @@ post(struct gpd_lanes *lanes, struct gpd_lane_outgoing *outgoing)
 	if (!stopped) {
 		*lanes->end = outgoing;
 		lanes->end = &outgoing->next;
+		atomic_fetch_add(&lanes->unsent, 1);
 	}
 	pthread_mutex_unlock(&lanes->lock);
 	if (!stopped)
@@ -160,6 +162,12 @@ gpd_lanes_send_kept(struct gpd_session *session, const struct gp_chunk *chunk, u
 		return 0;
 	free(outgoing);
 	return -ESHUTDOWN;
+}
+
+bool
+gpd_lanes_sent_all(struct gpd_session *session)
+{
+	return atomic_load(&session->lanes->unsent) == 0;
 }
 
 bool

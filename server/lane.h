@@ -63,6 +63,9 @@ typedef void gpd_lanes_sent(struct gpd_session *session, void *arg, int r);
 GP_MUST_CHECK int gpd_lanes_send_kept(struct gpd_session *session, const struct gp_chunk *chunk,
 				      uint64_t address, gpd_lanes_sent *sent, void *arg);
 
+/* Any thread: whether there is none on its way to the client. */
+bool gpd_lanes_sent_all(struct gpd_session *session);
+
 /* Any thread that keeps the session from being freed: it is closing, whoever waits for a lane shall
  * see it. */
 void gpd_lanes_wake(struct gpd_session *session);

@@ -71,6 +71,7 @@ struct gpd_lanes {
 	struct gpd_lane_coming coming[GP_LANES_MAX]; /* by the lanes' numbers */
 
 	struct gpd_lane_outgoing *first, **end;
+	_Atomic unsigned int unsent; /* those, and those that lanes have */
 };
 
 /* lane_in.c: the main function of a lane's receiving thread. */

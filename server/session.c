@@ -172,7 +172,7 @@ continue_copies(struct gpd_session *session)
 static bool
 is_idle(struct gpd_session *session)
 {
-	if (!gpd_wait_none(session) || !gpd_hold_is_empty(session))
+	if (!gpd_wait_none(session) || !gpd_hold_is_empty(session) || !gpd_lanes_sent_all(session))
 		return false;
 	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
 		if (!gpd_stream_is_idle(s) &&

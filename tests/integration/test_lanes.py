@@ -111,6 +111,19 @@ def _():
         close_all(session, lanes)
 
 
+@case("a session whose bytes wait to be sent is not idle")
+def _():
+    with Configured("[daemon]\nidle-timeout = 1\n[tenant slow]\nbandwidth = 1M\n") as daemon:
+        session = Session(daemon.port, lanes=4, more=wire.field(14, "slow"))
+        session.create_context()
+        require(session.map(0, 4 * MIB) == SUCCESS, "map")
+        lanes = [session.connect_lane(n) for n in (1, 2, 3)]
+        session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": 3 * MIB, "copy": 1}, 100, 1))
+        require(session.reply("gpCopyOutLanes", 100) == (SUCCESS, {"sent": 3 * MIB}), "reply")
+        take_chunks(lanes, 3 * MIB)
+        close_all(session, lanes)
+
+
 @case("a program that ends with copies on their way")
 def _():
     with Daemon() as daemon:
