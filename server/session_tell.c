@@ -145,6 +145,7 @@ gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t requ
 					  .request = request,
 					  .context = CUDA_SUCCESS };
 
+	gpd_account_link_all(&session->account, size, &session->closing);
 	return send_reply(session, header, (struct iovec){ 0 },
 			  (struct iovec){ (void *)data, size });
 }

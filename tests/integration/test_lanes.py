@@ -113,7 +113,7 @@ def _():
 
 @case("a session whose bytes wait to be sent is not idle")
 def _():
-    with Configured("[daemon]\nidle-timeout = 1\n[tenant slow]\nbandwidth = 1M\n") as daemon:
+    with Configured("[daemon]\nidle-timeout = 1\n[tenant slow]\nbandwidth = 1536K\n") as daemon:
         session = Session(daemon.port, lanes=4, more=wire.field(14, "slow"))
         session.create_context()
         require(session.map(0, 4 * MIB) == SUCCESS, "map")
