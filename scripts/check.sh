@@ -17,9 +17,6 @@ failed=0
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 
-# Many tests wait more than they work.
-at_once=$(($(nproc) + 1))
-
 # setup FOLDER OPTION...: a build folder for this toolkit, made once.
 setup() {
 	local folder=$1
@@ -54,7 +51,7 @@ build() {
 echo "== tests, address and undefined behaviour sanitizers"
 setup build-check -Db_sanitize=address,undefined -Db_lundef=false
 build build-check
-meson test -C build-check --no-rebuild --print-errorlogs --num-processes "$at_once" || true
+meson test -C build-check --no-rebuild --print-errorlogs || true
 
 # Nothing but what these tests need is built.
 echo "== threaded suites, thread sanitizer"
@@ -64,9 +61,9 @@ fixed=
 if setarch -R true 2>/dev/null; then
 	fixed="setarch -R"
 fi
-$fixed meson test -C build-tsan --print-errorlogs --num-processes "$at_once" --suite unit --suite contract || true
+$fixed meson test -C build-tsan --print-errorlogs --suite unit --suite contract || true
 # The other integration tests need more address space than the sanitizer leaves.
-$fixed meson test -C build-tsan --print-errorlogs --num-processes "$at_once" --logbase integration \
+$fixed meson test -C build-tsan --print-errorlogs --logbase integration \
 	'apps static 1' 'apps static 2' 'apps static 3' \
 	'apps shared 1' 'apps shared 2' 'apps shared 3' faults lanes tls trips || true
 
