@@ -2,10 +2,12 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/engine/engine.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DEVICE_NAME "gpupool software device"
@@ -63,6 +65,18 @@ multiprocessor_count(void)
 	return (int)count;
 }
 
+/* A GPU's driver takes a while, too; here only if asked. */
+static void
+take_time(void)
+{
+	const char *text = getenv("GPUPOOL_SOFT_START_MS");
+	long ms = text ? strtol(text, NULL, 10) : 0;
+	struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	while (ms > 0 && nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
 CUresult CUDAAPI
 cuInit(unsigned int flags)
 {
@@ -72,6 +86,7 @@ cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&device.lock);
 	if (!device.ready) {
+		take_time();
 		r = (CUresult)gs_engine_init(NULL);
 		if (!r) {
 			device.memory = memory_size();

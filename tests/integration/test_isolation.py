@@ -8,7 +8,7 @@ import threading
 import time
 
 import wire
-from harness import (PATIENCE, SANITIZED, Configured, Daemon, Failed, as_tenant, case, main, read_file, require,
+from harness import (PATIENCE, SANITIZED, Configured, Daemon, Failed, as_tenant, case, main, read_file, require, software_env,
                      wait_until)
 from wire import Conn, field, hello, message, preamble
 
@@ -19,6 +19,8 @@ WISH = field(13, field(4, 2))
 STARTING = 4
 # When a worker of one session is ready only these say.
 CHATTY = ("--log-level", "debug")
+# So that a worker can be stopped before it is ready.
+SLOW = software_env(GPUPOOL_SOFT_START_MS="400")
 
 
 def one_worker(daemon):
@@ -261,7 +263,7 @@ def _():
 
 @case("few workers start at a time, one whose client leaves is killed, and the next one's turn comes, by tenants")
 def _():
-    with Configured("[tenant alice]\nsessions = 20\n", *CHATTY) as daemon:
+    with Configured("[tenant alice]\nsessions = 20\n", *CHATTY, env=SLOW) as daemon:
         known = daemon.workers()
         begun = starting(daemon, STARTING, known)
         waiting = [ask(daemon) for _ in range(3)]
@@ -286,7 +288,7 @@ def _():
 
 @case("who waits for its turn has its place, and gives it back when it leaves")
 def _():
-    with Daemon("--max-sessions", "5", *CHATTY) as daemon:
+    with Daemon("--max-sessions", "5", *CHATTY, env=SLOW) as daemon:
         known = daemon.workers()
         begun = starting(daemon, STARTING, known)
         waiting = ask(daemon)
@@ -302,7 +304,7 @@ def _():
 
 @case("a worker that does not get ready is given up with its client")
 def _():
-    with Daemon(*CHATTY) as daemon:
+    with Daemon(*CHATTY, env=SLOW) as daemon:
         (conn, _), = starting(daemon, 1, daemon.workers())
         begin = time.monotonic()
         require(refusal(conn) == "its own process is not ready in time", "another reason")
