@@ -24,7 +24,7 @@ TESTS = os.path.join(ROOT, 'tests', 'integration')
 FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'tests', 'tests/apps', 'tests/integration', 'scripts']
 # The variable by which harness.py gets a file.
 FILES = {
-    'GP_CERTIFICATES': 'makecertificates', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold', 'GP_NBODY': 'nbody',
+    'GP_CERTIFICATES': 'makecertificates', 'GP_CLOSER': 'closer', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold', 'GP_DEAF': 'deaf', 'GP_NBODY': 'nbody',
     'GP_PROBE': 'probe', 'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service', 'GP_STRANGER': 'stranger',
 }
 # limits first: they wait most.

@@ -2,36 +2,56 @@
 #include "server/notify.h"
 
 #include "server/clock.h"
+#include "server/log.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-void
-gpd_notify(const char *state)
+/* A service manager that does not read its socket, which takes few messages, holds the daemon up
+ * for no longer than this. */
+#define PATIENCE_S 2
+
+/* Whether there is nobody to tell, or it has been told. */
+static bool
+tell(const char *state, int flags)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct timeval patience = { .tv_sec = PATIENCE_S };
 	size_t length = path ? strlen(path) : 0;
+	bool told;
 	int fd;
 
 	if (length < 2 || length >= sizeof(address.sun_path) || (*path != '/' && *path != '@'))
-		return;
+		return true;
 	memcpy(address.sun_path, path, length);
 	if (*path == '@')
 		address.sun_path[0] = 0;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return;
-	/* Nobody listening is nobody to tell. */
-	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address,
-		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
-		state = NULL;
+		return false;
+	told = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+	       (sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (struct sockaddr *)&address,
+		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) >= 0 ||
+		errno != EAGAIN);
 	close(fd);
+	return told;
+}
+
+void
+gpd_notify(const char *state)
+{
+	if (!tell(state, 0))
+		gpd_warning("the service manager has not been told %.*s: it has not read "
+			    "$NOTIFY_SOCKET",
+			    (int)strcspn(state, "\n"), state);
 }
 
 void
@@ -72,7 +92,8 @@ gpd_notify_alive(int64_t now_ms)
 	if (interval_ms() == 0 || now_ms < next_ms)
 		return;
 	next_ms = now_ms + interval_ms();
-	gpd_notify("WATCHDOG=1");
+	/* One that finds no room is as good as said: the manager has not read the ones before. */
+	(void)tell("WATCHDOG=1", MSG_DONTWAIT);
 }
 
 int64_t

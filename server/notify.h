@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tells the service manager how the daemon is doing, if there is one (sd_notify's protocol).  Main
- * thread.
+ * thread.  A manager that does not read is waited for, but not long.
  */
 #ifndef GPD_NOTIFY_H
 #define GPD_NOTIFY_H

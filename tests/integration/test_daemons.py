@@ -100,8 +100,9 @@ def _():
     with Daemon() as daemon:
         shell = Program("vectoradd", ("-c", f"ulimit -v 8000000; exec {os.environ['GP_APPS']}/vectoradd"), daemon.address, path="/bin/sh")
         result = shell.finish()
-        require(result.status == 1 and "the program may not reserve the 16384 MiB of addresses for device memory "
-                "(ulimit -v, RLIMIT_AS)" in result.err and result.err.count("\n") == 1, str(result))
+        require(result.status == 1 and result.err.count("\n") == 1 and re.search(
+            r": the program may not reserve the \d+ MiB of addresses for device memory \(ulimit -v, RLIMIT_AS\)$",
+            result.err.rstrip()), str(result))
 
 
 if __name__ == "__main__":

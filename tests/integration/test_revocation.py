@@ -292,10 +292,11 @@ def _():
 def _():
     with Files() as files:
         life = 8 if SANITIZED else 4
-        files.ctl("cert", "crl", "--expires", f"{life}s")
+        files.ctl("cert", "crl")
         with Pool(files, "--crl", files.path("ca.crl")) as pool:
-            begin = time.monotonic()
             program, own = pool.sleeper("carol"), pool.sleeper(None, 1000 * (life + GRACE + 2))
+            begin = time.monotonic()
+            files.ctl("cert", "crl", "--expires", f"{life}s")
             pool.wait_for_log("error: the list of revoked certificates cannot be used: .* has expired", life + SOON)
             pool.refused("carol", UNCHECKED, "cannot be checked")
             require(program.process.poll() is None, f"it has ended already: {program.out()}")

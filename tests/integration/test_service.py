@@ -15,7 +15,7 @@ import time
 import traceback
 
 from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Program, Skip, base_environment, case, driver_options, main,
-                     read_file, require, run, wait_until)
+                     read_file, require, run, software_env, wait_until)
 
 OTHER = "nobody"
 # Of systemd-analyze security, in tenths: below 2.0 it says "OK"; what is left is the network and W^X.
@@ -357,6 +357,26 @@ def _():
             daemon.settle()
             daemon.stop()
             wait_for("STOPPING=1")
+
+
+@case("a service manager that does not read for a time does not stop the daemon, and is told the rest later")
+def _():
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        path = os.path.join(folder, "notify")
+        manager.bind(path)
+        manager.settimeout(PATIENCE)
+        # More signs of life than the socket takes, before the daemon is ready.
+        slow = software_env(GPUPOOL_SOFT_START_MS="1000")
+        with Configured("", env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000", **slow}) as daemon:
+            daemon.wait_for_log(r"warning: the service manager has not been told READY=1: it has not read \$NOTIFY_SOCKET")
+            daemon.run("vectoradd").expect(out="vectoradd: ok\n", err="")
+            require(manager.recv(1000) == b"WATCHDOG=1", "no sign of life")
+            said = ""
+            os.kill(daemon.pid, signal.SIGHUP)
+            while not said.startswith("RELOADING=1"):
+                said = manager.recv(1000).decode()
+            while said != "READY=1":
+                said = manager.recv(1000).decode()
 
 
 class Unit:
