@@ -9,6 +9,9 @@
  *   drivercost queues [THREADS [DEPTH]]
  *       Each call while THREADS (16) launch all the time, each with at most DEPTH (256) kernels in
  *       flight. Beyond 1000 the driver's queues are full, and the first call may not return.
+ *   drivercost launches [COUNT]
+ *       What it takes to launch an empty kernel, by each of the calls for it, the mean of COUNT
+ *       (100000); the queues never fill if the GPU is faster.
  */
 #include <algorithm>
 #include <atomic>
@@ -260,11 +263,119 @@ beside_queues(int threads, int depth)
 		thread.join();
 }
 
+static __global__ void
+empty()
+{
+}
+
+static __global__ void
+takes(void *, int)
+{
+}
+
+static void
+time_launches(const char *name, int count, const std::function<void(int)> &launch)
+{
+	double begun, issued, done;
+
+	for (int i = 0; i < 1000; i++)
+		launch(i);
+	CHECK(cudaDeviceSynchronize());
+	begun = now_us();
+	for (int i = 0; i < count; i++)
+		launch(i);
+	issued = now_us();
+	CHECK(cudaDeviceSynchronize());
+	done = now_us();
+	printf("%-56s %6.3f us to issue, %6.3f us with the wait\n", name, (issued - begun) / count,
+	       (done - begun) / count);
+}
+
+static CUfunction
+function_of(const void *kernel)
+{
+	cudaFunction_t function;
+
+	CHECK(cudaGetFuncBySymbol(&function, kernel));
+	return (CUfunction)function;
+}
+
+/* As the daemon does: by cuLaunchKernelEx(), what the kernel takes in one piece. */
+static void
+launch_ex(CUfunction function, CUstream stream, void **extra)
+{
+	CUlaunchAttribute attributes[8];
+	CUlaunchConfig config = {};
+
+	config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+	config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+	config.attrs = attributes;
+	config.hStream = stream;
+	CHECK(cuLaunchKernelEx(&config, function, NULL, extra));
+}
+
+static void
+launches(int count)
+{
+	CUfunction none = function_of((const void *)empty), some = function_of((const void *)takes);
+	CUstream blocking, stream = make_stream();
+	char bytes[12] = {};
+	void *pointer = NULL, *one_by_one[] = { &pointer, bytes };
+	size_t size = sizeof(bytes);
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE,
+			  &size, CU_LAUNCH_PARAM_END };
+	unsigned int *done;
+	CUevent event;
+
+	CHECK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+	CHECK(cudaMallocHost((void **)&done, sizeof(*done)));
+	CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	time_launches("<<<>>>, legacy stream", count, [&](int) { empty<<<1, 1>>>(); });
+	time_launches("<<<>>>, a stream", count, [&](int) { empty<<<1, 1, 0, stream>>>(); });
+	time_launches("<<<>>>, a blocking stream", count,
+		      [&](int) { empty<<<1, 1, 0, blocking>>>(); });
+	time_launches("cuLaunchKernel, legacy stream", count, [&](int) {
+		CHECK(cuLaunchKernel(none, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	});
+	time_launches("cuLaunchKernel, a stream", count, [&](int) {
+		CHECK(cuLaunchKernel(none, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	});
+	time_launches("cuLaunchKernel, a stream, two parameters", count, [&](int) {
+		CHECK(cuLaunchKernel(some, 1, 1, 1, 1, 1, 1, 0, stream, one_by_one, NULL));
+	});
+	time_launches("cuLaunchKernel, a stream, two in one piece", count, [&](int) {
+		CHECK(cuLaunchKernel(some, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+	});
+	time_launches("cuLaunchKernelEx, a stream", count,
+		      [&](int) { launch_ex(none, stream, NULL); });
+	time_launches("cuLaunchKernelEx, a stream, two in one piece", count,
+		      [&](int) { launch_ex(some, stream, extra); });
+	time_launches("the same, cuStreamWriteValue32 after 64", count, [&](int i) {
+		launch_ex(some, stream, extra);
+		if (i % 64 == 63)
+			CHECK(cuStreamWriteValue32(stream, (CUdeviceptr)done, i, 0));
+	});
+	time_launches("the same, cuEventRecord after 64", count, [&](int i) {
+		launch_ex(some, stream, extra);
+		if (i % 64 == 63)
+			CHECK(cuEventRecord(event, stream));
+	});
+	{
+		std::thread other([&] {
+			CHECK(cudaSetDevice(0));
+			time_launches("cuLaunchKernelEx, a stream, of another thread", count,
+				      [&](int) { launch_ex(none, stream, NULL); });
+		});
+		other.join();
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: drivercost IMAGE | drivercost queues [THREADS [DEPTH]]\n");
+		fprintf(stderr, "usage: drivercost IMAGE | drivercost queues [THREADS [DEPTH]] | "
+				"drivercost launches [COUNT]\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -272,6 +383,10 @@ main(int argc, char **argv)
 	CHECK(cudaFree(NULL));
 	if (strcmp(argv[1], "queues") == 0) {
 		beside_queues(argc > 2 ? atoi(argv[2]) : 16, argc > 3 ? atoi(argv[3]) : 256);
+		return 0;
+	}
+	if (strcmp(argv[1], "launches") == 0) {
+		launches(argc > 2 ? atoi(argv[2]) : 100000);
 		return 0;
 	}
 	loading(argv[1]);
