@@ -322,8 +322,8 @@ launches(int count)
 	char bytes[12] = {};
 	void *pointer = NULL, *one_by_one[] = { &pointer, bytes };
 	size_t size = sizeof(bytes);
-	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE,
-			  &size, CU_LAUNCH_PARAM_END };
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			  CU_LAUNCH_PARAM_END };
 	unsigned int *done;
 	CUevent event;
 
