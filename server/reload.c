@@ -94,6 +94,28 @@ name_gone(char *path, size_t size)
 		(void)snprintf(path, size, "%s", GPD_FILE_CERTIFICATE);
 }
 
+/* For new connections.  What RDMA's addresses go by was settled when they were opened. */
+static void
+use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reloaded *reloaded)
+{
+	static bool late;
+	struct gp_tls *now = gpd_tls_get();
+	char text[GP_URL_TEXT_MAX];
+
+	late = late || (tls && !now);
+	gp_tls_put(now);
+	gpd_tls_use(tls);
+	for (int i = 0; late && i < options->listen_count; i++) {
+		if (strcmp(options->listen[i].scheme, "rdma") != 0)
+			continue;
+		gp_url_format(&options->listen[i], text, sizeof(text));
+		gpd_reload_later(reloaded,
+				 "%s goes without TLS until a new start of the daemon: it had no "
+				 "certificate at this one",
+				 text);
+	}
+}
+
 /* Without a configuration file, and with it. */
 
 static int
@@ -114,7 +136,7 @@ reload_certificate(const struct gpd_options *options, struct gpd_manager *manage
 	if (!tls)
 		return gpd_admission_reload(manager->admission, reloaded);
 	gpd_info("the certificate is in force; there is no configuration file (--config)");
-	gpd_tls_use(tls);
+	use_tls(options, tls, reloaded);
 	return 0;
 }
 
@@ -138,7 +160,7 @@ reload_config(const struct gpd_options *options, struct gpd_manager *manager, st
 				path);
 	} else {
 		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
-		gpd_tls_use(tls);
+		use_tls(options, tls, reloaded);
 	}
 	gpd_manager_reload(manager, options, reloaded);
 	return 0;
