@@ -1,7 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/code_memory.h"
 
+#include <errno.h>
 #include <stddef.h>
+
+int
+gpd_code_init(struct gpd_code_memory *memory)
+{
+	pthread_mutexattr_t attributes;
+	int r = pthread_mutexattr_init(&attributes);
+
+	atomic_init(&memory->max, GPD_CODE_NO_LIMIT);
+	if (r)
+		return -r;
+	r = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	if (!r)
+		r = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	if (!r)
+		r = pthread_mutex_init(&memory->lock, &attributes);
+	(void)pthread_mutexattr_destroy(&attributes);
+	return -r;
+}
+
+/* What it covers is right at every moment, so nothing is wrong where its owner has died. */
+static bool
+lock(struct gpd_code_memory *memory)
+{
+	int r = pthread_mutex_lock(&memory->lock);
+
+	if (r == EOWNERDEAD)
+		r = pthread_mutex_consistent(&memory->lock);
+	return r == 0;
+}
 
 /* Raised only, so that nobody who adds up misses a place. */
 static void
@@ -52,20 +82,28 @@ gpd_code_used(const struct gpd_code_memory *memory)
 }
 
 bool
+gpd_code_fits(const struct gpd_code_memory *memory, uint64_t bytes, uint64_t more)
+{
+	uint64_t max = atomic_load(&memory->max), used = gpd_code_used(memory);
+
+	max = more < GPD_CODE_NO_LIMIT - max ? max + more : GPD_CODE_NO_LIMIT;
+	return used <= max && bytes <= max - used;
+}
+
+bool
 gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
 	      uint64_t more)
 {
-	uint64_t max = atomic_load(&memory->max);
+	bool fits;
 
-	max = more < GPD_CODE_NO_LIMIT - max ? max + more : GPD_CODE_NO_LIMIT;
-	/* Also so that no sum is too large to count. */
-	if (bytes > max)
+	/* Nobody else's sum has what is refused here, not for a moment. */
+	if (!lock(memory))
 		return false;
-	gpd_code_add(place, bytes);
-	if (gpd_code_used(memory) <= max)
-		return true;
-	gpd_code_give(place, bytes);
-	return false;
+	fits = gpd_code_fits(memory, bytes, more);
+	if (fits)
+		gpd_code_add(place, bytes);
+	(void)pthread_mutex_unlock(&memory->lock);
+	return fits;
 }
 
 void

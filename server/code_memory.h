@@ -9,6 +9,9 @@
 #ifndef GPD_CODE_MEMORY_H
 #define GPD_CODE_MEMORY_H
 
+#include "protocol/status.h"
+
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,10 +30,14 @@ struct gpd_code_place {
 };
 
 struct gpd_code_memory {
+	pthread_mutex_t lock; /* of whoever takes some; a worker may die with it */
 	_Atomic uint64_t max; /* bytes; GPD_CODE_NO_LIMIT */
 	_Atomic uint32_t end; /* no place behind it was ever used */
 	struct gpd_code_place places[GPD_CODE_PLACES];
 };
+
+/* In memory that is all zeros and that workers will share; without a limit. */
+GP_MUST_CHECK int gpd_code_init(struct gpd_code_memory *memory);
 
 /* A place for a worker, by itself; NULL: all are taken. */
 struct gpd_code_place *gpd_code_enter(struct gpd_code_memory *memory, int32_t worker);
@@ -40,11 +47,9 @@ void gpd_code_leave(struct gpd_code_memory *memory, int32_t worker);
 /* What all workers have now. */
 uint64_t gpd_code_used(const struct gpd_code_memory *memory);
 
-/*
- * False, and nothing is taken, if all workers together would have more than they may, and this many
- * bytes more.  Two that ask for the last bytes at the same time may both be refused, never both be
- * let in.
- */
+/* Whether they may have this many more: as many as they may have in all, and `more`. */
+bool gpd_code_fits(const struct gpd_code_memory *memory, uint64_t bytes, uint64_t more);
+/* False, and nothing is taken, if they may not. */
 bool gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
 		   uint64_t more);
 /* Whatever there is left. */

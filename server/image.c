@@ -384,21 +384,26 @@ within_limits(struct gpd_session *session, const struct sum *held, uint64_t size
 	return false;
 }
 
-/* Before the bytes of an image come: what gpd_image_cache_give() gives back. */
-static bool
-take_memory(struct gpd_session *session, const struct sum *held, uint64_t size)
+/* How much beyond the limit will do, as each session has its least in any case. */
+static uint64_t
+allowance(const struct gpd_session *session, const struct sum *held, uint64_t size)
+{
+	return held->size + size <= GPD_CODE_MIN
+		       ? gpd_ledger_sessions(session->account.ledger) * GPD_CODE_MIN
+		       : 0;
+}
+
+static CUresult
+refuse_memory(struct gpd_session *session, uint64_t size)
 {
 	const struct gpd_ledger *ledger = session->account.ledger;
-	uint64_t more = gpd_ledger_sessions(ledger) * GPD_CODE_MIN;
 
-	if (gpd_image_cache_take(size, held->size + size <= GPD_CODE_MIN ? more : 0))
-		return true;
 	gpd_session_log(session, GPD_LOG_WARNING,
 			"an image of %" PRIu64 " KiB is refused: device code has %" PRIu64
 			" of %" PRIu64 " KiB (code-memory)",
-			size >> 10, gpd_code_used(&ledger->code) >> 10,
+			(size + 1023) >> 10, gpd_code_used(&ledger->code) >> 10,
 			atomic_load(&ledger->code.max) >> 10);
-	return false;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The hash is made as the bytes arrive. */
@@ -421,34 +426,51 @@ receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha25
 }
 
 static CUresult
-blob_receive(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+blob_receive(struct gpd_session *session, const struct gp_args_gpImageLoad *args, uint64_t more,
 	     struct gpd_blob **blob_p)
 {
 	uint8_t sha256[EVP_MAX_MD_SIZE];
-	void *bytes = gpd_image_bytes_alloc(args->size);
+	CUresult result = CUDA_SUCCESS;
+	void *bytes;
 
-	if (!bytes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (receive(session, bytes, args->size, sha256)) {
-		free(bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
-		free(bytes);
+	if (!gpd_image_cache_take(args->size, more))
+		return refuse_memory(session, args->size);
+	bytes = gpd_image_bytes_alloc(args->size);
+	if (!bytes || receive(session, bytes, args->size, sha256)) {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	} else if (memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
 		gpd_session_violation(session, "an image does not have the SHA-256 it was sent by");
-		return CUDA_ERROR_INVALID_IMAGE;
+		result = CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (result != CUDA_SUCCESS) {
+		free(bytes);
+		gpd_image_cache_give(args->size);
+		return result;
 	}
 	*blob_p = gpd_image_cache_add(sha256, bytes, args->size);
 	return *blob_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* NULL with CUDA_SUCCESS: the client has to send it. */
+/* NULL with CUDA_SUCCESS: the client has to send it, and there is room for it. */
+static CUresult
+blob_look_up(struct gpd_session *session, const struct gp_args_gpImageLoad *args, uint64_t more,
+	     struct gpd_blob **blob_p)
+{
+	struct gpd_image_name name = { .size = args->size };
+	bool full;
+
+	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
+	*blob_p = gpd_image_cache_find(&name, more, &full);
+	if (*blob_p || (!full && gpd_image_cache_could_take(args->size, more)))
+		return CUDA_SUCCESS;
+	return refuse_memory(session, args->size);
+}
+
 static CUresult
 blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 	 struct gpd_blob **blob_p)
 {
-	uint64_t bulk = gpd_session_bulk_size(session);
-	CUresult result = CUDA_SUCCESS;
+	uint64_t bulk = gpd_session_bulk_size(session), more;
 	struct sum held = { 0 };
 
 	*blob_p = NULL;
@@ -461,17 +483,8 @@ blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, add_up, &held);
 	if (!within_limits(session, &held, args->size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* What is there costs nothing more. */
-	if (!bulk && (*blob_p = gpd_image_cache_get(args->sha256.data, args->size)))
-		return CUDA_SUCCESS;
-	if (!take_memory(session, &held, args->size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (bulk)
-		result = blob_receive(session, args, blob_p);
-	else
-		*blob_p = gpd_image_cache_find(args->sha256.data, args->size);
-	gpd_image_cache_give(args->size);
-	return result;
+	more = allowance(session, &held, args->size);
+	return (bulk ? blob_receive : blob_look_up)(session, args, more, blob_p);
 }
 
 /* Its variables take memory from now on. */

@@ -119,7 +119,8 @@ lookup(const uint8_t *sha256)
 	return blob;
 }
 
-/* Takes bytes over; the one that is there already if another session was faster. */
+/* Takes bytes over, and what was taken for them; the one that is there already if another session
+ * was faster. */
 static struct gpd_blob *
 insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 {
@@ -128,6 +129,7 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	*fresh = false;
 	if (!made) {
 		free(bytes);
+		give(size);
 		return NULL;
 	}
 	memcpy(made->sha256, sha256, GPD_SHA256_SIZE);
@@ -140,13 +142,13 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	if (!blob) {
 		blob = made;
 		HASH_ADD(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
-		if (cache.place)
-			gpd_code_add(cache.place, size);
 		*fresh = true;
 	}
 	pthread_mutex_unlock(&cache.lock);
-	if (blob != made)
+	if (blob != made) {
 		blob_free(made);
+		give(size);
+	}
 	return blob;
 }
 
@@ -193,35 +195,78 @@ gpd_image_cache_get(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
 	return of_size(blob, size);
 }
 
-static struct gpd_blob *
-find(const uint8_t *sha256, size_t size, bool use)
+/* If all that nobody holds were dropped. */
+static bool
+could_take(uint64_t size, uint64_t more)
 {
-	struct gpd_image_disk *disk;
-	struct gpd_blob *blob;
+	return gpd_code_fits(cache.memory, size > cache.idle ? size - cache.idle : 0, more);
+}
+
+bool
+gpd_image_cache_take(uint64_t size, uint64_t more)
+{
+	if (!cache.place || gpd_code_take(cache.memory, cache.place, size, 0))
+		return true;
+	pthread_mutex_lock(&cache.lock);
+	if (could_take(size, more))
+		trim(0);
+	pthread_mutex_unlock(&cache.lock);
+	return gpd_code_take(cache.memory, cache.place, size, more);
+}
+
+void
+gpd_image_cache_give(uint64_t size)
+{
+	give(size);
+}
+
+bool
+gpd_image_cache_could_take(uint64_t size, uint64_t more)
+{
+	bool could = true;
+
+	pthread_mutex_lock(&cache.lock);
+	if (cache.place)
+		could = could_take(size, more);
+	pthread_mutex_unlock(&cache.lock);
+	return could;
+}
+
+static struct gpd_blob *
+find(const struct gpd_image_name *name, uint64_t more, bool use, bool *full)
+{
+	struct gpd_blob *blob = gpd_image_cache_get(name->sha256, name->size);
+	struct gpd_image_disk *disk = blob ? NULL : disk_enter();
 	void *bytes;
 	bool fresh;
 
-	blob = gpd_image_cache_get(sha256, size);
-	disk = blob ? NULL : disk_enter();
-	if (disk) {
-		bytes = gpd_image_disk_read(disk, sha256, size, use);
-		disk_leave();
+	*full = false;
+	if (!disk)
+		return blob;
+	if (gpd_image_disk_has(disk, name->sha256, name->size)) {
+		*full = !gpd_image_cache_take(name->size, more);
+		bytes = *full ? NULL : gpd_image_disk_read(disk, name->sha256, name->size, use);
 		if (bytes)
-			blob = insert(sha256, bytes, size, &fresh);
+			blob = insert(name->sha256, bytes, name->size, &fresh);
+		else if (!*full)
+			give(name->size);
 	}
-	return of_size(blob, size);
+	disk_leave();
+	return of_size(blob, name->size);
 }
 
 struct gpd_blob *
-gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
+gpd_image_cache_find(const struct gpd_image_name *name, uint64_t more, bool *full)
 {
-	return find(sha256, size, true);
+	return find(name, more, true, full);
 }
 
 struct gpd_blob *
 gpd_image_cache_peek(const struct gpd_image_name *name)
 {
-	return find(name->sha256, name->size, false);
+	bool full;
+
+	return find(name, 0, false, &full);
 }
 
 bool
@@ -342,23 +387,6 @@ gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes, size_t s
 	return blob;
 }
 
-bool
-gpd_image_cache_take(uint64_t size, uint64_t more)
-{
-	if (!cache.place || gpd_code_take(cache.memory, cache.place, size, 0))
-		return true;
-	pthread_mutex_lock(&cache.lock);
-	trim(0);
-	pthread_mutex_unlock(&cache.lock);
-	return gpd_code_take(cache.memory, cache.place, size, more);
-}
-
-void
-gpd_image_cache_give(uint64_t size)
-{
-	give(size);
-}
-
 int
 gpd_image_cache_account(struct gpd_code_memory *memory)
 {
@@ -384,6 +412,18 @@ idle_max(void)
 	return cache.limits.memory < part ? cache.limits.memory : part;
 }
 
+/* Beyond the limit there is only what sessions hold: each has its least there, and no more than
+ * they are. */
+static void
+trim_excess(void)
+{
+	uint64_t used = cache.memory ? gpd_code_used(cache.memory) : 0;
+	uint64_t max = cache.memory ? atomic_load(&cache.memory->max) : 0;
+
+	if (used > max)
+		trim(cache.idle > used - max ? cache.idle - (used - max) : 0);
+}
+
 void
 gpd_blob_unref(struct gpd_blob *blob)
 {
@@ -393,6 +433,7 @@ gpd_blob_unref(struct gpd_blob *blob)
 	if (!--blob->refs) {
 		idle_link(blob);
 		trim(idle_max());
+		trim_excess();
 	}
 	pthread_mutex_unlock(&cache.lock);
 }

@@ -44,8 +44,9 @@ void gpd_image_cache_stop(void);
 /* NULL: it is not in memory. */
 struct gpd_blob *gpd_image_cache_get(const uint8_t sha256[GPD_SHA256_SIZE], size_t size);
 
-/* NULL: in neither place. */
-struct gpd_blob *gpd_image_cache_find(const uint8_t sha256[GPD_SHA256_SIZE], size_t size);
+/* NULL: in neither place; or, `full`, it is on disk, but there is no memory left for it (as
+ * gpd_image_cache_take() says, by itself). */
+struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name, uint64_t more, bool *full);
 
 /* The same, without its being used. */
 struct gpd_blob *gpd_image_cache_peek(const struct gpd_image_name *name);
@@ -66,17 +67,20 @@ bool gpd_image_cache_set_note(const uint8_t sha256[GPD_SHA256_SIZE], const char 
 /* While it is held there is none, also for later workers. */
 bool gpd_image_cache_hold_note(const uint8_t sha256[GPD_SHA256_SIZE], bool hold);
 
-/* Takes bytes over, whose hash this is (from gpd_image_bytes_alloc()); NULL: no memory. */
+/* Takes bytes over, whose hash this is (from gpd_image_bytes_alloc()), and what was taken for them;
+ * NULL: no memory. */
 struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 
 /*
- * Before bytes come, and after they have been added or are gone: all workers together have a part
- * of the machine's memory for images (code_memory.h).  False: there is not so much left, and
- * nothing was taken.  `more`: so many bytes beyond it will do.
+ * Before bytes come, and if they are not added after all: all workers together have a part of the
+ * machine's memory for images (code_memory.h).  False: there is not so much left, and nothing was
+ * taken.  `more`: so many bytes beyond it will do.
  */
 bool gpd_image_cache_take(uint64_t size, uint64_t more);
 void gpd_image_cache_give(uint64_t size);
+/* Whether it would work at this moment. */
+bool gpd_image_cache_could_take(uint64_t size, uint64_t more);
 /* Before the first image: that there is such a limit.  -EAGAIN: there are too many workers. */
 int gpd_image_cache_account(struct gpd_code_memory *memory);
 

@@ -20,6 +20,8 @@ void gpd_image_disk_close(struct gpd_image_disk *disk);
 
 /* The checked bytes, for the caller to free; NULL: not there (any more).  use: it counts as used
  * now. */
+/* Whether there is a file of this size, whatever is in it. */
+bool gpd_image_disk_has(const struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size);
 void *gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size,
 			  bool use);
 

@@ -34,10 +34,14 @@ gpd_ledger_create(int *fd_p)
 		ledger = map(fd);
 	if (!ledger && fd >= 0)
 		close(fd);
+	if (ledger && gpd_code_init(&ledger->code)) {
+		(void)munmap(ledger, sizeof(*ledger));
+		close(fd);
+		ledger = NULL;
+	}
 	if (ledger) {
 		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
 		atomic_init(&ledger->host_max, GPD_NO_LIMIT);
-		atomic_init(&ledger->code.max, GPD_CODE_NO_LIMIT);
 	}
 	*fd_p = ledger ? fd : -1;
 	return ledger;

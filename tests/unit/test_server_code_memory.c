@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define ROUNDS 20000
@@ -14,7 +17,7 @@ static int
 setup(void **state)
 {
 	memset(&memory, 0, sizeof(memory));
-	return 0;
+	return gpd_code_init(&memory);
 }
 
 static void
@@ -61,6 +64,63 @@ a_worker_that_is_gone_has_nothing(void **state)
 	assert_true(gpd_code_take(&memory, a, 700, 0));
 }
 
+/* By the whole of a refused request, which is not there for anybody else. */
+static void *
+ask_in_vain(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		if (gpd_code_take(&memory, arg, 900, 0))
+			return "it was let in";
+	}
+	return NULL;
+}
+
+static void
+what_is_refused_is_in_nobodys_way(void **state)
+{
+	struct gpd_code_place *a = gpd_code_enter(&memory, 10), *b = gpd_code_enter(&memory, 11);
+	unsigned int refused = 0;
+	pthread_t thread;
+	void *wrong;
+
+	memory.max = 1000;
+	assert_true(gpd_code_take(&memory, a, 200, 0));
+	assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, a), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		if (gpd_code_take(&memory, b, 500, 0))
+			gpd_code_give(b, 500);
+		else
+			refused++;
+	}
+	(void)pthread_join(thread, &wrong);
+	assert_null(wrong);
+	assert_int_equal(refused, 0);
+}
+
+static void
+a_worker_may_die_with_the_lock(void **state)
+{
+	struct gpd_code_memory *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct gpd_code_place *place;
+	int status;
+	pid_t child;
+
+	assert_ptr_not_equal(shared, MAP_FAILED);
+	assert_int_equal(gpd_code_init(shared), 0);
+	place = gpd_code_enter(shared, 10);
+	shared->max = 1000;
+	child = fork();
+	if (child == 0)
+		_exit(pthread_mutex_lock(&shared->lock));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 2; i++)
+		assert_true(gpd_code_take(shared, place, 500, 0));
+	assert_false(gpd_code_take(shared, place, 1, 0));
+	munmap(shared, sizeof(*shared));
+}
+
 static void
 places_are_as_many_as_told(void **state)
 {
@@ -79,9 +139,8 @@ take_and_give(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		if (!gpd_code_take(&memory, place, 400, 0))
 			continue;
-		/* Those of two others may be counted for a moment that are then given back. */
-		if (atomic_load(&place->bytes) > 400)
-			return "more than it took";
+		if (gpd_code_used(&memory) > 1000)
+			return "more than there may be";
 		gpd_code_give(place, 400);
 	}
 	return NULL;
@@ -113,6 +172,8 @@ main(void)
 		cmocka_unit_test_setup(all_workers_have_one_limit, setup),
 		cmocka_unit_test_setup(what_is_more_than_the_limit_is_limited_as_well, setup),
 		cmocka_unit_test_setup(a_worker_that_is_gone_has_nothing, setup),
+		cmocka_unit_test_setup(what_is_refused_is_in_nobodys_way, setup),
+		cmocka_unit_test_setup(a_worker_may_die_with_the_lock, setup),
 		cmocka_unit_test_setup(places_are_as_many_as_told, setup),
 		cmocka_unit_test_setup(at_once_nothing_is_lost, setup),
 	};

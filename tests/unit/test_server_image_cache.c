@@ -54,13 +54,33 @@ content(char fill, size_t size, uint8_t *sha256)
 	return bytes;
 }
 
+static struct gpd_blob *
+add(const uint8_t *sha256, void *bytes, size_t size)
+{
+	assert_true(gpd_image_cache_take(size, 0));
+	return gpd_image_cache_add(sha256, bytes, size);
+}
+
+static struct gpd_blob *
+find(const uint8_t *sha256, size_t size)
+{
+	struct gpd_image_name name = { .size = size };
+	struct gpd_blob *blob;
+	bool full;
+
+	memcpy(name.sha256, sha256, sizeof(name.sha256));
+	blob = gpd_image_cache_find(&name, 0, &full);
+	assert_false(full);
+	return blob;
+}
+
 static void
 put(char fill, size_t size)
 {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	void *bytes = content(fill, size, sha256);
 
-	gpd_blob_unref(gpd_image_cache_add(sha256, bytes, size));
+	gpd_blob_unref(add(sha256, bytes, size));
 }
 
 static bool
@@ -70,7 +90,7 @@ has(char fill, size_t size)
 	struct gpd_blob *blob;
 
 	free(content(fill, size, sha256));
-	blob = gpd_image_cache_find(sha256, size);
+	blob = find(sha256, size);
 	gpd_blob_unref(blob);
 	return blob;
 }
@@ -110,15 +130,15 @@ two_sessions_share_one_blob(void **state)
 	struct gpd_blob *first, *second;
 
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
-	first = gpd_image_cache_add(sha256, content('a', 10, sha256), 10);
-	second = gpd_image_cache_add(sha256, content('a', 10, sha256), 10);
+	first = add(sha256, content('a', 10, sha256), 10);
+	second = add(sha256, content('a', 10, sha256), 10);
 
 	assert_ptr_equal(first, second);
 	gpd_blob_unref(first);
-	assert_ptr_equal(gpd_image_cache_find(sha256, 10), second);
+	assert_ptr_equal(find(sha256, 10), second);
 	gpd_blob_unref(second);
 	gpd_blob_unref(second);
-	assert_null(gpd_image_cache_find(sha256, 10));
+	assert_null(find(sha256, 10));
 }
 
 static void
@@ -129,29 +149,47 @@ sessions_together_have_a_limit_that_idle_images_do_not_count_for(void **state)
 	struct gpd_code_place *other;
 
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
+	assert_int_equal(gpd_code_init(&code), 0);
 	assert_int_equal(gpd_image_cache_account(&code), 0);
 	code.max = 3000;
-	put('a', 1000);
-	put('b', 1000);
-	/* Those that nobody holds go. */
+	put('a', 90);
+	put('b', 90);
+	/* Those that nobody holds go, if that helps. */
+	assert_false(gpd_image_cache_could_take(3001, 0));
+	assert_false(gpd_image_cache_take(3001, 0));
+	assert_int_equal(gpd_code_used(&code), 180);
+	assert_true(gpd_image_cache_could_take(3000, 0));
+	assert_true(gpd_image_cache_take(3000, 0));
+	gpd_image_cache_give(3000);
+	assert_int_equal(gpd_code_used(&code), 0);
 	assert_true(gpd_image_cache_take(2000, 0));
 	assert_false(gpd_image_cache_take(1001, 0));
 	held = gpd_image_cache_add(sha256, content('c', 2000, sha256), 2000);
-	gpd_image_cache_give(2000);
 	assert_false(gpd_image_cache_take(1001, 0));
 	assert_false(gpd_image_cache_take(UINT64_MAX, 0));
 	assert_true(gpd_image_cache_take(1000, 0));
 	gpd_image_cache_give(1000);
+	/* What comes twice counts once. */
+	assert_true(gpd_image_cache_take(2000, 1000));
+	assert_ptr_equal(gpd_image_cache_add(sha256, content('c', 2000, sha256), 2000), held);
+	assert_int_equal(gpd_code_used(&code), 2000);
+	gpd_blob_unref(held);
 	gpd_blob_unref(held);
 	assert_true(gpd_image_cache_take(3000, 0));
 	gpd_image_cache_give(3000);
 
 	/* Another worker's count, too, and are free when it is gone. */
 	other = gpd_code_enter(&code, 1);
-	gpd_code_add(other, 2500);
+	assert_true(gpd_code_take(&code, other, 2500, 0));
 	assert_false(gpd_image_cache_take(501, 0));
 	assert_true(gpd_image_cache_take(501, 1));
 	gpd_image_cache_give(501);
+	/* Beyond the limit nothing is kept for nobody. */
+	assert_true(gpd_image_cache_take(100, 0));
+	held = gpd_image_cache_add(sha256, content('d', 100, sha256), 100);
+	assert_true(gpd_code_take(&code, other, 600, 600));
+	gpd_blob_unref(held);
+	assert_int_equal(gpd_code_used(&code), 3100);
 	gpd_code_leave(&code, 1);
 	assert_true(gpd_image_cache_take(3000, 0));
 	gpd_image_cache_give(3000);
@@ -268,7 +306,7 @@ text_blob(const char *text)
 	memcpy(bytes, flat, size);
 	free(flat);
 	EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL);
-	return gpd_image_cache_add(sha256, bytes, size);
+	return add(sha256, bytes, size);
 }
 
 static void
@@ -326,7 +364,7 @@ bytes_that_are_no_image_are_told(void **state)
 	struct gpd_blob *blob;
 
 	start(0, 0);
-	blob = gpd_image_cache_add(sha256, content('a', 100, sha256), 100);
+	blob = add(sha256, content('a', 100, sha256), 100);
 
 	assert_int_not_equal(gpd_blob_image(blob, &image), 0);
 	assert_false(gpd_blob_uses(blob).print);
