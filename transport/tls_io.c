@@ -443,8 +443,8 @@ gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms)
 	ssize_t got;
 
 	/* A record that has begun is like a message that has. */
-	if (link->in_end > link->in_start && timeout_ms != 0 && conn->stream.stall_ms)
-		timeout_ms = (int)conn->stream.stall_ms;
+	if (link->in_end > link->in_start && timeout_ms != 0)
+		timeout_ms = conn->stream.stall_ms ? (int)conn->stream.stall_ms : -1;
 	got = gp_tcp_read(&conn->stream, &part, 1, timeout_ms);
 	if (got == -EAGAIN)
 		return 0;

@@ -279,6 +279,54 @@ a_record_that_stops_is_given_up(void **state)
 	close(fd);
 	tls_close(&ends);
 }
+struct late {
+	int fd;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+static void *
+send_late(void *arg)
+{
+	struct timespec while_ = { .tv_nsec = 300000000 };
+	const struct late *late = arg;
+
+	nanosleep(&while_, NULL);
+	return send(late->fd, late->bytes, late->size, MSG_NOSIGNAL) < 0 ? "not sent" : NULL;
+}
+
+static void
+without_a_stall_time_a_record_is_waited_for(void **state)
+{
+	struct gp_message message;
+	struct tls_ends ends;
+	int fd = tls_connect_raw(&ends);
+	struct late late = { .fd = fd, .size = 10 };
+	uint8_t record[30];
+	SSL_CTX *ctx;
+	SSL *ssl = plain_client(fd, TLS1_3_VERSION, &ctx);
+	pthread_t thread;
+	void *wrong;
+
+	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
+	assert_int_equal(SSL_connect(ssl), 1);
+	tls_expect_server(&ends, 0, "");
+	seal_empty_message(ssl, record);
+	gp_conn_set_stall(ends.server, 0);
+	gp_conn_set_rest(ends.server, 50);
+	assert_int_equal(send(fd, record, 20, MSG_NOSIGNAL), 20);
+	late.bytes = record + 20;
+	assert_int_equal(pthread_create(&thread, NULL, send_late, &late), 0);
+	assert_int_equal(gp_conn_recv(ends.server, &message), 0);
+	assert_int_equal(message.size, 0);
+	assert_int_equal(pthread_join(thread, &wrong), 0);
+	assert_null(wrong);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	close(fd);
+	tls_close(&ends);
+}
+
 int
 main(void)
 {
@@ -290,6 +338,7 @@ main(void)
 		cmocka_unit_test(another_implementation_understands_and_is_understood),
 		cmocka_unit_test(a_changed_byte_and_a_cut_end_are_noticed),
 		cmocka_unit_test(a_record_that_stops_is_given_up),
+		cmocka_unit_test(without_a_stall_time_a_record_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, tls_make_folder, tls_remove_folder);
