@@ -209,10 +209,9 @@ receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *m
 		if (r != GP_E_TIMEOUT)
 			return r;
 		now = gpd_now_ns();
-		if (!is_idle(session))
+		/* What it was before this look nobody knows. */
+		if (since == 0 || !is_idle(session))
 			since = now;
-		else if (since == 0)
-			since = now - look_ms * 1000000ull;
 		if (limit == 0 || now - since < limit * 1000000000ull)
 			continue;
 		gpd_session_violation(session, "it was idle for %u s (idle-timeout)", limit);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sleeper [-ms=N | -endless]: a kernel that keeps the device busy for N milliseconds (default 50)
- * or until the process is killed. Prints "running" once it is launched.
+ * sleeper [-ms=N | -endless] [-rest=N]: a kernel that keeps the device busy for N milliseconds
+ * (default 50) or until the process is killed. Prints "running" once it is launched. Then, with
+ * -rest, nothing for so many milliseconds, and one call more.
  */
 #include "app.h"
+
+#include <unistd.h>
 
 static __device__ unsigned long long
 nanoseconds()
@@ -26,16 +29,20 @@ busy(unsigned long long duration, const volatile int *stop)
 int
 main(int argc, char **argv)
 {
-	unsigned long long duration = 50;
+	unsigned long long duration = 50, rest = 0;
 	int *stop = app_malloc<int>(1);
 
-	if (argc == 2 && strcmp(argv[1], "-endless") == 0) {
-		duration = 0;
-	} else if (argc == 2 && strncmp(argv[1], "-ms=", 4) == 0) {
-		duration = strtoull(argv[1] + 4, nullptr, 10);
-	} else if (argc != 1) {
-		fprintf(stderr, "usage: sleeper [-ms=N | -endless]\n");
-		return 2;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-endless") == 0) {
+			duration = 0;
+		} else if (strncmp(argv[i], "-ms=", 4) == 0) {
+			duration = strtoull(argv[i] + 4, nullptr, 10);
+		} else if (strncmp(argv[i], "-rest=", 6) == 0) {
+			rest = strtoull(argv[i] + 6, nullptr, 10);
+		} else {
+			fprintf(stderr, "usage: sleeper [-ms=N | -endless] [-rest=N]\n");
+			return 2;
+		}
 	}
 	CHECK(cudaMemset(stop, 0, sizeof(*stop)));
 	busy<<<1, 1>>>(duration * 1000000, stop);
@@ -45,5 +52,9 @@ main(int argc, char **argv)
 	printf("running\n");
 	fflush(stdout);
 	CHECK(cudaDeviceSynchronize());
+	if (rest) {
+		usleep(rest * 1000);
+		CHECK(cudaDeviceSynchronize());
+	}
 	return app_ok("sleeper");
 }

@@ -254,6 +254,12 @@ def _():
             daemon.reload("[daemon]\nidle-timeout = 2\n")
             expect_closed(session.lane, 8)
             busy.finish().expect()
+        # Nor is it taken for idle in the time in which nobody looked.
+        daemon.reload("[daemon]\nidle-timeout = never\n")
+        just = daemon.start("sleeper", "-ms=2800", "-rest=1500")
+        just.wait_for_output("running")
+        daemon.reload("[daemon]\nidle-timeout = 2\n")
+        just.finish().expect()
 
 
 @case("peers that are gone without a word are noticed in less than a minute, whether a kernel runs or not")
