@@ -406,23 +406,33 @@ refuse_memory(struct gpd_session *session, uint64_t size)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The hash is made as the bytes arrive. */
-static int
-receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha256)
+/* The hash is made as the bytes arrive, and so is the memory taken: what is only announced is not
+ * in the way of others.  `taken`: how much that was, also if it fails. */
+static CUresult
+receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint64_t more, uint64_t *taken,
+	uint8_t *sha256)
 {
 	EVP_MD_CTX *digest = EVP_MD_CTX_new();
 	bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
-	int r = 0;
+	CUresult result = good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
-	for (size_t at = 0; good && !r && at < size; at += RECEIVE_SIZE) {
+	*taken = 0;
+	for (size_t at = 0; result == CUDA_SUCCESS && at < size; at += RECEIVE_SIZE) {
 		size_t part = size - at < RECEIVE_SIZE ? size - at : RECEIVE_SIZE;
 
-		r = gpd_session_recv_bulk(session, bytes + at, part);
-		good = r || EVP_DigestUpdate(digest, bytes + at, part) == 1;
+		if (!gpd_image_cache_take(part, more)) {
+			result = refuse_memory(session, size);
+			break;
+		}
+		*taken += part;
+		if (gpd_session_recv_bulk(session, bytes + at, part) ||
+		    EVP_DigestUpdate(digest, bytes + at, part) != 1)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	good = good && EVP_DigestFinal_ex(digest, sha256, NULL) == 1;
+	if (result == CUDA_SUCCESS && EVP_DigestFinal_ex(digest, sha256, NULL) != 1)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	EVP_MD_CTX_free(digest);
-	return good ? r : -ENOMEM;
+	return result;
 }
 
 static CUresult
@@ -430,21 +440,24 @@ blob_receive(struct gpd_session *session, const struct gp_args_gpImageLoad *args
 	     struct gpd_blob **blob_p)
 {
 	uint8_t sha256[EVP_MAX_MD_SIZE];
-	CUresult result = CUDA_SUCCESS;
+	uint64_t taken;
+	CUresult result;
 	void *bytes;
 
-	if (!gpd_image_cache_take(args->size, more))
+	/* Better now than at its end. */
+	if (!gpd_image_cache_could_take(args->size, more))
 		return refuse_memory(session, args->size);
 	bytes = gpd_image_bytes_alloc(args->size);
-	if (!bytes || receive(session, bytes, args->size, sha256)) {
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	} else if (memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
+	if (!bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = receive(session, bytes, args->size, more, &taken, sha256);
+	if (result == CUDA_SUCCESS && memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
 		gpd_session_violation(session, "an image does not have the SHA-256 it was sent by");
 		result = CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (result != CUDA_SUCCESS) {
 		free(bytes);
-		gpd_image_cache_give(args->size);
+		gpd_image_cache_give(taken);
 		return result;
 	}
 	*blob_p = gpd_image_cache_add(sha256, bytes, args->size);

@@ -6,7 +6,7 @@ import sys
 
 from harness import SANITIZED, Configured, case, main, read_file, require, wait_until
 from hostile import SUCCESS
-from wire import Closed, Session, field, flat_image, load, record
+from wire import BULK, Closed, Session, field, flat_image, load, record
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
@@ -179,6 +179,26 @@ def _():
         wait_until("only one worker is left", lambda: len(daemon.workers()) == 1, 20)
         require(loads(shared, 4, image_of(40 * MIB, 7)), "what others had is not there")
         shared.close()
+
+
+@case("device code: what a session only says that it will load is in nobody's way")
+def _():
+    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
+        neighbour, boasts, asks = (Session(daemon.port) for _ in range(3))
+        for session in neighbour, boasts, asks:
+            session.create_context()
+        # It sends no more than the beginning, and this one nothing: there are no such images.
+        values = {"context": 1, "image": 1, "sha256": bytes(32), "size": 99 * MIB, "options": b""}
+        said = record("gpImageLoad", values, 1, 1, BULK)
+        boasts.lane.send(struct.pack("<II", len(said), 99 * MIB) + said + bytes(1000))
+        for number in range(50):
+            result, reply = load(asks, 1, b"", sha=bytes([number] * 32), size=99 * MIB, bulk=False)
+            require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
+        require(loads(neighbour, 1, image_of(60 * MIB, 1)), "there is room")
+        # Now there is none, whoever asked first.
+        require(load(asks, 1, b"", sha=bytes(32), size=99 * MIB, bulk=False)[0] == OUT_OF_MEMORY, "more than all may have")
+        for session in neighbour, boasts, asks:
+            session.close()
 
 
 if __name__ == "__main__":
