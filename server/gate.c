@@ -4,6 +4,7 @@
 #include "server/folder.h"
 #include "server/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -31,11 +32,17 @@ check_mode(const struct gpd_gate *gate)
 }
 
 /* Where there usually is one there need not be one. */
+static bool
+is_missed(const struct gpd_gate *gate, const struct gpd_config *config,
+	  const struct gpd_token_store *store)
+{
+	return (gate->option || config->tokens[0]) && !store->status.st_nlink && !store->wrong;
+}
+
 static void
 check_named(const struct gpd_gate *gate, const struct gpd_config *config)
 {
-	if ((gate->option || config->tokens[0]) && !gate->store.status.st_nlink &&
-	    !gate->store.wrong)
+	if (is_missed(gate, config, &gate->store))
 		gpd_warning(
 			"%s: there is no such file of tokens: until there is one, nobody is let "
 			"in by a token",
@@ -94,6 +101,13 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 	}
 	if (gpd_token_store_open(&other, path, error, sizeof(error))) {
 		gpd_reload_failed(reloaded, "the tokens stay as they were: %s", error);
+		return;
+	}
+	/* It would end the sessions of all who came by a token of before. */
+	if (is_missed(gate, config, &other) && gate->store.tokens.count) {
+		gpd_reload_failed(reloaded, "the tokens stay as they were: %s: %s", other.path,
+				  strerror(ENOENT));
+		gpd_token_store_close(&other);
 		return;
 	}
 	gpd_token_store_close(&gate->store);

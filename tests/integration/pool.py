@@ -19,7 +19,8 @@ def ctl(*args, status=0):
     done = subprocess.run([os.environ["GP_CTL"], *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           env=base_environment(), timeout=PATIENCE, check=False)
     result = Result("gpupoolctl " + " ".join(args), done.stdout, done.stderr, done.returncode, time.monotonic() - begin)
-    return result.expect(status=status).out
+    result.expect(status=status)
+    return result.out if status == 0 else result.err
 
 
 class Pool(Daemon):

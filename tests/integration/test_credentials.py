@@ -247,6 +247,14 @@ def _():
         ctl("--socket", pool.socket, "reload")
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
         pool.refused("the token is not known here", r"unknown token", user="own", GPUPOOL_TOKEN_FILE=path)
+        # None of them is thrown away for a file that there is not.
+        pool.write_config(f"[daemon]\ntokens = {elsewhere}/token\n")
+        said = ctl("--socket", pool.socket, "reload", status=1)
+        require(said == "gpupoolctl: not all of it is in force: the tokens stay as they were: "
+                f"{elsewhere}/token: No such file or directory\n", said)
+        pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
+        pool.write_config(f"[daemon]\ntokens = {elsewhere}/tokens\n")
+        ctl("--socket", pool.socket, "reload")
         stays = pool.start("sleeper", "-ms=3000", env={"GPUPOOL_TOKEN_FILE": other})
         stays.wait_for_output("running")
         size = os.stat(f"{elsewhere}/tokens").st_size
