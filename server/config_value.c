@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -294,7 +295,8 @@ gpd_value_network(const char *text, struct gpd_config_network *network)
 const char *
 gpd_value_metrics(const char *text, char *host, size_t host_size, uint16_t *port_p)
 {
-	static const char form[] = "is no address to listen on (127.0.0.1:9400, [::1]:9400 or off)";
+	static const char form[] =
+		"is no address to listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)";
 	const char *colon = strrchr(text, ':');
 	const char *begin = text, *end = colon;
 	uint64_t port = 0;
@@ -304,8 +306,13 @@ gpd_value_metrics(const char *text, char *host, size_t host_size, uint16_t *port
 		*port_p = 0;
 		return NULL;
 	}
-	if (!colon || !gpd_value_number(colon + 1, 1, 65535, &port))
+	if (!gpd_value_number(colon ? colon + 1 : text, 1, 65535, &port))
 		return form;
+	if (!colon) {
+		(void)snprintf(host, host_size, "127.0.0.1");
+		*port_p = (uint16_t)port;
+		return NULL;
+	}
 	if (*begin == '[' && end[-1] == ']') {
 		begin++;
 		end--;

@@ -266,7 +266,7 @@ parse_value(int key, const char *arg, struct argp_state *state)
 		if (!gpd_metrics_parse(arg, o->metrics_host, &o->metrics_port))
 			argp_failure(state, 1, 0,
 				     "--metrics: \"%s\" is no address to listen on "
-				     "(127.0.0.1:9400, [::1]:9400, 9400 or off)",
+				     "(9400, 127.0.0.1:9400, [::1]:9400 or off)",
 				     arg);
 		return 0;
 	case OPTION_WORKER_FD:

@@ -95,28 +95,50 @@ close_metrics(struct gpd_manager *manager)
 	gpd_manager_lock(manager);
 }
 
-/* The new address before the old one is given up. */
+/* The new address before the old one is given up, unless the old one is in its way. */
+static int
+move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t error_size)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+	struct gpd_metrics *now = &manager->metrics, old = *now, next;
+	char why[256];
+
+	if (gpd_metrics_open(&next, &manager->source, config->metrics_host, config->metrics_port,
+			     insecure, error, error_size) == 0) {
+		close_metrics(manager);
+		*now = next;
+		return 0;
+	}
+	if (!now->http || now->port != config->metrics_port)
+		return -1;
+	close_metrics(manager);
+	if (gpd_metrics_open(now, &manager->source, config->metrics_host, config->metrics_port,
+			     insecure, error, error_size) == 0)
+		return 0;
+	if (gpd_metrics_open(now, &manager->source, old.host, old.port, insecure, why, sizeof(why)))
+		gpd_error("there are no metrics any more: %s", why);
+	return -1;
+}
+
 static void
 reload_metrics(struct gpd_manager *manager, bool insecure, struct gpd_reloaded *reloaded)
 {
 	const struct gpd_config *config = manager->quota->tenants.config;
-	struct gpd_metrics *now = &manager->metrics, next = { .http = NULL };
+	struct gpd_metrics *now = &manager->metrics;
 	char error[512];
 
 	if (config->metrics_port == now->port &&
 	    (!now->port || strcmp(config->metrics_host, now->host) == 0))
 		return;
-	if (config->metrics_port &&
-	    gpd_metrics_open(&next, &manager->source, config->metrics_host, config->metrics_port,
-			     insecure, error, sizeof(error))) {
+	if (!config->metrics_port) {
+		close_metrics(manager);
+	} else if (move_metrics(manager, insecure, error, sizeof(error))) {
 		gpd_reload_failed(reloaded,
 				  now->http ? "the metrics stay where they were: %s"
 					    : "no metrics: %s",
 				  error);
 		return;
 	}
-	close_metrics(manager);
-	*now = next;
 	if (now->http)
 		gpd_info("metrics at %s", now->url);
 	else

@@ -22,18 +22,16 @@ bool
 gpd_metrics_parse(const char *text, char host[GPD_METRICS_HOST_MAX], uint16_t *port_p)
 {
 	const char *colon = strrchr(text, ':');
-	const char *digits = colon ? colon + 1 : text;
 	uint64_t port;
 	size_t length;
 
 	if (gpd_value_metrics(text, host, GPD_METRICS_HOST_MAX, port_p) == NULL)
 		return true;
-	/* What a configuration cannot say: port 0, and a port alone. */
-	if (!gpd_value_number(digits, 0, 65535, &port))
+	/* What a configuration cannot say: port 0. */
+	if (!gpd_value_number(colon ? colon + 1 : text, 0, 0, &port))
 		return false;
 	length = colon ? (size_t)(colon - text) : 0;
-	if (colon && (length == 0 || length >= GPD_METRICS_HOST_MAX || port != 0 ||
-		      memchr(text, ':', length)))
+	if (colon && (length == 0 || length >= GPD_METRICS_HOST_MAX || memchr(text, ':', length)))
 		return false;
 	snprintf(host, GPD_METRICS_HOST_MAX, "%.*s", colon ? (int)length : 9,
 		 colon ? text : "127.0.0.1");

@@ -294,6 +294,17 @@ def _():
                     require(slow.recv(100) == b"", "an answer")
                 require(scrape(there).value("gpupool_tenant_sessions", tenant="default") == 1 and not is_answered(here),
                         "they are not there, or both")
+                # Other words for the same place, and one that has it among others.
+                for value, shown in ((f"localhost:{there}", rf"\S*:{there}"), (f"{there}", rf"127\.0\.0\.1:{there}"),
+                                     (f"127.0.0.1:{there}", None)):
+                    reload(value)
+                    require(is_answered(there), f"{value}: they are off")
+                    if shown:
+                        daemon.wait_for_log(rf"info: metrics at http://{shown}/metrics$")
+                # A place that there is not, with the port that they have.
+                reload(f"192.0.2.1:{there}", 1, f"{said}the metrics stay where they were: 192.0.2.1 is not a loopback address: "
+                       "whoever reaches it can read who uses the GPUs; --insecure allows it\n")
+                require(is_answered(there), "they are off")
                 reload("off")
                 require(not is_answered(there), "they are on")
                 daemon.wait_for_log("info: there are no metrics any more$")

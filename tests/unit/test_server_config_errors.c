@@ -14,21 +14,21 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 						 "\"4097\" is no number from 1 to 4096" },
 		{ "[daemon]\nisolation = vm\n", "gpupoold.conf:2: [daemon] isolation = vm: \"vm\" "
 						"is none of shared, process, shared-only" },
-		{ "[daemon]\nmetrics = 9400\n",
-		  "gpupoold.conf:2: [daemon] metrics = 9400: \"9400\" is no address to listen on "
-		  "(127.0.0.1:9400, [::1]:9400 or off)" },
+		{ "[daemon]\nmetrics = 0\n",
+		  "gpupoold.conf:2: [daemon] metrics = 0: \"0\" is no address to listen on "
+		  "(9400, 127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nmetrics = ::1:9400\n",
 		  "gpupoold.conf:2: [daemon] metrics = ::1:9400: \"::1:9400\" is no address to "
-		  "listen on (127.0.0.1:9400, [::1]:9400 or off)" },
+		  "listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nmetrics = :9400\n",
 		  "gpupoold.conf:2: [daemon] metrics = :9400: \":9400\" is no address to listen on "
-		  "(127.0.0.1:9400, [::1]:9400 or off)" },
+		  "(9400, 127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nmetrics = my host:80\n",
 		  "gpupoold.conf:2: [daemon] metrics = my host:80: \"my host:80\" is no address to "
-		  "listen on (127.0.0.1:9400, [::1]:9400 or off)" },
+		  "listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nmetrics = h:65536\n", "gpupoold.conf:2: [daemon] metrics = h:65536: "
 						   "\"h:65536\" is no address to listen "
-						   "on (127.0.0.1:9400, [::1]:9400 or off)" },
+						   "on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nadmin-socket = admin\n", "gpupoold.conf:2: [daemon] admin-socket = "
 						      "admin: \"admin\" is no absolute path of "
 						      "at most 107 bytes (/run/gpupool/admin)" },
