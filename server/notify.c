@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 /* A service manager that does not read its socket, which takes few messages, holds the daemon up
- * for no longer than this. */
+ * for no longer than this, and not again until it has read some. */
 #define PATIENCE_S 2
+
+static bool deaf;
 
 /* Whether there is nobody to tell, or it has been told. */
 static bool
@@ -37,21 +39,27 @@ tell(const char *state, int flags)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
+	if (deaf)
+		flags |= MSG_DONTWAIT;
 	told = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
 	       (sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (struct sockaddr *)&address,
 		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) >= 0 ||
 		errno != EAGAIN);
 	close(fd);
+	if (told)
+		deaf = false;
 	return told;
 }
 
 void
 gpd_notify(const char *state)
 {
-	if (!tell(state, 0))
-		gpd_warning("the service manager has not been told %.*s: it has not read "
-			    "$NOTIFY_SOCKET",
-			    (int)strcspn(state, "\n"), state);
+	if (tell(state, 0))
+		return;
+	deaf = true;
+	gpd_warning("the service manager has not been told %.*s: it has not read "
+		    "$NOTIFY_SOCKET",
+		    (int)strcspn(state, "\n"), state);
 }
 
 void

@@ -370,6 +370,10 @@ def _():
         with Configured("", env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000", **slow}) as daemon:
             daemon.wait_for_log(r"warning: the service manager has not been told READY=1: it has not read \$NOTIFY_SOCKET")
             daemon.run("vectoradd").expect(out="vectoradd: ok\n", err="")
+            # It is waited for once, not at each word.
+            begin = time.monotonic()
+            daemon.reload("")
+            require(time.monotonic() - begin < 1.5, "it is waited for again")
             require(manager.recv(1000) == b"WATCHDOG=1", "no sign of life")
             said = ""
             os.kill(daemon.pid, signal.SIGHUP)
