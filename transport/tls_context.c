@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,11 @@ refuse(const char *what, const char *file, char *error, size_t error_size)
 	unsigned long code = ERR_peek_last_error(), first = ERR_peek_error();
 	const char *why = ERR_reason_error_string(code);
 
+	/* That something is wrong with the file, which is no news: what it is was said first. */
+	if (ERR_GET_REASON(code) == ERR_R_PEM_LIB)
+		why = ERR_reason_error_string(first);
+	if (ERR_GET_LIB(first) == ERR_LIB_PEM && ERR_GET_REASON(first) == PEM_R_NO_START_LINE)
+		why = "there is none in it";
 	/* A file that cannot be opened is told by the system. */
 	if (ERR_SYSTEM_ERROR(first))
 		(void)snprintf(error, error_size, "%s %s: %s", what, file,

@@ -261,6 +261,14 @@ files_that_cannot_be_used_are_named(void **state)
 
 	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	assert_string_equal(error, "certificate /nowhere/x.pem: No such file or directory");
+	files.certificate = "/dev/null";
+	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	assert_string_equal(error, "certificate /dev/null: it is no regular file");
+	files.certificate = tls_file("server", "key");
+	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	snprintf(expected, sizeof(expected), "certificate %s cannot be used: there is none in it",
+		 files.certificate);
+	assert_string_equal(error, expected);
 	files.certificate = tls_file("server", "pem");
 	files.key = tls_file("old", "key");
 	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
