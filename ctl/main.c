@@ -54,7 +54,7 @@ static const char doc[] =
 	"  top [-n COUNT] [-d SECONDS]  live view\n"
 	"\n"
 	"Without a daemon:\n"
-	"  cert init HOST...            an authority, and a certificate for a daemon there\n"
+	"  cert init HOST...            an authority, and a daemon's certificate\n"
 	"  cert client NAME             a certificate for a client\n"
 	"  cert show [FILE], cert list  whose they are, and how long they hold\n"
 	"  cert revoke NAME|FILE|SERIAL it holds no more, and its sessions end\n"
@@ -121,12 +121,17 @@ take_format(struct ctl *ctl, int *count, char **words)
 	int kept = 0;
 
 	for (int i = 0; i < *count; i++) {
+		const char *value = NULL;
+
 		ended = ended || strcmp(words[i], "--") == 0;
-		if (ended || strncmp(words[i], "--format=", 9) != 0)
+		if (!ended && strncmp(words[i], "--format=", 9) == 0)
+			value = words[i] + 9;
+		else if (!ended && strcmp(words[i], "--format") == 0)
+			value = i + 1 < *count ? words[++i] : "";
+		if (!value)
 			words[kept++] = words[i];
-		else if (!parse_format(words[i] + 9, &ctl->format))
-			return ctl_fail("--format: \"%s\" is none of table, csv, json",
-					words[i] + 9);
+		else if (!parse_format(value, &ctl->format))
+			return ctl_fail("--format: \"%s\" is none of table, csv, json", value);
 	}
 	*count = kept;
 	return 0;

@@ -349,6 +349,8 @@ def _():
         refused(pool.ctl("tenant", "set", "--", "-a", "weight=3"), 'there is no tenant "-a"')
         refused(pool.ctl("frobnicate"), '"frobnicate" is no command')
         refused(pool.ctl("status", "--format=xml"), '"xml" is none of table, csv, json')
+        refused(pool.ctl("status", "--format"), '"" is none of table, csv, json')
+        require(list(json.loads(pool.say("status", "--format", "json"))) == list(pool.json("status")), "it is another status")
         refused(pool.ctl("reload"), "there is no configuration file")
         require(pool.json("tenant", "list")[0]["weight"] == 100, "a refused change was made")
         refused(run_ctl("--socket", pool.socket + "x", "status"), "no daemon listens at")
