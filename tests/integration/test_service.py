@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon as a service: the rights it gives up, what it tells the service manager, and its unit."""
+import contextlib
 import ctypes
 import grp
 import os
@@ -334,13 +335,19 @@ def _():
             check_hidden(pid)
 
 
-@case("the service manager is told of the start, of signs of life, of a reload and of the end")
-def _():
+@contextlib.contextmanager
+def service_manager():
+    """Its socket, which takes few messages, and where that is."""
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         path = os.path.join(folder, "notify")
         manager.bind(path)
         manager.settimeout(PATIENCE)
+        yield manager, path
 
+
+@case("the service manager is told of the start, of signs of life, of a reload and of the end")
+def _():
+    with service_manager() as (manager, path):
         def wait_for(*states):
             for wanted in states:
                 said = ""
@@ -361,10 +368,7 @@ def _():
 
 @case("a service manager that does not read for a time does not stop the daemon, and is told the rest later")
 def _():
-    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        path = os.path.join(folder, "notify")
-        manager.bind(path)
-        manager.settimeout(PATIENCE)
+    with service_manager() as (manager, path):
         # More signs of life than the socket takes, before the daemon is ready.
         slow = software_env(GPUPOOL_SOFT_START_MS="1000")
         with Configured("", env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000", **slow}) as daemon:

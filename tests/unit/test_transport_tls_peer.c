@@ -24,6 +24,34 @@ plain_client(int fd, int version, SSL_CTX **ctx_p)
 	return ssl;
 }
 
+/* Such a peer that the daemon has let in. */
+struct peer {
+	struct tls_ends ends;
+	int fd; /* -1: closed already */
+	SSL_CTX *ctx;
+	SSL *ssl;
+};
+
+static void
+peer_connect(struct peer *peer)
+{
+	peer->fd = tls_connect_raw(&peer->ends);
+	peer->ssl = plain_client(peer->fd, TLS1_3_VERSION, &peer->ctx);
+	tls_start_server(&peer->ends, tls_server_of("server", "ca"), NULL);
+	assert_int_equal(SSL_connect(peer->ssl), 1);
+	tls_expect_server(&peer->ends, 0, "");
+}
+
+static void
+peer_close(struct peer *peer)
+{
+	SSL_free(peer->ssl);
+	SSL_CTX_free(peer->ctx);
+	if (peer->fd >= 0)
+		close(peer->fd);
+	tls_close(&peer->ends);
+}
+
 static void
 a_peer_of_tls_1_2_is_refused(void **state)
 {
@@ -156,16 +184,13 @@ another_implementation_understands_and_is_understood(void **state)
 	uint32_t frame[2] = { 4, sizeof(bytes) };
 	struct iovec part = { (void *)"back", 4 }, bulk = { bytes, sizeof(bytes) };
 	struct gp_message message;
-	struct tls_ends ends;
-	int fd = tls_connect_raw(&ends);
-	SSL_CTX *ctx;
-	SSL *ssl = plain_client(fd, TLS1_3_VERSION, &ctx);
+	struct peer peer;
 	size_t have = 0;
+	SSL *ssl;
 
 	memset(bytes, 0x5a, sizeof(bytes));
-	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
-	assert_int_equal(SSL_connect(ssl), 1);
-	tls_expect_server(&ends, 0, "");
+	peer_connect(&peer);
+	ssl = peer.ssl;
 	assert_int_equal(SSL_set_block_padding(ssl, 4096), 1);
 	/* New keys for this direction, then for both. */
 	assert_int_equal(SSL_write(ssl, frame, 8), 8);
@@ -175,12 +200,12 @@ another_implementation_understands_and_is_understood(void **state)
 		assert_int_equal(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED), 1);
 		assert_int_equal(SSL_write(ssl, bytes + at, 100000), 100000);
 	}
-	assert_int_equal(gp_conn_recv(ends.server, &message), 0);
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), 0);
 	assert_memory_equal(message.data, "head", 4);
-	assert_int_equal(gp_conn_recv_bulk(ends.server, got, sizeof(got)), 0);
+	assert_int_equal(gp_conn_recv_bulk(peer.ends.server, got, sizeof(got)), 0);
 	assert_memory_equal(got, bytes, sizeof(got));
 
-	assert_int_equal(gp_conn_send(ends.server, &part, 1, &bulk, 1), 0);
+	assert_int_equal(gp_conn_send(peer.ends.server, &part, 1, &bulk, 1), 0);
 	assert_int_equal(SSL_read(ssl, frame, 8), 8);
 	while (have < 4 + sizeof(bytes)) {
 		int n = SSL_read(ssl, got, sizeof(got));
@@ -191,11 +216,8 @@ another_implementation_understands_and_is_understood(void **state)
 		have += (size_t)n;
 	}
 	assert_int_equal(SSL_shutdown(ssl), 0);
-	assert_int_equal(gp_conn_recv(ends.server, &message), GP_E_EOF);
-	SSL_free(ssl);
-	SSL_CTX_free(ctx);
-	close(fd);
-	tls_close(&ends);
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), GP_E_EOF);
+	peer_close(&peer);
 }
 
 /* As a record, which is sent by hand: from here on nothing that is written goes out by itself. */
@@ -214,40 +236,27 @@ static void
 a_changed_byte_and_a_cut_end_are_noticed(void **state)
 {
 	struct gp_message message;
-	struct tls_ends ends;
-	int fd = tls_connect_raw(&ends);
+	struct peer peer;
 	uint8_t record[30];
-	SSL_CTX *ctx;
-	SSL *ssl = plain_client(fd, TLS1_3_VERSION, &ctx);
 
-	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
-	assert_int_equal(SSL_connect(ssl), 1);
-	tls_expect_server(&ends, 0, "");
-	seal_empty_message(ssl, record);
+	peer_connect(&peer);
+	seal_empty_message(peer.ssl, record);
 	record[9] ^= 1;
-	assert_int_equal(send(fd, record, 30, MSG_NOSIGNAL), 30);
-	assert_int_equal(gp_conn_recv(ends.server, &message), -EBADMSG);
-	assert_non_null(strstr(gp_conn_error(ends.server), "wrong authentication"));
-	assert_int_equal(gp_conn_recv(ends.server, &message), -EBADMSG);
-	SSL_free(ssl);
-	SSL_CTX_free(ctx);
-	close(fd);
-	tls_close(&ends);
+	assert_int_equal(send(peer.fd, record, 30, MSG_NOSIGNAL), 30);
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), -EBADMSG);
+	assert_non_null(strstr(gp_conn_error(peer.ends.server), "wrong authentication"));
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), -EBADMSG);
+	peer_close(&peer);
 
-	fd = tls_connect_raw(&ends);
-	ssl = plain_client(fd, TLS1_3_VERSION, &ctx);
-	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
-	assert_int_equal(SSL_connect(ssl), 1);
-	tls_expect_server(&ends, 0, "");
-	assert_int_equal(SSL_write(ssl, "\0\0\0\0\0\0\0\0", 8), 8);
-	close(fd);
-	assert_int_equal(gp_conn_recv(ends.server, &message), 0);
-	assert_int_equal(gp_conn_recv(ends.server, &message), -ECONNRESET);
-	assert_string_equal(gp_conn_error(ends.server),
+	peer_connect(&peer);
+	assert_int_equal(SSL_write(peer.ssl, "\0\0\0\0\0\0\0\0", 8), 8);
+	close(peer.fd);
+	peer.fd = -1;
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), 0);
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), -ECONNRESET);
+	assert_string_equal(gp_conn_error(peer.ends.server),
 			    "the connection was cut, its end not announced");
-	SSL_free(ssl);
-	SSL_CTX_free(ctx);
-	tls_close(&ends);
+	peer_close(&peer);
 }
 
 /* It is like a message that has begun, and no time to look around. */
@@ -255,30 +264,24 @@ static void
 a_record_that_stops_is_given_up(void **state)
 {
 	struct gp_message message;
-	struct tls_ends ends;
-	int fd = tls_connect_raw(&ends), r, looks = 0;
+	struct peer peer;
 	uint8_t record[30];
-	SSL_CTX *ctx;
-	SSL *ssl = plain_client(fd, TLS1_3_VERSION, &ctx);
+	int r, looks = 0;
 
-	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
-	assert_int_equal(SSL_connect(ssl), 1);
-	tls_expect_server(&ends, 0, "");
-	seal_empty_message(ssl, record);
-	gp_conn_set_stall(ends.server, 300);
-	gp_conn_set_rest(ends.server, 50);
-	assert_int_equal(gp_conn_recv(ends.server, &message), GP_E_TIMEOUT);
-	assert_int_equal(send(fd, record, 20, MSG_NOSIGNAL), 20);
-	while ((r = gp_conn_recv(ends.server, &message)) == GP_E_TIMEOUT)
+	peer_connect(&peer);
+	seal_empty_message(peer.ssl, record);
+	gp_conn_set_stall(peer.ends.server, 300);
+	gp_conn_set_rest(peer.ends.server, 50);
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), GP_E_TIMEOUT);
+	assert_int_equal(send(peer.fd, record, 20, MSG_NOSIGNAL), 20);
+	while ((r = gp_conn_recv(peer.ends.server, &message)) == GP_E_TIMEOUT)
 		assert_true(looks++ < 100);
 	assert_int_equal(r, -ETIMEDOUT);
-	assert_string_equal(gp_conn_error(ends.server),
+	assert_string_equal(gp_conn_error(peer.ends.server),
 			    "the peer stopped in the middle of a message");
-	SSL_free(ssl);
-	SSL_CTX_free(ctx);
-	close(fd);
-	tls_close(&ends);
+	peer_close(&peer);
 }
+
 struct late {
 	int fd;
 	const uint8_t *bytes;
@@ -299,32 +302,25 @@ static void
 without_a_stall_time_a_record_is_waited_for(void **state)
 {
 	struct gp_message message;
-	struct tls_ends ends;
-	int fd = tls_connect_raw(&ends);
-	struct late late = { .fd = fd, .size = 10 };
+	struct late late = { .size = 10 };
+	struct peer peer;
 	uint8_t record[30];
-	SSL_CTX *ctx;
-	SSL *ssl = plain_client(fd, TLS1_3_VERSION, &ctx);
 	pthread_t thread;
 	void *wrong;
 
-	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
-	assert_int_equal(SSL_connect(ssl), 1);
-	tls_expect_server(&ends, 0, "");
-	seal_empty_message(ssl, record);
-	gp_conn_set_stall(ends.server, 0);
-	gp_conn_set_rest(ends.server, 50);
-	assert_int_equal(send(fd, record, 20, MSG_NOSIGNAL), 20);
+	peer_connect(&peer);
+	seal_empty_message(peer.ssl, record);
+	gp_conn_set_stall(peer.ends.server, 0);
+	gp_conn_set_rest(peer.ends.server, 50);
+	assert_int_equal(send(peer.fd, record, 20, MSG_NOSIGNAL), 20);
+	late.fd = peer.fd;
 	late.bytes = record + 20;
 	assert_int_equal(pthread_create(&thread, NULL, send_late, &late), 0);
-	assert_int_equal(gp_conn_recv(ends.server, &message), 0);
+	assert_int_equal(gp_conn_recv(peer.ends.server, &message), 0);
 	assert_int_equal(message.size, 0);
 	assert_int_equal(pthread_join(thread, &wrong), 0);
 	assert_null(wrong);
-	SSL_free(ssl);
-	SSL_CTX_free(ctx);
-	close(fd);
-	tls_close(&ends);
+	peer_close(&peer);
 }
 
 int
