@@ -24,8 +24,8 @@ TESTS = os.path.join(ROOT, 'tests', 'integration')
 FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'tests', 'tests/apps', 'tests/integration', 'scripts']
 # The variable by which harness.py gets a file.
 FILES = {
-    'GP_CERTIFICATES': 'makecertificates', 'GP_CLOSER': 'closer', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold', 'GP_DEAF': 'deaf', 'GP_NBODY': 'nbody',
-    'GP_PROBE': 'probe', 'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service', 'GP_STRANGER': 'stranger',
+    'GP_CERTIFICATES': 'makecertificates', 'GP_CLOSER': 'closer', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold',
+    'GP_NBODY': 'nbody', 'GP_PROBE': 'probe', 'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service', 'GP_STRANGER': 'stranger',
 }
 # limits first: they wait most.
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',

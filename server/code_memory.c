@@ -101,15 +101,9 @@ gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint
 		return false;
 	fits = gpd_code_fits(memory, bytes, more);
 	if (fits)
-		gpd_code_add(place, bytes);
+		(void)atomic_fetch_add(&place->bytes, bytes);
 	(void)pthread_mutex_unlock(&memory->lock);
 	return fits;
-}
-
-void
-gpd_code_add(struct gpd_code_place *place, uint64_t bytes)
-{
-	(void)atomic_fetch_add(&place->bytes, bytes);
 }
 
 void

@@ -52,8 +52,6 @@ bool gpd_code_fits(const struct gpd_code_memory *memory, uint64_t bytes, uint64_
 /* False, and nothing is taken, if they may not. */
 bool gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
 		   uint64_t more);
-/* Whatever there is left. */
-void gpd_code_add(struct gpd_code_place *place, uint64_t bytes);
 void gpd_code_give(struct gpd_code_place *place, uint64_t bytes);
 
 #endif /* GPD_CODE_MEMORY_H */

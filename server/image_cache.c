@@ -88,11 +88,11 @@ idle_link(struct gpd_blob *blob)
 	cache.idle += blob->size;
 }
 
-static void
-give(uint64_t bytes)
+void
+gpd_image_cache_give(uint64_t size)
 {
 	if (cache.place)
-		gpd_code_give(cache.place, bytes);
+		gpd_code_give(cache.place, size);
 }
 
 static void
@@ -103,7 +103,7 @@ trim(uint64_t limit)
 
 		idle_unlink(blob);
 		HASH_DEL(cache.blobs, blob);
-		give(blob->size);
+		gpd_image_cache_give(blob->size);
 		blob_free(blob);
 	}
 }
@@ -129,7 +129,7 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	*fresh = false;
 	if (!made) {
 		free(bytes);
-		give(size);
+		gpd_image_cache_give(size);
 		return NULL;
 	}
 	memcpy(made->sha256, sha256, GPD_SHA256_SIZE);
@@ -147,7 +147,7 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	pthread_mutex_unlock(&cache.lock);
 	if (blob != made) {
 		blob_free(made);
-		give(size);
+		gpd_image_cache_give(size);
 	}
 	return blob;
 }
@@ -214,12 +214,6 @@ gpd_image_cache_take(uint64_t size, uint64_t more)
 	return gpd_code_take(cache.memory, cache.place, size, more);
 }
 
-void
-gpd_image_cache_give(uint64_t size)
-{
-	give(size);
-}
-
 bool
 gpd_image_cache_could_take(uint64_t size, uint64_t more)
 {
@@ -249,7 +243,7 @@ find(const struct gpd_image_name *name, uint64_t more, bool use, bool *full)
 		if (bytes)
 			blob = insert(name->sha256, bytes, name->size, &fresh);
 		else if (!*full)
-			give(name->size);
+			gpd_image_cache_give(name->size);
 	}
 	disk_leave();
 	return of_size(blob, name->size);

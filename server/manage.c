@@ -102,14 +102,15 @@ move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t err
 	const struct gpd_config *config = manager->quota->tenants.config;
 	struct gpd_metrics *now = &manager->metrics, old = *now, next;
 	char why[256];
+	int r = gpd_metrics_open(&next, &manager->source, config->metrics_host,
+				 config->metrics_port, insecure, error, error_size);
 
-	if (gpd_metrics_open(&next, &manager->source, config->metrics_host, config->metrics_port,
-			     insecure, error, error_size) == 0) {
+	if (r == 0) {
 		close_metrics(manager);
 		*now = next;
 		return 0;
 	}
-	if (!now->http || now->port != config->metrics_port)
+	if (r != -EADDRINUSE || !now->http || now->port != config->metrics_port)
 		return -1;
 	close_metrics(manager);
 	if (gpd_metrics_open(now, &manager->source, config->metrics_host, config->metrics_port,

@@ -174,7 +174,7 @@ open_socket(const char *host, uint16_t port, bool insecure, char *error, size_t 
 	r = getaddrinfo(any ? NULL : host, service, &hints, &list);
 	if (r) {
 		snprintf(error, size, "%s: %s", host, gai_strerror(r));
-		return -1;
+		return -EINVAL;
 	}
 	if (!insecure && !is_loopback(list->ai_addr)) {
 		snprintf(error, size,
@@ -182,13 +182,13 @@ open_socket(const char *host, uint16_t port, bool insecure, char *error, size_t 
 			 "GPUs; --insecure allows it",
 			 host);
 		freeaddrinfo(list);
-		return -1;
+		return -EACCES;
 	}
 	fd = listen_on(list);
 	freeaddrinfo(list);
 	if (fd < 0)
 		snprintf(error, size, "%s:%u: %s", host, port, strerror(-fd));
-	return fd < 0 ? -1 : fd;
+	return fd;
 }
 
 static void
@@ -214,7 +214,7 @@ gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, 
 
 	*metrics = (struct gpd_metrics){ .port = port };
 	if (fd < 0)
-		return -1;
+		return fd;
 	snprintf(metrics->host, sizeof(metrics->host), "%s", host);
 	describe(metrics, fd);
 	metrics->http = MHD_start_daemon(
@@ -228,7 +228,7 @@ gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, 
 		return 0;
 	snprintf(error, error_size, "%s: the server cannot be started", metrics->url);
 	close(fd);
-	return -1;
+	return -EIO;
 }
 
 void

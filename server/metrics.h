@@ -31,7 +31,7 @@ struct gpd_metrics {
 bool gpd_metrics_parse(const char *text, char host[GPD_METRICS_HOST_MAX], uint16_t *port_p);
 
 /* Signals must be blocked.  An address that other machines can reach must be allowed by insecure.
- * 0, or -1: error says why. */
+ * 0, or a negative errno (-EADDRINUSE: somebody else, or this daemon, has it): error says why. */
 GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
 				   const char *host, uint16_t port, bool insecure, char *error,
 				   size_t error_size);

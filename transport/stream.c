@@ -137,13 +137,14 @@ look(struct gp_stream *stream, struct iovec *iov, int count)
 static ssize_t
 read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 {
-	unsigned int stall_ms = inside ? stream->stall_ms : 0;
-	unsigned int most_ms = inside ? stall_ms : stream->conn.rest_ms;
+	bool until = stream->conn.recv_deadline_ms != 0;
+	/* A time to look around makes no deadline shorter. */
+	unsigned int before_ms = until ? 0 : stream->conn.rest_ms;
+	unsigned int most_ms = inside ? stream->stall_ms : before_ms;
 	int timeout_ms = most_ms ? (int)most_ms : -1;
 
-	/* Who has a deadline looks around then. */
-	if (stream->conn.recv_deadline_ms)
-		return read_until_deadline(stream, iov, count, stall_ms ? (int)stall_ms : -1);
+	if (until)
+		return read_until_deadline(stream, iov, count, timeout_ms);
 	if (stream->spin_usec) {
 		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
 

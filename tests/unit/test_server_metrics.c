@@ -4,6 +4,7 @@
 #include "server/metrics_text.h"
 #include "tests/test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,10 +156,11 @@ only_loopback_addresses_need_no_permission(void **state)
 	char error[256];
 
 	assert_int_equal(
-		gpd_metrics_open(&metrics, &source, "0.0.0.0", 0, false, error, sizeof(error)), -1);
+		gpd_metrics_open(&metrics, &source, "0.0.0.0", 0, false, error, sizeof(error)),
+		-EACCES);
 	assert_non_null(strstr(error, "--insecure"));
 	assert_int_equal(gpd_metrics_open(&metrics, &source, "*", 0, false, error, sizeof(error)),
-			 -1);
+			 -EACCES);
 	assert_int_equal(
 		gpd_metrics_open(&metrics, &source, "127.0.0.2", 0, false, error, sizeof(error)),
 		0);
