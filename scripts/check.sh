@@ -61,9 +61,10 @@ fixed=
 if setarch -R true 2>/dev/null; then
 	fixed="setarch -R"
 fi
-$fixed meson test -C build-tsan --print-errorlogs --suite unit --suite contract || true
-# The other integration tests need more address space than the sanitizer leaves.
-$fixed meson test -C build-tsan --print-errorlogs --logbase integration \
+$fixed meson test -C build-tsan --print-errorlogs --timeout-multiplier 2 --suite unit --suite contract || true
+# The other integration tests need more address space than the sanitizer leaves. It makes these four
+# times as slow, so the limit that is there for a hang is a longer one.
+$fixed meson test -C build-tsan --print-errorlogs --timeout-multiplier 2 --logbase integration \
 	'apps static 1' 'apps static 2' 'apps static 3' \
 	'apps shared 1' 'apps shared 2' 'apps shared 3' faults lanes tls trips || true
 

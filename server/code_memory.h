@@ -44,7 +44,7 @@ struct gpd_code_place *gpd_code_enter(struct gpd_code_memory *memory, int32_t wo
 /* Supervisor: the worker is gone, and what it had is free. */
 void gpd_code_leave(struct gpd_code_memory *memory, int32_t worker);
 
-/* What all workers have now. */
+/* What all workers have; while some take and give, it may be what they had at no one moment. */
 uint64_t gpd_code_used(const struct gpd_code_memory *memory);
 
 /* Whether they may have this many more: as many as they may have in all, and `more`. */
