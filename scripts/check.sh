@@ -15,7 +15,8 @@ passed=0
 failed=0
 # A finding ends the program that has it, and so fails its test.
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+# It waits at the end of each process for what others still do: a second, if not told.
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:atexit_sleep_ms=100}
 
 # setup FOLDER OPTION...: a build folder for this toolkit, made once.
 setup() {

@@ -25,6 +25,8 @@ SOFTWARE = DRIVER != ""
 PATIENCE = 120 if SANITIZED else 60
 # Of the sanitizers and of assert(); a kernel's assert() has other quotes.
 REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion `[^`\n]*' failed")
+# The thread sanitizer waits at the end of each process for what others still do: a second, if not told.
+THREADS_END = "atexit_sleep_ms=100"
 # Threads that a driver starts when they are first needed, and keeps.
 DRIVER_THREADS = (os.cpu_count() or 1) + 2
 # What of the caller's environment programs and daemons get to see.
@@ -121,6 +123,7 @@ def client_environment(remote=None):
         env["LD_PRELOAD"] = sanitizer_library()
         env["ASAN_OPTIONS"] = "detect_leaks=0"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1"
+        env["TSAN_OPTIONS"] = THREADS_END
     return env
 
 
@@ -223,6 +226,7 @@ class Daemon:
         if SANITIZED:
             full["ASAN_OPTIONS"] = "detect_leaks=1"
             full["UBSAN_OPTIONS"] = "print_stacktrace=1"
+            full["TSAN_OPTIONS"] = THREADS_END
         full.update(env or {})
         command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
                    *driver_options(driver), *args]
