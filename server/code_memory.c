@@ -65,49 +65,103 @@ gpd_code_leave(struct gpd_code_memory *memory, int32_t worker)
 	for (uint32_t i = 0; i < end; i++) {
 		if (atomic_load(&memory->places[i].worker) != worker)
 			continue;
-		atomic_store(&memory->places[i].bytes, 0);
+		atomic_store(&memory->places[i].held, 0);
+		atomic_store(&memory->places[i].kept, 0);
 		atomic_store(&memory->places[i].worker, 0);
 	}
+}
+
+struct sums {
+	uint64_t held, kept;
+};
+
+static struct sums
+add_up(const struct gpd_code_memory *memory)
+{
+	uint32_t end = atomic_load(&memory->end);
+	struct sums sums = { 0 };
+
+	for (uint32_t i = 0; i < end; i++) {
+		sums.held += atomic_load(&memory->places[i].held);
+		sums.kept += atomic_load(&memory->places[i].kept);
+	}
+	return sums;
 }
 
 uint64_t
 gpd_code_used(const struct gpd_code_memory *memory)
 {
-	uint32_t end = atomic_load(&memory->end);
-	uint64_t sum = 0;
+	struct sums sums = add_up(memory);
 
-	for (uint32_t i = 0; i < end; i++)
-		sum += atomic_load(&memory->places[i].bytes);
-	return sum;
+	return sums.held + sums.kept;
 }
 
 bool
-gpd_code_fits(const struct gpd_code_memory *memory, uint64_t bytes, uint64_t more)
+gpd_code_fits(const struct gpd_code_memory *memory, const struct gpd_code_place *place,
+	      uint64_t bytes, uint64_t more)
 {
-	uint64_t max = atomic_load(&memory->max), used = gpd_code_used(memory);
+	uint64_t max = atomic_load(&memory->max), own = atomic_load(&place->kept);
+	struct sums sums = add_up(memory);
+	uint64_t others = sums.held + (sums.kept > own ? sums.kept - own : 0);
 
+	if (others <= max && bytes <= max - others)
+		return true;
 	max = more < GPD_CODE_NO_LIMIT - max ? max + more : GPD_CODE_NO_LIMIT;
-	return used <= max && bytes <= max - used;
+	return more && sums.held <= max && bytes <= max - sums.held;
+}
+
+/* Under one lock, so that nobody else's sum has what is refused here, or what moves twice, not for
+ * a moment. */
+static bool
+move(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes, uint64_t more,
+     bool kept)
+{
+	bool fits;
+
+	if (!lock(memory))
+		return false;
+	fits = gpd_code_fits(memory, place, bytes, more);
+	if (fits)
+		(void)atomic_fetch_add(&place->held, bytes);
+	if (fits && kept)
+		(void)atomic_fetch_sub(&place->kept, bytes);
+	(void)pthread_mutex_unlock(&memory->lock);
+	return fits;
 }
 
 bool
 gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
 	      uint64_t more)
 {
-	bool fits;
+	return move(memory, place, bytes, more, false);
+}
 
-	/* Nobody else's sum has what is refused here, not for a moment. */
-	if (!lock(memory))
-		return false;
-	fits = gpd_code_fits(memory, bytes, more);
-	if (fits)
-		(void)atomic_fetch_add(&place->bytes, bytes);
-	(void)pthread_mutex_unlock(&memory->lock);
-	return fits;
+bool
+gpd_code_hold(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
+	      uint64_t more)
+{
+	return move(memory, place, bytes, more, true);
+}
+
+void
+gpd_code_keep(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes)
+{
+	bool locked = lock(memory);
+
+	(void)atomic_fetch_sub(&place->held, bytes);
+	(void)atomic_fetch_add(&place->kept, bytes);
+	if (locked)
+		(void)pthread_mutex_unlock(&memory->lock);
 }
 
 void
 gpd_code_give(struct gpd_code_place *place, uint64_t bytes)
 {
-	(void)atomic_fetch_sub(&place->bytes, bytes);
+	(void)atomic_fetch_sub(&place->held, bytes);
+}
+
+void
+gpd_code_drop(struct gpd_code_place *place, uint64_t bytes)
+{
+	(void)atomic_fetch_sub(&place->kept, bytes);
 }

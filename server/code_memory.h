@@ -4,7 +4,9 @@
  *
  * Each worker has a place in the ledger, where it alone writes what its images take; what all take
  * is the sum of the places, so a worker that is killed leaves nothing wrong behind: the supervisor
- * clears its place.  Any thread of the worker that has the place.
+ * clears its place.  What sessions hold and what a worker keeps for nobody are told apart: the
+ * latter goes when the worker needs room, and is in the way of no session that asks for its least.
+ * Any thread of the worker that has the place.
  */
 #ifndef GPD_CODE_MEMORY_H
 #define GPD_CODE_MEMORY_H
@@ -26,7 +28,8 @@
 
 struct gpd_code_place {
 	_Atomic int32_t worker; /* 0: free */
-	_Atomic uint64_t bytes;
+	_Atomic uint64_t held;  /* bytes */
+	_Atomic uint64_t kept;  /* that no session holds */
 };
 
 struct gpd_code_memory {
@@ -47,11 +50,23 @@ void gpd_code_leave(struct gpd_code_memory *memory, int32_t worker);
 /* What all workers have; while some take and give, it may be what they had at no one moment. */
 uint64_t gpd_code_used(const struct gpd_code_memory *memory);
 
-/* Whether they may have this many more: as many as they may have in all, and `more`. */
-bool gpd_code_fits(const struct gpd_code_memory *memory, uint64_t bytes, uint64_t more);
-/* False, and nothing is taken, if they may not. */
+/*
+ * Whether it may hold so many more: if all together, but for what it keeps itself, have no more
+ * than they may; or, `more` not 0, if no more than they may and `more` are held.  The second is for
+ * a session's least, and what is kept by whom ever does not count for it.
+ */
+bool gpd_code_fits(const struct gpd_code_memory *memory, const struct gpd_code_place *place,
+		   uint64_t bytes, uint64_t more);
+/* False, and nothing is taken, if it may not. */
 bool gpd_code_take(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
 		   uint64_t more);
+/* What is held. */
 void gpd_code_give(struct gpd_code_place *place, uint64_t bytes);
+
+/* What was held is kept; what was kept is held again, if it may be (as above); or it is dropped. */
+void gpd_code_keep(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes);
+bool gpd_code_hold(struct gpd_code_memory *memory, struct gpd_code_place *place, uint64_t bytes,
+		   uint64_t more);
+void gpd_code_drop(struct gpd_code_place *place, uint64_t bytes);
 
 #endif /* GPD_CODE_MEMORY_H */

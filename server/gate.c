@@ -31,18 +31,17 @@ check_mode(const struct gpd_gate *gate)
 		gpd_warning("%s: everybody on this machine can change it", gate->store.path);
 }
 
-/* Where there usually is one there need not be one. */
 static bool
-is_missed(const struct gpd_gate *gate, const struct gpd_config *config,
-	  const struct gpd_token_store *store)
+is_missing(const struct gpd_token_store *store)
 {
-	return (gate->option || config->tokens[0]) && !store->status.st_nlink && !store->wrong;
+	return !store->status.st_nlink && !store->wrong;
 }
 
+/* Where there usually is one there need not be one. */
 static void
 check_named(const struct gpd_gate *gate, const struct gpd_config *config)
 {
-	if (is_missed(gate, config, &gate->store))
+	if ((gate->option || config->tokens[0]) && is_missing(&gate->store))
 		gpd_warning(
 			"%s: there is no such file of tokens: until there is one, nobody is let "
 			"in by a token",
@@ -104,9 +103,9 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 		return;
 	}
 	/* It would end the sessions of all who came by a token of before. */
-	if (is_missed(gate, config, &other) && gate->store.tokens.count) {
-		gpd_reload_failed(reloaded, "the tokens stay as they were: %s: %s", other.path,
-				  strerror(ENOENT));
+	if (is_missing(&other) && gate->store.tokens.count) {
+		gpd_reload_failed(reloaded, "the tokens stay as they were: %s: %s",
+				  path ? path : "no file of tokens is named", strerror(ENOENT));
 		gpd_token_store_close(&other);
 		return;
 	}

@@ -18,13 +18,15 @@
 #define WRITERS_MAX 8
 #define DISK_DEFAULT ((uint64_t)1 << 30)
 /* Of the memory for device code, that a worker keeps for nobody. */
-#define IDLE_PART 16
+#define KEPT_PART 16
 
 struct gpd_blob {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	UT_hash_handle hh;
 	unsigned int refs;
-	struct gpd_blob *newer, *older; /* when nobody holds it */
+	unsigned int keepers;           /* of them, those that are kept for nobody */
+	bool kept;                      /* there are no others */
+	struct gpd_blob *newer, *older; /* when there are none */
 	void *bytes;
 	size_t size;
 	struct gp_image *image;
@@ -40,7 +42,8 @@ static struct {
 	pthread_cond_t written;
 	struct gpd_blob *blobs;
 	struct gpd_blob *newest, *oldest;
-	uint64_t idle;                  /* bytes */
+	uint64_t idle;                  /* bytes without a reference */
+	uint64_t kept;                  /* and those that have keepers only */
 	struct gpd_code_memory *memory; /* NULL: no limit */
 	struct gpd_code_place *place;   /* bytes of all blobs, and of those to come */
 	struct gpd_image_cache_limits limits;
@@ -103,20 +106,85 @@ trim(uint64_t limit)
 
 		idle_unlink(blob);
 		HASH_DEL(cache.blobs, blob);
-		gpd_image_cache_give(blob->size);
+		cache.kept -= blob->size;
+		if (cache.place)
+			gpd_code_drop(cache.place, blob->size);
 		blob_free(blob);
 	}
 }
 
-static struct gpd_blob *
-lookup(const uint8_t *sha256)
+/* Of a worker's part of the memory for device code: others cannot take what it keeps for later. */
+uint64_t
+gpd_image_cache_part(void)
 {
-	struct gpd_blob *blob;
+	return cache.memory ? atomic_load(&cache.memory->max) / KEPT_PART : UINT64_MAX;
+}
 
-	HASH_FIND(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
-	if (blob && !blob->refs++)
+static uint64_t
+idle_max(void)
+{
+	uint64_t part = gpd_image_cache_part(), others = cache.kept - cache.idle;
+	uint64_t max = cache.limits.memory < part ? cache.limits.memory : part;
+
+	return max > others ? max - others : 0;
+}
+
+/* By how much all workers together have more than they may. */
+static uint64_t
+excess(void)
+{
+	uint64_t used = cache.memory ? gpd_code_used(cache.memory) : 0;
+	uint64_t max = cache.memory ? atomic_load(&cache.memory->max) : 0;
+
+	return used > max ? used - max : 0;
+}
+
+bool
+gpd_image_cache_is_beyond(void)
+{
+	return excess() > 0;
+}
+
+/* Beyond the limit there is only what sessions hold: each has its least there, and no more than
+ * they are. */
+static void
+trim_excess(void)
+{
+	uint64_t bytes = excess();
+
+	if (bytes)
+		trim(cache.idle > bytes ? cache.idle - bytes : 0);
+}
+
+/* A reference more, of who holds it.  `more`: as gpd_code_hold() has it. */
+static bool
+hold(struct gpd_blob *blob, uint64_t more)
+{
+	if (blob->kept) {
+		if (cache.place && !gpd_code_hold(cache.memory, cache.place, blob->size, more))
+			return false;
+		blob->kept = false;
+		cache.kept -= blob->size;
+	}
+	if (!blob->refs++)
 		idle_unlink(blob);
-	return blob;
+	return true;
+}
+
+/* After a reference less, or a keeper more. */
+static void
+settle(struct gpd_blob *blob)
+{
+	if (!blob->kept && blob->refs == blob->keepers) {
+		blob->kept = true;
+		cache.kept += blob->size;
+		if (cache.place)
+			gpd_code_keep(cache.memory, cache.place, blob->size);
+	}
+	if (!blob->refs)
+		idle_link(blob);
+	trim(idle_max());
+	trim_excess();
 }
 
 /* Takes bytes over, and what was taken for them; the one that is there already if another session
@@ -138,17 +206,19 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	made->refs = 1;
 	pthread_mutex_init(&made->look, NULL);
 	pthread_mutex_lock(&cache.lock);
-	blob = lookup(sha256);
+	HASH_FIND(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
 	if (!blob) {
 		blob = made;
 		HASH_ADD(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
 		*fresh = true;
+	} else {
+		/* Its memory for the other's. */
+		gpd_image_cache_give(size);
+		(void)hold(blob, UINT64_MAX);
 	}
 	pthread_mutex_unlock(&cache.lock);
-	if (blob != made) {
+	if (blob != made)
 		blob_free(made);
-		gpd_image_cache_give(size);
-	}
 	return blob;
 }
 
@@ -184,57 +254,49 @@ of_size(struct gpd_blob *blob, size_t size)
 	return NULL;
 }
 
-struct gpd_blob *
-gpd_image_cache_get(const uint8_t sha256[GPD_SHA256_SIZE], size_t size)
+/* NULL: it is not in memory; or it is kept there, and may not be held: *full. */
+static struct gpd_blob *
+get(const struct gpd_image_name *name, uint64_t more, bool *full)
 {
 	struct gpd_blob *blob;
 
 	pthread_mutex_lock(&cache.lock);
-	blob = lookup(sha256);
+	HASH_FIND(hh, cache.blobs, name->sha256, GPD_SHA256_SIZE, blob);
+	*full = blob && !hold(blob, more);
+	if (*full)
+		blob = NULL;
 	pthread_mutex_unlock(&cache.lock);
-	return of_size(blob, size);
-}
-
-/* If all that nobody holds were dropped. */
-static bool
-could_take(uint64_t size, uint64_t more)
-{
-	return gpd_code_fits(cache.memory, size > cache.idle ? size - cache.idle : 0, more);
+	return of_size(blob, name->size);
 }
 
 bool
 gpd_image_cache_take(uint64_t size, uint64_t more)
 {
-	if (!cache.place || gpd_code_take(cache.memory, cache.place, size, 0))
+	if (!cache.place)
 		return true;
+	if (!gpd_code_take(cache.memory, cache.place, size, more))
+		return false;
+	/* Only now: a request that is refused costs nobody what is kept. */
 	pthread_mutex_lock(&cache.lock);
-	if (could_take(size, more))
-		trim(0);
+	trim_excess();
 	pthread_mutex_unlock(&cache.lock);
-	return gpd_code_take(cache.memory, cache.place, size, more);
+	return true;
 }
 
 bool
 gpd_image_cache_could_take(uint64_t size, uint64_t more)
 {
-	bool could = true;
-
-	pthread_mutex_lock(&cache.lock);
-	if (cache.place)
-		could = could_take(size, more);
-	pthread_mutex_unlock(&cache.lock);
-	return could;
+	return !cache.place || gpd_code_fits(cache.memory, cache.place, size, more);
 }
 
 static struct gpd_blob *
 find(const struct gpd_image_name *name, uint64_t more, bool use, bool *full)
 {
-	struct gpd_blob *blob = gpd_image_cache_get(name->sha256, name->size);
-	struct gpd_image_disk *disk = blob ? NULL : disk_enter();
+	struct gpd_blob *blob = get(name, more, full);
+	struct gpd_image_disk *disk = blob || *full ? NULL : disk_enter();
 	void *bytes;
 	bool fresh;
 
-	*full = false;
 	if (!disk)
 		return blob;
 	if (gpd_image_disk_has(disk, name->sha256, name->size)) {
@@ -397,38 +459,41 @@ gpd_blob_ref(struct gpd_blob *blob)
 	pthread_mutex_unlock(&cache.lock);
 }
 
-/* Others cannot take what this worker keeps for later. */
-static uint64_t
-idle_max(void)
-{
-	uint64_t part = cache.memory ? atomic_load(&cache.memory->max) / IDLE_PART : UINT64_MAX;
-
-	return cache.limits.memory < part ? cache.limits.memory : part;
-}
-
-/* Beyond the limit there is only what sessions hold: each has its least there, and no more than
- * they are. */
-static void
-trim_excess(void)
-{
-	uint64_t used = cache.memory ? gpd_code_used(cache.memory) : 0;
-	uint64_t max = cache.memory ? atomic_load(&cache.memory->max) : 0;
-
-	if (used > max)
-		trim(cache.idle > used - max ? cache.idle - (used - max) : 0);
-}
-
 void
 gpd_blob_unref(struct gpd_blob *blob)
 {
 	if (!blob)
 		return;
 	pthread_mutex_lock(&cache.lock);
-	if (!--blob->refs) {
-		idle_link(blob);
-		trim(idle_max());
-		trim_excess();
-	}
+	blob->refs--;
+	settle(blob);
+	pthread_mutex_unlock(&cache.lock);
+}
+
+void
+gpd_blob_keep(struct gpd_blob *blob)
+{
+	pthread_mutex_lock(&cache.lock);
+	blob->keepers++;
+	settle(blob);
+	pthread_mutex_unlock(&cache.lock);
+}
+
+void
+gpd_blob_unkeep(struct gpd_blob *blob)
+{
+	pthread_mutex_lock(&cache.lock);
+	blob->keepers--;
+	pthread_mutex_unlock(&cache.lock);
+}
+
+void
+gpd_blob_drop(struct gpd_blob *blob)
+{
+	pthread_mutex_lock(&cache.lock);
+	blob->keepers--;
+	blob->refs--;
+	settle(blob);
 	pthread_mutex_unlock(&cache.lock);
 }
 

@@ -3,8 +3,9 @@
  * Device code by its SHA-256, kept for the sessions of the worker and, on disk, for later workers.
  *
  * A blob is one image's bytes, counted, never changed once it is made.  Blobs that nobody holds
- * stay in memory up to a limit, the most recently used ones.  On disk each is a file named by the
- * hash; a file that does not have it is thrown away.  Any thread.
+ * stay in memory up to a limit, the most recently used ones.  Who keeps a blob for nobody has a
+ * reference, too, but its bytes count as kept (code_memory.h) if there are no others.  On disk each
+ * is a file named by the hash; a file that does not have it is thrown away.  Any thread.
  */
 #ifndef GPD_IMAGE_CACHE_H
 #define GPD_IMAGE_CACHE_H
@@ -41,11 +42,8 @@ void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits 
 /* Waits for what is being written and drops what nobody holds. */
 void gpd_image_cache_stop(void);
 
-/* NULL: it is not in memory. */
-struct gpd_blob *gpd_image_cache_get(const uint8_t sha256[GPD_SHA256_SIZE], size_t size);
-
-/* NULL: in neither place; or, `full`, it is on disk, but there is no memory left for it (as
- * gpd_image_cache_take() says, by itself). */
+/* NULL: in neither place; or, `full`, it is there, but not held by anybody, and there is no memory
+ * left for it (as gpd_image_cache_take() says, by itself). */
 struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name, uint64_t more, bool *full);
 
 /* The same, without its being used. */
@@ -75,18 +73,28 @@ struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void
 /*
  * Before bytes come, and if they are not added after all: all workers together have a part of the
  * machine's memory for images (code_memory.h).  False: there is not so much left, and nothing was
- * taken.  `more`: so many bytes beyond it will do.
+ * taken.  `more`: as gpd_code_take() has it.
  */
 bool gpd_image_cache_take(uint64_t size, uint64_t more);
 void gpd_image_cache_give(uint64_t size);
 /* Whether it would work at this moment. */
 bool gpd_image_cache_could_take(uint64_t size, uint64_t more);
+/* What there is may be more than that memory: what is kept for nobody is to go. */
+bool gpd_image_cache_is_beyond(void);
+/* Of it, what a worker may keep for nobody. */
+uint64_t gpd_image_cache_part(void);
 /* Before the first image: that there is such a limit.  -EAGAIN: there are too many workers. */
 int gpd_image_cache_account(struct gpd_code_memory *memory);
 
 void gpd_blob_ref(struct gpd_blob *blob);
 /* Accepts NULL. */
 void gpd_blob_unref(struct gpd_blob *blob);
+
+/* One of its references is of who keeps it for nobody; it is not any more, and the caller has
+ * another one; or it is given up. */
+void gpd_blob_keep(struct gpd_blob *blob);
+void gpd_blob_unkeep(struct gpd_blob *blob);
+void gpd_blob_drop(struct gpd_blob *blob);
 
 /* 0, or why the bytes are no image (protocol/fatbin.h). The view lives as long as the blob. */
 int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);

@@ -7,6 +7,7 @@
 #include "server/janitor.h"
 #include "server/log.h"
 #include "server/preload.h"
+#include "server/quiet.h"
 #include "server/retire.h"
 #include "server/session.h"
 #include "server/worker.h"
@@ -16,9 +17,9 @@
 #include <string.h>
 #include <time.h>
 
-/* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
 /* Who waits for another looks so often whether its own session has ended. */
 #define LOOK_NS 20000000
+/* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
 #define UNUSED_COUNT 4096
 #define UNUSED_BYTES ((uint64_t)512 << 20)
 /* So many times the limits, and the worker does not wait for a moment without sessions. */
@@ -58,11 +59,14 @@ create(struct gpd_blob *blob)
 	return library;
 }
 
-/* After it was unloaded. */
+/* After it was unloaded.  Of a shared one nobody's reference is left, that is, what it kept. */
 static void
 destroy(struct gpd_library *library)
 {
-	gpd_blob_unref(library->blob);
+	if (library->shared)
+		gpd_blob_drop(library->blob);
+	else
+		gpd_blob_unref(library->blob);
 	for (int i = 0; i < gpd_worker.device_count; i++)
 		free(atomic_load(&library->functions[i]));
 	free(library->functions);
@@ -105,8 +109,18 @@ unused_link(struct gpd_library *library)
 static bool
 too_much(unsigned int factor)
 {
+	uint64_t part = gpd_image_cache_part();
+	uint64_t bytes = registry.limits.bytes < part ? registry.limits.bytes : part;
+
 	return registry.unused_count > factor * registry.limits.count ||
-	       registry.unused_bytes > factor * registry.limits.bytes;
+	       registry.unused_bytes > factor * bytes;
+}
+
+/* Also while there are sessions. */
+static bool
+is_urgent(void)
+{
+	return registry.oldest && (too_much(URGENT) || gpd_image_cache_is_beyond());
 }
 
 /* The one that was used longest ago, if it is to go. */
@@ -116,7 +130,7 @@ take_oldest(void)
 	struct gpd_library *library = NULL;
 
 	pthread_mutex_lock(&registry.lock);
-	if (too_much(URGENT) || (too_much(1) && !gpd_worker.session_count))
+	if (is_urgent() || (too_much(1) && !gpd_worker.session_count))
 		library = registry.oldest;
 	if (library) {
 		unused_unlink(library);
@@ -143,10 +157,18 @@ gpd_library_trim(void)
 	bool much;
 
 	pthread_mutex_lock(&registry.lock);
-	much = too_much(1);
+	much = too_much(1) || is_urgent();
 	pthread_mutex_unlock(&registry.lock);
 	if (much)
 		gpd_janitor_run(trim, NULL);
+}
+
+/* Under the registry's lock: none of its references is a user's any more. */
+static void
+stop_using(struct gpd_library *library)
+{
+	if (!--library->users)
+		gpd_blob_keep(library->blob);
 }
 
 static void
@@ -158,7 +180,7 @@ give_back(struct gpd_library *library)
 	gone = !--library->refs && library->result != CUDA_SUCCESS;
 	if (!library->refs && !gone)
 		unused_link(library);
-	much = too_much(URGENT);
+	much = is_urgent();
 	pthread_mutex_unlock(&registry.lock);
 	if (gone)
 		destroy(library);
@@ -197,15 +219,22 @@ note_later(struct gpd_library *library)
 void
 gpd_library_put(struct gpd_library *library)
 {
-	if (library->shared)
-		gpd_janitor_run(note_and_give_back, library);
-	else
+	if (!library->shared) {
 		unload(library);
+		return;
+	}
+	pthread_mutex_lock(&registry.lock);
+	stop_using(library);
+	pthread_mutex_unlock(&registry.lock);
+	gpd_janitor_run(note_and_give_back, library);
 }
 
 void
 gpd_library_leave(struct gpd_library *library)
 {
+	pthread_mutex_lock(&registry.lock);
+	stop_using(library);
+	pthread_mutex_unlock(&registry.lock);
 	give_back(library);
 }
 
@@ -220,6 +249,34 @@ copy_log(const struct gpd_library *library, struct gp_bytes *log_p)
 	*log_p = (struct gp_bytes){ copy, library->log.size };
 }
 
+/* What was loaded on other devices waits for their kernels, too. */
+static bool
+others_are_quiet(int device)
+{
+	bool quiet = true;
+
+	for (int i = 0; i < gpd_worker.device_count && quiet; i++)
+		quiet = i == device || (gpd_device_enter(i) == CUDA_SUCCESS && gpd_quiet_is(i));
+	return gpd_device_enter(device) == CUDA_SUCCESS && quiet;
+}
+
+/* At the quiet moment that a load has waited for: the janitor may be waiting for one for long, and
+ * meanwhile loads follow each other. */
+static void
+make_room(int device)
+{
+	struct gpd_library *library;
+	bool much;
+
+	pthread_mutex_lock(&registry.lock);
+	much = is_urgent();
+	pthread_mutex_unlock(&registry.lock);
+	if (!much || !others_are_quiet(device))
+		return;
+	while ((library = take_oldest()))
+		unload(library);
+}
+
 /* All that the driver loads is loaded here and in load_function(). */
 static CUresult
 load(struct gpd_session *session, struct gpd_library *library, int device, struct gp_bytes options)
@@ -228,8 +285,10 @@ load(struct gpd_session *session, struct gpd_library *library, int device, struc
 
 	if (!session)
 		return gpd_image_load(library, device, options);
-	if (gpd_retire_enter(session, device))
+	if (gpd_retire_enter(session, device)) {
+		make_room(device);
 		result = gpd_image_load(library, device, options);
+	}
 	gpd_retire_leave(session, device);
 	return result;
 }
@@ -300,6 +359,8 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh
 	if (library) {
 		if (!library->refs++)
 			unused_unlink(library);
+		if (!library->users++)
+			gpd_blob_unkeep(library->blob);
 		while (library->loading && !is_vain(session)) {
 			struct timespec at = look_again();
 
@@ -310,7 +371,7 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh
 	} else if ((library = create(blob))) {
 		library->key = key;
 		library->shared = library->loading = true;
-		library->refs = 1;
+		library->refs = library->users = 1;
 		HASH_ADD(hh, registry.libraries, key, sizeof(key), library);
 		registry.counts.loaded++;
 	}
@@ -380,7 +441,7 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 		if (!library)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		if (loading) {
-			give_back(library);
+			gpd_library_leave(library);
 			return CUDA_ERROR_DEINITIALIZED;
 		}
 		if (fresh)
@@ -390,7 +451,7 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 			break;
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			copy_log(library, log_p);
-		give_back(library);
+		gpd_library_leave(library);
 		/* Who was to load it gave up, for its client is gone. */
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			return result;

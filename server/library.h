@@ -65,16 +65,19 @@ struct gpd_library {
 	/* Under the registry's lock; of a shared one. */
 	UT_hash_handle hh;
 	unsigned int refs;
+	unsigned int users; /* of them; while there are none, the blob is kept for nobody */
 	bool loading;
 	CUresult result;
 	_Atomic unsigned int noted;        /* how many of `loaded`, and one more: preload.h */
 	struct gpd_library *newer, *older; /* while nobody uses it */
 };
 
-/* How much stays loaded that nobody uses. */
+/* How much stays loaded that nobody uses; twice as much while there are sessions, as unloading
+ * disturbs them; and nothing while all workers have more device code than they may
+ * (code_memory.h). */
 struct gpd_library_limits {
 	unsigned int count;
-	uint64_t bytes; /* of images */
+	uint64_t bytes; /* of images; no more than gpd_image_cache_part() */
 };
 
 struct gpd_library_counts {

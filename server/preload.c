@@ -259,6 +259,15 @@ finish(void)
 	preload.names = NULL;
 }
 
+/* What would go again at once is not loaded. */
+static uint64_t
+bytes_max(void)
+{
+	uint64_t part = gpd_image_cache_part();
+
+	return part < BYTES_MAX ? part : BYTES_MAX;
+}
+
 static void
 work(void *unused)
 {
@@ -273,7 +282,7 @@ work(void *unused)
 		const struct gpd_image_name *name = &preload.names[preload.at];
 
 		/* A session may come while it is loaded: then the rest of it comes later. */
-		if (preload.bytes + name->size <= BYTES_MAX)
+		if (preload.bytes + name->size <= bytes_max())
 			load_image(name, start);
 		if (may_go_on(start))
 			preload.at++;

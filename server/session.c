@@ -209,10 +209,12 @@ receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *m
 		if (r != GP_E_TIMEOUT)
 			return r;
 		now = gpd_now_ns();
-		/* What it was before this look nobody knows. */
-		if (since == 0 || !is_idle(session))
+		/* What it was before the look that first finds it idle nobody knows. */
+		if (!is_idle(session))
+			since = 0;
+		else if (since == 0)
 			since = now;
-		if (limit == 0 || now - since < limit * 1000000000ull)
+		if (limit == 0 || since == 0 || now - since < limit * 1000000000ull)
 			continue;
 		gpd_session_violation(session, "it was idle for %u s (idle-timeout)", limit);
 		return -ETIMEDOUT;

@@ -256,8 +256,10 @@ def _():
             busy.finish().expect()
         # Nor is it taken for idle in the time in which nobody looked.
         daemon.reload("[daemon]\nidle-timeout = never\n")
-        just = daemon.start("sleeper", "-ms=2800", "-rest=1500")
+        just = daemon.start("sleeper", "-ms=5500", "-rest=1500")
         just.wait_for_output("running")
+        # Somebody has, once, and will again when the kernel is just done.
+        time.sleep(4)
         daemon.reload("[daemon]\nidle-timeout = 2\n")
         just.finish().expect()
 

@@ -123,6 +123,43 @@ a_worker_may_die_with_the_lock(void **state)
 }
 
 static void
+what_is_kept_for_nobody_goes_for_who_keeps_it(void **state)
+{
+	struct gpd_code_place *a = gpd_code_enter(&memory, 10), *b = gpd_code_enter(&memory, 11);
+
+	memory.max = 1000;
+	assert_true(gpd_code_take(&memory, a, 900, 0));
+	gpd_code_keep(&memory, a, 600);
+	assert_int_equal(gpd_code_used(&memory), 900);
+	assert_false(gpd_code_take(&memory, b, 101, 0));
+	assert_true(gpd_code_take(&memory, a, 700, 0));
+	assert_false(gpd_code_take(&memory, a, 1, 0));
+	gpd_code_drop(a, 600);
+	assert_int_equal(gpd_code_used(&memory), 1000);
+}
+
+static void
+what_is_kept_for_nobody_is_not_in_the_way_of_the_least(void **state)
+{
+	struct gpd_code_place *a = gpd_code_enter(&memory, 10), *b = gpd_code_enter(&memory, 11);
+
+	memory.max = 1000;
+	assert_true(gpd_code_take(&memory, a, 1000, 0));
+	assert_true(gpd_code_take(&memory, a, 50, 60));
+	gpd_code_keep(&memory, a, 50);
+	/* It is held by nobody, so there is the same once more. */
+	assert_true(gpd_code_take(&memory, b, 60, 60));
+	assert_false(gpd_code_take(&memory, b, 1, 60));
+	assert_false(gpd_code_hold(&memory, a, 50, 60));
+	assert_false(gpd_code_hold(&memory, a, 50, 0));
+	gpd_code_give(b, 60);
+	assert_true(gpd_code_hold(&memory, a, 50, 60));
+	assert_int_equal(gpd_code_used(&memory), 1050);
+	gpd_code_leave(&memory, 10);
+	assert_int_equal(gpd_code_used(&memory), 0);
+}
+
+static void
 places_are_as_many_as_told(void **state)
 {
 	for (int32_t i = 1; i <= GPD_CODE_PLACES; i++)
@@ -179,6 +216,9 @@ main(void)
 		cmocka_unit_test_setup(a_worker_that_is_gone_has_nothing, setup),
 		cmocka_unit_test_setup(what_is_refused_is_in_nobodys_way, setup),
 		cmocka_unit_test_setup(a_worker_may_die_with_the_lock, setup),
+		cmocka_unit_test_setup(what_is_kept_for_nobody_goes_for_who_keeps_it, setup),
+		cmocka_unit_test_setup(what_is_kept_for_nobody_is_not_in_the_way_of_the_least,
+				       setup),
 		cmocka_unit_test_setup(places_are_as_many_as_told, setup),
 		cmocka_unit_test_setup(at_once_nothing_is_lost, setup),
 	};

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "server/folder.h"
 #include "server/gate.h"
+#include "server/reload.h"
 #include "tests/test.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,6 +94,39 @@ each_time_that_they_cannot_be_read_has_a_grace_of_its_own(void **state)
 	}
 }
 
+/* Where the configuration names another file, or none any more. */
+static void
+tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
+{
+	static struct gpd_config config;
+	static struct gpd_reloaded reloaded;
+	char usual[128], other[128], expected[384];
+
+	gate.option = NULL;
+	snprintf(usual, sizeof(usual), "%s/none", folder);
+	assert_int_equal(setenv(GPD_FOLDER_VARIABLE, usual, 1), 0);
+	snprintf(other, sizeof(other), "%s/token", folder);
+	for (int i = 0; i < 2; i++) {
+		snprintf(config.tokens, sizeof(config.tokens), "%s", i ? "" : other);
+		memset(&reloaded, 0, sizeof(reloaded));
+		gpd_gate_reload(&gate, &config, 1000, &reloaded);
+		snprintf(expected, sizeof(expected),
+			 "not all of it is in force: the tokens stay as they were: %s%s: %s",
+			 i ? usual : other, i ? "/tokens" : "", strerror(ENOENT));
+		assert_string_equal(reloaded.error, expected);
+		assert_string_equal(gate.store.path, path);
+		assert_null(look(2000));
+	}
+	/* Where there are none it is no loss. */
+	assert_int_equal(unlink(path), 0);
+	gpd_gate_refresh(&gate, 3000);
+	memset(&reloaded, 0, sizeof(reloaded));
+	gpd_gate_reload(&gate, &config, 3000, &reloaded);
+	assert_string_equal(reloaded.error, "");
+	assert_string_not_equal(gate.store.path, path);
+	assert_int_equal(unsetenv(GPD_FOLDER_VARIABLE), 0);
+}
+
 #define GATE_TEST(name) cmocka_unit_test_setup_teardown(name, open_gate, close_gate)
 
 int
@@ -98,6 +135,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		GATE_TEST(sessions_outlive_tokens_that_cannot_be_read_by_the_grace),
 		GATE_TEST(each_time_that_they_cannot_be_read_has_a_grace_of_its_own),
+		GATE_TEST(tokens_are_not_dropped_for_a_file_that_there_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,64 @@ sessions_together_have_a_limit_that_idle_images_do_not_count_for(void **state)
 	code.max = GPD_CODE_NO_LIMIT;
 }
 
+static struct gpd_blob *
+held(char fill, size_t size, uint64_t more)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	void *bytes = content(fill, size, sha256);
+
+	assert_true(gpd_image_cache_take(size, more));
+	return gpd_image_cache_add(sha256, bytes, size);
+}
+
+/* As loaded libraries are, whose blobs are not idle. */
+static void
+what_is_kept_with_a_reference_is_held_by_nobody(void **state)
+{
+	struct gpd_image_name name = { .size = 100 };
+	struct gpd_code_place *other;
+	struct gpd_blob *blob;
+	bool full;
+
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
+	memset(&code, 0, sizeof(code));
+	assert_int_equal(gpd_code_init(&code), 0);
+	assert_int_equal(gpd_image_cache_account(&code), 0);
+	code.max = 1600;
+	assert_int_equal(gpd_image_cache_part(), 100);
+	other = gpd_code_enter(&code, 1);
+	blob = held('a', 100, 0);
+	memcpy(name.sha256, gpd_blob_sha256(blob), sizeof(name.sha256));
+	gpd_blob_ref(blob);
+	gpd_blob_keep(blob);
+	assert_true(gpd_code_take(&code, other, 1500, 0));
+	/* One reference is of who uses it. */
+	assert_false(gpd_image_cache_take(100, 0));
+	gpd_blob_unref(blob);
+	assert_true(gpd_image_cache_take(100, 0));
+	assert_true(gpd_image_cache_is_beyond());
+	assert_int_equal(gpd_code_used(&code), 1700);
+
+	/* The other one goes beyond the limit as well, and what is kept does not count for it; but
+	 * to hold it again does. */
+	assert_true(gpd_code_take(&code, other, 50, 50));
+	assert_null(gpd_image_cache_find(&name, 50, &full));
+	assert_true(full);
+	assert_ptr_equal(gpd_image_cache_find(&name, 150, &full), blob);
+	assert_false(full);
+	assert_false(gpd_code_take(&code, other, 1, 150));
+	gpd_blob_unref(blob);
+	assert_true(gpd_code_take(&code, other, 1, 150));
+
+	/* Without the keeper it is idle, and beyond the limit nothing is. */
+	gpd_blob_drop(blob);
+	assert_int_equal(gpd_code_used(&code), 1651);
+	gpd_image_cache_give(100);
+	assert_int_equal(gpd_code_used(&code), 1551);
+	assert_false(gpd_image_cache_is_beyond());
+	code.max = GPD_CODE_NO_LIMIT;
+}
+
 static void
 memory_keeps_what_was_used_last(void **state)
 {
@@ -380,6 +438,7 @@ main(void)
 		TEST(a_blob_is_found_by_its_hash_and_size),
 		TEST(two_sessions_share_one_blob),
 		TEST(sessions_together_have_a_limit_that_idle_images_do_not_count_for),
+		TEST(what_is_kept_with_a_reference_is_held_by_nobody),
 		TEST(memory_keeps_what_was_used_last),
 		TEST(a_later_worker_finds_it_on_disk),
 		TEST(a_damaged_file_is_thrown_away),
