@@ -2,10 +2,10 @@
 #include "server/image.h"
 
 #include "gpd_calls.h"
-#include "protocol/fatbin.h"
 #include "protocol/image_info.h"
 #include "server/context.h"
 #include "server/driver.h"
+#include "server/image_bytes.h"
 #include "server/image_cache.h"
 #include "server/image_library.h"
 #include "server/image_variables.h"
@@ -17,16 +17,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <utlist.h>
 
-/* Of all images of a session. */
-#define IMAGES_SIZE_MAX ((uint64_t)8 << 30)
-#define IMAGES_MAX 16384
-#define RECEIVE_SIZE ((size_t)1 << 20)
 /* How long an allocation waits for images to be unloaded. */
 #define UNLOAD_S 2
 
@@ -356,150 +351,6 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 	return CUDA_SUCCESS;
 }
 
-/* What a session holds of the worker's memory. */
-struct sum {
-	uint64_t size;
-	unsigned int count;
-};
-
-static void
-add_up(struct gpd_handle *handle, void *arg)
-{
-	struct sum *sum = arg;
-
-	sum->size += gpd_blob_size(((struct gpd_image *)handle)->blob);
-	sum->count++;
-}
-
-static bool
-within_limits(struct gpd_session *session, const struct sum *held, uint64_t size)
-{
-	if (size <= GP_IMAGE_SIZE_MAX && held->size + size <= IMAGES_SIZE_MAX &&
-	    held->count < IMAGES_MAX)
-		return true;
-	gpd_session_log(session, GPD_LOG_WARNING,
-			"an image of %" PRIu64 " KiB is refused: it has %u of %" PRIu64
-			" KiB already",
-			size >> 10, held->count, held->size >> 10);
-	return false;
-}
-
-/* How much beyond the limit will do, as each session has its least in any case. */
-static uint64_t
-allowance(const struct gpd_session *session, const struct sum *held, uint64_t size)
-{
-	return held->size + size <= GPD_CODE_MIN
-		       ? gpd_ledger_sessions(session->account.ledger) * GPD_CODE_MIN
-		       : 0;
-}
-
-static CUresult
-refuse_memory(struct gpd_session *session, uint64_t size)
-{
-	const struct gpd_ledger *ledger = session->account.ledger;
-
-	gpd_session_log(session, GPD_LOG_WARNING,
-			"an image of %" PRIu64 " KiB is refused: device code has %" PRIu64
-			" of %" PRIu64 " KiB (code-memory)",
-			(size + 1023) >> 10, gpd_code_used(&ledger->code) >> 10,
-			atomic_load(&ledger->code.max) >> 10);
-	return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-/* The hash is made as the bytes arrive, and so is the memory taken: what is only announced is not
- * in the way of others.  `taken`: how much that was, also if it fails. */
-static CUresult
-receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint64_t more, uint64_t *taken,
-	uint8_t *sha256)
-{
-	EVP_MD_CTX *digest = EVP_MD_CTX_new();
-	bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
-	CUresult result = good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-
-	*taken = 0;
-	for (size_t at = 0; result == CUDA_SUCCESS && at < size; at += RECEIVE_SIZE) {
-		size_t part = size - at < RECEIVE_SIZE ? size - at : RECEIVE_SIZE;
-
-		if (!gpd_image_cache_take(part, more)) {
-			result = refuse_memory(session, size);
-			break;
-		}
-		*taken += part;
-		if (gpd_session_recv_bulk(session, bytes + at, part) ||
-		    EVP_DigestUpdate(digest, bytes + at, part) != 1)
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (result == CUDA_SUCCESS && EVP_DigestFinal_ex(digest, sha256, NULL) != 1)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	EVP_MD_CTX_free(digest);
-	return result;
-}
-
-static CUresult
-blob_receive(struct gpd_session *session, const struct gp_args_gpImageLoad *args, uint64_t more,
-	     struct gpd_blob **blob_p)
-{
-	uint8_t sha256[EVP_MAX_MD_SIZE];
-	uint64_t taken;
-	CUresult result;
-	void *bytes;
-
-	/* Better now than at its end. */
-	if (!gpd_image_cache_could_take(args->size, more))
-		return refuse_memory(session, args->size);
-	bytes = gpd_image_bytes_alloc(args->size);
-	if (!bytes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = receive(session, bytes, args->size, more, &taken, sha256);
-	if (result == CUDA_SUCCESS && memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
-		gpd_session_violation(session, "an image does not have the SHA-256 it was sent by");
-		result = CUDA_ERROR_INVALID_IMAGE;
-	}
-	if (result != CUDA_SUCCESS) {
-		free(bytes);
-		gpd_image_cache_give(taken);
-		return result;
-	}
-	*blob_p = gpd_image_cache_add(sha256, bytes, args->size);
-	return *blob_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-/* NULL with CUDA_SUCCESS: the client has to send it, and there is room for it. */
-static CUresult
-blob_look_up(struct gpd_session *session, const struct gp_args_gpImageLoad *args, uint64_t more,
-	     struct gpd_blob **blob_p)
-{
-	struct gpd_image_name name = { .size = args->size };
-	bool full;
-
-	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
-	*blob_p = gpd_image_cache_find(&name, more, &full);
-	if (*blob_p || (!full && gpd_image_cache_could_take(args->size, more)))
-		return CUDA_SUCCESS;
-	return refuse_memory(session, args->size);
-}
-
-static CUresult
-blob_get(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
-	 struct gpd_blob **blob_p)
-{
-	uint64_t bulk = gpd_session_bulk_size(session), more;
-	struct sum held = { 0 };
-
-	*blob_p = NULL;
-	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
-		gpd_session_violation(session,
-				      "an image of %lu bytes with a tail of %lu and a hash of %zu",
-				      args->size, bulk, args->sha256.size);
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, add_up, &held);
-	if (!within_limits(session, &held, args->size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	more = allowance(session, &held, args->size);
-	return (bulk ? blob_receive : blob_look_up)(session, args, more, blob_p);
-}
-
 /* Its variables take memory from now on. */
 static CUresult
 charge(struct gpd_session *session, struct gpd_image *image)
@@ -578,7 +429,7 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		struct gp_reply_gpImageLoad *reply)
 {
 	struct gpd_blob *blob;
-	CUresult result = blob_get(session, args, &blob);
+	CUresult result = gpd_image_bytes(session, args, &blob);
 
 	if (result == CUDA_SUCCESS && !blob) {
 		reply->missing = 1;

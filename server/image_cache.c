@@ -254,9 +254,8 @@ of_size(struct gpd_blob *blob, size_t size)
 	return NULL;
 }
 
-/* NULL: it is not in memory; or it is kept there, and may not be held: *full. */
-static struct gpd_blob *
-get(const struct gpd_image_name *name, uint64_t more, bool *full)
+struct gpd_blob *
+gpd_image_cache_get(const struct gpd_image_name *name, uint64_t more, bool *full)
 {
 	struct gpd_blob *blob;
 
@@ -292,7 +291,7 @@ gpd_image_cache_could_take(uint64_t size, uint64_t more)
 static struct gpd_blob *
 find(const struct gpd_image_name *name, uint64_t more, bool use, bool *full)
 {
-	struct gpd_blob *blob = get(name, more, full);
+	struct gpd_blob *blob = gpd_image_cache_get(name, more, full);
 	struct gpd_image_disk *disk = blob || *full ? NULL : disk_enter();
 	void *bytes;
 	bool fresh;

@@ -45,6 +45,8 @@ void gpd_image_cache_stop(void);
 /* NULL: in neither place; or, `full`, it is there, but not held by anybody, and there is no memory
  * left for it (as gpd_image_cache_take() says, by itself). */
 struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name, uint64_t more, bool *full);
+/* The same in memory only. */
+struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name, uint64_t more, bool *full);
 
 /* The same, without its being used. */
 struct gpd_blob *gpd_image_cache_peek(const struct gpd_image_name *name);

@@ -227,6 +227,31 @@ gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
 }
 
 void
+gpd_ledger_load_begin(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
+{
+	atomic_store(&session->loads, atomic_fetch_add(&ledger->loads, 1) + 1);
+}
+
+void
+gpd_ledger_load_end(struct gpd_ledger_session *session)
+{
+	atomic_store(&session->loads, 0);
+}
+
+bool
+gpd_ledger_loads_last(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *other = &ledger->sessions[i];
+
+		if (atomic_load(&other->id) &&
+		    atomic_load(&other->loads) > atomic_load(&session->loads))
+			return false;
+	}
+	return true;
+}
+
+void
 gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 {
 	bool others = false;

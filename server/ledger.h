@@ -104,6 +104,7 @@ struct gpd_ledger_session {
 	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
 	uint64_t backlog_max;     /* bytes of records behind its host functions */
 	_Atomic uint64_t host;    /* bytes of the machine's memory for names and printed text */
+	_Atomic uint64_t loads;   /* device code, as the so manieth session; 0: none */
 	_Atomic uint64_t link_ns; /* of its tenant's link: what it has asked for and waits for */
 	struct gpd_ledger_counts counts;
 	struct gpd_ledger_line devices[GPD_LEDGER_DEVICES];
@@ -123,6 +124,7 @@ struct gpd_ledger {
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 	struct gpd_voice voices[GPD_VOICES];
+	_Atomic uint64_t loads; /* of device code that have begun */
 	struct gpd_code_memory code;
 };
 
@@ -158,6 +160,13 @@ void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
 uint32_t gpd_ledger_sessions(const struct gpd_ledger *ledger);
 /* One that a worker has; NULL: it has none. */
 const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
+
+/* A session receives device code; if there is not enough memory for all that do, the one that began
+ * last is to give up: whether that is this one. */
+void gpd_ledger_load_begin(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
+void gpd_ledger_load_end(struct gpd_ledger_session *session);
+bool gpd_ledger_loads_last(const struct gpd_ledger *ledger,
+			   const struct gpd_ledger_session *session);
 
 /*
  * Takes bytes of a device for the session: false, and nothing is taken, if that would be more than

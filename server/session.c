@@ -11,6 +11,7 @@
 #include "server/hold.h"
 #include "server/host_function.h"
 #include "server/image.h"
+#include "server/image_arrival.h"
 #include "server/lane.h"
 #include "server/library.h"
 #include "server/log.h"
@@ -406,6 +407,7 @@ close_session(struct gpd_session *session)
 		set_reason(session, "its context was lost");
 	set_reason(session, "the client does not take what is sent");
 	atomic_store(&session->closing, true);
+	gpd_image_arrival_end(session);
 	/* Until the supervisor closes its line. */
 	gpd_account_leave_begin(&session->account);
 	/* The responder shall not wait for a client that does not read. */

@@ -16,6 +16,7 @@
 #include "server/account.h"
 #include "server/depth.h"
 #include "server/handle.h"
+#include "server/image_arrival.h"
 #include "server/log.h"
 #include "server/partition.h"
 
@@ -52,6 +53,7 @@ struct gpd_session {
 	struct gpd_memory *memory;
 	_Atomic unsigned int
 		images_leaving; /* unloaded by the client, and work may still use them */
+	struct gpd_image_arrival arrival;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;
 	struct gpd_print *print;

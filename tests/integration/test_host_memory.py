@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all sessions together keep in the memory of the daemon's machine has a limit, and each its part of it."""
-import os
-import struct
 import sys
 
 from harness import SANITIZED, Configured, case, main, read_file, require, wait_until
 from hostile import SUCCESS
-from wire import BULK, Closed, Session, field, flat_image, load, record
+from wire import Closed, Session, record
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
-IN_A_PROCESS = field(13, field(4, 2))
 EVENT = 128  # what one counts for, besides its place in the table
 MIN = 4 * MIB
 
@@ -127,79 +124,6 @@ def _():
         daemon.wait_for_log(rf"session {greedy.id} .*: closed: ")
         require(make_events(other, 3 * part, part) == part, "what a session has had is not there for others")
         other.close()
-
-
-def image_of(size, number):
-    """saxpy, and besides machine code for an architecture that nobody has."""
-    with open(os.path.join(os.environ["GP_APPS"], "saxpy.fatbin"), "rb") as file:
-        fatbin = file.read()
-    begin, length = struct.unpack_from("<H", fatbin, 6)[0], struct.unpack_from("<Q", fatbin, 8)[0]
-    entry = bytearray(fatbin[begin:begin + 64])
-    for layout, offset, value in (("<H", 0, 2), ("<I", 4, 64), ("<Q", 8, size), ("<I", 16, 0), ("<I", 28, 37), ("<I", 32, 0),
-                                  ("<I", 36, 0), ("<Q", 40, 1), ("<Q", 56, 0)):
-        struct.pack_into(layout, entry, offset, value)
-    fatbin = bytearray(fatbin[:begin + length] + entry + struct.pack("<Q", number) + bytes(size - 8))
-    struct.pack_into("<Q", fatbin, 8, len(fatbin) - begin)
-    return flat_image(bytes(fatbin))
-
-
-def loads(session, name, image):
-    result, reply = load(session, name, image)
-    require(result in (SUCCESS, OUT_OF_MEMORY), f"loading has another result: {result}")
-    return result == SUCCESS
-
-
-@case("device code: all workers together have a part of the machine's memory, and each session a little in any case")
-def _():
-    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
-        alone = [Session(daemon.port, more=IN_A_PROCESS) for _ in range(2)]
-        shared = Session(daemon.port)
-        for session in *alone, shared:
-            session.create_context()
-        require(loads(alone[0], 1, image_of(40 * MIB, 1)) and loads(alone[0], 2, image_of(40 * MIB, 2)), "there is room")
-        for session in alone[1], shared:
-            require(not loads(session, 1, image_of(40 * MIB, 3)), "more than all may have")
-        daemon.wait_for_log(rf"session {shared.id} \(.*\): an image of 409\d\d KiB is refused: "
-                            r"device code has \d+ of 102400 KiB \(code-memory\)")
-        # Whatever others have.
-        for session in alone[1], shared:
-            require(loads(session, 2, image_of(30 * MIB, 4)), "a session has not its part")
-            require(not loads(session, 3, image_of(30 * MIB, 5)), "a session has more than its part")
-        daemon.check_works()
-        # What is there for one is there for others.
-        with Session(daemon.port) as late:
-            late.create_context()
-            require(not loads(late, 1, image_of(40 * MIB, 6)), "more than all may have")
-            result, reply = load(late, 2, image_of(30 * MIB, 4), bulk=False)
-            require(result == SUCCESS and not reply["missing"], f"what is there is not found: {result}, {reply}")
-        # A process that is killed takes nothing along.
-        os.kill(max(daemon.workers()), 9)
-        wait_until("it is gone", lambda: len(daemon.workers()) == 2, 20)
-        for session in alone:
-            session.close()
-        wait_until("only one worker is left", lambda: len(daemon.workers()) == 1, 20)
-        require(loads(shared, 4, image_of(40 * MIB, 7)), "what others had is not there")
-        shared.close()
-
-
-@case("device code: what a session only says that it will load is in nobody's way")
-def _():
-    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
-        neighbour, boasts, asks = (Session(daemon.port) for _ in range(3))
-        for session in neighbour, boasts, asks:
-            session.create_context()
-        # It sends no more than the beginning, and this one nothing: there are no such images.
-        values = {"context": 1, "image": 1, "sha256": bytes(32), "size": 99 * MIB, "options": b""}
-        said = record("gpImageLoad", values, 1, 1, BULK)
-        boasts.lane.send(struct.pack("<II", len(said), 99 * MIB) + said + bytes(1000))
-        for number in range(50):
-            result, reply = load(asks, 1, b"", sha=bytes([number] * 32), size=99 * MIB, bulk=False)
-            require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
-        require(loads(neighbour, 1, image_of(60 * MIB, 1)), "there is room")
-        # Now there is none, whoever asked first.
-        require(load(asks, 1, b"", sha=bytes(32), size=99 * MIB, bulk=False)[0] == OUT_OF_MEMORY, "more than all may have")
-        for session in neighbour, boasts, asks:
-            session.close()
 
 
 if __name__ == "__main__":

@@ -348,6 +348,25 @@ what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
 }
 
 static void
+of_those_that_load_the_last_one_is_told(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+
+	gpd_ledger_load_begin(ledger, b);
+	assert_true(gpd_ledger_loads_last(ledger, b));
+	gpd_ledger_load_begin(ledger, a);
+	assert_true(gpd_ledger_loads_last(ledger, a));
+	assert_false(gpd_ledger_loads_last(ledger, b));
+	gpd_ledger_load_end(a);
+	assert_true(gpd_ledger_loads_last(ledger, b));
+	/* One that was killed meanwhile does not load any more. */
+	gpd_ledger_load_begin(ledger, a);
+	gpd_ledger_close_worker(ledger, 10);
+	assert_true(gpd_ledger_loads_last(ledger, b));
+}
+
+static void
 another_file_is_no_ledger(void **state)
 {
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -377,6 +396,7 @@ main(void)
 		TEST(all_lines_can_be_taken_and_no_more),
 		TEST(what_sessions_hold_beyond_their_parts_is_limited),
 		TEST(what_a_session_may_send_behind_host_functions_is_given_out_once),
+		TEST(of_those_that_load_the_last_one_is_told),
 		TEST(another_file_is_no_ledger),
 	};
 

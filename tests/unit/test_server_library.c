@@ -3,6 +3,7 @@
 #include "gpd_calls.h"
 #include "protocol/fatbin.h"
 #include "protocol/image_info.h"
+#include "server/code_memory.h"
 #include "server/driver.h"
 #include "server/image.h"
 #include "server/image_cache.h"
@@ -415,6 +416,33 @@ far_too_much_goes_while_there_are_sessions(void **state)
 	assert_int_equal(loads, 3);
 }
 
+/* What was loaded goes at the quiet moment of the load that there would be no room for. */
+static void
+what_others_need_goes_while_there_are_sessions(void **state)
+{
+	static struct gpd_code_memory code;
+	struct gpd_code_place *other;
+
+	assert_int_equal(gpd_code_init(&code), 0);
+	assert_int_equal(gpd_image_cache_account(&code), 0);
+	code.max = 1 << 20;
+	gpd_worker.session_count = 1;
+	load_and_leave(PLAIN);
+	load_and_leave(OTHER);
+	assert_int_equal(unloads, 0);
+	other = gpd_code_enter(&code, 1);
+	assert_true(gpd_code_take(&code, other, (1 << 20) - gpd_code_used(&code), 0));
+	load(&ours, THIRD);
+	/* Before it, and no more than that takes. */
+	assert_int_equal(loads, 3);
+	assert_int_equal(unloads, 1);
+	assert_false(gpd_image_cache_is_beyond());
+	gpd_code_leave(&code, 1);
+	load_and_leave(OTHER);
+	assert_int_equal(loads, 3);
+	code.max = GPD_CODE_NO_LIMIT;
+}
+
 static void
 bytes_count_as_well(void **state)
 {
@@ -707,6 +735,7 @@ main(void)
 		TEST(code_loaded_with_options_is_the_images_own),
 		TEST(what_was_used_last_stays_and_the_rest_goes_when_no_session_is_left),
 		TEST(far_too_much_goes_while_there_are_sessions),
+		TEST(what_others_need_goes_while_there_are_sessions),
 		TEST(bytes_count_as_well),
 		TEST(of_two_sessions_that_load_at_once_one_waits_for_the_other),
 		TEST(code_that_could_not_be_loaded_is_tried_again),

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes of an image that a session loads: they are here, or the client sends them, within what
+ * the session and all sessions may have of the machine's memory for device code.  Executor.
+ */
+#ifndef GPD_IMAGE_BYTES_H
+#define GPD_IMAGE_BYTES_H
+
+#include <cuda.h>
+
+struct gp_args_gpImageLoad;
+struct gpd_blob;
+struct gpd_session;
+
+/* A reference.  NULL with CUDA_SUCCESS: the client is to send them. */
+CUresult gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+			 struct gpd_blob **blob_p);
+
+#endif /* GPD_IMAGE_BYTES_H */

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device code has a part of the memory of the daemon's machine, and each session its least of it, whatever others do."""
+import os
+import struct
+import sys
+import threading
+import time
+
+from harness import Configured, case, main, require, wait_until
+from hostile import SUCCESS
+from wire import BULK, Session, field, flat_image, load, record
+
+MIB = 1 << 20
+OUT_OF_MEMORY = 2
+IN_A_PROCESS = field(13, field(4, 2))
+
+
+def image_of(size, number):
+    """saxpy, and besides machine code for an architecture that nobody has."""
+    with open(os.path.join(os.environ["GP_APPS"], "saxpy.fatbin"), "rb") as file:
+        fatbin = file.read()
+    begin, length = struct.unpack_from("<H", fatbin, 6)[0], struct.unpack_from("<Q", fatbin, 8)[0]
+    entry = bytearray(fatbin[begin:begin + 64])
+    for layout, offset, value in (("<H", 0, 2), ("<I", 4, 64), ("<Q", 8, size), ("<I", 16, 0), ("<I", 28, 37), ("<I", 32, 0),
+                                  ("<I", 36, 0), ("<Q", 40, 1), ("<Q", 56, 0)):
+        struct.pack_into(layout, entry, offset, value)
+    fatbin = bytearray(fatbin[:begin + length] + entry + struct.pack("<Q", number) + bytes(size - 8))
+    struct.pack_into("<Q", fatbin, 8, len(fatbin) - begin)
+    return flat_image(bytes(fatbin))
+
+
+def loads(session, name, image):
+    result, reply = load(session, name, image)
+    require(result in (SUCCESS, OUT_OF_MEMORY), f"loading has another result: {result}")
+    return result == SUCCESS
+
+
+@case("all workers together have a part of the machine's memory, and each session a little in any case")
+def _():
+    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
+        alone = [Session(daemon.port, more=IN_A_PROCESS) for _ in range(2)]
+        shared = Session(daemon.port)
+        for session in *alone, shared:
+            session.create_context()
+        require(loads(alone[0], 1, image_of(40 * MIB, 1)) and loads(alone[0], 2, image_of(40 * MIB, 2)), "there is room")
+        for session in alone[1], shared:
+            require(not loads(session, 1, image_of(40 * MIB, 3)), "more than all may have")
+        daemon.wait_for_log(rf"session {shared.id} \(.*\): an image of 409\d\d KiB is refused: "
+                            r"device code has \d+ of 102400 KiB \(code-memory\)")
+        # Whatever others have.
+        for session in alone[1], shared:
+            require(loads(session, 2, image_of(30 * MIB, 4)), "a session has not its part")
+            require(not loads(session, 3, image_of(30 * MIB, 5)), "a session has more than its part")
+        daemon.check_works()
+        # What is there for one is there for others.
+        with Session(daemon.port) as late:
+            late.create_context()
+            require(not loads(late, 1, image_of(40 * MIB, 6)), "more than all may have")
+            result, reply = load(late, 2, image_of(30 * MIB, 4), bulk=False)
+            require(result == SUCCESS and not reply["missing"], f"what is there is not found: {result}, {reply}")
+        # A process that is killed takes nothing along.
+        os.kill(max(daemon.workers()), 9)
+        wait_until("it is gone", lambda: len(daemon.workers()) == 2, 20)
+        for session in alone:
+            session.close()
+        wait_until("only one worker is left", lambda: len(daemon.workers()) == 1, 20)
+        require(loads(shared, 4, image_of(40 * MIB, 7)), "what others had is not there")
+        shared.close()
+
+
+@case("what a session only says that it will load is in nobody's way")
+def _():
+    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
+        neighbour, boasts, asks = (Session(daemon.port) for _ in range(3))
+        for session in neighbour, boasts, asks:
+            session.create_context()
+        # It sends no more than the beginning, and this one nothing: there are no such images.
+        values = {"context": 1, "image": 1, "sha256": bytes(32), "size": 99 * MIB, "options": b""}
+        said = record("gpImageLoad", values, 1, 1, BULK)
+        boasts.lane.send(struct.pack("<II", len(said), 99 * MIB) + said + bytes(1000))
+        for number in range(50):
+            result, reply = load(asks, 1, b"", sha=bytes([number] * 32), size=99 * MIB, bulk=False)
+            require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
+        require(loads(neighbour, 1, image_of(60 * MIB, 1)), "there is room")
+        # Now there is none, whoever asked first.
+        require(load(asks, 1, b"", sha=bytes(32), size=99 * MIB, bulk=False)[0] == OUT_OF_MEMORY, "more than all may have")
+        for session in neighbour, boasts, asks:
+            session.close()
+
+
+def sessions_of(daemon, count, **more):
+    sessions = [Session(daemon.port, **more) for _ in range(count)]
+    for session in sessions:
+        session.create_context()
+    return sessions
+
+
+def at_once(function, sessions):
+    """What it gives for each of them, which do it together."""
+    results = [None] * len(sessions)
+
+    def run(n):
+        results[n] = function(sessions[n], n)
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(sessions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@case("what a session has unloaded is in nobody's way, and goes for what is loaded next")
+def _():
+    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
+        alone, = sessions_of(daemon, 1, more=IN_A_PROCESS)
+        stays, greedy = sessions_of(daemon, 2)
+        for number in range(12):
+            require(loads(greedy, 10 + number, image_of(31 * MIB, number)), f"image {number} of a session that has none")
+            greedy.post("gpImageUnload", {"image": 10 + number})
+        # All of it at once, which is beyond the limit unless what was unloaded goes.
+        require(loads(greedy, 1, image_of(90 * MIB, 20)), "the session has no room for one image")
+        require(loads(stays, 1, image_of(20 * MIB, 21)), "a session has not its part")
+        require(loads(alone, 1, image_of(20 * MIB, 22)), "a session of another worker has not its part")
+        greedy.close()
+        for session in stays, alone:
+            wait_until("what the session has had is there for others", lambda: loads(session, 2, image_of(25 * MIB, 23)), 10)
+        for session in stays, alone:
+            session.close()
+
+
+@case("of sessions that load at once as many get their code as there is room for")
+def _():
+    with Configured("[daemon]\ncode-memory = 200M\n") as daemon:
+        sessions = sessions_of(daemon, 2) + sessions_of(daemon, 2, more=IN_A_PROCESS)
+        images = [image_of(60 * MIB, n) for n in range(len(sessions))]
+        for number in range(1, 4):
+            got = at_once(lambda session, n, number=number: loads(session, number, images[n]), sessions)
+            require(sum(got) == 3, f"{got} got their code, of three for whom there is room")
+            for session, mine in zip(sessions, got):
+                if mine:
+                    session.post("gpImageUnload", {"image": number})
+                    session.ask("gpFence")
+            images = [image_of(60 * MIB, 10 * number + n) for n in range(len(sessions))]
+        for session in sessions:
+            session.close()
+
+
+@case("sessions that load the same code at once have it sent once, unless who is to send it does not")
+def _():
+    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
+        def get(session, image, number):
+            """Whether it had to send it."""
+            result, reply = load(session, number, image, bulk=False)
+            require(result == SUCCESS, f"asking for it: {result}")
+            if reply["missing"]:
+                require(loads(session, number, image), "there is no room for it")
+            return reply["missing"]
+
+        sessions = sessions_of(daemon, 4)
+        image = image_of(60 * MIB, 1)
+        sent = at_once(lambda session, _n: get(session, image, 1), sessions)
+        require(sum(sent) == 1, f"{sent} have sent it")
+        for session in sessions:
+            session.post("gpImageUnload", {"image": 1})
+            session.ask("gpFence")
+        image = image_of(50 * MIB, 2)
+        result, reply = load(sessions[0], 2, image, bulk=False)
+        require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
+        begin = time.monotonic()
+        require(get(sessions[1], image, 2) == 1, "nobody has sent it")
+        require(1.5 < time.monotonic() - begin < 8, f"that took {time.monotonic() - begin:.1f} s")
+        require(get(sessions[0], image, 2) == 0, "it is not there for who said first that it would send it")
+        # Who leaves sends nothing, and nobody waits for that.
+        image = image_of(10 * MIB, 3)
+        result, reply = load(sessions[2], 3, image, bulk=False)
+        require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
+        sessions.pop(2).close()
+        begin = time.monotonic()
+        require(get(sessions[0], image, 3) == 1, "nobody has sent it")
+        require(time.monotonic() - begin < 1.5, "it has waited for who is gone")
+        for session in sessions:
+            session.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

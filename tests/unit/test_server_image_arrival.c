@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/clock.h"
+#include "server/image_arrival.h"
+#include "server/session.h"
+#include "tests/test.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define WAITING 3
+
+static const uint8_t ONE[32] = "one", OTHER[32] = "another";
+static struct gpd_session first, second, more[WAITING];
+
+static int
+setup(void **state)
+{
+	memset(&first, 0, sizeof(first));
+	memset(&second, 0, sizeof(second));
+	memset(more, 0, sizeof(more));
+	gpd_image_arrival_stall_ns = 60000 * MS;
+	gpd_image_arrival_wait_ns = 60000 * MS;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	gpd_image_arrival_end(&first);
+	gpd_image_arrival_end(&second);
+	for (int i = 0; i < WAITING; i++)
+		gpd_image_arrival_end(&more[i]);
+	return 0;
+}
+
+/* Until the session brings it or it is there; how often it was brought by another one. */
+static uintptr_t
+rounds(struct gpd_session *session, const uint8_t *sha256)
+{
+	uint64_t until = 0;
+	uintptr_t count = 0;
+
+	while (!gpd_image_arrival_begin(session, sha256, &until))
+		count++;
+	return count;
+}
+
+static void *
+wait_for_one(void *arg)
+{
+	return (void *)rounds(arg, ONE);
+}
+
+static void
+nobody_waits_for_another_image(void **state)
+{
+	assert_int_equal(rounds(&first, ONE), 0);
+	assert_int_equal(rounds(&second, OTHER), 0);
+	/* Nor for itself, and there is one of each session at a time. */
+	assert_int_equal(rounds(&first, ONE), 0);
+	assert_int_equal(rounds(&second, OTHER), 0);
+	gpd_image_arrival_end(&first);
+	assert_int_equal(rounds(&second, ONE), 0);
+	assert_int_equal(rounds(&first, OTHER), 0);
+}
+
+static void
+one_after_another_brings_it_if_it_does_not_come(void **state)
+{
+	pthread_t threads[WAITING];
+	uintptr_t sum = 0;
+
+	assert_int_equal(rounds(&first, ONE), 0);
+	for (int i = 0; i < WAITING; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, &more[i]), 0);
+	gpd_nap(100 * MS);
+	for (int i = 0; i < WAITING; i++)
+		assert_int_equal(more[i].arrival.ns, 0);
+	gpd_image_arrival_end(&first);
+	for (int left = WAITING; left; left--) {
+		struct gpd_session *brings = NULL;
+
+		while (!brings) {
+			for (int i = 0; i < WAITING; i++) {
+				if (more[i].id == 0 && more[i].arrival.ns)
+					brings = &more[i];
+			}
+			gpd_nap(MS);
+		}
+		brings->id = 1;
+		for (int i = 0; i < WAITING; i++)
+			assert_true(more[i].id || !more[i].arrival.ns);
+		gpd_image_arrival_end(brings);
+	}
+	for (int i = 0; i < WAITING; i++) {
+		void *count;
+
+		(void)pthread_join(threads[i], &count);
+		sum += (uintptr_t)count;
+	}
+	/* Each has waited, for one of the others at least. */
+	assert_in_range(sum, WAITING, WAITING * (WAITING + 1) / 2);
+}
+
+static void
+who_stalls_is_not_waited_for(void **state)
+{
+	uint64_t begin = gpd_now_ns();
+
+	gpd_image_arrival_stall_ns = 150 * MS;
+	assert_int_equal(rounds(&first, ONE), 0);
+	gpd_nap(100 * MS);
+	gpd_image_arrival_goes_on(&first);
+	assert_int_equal(rounds(&second, ONE), 1);
+	assert_true(gpd_now_ns() - begin >= 250 * MS);
+	/* Both bring it then. */
+	assert_int_not_equal(first.arrival.ns, 0);
+}
+
+static void
+nobody_waits_longer_than_told_or_than_his_session(void **state)
+{
+	uint64_t begin = gpd_now_ns();
+
+	gpd_image_arrival_wait_ns = 200 * MS;
+	assert_int_equal(rounds(&first, ONE), 0);
+	assert_int_equal(rounds(&second, ONE), 0);
+	assert_true(gpd_now_ns() - begin >= 200 * MS);
+	gpd_image_arrival_wait_ns = 60000 * MS;
+	atomic_store(&more[0].closing, true);
+	assert_int_equal(rounds(&more[0], ONE), 0);
+	assert_true(gpd_now_ns() - begin < 30000 * MS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nobody_waits_for_another_image),
+		TEST(one_after_another_brings_it_if_it_does_not_come),
+		TEST(who_stalls_is_not_waited_for),
+		TEST(nobody_waits_longer_than_told_or_than_his_session),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
