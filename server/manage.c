@@ -10,6 +10,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Clients that come meanwhile wait for it. */
+#define LOOKUP_MS 2000
+
 int
 gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 		 struct gpd_quota *quota, struct gpd_child *const *children,
@@ -61,7 +64,7 @@ open_metrics(struct gpd_manager *manager, const char *host, uint16_t port, bool 
 {
 	char error[512];
 
-	if (gpd_metrics_open(&manager->metrics, &manager->source, host, port, insecure, error,
+	if (gpd_metrics_open(&manager->metrics, &manager->source, host, port, insecure, 0, error,
 			     sizeof(error)) == 0)
 		return 0;
 	fprintf(stderr, "gpupoold: no metrics: %s\n", error);
@@ -103,7 +106,7 @@ move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t err
 	struct gpd_metrics *now = &manager->metrics, old = *now, next;
 	char why[256];
 	int r = gpd_metrics_open(&next, &manager->source, config->metrics_host,
-				 config->metrics_port, insecure, error, error_size);
+				 config->metrics_port, insecure, LOOKUP_MS, error, error_size);
 
 	if (r == 0) {
 		close_metrics(manager);
@@ -114,9 +117,10 @@ move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t err
 		return -1;
 	close_metrics(manager);
 	if (gpd_metrics_open(now, &manager->source, config->metrics_host, config->metrics_port,
-			     insecure, error, error_size) == 0)
+			     insecure, LOOKUP_MS, error, error_size) == 0)
 		return 0;
-	if (gpd_metrics_open(now, &manager->source, old.host, old.port, insecure, why, sizeof(why)))
+	if (gpd_metrics_open(now, &manager->source, old.host, old.port, insecure, LOOKUP_MS, why,
+			     sizeof(why)))
 		gpd_error("there are no metrics any more: %s", why);
 	return -1;
 }

@@ -4,6 +4,7 @@
 #include "server/config_value.h"
 #include "server/log.h"
 #include "server/metrics_text.h"
+#include "server/resolve.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -161,7 +162,8 @@ listen_on(const struct addrinfo *a)
 }
 
 static int
-open_socket(const char *host, uint16_t port, bool insecure, char *error, size_t size)
+open_socket(const char *host, uint16_t port, bool insecure, unsigned int wait_ms, char *error,
+	    size_t size)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *list;
 	bool any = strcmp(host, "*") == 0;
@@ -171,7 +173,7 @@ open_socket(const char *host, uint16_t port, bool insecure, char *error, size_t 
 	snprintf(service, sizeof(service), "%u", port);
 	if (any)
 		hints.ai_family = AF_INET6;
-	r = getaddrinfo(any ? NULL : host, service, &hints, &list);
+	r = gpd_resolve(any ? NULL : host, service, &hints, wait_ms, &list);
 	if (r) {
 		snprintf(error, size, "%s: %s", host, gai_strerror(r));
 		return -EINVAL;
@@ -208,9 +210,9 @@ describe(struct gpd_metrics *metrics, int fd)
 
 int
 gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, const char *host,
-		 uint16_t port, bool insecure, char *error, size_t error_size)
+		 uint16_t port, bool insecure, unsigned int wait_ms, char *error, size_t error_size)
 {
-	int fd = open_socket(host, port, insecure, error, error_size);
+	int fd = open_socket(host, port, insecure, wait_ms, error, error_size);
 
 	*metrics = (struct gpd_metrics){ .port = port };
 	if (fd < 0)
