@@ -258,6 +258,18 @@ gpd_admission_deadline(const struct gpd_admission *admission)
 	return deadline;
 }
 
+/* Also those that have no sessions, and would not look by themselves. */
+static void
+tell_of_code(struct gpd_admission *admission)
+{
+	struct gpd_child *child = admission->workers ? *admission->workers : NULL;
+
+	for (; child; child = child->next) {
+		if (child->state == GPD_CHILD_READY)
+			gpd_admission_tell_session(child, GPD_CHANNEL_LESS, 0, NULL, 0);
+	}
+}
+
 int
 gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded)
 {
@@ -283,6 +295,8 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloa
 			gpd_admission_tell_session(p->worker, GPD_CHANNEL_SHARES, p->session, NULL,
 						   0);
 	}
+	if (r == 0)
+		tell_of_code(admission);
 	/* There may be more places now, and those who wait may be of another class. */
 	if (r == 0)
 		gpd_admission_go_on(admission, gpd_now_ms());

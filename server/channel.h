@@ -30,6 +30,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */
 	GPD_CHANNEL_RETURN,    /* after RETIRE: there are more sessions, unless it has ended */
 	GPD_CHANNEL_STOP,      /* end all sessions and the process */
+	GPD_CHANNEL_LESS,      /* the ledger says something else of the memory for device code */
 	/* Worker to supervisor. */
 	GPD_CHANNEL_READY,    /* a packed Gpupool__Welcome: what holds for all sessions */
 	GPD_CHANNEL_FAILED,   /* text: why the worker cannot start */

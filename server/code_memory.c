@@ -96,18 +96,30 @@ gpd_code_used(const struct gpd_code_memory *memory)
 	return sums.held + sums.kept;
 }
 
+static uint64_t
+limit(uint64_t max, uint64_t more)
+{
+	return more < GPD_CODE_NO_LIMIT - max ? max + more : GPD_CODE_NO_LIMIT;
+}
+
+static bool
+is_within(uint64_t max, uint64_t used, uint64_t bytes)
+{
+	return used <= max && bytes <= max - used;
+}
+
 bool
 gpd_code_fits(const struct gpd_code_memory *memory, const struct gpd_code_place *place,
 	      uint64_t bytes, uint64_t more)
 {
 	uint64_t max = atomic_load(&memory->max), own = atomic_load(&place->kept);
 	struct sums sums = add_up(memory);
-	uint64_t others = sums.held + (sums.kept > own ? sums.kept - own : 0);
+	uint64_t used = sums.held + sums.kept, least = limit(max, more);
 
-	if (others <= max && bytes <= max - others)
-		return true;
-	max = more < GPD_CODE_NO_LIMIT - max ? max + more : GPD_CODE_NO_LIMIT;
-	return more && sums.held <= max && bytes <= max - sums.held;
+	if (!is_within(limit(least, max / 2), used, bytes))
+		return false;
+	return is_within(max, used > own ? used - own : 0, bytes) ||
+	       (more && is_within(least, sums.held, bytes));
 }
 
 /* Under one lock, so that nobody else's sum has what is refused here, or what moves twice, not for

@@ -53,7 +53,8 @@ uint64_t gpd_code_used(const struct gpd_code_memory *memory);
 /*
  * Whether it may hold so many more: if all together, but for what it keeps itself, have no more
  * than they may; or, `more` not 0, if no more than they may and `more` are held.  The second is for
- * a session's least, and what is kept by whom ever does not count for it.
+ * a session's least, and what is kept by whom ever does not count for it.  But what is kept goes
+ * only when no kernel runs, so there is an end to that: half as much again as they may, and `more`.
  */
 bool gpd_code_fits(const struct gpd_code_memory *memory, const struct gpd_code_place *place,
 		   uint64_t bytes, uint64_t more);

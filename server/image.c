@@ -73,7 +73,10 @@ gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size)
 static void
 image_free(struct gpd_image *image)
 {
-	gpd_blob_unref(image->blob);
+	if (image->kept)
+		gpd_blob_drop(image->blob);
+	else
+		gpd_blob_unref(image->blob);
 	gpd_image_forget_dynamic(image);
 	free(image);
 }
@@ -126,16 +129,35 @@ unload(void *arg)
 	image_free(image);
 }
 
-/* Janitor.  What is shared stays loaded. */
+static bool
+has_own_library(const struct gpd_image *image)
+{
+	return image->library && !image->library->shared;
+}
+
+/* Janitor. */
 static void
 unload_quietly(void *arg)
 {
-	struct gpd_image *image = arg;
-
-	if (image->library && !image->library->shared && !gpd_janitor_seek_quiet())
-		gpd_janitor_run(unload_quietly, image);
+	if (gpd_janitor_seek_quiet())
+		unload(arg);
 	else
+		gpd_janitor_run(unload_quietly, arg);
+}
+
+/* Its session has done with it.  What is shared stays loaded; for the rest it may be long until
+ * there is a quiet moment, and till then nobody holds it. */
+static void
+leave(struct gpd_image *image)
+{
+	if (!has_own_library(image)) {
 		unload(image);
+		return;
+	}
+	gpd_library_keep(image->library);
+	image->kept = true;
+	gpd_blob_keep(image->blob);
+	gpd_janitor_run(unload_quietly, image);
 }
 
 static void
@@ -143,7 +165,7 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_image *image = arg;
 
-	if (image->charged || image->globals) {
+	if (image->charged || image->globals || has_own_library(image)) {
 		gpd_account_leave_begin(&session->account);
 		pthread_mutex_lock(&leaving.lock);
 		image->payer = session;
@@ -151,7 +173,8 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 		pthread_mutex_unlock(&leaving.lock);
 	}
 	atomic_fetch_sub(&session->images_leaving, 1);
-	gpd_janitor_run(unload_quietly, image);
+	atomic_fetch_sub(&session->code_leaving, gpd_blob_size(image->blob));
+	leave(image);
 }
 
 /* Locked. */
@@ -162,6 +185,22 @@ find_leaving(const struct gpd_session *session)
 
 	LL_SEARCH_SCALAR(leaving.images, image, payer, session);
 	return image;
+}
+
+uint64_t
+gpd_image_leaving(struct gpd_session *session)
+{
+	uint64_t bytes = atomic_load(&session->code_leaving);
+	const struct gpd_image *image;
+
+	pthread_mutex_lock(&leaving.lock);
+	LL_FOREACH(leaving.images, image)
+	{
+		if (image->payer == session)
+			bytes += gpd_blob_size(image->blob);
+	}
+	pthread_mutex_unlock(&leaving.lock);
+	return bytes;
 }
 
 bool
@@ -207,6 +246,7 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	take_out(session, image);
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
 	atomic_fetch_add(&session->images_leaving, 1);
+	atomic_fetch_add(&session->code_leaving, gpd_blob_size(image->blob));
 	return gpd_wait_add_all(session, NULL, unused, image);
 }
 
@@ -264,7 +304,7 @@ gpd_image_forget_session(struct gpd_session *session)
 	while (next(&forget)) {
 		take_out(session, forget.image);
 		uncharge(session, forget.image);
-		gpd_janitor_run(unload_quietly, forget.image);
+		leave(forget.image);
 	}
 	pthread_mutex_lock(&leaving.lock);
 	while ((forget.image = find_leaving(session)))

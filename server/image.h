@@ -37,9 +37,10 @@ struct gpd_image {
 	int charged_device;
 	uint64_t seen; /* of its variables there, those that the client has asked for */
 	bool stale;    /* its context was destroyed: to be loaded again before it is used */
+	bool kept;     /* it is no session's any more, but for who pays, and the janitor's */
 
-	/* Unloaded by the client, but the driver still has its variables' memory; image.c's lock.
-	 */
+	/* Unloaded by the client, but the driver still has its code and its variables' memory;
+	 * image.c's lock. */
 	struct gpd_image *next;
 	struct gpd_session *payer;
 };
@@ -71,6 +72,9 @@ CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 /* Gives the image a library of its own before state is set that sessions cannot share; use->kernel
  * and function change. */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
+
+/* Bytes of images that the client has unloaded, and the driver has not.  Executor. */
+uint64_t gpd_image_leaving(struct gpd_session *session);
 
 /* Out of memory: waits a while for the driver to unload images with variables, if there are any of
  * the session that it has unloaded. */

@@ -62,32 +62,30 @@ wait_a_little(void)
 }
 
 bool
-gpd_image_arrival_begin(struct gpd_session *session, const uint8_t sha256[32], uint64_t *until_ns)
+gpd_image_arrival_begin(struct gpd_session *session, const uint8_t sha256[32])
 {
 	struct gpd_image_arrival *own = &session->arrival;
 	uint64_t now = gpd_now_ns();
-	bool waits = false;
+	bool waits = false, coming;
 
-	if (!*until_ns)
-		*until_ns = now + gpd_image_arrival_wait_ns;
 	pthread_mutex_lock(&arrivals.lock);
 	end(own);
-	while (now < *until_ns && !atomic_load(&session->closing)) {
-		if (!is_coming(sha256, now)) {
-			if (!waits)
-				break;
-			pthread_mutex_unlock(&arrivals.lock);
-			return false;
-		}
+	while ((coming = is_coming(sha256, now)) && own->waited_ns < gpd_image_arrival_wait_ns &&
+	       !atomic_load(&session->closing)) {
+		uint64_t begin = now;
+
 		wait_a_little();
-		waits = true;
 		now = gpd_now_ns();
+		own->waited_ns += now - begin;
+		waits = true;
 	}
-	memcpy(own->sha256, sha256, sizeof(own->sha256));
-	own->ns = now;
-	LL_PREPEND(arrivals.all, own);
+	if (!waits || coming) {
+		memcpy(own->sha256, sha256, sizeof(own->sha256));
+		own->ns = now;
+		LL_PREPEND(arrivals.all, own);
+	}
 	pthread_mutex_unlock(&arrivals.lock);
-	return true;
+	return own->ns != 0;
 }
 
 void

@@ -16,17 +16,17 @@ struct gpd_session;
 struct gpd_image_arrival {
 	struct gpd_image_arrival *next;
 	uint8_t sha256[32];
-	uint64_t ns; /* when the last of it came; 0: there is none */
+	uint64_t ns;        /* when the last of it came; 0: there is none */
+	uint64_t waited_ns; /* for other sessions, in all */
 };
 
-/* Nothing comes for so long, and nobody waits for it any more; nor for longer than this in all. */
+/* Nothing comes for so long, and nobody waits for it any more; nor does a session for longer than
+ * this in all: who says again and again that it will send something holds nobody up for ever. */
 extern uint64_t gpd_image_arrival_stall_ns, gpd_image_arrival_wait_ns;
 
 /* The session brings it, till gpd_image_arrival_end().  false: another one did, and has ended, so
- * that the image may be there; if it is not, this is to be called again with the same *until_ns, 0
- * at first. */
-bool gpd_image_arrival_begin(struct gpd_session *session, const uint8_t sha256[32],
-			     uint64_t *until_ns);
+ * that the image may be there; if it is not, this is to be called again. */
+bool gpd_image_arrival_begin(struct gpd_session *session, const uint8_t sha256[32]);
 
 /* More of it has come. */
 void gpd_image_arrival_goes_on(struct gpd_session *session);

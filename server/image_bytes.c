@@ -19,7 +19,7 @@
 #define IMAGES_SIZE_MAX ((uint64_t)8 << 30)
 #define IMAGES_MAX 16384
 #define RECEIVE_SIZE ((size_t)1 << 20)
-/* How long a load waits for what those that came after it give back. */
+/* How long a load waits, in all, for what those that came after it give back. */
 #define ROOM_NS UINT64_C(5000000000)
 #define NAP_NS 2000000
 
@@ -77,28 +77,51 @@ refuse_memory(struct gpd_session *session, uint64_t size)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* As long as another session has begun to load after this one, which is what ends first if there is
- * not enough for all: none of them would be loaded if all ended. */
+/* Whether to try once more: what this worker has unloaded is about to go, or, if this session loads
+ * (`loads`), another one has begun after it, which is what ends first if there is not enough for
+ * all: none of them would be loaded if all ended.  *until: 0 at first. */
 static bool
-take(struct gpd_session *session, uint64_t bytes, uint64_t more)
+may_wait(struct gpd_session *session, bool loads, uint64_t *until)
 {
 	const struct gpd_ledger *ledger = session->account.ledger;
-	uint64_t now = gpd_now_ns(), until = now + ROOM_NS;
+	uint64_t now = gpd_now_ns();
+
+	if (!*until)
+		*until = now + ROOM_NS;
+	return now < *until && !atomic_load(&session->closing) &&
+	       (gpd_image_cache_is_dropping() ||
+		(loads && !gpd_ledger_loads_last(ledger, session->account.line)));
+}
+
+static bool
+take(struct gpd_session *session, uint64_t bytes, uint64_t more, uint64_t *until)
+{
+	bool wait;
 
 	if (gpd_image_cache_take(bytes, more))
 		return true;
-	while (now < until && !atomic_load(&session->closing)) {
+	do {
 		/* Before it is tried: who gives up gives back first. */
-		bool last = gpd_ledger_loads_last(ledger, session->account.line);
-
+		wait = may_wait(session, true, until);
 		if (gpd_image_cache_take(bytes, more))
 			return true;
-		if (last)
+		if (wait)
+			gpd_nap(NAP_NS);
+	} while (wait);
+	return false;
+}
+
+static bool
+could_take(struct gpd_session *session, uint64_t bytes, uint64_t more)
+{
+	uint64_t until = 0;
+
+	while (!gpd_image_cache_could_take(bytes, more)) {
+		if (!may_wait(session, false, &until))
 			return false;
 		gpd_nap(NAP_NS);
-		now = gpd_now_ns();
 	}
-	return false;
+	return true;
 }
 
 /* The hash is made as the bytes arrive, and so is the memory taken: what is only announced is not
@@ -110,12 +133,13 @@ receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint64_t more,
 	EVP_MD_CTX *digest = EVP_MD_CTX_new();
 	bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
 	CUresult result = good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t until = 0;
 
 	*taken = 0;
 	for (size_t at = 0; result == CUDA_SUCCESS && at < size; at += RECEIVE_SIZE) {
 		size_t part = size - at < RECEIVE_SIZE ? size - at : RECEIVE_SIZE;
 
-		if (!take(session, part, more)) {
+		if (!take(session, part, more, &until)) {
 			result = refuse_memory(session, size);
 			break;
 		}
@@ -141,7 +165,7 @@ blob_receive(struct gpd_session *session, const struct gp_args_gpImageLoad *args
 	void *bytes;
 
 	/* Better now than at its end. */
-	if (!gpd_image_cache_could_take(args->size, more))
+	if (!could_take(session, args->size, more))
 		return refuse_memory(session, args->size);
 	bytes = gpd_image_bytes_alloc(args->size);
 	if (!bytes)
@@ -166,17 +190,16 @@ blob_look_up(struct gpd_session *session, const struct gp_args_gpImageLoad *args
 	     struct gpd_blob **blob_p)
 {
 	struct gpd_image_name name = { .size = args->size };
-	uint64_t until_ns = 0;
 	bool full;
 
 	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
 	/* What another session brings need not come twice. */
 	do
 		*blob_p = gpd_image_cache_get(&name, more, &full);
-	while (!*blob_p && !full && !gpd_image_arrival_begin(session, name.sha256, &until_ns));
+	while (!*blob_p && !full && !gpd_image_arrival_begin(session, name.sha256));
 	if (!*blob_p && !full)
 		*blob_p = gpd_image_cache_find(&name, more, &full);
-	if (!*blob_p && !full && gpd_image_cache_could_take(args->size, more))
+	if (!*blob_p && !full && could_take(session, args->size, more))
 		return CUDA_SUCCESS;
 	gpd_image_arrival_end(session);
 	return *blob_p ? CUDA_SUCCESS : refuse_memory(session, args->size);
@@ -198,6 +221,7 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, add_up, &held);
+	held.size += gpd_image_leaving(session);
 	if (!within_limits(session, &held, args->size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	more = allowance(session, &held, args->size);

@@ -145,6 +145,17 @@ gpd_image_cache_is_beyond(void)
 	return excess() > 0;
 }
 
+bool
+gpd_image_cache_is_dropping(void)
+{
+	uint64_t kept;
+
+	pthread_mutex_lock(&cache.lock);
+	kept = cache.kept;
+	pthread_mutex_unlock(&cache.lock);
+	return kept && (kept / 2 > gpd_image_cache_part() || excess());
+}
+
 /* Beyond the limit there is only what sessions hold: each has its least there, and no more than
  * they are. */
 static void
@@ -169,6 +180,15 @@ hold(struct gpd_blob *blob, uint64_t more)
 	if (!blob->refs++)
 		idle_unlink(blob);
 	return true;
+}
+
+void
+gpd_image_cache_trim(void)
+{
+	pthread_mutex_lock(&cache.lock);
+	trim(idle_max());
+	trim_excess();
+	pthread_mutex_unlock(&cache.lock);
 }
 
 /* After a reference less, or a keeper more. */

@@ -81,8 +81,12 @@ bool gpd_image_cache_take(uint64_t size, uint64_t more);
 void gpd_image_cache_give(uint64_t size);
 /* Whether it would work at this moment. */
 bool gpd_image_cache_could_take(uint64_t size, uint64_t more);
+/* The limit is another one: what is kept beyond it goes. */
+void gpd_image_cache_trim(void);
 /* What there is may be more than that memory: what is kept for nobody is to go. */
 bool gpd_image_cache_is_beyond(void);
+/* More is kept here than stays: some of it goes when no kernel runs. */
+bool gpd_image_cache_is_dropping(void);
 /* Of it, what a worker may keep for nobody. */
 uint64_t gpd_image_cache_part(void);
 /* Before the first image: that there is such a limit.  -EAGAIN: there are too many workers. */

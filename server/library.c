@@ -63,7 +63,7 @@ create(struct gpd_blob *blob)
 static void
 destroy(struct gpd_library *library)
 {
-	if (library->shared)
+	if (library->shared || library->kept)
 		gpd_blob_drop(library->blob);
 	else
 		gpd_blob_unref(library->blob);
@@ -214,6 +214,13 @@ note_later(struct gpd_library *library)
 	library->refs++;
 	pthread_mutex_unlock(&registry.lock);
 	gpd_janitor_run(note_and_give_back, library);
+}
+
+void
+gpd_library_keep(struct gpd_library *library)
+{
+	library->kept = true;
+	gpd_blob_keep(library->blob);
 }
 
 void

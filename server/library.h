@@ -55,6 +55,7 @@ struct gpd_library {
 	struct gp_bytes info;       /* struct gp_image_info, encoded */
 	struct gp_bytes log;        /* the compiler's text */
 	bool shared;
+	bool kept;                  /* one that is not shared: its blob is kept for nobody */
 	struct gpd_library_key key; /* of a shared one */
 
 	pthread_mutex_t lock; /* over loading functions */
@@ -95,6 +96,8 @@ CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int
 
 /* Of who uses it no more, nor has work under way that does.  What is not shared is unloaded. */
 void gpd_library_put(struct gpd_library *library);
+/* Before that, of one that is not shared: nobody holds its blob from now on. */
+void gpd_library_keep(struct gpd_library *library);
 /* The same of a shared one that was not used. */
 void gpd_library_leave(struct gpd_library *library);
 

@@ -52,7 +52,8 @@ struct gpd_session {
 	struct gpd_account account;
 	struct gpd_memory *memory;
 	_Atomic unsigned int
-		images_leaving; /* unloaded by the client, and work may still use them */
+		images_leaving;        /* unloaded by the client, and work may still use them */
+	_Atomic uint64_t code_leaving; /* their bytes */
 	struct gpd_image_arrival arrival;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;

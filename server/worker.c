@@ -9,6 +9,7 @@
 #include "server/image_cache.h"
 #include "server/lane_rdma.h"
 #include "server/ledger.h"
+#include "server/library.h"
 #include "server/log.h"
 #include "server/partition.h"
 #include "server/peer_memory.h"
@@ -419,6 +420,10 @@ handle(struct gpd_channel_message *message)
 		break;
 	case GPD_CHANNEL_RETURN:
 		gpd_retire_undo();
+		break;
+	case GPD_CHANNEL_LESS:
+		gpd_image_cache_trim();
+		gpd_library_trim();
 		break;
 	case GPD_CHANNEL_STOP:
 		end_all("the daemon stops");

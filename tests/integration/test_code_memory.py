@@ -120,6 +120,8 @@ def _():
             greedy.post("gpImageUnload", {"image": 10 + number})
         # All of it at once, which is beyond the limit unless what was unloaded goes.
         require(loads(greedy, 1, image_of(90 * MIB, 20)), "the session has no room for one image")
+        greedy.post("gpImageUnload", {"image": 1})
+        require(loads(greedy, 2, image_of(91 * MIB, 24)), "the session has no room for the next")
         require(loads(stays, 1, image_of(20 * MIB, 21)), "a session has not its part")
         require(loads(alone, 1, image_of(20 * MIB, 22)), "a session of another worker has not its part")
         greedy.close()
@@ -127,6 +129,20 @@ def _():
             wait_until("what the session has had is there for others", lambda: loads(session, 2, image_of(25 * MIB, 23)), 10)
         for session in stays, alone:
             session.close()
+
+
+@case("a limit that is lowered holds at once for what nobody uses")
+def _():
+    with Configured("[daemon]\ncode-memory = 1G\n") as daemon:
+        for number in range(6):
+            session, = sessions_of(daemon, 1)
+            require(loads(session, 1, image_of(31 * MIB, number)), "there is room")
+            session.close()
+        daemon.reload("[daemon]\ncode-memory = 100M\n")
+        alone, = sessions_of(daemon, 1, more=IN_A_PROCESS)
+        image = image_of(90 * MIB, 10)
+        wait_until("what is kept for nobody has gone", lambda: loads(alone, 1, image), 10)
+        alone.close()
 
 
 @case("of sessions that load at once as many get their code as there is room for")
@@ -164,6 +180,7 @@ def _():
         for session in sessions:
             session.post("gpImageUnload", {"image": 1})
             session.ask("gpFence")
+        # Each that waits does so for two seconds, and in all for ten.
         image = image_of(50 * MIB, 2)
         result, reply = load(sessions[0], 2, image, bulk=False)
         require(result == SUCCESS and reply["missing"], f"{result}, {reply}")

@@ -132,10 +132,12 @@ what_is_kept_for_nobody_goes_for_who_keeps_it(void **state)
 	gpd_code_keep(&memory, a, 600);
 	assert_int_equal(gpd_code_used(&memory), 900);
 	assert_false(gpd_code_take(&memory, b, 101, 0));
-	assert_true(gpd_code_take(&memory, a, 700, 0));
-	assert_false(gpd_code_take(&memory, a, 1, 0));
+	assert_false(gpd_code_take(&memory, a, 701, 0));
+	assert_true(gpd_code_take(&memory, a, 600, 0));
 	gpd_code_drop(a, 600);
-	assert_int_equal(gpd_code_used(&memory), 1000);
+	assert_int_equal(gpd_code_used(&memory), 900);
+	assert_true(gpd_code_take(&memory, b, 100, 0));
+	assert_false(gpd_code_take(&memory, a, 1, 0));
 }
 
 static void
@@ -157,6 +159,24 @@ what_is_kept_for_nobody_is_not_in_the_way_of_the_least(void **state)
 	assert_int_equal(gpd_code_used(&memory), 1050);
 	gpd_code_leave(&memory, 10);
 	assert_int_equal(gpd_code_used(&memory), 0);
+}
+
+/* While a kernel runs nothing is unloaded. */
+static void
+what_is_kept_for_nobody_has_a_limit_of_its_own(void **state)
+{
+	struct gpd_code_place *a = gpd_code_enter(&memory, 10), *b = gpd_code_enter(&memory, 11);
+
+	memory.max = 1000;
+	for (int i = 0; i < 3; i++) {
+		assert_true(gpd_code_take(&memory, a, 500, 0));
+		gpd_code_keep(&memory, a, 500);
+	}
+	assert_false(gpd_code_take(&memory, a, 1, 0));
+	assert_true(gpd_code_take(&memory, b, 32, 32));
+	assert_false(gpd_code_take(&memory, b, 1, 32));
+	gpd_code_drop(a, 500);
+	assert_true(gpd_code_take(&memory, a, 400, 0));
 }
 
 static void
@@ -219,6 +239,7 @@ main(void)
 		cmocka_unit_test_setup(what_is_kept_for_nobody_goes_for_who_keeps_it, setup),
 		cmocka_unit_test_setup(what_is_kept_for_nobody_is_not_in_the_way_of_the_least,
 				       setup),
+		cmocka_unit_test_setup(what_is_kept_for_nobody_has_a_limit_of_its_own, setup),
 		cmocka_unit_test_setup(places_are_as_many_as_told, setup),
 		cmocka_unit_test_setup(at_once_nothing_is_lost, setup),
 	};
