@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock that times are told from: monotonic.  Any thread. */
+/* The clock that times are told from: monotonic, but for gpd_until().  Any thread. */
 #ifndef GPD_CLOCK_H
 #define GPD_CLOCK_H
 
@@ -19,6 +19,21 @@ static inline int64_t
 gpd_now_ms(void)
 {
 	return (int64_t)(gpd_now_ns() / 1000000);
+}
+
+/* So much later, for waits with a limit: they go by the clock of the day.  Less than a second. */
+static inline struct timespec
+gpd_until(long ns)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_nsec += ns;
+	if (at.tv_nsec >= 1000000000) {
+		at.tv_sec++;
+		at.tv_nsec -= 1000000000;
+	}
+	return at;
 }
 
 /* Less than a second. */

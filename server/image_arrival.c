@@ -46,21 +46,6 @@ end(struct gpd_image_arrival *arrival)
 	pthread_cond_broadcast(&arrivals.ended);
 }
 
-/* Locked. */
-static void
-wait_a_little(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_nsec += LOOK_NS;
-	if (at.tv_nsec >= 1000000000) {
-		at.tv_sec++;
-		at.tv_nsec -= 1000000000;
-	}
-	(void)pthread_cond_timedwait(&arrivals.ended, &arrivals.lock, &at);
-}
-
 bool
 gpd_image_arrival_begin(struct gpd_session *session, const uint8_t sha256[32])
 {
@@ -72,9 +57,10 @@ gpd_image_arrival_begin(struct gpd_session *session, const uint8_t sha256[32])
 	end(own);
 	while ((coming = is_coming(sha256, now)) && own->waited_ns < gpd_image_arrival_wait_ns &&
 	       !atomic_load(&session->closing)) {
+		struct timespec look = gpd_until(LOOK_NS);
 		uint64_t begin = now;
 
-		wait_a_little();
+		(void)pthread_cond_timedwait(&arrivals.ended, &arrivals.lock, &look);
 		now = gpd_now_ns();
 		own->waited_ns += now - begin;
 		waits = true;

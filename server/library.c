@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/library.h"
 
+#include "server/clock.h"
 #include "server/driver.h"
 #include "server/image_cache.h"
 #include "server/image_load.h"
@@ -320,31 +321,17 @@ is_vain(struct gpd_session *session)
 	return session && atomic_load(&session->closing);
 }
 
-/* Another session may be in it for long, as it waits for a quiet moment. */
-static struct timespec
-look_again(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_nsec += LOOK_NS;
-	if (at.tv_nsec >= 1000000000) {
-		at.tv_sec++;
-		at.tv_nsec -= 1000000000;
-	}
-	return at;
-}
-
-/* false: the session is closing. */
+/* Another session may be in it for long, as it waits for a quiet moment.  false: the session is
+ * closing. */
 static bool
 lock_library(struct gpd_session *session, struct gpd_library *library)
 {
-	struct timespec at = look_again();
+	struct timespec at = gpd_until(LOOK_NS);
 
 	while (pthread_mutex_timedlock(&library->lock, &at)) {
 		if (is_vain(session))
 			return false;
-		at = look_again();
+		at = gpd_until(LOOK_NS);
 	}
 	return true;
 }
@@ -369,7 +356,7 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh
 		if (!library->users++)
 			gpd_blob_unkeep(library->blob);
 		while (library->loading && !is_vain(session)) {
-			struct timespec at = look_again();
+			struct timespec at = gpd_until(LOOK_NS);
 
 			(void)pthread_cond_timedwait(&registry.loaded, &registry.lock, &at);
 		}

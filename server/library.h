@@ -123,7 +123,7 @@ CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *l
 /* Has the driver allow launches of a loaded function so many bytes of dynamic shared memory. */
 CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
 
-/* Sessions have become fewer: what is too much may be unloaded. */
+/* Sessions have become fewer, or the limit is another one: what is too much may be unloaded. */
 void gpd_library_trim(void);
 
 struct gpd_library_counts gpd_library_counts(void);

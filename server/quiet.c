@@ -162,14 +162,8 @@ gpd_quiet_await_end(int device, const _Atomic bool *given_up)
 {
 	pthread_mutex_lock(&lock);
 	while (gpd_quiet_is_held(device) && !is_vain(given_up)) {
-		struct timespec until;
+		struct timespec until = gpd_until(LOOK_NS);
 
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += LOOK_NS;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_sec++;
-			until.tv_nsec -= 1000000000;
-		}
 		(void)pthread_cond_timedwait(&over, &lock, &until);
 	}
 	pthread_mutex_unlock(&lock);
