@@ -23,10 +23,10 @@ def senders(call):
 
 def calls_h(api):
     out = [generated(SOURCE), "#ifndef GPC_CALLS_H\n#define GPC_CALLS_H\n\n#include <cuda.h>\n\n"
-           "#include \"client/call.h\"\n#include \"client/context.h\"\n#include \"gp_calls.h\"\n\n"
+           "#include \"client/wire/call.h\"\n#include \"client/context/context.h\"\n#include \"gp_calls.h\"\n\n"
            "/* The CUDA functions of this library; those of GP_LOCAL and CLIENT_HOOK are written by hand. */\n"]
     out += [declaration(c, "gpc_") + "\n" for c in api.cuda_calls]
-    out.append("\n/* Sending a call: client/call.h. */\n")
+    out.append("\n/* Sending a call: client/wire/call.h. */\n")
     for call in api.wire_calls:
         out += [text.replace("\n", " ") + ";\n" for _, text in senders(call)]
     out.append("\n#endif /* GPC_CALLS_H */\n")
@@ -54,7 +54,7 @@ def wait_body(call):
 
 
 def calls_c(api):
-    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/session.h\"\n",
+    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/wire/session.h\"\n",
            """
 /* A reply that is none ends the session: the two ends no longer agree on the stream. */
 static CUresult
@@ -139,8 +139,8 @@ def wrapper(symbol, call):
 
 
 def stubs_c(api):
-    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"client/entry.h\"\n#include \"client/event.h\"\n"
-           "#include \"client/function.h\"\n#include \"client/stream.h\"\n"]
+    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
+           "#include \"client/code/function.h\"\n#include \"client/stream/stream.h\"\n"]
     out += [stub(c) for c in api.wire_calls if c.kind == "CALL" and "CLIENT_HOOK" not in c.options]
     impl, rows = implementations(api), []
     for s in api.symbols:
@@ -181,7 +181,7 @@ def proc_c(api):
     """What cuGetProcAddress looks up."""
     rows = sorted(((s.base, 1 if s.variant else 0, s.since, i) for i, s in enumerate(api.symbols)),
                   key=lambda row: (row[0].encode(), row[1], row[2]))
-    return (generated(SOURCE + "/symbols.h") + "#include \"client/proc_address.h\"\n\nconst struct gpc_proc_entry gpc_proc_table[] = {\n"
+    return (generated(SOURCE + "/symbols.h") + "#include \"client/entry/proc_address.h\"\n\nconst struct gpc_proc_entry gpc_proc_table[] = {\n"
             + "".join(f"\t{{ \"{b}\", {p}, {v}, {i} }},\n" for b, p, v, i in rows)
             + "};\n\nconst size_t gpc_proc_count = sizeof(gpc_proc_table) / sizeof(gpc_proc_table[0]);\n")
 

@@ -27,7 +27,7 @@ def manages_memory(call):
 
 def calls_h(api):
     return (generated(SOURCE) + "#ifndef GPD_CALLS_H\n#define GPD_CALLS_H\n\n#include <cuda.h>\n#include <stdbool.h>\n\n"
-            "#include \"gp_calls.h\"\n#include \"server/handle.h\"\n\nstruct gpd_session;\n\n/* Written by hand: session.h says how they are called. */\n"
+            "#include \"gp_calls.h\"\n#include \"server/worker/session/handle.h\"\n\nstruct gpd_session;\n\n/* Written by hand: session.h says how they are called. */\n"
             + "".join(hook(c) + "\n" for c in api.wire_calls if "SERVER_HOOK" in c.options)
             + "\n/* Carries out one record. 0, or -EPROTO: it is malformed, and the session must end. */\n"
             "int gpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size);\n"
@@ -119,11 +119,11 @@ HEAD = """#include "gpd_calls.h"
 #include <errno.h>
 #include <stdlib.h>
 
-#include "server/account.h"
-#include "server/driver.h"
-#include "server/image.h"
-#include "server/schedule.h"
-#include "server/session.h"
+#include "server/worker/session/account.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/image/image.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/session.h"
 
 static bool
 header_fits(const struct gp_header *header, bool waits, bool bulk)

@@ -4,8 +4,8 @@
 
 #include "ctl/pool_file.h"
 #include "ctl/revocation.h"
-#include "server/config_value.h"
-#include "server/folder.h"
+#include "server/common/base/folder.h"
+#include "server/common/config/config_value.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "ctl/pool_file.h"
 
 #include "ctl/ask.h"
-#include "server/folder.h"
-#include "server/privilege.h"
+#include "server/common/base/folder.h"
+#include "server/common/base/privilege.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "ctl/revocation.h"
 
 #include "ctl/ask.h"
-#include "server/shared_file.h"
+#include "server/common/base/shared_file.h"
 
 #include <ctype.h>
 #include <errno.h>

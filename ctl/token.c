@@ -2,8 +2,8 @@
 /* token create, list, revoke: the file of the daemon's tokens, with or without a daemon. */
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
-#include "server/folder.h"
-#include "server/token_file.h"
+#include "server/common/base/folder.h"
+#include "server/common/config/token_file.h"
 
 #include <stdlib.h>
 #include <string.h>

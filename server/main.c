@@ -11,12 +11,12 @@
  */
 #include "protocol/frame.h"
 #include "protocol/standard.h"
-#include "server/log.h"
-#include "server/metrics.h"
-#include "server/privilege.h"
-#include "server/supervisor.h"
-#include "server/window.h"
-#include "server/worker.h"
+#include "server/common/base/log.h"
+#include "server/common/base/privilege.h"
+#include "server/supervisor/admin/metrics.h"
+#include "server/supervisor/supervisor.h"
+#include "server/worker/device/window.h"
+#include "server/worker/worker.h"
 #include "transport/transport.h"
 #include "transport/url.h"
 

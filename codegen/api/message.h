@@ -163,7 +163,7 @@ void gpHostFunctionDone(
         DROP gp_function function);
 
 /*
- * Loads device code: the flattened image (protocol/fatbin.h) of this SHA-256.  The image itself is
+ * Loads device code: the flattened image (image/fatbin.h) of this SHA-256.  The image itself is
  * the bulk tail; without one it must be in the daemon's cache, else missing = 1 comes back and the
  * client sends the call again with it.  options: (u32 CUjit_option, u32 0, u64 value) triples.
  * info: the kernels (protocol/image_info.h); log: text of the JIT compiler, also when it fails.

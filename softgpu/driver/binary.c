@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/binary.h"
 
-#include "protocol/fatbin.h"
+#include "image/fatbin.h"
 #include "softgpu/driver/space.h"
 
 #include <errno.h>

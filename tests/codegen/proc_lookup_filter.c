@@ -4,7 +4,7 @@
  * A line "BASE VERSION FLAGS DRIVER_VERSION" ("-" for the empty name) yields a line
  * "RESULT STATUS NAME", with "-" where nothing was found.
  */
-#include "client/proc_address.h"
+#include "client/entry/proc_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>

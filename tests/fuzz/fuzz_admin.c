@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request of the admin socket: what can be decoded can be packed, and carried out on a daemon
  * that has nobody. */
-#include "server/log.h"
-#include "server/manage.h"
+#include "server/common/base/log.h"
+#include "server/supervisor/admin/manage.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration of tenants: parsed, and asked what it says; or refused with a text. */
-#include "server/config.h"
+#include "server/common/config/config.h"
 
 #include <stdlib.h>
 #include <string.h>

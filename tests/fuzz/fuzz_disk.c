@@ -4,8 +4,8 @@
  * the note about it.  The first byte says which of the two the rest is, and whether its hash is
  * made right: else nothing would be read.
  */
-#include "server/image_cache.h"
-#include "server/image_disk.h"
+#include "server/worker/code/image_cache.h"
+#include "server/worker/code/image_disk.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>

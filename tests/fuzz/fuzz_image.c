@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device code as it comes from a client: opened, walked, extracted, filtered. */
-#include "protocol/fatbin.h"
+#include "image/fatbin.h"
 
 #include <stdlib.h>
 #include <string.h>

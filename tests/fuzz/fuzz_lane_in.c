@@ -5,8 +5,8 @@
  * input's, messages of the input's, and bytes.  At the end the lanes are closed, and whoever waits
  * must go on, with nothing written but what he waited for.
  */
-#include "client/lane.h"
-#include "client/session_state.h"
+#include "client/wire/lane.h"
+#include "client/wire/session_state.h"
 #include "protocol/frame.h"
 #include "transport/transport.h"
 

@@ -5,8 +5,8 @@
  * then messages, each with its size in two bytes in front, all ones for bytes as they are up to the
  * end.
  */
-#include "client/connect.h"
-#include "client/window.h"
+#include "client/connect/connect.h"
+#include "client/connect/window.h"
 #include "transport/transport.h"
 
 #include <pthread.h>

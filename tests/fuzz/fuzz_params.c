@@ -2,9 +2,9 @@
 /* Device code whose kernels' parameters and whose variables are read, as ELF, as PTX and in
  * whatever contains them. What is found lies within what a launch may have, and is then what the
  * check wants to be told. */
+#include "image/image_check.h"
+#include "image/image_params.h"
 #include "protocol/frame.h"
-#include "protocol/image_check.h"
-#include "protocol/image_params.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * message of the input's; a Hello with more of the input's behind it; time for the supervisor.
  */
 #include "protocol/ticket.h"
-#include "server/admission.h"
-#include "server/log.h"
+#include "server/common/base/log.h"
+#include "server/supervisor/admission/admission.h"
 
 #include <fcntl.h>
 #include <poll.h>

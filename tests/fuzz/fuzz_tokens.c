@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's file of tokens: parsed and written again, which says the same; and as a client's
  * token, looked up in it. */
-#include "server/token.h"
+#include "server/common/config/token.h"
 
 #include <stdlib.h>
 #include <string.h>

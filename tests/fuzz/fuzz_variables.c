@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device code from a client, looked through before it is loaded: what it calls and which variables
  * it has, in ELF and PTX as such, and in whatever contains them. */
-#include "protocol/fatbin.h"
-#include "server/image_scan.h"
-#include "server/image_variables.h"
+#include "image/fatbin.h"
+#include "server/worker/code/image_scan.h"
+#include "server/worker/code/image_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A control message that is a Welcome: what is found sound can be made devices of. */
-#include "client/connect.h"
-#include "client/device.h"
-#include "client/init.h"
+#include "client/connect/connect.h"
+#include "client/context/device.h"
+#include "client/entry/init.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

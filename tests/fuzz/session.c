@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/session.h"
 
-#include "server/channel.h"
-#include "server/driver.h"
-#include "server/ledger.h"
-#include "server/log.h"
-#include "server/worker.h"
+#include "server/common/base/log.h"
+#include "server/common/ledger/channel.h"
+#include "server/common/ledger/ledger.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

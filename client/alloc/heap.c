@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/alloc/heap.h"
+
+#include "client/alloc/fit.h"
+#include "client/alloc/fit_queue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct mapping {
+	struct gpc_heap_range range;
+	struct arena *arena;
+	struct mapping *prev, *next;
+	bool chunk;
+	bool spare;      /* a wholly free chunk */
+	uint32_t region; /* of a chunk, in its arena */
+	uint64_t size;   /* of a large block: as asked for */
+	uint64_t id;
+};
+
+/* What an owner has. */
+struct arena {
+	void *owner;
+	struct arena *next;
+	/* Of its chunks: units of GPC_HEAP_ALIGNMENT; a live run's word is the bytes asked for. */
+	struct gpc_fit fit;
+	struct mapping *chunks[GPC_FIT_REGIONS];
+	struct mapping *mappings;
+	struct gpc_fit_queue waiting;
+	unsigned int spares;
+	uint64_t next_chunk;
+};
+
+struct gpc_heap {
+	pthread_mutex_t lock;
+	struct gpc_heap_range window;
+	uint64_t granularity;
+	uint64_t first_chunk;
+	/* Of the window: units of the granularity; a mapped run's value is its mapping. */
+	struct gpc_fit addresses;
+	struct gpc_fit_queue unmapped;
+	struct arena *arenas;
+	atomic_uint_fast64_t waiting; /* bytes of all arenas */
+};
+
+static uint64_t
+round_up(uint64_t size, uint64_t unit)
+{
+	return (size + unit - 1) & ~(unit - 1);
+}
+
+static struct arena *
+arena_find(struct gpc_heap *heap, const void *owner)
+{
+	struct arena *arena = heap->arenas;
+
+	while (arena && arena->owner != owner)
+		arena = arena->next;
+	return arena;
+}
+
+static struct arena *
+arena_get(struct gpc_heap *heap, void *owner)
+{
+	struct arena *arena = arena_find(heap, owner);
+
+	if (arena)
+		return arena;
+	arena = calloc(1, sizeof(*arena));
+	if (!arena)
+		return NULL;
+	arena->owner = owner;
+	arena->next_chunk = heap->first_chunk;
+	gpc_fit_init(&arena->fit);
+	gpc_fit_queue_init(&arena->waiting);
+	arena->next = heap->arenas;
+	heap->arenas = arena;
+	return arena;
+}
+
+static void
+arena_link(struct arena *arena, struct mapping *mapping)
+{
+	mapping->arena = arena;
+	mapping->prev = NULL;
+	mapping->next = arena->mappings;
+	if (mapping->next)
+		mapping->next->prev = mapping;
+	arena->mappings = mapping;
+}
+
+static uint32_t
+window_place(const struct gpc_heap *heap, uint64_t address)
+{
+	return (uint32_t)((address - heap->window.base) / heap->granularity);
+}
+
+/* A chunk must be spare.  The addresses stay taken until gpc_heap_unmapped() and what follows it.
+ */
+static void
+mapping_remove(struct gpc_heap *heap, struct mapping *mapping, struct gpc_heap_range *range_p)
+{
+	struct arena *arena = mapping->arena;
+
+	*range_p = mapping->range;
+	*gpc_fit_value(&heap->addresses, window_place(heap, mapping->range.base)) = 0;
+	if (mapping->prev)
+		mapping->prev->next = mapping->next;
+	else
+		arena->mappings = mapping->next;
+	if (mapping->next)
+		mapping->next->prev = mapping->prev;
+	if (mapping->chunk) {
+		gpc_fit_remove(&arena->fit, mapping->region);
+		arena->spares--;
+		arena->chunks[mapping->region] = NULL;
+	}
+	free(mapping);
+}
+
+int
+gpc_heap_create(uint64_t base, uint64_t size, uint64_t granularity, uint64_t first_chunk,
+		struct gpc_heap **heap_p)
+{
+	struct gpc_heap *heap;
+
+	if (granularity < GPC_HEAP_SMALL_MAX || granularity > GPC_HEAP_CHUNK_MAX ||
+	    (granularity & (granularity - 1)) || base % granularity || size < granularity)
+		return GP_E_INVALID;
+	heap = calloc(1, sizeof(*heap));
+	if (!heap)
+		return -ENOMEM;
+	(void)pthread_mutex_init(&heap->lock, NULL);
+	heap->window.base = base;
+	heap->window.size = size & ~(granularity - 1);
+	heap->granularity = granularity;
+	heap->first_chunk = round_up(first_chunk ? first_chunk : granularity, granularity);
+	if (heap->first_chunk > GPC_HEAP_CHUNK_MAX)
+		heap->first_chunk = GPC_HEAP_CHUNK_MAX;
+	gpc_fit_init(&heap->addresses);
+	gpc_fit_queue_init(&heap->unmapped);
+	for (uint64_t left = heap->window.size / granularity; left > 0;) {
+		uint64_t units = left < GPC_FIT_REGION_UNITS ? left : GPC_FIT_REGION_UNITS;
+		uint32_t region;
+		int r = gpc_fit_add(&heap->addresses, (uint32_t)units, &region);
+
+		if (r) {
+			gpc_heap_destroy(heap);
+			return r;
+		}
+		left -= units;
+	}
+	*heap_p = heap;
+	return 0;
+}
+
+void
+gpc_heap_destroy(struct gpc_heap *heap)
+{
+	if (!heap)
+		return;
+	while (heap->arenas) {
+		struct arena *arena = heap->arenas;
+
+		heap->arenas = arena->next;
+		while (arena->mappings) {
+			struct mapping *mapping = arena->mappings;
+
+			arena->mappings = mapping->next;
+			free(mapping);
+		}
+		gpc_fit_fini(&arena->fit);
+		free(arena);
+	}
+	gpc_fit_fini(&heap->addresses);
+	(void)pthread_mutex_destroy(&heap->lock);
+	free(heap);
+}
+
+bool
+gpc_heap_contains(const struct gpc_heap *heap, uint64_t address)
+{
+	return address - heap->window.base < heap->window.size;
+}
+
+int
+gpc_heap_alloc(struct gpc_heap *heap, void *owner, uint64_t size, uint64_t id, uint64_t *address_p)
+{
+	struct mapping *mapping;
+	struct arena *arena;
+	uint32_t place = GPC_FIT_NONE;
+	int r = GP_E_RESOURCE;
+
+	if (size == 0 || size > GPC_HEAP_SMALL_MAX)
+		return GP_E_INVALID;
+	(void)pthread_mutex_lock(&heap->lock);
+	arena = arena_find(heap, owner);
+	if (arena)
+		place = gpc_fit_alloc(&arena->fit, (uint32_t)((size + GPC_HEAP_ALIGNMENT - 1) /
+							      GPC_HEAP_ALIGNMENT));
+	if (place != GPC_FIT_NONE) {
+		*gpc_fit_word(&arena->fit, place) = (uint32_t)size;
+		*gpc_fit_value(&arena->fit, place) = id;
+		mapping = arena->chunks[gpc_fit_region(place)];
+		arena->spares -= mapping->spare;
+		mapping->spare = false;
+		*address_p = mapping->range.base + gpc_fit_unit(place) * GPC_HEAP_ALIGNMENT;
+		r = 0;
+	}
+	(void)pthread_mutex_unlock(&heap->lock);
+	return r;
+}
+
+uint64_t
+gpc_heap_chunk_size(struct gpc_heap *heap, void *owner)
+{
+	struct arena *arena;
+	uint64_t size = heap->first_chunk;
+
+	(void)pthread_mutex_lock(&heap->lock);
+	arena = arena_find(heap, owner);
+	if (arena)
+		size = arena->next_chunk;
+	(void)pthread_mutex_unlock(&heap->lock);
+	return size;
+}
+
+int
+gpc_heap_reserve(struct gpc_heap *heap, uint64_t size, struct gpc_heap_range *range_p)
+{
+	uint64_t units;
+	uint32_t place;
+
+	if (size == 0)
+		return GP_E_INVALID;
+	if (size > heap->window.size)
+		return GP_E_RESOURCE;
+	units = round_up(size, heap->granularity) / heap->granularity;
+	if (units > GPC_FIT_REGION_UNITS)
+		return GP_E_RESOURCE;
+	(void)pthread_mutex_lock(&heap->lock);
+	place = gpc_fit_alloc(&heap->addresses, (uint32_t)units);
+	(void)pthread_mutex_unlock(&heap->lock);
+	if (place == GPC_FIT_NONE)
+		return GP_E_RESOURCE;
+	range_p->base = heap->window.base + place * heap->granularity;
+	range_p->size = units * heap->granularity;
+	return 0;
+}
+
+void
+gpc_heap_give_back(struct gpc_heap *heap, const struct gpc_heap_range *range)
+{
+	(void)pthread_mutex_lock(&heap->lock);
+	gpc_fit_free(&heap->addresses, window_place(heap, range->base));
+	(void)pthread_mutex_unlock(&heap->lock);
+}
+
+static int
+chunk_init(struct arena *arena, struct mapping *mapping)
+{
+	uint64_t units = mapping->range.size / GPC_HEAP_ALIGNMENT;
+	int r;
+
+	if (units > GPC_FIT_REGION_UNITS)
+		return GP_E_INVALID;
+	r = gpc_fit_add(&arena->fit, (uint32_t)units, &mapping->region);
+	if (r)
+		return r;
+	mapping->chunk = true;
+	mapping->spare = true;
+	arena->spares++;
+	arena->chunks[mapping->region] = mapping;
+	if (arena->next_chunk <= mapping->range.size && arena->next_chunk < GPC_HEAP_CHUNK_MAX)
+		arena->next_chunk *= 2;
+	return 0;
+}
+
+static int
+add(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range, bool chunk,
+    uint64_t size, uint64_t id)
+{
+	struct mapping *mapping = calloc(1, sizeof(*mapping));
+	struct arena *arena;
+	int r = 0;
+
+	if (!mapping)
+		return -ENOMEM;
+	mapping->range = *range;
+	mapping->size = size;
+	mapping->id = id;
+	(void)pthread_mutex_lock(&heap->lock);
+	arena = arena_get(heap, owner);
+	if (!arena)
+		r = -ENOMEM;
+	else if (chunk)
+		r = chunk_init(arena, mapping);
+	if (!r) {
+		arena_link(arena, mapping);
+		*gpc_fit_value(&heap->addresses, window_place(heap, range->base)) =
+			(uintptr_t)mapping;
+	}
+	(void)pthread_mutex_unlock(&heap->lock);
+	if (r)
+		free(mapping);
+	return r;
+}
+
+int
+gpc_heap_add_chunk(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range)
+{
+	return add(heap, owner, range, true, 0, 0);
+}
+
+int
+gpc_heap_add_large(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range,
+		   uint64_t size, uint64_t id)
+{
+	return add(heap, owner, range, false, size, id);
+}
+
+static struct mapping *
+mapping_find(struct gpc_heap *heap, uint64_t address)
+{
+	uint32_t place;
+
+	if (!gpc_heap_contains(heap, address))
+		return NULL;
+	place = gpc_fit_find(&heap->addresses, window_place(heap, address));
+	if (place == GPC_FIT_NONE || gpc_fit_waits(&heap->addresses, place))
+		return NULL;
+	return (struct mapping *)(uintptr_t)*gpc_fit_value(&heap->addresses, place);
+}
+
+/* The live block of a chunk that address is in. */
+static uint32_t
+block_find(const struct mapping *mapping, uint64_t address)
+{
+	const struct gpc_fit *fit = &mapping->arena->fit;
+	uint32_t unit = (uint32_t)((address - mapping->range.base) / GPC_HEAP_ALIGNMENT);
+	uint32_t place = gpc_fit_find(fit, gpc_fit_place(mapping->region, unit));
+
+	if (place != GPC_FIT_NONE && gpc_fit_waits(fit, place))
+		return GPC_FIT_NONE;
+	return place;
+}
+
+static uint64_t
+block_address(const struct mapping *mapping, uint32_t place)
+{
+	return mapping->range.base + gpc_fit_unit(place) * GPC_HEAP_ALIGNMENT;
+}
+
+static void
+block_release(struct arena *arena, uint32_t place)
+{
+	struct mapping *mapping = arena->chunks[gpc_fit_region(place)];
+
+	gpc_fit_free(&arena->fit, place);
+	if (gpc_fit_is_free(&arena->fit, mapping->region)) {
+		mapping->spare = true;
+		arena->spares++;
+	}
+}
+
+/* The smallest, if there are more than so many. */
+static bool
+arena_take_spare(struct gpc_heap *heap, struct arena *arena, unsigned int kept,
+		 struct gpc_heap_range *range_p)
+{
+	struct mapping *least = NULL;
+
+	if (arena->spares <= kept)
+		return false;
+	for (uint32_t i = 0; i < arena->fit.region_room; i++) {
+		struct mapping *mapping = arena->chunks[i];
+
+		if (mapping && mapping->spare &&
+		    (!least || mapping->range.size < least->range.size))
+			least = mapping;
+	}
+	mapping_remove(heap, least, range_p);
+	return true;
+}
+
+static uint64_t
+block_size(const struct arena *arena, uint32_t place)
+{
+	return gpc_fit_units(&arena->fit, place) * GPC_HEAP_ALIGNMENT;
+}
+
+static void
+block_wait(struct gpc_heap *heap, struct arena *arena, uint32_t place, uint64_t tag)
+{
+	gpc_fit_queue_push(&arena->waiting, &arena->fit, place, tag);
+	atomic_fetch_add_explicit(&heap->waiting, block_size(arena, place), memory_order_relaxed);
+}
+
+static int
+free_locked(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t done,
+	    struct gpc_heap_range *unmap_p)
+{
+	struct mapping *mapping = mapping_find(heap, address);
+	uint32_t place;
+
+	if (!mapping)
+		return GP_E_INVALID;
+	if (!mapping->chunk) {
+		if (address != mapping->range.base)
+			return GP_E_INVALID;
+		mapping_remove(heap, mapping, unmap_p);
+		return 0;
+	}
+	place = block_find(mapping, address);
+	if (place == GPC_FIT_NONE || block_address(mapping, place) != address)
+		return GP_E_INVALID;
+	if (tag <= done) {
+		block_release(mapping->arena, place);
+		arena_take_spare(heap, mapping->arena, 1, unmap_p);
+	} else {
+		block_wait(heap, mapping->arena, place, tag);
+	}
+	return 0;
+}
+
+int
+gpc_heap_free(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t done,
+	      struct gpc_heap_range *unmap_p)
+{
+	int r;
+
+	unmap_p->size = 0;
+	(void)pthread_mutex_lock(&heap->lock);
+	r = free_locked(heap, address, tag, done, unmap_p);
+	(void)pthread_mutex_unlock(&heap->lock);
+	return r;
+}
+
+void
+gpc_heap_unmapped(struct gpc_heap *heap, const struct gpc_heap_range *range, uint64_t tag)
+{
+	(void)pthread_mutex_lock(&heap->lock);
+	gpc_fit_queue_push(&heap->unmapped, &heap->addresses, window_place(heap, range->base), tag);
+	(void)pthread_mutex_unlock(&heap->lock);
+}
+
+void
+gpc_heap_retire(struct gpc_heap *heap, uint64_t done, uint64_t unmapped)
+{
+	uint32_t place;
+
+	(void)pthread_mutex_lock(&heap->lock);
+	for (struct arena *arena = heap->arenas; arena; arena = arena->next) {
+		while ((place = gpc_fit_queue_pop(&arena->waiting, &arena->fit, done)) !=
+		       GPC_FIT_NONE) {
+			atomic_fetch_sub_explicit(&heap->waiting, block_size(arena, place),
+						  memory_order_relaxed);
+			block_release(arena, place);
+		}
+	}
+	while ((place = gpc_fit_queue_pop(&heap->unmapped, &heap->addresses, unmapped)) !=
+	       GPC_FIT_NONE)
+		gpc_fit_free(&heap->addresses, place);
+	(void)pthread_mutex_unlock(&heap->lock);
+}
+
+bool
+gpc_heap_take_spare(struct gpc_heap *heap, struct gpc_heap_range *range_p)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&heap->lock);
+	for (struct arena *arena = heap->arenas; arena && !found; arena = arena->next)
+		found = arena_take_spare(heap, arena, 0, range_p);
+	(void)pthread_mutex_unlock(&heap->lock);
+	return found;
+}
+
+static void
+arena_remove(struct gpc_heap *heap, struct arena *arena)
+{
+	struct arena **link = &heap->arenas;
+
+	while (*link != arena)
+		link = &(*link)->next;
+	*link = arena->next;
+	gpc_fit_fini(&arena->fit);
+	free(arena);
+}
+
+/* Nothing is cut from the chunks any more. */
+static void
+arena_dissolve(struct gpc_heap *heap, struct arena *arena)
+{
+	atomic_fetch_sub_explicit(&heap->waiting, arena->waiting.units * GPC_HEAP_ALIGNMENT,
+				  memory_order_relaxed);
+	for (struct mapping *mapping = arena->mappings; mapping; mapping = mapping->next) {
+		if (!mapping->chunk)
+			continue;
+		arena->chunks[mapping->region] = NULL;
+		mapping->chunk = false;
+		mapping->size = mapping->range.size;
+	}
+	gpc_fit_fini(&arena->fit);
+	gpc_fit_init(&arena->fit);
+	gpc_fit_queue_init(&arena->waiting);
+	arena->spares = 0;
+}
+
+bool
+gpc_heap_take_any(struct gpc_heap *heap, void *owner, struct gpc_heap_range *range_p)
+{
+	struct arena *arena;
+	bool found = false;
+
+	(void)pthread_mutex_lock(&heap->lock);
+	arena = arena_find(heap, owner);
+	if (arena && arena->mappings) {
+		arena_dissolve(heap, arena);
+		mapping_remove(heap, arena->mappings, range_p);
+		found = true;
+	} else if (arena) {
+		arena_remove(heap, arena);
+	}
+	(void)pthread_mutex_unlock(&heap->lock);
+	return found;
+}
+
+static bool
+find_locked(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *block)
+{
+	const struct mapping *mapping = mapping_find(heap, address);
+	const struct gpc_fit *fit;
+	uint32_t place;
+
+	if (!mapping)
+		return false;
+	block->owner = mapping->arena->owner;
+	block->mapping_base = mapping->range.base;
+	block->mapping_size = mapping->range.size;
+	if (!mapping->chunk) {
+		block->address = mapping->range.base;
+		block->size = mapping->size;
+		block->id = mapping->id;
+		return address - block->address < block->size;
+	}
+	place = block_find(mapping, address);
+	if (place == GPC_FIT_NONE)
+		return false;
+	fit = &mapping->arena->fit;
+	block->address = block_address(mapping, place);
+	block->size = *gpc_fit_word(fit, place);
+	block->id = *gpc_fit_value(fit, place);
+	return address - block->address < block->size;
+}
+
+bool
+gpc_heap_find(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *block)
+{
+	bool found;
+
+	(void)pthread_mutex_lock(&heap->lock);
+	found = find_locked(heap, address, block);
+	(void)pthread_mutex_unlock(&heap->lock);
+	return found;
+}
+
+uint64_t
+gpc_heap_available(struct gpc_heap *heap, void *owner)
+{
+	struct arena *arena;
+	uint64_t units = 0;
+
+	(void)pthread_mutex_lock(&heap->lock);
+	for (arena = heap->arenas; arena; arena = arena->next) {
+		if (!owner || arena->owner == owner)
+			units += arena->fit.free_units + arena->waiting.units;
+	}
+	(void)pthread_mutex_unlock(&heap->lock);
+	return units * GPC_HEAP_ALIGNMENT;
+}
+
+uint64_t
+gpc_heap_waiting(const struct gpc_heap *heap)
+{
+	return atomic_load_explicit(&heap->waiting, memory_order_relaxed);
+}

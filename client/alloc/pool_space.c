@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/alloc/pool_space.h"
+
+#include "client/alloc/heap.h"
+#include "client/alloc/pool_shelf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Larger blocks are whole granules: that wastes little of them, and keeps the levels few. */
+#define SMALL_MAX ((uint64_t)16 << 20)
+#define MAPPING_MIN ((uint64_t)4 << 20)
+#define MAPPING_MAX ((uint64_t)64 << 20)
+
+static uint64_t
+round_up(uint64_t size, uint64_t unit)
+{
+	return (size + unit - 1) & ~(unit - 1);
+}
+
+static struct gpc_space_level *
+level_for(struct gpc_space *space, uint64_t size)
+{
+	return size <= SMALL_MAX ? &space->small : &space->large;
+}
+
+static uint32_t
+units_for(const struct gpc_space_level *level, uint64_t size)
+{
+	return (uint32_t)((size + level->unit - 1) / level->unit);
+}
+
+static uint64_t
+run_address(const struct gpc_space *space, const struct gpc_space_run *run)
+{
+	uint32_t region = gpc_fit_region(run->place);
+	uint64_t base = run->level == &space->large ? space->mappings[region]->base
+						    : space->chunks[region].base;
+
+	return base + gpc_fit_unit(run->place) * run->level->unit;
+}
+
+static struct gpc_space_mapping *
+run_mapping(const struct gpc_space *space, const struct gpc_space_run *run)
+{
+	uint32_t region = gpc_fit_region(run->place);
+
+	if (run->level == &space->small)
+		region = gpc_fit_region(space->chunks[region].outer);
+	return space->mappings[region];
+}
+
+static enum gpc_space_kind
+run_kind(const struct gpc_space_run *run)
+{
+	return (enum gpc_space_kind)(*gpc_fit_word(&run->level->fit, run->place) >>
+				     GPC_SPACE_KIND_SHIFT);
+}
+
+static void
+run_begin(struct gpc_space *space, const struct gpc_space_run *run)
+{
+	struct gpc_space_mapping *mapping = run_mapping(space, run);
+
+	if (mapping->busy++ == 0) {
+		space->idle--;
+		mapping->due = false;
+	}
+}
+
+/* It is anybody's. */
+static void
+run_release(struct gpc_space *space, const struct gpc_space_run *run)
+{
+	struct gpc_space_mapping *mapping = run_mapping(space, run);
+
+	gpc_fit_free(&run->level->fit, run->place);
+	if (--mapping->busy == 0)
+		space->idle++;
+}
+
+/* An empty space begins small. */
+static void
+begin(struct gpc_space *space)
+{
+	space->next_mapping = round_up(MAPPING_MIN, space->large.unit);
+	space->next_chunk = space->next_mapping;
+	space->used_most = 0;
+}
+
+void
+gpc_space_init(struct gpc_space *space, uint64_t granularity)
+{
+	memset(space, 0, sizeof(*space));
+	gpc_fit_init(&space->large.fit);
+	gpc_fit_init(&space->small.fit);
+	space->large.unit = granularity;
+	space->small.unit = GPC_HEAP_ALIGNMENT;
+	begin(space);
+}
+
+void
+gpc_space_fini(struct gpc_space *space)
+{
+	for (uint32_t i = 0; i < space->large.fit.region_room; i++)
+		free(space->mappings[i]);
+	while (space->oldest) {
+		struct gpc_space_freed *freed = space->oldest;
+
+		space->oldest = freed->newer;
+		free(freed);
+	}
+	while (space->shelves) {
+		struct gpc_space_shelf *shelf = space->shelves;
+
+		space->shelves = shelf->next;
+		free(shelf);
+	}
+	gpc_fit_fini(&space->large.fit);
+	gpc_fit_fini(&space->small.fit);
+}
+
+static void
+freed_retire(struct gpc_space *space, struct gpc_space_freed *freed)
+{
+	gpc_shelf_take(space, freed);
+	gpc_shelf_age_remove(space, freed);
+	space->waiting -= gpc_space_run_size(&freed->run);
+	run_release(space, &freed->run);
+	free(freed);
+}
+
+/* From what the stream itself has freed; the rest of a longer run stays what it is. */
+static bool
+take_freed(struct gpc_space *space, uint64_t stream, struct gpc_space_run *run, uint32_t units)
+{
+	struct gpc_space_shelf *shelf = gpc_shelf_find(space, stream);
+	struct gpc_space_freed *freed = NULL;
+
+	if (shelf && shelf->count > 0)
+		freed = gpc_shelf_search(shelf, run->level, run->level == &space->large, units);
+	if (!freed)
+		return false;
+	gpc_shelf_take(space, freed);
+	run->place = freed->run.place;
+	space->waiting -= units * run->level->unit;
+	if (gpc_fit_units(&run->level->fit, run->place) > units) {
+		gpc_fit_split(&run->level->fit, run->place, units);
+		freed->run.place = run->place + units;
+		gpc_shelf_put(space, freed);
+		run_begin(space, &freed->run);
+	} else {
+		gpc_shelf_age_remove(space, freed);
+		free(freed);
+	}
+	return true;
+}
+
+/* Chunks. */
+
+/* Wholly free chunks become free space of the large level; whether there were any. */
+static bool
+chunks_dissolve(struct gpc_space *space, const struct gpc_space_mapping *only)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < space->small.fit.region_room; i++) {
+		uint32_t outer = space->chunks[i].outer;
+
+		if (space->chunks[i].base == 0 || !gpc_fit_is_free(&space->small.fit, i) ||
+		    (only && only->region != gpc_fit_region(outer)))
+			continue;
+		gpc_fit_remove(&space->small.fit, i);
+		gpc_fit_free(&space->large.fit, outer);
+		space->chunks[i].base = 0;
+		any = true;
+	}
+	return any;
+}
+
+static bool
+chunk_carve(struct gpc_space *space, uint64_t least)
+{
+	struct gpc_space_run run = { .level = &space->large, .place = GPC_FIT_NONE };
+	uint64_t unit = space->large.unit;
+	uint32_t region;
+
+	if (space->next_chunk > least)
+		run.place = gpc_fit_alloc(&run.level->fit, (uint32_t)(space->next_chunk / unit));
+	if (run.place == GPC_FIT_NONE)
+		run.place = gpc_fit_alloc(&run.level->fit, (uint32_t)(least / unit));
+	if (run.place == GPC_FIT_NONE)
+		return false;
+	if (gpc_fit_add(&space->small.fit,
+			(uint32_t)(gpc_space_run_size(&run) / GPC_HEAP_ALIGNMENT), &region)) {
+		gpc_fit_free(&run.level->fit, run.place);
+		return false;
+	}
+	gpc_space_run_mark(&run, GPC_SPACE_CHUNK, 0, region);
+	space->chunks[region].base = run_address(space, &run);
+	space->chunks[region].outer = run.place;
+	if (space->next_chunk < MAPPING_MAX)
+		space->next_chunk *= 2;
+	return true;
+}
+
+static bool
+take_free(struct gpc_space *space, struct gpc_space_run *run, uint32_t units)
+{
+	run->place = gpc_fit_alloc(&run->level->fit, units);
+	if (run->place == GPC_FIT_NONE && run->level == &space->small) {
+		uint64_t least = round_up(units * run->level->unit, space->large.unit);
+
+		if (chunk_carve(space, least) ||
+		    (chunks_dissolve(space, NULL) && chunk_carve(space, least)))
+			run->place = gpc_fit_alloc(&run->level->fit, units);
+	} else if (run->place == GPC_FIT_NONE && chunks_dissolve(space, NULL)) {
+		run->place = gpc_fit_alloc(&run->level->fit, units);
+	}
+	if (run->place == GPC_FIT_NONE)
+		return false;
+	run_begin(space, run);
+	return true;
+}
+
+/* What a block counts as. */
+static uint64_t
+block_charge(uint64_t size)
+{
+	return round_up(size, GPC_HEAP_ALIGNMENT);
+}
+
+int
+gpc_space_alloc(struct gpc_space *space, uint64_t stream, uint64_t size, uint64_t id,
+		uint64_t *address_p)
+{
+	struct gpc_space_run run = { .level = level_for(space, size) };
+	uint32_t units;
+
+	if (size == 0 || size / run.level->unit >= GPC_FIT_REGION_UNITS)
+		return size == 0 ? GP_E_INVALID : GP_E_RESOURCE;
+	units = units_for(run.level, size);
+	if (!take_freed(space, stream, &run, units) && !take_free(space, &run, units))
+		return GP_E_RESOURCE;
+	gpc_space_run_mark(&run, GPC_SPACE_BLOCK, (uint32_t)(gpc_space_run_size(&run) - size), id);
+	space->blocks++;
+	space->used += block_charge(size);
+	if (space->used > space->used_high)
+		space->used_high = space->used;
+	if (space->used > space->used_most)
+		space->used_most = space->used;
+	*address_p = run_address(space, &run);
+	return 0;
+}
+
+uint64_t
+gpc_space_needed(const struct gpc_space *space, uint64_t size)
+{
+	return round_up(size, space->large.unit);
+}
+
+uint64_t
+gpc_space_wanted(const struct gpc_space *space, uint64_t size)
+{
+	uint64_t needed = gpc_space_needed(space, size);
+
+	return needed > space->next_mapping ? needed : space->next_mapping;
+}
+
+int
+gpc_space_add(struct gpc_space *space, uint64_t base, uint64_t size,
+	      struct gpc_space_mapping **mapping_p)
+{
+	struct gpc_space_mapping *mapping;
+	int r;
+
+	if (size / space->large.unit > GPC_FIT_REGION_UNITS)
+		return GP_E_RESOURCE;
+	mapping = calloc(1, sizeof(*mapping));
+	if (!mapping)
+		return -ENOMEM;
+	mapping->space = space;
+	mapping->base = base;
+	mapping->size = size;
+	r = gpc_fit_add(&space->large.fit, (uint32_t)(size / space->large.unit), &mapping->region);
+	if (r) {
+		free(mapping);
+		return r;
+	}
+	space->mappings[mapping->region] = mapping;
+	space->idle++;
+	space->reserved += size;
+	if (space->reserved > space->reserved_high)
+		space->reserved_high = space->reserved;
+	if (space->next_mapping < MAPPING_MAX)
+		space->next_mapping *= 2;
+	*mapping_p = mapping;
+	return 0;
+}
+
+/* The run in use that address is in. */
+static bool
+run_find(const struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space_run *run)
+{
+	struct gpc_space *space = mapping->space;
+	uint64_t offset = address - mapping->base;
+	uint32_t region;
+
+	run->level = &space->large;
+	run->place = gpc_fit_find(
+		&run->level->fit,
+		gpc_fit_place(mapping->region, (uint32_t)(offset / space->large.unit)));
+	if (run->place == GPC_FIT_NONE || run_kind(run) != GPC_SPACE_CHUNK)
+		return run->place != GPC_FIT_NONE;
+	region = (uint32_t)*gpc_fit_value(&run->level->fit, run->place);
+	offset = address - space->chunks[region].base;
+	run->level = &space->small;
+	run->place = gpc_fit_find(&run->level->fit,
+				  gpc_fit_place(region, (uint32_t)(offset / space->small.unit)));
+	return run->place != GPC_FIT_NONE;
+}
+
+static bool
+block_find(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space_run *run,
+	   struct gpc_space_block *block)
+{
+	if (!run_find(mapping, address, run) || run_kind(run) != GPC_SPACE_BLOCK)
+		return false;
+	block->address = run_address(mapping->space, run);
+	block->size = gpc_space_run_size(run) -
+		      (*gpc_fit_word(&run->level->fit, run->place) & GPC_SPACE_SLACK_MASK);
+	block->id = *gpc_fit_value(&run->level->fit, run->place);
+	return true;
+}
+
+bool
+gpc_space_find(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space_block *block)
+{
+	struct gpc_space_run run;
+
+	return block_find(mapping, address, &run, block) && address - block->address < block->size;
+}
+
+int
+gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address, const struct gpc_space_end *end)
+{
+	struct gpc_space *space = mapping->space;
+	struct gpc_space_freed *freed = NULL;
+	struct gpc_space_block block;
+	struct gpc_space_run run;
+
+	if (!block_find(mapping, address, &run, &block) || block.address != address)
+		return GP_E_INVALID;
+	if (end->tag > end->done) {
+		freed = calloc(1, sizeof(*freed));
+		if (freed)
+			freed->shelf = gpc_shelf_get(space, end);
+		if (!freed || !freed->shelf) {
+			free(freed);
+			return -ENOMEM;
+		}
+	}
+	space->blocks--;
+	space->used -= block_charge(block.size);
+	if (!freed) {
+		run_release(space, &run);
+		return 0;
+	}
+	freed->run = run;
+	freed->tag = end->tag;
+	freed->number = end->number;
+	space->waiting += gpc_space_run_size(&run);
+	gpc_shelf_age_append(space, freed);
+	gpc_shelf_put(space, freed);
+	return 0;
+}
+
+void
+gpc_space_retire(struct gpc_space *space, uint64_t done)
+{
+	while (space->oldest && space->oldest->tag <= done)
+		freed_retire(space, space->oldest);
+}
+
+static void
+shelf_retire(struct gpc_space *space, struct gpc_space_shelf *shelf, uint64_t number)
+{
+	for (unsigned int i = 0; i < 2 * GPC_FIT_CLASSES && shelf->count > 0; i++) {
+		struct gpc_space_freed *freed =
+			shelf->lists[i / GPC_FIT_CLASSES][i % GPC_FIT_CLASSES];
+
+		while (freed) {
+			struct gpc_space_freed *next = freed->next;
+
+			if (freed->number <= number)
+				freed_retire(space, freed);
+			freed = next;
+		}
+	}
+}
+
+void
+gpc_space_retire_stream(struct gpc_space *space, uint64_t stream, uint64_t number)
+{
+	struct gpc_space_shelf *shelf = gpc_shelf_find(space, stream);
+
+	if (shelf)
+		shelf_retire(space, shelf, number);
+}
+
+void
+gpc_space_retire_context(struct gpc_space *space, const void *context, uint64_t number)
+{
+	for (struct gpc_space_shelf *shelf = space->shelves; shelf; shelf = shelf->next) {
+		if (shelf->context == context || shelf->stream == 0)
+			shelf_retire(space, shelf, number);
+	}
+}
+
+struct gpc_space_mapping *
+gpc_space_excess(struct gpc_space *space, uint64_t keep, bool spare)
+{
+	struct gpc_space_mapping *kept = NULL, *excess = NULL;
+
+	if (space->idle == 0 || space->reserved <= keep)
+		return NULL;
+	for (uint32_t i = 0; i < space->large.fit.region_room; i++) {
+		struct gpc_space_mapping *mapping = space->mappings[i];
+
+		if (!mapping || mapping->busy > 0 || space->reserved - mapping->size < keep)
+			continue;
+		if (!spare || mapping->size > GPC_SPACE_SPARE_MAX ||
+		    (kept && mapping->size <= kept->size)) {
+			excess = mapping;
+		} else {
+			excess = kept ? kept : excess;
+			kept = mapping;
+		}
+	}
+	if (kept && !excess)
+		kept->due = true;
+	return excess;
+}
+
+void
+gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping)
+{
+	(void)chunks_dissolve(space, mapping);
+	gpc_fit_remove(&space->large.fit, mapping->region);
+	space->mappings[mapping->region] = NULL;
+	space->idle--;
+	space->reserved -= mapping->size;
+	if (space->reserved == 0)
+		begin(space);
+	free(mapping);
+}
+
+uint64_t
+gpc_space_due(const struct gpc_space *space)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; space->idle > 0 && i < space->large.fit.region_room; i++) {
+		if (space->mappings[i] && space->mappings[i]->due)
+			sum += space->mappings[i]->size;
+	}
+	return sum;
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: contexts. */
+#include "client/context/context.h"
+#include "client/context/device.h"
+#include "client/entry/export_table.h"
+#include "client/memory/pool.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+#include "protocol/control.h"
+
+/* What cuCtxGetApiVersion has answered since the API's second version. */
+#define CONTEXT_API_VERSION 3020
+
+static bool
+flags_are_valid(unsigned int flags)
+{
+	unsigned int scheduling = flags & CU_CTX_SCHED_MASK;
+
+	return !(flags & ~(unsigned int)CU_CTX_FLAGS_MASK) && (scheduling & (scheduling - 1)) == 0;
+}
+
+CUresult
+gpc_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	struct gpc_device *device = gpc_device_get(dev);
+	CUresult result = gpc_enter_initialized();
+	struct gpc_context *context;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pctx || !flags_are_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	context = gpc_context_create(device, flags, false);
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context->retained = 1;
+	result = gpc_context_activate(context);
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_push(context);
+	if (result != CUDA_SUCCESS) {
+		gpc_context_reset(context);
+		gpc_handle_remove(&context->handle);
+		return result;
+	}
+	*pctx = context->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+		   unsigned int flags, CUdevice dev)
+{
+	if (numParams < 0 || (numParams > 0 && !paramsArray))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* cuDeviceGetExecAffinitySupport says so. */
+	if (numParams > 0)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	return gpc_cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult
+gpc_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+		   CUdevice dev)
+{
+	if (!ctxCreateParams)
+		return gpc_cuCtxCreate_v2(pctx, flags, dev);
+	if (ctxCreateParams->cigParams)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gpc_cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams,
+				  ctxCreateParams->numExecAffinityParams, flags, dev);
+}
+
+static CUresult
+enter_lookup(CUcontext ctx, struct gpc_context **context_p)
+{
+	CUresult result = gpc_enter_local();
+
+	return result == CUDA_SUCCESS ? gpc_context_lookup(ctx, context_p) : result;
+}
+
+static void
+destroy(struct gpc_context *context)
+{
+	if (gpc_context_get_current() == context)
+		(void)gpc_context_pop();
+	gpc_context_reset(context);
+	gpc_handle_remove(&context->handle);
+}
+
+CUresult
+gpc_cuCtxDestroy_v2(CUcontext ctx)
+{
+	struct gpc_context *context;
+	CUresult result = ctx ? enter_lookup(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Those are released, or reset. */
+	if (context->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	destroy(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+	struct gpc_context *context;
+	CUresult result = enter_lookup(NULL, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pctx || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context->primary)
+		(void)__atomic_add_fetch(&context->retained, 1, __ATOMIC_RELAXED);
+	*pctx = context->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxDetach(CUcontext ctx)
+{
+	struct gpc_context *context;
+	CUresult result = ctx ? enter_lookup(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (context->primary || context != gpc_context_get_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (__atomic_sub_fetch(&context->retained, 1, __ATOMIC_RELAXED) == 0)
+		destroy(context);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	struct gpc_context *context;
+	CUresult result = ctx ? enter_lookup(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
+
+	return result == CUDA_SUCCESS ? gpc_context_push(context) : result;
+}
+
+CUresult
+gpc_cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+	CUresult result = gpc_enter_local();
+	struct gpc_context *context;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	context = gpc_context_pop();
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (pctx)
+		*pctx = context->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxSetCurrent(CUcontext ctx)
+{
+	struct gpc_context *context = NULL;
+	CUresult result = ctx ? enter_lookup(ctx, &context) : gpc_enter_local();
+
+	return result == CUDA_SUCCESS ? gpc_context_set_current(context) : result;
+}
+
+CUresult
+gpc_cuCtxGetCurrent(CUcontext *pctx)
+{
+	CUresult result = gpc_enter_local();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pctx = gpc_context_current();
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
+{
+	struct gpc_context *context;
+	CUresult result = enter_lookup(ctx, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetDevice(CUdevice *device)
+{
+	return gpc_cuCtxGetDevice_v2(device, NULL);
+}
+
+CUresult
+gpc_cuCtxGetFlags(unsigned int *flags)
+{
+	struct gpc_context *context;
+	CUresult result = enter_lookup(NULL, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = context->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxSetFlags(unsigned int flags)
+{
+	struct gpc_context *context;
+	CUresult result = enter_lookup(NULL, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!flags_are_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	context->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
+{
+	struct gpc_context *context;
+	CUresult result = enter_lookup(ctx, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ctxId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ctxId = context->number;
+	return CUDA_SUCCESS;
+}
+
+static void
+count_active(struct gpc_handle *handle, void *arg)
+{
+	const struct gpc_context *context = (const struct gpc_context *)handle;
+
+	*(int *)arg += __atomic_load_n(&context->active, __ATOMIC_RELAXED);
+}
+
+static CUresult
+synchronize(struct gpc_context *context)
+{
+	struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
+	uint64_t posted = gpc_session_work_posted(context->device->session);
+	uint64_t frees = gpc_pool_frees();
+	CUresult result;
+	int active = 0;
+
+	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
+	result = gpc_wait_gpContextSynchronize(context, &args);
+	/* Freed memory need not wait for work of the only context there is. */
+	if (result == CUDA_SUCCESS && active == 1)
+		gpc_session_work_set_done(context->device->session, posted);
+	if (result == CUDA_SUCCESS)
+		gpc_pool_context_done(context, frees);
+	return result;
+}
+
+CUresult
+gpc_cuCtxSynchronize(void)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+CUresult
+gpc_cuCtxSynchronize_v2(CUcontext ctx)
+{
+	CUresult result = gpc_enter_initialized();
+	struct gpc_context *context;
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_lookup(ctx, &context);
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_activate(context);
+	return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+/* The daemon tells a limit that its driver does not know as GP_LIMIT_UNSUPPORTED. */
+static CUresult
+check_limit(const struct gpc_context *context, CUlimit limit)
+{
+	if ((unsigned int)limit >= CU_LIMIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((int)limit >= context->device->limit_count ||
+	    context->device->limits[limit] == GP_LIMIT_UNSUPPORTED)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct gp_args_gpContextSetLimit args = { .limit = (int32_t)limit, .value = value };
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = check_limit(context, limit);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED)
+		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
+	args.context = context->handle.id;
+	result = gpc_wait_gpContextSetLimit(context, &args);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&context->limits[limit], value, __ATOMIC_RELAXED);
+	return result;
+}
+
+CUresult
+gpc_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pvalue)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_limit(context, limit);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*pvalue = __atomic_load_n(&context->limits[limit], __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pconfig)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pconfig = context->cache_config;
+	return CUDA_SUCCESS;
+}
+
+/* A preference, which a shared context cannot follow; kept to be asked for. */
+CUresult
+gpc_cuCtxSetCacheConfig(CUfunc_cache config)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	context->cache_config = config;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pConfig)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pConfig = context->shared_config;
+	return CUDA_SUCCESS;
+}
+
+/* Without effect since the GPUs of the Kepler generation; kept to be asked for. */
+CUresult
+gpc_cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	context->shared_config = config;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
+{
+	struct gpc_context *context;
+	CUresult result = enter_lookup(ctx, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = CONTEXT_API_VERSION;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (leastPriority)
+		*leastPriority = context->device->priority_least;
+	if (greatestPriority)
+		*greatestPriority = context->device->priority_greatest;
+	return CUDA_SUCCESS;
+}
+
+/* The cache belongs to all sessions of the device. */
+CUresult
+gpc_cuCtxResetPersistingL2Cache(void)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
+/* For the private tables: export_table.h. */
+
+CUcontext
+gpc_context_current(void)
+{
+	struct gpc_context *context = gpc_context_get_current();
+
+	return context ? context->handle.token : NULL;
+}
+
+CUresult
+gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev)
+{
+	struct gpc_device *device = gpc_device_get(dev);
+	CUresult result = gpc_enter_local();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*ctx_p = device->primary->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_context_id(CUcontext ctx, uint64_t *id_p)
+{
+	unsigned long long id = 0;
+	CUresult result = gpc_cuCtxGetId(ctx, &id);
+
+	if (result == CUDA_SUCCESS)
+		*id_p = id;
+	return result;
+}

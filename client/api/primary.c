@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: primary contexts. */
+#include "client/context/context.h"
+#include "client/context/device.h"
+#include "gpc_calls.h"
+
+static CUresult
+enter_device(CUdevice dev, struct gpc_device **device_p)
+{
+	CUresult result = gpc_enter_local();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*device_p = gpc_device_get(dev);
+	return *device_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult
+gpc_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	struct gpc_device *device;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = enter_device(dev, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+
+	(void)pthread_mutex_lock(&device->primary->lock);
+	device->primary->retained++;
+	device->primary->destroyed = false;
+	(void)pthread_mutex_unlock(&device->primary->lock);
+	/* The first call that needs it makes it: that one can say why it cannot be made. */
+	*pctx = device->primary->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	struct gpc_device *device;
+	CUresult result = enter_device(dev, &device);
+	bool last;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&device->primary->lock);
+	if (device->primary->retained == 0)
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	else
+		device->primary->retained--;
+	last = result == CUDA_SUCCESS && device->primary->retained == 0;
+	(void)pthread_mutex_unlock(&device->primary->lock);
+	if (last)
+		gpc_context_reset(device->primary);
+	return result;
+}
+
+CUresult
+gpc_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	struct gpc_device *device;
+	CUresult result = enter_device(dev, &device);
+
+	/* Who retained it still has to release it. */
+	if (result == CUDA_SUCCESS)
+		gpc_context_reset(device->primary);
+	return result;
+}
+
+CUresult
+gpc_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+	struct gpc_device *device;
+	CUresult result = enter_device(dev, &device);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags & ~(unsigned int)CU_CTX_FLAGS_MASK)
+		return CUDA_ERROR_INVALID_VALUE;
+	__atomic_store_n(&device->primary->flags, flags | CU_CTX_MAP_HOST, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	struct gpc_device *device;
+	CUresult result = enter_device(dev, &device);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = __atomic_load_n(&device->primary->flags, __ATOMIC_RELAXED);
+	(void)pthread_mutex_lock(&device->primary->lock);
+	*active = device->primary->active ||
+		  (device->primary->retained > 0 && !device->primary->destroyed);
+	(void)pthread_mutex_unlock(&device->primary->lock);
+	return CUDA_SUCCESS;
+}

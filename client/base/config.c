@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/config.h"
+
+#include "protocol/frame.h"
+#include "transport/transport.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define UUID_TEXT_SIZE 37
+/* Three data lanes: several times what one connection carries. */
+#define LANES_DEFAULT 4
+/* Encrypted, each carries less. */
+#define LANES_ENCRYPTED 8
+
+/* Set and not empty, or NULL. */
+static const char *
+value_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
+bool
+gpc_config_remote(void)
+{
+	return value_of("REMOTE_GPU") || value_of("RCUDA_DEVICE_COUNT");
+}
+
+static int GP_PRINTF(4, 5)
+	refuse(char *error, size_t error_size, const char *name, const char *format, ...)
+{
+	char what[320];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	(void)snprintf(error, error_size, "%s=%s: %s", name, getenv(name) ? getenv(name) : "",
+		       what);
+	return GP_E_INVALID;
+}
+
+/* rCUDA's SERVER[@PORT][:GPU]; without a GPU it is the first. */
+static int
+read_rcuda_device(int number, struct gp_url *url, char *error, size_t error_size)
+{
+	char name[32], host[GP_URL_TEXT_MAX], text[GP_URL_TEXT_MAX + 32], why[256];
+	const char *value, *port, *device;
+	int r;
+
+	(void)snprintf(name, sizeof(name), "RCUDA_DEVICE_%d", number);
+	value = value_of(name);
+	if (!value)
+		return refuse(error, error_size, name,
+			      "not set, but RCUDA_DEVICE_COUNT is above it");
+	port = strchr(value, '@');
+	device = strchr(port ? port : value, ':');
+	(void)snprintf(host, sizeof(host), "%.*s", (int)strcspn(value, "@:"), value);
+	(void)snprintf(text, sizeof(text), "%s%s%.*s/%s", host, port ? ":" : "",
+		       port ? (int)strcspn(port + 1, ":") : 0, port ? port + 1 : "",
+		       device ? device + 1 : "0");
+	r = gp_url_parse(text, url, why, sizeof(why));
+	return r ? refuse(error, error_size, name, "%s", why) : 0;
+}
+
+static int
+read_rcuda(struct gp_url *urls, int max, int *count_p, char *error, size_t error_size)
+{
+	static const char name[] = "RCUDA_DEVICE_COUNT";
+	char *end;
+	long count = strtol(value_of(name), &end, 10);
+	int r = 0;
+
+	if (*end || count < 1 || count > max)
+		return refuse(error, error_size, name, "not a number of devices");
+	for (int i = 0; r == 0 && i < count; i++)
+		r = read_rcuda_device(i, &urls[i], error, error_size);
+	*count_p = (int)count;
+	return r;
+}
+
+int
+gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error, size_t error_size)
+{
+	static const char name[] = "REMOTE_GPU";
+	const char *text = value_of(name);
+	char why[256];
+
+	if (!text && value_of("RCUDA_DEVICE_COUNT"))
+		return read_rcuda(urls, max, count_p, error, error_size);
+	if (!text) {
+		(void)snprintf(error, error_size, "REMOTE_GPU is not set");
+		return GP_E_INVALID;
+	}
+	if (gp_url_list_parse(text, urls, max, count_p, why, sizeof(why)) != 0)
+		return refuse(error, error_size, name, "%s", why);
+	return 0;
+}
+
+CUmoduleLoadingMode
+gpc_config_module_loading(void)
+{
+	const char *mode = getenv("CUDA_MODULE_LOADING");
+
+	return mode && strcasecmp(mode, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING
+						      : CU_MODULE_LAZY_LOADING;
+}
+
+static bool launch_blocking;
+
+static void
+read_launch_blocking(void)
+{
+	const char *value = getenv("CUDA_LAUNCH_BLOCKING");
+
+	launch_blocking = value && atoi(value) != 0;
+}
+
+bool
+gpc_config_launch_blocking(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, read_launch_blocking);
+	return launch_blocking;
+}
+
+static void
+uuid_text(const CUuuid *uuid, char text[UUID_TEXT_SIZE])
+{
+	const unsigned char *b = (const unsigned char *)uuid->bytes;
+
+	(void)snprintf(text, UUID_TEXT_SIZE,
+		       "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+		       b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+		       b[13], b[14], b[15]);
+}
+
+/* -1: none, or more than one begins like this. */
+static int
+device_by_uuid(const char *prefix, size_t len, const CUuuid *uuids, int count)
+{
+	int found = -1;
+
+	for (int i = 0; i < count; i++) {
+		char text[UUID_TEXT_SIZE];
+
+		uuid_text(&uuids[i], text);
+		if (len >= sizeof(text) || strncasecmp(text, prefix, len) != 0)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
+static int
+device_by_word(const char *word, size_t len, const CUuuid *uuids, int count)
+{
+	int index = 0;
+
+	if (len > 4 && strncasecmp(word, "GPU-", 4) == 0)
+		return device_by_uuid(word + 4, len - 4, uuids, count);
+	if (len == 0)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		if (!isdigit((unsigned char)word[i]) || index >= count)
+			return -1;
+		index = index * 10 + (word[i] - '0');
+	}
+	return index < count ? index : -1;
+}
+
+int
+gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int *indices)
+{
+	int visible = 0;
+
+	for (int i = 0; !list && i < count; i++)
+		indices[visible++] = i;
+	while (list && *list && visible < count) {
+		size_t len;
+		int index;
+
+		list += strspn(list, " ");
+		len = strcspn(list, ", ");
+		index = device_by_word(list, len, uuids, count);
+		/* The driver, too, ends the list at the first entry that it does not know. */
+		if (index < 0)
+			break;
+		for (int i = 0; i < visible; i++) {
+			if (indices[i] == index)
+				return visible;
+		}
+		indices[visible++] = index;
+		list += len;
+		list += strspn(list, " ");
+		list += *list == ',';
+	}
+	return visible;
+}
+
+static int
+read_percentage(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+	const char *text = value_of(name);
+	double percent;
+	char *end;
+
+	if (!text)
+		return 0;
+	percent = strtod(text, &end);
+	if (*end || !(percent > 0 && percent <= 100))
+		return refuse(error, error_size, name, "not a number above 0 and up to 100");
+	wish->thread_percentage = (unsigned int)percent;
+	wish->thread_percentage += wish->thread_percentage < percent;
+	return 0;
+}
+
+static int
+read_priority(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "CUDA_MPS_CLIENT_PRIORITY";
+	const char *text = value_of(name);
+
+	if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+		return refuse(error, error_size, name, "neither 0 (normal) nor 1 (below normal)");
+	wish->priority = text && *text == '1';
+	return 0;
+}
+
+/* "0=1G,1=512MB" */
+static int
+read_memory(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+	const char *text = value_of(name);
+
+	while (text && *text) {
+		char *end;
+		unsigned long ordinal = strtoul(text, &end, 10);
+		unsigned long long amount;
+		int shift;
+
+		if (end == text || *end != '=' || !isdigit((unsigned char)end[1]))
+			return refuse(error, error_size, name,
+				      "\"%s\" does not begin with DEVICE=SIZE, as 0=16G does",
+				      text);
+		if (ordinal >= GPC_WISH_DEVICES)
+			return refuse(error, error_size, name, "%lu is no device", ordinal);
+		amount = strtoull(end + 1, &end, 10);
+		shift = toupper((unsigned char)*end) == 'G'   ? 30
+			: toupper((unsigned char)*end) == 'M' ? 20
+							      : 0;
+		end += shift != 0;
+		end += shift != 0 && toupper((unsigned char)*end) == 'B';
+		if (!shift || (*end && *end != ',') || amount == 0 || amount > UINT64_MAX >> shift)
+			return refuse(error, error_size, name,
+				      "\"%s\": a size is a number with M or G behind it", text);
+		wish->memory[ordinal] = (uint64_t)amount << shift;
+		if (wish->memory_count <= (int)ordinal)
+			wish->memory_count = (int)ordinal + 1;
+		text = end + (*end == ',');
+	}
+	return 0;
+}
+
+static int
+read_isolation(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_ISOLATION";
+	const char *text = value_of(name);
+
+	wish->isolation = GPC_ISOLATION_ANY;
+	if (text && strcmp(text, "shared") == 0)
+		wish->isolation = GPC_ISOLATION_SHARED;
+	else if (text && strcmp(text, "process") == 0)
+		wish->isolation = GPC_ISOLATION_PROCESS;
+	else if (text)
+		return refuse(error, error_size, name, "neither shared nor process");
+	return 0;
+}
+
+/* Each data lane keeps a core busy, which shall be half of them at most.  One data lane alone
+ * carries no more than the lane does. */
+static unsigned int
+lanes_default(unsigned int most)
+{
+	cpu_set_t cores;
+	int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+	unsigned int data_lanes = (unsigned int)count / 2;
+
+	if (data_lanes < 2)
+		return 1;
+	return data_lanes < most - 1 ? 1 + data_lanes : most;
+}
+
+static int
+read_lanes(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_LANES";
+	const char *text = value_of(name);
+	unsigned long lanes;
+	char *end;
+
+	wish->lanes = lanes_default(LANES_DEFAULT);
+	wish->lanes_encrypted = lanes_default(LANES_ENCRYPTED);
+	if (!text)
+		return 0;
+	lanes = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || lanes < 1 || lanes > GP_LANES_MAX)
+		return refuse(error, error_size, name, "no number from 1 to %d", GP_LANES_MAX);
+	wish->lanes = wish->lanes_encrypted = (unsigned int)lanes;
+	return 0;
+}
+
+/* Connections ask gpc_config_stall_ms(). */
+static int
+check_stall(char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_STALL_MS";
+	unsigned int ms;
+
+	if (gp_conn_stall_parse(value_of(name), &ms))
+		return 0;
+	return refuse(error, error_size, name, "no number of milliseconds (0: without limit)");
+}
+
+int
+gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
+{
+	int r;
+
+	*wish = (struct gpc_wish){ .tenant = value_of("GPUPOOL_TENANT") };
+	r = read_percentage(wish, error, error_size);
+	if (r == 0)
+		r = read_priority(wish, error, error_size);
+	if (r == 0)
+		r = read_memory(wish, error, error_size);
+	if (r == 0)
+		r = read_isolation(wish, error, error_size);
+	if (r == 0)
+		r = read_lanes(wish, error, error_size);
+	if (r == 0)
+		r = check_stall(error, error_size);
+	return r;
+}
+
+unsigned int
+gpc_config_stall_ms(void)
+{
+	return gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/handle.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* id: low 20 bits index, upper 12 generation.  Token: a pointer that no process can have mapped, so
+ * that a program which looks behind it faults at once, with the low bits free as of any object. */
+#define INDEX_BITS 20
+#define INDEX_MAX (1u << INDEX_BITS)
+#define GENERATIONS (1u << (32 - INDEX_BITS))
+#define TOKEN_TAG UINT64_C(0x4750)
+#define TOKEN_TAG_SHIFT 48
+#define TOKEN_KIND_SHIFT 40
+#define TOKEN_ID_SHIFT 4
+
+#define PAGE_SLOTS 1024u
+#define PAGES (INDEX_MAX / PAGE_SLOTS)
+
+struct slot {
+	struct gpc_handle *handle; /* NULL while free */
+	uint32_t id;               /* of the handle, or of the last one that was here */
+	uint32_t next_free;
+};
+
+/* Pages are made as they are needed and stay, so that a lookup needs no lock. */
+struct table {
+	pthread_mutex_t lock;
+	struct slot *pages[PAGES];
+	uint32_t made; /* slots 1 to made exist; index 0 is never given out */
+	/* Freed slots wait in a queue, so that a stale handle stays recognisable for long. */
+	uint32_t free_first, free_last;
+};
+
+static struct table tables[GPC_KIND_COUNT] = {
+	[0 ... GPC_KIND_COUNT - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
+};
+
+/* NULL when no such slot was ever made. */
+static struct slot *
+slot_of(struct table *table, uint32_t index)
+{
+	struct slot *page = __atomic_load_n(&table->pages[index / PAGE_SLOTS], __ATOMIC_ACQUIRE);
+
+	return page ? &page[index % PAGE_SLOTS] : NULL;
+}
+
+static uint32_t
+make_slot(struct table *table)
+{
+	uint32_t index = table->made + 1;
+
+	if (index >= INDEX_MAX)
+		return 0;
+	if (!slot_of(table, index)) {
+		struct slot *page = calloc(PAGE_SLOTS, sizeof(*page));
+
+		if (!page)
+			return 0;
+		__atomic_store_n(&table->pages[index / PAGE_SLOTS], page, __ATOMIC_RELEASE);
+	}
+	table->made = index;
+	return index;
+}
+
+static uint32_t
+take_slot(struct table *table)
+{
+	uint32_t index = table->free_first;
+
+	if (!index)
+		return make_slot(table);
+	table->free_first = slot_of(table, index)->next_free;
+	if (!table->free_first)
+		table->free_last = 0;
+	return index;
+}
+
+static uint32_t
+next_id(uint32_t last, uint32_t index)
+{
+	uint32_t generation = ((last >> INDEX_BITS) + 1) % GENERATIONS;
+
+	return generation << INDEX_BITS | index;
+}
+
+static void *
+token_of(enum gpc_kind kind, uint32_t id)
+{
+	return (void *)(uintptr_t)(TOKEN_TAG << TOKEN_TAG_SHIFT |
+				   (uint64_t)kind << TOKEN_KIND_SHIFT |
+				   (uint64_t)id << TOKEN_ID_SHIFT);
+}
+
+int
+gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle)
+{
+	struct table *table = &tables[kind];
+	uint32_t index;
+
+	(void)pthread_mutex_lock(&table->lock);
+	index = take_slot(table);
+	if (index) {
+		struct slot *slot = slot_of(table, index);
+		uint32_t id = next_id(slot->id, index);
+
+		*handle = (struct gpc_handle){ kind, id, token_of(kind, id) };
+		__atomic_store_n(&slot->id, id, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
+	}
+	(void)pthread_mutex_unlock(&table->lock);
+	return index ? 0 : -ENOMEM;
+}
+
+static struct gpc_handle *
+find(struct table *table, uint32_t id)
+{
+	struct slot *slot = slot_of(table, id % INDEX_MAX);
+	struct gpc_handle *handle;
+
+	if (!slot)
+		return NULL;
+	handle = __atomic_load_n(&slot->handle, __ATOMIC_ACQUIRE);
+	return handle && __atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id ? handle : NULL;
+}
+
+struct gpc_handle *
+gpc_handle_get(enum gpc_kind kind, const void *token)
+{
+	uint32_t id = (uint32_t)((uintptr_t)token >> TOKEN_ID_SHIFT);
+
+	if (token != token_of(kind, id))
+		return NULL;
+	return find(&tables[kind], id);
+}
+
+struct gpc_handle *
+gpc_handle_find(enum gpc_kind kind, uint32_t id)
+{
+	return find(&tables[kind], id);
+}
+
+void
+gpc_handle_remove(struct gpc_handle *handle)
+{
+	struct table *table = &tables[handle->kind];
+	uint32_t index = handle->id % INDEX_MAX;
+	struct slot *slot;
+
+	(void)pthread_mutex_lock(&table->lock);
+	slot = slot_of(table, index);
+	__atomic_store_n(&slot->handle, NULL, __ATOMIC_RELEASE);
+	slot->next_free = 0;
+	if (table->free_last)
+		slot_of(table, table->free_last)->next_free = index;
+	else
+		table->free_first = index;
+	table->free_last = index;
+	(void)pthread_mutex_unlock(&table->lock);
+}
+
+/* malloc'ed; NULL when there are none. */
+static uint32_t *
+ids_of(struct table *table, uint32_t *count_p)
+{
+	uint32_t *ids, count = 0;
+
+	(void)pthread_mutex_lock(&table->lock);
+	ids = table->made ? malloc(table->made * sizeof(*ids)) : NULL;
+	for (uint32_t index = 1; ids && index <= table->made; index++) {
+		const struct slot *slot = slot_of(table, index);
+
+		if (slot->handle)
+			ids[count++] = slot->id;
+	}
+	(void)pthread_mutex_unlock(&table->lock);
+	*count_p = count;
+	return ids;
+}
+
+void
+gpc_handle_each(enum gpc_kind kind, void (*visit)(struct gpc_handle *handle, void *arg), void *arg)
+{
+	uint32_t count, *ids = ids_of(&tables[kind], &count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct gpc_handle *handle = find(&tables[kind], ids[i]);
+
+		if (handle)
+			visit(handle, arg);
+	}
+	free(ids);
+}

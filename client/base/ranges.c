@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/ranges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many ranges end at or before address. */
+static size_t
+below(const struct gpc_ranges *ranges, uint64_t address)
+{
+	size_t low = 0, high = ranges->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (ranges->list[middle].base + ranges->list[middle].size <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int
+gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
+{
+	size_t at;
+
+	if (size == 0 || base + size < base || gpc_ranges_find(ranges, base, size))
+		return GP_E_INVALID;
+	if (ranges->count == ranges->room) {
+		size_t room = ranges->room ? ranges->room * 2 : 16;
+		struct gpc_range *more = realloc(ranges->list, room * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		ranges->list = more;
+		ranges->room = room;
+	}
+	at = below(ranges, base);
+	memmove(ranges->list + at + 1, ranges->list + at,
+		(ranges->count - at) * sizeof(*ranges->list));
+	ranges->list[at] = (struct gpc_range){ .base = base, .size = size, .item = item };
+	ranges->count++;
+	return 0;
+}
+
+struct gpc_range *
+gpc_ranges_find(const struct gpc_ranges *ranges, uint64_t base, uint64_t size)
+{
+	size_t at = below(ranges, base);
+
+	if (at == ranges->count)
+		return NULL;
+	/* It ends behind base. */
+	if (ranges->list[at].base > base && ranges->list[at].base - base >= size)
+		return NULL;
+	return &ranges->list[at];
+}
+
+void
+gpc_ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range)
+{
+	size_t at = (size_t)(range - ranges->list);
+
+	ranges->count--;
+	memmove(range, range + 1, (ranges->count - at) * sizeof(*range));
+}
+
+void
+gpc_ranges_fini(struct gpc_ranges *ranges)
+{
+	free(ranges->list);
+	memset(ranges, 0, sizeof(*ranges));
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/code/function.h"
+
+#include "client/code/module.h"
+#include "gpc_calls.h"
+
+#include <stddef.h>
+
+static struct gpc_function *
+function_of(enum gpc_kind kind, const void *token)
+{
+	struct gpc_handle *handle = gpc_handle_get(kind, token);
+
+	return handle ? (struct gpc_function *)((char *)handle -
+						offsetof(struct gpc_function, handle))
+		      : NULL;
+}
+
+CUresult
+gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_function **function_p)
+{
+	struct gpc_function *function = function_of(GPC_KIND_KERNEL, token);
+
+	if (!function)
+		function = function_of(GPC_KIND_FUNCTION, token);
+	if (!function)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*function_p = function;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+find_twin(struct gpc_function *function, struct gpc_session *session, struct gpc_function **twin_p)
+{
+	struct gpc_function **known = &function->twins[gpc_session_number(session)];
+	struct gpc_image *image;
+	int64_t index;
+
+	*twin_p = __atomic_load_n(known, __ATOMIC_ACQUIRE);
+	if (*twin_p)
+		return CUDA_SUCCESS;
+	/* cuModuleGetFunction: a function belongs to its context. */
+	if (function->context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	image = gpc_image_in(function->image, session);
+	index = image ? gpc_image_find(image, function->info->name) : -1;
+	if (index < 0)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	*twin_p = gpc_image_kernel(image, (uint32_t)index);
+	if (!*twin_p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	__atomic_store_n(known, *twin_p, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_function_in(struct gpc_function *function, const struct gpc_context *context,
+		struct gpc_function **twin_p)
+{
+	struct gpc_session *session = context->device->session;
+
+	*twin_p = function;
+	if (__builtin_expect(function->image->device->session == session, 1))
+		return CUDA_SUCCESS;
+	return find_twin(function, session, twin_p);
+}
+
+CUresult
+gpc_function_kernel(struct gpc_context *context, CUfunction token, uint64_t *kernel_p)
+{
+	struct gpc_function *function;
+	CUresult result = gpc_function_lookup(context, token, &function);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(function, context, &function);
+	if (result == CUDA_SUCCESS)
+		*kernel_p = GP_KERNEL(function->image->handle.id, function->index);
+	return result;
+}
+
+static CUresult
+enter_function(CUfunction token, struct gpc_function **function_p)
+{
+	CUresult result = gpc_enter_initialized();
+
+	return result == CUDA_SUCCESS ? gpc_function_lookup(NULL, token, function_p) : result;
+}
+
+/* Where the calls of a function go: its own context, the current one, or the image's device. */
+static struct gpc_context *
+context_of(const struct gpc_function *function)
+{
+	struct gpc_context *context;
+
+	if (function->context)
+		return function->context;
+	if (gpc_enter(&context) == CUDA_SUCCESS)
+		return context;
+	return function->image->device->primary;
+}
+
+static CUresult
+get_attribute(struct gpc_function *function, struct gpc_context *context, int *value_p,
+	      CUfunction_attribute attribute)
+{
+	struct gp_reply_cuFuncGetAttribute reply;
+	struct gp_args_cuFuncGetAttribute args = { .attrib = (int32_t)attribute };
+	unsigned int index = (unsigned int)attribute;
+	struct gp_kernel_info *info;
+	CUresult result;
+
+	if (!value_p || index >= CU_FUNC_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_function_in(function, context, &function);
+	if (result != CUDA_SUCCESS)
+		return result;
+	info = &function->image->info->kernels[function->index];
+	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
+	pthread_mutex_lock(&function->image->lock);
+	result = index < GP_KERNEL_ATTRIBUTES && (info->attributes_known >> index & 1)
+			 ? CUDA_SUCCESS
+			 : CUDA_ERROR_NOT_FOUND;
+	if (result == CUDA_SUCCESS)
+		*value_p = info->attributes[index];
+	pthread_mutex_unlock(&function->image->lock);
+	if (result == CUDA_SUCCESS)
+		return result;
+	result = gpc_wait_cuFuncGetAttribute(context, &args, &reply);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*value_p = reply.pi;
+	pthread_mutex_lock(&function->image->lock);
+	if (index < GP_KERNEL_ATTRIBUTES) {
+		info->attributes[index] = reply.pi;
+		info->attributes_known |= 1u << index;
+	}
+	pthread_mutex_unlock(&function->image->lock);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+set_attribute(struct gpc_function *function, struct gpc_context *context,
+	      CUfunction_attribute attribute, int value)
+{
+	struct gp_args_cuFuncSetAttribute args = { .attrib = (int32_t)attribute, .value = value };
+	struct gp_kernel_info *info;
+	CUresult result = gpc_function_in(function, context, &function);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	info = &function->image->info->kernels[function->index];
+	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
+	result = gpc_wait_cuFuncSetAttribute(context, &args);
+	/* Whatever depends on it is asked again. */
+	if (result == CUDA_SUCCESS) {
+		pthread_mutex_lock(&function->image->lock);
+		info->attributes_known &= ~(1u << ((unsigned int)attribute % 32));
+		pthread_mutex_unlock(&function->image->lock);
+	}
+	return result;
+}
+
+CUresult
+gpc_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
+{
+	struct gpc_function *function;
+	CUresult result = enter_function(hfunc, &function);
+
+	return result == CUDA_SUCCESS ? get_attribute(function, context_of(function), pi, attrib)
+				      : result;
+}
+
+CUresult
+gpc_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
+{
+	struct gpc_function *function;
+	CUresult result = enter_function(hfunc, &function);
+
+	return result == CUDA_SUCCESS ? set_attribute(function, context_of(function), attrib, value)
+				      : result;
+}
+
+CUresult
+gpc_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
+{
+	struct gpc_function *function;
+	CUresult result = enter_function(hfunc, &function);
+
+	/* Deprecated, and without effect on every GPU since Maxwell. */
+	if (result == CUDA_SUCCESS &&
+	    (unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result;
+}
+
+CUresult
+gpc_cuFuncGetName(const char **name, CUfunction hfunc)
+{
+	struct gpc_function *function;
+	CUresult result = enter_function(hfunc, &function);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	*name = function->info->name;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+param_info(const struct gp_kernel_info *info, size_t index, size_t *offset_p, size_t *size_p)
+{
+	if (!offset_p || index >= info->param_count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset_p = info->params[index].offset;
+	if (size_p)
+		*size_p = info->params[index].size;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+{
+	struct gpc_function *function;
+	CUresult result = enter_function(func, &function);
+
+	return result == CUDA_SUCCESS
+		       ? param_info(function->info, paramIndex, paramOffset, paramSize)
+		       : result;
+}
+
+CUresult
+gpc_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
+{
+	struct gpc_function *function;
+	struct gpc_module *module;
+	CUresult result = enter_function(hfunc, &function);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!hmod)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!function->image->owner)
+		return gpc_module_of_function(function, hmod);
+	result = gpc_library_module(function->image, context_of(function), &module);
+	if (result == CUDA_SUCCESS)
+		*hmod = module->handle.token;
+	return result;
+}
+
+CUresult
+gpc_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction token)
+{
+	struct gpc_function *function;
+	CUresult result = enter_function(token, &function);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	*state = CU_FUNCTION_LOADING_STATE_LOADED;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuFuncLoad(CUfunction token)
+{
+	struct gpc_function *function;
+
+	return enter_function(token, &function);
+}
+
+static CUresult
+enter_kernel(CUkernel token, struct gpc_function **kernel_p)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*kernel_p = function_of(GPC_KIND_KERNEL, token);
+	return *kernel_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_cuKernelGetFunction(CUfunction *pFunc, CUkernel token)
+{
+	struct gpc_function *kernel, *function;
+	struct gpc_context *context;
+	struct gpc_module *module;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = enter_kernel(token, &kernel);
+	if (result == CUDA_SUCCESS && !pFunc)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(kernel, context, &kernel);
+	if (result == CUDA_SUCCESS)
+		result = gpc_library_module(kernel->image, context, &module);
+	if (result != CUDA_SUCCESS)
+		return result;
+	function = gpc_module_function(module, kernel->index);
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*pFunc = function->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuKernelGetLibrary(CUlibrary *pLib, CUkernel token)
+{
+	struct gpc_function *kernel;
+	CUresult result = enter_kernel(token, &kernel);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pLib)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pLib = kernel->image->owner;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuKernelGetName(const char **name, CUkernel token)
+{
+	struct gpc_function *kernel;
+	CUresult result = enter_kernel(token, &kernel);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	*name = kernel->info->name;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuKernelGetParamInfo(CUkernel token, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+{
+	struct gpc_function *kernel;
+	CUresult result = enter_kernel(token, &kernel);
+
+	return result == CUDA_SUCCESS ? param_info(kernel->info, paramIndex, paramOffset, paramSize)
+				      : result;
+}
+
+/* The context through which a kernel is asked about on a device. */
+static CUresult
+enter_kernel_on(CUkernel token, CUdevice dev, struct gpc_function **kernel_p,
+		struct gpc_context **context_p)
+{
+	struct gpc_device *device = gpc_device_get(dev);
+	CUresult result = enter_kernel(token, kernel_p);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*context_p = device->primary;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel token, CUdevice dev)
+{
+	struct gpc_function *kernel;
+	struct gpc_context *context;
+	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
+
+	return result == CUDA_SUCCESS ? get_attribute(kernel, context, pi, attrib) : result;
+}
+
+CUresult
+gpc_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel token, CUdevice dev)
+{
+	struct gpc_function *kernel;
+	struct gpc_context *context;
+	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
+
+	return result == CUDA_SUCCESS ? set_attribute(kernel, context, attrib, val) : result;
+}
+
+CUresult
+gpc_cuKernelSetCacheConfig(CUkernel token, CUfunc_cache config, CUdevice dev)
+{
+	struct gp_args_cuFuncSetCacheConfig args = { .config = (int32_t)config };
+	struct gpc_function *kernel;
+	struct gpc_context *context;
+	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(kernel, context, &kernel);
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.hfunc = GP_KERNEL(kernel->image->handle.id, kernel->index);
+	return gpc_post_cuFuncSetCacheConfig(context, &args);
+}

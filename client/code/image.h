@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A loaded image of device code: what is behind a CUmodule or a CUlibrary.
+ *
+ * Loading sends the entries that the daemon's GPU can use, addressed by their SHA-256, and brings
+ * back the kernels; from then on names, parameter layouts and attributes are answered here.  An
+ * image is one daemon's; a library has one for each, which are twins.  It is owned by the library
+ * or module that loaded it.  Any thread may call.
+ */
+#ifndef GPC_IMAGE_H
+#define GPC_IMAGE_H
+
+#include "client/base/handle.h"
+#include "client/code/function.h"
+#include "client/context/context.h"
+#include "protocol/image_info.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdint.h>
+
+struct gpc_image_global;
+
+struct gpc_image {
+	struct gpc_handle handle;  /* its name on the wire */
+	struct gpc_device *device; /* where its calls go */
+	struct gp_image_info *info;
+	struct gp_image_variables *variables; /* as the image itself says */
+	struct gpc_function *
+		*kernels; /* CUkernel objects by index; made on first use, under lock */
+	struct gpc_image_global *globals;
+	pthread_mutex_t lock;
+	void *owner;            /* the token of its CUlibrary; NULL for a module's */
+	struct gpc_image *twin; /* of a library: the same image with the next daemon, or NULL */
+};
+
+struct gpc_jit_options {
+	const CUjit_option *keys;
+	void **values;
+	unsigned int count;
+};
+
+/* source: what cuLibraryLoadData and cuModuleLoadData accept. */
+CUresult gpc_image_load(struct gpc_context *context, const void *source,
+			const struct gpc_jit_options *options, struct gpc_image **image_p);
+/* What a file holds, for these; to be freed. */
+CUresult gpc_image_read_file(const char *path, void **source_p);
+/* Its twins, too. */
+void gpc_image_unload(struct gpc_image *image);
+
+/* A library belongs to no context: loads it with the other daemons as well.  Where that fails its
+ * kernels cannot be used. */
+void gpc_image_load_twins(struct gpc_image *image, const void *source,
+			  const struct gpc_jit_options *options);
+/* The image or the twin of it that the daemon of this session has; NULL: none. */
+struct gpc_image *gpc_image_in(struct gpc_image *image, const struct gpc_session *session);
+
+/* The variables of libraries start anew when the context does: their addresses are asked again. */
+void gpc_image_forget_context(struct gpc_context *context);
+
+/* -1: no kernel of this name. */
+int64_t gpc_image_find(const struct gpc_image *image, const char *name);
+/* The CUkernel object of a kernel; NULL: out of memory. */
+struct gpc_function *gpc_image_kernel(struct gpc_image *image, uint32_t index);
+/* A variable, on the context's device; CUDA_ERROR_NOT_FOUND. */
+CUresult gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
+			  CUdeviceptr *address_p, size_t *size_p);
+
+#endif /* GPC_IMAGE_H */

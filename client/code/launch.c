@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/code/launch.h"
+
+#include "client/base/config.h"
+#include "client/base/stats.h"
+#include "client/code/image.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+#include "protocol/frame.h"
+#include "protocol/image_info.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What fits the caller's stack without a thought; larger buffers come from the heap. */
+#define PARAMS_SMALL 4096
+#define ATTRIBUTES_MAX 16
+
+/* The packed parameters of one launch. */
+struct params {
+	struct gp_bytes bytes;
+	void *heap;
+	uint64_t small[PARAMS_SMALL / 8];
+};
+
+static size_t
+params_size(const struct gp_kernel_info *info)
+{
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < info->param_count; i++) {
+		size_t end = (size_t)info->params[i].offset + info->params[i].size;
+
+		if (end > size)
+			size = end;
+	}
+	return size;
+}
+
+static CUresult
+pack(struct params *params, const struct gp_kernel_info *info, void **values)
+{
+	size_t size = params_size(info);
+	char *buffer = (char *)params->small;
+
+	if (size == 0)
+		return CUDA_SUCCESS;
+	if (size > GP_LAUNCH_PARAMS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > sizeof(params->small)) {
+		params->heap = malloc(size);
+		if (!params->heap)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		buffer = params->heap;
+	}
+	memset(buffer, 0, size);
+	for (uint32_t i = 0; i < info->param_count; i++) {
+		if (!values[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(buffer + info->params[i].offset, values[i], info->params[i].size);
+	}
+	params->bytes = (struct gp_bytes){ buffer, size };
+	return CUDA_SUCCESS;
+}
+
+/* cuLaunchKernel's extra: the application has packed the parameters itself. */
+static CUresult
+take_extra(struct params *params, void **extra)
+{
+	const size_t *size = NULL;
+	const void *buffer = NULL;
+
+	for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+		if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			buffer = extra[i + 1];
+		else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+			size = extra[i + 1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	params->bytes = (struct gp_bytes){ buffer, *size };
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+take_params(struct params *params, const struct gp_kernel_info *info, void **values, void **extra)
+{
+	params->bytes = (struct gp_bytes){ 0 };
+	params->heap = NULL;
+	/* cuLaunchKernel: one of the two ways, not both. */
+	if (values && extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (extra)
+		return take_extra(params, extra);
+	if (!values)
+		return info->param_count > 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return pack(params, info, values);
+}
+
+static int
+device_attribute(const struct gpc_device *device, CUdevice_attribute attribute)
+{
+	return (int)attribute < device->attribute_count ? device->attributes[attribute] : 0;
+}
+
+static bool
+dimension_fits(const struct gpc_device *device, unsigned int value, CUdevice_attribute limit)
+{
+	return value > 0 && value <= (unsigned int)device_attribute(device, limit);
+}
+
+static bool
+known(const struct gp_kernel_info *info, CUfunction_attribute attribute)
+{
+	return info->attributes_known >> attribute & 1;
+}
+
+/* A block beyond what the kernel allows: the driver tells registers that run out (701) from launch
+ * bounds that are passed (1). */
+static CUresult
+too_many_threads(const struct gpc_device *device, const struct gp_kernel_info *info,
+		 uint64_t threads)
+{
+	uint64_t available =
+		(uint64_t)device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+
+	if (known(info, CU_FUNC_ATTRIBUTE_NUM_REGS) &&
+	    threads * (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] > available)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* What the driver would refuse at once, and what can be told here. */
+static CUresult
+check_shape(const struct gpc_device *device, const struct gp_kernel_info *info,
+	    const CUlaunchConfig *config)
+{
+	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+
+	if (!dimension_fits(device, config->gridDimX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
+	    !dimension_fits(device, config->gridDimY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
+	    !dimension_fits(device, config->gridDimZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||
+	    !dimension_fits(device, config->blockDimX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
+	    !dimension_fits(device, config->blockDimY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
+	    !dimension_fits(device, config->blockDimZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) ||
+	    threads > (uint64_t)device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (known(info, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) &&
+	    threads > (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+		return too_many_threads(device, info, threads);
+	if (known(info, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) &&
+	    config->sharedMemBytes >
+		    (unsigned int)info->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_launch_attributes_encode(const CUlaunchAttribute *attributes, unsigned int count, void *memory,
+			     size_t room, struct gp_bytes *bytes_p, bool *checked_p)
+{
+	struct gp_enc enc;
+
+	*bytes_p = (struct gp_bytes){ 0 };
+	*checked_p = false;
+	if (count > 0 && !attributes)
+		return CUDA_ERROR_INVALID_VALUE;
+	gp_enc_init(&enc, memory, room);
+	for (unsigned int i = 0; i < count; i++) {
+		uint64_t value[8];
+
+		switch (attributes[i].id) {
+		case CU_LAUNCH_ATTRIBUTE_IGNORE:
+			continue;
+		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+			*checked_p = true;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+			break;
+		default: /* events, graphs, access policies: not remoted */
+			return CUDA_ERROR_NOT_SUPPORTED;
+		}
+		_Static_assert(sizeof(attributes[i].value) == sizeof(value),
+			       "a launch attribute is 64 bytes");
+		memcpy(value, &attributes[i].value, sizeof(value));
+		gp_enc_u32(&enc, attributes[i].id);
+		gp_enc_u32(&enc, 0);
+		for (int word = 0; word < 8; word++)
+			gp_enc_u64(&enc, value[word]);
+	}
+	if (enc.bad)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes_p = (struct gp_bytes){ memory, gp_enc_size(&enc) };
+	return CUDA_SUCCESS;
+}
+
+/* CUDA_LAUNCH_BLOCKING: the kernel has run when the launch returns. */
+static CUresult
+launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunchChecked *args,
+		bool finish)
+{
+	struct gp_args_cuStreamSynchronize stream = { .hStream = args->stream };
+	CUresult result = gpc_wait_gpLaunchChecked(context, args);
+
+	return result == CUDA_SUCCESS && finish ? gpc_wait_cuStreamSynchronize(context, &stream)
+						: result;
+}
+
+static CUresult
+launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
+{
+	uint64_t attributes[ATTRIBUTES_MAX * 9];
+	struct gp_args_gpLaunch args;
+	struct gpc_function *function;
+	struct gpc_context *context;
+	struct params params;
+	bool checked, blocking = gpc_config_launch_blocking();
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_lookup(context, f, &function);
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_id(&context, config->hStream, &args.stream);
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(function, context, &function);
+	/* Nobody knows what its parameters are. */
+	if (result == CUDA_SUCCESS && function->info->absent)
+		result = CUDA_ERROR_INVALID_IMAGE;
+	if (result == CUDA_SUCCESS)
+		result = check_shape(context->device, function->info, config);
+	if (result == CUDA_SUCCESS)
+		result = gpc_launch_attributes_encode(config->attrs, config->numAttrs, attributes,
+						      sizeof(attributes), &args.attributes,
+						      &checked);
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.kernel = GP_KERNEL(function->image->handle.id, function->index);
+	args.grid_x = config->gridDimX;
+	args.grid_y = config->gridDimY;
+	args.grid_z = config->gridDimZ;
+	args.block_x = config->blockDimX;
+	args.block_y = config->blockDimY;
+	args.block_z = config->blockDimZ;
+	args.shared = config->sharedMemBytes;
+	result = take_params(&params, function->info, values, extra);
+	args.params = params.bytes;
+	if (result == CUDA_SUCCESS) {
+		gpc_stats_launch();
+		_Static_assert(sizeof(struct gp_args_gpLaunch) ==
+				       sizeof(struct gp_args_gpLaunchChecked),
+			       "the two launches have the same arguments");
+		if (checked || blocking)
+			result = launch_and_wait(
+				context, (const struct gp_args_gpLaunchChecked *)&args, blocking);
+		else
+			result = gpc_post_gpLaunch(context, &args);
+		/* Counted behind it: a fence in between does not cover the launch. */
+		(void)gpc_session_work_mark(context->device->session);
+	}
+	free(params.heap);
+	return result;
+}
+
+CUresult
+gpc_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+		   unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+		   unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+		   void **kernelParams, void **extra)
+{
+	CUlaunchConfig config = {
+		.gridDimX = gridDimX,
+		.gridDimY = gridDimY,
+		.gridDimZ = gridDimZ,
+		.blockDimX = blockDimX,
+		.blockDimY = blockDimY,
+		.blockDimZ = blockDimZ,
+		.sharedMemBytes = sharedMemBytes,
+		.hStream = hStream,
+	};
+
+	return launch(&config, f, kernelParams, extra);
+}
+
+CUresult
+gpc_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	return config ? launch(config, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+			      unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+			      unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+			      void **kernelParams)
+{
+	CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+					  .value.cooperative = 1 };
+	CUlaunchConfig config = {
+		.gridDimX = gridDimX,
+		.gridDimY = gridDimY,
+		.gridDimZ = gridDimZ,
+		.blockDimX = blockDimX,
+		.blockDimY = blockDimY,
+		.blockDimZ = blockDimZ,
+		.sharedMemBytes = sharedMemBytes,
+		.hStream = hStream,
+		.attrs = &cooperative,
+		.numAttrs = 1,
+	};
+
+	return launch(&config, f, kernelParams, NULL);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/code/module.h"
+#include "gpc_calls.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* A CUlibrary; its image knows it as owner. */
+struct library {
+	struct gpc_handle handle;
+	struct gpc_image *image;
+	struct gpc_module *modules; /* one view for each context that asked; under image->lock */
+};
+
+static struct library *
+library_of(const void *token)
+{
+	struct gpc_handle *handle = gpc_handle_get(GPC_KIND_LIBRARY, token);
+
+	return handle ? (struct library *)((char *)handle - offsetof(struct library, handle))
+		      : NULL;
+}
+
+static CUresult
+enter_library(CUlibrary token, struct library **library_p)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*library_p = library_of(token);
+	return *library_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* A library belongs to no context; without a current one it is loaded on the first device. */
+static CUresult
+enter_load(struct gpc_context **context_p)
+{
+	CUresult result = gpc_enter(context_p);
+
+	if (result != CUDA_ERROR_INVALID_CONTEXT)
+		return result;
+	if (gpc_device_count() == 0)
+		return CUDA_ERROR_NO_DEVICE;
+	*context_p = gpc_device_get(0)->primary;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+library_of_image(struct gpc_image *image, CUlibrary *library_p)
+{
+	struct library *library = calloc(1, sizeof(*library));
+
+	if (!library || gpc_handle_add(GPC_KIND_LIBRARY, &library->handle) < 0) {
+		free(library);
+		gpc_image_unload(image);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	library->image = image;
+	for (; image; image = image->twin)
+		image->owner = library->handle.token;
+	*library_p = library->handle.token;
+	return CUDA_SUCCESS;
+}
+
+/* Both options are hints: nothing of the image is used after loading, and universal tables are not
+ * read. */
+static CUresult
+check_options(const CUlibraryOption *options, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		if (!options || (unsigned int)options[i] >= CU_LIBRARY_NUM_OPTIONS)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+load(CUlibrary *library, const void *code, const struct gpc_jit_options *jit,
+     const CUlibraryOption *options, unsigned int option_count)
+{
+	struct gpc_context *context;
+	struct gpc_image *image;
+	CUresult result = enter_load(&context);
+
+	if (result == CUDA_SUCCESS && !library)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = check_options(options, option_count);
+	if (result == CUDA_SUCCESS)
+		result = gpc_image_load(context, code, jit, &image);
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_image_load_twins(image, code, jit);
+	return library_of_image(image, library);
+}
+
+CUresult
+gpc_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+		      void **jitOptionsValues, unsigned int numJitOptions,
+		      CUlibraryOption *libraryOptions, void **libraryOptionValues,
+		      unsigned int numLibraryOptions)
+{
+	const struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
+
+	return load(library, code, &jit, libraryOptions, numLibraryOptions);
+}
+
+CUresult
+gpc_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+			  void **jitOptionsValues, unsigned int numJitOptions,
+			  CUlibraryOption *libraryOptions, void **libraryOptionValues,
+			  unsigned int numLibraryOptions)
+{
+	const struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
+	struct gpc_context *context;
+	void *code;
+	CUresult result = enter_load(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_image_read_file(fileName, &code);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = load(library, code, &jit, libraryOptions, numLibraryOptions);
+	free(code);
+	return result;
+}
+
+CUresult
+gpc_cuLibraryUnload(CUlibrary token)
+{
+	struct library *library;
+	CUresult result = enter_library(token, &library);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_handle_remove(&library->handle);
+	while (library->modules) {
+		struct gpc_module *next = library->modules->next;
+
+		gpc_module_destroy(library->modules);
+		library->modules = next;
+	}
+	gpc_image_unload(library->image);
+	free(library);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary token, const char *name)
+{
+	struct gpc_function *kernel;
+	struct library *library;
+	CUresult result = enter_library(token, &library);
+	int64_t index;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pKernel || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	index = gpc_image_find(library->image, name);
+	if (index < 0)
+		return CUDA_ERROR_NOT_FOUND;
+	kernel = gpc_image_kernel(library->image, (uint32_t)index);
+	if (!kernel)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*pKernel = kernel->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
+{
+	struct library *library;
+	CUresult result = enter_library(lib, &library);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = library->image->info->kernel_count;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+	struct library *library;
+	CUresult result = enter_library(lib, &library);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!kernels)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < numKernels && i < library->image->info->kernel_count; i++) {
+		struct gpc_function *kernel = gpc_image_kernel(library->image, i);
+
+		if (!kernel)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		kernels[i] = kernel->handle.token;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_library_module(struct gpc_image *image, struct gpc_context *context,
+		   struct gpc_module **module_p)
+{
+	struct library *library = library_of(image->owner);
+	struct gpc_module *module;
+	struct gpc_image *view;
+
+	if (!library)
+		return CUDA_ERROR_INVALID_HANDLE;
+	image = library->image;
+	view = gpc_image_in(image, context->device->session);
+	if (!view)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	pthread_mutex_lock(&image->lock);
+	for (module = library->modules; module && module->context != context;)
+		module = module->next;
+	if (!module) {
+		module = gpc_module_create_view(view, context);
+		if (module) {
+			module->next = library->modules;
+			library->modules = module;
+		}
+	}
+	pthread_mutex_unlock(&image->lock);
+	*module_p = module;
+	return module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpc_cuLibraryGetModule(CUmodule *pMod, CUlibrary token)
+{
+	struct gpc_context *context;
+	struct gpc_module *module;
+	struct library *library;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = enter_library(token, &library);
+	if (result == CUDA_SUCCESS && !pMod)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_library_module(library->image, context, &module);
+	if (result == CUDA_SUCCESS)
+		*pMod = module->handle.token;
+	return result;
+}
+
+CUresult
+gpc_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const char *name)
+{
+	struct gpc_context *context;
+	struct library *library;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = enter_library(token, &library);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_image_global(library->image, context, name, dptr, bytes);
+}

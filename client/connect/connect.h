@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From REMOTE_GPU to the connections of a session: preamble, Hello, Welcome, window, lane.  Nothing
+ * that the daemon says is believed unchecked.  By one thread, in cuInit.
+ */
+#ifndef GPC_CONNECT_H
+#define GPC_CONNECT_H
+
+#include "client/wire/session.h"
+#include "protocol/control.h"
+#include "protocol/preamble.h"
+#include "transport/transport.h"
+
+#include <stddef.h>
+
+#define GPC_DEVICES_MAX 64
+
+/* An opened session, not yet a struct gpc_session. */
+struct gpc_link {
+	struct gp_conn *control;
+	struct gp_conn *lane;
+	Gpupool__ControlMessage *welcome; /* body_case is WELCOME */
+	struct gp_url lanes_url;          /* where its lanes are */
+	struct gpc_session_facts facts;
+	unsigned int max_outstanding;
+	unsigned int lanes_wanted, lanes; /* and that there may be; the lane included */
+};
+
+/*
+ * A session with the daemon of this address, for these devices of it (none: all).  0, a negative
+ * errno or a GP_E_*; then error says what is wrong in words that begin with the daemon's address,
+ * and nothing is left open.
+ */
+GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
+				struct gpc_link *link, char *error, size_t error_size);
+/* Another lane of a session, with its ticket.  As above. */
+GP_MUST_CHECK int gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
+				unsigned int lane, struct gp_conn **conn_p, char *error,
+				size_t error_size);
+/* Connections that are NULL now belong to somebody else.  The window stays reserved. */
+void gpc_link_fini(struct gpc_link *link);
+
+/* Whether there can be such a window. */
+bool gpc_window_is_sound(const Gpupool__Window *window, uint64_t granularity);
+
+/* Whether a Welcome makes sense; else GP_E_INVALID and what does not. */
+GP_MUST_CHECK int gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p);
+
+#endif /* GPC_CONNECT_H */

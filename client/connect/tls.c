@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/connect/tls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Set and not empty, or NULL. */
+static const char *
+value_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
+/* Whether certificates follow the token.  A file that cannot be read is complained of where the
+ * token is needed. */
+static bool
+has_certificates(const char *path)
+{
+	char line[512];
+	struct stat status;
+	FILE *file;
+	bool found = false;
+
+	/* Who waits at a pipe does not get on. */
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return false;
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (!found && fgets(line, sizeof(line), file))
+		found = strncmp(line, "-----BEGIN CERTIFICATE-----", 27) == 0;
+	(void)fclose(file);
+	return found;
+}
+
+int
+gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size)
+{
+	struct gp_tls_files files = {
+		.certificate = value_of("GPUPOOL_TLS_CERT"),
+		.key = value_of("GPUPOOL_TLS_KEY"),
+		.authority = value_of("GPUPOOL_TLS_CA"),
+		.crl = value_of("GPUPOOL_TLS_CRL"),
+	};
+	const char *token = value_of("GPUPOOL_TOKEN_FILE");
+	char why[320] = "";
+	int r;
+
+	if (!files.certificate != !files.key) {
+		(void)snprintf(error, error_size,
+			       "GPUPOOL_TLS_%s is set, and GPUPOOL_TLS_%s is not",
+			       files.key ? "KEY" : "CERT", files.key ? "CERT" : "KEY");
+		return GP_E_INVALID;
+	}
+	if (!files.authority && token && has_certificates(token))
+		files.authority = token;
+	r = gp_tls_client(&files, tls_p, why, sizeof(why));
+	if (r != 0)
+		(void)snprintf(error, error_size, "TLS: %s", why);
+	return r;
+}
+
+bool
+gpc_tls_is_configured(void)
+{
+	return value_of("GPUPOOL_TLS_CA") || value_of("GPUPOOL_TLS_CERT") ||
+	       value_of("GPUPOOL_TLS_KEY") || value_of("GPUPOOL_TLS_CRL") ||
+	       value_of("GPUPOOL_TOKEN_FILE");
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/context/context.h"
+
+#include "client/code/module.h"
+#include "client/context/context_storage.h"
+#include "client/context/device.h"
+#include "client/copy/array.h"
+#include "client/copy/texture.h"
+#include "client/entry/init.h"
+#include "client/memory/memory.h"
+#include "client/stream/event.h"
+#include "client/stream/host_function.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+#define STACK_GROWTH 16
+
+atomic_int gpc_lifecycle = CUDA_ERROR_NOT_INITIALIZED;
+
+__thread bool gpc_per_thread_default INITIAL_EXEC;
+
+/* What lies below the current context. */
+struct stack {
+	size_t count, room;
+	struct gpc_context *below[];
+};
+
+static __thread struct gpc_context *current INITIAL_EXEC;
+static __thread struct stack *stack INITIAL_EXEC;
+
+static pthread_key_t stack_key;
+static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+/* All there ever were: `current` of some thread may still point to a destroyed one. */
+static struct gpc_context *contexts;
+static uint64_t last_number;
+
+struct gpc_context *
+gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary)
+{
+	struct gpc_context *context = calloc(1, sizeof(*context));
+
+	if (!context)
+		return NULL;
+	if (gpc_handle_add(GPC_KIND_CONTEXT, &context->handle) < 0) {
+		free(context);
+		return NULL;
+	}
+	context->device = device;
+	context->flags = flags;
+	context->primary = primary;
+	(void)pthread_mutex_init(&context->lock, NULL);
+
+	(void)pthread_mutex_lock(&list_lock);
+	context->number = ++last_number;
+	context->next = contexts;
+	contexts = context;
+	(void)pthread_mutex_unlock(&list_lock);
+	return context;
+}
+
+void
+gpc_contexts_abandon(void)
+{
+	current = NULL;
+	if (stack)
+		stack->count = 0;
+	while (contexts) {
+		struct gpc_context *context = contexts;
+
+		contexts = context->next;
+		if (context->primary || !context->destroyed)
+			gpc_handle_remove(&context->handle);
+		(void)pthread_mutex_destroy(&context->lock);
+		free(context);
+	}
+}
+
+static void
+set_defaults(struct gpc_context *context)
+{
+	const struct gpc_device *device = context->device;
+
+	context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
+	context->shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+	for (int i = 0; i < 16; i++)
+		context->limits[i] = i < device->limit_count ? device->limits[i] : 0;
+}
+
+static CUresult
+activate_locked(struct gpc_context *context)
+{
+	struct gp_args_gpContextCreate args = {
+		.context = context->handle.id,
+		.device = context->device->remote,
+		.flags = context->flags,
+	};
+	struct gpc_request request = { 0 };
+	struct gpc_stream *legacy;
+	CUresult result;
+
+	if (context->destroyed)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (gpc_stream_create_legacy(context, &legacy) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	set_defaults(context);
+	args.legacy = legacy->handle.id;
+	gpc_memory_reserve_heap(context, &args.heap, &args.heap_size);
+	/* Waited for: a device that is full has no room for the heap, and the caller is to know. */
+	result = gpc_start_gpContextCreate(context, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	gpc_memory_settle_heap(context, args.heap, args.heap_size, result == CUDA_SUCCESS);
+	if (result != CUDA_SUCCESS) {
+		gpc_stream_forget_context(context);
+		return result;
+	}
+	context->legacy = legacy;
+	__atomic_store_n(&context->active, true, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_context_activate(struct gpc_context *context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (__atomic_load_n(&context->active, __ATOMIC_ACQUIRE))
+		return CUDA_SUCCESS;
+	(void)pthread_mutex_lock(&context->lock);
+	if (!context->active)
+		result = activate_locked(context);
+	(void)pthread_mutex_unlock(&context->lock);
+	return result;
+}
+
+void
+gpc_context_reset(struct gpc_context *context)
+{
+	struct gp_args_gpContextDestroy args = { .context = context->handle.id };
+	bool was_active;
+
+	/* The runtimes give back what they keep while the context still works. */
+	gpc_context_storage_reset(context->handle.token);
+
+	(void)pthread_mutex_lock(&context->lock);
+	was_active = context->active;
+	if (was_active) {
+		gpc_module_forget_context(context);
+		gpc_texture_forget_context(context);
+		gpc_array_forget_context(context);
+	}
+	gpc_image_forget_context(context);
+	context->destroyed = true;
+	__atomic_store_n(&context->active, false, __ATOMIC_RELEASE);
+	if (was_active) {
+		/* A session that is over has nothing to be destroyed. */
+		(void)gpc_post_gpContextDestroy(context, &args);
+		gpc_event_forget_context(context);
+		gpc_stream_forget_context(context);
+		context->legacy = NULL;
+		gpc_memory_forget_context(context);
+	}
+	(void)pthread_mutex_unlock(&context->lock);
+}
+
+CUresult
+gpc_enter_local(void)
+{
+	return gpc_lifecycle_check();
+}
+
+CUresult
+gpc_enter_initialized(void)
+{
+	CUresult result = gpc_lifecycle_check();
+
+	if (__builtin_expect(gpc_in_host_function, 0))
+		return CUDA_ERROR_NOT_PERMITTED;
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return result;
+	/* With several daemons, what one has lost is no concern of another's devices. */
+	return gpc_session_status(current ? current->device->session : gpc_session_get());
+}
+
+CUresult
+gpc_enter(struct gpc_context **context_p)
+{
+	CUresult result = gpc_enter_initialized();
+	struct gpc_context *context = current;
+
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return result;
+	if (__builtin_expect(!context, 0))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (__builtin_expect(!__atomic_load_n(&context->active, __ATOMIC_ACQUIRE), 0)) {
+		result = gpc_context_activate(context);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	*context_p = context;
+	return CUDA_SUCCESS;
+}
+
+struct gpc_context *
+gpc_context_get_current(void)
+{
+	return current;
+}
+
+CUresult
+gpc_context_lookup(CUcontext token, struct gpc_context **context_p)
+{
+	struct gpc_handle *handle;
+
+	if (!token) {
+		if (!current)
+			return CUDA_ERROR_INVALID_CONTEXT;
+		if (!current->primary && __atomic_load_n(&current->destroyed, __ATOMIC_RELAXED))
+			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+		*context_p = current;
+		return CUDA_SUCCESS;
+	}
+	handle = gpc_handle_get(GPC_KIND_CONTEXT, token);
+	if (!handle)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*context_p = (struct gpc_context *)((char *)handle - offsetof(struct gpc_context, handle));
+	return CUDA_SUCCESS;
+}
+
+static void
+make_stack_key(void)
+{
+	(void)pthread_key_create(&stack_key, free);
+}
+
+static CUresult
+save_current(void)
+{
+	if (!stack || stack->count == stack->room) {
+		size_t room = stack ? stack->room + STACK_GROWTH : STACK_GROWTH;
+		struct stack *larger =
+			realloc(stack, sizeof(*larger) + room * sizeof(larger->below[0]));
+
+		if (!larger)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		larger->count = stack ? larger->count : 0;
+		larger->room = room;
+		stack = larger;
+		/* Frees it when the thread ends. */
+		(void)pthread_once(&stack_once, make_stack_key);
+		(void)pthread_setspecific(stack_key, stack);
+	}
+	stack->below[stack->count++] = current;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_context_push(struct gpc_context *context)
+{
+	CUresult result = current ? save_current() : CUDA_SUCCESS;
+
+	if (result == CUDA_SUCCESS)
+		current = context;
+	return result;
+}
+
+struct gpc_context *
+gpc_context_pop(void)
+{
+	struct gpc_context *top = current;
+
+	current = stack && stack->count > 0 ? stack->below[--stack->count] : NULL;
+	return top;
+}
+
+CUresult
+gpc_context_set_current(struct gpc_context *context)
+{
+	if (context)
+		current = context;
+	else
+		(void)gpc_context_pop();
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts and devices of the application, and the start of every call.
+ *
+ * A context is primary (one per device, made on first use) or made by cuCtxCreate; both share the
+ * device's address space.  The current context and its stack belong to the thread.
+ */
+#ifndef GPC_CONTEXT_H
+#define GPC_CONTEXT_H
+
+#include "client/base/handle.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_session;
+struct gpc_stream;
+
+struct gpc_device {
+	int ordinal; /* the application's CUdevice */
+	int remote;  /* the daemon's ordinal of it */
+	struct gpc_session *session;
+	struct gpc_context *primary; /* handle exists from the start; activated on first use */
+	const char *name;
+	CUuuid uuid;
+	char pci_bus_id[16];
+	int pci_domain, pci_bus, pci_device;
+	uint64_t total_memory; /* bytes */
+	int priority_least, priority_greatest;
+	int attribute_count;
+	const int32_t *attributes; /* by CUdevice_attribute */
+	int limit_count;
+	const uint64_t *limits; /* by CUlimit */
+};
+
+struct gpc_context {
+	struct gpc_handle handle;
+	struct gpc_device *device;
+	struct gpc_stream *legacy; /* its NULL stream; NULL while inactive */
+	bool primary;
+	bool active;     /* the daemon knows it; written under lock, read atomically */
+	bool destroyed;  /* for good; or, of a primary one, reset and not retained since */
+	int retained;    /* uses: of a primary context, or by cuCtxAttach */
+	uint64_t number; /* cuCtxGetId */
+	unsigned int flags;
+	CUfunc_cache cache_config;
+	CUsharedconfig shared_config;
+	uint64_t limits[16]; /* by CUlimit, as set */
+	pthread_mutex_t lock;
+	struct gpc_context *next; /* of all there ever were */
+};
+
+/* Devices after a successful cuInit. */
+int gpc_device_count(void);
+struct gpc_device *gpc_device_get(CUdevice ordinal); /* NULL: no such device */
+
+/*
+ * Every CUDA function that needs a context begins with one of these.  They check initialisation,
+ * fork (CUDA_ERROR_NOT_INITIALIZED), the session's sticky error, and yield the current context,
+ * activated.  CUDA_ERROR_INVALID_CONTEXT when the thread has none.
+ */
+CUresult gpc_enter(struct gpc_context **context_p);
+/* Without a context: functions of objects that belong to none. */
+CUresult gpc_enter_initialized(void);
+/* Without the sticky error: what is answered here and never fails, devices and the like. */
+CUresult gpc_enter_local(void);
+
+/* The object behind a CUcontext (NULL means the current one); destroyed ones are not found. */
+CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
+struct gpc_context *gpc_context_get_current(void); /* NULL: none */
+
+/* Makes an object that is neither current nor known to the daemon; NULL: out of memory. */
+struct gpc_context *gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary);
+/* Announces it to the daemon, if it is not; gpc_enter() does so on the first use. */
+CUresult gpc_context_activate(struct gpc_context *context);
+/* Destroys all that belongs to it; a primary one can be activated again. */
+void gpc_context_reset(struct gpc_context *context);
+
+/* The calling thread's stack; its top is the current context.  Set replaces the top, NULL pops. */
+CUresult gpc_context_push(struct gpc_context *context);
+struct gpc_context *gpc_context_pop(void); /* NULL: it is empty */
+CUresult gpc_context_set_current(struct gpc_context *context);
+
+/* In the child of a fork, which has one thread: nothing of the parent's is left. */
+void gpc_contexts_abandon(void);
+
+/* While the thread is inside a _ptds/_ptsz entry, stream 0 means the per-thread default stream. */
+extern __thread bool gpc_per_thread_default __attribute__((tls_model("initial-exec")));
+
+#endif /* GPC_CONTEXT_H */

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/context/context_storage.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct entry {
+	CUcontext ctx;
+	void *key;
+	void *value;
+	gpc_context_storage_destructor *destructor;
+	struct entry *next;
+};
+
+/* A handful of entries: contexts times runtimes. */
+static struct entry *entries;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Counts the changes of the map, so that a thread knows when to distrust what it remembers. */
+static atomic_uint_fast64_t generation = 1;
+
+/* Generation 0 never is, so a thread begins with nothing remembered. */
+struct remembered {
+	uint64_t generation;
+	CUcontext ctx;
+	void *key;
+	void *value;
+};
+
+#define REMEMBERED_MAX 8 /* runtimes that commonly live in one process */
+static __thread struct remembered remembered[REMEMBERED_MAX];
+
+static void
+lock_take(void)
+{
+	(void)pthread_mutex_lock(&lock);
+}
+
+static void
+lock_release(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* The child of a fork runs its exit handlers, which come here, whatever other threads were doing.
+ */
+static void
+survive_fork(void)
+{
+	(void)pthread_atfork(lock_take, lock_release, lock_release);
+}
+
+static struct remembered *
+place_of(CUcontext ctx, void *key)
+{
+	uint64_t bits = (uintptr_t)ctx * 31 + (uintptr_t)key;
+
+	return &remembered[(bits * 0x9e3779b97f4a7c15u) >> 32 & (REMEMBERED_MAX - 1)];
+}
+
+static struct entry **
+find(CUcontext ctx, void *key)
+{
+	struct entry **place = &entries;
+
+	while (*place && !((*place)->ctx == ctx && (*place)->key == key))
+		place = &(*place)->next;
+	return place;
+}
+
+/* With the lock held, after the change: who sees the new number sees the new map. */
+static void
+changed(void)
+{
+	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+}
+
+CUresult
+gpc_context_storage_put(CUcontext ctx, void *key, void *value,
+			gpc_context_storage_destructor *destructor)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct entry *fresh = calloc(1, sizeof(*fresh));
+	struct entry **place;
+
+	if (!fresh)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(void)pthread_once(&once, survive_fork);
+
+	lock_take();
+	place = find(ctx, key);
+	if (!*place) {
+		*place = fresh;
+		fresh = NULL;
+	}
+	(*place)->ctx = ctx;
+	(*place)->key = key;
+	(*place)->value = value;
+	(*place)->destructor = destructor;
+	changed();
+	lock_release();
+	free(fresh);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_context_storage_get(void **value_p, CUcontext ctx, void *key)
+{
+	struct remembered *place = place_of(ctx, key);
+	struct entry *entry;
+
+	if (place->generation == atomic_load_explicit(&generation, memory_order_acquire) &&
+	    place->ctx == ctx && place->key == key) {
+		*value_p = place->value;
+		return CUDA_SUCCESS;
+	}
+
+	lock_take();
+	entry = *find(ctx, key);
+	if (entry) {
+		place->generation = atomic_load_explicit(&generation, memory_order_relaxed);
+		place->ctx = ctx;
+		place->key = key;
+		place->value = entry->value;
+		*value_p = entry->value;
+	}
+	lock_release();
+	return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_context_storage_delete(CUcontext ctx, void *key)
+{
+	struct entry **place, *entry;
+
+	lock_take();
+	place = find(ctx, key);
+	entry = *place;
+	if (entry) {
+		*place = entry->next;
+		changed();
+	}
+	lock_release();
+	free(entry);
+	return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static struct entry *
+take_all_of(CUcontext ctx)
+{
+	struct entry *taken = NULL, **place = &entries;
+
+	lock_take();
+	while (*place) {
+		struct entry *entry = *place;
+
+		if (entry->ctx != ctx) {
+			place = &entry->next;
+			continue;
+		}
+		*place = entry->next;
+		entry->next = taken;
+		taken = entry;
+	}
+	changed();
+	lock_release();
+	return taken;
+}
+
+void
+gpc_context_storage_reset(CUcontext ctx)
+{
+	struct entry *taken = take_all_of(ctx);
+
+	/* Without the lock: a destructor may come back here, and may put its state anew. */
+	while (taken) {
+		struct entry *entry = taken;
+
+		taken = entry->next;
+		if (entry->destructor)
+			entry->destructor(entry->ctx, entry->key, entry->value);
+		free(entry);
+	}
+}

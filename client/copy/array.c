@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/array.h"
+
+#include "client/context/context.h"
+#include "client/context/device.h"
+#include "client/memory/memory.h"
+#include "gpc_calls.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* Of the levels that are made when they are asked for. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct gpc_array *
+array_of(struct gpc_handle *handle)
+{
+	return (struct gpc_array *)((char *)handle - offsetof(struct gpc_array, handle));
+}
+
+static struct gpc_array *
+find(enum gpc_kind kind, const void *token)
+{
+	struct gpc_handle *handle = gpc_handle_get(kind, token);
+
+	return handle ? array_of(handle) : NULL;
+}
+
+CUresult
+gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
+{
+	struct gpc_array *array = find(GPC_KIND_ARRAY, hArray);
+
+	if (!array)
+		array = find(GPC_KIND_LEVEL, hArray);
+	if (!array || array->shape.levels)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*array_p = array;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p)
+{
+	struct gpc_array *array = find(GPC_KIND_ARRAY, hMipmappedArray);
+
+	if (!array || !array->shape.levels)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*array_p = array;
+	return CUDA_SUCCESS;
+}
+
+static struct gp_array_shape
+shape_of(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
+{
+	return (struct gp_array_shape){
+		.width = described->Width,
+		.height = described->Height,
+		.depth = described->Depth,
+		.format = (uint32_t)described->Format,
+		.channels = described->NumChannels,
+		.flags = described->Flags,
+		.levels = levels,
+	};
+}
+
+static CUresult
+ask_for(const struct gpc_array *array)
+{
+	const struct gp_args_gpArrayCreate args = {
+		.array = array->handle.id,
+		.device = array->context->device->remote,
+		.width = array->shape.width,
+		.height = array->shape.height,
+		.depth = array->shape.depth,
+		.format = array->shape.format,
+		.channels = array->shape.channels,
+		.flags = array->shape.flags,
+		.levels = array->shape.levels,
+	};
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpArrayCreate(array->context, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+/* Memory that the client keeps for later counts against the quota, and may be what is missing. */
+static CUresult
+obtain(const struct gpc_array *array)
+{
+	CUresult result = ask_for(array);
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	    gpc_memory_reclaim(array->context) == CUDA_SUCCESS)
+		result = ask_for(array);
+	return result;
+}
+
+static CUresult
+create(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
+{
+	struct gpc_array *array;
+	CUresult result = gp_array_check(shape);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Absurd sizes need no round trip. */
+	if (gp_array_bytes(shape) > context->device->total_memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	array = calloc(1, sizeof(*array));
+	if (array && shape->levels)
+		array->levels = calloc(shape->levels, sizeof(struct gpc_array *));
+	if (!array || (shape->levels && !array->levels) ||
+	    gpc_handle_add(GPC_KIND_ARRAY, &array->handle) < 0) {
+		if (array)
+			free(array->levels);
+		free(array);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	array->context = context;
+	array->whole = array;
+	array->shape = *shape;
+	result = obtain(array);
+	if (result == CUDA_SUCCESS) {
+		*token_p = array->handle.token;
+		return result;
+	}
+	gpc_handle_remove(&array->handle);
+	free(array->levels);
+	free(array);
+	return result;
+}
+
+CUresult
+gpc_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+{
+	struct gpc_context *context;
+	struct gp_array_shape shape;
+	void *token;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pHandle || !pAllocateArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	shape = shape_of(pAllocateArray, 0);
+	result = create(context, &shape, &token);
+	if (result == CUDA_SUCCESS)
+		*pHandle = token;
+	return result;
+}
+
+CUresult
+gpc_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described;
+
+	if (!pAllocateArray)
+		return gpc_cuArray3DCreate_v2(pHandle, NULL);
+	described = (CUDA_ARRAY3D_DESCRIPTOR){
+		.Width = pAllocateArray->Width,
+		.Height = pAllocateArray->Height,
+		.Format = pAllocateArray->Format,
+		.NumChannels = pAllocateArray->NumChannels,
+	};
+	return gpc_cuArray3DCreate_v2(pHandle, &described);
+}
+
+CUresult
+gpc_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+			   const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+			   unsigned int numMipmapLevels)
+{
+	struct gpc_context *context;
+	struct gp_array_shape shape;
+	unsigned int most;
+	void *token;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pHandle || !pMipmappedArrayDesc)
+		return CUDA_ERROR_INVALID_VALUE;
+	shape = shape_of(pMipmappedArrayDesc, 0);
+	most = gp_array_levels_max(&shape);
+	shape.levels = numMipmapLevels < most ? numMipmapLevels : most;
+	if (shape.levels == 0)
+		shape.levels = 1;
+	result = create(context, &shape, &token);
+	if (result == CUDA_SUCCESS)
+		*pHandle = token;
+	return result;
+}
+
+static void
+forget(struct gpc_array *array)
+{
+	for (uint32_t i = 0; i < array->shape.levels; i++) {
+		if (array->levels[i])
+			gpc_handle_remove(&array->levels[i]->handle);
+		free(array->levels[i]);
+	}
+	gpc_handle_remove(&array->handle);
+	free(array->levels);
+	free(array);
+}
+
+static CUresult
+destroy(struct gpc_array *array)
+{
+	const struct gp_args_gpArrayDestroy args = { .array = array->handle.id };
+	CUresult result = gpc_post_gpArrayDestroy(array->context, &args);
+
+	forget(array);
+	return result;
+}
+
+CUresult
+gpc_cuArrayDestroy(CUarray hArray)
+{
+	struct gpc_array *array;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_array_lookup(hArray, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* A level goes with its mipmapped array. */
+	return array->whole == array ? destroy(array) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
+{
+	struct gpc_array *array;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_array_lookup_mipmapped(hMipmappedArray, &array);
+	return result == CUDA_SUCCESS ? destroy(array) : result;
+}
+
+static void
+destroy_if_of(struct gpc_handle *handle, void *context)
+{
+	if (array_of(handle)->context == context)
+		(void)destroy(array_of(handle));
+}
+
+void
+gpc_array_forget_context(struct gpc_context *context)
+{
+	gpc_handle_each(GPC_KIND_ARRAY, destroy_if_of, context);
+}
+
+/* Under the lock. */
+static struct gpc_array *
+make_level(struct gpc_array *whole, uint32_t number)
+{
+	struct gpc_array *level = calloc(1, sizeof(*level));
+
+	if (!level || gpc_handle_add(GPC_KIND_LEVEL, &level->handle) < 0) {
+		free(level);
+		return NULL;
+	}
+	level->context = whole->context;
+	level->whole = whole;
+	level->level = number;
+	level->shape = gp_array_level_shape(&whole->shape, number);
+	whole->levels[number] = level;
+	return level;
+}
+
+CUresult
+gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
+			     unsigned int level)
+{
+	struct gpc_array *whole, *found;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_array_lookup_mipmapped(hMipmappedArray, &whole);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pLevelArray || level >= whole->shape.levels)
+		return CUDA_ERROR_INVALID_VALUE;
+	(void)pthread_mutex_lock(&lock);
+	found = whole->levels[level];
+	if (!found)
+		found = make_level(whole, level);
+	(void)pthread_mutex_unlock(&lock);
+	if (!found)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*pLevelArray = found->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	struct gpc_array *array;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_array_lookup(hArray, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pArrayDescriptor = (CUDA_ARRAY3D_DESCRIPTOR){
+		.Width = array->shape.width,
+		.Height = array->shape.height,
+		.Depth = array->shape.depth,
+		.Format = (CUarray_format)array->shape.format,
+		.NumChannels = array->shape.channels,
+		.Flags = array->shape.flags,
+	};
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described;
+	CUresult result = gpc_cuArray3DGetDescriptor_v2(&described, hArray);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){
+		.Width = described.Width,
+		.Height = described.Height,
+		.Format = described.Format,
+		.NumChannels = described.NumChannels,
+	};
+	return CUDA_SUCCESS;
+}
+
+/* CUDA tells it of arrays with deferred mapping only, which are not made here. */
+CUresult
+gpc_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+				 CUdevice device)
+{
+	CUresult result = gpc_enter_initialized();
+
+	return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+CUresult
+gpc_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+					  CUmipmappedArray mipmap, CUdevice device)
+{
+	CUresult result = gpc_enter_initialized();
+
+	return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arrays of the application: plain ones, mipmapped ones, and levels of these.  A level is an array
+ * to the application; on the wire it is its mipmapped array and a number.  What they look like is
+ * answered from here.  Any thread.
+ */
+#ifndef GPC_ARRAY_H
+#define GPC_ARRAY_H
+
+#include "client/base/handle.h"
+#include "protocol/array.h"
+
+#include <cuda.h>
+#include <stdint.h>
+
+struct gpc_context;
+
+struct gpc_array {
+	struct gpc_handle handle; /* of a level it is no name on the wire */
+	struct gpc_context *context;
+	struct gpc_array *whole; /* of a level: the mipmapped array; else itself */
+	uint32_t level;
+	struct gp_array_shape shape; /* of a level: its own */
+	struct gpc_array **levels;   /* of a mipmapped array: those that were asked for */
+};
+
+/* CUDA_ERROR_INVALID_HANDLE: it is none, or has been destroyed. */
+CUresult gpc_array_lookup(CUarray hArray, struct gpc_array **array_p);
+CUresult gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p);
+
+/* Those of a context that is being destroyed or reset; before gpContextDestroy is posted. */
+void gpc_array_forget_context(struct gpc_context *context);
+
+#endif /* GPC_ARRAY_H */

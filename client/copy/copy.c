@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuMemcpy*: what CUDA calls a copy, brought into one form and sent on its way. */
+#include "client/context/context.h"
+#include "client/copy/array.h"
+#include "client/copy/copy_between.h"
+#include "client/copy/copy_in.h"
+#include "client/copy/copy_out.h"
+#include "client/copy/copy_region.h"
+#include "client/memory/pointer.h"
+#include "client/stream/stream.h"
+#include "client/wire/fence.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <string.h>
+
+/* Where a call's work goes. */
+struct target {
+	struct gpc_stream *stream;
+	bool async;
+};
+
+static CUresult
+target_default(struct target *target)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	target->async = false;
+	return result == CUDA_SUCCESS ? gpc_stream_default(context, &target->stream) : result;
+}
+
+static CUresult
+target_stream(struct target *target, CUstream hStream)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	target->async = true;
+	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, &target->stream)
+				      : result;
+}
+
+static CUresult
+copy_array(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	const struct gpc_side *dst = &copy->dst, *src = &copy->src;
+	const struct gp_args_gpArrayCopy args = {
+		.stream = stream->handle.id,
+		.dst_array = dst->array ? dst->array->whole->handle.id : 0,
+		.dst_level = dst->array ? dst->array->level : 0,
+		.dst_x = dst->x,
+		.dst_y = dst->y,
+		.dst_z = dst->z,
+		.dst = dst->base,
+		.dst_pitch = dst->pitch,
+		.dst_slice = dst->slice,
+		.src_array = src->array ? src->array->whole->handle.id : 0,
+		.src_level = src->array ? src->array->level : 0,
+		.src_x = src->x,
+		.src_y = src->y,
+		.src_z = src->z,
+		.src = src->base,
+		.src_pitch = src->pitch,
+		.src_slice = src->slice,
+		.width = copy->width,
+		.height = copy->height,
+		.depth = copy->depth,
+	};
+	CUresult result = gpc_post_gpArrayCopy(stream->context, &args);
+
+	(void)gpc_session_work_mark(stream->context->device->session);
+	return result;
+}
+
+static CUresult
+copy_device(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	struct gp_args_gpCopyDevice args = {
+		.stream = stream->handle.id,
+		.dst = copy->dst.base,
+		.dst_pitch = copy->dst.pitch,
+		.dst_slice = copy->dst.slice,
+		.src = copy->src.base,
+		.src_pitch = copy->src.pitch,
+		.src_slice = copy->src.slice,
+		.width = copy->width,
+		.height = copy->height,
+		.depth = copy->depth,
+	};
+	CUresult result = gpc_post_gpCopyDevice(stream->context, &args);
+
+	(void)gpc_session_work_mark(stream->context->device->session);
+	return result;
+}
+
+/* Behind the stream's earlier work, which may be writing to what is read here. */
+static CUresult
+copy_host(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	CUresult result = gpc_fence_stream(stream);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
+					     gpc_copy_span(copy, &copy->src));
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (uint64_t slice = 0; slice < copy->depth; slice++) {
+		for (uint64_t row = 0; row < copy->height; row++)
+			memmove((void *)(uintptr_t)gpc_side_row(&copy->dst, slice, row),
+				(const void *)(uintptr_t)gpc_side_row(&copy->src, slice, row),
+				copy->width);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+run_there(const struct target *target, const struct gpc_copy *copy)
+{
+	CUresult result;
+
+	if (copy->src.host)
+		return gpc_copy_in(target->stream, copy, !target->async);
+	if (copy->dst.host && target->async && copy->dst.pinned)
+		return gpc_copy_out_async(target->stream, copy);
+	if (copy->dst.host)
+		return gpc_copy_out(target->stream, copy);
+	if (copy->dst.array || copy->src.array)
+		return copy_array(target->stream, copy);
+	result = copy_device(target->stream, copy);
+	if (result == CUDA_SUCCESS && !target->async &&
+	    (gpc_pointer_is_synchronous(copy->dst.base) ||
+	     gpc_pointer_is_synchronous(copy->src.base)))
+		result = gpc_fence_stream(target->stream);
+	return result;
+}
+
+static CUresult
+run(const struct target *given, const struct gpc_copy *copy)
+{
+	struct target target = *given;
+	bool changed;
+	CUresult result;
+
+	if (copy->width == 0)
+		return CUDA_SUCCESS;
+	if (copy->dst.host && copy->src.host)
+		return copy_host(target.stream, copy);
+	if (copy->dst.array || copy->src.array)
+		result = gpc_copy_route_array(&target.stream, copy, &changed);
+	else if (gpc_copy_is_between(copy))
+		return gpc_copy_between(target.stream, copy);
+	else
+		result = gpc_copy_route(&target.stream,
+					copy->dst.host ? copy->src.base : copy->dst.base, &changed);
+	if (result != CUDA_SUCCESS || !changed)
+		return result == CUDA_SUCCESS ? run_there(&target, copy) : result;
+	target.async = false;
+	result = run_there(&target, copy);
+	return result == CUDA_SUCCESS ? gpc_fence_stream(target.stream) : result;
+}
+
+static CUresult
+run_linear(const struct target *target, CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type,
+	   uint64_t src, size_t size)
+{
+	struct gpc_copy copy;
+	CUresult result = gpc_copy_linear(&copy, dst_type, dst, src_type, src, size);
+
+	return result == CUDA_SUCCESS ? run(target, &copy) : result;
+}
+
+static CUresult
+linear(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src, size_t size)
+{
+	struct target target;
+	CUresult result = target_default(&target);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return run_linear(&target, dst_type, dst, src_type, src, size);
+}
+
+static CUresult
+linear_async(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src, size_t size,
+	     CUstream hStream)
+{
+	struct target target;
+	CUresult result = target_stream(&target, hStream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return run_linear(&target, dst_type, dst, src_type, src, size);
+}
+
+static CUresult
+run_2d(const struct target *target, const CUDA_MEMCPY2D *pCopy)
+{
+	struct gpc_copy copy;
+	CUresult result = pCopy ? gpc_copy_2d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
+
+	return result == CUDA_SUCCESS ? run(target, &copy) : result;
+}
+
+static CUresult
+run_3d(const struct target *target, const CUDA_MEMCPY3D *pCopy)
+{
+	struct gpc_copy copy;
+	CUresult result = pCopy ? gpc_copy_3d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
+
+	return result == CUDA_SUCCESS ? run(target, &copy) : result;
+}
+
+CUresult
+gpc_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+	return linear(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+	return linear_async(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src, ByteCount,
+			    hStream);
+}
+
+CUresult
+gpc_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+{
+	return linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uintptr_t)srcHost,
+		      ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+			 CUstream hStream)
+{
+	return linear_async(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uintptr_t)srcHost,
+			    ByteCount, hStream);
+}
+
+CUresult
+gpc_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	return linear(CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice,
+		      ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+	return linear_async(CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice,
+			    ByteCount, hStream);
+}
+
+CUresult
+gpc_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	return linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+			 CUstream hStream)
+{
+	return linear_async(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice,
+			    ByteCount, hStream);
+}
+
+CUresult
+gpc_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	struct target target;
+	CUresult result = target_default(&target);
+
+	return result == CUDA_SUCCESS ? run_2d(&target, pCopy) : result;
+}
+
+CUresult
+gpc_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	return gpc_cuMemcpy2D_v2(pCopy);
+}
+
+CUresult
+gpc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+	struct target target;
+	CUresult result = target_stream(&target, hStream);
+
+	return result == CUDA_SUCCESS ? run_2d(&target, pCopy) : result;
+}
+
+CUresult
+gpc_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+	struct target target;
+	CUresult result = target_default(&target);
+
+	return result == CUDA_SUCCESS ? run_3d(&target, pCopy) : result;
+}
+
+CUresult
+gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+	struct target target;
+	CUresult result = target_stream(&target, hStream);
+
+	return result == CUDA_SUCCESS ? run_3d(&target, pCopy) : result;
+}
+
+/* Arrays: one row. */
+
+static CUresult
+row(const struct gpc_place *dst, const struct gpc_place *src, size_t size)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = target_default(&target);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_row(&copy, dst, src, size);
+	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+}
+
+static CUresult
+row_async(const struct gpc_place *dst, const struct gpc_place *src, size_t size, CUstream hStream)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = target_stream(&target, hStream);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_row(&copy, dst, src, size);
+	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+}
+
+static struct gpc_place
+in_array(CUarray array, size_t offset)
+{
+	return (struct gpc_place){ CU_MEMORYTYPE_ARRAY, array, offset };
+}
+
+static struct gpc_place
+on_host(const void *memory)
+{
+	return (struct gpc_place){ CU_MEMORYTYPE_HOST, NULL, (uintptr_t)memory };
+}
+
+static struct gpc_place
+on_device(CUdeviceptr address)
+{
+	return (struct gpc_place){ CU_MEMORYTYPE_DEVICE, NULL, address };
+}
+
+CUresult
+gpc_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_host(srcHost);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+			 CUstream hStream)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_host(srcHost);
+
+	return row_async(&dst, &src, ByteCount, hStream);
+}
+
+CUresult
+gpc_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	const struct gpc_place dst = on_host(dstHost), src = in_array(srcArray, srcOffset);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+			 CUstream hStream)
+{
+	const struct gpc_place dst = on_host(dstHost), src = in_array(srcArray, srcOffset);
+
+	return row_async(&dst, &src, ByteCount, hStream);
+}
+
+CUresult
+gpc_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_device(srcDevice);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	const struct gpc_place dst = on_device(dstDevice), src = in_array(srcArray, srcOffset);
+
+	return row(&dst, &src, ByteCount);
+}
+
+CUresult
+gpc_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
+		    size_t ByteCount)
+{
+	const struct gpc_place dst = in_array(dstArray, dstOffset);
+	const struct gpc_place src = in_array(srcArray, srcOffset);
+
+	return row(&dst, &src, ByteCount);
+}

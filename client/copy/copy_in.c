@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/copy_in.h"
+
+#include "client/copy/array.h"
+#include "client/copy/copy_out.h"
+#include "client/stream/stream.h"
+#include "client/wire/fence.h"
+#include "client/wire/lane.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+#include "protocol/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Other threads' calls get between the records of a long copy. */
+#define RECORD_MAX ((uint64_t)8 << 20)
+/* Rows of at least this length go out as they lie; gathering shorter ones costs less than naming
+ * them. */
+#define ROW_MIN ((uint64_t)2048)
+#define ROWS_MAX 256
+#define PACKED_MAX ((uint64_t)1 << 20)
+
+struct sending {
+	struct gpc_stream *stream;
+	const struct gpc_copy *copy;
+	unsigned int flags;  /* of the last record */
+	uint64_t record_max; /* bytes */
+	uint8_t *packed;
+};
+
+static void *
+host_row(const struct gpc_copy *copy, uint64_t slice, uint64_t row)
+{
+	return (void *)(uintptr_t)gpc_side_row(&copy->src, slice, row);
+}
+
+/* What one record brings: so many rows, from a byte of one of them on. */
+struct part {
+	uint64_t slice, row, column;
+	uint64_t width, rows;
+	bool last;
+};
+
+static CUresult
+post_to_array(const struct sending *sending, const struct part *part, const struct iovec *bulk,
+	      int count)
+{
+	const struct gpc_side *dst = &sending->copy->dst;
+	const struct gp_args_gpArrayCopyIn args = {
+		.stream = sending->stream->handle.id,
+		.array = dst->array->whole->handle.id,
+		.level = dst->array->level,
+		.x = dst->x + part->column,
+		.y = dst->y + part->row,
+		.z = dst->z + part->slice,
+		.width = part->width,
+		.height = part->rows,
+		.depth = 1,
+		.flags = part->last ? sending->flags : 0,
+	};
+
+	return gpc_post_gpArrayCopyIn(sending->stream->context, &args, bulk, count);
+}
+
+static CUresult
+post(const struct sending *sending, const struct part *part, const struct iovec *bulk, int count)
+{
+	const struct gpc_side *dst = &sending->copy->dst;
+	const struct gp_args_gpCopyIn args = {
+		.stream = sending->stream->handle.id,
+		.dst = gpc_side_row(dst, part->slice, part->row) + part->column,
+		.pitch = part->rows == 1 ? part->width : dst->pitch,
+		.width = part->width,
+		.height = part->rows,
+		.flags = part->last ? sending->flags : 0,
+	};
+
+	if (dst->array)
+		return post_to_array(sending, part, bulk, count);
+	return gpc_post_gpCopyIn(sending->stream->context, &args, bulk, count);
+}
+
+/* A row too long for one record, from this place in it on. */
+static CUresult
+send_row(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t from, bool last)
+{
+	const struct gpc_copy *copy = sending->copy;
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t at = from; at < copy->width && result == CUDA_SUCCESS;) {
+		uint64_t left = copy->width - at;
+		uint64_t size = left < sending->record_max ? left : sending->record_max;
+		struct iovec bulk = { .iov_base = (uint8_t *)host_row(copy, slice, row) + at,
+				      .iov_len = size };
+		const struct part part = { slice, row, at, size, 1, last && size == left };
+
+		result = post(sending, &part, &bulk, 1);
+		at += size;
+	}
+	return result;
+}
+
+static int
+gather(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t rows,
+       struct iovec *bulk)
+{
+	const struct gpc_copy *copy = sending->copy;
+
+	if (!sending->packed) {
+		for (uint64_t i = 0; i < rows; i++)
+			bulk[i] = (struct iovec){ .iov_base = host_row(copy, slice, row + i),
+						  .iov_len = copy->width };
+		return (int)rows;
+	}
+	for (uint64_t i = 0; i < rows; i++)
+		memcpy(sending->packed + i * copy->width, host_row(copy, slice, row + i),
+		       copy->width);
+	bulk[0] = (struct iovec){ .iov_base = sending->packed, .iov_len = rows * copy->width };
+	return 1;
+}
+
+static uint64_t
+rows_per_record(const struct sending *sending)
+{
+	uint64_t width = sending->copy->width, rows;
+
+	rows = sending->record_max / width;
+	if (sending->packed)
+		return rows < PACKED_MAX / width ? rows : PACKED_MAX / width;
+	return rows < ROWS_MAX ? rows : ROWS_MAX;
+}
+
+static CUresult
+send_slice(const struct sending *sending, uint64_t slice)
+{
+	const struct gpc_copy *copy = sending->copy;
+	uint64_t rows_max = rows_per_record(sending);
+	bool last = slice + 1 == copy->depth;
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS;) {
+		uint64_t left = copy->height - row;
+		uint64_t rows = left < rows_max ? left : rows_max;
+		struct iovec bulk[ROWS_MAX];
+		const struct part part = { slice, row, 0, copy->width, rows, last && rows == left };
+
+		if (rows_max == 0) {
+			result = send_row(sending, slice, row++, 0, last && left == 1);
+			continue;
+		}
+		result = post(sending, &part, bulk, gather(sending, slice, row, rows, bulk));
+		row += rows;
+	}
+	return result;
+}
+
+/*
+ * One long row, whose bytes go over the data lanes.  Pinned memory of an asynchronous copy may be
+ * read after the call.  What comes behind a host function has to be kept by the daemon, which takes
+ * it on lane 0 only.
+ */
+static CUresult
+send_over_lanes(const struct sending *sending, bool may_return)
+{
+	struct gpc_session *session = sending->stream->context->device->session;
+	const struct gpc_copy *copy = sending->copy;
+	CUresult result = CUDA_SUCCESS, sent = CUDA_SUCCESS;
+	unsigned int wait = 0;
+	uint64_t at = 0;
+
+	while (at < copy->width && result == CUDA_SUCCESS) {
+		uint64_t left = copy->width - at;
+		uint64_t size = left < RECORD_MAX ? left : RECORD_MAX;
+
+		result = gpc_lanes_send(sending->stream, copy->dst.base + at,
+					(const uint8_t *)host_row(copy, 0, 0) + at, size,
+					size == left ? sending->flags : 0,
+					may_return ? NULL : &wait);
+		if (result == CUDA_SUCCESS)
+			at += size;
+	}
+	if (result == CUDA_ERROR_NOT_READY)
+		result = send_row(sending, 0, 0, at, true);
+	if (!may_return)
+		sent = gpc_lanes_wait_sent(session, &wait);
+	return result == CUDA_SUCCESS ? sent : result;
+}
+
+CUresult
+gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier)
+{
+	struct gpc_session *session = stream->context->device->session;
+	uint64_t allowed = gpc_session_facts(session)->max_bulk;
+	struct sending sending = {
+		.stream = stream,
+		.copy = copy,
+		.flags = barrier ? GP_COPY_BARRIER : 0,
+		.record_max = allowed < RECORD_MAX ? allowed : RECORD_MAX,
+	};
+	CUresult result = CUDA_SUCCESS;
+
+	/* A function before the copy may be what fills its source; the caller of a synchronous one
+	 * may count on its having run. */
+	if (barrier || copy->src.pinned)
+		result = gpc_fence_functions(stream);
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
+					     gpc_copy_span(copy, &copy->src));
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (copy->width < ROW_MIN && copy->height > 1) {
+		sending.packed = malloc(PACKED_MAX);
+		if (!sending.packed)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!copy->dst.array && copy->height == 1 && copy->depth == 1 &&
+	    gpc_lanes_want(session, copy->width)) {
+		result = send_over_lanes(&sending, copy->src.pinned && !barrier);
+	} else {
+		for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
+			result = send_slice(&sending, slice);
+	}
+	/* Counted behind it: a fence in between does not cover the copy. */
+	(void)gpc_session_work_mark(session);
+	free(sending.packed);
+	return result;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/copy_region.h"
+
+#include "client/copy/array.h"
+#include "client/memory/memory.h"
+
+/* One side as CUDA describes it. */
+struct given {
+	CUmemorytype type;
+	CUarray array;
+	uint64_t host, device;
+	uint64_t x, y, z;
+	uint64_t pitch;  /* 0: rows follow each other */
+	uint64_t height; /* of a slice; 0: slices follow each other */
+};
+
+static bool
+span(const struct gpc_copy *copy, const struct gpc_side *side, uint64_t *span_p)
+{
+	uint64_t slices, rows, sum;
+
+	return !__builtin_mul_overflow(copy->depth - 1, side->slice, &slices) &&
+	       !__builtin_mul_overflow(copy->height - 1, side->pitch, &rows) &&
+	       !__builtin_add_overflow(slices, rows, &sum) &&
+	       !__builtin_add_overflow(sum, copy->width, span_p);
+}
+
+uint64_t
+gpc_copy_span(const struct gpc_copy *copy, const struct gpc_side *side)
+{
+	uint64_t size = 0;
+
+	return span(copy, side, &size) ? size : UINT64_MAX;
+}
+
+/* Unified addressing: a host address given as a device's is taken for what it is, and so on. */
+static CUresult
+side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
+{
+	struct gpc_address found;
+	uint64_t end;
+
+	if (side->base == 0 || __builtin_add_overflow(side->base, size, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	gpc_address_lookup(side->base, &found);
+	if (found.kind == GPC_ADDRESS_INVALID)
+		return CUDA_ERROR_INVALID_VALUE;
+	side->host = found.kind != GPC_ADDRESS_DEVICE;
+	side->pinned = found.kind == GPC_ADDRESS_HOST;
+	if (found.kind == GPC_ADDRESS_PAGEABLE)
+		return type == CU_MEMORYTYPE_DEVICE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return size <= found.size - (side->base - found.base) ? CUDA_SUCCESS
+							      : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult
+side_check(const struct gpc_copy *copy, struct gpc_side *side, CUmemorytype type)
+{
+	uint64_t size;
+
+	if (!span(copy, side, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	return side_find(side, type, size);
+}
+
+static CUresult
+side_set_array(const struct gpc_copy *copy, struct gpc_side *side, const struct given *given)
+{
+	const struct gp_array_box box = { given->x,    given->y,     given->z,
+					  copy->width, copy->height, copy->depth };
+	CUresult result = gpc_array_lookup(given->array, &side->array);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	side->x = given->x;
+	side->y = given->y;
+	side->z = given->z;
+	return gp_array_contains(&side->array->shape, 0, &box) ? CUDA_SUCCESS
+							       : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult
+side_set(const struct gpc_copy *copy, struct gpc_side *side, const struct given *given)
+{
+	uint64_t base = given->type == CU_MEMORYTYPE_HOST ? given->host : given->device;
+	uint64_t least, rows, height, row, plane;
+
+	switch (given->type) {
+	case CU_MEMORYTYPE_HOST:
+	case CU_MEMORYTYPE_DEVICE:
+	case CU_MEMORYTYPE_UNIFIED:
+		break;
+	case CU_MEMORYTYPE_ARRAY:
+		return side_set_array(copy, side, given);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (__builtin_add_overflow(given->x, copy->width, &least) ||
+	    __builtin_add_overflow(given->y, copy->height, &rows))
+		return CUDA_ERROR_INVALID_VALUE;
+	side->pitch = given->pitch ? given->pitch : least;
+	height = given->height ? given->height : rows;
+	if (side->pitch < least || height < rows)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_mul_overflow(side->pitch, height, &side->slice) ||
+	    __builtin_mul_overflow(given->y, side->pitch, &row) ||
+	    __builtin_mul_overflow(given->z, side->slice, &plane) ||
+	    __builtin_add_overflow(row, plane, &row) || __builtin_add_overflow(row, given->x, &row))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (base == 0 || __builtin_add_overflow(base, row, &side->base))
+		return CUDA_ERROR_INVALID_VALUE;
+	return side_check(copy, side, given->type);
+}
+
+/* Fewer, longer rows where both sides allow it. */
+static void
+collapse(struct gpc_copy *copy)
+{
+	struct gpc_side *dst = &copy->dst, *src = &copy->src;
+
+	if (copy->depth > 1 && dst->slice == dst->pitch * copy->height &&
+	    src->slice == src->pitch * copy->height) {
+		copy->height *= copy->depth;
+		copy->depth = 1;
+	}
+	if (copy->height == 1 || (dst->pitch == copy->width && src->pitch == copy->width)) {
+		copy->width *= copy->height;
+		copy->height = copy->depth;
+		copy->depth = 1;
+		dst->pitch = dst->slice;
+		src->pitch = src->slice;
+	}
+	if (copy->height == 1) {
+		dst->pitch = copy->width;
+		src->pitch = copy->width;
+	}
+	if (copy->depth == 1) {
+		dst->slice = dst->pitch * copy->height;
+		src->slice = src->pitch * copy->height;
+	}
+}
+
+static CUresult
+set(struct gpc_copy *copy, const struct given *dst, const struct given *src)
+{
+	CUresult result = side_set(copy, &copy->dst, dst);
+
+	if (result == CUDA_SUCCESS)
+		result = side_set(copy, &copy->src, src);
+	if (result == CUDA_SUCCESS && !copy->dst.array && !copy->src.array)
+		collapse(copy);
+	return result;
+}
+
+/* Whether there is nothing to copy, of which CUDA looks at nothing else. */
+static bool
+is_empty(struct gpc_copy *copy, uint64_t width, uint64_t height, uint64_t depth)
+{
+	*copy = (struct gpc_copy){ .width = width, .height = height, .depth = depth };
+	if (width && height && depth)
+		return false;
+	copy->width = 0;
+	return true;
+}
+
+CUresult
+gpc_copy_linear(struct gpc_copy *copy, CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type,
+		uint64_t src, size_t size)
+{
+	const struct gpc_side side = { .pitch = size, .slice = size };
+	CUresult result;
+
+	if (is_empty(copy, size, 1, 1))
+		return CUDA_SUCCESS;
+	copy->dst = side;
+	copy->src = side;
+	copy->dst.base = dst;
+	copy->src.base = src;
+	result = side_check(copy, &copy->dst, dst_type);
+	return result == CUDA_SUCCESS ? side_check(copy, &copy->src, src_type) : result;
+}
+
+static struct given
+given_row(const struct gpc_place *place)
+{
+	return (struct given){
+		.type = place->type,
+		.array = place->array,
+		.host = place->at,
+		.device = place->at,
+		.x = place->type == CU_MEMORYTYPE_ARRAY ? place->at : 0,
+	};
+}
+
+CUresult
+gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst, const struct gpc_place *src,
+	     size_t size)
+{
+	const struct given to = given_row(dst), from = given_row(src);
+
+	return is_empty(copy, size, 1, 1) ? CUDA_SUCCESS : set(copy, &to, &from);
+}
+
+CUresult
+gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params)
+{
+	const struct given dst = {
+		.type = params->dstMemoryType,
+		.array = params->dstArray,
+		.host = (uintptr_t)params->dstHost,
+		.device = params->dstDevice,
+		.x = params->dstXInBytes,
+		.y = params->dstY,
+		.pitch = params->dstPitch,
+	};
+	const struct given src = {
+		.type = params->srcMemoryType,
+		.array = params->srcArray,
+		.host = (uintptr_t)params->srcHost,
+		.device = params->srcDevice,
+		.x = params->srcXInBytes,
+		.y = params->srcY,
+		.pitch = params->srcPitch,
+	};
+
+	if (is_empty(copy, params->WidthInBytes, params->Height, 1))
+		return CUDA_SUCCESS;
+	return set(copy, &dst, &src);
+}
+
+CUresult
+gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params)
+{
+	const struct given dst = {
+		.type = params->dstMemoryType,
+		.array = params->dstArray,
+		.host = (uintptr_t)params->dstHost,
+		.device = params->dstDevice,
+		.x = params->dstXInBytes,
+		.y = params->dstY,
+		.z = params->dstZ,
+		.pitch = params->dstPitch,
+		.height = params->dstHeight,
+	};
+	const struct given src = {
+		.type = params->srcMemoryType,
+		.array = params->srcArray,
+		.host = (uintptr_t)params->srcHost,
+		.device = params->srcDevice,
+		.x = params->srcXInBytes,
+		.y = params->srcY,
+		.z = params->srcZ,
+		.pitch = params->srcPitch,
+		.height = params->srcHeight,
+	};
+
+	if (is_empty(copy, params->WidthInBytes, params->Height, params->Depth))
+		return CUDA_SUCCESS;
+	return set(copy, &dst, &src);
+}

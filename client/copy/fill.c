@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuMemset*. */
+#include "client/context/context.h"
+#include "client/copy/copy_between.h"
+#include "client/copy/copy_out.h"
+#include "client/memory/memory.h"
+#include "client/memory/pointer.h"
+#include "client/stream/stream.h"
+#include "client/wire/fence.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <string.h>
+
+/* The bytes from the first to behind the last; false: there is no such range. */
+static bool
+span(const struct gp_args_gpFill *args, uint64_t *span_p)
+{
+	uint64_t width, rows;
+
+	if (__builtin_mul_overflow(args->width, (uint64_t)args->element_size, &width))
+		return false;
+	if (args->height == 1) {
+		*span_p = width;
+		return true;
+	}
+	return args->pitch >= width && args->pitch % args->element_size == 0 &&
+	       !__builtin_mul_overflow(args->pitch, args->height - 1, &rows) &&
+	       !__builtin_add_overflow(rows, width, span_p);
+}
+
+static void
+fill_row(uint8_t *row, const struct gp_args_gpFill *args)
+{
+	for (uint64_t i = 0; i < args->width; i++)
+		memcpy(row + i * args->element_size, &args->value, args->element_size);
+}
+
+/* Pinned memory of this process: behind the stream's earlier work. */
+static CUresult
+fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
+{
+	CUresult result = gpc_fence_stream(stream);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_out_settle((const void *)(uintptr_t)args->dst, size);
+	for (uint64_t y = 0; y < args->height && result == CUDA_SUCCESS; y++)
+		fill_row((uint8_t *)(uintptr_t)args->dst + y * args->pitch, args);
+	return result;
+}
+
+static CUresult
+fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
+{
+	struct gpc_address found;
+	uint64_t size;
+	bool changed;
+	CUresult result;
+
+	if (args->width == 0 || args->height == 0)
+		return CUDA_SUCCESS;
+	if (args->dst % args->element_size != 0 || !span(args, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	gpc_address_lookup(args->dst, &found);
+	if ((found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST) ||
+	    size > found.size - (args->dst - found.base))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (found.kind == GPC_ADDRESS_HOST)
+		return fill_host(stream, args, size);
+	if (args->height > 1 && args->pitch == args->width * args->element_size) {
+		args->width *= args->height;
+		args->height = 1;
+	}
+	if (args->height == 1)
+		args->pitch = args->width * args->element_size;
+	result = gpc_copy_route(&stream, args->dst, &changed);
+	if (result != CUDA_SUCCESS)
+		return result;
+	args->stream = stream->handle.id;
+	result = gpc_post_gpFill(stream->context, args);
+	(void)gpc_session_work_mark(stream->context->device->session);
+	if (result == CUDA_SUCCESS &&
+	    (changed || (!async && gpc_pointer_is_synchronous(args->dst))))
+		result = gpc_fence_stream(stream);
+	return result;
+}
+
+static CUresult
+fill_default(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int value,
+	     size_t width, size_t height)
+{
+	struct gp_args_gpFill args = {
+		.dst = dst,
+		.pitch = pitch,
+		.element_size = element_size,
+		.value = value,
+		.width = width,
+		.height = height,
+	};
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_default(context, &stream);
+	return result == CUDA_SUCCESS ? fill(stream, &args, false) : result;
+}
+
+static CUresult
+fill_async(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int value,
+	   size_t width, size_t height, CUstream hStream)
+{
+	struct gp_args_gpFill args = {
+		.dst = dst,
+		.pitch = pitch,
+		.element_size = element_size,
+		.value = value,
+		.width = width,
+		.height = height,
+	};
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_lookup(context, hStream, &stream);
+	return result == CUDA_SUCCESS ? fill(stream, &args, true) : result;
+}
+
+CUresult
+gpc_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
+{
+	return fill_default(dstDevice, 0, 1, uc, N, 1);
+}
+
+CUresult
+gpc_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
+{
+	return fill_default(dstDevice, 0, 2, us, N, 1);
+}
+
+CUresult
+gpc_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
+{
+	return fill_default(dstDevice, 0, 4, ui, N, 1);
+}
+
+CUresult
+gpc_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+		    size_t Height)
+{
+	return fill_default(dstDevice, dstPitch, 1, uc, Width, Height);
+}
+
+CUresult
+gpc_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+		     size_t Height)
+{
+	return fill_default(dstDevice, dstPitch, 2, us, Width, Height);
+}
+
+CUresult
+gpc_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+		     size_t Height)
+{
+	return fill_default(dstDevice, dstPitch, 4, ui, Width, Height);
+}
+
+CUresult
+gpc_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+{
+	return fill_async(dstDevice, 0, 1, uc, N, 1, hStream);
+}
+
+CUresult
+gpc_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+{
+	return fill_async(dstDevice, 0, 2, us, N, 1, hStream);
+}
+
+CUresult
+gpc_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+{
+	return fill_async(dstDevice, 0, 4, ui, N, 1, hStream);
+}
+
+CUresult
+gpc_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+		      size_t Height, CUstream hStream)
+{
+	return fill_async(dstDevice, dstPitch, 1, uc, Width, Height, hStream);
+}
+
+CUresult
+gpc_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
+		       size_t Height, CUstream hStream)
+{
+	return fill_async(dstDevice, dstPitch, 2, us, Width, Height, hStream);
+}
+
+CUresult
+gpc_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+		       size_t Height, CUstream hStream)
+{
+	return fill_async(dstDevice, dstPitch, 4, ui, Width, Height, hStream);
+}

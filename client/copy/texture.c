@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/texture.h"
+
+#include "client/context/context.h"
+#include "client/copy/array.h"
+#include "client/memory/memory.h"
+#include "gpc_calls.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+/* Two daemons may give two objects the same number, and so may one to a texture and a surface. */
+struct key {
+	struct gpc_session *session;
+	unsigned long long object;
+	unsigned long long surface; /* 1, or 0 */
+};
+
+struct texture {
+	struct gpc_handle handle;
+	UT_hash_handle hh;
+	struct key key;
+	struct gpc_context *context;
+	CUDA_RESOURCE_DESC resource;
+	CUDA_TEXTURE_DESC description;
+	CUDA_RESOURCE_VIEW_DESC view;
+	bool has_view;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct texture *textures; /* hash, by key */
+
+static struct key
+key_of(const struct gpc_context *context, unsigned long long object, bool surface)
+{
+	return (struct key){ context->device->session, object, surface };
+}
+
+/* Under the lock. */
+static struct texture *
+find(struct key key)
+{
+	struct texture *texture;
+
+	HASH_FIND(hh, textures, &key, sizeof(key), texture);
+	return texture;
+}
+
+/* What the driver says of it is what counts; its number may be that of one that is long gone. */
+static void
+enter(struct texture *texture)
+{
+	(void)pthread_mutex_lock(&lock);
+	HASH_ADD(hh, textures, key, sizeof(texture->key), texture);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static CUresult
+create_named(struct gpc_context *context, struct texture **texture_p)
+{
+	struct texture *texture = calloc(1, sizeof(*texture));
+
+	if (!texture || gpc_handle_add(GPC_KIND_TEXTURE, &texture->handle) < 0) {
+		free(texture);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	texture->context = context;
+	*texture_p = texture;
+	return CUDA_SUCCESS;
+}
+
+static void
+drop(struct texture *texture)
+{
+	gpc_handle_remove(&texture->handle);
+	free(texture);
+}
+
+static CUresult
+describe_array(CUarray hArray, const struct gpc_context *context, uint32_t *array, uint32_t *level)
+{
+	struct gpc_array *found;
+	CUresult result = gpc_array_lookup(hArray, &found);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (found->context->device != context->device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*array = found->whole->handle.id;
+	*level = found->level;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+describe_mipmapped(CUmipmappedArray hMipmappedArray, const struct gpc_context *context,
+		   uint32_t *array)
+{
+	struct gpc_array *found;
+	CUresult result = gpc_array_lookup_mipmapped(hMipmappedArray, &found);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (found->context->device != context->device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*array = found->handle.id;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+describe_resource(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *context,
+		  struct gp_args_gpTextureCreate *args)
+{
+	args->type = (uint32_t)resource->resType;
+	switch (resource->resType) {
+	case CU_RESOURCE_TYPE_ARRAY:
+		return describe_array(resource->res.array.hArray, context, &args->array,
+				      &args->level);
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		return describe_mipmapped(resource->res.mipmap.hMipmappedArray, context,
+					  &args->array);
+	case CU_RESOURCE_TYPE_LINEAR:
+		args->address = resource->res.linear.devPtr;
+		args->format = (uint32_t)resource->res.linear.format;
+		args->channels = resource->res.linear.numChannels;
+		args->width = resource->res.linear.sizeInBytes;
+		return CUDA_SUCCESS;
+	case CU_RESOURCE_TYPE_PITCH2D:
+		args->address = resource->res.pitch2D.devPtr;
+		args->format = (uint32_t)resource->res.pitch2D.format;
+		args->channels = resource->res.pitch2D.numChannels;
+		args->width = resource->res.pitch2D.width;
+		args->height = resource->res.pitch2D.height;
+		args->pitch = resource->res.pitch2D.pitchInBytes;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static void
+describe_sampling(const CUDA_TEXTURE_DESC *from, struct gp_args_gpTextureCreate *args)
+{
+	args->address_mode_x = (uint32_t)from->addressMode[0];
+	args->address_mode_y = (uint32_t)from->addressMode[1];
+	args->address_mode_z = (uint32_t)from->addressMode[2];
+	args->filter_mode = (uint32_t)from->filterMode;
+	args->flags = from->flags;
+	args->anisotropy = from->maxAnisotropy;
+	args->mipmap_filter_mode = (uint32_t)from->mipmapFilterMode;
+	args->mipmap_bias = from->mipmapLevelBias;
+	args->mipmap_min = from->minMipmapLevelClamp;
+	args->mipmap_max = from->maxMipmapLevelClamp;
+	args->border_r = from->borderColor[0];
+	args->border_g = from->borderColor[1];
+	args->border_b = from->borderColor[2];
+	args->border_a = from->borderColor[3];
+}
+
+static void
+describe_view(const CUDA_RESOURCE_VIEW_DESC *from, struct gp_args_gpTextureCreate *args)
+{
+	args->has_view = 1;
+	args->view_format = (uint32_t)from->format;
+	args->view_width = from->width;
+	args->view_height = from->height;
+	args->view_depth = from->depth;
+	args->view_first_level = from->firstMipmapLevel;
+	args->view_last_level = from->lastMipmapLevel;
+	args->view_first_layer = from->firstLayer;
+	args->view_last_layer = from->lastLayer;
+}
+
+/* The application's own device memory, which is told from its host memory as CUDA would. */
+static CUresult
+check_memory(const struct gp_args_gpTextureCreate *args)
+{
+	struct gpc_address found;
+
+	if (args->type != CU_RESOURCE_TYPE_LINEAR && args->type != CU_RESOURCE_TYPE_PITCH2D)
+		return CUDA_SUCCESS;
+	gpc_address_lookup(args->address, &found);
+	return found.kind == GPC_ADDRESS_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+		      const CUDA_TEXTURE_DESC *pTexDesc,
+		      const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+{
+	struct gp_args_gpTextureCreate args = { 0 };
+	struct gp_reply_gpTextureCreate reply;
+	struct gpc_context *context;
+	struct texture *texture;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pTexObject || !pResDesc || !pTexDesc || pResDesc->flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = describe_resource(pResDesc, context, &args);
+	if (result == CUDA_SUCCESS)
+		result = check_memory(&args);
+	if (result == CUDA_SUCCESS)
+		result = create_named(context, &texture);
+	if (result != CUDA_SUCCESS)
+		return result;
+	describe_sampling(pTexDesc, &args);
+	if (pResViewDesc)
+		describe_view(pResViewDesc, &args);
+	args.texture = texture->handle.id;
+	args.device = context->device->remote;
+	result = gpc_wait_gpTextureCreate(context, &args, &reply);
+	if (result != CUDA_SUCCESS) {
+		drop(texture);
+		return result;
+	}
+	texture->resource = *pResDesc;
+	texture->description = *pTexDesc;
+	texture->has_view = pResViewDesc != NULL;
+	if (pResViewDesc)
+		texture->view = *pResViewDesc;
+	texture->key = key_of(context, reply.object, false);
+	enter(texture);
+	*pTexObject = reply.object;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
+{
+	struct gp_args_gpSurfaceCreate args = { 0 };
+	struct gp_reply_gpSurfaceCreate reply;
+	struct gpc_context *context;
+	struct texture *surface;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pSurfObject || !pResDesc || pResDesc->flags ||
+	    pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = describe_array(pResDesc->res.array.hArray, context, &args.array, &args.level);
+	if (result == CUDA_SUCCESS)
+		result = create_named(context, &surface);
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.surface = surface->handle.id;
+	result = gpc_wait_gpSurfaceCreate(context, &args, &reply);
+	if (result != CUDA_SUCCESS) {
+		drop(surface);
+		return result;
+	}
+	surface->resource = *pResDesc;
+	surface->key = key_of(context, reply.object, true);
+	enter(surface);
+	*pSurfObject = reply.object;
+	return CUDA_SUCCESS;
+}
+
+/* Under the lock. */
+static CUresult
+destroy(struct texture *texture)
+{
+	const struct gp_args_gpTextureDestroy args = { .texture = texture->handle.id };
+	CUresult result = gpc_post_gpTextureDestroy(texture->context, &args);
+
+	HASH_DELETE(hh, textures, texture);
+	drop(texture);
+	return result;
+}
+
+static CUresult
+destroy_object(unsigned long long object, bool surface)
+{
+	struct gpc_context *context;
+	struct texture *texture;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&lock);
+	texture = find(key_of(context, object, surface));
+	result = texture ? destroy(texture) : CUDA_ERROR_INVALID_HANDLE;
+	(void)pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult
+gpc_cuTexObjectDestroy(CUtexObject texObject)
+{
+	return destroy_object(texObject, false);
+}
+
+CUresult
+gpc_cuSurfObjectDestroy(CUsurfObject surfObject)
+{
+	return destroy_object(surfObject, true);
+}
+
+void
+gpc_texture_forget_context(struct gpc_context *context)
+{
+	struct texture *texture, *next;
+
+	(void)pthread_mutex_lock(&lock);
+	HASH_ITER(hh, textures, texture, next)
+	{
+		if (texture->context == context)
+			(void)destroy(texture);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* A copy of it, for it may go meanwhile. */
+static CUresult
+look_at(unsigned long long object, bool surface, struct texture *copy)
+{
+	struct gpc_context *context;
+	const struct texture *texture;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&lock);
+	texture = find(key_of(context, object, surface));
+	if (texture)
+		*copy = *texture;
+	(void)pthread_mutex_unlock(&lock);
+	return texture ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
+{
+	struct texture texture;
+	CUresult result = look_at(texObject, false, &texture);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pResDesc)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pResDesc = texture.resource;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject)
+{
+	struct texture texture;
+	CUresult result = look_at(texObject, false, &texture);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pTexDesc)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pTexDesc = texture.description;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
+{
+	struct texture texture;
+	CUresult result = look_at(texObject, false, &texture);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pResViewDesc || !texture.has_view)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pResViewDesc = texture.view;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)
+{
+	struct texture surface;
+	CUresult result = look_at(surfObject, true, &surface);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pResDesc)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pResDesc = surface.resource;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/entry/init.h"
+
+#include "client/base/config.h"
+#include "client/base/error.h"
+#include "client/base/error_names.h"
+#include "client/base/log.h"
+#include "client/base/stats.h"
+#include "client/base/thread.h"
+#include "client/connect/connect.h"
+#include "client/connect/window.h"
+#include "client/context/device.h"
+#include "client/entry/export_table.h"
+#include "client/entry/passthrough.h"
+#include "client/entry/proc_address.h"
+#include "client/wire/lane.h"
+#include "gpc_calls.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* At exit, for what was posted to be sent. */
+#define EXIT_MS 2000
+/* cuDriverGetVersion, cuInit and the runtimes of several libraries ask one after the other: a
+ * daemon that could not be had is not tried again at once. */
+#define RETRY_NS 2000000000
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool forked; /* from a process that had called cuInit */
+
+/* A daemon, and what the list wants of it. */
+struct daemon {
+	struct gp_url url;
+	int32_t devices[GPC_DEVICES_MAX]; /* in the order in which they are named */
+	int device_count;                 /* 0: all */
+	struct gpc_link link;
+	struct gpc_session *session;
+};
+
+/* The list of REMOTE_GPU, daemon by daemon: each gets one session, however often it is named. */
+struct daemons {
+	struct gp_url urls[GPC_DEVICES_MAX];
+	int url_count;
+	struct daemon daemons[GPC_SESSIONS_MAX];
+	int count;
+};
+
+static bool
+same_daemon(const struct gp_url *a, const struct gp_url *b)
+{
+	return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 &&
+	       a->port == b->port;
+}
+
+static struct daemon *
+find_daemon(struct daemons *all, const struct gp_url *url)
+{
+	for (int i = 0; i < all->count; i++) {
+		if (same_daemon(&all->daemons[i].url, url))
+			return &all->daemons[i];
+	}
+	return NULL;
+}
+
+/* Its place among the devices that are wanted of the daemon; -1: it is not wanted. */
+static int
+place_of(const struct daemon *daemon, int device)
+{
+	for (int i = 0; i < daemon->device_count; i++) {
+		if (daemon->devices[i] == device)
+			return i;
+	}
+	return -1;
+}
+
+static int
+sort_out(struct daemons *all, char *error, size_t error_size)
+{
+	char text[GP_URL_TEXT_MAX];
+	int r = gpc_config_daemons(all->urls, GPC_DEVICES_MAX, &all->url_count, error, error_size);
+
+	for (int i = 0; r == 0 && i < all->url_count; i++) {
+		const struct gp_url *url = &all->urls[i];
+		struct daemon *daemon = find_daemon(all, url);
+		bool known = daemon != NULL;
+
+		gp_url_format(url, text, sizeof(text));
+		if (!known && all->count == GPC_SESSIONS_MAX) {
+			(void)snprintf(error, error_size, "%s: more than %d daemons", text,
+				       GPC_SESSIONS_MAX);
+			return GP_E_INVALID;
+		}
+		if (known && (daemon->device_count == 0 || url->device == GP_URL_ANY_DEVICE ||
+			      place_of(daemon, url->device) >= 0)) {
+			(void)snprintf(error, error_size, "%s is named twice", text);
+			return GP_E_INVALID;
+		}
+		if (!known) {
+			daemon = &all->daemons[all->count++];
+			daemon->url = *url;
+		}
+		if (url->device != GP_URL_ANY_DEVICE)
+			daemon->devices[daemon->device_count++] = url->device;
+	}
+	return r;
+}
+
+static int
+open_daemon(struct daemon *daemon)
+{
+	struct gpc_lanes_source source = { 0 };
+	char error[640];
+	int r = gpc_link_open(&daemon->url, daemon->devices, daemon->device_count, &daemon->link,
+			      error, sizeof(error));
+
+	if (r != 0) {
+		gpc_log_always("%s", error);
+		return r;
+	}
+	r = gpc_session_create(daemon->link.lane, daemon->link.control, &daemon->link.facts,
+			       daemon->link.max_outstanding, &daemon->session);
+	if (r != 0) {
+		gpc_log_always("cannot set up a session: %s", strerror(-r));
+		gpc_window_release(daemon->link.facts.window_base, daemon->link.facts.window_size);
+		gpc_link_fini(&daemon->link);
+		return r;
+	}
+	memcpy(source.ticket, daemon->link.welcome->welcome->ticket.data, sizeof(source.ticket));
+	source.url = daemon->link.lanes_url;
+	source.max = daemon->link.lanes;
+	gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(daemon->link.control),
+		(unsigned long long)daemon->link.facts.session_id,
+		daemon->link.welcome->welcome->driver_name);
+	gpc_lanes_allow(daemon->session, &source);
+	/* They are the session's now. */
+	daemon->link.lane = daemon->link.control = NULL;
+	return 0;
+}
+
+/* All devices in the order of the list. */
+static int
+make_devices(struct daemons *all)
+{
+	struct gpc_device_source sources[GPC_DEVICES_MAX];
+	int count = 0;
+
+	for (int i = 0; i < all->url_count; i++) {
+		const struct gp_url *url = &all->urls[i];
+		struct daemon *daemon = find_daemon(all, url);
+		const Gpupool__Welcome *welcome = daemon->link.welcome->welcome;
+		size_t first = 0, end = welcome->n_devices;
+
+		if (url->device != GP_URL_ANY_DEVICE) {
+			first = (size_t)place_of(daemon, url->device);
+			end = first + 1;
+		}
+		for (size_t k = first; k < end && count < GPC_DEVICES_MAX; k++)
+			sources[count++] = (struct gpc_device_source){
+				.device = welcome->devices[k],
+				.session = daemon->session,
+				.daemon = (int)(daemon - all->daemons),
+			};
+	}
+	return gpc_devices_create(sources, count);
+}
+
+static void
+close_all(struct daemons *all)
+{
+	for (int i = 0; i < all->count; i++) {
+		struct daemon *daemon = &all->daemons[i];
+
+		if (!daemon->session)
+			continue;
+		gpc_window_release(daemon->link.facts.window_base, daemon->link.facts.window_size);
+		gpc_session_close(daemon->session, 0);
+		gpc_session_destroy(daemon->session);
+	}
+}
+
+static int
+open_all(struct daemons *all)
+{
+	char error[640];
+	int r = sort_out(all, error, sizeof(error));
+
+	if (r != 0)
+		gpc_log_always("%s", error);
+	for (int i = 0; r == 0 && i < all->count; i++)
+		r = open_daemon(&all->daemons[i]);
+	if (r == 0) {
+		r = make_devices(all);
+		if (r != 0)
+			gpc_log_always("cannot set up a session: %s", strerror(-r));
+	}
+	if (r != 0)
+		close_all(all);
+	for (int i = 0; i < all->count; i++) {
+		if (r == 0)
+			gpc_session_add(all->daemons[i].session);
+		if (all->daemons[i].session)
+			gpc_link_fini(&all->daemons[i].link);
+	}
+	return r;
+}
+
+static int
+open_session(void)
+{
+	struct daemons *all = calloc(1, sizeof(*all));
+	int r = all ? open_all(all) : -ENOMEM;
+
+	free(all);
+	return r;
+}
+
+CUresult
+gpc_session_open(void)
+{
+	static int64_t last_failure;
+	static int last_result;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&open_lock);
+	if (!gpc_session_get()) {
+		if (last_failure && gpc_now_ns() - last_failure < RETRY_NS) {
+			r = last_result;
+		} else {
+			r = open_session();
+			last_failure = r == 0 ? 0 : gpc_now_ns();
+			last_result = r;
+		}
+	}
+	(void)pthread_mutex_unlock(&open_lock);
+	return gpc_error_cuda(r);
+}
+
+CUresult
+gpc_cuInit(unsigned int Flags)
+{
+	CUresult result = gpc_lifecycle_check();
+
+	if (Flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_ERROR_NOT_INITIALIZED || forked)
+		return result;
+	if (!gpc_config_remote())
+		return GPC_ERROR_NO_DRIVER;
+	result = gpc_session_open();
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpc_device_count() == 0)
+		return CUDA_ERROR_NO_DEVICE;
+	atomic_store_explicit(&gpc_lifecycle, CUDA_SUCCESS, memory_order_release);
+	return CUDA_SUCCESS;
+}
+
+bool
+gpc_initialized(void)
+{
+	return gpc_lifecycle_check() == CUDA_SUCCESS;
+}
+
+int
+gpc_driver_version(void)
+{
+	int version = CUDA_VERSION;
+
+	/* Without a session, what this library was made for: cuInit will say what is wrong. */
+	if (!gpc_session_get() &&
+	    (forked || !gpc_config_remote() || gpc_session_open() != CUDA_SUCCESS))
+		return version;
+	for (int i = 0; i < gpc_session_count(); i++) {
+		int one = gpc_session_facts(gpc_session_at(i))->driver_version;
+
+		if (one < version)
+			version = one;
+	}
+	return version;
+}
+
+CUresult
+gpc_cuDriverGetVersion(int *driverVersion)
+{
+	if (!driverVersion)
+		return CUDA_ERROR_INVALID_VALUE;
+	*driverVersion = gpc_driver_version();
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuGetErrorString(CUresult error, const char **pStr)
+{
+	return pStr ? gpc_error_string(error, pStr) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_cuGetErrorName(CUresult error, const char **pStr)
+{
+	return pStr ? gpc_error_name(error, pStr) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The functions are those of this library, whatever the daemon's driver has. */
+
+CUresult
+gpc_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+	return gpc_proc_address_v1(symbol, pfn, cudaVersion, flags, CUDA_VERSION);
+}
+
+CUresult
+gpc_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+			CUdriverProcAddressQueryResult *symbolStatus)
+{
+	return gpc_proc_address_v2(symbol, pfn, cudaVersion, flags, CUDA_VERSION, symbolStatus);
+}
+
+CUresult
+gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+	if (ppExportTable && pExportTableId &&
+	    memcmp(pExportTableId, &gpc_passthrough_mark, sizeof(gpc_passthrough_mark)) == 0) {
+		*ppExportTable = &gpc_passthrough_mark;
+		return CUDA_SUCCESS;
+	}
+	return gpc_export_table_get(ppExportTable, pExportTableId);
+}
+
+/* No tool can be attached: there is nothing to start or to stop. */
+
+CUresult
+gpc_cuProfilerStart(void)
+{
+	struct gpc_context *context;
+
+	return gpc_enter(&context);
+}
+
+CUresult
+gpc_cuProfilerStop(void)
+{
+	struct gpc_context *context;
+
+	return gpc_enter(&context);
+}
+
+/* The connections are the parent's.  As with NVIDIA's driver, the child of a process that has
+ * called cuInit has no CUDA; if it had only asked for the version, the child begins anew. */
+static void
+after_fork(void)
+{
+	bool initialized = gpc_lifecycle_check() == CUDA_SUCCESS;
+	int count = gpc_session_count();
+
+	(void)pthread_mutex_init(&open_lock, NULL);
+	for (int i = 0; i < count; i++) {
+		const struct gpc_session_facts *facts = gpc_session_facts(gpc_session_at(i));
+
+		gpc_session_abandon(gpc_session_at(i));
+		if (!initialized)
+			gpc_window_release(facts->window_base, facts->window_size);
+	}
+	if (initialized) {
+		forked = true;
+		atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
+	} else if (count) {
+		gpc_devices_destroy();
+		gpc_session_set(NULL);
+	}
+}
+
+__attribute__((constructor)) static void
+on_load(void)
+{
+	gpc_entries_fill();
+	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
+	if (gpc_config_remote() || !gpc_passthrough_start())
+		(void)pthread_atfork(NULL, NULL, after_fork);
+}
+
+/* After the exit handlers of the program and of the libraries that were loaded later: theirs may
+ * still call. */
+__attribute__((destructor)) static void
+at_exit(void)
+{
+	atomic_store(&gpc_lifecycle, CUDA_ERROR_DEINITIALIZED);
+	if (forked)
+		return;
+	for (int i = 0; i < gpc_session_count(); i++)
+		gpc_session_close(gpc_session_at(i), EXIT_MS);
+	if (gpc_session_count() && gpc_log_wants(GPC_LOG_STATS))
+		gpc_stats_print(stderr);
+}

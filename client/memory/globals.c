@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/globals.h"
+
+#include "client/base/ranges.h"
+#include "client/connect/window.h"
+#include "client/context/context.h"
+#include "client/memory/memory.h"
+#include "client/wire/session.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Who has asked for it.  A library's variable is one for all contexts of its device. */
+struct owner {
+	struct owner *next;
+	struct gpc_context *context;
+	uint32_t image;
+};
+
+/* As long as anybody has, it is device memory: as the program's own it would be read and written
+ * where the daemon says. */
+struct global {
+	struct owner *owners;
+	uint64_t id;
+};
+
+/* By daemon: their drivers place variables where they like, and not apart from one another's. */
+static struct gpc_ranges globals[GPC_SESSIONS_MAX];
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+static struct gpc_ranges *
+ranges_of(const struct gpc_context *context)
+{
+	return &globals[gpc_session_number(context->device->session)];
+}
+
+static const struct gpc_range *
+find(uint64_t address)
+{
+	const struct gpc_context *current = gpc_context_get_current();
+	const struct gpc_range *range = NULL;
+
+	/* The current context says whose is meant, if several have such an address. */
+	if (current)
+		range = gpc_ranges_find(ranges_of(current), address, 1);
+	for (int i = 0; !range && i < gpc_session_count(); i++)
+		range = gpc_ranges_find(&globals[i], address, 1);
+	return range;
+}
+
+/* The current context, if it is one of those that have asked. */
+static struct gpc_context *
+context_of(const struct global *global)
+{
+	const struct gpc_context *current = gpc_context_get_current();
+
+	for (const struct owner *owner = global->owners; owner; owner = owner->next) {
+		if (owner->context == current)
+			return owner->context;
+	}
+	return global->owners->context;
+}
+
+bool
+gpc_globals_find(uint64_t address, struct gpc_address *found)
+{
+	const struct gpc_range *range;
+	const struct global *global;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	range = find(address);
+	if (range) {
+		global = range->item;
+		*found = (struct gpc_address){
+			.kind = GPC_ADDRESS_DEVICE,
+			.base = range->base,
+			.size = range->size,
+			.context = context_of(global),
+			.buffer_id = global->id,
+			.mapping_base = range->base,
+			.mapping_size = range->size,
+		};
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return range != NULL;
+}
+
+static uint64_t
+page_below(uint64_t address)
+{
+	return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static uint64_t
+page_above(uint64_t address)
+{
+	return page_below(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* The first place from at on, before end, that known variables have no page of; *until: the next
+ * one that they have, or end. */
+static uint64_t
+next_gap(uint64_t at, uint64_t end, uint64_t *until)
+{
+	bool covered;
+
+	do {
+		covered = false;
+		*until = end;
+		for (int i = 0; i < GPC_SESSIONS_MAX && at < end; i++) {
+			const struct gpc_range *range = gpc_ranges_find(&globals[i], at, end - at);
+
+			if (!range)
+				continue;
+			if (page_below(range->base) <= at) {
+				at = page_above(range->base + range->size);
+				covered = true;
+				break;
+			}
+			if (page_below(range->base) < *until)
+				*until = page_below(range->base);
+		}
+	} while (covered && at < end);
+	return at;
+}
+
+/* Gives back the pages of a variable that is not known, as far as no other has them. */
+static void
+release(uint64_t first, uint64_t end)
+{
+	uint64_t until;
+
+	for (uint64_t at = first; (at = next_gap(at, end, &until)) < end; at = until)
+		gpc_window_release(at, until - at);
+}
+
+/*
+ * The variable's pages become the library's, as far as they are not: what the program maps later
+ * must not come to lie there, as copies from and to it would be the daemon's.  Variables share
+ * pages, and those of several daemons may share addresses.
+ */
+static int
+keep(uint64_t first, uint64_t end)
+{
+	uint64_t until;
+
+	for (uint64_t at = first; (at = next_gap(at, end, &until)) < end; at = until) {
+		int r = gpc_window_keep(at, until - at);
+
+		if (r) {
+			release(first, at);
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* A new range, or the one that is there, if it is the same. */
+static int
+add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct global **global_p)
+{
+	const struct gpc_range *there = gpc_ranges_find(ranges, address, size);
+	struct global *global;
+	int r;
+
+	if (there) {
+		*global_p = there->item;
+		return there->base == address && there->size == size ? 0 : GP_E_INVALID;
+	}
+	global = calloc(1, sizeof(*global));
+	if (!global)
+		return -ENOMEM;
+	global->id = gpc_memory_next_id();
+	r = keep(page_below(address), page_above(address + size));
+	if (r == 0) {
+		r = gpc_ranges_add(ranges, address, size, global);
+		if (r)
+			release(page_below(address), page_above(address + size));
+	}
+	if (r) {
+		free(global);
+		return r;
+	}
+	*global_p = global;
+	return 0;
+}
+
+static bool
+has_owner(const struct global *global, const struct owner *wanted)
+{
+	const struct owner *owner = global->owners;
+
+	while (owner && (owner->context != wanted->context || owner->image != wanted->image))
+		owner = owner->next;
+	return owner != NULL;
+}
+
+int
+gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size, uint32_t image)
+{
+	struct owner *owner;
+	struct global *global;
+	int r;
+
+	/* Nothing can be copied from or to it. */
+	if (size == 0)
+		return 0;
+	/* The first page is of no use to anybody, and the last one has no end. */
+	if (page_below(address) == 0 || page_above(address + size) < address)
+		return GP_E_INVALID;
+	owner = malloc(sizeof(*owner));
+	if (!owner)
+		return -ENOMEM;
+	*owner = (struct owner){ .context = context, .image = image };
+	(void)pthread_rwlock_wrlock(&lock);
+	r = add_range(ranges_of(context), address, size, &global);
+	/* Asked for before, in another way or by another thread. */
+	if (r == 0 && !has_owner(global, owner)) {
+		owner->next = global->owners;
+		global->owners = owner;
+		owner = NULL;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	free(owner);
+	return r;
+}
+
+static void
+forget_of(struct gpc_ranges *ranges, const struct gpc_context *context, uint32_t image)
+{
+	for (size_t i = ranges->count; i-- > 0;) {
+		struct global *global = ranges->list[i].item;
+		struct owner **at = &global->owners;
+
+		while (*at) {
+			struct owner *owner = *at;
+
+			if (context ? owner->context != context : owner->image != image) {
+				at = &owner->next;
+				continue;
+			}
+			*at = owner->next;
+			free(owner);
+		}
+		if (!global->owners) {
+			const struct gpc_range gone = ranges->list[i];
+
+			gpc_ranges_remove(ranges, &ranges->list[i]);
+			release(page_below(gone.base), page_above(gone.base + gone.size));
+			free(global);
+		}
+	}
+}
+
+static void
+forget(const struct gpc_context *context, uint32_t image)
+{
+	(void)pthread_rwlock_wrlock(&lock);
+	for (int i = 0; i < GPC_SESSIONS_MAX; i++)
+		forget_of(&globals[i], context, image);
+	(void)pthread_rwlock_unlock(&lock);
+}
+
+void
+gpc_memory_forget_image(uint32_t image)
+{
+	forget(NULL, image);
+}
+
+void
+gpc_globals_forget_context(struct gpc_context *context)
+{
+	forget(context, 0);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/memory.h"
+
+#include "client/alloc/heap.h"
+#include "client/context/context.h"
+#include "client/memory/globals.h"
+#include "client/memory/host_memory.h"
+#include "client/memory/pool.h"
+#include "client/memory/virtual_memory.h"
+#include "client/wire/fence.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* Freed bytes that wait for work, from which on the client asks how far the work is. */
+#define WAITING_MAX ((uint64_t)1 << 20)
+/* And from which on it rather waits than maps more. */
+#define WAITING_MUCH ((uint64_t)16 << 20)
+#define PITCH_ALIGNMENT ((size_t)512)
+
+/* The device memory of one session; kept like the session itself. */
+struct memory {
+	struct gpc_session *session;
+	struct memory *next;
+	struct gpc_heap *heap;
+	struct gpc_fence fence;
+	pthread_mutex_t grow_lock; /* one thread maps a chunk, the others find it */
+	/* How many unmappings were posted, and how many of them a fence is known to be behind. */
+	atomic_uint_fast64_t unmaps, unmaps_done;
+};
+
+static _Atomic(struct memory *) memories;
+static pthread_mutex_t memories_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint_fast64_t last_id;
+
+uint64_t
+gpc_memory_next_id(void)
+{
+	return atomic_fetch_add(&last_id, 1) + 1;
+}
+
+static struct memory *
+memory_find(const struct gpc_session *session)
+{
+	struct memory *memory = atomic_load(&memories);
+
+	while (memory && memory->session != session)
+		memory = memory->next;
+	return memory;
+}
+
+static struct memory *
+memory_create(struct gpc_session *session)
+{
+	const struct gpc_session_facts *facts = gpc_session_facts(session);
+	struct memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory)
+		return NULL;
+	if (gpc_heap_create(facts->window_base, facts->window_size, facts->granularity,
+			    facts->heap_size, &memory->heap)) {
+		free(memory);
+		return NULL;
+	}
+	memory->session = session;
+	gpc_fence_init(&memory->fence);
+	(void)pthread_mutex_init(&memory->grow_lock, NULL);
+	memory->next = atomic_load(&memories);
+	atomic_store(&memories, memory);
+	return memory;
+}
+
+/* NULL: no memory for it. */
+static struct memory *
+memory_get(struct gpc_session *session)
+{
+	struct memory *memory = memory_find(session);
+
+	if (memory)
+		return memory;
+	(void)pthread_mutex_lock(&memories_lock);
+	memory = memory_find(session);
+	if (!memory)
+		memory = memory_create(session);
+	(void)pthread_mutex_unlock(&memories_lock);
+	return memory;
+}
+
+static struct memory *
+memory_of(struct gpc_context *context)
+{
+	return memory_get(context->device->session);
+}
+
+/* Whose window the address is in; NULL: nobody's. */
+static struct memory *
+memory_around(uint64_t address)
+{
+	struct memory *memory = atomic_load(&memories);
+
+	while (memory && !gpc_heap_contains(memory->heap, address))
+		memory = memory->next;
+	return memory;
+}
+
+static bool
+memory_lookup(uint64_t address, struct gpc_address *found)
+{
+	struct memory *memory = memory_around(address);
+	struct gpc_heap_block block;
+
+	if (!memory)
+		return false;
+	*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
+	if (!gpc_heap_find(memory->heap, address, &block)) {
+		if (!gpc_pool_find(address, found))
+			(void)gpc_virtual_memory_find(address, found);
+		return true;
+	}
+	found->kind = GPC_ADDRESS_DEVICE;
+	found->base = block.address;
+	found->size = block.size;
+	found->context = block.owner;
+	found->buffer_id = block.id;
+	found->mapping_base = block.mapping_base;
+	found->mapping_size = block.mapping_size;
+	return true;
+}
+
+void
+gpc_address_lookup(uint64_t address, struct gpc_address *found)
+{
+	if (memory_lookup(address, found) || gpc_globals_find(address, found) ||
+	    gpc_host_memory_find(address, found) || gpc_virtual_memory_find(address, found))
+		return;
+	*found = (struct gpc_address){ .kind = GPC_ADDRESS_PAGEABLE };
+}
+
+bool
+gpc_address_is_device(uint64_t address, size_t size)
+{
+	struct gpc_address found;
+
+	gpc_address_lookup(address, &found);
+	return found.kind == GPC_ADDRESS_DEVICE && size <= found.size - (address - found.base);
+}
+
+static void
+unmap(struct memory *memory, struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	struct gp_args_gpMemoryUnmap args = { .address = range->base, .size = range->size };
+
+	/* A dead session's memory is gone as well. */
+	(void)gpc_post_gpMemoryUnmap(context, &args);
+	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
+}
+
+static void
+retire(struct memory *memory)
+{
+	gpc_heap_retire(memory->heap, gpc_session_work_done(memory->session),
+			atomic_load(&memory->unmaps_done));
+}
+
+/* Waits for all that was posted, unmappings included. */
+static CUresult
+settle(struct memory *memory, struct gpc_context *context)
+{
+	uint64_t unmaps = atomic_load(&memory->unmaps);
+	uint64_t before = atomic_load(&memory->unmaps_done);
+	CUresult result = gpc_fence_wait(context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	while (before < unmaps &&
+	       !atomic_compare_exchange_weak(&memory->unmaps_done, &before, unmaps))
+		;
+	retire(memory);
+	return CUDA_SUCCESS;
+}
+
+/* Gives all that is free back to the daemon, and waits until it is. */
+static CUresult
+reclaim(struct memory *memory, struct gpc_context *context)
+{
+	struct gpc_heap_range range;
+	CUresult result = settle(memory, context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_pool_reclaim(context->device);
+	while (gpc_heap_take_spare(memory->heap, &range))
+		unmap(memory, context, &range);
+	return settle(memory, context);
+}
+
+static CUresult
+map(struct memory *memory, struct gpc_context *context, uint64_t size,
+    struct gpc_heap_range *range_p)
+{
+	struct gp_args_gpMemoryMap args = { .device = context->device->remote };
+	struct gpc_request request = { 0 };
+	CUresult result;
+
+	if (gpc_heap_reserve(memory->heap, size, range_p))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	args.address = range_p->base;
+	args.size = range_p->size;
+	result = gpc_start_gpMemoryMap(context, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	if (result != CUDA_SUCCESS)
+		gpc_heap_give_back(memory->heap, range_p);
+	return result;
+}
+
+static CUresult
+add_chunk(struct memory *memory, struct gpc_context *context, uint64_t size)
+{
+	struct gpc_heap_range range;
+	CUresult result = map(memory, context, size, &range);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpc_heap_add_chunk(memory->heap, context, &range)) {
+		unmap(memory, context, &range);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* With the grow lock held: a block from the chunks, or from a new one, of which another thread may
+ * take so much that there must be one more. */
+static CUresult
+grow_and_take(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
+	      uint64_t *address_p)
+{
+	for (int tries = 0;; tries++) {
+		uint64_t chunk = gpc_heap_chunk_size(memory->heap, context);
+		CUresult result;
+
+		if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
+			return CUDA_SUCCESS;
+		if (tries == GPC_GROW_TRIES)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		result = add_chunk(memory, context, chunk);
+		if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+		    chunk > gpc_session_facts(memory->session)->granularity)
+			result = add_chunk(memory, context, size);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+}
+
+static CUresult
+alloc_growing(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
+	      uint64_t *address_p)
+{
+	CUresult result;
+
+	(void)pthread_mutex_lock(&memory->grow_lock);
+	result = grow_and_take(memory, context, size, id, address_p);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(memory, context) == CUDA_SUCCESS)
+		result = grow_and_take(memory, context, size, id, address_p);
+	(void)pthread_mutex_unlock(&memory->grow_lock);
+	return result;
+}
+
+/*
+ * Before the heap grows: has work ended that freed memory was waiting for?  Where as much waits as
+ * would be mapped, the work is waited for, as cuMemFree itself may do.
+ */
+static void
+take_back(struct memory *memory, struct gpc_context *context)
+{
+	uint64_t much = gpc_heap_chunk_size(memory->heap, context);
+
+	if (much > WAITING_MUCH)
+		much = WAITING_MUCH;
+	gpc_fence_poll(&memory->fence);
+	retire(memory);
+	if (gpc_heap_waiting(memory->heap) >= much)
+		(void)settle(memory, context);
+	else
+		gpc_fence_start(&memory->fence, context);
+}
+
+static CUresult
+alloc_small(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t *address_p)
+{
+	uint64_t id = gpc_memory_next_id();
+
+	if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
+		return CUDA_SUCCESS;
+	if (gpc_heap_waiting(memory->heap) > 0) {
+		take_back(memory, context);
+		if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
+			return CUDA_SUCCESS;
+	}
+	return alloc_growing(memory, context, size, id, address_p);
+}
+
+static CUresult
+alloc_large(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t *address_p)
+{
+	struct gpc_heap_range range;
+	CUresult result;
+
+	result = map(memory, context, size, &range);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(memory, context) == CUDA_SUCCESS)
+		result = map(memory, context, size, &range);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpc_heap_add_large(memory->heap, context, &range, size, gpc_memory_next_id())) {
+		unmap(memory, context, &range);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*address_p = range.base;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+alloc(struct gpc_context *context, size_t size, CUdeviceptr *address_p)
+{
+	struct memory *memory = memory_of(context);
+	uint64_t address;
+	CUresult result;
+
+	/* Absurd sizes need no round trip. */
+	if (!memory || size > gpc_session_facts(memory->session)->window_size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (size <= GPC_HEAP_SMALL_MAX)
+		result = alloc_small(memory, context, size, &address);
+	else
+		result = alloc_large(memory, context, size, &address);
+	if (result == CUDA_SUCCESS)
+		*address_p = address;
+	return result;
+}
+
+CUresult
+gpc_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!dptr || bytesize == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	return alloc(context, bytesize, dptr);
+}
+
+CUresult
+gpc_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+		       unsigned int ElementSizeBytes)
+{
+	struct gpc_context *context;
+	size_t pitch, size;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!dptr || !pPitch || WidthInBytes == 0 || Height == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16)
+		return CUDA_ERROR_INVALID_VALUE;
+	pitch = (WidthInBytes + PITCH_ALIGNMENT - 1) & ~(PITCH_ALIGNMENT - 1);
+	if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = alloc(context, size, dptr);
+	if (result == CUDA_SUCCESS)
+		*pPitch = pitch;
+	return result;
+}
+
+CUresult
+gpc_memory_free(struct gpc_context *context, uint64_t address)
+{
+	struct memory *memory = memory_around(address);
+	struct gpc_heap_range range;
+	struct gpc_heap_block block;
+
+	/* It may be another daemon's. */
+	if (memory && memory->session != context->device->session &&
+	    gpc_heap_find(memory->heap, address, &block))
+		context = block.owner;
+	if (!memory ||
+	    gpc_heap_free(memory->heap, address, gpc_session_work_posted(memory->session),
+			  gpc_session_work_done(memory->session), &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (range.size != 0)
+		unmap(memory, context, &range);
+	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
+		gpc_fence_start(&memory->fence, context);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemFree_v2(CUdeviceptr dptr)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS || dptr == 0)
+		return result;
+	result = gpc_memory_free(context, dptr);
+	/* Of a pool's memory all uses have ended, too, when it is freed in no stream's order. */
+	return result == CUDA_SUCCESS ? result : gpc_pool_free(dptr, NULL);
+}
+
+CUresult
+gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory ? map(memory, context, size, range_p) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void
+gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	unmap(memory_of(context), context, range);
+}
+
+CUresult
+gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
+			  struct gpc_heap_range *range_p)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory && gpc_heap_reserve(memory->heap, size, range_p) == 0
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The daemon maps there again behind what it unmaps: it may be told to at once. */
+void
+gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	gpc_heap_give_back(memory_of(context)->heap, range);
+}
+
+void
+gpc_memory_poll(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	if (!memory)
+		return;
+	gpc_fence_poll(&memory->fence);
+	gpc_fence_start(&memory->fence, context);
+}
+
+CUresult
+gpc_memory_settle(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory ? settle(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpc_memory_reclaim(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory ? reclaim(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpc_cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+	struct gp_reply_gpMemoryInfo reply;
+	struct gp_args_gpMemoryInfo args;
+	struct gpc_context *context;
+	struct memory *memory;
+	uint64_t local;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!free || !total)
+		return CUDA_ERROR_INVALID_VALUE;
+	memory = memory_of(context);
+	if (!memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	args.device = context->device->remote;
+	result = gpc_wait_gpMemoryInfo(context, &args, &reply);
+	if (result != CUDA_SUCCESS)
+		return result;
+	local = gpc_heap_available(memory->heap, context) + gpc_pool_due(context->device);
+	*free = reply.free + local < reply.total ? reply.free + local : reply.total;
+	*total = reply.total;
+	return CUDA_SUCCESS;
+}
+
+void
+gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t *size_p)
+{
+	struct memory *memory = memory_of(context);
+	struct gpc_heap_range range;
+
+	*base_p = 0;
+	*size_p = 0;
+	if (!memory || gpc_session_facts(memory->session)->heap_size == 0)
+		return;
+	if (gpc_heap_reserve(memory->heap, gpc_heap_chunk_size(memory->heap, context), &range))
+		return;
+	*base_p = range.base;
+	*size_p = range.size;
+}
+
+void
+gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size, bool mapped)
+{
+	struct memory *memory = memory_of(context);
+	struct gpc_heap_range range = { .base = base, .size = size };
+
+	if (!memory || size == 0)
+		return;
+	if (!mapped)
+		gpc_heap_give_back(memory->heap, &range);
+	else if (gpc_heap_add_chunk(memory->heap, context, &range))
+		unmap(memory, context, &range);
+}
+
+void
+gpc_memory_forget_context(struct gpc_context *context)
+{
+	struct memory *memory = memory_find(context->device->session);
+	struct gpc_heap_range range;
+
+	gpc_host_memory_forget_context(context);
+	gpc_globals_forget_context(context);
+	if (!memory)
+		return;
+	while (gpc_heap_take_any(memory->heap, context, &range))
+		unmap(memory, context, &range);
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/pool.h"
+
+#include "client/alloc/heap.h"
+#include "client/base/ranges.h"
+#include "client/connect/connect.h"
+#include "client/memory/memory.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* A pool whose freed memory waits for work maps more instead, up to so much, or this many times of
+ * what was ever in use at once; then it waits, too. */
+#define WAITING_MAX ((uint64_t)64 << 20)
+#define WAITING_TIMES 2
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER; /* one thread maps at a time */
+static struct gpc_pool *pools;
+static struct gpc_ranges mappings; /* of all pools: struct gpc_space_mapping */
+static struct {
+	struct gpc_pool *standard, *current;
+} devices[GPC_DEVICES_MAX];
+static atomic_uint_fast64_t frees;
+static atomic_bool any; /* there has been a pool */
+
+void
+gpc_pools_lock(void)
+{
+	(void)pthread_mutex_lock(&lock);
+}
+
+void
+gpc_pools_unlock(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static struct gpc_pool *
+pool_of(const struct gpc_space_mapping *mapping)
+{
+	return (struct gpc_pool *)((char *)mapping->space - offsetof(struct gpc_pool, space));
+}
+
+static struct gpc_session *
+session_of(const struct gpc_pool *pool)
+{
+	return pool->device->session;
+}
+
+/* A pool's mappings come and go in the name of the primary context, which always exists. */
+static struct gpc_context *
+context_of(const struct gpc_pool *pool)
+{
+	return pool->device->primary;
+}
+
+struct gpc_pool *
+gpc_pool_get(CUmemoryPool handle)
+{
+	struct gpc_handle *found = gpc_handle_get(GPC_KIND_POOL, handle);
+
+	return found ? (struct gpc_pool *)((char *)found - offsetof(struct gpc_pool, handle))
+		     : NULL;
+}
+
+struct gpc_pool *
+gpc_pool_create(struct gpc_device *device)
+{
+	struct gpc_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return NULL;
+	if (gpc_handle_add(GPC_KIND_POOL, &pool->handle) < 0) {
+		free(pool);
+		return NULL;
+	}
+	pool->device = device;
+	pool->follow_events = true;
+	pool->opportunistic = true;
+	pool->internal_dependencies = true;
+	gpc_space_init(&pool->space, gpc_session_facts(device->session)->granularity);
+	pool->next = pools;
+	pools = pool;
+	atomic_store(&any, true);
+	return pool;
+}
+
+struct gpc_pool *
+gpc_pool_default_of(struct gpc_device *device)
+{
+	struct gpc_pool *pool = devices[device->ordinal].standard;
+
+	if (pool)
+		return pool;
+	pool = gpc_pool_create(device);
+	if (!pool)
+		return NULL;
+	pool->standard = true;
+	devices[device->ordinal].standard = pool;
+	return pool;
+}
+
+struct gpc_pool *
+gpc_pool_current_of(struct gpc_device *device)
+{
+	struct gpc_pool *pool = devices[device->ordinal].current;
+
+	return pool ? pool : gpc_pool_default_of(device);
+}
+
+void
+gpc_pool_set_current(struct gpc_pool *pool)
+{
+	devices[pool->device->ordinal].current = pool;
+}
+
+/* With the lock held; the caller unmaps range. */
+static void
+drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range)
+{
+	*range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
+	gpc_ranges_remove(&mappings, gpc_ranges_find(&mappings, mapping->base, 1));
+	gpc_space_remove(mapping->space, mapping);
+}
+
+/* Whether nothing keeps a destroyed pool any more; then nobody finds it from now on. */
+static bool
+unlink_unused(struct gpc_pool *pool)
+{
+	struct gpc_pool **link = &pools;
+
+	if (!pool->destroyed || pool->users > 0 || pool->space.blocks > 0)
+		return false;
+	while (*link != pool)
+		link = &(*link)->next;
+	*link = pool->next;
+	for (uint32_t i = 0; i < pool->space.large.fit.region_room; i++) {
+		const struct gpc_space_mapping *mapping = pool->space.mappings[i];
+
+		if (mapping)
+			gpc_ranges_remove(&mappings, gpc_ranges_find(&mappings, mapping->base, 1));
+	}
+	return true;
+}
+
+/* Freed blocks may still be in use by work: the daemon unmaps behind it. */
+static void
+dispose(struct gpc_pool *pool)
+{
+	for (uint32_t i = 0; i < pool->space.large.fit.region_room; i++) {
+		const struct gpc_space_mapping *mapping = pool->space.mappings[i];
+		struct gpc_heap_range range;
+
+		if (!mapping)
+			continue;
+		range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
+		gpc_memory_unmap(context_of(pool), &range);
+	}
+	gpc_space_fini(&pool->space);
+	free(pool);
+}
+
+void
+gpc_pool_destroy(struct gpc_pool *pool)
+{
+	bool unused;
+
+	gpc_pools_lock();
+	gpc_handle_remove(&pool->handle);
+	if (devices[pool->device->ordinal].current == pool)
+		devices[pool->device->ordinal].current = NULL;
+	pool->destroyed = true;
+	unused = unlink_unused(pool);
+	gpc_pools_unlock();
+	if (unused)
+		dispose(pool);
+}
+
+/* Gives back one mapping of a pool; false: there is none to give back. */
+static bool
+give_back(struct gpc_pool *pool, uint64_t keep, bool spare)
+{
+	struct gpc_space_mapping *mapping;
+	struct gpc_heap_range range;
+
+	gpc_space_retire(&pool->space, gpc_session_work_done(session_of(pool)));
+	mapping = gpc_space_excess(&pool->space, keep, spare);
+	if (!mapping)
+		return false;
+	drop(mapping, &range);
+	gpc_memory_unmap(context_of(pool), &range);
+	return true;
+}
+
+void
+gpc_pool_trim(struct gpc_pool *pool, uint64_t keep)
+{
+	gpc_pools_lock();
+	while (give_back(pool, keep, false))
+		;
+	gpc_pools_unlock();
+}
+
+/* With the lock held: beyond its threshold a pool keeps one mapping at most. */
+static void
+release(const struct gpc_device *device)
+{
+	for (struct gpc_pool *pool = pools; pool; pool = pool->next) {
+		while (pool->device == device && give_back(pool, pool->threshold, true))
+			;
+	}
+}
+
+/* Allocating. */
+
+static CUresult
+take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, bool retire,
+     CUdeviceptr *address_p)
+{
+	uint64_t id = gpc_memory_next_id(), address;
+	int r;
+
+	gpc_pools_lock();
+	r = gpc_space_alloc(&pool->space, stream->number, size, id, &address);
+	if (r && pool->space.waiting > 0 && (retire || pool->opportunistic)) {
+		gpc_space_retire(&pool->space, gpc_session_work_done(session_of(pool)));
+		r = gpc_space_alloc(&pool->space, stream->number, size, id, &address);
+	}
+	gpc_pools_unlock();
+	if (r)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*address_p = address;
+	return CUDA_SUCCESS;
+}
+
+/* Before more is mapped: has work ended that freed memory was waiting for? */
+static void
+take_back(struct gpc_pool *pool)
+{
+	uint64_t waiting, most;
+
+	gpc_pools_lock();
+	waiting = pool->space.waiting;
+	most = pool->space.used_most * WAITING_TIMES;
+	gpc_pools_unlock();
+	if (waiting == 0)
+		return;
+	/* Host functions may go on only when this thread does. */
+	if (waiting >= (most > WAITING_MAX ? most : WAITING_MAX) &&
+	    !gpc_session_has_functions(session_of(pool)))
+		(void)gpc_memory_settle(context_of(pool));
+	else
+		gpc_memory_poll(context_of(pool));
+}
+
+static CUresult
+add(struct gpc_pool *pool, const struct gpc_heap_range *range)
+{
+	struct gpc_space_mapping *mapping;
+	int r;
+
+	gpc_pools_lock();
+	r = gpc_space_add(&pool->space, range->base, range->size, &mapping);
+	if (r == 0) {
+		r = gpc_ranges_add(&mappings, range->base, range->size, mapping);
+		if (r)
+			gpc_space_remove(&pool->space, mapping);
+	}
+	gpc_pools_unlock();
+	if (r == 0)
+		return CUDA_SUCCESS;
+	gpc_memory_unmap(context_of(pool), range);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* How much more may be mapped for a block. */
+static void
+sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p)
+{
+	uint64_t room;
+
+	gpc_pools_lock();
+	*wanted_p = gpc_space_wanted(&pool->space, size);
+	*needed_p = gpc_space_needed(&pool->space, size);
+	room = pool->max_size > pool->space.reserved ? pool->max_size - pool->space.reserved : 0;
+	if (pool->max_size > 0 && *wanted_p > room)
+		*wanted_p = *needed_p;
+	if (pool->max_size > 0 && *needed_p > room)
+		*needed_p = 0;
+	gpc_pools_unlock();
+}
+
+static CUresult
+grow(struct gpc_pool *pool, uint64_t size)
+{
+	struct gpc_heap_range range;
+	uint64_t wanted, needed;
+	CUresult result;
+
+	sizes(pool, size, &wanted, &needed);
+	if (needed == 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpc_memory_map(context_of(pool), wanted, &range);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && wanted > needed)
+		result = gpc_memory_map(context_of(pool), needed, &range);
+	return result == CUDA_SUCCESS ? add(pool, &range) : result;
+}
+
+/* What is mapped for a block, another thread may take before this one does: then once more. */
+static CUresult
+grow_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, bool retire,
+	      CUdeviceptr *address_p)
+{
+	for (int tries = 0;; tries++) {
+		CUresult result;
+
+		if (take(pool, stream, size, retire, address_p) == CUDA_SUCCESS)
+			return CUDA_SUCCESS;
+		if (tries == GPC_GROW_TRIES)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		result = grow(pool, size);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+}
+
+static CUresult
+make_room_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size,
+		   CUdeviceptr *address_p)
+{
+	CUresult result = grow_and_take(pool, stream, size, false, address_p);
+
+	if (result != CUDA_ERROR_OUT_OF_MEMORY)
+		return result;
+	/* There is no more: what waits for work, or lies idle elsewhere, has to do. */
+	if (gpc_memory_settle(context_of(pool)) == CUDA_SUCCESS &&
+	    take(pool, stream, size, true, address_p) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	if (gpc_memory_reclaim(context_of(pool)) != CUDA_SUCCESS)
+		return result;
+	return grow_and_take(pool, stream, size, true, address_p);
+}
+
+static CUresult
+alloc(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, CUdeviceptr *address_p)
+{
+	CUresult result = take(pool, stream, size, false, address_p);
+
+	if (result == CUDA_SUCCESS)
+		return result;
+	take_back(pool);
+	(void)pthread_mutex_lock(&grow_lock);
+	result = make_room_and_take(pool, stream, size, address_p);
+	(void)pthread_mutex_unlock(&grow_lock);
+	return result;
+}
+
+CUresult
+gpc_pool_alloc(CUmemoryPool handle, const struct gpc_stream *stream, uint64_t size,
+	       CUdeviceptr *address_p)
+{
+	struct gpc_device *device = stream->context->device;
+	struct gpc_pool *pool;
+	CUresult result;
+	bool unused;
+
+	gpc_pools_lock();
+	pool = handle ? gpc_pool_get(handle) : gpc_pool_current_of(device);
+	if (pool)
+		pool->users++;
+	gpc_pools_unlock();
+	if (!pool)
+		return handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+	if (session_of(pool) != device->session)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	else if (size > gpc_session_facts(device->session)->window_size)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		result = alloc(pool, stream, size, address_p);
+	gpc_pools_lock();
+	pool->users--;
+	unused = unlink_unused(pool);
+	gpc_pools_unlock();
+	if (unused)
+		dispose(pool);
+	return result;
+}
+
+/* Freeing. */
+
+static int
+free_locked(struct gpc_space_mapping *mapping, uint64_t address, const struct gpc_stream *stream)
+{
+	struct gpc_session *session = session_of(pool_of(mapping));
+	struct gpc_space_end end = { .number = atomic_fetch_add(&frees, 1) + 1 };
+
+	if (stream) {
+		end.stream = stream->number;
+		end.context = stream->context;
+	}
+	/* In this order: done behind posted would call work done that is not. */
+	end.done = gpc_session_work_done(session);
+	end.tag = gpc_session_work_posted(session);
+	return gpc_space_free(mapping, address, &end);
+}
+
+CUresult
+gpc_pool_free(uint64_t address, const struct gpc_stream *stream)
+{
+	struct gpc_pool *pool = NULL;
+	struct gpc_range *range;
+	bool unused = false;
+	int r = GP_E_INVALID;
+
+	gpc_pools_lock();
+	range = gpc_ranges_find(&mappings, address, 1);
+	if (range) {
+		pool = pool_of(range->item);
+		if (!stream || stream->context->device->session == session_of(pool))
+			r = free_locked(range->item, address, stream);
+		unused = unlink_unused(pool);
+	}
+	gpc_pools_unlock();
+	if (unused)
+		dispose(pool);
+	if (r == 0)
+		return CUDA_SUCCESS;
+	return r == GP_E_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool
+gpc_pool_find(uint64_t address, struct gpc_address *found)
+{
+	struct gpc_space_block block;
+	const struct gpc_range *range;
+	bool is_block;
+
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return false;
+	gpc_pools_lock();
+	range = gpc_ranges_find(&mappings, address, 1);
+	is_block = range && gpc_space_find(range->item, address, &block);
+	if (is_block) {
+		*found = (struct gpc_address){
+			.kind = GPC_ADDRESS_DEVICE,
+			.base = block.address,
+			.size = block.size,
+			.context = context_of(pool_of(range->item)),
+			.buffer_id = block.id,
+			.mapping_base = range->base,
+			.mapping_size = range->size,
+			.pool = pool_of(range->item)->handle.token,
+			.contextless = true,
+		};
+	}
+	gpc_pools_unlock();
+	return is_block;
+}
+
+/* Synchronisation. */
+
+uint64_t
+gpc_pool_frees(void)
+{
+	return atomic_load(&frees);
+}
+
+void
+gpc_pool_stream_done(const struct gpc_stream *stream, uint64_t count)
+{
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return;
+	gpc_pools_lock();
+	for (struct gpc_pool *pool = pools; pool; pool = pool->next)
+		gpc_space_retire_stream(&pool->space, stream->number, count);
+	release(stream->context->device);
+	gpc_pools_unlock();
+}
+
+void
+gpc_pool_context_done(struct gpc_context *context, uint64_t count)
+{
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return;
+	gpc_pools_lock();
+	for (struct gpc_pool *pool = pools; pool; pool = pool->next)
+		gpc_space_retire_context(&pool->space, context, count);
+	release(context->device);
+	gpc_pools_unlock();
+}
+
+/* What was done before an event is not known here, only how far the work is. */
+void
+gpc_pool_event_done(struct gpc_context *context)
+{
+	bool waits = false;
+
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return;
+	gpc_pools_lock();
+	release(context->device);
+	for (const struct gpc_pool *pool = pools; pool; pool = pool->next)
+		waits |= pool->device == context->device && pool->space.waiting > 0;
+	gpc_pools_unlock();
+	if (waits)
+		gpc_memory_poll(context);
+}
+
+void
+gpc_pool_reclaim(struct gpc_device *device)
+{
+	gpc_pools_lock();
+	for (struct gpc_pool *pool = pools; pool; pool = pool->next) {
+		while (pool->device == device && give_back(pool, 0, false))
+			;
+	}
+	gpc_pools_unlock();
+}
+
+uint64_t
+gpc_pool_due(const struct gpc_device *device)
+{
+	uint64_t sum = 0;
+
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return 0;
+	gpc_pools_lock();
+	for (const struct gpc_pool *pool = pools; pool; pool = pool->next)
+		sum += pool->device == device ? gpc_space_due(&pool->space) : 0;
+	gpc_pools_unlock();
+	return sum;
+}

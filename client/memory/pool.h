@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory pools of the application (CUmemoryPool): memory allocated and freed in stream order, cut
+ * here from mappings of the session's window.  A pool belongs to its device and outlives contexts.
+ * What it maps counts as used by the session until it is given back: beyond the release threshold
+ * when the application synchronises, all that is free when memory runs out.  Any thread may call.
+ */
+#ifndef GPC_POOL_H
+#define GPC_POOL_H
+
+#include "client/alloc/pool_space.h"
+#include "client/base/handle.h"
+#include "client/context/context.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_address;
+struct gpc_stream;
+
+struct gpc_pool {
+	struct gpc_handle handle;
+	struct gpc_pool *next;
+	struct gpc_device *device;
+	bool standard;      /* the device's default pool */
+	bool destroyed;     /* by the application; goes when nothing of it is in use */
+	unsigned int users; /* threads that are allocating */
+	uint64_t max_size;  /* 0: none */
+	uint64_t threshold;
+	bool follow_events, opportunistic, internal_dependencies;
+	struct gpc_space space;
+};
+
+/* For the functions below that take a pool, and all its fields. */
+void gpc_pools_lock(void);
+void gpc_pools_unlock(void);
+
+/* With the lock held.  NULL: no such pool; from create and default_of: no memory for it. */
+struct gpc_pool *gpc_pool_get(CUmemoryPool handle);
+struct gpc_pool *gpc_pool_create(struct gpc_device *device);
+struct gpc_pool *gpc_pool_default_of(struct gpc_device *device);
+struct gpc_pool *gpc_pool_current_of(struct gpc_device *device);
+void gpc_pool_set_current(struct gpc_pool *pool);
+
+/* Without it.  The handle is forgotten; the rest goes now, or with the last block. */
+void gpc_pool_destroy(struct gpc_pool *pool);
+/* Gives back what is free, as long as keep bytes stay reserved. */
+void gpc_pool_trim(struct gpc_pool *pool, uint64_t keep);
+
+/* Memory for the stream, from the pool, or from the current one of its device (handle NULL). */
+CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_stream *stream, uint64_t size,
+			CUdeviceptr *address_p);
+/* In the order of the stream, or of none (NULL).  CUDA_ERROR_INVALID_VALUE: it is no pool's. */
+CUresult gpc_pool_free(uint64_t address, const struct gpc_stream *stream);
+
+/* Whether address is in a block of a pool, and which. */
+bool gpc_pool_find(uint64_t address, struct gpc_address *found);
+
+/* How many frees there have been.  Asked before a synchronisation, and told after it: what was
+ * freed before in this stream's order, or in that of any of the context, is not in use any more. */
+uint64_t gpc_pool_frees(void);
+void gpc_pool_stream_done(const struct gpc_stream *stream, uint64_t frees);
+void gpc_pool_context_done(struct gpc_context *context, uint64_t frees);
+void gpc_pool_event_done(struct gpc_context *context);
+
+/* Memory of the device has run out, and all work is done: gives back all that is free. */
+void gpc_pool_reclaim(struct gpc_device *device);
+/* Bytes that the device's pools keep though they should have been given back by now. */
+uint64_t gpc_pool_due(const struct gpc_device *device);
+
+#endif /* GPC_POOL_H */

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/virtual_memory.h"
+
+#include "client/base/ranges.h"
+#include "client/context/context.h"
+#include "client/memory/memory.h"
+#include "client/memory/virtual_address.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE ((uint64_t)4096)
+
+/* Physical memory. */
+struct allocation {
+	struct gpc_handle handle;
+	struct gpc_device *device;
+	uint64_t size;
+	CUmemAllocationProp prop;
+	int holds;    /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
+	int mappings; /* it goes when it has neither */
+};
+
+struct mapping {
+	struct allocation *allocation;
+	uint64_t id;
+	bool accessible;
+};
+
+struct reservation {
+	struct gpc_context *context; /* names the session */
+	struct gpc_virtual_address address;
+	uint64_t size;
+};
+
+/* One call at a time, round trips included; who only looks takes the other. */
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct gpc_ranges reservations, mappings;
+static atomic_bool any; /* there has been a reservation */
+
+/* The range in which address is. */
+static struct gpc_range *
+around(const struct gpc_ranges *ranges, uint64_t address)
+{
+	return gpc_ranges_find(ranges, address, 1);
+}
+
+static bool
+joins(const struct gpc_range *left, const struct gpc_range *right)
+{
+	return left->base + left->size == right->base &&
+	       ((const struct mapping *)right->item)->accessible;
+}
+
+static void
+describe(const struct gpc_range *range, struct gpc_address *found)
+{
+	const struct mapping *mapping = range->item;
+	const struct gpc_range *first = range, *last = range;
+
+	if (!mapping->accessible)
+		return;
+	while (first > mappings.list && ((const struct mapping *)first[-1].item)->accessible &&
+	       joins(first - 1, first))
+		first--;
+	while (last + 1 < mappings.list + mappings.count && joins(last, last + 1))
+		last++;
+	*found = (struct gpc_address){
+		.kind = GPC_ADDRESS_DEVICE,
+		.base = first->base,
+		.size = last->base + last->size - first->base,
+		.context = mapping->allocation->device->primary,
+		.buffer_id = mapping->id,
+		.mapping_base = range->base,
+		.mapping_size = range->size,
+		.contextless = true,
+	};
+}
+
+bool
+gpc_virtual_memory_find(uint64_t address, struct gpc_address *found)
+{
+	const struct gpc_range *range;
+	bool reserved;
+
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return false;
+	(void)pthread_rwlock_rdlock(&lock);
+	reserved = around(&reservations, address) != NULL;
+	range = around(&mappings, address);
+	if (reserved)
+		*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
+	if (range)
+		describe(range, found);
+	(void)pthread_rwlock_unlock(&lock);
+	return reserved;
+}
+
+static int
+ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
+{
+	int r;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	r = gpc_ranges_add(ranges, base, size, item);
+	(void)pthread_rwlock_unlock(&lock);
+	return r;
+}
+
+static void
+ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range)
+{
+	(void)pthread_rwlock_wrlock(&lock);
+	gpc_ranges_remove(ranges, range);
+	(void)pthread_rwlock_unlock(&lock);
+}
+
+/* With the calls locked, if it succeeds. */
+static CUresult
+enter(void)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		(void)pthread_mutex_lock(&calls_lock);
+	return result;
+}
+
+static CUresult
+leave(CUresult result)
+{
+	(void)pthread_mutex_unlock(&calls_lock);
+	return result;
+}
+
+/* Addresses. */
+
+static CUresult
+reserve(uint64_t size, uint64_t alignment, CUdeviceptr *ptr)
+{
+	struct gpc_context *current = gpc_context_get_current();
+	struct reservation *reservation = calloc(1, sizeof(*reservation));
+	CUresult result;
+
+	if (!reservation)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	reservation->context = current ? current->device->primary : gpc_device_get(0)->primary;
+	reservation->size = size;
+	result = gpc_virtual_address_reserve(reservation->context, size, alignment,
+					     &reservation->address);
+	if (result == CUDA_SUCCESS &&
+	    ranges_add(&reservations, reservation->address.base, size, reservation)) {
+		gpc_virtual_address_free(reservation->context, &reservation->address);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result == CUDA_SUCCESS)
+		*ptr = reservation->address.base;
+	else
+		free(reservation);
+	return result;
+}
+
+CUresult
+gpc_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+			unsigned long long flags)
+{
+	CUresult result;
+
+	if (!ptr || size == 0 || size % PAGE || addr % PAGE || (alignment & (alignment - 1)) ||
+	    flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = enter();
+	if (result != CUDA_SUCCESS)
+		return result;
+	atomic_store(&any, true);
+	return leave(reserve(size, alignment, ptr));
+}
+
+static CUresult
+unreserve(uint64_t address, uint64_t size)
+{
+	struct gpc_range *range = around(&reservations, address);
+	struct reservation *reservation;
+
+	if (!range || range->base != address || range->size != size ||
+	    gpc_ranges_find(&mappings, address, size))
+		return CUDA_ERROR_INVALID_VALUE;
+	reservation = range->item;
+	ranges_remove(&reservations, range);
+	gpc_virtual_address_free(reservation->context, &reservation->address);
+	free(reservation);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemAddressFree(CUdeviceptr ptr, size_t size)
+{
+	CUresult result = enter();
+
+	return result == CUDA_SUCCESS ? leave(unreserve(ptr, size)) : result;
+}
+
+/* Physical memory. */
+
+static CUresult
+check_prop(const CUmemAllocationProp *prop)
+{
+	/* What is exportable here is exported nowhere: programs ask for it without need. */
+	const unsigned int handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+	if (prop->type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (prop->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		break;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!gpc_device_get(prop->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (((unsigned int)prop->requestedHandleTypes & ~handle_types) || prop->allocFlags.usage)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+ask_for(const struct allocation *allocation)
+{
+	const struct gp_args_gpMemoryCreate args = {
+		.memory = allocation->handle.id,
+		.size = allocation->size,
+		.device = allocation->device->remote,
+	};
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+static CUresult
+obtain(const struct allocation *allocation)
+{
+	CUresult result = ask_for(allocation);
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	    gpc_memory_reclaim(allocation->device->primary) == CUDA_SUCCESS)
+		result = ask_for(allocation);
+	return result;
+}
+
+static CUresult
+create(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle)
+{
+	struct gpc_device *device = gpc_device_get(prop->location.id);
+	struct allocation *allocation;
+	CUresult result;
+
+	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Absurd sizes need no round trip. */
+	if (size > device->total_memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	allocation = calloc(1, sizeof(*allocation));
+	if (!allocation || gpc_handle_add(GPC_KIND_MEMORY, &allocation->handle) < 0) {
+		free(allocation);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	allocation->device = device;
+	allocation->size = size;
+	allocation->holds = 1;
+	allocation->prop = *prop;
+	/* Hints that are not followed. */
+	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
+	result = obtain(allocation);
+	if (result == CUDA_SUCCESS) {
+		*handle = (uintptr_t)allocation->handle.token;
+	} else {
+		gpc_handle_remove(&allocation->handle);
+		free(allocation);
+	}
+	return result;
+}
+
+CUresult
+gpc_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+		unsigned long long flags)
+{
+	CUresult result;
+
+	if (!handle || !prop || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = enter();
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = check_prop(prop);
+	return leave(result == CUDA_SUCCESS ? create(size, prop, handle) : result);
+}
+
+/* NULL: it is none, or has been released. */
+static struct allocation *
+allocation_get(CUmemGenericAllocationHandle handle)
+{
+	struct gpc_handle *found = gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
+	struct allocation *allocation =
+		found ? (struct allocation *)((char *)found - offsetof(struct allocation, handle))
+		      : NULL;
+
+	return allocation && allocation->holds > 0 ? allocation : NULL;
+}
+
+static void
+drop_unused(struct allocation *allocation)
+{
+	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
+
+	if (allocation->holds > 0 || allocation->mappings > 0)
+		return;
+	/* A dead session's memory is gone as well. */
+	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
+	gpc_handle_remove(&allocation->handle);
+	free(allocation);
+}
+
+CUresult
+gpc_cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	struct allocation *allocation;
+	CUresult result = enter();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	allocation = allocation_get(handle);
+	if (!allocation)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	allocation->holds--;
+	drop_unused(allocation);
+	return leave(CUDA_SUCCESS);
+}
+
+CUresult
+gpc_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	const struct gpc_range *range;
+	struct allocation *allocation;
+	CUresult result = enter();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	range = around(&mappings, (uintptr_t)addr);
+	if (!handle || !range)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	allocation = ((const struct mapping *)range->item)->allocation;
+	allocation->holds++;
+	*handle = (uintptr_t)allocation->handle.token;
+	return leave(CUDA_SUCCESS);
+}
+
+CUresult
+gpc_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+					   CUmemGenericAllocationHandle handle)
+{
+	const struct allocation *allocation;
+	CUresult result = enter();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	allocation = allocation_get(handle);
+	if (!prop || !allocation)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	*prop = allocation->prop;
+	return leave(CUDA_SUCCESS);
+}
+
+CUresult
+gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+				  CUmemAllocationGranularity_flags option)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!granularity || !prop ||
+	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+	     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_prop(prop);
+	if (result == CUDA_SUCCESS)
+		*granularity =
+			gpc_session_facts(gpc_device_get(prop->location.id)->session)->granularity;
+	return result;
+}
+
+/* Mappings. */
+
+static CUresult
+map(uint64_t address, uint64_t size, struct allocation *allocation)
+{
+	struct gp_args_gpMemoryAttach args = {
+		.memory = allocation->handle.id,
+		.address = address,
+		.size = size,
+	};
+	struct mapping *mapping = calloc(1, sizeof(*mapping));
+	struct gpc_request request = { 0 };
+	CUresult result;
+
+	if (!mapping)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpc_start_gpMemoryAttach(allocation->device->primary, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	if (result != CUDA_SUCCESS) {
+		free(mapping);
+		return result;
+	}
+	mapping->allocation = allocation;
+	mapping->id = gpc_memory_next_id();
+	if (ranges_add(&mappings, address, size, mapping)) {
+		struct gp_args_gpMemoryUnmap undo = { .address = address, .size = size };
+
+		(void)gpc_post_gpMemoryUnmap(allocation->device->primary, &undo);
+		free(mapping);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	allocation->mappings++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+check_map(uint64_t address, uint64_t size, const struct allocation *allocation)
+{
+	const struct gpc_range *range = around(&reservations, address);
+	const struct reservation *reservation;
+	uint64_t granularity;
+
+	if (!allocation || !range || size == 0 || size > allocation->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	reservation = range->item;
+	granularity = gpc_session_facts(allocation->device->session)->granularity;
+	if ((address | size) % granularity || size > range->size - (address - range->base) ||
+	    gpc_ranges_find(&mappings, address, size) ||
+	    reservation->context->device->session != allocation->device->session)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+	     unsigned long long flags)
+{
+	struct allocation *allocation;
+	CUresult result = enter();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	allocation = allocation_get(handle);
+	result = offset || flags ? CUDA_ERROR_INVALID_VALUE : check_map(ptr, size, allocation);
+	return leave(result == CUDA_SUCCESS ? map(ptr, size, allocation) : result);
+}
+
+/* The mappings that fill the range from end to end; NULL: they do not. */
+static struct gpc_range *
+filling(uint64_t address, uint64_t size, size_t *count_p)
+{
+	struct gpc_range *first = around(&mappings, address), *next = first;
+	uint64_t end = address + size;
+
+	if (!first || first->base != address || end < address || size == 0)
+		return NULL;
+	while (address < end && next < mappings.list + mappings.count && next->base == address) {
+		address += next->size;
+		next++;
+	}
+	*count_p = (size_t)(next - first);
+	return address == end ? first : NULL;
+}
+
+static void
+unmap(struct gpc_range *range)
+{
+	struct gp_args_gpMemoryUnmap args = { .address = range->base, .size = range->size };
+	struct mapping *mapping = range->item;
+	struct allocation *allocation = mapping->allocation;
+
+	ranges_remove(&mappings, range);
+	(void)gpc_post_gpMemoryUnmap(allocation->device->primary, &args);
+	free(mapping);
+	allocation->mappings--;
+	drop_unused(allocation);
+}
+
+CUresult
+gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+	struct gpc_range *range;
+	size_t count = 0;
+	CUresult result = enter();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	range = filling(ptr, size, &count);
+	if (!range)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	/* Each removal moves the next one to its place. */
+	for (; count > 0; count--)
+		unmap(range);
+	return leave(CUDA_SUCCESS);
+}
+
+/* Of a device's memory the device itself can be given access, reading and writing, and no other;
+ * what it has cannot be taken away. */
+static CUresult
+check_access(const struct mapping *mapping, const CUmemAccessDesc *access)
+{
+	const struct gpc_device *device;
+
+	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	device = gpc_device_get(access->location.id);
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (device != mapping->allocation->device)
+		return access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS
+								      : CUDA_ERROR_INVALID_DEVICE;
+	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && !mapping->accessible)
+		return CUDA_SUCCESS;
+	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
+								   : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult
+set_access(struct gpc_range *range, size_t count, const CUmemAccessDesc *desc, size_t desc_count)
+{
+	for (size_t i = 0; i < count * desc_count; i++) {
+		CUresult result = check_access(range[i / desc_count].item, &desc[i % desc_count]);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	(void)pthread_rwlock_wrlock(&lock);
+	for (size_t i = 0; i < count * desc_count; i++) {
+		struct mapping *mapping = range[i / desc_count].item;
+		const CUmemAccessDesc *access = &desc[i % desc_count];
+
+		if (gpc_device_get(access->location.id) == mapping->allocation->device &&
+		    access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			mapping->accessible = true;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+	struct gpc_range *range;
+	size_t range_count = 0;
+	CUresult result = enter();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	range = filling(ptr, size, &range_count);
+	if (!range || !desc || count == 0)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	return leave(set_access(range, range_count, desc, count));
+}
+
+CUresult
+gpc_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	const struct gpc_range *range;
+	const struct mapping *mapping;
+	CUresult result = enter();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	range = around(&mappings, ptr);
+	if (!flags || !location || !range)
+		return leave(CUDA_ERROR_INVALID_VALUE);
+	mapping = range->item;
+	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && mapping->accessible &&
+				 gpc_device_get(location->id) == mapping->allocation->device
+			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return leave(CUDA_SUCCESS);
+}

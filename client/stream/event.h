@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of the application.  Any thread may call. */
+#ifndef GPC_EVENT_H
+#define GPC_EVENT_H
+
+#include "client/base/handle.h"
+#include "client/context/context.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_event {
+	struct gpc_handle handle;
+	struct gpc_context *context;
+	unsigned int flags;
+	bool recorded; /* cuEventRecord was called: until then it counts as complete */
+};
+
+/* The event behind hEvent, or its name on the wire; CUDA_ERROR_INVALID_HANDLE. */
+CUresult gpc_event_lookup(CUevent hEvent, struct gpc_event **event_p);
+CUresult gpc_event_id(CUevent hEvent, uint32_t *id_p);
+
+/* Forgets all events of a context that is being destroyed. */
+void gpc_event_forget_context(struct gpc_context *context);
+
+#endif /* GPC_EVENT_H */

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/stream/stream.h"
+
+#include "client/memory/pool.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The thread's own default streams, one for each context in which it has used it. */
+struct thread_stream {
+	struct thread_stream *next;
+	void *token;
+	uint32_t context; /* id of the context it belongs to */
+};
+
+static pthread_key_t thread_streams_key;
+static pthread_once_t thread_streams_once = PTHREAD_ONCE_INIT;
+static _Atomic uint64_t next_number = 1;
+static __thread CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static struct gpc_stream *
+stream_of(const void *token)
+{
+	struct gpc_handle *handle = gpc_handle_get(GPC_KIND_STREAM, token);
+
+	return handle ? (struct gpc_stream *)((char *)handle - offsetof(struct gpc_stream, handle))
+		      : NULL;
+}
+
+static int
+stream_create(struct gpc_context *context, unsigned int flags, int priority,
+	      struct gpc_stream **stream_p)
+{
+	struct gpc_stream *stream = calloc(1, sizeof(*stream));
+	int r;
+
+	if (!stream)
+		return -ENOMEM;
+	stream->context = context;
+	stream->flags = flags;
+	stream->priority = priority;
+	stream->number = atomic_fetch_add(&next_number, 1);
+	r = gpc_handle_add(GPC_KIND_STREAM, &stream->handle);
+	if (r < 0) {
+		free(stream);
+		return r;
+	}
+	*stream_p = stream;
+	return 0;
+}
+
+static void
+stream_forget(struct gpc_stream *stream)
+{
+	gpc_handle_remove(&stream->handle);
+	free(stream);
+}
+
+/* Creates the stream here and on the daemon. */
+static CUresult
+stream_announce(struct gpc_context *context, unsigned int flags, int priority,
+		struct gpc_stream **stream_p)
+{
+	struct gp_args_cuStreamCreateWithPriority args = { .flags = flags, .priority = priority };
+	CUresult result;
+
+	if (stream_create(context, flags, priority, stream_p) < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	args.phStream = (*stream_p)->handle.id;
+	result = gpc_post_cuStreamCreateWithPriority(context, &args);
+	if (result != CUDA_SUCCESS)
+		stream_forget(*stream_p);
+	return result;
+}
+
+static CUresult
+stream_drop(struct gpc_stream *stream)
+{
+	struct gp_args_cuStreamDestroy_v2 args = { .hStream = stream->handle.id };
+	CUresult result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
+
+	/* Only now, or another thread could announce a new stream of that place before. */
+	stream_forget(stream);
+	return result;
+}
+
+static void
+thread_ended(void *list)
+{
+	struct thread_stream *entry = list;
+
+	while (entry) {
+		struct thread_stream *next = entry->next;
+		struct gpc_stream *stream = stream_of(entry->token);
+
+		if (stream && gpc_session_status(stream->context->device->session) == CUDA_SUCCESS)
+			(void)stream_drop(stream);
+		free(entry);
+		entry = next;
+	}
+}
+
+static void
+make_thread_streams_key(void)
+{
+	(void)pthread_key_create(&thread_streams_key, thread_ended);
+}
+
+static CUresult
+per_thread_stream(struct gpc_context *context, struct gpc_stream **stream_p)
+{
+	struct thread_stream *entry, **list_p;
+	CUresult result;
+
+	pthread_once(&thread_streams_once, make_thread_streams_key);
+	entry = pthread_getspecific(thread_streams_key);
+	for (; entry; entry = entry->next) {
+		if (entry->context != context->handle.id)
+			continue;
+		*stream_p = stream_of(entry->token);
+		if (*stream_p)
+			return CUDA_SUCCESS;
+		break; /* its context was reset: the place is used again */
+	}
+	if (!entry) {
+		entry = calloc(1, sizeof(*entry));
+		if (!entry)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		entry->context = context->handle.id;
+		list_p = &entry->next;
+		*list_p = pthread_getspecific(thread_streams_key);
+		(void)pthread_setspecific(thread_streams_key, entry);
+	}
+	result = stream_announce(context, CU_STREAM_DEFAULT, 0, stream_p);
+	if (result != CUDA_SUCCESS)
+		return result;
+	(*stream_p)->per_thread = true;
+	entry->token = (*stream_p)->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_stream_lookup(struct gpc_context *context, CUstream hStream, struct gpc_stream **stream_p)
+{
+	struct gpc_stream *stream;
+
+	if (hStream == NULL)
+		return gpc_stream_default(context, stream_p);
+	if (hStream == CU_STREAM_PER_THREAD)
+		return per_thread_stream(context, stream_p);
+	stream = hStream == CU_STREAM_LEGACY ? context->legacy : stream_of(hStream);
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*stream_p = stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p)
+{
+	if (gpc_per_thread_default)
+		return per_thread_stream(context, stream_p);
+	*stream_p = context->legacy;
+	return context->legacy ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult
+gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p)
+{
+	struct gpc_stream *stream;
+	CUresult result = gpc_stream_lookup(*context_p, hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*context_p = stream->context;
+	*id_p = stream->handle.id;
+	return CUDA_SUCCESS;
+}
+
+int
+gpc_stream_create_legacy(struct gpc_context *context, struct gpc_stream **stream_p)
+{
+	int r = stream_create(context, CU_STREAM_DEFAULT, 0, stream_p);
+
+	if (r == 0)
+		(*stream_p)->legacy = true;
+	return r;
+}
+
+static void
+forget_if_of(struct gpc_handle *handle, void *context)
+{
+	struct gpc_stream *stream =
+		(struct gpc_stream *)((char *)handle - offsetof(struct gpc_stream, handle));
+
+	if (stream->context == context)
+		stream_forget(stream);
+}
+
+void
+gpc_stream_forget_context(struct gpc_context *context)
+{
+	gpc_handle_each(GPC_KIND_STREAM, forget_if_of, context);
+}
+
+CUresult
+gpc_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!phStream || (flags & ~(unsigned int)CU_STREAM_NON_BLOCKING))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (priority > context->device->priority_least)
+		priority = context->device->priority_least;
+	if (priority < context->device->priority_greatest)
+		priority = context->device->priority_greatest;
+	result = stream_announce(context, flags, priority, &stream);
+	if (result == CUDA_SUCCESS)
+		*phStream = stream->handle.token;
+	return result;
+}
+
+CUresult
+gpc_cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	return gpc_cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult
+gpc_cuStreamDestroy_v2(CUstream hStream)
+{
+	struct gpc_stream *stream;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	stream = stream_of(hStream);
+	if (!stream || stream->legacy || stream->per_thread)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return stream_drop(stream);
+}
+
+CUresult
+gpc_cuStreamSynchronize(CUstream hStream)
+{
+	struct gp_args_cuStreamSynchronize args;
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	uint64_t frees = gpc_pool_frees();
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_lookup(context, hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.hStream = stream->handle.id;
+	result = gpc_wait_cuStreamSynchronize(stream->context, &args);
+	if (result == CUDA_SUCCESS)
+		gpc_pool_stream_done(stream, frees);
+	return result;
+}
+
+/* For the queries that are answered here. */
+static CUresult
+enter_stream(CUstream hStream, struct gpc_stream **stream_p)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, stream_p) : result;
+}
+
+CUresult
+gpc_cuStreamGetPriority(CUstream hStream, int *priority)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	*priority = stream->priority;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = stream->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!streamId)
+		return CUDA_ERROR_INVALID_VALUE;
+	*streamId = stream->number;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pctx = stream->context->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = stream->context->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+/* Of the attributes only the priority is kept; it cannot change once the stream is made. */
+CUresult
+gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attr != CU_LAUNCH_ATTRIBUTE_PRIORITY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	memset(value, 0, sizeof(*value));
+	value->priority = stream->priority;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return param ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* There is nothing that could differ between two streams and be copied. */
+CUresult
+gpc_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(dstStream, &stream);
+
+	return result == CUDA_SUCCESS ? enter_stream(srcStream, &stream) : result;
+}
+
+/* Capture cannot begin (cuStreamBeginCapture is not supported), so no stream is ever capturing. */
+CUresult
+gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	struct gpc_stream *stream;
+	CUresult result = enter_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!captureStatus)
+		return CUDA_ERROR_INVALID_VALUE;
+	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+			      cuuint64_t *id_out, CUgraph *graph_out,
+			      const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+{
+	return gpc_cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+CUresult
+gpc_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+			      cuuint64_t *id_out, CUgraph *graph_out,
+			      const CUgraphNode **dependencies_out,
+			      const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	return gpc_cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+CUresult
+gpc_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode before = capture_mode;
+
+	if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	capture_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}

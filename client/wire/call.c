@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/wire/call.h"
+
+#include "client/base/log.h"
+#include "client/base/stats.h"
+#include "client/context/context.h"
+#include "client/wire/session_state.h"
+#include "gpc_calls.h"
+#include "protocol/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNED(size) (((size) + 7) & ~(size_t)7)
+/* Room for the fences of those who wait, and for what others post meanwhile. */
+#define HOLD_ROOM ((uint64_t)1 << 20)
+
+static struct gpc_session *
+session_of(const struct gpc_context *context)
+{
+	return context ? context->device->session : gpc_session_get();
+}
+
+CUresult
+gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t number, size_t size)
+{
+	struct gpc_session *session = session_of(context);
+	size_t record_size = sizeof(struct gp_header) + ALIGNED(size);
+	CUresult result;
+	void *record;
+
+	if (!session)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (session->facts.unknown_calls[number / 8] >> number % 8 & 1)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (record_size > GP_CONN_MESSAGE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* There may be no room before a function has been answered. */
+	result = number == GP_CALL_gpHostFunctionDone ? gpc_session_status(session)
+						      : gpc_receiver_make_room(session);
+	if (result != CUDA_SUCCESS)
+		return result;
+
+	(void)pthread_mutex_lock(&session->sender.lock);
+	result = gpc_sender_reserve_locked(session, record_size, &record);
+	if (result != CUDA_SUCCESS) {
+		(void)pthread_mutex_unlock(&session->sender.lock);
+		return result;
+	}
+	call->session = session;
+	call->context = context;
+	call->number = number;
+	gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header), ALIGNED(size));
+	return CUDA_SUCCESS;
+}
+
+/* A context that the daemon does not know (yet, or any more) is not named to it. */
+static uint32_t
+context_id(const struct gpc_context *context)
+{
+	return context && __atomic_load_n(&context->active, __ATOMIC_RELAXED) ? context->handle.id
+									      : 0;
+}
+
+/* Completes the record, which is not yet committed. */
+static size_t
+finish_record(struct gpc_call *call, uint32_t request, bool bulk)
+{
+	struct gp_header header = {
+		.call = call->number,
+		.flags = bulk ? GP_FRAME_BULK : 0,
+		.request = request,
+		.context = context_id(call->context),
+	};
+
+	gp_enc_pad(&call->enc);
+	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&call->enc));
+	gp_header_encode(&header, call->enc.start - sizeof(header));
+	gpc_stats_call(call->number, request == 0);
+	return header.size;
+}
+
+static size_t
+size_of(const struct iovec *bulk, int bulk_count)
+{
+	size_t size = 0;
+
+	for (int i = 0; i < bulk_count; i++)
+		size += bulk[i].iov_len;
+	return size;
+}
+
+static void
+log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
+{
+	gpc_log(GPC_LOG_CALLS, "%s request %u, context %#x, %zu bytes and %zu of bulk",
+		gpc_call_name(call->number), request, context_id(call->context),
+		gp_enc_size(&call->enc), size_of(bulk, bulk_count));
+}
+
+/* With the lock: what the record may cost the daemon until the functions before it are done. */
+static uint64_t
+hold_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	return GP_HOLD_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
+			    size_of(bulk, bulk_count));
+}
+
+static uint64_t
+hold_max(const struct gpc_session *session)
+{
+	uint64_t max = session->facts.max_held;
+
+	if (max == 0 || max > GP_HOLD_MAX)
+		max = GP_HOLD_MAX;
+	return (max < GP_HOLD_MIN ? GP_HOLD_MIN : max) - HOLD_ROOM;
+}
+
+static bool
+is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	const struct gpc_host_functions *functions = &call->session->functions;
+
+	return functions->unanswered > 0 && call->number != GP_CALL_gpHostFunctionDone &&
+	       call->number != GP_CALL_gpFence &&
+	       functions->posted - functions->settled + hold_cost(call, bulk, bulk_count) >
+		       hold_max(call->session);
+}
+
+/* Waits until all that was posted is done.  Another call's error stays to be told. */
+static CUresult
+settle_functions(struct gpc_call *call, uint64_t posted)
+{
+	struct gpc_host_functions *functions = &call->session->functions;
+	struct gp_args_gpFence args = { 0 };
+	CUresult result = gpc_wait_gpFence(call->context, &args);
+
+	if (result != CUDA_SUCCESS && gpc_session_status(call->session) == CUDA_SUCCESS) {
+		gpc_session_defer(call->session, result);
+		result = CUDA_SUCCESS;
+	}
+	(void)pthread_mutex_lock(&call->session->sender.lock);
+	if (functions->settled < posted)
+		functions->settled = posted;
+	return result;
+}
+
+/*
+ * With the lock, which it gives up meanwhile: the daemon keeps only so much behind functions that
+ * are not done, so who has more to send waits for them, as it would for room in a GPU's queue.
+ */
+static CUresult
+wait_for_functions(struct gpc_call *call)
+{
+	struct gpc_session *session = call->session;
+	size_t size = gp_enc_size(&call->enc);
+	void *record, *fields = malloc(size + 1);
+	CUresult result;
+
+	if (!fields)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(fields, call->enc.start, size);
+	{
+		uint64_t posted = session->functions.posted;
+
+		(void)pthread_mutex_unlock(&session->sender.lock);
+		result = settle_functions(call, posted);
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpc_sender_reserve_locked(
+			session, sizeof(struct gp_header) + ALIGNED(size), &record);
+	if (result == CUDA_SUCCESS) {
+		gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header),
+			    ALIGNED(size));
+		memcpy(call->enc.start, fields, size);
+		call->enc.cur = call->enc.start + size;
+	}
+	free(fields);
+	return result;
+}
+
+/* With the lock, as the record is committed: the daemon counts in this order, too. */
+static void
+count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	struct gpc_host_functions *functions = &call->session->functions;
+
+	if (call->number == GP_CALL_gpHostFunction)
+		functions->unanswered++;
+	if (call->number == GP_CALL_gpHostFunctionDone)
+		functions->unanswered--;
+	else if (functions->unanswered > 0)
+		functions->posted += hold_cost(call, bulk, bulk_count);
+	if (functions->unanswered == 0)
+		functions->settled = functions->posted;
+}
+
+void
+gpc_call_function_refused(struct gpc_session *session)
+{
+	(void)pthread_mutex_lock(&session->sender.lock);
+	session->functions.unanswered--;
+	(void)pthread_mutex_unlock(&session->sender.lock);
+}
+
+/* Commits the record and sees to its sending; releases the lock. */
+static CUresult
+submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
+{
+	struct gpc_session *session = call->session;
+
+	count_functions(call, bulk, bulk_count);
+	gpc_sender_commit_locked(session, finish_record(call, request, bulk_count > 0));
+	if (gpc_log_wants(GPC_LOG_CALLS))
+		log_call(call, request, bulk, bulk_count);
+	if (bulk_count > 0)
+		return gpc_sender_bulk_unlock(session, bulk, bulk_count);
+	if (request || call->number == GP_CALL_gpHostFunctionDone)
+		gpc_sender_flush_unlock(session);
+	else
+		gpc_sender_post_unlock(session);
+	return CUDA_SUCCESS;
+}
+
+/* What cannot be sent is not committed, so that nothing but this call is lost. */
+static CUresult
+check(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	struct gpc_session *session = call->session;
+	CUresult result = CUDA_SUCCESS;
+
+	if (call->enc.bad)
+		result = CUDA_ERROR_UNKNOWN;
+	else if (size_of(bulk, bulk_count) > session->facts.max_bulk)
+		result = CUDA_ERROR_INVALID_VALUE;
+	while (result == CUDA_SUCCESS && is_too_much(call, bulk, bulk_count))
+		result = wait_for_functions(call);
+	if (result != CUDA_SUCCESS)
+		(void)pthread_mutex_unlock(&session->sender.lock);
+	return result;
+}
+
+CUresult
+gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	CUresult result = check(call, bulk, bulk_count);
+
+	return result == CUDA_SUCCESS ? submit(call, 0, bulk, bulk_count) : result;
+}
+
+CUresult
+gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct iovec *bulk,
+	       int bulk_count)
+{
+	struct gpc_session *session = call->session;
+	CUresult result = check(call, bulk, bulk_count);
+	uint32_t id;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	request->session = session;
+	request->call = call->number;
+	request->complete = false;
+	request->result = CUDA_SUCCESS;
+	request->reply = NULL;
+	request->reply_size = 0;
+	gpc_receiver_expect(session, request);
+	id = request->id; /* once it is on its way the request may complete, and go */
+	(void)submit(call, id, bulk, bulk_count);
+	/* If the session has ended meanwhile, the request is completed like any other. */
+	if (gpc_session_status(session) != CUDA_SUCCESS)
+		gpc_receiver_abort(session);
+	return CUDA_SUCCESS;
+}

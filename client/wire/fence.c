@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/wire/fence.h"
+
+#include "client/context/context.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+gpc_fence_init(struct gpc_fence *fence)
+{
+	memset(fence, 0, sizeof(*fence));
+	(void)pthread_mutex_init(&fence->lock, NULL);
+}
+
+static void
+answered(struct gpc_request *request)
+{
+	struct gpc_fence *fence = request->arg;
+
+	if (request->result == CUDA_SUCCESS)
+		gpc_session_work_set_done(request->session, fence->count);
+	free(request->reply);
+	request->reply = NULL;
+	/* From here on the request may be used again. */
+	atomic_store(&fence->outstanding, false);
+}
+
+void
+gpc_fence_start(struct gpc_fence *fence, struct gpc_context *context)
+{
+	struct gp_args_gpFence args = { 0 };
+
+	if (atomic_load(&fence->outstanding) || pthread_mutex_trylock(&fence->lock))
+		return;
+	if (!atomic_load(&fence->outstanding)) {
+		memset(&fence->request, 0, sizeof(fence->request));
+		fence->request.session = context->device->session;
+		fence->request.done = answered;
+		fence->request.arg = fence;
+		fence->count = gpc_session_work_posted(context->device->session);
+		atomic_store(&fence->outstanding, true);
+		if (gpc_start_gpFence(context, &args, &fence->request) != CUDA_SUCCESS)
+			atomic_store(&fence->outstanding, false);
+	}
+	(void)pthread_mutex_unlock(&fence->lock);
+}
+
+void
+gpc_fence_poll(struct gpc_fence *fence)
+{
+	if (!atomic_load(&fence->outstanding) || pthread_mutex_trylock(&fence->lock))
+		return;
+	if (atomic_load(&fence->outstanding))
+		(void)gpc_request_poll(&fence->request);
+	(void)pthread_mutex_unlock(&fence->lock);
+}
+
+CUresult
+gpc_fence_wait(struct gpc_context *context)
+{
+	struct gpc_session *session = context->device->session;
+	struct gp_args_gpFence args = { 0 };
+	uint64_t count = gpc_session_work_posted(session);
+	CUresult result = gpc_wait_gpFence(context, &args);
+
+	if (result == CUDA_SUCCESS)
+		gpc_session_work_set_done(session, count);
+	return result;
+}
+
+CUresult
+gpc_fence_stream(struct gpc_stream *stream)
+{
+	struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
+
+	return gpc_wait_cuStreamSynchronize(stream->context, &args);
+}
+
+CUresult
+gpc_fence_functions(struct gpc_stream *stream)
+{
+	return gpc_session_has_functions(stream->context->device->session)
+		       ? gpc_fence_stream(stream)
+		       : CUDA_SUCCESS;
+}

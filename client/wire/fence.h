@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fences: how the client learns that work it posted is done, without having waited for it.  An
+ * answered fence moves gpc_session_work_done() on.  Any thread may call.
+ */
+#ifndef GPC_FENCE_H
+#define GPC_FENCE_H
+
+#include "client/wire/call.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct gpc_context;
+struct gpc_stream;
+
+/* At most one fence is under way without anybody waiting for it. */
+struct gpc_fence {
+	pthread_mutex_t lock;
+	struct gpc_request request;
+	uint64_t count; /* work posted before it */
+	atomic_bool outstanding;
+};
+
+void gpc_fence_init(struct gpc_fence *fence);
+
+/* Asks for one unless one is under way; the answer is looked at by gpc_fence_poll() or by whoever
+ * reads the connection. */
+void gpc_fence_start(struct gpc_fence *fence, struct gpc_context *context);
+void gpc_fence_poll(struct gpc_fence *fence);
+
+/* Blocks until all work posted so far is done. */
+CUresult gpc_fence_wait(struct gpc_context *context);
+
+/* Blocks until the work posted to the stream so far is done. */
+CUresult gpc_fence_stream(struct gpc_stream *stream);
+
+/*
+ * Before something is done at once that CUDA does in the stream's order, where a host function may
+ * be meant to come first: blocks until the stream's are done, if there may be any.
+ */
+CUresult gpc_fence_functions(struct gpc_stream *stream);
+
+#endif /* GPC_FENCE_H */

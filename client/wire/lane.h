@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Data lanes: connections of a session besides its lane, which carry the bytes of large copies in
+ * chunks (protocol/wire.md, 7).  They are opened at the first copy that is large enough; each has a
+ * thread that sends, straight from the application's memory, and one that receives, straight into
+ * it.  Any thread may call.
+ */
+#ifndef GPC_LANE_H
+#define GPC_LANE_H
+
+#include "client/wire/call.h"
+#include "client/wire/session.h"
+#include "protocol/preamble.h"
+#include "transport/url.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_stream;
+
+/*
+ * Copies from this size on: below it one connection is done before the others were of use, and the
+ * wakeups of their threads cost more than they gain.
+ */
+#define GPC_LANE_COPY_MIN ((uint64_t)4 << 20)
+
+/* What it takes to open them. */
+struct gpc_lanes_source {
+	struct gp_url url;
+	uint8_t ticket[GP_TICKET_SIZE];
+	unsigned int max; /* lanes of the session, the call stream's included */
+};
+
+/* session.c: sets session->lanes, and at the end, when no thread is left.  0 or -ENOMEM. */
+GP_MUST_CHECK int gpc_lanes_init(struct gpc_session *session);
+void gpc_lanes_fini(struct gpc_session *session);
+/* Before the first copy: they may be opened. */
+void gpc_lanes_allow(struct gpc_session *session, const struct gpc_lanes_source *source);
+/* Whether all that was given to them is sent before the deadline (CLOCK_MONOTONIC). */
+bool gpc_lanes_drain(struct gpc_session *session, const struct timespec *deadline);
+/* The session is over: nothing more is sent or received, and nobody waits. */
+void gpc_lanes_end(struct gpc_session *session);
+/* In the child of a fork. */
+void gpc_lanes_abandon(struct gpc_session *session);
+
+/* Whether a copy of this size goes over them; opens them. */
+bool gpc_lanes_want(struct gpc_session *session, uint64_t size);
+
+/*
+ * To the device, in one record: returns when all but the last few have gone out, if wait is NULL;
+ * else *wait counts what gpc_lanes_wait_sent() is to wait for.  CUDA_ERROR_NOT_READY: there are
+ * host functions that are not done, and nothing has happened.
+ */
+CUresult gpc_lanes_send(struct gpc_stream *stream, uint64_t dst, const void *memory, uint64_t size,
+			unsigned int flags, unsigned int *wait);
+CUresult gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait);
+/* Waits until nothing of this memory, which is about to go, is being sent. */
+void gpc_lanes_settle(const void *base, uint64_t size);
+
+/* From the device: what comes for a copy, from its start until its request is complete. */
+struct gpc_lane_in {
+	struct gpc_lane_in *next;
+	uint32_t copy;
+	uint8_t *memory;
+	uint64_t size, received;
+	unsigned int busy; /* lanes that are writing to the memory */
+};
+
+/* Names the copy. */
+void gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in);
+/* Waits until so many bytes of it are there, or the session is over; then none will come. */
+void gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent);
+
+#endif /* GPC_LANE_H */

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/wire/receive.h"
+
+#include "client/base/log.h"
+#include "client/base/stats.h"
+#include "client/stream/host_function.h"
+#include "client/wire/session_state.h"
+#include "protocol/dec.h"
+#include "protocol/frame.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct record {
+	struct gp_header header;
+	const uint8_t *fields;
+	size_t size;      /* of the fields */
+	size_t bulk_size; /* of the message, when this is its last record */
+};
+
+static int
+malformed(struct gpc_session *session, const char *what)
+{
+	return gp_conn_fail(session->lane, -EPROTO, "malformed %s", what);
+}
+
+/* What the connection has to say about itself stands, else it is the offset or size. */
+static int
+give_data(struct gpc_session *session, struct gpc_request *request, uint64_t offset, uint64_t size)
+{
+	int r = request->data(request, session->lane, offset, size);
+
+	if (r == 0)
+		return 0;
+	return r < 0 && *gp_conn_error(session->lane) ? r : malformed(session, "data");
+}
+
+/* The fields of a long reply are its bulk; so is the data of a short copy. */
+static int
+take_fields(struct gpc_session *session, const struct record *record, struct gpc_request *request)
+{
+	size_t size = record->bulk_size > 0 ? record->bulk_size : record->size;
+
+	if (size == 0)
+		return 0;
+	if (record->bulk_size > 0 && request->data)
+		return give_data(session, request, 0, size);
+	request->reply = malloc(size);
+	if (!request->reply)
+		return gp_conn_fail(session->lane, -ENOMEM, "no memory for a reply");
+	request->reply_size = size;
+	if (record->bulk_size > 0)
+		return gp_conn_recv_bulk(session->lane, request->reply, size);
+	memcpy(request->reply, record->fields, size);
+	return 0;
+}
+
+static int
+take_reply(struct gpc_session *session, const struct record *record)
+{
+	struct gpc_request *request = gpc_receiver_find(session, record->header.request);
+	int r;
+
+	if (!request || request->call != record->header.call ||
+	    record->bulk_size > GP_REPLY_BULK_MAX || (record->bulk_size > 0 && record->size > 0))
+		return malformed(session, "reply");
+	r = take_fields(session, record, request);
+	if (r != 0)
+		return r;
+	gpc_receiver_complete(session, request, (CUresult)record->header.context);
+	return 0;
+}
+
+static int
+take_data(struct gpc_session *session, const struct record *record)
+{
+	struct gpc_request *request = gpc_receiver_find(session, record->header.request);
+	uint64_t offset, size;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	offset = gp_dec_u64(&dec);
+	size = gp_dec_u64(&dec);
+	if (!gp_dec_done(&dec) || !request || !request->data || size != record->bulk_size)
+		return malformed(session, "data note");
+	return give_data(session, request, offset, size);
+}
+
+static int
+take_error(struct gpc_session *session, const struct record *record)
+{
+	uint32_t result, sticky, call;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	result = gp_dec_u32(&dec);
+	sticky = gp_dec_u32(&dec);
+	call = gp_dec_u32(&dec);
+	(void)gp_dec_u32(&dec); /* reserved */
+	if (!gp_dec_done(&dec) || result == CUDA_SUCCESS || result > CUDA_ERROR_UNKNOWN ||
+	    record->bulk_size > 0)
+		return malformed(session, "error note");
+	gpc_log(GPC_LOG_ERROR, "%s: %s failed with error %u%s", gp_conn_peer(session->lane),
+		gpc_call_name((uint16_t)call), result, sticky ? ", which ends the session" : "");
+	if (sticky)
+		gpc_session_fail(session, (CUresult)result, "a kernel faulted");
+	else
+		gpc_session_defer(session, (CUresult)result);
+	return 0;
+}
+
+static int
+take_print(struct gpc_session *session, const struct record *record, FILE *file)
+{
+	struct gp_bytes text;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	text = gp_dec_bytes(&dec);
+	if (!gp_dec_done(&dec) || record->bulk_size > 0)
+		return malformed(session, "print note");
+	if (text.size > 0) {
+		(void)fwrite(text.data, 1, text.size, file);
+		(void)fflush(file);
+	}
+	return 0;
+}
+
+static int
+take_function(struct gpc_session *session, const struct record *record)
+{
+	uint32_t function, result;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	function = gp_dec_u32(&dec);
+	result = gp_dec_u32(&dec);
+	if (!gp_dec_done(&dec) || result > CUDA_ERROR_UNKNOWN || record->bulk_size > 0 ||
+	    !gpc_host_function_turn(session, function, (CUresult)result))
+		return malformed(session, "host function note");
+	return 0;
+}
+
+static int
+take_record(struct gpc_session *session, const struct record *record)
+{
+	if (record->header.flags & ~(GP_FRAME_BULK | GP_FRAME_REPLY))
+		return malformed(session, "record");
+	if (record->header.flags & GP_FRAME_REPLY)
+		return take_reply(session, record);
+	switch (record->header.call) {
+	case GP_NOTE_DATA:
+		return take_data(session, record);
+	case GP_NOTE_ERROR:
+		return take_error(session, record);
+	case GP_NOTE_PRINT:
+		return take_print(session, record, stdout);
+	case GP_NOTE_COMPLAIN:
+		return take_print(session, record, stderr);
+	case GP_NOTE_FUNCTION:
+		return take_function(session, record);
+	default:
+		return malformed(session, "note");
+	}
+}
+
+static int
+take_records(struct gpc_session *session, const struct gp_message *message)
+{
+	const uint8_t *data = message->data;
+	size_t left = message->size;
+
+	if (left == 0)
+		return malformed(session, "message");
+	while (left > 0) {
+		struct record record = { .fields = data + sizeof(struct gp_header) };
+		bool last;
+		int r;
+
+		if (gp_header_decode(&record.header, data, left) != 0)
+			return malformed(session, "record");
+		record.size = record.header.size - sizeof(struct gp_header);
+		last = record.header.size == left;
+		if (last)
+			record.bulk_size = message->bulk_size;
+		if (!(record.header.flags & GP_FRAME_BULK) ? record.bulk_size > 0 : !last)
+			return malformed(session, "record");
+		r = take_record(session, &record);
+		if (r != 0)
+			return r;
+		data += record.header.size;
+		left -= record.header.size;
+	}
+	return 0;
+}
+
+int
+gpc_receive(struct gpc_session *session)
+{
+	struct gp_message message;
+	int r = gp_conn_recv(session->lane, &message);
+
+	if (r != 0)
+		return r;
+	gpc_stats_received(message.size + message.bulk_size);
+	return take_records(session, &message);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/log.h"
+#include "client/base/stats.h"
+#include "client/base/thread.h"
+#include "client/wire/receive.h"
+#include "client/wire/session_state.h"
+#include "transport/descriptor.h"
+#include "transport/own_fd.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* How often the receiver thread looks after a sender that may be stuck, because the daemon, too, is
+ * stuck sending what nobody here reads. */
+#define WATCH_MS 500
+/* Without a descriptor to poll, the token is held this long at a time. */
+#define WAIT_MS 1
+
+int
+gpc_receiver_init(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	(void)pthread_mutex_init(&receiver->lock, NULL);
+	gpc_cond_init(&receiver->wanted);
+	/* Without it the receiver finds out a little later. */
+	gp_fd_hold();
+	receiver->rouse_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	gp_fd_release();
+	gp_own_fd_mark(receiver->rouse_fd);
+	return 0;
+}
+
+void
+gpc_receiver_fini(struct gpc_session *session)
+{
+	gp_own_fd_close(session->receiver.rouse_fd);
+	(void)pthread_cond_destroy(&session->receiver.wanted);
+	(void)pthread_mutex_destroy(&session->receiver.lock);
+}
+
+/* With the lock, by who leaves without reading on: somebody else may. */
+static void
+hand_over_locked(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	uint64_t one = 1;
+
+	if (receiver->reading)
+		return;
+	if (receiver->waiters)
+		(void)pthread_cond_signal(&receiver->waiters->woken);
+	else if (receiver->unattended > 0 && receiver->idle)
+		(void)pthread_cond_signal(&receiver->wanted);
+	/* The descriptor says nothing of what has been read ahead. */
+	else if (receiver->polling && gp_conn_pending(session->lane) &&
+		 gp_own_fd_is(receiver->rouse_fd))
+		(void)!write(receiver->rouse_fd, &one, sizeof(one));
+}
+
+static struct gpc_request **
+place_of(struct gpc_receiver *receiver, uint32_t id)
+{
+	struct gpc_request **place = &receiver->requests[id % GPC_REQUEST_BUCKETS];
+
+	while (*place && (*place)->id != id)
+		place = &(*place)->next;
+	return place;
+}
+
+void
+gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	struct gpc_request **place;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	do
+		request->id = ++receiver->last_id;
+	while (request->id == 0 || *place_of(receiver, request->id));
+	place = place_of(receiver, request->id);
+	request->next = NULL;
+	*place = request;
+	atomic_fetch_add_explicit(&receiver->outstanding, 1, memory_order_relaxed);
+	if (request->done) {
+		receiver->unattended++;
+		if (!receiver->reading && receiver->idle)
+			(void)pthread_cond_signal(&receiver->wanted);
+	}
+	(void)pthread_mutex_unlock(&receiver->lock);
+}
+
+void
+gpc_receiver_expect_note(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	receiver->unattended++;
+	if (!receiver->reading && receiver->idle)
+		(void)pthread_cond_signal(&receiver->wanted);
+	(void)pthread_mutex_unlock(&receiver->lock);
+}
+
+void
+gpc_receiver_note_came(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	receiver->unattended--;
+	(void)pthread_mutex_unlock(&receiver->lock);
+}
+
+struct gpc_request *
+gpc_receiver_find(struct gpc_session *session, uint32_t id)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	struct gpc_request *request;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	request = *place_of(receiver, id);
+	(void)pthread_mutex_unlock(&receiver->lock);
+	return request;
+}
+
+void
+gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, CUresult result)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	void (*done)(struct gpc_request *) = request->done;
+	struct gpc_request **place;
+
+	if (request->before)
+		request->before(request);
+	(void)pthread_mutex_lock(&receiver->lock);
+	place = place_of(receiver, request->id);
+	*place = request->next;
+	atomic_fetch_sub_explicit(&receiver->outstanding, 1, memory_order_relaxed);
+	if (done)
+		receiver->unattended--;
+	for (struct gpc_waiter *waiter = receiver->waiters; waiter; waiter = waiter->next) {
+		/* Those of no request wait for there to be fewer. */
+		if (waiter->request && waiter->request != request)
+			continue;
+		waiter->complete = true;
+		waiter->result = result;
+		(void)pthread_cond_signal(&waiter->woken);
+	}
+	request->result = result;
+	/* From here on the request is the caller's again, unless it has done(). */
+	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
+	(void)pthread_mutex_unlock(&receiver->lock);
+	if (done)
+		done(request);
+}
+
+/* By the holder of the token. */
+static void
+complete_all(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	for (size_t i = 0; i < GPC_REQUEST_BUCKETS; i++) {
+		for (;;) {
+			struct gpc_request *request;
+
+			(void)pthread_mutex_lock(&receiver->lock);
+			request = receiver->requests[i];
+			(void)pthread_mutex_unlock(&receiver->lock);
+			if (!request)
+				break;
+			gpc_receiver_complete(session, request, gpc_session_status(session));
+		}
+	}
+}
+
+static bool
+is_over(const struct gpc_session *session)
+{
+	return atomic_load(&session->status) != CUDA_SUCCESS;
+}
+
+/* With the lock, when nobody reads: reads one message, or, with block false, what has arrived.
+ * Returns with the lock and without the token; whether anything came. */
+static bool
+read_locked(struct gpc_session *session, bool block)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	int ready = 1;
+
+	receiver->reading = true;
+	(void)pthread_mutex_unlock(&receiver->lock);
+	if (!is_over(session)) {
+		int r = 0;
+
+		if (!block)
+			ready = gp_conn_wait(session->lane, 0);
+		if (ready > 0)
+			r = gpc_receive(session);
+		else if (ready < 0)
+			r = ready;
+		if (r != 0)
+			gpc_session_lost(session, r);
+	}
+	if (is_over(session))
+		complete_all(session);
+	(void)pthread_mutex_lock(&receiver->lock);
+	receiver->reading = false;
+	return ready > 0;
+}
+
+void
+gpc_receiver_abort(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	/* Who reads was woken by the shutdown of the connection, and does this. */
+	if (!receiver->reading) {
+		(void)read_locked(session, false);
+		hand_over_locked(session);
+	}
+	(void)pthread_mutex_unlock(&receiver->lock);
+}
+
+static void
+enlist(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
+{
+	struct gpc_waiter **place = &receiver->waiters;
+
+	gpc_cond_init(&waiter->woken);
+	while (*place)
+		place = &(*place)->next;
+	*place = waiter;
+}
+
+static void
+strike_off(struct gpc_session *session, struct gpc_waiter *waiter)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	struct gpc_waiter **place = &receiver->waiters;
+
+	while (*place != waiter)
+		place = &(*place)->next;
+	*place = waiter->next;
+	(void)pthread_cond_destroy(&waiter->woken);
+	hand_over_locked(session);
+}
+
+CUresult
+gpc_request_wait(struct gpc_request *request)
+{
+	struct gpc_session *session = request->session;
+	struct gpc_receiver *receiver = &session->receiver;
+	struct gpc_waiter waiter = { .request = request };
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	if (request->complete) {
+		waiter.result = request->result;
+	} else {
+		gpc_stats_wait();
+		enlist(receiver, &waiter);
+		while (!waiter.complete) {
+			if (receiver->reading)
+				(void)pthread_cond_wait(&waiter.woken, &receiver->lock);
+			else
+				(void)read_locked(session, true);
+		}
+		strike_off(session, &waiter);
+	}
+	(void)pthread_mutex_unlock(&receiver->lock);
+	return waiter.result == CUDA_SUCCESS ? gpc_session_take_deferred(session) : waiter.result;
+}
+
+bool
+gpc_request_poll(struct gpc_request *request)
+{
+	struct gpc_session *session = request->session;
+	struct gpc_receiver *receiver = &session->receiver;
+	bool complete;
+
+	if (__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
+		return true;
+	(void)pthread_mutex_lock(&receiver->lock);
+	while (!request->complete && !receiver->reading && read_locked(session, false))
+		;
+	complete = request->complete;
+	hand_over_locked(session);
+	(void)pthread_mutex_unlock(&receiver->lock);
+	return complete;
+}
+
+static bool
+is_full(struct gpc_session *session)
+{
+	return atomic_load_explicit(&session->receiver.outstanding, memory_order_relaxed) >=
+	       session->max_outstanding;
+}
+
+CUresult
+gpc_receiver_make_room(struct gpc_session *session)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	struct gpc_waiter waiter = { .request = NULL };
+
+	if (!is_full(session))
+		return CUDA_SUCCESS;
+	(void)pthread_mutex_lock(&receiver->lock);
+	enlist(receiver, &waiter);
+	while (is_full(session) && !is_over(session)) {
+		if (receiver->reading)
+			(void)pthread_cond_wait(&waiter.woken, &receiver->lock);
+		else
+			(void)read_locked(session, true);
+	}
+	strike_off(session, &waiter);
+	(void)pthread_mutex_unlock(&receiver->lock);
+	return gpc_session_status(session);
+}
+
+/* Whether the sender has been busy with one message since the last look. */
+static bool
+sender_is_stuck(struct gpc_session *session, uint64_t *seen_p)
+{
+	uint64_t sent = atomic_load_explicit(&session->sender.sent, memory_order_relaxed);
+	bool stuck = atomic_load_explicit(&session->sender.sending, memory_order_relaxed) &&
+		     sent == *seen_p;
+
+	*seen_p = sent;
+	return stuck;
+}
+
+/* With the lock; without it, and mostly without the token, while it waits.  Whether there is one.
+ */
+static bool
+wait_for_message_locked(struct gpc_session *session, int timeout_ms)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	int fd = gp_conn_fd(session->lane);
+	uint64_t count;
+	bool came;
+
+	if (fd < 0)
+		receiver->reading = true;
+	else
+		receiver->polling = true;
+	(void)pthread_mutex_unlock(&receiver->lock);
+	if (fd >= 0) {
+		/* The program may have closed it, and opened a file of this number. */
+		int rouse_fd = gp_own_fd_is(receiver->rouse_fd) ? receiver->rouse_fd : -1;
+		struct pollfd pollers[2] = { { .fd = fd, .events = POLLIN },
+					     { .fd = rouse_fd, .events = POLLIN } };
+
+		came = poll(pollers, 2, timeout_ms) != 0;
+		if (pollers[1].revents & POLLIN && gp_own_fd_is(rouse_fd))
+			(void)!read(rouse_fd, &count, sizeof(count));
+	} else {
+		came = gp_conn_wait(session->lane, WAIT_MS) != 0;
+	}
+	(void)pthread_mutex_lock(&receiver->lock);
+	if (fd < 0)
+		receiver->reading = false;
+	receiver->polling = false;
+	return came;
+}
+
+void *
+gpc_receiver_main(void *arg)
+{
+	struct gpc_session *session = arg;
+	struct gpc_receiver *receiver = &session->receiver;
+	uint64_t seen = 0;
+	bool stuck = false;
+
+	(void)pthread_mutex_lock(&receiver->lock);
+	while (!receiver->stop && !is_over(session)) {
+		if (receiver->reading || receiver->waiters ||
+		    (receiver->unattended == 0 && !stuck)) {
+			struct timespec deadline = gpc_deadline(WATCH_MS);
+			int r;
+
+			receiver->idle = true;
+			r = pthread_cond_timedwait(&receiver->wanted, &receiver->lock, &deadline);
+			receiver->idle = false;
+			if (r != 0)
+				stuck = sender_is_stuck(session, &seen);
+		} else {
+			bool came = read_locked(session, false);
+
+			hand_over_locked(session);
+			if (!came && !receiver->stop && !is_over(session)) {
+				came = wait_for_message_locked(session, WATCH_MS);
+				hand_over_locked(session);
+			}
+			stuck = stuck && came;
+		}
+	}
+	(void)pthread_mutex_unlock(&receiver->lock);
+	gpc_thread_ended(session);
+	return NULL;
+}
+
+void
+gpc_receiver_stop(struct gpc_session *session)
+{
+	(void)pthread_mutex_lock(&session->receiver.lock);
+	session->receiver.stop = true;
+	(void)pthread_cond_broadcast(&session->receiver.wanted);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
+}

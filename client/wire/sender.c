@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/stats.h"
+#include "client/base/thread.h"
+#include "client/wire/session_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How long the sender looks for more before it sleeps: waking it costs the next caller a system
+ * call, some microseconds, which a launch in a loop must not pay each time. */
+#define SPIN_NS 30000
+#define BUFFER_ALIGNMENT 64
+
+int
+gpc_sender_init(struct gpc_session *session)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	(void)pthread_mutex_init(&sender->lock, NULL);
+	gpc_cond_init(&sender->changed);
+	gpc_cond_init(&sender->gathered);
+	for (int i = 0; i < 2; i++) {
+		sender->buffers[i] = aligned_alloc(BUFFER_ALIGNMENT, GP_CONN_MESSAGE_MAX);
+		if (!sender->buffers[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+gpc_sender_fini(struct gpc_session *session)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	for (int i = 0; i < 2; i++)
+		free(sender->buffers[i]);
+	(void)pthread_cond_destroy(&sender->changed);
+	(void)pthread_cond_destroy(&sender->gathered);
+	(void)pthread_mutex_destroy(&sender->lock);
+}
+
+static bool
+is_over(const struct gpc_session *session)
+{
+	return atomic_load_explicit(&session->status, memory_order_relaxed) != CUDA_SUCCESS;
+}
+
+static void
+wait_for_change(struct gpc_sender *sender)
+{
+	sender->waiting++;
+	(void)pthread_cond_wait(&sender->changed, &sender->lock);
+	sender->waiting--;
+}
+
+static void
+tell_change(struct gpc_sender *sender)
+{
+	if (sender->waiting)
+		(void)pthread_cond_broadcast(&sender->changed);
+}
+
+/* With lock and token: sends what was gathered, and this bulk behind it.  The buffer to be filled
+ * next is empty, for only the holder of the token sends from the other one. */
+static void
+write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_count)
+{
+	struct gpc_sender *sender = &session->sender;
+	int index = sender->filling;
+	struct iovec data = { sender->buffers[index], sender->used[index] };
+	int r;
+
+	sender->filling = !index;
+	sender->sealed = false;
+	sender->urgent = false;
+	atomic_store_explicit(&sender->hint, 0, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sender->sent, 1, memory_order_relaxed);
+	atomic_store_explicit(&sender->sending, true, memory_order_relaxed);
+	gpc_stats_sent(data.iov_len, bulk, bulk_count);
+	tell_change(sender);
+	(void)pthread_mutex_unlock(&sender->lock);
+
+	r = is_over(session) ? 0 : gp_conn_send(session->lane, &data, 1, bulk, bulk_count);
+	if (r != 0)
+		gpc_session_lost(session, r);
+
+	(void)pthread_mutex_lock(&sender->lock);
+	atomic_store_explicit(&sender->sending, false, memory_order_relaxed);
+	sender->used[index] = 0;
+}
+
+static void
+release_token_locked(struct gpc_sender *sender)
+{
+	sender->writing = false;
+	tell_change(sender);
+	if (sender->used[sender->filling] > 0 && !sender->sealed && sender->sleeping) {
+		sender->sleeping = false;
+		(void)pthread_cond_signal(&sender->gathered);
+	}
+}
+
+/* With the lock, and neither token nor seal taken. */
+static void
+write_gathered_locked(struct gpc_session *session)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	sender->writing = true;
+	do
+		write_locked(session, NULL, 0);
+	while (sender->urgent && !sender->sealed && sender->used[sender->filling] > 0);
+	release_token_locked(sender);
+}
+
+CUresult
+gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memory_p)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	for (;;) {
+		size_t used = sender->used[sender->filling];
+
+		if (is_over(session))
+			return gpc_session_status(session);
+		if (!sender->sealed && size <= GP_CONN_MESSAGE_MAX - used) {
+			*memory_p = sender->buffers[sender->filling] + used;
+			return CUDA_SUCCESS;
+		}
+		if (sender->writing || sender->sealed)
+			wait_for_change(sender);
+		else
+			write_gathered_locked(session);
+	}
+}
+
+void
+gpc_sender_commit_locked(struct gpc_session *session, size_t size)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	sender->used[sender->filling] += size;
+	atomic_store_explicit(&sender->hint, sender->used[sender->filling], memory_order_relaxed);
+}
+
+void
+gpc_sender_post_unlock(struct gpc_session *session)
+{
+	struct gpc_sender *sender = &session->sender;
+	/* Who is writing wakes the thread afterwards. */
+	bool wake = sender->sleeping && !sender->writing;
+
+	if (wake)
+		sender->sleeping = false;
+	(void)pthread_mutex_unlock(&sender->lock);
+	if (wake)
+		(void)pthread_cond_signal(&sender->gathered);
+}
+
+void
+gpc_sender_flush_unlock(struct gpc_session *session)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	if (sender->writing)
+		sender->urgent = true;
+	else
+		write_gathered_locked(session);
+	(void)pthread_mutex_unlock(&sender->lock);
+}
+
+CUresult
+gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	sender->sealed = true;
+	while (sender->writing)
+		wait_for_change(sender);
+	sender->writing = true;
+	write_locked(session, bulk, count);
+	release_token_locked(sender);
+	(void)pthread_mutex_unlock(&sender->lock);
+	return gpc_session_status(session);
+}
+
+static void
+spin(struct gpc_sender *sender)
+{
+	int64_t end = gpc_now_ns() + SPIN_NS;
+
+	do {
+		for (int i = 0; i < 16; i++) {
+			if (atomic_load_explicit(&sender->hint, memory_order_relaxed) > 0)
+				return;
+			__builtin_ia32_pause();
+		}
+	} while (gpc_now_ns() < end);
+}
+
+void *
+gpc_sender_main(void *arg)
+{
+	struct gpc_session *session = arg;
+	struct gpc_sender *sender = &session->sender;
+	bool spun = true;
+
+	(void)pthread_mutex_lock(&sender->lock);
+	while (!sender->stop) {
+		bool held = sender->writing || sender->sealed;
+
+		if (!held && sender->used[sender->filling] > 0) {
+			write_gathered_locked(session);
+			spun = false;
+		} else if (!held && !spun) {
+			(void)pthread_mutex_unlock(&sender->lock);
+			spin(sender);
+			(void)pthread_mutex_lock(&sender->lock);
+			spun = true;
+		} else {
+			sender->sleeping = true;
+			while (sender->sleeping && !sender->stop)
+				(void)pthread_cond_wait(&sender->gathered, &sender->lock);
+			spun = false;
+		}
+	}
+	(void)pthread_mutex_unlock(&sender->lock);
+	gpc_thread_ended(session);
+	return NULL;
+}
+
+void
+gpc_sender_wake_all(struct gpc_session *session)
+{
+	struct gpc_sender *sender = &session->sender;
+
+	(void)pthread_mutex_lock(&sender->lock);
+	(void)pthread_cond_broadcast(&sender->changed);
+	(void)pthread_cond_broadcast(&sender->gathered);
+	(void)pthread_mutex_unlock(&sender->lock);
+}
+
+bool
+gpc_sender_drain(struct gpc_session *session, const struct timespec *deadline)
+{
+	struct gpc_sender *sender = &session->sender;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&sender->lock);
+	while (!is_over(session) && (sender->writing || sender->used[sender->filling] > 0) &&
+	       r == 0) {
+		sender->waiting++;
+		r = pthread_cond_timedwait(&sender->changed, &sender->lock, deadline);
+		sender->waiting--;
+	}
+	(void)pthread_mutex_unlock(&sender->lock);
+	return r == 0;
+}

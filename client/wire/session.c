@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/wire/session.h"
+
+#include "client/base/error.h"
+#include "client/base/log.h"
+#include "client/base/thread.h"
+#include "client/wire/lane.h"
+#include "client/wire/session_state.h"
+#include "protocol/control.h"
+#include "protocol/printable.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A receiver looks this long for a reply before it sleeps: as long as a round trip in a machine
+ * room takes, for being woken costs half of one. */
+#define SPIN_USEC 50
+/* When the lane breaks the supervisor may know why, a little later than we. */
+#define REASON_WAIT_MS 300
+
+static struct gpc_session *sessions[GPC_SESSIONS_MAX];
+static int session_count;
+
+struct gpc_session *
+gpc_session_get(void)
+{
+	return __atomic_load_n(&sessions[0], __ATOMIC_ACQUIRE);
+}
+
+int
+gpc_session_count(void)
+{
+	return __atomic_load_n(&session_count, __ATOMIC_ACQUIRE);
+}
+
+struct gpc_session *
+gpc_session_at(int number)
+{
+	return sessions[number];
+}
+
+int
+gpc_session_number(const struct gpc_session *session)
+{
+	return session->number;
+}
+
+void
+gpc_session_set(struct gpc_session *session)
+{
+	__atomic_store_n(&session_count, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&sessions[0], NULL, __ATOMIC_RELEASE);
+	if (session)
+		gpc_session_add(session);
+}
+
+void
+gpc_session_add(struct gpc_session *session)
+{
+	session->number = session_count;
+	__atomic_store_n(&sessions[session_count], session, __ATOMIC_RELEASE);
+	__atomic_store_n(&session_count, session_count + 1, __ATOMIC_RELEASE);
+}
+
+const struct gpc_session_facts *
+gpc_session_facts(const struct gpc_session *session)
+{
+	return &session->facts;
+}
+
+static void
+free_session(struct gpc_session *session)
+{
+	gpc_sender_fini(session);
+	gpc_receiver_fini(session);
+	gpc_host_functions_fini(session);
+	gpc_lanes_fini(session);
+	(void)pthread_cond_destroy(&session->threads_ended);
+	(void)pthread_mutex_destroy(&session->threads_lock);
+	(void)pthread_mutex_destroy(&session->reason_lock);
+	free(session);
+}
+
+static void
+stop_threads(struct gpc_session *session)
+{
+	(void)pthread_mutex_lock(&session->sender.lock);
+	session->sender.stop = true;
+	(void)pthread_mutex_unlock(&session->sender.lock);
+	gpc_sender_wake_all(session);
+	gpc_receiver_stop(session);
+}
+
+int
+gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
+		   const struct gpc_session_facts *facts, unsigned int max_outstanding,
+		   struct gpc_session **session_p)
+{
+	struct gpc_session *session = calloc(1, sizeof(*session));
+	int r;
+
+	if (!session)
+		return -ENOMEM;
+	session->facts = *facts;
+	session->max_outstanding = max_outstanding;
+	session->lane = lane;
+	session->control = control;
+	(void)pthread_mutex_init(&session->threads_lock, NULL);
+	(void)pthread_mutex_init(&session->reason_lock, NULL);
+	gpc_cond_init(&session->threads_ended);
+	gpc_host_functions_init(session);
+	r = gpc_receiver_init(session);
+	if (r == 0)
+		r = gpc_lanes_init(session);
+	if (r == 0)
+		r = gpc_sender_init(session);
+	if (r == 0)
+		r = gpc_thread_start(session, gpc_sender_main, session, "gpupool-send");
+	if (r == 0)
+		r = gpc_thread_start(session, gpc_receiver_main, session, "gpupool-recv");
+	if (r != 0) {
+		struct timespec end = gpc_deadline(-1);
+
+		stop_threads(session);
+		end.tv_sec += 3600;
+		(void)gpc_threads_wait(session, &end);
+		free_session(session);
+		return r;
+	}
+	gp_conn_set_spin(lane, SPIN_USEC);
+	*session_p = session;
+	return 0;
+}
+
+const char *
+gpc_session_peer(const struct gpc_session *session)
+{
+	return gp_conn_peer(session->lane);
+}
+
+CUresult
+gpc_session_status(struct gpc_session *session)
+{
+	return (CUresult)atomic_load_explicit(&session->status, memory_order_relaxed);
+}
+
+/* told: the daemon says why, and whoever runs the program is to know, too. */
+static void
+end(struct gpc_session *session, CUresult result, const char *why, bool told)
+{
+	int none = CUDA_SUCCESS;
+	char line[640];
+
+	if (!atomic_compare_exchange_strong(&session->status, &none, (int)result))
+		return;
+	(void)snprintf(line, sizeof(line), "%s: the session has ended with error %d: %s",
+		       gp_conn_peer(session->lane), (int)result, why);
+	if (told)
+		gpc_log_always("%s", line);
+	else
+		gpc_log(GPC_LOG_ERROR, "%s", line);
+	gp_conn_shutdown(session->lane);
+	gpc_lanes_end(session);
+	gpc_sender_wake_all(session);
+	gpc_receiver_abort(session);
+	gpc_host_functions_end(session);
+}
+
+void
+gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
+{
+	end(session, result, why, false);
+}
+
+static int
+ms_until(const struct timespec *end)
+{
+	struct timespec now;
+	int64_t ms;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	ms = (int64_t)(end->tv_sec - now.tv_sec) * 1000 + (end->tv_nsec - now.tv_nsec) / 1000000;
+	return ms > 0 ? (int)ms : 0;
+}
+
+/* Whether the daemon says why it ends the session, and what.  Whatever else it says meanwhile, it
+ * has no more time than until then. */
+static bool
+take_reason(struct gpc_session *session, const struct timespec *end, CUresult *result_p, char *text,
+	    size_t size)
+{
+	bool found = false;
+	int left;
+
+	if (!session->control)
+		return false;
+	do {
+		Gpupool__ControlMessage *message;
+
+		left = ms_until(end);
+		/* For a message that comes byte by byte, too. */
+		gp_conn_set_deadline(session->control, left > 0 ? (unsigned int)left : 1);
+		if (gp_conn_wait(session->control, left) <= 0)
+			return false;
+		if (gp_control_recv(session->control, &message) != 0)
+			return false;
+		found = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
+		if (found) {
+			int result = message->session_error->cuda_result;
+
+			if (result > CUDA_SUCCESS && result <= CUDA_ERROR_UNKNOWN)
+				*result_p = (CUresult)result;
+			(void)gp_printable(text, size, message->session_error->text);
+		}
+		gp_control_free(message);
+	} while (!found && left > 0);
+	return found;
+}
+
+void
+gpc_session_lost(struct gpc_session *session, int r)
+{
+	gpc_session_lost_on(session, session->lane, "", r);
+}
+
+void
+gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name, int r)
+{
+	struct timespec end_of_wait = gpc_deadline(REASON_WAIT_MS);
+	CUresult result = gpc_error_cuda(r);
+	bool told = false;
+	char why[256];
+
+	(void)snprintf(why, sizeof(why), "%s%s", name,
+		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
+	(void)pthread_mutex_lock(&session->reason_lock);
+	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
+		told = take_reason(session, &end_of_wait, &result, why, sizeof(why));
+	(void)pthread_mutex_unlock(&session->reason_lock);
+	end(session, result, why, told);
+}
+
+void
+gpc_session_defer(struct gpc_session *session, CUresult result)
+{
+	int none = CUDA_SUCCESS;
+
+	/* The first one stays: what failed later often failed because of it. */
+	(void)atomic_compare_exchange_strong(&session->deferred, &none, (int)result);
+}
+
+CUresult
+gpc_session_take_deferred(struct gpc_session *session)
+{
+	if (atomic_load_explicit(&session->deferred, memory_order_relaxed) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return (CUresult)atomic_exchange(&session->deferred, CUDA_SUCCESS);
+}
+
+bool
+gpc_session_has_functions(const struct gpc_session *session)
+{
+	return atomic_load_explicit(&session->functions.unanswered, memory_order_relaxed) > 0;
+}
+
+void
+gpc_session_close(struct gpc_session *session, int timeout_ms)
+{
+	struct timespec deadline = gpc_deadline(timeout_ms);
+	int none = CUDA_SUCCESS;
+	bool sent = gpc_sender_drain(session, &deadline) && gpc_lanes_drain(session, &deadline);
+
+	stop_threads(session);
+	/* Without the log line of gpc_session_fail(): this is as it should be. */
+	(void)atomic_compare_exchange_strong(&session->status, &none, CUDA_ERROR_DEINITIALIZED);
+	gpc_host_functions_end(session);
+	if (session->control && sent)
+		(void)!gp_control_send_bye(session->control, "");
+	gp_conn_shutdown(session->lane);
+	gpc_lanes_end(session);
+	gpc_sender_wake_all(session);
+	gpc_receiver_abort(session);
+	if (session->control)
+		gp_conn_shutdown(session->control);
+	(void)gpc_threads_wait(session, &deadline);
+}
+
+void
+gpc_session_destroy(struct gpc_session *session)
+{
+	if (!session)
+		return;
+	gp_conn_destroy(session->lane);
+	gp_conn_destroy(session->control);
+	free_session(session);
+}
+
+void
+gpc_session_abandon(struct gpc_session *session)
+{
+	atomic_store(&session->status, CUDA_ERROR_NOT_INITIALIZED);
+	/* Not gp_conn_destroy(): what it says to the peer, it would say in the parent's name. */
+	gp_conn_abandon(session->lane);
+	if (session->control)
+		gp_conn_abandon(session->control);
+	gpc_lanes_abandon(session);
+}
+
+uint64_t
+gpc_session_work_mark(struct gpc_session *session)
+{
+	return atomic_fetch_add(&session->work_posted, 1) + 1;
+}
+
+uint64_t
+gpc_session_work_posted(struct gpc_session *session)
+{
+	return atomic_load(&session->work_posted);
+}
+
+uint64_t
+gpc_session_work_done(struct gpc_session *session)
+{
+	return atomic_load(&session->work_done);
+}
+
+void
+gpc_session_work_set_done(struct gpc_session *session, uint64_t count)
+{
+	uint_fast64_t before = atomic_load(&session->work_done);
+
+	while (before < count && !atomic_compare_exchange_weak(&session->work_done, &before, count))
+		;
+}

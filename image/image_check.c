@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/image_check.h"
+
+#include "image/image_params.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known of a kernel; a later one outweighs those before it. */
+enum state {
+	UNSEEN,
+	UNREADABLE,
+	DIFFERS,
+	EQUAL,
+};
+
+struct verdict {
+	enum state state;
+	uint32_t count;           /* DIFFERS: parameters in the image */
+	uint32_t param;           /* the first that differs, if these are as many */
+	struct gp_param_info has; /* and how it is there */
+};
+
+struct check {
+	const struct gp_image_info *info;
+	struct verdict *verdicts;
+	uint32_t *by_name; /* numbers of kernels, sorted */
+	uint32_t left;     /* not yet EQUAL */
+	bool understood;
+	struct gp_image_variables *variables;
+	bool out_of_memory;
+	struct gp_params_reader reader;
+};
+
+/* In which order parts are read. */
+enum turn {
+	MACHINE_CODE, /* the closest */
+	TEXT,         /* the one that the device would compile */
+	REST,
+	TURNS,
+};
+
+static int
+compare_names(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+	int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+
+	return order ? order : (a_size > b_size) - (a_size < b_size);
+}
+
+static int
+by_name(const void *a, const void *b, void *data)
+{
+	const struct gp_image_info *info = data;
+
+	return strcmp(info->kernels[*(const uint32_t *)a].name,
+		      info->kernels[*(const uint32_t *)b].name);
+}
+
+/* The first of the kernels of this name, as a place in by_name. */
+static uint32_t
+first_of_name(const struct check *check, const char *name, size_t size)
+{
+	uint32_t low = 0, high = check->info->kernel_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const char *other = check->info->kernels[check->by_name[middle]].name;
+
+		if (compare_names(other, strlen(other), name, size) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct verdict
+judge(const struct gp_kernel_info *told, const struct gp_kernel_params *found)
+{
+	struct verdict verdict = { .state = DIFFERS, .count = found->count };
+
+	if (!found->readable)
+		return (struct verdict){ .state = UNREADABLE };
+	if (told->param_count != found->count)
+		return verdict;
+	for (; verdict.param < found->count; verdict.param++) {
+		verdict.has = found->params[verdict.param];
+		if (told->params[verdict.param].offset != verdict.has.offset ||
+		    told->params[verdict.param].size != verdict.has.size)
+			return verdict;
+	}
+	verdict.state = EQUAL;
+	return verdict;
+}
+
+static void
+found(void *data, const struct gp_kernel_params *kernel)
+{
+	struct check *check = data;
+	uint32_t place = first_of_name(check, kernel->name, kernel->name_size);
+
+	/* A list may have a name twice. */
+	for (; place < check->info->kernel_count; place++) {
+		uint32_t number = check->by_name[place];
+		const struct gp_kernel_info *told = &check->info->kernels[number];
+		struct verdict verdict;
+
+		if (compare_names(told->name, strlen(told->name), kernel->name,
+				  kernel->name_size) != 0)
+			return;
+		verdict = judge(told, kernel);
+		if (verdict.state <= check->verdicts[number].state)
+			continue;
+		check->verdicts[number] = verdict;
+		check->left -= verdict.state == EQUAL;
+	}
+}
+
+static void
+found_variable(void *data, const struct gp_variable_size *variable)
+{
+	struct check *check = data;
+
+	if (gp_image_variables_add(check->variables, variable->name, variable->name_size,
+				   variable->readable, variable->size))
+		check->out_of_memory = true;
+}
+
+static void
+not_understood(struct check *check)
+{
+	check->understood = false;
+	gp_image_variables_add_unknown(check->variables);
+}
+
+static void
+read_code(struct check *check, unsigned int kind, const void *bytes, size_t size)
+{
+	bool understood = false;
+
+	if (kind == GP_FATBIN_ELF)
+		understood = gp_params_of_elf(&check->reader, bytes, size);
+	else if (kind == GP_FATBIN_PTX)
+		understood = gp_params_of_ptx(&check->reader, bytes, size);
+	if (!understood)
+		not_understood(check);
+}
+
+static int
+read_entry(struct check *check, const struct gp_fatbin_entry *entry)
+{
+	void *bytes;
+	size_t size;
+	int r;
+
+	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD)) || entry->kind > GP_FATBIN_ELF) {
+		read_code(check, entry->kind, entry->payload, entry->stored_size);
+		return 0;
+	}
+	r = gp_fatbin_extract(entry, GP_IMAGE_SIZE_MAX, &bytes, &size);
+	if (r == -ENOMEM)
+		return r;
+	if (r) {
+		not_understood(check);
+		return 0;
+	}
+	read_code(check, entry->kind, bytes, size);
+	free(bytes);
+	return 0;
+}
+
+/* The closest machine code of a fatbin: its entries may have been made for several devices. */
+static void
+best_code(struct gp_image_blob blob, const struct gp_image_target *target,
+	  struct gp_fatbin_entry *best)
+{
+	struct gp_fatbin_walk walk;
+	struct gp_fatbin_entry entry;
+	int r = gp_fatbin_walk(&walk, blob.data, blob.size);
+
+	memset(best, 0, sizeof(*best));
+	while (!r && !(r = gp_fatbin_next(&walk, &entry))) {
+		if (entry.kind == GP_FATBIN_ELF && gp_fatbin_usable(&entry, target) &&
+		    (!best->start || entry.sm > best->sm))
+			*best = entry;
+	}
+}
+
+static enum turn
+turn_of(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *code,
+	const struct gp_fatbin_entry *text)
+{
+	if (entry->kind == GP_FATBIN_ELF && code->start && entry->sm == code->sm)
+		return MACHINE_CODE;
+	if (entry->kind == GP_FATBIN_PTX && text->start && entry->sm == text->sm)
+		return TEXT;
+	return REST;
+}
+
+/* Variables are those of the code that the device takes; kernels may have been found elsewhere. */
+static bool
+is_taken(enum turn turn, const struct gp_fatbin_entry *code)
+{
+	return turn == MACHINE_CODE || (turn == TEXT && !code->start);
+}
+
+static int
+read_fatbin(struct check *check, struct gp_image_blob blob, const struct gp_image_target *target,
+	    enum turn turn)
+{
+	struct gp_fatbin_entry entry, code, text = { 0 };
+	struct gp_fatbin_walk walk;
+	int r;
+
+	best_code(blob, target, &code);
+	if (gp_fatbin_best_ptx(blob, target, &text))
+		text.start = NULL;
+	if (!code.start && !text.start)
+		gp_image_variables_add_unknown(check->variables);
+	r = gp_fatbin_walk(&walk, blob.data, blob.size);
+	while (!r && (check->left > 0 || is_taken(turn, &code)) &&
+	       !(r = gp_fatbin_next(&walk, &entry))) {
+		if (turn_of(&entry, &code, &text) == turn)
+			r = read_entry(check, &entry);
+	}
+	if (r == -ENOMEM)
+		return r;
+	if (r && r != GP_IMAGE_E_END)
+		not_understood(check);
+	return 0;
+}
+
+static int
+read_image(struct check *check, const struct gp_image *image, const struct gp_image_target *target)
+{
+	enum gp_image_kind kind = gp_image_type(image);
+	int r = 0;
+
+	if (kind == GP_IMAGE_ELF || kind == GP_IMAGE_PTX) {
+		struct gp_image_blob blob = gp_image_blob(image, 0);
+
+		read_code(check, kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX, blob.data,
+			  blob.size);
+		return 0;
+	}
+	for (enum turn turn = 0; turn < TURNS; turn++) {
+		for (unsigned int i = 0; r == 0 && i < gp_image_count(image); i++)
+			r = read_fatbin(check, gp_image_blob(image, i), target, turn);
+	}
+	return r;
+}
+
+static void
+explain(char text[GP_IMAGE_DIFFERENCE_SIZE], const struct gp_kernel_info *told,
+	const struct verdict *verdict)
+{
+	/* A long name must not push out what differs. */
+	const int name_max = GP_IMAGE_DIFFERENCE_SIZE - 200;
+
+	if (told->param_count != verdict->count)
+		(void)snprintf(text, GP_IMAGE_DIFFERENCE_SIZE,
+			       "kernel %.*s has %u parameters in the image, and %u as the daemon "
+			       "tells",
+			       name_max, told->name, verdict->count, told->param_count);
+	else
+		(void)snprintf(text, GP_IMAGE_DIFFERENCE_SIZE,
+			       "parameter %u of kernel %.*s has %u bytes at %u in the image, and "
+			       "%u bytes at %u as the daemon tells",
+			       verdict->param, name_max, told->name, verdict->has.size,
+			       verdict->has.offset, told->params[verdict->param].size,
+			       told->params[verdict->param].offset);
+}
+
+static int
+conclude(const struct check *check, struct gp_image_info *info,
+	 char difference[GP_IMAGE_DIFFERENCE_SIZE])
+{
+	for (uint32_t i = 0; i < info->kernel_count; i++) {
+		const struct verdict *verdict = &check->verdicts[i];
+
+		if (verdict->state == DIFFERS) {
+			explain(difference, &info->kernels[i], verdict);
+			return GP_IMAGE_E_DIFFERS;
+		}
+		info->kernels[i].absent = verdict->state == UNSEEN && check->understood;
+	}
+	return 0;
+}
+
+static int
+check_all(struct check *check, const struct gp_image *image, const struct gp_image_target *target,
+	  struct gp_image_info *info, char difference[GP_IMAGE_DIFFERENCE_SIZE])
+{
+	int r;
+
+	for (uint32_t i = 0; i < info->kernel_count; i++)
+		check->by_name[i] = i;
+	qsort_r(check->by_name, info->kernel_count, sizeof(*check->by_name), by_name, info);
+	r = read_image(check, image, target);
+	if (r == 0 && check->out_of_memory)
+		r = -ENOMEM;
+	if (r == 0)
+		r = conclude(check, info, difference);
+	return r;
+}
+
+int
+gp_image_check(const struct gp_image *image, const struct gp_image_target *target,
+	       struct gp_image_info *info, struct gp_image_variables **variables,
+	       char difference[GP_IMAGE_DIFFERENCE_SIZE])
+{
+	struct check *check = malloc(sizeof(*check));
+	int r = -ENOMEM;
+
+	if (!check)
+		return r;
+	check->info = info;
+	check->left = info->kernel_count;
+	check->understood = true;
+	check->out_of_memory = false;
+	check->reader.found = found;
+	check->reader.found_variable = found_variable;
+	check->reader.data = check;
+	check->verdicts = calloc((size_t)info->kernel_count + 1, sizeof(*check->verdicts));
+	check->by_name = calloc((size_t)info->kernel_count + 1, sizeof(*check->by_name));
+	check->variables = gp_image_variables_create();
+	if (check->verdicts && check->by_name && check->variables)
+		r = check_all(check, image, target, info, difference);
+	if (r == 0) {
+		gp_image_variables_finish(check->variables);
+		*variables = check->variables;
+	} else {
+		gp_image_variables_destroy(check->variables);
+	}
+	free(check->by_name);
+	free(check->verdicts);
+	free(check);
+	return r;
+}

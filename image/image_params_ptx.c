@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * [.visible] .entry NAME [ ( .param ..., .param ... ) ] ..., outside of all braces, where .param is
+ * .param [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME [ '[' N ']' ... ]; and, there as well,
+ * .global or .const, [.attribute(...)] [.align N] [.vN] .TYPE, a list of NAME [ '[' N ']' ... ]
+ * [ = ... ], and a semicolon; the first N may be left out where { VALUE, ... } says it.
+ */
+#include "image/image_params.h"
+#include "protocol/frame.h"
+
+#include <string.h>
+
+/* In versions before it parameters could be declared in the body. */
+#define OLDEST_MAJOR 2
+#define WARP_SIZE 32
+
+struct text {
+	const char *at, *end;
+	bool understood;
+};
+
+static const struct {
+	const char *word;
+	uint32_t size;
+} types[] = {
+	{ ".b8", 1 },  { ".u8", 1 },  { ".s8", 1 },    { ".b16", 2 }, { ".u16", 2 },
+	{ ".s16", 2 }, { ".f16", 2 }, { ".bf16", 2 },  { ".b32", 4 }, { ".u32", 4 },
+	{ ".s32", 4 }, { ".f32", 4 }, { ".f16x2", 4 }, { ".b64", 8 }, { ".u64", 8 },
+	{ ".s64", 8 }, { ".f64", 8 }, { ".b128", 16 },
+};
+
+/* What can stand behind .ptr. */
+static const char *const spaces[] = { ".const", ".global", ".local", ".shared" };
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool
+is_in_name(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+	       c == '$' || c == '%';
+}
+
+/* Behind the next end of the line, comment or whatever the mark is, or at the end of the text. */
+static void
+skip_behind(struct text *text, const char *mark)
+{
+	const char *there = memmem(text->at, (size_t)(text->end - text->at), mark, strlen(mark));
+
+	text->at = there ? there + strlen(mark) : text->end;
+}
+
+static bool
+begins(const struct text *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	return (size_t)(text->end - text->at) >= length && memcmp(text->at, word, length) == 0;
+}
+
+/* Comments are space; so are directives of a preprocessor, which might have changed the rest. */
+static void
+skip_space(struct text *text)
+{
+	while (text->at < text->end) {
+		char c = *text->at;
+
+		if (c == ' ' || (c >= '\t' && c <= '\r')) {
+			text->at++;
+		} else if (begins(text, "/*")) {
+			text->at += 2;
+			skip_behind(text, "*/");
+		} else if (c == '#' || begins(text, "//")) {
+			text->understood = text->understood && c != '#';
+			skip_behind(text, "\n");
+		} else {
+			return;
+		}
+	}
+}
+
+static bool
+take(struct text *text, char c)
+{
+	skip_space(text);
+	if (text->at == text->end || *text->at != c)
+		return false;
+	text->at++;
+	return true;
+}
+
+/* A name, or a word with a dot in front. */
+static struct gp_bytes
+take_word(struct text *text)
+{
+	const char *begin;
+
+	skip_space(text);
+	begin = text->at;
+	if (text->at < text->end && *text->at == '.')
+		text->at++;
+	while (text->at < text->end && is_in_name(*text->at))
+		text->at++;
+	return (struct gp_bytes){ begin, (size_t)(text->at - begin) };
+}
+
+static bool
+is_word(struct gp_bytes word, const char *text)
+{
+	return word.size == strlen(text) && memcmp(word.data, text, word.size) == 0;
+}
+
+static uint32_t
+value_of(char c)
+{
+	if (is_digit(c))
+		return (uint32_t)(c - '0');
+	c |= ' ';
+	return c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a') + 10 : UINT32_MAX;
+}
+
+/* As PTX writes them, in 64 bits: 12, 0x1f, 017, 0b101, and a U behind it. */
+static bool
+take_number(struct text *text, uint64_t *number_p)
+{
+	struct gp_bytes word = take_word(text);
+	const char *at = word.data, *end = at + word.size;
+	uint64_t number = 0;
+	uint32_t base = 10;
+
+	if (word.size == 0 || !is_digit(*at))
+		return false;
+	if (end[-1] == 'U')
+		end--;
+	if (end - at > 2 && at[0] == '0' && ((at[1] | ' ') == 'x' || (at[1] | ' ') == 'b')) {
+		base = (at[1] | ' ') == 'x' ? 16 : 2;
+		at += 2;
+	} else if (*at == '0') {
+		base = 8;
+	}
+	for (; at < end; at++) {
+		uint32_t value = value_of(*at);
+
+		if (value >= base || __builtin_mul_overflow(number, base, &number) ||
+		    __builtin_add_overflow(number, value, &number))
+			return false;
+	}
+	*number_p = number;
+	return true;
+}
+
+static bool
+take_align(struct text *text, uint32_t *align_p)
+{
+	uint64_t align;
+
+	if (!take_number(text, &align) || align == 0 || align > GP_LAUNCH_PARAMS_MAX ||
+	    (align & (align - 1)) != 0)
+		return false;
+	*align_p = (uint32_t)align;
+	return true;
+}
+
+static uint32_t
+size_of_type(struct gp_bytes word)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (is_word(word, types[i].word))
+			return types[i].size;
+	}
+	return 0;
+}
+
+static bool
+is_space(struct gp_bytes word)
+{
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+		if (is_word(word, spaces[i]))
+			return true;
+	}
+	return false;
+}
+
+/* [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME */
+static bool
+take_declared(struct text *text, uint32_t *size_p, uint32_t *align_p)
+{
+	uint32_t of_pointee;
+	bool pointer = false;
+
+	*size_p = *align_p = 0;
+	for (;;) {
+		struct gp_bytes word = take_word(text);
+
+		if (word.size == 0)
+			return false;
+		if (*(const char *)word.data != '.')
+			return *size_p > 0;
+		if (is_word(word, ".align")) {
+			if (!take_align(text, pointer ? &of_pointee : align_p))
+				return false;
+		} else if (*size_p == 0) {
+			*size_p = size_of_type(word);
+			if (*size_p == 0)
+				return false;
+		} else if (is_word(word, ".ptr") && !pointer) {
+			pointer = true;
+		} else if (!pointer || !is_space(word)) {
+			return false;
+		}
+	}
+}
+
+/* One parameter, behind end. */
+static bool
+take_param(struct text *text, uint32_t end, struct gp_param_info *param)
+{
+	uint64_t total, count;
+	uint32_t size, align;
+
+	if (!is_word(take_word(text), ".param") || !take_declared(text, &size, &align))
+		return false;
+	total = size;
+	if (align == 0)
+		align = size;
+	while (take(text, '[')) {
+		if (!take_number(text, &count) || !take(text, ']'))
+			return false;
+		if (__builtin_mul_overflow(total, count, &total) || total > GP_LAUNCH_PARAMS_MAX)
+			return false;
+	}
+	param->offset = (end + align - 1) / align * align;
+	param->size = (uint32_t)total;
+	return param->offset + param->size <= GP_LAUNCH_PARAMS_MAX;
+}
+
+/* Behind the opening parenthesis; leaves the text somewhere in the list if it returns false. */
+static bool
+take_params(struct text *text, struct gp_params_reader *reader, uint32_t *count_p)
+{
+	uint32_t end = 0;
+
+	*count_p = 0;
+	if (take(text, ')'))
+		return true;
+	do {
+		struct gp_param_info *param = &reader->params[*count_p];
+
+		if (*count_p == GP_KERNEL_PARAMS_MAX || !take_param(text, end, param))
+			return false;
+		end = param->offset + param->size;
+		++*count_p;
+	} while (take(text, ','));
+	return take(text, ')');
+}
+
+/* Behind .entry. */
+static void
+take_entry(struct text *text, struct gp_params_reader *reader)
+{
+	struct gp_bytes name = take_word(text);
+	struct gp_kernel_params found = { .name = name.data, .name_size = name.size };
+
+	if (name.size == 0 || *found.name == '.') {
+		text->understood = false;
+		return;
+	}
+	found.readable = !take(text, '(') || take_params(text, reader, &found.count);
+	found.params = reader->params;
+	if (!found.readable)
+		found.count = 0;
+	reader->found(reader->data, &found);
+}
+
+static void
+skip_string(struct text *text)
+{
+	while (++text->at < text->end && *text->at != '"' && *text->at != '\n') {
+		if (*text->at == '\\' && text->at + 1 < text->end)
+			text->at++;
+	}
+	if (text->at < text->end)
+		text->at++;
+}
+
+/* Behind the brace that closes the one at which the text is.  Most of the text is in these. */
+static void
+skip_body(struct text *text)
+{
+	static const char marks[256] = { ['{'] = 1, ['}'] = 1, ['"'] = 1, ['/'] = 1, ['#'] = 1 };
+	uint32_t depth = 0;
+
+	while (text->at < text->end) {
+		char c = *text->at;
+
+		if (!marks[(uint8_t)c]) {
+			text->at++;
+		} else if (c == '"') {
+			skip_string(text);
+		} else if (c == '#' || begins(text, "//") || begins(text, "/*")) {
+			skip_space(text);
+		} else {
+			text->at++;
+			depth += c == '{';
+			if (c == '}' && --depth == 0)
+				return;
+		}
+	}
+	text->understood = false;
+}
+
+/* Behind the parenthesis that closes the one at which the text is. */
+static void
+skip_parentheses(struct text *text)
+{
+	uint32_t depth = 0;
+
+	while (skip_space(text), text->at < text->end) {
+		char c = *text->at++;
+
+		depth += c == '(';
+		if (c == ')' && --depth == 0)
+			return;
+	}
+	text->understood = false;
+}
+
+/* What a variable begins with, up to the comma or semicolon. */
+static void
+skip_value(struct text *text)
+{
+	while (skip_space(text), text->at < text->end && *text->at != ',' && *text->at != ';') {
+		if (*text->at == '{')
+			skip_body(text);
+		else if (*text->at == '"')
+			skip_string(text);
+		else if (*text->at == '(')
+			skip_parentheses(text);
+		else
+			text->at++;
+	}
+}
+
+/* What stands before a variable's name: the size of an element in bytes, 0: not known.  False: no
+ * name follows. */
+static bool
+take_element(struct text *text, uint32_t *size_p)
+{
+	uint32_t vector = 1, align;
+	bool known = true;
+
+	*size_p = 0;
+	while (skip_space(text), text->at < text->end && *text->at == '.') {
+		struct gp_bytes word = take_word(text);
+
+		if (is_word(word, ".attribute"))
+			skip_parentheses(text);
+		else if (is_word(word, ".align"))
+			known = take_align(text, &align) && known;
+		else if (is_word(word, ".v2") || is_word(word, ".v4") || is_word(word, ".v8"))
+			vector = (uint32_t)(((const char *)word.data)[2] - '0');
+		else if (*size_p == 0 && size_of_type(word))
+			*size_p = size_of_type(word);
+		else
+			known = false;
+	}
+	*size_p = known ? *size_p * vector : 0;
+	return text->at < text->end && is_in_name(*text->at) && !is_digit(*text->at);
+}
+
+/* How many values there are between braces; in those between further braces nobody looks.  False:
+ * it is something else, or there are none. */
+static bool
+take_values(struct text *text, uint64_t *count)
+{
+	bool known = true, any = false;
+
+	*count = 0;
+	if (!take(text, '{'))
+		return false;
+	while (skip_space(text), text->at < text->end) {
+		char c = *text->at;
+
+		if (c == ',' || c == '}') {
+			text->at++;
+			known = known && any;
+			any = false;
+			++*count;
+			if (c == '}')
+				return known;
+			continue;
+		}
+		any = true;
+		if (c == '{')
+			skip_body(text);
+		else if (c == '"')
+			skip_string(text);
+		else if (c == '(')
+			skip_parentheses(text);
+		else
+			text->at++;
+	}
+	text->understood = false;
+	return false;
+}
+
+static bool
+take_count(struct text *text, uint64_t *count)
+{
+	const char *begin = text->at;
+
+	if (is_word(take_word(text), "WARP_SZ")) {
+		*count = WARP_SIZE;
+		return true;
+	}
+	text->at = begin;
+	return take_number(text, count);
+}
+
+/* False: they are not all known.  counted: the first one is to be found by counting. */
+static bool
+take_dimensions(struct text *text, uint64_t *size, bool *counted)
+{
+	bool known = true, first = true;
+	uint64_t count;
+
+	for (*counted = false; take(text, '['); first = false) {
+		if (first && take(text, ']')) {
+			*counted = true;
+			continue;
+		}
+		if (!take_count(text, &count) || __builtin_mul_overflow(*size, count, size))
+			known = false;
+		if (!take(text, ']')) {
+			known = false;
+			skip_behind(text, "]");
+		}
+	}
+	return known;
+}
+
+/* Behind .global or .const, of variables that are defined here. */
+static void
+take_variables(struct text *text, struct gp_params_reader *reader)
+{
+	bool counted, begun;
+	uint32_t element;
+	uint64_t count;
+
+	/* Of a bank of constant memory that has a number. */
+	if (take(text, '['))
+		skip_behind(text, "]");
+	if (!take_element(text, &element)) {
+		text->understood = false;
+		return;
+	}
+	do {
+		struct gp_bytes name = take_word(text);
+		struct gp_variable_size found = { .name = name.data,
+						  .name_size = name.size,
+						  .size = element };
+
+		if (name.size == 0 || *found.name == '.') {
+			text->understood = false;
+			return;
+		}
+		found.readable = take_dimensions(text, &found.size, &counted) && element > 0;
+		begun = take(text, '=');
+		if (counted)
+			found.readable = begun && take_values(text, &count) && found.readable &&
+					 !__builtin_mul_overflow(found.size, count, &found.size);
+		if (begun)
+			skip_value(text);
+		reader->found_variable(reader->data, &found);
+	} while (take(text, ','));
+	text->understood = take(text, ';') && text->understood;
+}
+
+/* Whether this is a version in which entries look as described above. */
+static bool
+has_version(const char *begin, size_t size)
+{
+	struct text text = { begin, begin + size, true };
+
+	skip_space(&text);
+	return is_word(take_word(&text), ".version") && (skip_space(&text), text.at < text.end) &&
+	       is_digit(*text.at) &&
+	       ((text.at + 1 < text.end && is_digit(text.at[1])) || *text.at - '0' >= OLDEST_MAJOR);
+}
+
+/* The word says so, and not of what is declared for another image to define, or of what a parameter
+ * points to. */
+static bool
+is_variable(struct gp_bytes before, struct gp_bytes word)
+{
+	return (is_word(word, ".global") || is_word(word, ".const")) &&
+	       !is_word(before, ".extern") && !is_word(before, ".ptr");
+}
+
+bool
+gp_params_of_ptx(struct gp_params_reader *reader, const char *begin, size_t size)
+{
+	struct text text = { begin, begin + strnlen(begin, size), true };
+	struct gp_bytes before = { "", 0 };
+
+	if (!has_version(begin, (size_t)(text.end - text.at)))
+		return false;
+	while (skip_space(&text), text.at < text.end) {
+		struct gp_bytes word;
+
+		if (*text.at == '"') {
+			skip_string(&text);
+		} else if (*text.at == '{') {
+			skip_body(&text);
+		} else {
+			word = take_word(&text);
+			if (is_word(word, ".entry"))
+				take_entry(&text, reader);
+			else if (is_variable(before, word) && reader->found_variable)
+				take_variables(&text, reader);
+			else if (word.size == 0)
+				text.at++;
+			before = word;
+		}
+	}
+	return text.understood;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/image_variables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNREADABLE UINT64_MAX
+
+/* Libraries have thousands that nobody asks for, so names are not kept.  Whoever could make two
+ * that meet has written the image. */
+struct variable {
+	uint64_t name;
+	uint64_t size;
+};
+
+struct gp_image_variables {
+	struct variable *list; /* sorted once they are finished */
+	size_t count, room;
+	bool all_known;
+};
+
+/* FNV-1a. */
+static uint64_t
+hash(const char *name, size_t size)
+{
+	uint64_t value = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < size; i++)
+		value = (value ^ (uint8_t)name[i]) * 0x100000001b3u;
+	return value;
+}
+
+static int
+compare(const void *a_pointer, const void *b_pointer)
+{
+	const struct variable *a = a_pointer, *b = b_pointer;
+
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	return (a->size > b->size) - (a->size < b->size);
+}
+
+struct gp_image_variables *
+gp_image_variables_create(void)
+{
+	struct gp_image_variables *variables = calloc(1, sizeof(*variables));
+
+	if (variables)
+		variables->all_known = true;
+	return variables;
+}
+
+void
+gp_image_variables_destroy(struct gp_image_variables *variables)
+{
+	if (variables)
+		free(variables->list);
+	free(variables);
+}
+
+int
+gp_image_variables_add(struct gp_image_variables *variables, const char *name, size_t name_size,
+		       bool readable, uint64_t size)
+{
+	if (variables->count == variables->room) {
+		size_t room = variables->room ? variables->room * 2 : 16;
+		struct variable *more = reallocarray(variables->list, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		variables->list = more;
+		variables->room = room;
+	}
+	variables->list[variables->count++] = (struct variable){
+		.name = hash(name, name_size),
+		.size = readable ? size : UNREADABLE,
+	};
+	return 0;
+}
+
+void
+gp_image_variables_add_unknown(struct gp_image_variables *variables)
+{
+	variables->all_known = false;
+}
+
+void
+gp_image_variables_finish(struct gp_image_variables *variables)
+{
+	struct variable *list = variables->list;
+	size_t kept = 0;
+
+	if (variables->count == 0)
+		return;
+	qsort(list, variables->count, sizeof(*list), compare);
+	for (size_t i = 0; i < variables->count; i++) {
+		if (kept == 0 || compare(&list[i], &list[kept - 1]) != 0)
+			list[kept++] = list[i];
+	}
+	variables->count = variables->room = kept;
+	list = reallocarray(list, kept, sizeof(*list));
+	if (list)
+		variables->list = list;
+}
+
+enum gp_variable_verdict
+gp_image_variables_judge(const struct gp_image_variables *variables, const char *name,
+			 uint64_t size, uint64_t *has)
+{
+	const uint64_t wanted = hash(name, strlen(name));
+	enum gp_variable_verdict verdict =
+		variables->all_known ? GP_VARIABLE_ABSENT : GP_VARIABLE_UNKNOWN;
+	size_t low = 0, high = variables->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (variables->list[middle].name < wanted)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < variables->count && variables->list[low].name == wanted; low++) {
+		const struct variable *variable = &variables->list[low];
+
+		if (variable->size == UNREADABLE)
+			/* The last of its name: nothing that can be read says what was told. */
+			return verdict == GP_VARIABLE_DIFFERS ? verdict : GP_VARIABLE_UNKNOWN;
+		if (variable->size == size)
+			return GP_VARIABLE_EQUAL;
+		*has = variable->size;
+		verdict = GP_VARIABLE_DIFFERS;
+	}
+	return verdict;
+}

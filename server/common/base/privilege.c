@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/base/privilege.h"
+
+#include "server/common/base/folder.h"
+#include "server/common/base/log.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GROUPS_MAX 256
+
+/* Those whose members may use GPUs and RDMA devices, where a distribution has them. */
+static const char *const device_groups[] = { "video", "render", "rdma" };
+
+void
+gpd_privilege_hide(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	(void)setrlimit(RLIMIT_CORE, &none);
+	(void)prctl(PR_SET_DUMPABLE, 0ul, 0ul, 0ul, 0ul);
+}
+
+static void
+add_group(gid_t *groups, int *count, gid_t group)
+{
+	for (int i = 0; i < *count; i++) {
+		if (groups[i] == group)
+			return;
+	}
+	if (*count < GROUPS_MAX)
+		groups[(*count)++] = group;
+}
+
+static int
+set_groups(const struct passwd *user)
+{
+	gid_t groups[GROUPS_MAX];
+	int count = GROUPS_MAX;
+
+	if (getgrouplist(user->pw_name, user->pw_gid, groups, &count) < 0)
+		return -E2BIG;
+	for (size_t i = 0; i < sizeof(device_groups) / sizeof(device_groups[0]); i++) {
+		const struct group *group = getgrnam(device_groups[i]);
+
+		if (group)
+			add_group(groups, &count, group->gr_gid);
+	}
+	if (setgroups((size_t)count, groups) || setresgid(user->pw_gid, user->pw_gid, user->pw_gid))
+		return -errno;
+	return 0;
+}
+
+/* No program that the process starts gets a capability, whatever its file says. */
+static void
+drop_capabilities(void)
+{
+	for (unsigned long capability = 0; capability < 64; capability++)
+		(void)prctl(PR_CAPBSET_DROP, capability, 0ul, 0ul, 0ul);
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0ul, 0ul, 0ul);
+}
+
+/* What the environment says of root. */
+static void
+change_environment(const struct passwd *user)
+{
+	char folder[4096];
+
+	/* The daemon's files stay where they were. */
+	if (gpd_folder_default(folder, sizeof(folder)) == 0)
+		(void)setenv(GPD_FOLDER_VARIABLE, folder, 1);
+	(void)setenv("HOME", user->pw_dir, 1);
+	(void)setenv("USER", user->pw_name, 1);
+	(void)setenv("LOGNAME", user->pw_name, 1);
+	(void)unsetenv("XDG_CONFIG_HOME");
+	(void)unsetenv("XDG_CACHE_HOME");
+	(void)unsetenv("XDG_RUNTIME_DIR");
+}
+
+static int
+become(const struct passwd *user)
+{
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	int r;
+
+	/* Pinned memory is more than a user may lock. */
+	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	change_environment(user);
+	drop_capabilities();
+	r = set_groups(user);
+	if (r == 0 && setresuid(user->pw_uid, user->pw_uid, user->pw_uid))
+		r = -errno;
+	/* Whatever else has gone wrong, it must not be root that goes on. */
+	if (r == 0 && (setuid(0) == 0 || geteuid() == 0))
+		r = -EPERM;
+	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul))
+		r = -errno;
+	return r;
+}
+
+uid_t
+gpd_privilege_will_be(const char *name)
+{
+	const struct passwd *user = getpwnam(name ? name : GPD_PRIVILEGE_USER);
+
+	return geteuid() == 0 && user ? user->pw_uid : geteuid();
+}
+
+int
+gpd_privilege_drop(const char *name, char *error, size_t error_size)
+{
+	const struct passwd *user = getpwnam(name ? name : GPD_PRIVILEGE_USER);
+	int r;
+
+	/* Of what it makes from now on nobody else can read anything. */
+	(void)umask(077);
+	if (!user && name) {
+		(void)snprintf(error, error_size, "--user: there is no user %s", name);
+		return -1;
+	}
+	if (geteuid() != 0) {
+		if (!name || user->pw_uid == geteuid())
+			return 0;
+		(void)snprintf(error, error_size, "--user: only root can become %s", name);
+		return -1;
+	}
+	if (!user || user->pw_uid == 0)
+		return 0;
+	r = become(user);
+	if (r) {
+		(void)snprintf(error, error_size, "the daemon cannot become %s: %s", user->pw_name,
+			       strerror(-r));
+		return -1;
+	}
+	gpd_privilege_hide();
+	gpd_info("the daemon is user %s from now on", user->pw_name);
+	return 0;
+}
+
+void
+gpd_privilege_check_file(const char *path)
+{
+	if (path && path[0] && access(path, R_OK) && errno == EACCES)
+		gpd_warning("%s: the daemon's user cannot read it: changes of it will not be seen, "
+			    "and a reload fails",
+			    path);
+}
+
+int
+gpd_privilege_need_file(const char *path, char *error, size_t error_size)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	const struct group *group = getgrgid(getegid());
+
+	if (access(path, R_OK) == 0 || errno == ENOENT)
+		return 0;
+	(void)snprintf(error, error_size,
+		       "%s: %s: the daemon's user, %s, must read it whenever it changes: chgrp %s "
+		       "and chmod g+r do that, and its folder must let that group in, too",
+		       path, strerror(errno), user ? user->pw_name : "which has no name",
+		       group ? group->gr_name : "to its group");
+	return -1;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/base/shared_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static int
+complain(int code, const char *path, char *error, size_t error_size)
+{
+	snprintf(error, error_size, "%s: %s", path, strerror(code));
+	return -code;
+}
+
+/* Reading. */
+
+static int
+read_all(int fd, char **text_p, size_t *size_p)
+{
+	char *text = malloc(GPD_SHARED_FILE_MAX + 1);
+	size_t size = 0;
+	ssize_t got = 1;
+
+	if (!text)
+		return ENOMEM;
+	while (got && size <= GPD_SHARED_FILE_MAX) {
+		got = read(fd, text + size, GPD_SHARED_FILE_MAX + 1 - size);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			break;
+		size += (size_t)got;
+	}
+	if (got < 0 || size > GPD_SHARED_FILE_MAX) {
+		int code = got < 0 ? errno : EFBIG;
+
+		free(text);
+		return code;
+	}
+	*text_p = text;
+	*size_p = size;
+	return 0;
+}
+
+int
+gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, struct stat *status_p,
+		     char *error, size_t error_size)
+{
+	/* Who waits at a pipe serves nobody. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = EINVAL;
+
+	memset(status_p, 0, sizeof(*status_p));
+	if (fd < 0)
+		return complain(errno, path, error, error_size);
+	if (fstat(fd, status_p) == 0 && S_ISREG(status_p->st_mode))
+		code = read_all(fd, text_p, size_p);
+	close(fd);
+	return code ? complain(code, path, error, error_size) : 0;
+}
+
+/* Changing. */
+
+int
+gpd_shared_file_lock(const char *path, char *error, size_t error_size)
+{
+	char name[GPD_SHARED_PATH_MAX];
+	int fd;
+
+	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
+		return complain(ENAMETOOLONG, path, error, error_size);
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return complain(errno, name, error, error_size);
+	while (flock(fd, LOCK_EX)) {
+		if (errno == EINTR)
+			continue;
+		close(fd);
+		return complain(errno, name, error, error_size);
+	}
+	return fd;
+}
+
+/* The daemon may be another user, who was given the file that was there before. */
+static void
+keep_owner(const char *path, mode_t mode, int fd)
+{
+	struct stat status;
+
+	if (stat(path, &status)) {
+		(void)fchmod(fd, mode);
+		return;
+	}
+	if (fchown(fd, status.st_uid, status.st_gid) == 0)
+		(void)fchmod(fd, status.st_mode & 0777);
+}
+
+static void
+sync_folder(const char *path)
+{
+	char folder[GPD_SHARED_PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
+		 slash ? path : ".");
+	fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)fsync(fd);
+	close(fd);
+}
+
+static int
+write_all(int fd, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t done = write(fd, data, size);
+
+		if (done < 0 && errno != EINTR)
+			return errno;
+		if (done < 0)
+			continue;
+		data += done;
+		size -= (size_t)done;
+	}
+	return fsync(fd) ? errno : 0;
+}
+
+int
+gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t size, char *error,
+			size_t error_size)
+{
+	char name[GPD_SHARED_PATH_MAX];
+	int fd, code;
+
+	if (snprintf(name, sizeof(name), "%s.new", path) >= (int)sizeof(name))
+		return complain(ENAMETOOLONG, path, error, error_size);
+	(void)unlink(name);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return complain(errno, name, error, error_size);
+	keep_owner(path, mode, fd);
+	code = write_all(fd, data, size);
+	if (close(fd) && !code)
+		code = errno;
+	if (!code && rename(name, path))
+		code = errno;
+	if (code) {
+		(void)unlink(name);
+		return complain(code, path, error, error_size);
+	}
+	sync_folder(path);
+	return 0;
+}
+
+/* Whether it has changed. */
+
+void
+gpd_shared_file_look(const char *path, struct stat *status_p)
+{
+	memset(status_p, 0, sizeof(*status_p));
+	if (stat(path, status_p) == 0)
+		return;
+	memset(status_p, errno == ENOENT ? 0 : 0xff, sizeof(*status_p));
+}
+
+bool
+gpd_shared_file_is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/config/config.h"
+
+#include "server/common/config/config_value.h"
+#include "transport/url.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX (1ul << 20)
+#define MEMORY_UNIT (2ul << 20)
+#define WHOLE 10000 /* 100 % in hundredths of a per cent */
+
+void
+gpd_config_free(struct gpd_config *config)
+{
+	if (!config)
+		return;
+	for (int i = 0; i < config->tenant_count; i++) {
+		free(config->tenants[i].users);
+		free(config->tenants[i].certificates);
+		free(config->tenants[i].networks);
+	}
+	free(config->tenants);
+	free(config->device_rules);
+	free(config);
+}
+
+static int
+complain_errno(int code, const char *path, char *error, size_t error_size)
+{
+	snprintf(error, error_size, "%s: %s", path, strerror(code));
+	return -code;
+}
+
+static int
+read_text(const char *path, char *text, size_t *size_p, char *error, size_t error_size)
+{
+	/* Who waits at a pipe serves nobody. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), failed;
+	struct stat status;
+	FILE *file;
+
+	if (fd < 0 || fstat(fd, &status))
+		failed = errno;
+	else
+		failed = S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+	file = failed ? NULL : fdopen(fd, "r");
+	if (!file) {
+		failed = failed ? failed : errno;
+		if (fd >= 0)
+			close(fd);
+		return complain_errno(failed, path, error, error_size);
+	}
+	errno = 0;
+	*size_p = fread(text, 1, FILE_MAX + 1, file);
+	failed = ferror(file) ? errno : 0;
+	fclose(file);
+	return failed ? complain_errno(failed, path, error, error_size) : 0;
+}
+
+int
+gpd_config_load(const char *path, struct gpd_config **config_p, char *error, size_t error_size)
+{
+	if (!path)
+		return gpd_config_parse("", "", config_p, error, error_size);
+
+	char *text = malloc(FILE_MAX + 2);
+	size_t size = 0;
+	int r;
+
+	if (!text)
+		return complain_errno(ENOMEM, path, error, error_size);
+	r = read_text(path, text, &size, error, error_size);
+	if (r == 0 && size > FILE_MAX) {
+		snprintf(error, error_size, "%s: larger than 1 MiB", path);
+		r = GP_E_INVALID;
+	} else if (r == 0 && memchr(text, 0, size)) {
+		int line = 1;
+
+		for (const char *c = text; *c; c++)
+			line += *c == '\n';
+		snprintf(error, error_size, "%s:%d: a zero byte, so this is no text", path, line);
+		r = GP_E_INVALID;
+	} else if (r == 0) {
+		text[size] = 0;
+		r = gpd_config_parse(text, path, config_p, error, error_size);
+	}
+	free(text);
+	return r;
+}
+
+int
+gpd_config_tenant_find(const struct gpd_config *config, const char *name)
+{
+	for (int i = 0; i < config->tenant_count; i++)
+		if (strcmp(config->tenants[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+int
+gpd_config_certificate_find(const struct gpd_config *config, const char *name)
+{
+	for (int i = 0; i < config->tenant_count; i++)
+		for (int k = 0; k < config->tenants[i].certificate_count; k++)
+			if (strcmp(config->tenants[i].certificates[k], name) == 0)
+				return i;
+	return gpd_config_tenant_find(config, name);
+}
+
+/* Where a client is: nowhere (count 0), at one address, or on this machine. */
+struct place {
+	struct gpd_config_network at[2];
+	int count;
+};
+
+static bool
+is_within(const struct gpd_config_network *address, const struct gpd_config_network *network)
+{
+	unsigned int whole = network->bits / 8, rest = network->bits % 8;
+
+	if (address->is_v6 != network->is_v6 ||
+	    memcmp(address->address, network->address, whole) != 0)
+		return false;
+	return rest == 0 || (address->address[whole] ^ network->address[whole]) >> (8 - rest) == 0;
+}
+
+static bool
+may_come_from(const struct gpd_config_tenant *tenant, const struct place *place)
+{
+	if (tenant->network_count == 0)
+		return true;
+	for (int i = 0; i < tenant->network_count; i++)
+		for (int k = 0; k < place->count; k++)
+			if (is_within(&place->at[k], &tenant->networks[i]))
+				return true;
+	return false;
+}
+
+static struct place
+find_place(const char *address)
+{
+	static const char *const same_machine[] = { "loop://", "shm://", "unix://" };
+	struct place here = { .count = 2 }, place = { .count = 1 };
+	char host[256], ignored[256];
+	struct gp_url url;
+
+	(void)gpd_value_address("127.0.0.1", &here.at[0]);
+	(void)gpd_value_address("::1", &here.at[1]);
+	if (!address)
+		return here;
+	for (size_t i = 0; i < sizeof(same_machine) / sizeof(same_machine[0]); i++)
+		if (strncmp(address, same_machine[i], strlen(same_machine[i])) == 0)
+			return here;
+	snprintf(host, sizeof(host), "%s", address);
+	if (strstr(address, "://")) {
+		if (gp_url_parse(address, &url, ignored, sizeof(ignored)))
+			return (struct place){ .count = 0 };
+		snprintf(host, sizeof(host), "%s", url.host);
+	}
+	host[strcspn(host, "%")] = 0; /* the interface of a link-local address */
+	if (!gpd_value_address(host, &place.at[0]))
+		place.count = 0;
+	return place;
+}
+
+static bool
+has_user(const struct gpd_config_tenant *tenant, const char *user)
+{
+	for (int i = 0; i < tenant->user_count; i++)
+		if (strcmp(tenant->users[i], user) == 0)
+			return true;
+	return false;
+}
+
+static int
+tenant_of_user(const struct gpd_config *config, const char *user, const struct place *place)
+{
+	for (int i = 0; user && i < config->tenant_count; i++)
+		if (has_user(&config->tenants[i], user) &&
+		    may_come_from(&config->tenants[i], place))
+			return i;
+	return GPD_TENANT_DEFAULT;
+}
+
+int
+gpd_config_admit(const struct gpd_config *config, const char *name, const char *user,
+		 const char *address, int *tenant_p, char *error, size_t error_size)
+{
+	struct place place = find_place(address);
+	int found;
+
+	if (name && *name)
+		found = gpd_config_tenant_find(config, name);
+	else
+		found = tenant_of_user(config, user, &place);
+	if (found < 0) {
+		snprintf(error, error_size, "there is no tenant \"%.63s\"", name);
+		return GP_E_INVALID;
+	}
+	if (!may_come_from(&config->tenants[found], &place)) {
+		snprintf(error, error_size, "tenant \"%s\" is not for clients at %.128s",
+			 config->tenants[found].name, address ? address : "this machine");
+		return GP_E_INVALID;
+	}
+	if (config->tenants[found].sessions_max == 0) {
+		snprintf(error, error_size, "tenant \"%s\" has no sessions%s",
+			 config->tenants[found].name,
+			 name && *name ? "" : ", and the client names no other");
+		return GP_E_INVALID;
+	}
+	*tenant_p = found;
+	return 0;
+}
+
+enum rank {
+	RANK_NONE,
+	RANK_ANY,
+	RANK_ORDINAL,
+	RANK_UUID,
+};
+
+static enum rank
+rule_rank(const struct gpd_config_device_rule *rule, int ordinal, const char *uuid)
+{
+	if (rule->uuid[0])
+		return uuid && strcasecmp(rule->uuid, uuid) == 0 ? RANK_UUID : RANK_NONE;
+	if (rule->ordinal < 0)
+		return RANK_ANY;
+	return rule->ordinal == ordinal ? RANK_ORDINAL : RANK_NONE;
+}
+
+static void
+apply_rule(const struct gpd_config_device_rule *rule, struct gpd_config_device *device)
+{
+	if (rule->given & GPD_CONFIG_GIVEN_POLICY)
+		device->policy = rule->device.policy;
+	if (rule->given & GPD_CONFIG_GIVEN_VIRTUAL_NUMBER)
+		device->virtual_number = rule->device.virtual_number;
+	if (rule->given & GPD_CONFIG_GIVEN_EXPORTED)
+		device->exported = rule->device.exported;
+	if (rule->given & GPD_CONFIG_GIVEN_SM_GRANULARITY)
+		device->sm_granularity = rule->device.sm_granularity;
+}
+
+struct gpd_config_device
+gpd_config_device(const struct gpd_config *config, int ordinal, const char *uuid)
+{
+	struct gpd_config_device device = {
+		.policy = GPD_POLICY_NONE,
+		.virtual_number = 1,
+		.exported = 1,
+		.sm_granularity = 2,
+	};
+
+	for (enum rank rank = RANK_ANY; rank <= RANK_UUID; rank++)
+		for (int i = 0; i < config->device_rule_count; i++)
+			if (rule_rank(&config->device_rules[i], ordinal, uuid) == rank)
+				apply_rule(&config->device_rules[i], &device);
+	return device;
+}
+
+static uint64_t
+resolve(const struct gpd_config_amount *amount, uint64_t whole)
+{
+	uint64_t number = amount->number;
+
+	if (amount->share)
+		number = (uint64_t)((unsigned __int128)whole * amount->share / WHOLE);
+	return number < whole ? number : whole;
+}
+
+static bool
+is_given(const struct gpd_config_amount *amount)
+{
+	return amount->number || amount->share;
+}
+
+uint64_t
+gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
+{
+	static const struct gpd_config_amount standard = { .share = WHOLE / 4 };
+
+	return resolve(is_given(&config->host_memory) ? &config->host_memory : &standard,
+		       machine_bytes);
+}
+
+uint64_t
+gpd_config_code_memory(const struct gpd_config *config, uint64_t machine_bytes)
+{
+	static const struct gpd_config_amount standard = { .share = WHOLE / 2 };
+
+	return resolve(is_given(&config->code_memory) ? &config->code_memory : &standard,
+		       machine_bytes);
+}
+
+static uint64_t
+resolve_memory(const struct gpd_config_amount *amount, uint64_t device_bytes)
+{
+	uint64_t bytes;
+
+	if (amount->number == GPD_NO_LIMIT)
+		return GPD_NO_LIMIT;
+	bytes = resolve(amount, device_bytes) / MEMORY_UNIT * MEMORY_UNIT;
+	return bytes ? bytes : MEMORY_UNIT;
+}
+
+static uint32_t
+resolve_sm(const struct gpd_config_amount *amount, uint32_t device_sms)
+{
+	uint32_t count;
+
+	if (amount->number == 0 && amount->share == 0)
+		return 0;
+	count = (uint32_t)resolve(amount, device_sms);
+	return count ? count : 1;
+}
+
+uint64_t
+gpd_config_memory(const struct gpd_config *config, int tenant, int device, uint64_t device_bytes)
+{
+	return resolve_memory(&config->tenants[tenant].devices[device].memory, device_bytes);
+}
+
+uint64_t
+gpd_config_session_memory(const struct gpd_config *config, int tenant, int device,
+			  uint64_t device_bytes)
+{
+	return resolve_memory(&config->tenants[tenant].devices[device].session_memory,
+			      device_bytes);
+}
+
+uint32_t
+gpd_config_sm(const struct gpd_config *config, int tenant, int device, uint32_t device_sms)
+{
+	return resolve_sm(&config->tenants[tenant].devices[device].sm, device_sms);
+}
+
+uint32_t
+gpd_config_session_sm(const struct gpd_config *config, int tenant, int device, uint32_t device_sms)
+{
+	return resolve_sm(&config->tenants[tenant].devices[device].session_sm, device_sms);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reader of gpupoold.conf(5).  inih splits lines into keys and values.  It tells neither the
+ * line's number nor of a section without keys, and cuts names of sections short, so the function
+ * that hands it the lines looks after those.
+ */
+#include "server/common/config/config_parser.h"
+#include "server/common/config/config_value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECTIONS_WANTED "[daemon], [device N] or [tenant NAME]"
+
+static bool
+complain_value(struct gpd_config_parser *p, const char *text, const char *wrong)
+{
+	(void)gpd_config_complain(p, p->line, "\"%s\" %s", text, wrong);
+	if (wrong == gpd_config_no_memory)
+		p->result = -ENOMEM;
+	return false;
+}
+
+static bool
+close_section(struct gpd_config_parser *p)
+{
+	if (p->open_list)
+		return gpd_config_complain_back(p, p->open_list_line,
+						"ends with a comma, but the list does not go on");
+	if (p->section == GPD_CONFIG_SECTION_TENANT && !gpd_config_check_tenant(p))
+		return false;
+	p->section = GPD_CONFIG_SECTION_NONE;
+	memset(p->lines, 0, sizeof(p->lines));
+	return true;
+}
+
+static struct gpd_config_tenant *
+add_tenant(struct gpd_config_parser *p, const char *name)
+{
+	struct gpd_config *config = p->config;
+	size_t count = (size_t)config->tenant_count;
+	struct gpd_config_tenant *tenants, *tenant;
+
+	tenants = realloc(config->tenants, (count + 1) * sizeof(*tenants));
+	if (!tenants) {
+		p->result = -ENOMEM;
+		snprintf(p->error, p->error_size, "%s: no memory", p->file);
+		return NULL;
+	}
+	config->tenants = tenants;
+	config->tenant_count++;
+	tenant = &tenants[count];
+	memset(tenant, 0, sizeof(*tenant));
+	snprintf(tenant->name, sizeof(tenant->name), "%s", name);
+	tenant->bandwidth = GPD_NO_LIMIT;
+	tenant->sessions_max = UINT32_MAX;
+	tenant->isolation = UINT32_MAX;
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
+		tenant->devices[i].memory.number = GPD_NO_LIMIT;
+		tenant->devices[i].session_memory.number = GPD_NO_LIMIT;
+		tenant->devices[i].weight = 100;
+		tenant->devices[i].limit = 100;
+	}
+	return tenant;
+}
+
+static bool
+begin_at(struct gpd_config_parser *p, int *line)
+{
+	if (*line)
+		return gpd_config_complain(p, p->line, "is there already, in line %d", *line);
+	*line = p->line;
+	return true;
+}
+
+static bool
+open_tenant(struct gpd_config_parser *p, const char *text)
+{
+	char name[GPD_TENANT_NAME_MAX];
+	const char *wrong = gpd_value_name(text, name);
+	int found;
+
+	if (wrong)
+		return complain_value(p, text, wrong);
+	found = gpd_config_tenant_find(p->config, name);
+	if (found < 0) {
+		found = p->config->tenant_count;
+		if (found == GPD_CONFIG_TENANTS)
+			return gpd_config_complain(p, p->line,
+						   "more than %d tenants, \"default\" included",
+						   GPD_CONFIG_TENANTS);
+		if (!add_tenant(p, name))
+			return false;
+	}
+	p->section = GPD_CONFIG_SECTION_TENANT;
+	p->tenant = &p->config->tenants[found];
+	return begin_at(p, &p->tenant_lines[found]);
+}
+
+static bool
+open_device(struct gpd_config_parser *p, const char *text)
+{
+	struct gpd_config_device_rule rule = { .ordinal = -1 }, *rules = p->config->device_rules;
+	int count = p->config->device_rule_count, found;
+	uint64_t ordinal;
+
+	if (gpd_value_number(text, 0, GPD_LEDGER_DEVICES - 1, &ordinal)) {
+		rule.ordinal = (int)ordinal;
+	} else if (isdigit((unsigned char)*text)) {
+		return complain_value(p, text, "is no device from 0 to 31");
+	} else if (strcmp(text, "*") != 0) {
+		const char *wrong = gpd_value_uuid(text, rule.uuid);
+
+		if (wrong)
+			return complain_value(p, text, wrong);
+	}
+	for (found = 0; found < count; found++)
+		if (rules[found].ordinal == rule.ordinal &&
+		    strcmp(rules[found].uuid, rule.uuid) == 0)
+			break;
+	if (found == GPD_CONFIG_RULES)
+		return gpd_config_complain(p, p->line, "more than %d sections of devices",
+					   GPD_CONFIG_RULES);
+	if (found == count) {
+		rules = realloc(rules, (size_t)(count + 1) * sizeof(*rules));
+		if (!rules)
+			return complain_value(p, text, gpd_config_no_memory);
+		rules[count] = rule;
+		p->config->device_rules = rules;
+		p->config->device_rule_count++;
+	}
+	p->section = GPD_CONFIG_SECTION_DEVICE;
+	p->rule = &rules[found];
+	return begin_at(p, &p->rule_lines[found]);
+}
+
+static bool
+open_section(struct gpd_config_parser *p, const char *line)
+{
+	char text[GPD_CONFIG_LINE], *end, *word, *rest;
+
+	if (!close_section(p))
+		return false;
+	snprintf(text, sizeof(text), "%s", line + 1);
+	end = strchr(text, ']');
+	snprintf(p->title, sizeof(p->title), "%s", line);
+	if (end)
+		p->title[end - text + 2] = 0;
+	snprintf(p->where, sizeof(p->where), "%s", p->title);
+	if (!end)
+		return gpd_config_complain(p, p->line, "no ] at its end");
+	*end = 0;
+	rest = gpd_config_trim(end + 1);
+	if (*rest && *rest != ';' && *rest != '#')
+		return gpd_config_complain(p, p->line,
+					   "\"%s\" behind it belongs in a line of its own", rest);
+	word = gpd_config_trim(text);
+	rest = word + strcspn(word, " \t");
+	if (*rest)
+		*rest++ = 0;
+	rest = gpd_config_trim(rest);
+	if (strcmp(word, "tenant") == 0)
+		return open_tenant(p, rest);
+	if (strcmp(word, "device") == 0)
+		return open_device(p, rest);
+	if (strcmp(word, "daemon") != 0 || *rest)
+		return gpd_config_complain(p, p->line,
+					   "there is no such section (" SECTIONS_WANTED ")");
+	p->section = GPD_CONFIG_SECTION_DAEMON;
+	return begin_at(p, &p->daemon_line);
+}
+
+/* For inih: hands out the next line, without blanks around it unless a list goes on in it. */
+static char *
+read_line(char *room, int size, void *user)
+{
+	struct gpd_config_parser *p = user;
+	size_t length;
+	const char *text;
+
+	if (p->result || !*p->next)
+		return NULL;
+	p->line++;
+	p->where[0] = 0;
+	text = p->next;
+	length = strcspn(text, "\n");
+	p->next += length + (text[length] == '\n');
+	for (; length > 0 && isspace((unsigned char)*text); length--)
+		text++;
+	while (length > 0 && isspace((unsigned char)text[length - 1]))
+		length--;
+	/* A blank before it and the zero behind. */
+	if (length + 2 > (size_t)size || length + 2 > GPD_CONFIG_LINE) {
+		(void)gpd_config_complain(p, p->line,
+					  "longer than %d bytes (a list may go on in the next "
+					  "line after a comma)",
+					  size - 2);
+		return NULL;
+	}
+	snprintf(room, (size_t)size, "%s%.*s", p->open_list && *text != '[' ? " " : "", (int)length,
+		 text);
+	return room[0] == '[' && !open_section(p, room) ? NULL : room;
+}
+
+static bool
+take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
+{
+	char *at = text, *comma;
+
+	p->open_list = NULL;
+	do {
+		const char *wrong;
+		char *element = at;
+
+		comma = strchr(at, ',');
+		if (comma)
+			*comma = 0;
+		element = gpd_config_trim(element);
+		wrong = key->read(key, element, p->tenant);
+		if (wrong)
+			return complain_value(p, element, wrong);
+		at = comma ? comma + 1 : NULL;
+	} while (comma && *gpd_config_trim(at));
+	if (comma) {
+		p->open_list = key;
+		p->open_list_line = p->line;
+	}
+	return true;
+}
+
+static void *
+section_struct(const struct gpd_config_parser *p)
+{
+	switch (p->section) {
+	case GPD_CONFIG_SECTION_DAEMON:
+		return p->config;
+	case GPD_CONFIG_SECTION_DEVICE:
+		return &p->rule->device;
+	case GPD_CONFIG_SECTION_TENANT:
+		return p->tenant;
+	case GPD_CONFIG_SECTION_NONE:
+		break;
+	}
+	return NULL;
+}
+
+/* device: -1 for all, that is those for which the key is not given by itself. */
+static bool
+take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *key, int device,
+	   const char *text)
+{
+	const struct gpd_config_lines *lines = &p->lines[index];
+	const char *wrong = NULL;
+
+	if (key->shape == GPD_CONFIG_PER_DEVICE) {
+		for (int i = 0; i < GPD_LEDGER_DEVICES && !wrong; i++)
+			if (device < 0 ? !lines->single[i] : device == i)
+				wrong = key->read(key, text,
+						  (char *)&p->tenant->devices[i] + key->offset);
+	} else {
+		wrong = key->read(key, text, (char *)section_struct(p) + key->offset);
+		if (p->section == GPD_CONFIG_SECTION_DEVICE)
+			p->rule->given |= 1u << index;
+	}
+	return wrong ? complain_value(p, text, wrong) : true;
+}
+
+static bool
+complain_key(struct gpd_config_parser *p)
+{
+	char list[GPD_CONFIG_LINE] = "";
+	int count;
+	const struct gpd_config_key *keys = gpd_config_keys(p->section, &count);
+
+	for (int i = 0; i < count; i++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",
+			 keys[i].name);
+	return gpd_config_complain(p, p->line, "there is no such key here (%s)", list);
+}
+
+static bool
+take_key(struct gpd_config_parser *p, const char *name, char *value)
+{
+	const char *dot = strchr(name, '.');
+	int count, index;
+	const struct gpd_config_key *keys = gpd_config_keys(p->section, &count), *key;
+	uint64_t device = 0;
+	int *line;
+
+	if (p->section == GPD_CONFIG_SECTION_NONE)
+		return gpd_config_complain(p, p->line,
+					   "stands before the first section (" SECTIONS_WANTED ")");
+	index = gpd_config_key_index(p->section, name, dot ? (size_t)(dot - name) : strlen(name));
+	if (index < 0)
+		return complain_key(p);
+	key = &keys[index];
+	line = &p->lines[index].all;
+	if (dot) {
+		if (key->shape != GPD_CONFIG_PER_DEVICE)
+			return gpd_config_complain(
+				p, p->line, "%s cannot differ from device to device", key->name);
+		if (!gpd_value_number(dot + 1, 0, GPD_LEDGER_DEVICES - 1, &device))
+			return complain_value(p, dot + 1, "is no device from 0 to 31");
+		line = &p->lines[index].single[device];
+	}
+	if (!begin_at(p, line))
+		return false;
+	if (p->section == GPD_CONFIG_SECTION_TENANT && strcmp(key->name, "users") == 0 &&
+	    p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
+		return gpd_config_complain(p, p->line,
+					   "\"default\" takes the users whom no other tenant has");
+	if (key->shape == GPD_CONFIG_LIST)
+		return take_list(p, key, value);
+	return take_value(p, index, key, dot ? (int)device : -1, value);
+}
+
+/* For inih: a key and its value, or the next part of a list. */
+static int
+take_entry(void *user, const char *section, const char *name, const char *value)
+{
+	struct gpd_config_parser *p = user;
+	char room[GPD_CONFIG_LINE], *text;
+
+	if (p->result)
+		return 0;
+	snprintf(room, sizeof(room), "%s", value ? value : "");
+	gpd_config_cut_comment(room);
+	text = gpd_config_trim(room);
+	snprintf(p->where, sizeof(p->where), "%s%s%s = %s", p->title, p->title[0] ? " " : "", name,
+		 text);
+	if (p->open_list)
+		return take_list(p, p->open_list, text);
+	return take_key(p, name, text);
+}
+
+static void
+parse(struct gpd_config_parser *p)
+{
+	int r = ini_parse_stream(read_line, p, take_entry, p);
+
+	if (r < 0 && !p->result) {
+		snprintf(p->error, p->error_size, "%s: no memory", p->file);
+		p->result = -ENOMEM;
+	} else if (r > 0 && (!p->result || r < p->error_line)) {
+		char line[GPD_CONFIG_LINE];
+
+		gpd_config_copy_line(p, r, line, sizeof(line));
+		p->where[0] = 0;
+		(void)gpd_config_complain(p, r, "\"%s\" is neither KEY = VALUE nor [SECTION]",
+					  line);
+	}
+	if (p->result || !close_section(p))
+		return;
+	if (p->tenant_lines[GPD_TENANT_DEFAULT] == 0)
+		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+			p->config->tenants[GPD_TENANT_DEFAULT].devices[i].allowed = 1;
+	if (!gpd_config_check_time_shares(p))
+		return;
+	for (int i = 0; i < p->config->tenant_count; i++)
+		if (p->config->tenants[i].isolation == UINT32_MAX)
+			p->config->tenants[i].isolation = p->config->isolation;
+}
+
+int
+gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p, char *error,
+		 size_t error_size)
+{
+	struct gpd_config_parser *p = calloc(1, sizeof(*p));
+	int r = -ENOMEM;
+
+	if (p)
+		p->config = calloc(1, sizeof(*p->config));
+	if (!p || !p->config) {
+		snprintf(error, error_size, "%s: no memory", name);
+		free(p);
+		return r;
+	}
+	p->text = p->next = text;
+	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+		p->next += 3;
+	p->file = name;
+	p->error = error;
+	p->error_size = error_size;
+	if (add_tenant(p, "default"))
+		parse(p);
+	r = p->result;
+	if (r)
+		gpd_config_free(p->config);
+	else
+		*config_p = p->config;
+	free(p);
+	return r;
+}

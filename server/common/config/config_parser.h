@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the reader of gpupoold.conf(5) knows while it reads, for its parts: config_parse.c, which
+ * takes line after line, and config_check.c, which looks at what they say together.
+ *
+ * All functions complain by writing the error text and ending the reading.
+ */
+#ifndef GPD_CONFIG_PARSER_H
+#define GPD_CONFIG_PARSER_H
+
+#include "server/common/config/config_key.h"
+
+#define GPD_CONFIG_RULES 128
+#define GPD_CONFIG_LINE 256 /* no line has more bytes than fit */
+
+/* The lines in which a key stands: for all devices, and for single ones.  0: nowhere. */
+struct gpd_config_lines {
+	int all;
+	int single[GPD_LEDGER_DEVICES];
+};
+
+struct gpd_config_parser {
+	const char *text;
+	const char *next; /* line in it */
+	int line;
+	const char *file;
+	struct gpd_config *config;
+
+	char *error;
+	size_t error_size;
+	int result;
+	int error_line;
+	char where[2 * GPD_CONFIG_LINE]; /* what the error text begins with */
+
+	enum gpd_config_section section;
+	char title[GPD_CONFIG_LINE]; /* "[tenant alice]" */
+	struct gpd_config_device_rule *rule;
+	struct gpd_config_tenant *tenant;
+	struct gpd_config_lines lines[GPD_CONFIG_KEYS_MAX];
+	const struct gpd_config_key *open_list; /* its last line ended with a comma */
+	int open_list_line;
+
+	int daemon_line;
+	int rule_lines[GPD_CONFIG_RULES];
+	int tenant_lines[GPD_CONFIG_TENANTS];
+	int certificate_lines[GPD_CONFIG_TENANTS];
+	struct gpd_config_lines time_share_lines[GPD_CONFIG_TENANTS];
+};
+
+/* An error in this line, after `where`.  Always false. */
+GP_PRINTF(3, 4)
+bool gpd_config_complain(struct gpd_config_parser *p, int line, const char *format, ...);
+
+/* The same for a line of the section that was read before, which the text quotes. */
+GP_PRINTF(3, 4)
+bool gpd_config_complain_back(struct gpd_config_parser *p, int line, const char *format, ...);
+
+/* Without blanks at both ends, in place. */
+char *gpd_config_trim(char *text);
+/* A comment at its end does not count. */
+void gpd_config_cut_comment(char *text);
+/* A line of the text, trimmed, and cut short if need be. */
+void gpd_config_copy_line(const struct gpd_config_parser *p, int line, char *copy, size_t size);
+
+/* -1: there is no such key. */
+int gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length);
+
+/* Whether what the open section says of a tenant makes sense. */
+bool gpd_config_check_tenant(struct gpd_config_parser *p);
+/* The same for all tenants together, when everything was read. */
+bool gpd_config_check_time_shares(struct gpd_config_parser *p);
+
+#endif /* GPD_CONFIG_PARSER_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The values that gpupoold.conf(5) has to the right of "=", one at a time.
+ *
+ * Each function returns NULL, or what is wrong with the text as the end of a sentence that begins
+ * with the text itself; the output is written only with NULL.  Any thread.
+ */
+#ifndef GPD_CONFIG_VALUE_H
+#define GPD_CONFIG_VALUE_H
+
+#include "server/common/config/config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The least that a quota may be, in bytes and in bytes per second. */
+#define GPD_MEMORY_MIN ((uint64_t)2 << 20)
+#define GPD_BANDWIDTH_MIN ((uint64_t)64 << 10)
+
+/* Digits alone. */
+bool gpd_value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
+/* 33 or 33%. */
+bool gpd_value_percent(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
+const char *gpd_value_memory(const char *text, struct gpd_config_amount *amount);
+const char *gpd_value_sm(const char *text, struct gpd_config_amount *amount);
+const char *gpd_value_bandwidth(const char *text, uint64_t *bytes_p);
+const char *gpd_value_name(const char *text, char name[GPD_TENANT_NAME_MAX]);
+const char *gpd_value_user(const char *text, char name[GPD_TENANT_NAME_MAX]);
+const char *gpd_value_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX]);
+const char *gpd_value_uuid(const char *text, char uuid[41]);
+const char *gpd_value_network(const char *text, struct gpd_config_network *network);
+/* HOST:PORT or off. */
+const char *gpd_value_metrics(const char *text, char *host, size_t host_size, uint16_t *port_p);
+
+/* One address, of a client.  An IPv4 address in the form of IPv6 is an IPv4 address. */
+bool gpd_value_address(const char *text, struct gpd_config_network *network);
+
+#endif /* GPD_CONFIG_VALUE_H */

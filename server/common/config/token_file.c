@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/config/token_file.h"
+
+#include "server/common/base/folder.h"
+#include "server/common/base/shared_file.h"
+#include "server/common/config/config_value.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+static int
+complain(int code, const char *path, char *error, size_t error_size)
+{
+	snprintf(error, error_size, "%s: %s", path, strerror(code));
+	return -code;
+}
+
+/* Reading. */
+
+/* status: of the file that was read, all zero if there is none. */
+static int
+load(const char *path, struct gpd_tokens *tokens, struct stat *status, char *error,
+     size_t error_size)
+{
+	size_t size = 0;
+	char *text = NULL;
+	int r = gpd_shared_file_read(path, &text, &size, status, error, error_size);
+
+	if (r == -ENOENT) {
+		*tokens = (struct gpd_tokens){ 0 };
+		return 0;
+	}
+	if (r == 0)
+		r = gpd_tokens_parse(text, size, path, tokens, error, error_size);
+	free(text);
+	return r;
+}
+
+int
+gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error, size_t error_size)
+{
+	struct stat status;
+
+	return load(path, tokens, &status, error, error_size);
+}
+
+/* Changing. */
+
+/* With the lock held. */
+static int
+replace(const char *path, const struct gpd_tokens *tokens, char *error, size_t error_size)
+{
+	size_t size = 0;
+	char *text = NULL;
+	FILE *file = open_memstream(&text, &size);
+	int r;
+
+	if (!file)
+		return complain(ENOMEM, path, error, error_size);
+	gpd_tokens_write(tokens, file);
+	r = fclose(file) ? complain(ENOMEM, path, error, error_size)
+			 : gpd_shared_file_replace(path, gpd_folder_secret_mode(path), text, size,
+						   error, error_size);
+	free(text);
+	return r;
+}
+
+/* Those whom nobody has to be told of any more. */
+static void
+forget_old(struct gpd_tokens *tokens, int64_t now_s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tokens->count; i++) {
+		const struct gpd_token *token = &tokens->list[i];
+		int64_t end =
+			token->revoked_s < token->expires_s ? token->revoked_s : token->expires_s;
+
+		if (end > now_s - GPD_TOKEN_KEPT_S)
+			tokens->list[kept++] = *token;
+	}
+	tokens->count = kept;
+}
+
+static int
+add(struct gpd_tokens *tokens, const struct gpd_token *token, const char *path, char *error,
+    size_t error_size)
+{
+	struct gpd_token *grown;
+
+	if (tokens->count >= GPD_TOKENS_MAX) {
+		snprintf(error, error_size, "%s: there are %d tokens already", path,
+			 GPD_TOKENS_MAX);
+		return GP_E_INVALID;
+	}
+	grown = realloc(tokens->list, (tokens->count + 1) * sizeof(*grown));
+	if (!grown)
+		return complain(ENOMEM, path, error, error_size);
+	tokens->list = grown;
+	tokens->list[tokens->count++] = *token;
+	return 0;
+}
+
+static int
+make_token(struct gp_token *token, char *error, size_t error_size)
+{
+	uint8_t bytes[GP_TOKEN_RANDOM];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+		snprintf(error, error_size, "no random numbers for a token");
+		return -EIO;
+	}
+	gp_token_make(bytes, token);
+	explicit_bzero(bytes, sizeof(bytes));
+	return 0;
+}
+
+int
+gpd_tokens_create(const char *path, const char *tenant, int64_t expires_s, const char *comment,
+		  struct gp_token *token, char *error, size_t error_size)
+{
+	struct gpd_token entry = { .created_s = time(NULL),
+				   .expires_s = expires_s,
+				   .revoked_s = INT64_MAX };
+	struct gpd_tokens tokens = { 0 };
+	const char *wrong = gpd_value_name(tenant, entry.tenant);
+	int fd, r;
+
+	if (wrong) {
+		snprintf(error, error_size, "\"%.200s\" %s", tenant, wrong);
+		return GP_E_INVALID;
+	}
+	wrong = gpd_token_check_comment(comment);
+	if (wrong) {
+		snprintf(error, error_size, "the comment %s", wrong);
+		return GP_E_INVALID;
+	}
+	fd = gpd_shared_file_lock(path, error, error_size);
+	if (fd < 0)
+		return fd;
+	r = gpd_tokens_load(path, &tokens, error, error_size);
+	do
+		r = r ? r : make_token(token, error, error_size);
+	while (r == 0 && gpd_tokens_find(&tokens, token->id));
+	if (r == 0) {
+		memcpy(entry.id, token->id, sizeof(entry.id));
+		gpd_token_hash(token, entry.hash);
+		snprintf(entry.comment, sizeof(entry.comment), "%s", comment);
+		forget_old(&tokens, entry.created_s);
+		r = add(&tokens, &entry, path, error, error_size);
+	}
+	if (r == 0)
+		r = replace(path, &tokens, error, error_size);
+	gpd_tokens_free(&tokens);
+	close(fd);
+	return r;
+}
+
+static int
+revoke_in(struct gpd_tokens *tokens, const char *path, const char *id, char *error,
+	  size_t error_size)
+{
+	struct gpd_token *token = gpd_tokens_find(tokens, id);
+
+	if (!token) {
+		snprintf(error, error_size, "%s has no token of the ID \"%.20s\"", path, id);
+		return GP_E_INVALID;
+	}
+	if (token->revoked_s != INT64_MAX) {
+		snprintf(error, error_size, "the token %s is revoked already", id);
+		return GP_E_INVALID;
+	}
+	token->revoked_s = time(NULL);
+	forget_old(tokens, token->revoked_s);
+	return replace(path, tokens, error, error_size);
+}
+
+int
+gpd_tokens_revoke(const char *path, const char *id, char *error, size_t error_size)
+{
+	struct gpd_tokens tokens = { 0 };
+	int fd = gpd_shared_file_lock(path, error, error_size), r;
+
+	if (fd < 0)
+		return fd;
+	r = gpd_tokens_load(path, &tokens, error, error_size);
+	if (r == 0)
+		r = revoke_in(&tokens, path, id, error, error_size);
+	gpd_tokens_free(&tokens);
+	close(fd);
+	return r;
+}
+
+/* The daemon's. */
+
+/* What is wrong with it stays so until it is another file; all else may get better by itself. */
+static bool
+is_of_content(int wrong)
+{
+	return wrong == GP_E_INVALID || wrong == -EINVAL || wrong == -EFBIG;
+}
+
+int
+gpd_token_store_open(struct gpd_token_store *store, const char *path, char *error,
+		     size_t error_size)
+{
+	*store = (struct gpd_token_store){ 0 };
+	if (!path)
+		return 0;
+	if (strlen(path) >= sizeof(store->path))
+		return complain(ENAMETOOLONG, path, error, error_size);
+	memcpy(store->path, path, strlen(path) + 1);
+	return load(path, &store->tokens, &store->status, error, error_size);
+}
+
+int
+gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p, char *error,
+			size_t error_size)
+{
+	struct stat status;
+	struct gpd_tokens tokens;
+	bool same, known;
+	int r;
+
+	*changed_p = false;
+	if (!store->path[0])
+		return 0;
+	gpd_shared_file_look(store->path, &status);
+	same = gpd_shared_file_is_same(&status, &store->status);
+	if (same && (store->wrong == 0 || is_of_content(store->wrong)))
+		return 0;
+	known = same && store->wrong;
+	r = load(store->path, &tokens, &store->status, error, error_size);
+	store->wrong = r;
+	*changed_p = r == 0 || !known;
+	if (r) {
+		store->status = status;
+		return known ? 0 : r;
+	}
+	gpd_tokens_free(&store->tokens);
+	store->tokens = tokens;
+	return 0;
+}
+
+void
+gpd_token_store_close(struct gpd_token_store *store)
+{
+	gpd_tokens_free(&store->tokens);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/ledger/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What one turn on the link may have. */
+#define LINK_BYTES_MIN ((uint64_t)4 << 10)
+#define LINK_BYTES_MAX ((uint64_t)1 << 20)
+
+static struct gpd_ledger *
+map(int fd)
+{
+	struct gpd_ledger *ledger =
+		mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return ledger == MAP_FAILED ? NULL : ledger;
+}
+
+struct gpd_ledger *
+gpd_ledger_create(int *fd_p)
+{
+	int fd = memfd_create("gpupool-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct gpd_ledger *ledger = NULL;
+
+	/* Nobody who has it can shrink it, which would end the others by SIGBUS. */
+	if (fd >= 0 && ftruncate(fd, sizeof(*ledger)) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		ledger = map(fd);
+	if (!ledger && fd >= 0)
+		close(fd);
+	if (ledger && gpd_code_init(&ledger->code)) {
+		(void)munmap(ledger, sizeof(*ledger));
+		close(fd);
+		ledger = NULL;
+	}
+	if (ledger) {
+		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
+		atomic_init(&ledger->host_max, GPD_NO_LIMIT);
+	}
+	*fd_p = ledger ? fd : -1;
+	return ledger;
+}
+
+void
+gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[index];
+
+	memset(tenant, 0, sizeof(*tenant));
+	atomic_init(&tenant->bandwidth_max, GPD_NO_LIMIT);
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+		atomic_init(&tenant->devices[d].memory_max, GPD_NO_LIMIT);
+		atomic_init(&tenant->devices[d].weight, 100);
+		atomic_init(&tenant->devices[d].limit, 100);
+	}
+	(void)snprintf(tenant->name, sizeof(tenant->name), "%s", name);
+}
+
+struct gpd_ledger *
+gpd_ledger_attach(int fd)
+{
+	struct gpd_ledger *ledger = NULL;
+	struct stat status;
+
+	if (fstat(fd, &status) == 0 && (size_t)status.st_size == sizeof(*ledger))
+		ledger = map(fd);
+	else
+		errno = EINVAL;
+	close(fd);
+	return ledger;
+}
+
+void
+gpd_ledger_destroy(struct gpd_ledger *ledger)
+{
+	if (ledger)
+		(void)munmap(ledger, sizeof(*ledger));
+}
+
+/* It is given out when the session opens, for a client cannot be told later that it has less. */
+static uint64_t
+choose_backlog(const struct gpd_ledger *ledger)
+{
+	uint64_t max = atomic_load(&ledger->host_max) / 2;
+	uint64_t more = GP_HOLD_MAX - GPD_BACKLOG_MIN, given = 0;
+
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *session = &ledger->sessions[i];
+
+		if (atomic_load(&session->id))
+			given += session->backlog_max - GPD_BACKLOG_MIN;
+	}
+	return max >= more && given <= max - more ? GP_HOLD_MAX : GPD_BACKLOG_MIN;
+}
+
+struct gpd_ledger_session *
+gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t worker)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		struct gpd_ledger_session *session = &ledger->sessions[i];
+
+		if (atomic_load(&session->id) != 0)
+			continue;
+		memset(session, 0, sizeof(*session));
+		session->tenant = tenant;
+		session->worker = worker;
+		session->backlog_max = choose_backlog(ledger);
+		for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+			atomic_init(&session->devices[d].allowed, 1);
+			atomic_init(&session->devices[d].memory_max, GPD_NO_LIMIT);
+		}
+		atomic_store(&session->id, id);
+		atomic_fetch_add(&ledger->tenants[tenant].sessions, 1);
+		atomic_fetch_add(&ledger->tenants[tenant].sessions_total, 1);
+		return session;
+	}
+	return NULL;
+}
+
+uint32_t
+gpd_ledger_index(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	return (uint32_t)(session - ledger->sessions);
+}
+
+struct gpd_ledger_session *
+gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id)
+{
+	for (int i = 0; id && i < GPD_LEDGER_SESSIONS; i++) {
+		if (atomic_load(&ledger->sessions[i].id) == id)
+			return &ledger->sessions[i];
+	}
+	return NULL;
+}
+
+void
+gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t size)
+{
+	const struct gpd_ledger_counts *counts = &session->counts;
+	uint64_t peak = 0;
+
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+		peak += atomic_load(&session->devices[i].memory_peak);
+	snprintf(text, size,
+		 "%llu launches, %llu copies, %llu bytes in, %llu bytes out, at most %llu bytes of "
+		 "memory",
+		 (unsigned long long)atomic_load(&counts->launches),
+		 (unsigned long long)atomic_load(&counts->copies),
+		 (unsigned long long)atomic_load(&counts->copied_in),
+		 (unsigned long long)atomic_load(&counts->copied_out), (unsigned long long)peak);
+}
+
+static void
+keep_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *session)
+{
+	const struct gpd_ledger_counts *from = &session->counts;
+	struct gpd_ledger_counts *to = &tenant->ended;
+
+	gpd_ledger_count(&to->launches, from->launches);
+	gpd_ledger_count(&to->copies, from->copies);
+	gpd_ledger_count(&to->copied_in, from->copied_in);
+	gpd_ledger_count(&to->copied_out, from->copied_out);
+	gpd_ledger_count(&to->refusals, from->refusals);
+	gpd_ledger_count(&to->waited_ns, from->waited_ns);
+	gpd_ledger_count(&to->throttled_ns, from->throttled_ns);
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+		gpd_ledger_count(&tenant->devices[d].gpu_ns, session->devices[d].gpu_ns);
+}
+
+/* Who asks next goes at the earlier time.  Those who have asked keep theirs: in the end no more
+ * travels than the limit lets, for the time that is given back is still to come. */
+static void
+give_link(struct gpd_ledger_tenant *tenant, uint64_t ns)
+{
+	uint64_t before = atomic_load(&tenant->link_free_ns);
+
+	while (ns && !atomic_compare_exchange_weak(&tenant->link_free_ns, &before,
+						   before > ns ? before - ns : 0))
+		;
+}
+
+void
+gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
+	bool last;
+
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
+	gpd_ledger_let_go(ledger, session, atomic_load(&session->host));
+	/* Of a worker that was killed; any other has ended its turns. */
+	give_link(tenant, atomic_exchange(&session->link_ns, 0));
+	keep_counts(tenant, session);
+	atomic_store(&session->id, 0);
+	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
+	/* A worker that was killed between two steps of taking has left the sum too high. */
+	for (int d = 0; last && d < GPD_LEDGER_DEVICES; d++)
+		atomic_store(&tenant->devices[d].memory, 0);
+}
+
+uint32_t
+gpd_ledger_sessions(const struct gpd_ledger *ledger)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
+		count += atomic_load_explicit(&ledger->tenants[i].sessions, memory_order_relaxed);
+	return count;
+}
+
+const struct gpd_ledger_session *
+gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *session = &ledger->sessions[i];
+
+		if (atomic_load(&session->id) && session->worker == worker)
+			return session;
+	}
+	return NULL;
+}
+
+void
+gpd_ledger_load_begin(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
+{
+	atomic_store(&session->loads, atomic_fetch_add(&ledger->loads, 1) + 1);
+}
+
+void
+gpd_ledger_load_end(struct gpd_ledger_session *session)
+{
+	atomic_store(&session->loads, 0);
+}
+
+bool
+gpd_ledger_loads_last(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *other = &ledger->sessions[i];
+
+		if (atomic_load(&other->id) &&
+		    atomic_load(&other->loads) > atomic_load(&session->loads))
+			return false;
+	}
+	return true;
+}
+
+void
+gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
+{
+	bool others = false;
+
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		struct gpd_ledger_session *session = &ledger->sessions[i];
+
+		if (atomic_load(&session->id) != 0 && session->worker == worker)
+			gpd_ledger_close(ledger, session);
+		others = others || atomic_load(&session->id) != 0;
+	}
+	gpd_code_leave(&ledger->code, worker);
+	/* It may have been killed between two steps of counting. */
+	if (!others)
+		atomic_store(&ledger->host, 0);
+}
+
+static bool
+take(_Atomic uint64_t *used, uint64_t max, uint64_t bytes)
+{
+	uint64_t before = atomic_load_explicit(used, memory_order_relaxed);
+
+	do {
+		if (bytes > max || before > max - bytes)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		used, &before, before + bytes, memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
+static void
+raise_peak(struct gpd_ledger_line *line)
+{
+	uint64_t now = atomic_load_explicit(&line->memory, memory_order_relaxed);
+	uint64_t peak = atomic_load_explicit(&line->memory_peak, memory_order_relaxed);
+
+	while (peak < now &&
+	       !atomic_compare_exchange_weak_explicit(&line->memory_peak, &peak, now,
+						      memory_order_relaxed, memory_order_relaxed))
+		continue;
+}
+
+bool
+gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+	       uint64_t bytes)
+{
+	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
+	struct gpd_ledger_line *line = &session->devices[device];
+	uint64_t there_is = atomic_load(&ledger->device_memory[device]);
+
+	/* Without this, what nobody can get would count for a moment against those who share a
+	 * quota with who asks for it. */
+	if (there_is && bytes > there_is)
+		return false;
+	if (!take(&tenant->memory, atomic_load(&tenant->memory_max), bytes))
+		return false;
+	if (!take(&line->memory, atomic_load(&line->memory_max), bytes)) {
+		atomic_fetch_sub_explicit(&tenant->memory, bytes, memory_order_relaxed);
+		return false;
+	}
+	raise_peak(line);
+	return true;
+}
+
+bool
+gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		uint64_t bytes)
+{
+	if (gpd_ledger_try(ledger, session, device, bytes))
+		return true;
+	gpd_ledger_count(&session->counts.refusals, 1);
+	return false;
+}
+
+bool
+gpd_ledger_is_leaving(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *other = &ledger->sessions[i];
+
+		if (other != session && atomic_load(&other->id) && atomic_load(&other->leaving))
+			return true;
+	}
+	return false;
+}
+
+void
+gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		uint64_t bytes)
+{
+	atomic_fetch_sub_explicit(&session->devices[device].memory, bytes, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&ledger->tenants[session->tenant].devices[device].memory, bytes,
+				  memory_order_relaxed);
+}
+
+/* The part of it that counts against others. */
+static uint64_t
+beyond(uint64_t bytes)
+{
+	return bytes > GPD_HOST_MIN ? bytes - GPD_HOST_MIN : 0;
+}
+
+bool
+gpd_ledger_hold(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+{
+	uint64_t max = atomic_load_explicit(&ledger->host_max, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&session->host, memory_order_relaxed);
+
+	max = max == GPD_NO_LIMIT ? max : max / 2;
+	for (;;) {
+		uint64_t more = beyond(before + bytes) - beyond(before);
+
+		if (more && !take(&ledger->host, max, more))
+			return false;
+		if (atomic_compare_exchange_weak_explicit(&session->host, &before, before + bytes,
+							  memory_order_relaxed,
+							  memory_order_relaxed))
+			return true;
+		/* Another thread of the session was quicker. */
+		atomic_fetch_sub_explicit(&ledger->host, more, memory_order_relaxed);
+	}
+}
+
+void
+gpd_ledger_let_go(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+{
+	uint64_t before = atomic_fetch_sub_explicit(&session->host, bytes, memory_order_relaxed);
+
+	atomic_fetch_sub_explicit(&ledger->host, beyond(before) - beyond(before - bytes),
+				  memory_order_relaxed);
+}
+
+static uint64_t
+left_of(uint64_t max, uint64_t used)
+{
+	if (max == GPD_NO_LIMIT)
+		return GPD_NO_LIMIT;
+	return used < max ? max - used : 0;
+}
+
+struct gpd_ledger_room
+gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		int device)
+{
+	const struct gpd_ledger_tenant_line *tenant =
+		&ledger->tenants[session->tenant].devices[device];
+	const struct gpd_ledger_line *line = &session->devices[device];
+	uint64_t tenant_max = atomic_load(&tenant->memory_max);
+	uint64_t session_max = atomic_load(&line->memory_max);
+	uint64_t tenant_left = left_of(tenant_max, atomic_load(&tenant->memory));
+	uint64_t session_left = left_of(session_max, atomic_load(&line->memory));
+
+	return (struct gpd_ledger_room){
+		.max = tenant_max < session_max ? tenant_max : session_max,
+		.left = tenant_left < session_left ? tenant_left : session_left,
+	};
+}
+
+/* So small that a turn which nobody uses does not matter, so large that the way of asking does not
+ * either. */
+static uint64_t
+turn_bytes(uint64_t max)
+{
+	uint64_t bytes = max / (1000000000 / GPD_LEDGER_TURN_NS);
+
+	if (bytes < LINK_BYTES_MIN)
+		return LINK_BYTES_MIN;
+	return bytes < LINK_BYTES_MAX ? bytes : LINK_BYTES_MAX;
+}
+
+struct gpd_ledger_turn
+gpd_ledger_link(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes,
+		uint64_t now_ns)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
+	/* Before the limit: a turn under the one before is known as such. */
+	struct gpd_ledger_turn turn = { .bytes = bytes, .limit = atomic_load(&tenant->link_limit) };
+	uint64_t max = atomic_load(&tenant->bandwidth_max);
+	uint64_t most, before;
+
+	if (__builtin_expect(max == GPD_NO_LIMIT || max == 0, 1))
+		return turn;
+	most = turn_bytes(max);
+	turn.bytes = bytes < most ? bytes : most;
+	turn.cost_ns = (uint64_t)((double)turn.bytes * 1e9 / (double)max);
+	before = atomic_load(&tenant->link_free_ns);
+	do
+		turn.start_ns = before > now_ns ? before : now_ns;
+	while (!atomic_compare_exchange_weak(&tenant->link_free_ns, &before,
+					     turn.start_ns + turn.cost_ns));
+	if (turn.start_ns > now_ns)
+		atomic_fetch_add(&session->link_ns, turn.cost_ns);
+	return turn;
+}
+
+bool
+gpd_ledger_link_holds(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		      const struct gpd_ledger_turn *turn)
+{
+	return atomic_load(&ledger->tenants[session->tenant].link_limit) == turn->limit;
+}
+
+void
+gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		    const struct gpd_ledger_turn *turn, uint64_t now_ns)
+{
+	atomic_fetch_sub(&session->link_ns, turn->cost_ns);
+	if (now_ns < turn->start_ns && gpd_ledger_link_holds(ledger, session, turn))
+		give_link(&ledger->tenants[session->tenant], turn->cost_ns);
+}
+
+void
+gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second)
+{
+	if (atomic_exchange(&tenant->bandwidth_max, bytes_per_second) == bytes_per_second)
+		return;
+	atomic_store(&tenant->link_free_ns, 0);
+	/* Last: whoever asked before asks again. */
+	atomic_fetch_add(&tenant->link_limit, 1);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger: what every tenant and session may use and uses, in memory that the supervisor shares
+ * with its workers.
+ *
+ * The supervisor makes it, gives out its lines and writes what is *allowed*; the worker that has a
+ * session writes what is *used*.  A worker that dies leaves its lines as they were: the supervisor
+ * closes them.  A tenant's memory counts over all its sessions, whichever worker has them, so the
+ * sum is changed by atomic operations only and is never more than allowed.  All fields that two
+ * processes touch are atomic; any thread.  A quota that is lowered below what is in use takes
+ * nothing away: only new allocations fail.
+ */
+#ifndef GPD_LEDGER_H
+#define GPD_LEDGER_H
+
+#include "protocol/frame.h"
+#include "server/common/ledger/code_memory.h"
+#include "server/common/ledger/log_budget.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPD_LEDGER_DEVICES 32
+#define GPD_LEDGER_TENANTS 256
+#define GPD_LEDGER_SESSIONS 4096
+#define GPD_TENANT_NAME_MAX 64
+/* The tenant of clients that name none; it always exists. */
+#define GPD_TENANT_DEFAULT 0
+
+#define GPD_NO_LIMIT UINT64_MAX
+
+/* What each session may have of the machine's memory in any case, whatever others have: of records
+ * behind host functions, and of names and printed text. */
+#define GPD_BACKLOG_MIN GP_HOLD_MIN
+#define GPD_HOST_MIN ((uint64_t)4 << 20)
+
+/* How a device's time is shared between tenants. */
+enum gpd_policy {
+	GPD_POLICY_NONE,        /* everybody's work goes to the GPU as it comes */
+	GPD_POLICY_BEST_EFFORT, /* by weight; what one does not use the others get */
+	GPD_POLICY_EQUAL,       /* equal parts for those that have a session; idle time is lost */
+	GPD_POLICY_FIXED,       /* each its time_share; idle time is lost */
+};
+
+/* What only grows. */
+struct gpd_ledger_counts {
+	_Atomic uint64_t launches, copies;
+	_Atomic uint64_t copied_in, copied_out; /* bytes from and to the client */
+	_Atomic uint64_t refusals;              /* allocations past a quota */
+	_Atomic uint64_t waited_ns;             /* launches held back for others */
+	_Atomic uint64_t throttled_ns;          /* copies held back by the limit of bandwidth */
+};
+
+/* A tenant on one device. */
+struct gpd_ledger_tenant_line {
+	_Atomic uint64_t memory_max; /* bytes; GPD_NO_LIMIT: the device's */
+	_Atomic uint64_t memory;     /* bytes that its sessions hold */
+	_Atomic uint32_t sm_wanted;  /* multiprocessors of all its sessions together; 0: all */
+	_Atomic uint32_t weight;     /* of GPU time */
+	_Atomic uint32_t limit;      /* per cent of GPU time; 100: none */
+	_Atomic uint32_t time_share; /* per cent, for GPD_POLICY_FIXED */
+	_Atomic uint64_t gpu_ns;     /* measured time of the kernels of sessions that have ended */
+};
+
+struct gpd_ledger_tenant {
+	char name[GPD_TENANT_NAME_MAX]; /* "": the line is free */
+	_Atomic uint32_t sessions;
+	_Atomic uint32_t priority;      /* 0 normal, 1 low, 2 high */
+	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
+	_Atomic uint64_t link_free_ns;  /* when its next byte may travel, on the monotonic clock */
+	_Atomic uint32_t link_limit;    /* counts the limits that it has had */
+	_Atomic uint64_t sessions_total;
+	struct gpd_ledger_counts ended; /* of the sessions that have ended */
+	struct gpd_ledger_tenant_line devices[GPD_LEDGER_DEVICES];
+};
+
+/* A session on one device. */
+struct gpd_ledger_line {
+	_Atomic uint32_t allowed;     /* whether the session may use the device at all */
+	_Atomic uint64_t memory_max;  /* the session's own cap, below its tenant's; GPD_NO_LIMIT */
+	_Atomic uint32_t sm_wanted;   /* multiprocessors; 0: all */
+	_Atomic uint32_t sm_assigned; /* the worker's answer; 0: all */
+	_Atomic uint64_t memory;
+	_Atomic uint64_t memory_peak;
+	_Atomic uint64_t gpu_ns;
+};
+
+/* What the log has said of a session. */
+enum gpd_ledger_logged {
+	GPD_LOGGED_NOTHING,
+	GPD_LOGGED_OPEN,
+	GPD_LOGGED_CLOSED,
+};
+
+struct gpd_ledger_session {
+	_Atomic uint64_t id;     /* 0: the line is free */
+	uint32_t tenant;         /* index */
+	int32_t worker;          /* process that has it */
+	uint32_t voice;          /* index */
+	_Atomic uint32_t logged; /* enum gpd_ledger_logged */
+	_Atomic uint32_t priority;
+	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
+	uint64_t backlog_max;     /* bytes of records behind its host functions */
+	_Atomic uint64_t host;    /* bytes of the machine's memory for names and printed text */
+	_Atomic uint64_t loads;   /* device code, as the so manieth session; 0: none */
+	_Atomic uint64_t link_ns; /* of its tenant's link: what it has asked for and waits for */
+	struct gpd_ledger_counts counts;
+	struct gpd_ledger_line devices[GPD_LEDGER_DEVICES];
+} __attribute__((aligned(64)));
+
+struct gpd_ledger {
+	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
+	/* Multiprocessors are given out in multiples of it: 2 or 8. */
+	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
+	/* Bytes that a device has, as its workers say; 0: none has said so. */
+	_Atomic uint64_t device_memory[GPD_LEDGER_DEVICES];
+	_Atomic uint32_t idle_timeout; /* of sessions, in seconds; 0: none */
+	/* Bytes of the machine's memory for all sessions: half of them for records behind host
+	 * functions, half for names and printed text. */
+	_Atomic uint64_t host_max;
+	_Atomic uint64_t host; /* of names and text: what sessions have beyond GPD_HOST_MIN */
+	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
+	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
+	struct gpd_voice voices[GPD_VOICES];
+	_Atomic uint64_t loads; /* of device code that have begun */
+	struct gpd_code_memory code;
+};
+
+/* A new one, with the tenant "default", and its descriptor, close-on-exec, for the workers.  NULL:
+ * errno says why. */
+struct gpd_ledger *gpd_ledger_create(int *fd_p);
+/* In a worker: the one behind the descriptor, which is closed.  NULL: errno says why. */
+struct gpd_ledger *gpd_ledger_attach(int fd);
+void gpd_ledger_destroy(struct gpd_ledger *ledger);
+
+/* Supervisor: a tenant without limits, in this place. */
+void gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
+
+/* Supervisor: a line for a session of this tenant, without limits of its own; NULL: all are taken.
+ * Its records behind host functions may be GP_HOLD_MAX as long as there is room for that, then
+ * GPD_BACKLOG_MIN. */
+struct gpd_ledger_session *gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant,
+					   int32_t worker);
+/* Its place in the ledger, which is what travels between processes. */
+uint32_t gpd_ledger_index(const struct gpd_ledger *ledger,
+			  const struct gpd_ledger_session *session);
+/* NULL: there is none. */
+struct gpd_ledger_session *gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id);
+/* What it has done so far, for the log: with this size nothing is cut off. */
+#define GPD_LEDGER_SUMMARY_MAX 200
+void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t size);
+/* The session has ended, and its memory with it: the tenant gets back what it still held, and
+ * keeps its counts. */
+void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
+/* The same for all sessions of a worker that is gone. */
+void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
+/* How many there are. */
+uint32_t gpd_ledger_sessions(const struct gpd_ledger *ledger);
+/* One that a worker has; NULL: it has none. */
+const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
+
+/* A session receives device code; if there is not enough memory for all that do, the one that began
+ * last is to give up: whether that is this one. */
+void gpd_ledger_load_begin(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
+void gpd_ledger_load_end(struct gpd_ledger_session *session);
+bool gpd_ledger_loads_last(const struct gpd_ledger *ledger,
+			   const struct gpd_ledger_session *session);
+
+/*
+ * Takes bytes of a device for the session: false, and nothing is taken, if that would be more than
+ * the session or its tenant may have, or the device has; the refusal is counted.
+ */
+bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		     uint64_t bytes);
+/* The same, but nothing is counted. */
+bool gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		    uint64_t bytes);
+/* Whether memory of any other session is on its way back to the driver. */
+bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
+			   const struct gpd_ledger_session *session);
+void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		     uint64_t bytes);
+
+/*
+ * Counts bytes of the machine's memory for names or printed text of the session: false, and nothing
+ * is counted, if it has GPD_HOST_MIN and all sessions together have what they may.
+ */
+bool gpd_ledger_hold(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes);
+void gpd_ledger_let_go(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		       uint64_t bytes);
+
+/* What the session may have in all and can still take. */
+struct gpd_ledger_room {
+	uint64_t max, left; /* bytes; GPD_NO_LIMIT */
+};
+struct gpd_ledger_room gpd_ledger_room(const struct gpd_ledger *ledger,
+				       const struct gpd_ledger_session *session, int device);
+
+/* A session's turn on its tenant's link. */
+struct gpd_ledger_turn {
+	uint64_t bytes;    /* so many may travel */
+	uint64_t start_ns; /* from then on, on the monotonic clock */
+	uint64_t cost_ns;  /* how long nobody else's may */
+	uint32_t limit;    /* which limit says so */
+};
+
+/*
+ * Asks the limit of bandwidth for at most so many bytes, not 0.  What is given is little (about
+ * GPD_LEDGER_TURN_NS of the link, without a limit all): bytes that were announced need not come, so
+ * who has many asks again when these have travelled.  All sessions of a tenant share the link in
+ * the order in which they ask.  start_ns at now_ns or before: at once, there is nothing to end.
+ * Else the turn is ended by gpd_ledger_link_end(), or with the session.
+ */
+#define GPD_LEDGER_TURN_NS UINT64_C(50000000)
+struct gpd_ledger_turn gpd_ledger_link(struct gpd_ledger *ledger,
+				       struct gpd_ledger_session *session, uint64_t bytes,
+				       uint64_t now_ns);
+/* Whether the limit is still the one that said so; if not, it is worth asking again. */
+bool gpd_ledger_link_holds(const struct gpd_ledger *ledger,
+			   const struct gpd_ledger_session *session,
+			   const struct gpd_ledger_turn *turn);
+/* The session does not wait any more; before start_ns: it gives the turn back. */
+void gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			 const struct gpd_ledger_turn *turn, uint64_t now_ns);
+
+/* Another limit; what was asked for under the old one is forgotten. */
+void gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second);
+
+static inline void
+gpd_ledger_count(_Atomic uint64_t *count, uint64_t amount)
+{
+	(void)atomic_fetch_add_explicit(count, amount, memory_order_relaxed);
+}
+
+#endif /* GPD_LEDGER_H */

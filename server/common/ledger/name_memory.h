@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session's names take of the machine's memory, counted in the ledger in batches, so that
+ * making and dropping them touches nothing that others use.  Executor only.
+ */
+#ifndef GPD_TALLY_H
+#define GPD_TALLY_H
+
+#include "server/common/ledger/ledger.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Zero: of nobody, and everything is allowed. */
+struct gpd_tally {
+	struct gpd_ledger *ledger;
+	struct gpd_ledger_session *line;
+	uint64_t used, counted; /* bytes; what the ledger has been told is at least what is used */
+};
+
+/* False, and nothing is added: there is no more for this session. */
+bool gpd_tally_add(struct gpd_tally *tally, uint64_t bytes);
+void gpd_tally_remove(struct gpd_tally *tally, uint64_t bytes);
+/* Tells the ledger that nothing is used any more. */
+void gpd_tally_fini(struct gpd_tally *tally);
+
+#endif /* GPD_TALLY_H */

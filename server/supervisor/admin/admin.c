@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/admin/admin.h"
+
+#include "server/common/base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* From one request's reply to the next request's last byte, or to the reply's. */
+#define PATIENCE_MS 10000
+
+void
+gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg)
+{
+	*admin = (struct gpd_admin){ .fd = -1, .handler = handler, .arg = arg };
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++)
+		admin->conns[i].fd = -1;
+}
+
+/* The socket. */
+
+static int
+make_folder(const char *path, char *error, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[sizeof(((struct gpd_admin *)0)->path)];
+
+	if (!slash || slash == path)
+		return 0;
+	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+	if (mkdir(folder, geteuid() == 0 ? 0755 : 0700) == 0 || errno == EEXIST)
+		return 0;
+	snprintf(error, size, "the folder %s cannot be made: %s", folder, strerror(errno));
+	return -1;
+}
+
+/* What an ended daemon has left goes; anything else stays. */
+static int
+clear_path(const struct sockaddr_un *address, char *error, size_t size)
+{
+	struct stat status;
+	int fd, r;
+
+	if (lstat(address->sun_path, &status) != 0)
+		return 0;
+	if (!S_ISSOCK(status.st_mode)) {
+		snprintf(error, size, "%s is there already, and is no socket", address->sun_path);
+		return -1;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	if (r != ECONNREFUSED) {
+		snprintf(error, size, "%s belongs to another daemon that is running",
+			 address->sun_path);
+		return -1;
+	}
+	(void)unlink(address->sun_path);
+	return 0;
+}
+
+static int
+bind_socket(int fd, const struct sockaddr_un *address)
+{
+	mode_t before = umask(0177);
+	int r = bind(fd, (const struct sockaddr *)address, sizeof(*address));
+
+	(void)umask(before);
+	return r == 0 ? listen(fd, GPD_ADMIN_CONNS_MAX) : r;
+}
+
+int
+gpd_admin_open(struct gpd_admin *admin, const char *path, char *error, size_t error_size)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat status;
+	int fd;
+
+	if (*path == 0 || strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(error, error_size, "%s: a socket's path has 1 to %zu characters", path,
+			 sizeof(address.sun_path) - 1);
+		return -1;
+	}
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	if (make_folder(path, error, error_size) || clear_path(&address, error, error_size))
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || bind_socket(fd, &address) || lstat(path, &status)) {
+		snprintf(error, error_size, "%s: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	admin->fd = fd;
+	admin->device = status.st_dev;
+	admin->inode = status.st_ino;
+	memcpy(admin->path, address.sun_path, sizeof(admin->path));
+	return 0;
+}
+
+/* Connections. */
+
+static void
+drop(struct gpd_admin_conn *conn)
+{
+	close(conn->fd);
+	free(conn->in);
+	free(conn->out);
+	gp_admin_free_request(conn->pending);
+	*conn = (struct gpd_admin_conn){ .fd = -1, .polled = -1 };
+}
+
+static void
+complain(struct gpd_admin_conn *conn, const char *why)
+{
+	gpd_warning("admin socket: process %d: %s", (int)conn->pid, why);
+	drop(conn);
+}
+
+void
+gpd_admin_fini(struct gpd_admin *admin)
+{
+	struct stat status;
+
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		if (admin->conns[i].fd >= 0)
+			drop(&admin->conns[i]);
+	}
+	if (admin->fd < 0)
+		return;
+	close(admin->fd);
+	admin->fd = -1;
+	if (lstat(admin->path, &status) == 0 && status.st_dev == admin->device &&
+	    status.st_ino == admin->inode)
+		(void)unlink(admin->path);
+}
+
+static struct gpd_admin_conn *
+free_place(struct gpd_admin *admin)
+{
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		if (admin->conns[i].fd < 0)
+			return &admin->conns[i];
+	}
+	return NULL;
+}
+
+static void
+accept_all(struct gpd_admin *admin, int64_t now_ms)
+{
+	struct gpd_admin_conn *conn;
+
+	while ((conn = free_place(admin))) {
+		struct ucred peer = { .uid = (uid_t)-1 };
+		socklen_t size = sizeof(peer);
+		int fd = accept4(admin->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return;
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+		    (peer.uid != 0 && peer.uid != geteuid())) {
+			gpd_warning("admin socket: process %d of user %u: not allowed",
+				    (int)peer.pid, (unsigned int)peer.uid);
+			close(fd);
+			continue;
+		}
+		*conn = (struct gpd_admin_conn){
+			.fd = fd,
+			.pid = peer.pid,
+			.deadline_ms = now_ms + PATIENCE_MS,
+			.polled = -1,
+		};
+	}
+}
+
+/* 0; GP_E_TIMEOUT: that was all for now; GP_E_EOF; negative errno. */
+static int
+read_some(struct gpd_admin_conn *conn, size_t wanted)
+{
+	while (conn->in_used < wanted) {
+		ssize_t got = recv(conn->fd, conn->in + conn->in_used, wanted - conn->in_used, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return errno == EAGAIN ? GP_E_TIMEOUT : -errno;
+		if (got == 0)
+			return conn->in_used ? -EPIPE : GP_E_EOF;
+		conn->in_used += (size_t)got;
+	}
+	return 0;
+}
+
+/* As far as there is something: the request's length, then all of it. */
+static int
+read_request(struct gpd_admin_conn *conn)
+{
+	int r;
+
+	if (!conn->in)
+		conn->in = malloc(GP_ADMIN_HEADER_SIZE + GP_ADMIN_REQUEST_MAX);
+	if (!conn->in)
+		return -ENOMEM;
+	if (conn->in_size == 0) {
+		r = read_some(conn, GP_ADMIN_HEADER_SIZE);
+		if (r)
+			return r;
+		if (gp_admin_get_size(conn->in) > GP_ADMIN_REQUEST_MAX)
+			return -EMSGSIZE;
+		conn->in_size = GP_ADMIN_HEADER_SIZE + gp_admin_get_size(conn->in);
+	}
+	r = read_some(conn, conn->in_size);
+	if (r)
+		return r;
+	conn->pending = gp_admin_decode_request(conn->in + GP_ADMIN_HEADER_SIZE,
+						conn->in_size - GP_ADMIN_HEADER_SIZE);
+	conn->in_used = conn->in_size = 0;
+	return conn->pending ? 0 : -EPROTO;
+}
+
+static void
+write_reply(struct gpd_admin_conn *conn, int64_t now_ms)
+{
+	while (conn->out && conn->out_done < conn->out_size) {
+		ssize_t done = send(conn->fd, conn->out + conn->out_done,
+				    conn->out_size - conn->out_done, MSG_NOSIGNAL);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0 && errno == EAGAIN)
+			return;
+		if (done < 0) {
+			drop(conn);
+			return;
+		}
+		conn->out_done += (size_t)done;
+	}
+	free(conn->out);
+	conn->out = NULL;
+	conn->deadline_ms = now_ms + PATIENCE_MS;
+}
+
+static void
+carry_out(struct gpd_admin *admin, struct gpd_admin_conn *conn, bool again, int64_t now_ms)
+{
+	int r = admin->handler(admin->arg, conn->pending, again, &conn->out, &conn->out_size);
+
+	/* It may take as long as work on the GPU does. */
+	conn->deadline_ms = r ? INT64_MAX : now_ms + PATIENCE_MS;
+	if (r)
+		return;
+	gp_admin_free_request(conn->pending);
+	conn->pending = NULL;
+	conn->out_done = 0;
+	if (conn->out)
+		write_reply(conn, now_ms);
+	else
+		complain(conn, "no memory for a reply");
+}
+
+static void
+receive(struct gpd_admin *admin, struct gpd_admin_conn *conn, int64_t now_ms)
+{
+	int r = read_request(conn);
+
+	if (r == 0)
+		carry_out(admin, conn, false, now_ms);
+	else if (r == GP_E_EOF)
+		drop(conn);
+	else if (r == -EMSGSIZE)
+		complain(conn, "a request that is too long");
+	else if (r == -EPROTO)
+		complain(conn, "what it sent is no request");
+	else if (r == -EPIPE)
+		complain(conn, "it stopped in the middle of a request");
+	else if (r < 0)
+		complain(conn, strerror(-r));
+}
+
+int
+gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds)
+{
+	int count = 0;
+
+	if (admin->fd < 0)
+		return 0;
+	/* Without a free place the others wait in the kernel. */
+	fds[count++] =
+		(struct pollfd){ .fd = free_place(admin) ? admin->fd : -1, .events = POLLIN };
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		struct gpd_admin_conn *conn = &admin->conns[i];
+		short events = conn->out ? POLLOUT : POLLIN;
+
+		conn->polled = -1;
+		if (conn->fd < 0)
+			continue;
+		if (conn->pending)
+			events = POLLRDHUP;
+		conn->polled = count;
+		fds[count++] = (struct pollfd){ .fd = conn->fd, .events = events };
+	}
+	return count;
+}
+
+void
+gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_ms)
+{
+	if (admin->fd < 0)
+		return;
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		struct gpd_admin_conn *conn = &admin->conns[i];
+		short events = conn->fd < 0 || conn->polled < 0 ? 0 : fds[conn->polled].revents;
+
+		if (conn->fd >= 0 && conn->pending && events)
+			drop(conn);
+		else if (conn->fd >= 0 && conn->pending)
+			carry_out(admin, conn, true, now_ms);
+		else if (events && conn->out)
+			write_reply(conn, now_ms);
+		else if (events)
+			receive(admin, conn, now_ms);
+		if (conn->fd >= 0 && conn->deadline_ms <= now_ms)
+			complain(conn, conn->in_used ? "it stopped in the middle of a request"
+				       : conn->out   ? "it does not read its reply"
+						     : "it asks nothing");
+	}
+	if (fds[0].revents)
+		accept_all(admin, now_ms);
+}
+
+int64_t
+gpd_admin_deadline(const struct gpd_admin *admin)
+{
+	int64_t deadline = INT64_MAX;
+
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		if (admin->conns[i].fd >= 0 && admin->conns[i].deadline_ms < deadline)
+			deadline = admin->conns[i].deadline_ms;
+	}
+	return deadline;
+}

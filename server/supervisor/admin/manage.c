@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/admin/manage.h"
+
+#include "server/common/base/log.h"
+#include "server/supervisor/workers/child.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Clients that come meanwhile wait for it. */
+#define LOOKUP_MS 2000
+
+int
+gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
+		 struct gpd_quota *quota, struct gpd_child *const *children,
+		 const struct gpd_manager_hooks *hooks, void *arg)
+{
+	*manager = (struct gpd_manager){
+		.admission = admission,
+		.quota = quota,
+		.hooks = hooks,
+		.arg = arg,
+	};
+	manager->source = (struct gpd_report_source){
+		.admission = admission,
+		.quota = quota,
+		.roster = &manager->roster,
+		.children = children,
+		.started_s = time(NULL),
+	};
+	pthread_mutex_init(&manager->source.lock, NULL);
+	gpd_manager_lock(manager);
+	gpd_admin_init(&manager->admin, gpd_manage, manager);
+	return gpd_roster_init(&manager->roster);
+}
+
+/* NULL: the usual one, if that can be had. */
+static int
+open_admin(struct gpd_manager *manager, const char *path)
+{
+	char usual[sizeof(manager->admin.path)], error[256];
+
+	if (path && strcmp(path, "off") == 0)
+		return 0;
+	if (path) {
+		if (gpd_admin_open(&manager->admin, path, error, sizeof(error)) == 0)
+			return 0;
+		fprintf(stderr, "gpupoold: no admin socket: %s\n", error);
+		return -1;
+	}
+	if (gp_admin_default_path(usual, sizeof(usual)))
+		gpd_warning("no admin socket: XDG_RUNTIME_DIR names no folder for it; "
+			    "--admin-socket gives it a path");
+	else if (gpd_admin_open(&manager->admin, usual, error, sizeof(error)))
+		gpd_warning("no admin socket: %s; --admin-socket gives it another path", error);
+	return 0;
+}
+
+static int
+open_metrics(struct gpd_manager *manager, const char *host, uint16_t port, bool insecure)
+{
+	char error[512];
+
+	if (gpd_metrics_open(&manager->metrics, &manager->source, host, port, insecure, 0, error,
+			     sizeof(error)) == 0)
+		return 0;
+	fprintf(stderr, "gpupoold: no metrics: %s\n", error);
+	return -1;
+}
+
+int
+gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+	const char *path = config->admin_socket[0] ? config->admin_socket : NULL;
+
+	memcpy(manager->admin_socket, config->admin_socket, sizeof(manager->admin_socket));
+	if (open_admin(manager, options->admin_socket ? options->admin_socket : path))
+		return -1;
+	if (options->metrics_given && options->metrics_host[0])
+		return open_metrics(manager, options->metrics_host, options->metrics_port,
+				    options->insecure);
+	if (!options->metrics_given && config->metrics_port)
+		return open_metrics(manager, config->metrics_host, config->metrics_port,
+				    options->insecure);
+	return 0;
+}
+
+/* Nobody may be made to wait for a report that waits for this thread. */
+static void
+close_metrics(struct gpd_manager *manager)
+{
+	gpd_manager_unlock(manager);
+	gpd_metrics_close(&manager->metrics);
+	gpd_manager_lock(manager);
+}
+
+/* The new address before the old one is given up, unless the old one is in its way. */
+static int
+move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t error_size)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+	struct gpd_metrics *now = &manager->metrics, old = *now, next;
+	char why[256];
+	int r = gpd_metrics_open(&next, &manager->source, config->metrics_host,
+				 config->metrics_port, insecure, LOOKUP_MS, error, error_size);
+
+	if (r == 0) {
+		close_metrics(manager);
+		*now = next;
+		return 0;
+	}
+	if (r != -EADDRINUSE || !now->http || now->port != config->metrics_port)
+		return -1;
+	close_metrics(manager);
+	if (gpd_metrics_open(now, &manager->source, config->metrics_host, config->metrics_port,
+			     insecure, LOOKUP_MS, error, error_size) == 0)
+		return 0;
+	if (gpd_metrics_open(now, &manager->source, old.host, old.port, insecure, LOOKUP_MS, why,
+			     sizeof(why)))
+		gpd_error("there are no metrics any more: %s", why);
+	return -1;
+}
+
+static void
+reload_metrics(struct gpd_manager *manager, bool insecure, struct gpd_reloaded *reloaded)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+	struct gpd_metrics *now = &manager->metrics;
+	char error[512];
+
+	if (config->metrics_port == now->port &&
+	    (!now->port || strcmp(config->metrics_host, now->host) == 0))
+		return;
+	if (!config->metrics_port) {
+		close_metrics(manager);
+	} else if (move_metrics(manager, insecure, error, sizeof(error))) {
+		gpd_reload_failed(reloaded,
+				  now->http ? "the metrics stay where they were: %s"
+					    : "no metrics: %s",
+				  error);
+		return;
+	}
+	if (now->http)
+		gpd_info("metrics at %s", now->url);
+	else
+		gpd_info("there are no metrics any more");
+}
+
+void
+gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
+		   struct gpd_reloaded *reloaded)
+{
+	const struct gpd_config *config = manager->quota->tenants.config;
+
+	if (!options->metrics_given)
+		reload_metrics(manager, options->insecure, reloaded);
+	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
+		gpd_reload_later(reloaded,
+				 "admin-socket needs a new start of the daemon: until then %s",
+				 manager->admin.fd < 0 ? "there is none" : manager->admin.path);
+}
+
+void
+gpd_manager_announce(const struct gpd_manager *manager, bool print)
+{
+	if (manager->admin.fd >= 0)
+		gpd_info("admin socket at %s", manager->admin.path);
+	if (!manager->metrics.http)
+		return;
+	gpd_info("metrics at %s", manager->metrics.url);
+	if (print)
+		printf("metrics at %s\n", manager->metrics.url);
+	(void)fflush(stdout);
+}
+
+void
+gpd_manager_fini(struct gpd_manager *manager)
+{
+	gpd_admin_fini(&manager->admin);
+	gpd_manager_unlock(manager);
+	gpd_metrics_close(&manager->metrics);
+	gpd_roster_fini(&manager->roster);
+	pthread_mutex_destroy(&manager->source.lock);
+}
+
+void
+gpd_manager_lock(struct gpd_manager *manager)
+{
+	pthread_mutex_lock(&manager->source.lock);
+}
+
+void
+gpd_manager_unlock(struct gpd_manager *manager)
+{
+	pthread_mutex_unlock(&manager->source.lock);
+}
+
+/* What a request comes to. */
+struct outcome {
+	Gpupool__AdminReply reply;
+	Gpupool__AdminReport *report;
+	Gpupool__AdminDefaults defaults;
+	Gpupool__AdminDefaultMemory memory[GPD_LEDGER_DEVICES];
+	Gpupool__AdminDefaultMemory *list[GPD_LEDGER_DEVICES];
+	char error[GPD_CONFIG_ERROR_MAX];
+	struct gpd_reloaded reloaded;
+};
+
+static int
+report(struct gpd_manager *m, const Gpupool__AdminReportRequest *request, struct outcome *o)
+{
+	o->report = gpd_report_create(&m->source, request->session);
+	if (!o->report)
+		snprintf(o->error, sizeof(o->error), "the daemon has no memory for a report");
+	o->reply.report = o->report;
+	return 0;
+}
+
+/* It has ended when its line is free, which is when its work on the GPU has ended. */
+static int
+terminate(struct gpd_manager *m, uint64_t id, bool again, struct outcome *o)
+{
+	bool known = gpd_ledger_find(m->quota->ledger, id) != NULL;
+
+	if (known && !again)
+		gpd_admission_terminate(m->admission, id);
+	if (known)
+		return GP_E_TIMEOUT;
+	if (!again)
+		snprintf(o->error, sizeof(o->error), "there is no session %llu",
+			 (unsigned long long)id);
+	return 0;
+}
+
+static int
+drain(struct gpd_manager *m, const Gpupool__AdminDrain *request, bool again, struct outcome *o)
+{
+	if (again && !m->admission->draining) {
+		snprintf(o->error, sizeof(o->error), "new sessions are admitted again");
+		return 0;
+	}
+	if (!again && m->admission->draining == request->undo)
+		gpd_info(request->undo ? "new sessions are admitted again"
+				       : "draining: no new sessions are admitted");
+	m->admission->draining = !request->undo;
+	return request->wait && !request->undo && !gpd_admission_is_empty(m->admission)
+		       ? GP_E_TIMEOUT
+		       : 0;
+}
+
+/* Ends the worker's sessions, and says whether there are any. */
+static bool
+terminate_all(struct gpd_manager *m, int32_t worker, bool again)
+{
+	const struct gpd_ledger *ledger = m->quota->ledger;
+	bool any = false;
+
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		uint64_t id = atomic_load(&ledger->sessions[i].id);
+
+		if (!id || ledger->sessions[i].worker != worker)
+			continue;
+		any = true;
+		if (!again)
+			gpd_admission_terminate(m->admission, id);
+	}
+	return any;
+}
+
+static int
+retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, struct outcome *o)
+{
+	if (!again && !m->hooks->retire(m->arg, (pid_t)request->pid)) {
+		snprintf(o->error, sizeof(o->error), "there is no worker %u that serves",
+			 request->pid);
+		return 0;
+	}
+	return request->terminate && terminate_all(m, (int32_t)request->pid, again) ? GP_E_TIMEOUT
+										    : 0;
+}
+
+static void
+show_defaults(const struct gpd_manager *m, struct outcome *o)
+{
+	const struct gpd_defaults *from = &m->quota->defaults;
+
+	gpupool__admin_defaults__init(&o->defaults);
+	o->defaults.thread_share = from->thread_share;
+	o->defaults.priority = from->priority;
+	o->defaults.n_memory = (size_t)m->roster.device_count;
+	o->defaults.memory = o->list;
+	for (size_t d = 0; d < o->defaults.n_memory; d++) {
+		gpupool__admin_default_memory__init(&o->memory[d]);
+		o->memory[d].device = (uint32_t)d;
+		o->memory[d].bytes = from->memory[d];
+		o->list[d] = &o->memory[d];
+	}
+	o->reply.defaults = &o->defaults;
+}
+
+/* 0 or GP_E_TIMEOUT. */
+static int
+act(struct gpd_manager *m, const Gpupool__AdminRequest *request, bool again, struct outcome *o)
+{
+	switch (request->body_case) {
+	case GPUPOOL__ADMIN_REQUEST__BODY_REPORT:
+		return report(m, request->report, o);
+	case GPUPOOL__ADMIN_REQUEST__BODY_SET:
+		(void)gpd_manage_set(m, request->set, o->error, sizeof(o->error));
+		return 0;
+	case GPUPOOL__ADMIN_REQUEST__BODY_TERMINATE:
+		return terminate(m, request->terminate->session, again, o);
+	case GPUPOOL__ADMIN_REQUEST__BODY_DRAIN:
+		return drain(m, request->drain, again, o);
+	case GPUPOOL__ADMIN_REQUEST__BODY_RELOAD:
+		m->hooks->reload(m->arg, &o->reloaded);
+		o->reply.warning = o->reloaded.warning;
+		return 0;
+	case GPUPOOL__ADMIN_REQUEST__BODY_DEFAULTS:
+		if (gpd_manage_set_defaults(m, request->defaults, o->error, sizeof(o->error)) == 0)
+			show_defaults(m, o);
+		return 0;
+	case GPUPOOL__ADMIN_REQUEST__BODY_SHUTDOWN:
+		m->hooks->stop(m->arg);
+		return 0;
+	case GPUPOOL__ADMIN_REQUEST__BODY_RETIRE:
+		return retire(m, request->retire, again, o);
+	default:
+		snprintf(o->error, sizeof(o->error),
+			 "this daemon (" GPD_VERSION ") does not know this request");
+		return 0;
+	}
+}
+
+int
+gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
+	   size_t *size_p)
+{
+	struct outcome o = { .reply = GPUPOOL__ADMIN_REPLY__INIT };
+	int r = act(manager, request, again, &o);
+
+	*reply_p = NULL;
+	if (r == 0) {
+		o.reply.error = o.error[0] ? o.error : o.reloaded.error;
+		*reply_p = gp_admin_pack_reply(&o.reply, size_p);
+	}
+	gpd_report_free(o.report);
+	return r;
+}

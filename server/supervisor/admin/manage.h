@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the daemon is watched and steered while it runs: what the requests of the admin socket do,
+ * and the parts of the supervisor that belong to it.
+ *
+ * Main thread only; what other threads are to see is in the source, under its lock, which this
+ * thread gives away only while it waits: for events, or for the end of the metrics' thread.
+ */
+#ifndef GPD_MANAGE_H
+#define GPD_MANAGE_H
+
+#include "server/supervisor/admin/admin.h"
+#include "server/supervisor/admin/metrics.h"
+#include "server/supervisor/admin/report.h"
+#include "server/supervisor/admin/roster.h"
+#include "server/supervisor/admission/admission.h"
+#include "server/supervisor/reload.h"
+#include "server/supervisor/supervisor.h"
+#include "server/supervisor/tenancy/quota.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What only the supervisor can do; arg is the supervisor. */
+struct gpd_manager_hooks {
+	void (*stop)(void *arg);
+	/* The worker gets no new sessions.  false: there is none of this number that serves. */
+	bool (*retire)(void *arg, pid_t worker);
+	void (*reload)(void *arg, struct gpd_reloaded *reloaded);
+};
+
+struct gpd_manager {
+	struct gpd_report_source source;
+	struct gpd_roster roster;
+	struct gpd_admin admin;
+	struct gpd_metrics metrics;
+	struct gpd_admission *admission;
+	struct gpd_quota *quota;
+	const struct gpd_manager_hooks *hooks;
+	void *arg;
+	char admin_socket[108]; /* that the configuration named when it was opened, or "" */
+};
+
+/* Before the first session; children: head of the supervisor's list.  0 or -ENOMEM. */
+GP_MUST_CHECK int gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
+				   struct gpd_quota *quota, struct gpd_child *const *children,
+				   const struct gpd_manager_hooks *hooks, void *arg);
+/* The admin socket and the metrics, as the options or the configuration say.  0, or -1: standard
+ * error says why. */
+GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
+/* The configuration may say something else of them now. */
+void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
+			struct gpd_reloaded *reloaded);
+/* Says where they are: in the log and, if asked for, the metrics on standard output. */
+void gpd_manager_announce(const struct gpd_manager *manager, bool print);
+void gpd_manager_fini(struct gpd_manager *manager);
+
+/* Around the wait for events. */
+void gpd_manager_unlock(struct gpd_manager *manager);
+void gpd_manager_lock(struct gpd_manager *manager);
+
+/* For the tests: a request of the admin socket, as gpd_admin_handler. */
+int gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
+	       size_t *size_p);
+
+/* manage_set.c: 0, or error says what was wrong and nothing was changed. */
+int gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *set, char *error,
+		   size_t size);
+int gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
+			    char *error, size_t size);
+
+#endif /* GPD_MANAGE_H */

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/admin/metrics_text.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define NS 1000000000
+
+/* What a sample is of; the later ones are NULL where it is of nothing so small. */
+struct subject {
+	const Gpupool__AdminReport *report;
+	const Gpupool__AdminDevice *device;
+	const Gpupool__AdminTenant *tenant;
+	const Gpupool__AdminSession *session;
+	const Gpupool__AdminLine *line; /* of the tenant or session on the device */
+	const Gpupool__AdminCounts *counts;
+	const Gpupool__AdminRefusals *refusals;
+};
+
+struct value {
+	uint64_t number;
+	bool ns; /* nanoseconds, written as seconds */
+};
+
+enum scope {
+	OF_DAEMON,
+	OF_DEVICE,
+	OF_TENANT, /* all devices together */
+	OF_TENANT_DEVICE,
+	OF_HAMI, /* the same, with HAMi's labels */
+	OF_SESSION,
+	OF_SESSION_DEVICE,
+	OF_REFUSAL,
+};
+
+struct family {
+	const char *name, *type, *help;
+	enum scope scope;
+	struct value (*value)(const struct subject *s);
+	const char *label; /* one more, whole, or NULL */
+};
+
+static struct value
+number(uint64_t value)
+{
+	return (struct value){ value, false };
+}
+
+static struct value
+seconds(uint64_t ns)
+{
+	return (struct value){ ns, true };
+}
+
+/* Values. */
+
+static struct value
+draining(const struct subject *s)
+{
+	return number(s->report->draining);
+}
+
+static struct value
+sessions_max(const struct subject *s)
+{
+	return number(s->report->sessions_max);
+}
+
+static struct value
+started(const struct subject *s)
+{
+	return number(s->session ? s->session->started_s : s->report->started_s);
+}
+
+static struct value
+refused_clients(const struct subject *s)
+{
+	return number(s->refusals->count);
+}
+
+static struct value
+device_sessions(const struct subject *s)
+{
+	return number(s->device->sessions);
+}
+
+static struct value
+device_memory(const struct subject *s)
+{
+	return number(s->device->memory);
+}
+
+static struct value
+device_memory_total(const struct subject *s)
+{
+	return number(s->device->memory_total);
+}
+
+static struct value
+device_memory_mib(const struct subject *s)
+{
+	return number(s->device->memory >> 20);
+}
+
+static struct value
+device_memory_total_mib(const struct subject *s)
+{
+	return number(s->device->memory_total >> 20);
+}
+
+static struct value
+device_multiprocessors(const struct subject *s)
+{
+	return number(s->device->multiprocessors);
+}
+
+static struct value
+device_gpu(const struct subject *s)
+{
+	return seconds(s->device->gpu_ns);
+}
+
+static struct value
+tenant_sessions(const struct subject *s)
+{
+	return number(s->tenant->sessions);
+}
+
+static struct value
+tenant_sessions_total(const struct subject *s)
+{
+	return number(s->tenant->sessions_total);
+}
+
+static struct value
+weight(const struct subject *s)
+{
+	return number(s->line->weight);
+}
+
+static struct value
+time_limit(const struct subject *s)
+{
+	return number(s->line->limit);
+}
+
+static struct value
+memory(const struct subject *s)
+{
+	return number(s->line->memory);
+}
+
+static struct value
+memory_peak(const struct subject *s)
+{
+	return number(s->line->memory_peak);
+}
+
+static struct value
+memory_limit(const struct subject *s)
+{
+	uint64_t most = s->device->memory_total;
+
+	return number(s->line->memory_max < most ? s->line->memory_max : most);
+}
+
+static struct value
+multiprocessors_limit(const struct subject *s)
+{
+	return number(s->line->sm_wanted ? s->line->sm_wanted : s->device->multiprocessors);
+}
+
+static struct value
+multiprocessors_assigned(const struct subject *s)
+{
+	return number(s->line->sm_assigned ? s->line->sm_assigned : s->device->multiprocessors);
+}
+
+static struct value
+gpu(const struct subject *s)
+{
+	return seconds(s->line->gpu_ns);
+}
+
+static struct value
+launches(const struct subject *s)
+{
+	return number(s->counts->launches);
+}
+
+static struct value
+copies(const struct subject *s)
+{
+	return number(s->counts->copies);
+}
+
+static struct value
+copied_in(const struct subject *s)
+{
+	return number(s->counts->copied_in);
+}
+
+static struct value
+copied_out(const struct subject *s)
+{
+	return number(s->counts->copied_out);
+}
+
+static struct value
+refusals(const struct subject *s)
+{
+	return number(s->counts->refusals);
+}
+
+static struct value
+waited(const struct subject *s)
+{
+	return seconds(s->counts->waited_ns);
+}
+
+static struct value
+throttled(const struct subject *s)
+{
+	return seconds(s->counts->throttled_ns);
+}
+
+/* A family whose name, type and help are NULL goes on with the one before it. */
+static const struct family families[] = {
+	{ "gpupool_start_time_seconds", "gauge", "When the daemon was started, since 1970.",
+	  OF_DAEMON, started, NULL },
+	{ "gpupool_draining", "gauge", "1: no new sessions are admitted.", OF_DAEMON, draining,
+	  NULL },
+	{ "gpupool_sessions_max", "gauge", "Sessions that the daemon serves at a time.", OF_DAEMON,
+	  sessions_max, NULL },
+	{ "gpupool_refused_clients_total", "counter", "Clients without the right credentials.",
+	  OF_REFUSAL, refused_clients, NULL },
+
+	{ "gpupool_device_sessions", "gauge", "Sessions that see the device.", OF_DEVICE,
+	  device_sessions, NULL },
+	{ "gpupool_device_memory_used_bytes", "gauge", "Device memory that sessions hold.",
+	  OF_DEVICE, device_memory, NULL },
+	{ "gpupool_device_memory_limit_bytes", "gauge", "Device memory in all.", OF_DEVICE,
+	  device_memory_total, NULL },
+	{ "gpupool_device_multiprocessors", "gauge", "Multiprocessors of the device.", OF_DEVICE,
+	  device_multiprocessors, NULL },
+	{ "gpupool_device_gpu_seconds_total", "counter", "Measured time of all sessions' kernels.",
+	  OF_DEVICE, device_gpu, NULL },
+	{ "DCGM_FI_DEV_FB_USED", "gauge", "Device memory that sessions hold (in MiB).", OF_DEVICE,
+	  device_memory_mib, NULL },
+	{ "DCGM_FI_DEV_FB_TOTAL", "gauge", "Device memory in all (in MiB).", OF_DEVICE,
+	  device_memory_total_mib, NULL },
+
+	{ "gpupool_tenant_sessions", "gauge", "Sessions of the tenant.", OF_TENANT, tenant_sessions,
+	  NULL },
+	{ "gpupool_tenant_sessions_total", "counter", "Sessions that the tenant has had.",
+	  OF_TENANT, tenant_sessions_total, NULL },
+	{ "gpupool_tenant_launches_total", "counter", "Kernels, and copies within the device.",
+	  OF_TENANT, launches, NULL },
+	{ "gpupool_tenant_copies_total", "counter", "Copies between client and device.", OF_TENANT,
+	  copies, NULL },
+	{ "gpupool_tenant_copied_bytes_total", "counter", "Bytes from (in) and to (out) clients.",
+	  OF_TENANT, copied_in, "direction=\"in\"" },
+	{ NULL, NULL, NULL, OF_TENANT, copied_out, "direction=\"out\"" },
+	{ "gpupool_tenant_refusals_total", "counter", "Allocations refused for a quota.", OF_TENANT,
+	  refusals, NULL },
+	{ "gpupool_tenant_wait_seconds_total", "counter", "Time that launches were held back.",
+	  OF_TENANT, waited, NULL },
+	{ "gpupool_tenant_throttled_seconds_total", "counter", "Time that copies were held back.",
+	  OF_TENANT, throttled, NULL },
+	{ "gpupool_tenant_memory_used_bytes", "gauge", "Device memory that the tenant holds.",
+	  OF_TENANT_DEVICE, memory, NULL },
+	{ "gpupool_tenant_memory_limit_bytes", "gauge", "Device memory that it may hold.",
+	  OF_TENANT_DEVICE, memory_limit, NULL },
+	{ "gpupool_tenant_multiprocessors_limit", "gauge", "Multiprocessors that it may use.",
+	  OF_TENANT_DEVICE, multiprocessors_limit, NULL },
+	{ "gpupool_tenant_weight", "gauge", "Its weight when GPU time is shared.", OF_TENANT_DEVICE,
+	  weight, NULL },
+	{ "gpupool_tenant_gpu_time_limit_percent", "gauge", "GPU time that it may use.",
+	  OF_TENANT_DEVICE, time_limit, NULL },
+	{ "gpupool_tenant_gpu_seconds_total", "counter", "Measured time of its kernels.",
+	  OF_TENANT_DEVICE, gpu, NULL },
+	{ "hami_vgpu_memory_used_bytes", "gauge", "Device memory that the tenant holds.", OF_HAMI,
+	  memory, NULL },
+	{ "hami_vgpu_memory_limit_bytes", "gauge", "Device memory that it may hold.", OF_HAMI,
+	  memory_limit, NULL },
+
+	{ "gpupool_session_start_time_seconds", "gauge", "When the session began, since 1970.",
+	  OF_SESSION, started, NULL },
+	{ "gpupool_session_launches_total", "counter", "Kernels, and copies within the device.",
+	  OF_SESSION, launches, NULL },
+	{ "gpupool_session_copies_total", "counter", "Copies between client and device.",
+	  OF_SESSION, copies, NULL },
+	{ "gpupool_session_copied_bytes_total", "counter",
+	  "Bytes from (in) and to (out) the client.", OF_SESSION, copied_in, "direction=\"in\"" },
+	{ NULL, NULL, NULL, OF_SESSION, copied_out, "direction=\"out\"" },
+	{ "gpupool_session_refusals_total", "counter", "Allocations refused for a quota.",
+	  OF_SESSION, refusals, NULL },
+	{ "gpupool_session_wait_seconds_total", "counter", "Time that launches were held back.",
+	  OF_SESSION, waited, NULL },
+	{ "gpupool_session_throttled_seconds_total", "counter", "Time that copies were held back.",
+	  OF_SESSION, throttled, NULL },
+	{ "gpupool_session_memory_used_bytes", "gauge", "Device memory that the session holds.",
+	  OF_SESSION_DEVICE, memory, NULL },
+	{ "gpupool_session_memory_peak_bytes", "gauge", "The most that it has held.",
+	  OF_SESSION_DEVICE, memory_peak, NULL },
+	{ "gpupool_session_memory_limit_bytes", "gauge", "Device memory that it may hold itself.",
+	  OF_SESSION_DEVICE, memory_limit, NULL },
+	{ "gpupool_session_multiprocessors_assigned", "gauge", "Multiprocessors that it has.",
+	  OF_SESSION_DEVICE, multiprocessors_assigned, NULL },
+	{ "gpupool_session_multiprocessors_limit", "gauge", "Multiprocessors that it may have.",
+	  OF_SESSION_DEVICE, multiprocessors_limit, NULL },
+	{ "gpupool_session_gpu_seconds_total", "counter", "Measured time of its kernels.",
+	  OF_SESSION_DEVICE, gpu, NULL },
+};
+
+/* Labels. */
+
+struct writer {
+	FILE *file;
+	const char *name;
+	bool any; /* labels so far */
+};
+
+static void
+write_separator(struct writer *w)
+{
+	fputc(w->any ? ',' : '{', w->file);
+	w->any = true;
+}
+
+static void
+write_label(struct writer *w, const char *key, const char *value)
+{
+	write_separator(w);
+	fprintf(w->file, "%s=\"", key);
+	for (;;) {
+		size_t plain = strcspn(value, "\n\"\\");
+
+		(void)fwrite(value, 1, plain, w->file);
+		value += plain;
+		if (!*value)
+			break;
+		fputs(*value == '\n' ? "\\n" : *value == '"' ? "\\\"" : "\\\\", w->file);
+		value++;
+	}
+	fputc('"', w->file);
+}
+
+static void
+write_number_label(struct writer *w, const char *key, uint64_t value)
+{
+	write_separator(w);
+	fprintf(w->file, "%s=\"%llu\"", key, (unsigned long long)value);
+}
+
+static void
+write_device_labels(struct writer *w, const Gpupool__AdminDevice *device, const char *ordinal_key,
+		    const char *uuid_key)
+{
+	char uuid[GP_UUID_TEXT_SIZE];
+
+	gp_admin_uuid(&device->uuid, uuid);
+	write_number_label(w, ordinal_key, device->ordinal);
+	write_label(w, uuid_key, uuid);
+}
+
+static void
+write_session_labels(struct writer *w, const Gpupool__AdminSession *session)
+{
+	write_number_label(w, "session", session->id);
+	write_label(w, "tenant", session->tenant);
+	write_label(w, "client", session->address);
+	write_label(w, "user", session->user);
+	write_label(w, "host", session->host);
+	write_number_label(w, "pid", session->pid);
+	write_label(w, "program", session->program);
+}
+
+static void
+write_labels(struct writer *w, const struct family *family, const struct subject *s)
+{
+	if (family->scope == OF_HAMI)
+		write_device_labels(w, s->device, "vdevice_index", "device_uuid");
+	else if (s->device)
+		write_device_labels(w, s->device, "gpu", "UUID");
+	if (family->scope == OF_DEVICE)
+		write_label(w, "modelName", s->device->name);
+	if (s->tenant)
+		write_label(w, "tenant", s->tenant->name);
+	if (s->session)
+		write_session_labels(w, s->session);
+	if (s->refusals)
+		write_label(w, "reason", s->refusals->reason);
+	if (family->label) {
+		write_separator(w);
+		fputs(family->label, w->file);
+	}
+	if (w->any)
+		fputc('}', w->file);
+}
+
+static void
+write_sample(FILE *file, const char *name, const struct family *family, const struct subject *s)
+{
+	struct writer w = { .file = file };
+	struct value value = family->value(s);
+
+	fputs(name, file);
+	write_labels(&w, family, s);
+	if (value.ns)
+		fprintf(file, " %llu.%09llu\n", (unsigned long long)(value.number / NS),
+			(unsigned long long)(value.number % NS));
+	else
+		fprintf(file, " %llu\n", (unsigned long long)value.number);
+}
+
+/* Samples. */
+
+static void
+write_lines(FILE *file, const char *name, const struct family *family, struct subject *s,
+	    Gpupool__AdminLine *const *lines, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		s->line = lines[i];
+		s->device = s->report->devices[lines[i]->device];
+		write_sample(file, name, family, s);
+	}
+}
+
+static void
+write_of_tenants(FILE *file, const char *name, const struct family *family,
+		 const Gpupool__AdminReport *report)
+{
+	for (size_t i = 0; i < report->n_tenants; i++) {
+		const Gpupool__AdminTenant *tenant = report->tenants[i];
+		struct subject s = { .report = report, .tenant = tenant, .counts = tenant->counts };
+
+		if (family->scope == OF_TENANT)
+			write_sample(file, name, family, &s);
+		else
+			write_lines(file, name, family, &s, tenant->lines, tenant->n_lines);
+	}
+}
+
+static void
+write_of_sessions(FILE *file, const char *name, const struct family *family,
+		  const Gpupool__AdminReport *report)
+{
+	for (size_t i = 0; i < report->n_sessions; i++) {
+		const Gpupool__AdminSession *session = report->sessions[i];
+		struct subject s = { .report = report,
+				     .session = session,
+				     .counts = session->counts };
+
+		if (family->scope == OF_SESSION)
+			write_sample(file, name, family, &s);
+		else
+			write_lines(file, name, family, &s, session->lines, session->n_lines);
+	}
+}
+
+static void
+write_family(FILE *file, const char *name, const struct family *family,
+	     const Gpupool__AdminReport *report)
+{
+	struct subject s = { .report = report };
+
+	switch (family->scope) {
+	case OF_DAEMON:
+		write_sample(file, name, family, &s);
+		break;
+	case OF_DEVICE:
+		for (size_t i = 0; i < report->n_devices; i++) {
+			s.device = report->devices[i];
+			write_sample(file, name, family, &s);
+		}
+		break;
+	case OF_TENANT:
+	case OF_TENANT_DEVICE:
+	case OF_HAMI:
+		write_of_tenants(file, name, family, report);
+		break;
+	case OF_SESSION:
+	case OF_SESSION_DEVICE:
+		write_of_sessions(file, name, family, report);
+		break;
+	case OF_REFUSAL:
+		for (size_t i = 0; i < report->n_refusals; i++) {
+			s.refusals = report->refusals[i];
+			write_sample(file, name, family, &s);
+		}
+		break;
+	}
+}
+
+void
+gpd_metrics_write(FILE *file, const Gpupool__AdminReport *report)
+{
+	const char *name = "gpupool_build_info";
+
+	fprintf(file,
+		"# HELP %s The daemon's version; always 1.\n# TYPE %s gauge\n"
+		"%s{version=\"%s\"} 1\n",
+		name, name, name, report->version);
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		const struct family *family = &families[i];
+
+		if (family->name) {
+			name = family->name;
+			fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, family->help, name,
+				family->type);
+		}
+		write_family(file, name, family, report);
+	}
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All there is to tell of devices, tenants and sessions, summed up in one place: for the admin
+ * socket and for the metrics.
+ *
+ * The supervisor's main thread holds the lock except while it waits, so nothing changes under
+ * another thread that makes a report but what the workers count: sums over sessions that end
+ * meanwhile are neither lost nor counted twice, and counters never fall.
+ */
+#ifndef GPD_REPORT_H
+#define GPD_REPORT_H
+
+#include "protocol/admin.h"
+#include "server/supervisor/admin/roster.h"
+#include "server/supervisor/admission/admission.h"
+
+#include <pthread.h>
+
+struct gpd_report_source {
+	pthread_mutex_t lock;
+	const struct gpd_admission *admission;
+	const struct gpd_quota *quota;
+	const struct gpd_roster *roster;
+	struct gpd_child *const *children; /* head of the list */
+	int64_t started_s;
+};
+
+/* Under the lock.  session: only this one among the sessions; 0: all.  NULL: no memory. */
+Gpupool__AdminReport *gpd_report_create(const struct gpd_report_source *source, uint64_t session);
+void gpd_report_free(Gpupool__AdminReport *report);
+
+#endif /* GPD_REPORT_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the ledger does not say of sessions and devices: whose they are and what they are called.
+ *
+ * A client has the same place here as its session in the ledger, and counts as long as the ledger
+ * has that session there; so nothing is ever taken out.  The main thread writes, others read under
+ * the lock of whoever owns the roster.
+ */
+#ifndef GPD_ROSTER_H
+#define GPD_ROSTER_H
+
+#include "protocol/control.h"
+#include "server/common/ledger/ledger.h"
+#include "server/supervisor/door/auth.h"
+#include "server/supervisor/tenancy/tenants.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_roster_client {
+	uint64_t session;
+	int64_t started_s; /* since 1970 */
+	uint32_t devices;  /* bit: ordinal that it sees */
+	uint32_t pid;
+	char host[64], user[64], program[64]; /* as the client says */
+	char address[80];
+	char credentials[200]; /* by which it was let in */
+};
+
+struct gpd_roster_device {
+	char name[128];
+	uint8_t uuid[16];
+	uint64_t memory;
+	uint32_t multiprocessors;
+};
+
+struct gpd_roster {
+	struct gpd_roster_client *clients; /* GPD_LEDGER_SESSIONS */
+	int device_count;
+	struct gpd_roster_device devices[GPD_LEDGER_DEVICES];
+	bool software;
+	uint32_t driver_version;
+};
+
+/* 0 or -ENOMEM. */
+int gpd_roster_init(struct gpd_roster *roster);
+void gpd_roster_fini(struct gpd_roster *roster);
+
+/* index: of the session's line in the ledger. */
+void gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
+		      const Gpupool__Hello *hello, const struct gpd_grant *grant,
+		      const char *address);
+/* The same client, by what it was let in; name and serial number: of its certificate,
+ * or NULL. */
+void gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index,
+				const struct gpd_pass *pass, const char *name, const char *serial);
+/* A worker has said what there is; what it said before it ended stays known. */
+void gpd_roster_set_devices(struct gpd_roster *roster, const Gpupool__Welcome *facts);
+
+/* Of the session with this id in this place, or an empty one. */
+const struct gpd_roster_client *gpd_roster_client(const struct gpd_roster *roster, uint32_t index,
+						  uint64_t session);
+
+#endif /* GPD_ROSTER_H */

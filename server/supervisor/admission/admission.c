@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/admission/admission.h"
+
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+#include "server/supervisor/admission/admission_state.h"
+#include "server/supervisor/door/control_reply.h"
+
+#include <cuda.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
+		   int lanes_max)
+{
+	*admission = (struct gpd_admission){
+		.quota = quota,
+		.sessions_max = sessions_max,
+		.lanes_max = lanes_max,
+		.begin_ms = INT64_MAX,
+	};
+}
+
+void
+gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	peer->state = GPD_PEER_HANDSHAKE;
+	peer->deadline_ms = now_ms + GPD_HANDSHAKE_MS;
+	peer->next = admission->peers;
+	admission->peers = peer;
+	admission->handshakes++;
+	gpd_caller_count_handshake(peer->caller, 1);
+}
+
+void
+gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
+			enum gpd_peer_state state, int64_t deadline_ms)
+{
+	if (peer->state <= GPD_PEER_REFUSED && state > GPD_PEER_REFUSED) {
+		admission->handshakes--;
+		gpd_caller_count_handshake(peer->caller, -1);
+	}
+	peer->state = state;
+	peer->deadline_ms = deadline_ms;
+}
+
+void
+gpd_admission_unlink(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	struct gpd_peer **link = &admission->peers;
+
+	while (*link != peer)
+		link = &(*link)->next;
+	*link = peer->next;
+}
+
+/* A worker that cannot be told does not read any more; one that has ended says so by its end. */
+void
+gpd_admission_tell(struct gpd_child *worker, const struct gpd_channel_header *header,
+		   const void *data, size_t size, int fd)
+{
+	int r = gpd_channel_post(&worker->channel, header, data, size, fd);
+
+	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
+		return;
+	gpd_error("worker %d does not listen: killed", (int)worker->pid);
+	(void)kill(worker->pid, SIGKILL);
+}
+
+void
+gpd_admission_tell_session(struct gpd_child *worker, enum gpd_channel_type type, uint64_t session,
+			   const void *data, size_t size)
+{
+	struct gpd_channel_header header = { .type = type, .session = session };
+
+	gpd_admission_tell(worker, &header, data, size, -1);
+}
+
+static void
+end_session(struct gpd_admission *admission, struct gpd_peer *peer, const char *reason)
+{
+	if (peer->worker)
+		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason,
+					   strlen(reason));
+	gpd_admission_leave_alone(admission, peer);
+	peer->worker = peer->own = NULL;
+}
+
+/* Its thread notices and posts the last event. */
+void
+gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer, const char *reason)
+{
+	if (peer->state == GPD_PEER_ENDING)
+		return;
+	end_session(admission, peer, reason);
+	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	gp_conn_shutdown(peer->conn);
+}
+
+void
+gpd_admission_log_session(struct gpd_admission *admission, const struct gpd_peer *peer,
+			  enum gpd_log_level level, const char *text)
+{
+	gpd_voice_log(&admission->quota->ledger->voices[peer->voice], level,
+		      "session %llu (%s): %s", (unsigned long long)peer->session, peer->name, text);
+}
+
+void
+gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
+		     Gpupool__Refused__Reason reason, const char *text)
+{
+	gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s (%s): refused: %s",
+		       gp_conn_peer(peer->conn), peer->name, text);
+	gpd_answer_refused(peer, reason, text);
+	gpd_admission_end_peer(admission, peer, text);
+}
+
+struct gpd_peer *
+gpd_admission_find_session(const struct gpd_admission *admission, const struct gpd_child *worker,
+			   uint64_t id)
+{
+	struct gpd_peer *peer = admission->peers;
+
+	while (peer && (peer->worker != worker || peer->session != id))
+		peer = peer->next;
+	return peer;
+}
+
+static void
+take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
+	  const struct gpd_peer_event *event)
+{
+	char text[sizeof(event->text) + 24];
+
+	(void)snprintf(text, sizeof(text), "control connection: %s", event->text);
+	if (event->refused)
+		admission->gate.refusals[GPD_AUTH_HANDSHAKE]++;
+	if (event->refused)
+		gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s: refused: %s",
+			       gp_conn_peer(peer->conn), event->text);
+	else if (peer->state == GPD_PEER_HANDSHAKE)
+		gpd_caller_log(peer->caller, GPD_LOG_INFO, "%s: no session: %s",
+			       gp_conn_peer(peer->conn), event->text);
+	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
+		gpd_admission_log_session(admission, peer, GPD_LOG_INFO, text);
+	end_session(admission, peer, event->text);
+	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	gpd_admission_unlink(admission, peer);
+	gpd_peer_destroy(peer);
+}
+
+void
+gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms)
+{
+	struct gpd_peer_event *event;
+
+	while ((event = gpd_peer_next_event())) {
+		struct gpd_peer *peer = event->peer;
+
+		switch (event->type) {
+		case GPD_PEER_LANE:
+			gpd_admission_take_lane(admission, peer, &event->preamble);
+			break;
+		case GPD_PEER_GONE:
+			take_gone(admission, peer, event);
+			break;
+		case GPD_PEER_MESSAGE:
+			atomic_fetch_sub(&peer->queued, 1);
+			if (peer->state == GPD_PEER_ENDING) {
+				gp_control_free(event->message);
+			} else if (event->message->body_case ==
+				   GPUPOOL__CONTROL_MESSAGE__BODY_HELLO) {
+				gpd_admission_take_hello(admission, peer, event->message, now_ms);
+			} else {
+				gpd_admission_take_window_request(
+					admission, peer, event->message->window_request, now_ms);
+				gp_control_free(event->message);
+			}
+			break;
+		}
+		free(event);
+	}
+}
+
+static void
+run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	const char *peer_name = gp_conn_peer(peer->conn);
+
+	switch (peer->state) {
+	case GPD_PEER_QUEUED:
+		if (peer->full) {
+			gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+					     peer->full);
+			break;
+		}
+		/* fall through */
+	case GPD_PEER_OPENING:
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "the GPUs cannot be used at the moment");
+		break;
+	case GPD_PEER_STARTING:
+		gpd_admission_late_alone(admission, peer);
+		break;
+	case GPD_PEER_WELCOMED:
+	case GPD_PEER_MOVING:
+		gpd_admission_log_session(admission, peer, GPD_LOG_WARNING,
+					  "its lane did not come in time");
+		gpd_admission_end_peer(admission, peer, "its lane did not come in time");
+		break;
+	case GPD_PEER_REFUSED:
+		gpd_admission_tell_refused(admission, peer);
+		break;
+	default:
+		gpd_caller_log(peer->caller, GPD_LOG_WARNING,
+			       "%s: no session: it did not say hello in time", peer_name);
+		gpd_admission_end_peer(admission, peer, "it did not say hello in time");
+		break;
+	}
+}
+
+void
+gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
+{
+	if (gpd_admission_gate_deadline(admission) <= now_ms)
+		gpd_admission_check_credentials(admission, now_ms);
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->deadline_ms <= now_ms)
+			run_out_of_time(admission, p);
+	}
+	gpd_admission_begin(admission, now_ms);
+	if (gpd_caller_deadline() <= now_ms)
+		gpd_caller_check(now_ms);
+	if (gpd_voice_deadline() <= now_ms)
+		gpd_voice_check(admission->quota->ledger, now_ms);
+}
+
+int64_t
+gpd_admission_deadline(const struct gpd_admission *admission)
+{
+	int64_t deadline = gpd_admission_gate_deadline(admission);
+	int64_t caller = gpd_caller_deadline();
+
+	if (caller < deadline)
+		deadline = caller;
+	if (gpd_voice_deadline() < deadline)
+		deadline = gpd_voice_deadline();
+	if (admission->begin_ms < deadline)
+		deadline = admission->begin_ms;
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->deadline_ms < deadline)
+			deadline = p->deadline_ms;
+	}
+	return deadline;
+}
+
+/* Also those that have no sessions, and would not look by themselves. */
+static void
+tell_of_code(struct gpd_admission *admission)
+{
+	struct gpd_child *child = admission->workers ? *admission->workers : NULL;
+
+	for (; child; child = child->next) {
+		if (child->state == GPD_CHILD_READY)
+			gpd_admission_tell_session(child, GPD_CHANNEL_LESS, 0, NULL, 0);
+	}
+}
+
+int
+gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded)
+{
+	struct gpd_quota *quota = admission->quota;
+	int r = gpd_tenants_reload(&quota->tenants, reloaded->error);
+
+	if (r == 0) {
+		gpd_gate_reload(&admission->gate, quota->tenants.config, gpd_now_ms(), reloaded);
+		gpd_admission_check_certificates(admission);
+	}
+	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {
+		bool has_line = p->worker || p->state == GPD_PEER_STARTING;
+		struct gpd_ledger_session *line =
+			has_line ? gpd_ledger_find(quota->ledger, p->session) : NULL;
+
+		/* Whoever still waits may be somebody else's now, or nobody's. */
+		if (p->state == GPD_PEER_QUEUED)
+			(void)gpd_admission_admit(admission, p);
+		/* A tenant that is not configured any more keeps what it had. */
+		if (line && quota->tenants.places[p->grant.tenant] >= 0)
+			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);
+		if (line && p->worker)
+			gpd_admission_tell_session(p->worker, GPD_CHANNEL_SHARES, p->session, NULL,
+						   0);
+	}
+	if (r == 0)
+		tell_of_code(admission);
+	/* There may be more places now, and those who wait may be of another class. */
+	if (r == 0)
+		gpd_admission_go_on(admission, gpd_now_ms());
+	return r;
+}
+
+static struct gpd_peer *
+find_peer(const struct gpd_admission *admission, uint64_t session)
+{
+	struct gpd_peer *peer = admission->peers;
+
+	while (peer &&
+	       ((!peer->worker && peer->state != GPD_PEER_STARTING) || peer->session != session))
+		peer = peer->next;
+	return peer;
+}
+
+void
+gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer,
+			  const char *reason)
+{
+	gpd_info("session %llu (%s): %s", (unsigned long long)peer->session, peer->name, reason);
+	gpd_answer_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
+	gpd_admission_end_peer(admission, peer, reason);
+}
+
+void
+gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *peer,
+		       Gpupool__Refused__Reason reason, const char *text)
+{
+	if (peer->worker)
+		gpd_admission_end_session(admission, peer, text);
+	else
+		gpd_admission_refuse(admission, peer, reason, text);
+}
+
+void
+gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
+{
+	struct gpd_peer *peer = find_peer(admission, session);
+
+	if (peer)
+		gpd_admission_turn_out(admission, peer, GPUPOOL__REFUSED__REASON__POLICY,
+				       "terminated by the administrator");
+}
+
+void
+gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session)
+{
+	struct gpd_peer *peer = find_peer(admission, session);
+
+	if (peer && peer->worker)
+		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_SHARES, session, NULL, 0);
+}
+
+bool
+gpd_admission_is_empty(const struct gpd_admission *admission)
+{
+	const struct gpd_ledger *ledger = admission->quota->ledger;
+
+	if (gpd_admission_count_sessions(admission))
+		return false;
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		if (atomic_load(&ledger->sessions[i].id))
+			return false;
+	}
+	return true;
+}
+
+void
+gpd_admission_stop(struct gpd_admission *admission)
+{
+	admission->stopping = true;
+	gpd_admission_forget_waiting(admission, gpd_now_ms());
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->state == GPD_PEER_ENDING)
+			continue;
+		if (p->state > GPD_PEER_REFUSED)
+			gpd_answer_bye(p, "the daemon stops");
+		p->worker = NULL; /* it is told to stop as a whole */
+		gpd_admission_end_peer(admission, p, "the daemon stops");
+	}
+}
+
+void
+gpd_admission_fini(struct gpd_admission *admission)
+{
+	struct gpd_peer_event *event;
+
+	for (struct gpd_peer *p = admission->peers; p; p = p->next)
+		gp_conn_shutdown(p->conn);
+	while (admission->peers) {
+		struct gpd_peer *peer = admission->peers;
+
+		admission->peers = peer->next;
+		gpd_peer_destroy(peer);
+	}
+	while ((event = gpd_peer_next_event())) {
+		gp_control_free(event->message);
+		free(event);
+	}
+	gpd_admission_forget_waiting(admission, gpd_now_ms());
+	gpd_caller_forget_all();
+	gpd_voice_forget_all(admission->quota->ledger);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may have a session, and how far each connection has come on its way to one: the part of the
+ * supervisor that deals with clients.  Main thread only.
+ *
+ * admission_wait.c has the connections that have not begun, admission_gate.c the credentials,
+ * admission_session.c all from Hello to the end of the session, admission_alone.c those that have a
+ * worker of their own, and admission_lane.c their lanes; admission.c keeps the list of peers and
+ * their states, and ends them.
+ */
+#ifndef GPD_ADMISSION_H
+#define GPD_ADMISSION_H
+
+#include "server/supervisor/admin/roster.h"
+#include "server/supervisor/door/gate.h"
+#include "server/supervisor/door/peer.h"
+#include "server/supervisor/tenancy/quota.h"
+#include "server/supervisor/workers/child.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_waiting;
+
+struct gpd_admission {
+	struct gpd_peer *peers;
+	struct gpd_waiting *waiting; /* connections that have not begun, in the order of coming */
+	unsigned int waiting_count;
+	int64_t begin_ms; /* when to look again whether they may; INT64_MAX: there are none */
+	struct gpd_gate gate;
+	int64_t gate_ms; /* when to look again whether the tokens still hold */
+	struct gpd_quota *quota;
+	struct gpd_roster *roster; /* of those that have a session */
+	struct gpd_child *worker;  /* that new sessions are given to; NULL: none at the moment */
+	/* Starts a worker for one session; NULL: it cannot. */
+	struct gpd_child *(*start_alone)(void *arg);
+	void *arg;
+	struct gpd_child *const *workers; /* the first of all that there are; NULL: none yet */
+	uint64_t starts;                  /* workers for one session that were started */
+	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
+	int sessions_max;                           /* 0: as the configuration says, or 256 */
+	int lanes_max; /* of a session; 0: as the configuration says, or 4 */
+	int handshakes;
+	uint64_t last_session;
+	bool stopping;
+	bool draining; /* nobody new is admitted */
+};
+
+void gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
+			int lanes_max);
+/* Shuts all connections down and waits for their threads. */
+void gpd_admission_fini(struct gpd_admission *admission);
+
+/* So many at a time. */
+int gpd_admission_sessions_max(const struct gpd_admission *admission);
+/* A connection has come, which is the admission's from now on. */
+void gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme,
+			int64_t now_ms);
+/* Those who waited for a worker go on. */
+void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
+			      int64_t now_ms);
+/* A worker has ended, or is ready: who waits for what it had may go on. */
+void gpd_admission_go_on(struct gpd_admission *admission, int64_t now_ms);
+/* A worker for one session is ready: false if nobody wants it any more. */
+bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker,
+			       int64_t now_ms);
+/* The process has ended: the log says it of each session that it has not told the end of. */
+void gpd_admission_report_ended(const struct gpd_admission *admission,
+				const struct gpd_child *worker, const char *reason);
+/* All its sessions are over, with this CUresult. */
+void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker,
+			       int result, const char *text);
+void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
+			  const struct gpd_channel_message *message, int64_t now_ms);
+void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
+			  const struct gpd_channel_message *message, int64_t now_ms);
+/* The worker has a lane that it has checked itself: that came to it, or whose key it has seen. */
+void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
+			     const struct gpd_channel_message *message);
+/* The worker has refused somebody a lane. */
+void gpd_admission_stranger(struct gpd_admission *admission,
+			    const struct gpd_channel_message *message, int64_t now_ms);
+void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
+/* The next of them; INT64_MAX: none. */
+int64_t gpd_admission_deadline(const struct gpd_admission *admission);
+/* Reads the configuration again, and puts it into force for all sessions.  Otherwise the error is
+ * why nothing is. */
+int gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded);
+/* The session ends, and its client is told 810; it is over when the ledger has it no more. */
+void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
+/* The worker reads the session's line in the ledger again. */
+void gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session);
+/* No session, and nobody waits for one. */
+bool gpd_admission_is_empty(const struct gpd_admission *admission);
+/* Says goodbye to everybody. */
+void gpd_admission_stop(struct gpd_admission *admission);
+
+#endif /* GPD_ADMISSION_H */

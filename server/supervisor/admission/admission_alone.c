@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions that have a worker of their own.  A process and a CUDA context are dear, so one is
+ * started only for a client that has a place for its session already, and few at a time; the place
+ * is given back when the process has ended.  One that starts for a client that has gone is killed.
+ */
+#include "server/supervisor/admission/admission_state.h"
+
+#include <signal.h>
+
+/* They keep the driver and the processors busy while others work. */
+#define STARTING_MAX 4
+/* For a place that somebody may be about to leave: a process takes a while to end. */
+#define FULL_ENDING_MS 10000
+
+static struct gpd_child *
+first_worker(const struct gpd_admission *admission)
+{
+	return admission->workers ? *admission->workers : NULL;
+}
+
+/* Those that end before they were ready are among them. */
+static int
+count_starting(const struct gpd_admission *admission)
+{
+	int count = 0;
+
+	for (const struct gpd_child *c = first_worker(admission); c; c = c->next)
+		count += c->alone && !c->facts;
+	return count;
+}
+
+/* Processes whose clients have gone; caller: those of this address, NULL: all. */
+static int
+count_abandoned(const struct gpd_admission *admission, const struct gpd_caller *caller)
+{
+	int count = 0;
+
+	for (const struct gpd_child *c = first_worker(admission); c; c = c->next)
+		count += c->abandoned && (!caller || c->caller == caller);
+	return count;
+}
+
+void
+gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	int ending = count_abandoned(admission, NULL);
+	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_FULL_MS;
+	/* All but the peer itself. */
+	const char *full = gpd_admission_why_full(admission, peer, ending - 1,
+						  count_abandoned(admission, peer->caller) - 1);
+
+	if (full) {
+		(void)gpd_admission_wait_for_place(admission, peer, full, wait_ms, now_ms);
+		return;
+	}
+	if (gpd_admission_take_place(admission, peer, wait_ms, now_ms))
+		gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, now_ms + GPD_QUEUED_MS);
+}
+
+/* Tenants take turns, and among their clients addresses. */
+static bool
+is_before(const struct gpd_admission *admission, const struct gpd_peer *a, const struct gpd_peer *b)
+{
+	uint64_t tenant_a = admission->tenant_starts[a->grant.tenant];
+	uint64_t tenant_b = admission->tenant_starts[b->grant.tenant];
+	uint64_t caller_a = gpd_caller_last_start(a->caller);
+	uint64_t caller_b = gpd_caller_last_start(b->caller);
+
+	if (tenant_a != tenant_b)
+		return tenant_a < tenant_b;
+	return caller_a != caller_b ? caller_a < caller_b : a->session < b->session;
+}
+
+static struct gpd_peer *
+whose_turn(const struct gpd_admission *admission)
+{
+	struct gpd_peer *first = NULL;
+
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->state == GPD_PEER_STARTING && !p->own &&
+		    (!first || is_before(admission, p, first)))
+			first = p;
+	}
+	return first;
+}
+
+/* It is the session's that has the place. */
+static void
+start_worker(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	struct gpd_ledger_session *line = gpd_ledger_find(admission->quota->ledger, peer->session);
+	struct gpd_child *child = line ? admission->start_alone(admission->arg) : NULL;
+
+	if (!child) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "no process can be started for the session");
+		return;
+	}
+	/* From now on the place is free when the process has ended. */
+	line->worker = child->pid;
+	child->caller = gpd_caller_hold(peer->caller);
+	peer->own = child;
+	admission->tenant_starts[peer->grant.tenant] = ++admission->starts;
+	gpd_caller_set_last_start(peer->caller, admission->starts);
+	gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, now_ms + GPD_QUEUED_MS);
+}
+
+void
+gpd_admission_start_workers(struct gpd_admission *admission, int64_t now_ms)
+{
+	struct gpd_peer *peer;
+
+	while ((peer = whose_turn(admission)) && count_starting(admission) < STARTING_MAX)
+		start_worker(admission, peer, now_ms);
+}
+
+bool
+gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
+{
+	const struct gpd_ledger_session *line;
+	struct gpd_peer *peer = admission->peers;
+
+	while (peer && (peer->own != worker || peer->state != GPD_PEER_STARTING))
+		peer = peer->next;
+	line = peer ? gpd_ledger_find(admission->quota->ledger, peer->session) : NULL;
+	if (!line)
+		return false;
+	gpd_admission_ask_to_open(admission, peer, worker, line, now_ms);
+	/* It ends with its session. */
+	gpd_admission_tell_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
+	return true;
+}
+
+void
+gpd_admission_leave_alone(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	struct gpd_child *own = peer->own;
+
+	if (!own && peer->state == GPD_PEER_STARTING)
+		gpd_quota_close(admission->quota, peer->session);
+	if (!own)
+		return;
+	own->abandoned = true;
+	if (own->state == GPD_CHILD_STARTING) {
+		/* It has nothing yet that somebody would miss. */
+		own->state = GPD_CHILD_ENDING;
+		(void)kill(own->pid, SIGKILL);
+	} else if (!peer->worker && own->state == GPD_CHILD_READY) {
+		gpd_admission_tell_session(own, GPD_CHANNEL_RETIRE, 0, NULL, 0);
+	}
+}
+
+void
+gpd_admission_late_alone(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	if (peer->own)
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "its own process is not ready in time");
+	else
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "other sessions' own processes start, and its turn has not "
+				     "come in time");
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From Hello to a session: who has room for it, which worker opens it and in which window, and what
+ * the worker says of it until it is over. */
+#include "protocol/ticket.h"
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+#include "server/supervisor/admission/admission_state.h"
+#include "server/supervisor/door/control_reply.h"
+#include "server/supervisor/workers/orphans.h"
+
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define SESSIONS_DEFAULT 256
+/* Three data lanes: several times what one connection carries, and cores left for the rest. */
+#define LANES_DEFAULT 4
+/* Encrypted, each carries less. */
+#define LANES_ENCRYPTED 8
+#define OPENING_MS 15000
+/* A client looks for a window that it can have, and has a few tries. */
+#define WINDOWS_MAX 16
+
+/* OPEN or REWINDOW. */
+static void
+ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
+	       enum gpd_channel_type type, uint32_t line, uint64_t size, Gpupool__Range **avoid,
+	       size_t avoid_count)
+{
+	union {
+		struct gpd_channel_open open;
+		char room[sizeof(struct gpd_channel_open) +
+			  GPD_AVOID_MAX * sizeof(struct gpd_range)];
+	} message;
+	size_t used;
+
+	if (avoid_count > GPD_AVOID_MAX)
+		avoid_count = GPD_AVOID_MAX;
+	used = sizeof(struct gpd_channel_open) + avoid_count * sizeof(struct gpd_range);
+	memset(&message, 0, used);
+	snprintf(message.open.peer, sizeof(message.open.peer), "%s", peer->name);
+	message.open.window_size = size;
+	message.open.line = line;
+	if (type == GPD_CHANNEL_OPEN) {
+		memcpy(message.open.ticket, peer->ticket, sizeof(message.open.ticket));
+		snprintf(message.open.let_in_by, sizeof(message.open.let_in_by), "%s",
+			 gpd_roster_client(admission->roster, line, peer->session)->credentials);
+	}
+	message.open.lanes_max = peer->lanes_max;
+	message.open.avoid_count = (uint32_t)avoid_count;
+	for (size_t i = 0; i < avoid_count; i++)
+		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
+	gpd_admission_tell_session(peer->worker, type, peer->session, &message, used);
+	explicit_bzero(message.open.ticket, sizeof(message.open.ticket));
+}
+
+/*
+ * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
+ * one program after the other shall not fail for that.
+ */
+bool
+gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
+			     const char *text, int64_t wait_ms, int64_t now_ms)
+{
+	bool waited = peer->full != NULL;
+
+	if (!waited)
+		peer->full = strdup(text);
+	if (!peer->full || (waited && peer->deadline_ms <= now_ms)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, text);
+		return false;
+	}
+	if (!waited)
+		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + wait_ms);
+	return true;
+}
+
+static unsigned int
+lanes_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	uint32_t configured = admission->quota->tenants.config->lanes_max;
+
+	if (admission->lanes_max)
+		return (unsigned int)admission->lanes_max;
+	if (configured)
+		return configured;
+	return gp_conn_caps(peer->conn) & GP_CONN_CAP_ENCRYPTED ? LANES_ENCRYPTED : LANES_DEFAULT;
+}
+
+struct gpd_ledger_session *
+gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer, int64_t wait_ms,
+			 int64_t now_ms)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+	struct gpd_ledger_session *line;
+	Gpupool__Refused__Reason reason;
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (getrandom(peer->ticket, sizeof(peer->ticket), 0) != (ssize_t)sizeof(peer->ticket)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "no random numbers for a ticket");
+		return NULL;
+	}
+	gp_ticket_name(peer->ticket, peer->ticket_name);
+	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0, &peer->grant,
+			      &reason, error);
+	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL) {
+		(void)gpd_admission_wait_for_place(admission, peer, error, wait_ms, now_ms);
+		return NULL;
+	}
+	if (!line) {
+		gpd_admission_refuse(admission, peer, reason, error);
+		return NULL;
+	}
+	free(peer->full);
+	peer->full = NULL;
+	peer->session = ++admission->last_session;
+	line->voice = peer->voice;
+	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
+			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
+	gpd_roster_set_credentials(
+		admission->roster, gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
+		gp_conn_certificate(peer->conn), gp_conn_certificate_serial(peer->conn));
+	return line;
+}
+
+void
+gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer,
+			  struct gpd_child *worker, const struct gpd_ledger_session *line,
+			  int64_t now_ms)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+
+	peer->worker = worker;
+	peer->lanes_max = lanes_max(admission, peer);
+	if (hello->lanes && hello->lanes < peer->lanes_max)
+		peer->lanes_max = hello->lanes;
+	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
+	ask_for_window(admission, peer, GPD_CHANNEL_OPEN,
+		       gpd_ledger_index(admission->quota->ledger, line), 0, hello->window_avoid,
+		       hello->n_window_avoid);
+}
+
+/* The worker is there that it waits for; the first one has said what devices there are. */
+static bool
+has_worker(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	if (peer->grant.alone)
+		return admission->quota->tenants.device_count > 0;
+	return admission->worker != NULL;
+}
+
+static void
+open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+{
+	struct gpd_ledger_session *line;
+
+	/* While it waited the line of its tenant may have become another's, or its class another.
+	 */
+	if (!has_worker(admission, peer) || !gpd_admission_admit(admission, peer) ||
+	    !has_worker(admission, peer))
+		return;
+	if (peer->grant.alone) {
+		gpd_admission_open_alone(admission, peer, now_ms);
+		return;
+	}
+	line = gpd_admission_take_place(admission, peer, GPD_FULL_MS, now_ms);
+	if (!line)
+		return;
+	line->worker = admission->worker->pid;
+	gpd_admission_ask_to_open(admission, peer, admission->worker, line, now_ms);
+}
+
+void
+gpd_admission_go_on(struct gpd_admission *admission, int64_t now_ms)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->state == GPD_PEER_QUEUED)
+			open_queued(admission, p, now_ms);
+	}
+	gpd_admission_start_workers(admission, now_ms);
+}
+
+int
+gpd_admission_sessions_max(const struct gpd_admission *admission)
+{
+	uint32_t configured = admission->quota->tenants.config->sessions_max;
+
+	if (admission->sessions_max)
+		return admission->sessions_max;
+	return configured ? (int)configured : SESSIONS_DEFAULT;
+}
+
+int
+gpd_admission_count_sessions(const struct gpd_admission *admission)
+{
+	int count = 0;
+
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
+		count += p->state >= GPD_PEER_QUEUED && p->state <= GPD_PEER_RUNNING;
+	return count;
+}
+
+static unsigned int
+sessions_per_address_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	uint32_t configured = admission->quota->tenants.config->sessions_per_address;
+
+	if (configured)
+		return configured;
+	if (gp_conn_caps(peer->conn) & GP_CONN_CAP_LOCAL)
+		return UINT32_MAX;
+	/* So that there is always something left for others. */
+	return (unsigned int)(gpd_admission_sessions_max(admission) + 1) / 2;
+}
+
+const char *
+gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_peer *peer, int more,
+		       int more_of_address)
+{
+	int count = more_of_address;
+
+	if (gpd_admission_count_sessions(admission) + more >= gpd_admission_sessions_max(admission))
+		return "all sessions are taken (--max-sessions)";
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
+		count += p->caller == peer->caller && p->state >= GPD_PEER_QUEUED &&
+			 p->state <= GPD_PEER_RUNNING;
+	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, peer))
+		return "there are as many sessions from this address as may be "
+		       "(sessions-per-address)";
+	return NULL;
+}
+
+/* Whoever has a worker to himself is a burden for nobody. */
+static bool
+is_shut_out(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	return !peer->grant.alone && admission->workers &&
+	       gpd_left_shuts_out(*admission->workers, admission->quota->ledger,
+				  peer->grant.tenant);
+}
+
+bool
+gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	struct gpd_ledger *ledger = admission->quota->ledger;
+	char error[GPD_CONFIG_ERROR_MAX];
+	const char *tenant;
+
+	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello, peer->pass.tenant,
+			      gp_conn_peer(peer->conn), &peer->grant, error)) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
+		return false;
+	}
+	tenant = ledger->tenants[peer->grant.tenant].name;
+	if (is_shut_out(admission, peer)) {
+		(void)snprintf(error, sizeof(error),
+			       "work of tenant %s's clients that are gone goes on in %d workers, "
+			       "all of which others use: until it ends in one, new sessions can "
+			       "only be of class process",
+			       tenant, GPD_LEFT_WORKERS_MAX);
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
+		return false;
+	}
+	peer->voice =
+		gpd_voice_choose(ledger, tenant, gpd_caller_own_name(peer->caller), gpd_now_ms());
+	return true;
+}
+
+void
+gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
+			 Gpupool__ControlMessage *message, int64_t now_ms)
+{
+	const Gpupool__Hello *hello = message->hello;
+	const char *full;
+
+	peer->hello = message;
+	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
+		 hello->program);
+	/* Who has no credentials learns nothing else. */
+	if (!gpd_admission_let_in(admission, peer, now_ms))
+		return;
+	gpd_peer_trust(peer);
+	if (admission->stopping) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+				     "the daemon stops");
+		return;
+	}
+	if (admission->draining) {
+		gpd_admission_refuse(
+			admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+			"the daemon admits no new sessions at the moment (gpupoolctl drain)");
+		return;
+	}
+	full = gpd_admission_why_full(admission, peer, 0, 0);
+	if (full) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
+		return;
+	}
+	if (!gpd_admission_admit(admission, peer))
+		return;
+	if (hello->resume_ticket.len) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
+				     "the session to resume has ended");
+		return;
+	}
+	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + GPD_QUEUED_MS);
+	open_queued(admission, peer, now_ms);
+	gpd_admission_start_workers(admission, now_ms);
+}
+
+void
+gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
+				  const Gpupool__WindowRequest *request, int64_t now_ms)
+{
+	const char *wrong = NULL;
+
+	if (peer->state != GPD_PEER_WELCOMED)
+		wrong = "a window is asked for at the wrong time";
+	else if (++peer->windows > WINDOWS_MAX)
+		wrong = "it asks for too many windows";
+	if (wrong) {
+		gpd_admission_log_session(admission, peer, GPD_LOG_WARNING, wrong);
+		gpd_answer_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
+		gpd_admission_end_peer(admission, peer, wrong);
+		return;
+	}
+	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
+	ask_for_window(admission, peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
+		       request->n_avoid);
+}
+void
+gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
+		     const struct gpd_channel_message *message, int64_t now_ms)
+{
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
+	const struct gpd_channel_opened *opened = message->data;
+	bool moving;
+
+	/* Without a peer the client has left meanwhile, and the worker was told so. */
+	if (!peer || message->size < sizeof(*opened) ||
+	    message->size < sizeof(*opened) + opened->device_count * sizeof(uint64_t))
+		return;
+	moving = peer->state == GPD_PEER_MOVING;
+	if (!moving && peer->state != GPD_PEER_OPENING)
+		return;
+	if (!moving && opened->window.size == 0) {
+		gpd_quota_close(admission->quota, peer->session);
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+				     "there is no range of device addresses left for a session");
+		return;
+	}
+	/* A move that found nothing leaves the client where it is; it may ask again. */
+	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
+	if (moving)
+		gpd_answer_window(peer, opened);
+	else if (gpd_answer_welcome(admission->quota, peer, opened))
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "the daemon has no memory for another session");
+}
+
+void
+gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
+		     const struct gpd_channel_message *message, int64_t now_ms)
+{
+	struct gpd_peer *peer =
+		gpd_admission_find_session(admission, worker, message->header.session);
+	char text[256];
+
+	gpd_quota_close(admission->quota, message->header.session);
+	gpd_admission_go_on(admission, now_ms);
+	if (!peer)
+		return;
+	gpd_channel_text(message, text, sizeof(text));
+	peer->worker = NULL;
+	if (message->header.result)
+		gpd_answer_session_error(peer, message->header.result, text);
+	else
+		gpd_answer_bye(peer, text);
+	gpd_admission_end_peer(admission, peer, text);
+}
+
+void
+gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
+{
+	admission->worker = worker;
+	if (worker)
+		gpd_admission_go_on(admission, now_ms);
+}
+
+void
+gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker, int result,
+			  const char *text)
+{
+	worker->abandoned = worker->alone;
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		bool own = p->own == worker;
+
+		if (own && (p->state == GPD_PEER_STARTING || p->state == GPD_PEER_OPENING)) {
+			p->worker = NULL;
+			gpd_admission_refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER, text);
+			continue;
+		}
+		if (own)
+			p->own = NULL;
+		if (p->worker != worker)
+			continue;
+		p->worker = NULL;
+		if (p->state == GPD_PEER_OPENING) {
+			/* It knows of no session yet: the next worker will do. */
+			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED,
+						p->deadline_ms - OPENING_MS + GPD_QUEUED_MS);
+			continue;
+		}
+		gpd_answer_session_error(p, result, text);
+		gpd_admission_end_peer(admission, p, text);
+	}
+}
+
+void
+gpd_admission_report_ended(const struct gpd_admission *admission, const struct gpd_child *worker,
+			   const char *reason)
+{
+	struct gpd_ledger *ledger = admission->quota->ledger;
+	char what[GPD_LEDGER_SUMMARY_MAX];
+
+	for (uint32_t i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *line = &ledger->sessions[i];
+		uint64_t id = atomic_load(&line->id);
+		const struct gpd_roster_client *client;
+
+		if (!id || line->worker != worker->pid ||
+		    atomic_load(&line->logged) != GPD_LOGGED_OPEN)
+			continue;
+		client = gpd_roster_client(admission->roster, i, id);
+		gpd_ledger_summary(line, what, sizeof(what));
+		gpd_voice_log(&ledger->voices[line->voice], GPD_LOG_WARNING,
+			      "session %llu (%s %u %s): closed: %s; %s", (unsigned long long)id,
+			      client->host, client->pid, client->program, reason, what);
+	}
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of admission, for admission*.c only.  Main thread.
+ */
+#ifndef GPD_ADMISSION_STATE_H
+#define GPD_ADMISSION_STATE_H
+
+#include "server/supervisor/admission/admission.h"
+
+#define LANE_MS 10000
+/* From the first byte to Hello. */
+#define GPD_HANDSHAKE_MS 10000
+/* For a worker to be there. */
+#define GPD_QUEUED_MS 30000
+/* For a place that somebody may be about to leave. */
+#define GPD_FULL_MS 1500
+
+/* admission.c */
+void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
+void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
+			     enum gpd_peer_state state, int64_t deadline_ms);
+void gpd_admission_unlink(struct gpd_admission *admission, struct gpd_peer *peer);
+/* NULL: there is none, or it has left. */
+struct gpd_peer *gpd_admission_find_session(const struct gpd_admission *admission,
+					    const struct gpd_child *worker, uint64_t id);
+/* A message for the worker, who gets the descriptor unless it is -1. */
+void gpd_admission_tell(struct gpd_child *worker, const struct gpd_channel_header *header,
+			const void *data, size_t size, int fd);
+/* The same without a descriptor, about a session. */
+void gpd_admission_tell_session(struct gpd_child *worker, enum gpd_channel_type type,
+				uint64_t session, const void *data, size_t size);
+
+/* The peer is shut down, and its session, if it has one, ends for this reason. */
+void gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer,
+			    const char *reason);
+/* A line of the log about its session, or its wait for one. */
+void gpd_admission_log_session(struct gpd_admission *admission, const struct gpd_peer *peer,
+			       enum gpd_log_level level, const char *text);
+/* Instead of a session. */
+void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
+			  Gpupool__Refused__Reason reason, const char *text);
+/* Its session, or its wait for one, ends: the client is told 810, or that it is refused. */
+void gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *peer,
+			    Gpupool__Refused__Reason reason, const char *text);
+/* Its client is told 810. */
+void gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer,
+			       const char *reason);
+
+/* admission_session.c: Hello has come, and is the peer's from now on. */
+void gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
+			      Gpupool__ControlMessage *message, int64_t now_ms);
+void gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
+				       const Gpupool__WindowRequest *request, int64_t now_ms);
+/* Why there is no place for one more session: NULL: there is one.  more: what counts besides those
+ * that there are, in all and of the peer's address. */
+const char *gpd_admission_why_full(const struct gpd_admission *admission,
+				   const struct gpd_peer *peer, int more, int more_of_address);
+/* Its session has a line in the ledger; NULL: it waits for a place (for so long if it does not wait
+ * yet), or was refused. */
+struct gpd_ledger_session *gpd_admission_take_place(struct gpd_admission *admission,
+						    struct gpd_peer *peer, int64_t wait_ms,
+						    int64_t now_ms);
+/* It has none in this place; false: it has waited for long enough and is refused. */
+bool gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
+				  const char *text, int64_t wait_ms, int64_t now_ms);
+/* The worker is asked to open its session, which has a line. */
+void gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer,
+			       struct gpd_child *worker, const struct gpd_ledger_session *line,
+			       int64_t now_ms);
+/* Whose the client is; false: it is refused. */
+bool gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer);
+/* With those that wait for one. */
+int gpd_admission_count_sessions(const struct gpd_admission *admission);
+
+/* admission_alone.c: a QUEUED peer gets a place for a session in a worker of its own. */
+void gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer,
+			      int64_t now_ms);
+/* Starts the workers whose turn it is. */
+void gpd_admission_start_workers(struct gpd_admission *admission, int64_t now_ms);
+/* The peer leaves its worker, or the place that it has without one. */
+void gpd_admission_leave_alone(struct gpd_admission *admission, struct gpd_peer *peer);
+/* It had no session yet: the worker is not there in time. */
+void gpd_admission_late_alone(struct gpd_admission *admission, struct gpd_peer *peer);
+
+/* admission_gate.c: whether the peer, of whom Hello has come, is let in; else it was refused. */
+bool gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
+/* When to look again whether the tokens and certificates of those who came by one still hold;
+ * INT64_MAX: nobody did. */
+int64_t gpd_admission_gate_deadline(const struct gpd_admission *admission);
+void gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms);
+/* The configuration is another one: whether those who came by a certificate are still whose they
+ * were. */
+void gpd_admission_check_certificates(struct gpd_admission *admission);
+
+/* The refusal of credentials is due. */
+void gpd_admission_tell_refused(struct gpd_admission *admission, struct gpd_peer *peer);
+
+/* admission_wait.c: connections for which there is room now begin. */
+void gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_forget_waiting(struct gpd_admission *admission, int64_t now_ms);
+
+/* admission_lane.c: the peer, which had this preamble, is a lane; it is gone afterwards. */
+void gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
+			     const struct gp_preamble *preamble);
+
+#endif /* GPD_ADMISSION_STATE_H */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections that have come and not begun: each address has its part of those that may.  Root and
+ * the daemon's own user go first, within that part: another user of this machine may be any number
+ * of users.
+ */
+#include "server/common/base/log.h"
+#include "server/supervisor/admission/admission_state.h"
+#include "transport/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+/* Connections that have not said Hello, or wait for their refusal; each has a thread. */
+#define HANDSHAKES_MAX 128
+#define HANDSHAKES_OF_ADDRESS 32
+/* Connections that wait for one of these to be done. */
+#define WAITING_MAX 256
+/* Nobody is dropped who is slow only by the network's fault. */
+#define SILENCE_MS 200
+#define RETRY_MS 50
+/* Descriptors for the administrator, the workers and the files of the daemon. */
+#define DESCRIPTORS_KEPT 64
+
+struct gpd_waiting {
+	struct gpd_waiting *next;
+	struct gp_conn *conn;
+	struct gpd_caller *caller;
+	char scheme[16];
+	int64_t since_ms;
+};
+
+static int
+descriptors(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > INT32_MAX)
+		return INT32_MAX;
+	if (files.rlim_cur / 4 < DESCRIPTORS_KEPT)
+		return (int)(files.rlim_cur - files.rlim_cur / 4);
+	return (int)files.rlim_cur - DESCRIPTORS_KEPT;
+}
+
+/* The next one after the link; begins it, or closes it. */
+static void
+take_out(struct gpd_admission *admission, struct gpd_waiting **link, bool begin, int64_t now_ms)
+{
+	struct gpd_waiting *waiting = *link;
+	struct gpd_peer *peer;
+
+	*link = waiting->next;
+	admission->waiting_count--;
+	gpd_caller_count_waiting(waiting->caller, -1);
+	peer = begin ? gpd_peer_create(waiting->conn, waiting->scheme) : NULL;
+	if (peer) {
+		peer->caller = waiting->caller;
+		gpd_admission_add(admission, peer, now_ms);
+	} else {
+		if (!begin)
+			gp_conn_destroy(waiting->conn);
+		gpd_caller_put(waiting->caller, now_ms);
+	}
+	free(waiting);
+}
+
+/* How much an address is in the way of others that has so many. */
+static unsigned int
+weigh(const struct gpd_caller *caller, unsigned int count)
+{
+	return gpd_caller_is_own(caller) && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
+}
+
+static unsigned int
+weigh_waiting(const struct gpd_waiting *waiting)
+{
+	return weigh(waiting->caller, gpd_caller_waiting(waiting->caller));
+}
+
+/* There are too many: any one of the addresses that have most of them, but not who has just come:
+ * else nobody would come in any more once all places are held. */
+static void
+drop_one(struct gpd_admission *admission, const struct gpd_waiting *newcomer, int64_t now_ms)
+{
+	struct gpd_waiting **link = &admission->waiting;
+	unsigned int most = 0, count = 0, chosen = 0;
+
+	for (struct gpd_waiting *w = admission->waiting; w; w = w->next) {
+		if (w == newcomer || weigh_waiting(w) < most)
+			continue;
+		count = weigh_waiting(w) > most ? 1 : count + 1;
+		most = weigh_waiting(w);
+	}
+	(void)!getrandom(&chosen, sizeof(chosen), GRND_NONBLOCK);
+	chosen %= count;
+	while (*link == newcomer || weigh_waiting(*link) < most || chosen-- > 0)
+		link = &(*link)->next;
+	gpd_caller_log((*link)->caller, GPD_LOG_WARNING,
+		       "%s: closed: too many connections without a session come from there",
+		       gp_conn_peer((*link)->conn));
+	take_out(admission, link, false, now_ms);
+}
+
+static struct gpd_caller *
+find_caller(const struct gp_conn *conn, int64_t now_ms)
+{
+	uid_t owner;
+	bool known = gp_peer_owner(gp_conn_fd(conn), &owner) == 0;
+
+	return gpd_caller_get(gp_conn_peer(conn), known ? &owner : NULL, now_ms);
+}
+
+void
+gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme,
+		   int64_t now_ms)
+{
+	struct gpd_waiting *waiting = calloc(1, sizeof(*waiting)), **link = &admission->waiting;
+	struct gpd_caller *caller;
+
+	if (!waiting) {
+		gp_conn_destroy(conn);
+		return;
+	}
+	caller = find_caller(conn, now_ms);
+	if (gp_conn_fd(conn) >= descriptors()) {
+		gpd_caller_log(caller, GPD_LOG_WARNING,
+			       "%s: closed: the descriptors that are left are for sessions and the "
+			       "administrator",
+			       gp_conn_peer(conn));
+		gpd_caller_put(caller, now_ms);
+		gp_conn_destroy(conn);
+		free(waiting);
+		return;
+	}
+	waiting->conn = conn;
+	waiting->caller = caller;
+	waiting->since_ms = now_ms;
+	(void)snprintf(waiting->scheme, sizeof(waiting->scheme), "%s", scheme);
+	while (*link && (!gpd_caller_is_own(caller) || gpd_caller_is_own((*link)->caller)))
+		link = &(*link)->next;
+	waiting->next = *link;
+	*link = waiting;
+	admission->waiting_count++;
+	gpd_caller_count_waiting(caller, 1);
+	gpd_admission_begin(admission, now_ms);
+	if (admission->waiting_count > WAITING_MAX)
+		drop_one(admission, waiting, now_ms);
+}
+
+static bool
+is_full(const struct gpd_caller *caller)
+{
+	return gpd_caller_handshakes(caller) >= HANDSHAKES_OF_ADDRESS;
+}
+
+/*
+ * Who has kept silent for longest makes room: of the caller itself if that has all its places, else
+ * of the one that has most.  False: they are all new.
+ */
+static bool
+make_room(struct gpd_admission *admission, const struct gpd_caller *caller, int64_t now_ms)
+{
+	struct gpd_peer *victim = NULL;
+
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		unsigned int held, most;
+
+		if (p->state != GPD_PEER_HANDSHAKE || (is_full(caller) && p->caller != caller))
+			continue;
+		held = weigh(p->caller, gpd_caller_handshakes(p->caller));
+		most = victim ? weigh(victim->caller, gpd_caller_handshakes(victim->caller)) : 0;
+		if (!victim || held > most ||
+		    (held == most && p->deadline_ms < victim->deadline_ms))
+			victim = p;
+	}
+	if (!victim || victim->deadline_ms - GPD_HANDSHAKE_MS > now_ms - SILENCE_MS)
+		return false;
+	gpd_caller_log(victim->caller, GPD_LOG_INFO,
+		       "%s: no session: it said nothing while others wait",
+		       gp_conn_peer(victim->conn));
+	gpd_admission_end_peer(admission, victim, "it said nothing");
+	return true;
+}
+
+void
+gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms)
+{
+	struct gpd_waiting **link = &admission->waiting;
+	const struct gpd_caller *stuck = NULL;
+
+	while (*link) {
+		struct gpd_waiting *waiting = *link;
+		bool room = admission->handshakes < HANDSHAKES_MAX && !is_full(waiting->caller);
+
+		if (waiting->since_ms + GPD_HANDSHAKE_MS <= now_ms) {
+			gpd_caller_log(waiting->caller, GPD_LOG_WARNING,
+				       "%s: closed: too many others without a session come from "
+				       "there",
+				       gp_conn_peer(waiting->conn));
+			take_out(admission, link, false, now_ms);
+			continue;
+		}
+		if (!room && waiting->caller != stuck) {
+			room = make_room(admission, waiting->caller, now_ms);
+			stuck = room ? stuck : waiting->caller;
+		}
+		if (room)
+			take_out(admission, link, true, now_ms);
+		else
+			link = &waiting->next;
+	}
+	admission->begin_ms = admission->waiting ? now_ms + RETRY_MS : INT64_MAX;
+}
+
+void
+gpd_admission_forget_waiting(struct gpd_admission *admission, int64_t now_ms)
+{
+	while (admission->waiting)
+		take_out(admission, &admission->waiting, false, now_ms);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/admission/listen.h"
+
+#include "server/common/base/log.h"
+#include "server/supervisor/admission/admission.h"
+#include "server/supervisor/door/tls.h"
+#include "transport/transport.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Connections that are taken before anything else is looked after. */
+#define ACCEPT_MAX 64
+#define ACCEPT_PAUSE_MS 50
+#define COMPLAIN_MS 10000
+
+static bool
+is_loopback_address(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+
+		return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+	}
+	if (address->sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+	return false;
+}
+
+/* Before anything is opened.  A name that means nothing is left to gp_listen() to complain of, and
+ * may mean something there, or something else: is_bound_to_loopback() has the last word. */
+static bool
+is_loopback(const struct gp_url *url)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo *list = NULL;
+	bool loopback = true;
+
+	if (strcmp(url->scheme, "tcp") != 0 && strcmp(url->scheme, "tls") != 0 &&
+	    strcmp(url->scheme, "rdma") != 0)
+		return true;
+	if (strcmp(url->host, "*") == 0)
+		return false;
+	if (getaddrinfo(url->host, NULL, &hints, &list))
+		return true;
+	for (const struct addrinfo *a = list; a; a = a->ai_next)
+		loopback = loopback && is_loopback_address(a->ai_addr);
+	freeaddrinfo(list);
+	return loopback;
+}
+
+static bool
+is_bound_to_loopback(const struct gp_listener *listener)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+
+	if (getsockname(gp_listener_fd(listener), (struct sockaddr *)&address, &length))
+		return false;
+	return address.ss_family == AF_UNIX ||
+	       is_loopback_address((const struct sockaddr *)&address);
+}
+
+static bool
+has_certificate(void)
+{
+	struct gp_tls *tls = gpd_tls_get();
+
+	gp_tls_put(tls);
+	return tls != NULL;
+}
+
+static bool
+is_encrypted(const struct gp_url *url)
+{
+	return strcmp(url->scheme, "tls") == 0;
+}
+
+/* Of an address for RDMA: what its control connections come by.  The lanes come to the worker. */
+static void
+control_of_rdma(struct gp_url *url)
+{
+	(void)snprintf(url->scheme, sizeof(url->scheme), "%s", has_certificate() ? "tls" : "tcp");
+}
+
+static int
+refuse_open(const char *text)
+{
+	fprintf(stderr,
+		"gpupoold: cannot listen on %s: it is not a loopback address, and connections are "
+		"neither encrypted nor authenticated: whoever reaches it can use the GPUs; tls:// "
+		"is, --insecure allows it\n",
+		text);
+	return -1;
+}
+
+static int
+listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
+{
+	struct gp_url control = *url;
+	struct gp_listener *listener;
+	char text[GP_URL_TEXT_MAX], error[256] = "";
+
+	gp_url_format(url, text, sizeof(text));
+	listen->rdma[listen->count] = strcmp(url->scheme, "rdma") == 0;
+	if (listen->rdma[listen->count])
+		control_of_rdma(&control);
+	if (strcmp(url->scheme, "tls") == 0 && !has_certificate()) {
+		fprintf(stderr,
+			"gpupoold: cannot listen on %s: the daemon has no certificate: "
+			"--certificate and --key name it\n",
+			text);
+		return -1;
+	}
+	if (!is_encrypted(&control) && !insecure && !is_loopback(url))
+		return refuse_open(text);
+	if (gp_listen(&control, &listener, error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	if (!is_encrypted(&control) && !is_bound_to_loopback(listener)) {
+		if (!insecure) {
+			gp_listener_destroy(listener);
+			return refuse_open(text);
+		}
+		gpd_warning("%s is open to everybody who can reach it: connections are neither "
+			    "encrypted nor authenticated (--insecure)",
+			    text);
+	}
+	listen->listeners[listen->count++] = listener;
+	return 0;
+}
+
+int
+gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options)
+{
+	*listen = (struct gpd_listen){ 0 };
+	for (int i = 0; i < options->listen_count; i++) {
+		if (listen_on(listen, &options->listen[i], options->insecure)) {
+			gpd_listen_close(listen);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+void
+gpd_listen_close(struct gpd_listen *listen)
+{
+	while (listen->count)
+		gp_listener_destroy(listen->listeners[--listen->count]);
+}
+
+void
+gpd_listen_announce(const struct gpd_listen *listen, bool print)
+{
+	for (int i = 0; i < listen->count; i++) {
+		struct gp_url url = *gp_listener_url(listen->listeners[i]);
+		char text[GP_URL_TEXT_MAX];
+
+		if (listen->rdma[i])
+			(void)snprintf(url.scheme, sizeof(url.scheme), "rdma");
+		gp_url_format(&url, text, sizeof(text));
+		gpd_info("listening on %s", text);
+		if (print)
+			printf("listening on %s\n", text);
+	}
+	(void)fflush(stdout);
+}
+
+int
+gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *fds)
+{
+	if (listen->accept_ms > now_ms)
+		return 0;
+	for (int i = 0; i < listen->count; i++)
+		fds[i] = (struct pollfd){ .fd = gp_listener_fd(listen->listeners[i]),
+					  .events = POLLIN };
+	return listen->count;
+}
+
+/* Once in a while: an address that takes all of them shall not fill the log besides. */
+static void
+complain(struct gpd_listen *listen, int r, int64_t now_ms)
+{
+	if (listen->complain_ms > now_ms)
+		return;
+	listen->complain_ms = now_ms + COMPLAIN_MS;
+	gpd_warning("no connection can be taken at the moment: %s",
+		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
+}
+
+static void
+accept_some(struct gpd_listen *listen, struct gp_listener *listener,
+	    struct gpd_admission *admission, int64_t now_ms)
+{
+	for (int i = 0; i < ACCEPT_MAX; i++) {
+		struct gp_conn *conn;
+		int r = gp_accept(listener, 0, &conn);
+
+		if (r == GP_E_TIMEOUT)
+			return;
+		if (r) {
+			complain(listen, r, now_ms);
+			listen->accept_ms = now_ms + ACCEPT_PAUSE_MS;
+			return;
+		}
+		gpd_admission_come(admission, conn, gp_listener_url(listener)->scheme, now_ms);
+	}
+}
+
+void
+gpd_listen_accept(struct gpd_listen *listen, const struct pollfd *fds, int count,
+		  struct gpd_admission *admission, int64_t now_ms)
+{
+	for (int i = 0; i < count && i < listen->count; i++) {
+		if (fds[i].revents)
+			accept_some(listen, listen->listeners[i], admission, now_ms);
+	}
+}

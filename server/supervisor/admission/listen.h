@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The addresses on which the supervisor listens.  Main thread only.
+ */
+#ifndef GPD_LISTEN_H
+#define GPD_LISTEN_H
+
+#include "server/supervisor/supervisor.h"
+
+#include <poll.h>
+#include <stdint.h>
+
+struct gp_listener;
+struct gpd_admission;
+
+struct gpd_listen {
+	struct gp_listener *listeners[GPD_LISTEN_MAX];
+	bool rdma[GPD_LISTEN_MAX]; /* the address is one for RDMA, too */
+	int count;
+	int64_t accept_ms; /* not before this */
+	int64_t complain_ms;
+};
+
+/* 0, or -1: standard error says why. */
+int gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options);
+void gpd_listen_close(struct gpd_listen *listen);
+/* Says where: in the log and, if asked for, on standard output. */
+void gpd_listen_announce(const struct gpd_listen *listen, bool print);
+
+/* What to poll for, one for each address, or none while nothing is taken; how many. */
+int gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *fds);
+/* After the poll: new connections go to the admission. */
+void gpd_listen_accept(struct gpd_listen *listen, const struct pollfd *fds, int count,
+		       struct gpd_admission *admission, int64_t now_ms);
+
+#endif /* GPD_LISTEN_H */

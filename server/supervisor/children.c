@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/children.h"
+
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+#include "server/supervisor/workers/orphans.h"
+
+#include <cuda.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WORKER_START_MS 120000
+#define WORKER_LOST_MS 1500
+/* How long new sessions wait for the work of clients that are gone. */
+#define BUSY_MS 2000
+/* Older workers that have sessions, and whose device heap is not as it was. */
+#define STALE_WORKERS_MAX 4
+/* A worker that lives for less, and dies of itself, may die of what it does at its start. */
+#define QUICK_MS 10000
+#define QUICK_DEATHS_MAX 5
+#define BACKOFF_MS 5000
+
+static struct gpd_child *
+start_child(struct gpd_children *c)
+{
+	struct gpd_child *child = gpd_child_start(c->options->driver, c->options->rdma,
+						  !c->options->no_peer_memory, c->quota->fd);
+	int64_t now = gpd_now_ms();
+
+	if (!child) {
+		gpd_error("no worker can be started: %m");
+		return NULL;
+	}
+	child->started_ms = now;
+	child->deadline_ms = now + WORKER_START_MS;
+	child->next = c->list;
+	c->list = child;
+	gpd_debug("worker %d starts", (int)child->pid);
+	return child;
+}
+
+static void
+start_worker(struct gpd_children *c)
+{
+	c->serving = c->successor ? c->successor : start_child(c);
+	c->successor = NULL;
+	c->start_ms = c->serving ? INT64_MAX : gpd_now_ms() + BACKOFF_MS;
+	if (c->serving && c->serving->state == GPD_CHILD_READY)
+		gpd_admission_set_worker(c->admission, c->serving, gpd_now_ms());
+}
+
+/* The worker serves nobody new from now on. */
+static void
+retire_worker(struct gpd_children *c, struct gpd_child *child, int64_t start_ms)
+{
+	child->state = GPD_CHILD_ENDING;
+	child->may_return = false;
+	if (c->successor == child)
+		c->successor = NULL;
+	if (c->serving != child)
+		return;
+	c->serving = NULL;
+	gpd_admission_set_worker(c->admission, NULL, gpd_now_ms());
+	c->start_ms = c->stopping ? INT64_MAX : start_ms;
+}
+
+/* Its sessions go on, and it ends with the last one. */
+static void
+tell_to_retire(struct gpd_children *c, struct gpd_child *child)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
+
+	retire_worker(c, child, 0);
+	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
+		(void)kill(child->pid, SIGKILL);
+}
+
+/* Without a word if it cannot be: then the worker goes on. */
+static void
+worker_stale(struct gpd_children *c, struct gpd_child *child)
+{
+	child->stale = true;
+	if (child == c->serving && child->state == GPD_CHILD_READY && !c->successor && !c->stopping)
+		c->successor = start_child(c);
+}
+
+/* Sessions may have begun in the old worker since it told that it has none, and then it lives on
+ * for them.  A context takes device memory that counts for nobody, so there are not any number of
+ * such workers: from then on one gives its place away only when it has no sessions. */
+static bool
+may_be_replaced(const struct gpd_children *c, const struct gpd_child *old)
+{
+	int count = 0;
+
+	for (const struct gpd_child *child = c->list; child; child = child->next)
+		count += child->stale && child->state == GPD_CHILD_ENDING;
+	return count < STALE_WORKERS_MAX || !gpd_ledger_any_of(c->quota->ledger, old->pid);
+}
+
+static void
+replace_stale_worker(struct gpd_children *c)
+{
+	struct gpd_child *old = c->serving, *child = c->successor;
+
+	c->successor = NULL;
+	gpd_info("worker %d: its clients' kernels allocated memory: worker %d takes its place",
+		 (int)old->pid, (int)child->pid);
+	tell_to_retire(c, old);
+	c->serving = child;
+	c->start_ms = INT64_MAX;
+	gpd_admission_set_worker(c->admission, child, gpd_now_ms());
+}
+
+/* Asked for by the admission. */
+static struct gpd_child *
+start_alone(void *arg)
+{
+	struct gpd_child *child = start_child(arg);
+
+	if (child)
+		child->alone = true;
+	return child;
+}
+
+static void
+alone_ready(struct gpd_children *c, struct gpd_child *child)
+{
+	if (!c->stopping && gpd_admission_alone_ready(c->admission, child, gpd_now_ms()))
+		return;
+	tell_to_retire(c, child);
+}
+
+static void
+forget_child(struct gpd_child *child)
+{
+	if (child->caller)
+		gpd_caller_put(child->caller, gpd_now_ms());
+	gpd_child_destroy(child);
+}
+
+static void
+worker_ready(struct gpd_children *c, struct gpd_child *child,
+	     const struct gpd_channel_message *message)
+{
+	child->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
+	if (!child->facts || child->state != GPD_CHILD_STARTING)
+		return;
+	child->state = GPD_CHILD_READY;
+	child->deadline_ms = INT64_MAX;
+	/* One for each session: these have as many lines as there is room for, and no others. */
+	for (size_t i = 0; i < child->facts->n_devices; i++)
+		gpd_log(child->alone ? GPD_LOG_DEBUG : GPD_LOG_INFO,
+			"worker %d: device %d is %s, %llu MiB", (int)child->pid,
+			child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
+			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
+	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
+	gpd_roster_set_devices(c->admission->roster, child->facts);
+	if (child->alone) {
+		alone_ready(c, child);
+		gpd_admission_go_on(c->admission, gpd_now_ms());
+		return;
+	}
+	if (c->serving == child)
+		gpd_admission_set_worker(c->admission, child, gpd_now_ms());
+	c->served = true;
+}
+
+static void
+worker_failed(struct gpd_children *c, struct gpd_child *child,
+	      const struct gpd_channel_message *message)
+{
+	char text[1024];
+
+	gpd_channel_text(message, text, sizeof(text));
+	retire_worker(c, child, gpd_now_ms() + BACKOFF_MS);
+	if (!c->served && !child->alone) {
+		fprintf(stderr, "gpupoold: %s\n", text);
+		c->useless = true;
+		return;
+	}
+	gpd_error("worker %d cannot start: %s", (int)child->pid, text);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
+}
+
+/* Of the session that it is for; NULL: it has none, or is others' too. */
+static struct gpd_voice *
+voice_of_alone(const struct gpd_children *c, const struct gpd_child *child)
+{
+	struct gpd_ledger *ledger = c->quota->ledger;
+	const struct gpd_ledger_session *line =
+		child->alone ? gpd_ledger_any_of(ledger, child->pid) : NULL;
+
+	return line ? &ledger->voices[line->voice] : NULL;
+}
+
+/* A worker of one session alone has as many lines as its client likes to start. */
+static void
+report_error(const struct gpd_children *c, const struct gpd_child *child, const char *text)
+{
+	struct gpd_voice *voice = voice_of_alone(c, child);
+
+	if (voice)
+		gpd_voice_log(voice, GPD_LOG_ERROR, "worker %d %s", (int)child->pid, text);
+	else
+		gpd_error("worker %d %s", (int)child->pid, text);
+}
+
+static void
+worker_lost(struct gpd_children *c, struct gpd_child *child,
+	    const struct gpd_channel_message *message)
+{
+	char text[1024], lost[1024];
+
+	gpd_channel_text(message, text, sizeof(text));
+	(void)snprintf(lost, sizeof(lost), "has lost its GPU contexts: %.990s", text);
+	report_error(c, child, lost);
+	snprintf(child->reason, sizeof(child->reason), "its context was lost");
+	child->deadline_ms = gpd_now_ms() + WORKER_LOST_MS;
+	retire_worker(c, child, 0);
+	gpd_admission_worker_gone(c->admission, child, message->header.result, text);
+}
+
+/* While work of a client that is gone goes on, the worker cannot load the code of new ones. */
+static void
+worker_busy(struct gpd_children *c, struct gpd_child *child,
+	    const struct gpd_channel_message *message)
+{
+	gpd_left_note(child, c->quota->ledger, message);
+	if (child != c->serving || child->state != GPD_CHILD_READY)
+		return;
+	if (message->header.result && child->busy == 1)
+		child->busy_ms = gpd_now_ms();
+	gpd_admission_set_worker(c->admission, child->busy ? NULL : child, gpd_now_ms());
+}
+
+/* With its sessions. */
+static void
+end_left_worker(struct gpd_children *c)
+{
+	struct gpd_child *child;
+	char owners[300];
+
+	if (gpd_left_count(c->list) <= GPD_LEFT_WORKERS_MAX)
+		return;
+	child = gpd_left_choose(c->list, c->quota->ledger);
+	if (!child)
+		return;
+	gpd_left_owners(child, c->quota->ledger, owners, sizeof(owners));
+	snprintf(child->reason, sizeof(child->reason),
+		 "the work of clients that are gone goes on in more than %d older workers: this "
+		 "one ends",
+		 GPD_LEFT_WORKERS_MAX);
+	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, child->reason,
+		  owners);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
+	child->left_ms = 0;
+	child->may_return = false;
+	(void)kill(child->pid, SIGKILL);
+}
+
+/* Rather than that one more starts for every kernel of some seconds.  It may have ended with its
+ * last session meanwhile: then the next one starts when that is known. */
+static void
+take_worker_again(struct gpd_children *c, struct gpd_child *child)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETURN };
+
+	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
+		return;
+	gpd_info("worker %d: the work of clients that are gone has ended: new clients get this "
+		 "worker again",
+		 (int)child->pid);
+	child->state = GPD_CHILD_READY;
+	child->left_ms = 0;
+	child->may_return = false;
+	child->returned = true;
+	c->serving = child;
+	c->start_ms = INT64_MAX;
+	gpd_admission_set_worker(c->admission, child, gpd_now_ms());
+}
+
+/* It does not end: the sessions there go on, new ones get another worker. */
+static void
+replace_busy_worker(struct gpd_children *c)
+{
+	struct gpd_child *child = c->serving, *idle = NULL;
+
+	child->left_ms = gpd_now_ms();
+	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
+		    "another worker",
+		    (int)child->pid);
+	tell_to_retire(c, child);
+	/* What kernels allocated there is still allocated, and it says so only once. */
+	child->may_return = !child->stale;
+	end_left_worker(c);
+	if (!c->successor && !c->stopping)
+		idle = gpd_left_find_idle(c->list);
+	if (idle)
+		take_worker_again(c, idle);
+}
+
+static bool
+is_busy(const struct gpd_child *child)
+{
+	return child && child->state == GPD_CHILD_READY && child->busy > 0;
+}
+
+static void
+read_channel(struct gpd_children *c, struct gpd_child *child)
+{
+	struct gpd_channel_message message;
+	int r;
+
+	while ((r = gpd_channel_recv(&child->channel, false, &message)) == 0) {
+		if (message.fd >= 0)
+			close(message.fd);
+		switch (message.header.type) {
+		case GPD_CHANNEL_READY:
+			worker_ready(c, child, &message);
+			break;
+		case GPD_CHANNEL_FAILED:
+			worker_failed(c, child, &message);
+			break;
+		case GPD_CHANNEL_LOST:
+			worker_lost(c, child, &message);
+			break;
+		case GPD_CHANNEL_OPENED:
+			gpd_admission_opened(c->admission, child, &message, gpd_now_ms());
+			break;
+		case GPD_CHANNEL_BUSY:
+			worker_busy(c, child, &message);
+			break;
+		case GPD_CHANNEL_STALE:
+			worker_stale(c, child);
+			break;
+		case GPD_CHANNEL_CAME:
+			gpd_admission_lane_came(c->admission, child, &message);
+			break;
+		case GPD_CHANNEL_STRANGER:
+			gpd_admission_stranger(c->admission, &message, gpd_now_ms());
+			break;
+		case GPD_CHANNEL_CLOSED:
+			gpd_admission_closed(c->admission, child, &message, gpd_now_ms());
+			break;
+		}
+	}
+	if (r != GP_E_TIMEOUT)
+		child->channel_closed = true;
+}
+
+static void
+worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
+{
+	bool expected = child->state == GPD_CHILD_ENDING || c->stopping ||
+			((child->alone || child->returned) && status == 0);
+	int64_t now = gpd_now_ms(), start = 0;
+	char how[128], text[256];
+
+	/* What it said last is still in the channel. */
+	if (!child->channel_closed)
+		read_channel(c, child);
+	expected = expected || child->state == GPD_CHILD_ENDING;
+	gpd_child_explain(status, how, sizeof(how));
+	snprintf(text, sizeof(text), "the worker %s", how);
+	if (!expected && !c->served && !child->alone) {
+		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
+		c->useless = true;
+	} else if (!expected && child->alone) {
+		report_error(c, child, how);
+	} else if (!expected) {
+		c->quick_deaths = now - child->started_ms < QUICK_MS ? c->quick_deaths + 1 : 0;
+		if (c->quick_deaths >= QUICK_DEATHS_MAX)
+			start = now + BACKOFF_MS;
+		gpd_error("worker %d %s%s", (int)child->pid, how,
+			  start ? "; it is not the first, so the next one waits a little" : "");
+	} else {
+		gpd_debug("worker %d %s", (int)child->pid, how);
+	}
+	retire_worker(c, child, start);
+	gpd_admission_report_ended(c->admission, child,
+				   c->stopping        ? "the daemon stops"
+				   : child->reason[0] ? child->reason
+						      : text);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_UNKNOWN, text);
+	gpd_quota_close_worker(c->quota, child->pid);
+	for (struct gpd_child **link = &c->list; *link; link = &(*link)->next) {
+		if (*link == child) {
+			*link = child->next;
+			break;
+		}
+	}
+	forget_child(child);
+	/* Its sessions' places are free. */
+	gpd_admission_go_on(c->admission, gpd_now_ms());
+}
+
+void
+gpd_children_init(struct gpd_children *c, const struct gpd_options *options,
+		  struct gpd_admission *admission, struct gpd_quota *quota)
+{
+	*c = (struct gpd_children){ .options = options, .admission = admission, .quota = quota };
+	admission->start_alone = start_alone;
+	admission->workers = &c->list;
+	admission->arg = c;
+}
+
+void
+gpd_children_reap(struct gpd_children *c)
+{
+	struct gpd_child *next;
+
+	for (struct gpd_child *child = c->list; child; child = next) {
+		int status;
+
+		next = child->next;
+		if (waitpid(child->pid, &status, WNOHANG) == child->pid)
+			worker_exited(c, child, status);
+	}
+}
+
+void
+gpd_children_check(struct gpd_children *c, int64_t now)
+{
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (child->deadline_ms > now)
+			continue;
+		gpd_warning("worker %d does not end or start in time: killed", (int)child->pid);
+		(void)kill(child->pid, SIGKILL);
+		child->deadline_ms = INT64_MAX;
+	}
+	if (is_busy(c->serving) && c->serving->busy_ms + BUSY_MS <= now)
+		replace_busy_worker(c);
+	if (c->serving && c->successor && c->successor->state == GPD_CHILD_READY && !c->stopping &&
+	    may_be_replaced(c, c->serving))
+		replace_stale_worker(c);
+	if (!c->serving && !c->stopping && c->start_ms <= now)
+		start_worker(c);
+}
+
+int64_t
+gpd_children_deadline(const struct gpd_children *c)
+{
+	int64_t deadline = INT64_MAX;
+
+	if (!c->serving && !c->stopping)
+		deadline = c->start_ms;
+	if (is_busy(c->serving))
+		deadline = c->serving->busy_ms + BUSY_MS;
+	for (const struct gpd_child *child = c->list; child; child = child->next) {
+		if (child->deadline_ms < deadline)
+			deadline = child->deadline_ms;
+	}
+	return deadline;
+}
+
+size_t
+gpd_children_count(const struct gpd_children *c)
+{
+	size_t count = 0;
+
+	for (const struct gpd_child *child = c->list; child; child = child->next)
+		count++;
+	return count;
+}
+
+int
+gpd_children_poll(struct gpd_children *c, struct pollfd *fds)
+{
+	int count = 0;
+
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		short events = POLLIN;
+
+		child->polled = -1;
+		if (child->channel_closed)
+			continue;
+		if (gpd_channel_has_queued(&child->channel))
+			events |= POLLOUT;
+		child->polled = count;
+		fds[count++] = (struct pollfd){ .fd = child->channel.fd, .events = events };
+	}
+	return count;
+}
+
+void
+gpd_children_serve(struct gpd_children *c, const struct pollfd *fds)
+{
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		short events = child->polled < 0 ? 0 : fds[child->polled].revents;
+
+		child->polled = -1;
+		if (events & POLLOUT && gpd_channel_flush(&child->channel))
+			child->channel_closed = true;
+		if (events & (POLLIN | POLLHUP | POLLERR))
+			read_channel(c, child);
+	}
+}
+
+void
+gpd_children_stop(struct gpd_children *c)
+{
+	c->stopping = true;
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
+
+		child->state = GPD_CHILD_ENDING;
+		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
+			(void)kill(child->pid, SIGKILL);
+	}
+}
+
+bool
+gpd_children_retire(struct gpd_children *c, pid_t worker)
+{
+	struct gpd_child *found = NULL, *successor = c->successor;
+
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (child->pid == worker && (child->state == GPD_CHILD_READY || child->may_return))
+			found = child;
+	}
+	if (!found)
+		return false;
+	/* Whatever the new one is wanted for, those that are there already do not have it. */
+	for (struct gpd_child *child = c->list; child; child = child->next)
+		child->may_return = false;
+	if (successor && found == c->serving)
+		tell_to_retire(c, successor);
+	if (found->state == GPD_CHILD_READY)
+		tell_to_retire(c, found);
+	return true;
+}
+
+void
+gpd_children_fini(struct gpd_children *c)
+{
+	while (c->list) {
+		struct gpd_child *child = c->list;
+
+		c->list = child->next;
+		(void)kill(child->pid, SIGKILL);
+		(void)waitpid(child->pid, NULL, 0);
+		forget_child(child);
+	}
+}

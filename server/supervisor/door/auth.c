@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/door/auth.h"
+
+#include <string.h>
+
+/* In a user namespace this stands for all users that have no number there. */
+#define OVERFLOW_UID 65534
+
+static struct gpd_auth
+refused(enum gpd_auth_refusal refusal)
+{
+	return (struct gpd_auth){ .refusal = refusal };
+}
+
+/* By credentials of this tenant. */
+static struct gpd_auth
+let_in(const struct gpd_auth_facts *facts, enum gpd_auth_by by, const char *tenant)
+{
+	if (facts->claimed[0] && strcmp(facts->claimed, tenant) != 0)
+		return refused(GPD_AUTH_OTHER_TENANT);
+	return (struct gpd_auth){ .by = by, .tenant = tenant };
+}
+
+struct gpd_auth
+gpd_auth_decide(const struct gpd_auth_facts *facts)
+{
+	/* Whoever has read it on the way could come with it next. */
+	if (facts->token != GPD_TOKEN_NONE && !facts->encrypted && !facts->local)
+		return refused(GPD_AUTH_IN_CLEAR);
+	/* Whoever shows it is not whom it was made for, or shall not come any more. */
+	if (facts->certificate_state == GPD_CERTIFICATE_REVOKED)
+		return refused(GPD_AUTH_REVOKED_CERTIFICATE);
+	switch (facts->token) {
+	case GPD_TOKEN_GOOD:
+		return let_in(facts, GPD_AUTH_BY_TOKEN, facts->token_tenant);
+	case GPD_TOKEN_UNKNOWN:
+		return refused(GPD_AUTH_UNKNOWN_TOKEN);
+	case GPD_TOKEN_REVOKED:
+		return refused(GPD_AUTH_REVOKED_TOKEN);
+	case GPD_TOKEN_EXPIRED:
+		return refused(GPD_AUTH_EXPIRED_TOKEN);
+	case GPD_TOKEN_UNREADABLE:
+		return refused(GPD_AUTH_UNREADABLE_TOKENS);
+	case GPD_TOKEN_NONE:
+		break;
+	}
+	if (facts->certificate && !facts->certificate_tenant)
+		return refused(GPD_AUTH_UNKNOWN_CERTIFICATE);
+	if (facts->certificate && facts->certificate_state == GPD_CERTIFICATE_UNCHECKED)
+		return refused(GPD_AUTH_UNCHECKED_CERTIFICATE);
+	if (facts->certificate)
+		return let_in(facts, GPD_AUTH_BY_CERTIFICATE, facts->certificate_tenant);
+	if (facts->local && facts->own_user)
+		return (struct gpd_auth){ .by = GPD_AUTH_BY_USER };
+	if (facts->insecure)
+		return (struct gpd_auth){ .by = GPD_AUTH_BY_NOTHING };
+	return refused(GPD_AUTH_NO_CREDENTIALS);
+}
+
+const char *
+gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts)
+{
+	switch (refusal) {
+	case GPD_AUTH_NO_CREDENTIALS:
+		if (facts->encrypted)
+			return "credentials are needed: a token (GPUPOOL_TOKEN_FILE) or a client "
+			       "certificate (GPUPOOL_TLS_CERT)";
+		if (facts->local)
+			return "the daemon is another user's: a token is needed "
+			       "(GPUPOOL_TOKEN_FILE)";
+		return "credentials are needed, and this connection is not encrypted: tls:// is";
+	case GPD_AUTH_IN_CLEAR:
+		return "a token on a connection that is not encrypted: it is known to others now";
+	case GPD_AUTH_UNKNOWN_TOKEN:
+		return "the token is not known here";
+	case GPD_AUTH_REVOKED_TOKEN:
+		return "the token has been revoked";
+	case GPD_AUTH_EXPIRED_TOKEN:
+		return "the token has expired";
+	case GPD_AUTH_UNREADABLE_TOKENS:
+		return "the daemon cannot read its tokens at the moment, so it takes none";
+	case GPD_AUTH_REVOKED_CERTIFICATE:
+		return "the client certificate has been revoked";
+	case GPD_AUTH_UNCHECKED_CERTIFICATE:
+		return "the daemon cannot tell at the moment whether the client certificate has "
+		       "been revoked, so it does not take it";
+	case GPD_AUTH_UNKNOWN_CERTIFICATE:
+		return "the client certificate names no tenant";
+	case GPD_AUTH_OTHER_TENANT:
+		return "the credentials are not those of the tenant that GPUPOOL_TENANT names";
+	default:
+		return "";
+	}
+}
+
+const char *
+gpd_auth_name(enum gpd_auth_refusal refusal)
+{
+	static const char *const names[GPD_AUTH_REFUSALS] = {
+		[GPD_AUTH_LET_IN] = "none",
+		[GPD_AUTH_NO_CREDENTIALS] = "no_credentials",
+		[GPD_AUTH_IN_CLEAR] = "token_in_clear",
+		[GPD_AUTH_UNKNOWN_TOKEN] = "unknown_token",
+		[GPD_AUTH_REVOKED_TOKEN] = "revoked_token",
+		[GPD_AUTH_EXPIRED_TOKEN] = "expired_token",
+		[GPD_AUTH_UNREADABLE_TOKENS] = "unreadable_tokens",
+		[GPD_AUTH_REVOKED_CERTIFICATE] = "revoked_certificate",
+		[GPD_AUTH_UNCHECKED_CERTIFICATE] = "unchecked_certificate",
+		[GPD_AUTH_UNKNOWN_CERTIFICATE] = "unknown_certificate",
+		[GPD_AUTH_OTHER_TENANT] = "other_tenant",
+		[GPD_AUTH_HANDSHAKE] = "tls_handshake",
+		[GPD_AUTH_TICKET] = "unknown_ticket",
+	};
+
+	return refusal < GPD_AUTH_REFUSALS ? names[refusal] : "";
+}
+
+bool
+gpd_auth_is_own_user(uid_t peer, uid_t own)
+{
+	return peer == 0 || (peer == own && peer != OVERFLOW_UID);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/door/control_reply.h"
+
+#include "server/supervisor/workers/child.h"
+
+#include <errno.h>
+
+void
+gpd_answer_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const char *text)
+{
+	Gpupool__ControlMessage message;
+	Gpupool__Refused refused;
+
+	gp_control_fill_refused(&message, &refused, reason, text);
+	gpd_peer_send(peer, &message);
+}
+
+void
+gpd_answer_session_error(struct gpd_peer *peer, int result, const char *text)
+{
+	Gpupool__ControlMessage message;
+	Gpupool__SessionError error;
+
+	gp_control_fill_session_error(&message, &error, result, text);
+	gpd_peer_send(peer, &message);
+}
+
+void
+gpd_answer_bye(struct gpd_peer *peer, const char *text)
+{
+	Gpupool__ControlMessage message;
+	Gpupool__Bye bye;
+
+	gp_control_fill_bye(&message, &bye, text);
+	gpd_peer_send(peer, &message);
+}
+
+/* The devices that the client was given, as its quota lets it see them.  How many; -1: no memory.
+ */
+static int
+show_devices(const struct gpd_quota *quota, const struct gpd_peer *peer,
+	     const struct gpd_channel_opened *opened, Gpupool__Device *copies,
+	     Gpupool__Device **list)
+{
+	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
+	const Gpupool__Welcome *facts = peer->worker->facts;
+	const struct gpd_grant *grant = &peer->grant;
+
+	for (int i = 0; line && i < grant->count; i++) {
+		uint32_t device = (uint32_t)grant->units[i].device;
+
+		if (device >= facts->n_devices || device >= opened->device_count ||
+		    gpd_quota_show(quota, line, facts->devices[device], opened->memory_free[device],
+				   &copies[i]))
+			return -1;
+		list[i] = &copies[i];
+	}
+	return line ? grant->count : -1;
+}
+
+int
+gpd_answer_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
+		   const struct gpd_channel_opened *opened)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
+	Gpupool__Welcome welcome = *peer->worker->facts;
+	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
+	Gpupool__Limits limits = GPUPOOL__LIMITS__INIT;
+	Gpupool__Device copies[GPD_LEDGER_DEVICES] = { 0 }, *list[GPD_LEDGER_DEVICES];
+	int count = show_devices(quota, peer, opened, copies, list);
+
+	if (count >= 0 && line) {
+		if (welcome.limits)
+			limits = *welcome.limits;
+		limits.max_held = line->backlog_max;
+		welcome.limits = &limits;
+		window.address = opened->window.address;
+		window.size = opened->window.size;
+		welcome.minor = GP_VERSION_MINOR;
+		welcome.server_version = GPD_VERSION;
+		welcome.session_id = peer->session;
+		welcome.ticket = (ProtobufCBinaryData){ sizeof(peer->ticket), peer->ticket };
+		welcome.n_devices = (size_t)count;
+		welcome.devices = list;
+		welcome.window = &window;
+		welcome.lanes = peer->lanes_max;
+		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
+		message.welcome = &welcome;
+		gpd_peer_send(peer, &message);
+	}
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+		gpd_quota_forget(&copies[i]);
+	return count >= 0 ? 0 : -ENOMEM;
+}
+
+void
+gpd_answer_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__WindowReply reply = GPUPOOL__WINDOW_REPLY__INIT;
+	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
+
+	window.address = opened->window.address;
+	window.size = opened->window.size;
+	reply.window = &window;
+	reply.heap_size = peer->worker->facts->limits->heap_size;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY;
+	message.window_reply = &reply;
+	gpd_peer_send(peer, &message);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/door/gate.h"
+
+#include "server/common/base/folder.h"
+#include "server/common/base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WHY_MAX 256
+
+/* NULL: this user has no folder for it. */
+static const char *
+path_of(const struct gpd_gate *gate, const struct gpd_config *config, char *room, size_t size)
+{
+	if (gate->option)
+		return gate->option;
+	if (config->tokens[0])
+		return config->tokens;
+	return gpd_folder_file(GPD_FILE_TOKENS, room, size) == 0 ? room : NULL;
+}
+
+/* Who can write to it can make tokens. */
+static void
+check_mode(const struct gpd_gate *gate)
+{
+	if (gate->store.status.st_mode & S_IWOTH)
+		gpd_warning("%s: everybody on this machine can change it", gate->store.path);
+}
+
+static bool
+is_missing(const struct gpd_token_store *store)
+{
+	return !store->status.st_nlink && !store->wrong;
+}
+
+/* Where there usually is one there need not be one. */
+static void
+check_named(const struct gpd_gate *gate, const struct gpd_config *config)
+{
+	if ((gate->option || config->tokens[0]) && is_missing(&gate->store))
+		gpd_warning(
+			"%s: there is no such file of tokens: until there is one, nobody is let "
+			"in by a token",
+			gate->store.path);
+}
+
+int
+gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char *option,
+	      bool insecure, char *error, size_t error_size)
+{
+	char room[sizeof(gate->store.path)];
+	int r;
+
+	*gate = (struct gpd_gate){
+		.option = option,
+		.insecure = insecure,
+		.unread_ms = INT64_MAX,
+		.unchecked_ms = INT64_MAX,
+	};
+	r = gpd_token_store_open(&gate->store, path_of(gate, config, room, sizeof(room)), error,
+				 error_size);
+	if (r == 0) {
+		check_mode(gate);
+		check_named(gate, config);
+	}
+	return r;
+}
+
+/* What the log has said once, perhaps long ago. */
+static void
+tell_unreadable(const struct gpd_gate *gate, struct gpd_reloaded *reloaded)
+{
+	static struct gpd_token_store again;
+	char error[GPD_TOKEN_ERROR_MAX];
+
+	if (!gate->store.wrong)
+		return;
+	if (gpd_token_store_open(&again, gate->store.path, error, sizeof(error)))
+		gpd_reload_note(reloaded, "the tokens cannot be read: %s", error);
+	else
+		gpd_token_store_close(&again);
+}
+
+void
+gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t now_ms,
+		struct gpd_reloaded *reloaded)
+{
+	static struct gpd_token_store other;
+	char room[sizeof(gate->store.path)], error[GPD_TOKEN_ERROR_MAX];
+	const char *path = path_of(gate, config, room, sizeof(room));
+
+	if (strcmp(path ? path : "", gate->store.path) == 0) {
+		gpd_gate_refresh(gate, now_ms);
+		tell_unreadable(gate, reloaded);
+		return;
+	}
+	if (gpd_token_store_open(&other, path, error, sizeof(error))) {
+		gpd_reload_failed(reloaded, "the tokens stay as they were: %s", error);
+		return;
+	}
+	/* It would end the sessions of all who came by a token of before. */
+	if (is_missing(&other) && gate->store.tokens.count) {
+		gpd_reload_failed(reloaded, "the tokens stay as they were: %s: %s",
+				  path ? path : "no file of tokens is named", strerror(ENOENT));
+		gpd_token_store_close(&other);
+		return;
+	}
+	gpd_token_store_close(&gate->store);
+	gate->store = other;
+	gate->unread_ms = INT64_MAX;
+	check_mode(gate);
+	check_named(gate, config);
+}
+
+void
+gpd_gate_close(struct gpd_gate *gate)
+{
+	gpd_token_store_close(&gate->store);
+	gpd_crl_file_close(&gate->revoked);
+}
+
+void
+gpd_gate_refresh(struct gpd_gate *gate, int64_t now_ms)
+{
+	char error[GPD_TOKEN_ERROR_MAX];
+	bool changed;
+
+	if (gpd_token_store_refresh(&gate->store, &changed, error, sizeof(error))) {
+		gpd_error("the tokens cannot be read: nobody is let in by one, and in %d s the "
+			  "sessions that came by one end: %s",
+			  GPD_GATE_GRACE_MS / 1000, error);
+		if (gate->unread_ms == INT64_MAX)
+			gate->unread_ms = now_ms;
+	} else if (changed) {
+		gate->unread_ms = INT64_MAX;
+		gpd_info("%s has been read: %zu tokens", gate->store.path,
+			 gate->store.tokens.count);
+		check_mode(gate);
+	}
+	gpd_gate_refresh_revoked(gate, now_ms);
+}
+
+/* For the log: all that is known. */
+static void
+explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts,
+	const struct gpd_peer *peer, const char *unchecked, char why[WHY_MAX])
+{
+	const char *name = facts->certificate ? facts->certificate : "";
+	const char *serial = gp_conn_certificate_serial(peer->conn);
+	const ProtobufCBinaryData *shown = &peer->hello->hello->token;
+	struct gp_token token = { .id = "" };
+	bool formed = gp_token_parse(shown->data, shown->len, &token) == 0;
+
+	explicit_bzero(token.secret, sizeof(token.secret));
+	explicit_bzero(token.text, sizeof(token.text));
+	switch (refusal) {
+	case GPD_AUTH_NO_CREDENTIALS:
+		if (peer->has_uid)
+			snprintf(why, WHY_MAX, "no credentials, and user %u is not the daemon's",
+				 (unsigned int)peer->uid);
+		else
+			snprintf(why, WHY_MAX, "no credentials");
+		break;
+	case GPD_AUTH_IN_CLEAR:
+		snprintf(why, WHY_MAX, "the token %s came unencrypted: better revoke it", token.id);
+		break;
+	case GPD_AUTH_UNKNOWN_TOKEN:
+		if (formed)
+			snprintf(why, WHY_MAX, "unknown token %s, or not its secret", token.id);
+		else
+			snprintf(why, WHY_MAX, "what it shows is no token");
+		break;
+	case GPD_AUTH_REVOKED_TOKEN:
+		snprintf(why, WHY_MAX, "the token %s has been revoked", token.id);
+		break;
+	case GPD_AUTH_EXPIRED_TOKEN:
+		snprintf(why, WHY_MAX, "the token %s has expired", token.id);
+		break;
+	case GPD_AUTH_UNREADABLE_TOKENS:
+		snprintf(why, WHY_MAX, "a token, and the tokens cannot be read");
+		break;
+	case GPD_AUTH_REVOKED_CERTIFICATE:
+		snprintf(why, WHY_MAX, "the certificate of \"%.100s\", %.40s, has been revoked",
+			 name, serial);
+		break;
+	case GPD_AUTH_UNCHECKED_CERTIFICATE:
+		snprintf(why, WHY_MAX, "the certificate of \"%.60s\", %.40s, cannot be checked: %s",
+			 name, serial, unchecked);
+		break;
+	case GPD_AUTH_UNKNOWN_CERTIFICATE:
+		snprintf(why, WHY_MAX, "the certificate of \"%.100s\" is no tenant's",
+			 facts->certificate);
+		break;
+	default:
+		snprintf(why, WHY_MAX, "its credentials are not those of tenant \"%.63s\"",
+			 facts->claimed);
+		break;
+	}
+}
+
+static void
+fill_pass(const struct gpd_gate *gate, struct gpd_peer *peer, const struct gpd_auth *auth,
+	  const struct gpd_token *token)
+{
+	struct gpd_pass *pass = &peer->pass;
+
+	*pass = (struct gpd_pass){
+		.by = auth->by,
+		.until_s = gp_conn_certificate_until(peer->conn),
+		.uid = peer->uid,
+		.certified = gp_conn_certificate_serial(peer->conn) != NULL,
+		.crl_generation = gate->revoked.generation,
+	};
+	if (auth->tenant)
+		snprintf(pass->tenant, sizeof(pass->tenant), "%s", auth->tenant);
+	if (auth->by == GPD_AUTH_BY_TOKEN)
+		memcpy(pass->token, token->id, sizeof(pass->token));
+}
+
+int
+gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gpd_peer *peer,
+	       int64_t now_ms, const char **text_p)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+	unsigned int caps = gp_conn_caps(peer->conn);
+	struct gpd_auth_facts facts = {
+		.local = caps & GP_CONN_CAP_LOCAL,
+		.encrypted = caps & GP_CONN_CAP_ENCRYPTED,
+		.own_user = peer->has_uid && gpd_auth_is_own_user(peer->uid, geteuid()),
+		.insecure = gate->insecure,
+		.certificate = gp_conn_certificate(peer->conn),
+		.claimed = hello->tenant ? hello->tenant : "",
+	};
+	const struct gpd_token *token;
+	struct gpd_auth auth;
+	char why[WHY_MAX];
+	const char *unchecked;
+	int place = -1;
+
+	gpd_gate_refresh(gate, now_ms);
+	facts.token = gpd_tokens_check(&gate->store.tokens, hello->token.data, hello->token.len,
+				       time(NULL), &token);
+	if (gate->store.wrong && facts.token != GPD_TOKEN_NONE)
+		facts.token = GPD_TOKEN_UNREADABLE;
+	facts.token_tenant = token ? token->tenant : NULL;
+	if (facts.certificate)
+		place = gpd_config_certificate_find(config, facts.certificate);
+	if (place >= 0)
+		facts.certificate_tenant = config->tenants[place].name;
+	facts.certificate_state = gpd_gate_certificate(gate, peer->conn, &unchecked);
+	auth = gpd_auth_decide(&facts);
+	if (auth.refusal == GPD_AUTH_LET_IN)
+		fill_pass(gate, peer, &auth, token);
+	else
+		explain(auth.refusal, &facts, peer, unchecked, why);
+	/* Hello is kept as long as the client is there. */
+	if (hello->token.len)
+		explicit_bzero(hello->token.data, hello->token.len);
+	if (auth.refusal == GPD_AUTH_LET_IN)
+		return 0;
+	gate->refusals[auth.refusal]++;
+	gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s (%s, user %.50s): refused: %s",
+		       gp_conn_peer(peer->conn), peer->name, hello->user, why);
+	*text_p = gpd_auth_explain(auth.refusal, &facts);
+	return GP_E_INVALID;
+}
+
+const char *
+gpd_gate_check(const struct gpd_gate *gate, const struct gpd_pass *pass, int64_t now_ms)
+{
+	if (pass->by == GPD_AUTH_BY_CERTIFICATE)
+		return pass->until_s <= time(NULL) ? "its certificate has expired" : NULL;
+	if (pass->by != GPD_AUTH_BY_TOKEN)
+		return NULL;
+	if (gate->store.wrong && now_ms - gate->unread_ms >= GPD_GATE_GRACE_MS)
+		return "its token cannot be checked: the daemon cannot read its tokens";
+	switch (gpd_tokens_state(&gate->store.tokens, pass->token, time(NULL))) {
+	case GPD_TOKEN_GOOD:
+		return NULL;
+	case GPD_TOKEN_EXPIRED:
+		return "its token has expired";
+	default:
+		return "its token has been revoked";
+	}
+}

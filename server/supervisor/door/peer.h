@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to the supervisor, from its first byte on.
+ *
+ * Each has a thread that receives and posts events to the supervisor's one main thread, which owns
+ * all the state below and is the only one to act on it; so a peer that sends half a message, or
+ * nothing, keeps only its own thread waiting.  The thread's last event is GPD_PEER_LANE or
+ * GPD_PEER_GONE.
+ */
+#ifndef GPD_PEER_H
+#define GPD_PEER_H
+
+#include "protocol/control.h"
+#include "protocol/preamble.h"
+#include "server/supervisor/door/auth.h"
+#include "server/supervisor/door/source.h"
+#include "server/supervisor/tenancy/tenants.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_child;
+struct gpd_peer_event;
+
+enum gpd_peer_state {
+	GPD_PEER_HANDSHAKE, /* no Hello yet */
+	GPD_PEER_REFUSED,   /* it will be told so when its time comes */
+	GPD_PEER_QUEUED,    /* Hello came, but there is no worker, or no place yet */
+	GPD_PEER_STARTING, /* it has a place, and its own worker starts, or waits for its turn to */
+	GPD_PEER_OPENING,  /* the worker was asked to open a session */
+	GPD_PEER_WELCOMED, /* its lane may come */
+	GPD_PEER_MOVING,   /* the same, but the worker looks for another window */
+	GPD_PEER_RUNNING,  /* the lane is with the worker */
+	GPD_PEER_ENDING,   /* shut down; the thread is about to end */
+};
+
+struct gpd_peer {
+	struct gpd_peer *next;
+	struct gp_conn *conn;
+	char scheme[16];
+	pthread_t thread;
+	bool joined;
+	pthread_mutex_t send_lock;
+	struct gpd_peer_event *last; /* until it is posted */
+	/* Messages that were posted and that the main thread has not taken: it counts them down. */
+	_Atomic unsigned int queued;
+
+	/* Main thread only. */
+	struct gpd_caller *caller; /* where it comes from */
+	enum gpd_peer_state state;
+	int64_t deadline_ms; /* of the state; INT64_MAX: none */
+	Gpupool__ControlMessage *hello;
+	bool has_uid;         /* with hello: the system says who the peer is, */
+	uid_t uid;            /* this user of this machine */
+	struct gpd_pass pass; /* once it was let in */
+	char name[128];       /* "host pid program" */
+	uint64_t session;
+	struct gpd_child *worker; /* that has the session; NULL: it is over */
+	struct gpd_grant grant;   /* once Hello came */
+	uint32_t voice;           /* with the grant: what the log has room for about it */
+	char *full;               /* QUEUED: what there is no place in, in words */
+	char *refusal;            /* REFUSED: what it will be told */
+	unsigned int windows;     /* that it has asked for */
+	struct gpd_child *own;    /* started for this session alone; NULL: there is none (yet) */
+	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
+	unsigned int lanes_max; /* numbers below it */
+	uint32_t lanes;         /* bit for each that the worker has got */
+};
+
+enum gpd_peer_event_type {
+	GPD_PEER_MESSAGE, /* message is the receiver's now */
+	GPD_PEER_LANE,    /* preamble; nothing was received beyond it */
+	GPD_PEER_GONE,    /* text says why */
+};
+
+struct gpd_peer_event {
+	struct gpd_peer_event *next;
+	enum gpd_peer_event_type type;
+	struct gpd_peer *peer;
+	Gpupool__ControlMessage *message;
+	struct gp_preamble preamble;
+	bool ended;   /* GONE: in good order */
+	bool refused; /* GONE: by this end */
+	char text[256];
+};
+
+/* Before the first peer.  0 or a negative errno. */
+int gpd_peer_setup(void);
+/* Readable when there are events. */
+int gpd_peer_events_fd(void);
+/* The oldest event, to be freed; NULL: none. */
+struct gpd_peer_event *gpd_peer_next_event(void);
+
+/* Takes the connection over in any case.  NULL: no memory. */
+struct gpd_peer *gpd_peer_create(struct gp_conn *conn, const char *scheme);
+/* After its last event, which is GPD_PEER_LANE: the connection without the peer. */
+int gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p);
+/* After its last event. */
+void gpd_peer_destroy(struct gpd_peer *peer);
+
+/* Main thread, once the peer was let in: it may send messages of any size from now on. */
+void gpd_peer_trust(struct gpd_peer *peer);
+
+/*
+ * Main thread: sends if that cannot block, because the peer has read what it was sent before; else
+ * the connection is shut down.
+ */
+void gpd_peer_send(struct gpd_peer *peer, const Gpupool__ControlMessage *message);
+
+#endif /* GPD_PEER_H */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/door/tls.h"
+
+#include "server/common/base/folder.h"
+#include "server/common/base/log.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gp_tls *current;
+
+/* The first that is given, or the usual file if that is there; NULL: there is none. */
+static const char *
+choose(const char *option, const char *configured, const char *name, char usual[PATH_MAX])
+{
+	if (option)
+		return option;
+	if (configured[0])
+		return configured;
+	if (gpd_folder_file(name, usual, PATH_MAX) || access(usual, F_OK))
+		return NULL;
+	return usual;
+}
+
+bool
+gpd_tls_has_address(const struct gpd_options *options)
+{
+	for (int i = 0; i < options->listen_count; i++) {
+		if (strcmp(options->listen[i].scheme, "tls") == 0 ||
+		    strcmp(options->listen[i].scheme, "rdma") == 0)
+			return true;
+	}
+	return false;
+}
+
+int
+gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
+	     struct gp_tls **tls_p, char *error, size_t error_size)
+{
+	char certificate[PATH_MAX], key[PATH_MAX], authority[PATH_MAX];
+	struct gp_tls_files files = {
+		.certificate = choose(options->certificate, config->certificate,
+				      GPD_FILE_CERTIFICATE, certificate),
+		.key = choose(options->key, config->key, GPD_FILE_KEY, key),
+		.authority = choose(options->client_authority, config->client_authority,
+				    GPD_FILE_AUTHORITY, authority),
+	};
+	bool given = options->certificate || options->key || options->client_authority ||
+		     config->certificate[0] || config->key[0] || config->client_authority[0];
+
+	*tls_p = NULL;
+	if (!given && (!files.certificate || !gpd_tls_has_address(options)))
+		return 0;
+	return gp_tls_server(&files, tls_p, error, error_size);
+}
+
+void
+gpd_tls_use(struct gp_tls *tls)
+{
+	struct gp_tls *old;
+
+	/* The daemon serves with it all the same: its clock, too, may be wrong. */
+	if (tls && gp_tls_until(tls) <= (int64_t)time(NULL))
+		gpd_warning(
+			"the daemon's certificate has expired: clients refuse it; gpupoolctl cert "
+			"init HOST... --force makes another");
+	pthread_mutex_lock(&lock);
+	old = current;
+	current = tls;
+	pthread_mutex_unlock(&lock);
+	gp_tls_put(old);
+}
+
+struct gp_tls *
+gpd_tls_get(void)
+{
+	struct gp_tls *tls;
+
+	pthread_mutex_lock(&lock);
+	tls = current ? gp_tls_get(current) : NULL;
+	pthread_mutex_unlock(&lock);
+	return tls;
+}

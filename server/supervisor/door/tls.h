@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's certificate and whom it believes: read when it starts and when it is told to reload,
+ * taken by the thread of each new control connection.  Connections that there are keep what they
+ * have.
+ */
+#ifndef GPD_TLS_H
+#define GPD_TLS_H
+
+#include "server/common/config/config.h"
+#include "server/supervisor/supervisor.h"
+#include "transport/tls.h"
+
+/*
+ * Reads the files that the command line, else the configuration, else the usual folder names.
+ * *tls_p is NULL where none is named, and none lies in the folder or no address is TLS's.  0; or
+ * GP_E_INVALID or -ENOMEM, and error says why.
+ */
+GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
+			       struct gp_tls **tls_p, char *error, size_t error_size);
+
+/* Whether the daemon listens where TLS is spoken, or may be. */
+bool gpd_tls_has_address(const struct gpd_options *options);
+
+/* Main thread: from now on new connections use this (NULL: none can), which is taken over.  The log
+ * says if its certificate has expired. */
+void gpd_tls_use(struct gp_tls *tls);
+
+/* Any thread: to be given back with gp_tls_put(); NULL: the daemon has no certificate. */
+struct gp_tls *gpd_tls_get(void);
+
+#endif /* GPD_TLS_H */

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/reload.h"
+
+#include "server/common/base/clock.h"
+#include "server/common/base/folder.h"
+#include "server/common/base/log.h"
+#include "server/supervisor/admin/manage.h"
+#include "server/supervisor/door/tls.h"
+#include "server/supervisor/notify.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Behind what stands there already. */
+static void
+append(char text[GPD_RELOAD_TEXT_MAX], const char *before, const char *what)
+{
+	size_t used = strlen(text);
+
+	(void)snprintf(text + used, GPD_RELOAD_TEXT_MAX - used, "%s%s", used ? "; " : before, what);
+}
+
+#define NOT_ALL "not all of it is in force: "
+
+void
+gpd_reload_failed(struct gpd_reloaded *reloaded, const char *format, ...)
+{
+	char text[GPD_RELOAD_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	gpd_error("%s", text);
+	append(reloaded->error, NOT_ALL, text);
+}
+
+void
+gpd_reload_note(struct gpd_reloaded *reloaded, const char *format, ...)
+{
+	char text[GPD_RELOAD_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	append(reloaded->error, NOT_ALL, text);
+}
+
+void
+gpd_reload_later(struct gpd_reloaded *reloaded, const char *format, ...)
+{
+	char text[GPD_RELOAD_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	gpd_warning("%s", text);
+	append(reloaded->warning, "", text);
+}
+
+/* The certificate that the next configuration names. */
+static int
+read_tls(const struct gpd_options *options, struct gp_tls **tls_p, char *error)
+{
+	struct gpd_config *config;
+	int r = gpd_config_load(options->config, &config, error, GPD_CONFIG_ERROR_MAX);
+
+	if (r)
+		return r;
+	r = gpd_tls_read(options, config, tls_p, error, GPD_CONFIG_ERROR_MAX);
+	gpd_config_free(config);
+	return r;
+}
+
+/* The certificate in use was found at the usual place, and is not there any more. */
+static bool
+is_gone(const struct gpd_options *options, const struct gp_tls *next)
+{
+	struct gp_tls *now = gpd_tls_get();
+	bool gone = now && !next && gpd_tls_has_address(options);
+
+	gp_tls_put(now);
+	return gone;
+}
+
+static void
+name_gone(char *path, size_t size)
+{
+	if (gpd_folder_file(GPD_FILE_CERTIFICATE, path, size))
+		(void)snprintf(path, size, "%s", GPD_FILE_CERTIFICATE);
+}
+
+/* For new connections.  What RDMA's addresses go by was settled when they were opened. */
+static void
+use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reloaded *reloaded)
+{
+	static bool late;
+	struct gp_tls *now = gpd_tls_get();
+	char text[GP_URL_TEXT_MAX];
+
+	late = late || (tls && !now);
+	gp_tls_put(now);
+	gpd_tls_use(tls);
+	for (int i = 0; late && i < options->listen_count; i++) {
+		if (strcmp(options->listen[i].scheme, "rdma") != 0)
+			continue;
+		gp_url_format(&options->listen[i], text, sizeof(text));
+		gpd_reload_later(reloaded,
+				 "%s goes without TLS until a new start of the daemon: it had no "
+				 "certificate at this one",
+				 text);
+	}
+}
+
+/* Without a configuration file, and with it. */
+
+static int
+reload_certificate(const struct gpd_options *options, struct gpd_manager *manager,
+		   struct gp_tls *tls, struct gpd_reloaded *reloaded)
+{
+	char path[PATH_MAX];
+
+	if (is_gone(options, tls)) {
+		name_gone(path, sizeof(path));
+		(void)snprintf(reloaded->error, sizeof(reloaded->error),
+			       "%.300s is not there any more, so the certificate stays what it "
+			       "was, and there is no configuration file (--config)",
+			       path);
+		return GP_E_INVALID;
+	}
+	/* Which says that there is no configuration. */
+	if (!tls)
+		return gpd_admission_reload(manager->admission, reloaded);
+	gpd_info("the certificate is in force; there is no configuration file (--config)");
+	use_tls(options, tls, reloaded);
+	return 0;
+}
+
+static int
+reload_config(const struct gpd_options *options, struct gpd_manager *manager, struct gp_tls *tls,
+	      struct gpd_reloaded *reloaded)
+{
+	char path[PATH_MAX];
+	bool gone = is_gone(options, tls);
+	int r = gpd_admission_reload(manager->admission, reloaded);
+
+	if (r)
+		return r;
+	if (gone) {
+		name_gone(path, sizeof(path));
+		gpd_warning("%s is in force, but %s is not there any more: the certificate stays "
+			    "what it was",
+			    options->config, path);
+		gpd_reload_note(reloaded,
+				"%.300s is not there any more: the certificate stays what it was",
+				path);
+	} else {
+		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
+		use_tls(options, tls, reloaded);
+	}
+	gpd_manager_reload(manager, options, reloaded);
+	return 0;
+}
+
+void
+gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
+	   struct gpd_reloaded *reloaded)
+{
+	struct gpd_admission *admission = manager->admission;
+	struct gp_tls *tls = NULL;
+	int r;
+
+	*reloaded = (struct gpd_reloaded){ .error = "" };
+	gpd_notify_reloading();
+	r = read_tls(options, &tls, reloaded->error);
+	if (r == 0)
+		r = (options->config ? reload_config : reload_certificate)(options, manager, tls,
+									   reloaded);
+	if (r) {
+		gp_tls_put(tls);
+		gpd_error("nothing is reloaded: %s", reloaded->error);
+	} else {
+		/* Now that it is known whose certificates are good. */
+		gpd_gate_reload_revoked(&admission->gate, manager->quota->tenants.config,
+					gpd_now_ms(), reloaded);
+	}
+	if (reloaded->error[0] && reloaded->warning[0])
+		append(reloaded->error, "", reloaded->warning);
+	gpd_notify("READY=1");
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/supervisor.h"
+
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+#include "server/common/base/privilege.h"
+#include "server/supervisor/admin/manage.h"
+#include "server/supervisor/admission/admission.h"
+#include "server/supervisor/admission/listen.h"
+#include "server/supervisor/children.h"
+#include "server/supervisor/door/peer.h"
+#include "server/supervisor/door/tls.h"
+#include "server/supervisor/notify.h"
+#include "server/supervisor/reload.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define STOP_MS 3000
+/* Signals and the peers' events. */
+#define FIXED_FDS 2
+
+struct supervisor {
+	const struct gpd_options *options;
+	struct gpd_listen listen;
+	int signal_fd;
+	struct pollfd *fds;
+	size_t fds_room;
+	struct gpd_admission admission;
+	struct gpd_quota quota;
+	struct gpd_manager manager;
+	struct gpd_children children;
+	bool announced; /* that clients are served */
+	bool stopping;
+	int64_t stop_ms;
+	int status; /* exit status, once >= 0 */
+};
+
+static void
+stop(struct supervisor *s)
+{
+	if (s->stopping) {
+		s->stop_ms = 0;
+		return;
+	}
+	s->stopping = true;
+	s->stop_ms = gpd_now_ms() + STOP_MS;
+	gpd_info("stopping");
+	gpd_notify("STOPPING=1");
+	gpd_listen_close(&s->listen);
+	gpd_admission_stop(&s->admission);
+	gpd_children_stop(&s->children);
+}
+
+static void
+read_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+	struct gpd_reloaded reloaded;
+
+	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			gpd_children_reap(&s->children);
+		else if (info.ssi_signo == SIGHUP)
+			gpd_reload(s->options, &s->manager, &reloaded);
+		else
+			stop(s);
+	}
+}
+
+static int
+timeout_of(const struct supervisor *s, int64_t now)
+{
+	int64_t until = gpd_admission_deadline(&s->admission);
+	int64_t others[] = { gpd_admin_deadline(&s->manager.admin), gpd_notify_deadline(),
+			     gpd_children_deadline(&s->children) };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (others[i] < until)
+			until = others[i];
+	}
+	if (s->stopping && s->stop_ms < until)
+		until = s->stop_ms;
+	if (s->listen.accept_ms > now && s->listen.accept_ms < until)
+		until = s->listen.accept_ms;
+	if (until == INT64_MAX)
+		return -1;
+	if (until <= now)
+		return 0;
+	return until - now > 60000 ? 60000 : (int)(until - now);
+}
+
+/* What there is to poll for; NULL: no memory. */
+static struct pollfd *
+make_room(struct supervisor *s)
+{
+	size_t wanted =
+		FIXED_FDS + GPD_LISTEN_MAX + GPD_ADMIN_POLL_MAX + gpd_children_count(&s->children);
+	struct pollfd *fds;
+
+	if (wanted <= s->fds_room)
+		return s->fds;
+	fds = realloc(s->fds, 2 * wanted * sizeof(*fds));
+	if (!fds)
+		return NULL;
+	s->fds = fds;
+	s->fds_room = 2 * wanted;
+	return fds;
+}
+
+static void
+announce(struct supervisor *s)
+{
+	s->announced = true;
+	if (geteuid() == 0 && !s->options->user)
+		gpd_warning("the daemon stays root, as there is no user " GPD_PRIVILEGE_USER
+			    ": systemd-sysusers makes it, --user=NAME takes another, and "
+			    "--user=root says that this is meant");
+	gpd_manager_announce(&s->manager, s->options->print_address);
+	gpd_listen_announce(&s->listen, s->options->print_address);
+	gpd_notify("READY=1");
+}
+
+/* Waits for whatever comes first and acts on it. */
+static void
+turn(struct supervisor *s)
+{
+	struct pollfd *fds = make_room(s);
+	int64_t now = gpd_now_ms();
+	int listening, workers, first_admin, admins, ready;
+
+	if (!fds) {
+		gpd_error("out of memory");
+		s->status = 1;
+		return;
+	}
+	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
+	listening = gpd_listen_poll(&s->listen, now, fds + FIXED_FDS);
+	workers = gpd_children_poll(&s->children, fds + FIXED_FDS + listening);
+	first_admin = FIXED_FDS + listening + workers;
+	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
+	gpd_manager_unlock(&s->manager);
+	ready = poll(fds, (nfds_t)(first_admin + admins), timeout_of(s, now));
+	gpd_manager_lock(&s->manager);
+	if (ready < 0)
+		return;
+
+	/* Workers may start while their messages are read, but none goes before the signals. */
+	gpd_children_serve(&s->children, fds + FIXED_FDS + listening);
+	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gpd_now_ms());
+	if (fds[1].revents)
+		gpd_admission_take_events(&s->admission, gpd_now_ms());
+	if (fds[0].revents)
+		read_signals(s);
+	gpd_admission_check_deadlines(&s->admission, gpd_now_ms());
+	gpd_children_check(&s->children, gpd_now_ms());
+	if (s->children.served && !s->announced && !s->stopping)
+		announce(s);
+	gpd_notify_alive(gpd_now_ms());
+	gpd_admin_serve(&s->manager.admin, fds + first_admin, gpd_now_ms());
+}
+
+/* What the admin socket asks of the supervisor. */
+
+static void
+stop_for_admin(void *arg)
+{
+	struct supervisor *s = arg;
+
+	if (!s->stopping)
+		stop(s);
+}
+
+static bool
+retire_for_admin(void *arg, pid_t worker)
+{
+	struct supervisor *s = arg;
+
+	return gpd_children_retire(&s->children, worker);
+}
+
+static void
+reload_for_admin(void *arg, struct gpd_reloaded *reloaded)
+{
+	struct supervisor *s = arg;
+
+	gpd_reload(s->options, &s->manager, reloaded);
+}
+
+static const struct gpd_manager_hooks manager_hooks = {
+	.stop = stop_for_admin,
+	.retire = retire_for_admin,
+	.reload = reload_for_admin,
+};
+
+/* If it cannot be read any more, nobody could take a token or a certificate back. */
+static int
+check_revocable(const char *path, const struct stat *status)
+{
+	char error[GPD_TOKEN_ERROR_MAX];
+	bool was_there = status->st_nlink > 0;
+
+	if (was_there && gpd_privilege_need_file(path, error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	gpd_privilege_check_file(path);
+	return 0;
+}
+
+/* Once everything is open; what has to be read again later is tried out at once. */
+static int
+drop_privileges(struct supervisor *s)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+	const struct gpd_gate *gate = &s->admission.gate;
+	uid_t before = geteuid();
+	struct gp_tls *tls;
+
+	if (gpd_privilege_drop(s->options->user, error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	if (geteuid() == before)
+		return 0;
+	gpd_privilege_check_file(s->options->config);
+	if (check_revocable(gate->store.path, &gate->store.status) ||
+	    (gate->revoked.crl && check_revocable(gate->revoked.path, &gate->revoked.status)))
+		return -1;
+	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error)))
+		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
+			    error);
+	else
+		gp_tls_put(tls);
+	return 0;
+}
+
+static int
+set_up(struct supervisor *s)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+	struct rlimit files;
+	struct gp_tls *tls;
+	sigset_t signals;
+
+	/* Every session needs a few descriptors; the default is for programs that use select(). */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	(void)signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signal_fd < 0 || gpd_peer_setup()) {
+		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
+		return -1;
+	}
+	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	gpd_tls_use(tls);
+	if (gpd_gate_open_revoked(&s->admission.gate, s->quota.tenants.config, s->options->crl,
+				  error, sizeof(error))) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return -1;
+	}
+	gp_listen_as(gpd_privilege_will_be(s->options->user));
+	if (gpd_listen_open(&s->listen, s->options) || gpd_manager_open(&s->manager, s->options))
+		return -1;
+	return drop_privileges(s);
+}
+
+static int
+open_gate(struct supervisor *s)
+{
+	char error[GPD_TOKEN_ERROR_MAX];
+
+	if (gpd_gate_open(&s->admission.gate, s->quota.tenants.config, s->options->tokens,
+			  s->options->insecure, error, sizeof(error)) == 0)
+		return 0;
+	fprintf(stderr, "gpupoold: %s\n", error);
+	return -1;
+}
+
+int
+gpd_supervisor_run(const struct gpd_options *options)
+{
+	struct supervisor s = { .options = options, .status = -1, .signal_fd = -1 };
+
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (gpd_quota_init(&s.quota, options->config, error)) {
+		fprintf(stderr, "gpupoold: %s\n", error);
+		return 1;
+	}
+	if (gpd_manager_init(&s.manager, &s.admission, &s.quota, &s.children.list, &manager_hooks,
+			     &s)) {
+		fprintf(stderr, "gpupoold: out of memory\n");
+		return 1;
+	}
+	gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max);
+	s.admission.roster = &s.manager.roster;
+	gpd_children_init(&s.children, options, &s.admission, &s.quota);
+	if (open_gate(&s) || set_up(&s)) {
+		gpd_listen_close(&s.listen);
+		gpd_manager_fini(&s.manager);
+		gpd_gate_close(&s.admission.gate);
+		gpd_tls_use(NULL);
+		gpd_quota_fini(&s.quota);
+		return 1;
+	}
+	while (s.status < 0) {
+		turn(&s);
+		if (s.children.useless)
+			s.status = 1;
+		if (s.stopping && (!s.children.list || s.stop_ms <= gpd_now_ms()))
+			s.status = 0;
+	}
+	gpd_children_fini(&s.children);
+	gpd_listen_close(&s.listen);
+	gpd_manager_fini(&s.manager);
+	gpd_admission_fini(&s.admission);
+	gpd_gate_close(&s.admission.gate);
+	gpd_tls_use(NULL);
+	gpd_quota_fini(&s.quota);
+	free(s.fds);
+	close(s.signal_fd);
+	return s.status;
+}

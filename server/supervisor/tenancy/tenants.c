@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/tenancy/tenants.h"
+
+#include "server/common/base/log.h"
+
+#include <cuda.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ALIGNMENT ((uint64_t)2 << 20)
+
+/* Of one that is not configured any more, or never was, and has no session. */
+static bool
+is_left(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
+{
+	return gpd_config_tenant_find(tenants->config, line->name) < 0 &&
+	       atomic_load(&line->sessions) == 0;
+}
+
+/* The line of a tenant in the ledger, which it gets if it has none; -1: all are taken. */
+static int
+line_of(struct gpd_tenants *tenants, const char *name)
+{
+	int unused = -1, left = -1;
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		struct gpd_ledger_tenant *line = &tenants->ledger->tenants[i];
+
+		if (strcmp(line->name, name) == 0)
+			return i;
+		if (unused < 0 && !line->name[0])
+			unused = i;
+		else if (left < 0 && line->name[0] && is_left(tenants, line))
+			left = i;
+	}
+	/* What others have used stays to be seen for as long as there is room. */
+	if (unused < 0)
+		unused = left;
+	if (unused >= 0) {
+		gpd_ledger_add_tenant(tenants->ledger, (uint32_t)unused, name);
+		tenants->guests[unused] = false;
+	}
+	return unused;
+}
+
+static void
+apply_to_device(struct gpd_tenants *tenants, int place, int device,
+		struct gpd_ledger_tenant_line *line)
+{
+	const struct gpd_config *config = tenants->config;
+	const struct gpd_config_quota *quota = &config->tenants[place].devices[device];
+	uint64_t memory = tenants->devices[device].memory;
+	uint32_t sms = tenants->devices[device].multiprocessors;
+
+	atomic_store(&line->memory_max, gpd_config_memory(config, place, device, memory));
+	atomic_store(&line->sm_wanted, gpd_config_sm(config, place, device, sms));
+	atomic_store(&line->weight, quota->weight);
+	atomic_store(&line->limit, quota->limit);
+	atomic_store(&line->time_share, quota->time_share);
+}
+
+/* The line has what the configuration says in this place. */
+static void
+apply_to_line(struct gpd_tenants *tenants, int place, int index)
+{
+	const struct gpd_config_tenant *from = &tenants->config->tenants[place];
+	struct gpd_ledger_tenant *line = &tenants->ledger->tenants[index];
+
+	tenants->places[index] = place;
+	atomic_store(&line->priority, from->priority);
+	gpd_ledger_set_bandwidth(line, from->bandwidth);
+	for (int i = 0; i < tenants->device_count; i++)
+		apply_to_device(tenants, place, i, &line->devices[i]);
+}
+
+static void
+apply_to_tenant(struct gpd_tenants *tenants, int place)
+{
+	const struct gpd_config_tenant *from = &tenants->config->tenants[place];
+	int index = line_of(tenants, from->name);
+
+	if (index < 0) {
+		gpd_error("tenant %s: not in force yet: those that it replaces still have sessions",
+			  from->name);
+		return;
+	}
+	tenants->guests[index] = false;
+	apply_to_line(tenants, place, index);
+}
+
+/* Puts the configuration into force. */
+static void
+apply(struct gpd_tenants *tenants)
+{
+	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
+		tenants->places[i] = -1;
+	for (int i = 0; i < tenants->config->tenant_count; i++)
+		apply_to_tenant(tenants, i);
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (tenants->guests[i])
+			apply_to_line(tenants, GPD_TENANT_DEFAULT, i);
+	}
+	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
+	atomic_store(&tenants->ledger->host_max, gpd_config_host_memory(tenants->config, machine));
+	atomic_store(&tenants->ledger->code.max, gpd_config_code_memory(tenants->config, machine));
+	for (int i = 0; i < tenants->device_count; i++) {
+		struct gpd_config_device rule =
+			gpd_config_device(tenants->config, i, tenants->devices[i].uuid);
+
+		tenants->devices[i].rule = rule;
+		atomic_store(&tenants->ledger->policies[i], rule.policy);
+		atomic_store(&tenants->ledger->sm_granularity[i], rule.sm_granularity);
+	}
+}
+
+int
+gpd_tenants_init(struct gpd_tenants *tenants, struct gpd_ledger *ledger, const char *path,
+		 char *error)
+{
+	int r;
+
+	*tenants = (struct gpd_tenants){ .ledger = ledger, .path = path };
+	r = gpd_config_load(path, &tenants->config, error, GPD_CONFIG_ERROR_MAX);
+	if (r == 0)
+		apply(tenants);
+	return r;
+}
+
+void
+gpd_tenants_fini(struct gpd_tenants *tenants)
+{
+	gpd_config_free(tenants->config);
+	tenants->config = NULL;
+}
+
+int
+gpd_tenants_reload(struct gpd_tenants *tenants, char *error)
+{
+	struct gpd_config *config;
+	int r;
+
+	if (!tenants->path) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "there is no configuration file (--config)");
+		return GP_E_INVALID;
+	}
+	r = gpd_config_load(tenants->path, &config, error, GPD_CONFIG_ERROR_MAX);
+	if (r)
+		return r;
+	gpd_config_free(tenants->config);
+	tenants->config = config;
+	apply(tenants);
+	return 0;
+}
+
+static void
+write_uuid(const Gpupool__Device *device, char uuid[41])
+{
+	const uint8_t *b = device->uuid.data;
+
+	uuid[0] = 0;
+	if (device->uuid.len == 16)
+		(void)snprintf(
+			uuid, 41,
+			"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+			b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+			b[12], b[13], b[14], b[15]);
+}
+
+void
+gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts)
+{
+	/* Every worker tells the same, and what was set since must stay. */
+	if (tenants->device_count)
+		return;
+	for (size_t i = 0; i < facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
+		const Gpupool__Device *device = facts->devices[i];
+		bool counts = device->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+
+		tenants->devices[i].memory = device->total_memory;
+		tenants->devices[i].multiprocessors =
+			counts ? (uint32_t)device
+					 ->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
+			       : 0;
+		write_uuid(device, tenants->devices[i].uuid);
+		tenants->device_count++;
+	}
+	apply(tenants);
+}
+
+/* The line of the tenant in this place of the configuration, or -1. */
+static int
+line_in_place(const struct gpd_tenants *tenants, int place)
+{
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (tenants->places[i] == place && !tenants->guests[i])
+			return i;
+	}
+	return -1;
+}
+
+static int
+line_of_guest(struct gpd_tenants *tenants, const char *name)
+{
+	int index = line_of(tenants, name);
+
+	if (index >= 0 && !tenants->guests[index]) {
+		tenants->guests[index] = true;
+		apply_to_line(tenants, GPD_TENANT_DEFAULT, index);
+	}
+	return index;
+}
+
+int
+gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, const char *proven,
+		  const char *address, struct gpd_grant *grant, char *error)
+{
+	const struct gpd_config *config = tenants->config;
+	bool guest = proven[0] && gpd_config_tenant_find(config, proven) < 0;
+	const char *name = guest ? "default" : proven[0] ? proven : hello->tenant;
+	bool wants_alone;
+	uint32_t isolation;
+	int place, line, r;
+
+	*grant = (struct gpd_grant){ 0 };
+	r = gpd_config_admit(config, name, hello->user, address, &place, error,
+			     GPD_CONFIG_ERROR_MAX);
+	if (r)
+		return r;
+	line = guest ? line_of_guest(tenants, proven) : line_in_place(tenants, place);
+	if (line < 0) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not in force yet",
+			       guest ? proven : config->tenants[place].name);
+		return GP_E_INVALID;
+	}
+	grant->tenant = (uint32_t)line;
+	wants_alone = hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS;
+	isolation = config->tenants[place].isolation;
+	if (wants_alone && isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "tenant %s may not have sessions of class process (isolation = "
+			       "shared-only)",
+			       tenants->ledger->tenants[line].name);
+		return GP_E_INVALID;
+	}
+	grant->alone = wants_alone || isolation == GPD_CONFIG_ISOLATION_PROCESS;
+	return 0;
+}
+
+int
+gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_grant *grant, char *error)
+{
+	const struct gpd_ledger_tenant *line = &tenants->ledger->tenants[grant->tenant];
+	int place = tenants->places[grant->tenant];
+	uint32_t max = place < 0 ? UINT32_MAX : tenants->config->tenants[place].sessions_max;
+
+	if (atomic_load(&line->sessions) < max)
+		return 0;
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s has all the %u sessions that it may",
+		       line->name, max);
+	return GP_E_RESOURCE;
+}
+
+static bool
+is_allowed(const struct gpd_tenants *tenants, const struct gpd_grant *grant, int device)
+{
+	int place = tenants->places[grant->tenant];
+
+	return place < 0 || tenants->config->tenants[place].devices[device].allowed;
+}
+
+int
+gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit *units, int max)
+{
+	int count = 0;
+
+	for (int i = 0; i < tenants->device_count; i++) {
+		const struct gpd_config_device *rule = &tenants->devices[i].rule;
+		int parts = (int)rule->virtual_number;
+
+		for (int part = 0; rule->exported && part < parts; part++) {
+			if (count < max)
+				units[count] = (struct gpd_unit){ i, part, parts };
+			count++;
+		}
+	}
+	return count < max ? count : max;
+}
+
+static bool
+has_device(const struct gpd_grant *grant, int device)
+{
+	for (int i = 0; i < grant->count; i++) {
+		if (grant->units[i].device == device)
+			return true;
+	}
+	return false;
+}
+
+static void
+take(struct gpd_tenants *tenants, uint64_t session, const struct gpd_unit *unit,
+     struct gpd_grant *grant)
+{
+	grant->units[grant->count++] = *unit;
+	if (unit->parts > 1)
+		tenants->devices[unit->device].holders[unit->part] = session;
+}
+
+static bool
+is_free(const struct gpd_tenants *tenants, const struct gpd_unit *unit)
+{
+	return unit->parts == 1 || tenants->devices[unit->device].holders[unit->part] == 0;
+}
+
+static int
+choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int count, int number,
+	     uint64_t session, struct gpd_grant *grant, char *error)
+{
+	const struct gpd_unit *unit = &units[number];
+
+	if (number < 0 || number >= count) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "there is no device %d: the daemon has %d, counted from 0", number,
+			       count);
+		return GP_E_INVALID;
+	}
+	if (!is_allowed(tenants, grant, unit->device)) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "device %d is not for tenant %s",
+			       number, tenants->ledger->tenants[grant->tenant].name);
+		return GP_E_INVALID;
+	}
+	if (has_device(grant, unit->device)) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "device %d: %s", number,
+			       unit->parts > 1 ? "one program can have one part of a device"
+					       : "it is named twice");
+		return GP_E_INVALID;
+	}
+	if (!is_free(tenants, unit)) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "device %d, which is part %d of %d of device %d, is taken", number,
+			       unit->part + 1, unit->parts, unit->device);
+		return GP_E_RESOURCE;
+	}
+	take(tenants, session, unit, grant);
+	return 0;
+}
+
+/* Whole devices all; of one in parts, one that is free. */
+static int
+choose_all(struct gpd_tenants *tenants, const struct gpd_unit *units, int count, uint64_t session,
+	   struct gpd_grant *grant, char *error)
+{
+	const struct gpd_unit *full = NULL;
+
+	for (int i = 0; i < count; i++) {
+		const struct gpd_unit *unit = &units[i];
+
+		if (!is_allowed(tenants, grant, unit->device) || has_device(grant, unit->device))
+			continue;
+		if (is_free(tenants, unit))
+			take(tenants, session, unit, grant);
+		else
+			full = unit;
+	}
+	if (grant->count)
+		return 0;
+	if (full) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "all %d virtual devices of device %d are taken", full->parts,
+			       full->device);
+		return GP_E_RESOURCE;
+	}
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "there is no device for tenant %s",
+		       tenants->ledger->tenants[grant->tenant].name);
+	return GP_E_INVALID;
+}
+
+int
+gpd_tenants_choose(struct gpd_tenants *tenants, const Gpupool__Hello *hello, uint64_t session,
+		   struct gpd_grant *grant, char *error)
+{
+	static struct gpd_unit units[GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX];
+	int count = gpd_tenants_units(tenants, units, GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX), r = 0;
+
+	grant->count = 0;
+	if (hello->n_devices == 0)
+		return choose_all(tenants, units, count, session, grant, error);
+	for (size_t i = 0; r == 0 && i < hello->n_devices; i++)
+		r = choose_named(tenants, units, count, hello->devices[i], session, grant, error);
+	if (r)
+		gpd_tenants_release(tenants, session);
+	return r;
+}
+
+void
+gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session)
+{
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
+		for (int part = 0; part < GPD_VIRTUAL_MAX; part++) {
+			if (tenants->devices[i].holders[part] == session)
+				tenants->devices[i].holders[part] = 0;
+		}
+	}
+}
+
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* 0 means all. */
+static uint32_t
+smaller_sm(uint32_t a, uint32_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static void
+limit_unit(const struct gpd_tenants *tenants, int place, const struct gpd_unit *unit,
+	   struct gpd_ledger_line *line)
+{
+	uint64_t memory = tenants->devices[unit->device].memory, most = GPD_NO_LIMIT;
+	uint32_t sms = tenants->devices[unit->device].multiprocessors, fewest = 0;
+
+	if (place >= 0) {
+		most = gpd_config_session_memory(tenants->config, place, unit->device, memory);
+		fewest = gpd_config_session_sm(tenants->config, place, unit->device, sms);
+	}
+	if (unit->parts > 1) {
+		uint64_t part = memory / (uint64_t)unit->parts / ALIGNMENT * ALIGNMENT;
+		uint32_t sm = sms / (uint32_t)unit->parts;
+
+		most = smaller(most, part);
+		fewest = smaller_sm(fewest, sm ? sm : 1);
+	}
+	atomic_store(&line->allowed, 1);
+	atomic_store(&line->memory_max, most);
+	atomic_store(&line->sm_wanted, fewest);
+}
+
+void
+gpd_tenants_limit(const struct gpd_tenants *tenants, const struct gpd_grant *grant,
+		  struct gpd_ledger_session *line)
+{
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+		atomic_store(&line->devices[i].allowed, has_device(grant, i));
+	for (int i = 0; i < grant->count; i++)
+		limit_unit(tenants, tenants->places[grant->tenant], &grant->units[i],
+			   &line->devices[grant->units[i].device]);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The configuration at work: tenants in the ledger, whose a session is, which devices it gets.
+ *
+ * The supervisor has one.  What is configured in per cent needs to know the devices, which a worker
+ * tells; until then nobody is admitted.  A new configuration takes the place of the old one at
+ * once, for the sessions that there are, too; a tenant that it does not name keeps what it had
+ * until its last session ends.  Main thread only.  error: room of GPD_CONFIG_ERROR_MAX.
+ */
+#ifndef GPD_TENANTS_H
+#define GPD_TENANTS_H
+
+#include "protocol/control.h"
+#include "server/common/config/config.h"
+#include "server/common/ledger/ledger.h"
+
+#define GPD_VIRTUAL_MAX 64
+
+/* A device that sessions can have: a whole one, or a part of it that one session has at a time. */
+struct gpd_unit {
+	int device; /* the daemon's ordinal */
+	int part;   /* 0 to n - 1 */
+	int parts;  /* n; 1: the device itself */
+};
+
+/* What a session of the tenant "default" may have, when that is less than the tenant. */
+struct gpd_defaults {
+	uint32_t thread_share;               /* hundredths of a per cent of the multiprocessors */
+	uint32_t priority;                   /* 0 normal, 1 low */
+	uint64_t memory[GPD_LEDGER_DEVICES]; /* GPD_NO_LIMIT */
+};
+
+/* What a session was given. */
+struct gpd_grant {
+	uint32_t tenant; /* in the ledger */
+	bool alone;      /* in a process of its own */
+	int count;
+	struct gpd_unit units[GPD_LEDGER_DEVICES];
+	struct gpd_defaults defaults; /* as they were when it began */
+};
+
+struct gpd_tenants {
+	struct gpd_ledger *ledger;
+	const char *path; /* NULL: no file */
+	struct gpd_config *config;
+	int places[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or -1 */
+	/* The configuration does not name it: it came by a token, and has what [tenant default]
+	 * says, on its own account. */
+	bool guests[GPD_LEDGER_TENANTS];
+	int device_count;
+	struct {
+		uint64_t memory;
+		uint32_t multiprocessors;
+		char uuid[41]; /* "GPU-..." */
+		struct gpd_config_device rule;
+		uint64_t holders[GPD_VIRTUAL_MAX]; /* sessions that have the parts; 0: free */
+	} devices[GPD_LEDGER_DEVICES];
+};
+
+/* Reads the file, if there is one.  0, GP_E_INVALID or a negative errno. */
+GP_MUST_CHECK int gpd_tenants_init(struct gpd_tenants *tenants, struct gpd_ledger *ledger,
+				   const char *path, char *error);
+void gpd_tenants_fini(struct gpd_tenants *tenants);
+
+/* Reads it again; what holds stays if it cannot be used. */
+GP_MUST_CHECK int gpd_tenants_reload(struct gpd_tenants *tenants, char *error);
+/* What a worker says of the devices. */
+void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
+
+/* Whose the client is, and of which class; it has no session yet.  proven: the tenant that its
+ * credentials are of; "": as it claims.  GP_E_INVALID: it is refused. */
+GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+				    const char *proven, const char *address,
+				    struct gpd_grant *grant, char *error);
+/* Whether the tenant may have one more session. */
+GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
+				       const struct gpd_grant *grant, char *error);
+/* Fills the grant's devices: those that the client names, or all that it may have.  Parts of
+ * devices are the session's until gpd_tenants_release().  GP_E_INVALID: there is no such device, or
+ * it is not for this tenant; GP_E_RESOURCE: it is taken. */
+GP_MUST_CHECK int gpd_tenants_choose(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+				     uint64_t session, struct gpd_grant *grant, char *error);
+void gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session);
+
+/* What the configuration sets for each session of the tenant: caps, devices, parts of devices. */
+void gpd_tenants_limit(const struct gpd_tenants *tenants, const struct gpd_grant *grant,
+		       struct gpd_ledger_session *line);
+
+/* All that clients can name, in the order in which they count them; how many. */
+int gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit *units, int max);
+
+#endif /* GPD_TENANTS_H */

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/accept.h"
+
+#include "server/common/base/log.h"
+#include "server/worker/copy/lane.h"
+#include "server/worker/lane_refusal.h"
+#include "server/worker/session/session.h"
+#include "server/worker/worker.h"
+#include "transport/tls.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define STACK_SIZE ((size_t)256 << 10)
+/* Handshakes for one lane of a session: all but one are of strangers. */
+#define HANDSHAKES_MAX 4
+
+/* A lane on its way to its session. */
+struct incoming {
+	struct incoming *next, *next_open;
+	uint64_t session;
+	unsigned int number;
+	struct gp_conn *conn;
+	uint8_t key[GP_TLS_KEY_SIZE];
+	int status; /* of the handshake */
+	bool given_up;
+};
+
+/* Main thread: those with a handshake, the newest first. */
+static struct incoming *half_open;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct incoming *secured;
+static int secured_fd = -1;
+
+int
+gpd_adopt_setup(void)
+{
+	secured_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return secured_fd < 0 ? -errno : 0;
+}
+
+int
+gpd_adopt_fd(void)
+{
+	return secured_fd;
+}
+
+/* Lane 0, with which the session begins. */
+static void
+start_session(const struct incoming *incoming, struct gp_conn *conn, const char *reason)
+{
+	struct gpd_session *session;
+
+	pthread_mutex_lock(&gpd_worker.lock);
+	session = gpd_worker_find_locked(incoming->session);
+	/* Without a session it has ended while the lane was on its way. */
+	if (session && session->conn)
+		session = NULL;
+	if (session && !reason) {
+		if (gpd_session_start(session, conn) == 0)
+			conn = NULL;
+		else
+			reason = "the daemon has no thread for it";
+	}
+	pthread_mutex_unlock(&gpd_worker.lock);
+	if (session && reason) {
+		gpd_session_log(session, GPD_LOG_WARNING, "closed: %s", reason);
+		/* Only this thread knows it. */
+		gpd_session_discard(session, CUDA_ERROR_SYSTEM_NOT_READY, reason);
+	}
+	gp_conn_destroy(conn);
+}
+
+/* Without it the session is not what the client believes it to be. */
+static void
+refuse_locked(struct gpd_session *session, unsigned int number, const char *reason)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "data lane %u: %s", number, reason);
+	gpd_session_log(session, GPD_LOG_WARNING, "%s", text);
+	gpd_session_end(session, text);
+}
+
+static void
+add_lane(const struct incoming *incoming, struct gp_conn *conn, const char *reason)
+{
+	struct gpd_session *session;
+
+	pthread_mutex_lock(&gpd_worker.lock);
+	session = gpd_worker_find_locked(incoming->session);
+	/* Without a session it has ended while the lane was on its way. */
+	if (session && !session->conn)
+		session = NULL;
+	if (session && !reason) {
+		reason = gpd_lanes_add(session, incoming->number, conn);
+		if (!reason)
+			conn = NULL;
+	}
+	if (session && reason)
+		refuse_locked(session, incoming->number, reason);
+	pthread_mutex_unlock(&gpd_worker.lock);
+	gp_conn_destroy(conn);
+}
+
+/* Takes the connection over; reason: why there is none. */
+static void
+serve(const struct incoming *incoming, const char *reason)
+{
+	if (incoming->number)
+		add_lane(incoming, incoming->conn, reason);
+	else
+		start_session(incoming, incoming->conn, reason);
+}
+
+/* To the main thread. */
+static void
+hand_back(struct incoming *incoming)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&lock);
+	incoming->next = secured;
+	secured = incoming;
+	pthread_mutex_unlock(&lock);
+	if (write(secured_fd, &one, sizeof(one)) < 0)
+		return; /* The counter is full: it is readable. */
+}
+
+static void *
+secure(void *arg)
+{
+	struct incoming *incoming = arg;
+
+	incoming->status =
+		gp_conn_secure_key(incoming->conn, true, incoming->key, GP_TLS_HANDSHAKE_MS);
+	hand_back(incoming);
+	return NULL;
+}
+
+int
+gpd_adopt_later(uint64_t session, unsigned int number, struct gp_conn *conn)
+{
+	struct incoming *incoming = calloc(1, sizeof(*incoming));
+
+	if (!incoming)
+		return -ENOMEM;
+	incoming->session = session;
+	incoming->number = number;
+	incoming->conn = conn;
+	hand_back(incoming);
+	return 0;
+}
+
+static void
+forget(struct incoming *incoming)
+{
+	explicit_bzero(incoming, sizeof(*incoming));
+	free(incoming);
+}
+
+static void
+close_handshake(struct incoming *incoming)
+{
+	struct incoming **link = &half_open;
+
+	while (*link && *link != incoming)
+		link = &(*link)->next_open;
+	if (*link)
+		*link = incoming->next_open;
+}
+
+/* A lane's name can be read on its way, so the one who has the key may not be the first to come: of
+ * too many the oldest, which has had the most time, is given up. */
+static void
+make_room(const struct incoming *incoming)
+{
+	struct incoming *oldest = NULL;
+	unsigned int count = 0;
+
+	for (struct incoming *i = half_open; i; i = i->next_open) {
+		if (i->session != incoming->session || i->number != incoming->number || i->given_up)
+			continue;
+		count++;
+		oldest = i;
+	}
+	if (count < HANDSHAKES_MAX)
+		return;
+	/* Its thread notices; what else there is of the connection is that thread's. */
+	oldest->given_up = true;
+	(void)shutdown(gp_conn_fd(oldest->conn), SHUT_RDWR);
+}
+
+/* Its session waits for one that has the key; the client, if it was that, for the next try. */
+static void
+refuse(const struct incoming *incoming, const char *reason)
+{
+	const char *peer = incoming->conn ? gp_conn_peer(incoming->conn) : "an unknown address";
+
+	gpd_stranger_refused(peer, false, "session %llu: a lane (%u) is refused: %s",
+			     (unsigned long long)incoming->session, incoming->number, reason);
+	gp_conn_destroy(incoming->conn);
+}
+
+/* The handshake of its own thread. */
+static void
+start_handshake(const struct incoming *incoming)
+{
+	struct incoming *copy = malloc(sizeof(*copy));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r = ENOMEM;
+
+	make_room(incoming);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	if (copy) {
+		*copy = *incoming;
+		r = pthread_create(&thread, &attr, secure, copy);
+	}
+	pthread_attr_destroy(&attr);
+	if (r == 0) {
+		copy->next_open = half_open;
+		half_open = copy;
+		return;
+	}
+	if (copy)
+		forget(copy);
+	refuse(incoming, "the daemon has no thread for its handshake");
+}
+
+/* The supervisor hears of it before the session can end. */
+static void
+begin(const struct incoming *incoming)
+{
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_CAME,
+		.result = (int32_t)incoming->number,
+		.session = incoming->session,
+	};
+
+	(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+	serve(incoming, NULL);
+}
+
+void
+gpd_adopt_secured(void)
+{
+	struct incoming *incoming, *next;
+	uint64_t count;
+
+	if (read(secured_fd, &count, sizeof(count)) < 0)
+		count = 0;
+	pthread_mutex_lock(&lock);
+	incoming = secured;
+	secured = NULL;
+	pthread_mutex_unlock(&lock);
+	for (; incoming; incoming = next) {
+		next = incoming->next;
+		close_handshake(incoming);
+		if (incoming->status)
+			refuse(incoming, incoming->given_up ? "its handshake takes its time while "
+							      "others come"
+							    : gp_conn_error(incoming->conn));
+		else
+			begin(incoming);
+		forget(incoming);
+	}
+}
+
+/* Why there is no connection, or NULL. */
+static const char *
+adopt(const char *scheme, int fd, struct gp_conn **conn_p)
+{
+	int r;
+
+	/* The kernel drops a descriptor for which there is no room. */
+	if (fd < 0)
+		return "the daemon has no descriptor left for its connection";
+	r = gp_conn_adopt(scheme, fd, conn_p);
+	if (r == 0) {
+		unsigned int ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+
+		gp_conn_set_stall(*conn_p, ms);
+		gp_conn_set_unread(*conn_p, ms);
+		return NULL;
+	}
+	close(fd);
+	return r == -ENOMEM ? "the daemon has no memory for its connection"
+			    : "its connection was gone before it was served";
+}
+
+void
+gpd_adopt(const struct gpd_channel_message *message)
+{
+	const struct gpd_channel_lane *lane = message->data;
+	struct incoming incoming = {
+		.session = message->header.session,
+		.number = (unsigned int)message->header.result,
+	};
+	const char *reason;
+
+	if (message->size < sizeof(*lane)) {
+		if (message->fd >= 0)
+			close(message->fd);
+		return;
+	}
+	reason = adopt(lane->scheme, message->fd, &incoming.conn);
+	if (!reason && lane->tls) {
+		memcpy(incoming.key, lane->key, sizeof(incoming.key));
+		start_handshake(&incoming);
+	} else if (lane->tls) {
+		refuse(&incoming, reason);
+	} else {
+		serve(&incoming, reason);
+	}
+	explicit_bzero(&incoming, sizeof(incoming));
+	/* The channel's buffer has the key until the next message. */
+	explicit_bzero((void *)lane, sizeof(*lane));
+}

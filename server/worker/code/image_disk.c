@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/code/image_disk.h"
+
+#include "server/worker/code/image_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_SIZE (2 * GPD_SHA256_SIZE + 1)
+#define NOTE_SUFFIX ".note"
+#define HELD_SUFFIX ".held"
+#define NOTE_NAME_SIZE (NAME_SIZE + sizeof(NOTE_SUFFIX) - 1)
+/* A note begins with the hash of its text, in a line. */
+#define NOTE_MAX (GPD_NOTE_MAX + NAME_SIZE)
+/* A file that a worker left half-written when it ended; older ones are deleted. */
+#define UNFINISHED ".new-"
+#define UNFINISHED_SECONDS 3600
+
+struct gpd_image_disk {
+	int dir;
+	uint64_t limit;
+};
+
+struct entry {
+	char name[NAME_SIZE];
+	uint64_t size;
+	struct timespec used;
+};
+
+static int
+make_dirs(char *path)
+{
+	for (char *p = path + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = 0;
+		if (mkdir(path, 0700) && errno != EEXIST)
+			return -errno;
+		*p = '/';
+	}
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+static int
+choose(const char *dir, char *path, size_t size)
+{
+	const char *base;
+	int length;
+
+	if (!dir)
+		dir = getenv("GPUPOOL_CACHE_DIR");
+	if (dir)
+		length = snprintf(path, size, "%s", dir);
+	else if ((base = getenv("XDG_CACHE_HOME")) && *base)
+		length = snprintf(path, size, "%s/gpupool", base);
+	else if ((base = getenv("HOME")) && *base)
+		length = snprintf(path, size, "%s/.cache/gpupool", base);
+	else
+		return -ENOENT;
+	/* "" asks for none. */
+	return length > 0 && (size_t)length < size ? 0 : -ENOENT;
+}
+
+struct gpd_image_disk *
+gpd_image_disk_open(const char *dir, uint64_t limit)
+{
+	struct gpd_image_disk *disk;
+	char path[PATH_MAX];
+
+	if (choose(dir, path, sizeof(path)) || make_dirs(path))
+		return NULL;
+	disk = calloc(1, sizeof(*disk));
+	if (!disk)
+		return NULL;
+	disk->limit = limit;
+	disk->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (disk->dir < 0) {
+		free(disk);
+		return NULL;
+	}
+	return disk;
+}
+
+void
+gpd_image_disk_close(struct gpd_image_disk *disk)
+{
+	if (!disk)
+		return;
+	close(disk->dir);
+	free(disk);
+}
+
+static void
+name_of(const uint8_t *sha256, char *name)
+{
+	for (int i = 0; i < GPD_SHA256_SIZE; i++)
+		snprintf(name + 2 * i, 3, "%02x", sha256[i]);
+}
+
+static int
+read_all(int fd, uint8_t *bytes, size_t size)
+{
+	while (size) {
+		ssize_t n = read(fd, bytes, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -EIO;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int
+write_all(int fd, const uint8_t *bytes, size_t size)
+{
+	while (size) {
+		ssize_t n = write(fd, bytes, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -EIO;
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int
+has_hash(const void *bytes, size_t size, const uint8_t *sha256)
+{
+	uint8_t found[EVP_MAX_MD_SIZE];
+
+	return EVP_Digest(bytes, size, found, NULL, EVP_sha256(), NULL) == 1 &&
+	       !memcmp(found, sha256, GPD_SHA256_SIZE);
+}
+
+bool
+gpd_image_disk_has(const struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size)
+{
+	char name[NAME_SIZE];
+	struct stat status;
+
+	name_of(sha256, name);
+	return fstatat(disk->dir, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(status.st_mode) && (uint64_t)status.st_size == size;
+}
+
+void *
+gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size, bool use)
+{
+	char name[NAME_SIZE];
+	struct stat status;
+	void *bytes;
+	int fd;
+
+	name_of(sha256, name);
+	fd = openat(disk->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &status) || (uint64_t)status.st_size != size) {
+		/* The client's idea of the size may be what is wrong: the file stays. */
+		close(fd);
+		return NULL;
+	}
+	bytes = gpd_image_bytes_alloc(size);
+	if (bytes && (read_all(fd, bytes, size) || !has_hash(bytes, size, sha256))) {
+		unlinkat(disk->dir, name, 0);
+		free(bytes);
+		bytes = NULL;
+	}
+	if (bytes && use)
+		(void)futimens(fd, NULL);
+	close(fd);
+	return bytes;
+}
+
+static int
+older_first(const void *a, const void *b)
+{
+	const struct entry *left = a, *right = b;
+
+	if (left->used.tv_sec != right->used.tv_sec)
+		return left->used.tv_sec < right->used.tv_sec ? -1 : 1;
+	return left->used.tv_nsec < right->used.tv_nsec   ? -1
+	       : left->used.tv_nsec > right->used.tv_nsec ? 1
+							  : 0;
+}
+
+static DIR *
+list(const struct gpd_image_disk *disk)
+{
+	int fd = openat(disk->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+static size_t
+collect(const struct gpd_image_disk *disk, struct entry **entries_p, uint64_t *total)
+{
+	DIR *dir = list(disk);
+	struct entry *entries = NULL;
+	struct dirent *found;
+	struct stat status;
+	size_t count = 0, room = 0;
+
+	*total = 0;
+	while (dir && (found = readdir(dir))) {
+		if (fstatat(disk->dir, found->d_name, &status, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(status.st_mode))
+			continue;
+		if (!strncmp(found->d_name, UNFINISHED, strlen(UNFINISHED)) &&
+		    time(NULL) - status.st_mtime > UNFINISHED_SECONDS)
+			unlinkat(disk->dir, found->d_name, 0);
+		if (strlen(found->d_name) != NAME_SIZE - 1)
+			continue;
+		if (count == room) {
+			struct entry *grown = reallocarray(entries, room + 256, sizeof(*grown));
+
+			if (!grown)
+				break;
+			entries = grown;
+			room += 256;
+		}
+		memcpy(entries[count].name, found->d_name, NAME_SIZE);
+		entries[count].size = (uint64_t)status.st_size;
+		entries[count].used = status.st_mtim;
+		*total += entries[count++].size;
+	}
+	if (dir)
+		closedir(dir);
+	*entries_p = entries;
+	return count;
+}
+
+static void
+note_name_of(const char *name, char *note)
+{
+	snprintf(note, NOTE_NAME_SIZE, "%s" NOTE_SUFFIX, name);
+}
+
+static void
+held_name_of(const char *name, char *held)
+{
+	snprintf(held, NOTE_NAME_SIZE, "%s" HELD_SUFFIX, name);
+}
+
+static void delete (struct gpd_image_disk *disk, const char *name)
+{
+	char note[NOTE_NAME_SIZE];
+
+	note_name_of(name, note);
+	unlinkat(disk->dir, note, 0);
+	held_name_of(name, note);
+	unlinkat(disk->dir, note, 0);
+	unlinkat(disk->dir, name, 0);
+}
+
+static void
+trim(struct gpd_image_disk *disk)
+{
+	struct entry *entries;
+	uint64_t total;
+	size_t count = collect(disk, &entries, &total);
+
+	if (total > disk->limit)
+		qsort(entries, count, sizeof(*entries), older_first);
+	for (size_t i = 0; i < count && total > disk->limit; i++) {
+		delete (disk, entries[i].name);
+		total -= entries[i].size;
+	}
+	free(entries);
+}
+
+/* Whoever reads it sees all of it or nothing. */
+static void
+put_file(struct gpd_image_disk *disk, const char *name, const void *bytes, size_t size)
+{
+	static _Atomic unsigned int count;
+	char unfinished[64];
+	int fd, r;
+
+	snprintf(unfinished, sizeof(unfinished), UNFINISHED "%d-%u", (int)getpid(), count++);
+	fd = openat(disk->dir, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	if (fd < 0)
+		return;
+	r = write_all(fd, bytes, size);
+	if (close(fd) || r || renameat(disk->dir, unfinished, disk->dir, name))
+		unlinkat(disk->dir, unfinished, 0);
+}
+
+void
+gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *bytes,
+		     size_t size)
+{
+	char name[NAME_SIZE];
+
+	if (size > disk->limit)
+		return;
+	name_of(sha256, name);
+	put_file(disk, name, bytes, size);
+	trim(disk);
+}
+
+static bool
+read_name(const char *text, uint8_t *sha256)
+{
+	for (int i = 0; i < GPD_SHA256_SIZE; i++) {
+		unsigned int byte;
+
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			return false;
+		sha256[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+size_t
+gpd_image_disk_recent(struct gpd_image_disk *disk, struct gpd_image_name *names, size_t room)
+{
+	struct entry *entries;
+	uint64_t total;
+	size_t found = collect(disk, &entries, &total), count = 0;
+
+	if (found)
+		qsort(entries, found, sizeof(*entries), older_first);
+	while (found-- && count < room) {
+		char note[NOTE_NAME_SIZE];
+
+		note_name_of(entries[found].name, note);
+		if (faccessat(disk->dir, note, R_OK, 0) ||
+		    !read_name(entries[found].name, names[count].sha256))
+			continue;
+		names[count++].size = entries[found].size;
+	}
+	free(entries);
+	return count;
+}
+
+bool
+gpd_image_disk_use(struct gpd_image_disk *disk, const uint8_t sha256[32])
+{
+	char name[NAME_SIZE];
+
+	name_of(sha256, name);
+	return !utimensat(disk->dir, name, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+bool
+gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32], const char *text)
+{
+	char name[NAME_SIZE], note[NOTE_NAME_SIZE];
+	uint8_t hash[EVP_MAX_MD_SIZE];
+	size_t size = strlen(text);
+	char *whole = malloc(NAME_SIZE + size + 1);
+	bool good;
+
+	name_of(sha256, name);
+	note_name_of(name, note);
+	good = whole && gpd_image_disk_use(disk, sha256) &&
+	       EVP_Digest(text, size, hash, NULL, EVP_sha256(), NULL) == 1;
+	if (good) {
+		name_of(hash, whole);
+		snprintf(whole + NAME_SIZE - 1, size + 2, "\n%s", text);
+		put_file(disk, note, whole, NAME_SIZE + size);
+	}
+	free(whole);
+	return good;
+}
+
+bool
+gpd_image_disk_hold_note(struct gpd_image_disk *disk, const uint8_t sha256[32], bool hold)
+{
+	char name[NAME_SIZE], note[NOTE_NAME_SIZE], held[NOTE_NAME_SIZE];
+
+	name_of(sha256, name);
+	note_name_of(name, note);
+	held_name_of(name, held);
+	return !renameat(disk->dir, hold ? note : held, disk->dir, hold ? held : note);
+}
+
+char *
+gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32])
+{
+	char name[NAME_SIZE], note[NOTE_NAME_SIZE];
+	uint8_t hash[GPD_SHA256_SIZE];
+	char *whole = malloc(NOTE_MAX + 1);
+	struct stat status;
+	bool good;
+	size_t size;
+	int fd;
+
+	name_of(sha256, name);
+	note_name_of(name, note);
+	fd = openat(disk->dir, note, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	good = whole && fd >= 0 && !fstat(fd, &status) && status.st_size >= NAME_SIZE &&
+	       (uint64_t)status.st_size <= NOTE_MAX;
+	size = good ? (size_t)status.st_size : 0;
+	if (whole)
+		whole[size] = 0;
+	good = good && !read_all(fd, (uint8_t *)whole, size) && read_name(whole, hash) &&
+	       has_hash(whole + NAME_SIZE, size - NAME_SIZE, hash);
+	if (fd >= 0)
+		close(fd);
+	if (!good) {
+		free(whole);
+		return NULL;
+	}
+	memmove(whole, whole + NAME_SIZE, size - NAME_SIZE);
+	whole[size - NAME_SIZE] = 0;
+	return whole;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/code/image_scan.h"
+
+#include "image/fatbin.h"
+#include "server/worker/code/image_state.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What device code calls for printf and for malloc, in PTX as in the symbols of an ELF. */
+#define PRINT_SYMBOL "vprintf"
+#define MALLOC_SYMBOL "malloc"
+/* Of compressed code, after extraction. */
+#define EXTRACT_MAX ((size_t)64 << 20)
+
+static bool
+contains(const void *bytes, size_t size)
+{
+	return memmem(bytes, size, PRINT_SYMBOL, strlen(PRINT_SYMBOL)) != NULL;
+}
+
+static bool
+is_in_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
+}
+
+/* As a whole name: programs have functions of their own with names like it. */
+static bool
+contains_malloc(const void *bytes, size_t size)
+{
+	const size_t length = strlen(MALLOC_SYMBOL);
+	const char *begin = bytes, *end = begin + size, *at = begin;
+
+	while ((at = memmem(at, (size_t)(end - at), MALLOC_SYMBOL, length))) {
+		const char *after = at + length;
+
+		if ((at == begin || !is_in_name(at[-1])) && (after == end || !is_in_name(*after)))
+			return true;
+		at = after;
+	}
+	return false;
+}
+
+static void
+look(struct gpd_image_uses *uses, const void *bytes, size_t size)
+{
+	uint64_t variables = gpd_variables_size(bytes, size);
+
+	uses->print = uses->print || contains(bytes, size);
+	uses->malloc = uses->malloc || contains_malloc(bytes, size);
+	uses->state = uses->state || gpd_variables_keep_state(bytes, size);
+	/* Of a fatbin's entries the driver loads one. */
+	if (variables > uses->variables)
+		uses->variables = variables;
+}
+
+static void
+look_at_entry(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry, size_t *budget)
+{
+	size_t size;
+	void *bytes;
+
+	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD))) {
+		look(uses, entry->payload, entry->stored_size);
+		return;
+	}
+	if (entry->raw_size > *budget || gp_fatbin_extract(entry, EXTRACT_MAX, &bytes, &size)) {
+		uses->state = true;
+		return;
+	}
+	*budget -= entry->raw_size;
+	look(uses, bytes, size);
+	free(bytes);
+}
+
+static void
+look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, size_t *budget)
+{
+	struct gp_fatbin_walk walk;
+	struct gp_fatbin_entry entry;
+
+	int r = gp_fatbin_walk(&walk, blob.data, blob.size);
+
+	while (!r && !(r = gp_fatbin_next(&walk, &entry)))
+		look_at_entry(uses, &entry, budget);
+	if (r != GP_IMAGE_E_END)
+		uses->state = true;
+}
+
+struct gpd_image_uses
+gpd_image_scan(const struct gp_image *image)
+{
+	enum gp_image_kind kind = gp_image_type(image);
+	bool fatbin = kind == GP_IMAGE_WRAPPER || kind == GP_IMAGE_FATBIN;
+	struct gpd_image_uses all = { 0 };
+	size_t budget = EXTRACT_MAX;
+
+	for (unsigned int i = 0; i < gp_image_count(image); i++) {
+		struct gp_image_blob blob = gp_image_blob(image, i);
+		struct gpd_image_uses uses = { 0 };
+
+		if (fatbin)
+			look_at_fatbin(&uses, blob, &budget);
+		else
+			look(&uses, blob.data, blob.size);
+		all.print = all.print || uses.print;
+		all.malloc = all.malloc || uses.malloc;
+		all.state = all.state || uses.state;
+		all.variables += uses.variables;
+	}
+	return all;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/code/image_state.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define SECTION ".nv.global"
+#define STATE_SPACE ".global"
+#define NAME_SIZE 512
+/* That are looked at in one ELF: tables that say more than that are not there for a linker. */
+#define SYMBOLS_MAX ((uint64_t)1 << 26)
+
+static uint64_t
+add(uint64_t a, uint64_t b)
+{
+	return b < GPD_VARIABLES_UNKNOWN - a ? a + b : GPD_VARIABLES_UNKNOWN;
+}
+
+/* ELF: variables are the sections .nv.global and .nv.global.init. */
+
+static bool
+is_elf(const void *bytes, size_t size)
+{
+	return size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0 &&
+	       ((const uint8_t *)bytes)[EI_CLASS] == ELFCLASS64;
+}
+
+static bool
+section_at(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsigned int index,
+	   Elf64_Shdr *section)
+{
+	uint64_t offset = (uint64_t)index * sizeof(*section);
+
+	if (index >= header->e_shnum || header->e_shentsize != sizeof(*section) ||
+	    header->e_shoff > size || offset > size - header->e_shoff ||
+	    sizeof(*section) > size - header->e_shoff - offset)
+		return false;
+	memcpy(section, bytes + header->e_shoff + offset, sizeof(*section));
+	return true;
+}
+
+static uint64_t
+size_of_elf(const uint8_t *bytes, size_t size)
+{
+	Elf64_Shdr section, names;
+	Elf64_Ehdr header;
+	uint64_t sum = 0;
+
+	memcpy(&header, bytes, sizeof(header));
+	if (!section_at(bytes, size, &header, header.e_shstrndx, &names) ||
+	    names.sh_offset > size || names.sh_size > size - names.sh_offset)
+		return 0;
+	for (unsigned int i = 0; section_at(bytes, size, &header, i, &section); i++) {
+		const char *name = (const char *)bytes + names.sh_offset + section.sh_name;
+
+		if (section.sh_name < names.sh_size &&
+		    names.sh_size - section.sh_name > strlen(SECTION) &&
+		    strncmp(name, SECTION, strlen(SECTION)) == 0)
+			sum = add(sum, section.sh_size);
+	}
+	return sum;
+}
+
+static bool
+begins_with(const char *name, const char *start)
+{
+	return strncmp(name, start, strlen(start)) == 0;
+}
+
+/* The compiler's own tables and texts, which nobody writes: of sin(), of printf() and assert(). And
+ * the objects without members that NVIDIA's headers define, which have nothing to write. */
+static bool
+is_constant(const char *name, uint64_t size)
+{
+	if (begins_with(name, "__cudart_") || begins_with(name, "$str") ||
+	    begins_with(name, "__unnamed_"))
+		return true;
+	return size == 1 && (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
+}
+
+/* A string of a table of names that may be anything. */
+static const char *
+text_at(const uint8_t *bytes, size_t size, const Elf64_Shdr *texts, uint64_t offset)
+{
+	if (texts->sh_offset > size || texts->sh_size > size - texts->sh_offset ||
+	    offset >= texts->sh_size ||
+	    !memchr(bytes + texts->sh_offset + offset, 0, texts->sh_size - offset))
+		return NULL;
+	return (const char *)bytes + texts->sh_offset + offset;
+}
+
+/* Whether all of the section are constants. */
+static bool
+are_constants(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsigned int index,
+	      const Elf64_Shdr *section, uint64_t *symbols)
+{
+	uint64_t padding = section->sh_addralign ? section->sh_addralign - 1 : 0, covered = 0;
+	Elf64_Shdr table, texts;
+
+	for (unsigned int i = 0; section_at(bytes, size, header, i, &table); i++) {
+		if (table.sh_type != SHT_SYMTAB)
+			continue;
+		if (!section_at(bytes, size, header, table.sh_link, &texts) ||
+		    table.sh_offset > size || table.sh_size > size - table.sh_offset)
+			return false;
+		*symbols += table.sh_size / sizeof(Elf64_Sym);
+		if (*symbols > SYMBOLS_MAX)
+			return false;
+		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
+		     at += sizeof(Elf64_Sym)) {
+			const char *name;
+			Elf64_Sym symbol;
+
+			memcpy(&symbol, bytes + table.sh_offset + at, sizeof(symbol));
+			if (symbol.st_shndx != index ||
+			    ELF64_ST_TYPE(symbol.st_info) == STT_SECTION)
+				continue;
+			name = text_at(bytes, size, &texts, symbol.st_name);
+			if (!name || !is_constant(name, symbol.st_size))
+				return false;
+			covered = add(covered, add(symbol.st_size, padding));
+		}
+	}
+	return covered >= section->sh_size;
+}
+
+/* To textures, surfaces or samplers: their symbols have types of their own. */
+static bool
+has_references(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, uint64_t *symbols)
+{
+	Elf64_Shdr table;
+
+	for (unsigned int i = 0; section_at(bytes, size, header, i, &table); i++) {
+		if (table.sh_type != SHT_SYMTAB)
+			continue;
+		if (table.sh_offset > size || table.sh_size > size - table.sh_offset)
+			return true;
+		*symbols += table.sh_size / sizeof(Elf64_Sym);
+		if (*symbols > SYMBOLS_MAX)
+			return true;
+		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
+		     at += sizeof(Elf64_Sym)) {
+			Elf64_Sym symbol;
+
+			memcpy(&symbol, bytes + table.sh_offset + at, sizeof(symbol));
+			if (ELF64_ST_TYPE(symbol.st_info) >= STT_LOOS &&
+			    ELF64_ST_TYPE(symbol.st_info) <= STT_HIOS)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Of each block, and of each launch: parameters, literals, addresses. */
+static bool
+is_passing(const char *name)
+{
+	return begins_with(name, ".nv.shared") || begins_with(name, ".nv.local") ||
+	       begins_with(name, ".nv.reservedSmem") || begins_with(name, ".nv.constant0.") ||
+	       begins_with(name, ".nv.constant2.") || strcmp(name, ".nv.constant4") == 0;
+}
+
+static bool
+elf_keeps_state(const uint8_t *bytes, size_t size)
+{
+	Elf64_Shdr section, names;
+	uint64_t symbols = 0;
+	Elf64_Ehdr header;
+
+	memcpy(&header, bytes, sizeof(header));
+	if (!section_at(bytes, size, &header, header.e_shstrndx, &names) ||
+	    !section_at(bytes, size, &header, header.e_shnum - 1u, &section) ||
+	    has_references(bytes, size, &header, &symbols))
+		return true;
+	for (unsigned int i = 0; section_at(bytes, size, &header, i, &section); i++) {
+		const char *name = text_at(bytes, size, &names, section.sh_name);
+
+		if (!name)
+			return true;
+		if (!(section.sh_flags & SHF_WRITE) && !begins_with(name, SECTION) &&
+		    !begins_with(name, ".nv.constant"))
+			continue;
+		if (!is_passing(name) && section.sh_size &&
+		    !(begins_with(name, SECTION) &&
+		      are_constants(bytes, size, &header, i, &section, &symbols)))
+			return true;
+	}
+	return false;
+}
+
+/* PTX: [.extern] .global [.align N] [.vN] .TYPE NAME [ '[' N ']' ... ] [ = ... ] , ... ; */
+
+struct text {
+	const char *at, *end;
+};
+
+static bool
+begins(const struct text *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	return (size_t)(text->end - text->at) >= length && memcmp(text->at, word, length) == 0;
+}
+
+/* Comments are space. */
+static void
+skip_space(struct text *text)
+{
+	for (;;) {
+		const char *end = NULL;
+
+		while (text->at < text->end && isspace((unsigned char)*text->at))
+			text->at++;
+		if (begins(text, "/*"))
+			end = memmem(text->at + 2, (size_t)(text->end - text->at - 2), "*/", 2);
+		else if (begins(text, "//"))
+			end = memchr(text->at, '\n', (size_t)(text->end - text->at));
+		else
+			return;
+		if (!end) {
+			text->at = text->end;
+			return;
+		}
+		text->at = end + (*end == '*' ? 2 : 1);
+	}
+}
+
+static int
+digit_of(char c, int base)
+{
+	int value = isdigit((unsigned char)c)    ? c - '0'
+		    : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
+						 : base;
+
+	return value < base ? value : -1;
+}
+
+/* As PTX writes them: 12, 0x1f, 017, 0b101, and a U behind it. */
+static uint64_t
+number(struct text *text)
+{
+	uint64_t value = 0;
+	int base = 10, digit;
+
+	skip_space(text);
+	if (begins(text, "0x") || begins(text, "0X") || begins(text, "0b") || begins(text, "0B")) {
+		base = tolower((unsigned char)text->at[1]) == 'x' ? 16 : 2;
+		text->at += 2;
+	} else if (begins(text, "0")) {
+		base = 8;
+	}
+	while (text->at < text->end && (digit = digit_of(*text->at, base)) >= 0) {
+		value = value * (uint64_t)base + (uint64_t)digit;
+		if (value > GPD_VARIABLES_UNKNOWN)
+			value = GPD_VARIABLES_UNKNOWN;
+		text->at++;
+	}
+	if (begins(text, "U"))
+		text->at++;
+	return value;
+}
+
+/* Bytes of ".u32", ".v4" and the like as a factor; 0: it is no such word. */
+static uint64_t
+factor_of(const char *word, size_t length)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 2; i < length && isdigit((unsigned char)word[i]) && bits < 1000; i++)
+		bits = bits * 10 + (uint64_t)(word[i] - '0');
+	if (length >= 3 && word[1] == 'v')
+		return bits;
+	return length >= 3 && strchr("busf", word[1]) ? bits / 8 : 0;
+}
+
+/* The size of one element, with what stands before the name. */
+static uint64_t
+element_size(struct text *text)
+{
+	uint64_t size = 1;
+	bool typed = false;
+
+	for (;;) {
+		const char *word;
+		uint64_t factor;
+
+		skip_space(text);
+		if (text->at == text->end || *text->at != '.')
+			return typed ? size : 0;
+		word = text->at++;
+		while (text->at < text->end &&
+		       (isalnum((unsigned char)*text->at) || *text->at == '_'))
+			text->at++;
+		if (text->at - word == 6 && memcmp(word, ".align", 6) == 0) {
+			(void)number(text);
+			continue;
+		}
+		factor = factor_of(word, (size_t)(text->at - word));
+		if (factor == 0)
+			return 0;
+		typed = typed || word[1] != 'v';
+		size *= factor;
+	}
+}
+
+/* name_p: what is declared; of one that is too long, its beginning.  The text goes on behind what
+ * was read of it. */
+static uint64_t
+size_of_declaration(struct text *text, char name_p[NAME_SIZE])
+{
+	uint64_t size = element_size(text);
+	size_t length = 0;
+
+	skip_space(text);
+	while (text->at < text->end &&
+	       (isalnum((unsigned char)*text->at) || (*text->at && strchr("_$%", *text->at)))) {
+		if (length < NAME_SIZE - 1)
+			name_p[length++] = *text->at;
+		text->at++;
+	}
+	name_p[length] = 0;
+	for (skip_space(text); text->at < text->end && *text->at == '['; skip_space(text)) {
+		uint64_t count;
+
+		text->at++;
+		count = number(text);
+		skip_space(text);
+		/* An expression: whatever it comes to, it is not read here. */
+		if (text->at < text->end && *text->at != ']')
+			return GPD_VARIABLES_UNKNOWN;
+		if (count && size > GPD_VARIABLES_UNKNOWN / count)
+			return GPD_VARIABLES_UNKNOWN;
+		size *= count;
+		while (text->at < text->end && *text->at != ']' && *text->at != ';')
+			text->at++;
+		if (text->at < text->end)
+			text->at++;
+	}
+	return size;
+}
+
+static bool
+is_in_word(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("_$%.", c));
+}
+
+/* Whether the word before `at` is this one. */
+static bool
+follows(const char *begin, const char *at, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (at > begin && isspace((unsigned char)at[-1]))
+		at--;
+	return (size_t)(at - begin) >= length && memcmp(at - length, word, length) == 0;
+}
+
+/* The next place from `at` on where the word stands as such, outside of names and instructions. */
+static const char *
+find_word(const char *begin, const char *at, const char *end, const char *word)
+{
+	size_t length = strlen(word);
+
+	while ((at = memmem(at, (size_t)(end - at), word, length))) {
+		if ((at == begin || !is_in_word(at[-1])) && at + length < end &&
+		    !is_in_word(at[length]))
+			return at;
+		at += length;
+	}
+	return NULL;
+}
+
+static uint64_t
+size_of_ptx(const char *begin, size_t size)
+{
+	const char *end = begin + size, *at = begin;
+	const size_t length = strlen(STATE_SPACE);
+	uint64_t sum = 0;
+
+	while ((at = find_word(begin, at, end, STATE_SPACE))) {
+		bool declares = !follows(begin, at, ".extern") && !follows(begin, at, ".ptr");
+		struct text text = { at + length, end };
+		char name[NAME_SIZE];
+
+		if (declares)
+			sum = add(sum, size_of_declaration(&text, name));
+		at = text.at;
+	}
+	return sum;
+}
+
+/* Whether the declaration has no other variable behind this one.  The text goes on at its end. */
+static bool
+ends_there(struct text *text)
+{
+	unsigned int depth = 0;
+
+	for (skip_space(text); text->at < text->end; text->at++) {
+		if (*text->at == ';')
+			return depth == 0;
+		if (*text->at == ',' && depth == 0)
+			return false;
+		if (*text->at == '{')
+			depth++;
+		else if (*text->at == '}' && depth > 0)
+			depth--;
+	}
+	return false;
+}
+
+static bool
+ptx_keeps_state(const char *begin, size_t size)
+{
+	static const char *const others[] = { ".const", ".texref", ".surfref", ".samplerref" };
+	const char *end = begin + size, *at = begin;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		for (const char *there = begin; (there = find_word(begin, there, end, others[i]));
+		     there++) {
+			if (!follows(begin, there, ".ptr"))
+				return true;
+		}
+	}
+	while ((at = find_word(begin, at, end, STATE_SPACE))) {
+		struct text text = { at + strlen(STATE_SPACE), end };
+		char name[NAME_SIZE];
+		uint64_t length;
+
+		if (!follows(begin, at, ".ptr")) {
+			length = size_of_declaration(&text, name);
+			if (follows(begin, at, ".extern") || !is_constant(name, length) ||
+			    !ends_there(&text))
+				return true;
+		}
+		/* What has been read is not looked through again, or long
+		 * texts would take hours. */
+		at = text.at;
+	}
+	return false;
+}
+
+/* Binary code that is no ELF has no version. */
+static bool
+is_ptx(const void *bytes, size_t size)
+{
+	return memmem(bytes, size < 65536 ? size : 65536, ".version", 8) != NULL;
+}
+
+uint64_t
+gpd_variables_size(const void *bytes, size_t size)
+{
+	if (is_elf(bytes, size))
+		return size_of_elf(bytes, size);
+	return is_ptx(bytes, size) ? size_of_ptx(bytes, size) : 0;
+}
+
+bool
+gpd_variables_keep_state(const void *bytes, size_t size)
+{
+	if (is_elf(bytes, size))
+		return elf_keeps_state(bytes, size);
+	return !is_ptx(bytes, size) || ptx_keeps_state(bytes, size);
+}

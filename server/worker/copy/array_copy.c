@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies to, from and between arrays.  What the client says of places is checked here, so that the
+ * driver is never asked for what an array does not have. */
+#include "gpd_calls.h"
+#include "protocol/frame.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/memory/array.h"
+#include "server/worker/memory/copy_part.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+
+static bool
+volume(uint64_t width, uint64_t height, uint64_t depth, uint64_t *total_p)
+{
+	return !__builtin_mul_overflow(width, height, total_p) &&
+	       !__builtin_mul_overflow(*total_p, depth, total_p);
+}
+
+static CUresult
+copy_in(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
+{
+	const struct gp_array_box box = { args->x,     args->y,      args->z,
+					  args->width, args->height, args->depth };
+	struct gpd_cut cut;
+	CUarray array;
+	CUresult result = gpd_array_find(session, args->array, args->level, &box, &array);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpd_cut_start_box(&cut, array, &box);
+	return gpd_copy_in(session, args->stream, &cut, args->flags);
+}
+
+CUresult
+gpd_gpArrayCopyIn(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
+{
+	uint64_t bulk = gpd_session_bulk_size(session);
+	uint64_t total;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!volume(args->width, args->height, args->depth, &total) || total != bulk ||
+	    (args->flags & ~GP_COPY_BARRIER)) {
+		gpd_session_violation(session,
+				      "copy of %lu slices of %lu rows of %lu bytes with a tail of "
+				      "%lu",
+				      args->depth, args->height, args->width, bulk);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	gpd_account_copy(&session->account, total, 0);
+	if (total)
+		result = copy_in(session, args);
+	if (result != CUDA_SUCCESS)
+		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+	return result;
+}
+
+CUresult
+gpd_gpArrayCopyOut(struct gpd_session *session, const struct gp_args_gpArrayCopyOut *args)
+{
+	const struct gp_array_box box = { args->x,     args->y,      args->z,
+					  args->width, args->height, args->depth };
+	struct gpd_cut cut;
+	CUarray array;
+	CUresult result;
+
+	if (!gpd_stream_get(session, args->stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_array_find(session, args->array, args->level, &box, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpd_cut_start_box(&cut, array, &box);
+	return gpd_copy_out(session, args->stream, &cut, box.width * box.height * box.depth);
+}
+
+/* One side of a copy on the device. */
+struct side {
+	uint32_t array, level;
+	uint64_t x, y, z;
+	uint64_t address, pitch, slice;
+	CUarray driver; /* NULL: memory */
+};
+
+static CUresult
+check_memory(struct gpd_session *session, const struct side *side, uint64_t width, uint64_t height,
+	     uint64_t depth)
+{
+	uint64_t plane, span;
+
+	if (side->x || side->y || side->z || !gpd_cut_span(side->pitch, width, height, &plane) ||
+	    !gpd_cut_span(side->slice, plane, depth, &span) ||
+	    !gpd_memory_accessible(session, side->address, span))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* The driver counts the distance of slices in rows. */
+	if (depth > 1 && (!side->pitch || side->slice % side->pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+check_side(struct gpd_session *session, struct side *side, const struct gp_args_gpArrayCopy *args)
+{
+	const struct gp_array_box box = { side->x,     side->y,      side->z,
+					  args->width, args->height, args->depth };
+
+	if (!side->array)
+		return check_memory(session, side, args->width, args->height, args->depth);
+	if (side->address || side->pitch || side->slice)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpd_array_find(session, side->array, side->level, &box, &side->driver);
+}
+
+static void
+fill(CUDA_MEMCPY3D *copy, const struct side *dst, const struct side *src)
+{
+	uint64_t rows = copy->Height;
+
+	copy->dstMemoryType = dst->driver ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+	copy->dstArray = dst->driver;
+	copy->dstXInBytes = dst->x;
+	copy->dstY = dst->y;
+	copy->dstZ = dst->z;
+	copy->dstDevice = dst->address;
+	copy->dstPitch = dst->pitch;
+	copy->dstHeight = copy->Depth > 1 && dst->pitch ? dst->slice / dst->pitch : rows;
+	copy->srcMemoryType = src->driver ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+	copy->srcArray = src->driver;
+	copy->srcXInBytes = src->x;
+	copy->srcY = src->y;
+	copy->srcZ = src->z;
+	copy->srcDevice = src->address;
+	copy->srcPitch = src->pitch;
+	copy->srcHeight = copy->Depth > 1 && src->pitch ? src->slice / src->pitch : rows;
+}
+
+CUresult
+gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *args)
+{
+	struct side dst = { args->dst_array, args->dst_level, args->dst_x,
+			    args->dst_y,     args->dst_z,     args->dst,
+			    args->dst_pitch, args->dst_slice, NULL };
+	struct side src = { args->src_array, args->src_level, args->src_x,
+			    args->src_y,     args->src_z,     args->src,
+			    args->src_pitch, args->src_slice, NULL };
+	CUDA_MEMCPY3D copy = {
+		.WidthInBytes = args->width,
+		.Height = args->height,
+		.Depth = args->depth,
+	};
+	struct gpd_stream *stream;
+	CUresult result;
+
+	if (!args->width || !args->height || !args->depth)
+		return CUDA_SUCCESS;
+	result = check_side(session, &dst, args);
+	if (result == CUDA_SUCCESS)
+		result = check_side(session, &src, args);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_stream_begin(session, args->stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	fill(&copy, &dst, &src);
+	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies to and on the device, and fills.  What comes from the client goes through staging in
+ * parts, so that network, staging and the device's copy engines work at the same time.
+ */
+#include "server/worker/copy/copy.h"
+
+#include "gpd_calls.h"
+#include "protocol/frame.h"
+#include "server/worker/copy/staging.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/memory/copy_part.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+
+static bool
+span_3d(uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth,
+	uint64_t *span_p)
+{
+	uint64_t plane;
+
+	return gpd_cut_span(pitch, width, height, &plane) &&
+	       gpd_cut_span(slice, plane, depth, span_p);
+}
+
+static void
+slot_done(struct gpd_session *session, void *arg, CUresult result)
+{
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
+}
+
+/* The connection's end shows again at the next record. */
+static CUresult
+receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream)
+{
+	struct gpd_piece piece;
+	CUresult result = gpd_staging_take_in(session, part->size, &piece);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpd_session_recv_bulk(session, piece.memory, part->size))
+		result = CUDA_ERROR_OPERATING_SYSTEM;
+	if (result == CUDA_SUCCESS)
+		result = gpd_part_in(session, stream, part, piece.memory);
+	if (result != CUDA_SUCCESS)
+		gpd_staging_put(session, &piece);
+	else if (piece.slot)
+		result = gpd_wait_add(session, stream, slot_done, piece.slot);
+	return result;
+}
+
+CUresult
+gpd_copy_in(struct gpd_session *session, uint32_t id, struct gpd_cut *cut, uint32_t flags)
+{
+	struct gpd_stream *stream;
+	struct gpd_part part;
+	CUresult result = gpd_stream_begin(session, id, &stream);
+
+	while (result == CUDA_SUCCESS && gpd_cut_next(cut, &part))
+		result = receive_part(session, &part, stream);
+	if (result == CUDA_SUCCESS && (flags & GP_COPY_BARRIER))
+		result = gpd_stream_barrier(session, stream);
+	return result;
+}
+
+static CUresult
+copy_in(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
+{
+	struct gpd_cut cut;
+	CUresult result = gpd_cut_check(session, args->dst, args->pitch, args->width, args->height);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpd_cut_start(&cut, args->dst, args->pitch, args->width, args->height);
+	return gpd_copy_in(session, args->stream, &cut, args->flags);
+}
+
+CUresult
+gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
+{
+	uint64_t bulk = gpd_session_bulk_size(session);
+	uint64_t total;
+	CUresult result = CUDA_SUCCESS;
+
+	if (__builtin_mul_overflow(args->width, args->height, &total) || total != bulk ||
+	    (args->flags & ~GP_COPY_BARRIER)) {
+		gpd_session_violation(session, "copy of %lu rows of %lu bytes with a tail of %lu",
+				      args->height, args->width, bulk);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	gpd_account_copy(&session->account, total, 0);
+	if (total)
+		result = copy_in(session, args);
+	if (result != CUDA_SUCCESS)
+		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+	return result;
+}
+
+/* A box of one row per plane, or of one plane, is a rectangle. */
+static void
+flatten(struct gp_args_gpCopyDevice *box)
+{
+	if (box->height == 1) {
+		box->dst_pitch = box->dst_slice;
+		box->src_pitch = box->src_slice;
+		box->height = box->depth;
+		box->depth = 1;
+	}
+	if (box->depth == 1 &&
+	    (box->height == 1 || (box->dst_pitch == box->width && box->src_pitch == box->width))) {
+		box->width *= box->height;
+		box->height = 1;
+	}
+}
+
+static CUresult
+copy_rectangle(const struct gp_args_gpCopyDevice *box, CUstream stream)
+{
+	if (box->height == 1)
+		return gpd_driver.cuMemcpyDtoDAsync_v2(box->dst, box->src, box->width, stream);
+	return gpd_driver.cuMemcpy2DAsync_v2(
+		&(CUDA_MEMCPY2D){
+			.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = box->src,
+			.srcPitch = box->src_pitch,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			.dstDevice = box->dst,
+			.dstPitch = box->dst_pitch,
+			.WidthInBytes = box->width,
+			.Height = box->height,
+		},
+		stream);
+}
+
+static CUresult
+copy_box(const struct gp_args_gpCopyDevice *box, CUstream stream)
+{
+	if (box->dst_slice % box->dst_pitch || box->src_slice % box->src_pitch)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpd_driver.cuMemcpy3DAsync_v2(
+		&(CUDA_MEMCPY3D){
+			.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = box->src,
+			.srcPitch = box->src_pitch,
+			.srcHeight = box->src_slice / box->src_pitch,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			.dstDevice = box->dst,
+			.dstPitch = box->dst_pitch,
+			.dstHeight = box->dst_slice / box->dst_pitch,
+			.WidthInBytes = box->width,
+			.Height = box->height,
+			.Depth = box->depth,
+		},
+		stream);
+}
+
+CUresult
+gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice *args)
+{
+	struct gp_args_gpCopyDevice box = *args;
+	struct gpd_stream *stream;
+	uint64_t from, to;
+	CUresult result;
+
+	if (!box.width || !box.height || !box.depth)
+		return CUDA_SUCCESS;
+	if (!span_3d(box.src_pitch, box.src_slice, box.width, box.height, box.depth, &from) ||
+	    !span_3d(box.dst_pitch, box.dst_slice, box.width, box.height, box.depth, &to) ||
+	    !gpd_memory_accessible(session, box.src, from) ||
+	    !gpd_memory_accessible(session, box.dst, to))
+		return CUDA_ERROR_INVALID_VALUE;
+	flatten(&box);
+	result = gpd_stream_begin(session, box.stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (box.depth == 1)
+		return copy_rectangle(&box, stream->driver);
+	return copy_box(&box, stream->driver);
+}
+
+static CUresult
+fill_row(const struct gp_args_gpFill *fill, uint64_t count, CUstream stream)
+{
+	switch (fill->element_size) {
+	case 1:
+		return gpd_driver.cuMemsetD8Async(fill->dst, (unsigned char)fill->value, count,
+						  stream);
+	case 2:
+		return gpd_driver.cuMemsetD16Async(fill->dst, (unsigned short)fill->value, count,
+						   stream);
+	default:
+		return gpd_driver.cuMemsetD32Async(fill->dst, fill->value, count, stream);
+	}
+}
+
+static CUresult
+fill_rows(const struct gp_args_gpFill *fill, CUstream stream)
+{
+	switch (fill->element_size) {
+	case 1:
+		return gpd_driver.cuMemsetD2D8Async(fill->dst, fill->pitch,
+						    (unsigned char)fill->value, fill->width,
+						    fill->height, stream);
+	case 2:
+		return gpd_driver.cuMemsetD2D16Async(fill->dst, fill->pitch,
+						     (unsigned short)fill->value, fill->width,
+						     fill->height, stream);
+	default:
+		return gpd_driver.cuMemsetD2D32Async(fill->dst, fill->pitch, fill->value,
+						     fill->width, fill->height, stream);
+	}
+}
+
+CUresult
+gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
+{
+	uint32_t element = args->element_size;
+	struct gpd_stream *stream;
+	uint64_t bytes;
+	CUresult result;
+
+	if ((element != 1 && element != 2 && element != 4) || args->dst % element ||
+	    __builtin_mul_overflow(args->width, element, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!args->width || !args->height)
+		return CUDA_SUCCESS;
+	result = gpd_cut_check(session, args->dst, args->pitch, bytes, args->height);
+	if (result == CUDA_SUCCESS)
+		result = gpd_stream_begin(session, args->stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (args->height == 1 || args->pitch == bytes)
+		return fill_row(args, args->width * args->height, stream->driver);
+	return fill_rows(args, stream->driver);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/copy/lane.h"
+
+#include "server/common/base/log.h"
+#include "server/worker/copy/lane_state.h"
+#include "server/worker/session/session.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Enough for the driver, which they ask for staging; there may be many of them. */
+#define STACK_SIZE ((size_t)1 << 20)
+
+int
+gpd_lanes_create(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = calloc(1, sizeof(*lanes));
+	pthread_condattr_t attr;
+
+	if (!lanes)
+		return -ENOMEM;
+	pthread_mutex_init(&lanes->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&lanes->came, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&lanes->turn, NULL);
+	pthread_cond_init(&lanes->out, NULL);
+	lanes->arrived_end = &lanes->arrived;
+	lanes->end = &lanes->first;
+	lanes->stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+	session->lanes = lanes;
+	return 0;
+}
+
+void
+gpd_lane_fail(struct gpd_lane *lane)
+{
+	struct gpd_session *session = lane->session;
+	char reason[256];
+
+	if (atomic_load(&session->closing))
+		return;
+	snprintf(reason, sizeof(reason), "data lane %u: %s", lane->number,
+		 gp_conn_error(lane->conn));
+	gpd_session_end(session, reason);
+}
+
+/* Waits for the next chunk to send; NULL: the lanes are stopped. */
+static struct gpd_lane_outgoing *
+next_outgoing(struct gpd_lanes *lanes)
+{
+	struct gpd_lane_outgoing *outgoing = NULL;
+
+	pthread_mutex_lock(&lanes->lock);
+	while (!lanes->stopped && !lanes->first)
+		pthread_cond_wait(&lanes->out, &lanes->lock);
+	if (!lanes->stopped) {
+		outgoing = lanes->first;
+		lanes->first = outgoing->next;
+		if (!lanes->first)
+			lanes->end = &lanes->first;
+	}
+	pthread_mutex_unlock(&lanes->lock);
+	return outgoing;
+}
+
+static void
+free_outgoing(struct gpd_session *session, struct gpd_lane_outgoing *outgoing, int r)
+{
+	if (outgoing->sent)
+		outgoing->sent(session, outgoing->arg, r);
+	if (outgoing->piece.slot)
+		gpd_staging_sending(session, -1);
+	gpd_staging_put(session, &outgoing->piece);
+	free(outgoing);
+}
+
+static void *
+send_chunks(void *arg)
+{
+	struct gpd_lane *lane = arg;
+	struct gpd_session *session = lane->session;
+	struct gpd_lane_outgoing *outgoing;
+	int r = 0;
+
+	while (r == 0 && (outgoing = next_outgoing(session->lanes))) {
+		uint8_t header[GP_CHUNK_SIZE];
+		struct iovec data = { header, sizeof(header) };
+		struct iovec bulk = { outgoing->piece.memory, outgoing->chunk.size };
+
+		gp_chunk_encode(&outgoing->chunk, header);
+		gpd_account_link_all(&session->account, outgoing->chunk.size, &session->closing);
+		r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
+		if (r)
+			gpd_lane_fail(lane);
+		free_outgoing(session, outgoing, r);
+		atomic_fetch_sub(&session->lanes->unsent, 1);
+	}
+	return NULL;
+}
+
+/* For whichever lane is free.  false: they are stopped. */
+static bool
+post(struct gpd_lanes *lanes, struct gpd_lane_outgoing *outgoing)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&lanes->lock);
+	stopped = lanes->stopped;
+	if (!stopped) {
+		*lanes->end = outgoing;
+		lanes->end = &outgoing->next;
+		atomic_fetch_add(&lanes->unsent, 1);
+	}
+	pthread_mutex_unlock(&lanes->lock);
+	if (!stopped)
+		pthread_cond_signal(&lanes->out);
+	return !stopped;
+}
+
+int
+gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size_t size,
+	       const struct gpd_piece *piece)
+{
+	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
+
+	if (!outgoing) {
+		gpd_staging_put(session, &(struct gpd_piece){ piece->memory, piece->slot });
+		return -ENOMEM;
+	}
+	*outgoing = (struct gpd_lane_outgoing){
+		.chunk = { .copy = copy, .offset = offset, .size = size },
+		.piece = *piece,
+	};
+	if (piece->slot)
+		gpd_staging_sending(session, 1);
+	if (post(session->lanes, outgoing))
+		return 0;
+	free_outgoing(session, outgoing, -ESHUTDOWN);
+	return -ESHUTDOWN;
+}
+
+int
+gpd_lanes_send_kept(struct gpd_session *session, const struct gp_chunk *chunk, uint64_t address,
+		    gpd_lanes_sent *sent, void *arg)
+{
+	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
+
+	if (!outgoing)
+		return -ENOMEM;
+	*outgoing = (struct gpd_lane_outgoing){
+		.chunk = *chunk,
+		.piece = { .memory = (void *)(uintptr_t)address },
+		.sent = sent,
+		.arg = arg,
+	};
+	if (post(session->lanes, outgoing))
+		return 0;
+	free(outgoing);
+	return -ESHUTDOWN;
+}
+
+bool
+gpd_lanes_sent_all(struct gpd_session *session)
+{
+	return atomic_load(&session->lanes->unsent) == 0;
+}
+
+bool
+gpd_lanes_uniform(struct gpd_session *session)
+{
+	return gp_conn_device(session->conn) && !atomic_load(&session->lanes->mixed);
+}
+
+static int
+start_thread(pthread_t *thread, void *(*main)(void *), struct gpd_lane *lane)
+{
+	pthread_attr_t attr;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	r = pthread_create(thread, &attr, main, lane);
+	pthread_attr_destroy(&attr);
+	return r;
+}
+
+static int
+start_threads(struct gpd_lane *lane)
+{
+	int r = start_thread(&lane->receiver, gpd_lane_receive, lane);
+
+	if (r)
+		return r;
+	r = start_thread(&lane->sender, send_chunks, lane);
+	if (r) {
+		gp_conn_shutdown(lane->conn);
+		(void)pthread_join(lane->receiver, NULL);
+	}
+	return r;
+}
+
+const char *
+gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *conn)
+{
+	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lane *lane;
+
+	if (number == 0 || number >= GP_LANES_MAX)
+		return "there is no lane of this number";
+	for (unsigned int i = 0; i < lanes->count; i++) {
+		if (lanes->lanes[i]->number == number)
+			return "it has this lane already";
+	}
+	lane = malloc(sizeof(*lane));
+	if (!lane)
+		return "the daemon has no memory for it";
+	*lane = (struct gpd_lane){ .session = session, .number = number, .conn = conn };
+	/* Before it has a thread that sends. */
+	if (gp_conn_device(conn) != gp_conn_device(session->conn))
+		atomic_store(&lanes->mixed, true);
+	if (start_threads(lane)) {
+		free(lane);
+		return "the daemon has no thread for it";
+	}
+	lanes->lanes[lanes->count++] = lane;
+	return NULL;
+}
+
+void
+gpd_lanes_open(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	pthread_mutex_lock(&lanes->lock);
+	lanes->open = true;
+	pthread_mutex_unlock(&lanes->lock);
+	pthread_cond_broadcast(&lanes->turn);
+}
+
+void
+gpd_lanes_wake(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	if (!lanes)
+		return;
+	/* Who has just seen that the session is not closing has the lock until it waits. */
+	pthread_mutex_lock(&lanes->lock);
+	pthread_cond_broadcast(&lanes->turn);
+	pthread_cond_broadcast(&lanes->came);
+	pthread_mutex_unlock(&lanes->lock);
+}
+
+void
+gpd_lanes_stop(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	if (!lanes)
+		return;
+	pthread_mutex_lock(&lanes->lock);
+	lanes->stopped = true;
+	pthread_cond_broadcast(&lanes->turn);
+	pthread_cond_broadcast(&lanes->came);
+	pthread_cond_broadcast(&lanes->out);
+	pthread_mutex_unlock(&lanes->lock);
+	for (unsigned int i = 0; i < lanes->count; i++)
+		gp_conn_shutdown(lanes->lanes[i]->conn);
+	while (lanes->count > 0) {
+		struct gpd_lane *lane = lanes->lanes[--lanes->count];
+
+		(void)pthread_join(lane->receiver, NULL);
+		(void)pthread_join(lane->sender, NULL);
+		gp_conn_destroy(lane->conn);
+		free(lane);
+	}
+}
+
+void
+gpd_lanes_destroy(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	if (!lanes)
+		return;
+	while (lanes->first) {
+		struct gpd_lane_outgoing *outgoing = lanes->first;
+
+		lanes->first = outgoing->next;
+		free_outgoing(session, outgoing, -ESHUTDOWN);
+	}
+	gpd_lane_forget_arrivals(session);
+	free(lanes->seen);
+	pthread_cond_destroy(&lanes->turn);
+	pthread_cond_destroy(&lanes->came);
+	pthread_cond_destroy(&lanes->out);
+	pthread_mutex_destroy(&lanes->lock);
+	free(lanes);
+	session->lanes = NULL;
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks on their way to the device: from a lane's connection to the executor. */
+#include "server/worker/copy/copy.h"
+#include "server/worker/copy/lane_state.h"
+#include "server/worker/session/session.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* How often the executor looks whether the session is lost, while no chunk comes. */
+#define LOOK_MS 100
+/* A lane has ended, lane 0 perhaps, and what is to come does not come on another one either. */
+#define ENDED_MS 200
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool
+is_over(const struct gpd_session *session)
+{
+	return session->lanes->stopped || atomic_load(&session->closing);
+}
+
+/* With the lock.  How many copies lie between the executor's and this one; -1: it is over. */
+static int64_t
+distance(const struct gpd_lanes *lanes, uint32_t copy)
+{
+	int32_t ahead = (int32_t)(copy - lanes->copy);
+
+	return ahead < 0 || (ahead == 0 && !lanes->expecting) ? -1 : ahead;
+}
+
+/* With the lock: the chunk is one of the executor's copy, and takes its place.  NULL, or what is
+ * wrong with it. */
+static const char *
+enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk)
+{
+	uint64_t index = chunk->offset / GP_CHUNK_MAX;
+	uint64_t expected = gp_chunk_expected(lanes->size, chunk->offset);
+
+	if (!expected)
+		return "out of place";
+	if (chunk->size != expected)
+		return "of the wrong size";
+	if (lanes->seen[index / 8] >> index % 8 & 1)
+		return "that has come before";
+	lanes->seen[index / 8] |= (uint8_t)(1 << index % 8);
+	lanes->heard_ms = now_ms();
+	return NULL;
+}
+
+static void
+blame(struct gpd_session *session, unsigned int lane, const struct gp_chunk *chunk,
+      const char *what)
+{
+	gpd_session_violation(session, "data lane %u: a chunk %s (copy %u, offset %llu, size %llu)",
+			      lane, what, (unsigned int)chunk->copy,
+			      (unsigned long long)chunk->offset, (unsigned long long)chunk->size);
+}
+
+/* For a lane's thread, which the executor does not look at. */
+static int
+violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
+{
+	blame(lane->session, lane->number, chunk, what);
+	gpd_session_end(lane->session, "");
+	return -EPROTO;
+}
+
+/* With the lock.  What comes ahead goes through staging, so where copies go straight to the device
+ * lanes wait for the record instead, which is soon there. */
+static unsigned int
+ahead_max(const struct gpd_lanes *lanes)
+{
+	return lanes->open && !lanes->straight ? GPD_LANES_AHEAD : 0;
+}
+
+/* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead.
+ * straight_p: where it goes in device memory, or 0. */
+static int
+admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, uint64_t *straight_p)
+{
+	struct gpd_lanes *lanes = lane->session->lanes;
+	const char *wrong = NULL;
+	int64_t apart = 0;
+	bool over;
+
+	pthread_mutex_lock(&lanes->lock);
+	while (!(over = is_over(lane->session)) && (apart = distance(lanes, chunk->copy)) > 0 &&
+	       lanes->ahead >= ahead_max(lanes))
+		pthread_cond_wait(&lanes->turn, &lanes->lock);
+	*ahead_p = apart > 0;
+	*straight_p = apart == 0 && lanes->straight ? lanes->straight + chunk->offset : 0;
+	if (!over && apart > 0)
+		lanes->ahead++;
+	else if (!over)
+		wrong = apart < 0 ? "of a copy that is over" : enter(lanes, chunk);
+	lanes->coming[lane->number] = (struct gpd_lane_coming){ !over && apart == 0, chunk->copy };
+	pthread_mutex_unlock(&lanes->lock);
+	if (wrong)
+		return violation(lane, chunk, wrong);
+	return over ? -ESHUTDOWN : 0;
+}
+
+static int
+take_staging(struct gpd_lane *lane, bool ahead, struct gpd_piece *piece)
+{
+	struct gpd_session *session = lane->session;
+	CUresult result;
+
+	while ((result = gpd_staging_take_lane(session, ahead, piece)) == CUDA_ERROR_NOT_READY &&
+	       !is_over(session))
+		gpd_staging_nap();
+	if (result == CUDA_SUCCESS) {
+		pthread_mutex_lock(&session->lanes->lock);
+		session->lanes->coming[lane->number].any = true;
+		pthread_mutex_unlock(&session->lanes->lock);
+		return 0;
+	}
+	if (result != CUDA_ERROR_NOT_READY)
+		gpd_session_end(session, "there is no staging memory for its data lanes");
+	return -ESHUTDOWN;
+}
+
+/* With the lock. */
+static void
+append(struct gpd_lanes *lanes, struct gpd_lane_arrived *arrived)
+{
+	arrived->next = NULL;
+	*lanes->arrived_end = arrived;
+	lanes->arrived_end = &arrived->next;
+	lanes->heard_ms = now_ms();
+}
+
+/* The bytes are there: for the executor, or for later. */
+static int
+deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct gpd_piece *piece)
+{
+	struct gpd_lane_arrived *arrived = malloc(sizeof(*arrived));
+	struct gpd_lanes *lanes = lane->session->lanes;
+	const char *wrong = NULL;
+	int64_t apart = 0;
+
+	if (!arrived) {
+		gpd_session_end(lane->session, "there is no memory for its data lanes");
+		return -ENOMEM;
+	}
+	*arrived =
+		(struct gpd_lane_arrived){ .lane = lane->number, .chunk = *chunk, .piece = *piece };
+	pthread_mutex_lock(&lanes->lock);
+	lanes->coming[lane->number].any = false;
+	if (ahead)
+		apart = distance(lanes, chunk->copy);
+	if (apart > 0) {
+		arrived->next = lanes->parked;
+		lanes->parked = arrived;
+	} else {
+		if (ahead) {
+			lanes->ahead--;
+			gpd_staging_wanted(lane->session);
+			wrong = apart < 0 ? "of a copy that is over" : enter(lanes, chunk);
+		}
+		if (!wrong)
+			append(lanes, arrived);
+	}
+	pthread_mutex_unlock(&lanes->lock);
+	if (wrong) {
+		free(arrived);
+		return violation(lane, chunk, wrong);
+	}
+	piece->slot = NULL;
+	if (apart == 0)
+		pthread_cond_signal(&lanes->came);
+	if (apart == 0 && ahead)
+		pthread_cond_signal(&lanes->turn);
+	return 0;
+}
+
+/* What goes straight to the device comes in one piece. */
+static int
+receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool straight)
+{
+	struct gpd_session *session = lane->session;
+	int r = 0;
+
+	if (straight)
+		gpd_account_link_all(&session->account, size, &session->closing);
+	while (r == 0 && size > 0) {
+		size_t part =
+			straight ? size
+				 : gpd_account_link(&session->account, size, &session->closing);
+
+		r = gp_conn_recv_bulk(lane->conn, memory, part);
+		memory += part;
+		size -= part;
+	}
+	return r;
+}
+
+/* 0, GP_E_EOF between two chunks, or a negative errno; what the session must be told was. */
+static int
+receive_chunk(struct gpd_lane *lane)
+{
+	struct gpd_session *session = lane->session;
+	struct gpd_piece piece = { 0 };
+	struct gp_message message;
+	struct gp_chunk chunk = { 0 };
+	uint64_t straight = 0;
+	void *memory;
+	bool ahead;
+	int r = gp_conn_recv(lane->conn, &message);
+
+	if (r < 0)
+		gpd_lane_fail(lane);
+	if (r)
+		return r;
+	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size))
+		return violation(lane, &chunk, "that is malformed");
+	r = admit(lane, &chunk, &ahead, &straight);
+	memory = (void *)(uintptr_t)straight;
+	if (r == 0 && (!memory || !gp_conn_reaches(lane->conn, memory, chunk.size))) {
+		r = take_staging(lane, ahead, &piece);
+		memory = piece.memory;
+	}
+	if (r)
+		return r;
+	r = receive_bytes(lane, memory, chunk.size, piece.memory == NULL);
+	if (r)
+		gpd_lane_fail(lane);
+	else
+		r = deliver(lane, ahead, &chunk, &piece);
+	gpd_staging_put(session, &piece);
+	return r;
+}
+
+void *
+gpd_lane_receive(void *arg)
+{
+	struct gpd_lane *lane = arg;
+	struct gpd_lanes *lanes = lane->session->lanes;
+	int r;
+
+	do
+		r = receive_chunk(lane);
+	while (r == 0);
+	/* The client may be leaving: it is missed only if something is to come. */
+	pthread_mutex_lock(&lanes->lock);
+	if (!lanes->ended)
+		lanes->ended = lane->number;
+	lanes->coming[lane->number].any = false;
+	pthread_mutex_unlock(&lanes->lock);
+	pthread_cond_signal(&lanes->came);
+	return NULL;
+}
+
+/* With the lock: chunks that came ahead of this copy.  NULL, or what is wrong with one. */
+static const char *
+take_parked(struct gpd_session *session, struct gpd_lane_arrived *bad)
+{
+	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lane_arrived **place = &lanes->parked;
+
+	while (*place) {
+		struct gpd_lane_arrived *arrived = *place;
+		const char *wrong;
+
+		if (arrived->chunk.copy != lanes->copy) {
+			place = &arrived->next;
+			continue;
+		}
+		wrong = enter(lanes, &arrived->chunk);
+		if (wrong) {
+			*bad = *arrived;
+			return wrong;
+		}
+		*place = arrived->next;
+		lanes->ahead--;
+		gpd_staging_wanted(session);
+		append(lanes, arrived);
+	}
+	return NULL;
+}
+
+int
+gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint64_t straight)
+{
+	struct gpd_lanes *lanes = session->lanes;
+	uint64_t chunks = size / GP_CHUNK_MAX + 1;
+	uint8_t *seen = calloc(chunks / 8 + 1, 1);
+	struct gpd_lane_arrived bad;
+	const char *wrong = NULL;
+
+	if (!seen) {
+		gpd_session_violation(session, "there is no memory for a copy of %llu bytes",
+				      (unsigned long long)size);
+		return -EPROTO;
+	}
+	pthread_mutex_lock(&lanes->lock);
+	if (copy != (uint32_t)(lanes->copy + 1)) {
+		pthread_mutex_unlock(&lanes->lock);
+		free(seen);
+		gpd_session_violation(session, "a copy over data lanes is number %u, not %u",
+				      (unsigned int)copy, (unsigned int)(lanes->copy + 1));
+		return -EPROTO;
+	}
+	free(lanes->seen);
+	lanes->seen = seen;
+	lanes->copy = copy;
+	lanes->size = lanes->left = size;
+	lanes->straight = straight;
+	lanes->expecting = true;
+	lanes->heard_ms = now_ms();
+	wrong = take_parked(session, &bad);
+	pthread_mutex_unlock(&lanes->lock);
+	pthread_cond_broadcast(&lanes->turn);
+	if (!wrong)
+		return 0;
+	blame(session, bad.lane, &bad.chunk, wrong);
+	return -EPROTO;
+}
+
+void
+gpd_lanes_straight(struct gpd_session *session, uint64_t address)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	pthread_mutex_lock(&lanes->lock);
+	lanes->straight = address;
+	pthread_mutex_unlock(&lanes->lock);
+}
+
+/* Whether the client has closed lane 0, of which the executor reads nothing while it waits.  Over
+ * RDMA the descriptor does not tell, but the data lanes end as soon as lane 0. */
+static bool
+is_deserted(const struct gpd_session *session)
+{
+	struct pollfd poller = { .fd = -1, .events = POLLRDHUP };
+
+	if (!gp_conn_device(session->conn))
+		poller.fd = gp_conn_fd(session->conn);
+	return poller.fd >= 0 && poll(&poller, 1, 0) > 0;
+}
+
+/* With the lock.  Whether a lane has a chunk of the executor's copy on its way, perhaps since
+ * before the executor came to it.  How long that may take the lane knows: it waits for its turn
+ * under the tenant's limit, or for bytes of the client's. */
+static bool
+is_coming(const struct gpd_lanes *lanes)
+{
+	for (int i = 0; i < GP_LANES_MAX; i++) {
+		if (lanes->coming[i].any && lanes->coming[i].copy == lanes->copy)
+			return true;
+	}
+	return false;
+}
+
+/* With the lock.  Whether the chunks that are left will not come. */
+static bool
+is_missing(const struct gpd_session *session)
+{
+	const struct gpd_lanes *lanes = session->lanes;
+	uint64_t silent_ms = now_ms() - lanes->heard_ms;
+
+	if (silent_ms < ENDED_MS || is_coming(lanes))
+		return false;
+	return lanes->ended || (lanes->stall_ms && silent_ms >= lanes->stall_ms) ||
+	       is_deserted(session);
+}
+
+/* ended: the lane that has, 0: none. */
+static void
+give_up(struct gpd_session *session, unsigned int ended)
+{
+	const struct gpd_lanes *lanes = session->lanes;
+	char reason[100];
+
+	if (ended)
+		snprintf(reason, sizeof(reason), "data lane %u ended in the middle of a copy",
+			 ended);
+	else if (is_deserted(session))
+		snprintf(reason, sizeof(reason), "the client closed it in the middle of a copy");
+	else
+		snprintf(reason, sizeof(reason),
+			 "%llu bytes of copy %u did not come on its data lanes",
+			 (unsigned long long)lanes->left, (unsigned int)lanes->copy);
+	gpd_session_end(session, reason);
+}
+
+/* With the lock. */
+static void
+wait_for_chunk(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = session->lanes;
+	long ms = session->copies_out ? GPD_COPY_CONTINUE_MS : LOOK_MS;
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += ms * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	(void)pthread_cond_timedwait(&lanes->came, &lanes->lock, &until);
+	/* Copies the other way have nothing to do with this one, or it would come behind them. */
+	if (session->copies_out && !lanes->arrived) {
+		pthread_mutex_unlock(&lanes->lock);
+		(void)gpd_copy_continue(session);
+		pthread_mutex_lock(&lanes->lock);
+	}
+}
+
+int
+gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
+{
+	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lane_arrived *arrived;
+	unsigned int ended;
+	bool missing = false;
+	int r = 0;
+
+	pthread_mutex_lock(&lanes->lock);
+	while (r == 0 && lanes->left > 0 && !lanes->arrived) {
+		missing = is_missing(session);
+		if (missing || is_over(session) || atomic_load(&session->sticky))
+			r = -ESHUTDOWN;
+		else
+			wait_for_chunk(session);
+	}
+	arrived = r == 0 && lanes->left > 0 ? lanes->arrived : NULL;
+	if (arrived) {
+		lanes->arrived = arrived->next;
+		if (!lanes->arrived)
+			lanes->arrived_end = &lanes->arrived;
+		lanes->left -= arrived->chunk.size;
+	}
+	if (lanes->left == 0)
+		lanes->expecting = false;
+	ended = lanes->ended;
+	pthread_mutex_unlock(&lanes->lock);
+	if (missing)
+		give_up(session, ended);
+	if (!arrived)
+		return r;
+	*arrival = (struct gpd_arrival){
+		.offset = arrived->chunk.offset,
+		.size = arrived->chunk.size,
+		.piece = arrived->piece,
+	};
+	free(arrived);
+	return 1;
+}
+
+static void
+forget(struct gpd_session *session, struct gpd_lane_arrived *list)
+{
+	while (list) {
+		struct gpd_lane_arrived *arrived = list;
+
+		list = arrived->next;
+		gpd_staging_put(session, &arrived->piece);
+		free(arrived);
+	}
+}
+
+void
+gpd_lane_forget_arrivals(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	forget(session, lanes->arrived);
+	forget(session, lanes->parked);
+	lanes->arrived = lanes->parked = NULL;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/copy/staging.h"
+
+#include "server/worker/device/driver.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define SLOTS_PER_ALLOCATION 8
+/* Pinning memory takes milliseconds: no client's first copy shall wait for it. */
+#define START_SIZE (GPD_STAGING_SHARE * GPD_STAGING_SLOT)
+#define LIMIT_DEFAULT ((size_t)1 << 30)
+/* The device reads whole lines; copies that share one would still be right, but slower. */
+#define ALIGNMENT 64
+/* Another session's copies hold the pool: look again after this. */
+#define POOL_WAIT_NS 1000000
+
+struct gpd_slot {
+	struct gpd_slot *next;
+	uint8_t *memory;
+	_Atomic unsigned int users; /* its pieces, and the session that cuts more from it */
+};
+
+/* A slot from which small pieces are cut. */
+struct block {
+	struct gpd_slot *slot;
+	size_t used;
+};
+
+struct gpd_staging {
+	_Atomic unsigned int held;    /* slots */
+	_Atomic unsigned int ahead;   /* of them: filled by data lanes before they are wanted */
+	_Atomic unsigned int sending; /* of them: with data lanes that send them */
+	struct block in, out;         /* executor */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	struct gpd_slot *idle;
+	size_t allocated;
+	size_t limit;
+} pool = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.freed = PTHREAD_COND_INITIALIZER,
+	.limit = LIMIT_DEFAULT,
+};
+
+/* The pool is locked. */
+static CUresult
+grow(bool beyond)
+{
+	size_t size = SLOTS_PER_ALLOCATION * GPD_STAGING_SLOT;
+	struct gpd_slot *slots;
+	void *memory;
+	CUresult result;
+
+	if (pool.allocated + size > pool.limit && !beyond)
+		return CUDA_ERROR_NOT_READY;
+	slots = calloc(SLOTS_PER_ALLOCATION, sizeof(*slots));
+	if (!slots)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_device_enter(0);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_PORTABLE);
+	if (result != CUDA_SUCCESS) {
+		free(slots);
+		return result;
+	}
+	for (int i = 0; i < SLOTS_PER_ALLOCATION; i++) {
+		slots[i].memory = (uint8_t *)memory + i * GPD_STAGING_SLOT;
+		slots[i].next = pool.idle;
+		pool.idle = &slots[i];
+	}
+	/* It stays for the life of the process. */
+	gp_memory_keep(memory, size);
+	pool.allocated += size;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_staging_start(size_t limit)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&pool.lock);
+	if (limit)
+		pool.limit = limit;
+	while (result == CUDA_SUCCESS && pool.allocated < START_SIZE && pool.allocated < pool.limit)
+		result = grow(true);
+	pthread_mutex_unlock(&pool.lock);
+	return result;
+}
+
+int
+gpd_staging_create(struct gpd_session *session)
+{
+	session->staging = calloc(1, sizeof(*session->staging));
+	return session->staging ? 0 : -ENOMEM;
+}
+
+void
+gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot = piece->slot;
+
+	piece->slot = NULL;
+	if (!slot || atomic_fetch_sub(&slot->users, 1) > 1)
+		return;
+	pthread_mutex_lock(&pool.lock);
+	slot->next = pool.idle;
+	pool.idle = slot;
+	pthread_cond_broadcast(&pool.freed);
+	pthread_mutex_unlock(&pool.lock);
+	session->staging->held--;
+}
+
+void
+gpd_staging_destroy(struct gpd_session *session)
+{
+	struct gpd_staging *staging = session->staging;
+
+	if (!staging)
+		return;
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->in.slot });
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->out.slot });
+	free(staging);
+	session->staging = NULL;
+}
+
+/* CUDA_ERROR_NOT_READY: somebody must give one back first.  promised: less than this is had in any
+ * case. */
+static CUresult
+take_slot(struct gpd_session *session, unsigned int share, unsigned int promised,
+	  struct gpd_slot **slot_p)
+{
+	struct gpd_staging *staging = session->staging;
+	unsigned int held = atomic_fetch_add(&staging->held, 1);
+	bool beyond = held < promised + atomic_load(&staging->ahead);
+	CUresult result = CUDA_SUCCESS;
+
+	if (held >= share) {
+		staging->held--;
+		return CUDA_ERROR_NOT_READY;
+	}
+	pthread_mutex_lock(&pool.lock);
+	if (!pool.idle)
+		result = grow(beyond);
+	/* Memory that cannot be had now may come back from others. */
+	if (result != CUDA_SUCCESS && !beyond)
+		result = CUDA_ERROR_NOT_READY;
+	if (result == CUDA_SUCCESS) {
+		*slot_p = pool.idle;
+		pool.idle = pool.idle->next;
+	}
+	pthread_mutex_unlock(&pool.lock);
+	if (result == CUDA_SUCCESS)
+		(*slot_p)->users = 1;
+	else
+		staging->held--;
+	return result;
+}
+
+/* Until some slot comes back, but not for long: it may not be the one that is waited for. */
+static void
+wait_freed(bool unless_idle)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += POOL_WAIT_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&pool.lock);
+	if (!pool.idle || !unless_idle)
+		pthread_cond_timedwait(&pool.freed, &pool.lock, &until);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+void
+gpd_staging_wait(struct gpd_session *session)
+{
+	struct gpd_staging *staging = session->staging;
+	unsigned int kept = !!staging->in.slot + !!staging->out.slot;
+	unsigned int lanes = atomic_load(&staging->ahead) + atomic_load(&staging->sending);
+
+	/* The two that small pieces are cut from do not come back by waiting for the GPU, nor do
+	 * those of the data lanes. */
+	if (staging->held > kept + lanes)
+		gpd_wait_oldest(session);
+	else
+		wait_freed(lanes == 0);
+}
+
+static CUresult
+take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
+{
+	CUresult result;
+
+	while ((result = take_slot(session, GPD_STAGING_SHARE, GPD_STAGING_SHARE_MIN, slot_p)) ==
+	       CUDA_ERROR_NOT_READY) {
+		if (session->sticky)
+			return (CUresult)session->sticky;
+		if (session->closing)
+			return CUDA_ERROR_DEINITIALIZED;
+		gpd_staging_wait(session);
+	}
+	return result;
+}
+
+/* There is room in it. */
+static struct gpd_piece
+cut(struct block *block, size_t size)
+{
+	struct gpd_piece piece = { .memory = block->slot->memory + block->used };
+
+	block->used += (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	return piece;
+}
+
+static bool
+full(const struct block *block, size_t size)
+{
+	return block->slot && GPD_STAGING_SLOT - block->used < size;
+}
+
+static void
+filled(struct gpd_session *session, void *arg, CUresult result)
+{
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
+}
+
+static CUresult
+take_small_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct block *block = &session->staging->in;
+	CUresult result = CUDA_SUCCESS;
+
+	if (full(block, size)) {
+		/* Its pieces may have gone to any of the session's streams. */
+		result = gpd_wait_add_all(session, NULL, filled, block->slot);
+		if (result == CUDA_SUCCESS)
+			*block = (struct block){ 0 };
+	}
+	if (result == CUDA_SUCCESS && !block->slot)
+		result = take_waiting(session, &block->slot);
+	if (result == CUDA_SUCCESS)
+		*piece = cut(block, size);
+	return result;
+}
+
+CUresult
+gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot = NULL;
+	CUresult result;
+
+	*piece = (struct gpd_piece){ 0 };
+	if (size <= GPD_STAGING_SMALL)
+		return take_small_in(session, size, piece);
+	result = take_waiting(session, &slot);
+	if (result == CUDA_SUCCESS)
+		*piece = (struct gpd_piece){ slot->memory, slot };
+	return result;
+}
+
+static CUresult
+take_small_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct block *block = &session->staging->out;
+	CUresult result = CUDA_SUCCESS;
+
+	if (block->slot && block->slot->users == 1)
+		block->used = 0;
+	if (full(block, size)) {
+		gpd_staging_put(session, &(struct gpd_piece){ .slot = block->slot });
+		*block = (struct block){ 0 };
+	}
+	if (!block->slot)
+		result = take_slot(session, GPD_STAGING_SHARE_OUT, GPD_STAGING_SHARE_MIN,
+				   &block->slot);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*piece = cut(block, size);
+	piece->slot = block->slot;
+	piece->slot->users++;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot;
+	CUresult result;
+
+	*piece = (struct gpd_piece){ 0 };
+	if (session->sticky)
+		return (CUresult)session->sticky;
+	if (size <= GPD_STAGING_SMALL)
+		return take_small_out(session, size, piece);
+	result = take_slot(session, GPD_STAGING_SHARE_OUT, GPD_STAGING_SHARE_MIN, &slot);
+	if (result == CUDA_SUCCESS)
+		*piece = (struct gpd_piece){ slot->memory, slot };
+	return result;
+}
+
+CUresult
+gpd_staging_take_lane(struct gpd_session *session, bool ahead, struct gpd_piece *piece)
+{
+	struct gpd_slot *slot = NULL;
+	CUresult result =
+		take_slot(session, GPD_STAGING_SHARE, ahead ? 0 : GPD_STAGING_SHARE_MIN, &slot);
+
+	*piece = (struct gpd_piece){ 0 };
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ahead)
+		session->staging->ahead++;
+	*piece = (struct gpd_piece){ slot->memory, slot };
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_staging_wanted(struct gpd_session *session)
+{
+	session->staging->ahead--;
+}
+
+void
+gpd_staging_nap(void)
+{
+	wait_freed(false);
+}
+
+void
+gpd_staging_rouse(void)
+{
+	pthread_mutex_lock(&pool.lock);
+	pthread_cond_broadcast(&pool.freed);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+void
+gpd_staging_sending(struct gpd_session *session, int more)
+{
+	atomic_fetch_add(&session->staging->sending, (unsigned int)more);
+}

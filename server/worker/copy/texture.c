@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/copy/texture.h"
+
+#include "gpd_calls.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/memory/array.h"
+#include "server/worker/memory/copy_part.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+
+#include <stdlib.h>
+
+struct texture {
+	struct gpd_handle name;
+	struct gpd_array *array; /* NULL: it is of memory */
+	int device;
+	bool surface;
+	unsigned long long object;
+};
+
+static struct texture *
+get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct texture *)gpd_handle_get(&session->handles, GPD_KIND_TEXTURE, id);
+}
+
+/* One level of an array, or all of a mipmapped one. */
+static CUresult
+find_array(struct gpd_session *session, uint32_t id, uint32_t level, bool mipmapped,
+	   CUDA_RESOURCE_DESC *resource, struct gpd_array **array_p)
+{
+	struct gpd_array *array = gpd_array_get(session, id);
+
+	if (!array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (mipmapped ? !array->shape.levels || level
+		      : level >= (array->shape.levels ? array->shape.levels : 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (mipmapped)
+		resource->res.mipmap.hMipmappedArray = array->mipmap;
+	else
+		resource->res.array.hArray = array->levels[level];
+	*array_p = array;
+	return CUDA_SUCCESS;
+}
+
+/* Memory is checked like that of a copy; kernels read nothing else by the object. */
+static CUresult
+find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
+	    CUDA_RESOURCE_DESC *resource)
+{
+	uint32_t element = gp_array_element(args->format, args->channels);
+	uint64_t row;
+
+	if (!element)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (args->type == CU_RESOURCE_TYPE_LINEAR) {
+		if (!args->width || args->height ||
+		    !gpd_memory_accessible(session, args->address, args->width))
+			return CUDA_ERROR_INVALID_VALUE;
+		resource->res.linear.devPtr = args->address;
+		resource->res.linear.format = (CUarray_format)args->format;
+		resource->res.linear.numChannels = args->channels;
+		resource->res.linear.sizeInBytes = args->width;
+		return CUDA_SUCCESS;
+	}
+	if (!args->height || __builtin_mul_overflow(args->width, element, &row) || !row ||
+	    gpd_cut_check(session, args->address, args->pitch, row, args->height) != CUDA_SUCCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	resource->res.pitch2D.devPtr = args->address;
+	resource->res.pitch2D.format = (CUarray_format)args->format;
+	resource->res.pitch2D.numChannels = args->channels;
+	resource->res.pitch2D.width = args->width;
+	resource->res.pitch2D.height = args->height;
+	resource->res.pitch2D.pitchInBytes = args->pitch;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+find_resource(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
+	      CUDA_RESOURCE_DESC *resource, struct gpd_array **array_p)
+{
+	resource->resType = (CUresourcetype)args->type;
+	switch (args->type) {
+	case CU_RESOURCE_TYPE_ARRAY:
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		return find_array(session, args->array, args->level,
+				  args->type == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, resource,
+				  array_p);
+	case CU_RESOURCE_TYPE_LINEAR:
+	case CU_RESOURCE_TYPE_PITCH2D:
+		return find_memory(session, args, resource);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUDA_TEXTURE_DESC
+describe(const struct gp_args_gpTextureCreate *args)
+{
+	return (CUDA_TEXTURE_DESC){
+		.addressMode = { (CUaddress_mode)args->address_mode_x,
+				 (CUaddress_mode)args->address_mode_y,
+				 (CUaddress_mode)args->address_mode_z },
+		.filterMode = (CUfilter_mode)args->filter_mode,
+		.flags = args->flags,
+		.maxAnisotropy = args->anisotropy,
+		.mipmapFilterMode = (CUfilter_mode)args->mipmap_filter_mode,
+		.mipmapLevelBias = args->mipmap_bias,
+		.minMipmapLevelClamp = args->mipmap_min,
+		.maxMipmapLevelClamp = args->mipmap_max,
+		.borderColor = { args->border_r, args->border_g, args->border_b, args->border_a },
+	};
+}
+
+/* What the driver need not be asked: numbers that are none of its enumerations'. */
+static bool
+is_sound(const struct gp_args_gpTextureCreate *args)
+{
+	return args->address_mode_x <= CU_TR_ADDRESS_MODE_BORDER &&
+	       args->address_mode_y <= CU_TR_ADDRESS_MODE_BORDER &&
+	       args->address_mode_z <= CU_TR_ADDRESS_MODE_BORDER &&
+	       args->filter_mode <= CU_TR_FILTER_MODE_LINEAR &&
+	       args->mipmap_filter_mode <= CU_TR_FILTER_MODE_LINEAR && args->has_view <= 1 &&
+	       args->view_format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7;
+}
+
+/* A view looks at the levels and layers that the array has. */
+static bool
+view_fits(const struct gp_args_gpTextureCreate *args, const struct gpd_array *array)
+{
+	uint32_t levels = array && array->shape.levels ? array->shape.levels : 1;
+	uint64_t layers = array && array->shape.depth ? array->shape.depth : 1;
+
+	return !args->has_view ||
+	       (array && args->view_first_level <= args->view_last_level &&
+		args->view_last_level < levels && args->view_first_layer <= args->view_last_layer &&
+		args->view_last_layer < layers);
+}
+
+static CUresult
+create_driver(const struct gp_args_gpTextureCreate *args, const CUDA_RESOURCE_DESC *resource,
+	      CUtexObject *object_p)
+{
+	const CUDA_TEXTURE_DESC description = describe(args);
+	const CUDA_RESOURCE_VIEW_DESC view = {
+		.format = (CUresourceViewFormat)args->view_format,
+		.width = args->view_width,
+		.height = args->view_height,
+		.depth = args->view_depth,
+		.firstMipmapLevel = args->view_first_level,
+		.lastMipmapLevel = args->view_last_level,
+		.firstLayer = args->view_first_layer,
+		.lastLayer = args->view_last_layer,
+	};
+
+	return gpd_driver.cuTexObjectCreate(object_p, resource, &description,
+					    args->has_view ? &view : NULL);
+}
+
+/* The driver waits for nothing here (measured). */
+static void
+destroy_driver(struct texture *texture)
+{
+	if (gpd_device_enter(texture->device) == CUDA_SUCCESS) {
+		if (texture->surface)
+			(void)gpd_driver.cuSurfObjectDestroy(texture->object);
+		else
+			(void)gpd_driver.cuTexObjectDestroy(texture->object);
+	}
+	free(texture);
+}
+
+static CUresult
+add(struct gpd_session *session, uint32_t id, const struct texture *made)
+{
+	struct texture *texture = malloc(sizeof(*texture));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (texture) {
+		*texture = *made;
+		result = gpd_session_name(session, GPD_KIND_TEXTURE, id, &texture->name);
+	}
+	if (result == CUDA_SUCCESS) {
+		session->texture_count++;
+		if (texture->array)
+			gpd_array_hold(texture->array);
+		return CUDA_SUCCESS;
+	}
+	if (made->surface)
+		(void)gpd_driver.cuSurfObjectDestroy(made->object);
+	else
+		(void)gpd_driver.cuTexObjectDestroy(made->object);
+	free(texture);
+	return result;
+}
+
+CUresult
+gpd_gpTextureCreate(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
+		    struct gp_reply_gpTextureCreate *reply)
+{
+	struct texture texture = { .device = args->device };
+	CUDA_RESOURCE_DESC resource = { 0 };
+	CUtexObject object;
+	CUresult result;
+
+	if (!gpd_device_get(args->device) || !gpd_account_may_use(&session->account, args->device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!gpd_driver.cuTexObjectCreate || !gpd_driver.cuTexObjectDestroy)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = find_resource(session, args, &resource, &texture.array);
+	if (result == CUDA_SUCCESS && (!is_sound(args) || !view_fits(args, texture.array) ||
+				       (texture.array && texture.array->device != args->device)))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && session->texture_count == GPD_TEXTURES_MAX)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(args->device);
+	if (result == CUDA_SUCCESS)
+		result = create_driver(args, &resource, &object);
+	if (result != CUDA_SUCCESS)
+		return result;
+	texture.object = object;
+	reply->object = object;
+	return add(session, args->texture, &texture);
+}
+
+CUresult
+gpd_gpSurfaceCreate(struct gpd_session *session, const struct gp_args_gpSurfaceCreate *args,
+		    struct gp_reply_gpSurfaceCreate *reply)
+{
+	struct texture surface = { .surface = true };
+	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY };
+	CUsurfObject object;
+	CUresult result;
+
+	if (!gpd_driver.cuSurfObjectCreate || !gpd_driver.cuSurfObjectDestroy)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = find_array(session, args->array, args->level, false, &resource, &surface.array);
+	if (result == CUDA_SUCCESS && !(surface.array->shape.flags & CUDA_ARRAY3D_SURFACE_LDST))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && session->texture_count == GPD_TEXTURES_MAX)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS)
+		return result;
+	surface.device = surface.array->device;
+	result = gpd_device_enter(surface.device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuSurfObjectCreate(&object, &resource);
+	if (result != CUDA_SUCCESS)
+		return result;
+	surface.object = object;
+	reply->object = object;
+	return add(session, args->surface, &surface);
+}
+
+/* Kernels that were launched before may still use it. */
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	destroy_driver(arg);
+}
+
+CUresult
+gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTextureDestroy *args)
+{
+	struct texture *texture = get(session, args->texture);
+	struct gpd_array *array;
+	CUresult result, released;
+
+	if (!texture)
+		return CUDA_ERROR_INVALID_HANDLE;
+	array = texture->array;
+	gpd_handle_remove(&session->handles, &texture->name);
+	session->texture_count--;
+	/* From here on it is the responder's; its array goes after it. */
+	result = gpd_wait_add_all(session, NULL, unused, texture);
+	if (result != CUDA_SUCCESS)
+		free(texture);
+	released = array ? gpd_array_release(session, array) : CUDA_SUCCESS;
+	return result == CUDA_SUCCESS ? released : result;
+}
+
+static void
+forget(struct gpd_handle *name, void *arg)
+{
+	struct texture *texture = (struct texture *)name;
+	struct gpd_session *session = arg;
+	struct gpd_array *array = texture->array;
+
+	gpd_handle_remove(&session->handles, name);
+	destroy_driver(texture);
+	if (array)
+		gpd_array_release_at_end(session, array);
+}
+
+void
+gpd_texture_forget(struct gpd_session *session)
+{
+	gpd_handle_each(&session->handles, GPD_KIND_TEXTURE, forget, session);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/driver.h"
+
+#include "server/common/base/log.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NVIDIA "libcuda.so.1"
+#define SOFTWARE "libcuda-soft.so"
+
+struct gpd_driver gpd_driver;
+
+struct entry {
+	const char *name;
+	size_t offset;
+	bool required;
+};
+
+#define REQUIRED(name) { #name, offsetof(struct gpd_driver, name), true },
+#define OPTIONAL(name) { #name, offsetof(struct gpd_driver, name), false },
+
+static const struct entry entries[] = { GPD_DRIVER_REQUIRED(REQUIRED) GPD_DRIVER_OPTIONAL(OPTIONAL)
+						OPTIONAL(gpSoftStreamCancel) };
+
+/* The name of the first required function that the library lacks, or NULL. */
+static const char *
+fill(void *library)
+{
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		void *symbol = dlsym(library, entries[i].name);
+
+		if (!symbol && entries[i].required)
+			return entries[i].name;
+		memcpy((char *)&gpd_driver + entries[i].offset, &symbol, sizeof(symbol));
+	}
+	return NULL;
+}
+
+static int
+open_path(const char *path, char *error, size_t error_size)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const char *missing;
+	Dl_info info;
+
+	if (!library) {
+		const char *why = dlerror();
+		size_t length = strlen(path);
+
+		/* dlerror() begins with the path that the line has already. */
+		if (strncmp(why, path, length) == 0 && strncmp(why + length, ": ", 2) == 0)
+			why += length + 2;
+		snprintf(error, error_size, "%s: %s", path, why);
+		return -1;
+	}
+	missing = fill(library);
+	if (missing) {
+		snprintf(error, error_size, "%s: not a CUDA driver library: it has no %s", path,
+			 missing);
+		dlclose(library);
+		memset(&gpd_driver, 0, sizeof(gpd_driver));
+		return -1;
+	}
+	gpd_driver.software = gpd_driver.gpSoftStreamCancel != NULL;
+	/* For tests: kernels that cannot be stopped, as on a GPU. */
+	if (getenv("GPUPOOL_SOFT_NO_CANCEL"))
+		gpd_driver.gpSoftStreamCancel = NULL;
+	/* Nothing there waits until no kernel runs, but when it is to be like a GPU in that. */
+	if (gpd_driver.software && !getenv("GPUPOOL_SOFT_LOADING_WAITS"))
+		gpd_driver.cuCtxRecordEvent = NULL;
+	snprintf(gpd_driver.path, sizeof(gpd_driver.path), "%s", path);
+	if (dladdr((void *)gpd_driver.cuInit, &info) && info.dli_fname)
+		snprintf(gpd_driver.path, sizeof(gpd_driver.path), "%s", info.dli_fname);
+	return 0;
+}
+
+/* Where the software device is: beside the daemon, in a build tree or installed. */
+static void
+find_software(char *path, size_t size)
+{
+	static const char *const places[] = { "", "../softgpu/driver/",
+					      "../" GPD_LIBDIR "/gpupool/" };
+	const char *given = getenv("GPUPOOL_SOFT_DRIVER");
+	char self[4096];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	snprintf(path, size, "%s", given && *given ? given : SOFTWARE);
+	if ((given && *given) || length < 0)
+		return;
+	self[length] = 0;
+	slash = strrchr(self, '/');
+	if (!slash)
+		return;
+	slash[1] = 0;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char candidate[4096 + 64];
+
+		snprintf(candidate, sizeof(candidate), "%s%s%s", self, places[i], SOFTWARE);
+		if (access(candidate, R_OK) == 0) {
+			snprintf(path, size, "%s", candidate);
+			return;
+		}
+	}
+}
+
+/* NVIDIA's library can be installed where there is no GPU. */
+static bool
+has_device(void)
+{
+	int count = 0;
+
+	return gpd_driver.cuInit(0) == CUDA_SUCCESS &&
+	       gpd_driver.cuDeviceGetCount(&count) == CUDA_SUCCESS && count > 0;
+}
+
+int
+gpd_driver_open(const char *path, char *error, size_t error_size)
+{
+	char software[4200], why[1024];
+
+	if (path)
+		return open_path(path, error, error_size);
+	if (open_path(NVIDIA, why, sizeof(why)) == 0) {
+		if (has_device())
+			return 0;
+		snprintf(why, sizeof(why), NVIDIA ": no device");
+		memset(&gpd_driver, 0, sizeof(gpd_driver));
+	}
+	find_software(software, sizeof(software));
+	if (open_path(software, error, error_size)) {
+		size_t used = strlen(error);
+
+		snprintf(error + used, error_size - used, " (and before that, %s)", why);
+		return -1;
+	}
+	gpd_info("no NVIDIA driver (%s): using the software device, %s", why, gpd_driver.path);
+	return 0;
+}
+
+bool
+gpd_driver_is_sticky(CUresult result)
+{
+	switch ((int)result) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+	case CUDA_ERROR_CONTAINED:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+	case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+	case CUDA_ERROR_EXTERNAL_DEVICE:
+		return true;
+	default:
+		return false;
+	}
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/driver_stderr.h"
+
+#include "server/common/base/bucket.h"
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* A report must not pass through a thread of the process that it ends. */
+void __sanitizer_set_report_fd(void *fd);
+#endif
+
+/* Older than this, it has nothing to do with what happens now. */
+#define FRESH_MS 3000
+/* Longer ones, which no driver writes, become several lines of the log. */
+#define LINE_MAX_SIZE 512
+/* The rest of a line has had time to come. */
+#define REST_MS 200
+/* When what was left out is told of. */
+#define LEFT_OUT_MS 30000
+
+static struct {
+	pthread_mutex_t lock;
+	int fd;
+	gpd_complaint_whose_func *whose;
+	size_t used;
+	int64_t last_ms;
+	char text[GPD_COMPLAINT_MAX];
+	size_t line_used;
+	char line[LINE_MAX_SIZE];
+	struct gpd_bucket lines;
+	unsigned int left_out;
+	struct gpd_voice *left_out_voice; /* of the first of them */
+} complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+/* Under the lock.  Keeps the beginning of what is written at one time: that says what happened. */
+static void
+remember(const char *text, size_t size)
+{
+	int64_t now = gpd_now_ms();
+
+	if (now - complaints.last_ms > FRESH_MS)
+		complaints.used = 0;
+	complaints.last_ms = now;
+	if (size > sizeof(complaints.text) - complaints.used)
+		size = sizeof(complaints.text) - complaints.used;
+	memcpy(complaints.text + complaints.used, text, size);
+	complaints.used += size;
+}
+
+/* Without a voice there is room for it: a process has few such lines. */
+static void GP_PRINTF(2, 3) say(struct gpd_voice *voice, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (voice)
+		gpd_voice_log(voice, GPD_LOG_WARNING, "%s", text);
+	else
+		gpd_warning("%s", text);
+}
+
+/* Under the lock, as all of these: what there is of a line goes to the log. */
+static void
+end_line(void)
+{
+	char whose[GPD_COMPLAINT_WHOSE_MAX] = "no session";
+	struct gpd_voice *voice = NULL;
+	bool may;
+
+	if (complaints.line_used == 0)
+		return;
+	complaints.line[complaints.line_used] = 0;
+	complaints.line_used = 0;
+	may = gpd_bucket_use(&complaints.lines, GPD_COMPLAINT_LINES, GPD_COMPLAINT_LINE_MS,
+			     gpd_now_ms());
+	if (complaints.whose && (may || complaints.left_out == 0))
+		voice = complaints.whose(whose, sizeof(whose));
+	if (may)
+		say(voice, "the driver, with work of %s: %s", whose, complaints.line);
+	else if (complaints.left_out++ == 0)
+		complaints.left_out_voice = voice;
+}
+
+static void
+tell_left_out(void)
+{
+	if (complaints.left_out)
+		say(complaints.left_out_voice, "the driver: %u more lines are left out",
+		    complaints.left_out);
+	complaints.left_out = 0;
+}
+
+static void
+log_lines(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		if (text[i] == '\n' || complaints.line_used == sizeof(complaints.line) - 1)
+			end_line();
+		if (text[i] != '\n')
+			complaints.line[complaints.line_used++] = text[i] ? text[i] : '?';
+	}
+}
+
+/*
+ * Reads what the pipe holds.  Reading and remembering are one step under the lock, so that who
+ * finds the pipe empty finds remembered all that ever was in it.  False at the end of the pipe.
+ */
+static bool
+take_in(void)
+{
+	char text[GPD_COMPLAINT_MAX];
+	ssize_t size;
+
+	pthread_mutex_lock(&complaints.lock);
+	while ((size = read(complaints.fd, text, sizeof(text))) > 0) {
+		remember(text, (size_t)size);
+		log_lines(text, (size_t)size);
+	}
+	pthread_mutex_unlock(&complaints.lock);
+	return size < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* How long to wait for more: -1: there is nothing else to do. */
+static int
+patience(void)
+{
+	int ms;
+
+	pthread_mutex_lock(&complaints.lock);
+	ms = complaints.line_used ? REST_MS : complaints.left_out ? LEFT_OUT_MS : -1;
+	pthread_mutex_unlock(&complaints.lock);
+	return ms;
+}
+
+/* Nothing has come for a while. */
+static void
+tell_rest(void)
+{
+	pthread_mutex_lock(&complaints.lock);
+	if (complaints.line_used)
+		end_line();
+	else
+		tell_left_out();
+	pthread_mutex_unlock(&complaints.lock);
+}
+
+static void *
+pass_on(void *arg)
+{
+	struct pollfd pipe_fd = { .fd = complaints.fd, .events = POLLIN };
+	bool open = true;
+
+	while (open) {
+		if (poll(&pipe_fd, 1, patience()) == 0)
+			tell_rest();
+		else
+			open = take_in();
+	}
+	return NULL;
+}
+
+int
+gpd_complain_start(gpd_complaint_whose_func *whose)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int fds[2], before, r;
+
+	if (complaints.fd >= 0)
+		return 0;
+	before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (before < 0)
+		return 0; /* there is none: whatever is written goes nowhere */
+	if (pipe2(fds, O_CLOEXEC)) {
+		r = -errno;
+		close(before);
+		return r;
+	}
+	/* The driver's end blocks, as a standard error does. */
+	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	complaints.fd = fds[0];
+	complaints.whose = whose;
+	gpd_log_fd = before;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	__sanitizer_set_report_fd((void *)(intptr_t)before);
+#endif
+	(void)dup2(fds[1], STDERR_FILENO);
+	close(fds[1]);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attributes, pass_on, NULL);
+	pthread_attr_destroy(&attributes);
+	return -r;
+}
+
+void
+gpd_complain_settle(void)
+{
+	(void)fflush(stderr);
+	if (complaints.fd >= 0)
+		(void)take_in();
+	pthread_mutex_lock(&complaints.lock);
+	end_line();
+	tell_left_out();
+	pthread_mutex_unlock(&complaints.lock);
+}
+
+size_t
+gpd_complain_take(char *text, size_t size)
+{
+	size_t used;
+
+	gpd_complain_settle();
+	pthread_mutex_lock(&complaints.lock);
+	used = gpd_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
+	if (used > size - 1)
+		used = size - 1;
+	memcpy(text, complaints.text, used);
+	complaints.used = 0;
+	pthread_mutex_unlock(&complaints.lock);
+	text[used] = '\0';
+	return used;
+}

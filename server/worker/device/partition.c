@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/base/log.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/partition_table.h"
+#include "server/worker/device/quiet.h"
+#include "server/worker/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(GPD_PARTITION_DEVICES == GPD_DEVICES_MAX, "a share for each device");
+_Static_assert(GPD_PARTITION_DEVICES <= 32, "a bit for each device");
+
+/* Of the finest split. */
+#define GRANULARITY 2
+
+unsigned int gpd_partition_idle_max = 16;
+pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
+struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
+
+static uint64_t idle_count;
+/* Threads that make green contexts; under the lock. */
+static unsigned int makers;
+static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
+
+static bool
+driver_can(void)
+{
+	return gpd_driver.cuDeviceGetDevResource && gpd_driver.cuDevSmResourceSplitByCount &&
+	       gpd_driver.cuDevResourceGenerateDesc && gpd_driver.cuGreenCtxCreate &&
+	       gpd_driver.cuGreenCtxDestroy && gpd_driver.cuGreenCtxStreamCreate;
+}
+
+static CUresult
+split(struct gpd_partition_table *table, CUdevice device, unsigned int granularity)
+{
+	const bool fine = granularity < 8;
+	CUdevResource whole;
+	CUresult result;
+
+	table->granularity = granularity;
+	table->count = GPD_GROUPS_MAX;
+	result = gpd_driver.cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDevSmResourceSplitByCount(
+			table->groups, &table->count, &whole, NULL,
+			fine ? CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING : 0, granularity);
+	if (result == CUDA_SUCCESS && (table->count == 0 || table->groups[0].sm.smCount == 0))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		table->group_size = table->groups[0].sm.smCount;
+	return result;
+}
+
+/* NULL: result says why. */
+static struct gpd_partition_table *
+create_table(int device, unsigned int granularity, CUresult *result)
+{
+	struct gpd_partition_table *table = calloc(1, sizeof(*table));
+
+	*result = CUDA_ERROR_NOT_SUPPORTED;
+	if (table && driver_can())
+		*result = split(table, gpd_worker.devices[device].device, granularity);
+	if (*result == CUDA_SUCCESS)
+		return table;
+	free(table);
+	return NULL;
+}
+
+void
+gpd_partition_start(int device)
+{
+	CUresult result;
+
+	gpd_partition_tables[device] = create_table(device, GRANULARITY, &result);
+	if (!gpd_partition_tables[device])
+		gpd_info("device %d: no green contexts (%d): shares of its multiprocessors are "
+			 "not enforced",
+			 device, (int)result);
+}
+
+static bool
+is_used(const struct gpd_partition_table *table)
+{
+	const struct gpd_partition *partition = table->partitions;
+
+	while (partition && partition->refs == 0)
+		partition = partition->next;
+	return partition != NULL;
+}
+
+static void
+destroy_table(struct gpd_partition_table *table)
+{
+	while (table && table->partitions) {
+		struct gpd_partition *partition = table->partitions;
+
+		table->partitions = partition->next;
+		gpd_partition_destroy(partition);
+	}
+	free(table);
+}
+
+void
+gpd_partition_set_granularity(int device, unsigned int granularity)
+{
+	struct gpd_partition_table *table, *other, *old = NULL;
+	CUresult result;
+
+	pthread_mutex_lock(&gpd_partition_lock);
+	table = gpd_partition_tables[device];
+	if (table && table->granularity != granularity && !is_used(table)) {
+		other = create_table(device, granularity, &result);
+		if (other) {
+			old = table;
+			gpd_partition_tables[device] = other;
+		} else {
+			table->granularity = granularity;
+			gpd_warning("device %d: its multiprocessors cannot be given out by %u: %d",
+				    device, granularity, (int)result);
+		}
+	}
+	pthread_mutex_unlock(&gpd_partition_lock);
+	destroy_table(old);
+}
+
+void
+gpd_partition_destroy(struct gpd_partition *partition)
+{
+	if (partition->green && atomic_load(&gpd_worker.lost) == 0)
+		(void)gpd_driver.cuGreenCtxDestroy(partition->green);
+	pthread_mutex_destroy(&partition->lock);
+	free(partition);
+}
+
+void
+gpd_partition_stop(int device)
+{
+	pthread_mutex_lock(&gpd_partition_lock);
+	while (makers)
+		pthread_cond_wait(&made, &gpd_partition_lock);
+	pthread_mutex_unlock(&gpd_partition_lock);
+	destroy_table(gpd_partition_tables[device]);
+	gpd_partition_tables[device] = NULL;
+}
+
+struct gpd_partition *
+gpd_partition_ref(struct gpd_partition *partition)
+{
+	if (partition && partition->refs++ == 0)
+		gpd_partition_tables[partition->device]->idle--;
+	return partition;
+}
+
+/* Of two that nobody uses, the one that is less worth keeping. */
+static bool
+goes_before(const struct gpd_partition *a, const struct gpd_partition *b)
+{
+	if (!a->green || !b->green)
+		return !a->green;
+	return a->idle_since < b->idle_since;
+}
+
+/* One too many of those that nobody uses, unlinked. */
+static struct gpd_partition *
+evict(struct gpd_partition_table *table)
+{
+	struct gpd_partition **worst = NULL, *evicted;
+
+	for (struct gpd_partition **link = &table->partitions; *link; link = &(*link)->next) {
+		if ((*link)->refs == 0 && (!worst || goes_before(*link, *worst)))
+			worst = link;
+	}
+	evicted = *worst;
+	if (evicted->green && table->idle <= gpd_partition_idle_max)
+		return NULL;
+	*worst = evicted->next;
+	table->idle--;
+	return evicted;
+}
+
+struct gpd_partition *
+gpd_partition_release(struct gpd_partition *partition)
+{
+	struct gpd_partition_table *table;
+
+	if (!partition || --partition->refs)
+		return NULL;
+	table = gpd_partition_tables[partition->device];
+	partition->idle_since = ++idle_count;
+	table->idle++;
+	return evict(table);
+}
+
+void
+gpd_partition_unref(struct gpd_partition *partition)
+{
+	struct gpd_partition *evicted;
+
+	if (!partition)
+		return;
+	pthread_mutex_lock(&gpd_partition_lock);
+	evicted = gpd_partition_release(partition);
+	pthread_mutex_unlock(&gpd_partition_lock);
+	if (evicted)
+		gpd_partition_destroy(evicted);
+}
+
+struct gpd_partition *
+gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
+{
+	struct gpd_partition_table *table = gpd_partition_tables[device];
+	struct gpd_partition *partition = table->partitions;
+
+	while (partition && memcmp(&partition->set, set, sizeof(*set)) != 0)
+		partition = partition->next;
+	if (partition)
+		return gpd_partition_ref(partition);
+	partition = calloc(1, sizeof(*partition));
+	if (!partition)
+		return NULL;
+	partition->device = device;
+	partition->set = *set;
+	partition->groups = groups;
+	partition->refs = 1;
+	pthread_mutex_init(&partition->lock, NULL);
+	partition->next = table->partitions;
+	table->partitions = partition;
+	return partition;
+}
+
+uint32_t
+gpd_partition_multiprocessors(const struct gpd_partition *partition, int device)
+{
+	if (!partition)
+		return (uint32_t)gpd_worker.devices[device].multiprocessors;
+	return partition->groups * gpd_partition_tables[partition->device]->group_size;
+}
+
+/* Its lock is held. */
+static CUresult
+make_green(struct gpd_partition *partition)
+{
+	const struct gpd_partition_table *table = gpd_partition_tables[partition->device];
+	CUdevResource *resources = calloc(partition->groups, sizeof(*resources));
+	CUdevResourceDesc desc;
+	CUgreenCtx green;
+	unsigned int count = 0;
+	CUresult result;
+
+	if (!resources)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned int i = 0; i < table->count; i++) {
+		if (gpd_groups_has(&partition->set, i))
+			resources[count++] = table->groups[i];
+	}
+	result = gpd_driver.cuDevResourceGenerateDesc(&desc, resources, count);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGreenCtxCreate(&green, desc,
+						     gpd_worker.devices[partition->device].device,
+						     CU_GREEN_CTX_DEFAULT_STREAM);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&partition->green, green, __ATOMIC_RELEASE);
+	free(resources);
+	return result;
+}
+
+static CUgreenCtx
+green_of(const struct gpd_partition *partition)
+{
+	return __atomic_load_n(&partition->green, __ATOMIC_ACQUIRE);
+}
+
+/* The driver lets no launch through until it is made, and waits for all that run. */
+static CUresult
+make_at_quiet(struct gpd_partition *partition, const _Atomic bool *given_up)
+{
+	CUresult result = CUDA_ERROR_DEINITIALIZED;
+
+	if (gpd_quiet_begin(partition->device, given_up)) {
+		pthread_mutex_lock(&partition->lock);
+		result = partition->green ? CUDA_SUCCESS : make_green(partition);
+		pthread_mutex_unlock(&partition->lock);
+	}
+	gpd_quiet_end(partition->device);
+	return result;
+}
+
+CUresult
+gpd_partition_stream(struct gpd_partition *partition, int priority, const _Atomic bool *given_up,
+		     CUstream *stream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!partition)
+		return gpd_driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING,
+							     priority);
+	if (!green_of(partition))
+		result = make_at_quiet(partition, given_up);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&partition->lock);
+	result = gpd_driver.cuGreenCtxStreamCreate(stream, partition->green, CU_STREAM_NON_BLOCKING,
+						   priority);
+	pthread_mutex_unlock(&partition->lock);
+	return result;
+}
+
+static void *
+make(void *arg)
+{
+	struct gpd_partition *partition = arg;
+
+	/* Without one the streams stay where they are, and it is tried again. */
+	if (gpd_device_enter(partition->device) == CUDA_SUCCESS)
+		(void)make_at_quiet(partition, NULL);
+	atomic_store(&partition->coming, false);
+	gpd_partition_unref(partition);
+	pthread_mutex_lock(&gpd_partition_lock);
+	makers--;
+	pthread_cond_broadcast(&made);
+	pthread_mutex_unlock(&gpd_partition_lock);
+	return NULL;
+}
+
+/* Takes over a reference; false: no thread. */
+static bool
+start_maker(struct gpd_partition *partition)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	bool started;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	started = pthread_create(&thread, &attributes, make, partition) == 0;
+	pthread_attr_destroy(&attributes);
+	return started;
+}
+
+bool
+gpd_partition_is_ready(struct gpd_partition *partition)
+{
+	if (!partition || green_of(partition))
+		return true;
+	/* Looking for a quiet moment takes a while, too. */
+	if (atomic_load(&partition->coming))
+		return false;
+	if (gpd_quiet_is(partition->device))
+		return true;
+	if (atomic_exchange(&partition->coming, true))
+		return false;
+	pthread_mutex_lock(&gpd_partition_lock);
+	(void)gpd_partition_ref(partition);
+	makers++;
+	pthread_mutex_unlock(&gpd_partition_lock);
+	if (start_maker(partition))
+		return false;
+	atomic_store(&partition->coming, false);
+	gpd_partition_unref(partition);
+	pthread_mutex_lock(&gpd_partition_lock);
+	makers--;
+	pthread_mutex_unlock(&gpd_partition_lock);
+	return true;
+}
+
+static void
+make_stream(struct gpd_partition *partition)
+{
+	CUstream stream;
+
+	if (gpd_partition_stream(partition, 0, NULL, &stream) == CUDA_SUCCESS)
+		(void)gpd_driver.cuStreamDestroy_v2(stream);
+}
+
+void
+gpd_partition_make_ahead(int device, const uint32_t *wanted, unsigned int count)
+{
+	unsigned int n = count < gpd_partition_idle_max ? count : gpd_partition_idle_max;
+	struct gpd_shares *shares = n ? calloc(n, sizeof(*shares)) : NULL;
+
+	for (unsigned int i = 0; shares && i < n; i++) {
+		struct gpd_partition *partition;
+
+		(void)gpd_partition_assign(&shares[i], device, 0, wanted[i]);
+		partition = gpd_partition_current(&shares[i], device);
+		if (partition)
+			make_stream(partition);
+		gpd_partition_unref(partition);
+	}
+	for (unsigned int i = 0; shares && i < n; i++)
+		gpd_partition_forget(&shares[i]);
+	free(shares);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who gets which groups of multiprocessors. */
+#include "server/worker/device/partition_table.h"
+#include "server/worker/worker.h"
+
+#include <limits.h>
+#include <string.h>
+
+static struct gpd_shares *all_shares; /* under the lock */
+
+/* What it takes from the others: its tenant's set, or, without a limit of the tenant, its own. */
+static struct gpd_partition *
+unit_of(const struct gpd_share *share)
+{
+	return share->tenant ? share->tenant : share->assigned;
+}
+
+static bool
+same_tenant(const struct gpd_shares *a, const struct gpd_shares *b)
+{
+	return a == b || (a->tenant && a->tenant == b->tenant);
+}
+
+/* Whether a share earlier in the list stands for the same set of the same tenant. */
+static bool
+is_counted(const struct gpd_shares *shares, int device)
+{
+	const struct gpd_share *share = &shares->devices[device];
+
+	for (struct gpd_shares *s = all_shares; s != shares; s = s->next) {
+		if (share->tenant && same_tenant(s, shares) &&
+		    s->devices[device].tenant == share->tenant)
+			return true;
+	}
+	return false;
+}
+
+/* How many have each group: tenants, and sessions without one, but for this tenant or session. */
+static void
+load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
+{
+	memset(load, 0, GPD_GROUPS_MAX * sizeof(*load));
+	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
+		const struct gpd_share *share = &s->devices[device];
+		const struct gpd_partition *unit = unit_of(share);
+		bool mine = own->devices[device].tenant_groups ? same_tenant(s, own) : s == own;
+
+		if (!unit || mine || is_counted(s, device))
+			continue;
+		for (unsigned int i = 0; i < gpd_partition_tables[device]->count; i++)
+			load[i] += gpd_groups_has(&unit->set, i);
+	}
+}
+
+/* The same among the sessions of a tenant that has a set of its own. */
+static void
+load_within(const struct gpd_shares *own, int device, unsigned int *load)
+{
+	const struct gpd_partition *tenant = own->devices[device].tenant;
+
+	memset(load, 0, GPD_GROUPS_MAX * sizeof(*load));
+	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
+		const struct gpd_share *share = &s->devices[device];
+
+		if (s == own || share->tenant != tenant || !share->assigned)
+			continue;
+		for (unsigned int i = 0; i < gpd_partition_tables[device]->count; i++)
+			load[i] += gpd_groups_has(&share->assigned->set, i);
+	}
+}
+
+static unsigned int
+sum_of(const struct gpd_groups *set, unsigned int count, const unsigned int *load)
+{
+	unsigned int sum = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		sum += gpd_groups_has(set, i) ? load[i] : 0;
+	return sum;
+}
+
+/* The `groups` that fewest have, of those that are allowed (NULL: all), the present ones first. */
+static struct gpd_groups
+least_loaded(const struct gpd_partition_table *table, uint32_t groups, const unsigned int *load,
+	     const struct gpd_groups *allowed, const struct gpd_groups *present)
+{
+	struct gpd_groups set = { { 0 } };
+
+	for (uint32_t n = 0; n < groups; n++) {
+		unsigned int best = GPD_GROUPS_MAX, best_key = UINT_MAX;
+
+		for (unsigned int i = 0; i < table->count; i++) {
+			unsigned int key = 2 * load[i] + !(present && gpd_groups_has(present, i));
+
+			if (gpd_groups_has(&set, i) || (allowed && !gpd_groups_has(allowed, i)) ||
+			    key >= best_key)
+				continue;
+			best = i;
+			best_key = key;
+		}
+		gpd_groups_add(&set, best);
+	}
+	return set;
+}
+
+/* A green context that is there already and no worse, or the set that was chosen. */
+static struct gpd_partition *
+choose(int device, uint32_t groups, const unsigned int *load, const struct gpd_groups *allowed,
+       const struct gpd_partition *present)
+{
+	struct gpd_partition_table *table = gpd_partition_tables[device];
+	struct gpd_groups set =
+		least_loaded(table, groups, load, allowed, present ? &present->set : NULL);
+	unsigned int sum = sum_of(&set, table->count, load);
+	bool stays = present && memcmp(&present->set, &set, sizeof(set)) == 0;
+
+	for (struct gpd_partition *p = table->partitions; p && !stays; p = p->next) {
+		bool fits = p->groups == groups && __atomic_load_n(&p->green, __ATOMIC_ACQUIRE) &&
+			    sum_of(&p->set, table->count, load) == sum;
+
+		for (unsigned int i = 0; fits && allowed && i < GPD_GROUPS_MAX / 64; i++)
+			fits = (p->set.bits[i] & ~allowed->bits[i]) == 0;
+		if (fits)
+			return gpd_partition_ref(p);
+	}
+	return gpd_partition_of(device, &set, groups);
+}
+
+struct garbage {
+	struct gpd_partition *first; /* to be destroyed when nothing is locked */
+};
+
+static void
+throw_away(struct garbage *garbage, struct gpd_partition *partition)
+{
+	if (!partition)
+		return;
+	partition->next = garbage->first;
+	garbage->first = partition;
+}
+
+static void
+empty(struct garbage *garbage)
+{
+	while (garbage->first) {
+		struct gpd_partition *partition = garbage->first;
+
+		garbage->first = partition->next;
+		gpd_partition_destroy(partition);
+	}
+}
+
+/* Locked. Takes the reference over. */
+static void
+replace(struct gpd_partition **place, struct gpd_partition *with, struct garbage *garbage)
+{
+	struct gpd_partition *old = *place;
+
+	*place = with;
+	throw_away(garbage, gpd_partition_release(old));
+}
+
+/* Locked: the session's own part of its tenant's set, which is there. */
+static void
+place_within(struct gpd_shares *shares, int device, struct garbage *garbage)
+{
+	struct gpd_share *share = &shares->devices[device];
+	struct gpd_partition *chosen, *before = share->assigned;
+	unsigned int load[GPD_GROUPS_MAX];
+
+	if (!share->groups || share->groups >= share->tenant->groups) {
+		chosen = gpd_partition_ref(share->tenant);
+	} else {
+		load_within(shares, device, load);
+		chosen = choose(device, share->groups, load, &share->tenant->set, before);
+	}
+	/* Without memory it stays as it is. */
+	if (!chosen)
+		return;
+	replace(&share->assigned, chosen, garbage);
+	if (chosen != before)
+		atomic_fetch_or(&shares->changed, 1u << device);
+}
+
+/* Locked: all sessions of the tenant get this set, whose reference is taken over. */
+static void
+move_tenant(struct gpd_shares *shares, int device, struct gpd_partition *set,
+	    struct garbage *garbage)
+{
+	for (struct gpd_shares *s = all_shares; s; s = s->next) {
+		if (s->devices[device].tenant_groups != set->groups || !same_tenant(s, shares))
+			continue;
+		replace(&s->devices[device].tenant, gpd_partition_ref(set), garbage);
+		place_within(s, device, garbage);
+	}
+	throw_away(garbage, gpd_partition_release(set));
+}
+
+/* Locked: the set that another session of the tenant has already. */
+static struct gpd_partition *
+set_of_tenant(const struct gpd_shares *shares, int device)
+{
+	uint32_t groups = shares->devices[device].tenant_groups;
+
+	for (struct gpd_shares *s = all_shares; s; s = s->next) {
+		struct gpd_share *share = &s->devices[device];
+
+		if (s != shares && share->tenant && share->tenant->groups == groups &&
+		    same_tenant(s, shares))
+			return gpd_partition_ref(share->tenant);
+	}
+	return NULL;
+}
+
+/* Locked: a place for what the share asks for. */
+static void
+place(struct gpd_shares *shares, int device, struct garbage *garbage)
+{
+	struct gpd_share *share = &shares->devices[device];
+	struct gpd_partition *chosen = NULL, *before = share->assigned;
+	unsigned int load[GPD_GROUPS_MAX];
+
+	if (share->tenant_groups) {
+		chosen = set_of_tenant(shares, device);
+		if (!chosen) {
+			load_of_others(shares, device, load);
+			chosen = choose(device, share->tenant_groups, load, NULL, share->tenant);
+		}
+		if (chosen) {
+			replace(&share->tenant, chosen, garbage);
+			place_within(shares, device, garbage);
+		}
+		return;
+	}
+	if (share->groups) {
+		load_of_others(shares, device, load);
+		chosen = choose(device, share->groups, load, NULL, before);
+		if (!chosen)
+			return;
+	}
+	replace(&share->tenant, NULL, garbage);
+	replace(&share->assigned, chosen, garbage);
+	if (chosen != before)
+		atomic_fetch_or(&shares->changed, 1u << device);
+}
+
+/* The least that so many groups can be loaded. */
+static unsigned int
+least_sum(unsigned int count, uint32_t groups, const unsigned int *load)
+{
+	uint16_t with_load[256] = { 0 };
+	unsigned int sum = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		with_load[load[i] < 255 ? load[i] : 255]++;
+	for (unsigned int level = 0; level < 256 && groups; level++) {
+		uint32_t taken = groups < with_load[level] ? groups : with_load[level];
+
+		sum += taken * level;
+		groups -= taken;
+	}
+	return sum;
+}
+
+/* Locked: whether a share that has groups in common with others could have better ones. */
+static bool
+could_be_better(const struct gpd_shares *shares, int device, const unsigned int *all)
+{
+	const struct gpd_partition *unit = unit_of(&shares->devices[device]);
+	unsigned int count = gpd_partition_tables[device]->count;
+	unsigned int others[GPD_GROUPS_MAX], sum = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		others[i] = all[i] - gpd_groups_has(&unit->set, i);
+		sum += gpd_groups_has(&unit->set, i) ? others[i] : 0;
+	}
+	return sum && least_sum(count, unit->groups, others) < sum;
+}
+
+/* Locked: the first of those. */
+static struct gpd_shares *
+find_crowded(int device)
+{
+	unsigned int all[GPD_GROUPS_MAX] = { 0 };
+
+	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
+		const struct gpd_partition *unit = unit_of(&s->devices[device]);
+
+		if (!unit || is_counted(s, device))
+			continue;
+		for (unsigned int i = 0; i < gpd_partition_tables[device]->count; i++)
+			all[i] += gpd_groups_has(&unit->set, i);
+	}
+	for (struct gpd_shares *s = all_shares; s; s = s->next) {
+		if (unit_of(&s->devices[device]) && !is_counted(s, device) &&
+		    could_be_better(s, device, all))
+			return s;
+	}
+	return NULL;
+}
+
+/* Locked: groups have become free, so shares that have some in common move to them. */
+static void
+spread(int device, struct garbage *garbage)
+{
+	struct gpd_shares *shares;
+
+	while ((shares = find_crowded(device))) {
+		struct gpd_share *share = &shares->devices[device];
+		struct gpd_partition *unit = unit_of(share), *better;
+		unsigned int load[GPD_GROUPS_MAX];
+
+		load_of_others(shares, device, load);
+		better = choose(device, unit->groups, load, NULL, unit);
+		/* Without memory, or as seen by a tenant whose sets differ for now. */
+		if (!better || better == unit) {
+			throw_away(garbage, gpd_partition_release(better));
+			return;
+		}
+		if (share->tenant) {
+			move_tenant(shares, device, better, garbage);
+		} else {
+			replace(&share->assigned, better, garbage);
+			atomic_fetch_or(&shares->changed, 1u << device);
+		}
+	}
+}
+
+/* 0: all. */
+static uint32_t
+groups_for(int device, uint32_t wanted)
+{
+	const struct gpd_partition_table *table = gpd_partition_tables[device];
+	uint32_t groups = wanted / table->group_size;
+
+	if (wanted == 0 || wanted >= (uint32_t)gpd_worker.devices[device].multiprocessors)
+		return 0;
+	if (groups == 0)
+		groups = 1;
+	return groups < table->count ? groups : table->count;
+}
+
+static void
+enlist(struct gpd_shares *shares)
+{
+	if (shares->listed)
+		return;
+	shares->listed = true;
+	shares->next = all_shares;
+	all_shares = shares;
+}
+
+uint32_t
+gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted, uint32_t wanted)
+{
+	struct garbage garbage = { NULL };
+	const struct gpd_partition *before;
+	struct gpd_share *share;
+	uint32_t count = 0;
+
+	if (device < 0 || device >= gpd_worker.device_count)
+		return 0;
+	pthread_mutex_lock(&gpd_partition_lock);
+	if (!gpd_partition_tables[device]) {
+		pthread_mutex_unlock(&gpd_partition_lock);
+		return 0;
+	}
+	share = &shares->devices[device];
+	enlist(shares);
+	share->tenant_groups = shares->tenant ? groups_for(device, tenant_wanted) : 0;
+	share->groups = groups_for(device, wanted);
+	before = unit_of(share);
+	place(shares, device, &garbage);
+	if (before && unit_of(share) != before)
+		spread(device, &garbage);
+	if (share->assigned)
+		count = share->assigned->groups * gpd_partition_tables[device]->group_size;
+	pthread_mutex_unlock(&gpd_partition_lock);
+	empty(&garbage);
+	return count;
+}
+
+void
+gpd_partition_forget(struct gpd_shares *shares)
+{
+	struct garbage garbage = { NULL };
+	struct gpd_shares **link = &all_shares;
+
+	if (!shares->listed)
+		return;
+	pthread_mutex_lock(&gpd_partition_lock);
+	while (*link != shares)
+		link = &(*link)->next;
+	*link = shares->next;
+	shares->listed = false;
+	for (int i = 0; i < GPD_PARTITION_DEVICES; i++) {
+		if (!unit_of(&shares->devices[i]))
+			continue;
+		replace(&shares->devices[i].tenant, NULL, &garbage);
+		replace(&shares->devices[i].assigned, NULL, &garbage);
+		spread(i, &garbage);
+	}
+	pthread_mutex_unlock(&gpd_partition_lock);
+	empty(&garbage);
+}
+
+struct gpd_partition *
+gpd_partition_current(struct gpd_shares *shares, int device)
+{
+	struct gpd_partition *partition;
+
+	pthread_mutex_lock(&gpd_partition_lock);
+	partition = gpd_partition_ref(shares->devices[device].assigned);
+	pthread_mutex_unlock(&gpd_partition_lock);
+	return partition;
+}

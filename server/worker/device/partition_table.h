@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What partition.c, which makes partitions, and partition_share.c, which chooses them, share: the
+ * groups of each device and the partitions of it that there are.  All of it is under one lock, but
+ * for a partition's green context, which has its own.
+ */
+#ifndef GPD_PARTITION_TABLE_H
+#define GPD_PARTITION_TABLE_H
+
+#include "server/worker/device/partition.h"
+
+#include <pthread.h>
+
+#define GPD_GROUPS_MAX 256
+
+/* A set of groups. */
+struct gpd_groups {
+	uint64_t bits[GPD_GROUPS_MAX / 64];
+};
+
+static inline bool
+gpd_groups_has(const struct gpd_groups *set, unsigned int i)
+{
+	return set->bits[i / 64] >> i % 64 & 1;
+}
+
+static inline void
+gpd_groups_add(struct gpd_groups *set, unsigned int i)
+{
+	set->bits[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+struct gpd_partition {
+	struct gpd_partition *next; /* of the device */
+	int device;
+	struct gpd_groups set;
+	uint32_t groups;
+	unsigned int refs;
+	uint64_t idle_since;  /* counts; of those without references */
+	pthread_mutex_t lock; /* no two threads may use a green context at a time */
+	CUgreenCtx green;     /* made with the first stream; read without the lock */
+	_Atomic bool coming;  /* a thread makes it */
+};
+
+struct gpd_partition_table {
+	unsigned int granularity; /* as it was wanted last */
+	unsigned int group_size;
+	unsigned int count;
+	CUdevResource groups[GPD_GROUPS_MAX];
+	struct gpd_partition *partitions;
+	unsigned int idle;
+};
+
+extern pthread_mutex_t gpd_partition_lock;
+/* NULL: the device cannot be divided. */
+extern struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
+
+/* Under the lock. The one of this set, with a new reference; NULL: no memory. */
+struct gpd_partition *gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups);
+/* Under the lock. NULL is allowed. */
+struct gpd_partition *gpd_partition_ref(struct gpd_partition *partition);
+/* Under the lock. What has to be destroyed once that is released, or NULL. */
+struct gpd_partition *gpd_partition_release(struct gpd_partition *partition);
+void gpd_partition_destroy(struct gpd_partition *partition);
+
+#endif /* GPD_PARTITION_TABLE_H */

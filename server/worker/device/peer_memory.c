@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/peer_memory.h"
+
+#include "server/common/base/log.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/worker.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		struct gpd_peer_ways ways;
+		bool unprepared; /* the driver makes no memory that could be registered */
+		bool tried;      /* and said in the log what came of it */
+		bool works;
+	} devices[GPD_DEVICES_MAX];
+} peer = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+struct gpd_peer_ways
+gpd_peer_memory_choose(const struct gpd_peer_facts *facts)
+{
+	int needed = facts->alone ? CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
+				  : CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES;
+	bool ordered = facts->ordering >= needed;
+	struct gpd_peer_ways ways = { 0 };
+
+	if (!facts->dma_buf && !facts->by_address)
+		ways.why = "the GPU or its driver has no GPUDirect RDMA";
+	else if (!facts->mapped)
+		ways.why = "not with memory that is mapped (cuMemMap)";
+	else if (!ordered && !(facts->flush_options & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
+		ways.why = "the GPU may not see what others write, and nothing makes it";
+	if (ways.why)
+		return ways;
+	ways.dma_buf = facts->dma_buf;
+	ways.by_address = facts->by_address;
+	if (!ordered)
+		ways.flush = facts->alone ? CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER
+					  : CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES;
+	return ways;
+}
+
+static int
+attribute(int device, CUdevice_attribute which)
+{
+	int value = 0;
+
+	if (gpd_driver.cuDeviceGetAttribute(&value, which, gpd_worker.devices[device].device))
+		return 0;
+	return value;
+}
+
+static struct gpd_peer_facts
+facts_of(int device)
+{
+	struct gpd_peer_facts facts = {
+		.by_address = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED),
+		.mapped = attribute(device,
+				    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
+		.ordering = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING),
+		.alone = gpd_worker.device_count == 1,
+	};
+
+	if (gpd_driver.cuMemGetHandleForAddressRange)
+		facts.dma_buf = attribute(device, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+	if (gpd_driver.cuFlushGPUDirectRDMAWrites)
+		facts.flush_options =
+			attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+	return facts;
+}
+
+void
+gpd_peer_memory_start(bool wanted)
+{
+	for (int i = 0; i < gpd_worker.device_count; i++) {
+		struct gpd_peer_facts facts = facts_of(i);
+
+		peer.devices[i].ways =
+			wanted ? gpd_peer_memory_choose(&facts)
+			       : (struct gpd_peer_ways){ .why = "--peer-memory=off" };
+		if (peer.devices[i].ways.why)
+			gpd_info("rdma: memory of GPU %d is not registered, copies go through "
+				 "staging: %s",
+				 i, peer.devices[i].ways.why);
+	}
+}
+
+static bool
+has_way(int device)
+{
+	return peer.devices[device].ways.dma_buf || peer.devices[device].ways.by_address;
+}
+
+bool
+gpd_peer_memory_prepares(int device)
+{
+	bool prepares;
+
+	pthread_mutex_lock(&peer.lock);
+	prepares = has_way(device) && !peer.devices[device].unprepared;
+	pthread_mutex_unlock(&peer.lock);
+	return prepares;
+}
+
+void
+gpd_peer_memory_unprepared(int device)
+{
+	pthread_mutex_lock(&peer.lock);
+	peer.devices[device].unprepared = true;
+	pthread_mutex_unlock(&peer.lock);
+}
+
+static const char *
+words(int r)
+{
+	return r == GP_E_UNSUPPORTED ? "libibverbs does not know it" : strerror(-r);
+}
+
+/* false: why says so, with what separates it from the next reason. */
+static bool
+keep_by_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int device, char *why,
+		size_t why_size)
+{
+	int fd = -1, r;
+	const char *name = "?";
+	CUresult result = gpd_device_enter(device);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemGetHandleForAddressRange(
+			&fd, address, size, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+	if (result != CUDA_SUCCESS) {
+		(void)gpd_driver.cuGetErrorName(result, &name);
+		(void)snprintf(why, why_size, "dma-buf: %s; ", name);
+		return false;
+	}
+	r = gp_conn_keep(conn, (void *)(uintptr_t)address, size, fd);
+	/* The registration keeps what it needs of it. */
+	(void)close(fd);
+	if (r)
+		(void)snprintf(why, why_size, "ibv_reg_dmabuf_mr: %s; ", words(r));
+	return r == 0;
+}
+
+static bool
+keep_by_address(struct gp_conn *conn, uint64_t address, uint64_t size, char *why, size_t why_size)
+{
+	int r = gp_conn_keep(conn, (void *)(uintptr_t)address, size, -1);
+
+	if (r)
+		(void)snprintf(why, why_size, "ibv_reg_mr: %s", words(r));
+	return r == 0;
+}
+
+/* What comes of the first try is what the machine can do: without success it stays the only one. */
+static void
+note(int device, bool kept, const char *text)
+{
+	bool first;
+
+	pthread_mutex_lock(&peer.lock);
+	first = !peer.devices[device].tried;
+	peer.devices[device].tried = true;
+	peer.devices[device].works = peer.devices[device].works || kept;
+	pthread_mutex_unlock(&peer.lock);
+	if (!first)
+		gpd_debug("rdma: memory of GPU %d: %s", device, text);
+	else if (kept)
+		gpd_info("rdma: memory of GPU %d is registered by %s: large copies go straight to "
+			 "and from it",
+			 device, text);
+	else
+		gpd_info("rdma: memory of GPU %d is not registered, copies go through staging: %s",
+			 device, text);
+}
+
+bool
+gpd_peer_memory_keep(struct gp_conn *conn, uint64_t address, uint64_t size, int device)
+{
+	const struct gpd_peer_ways *ways = &peer.devices[device].ways;
+	char no_buf[80] = "dma-buf: not supported; ", no_address[120] = "no addresses for others";
+	char text[200];
+	bool buf = false, kept = false, hopeless;
+
+	pthread_mutex_lock(&peer.lock);
+	hopeless = !has_way(device) || peer.devices[device].unprepared ||
+		   (peer.devices[device].tried && !peer.devices[device].works);
+	pthread_mutex_unlock(&peer.lock);
+	if (hopeless || !gp_conn_device(conn))
+		return false;
+	if (ways->dma_buf)
+		buf = kept = keep_by_dma_buf(conn, address, size, device, no_buf, sizeof(no_buf));
+	if (!kept && ways->by_address)
+		kept = keep_by_address(conn, address, size, no_address, sizeof(no_address));
+	(void)snprintf(text, sizeof(text), "%s%s", kept ? "" : no_buf,
+		       buf    ? "dma-buf"
+		       : kept ? "its addresses"
+			      : no_address);
+	note(device, kept, text);
+	return kept;
+}
+
+CUresult
+gpd_peer_memory_written(int device)
+{
+	int flush = peer.devices[device].ways.flush;
+	CUresult result;
+
+	if (!flush)
+		return CUDA_SUCCESS;
+	result = gpd_device_enter(device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpd_driver.cuFlushGPUDirectRDMAWrites(
+		CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+		(CUflushGPUDirectRDMAWritesScope)flush);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/quiet.h"
+
+#include "server/common/base/clock.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/worker.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+/* How often a moment is looked for: at first, and when it does not come soon. */
+#define NAP_NS (20 * US)
+#define NAP_LONG_NS (200 * US)
+/* Who is held looks so often whether its session has ended. */
+#define LOOK_NS 20000000
+
+uint64_t gpd_quiet_short_ns = 10 * MS;
+uint64_t gpd_quiet_long_ns = 250 * MS;
+uint64_t gpd_quiet_hold_ns = 60000 * MS;
+uint64_t gpd_quiet_limit_ns = 120000 * MS;
+_Atomic uint32_t gpd_quiet_held;
+
+static struct quiet {
+	unsigned int callers; /* between begin and end */
+	uint64_t held_ns;     /* since when; 0: nobody is held */
+	bool spent;           /* nobody is held again for these callers */
+	_Atomic bool last;    /* there is no long work any more */
+} quiets[GPD_DEVICES_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
+
+/* Locked. */
+static void
+let_go(int device)
+{
+	quiets[device].held_ns = 0;
+	atomic_fetch_and(&gpd_quiet_held, ~(1u << device));
+	pthread_cond_broadcast(&over);
+}
+
+/* The moment does not come by itself. */
+static void
+hold(int device, uint64_t now)
+{
+	struct quiet *quiet = &quiets[device];
+
+	pthread_mutex_lock(&lock);
+	if (!quiet->held_ns && !quiet->spent) {
+		quiet->held_ns = now;
+		atomic_fetch_or(&gpd_quiet_held, 1u << device);
+	} else if (quiet->held_ns && now - quiet->held_ns > gpd_quiet_hold_ns) {
+		/* What it waits for may be waiting for something that is held. */
+		quiet->spent = true;
+		let_go(device);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t
+gpd_quiet_patience(int device)
+{
+	return atomic_load(&quiets[device].last) ? gpd_quiet_short_ns : gpd_quiet_long_ns;
+}
+
+static bool
+is_vain(const _Atomic bool *given_up)
+{
+	return atomic_load(&gpd_worker.lost) || (given_up && atomic_load(given_up));
+}
+
+/* Waits for what the GPU has been given; the time it took, or UINT64_MAX. */
+static uint64_t
+await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
+{
+	uint64_t start = gpd_now_ns(), took = 0;
+
+	/* If the driver cannot tell it is left to the driver to wait. */
+	if (gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) != CUDA_SUCCESS)
+		return 0;
+	while (gpd_driver.cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
+		if (is_vain(given_up))
+			return UINT64_MAX;
+		if (holds && took > gpd_quiet_short_ns)
+			hold(device, start + took);
+		gpd_nap(took < MS ? NAP_NS : NAP_LONG_NS);
+		took = gpd_now_ns() - start;
+	}
+	return took;
+}
+
+static bool
+seek(int device, bool holds, const _Atomic bool *given_up)
+{
+	uint64_t start = gpd_now_ns(), took;
+	CUevent event;
+
+	if (!gpd_driver.cuCtxRecordEvent ||
+	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		return !is_vain(given_up);
+	do {
+		took = await(device, event, holds, given_up);
+		if (holds && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
+			atomic_store(&quiets[device].last, true);
+	} while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
+		 gpd_now_ns() - start < gpd_quiet_limit_ns);
+	(void)gpd_driver.cuEventDestroy_v2(event);
+	return took != UINT64_MAX && !is_vain(given_up);
+}
+
+bool
+gpd_quiet_begin(int device, const _Atomic bool *given_up)
+{
+	pthread_mutex_lock(&lock);
+	quiets[device].callers++;
+	pthread_mutex_unlock(&lock);
+	return seek(device, true, given_up);
+}
+
+void
+gpd_quiet_seek(int device)
+{
+	(void)seek(device, false, NULL);
+}
+
+bool
+gpd_quiet_is(int device)
+{
+	uint64_t start = gpd_now_ns();
+	CUevent event;
+	bool quiet;
+
+	if (!gpd_driver.cuCtxRecordEvent ||
+	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		return true;
+	quiet = gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) !=
+		CUDA_SUCCESS;
+	while (!quiet && gpd_now_ns() - start <= gpd_quiet_short_ns) {
+		quiet = gpd_driver.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
+		if (!quiet)
+			gpd_nap(NAP_NS);
+	}
+	(void)gpd_driver.cuEventDestroy_v2(event);
+	return quiet;
+}
+
+void
+gpd_quiet_end(int device)
+{
+	pthread_mutex_lock(&lock);
+	if (--quiets[device].callers == 0) {
+		quiets[device].spent = false;
+		atomic_store(&quiets[device].last, false);
+		let_go(device);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+gpd_quiet_await_end(int device, const _Atomic bool *given_up)
+{
+	pthread_mutex_lock(&lock);
+	while (gpd_quiet_is_held(device) && !is_vain(given_up)) {
+		struct timespec until = gpd_until(LOOK_NS);
+
+		(void)pthread_cond_timedwait(&over, &lock, &until);
+	}
+	pthread_mutex_unlock(&lock);
+}

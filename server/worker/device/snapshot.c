@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/snapshot.h"
+
+#include "gp_calls.h"
+#include "protocol/control.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/session/handle.h"
+#include "server/worker/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTRIBUTES CU_DEVICE_ATTRIBUTE_MAX
+#define BITMAP_SIZE(bits) (((bits) + 7) / 8)
+/* The newest interface that client/ offers. */
+#define VERSION_MAX 13000
+#define EXEC_AFFINITY_TYPES 1
+
+/* What the devices have and gpupool does not carry across the network: reported as absent. */
+static const CUdevice_attribute absent[] = {
+	CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
+	CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+	CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+	CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
+	CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1,
+	CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1,
+	CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1,
+	CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
+	CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR,
+	CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH,
+	CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES,
+	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE,
+	CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+	CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
+	CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_MPS_ENABLED,
+	CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK,
+	CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH,
+	CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED,
+};
+
+/* All that a device's message points to. */
+struct device_memory {
+	Gpupool__Device device;
+	char name[256];
+	CUuuid uuid;
+	char bus_id[32];
+	int32_t attributes[ATTRIBUTES];
+	uint8_t known[BITMAP_SIZE(ATTRIBUTES)];
+	uint64_t limits[CU_LIMIT_MAX];
+	uint8_t exec_affinity[BITMAP_SIZE(EXEC_AFFINITY_TYPES)];
+};
+
+static void
+fill_attributes(struct device_memory *memory, CUdevice device)
+{
+	for (int i = 1; i < ATTRIBUTES; i++) {
+		int value = 0;
+
+		if (gpd_driver.cuDeviceGetAttribute(&value, (CUdevice_attribute)i, device) !=
+		    CUDA_SUCCESS)
+			continue;
+		memory->attributes[i] = value;
+		memory->known[i / 8] |= (uint8_t)(1u << i % 8);
+	}
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+		memory->attributes[absent[i]] = 0;
+	memory->attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = -1;
+}
+
+static void
+fill_device(struct device_memory *memory, int ordinal)
+{
+	struct gpd_device *from = gpd_device_get(ordinal);
+	Gpupool__Device *device = &memory->device;
+	size_t minimum = 0, recommended = 0, free_memory = 0, total = 0;
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal },
+	};
+
+	gpupool__device__init(device);
+	(void)gpd_driver.cuDeviceGetName(memory->name, sizeof(memory->name), from->device);
+	(void)gpd_driver.cuDeviceGetUuid_v2(&memory->uuid, from->device);
+	(void)gpd_driver.cuDeviceGetPCIBusId(memory->bus_id, sizeof(memory->bus_id), from->device);
+	fill_attributes(memory, from->device);
+	for (int i = 0; i < CU_LIMIT_MAX; i++)
+		memory->limits[i] = from->default_limits[i];
+	(void)gpd_driver.cuMemGetAllocationGranularity(&minimum, &prop,
+						       CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+	(void)gpd_driver.cuMemGetAllocationGranularity(&recommended, &prop,
+						       CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+	if (gpd_device_enter(ordinal) == CUDA_SUCCESS)
+		(void)gpd_driver.cuMemGetInfo_v2(&free_memory, &total);
+
+	device->ordinal = ordinal;
+	device->name = memory->name;
+	device->uuid = (ProtobufCBinaryData){ sizeof(memory->uuid), (uint8_t *)&memory->uuid };
+	device->total_memory = from->memory;
+	device->n_attributes = ATTRIBUTES;
+	device->attributes = memory->attributes;
+	device->pci_domain = memory->attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID];
+	device->pci_bus = memory->attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID];
+	device->pci_device = memory->attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID];
+	device->pci_bus_id = memory->bus_id;
+	device->priority_least = from->priority_least;
+	device->priority_greatest = from->priority_greatest;
+	/* What the driver itself says of a primary context that nobody has touched. */
+	device->default_flags = CU_CTX_MAP_HOST;
+	device->n_limits = CU_LIMIT_MAX;
+	device->limits = memory->limits;
+	device->granularity_minimum = minimum;
+	device->granularity_recommended = recommended;
+	device->attributes_known = (ProtobufCBinaryData){ sizeof(memory->known), memory->known };
+	device->memory_free = free_memory;
+	device->exec_affinity =
+		(ProtobufCBinaryData){ sizeof(memory->exec_affinity), memory->exec_affinity };
+}
+
+static int
+pack(struct device_memory *devices, void **data_p, size_t *size_p)
+{
+	Gpupool__Device *list[GPD_DEVICES_MAX];
+	Gpupool__Welcome welcome = GPUPOOL__WELCOME__INIT;
+	Gpupool__Limits limits = GPUPOOL__LIMITS__INIT;
+	uint8_t calls[GP_CALL_BITMAP_SIZE];
+	int version = 0;
+
+	for (int i = 0; i < gpd_worker.device_count; i++)
+		list[i] = &devices[i].device;
+	gp_call_bitmap(calls);
+	(void)gpd_driver.cuDriverGetVersion(&version);
+	if (version > VERSION_MAX)
+		version = VERSION_MAX;
+	welcome.call_bitmap = (ProtobufCBinaryData){ sizeof(calls), calls };
+	welcome.n_devices = (size_t)gpd_worker.device_count;
+	welcome.devices = list;
+	welcome.driver_name = gpd_driver.path;
+	welcome.driver_version = (uint32_t)version;
+	welcome.software = gpd_driver.software;
+	limits.max_message = GP_CONN_MESSAGE_MAX;
+	limits.max_bulk = GP_CONN_BULK_MAX;
+	limits.max_image = (uint64_t)2 << 30;
+	limits.max_outstanding = UINT32_MAX;
+	limits.heap_size = GPD_HEAP_SIZE;
+	limits.heap_granularity = gpd_worker.granularity;
+	limits.max_handles = GPD_HANDLE_INDEX_MAX;
+	welcome.limits = &limits;
+	welcome.rdma_port = gpd_worker.rdma_port;
+
+	*size_p = gpupool__welcome__get_packed_size(&welcome);
+	*data_p = malloc(*size_p);
+	if (!*data_p)
+		return -1;
+	gpupool__welcome__pack(&welcome, *data_p);
+	return 0;
+}
+
+int
+gpd_snapshot_pack(void **data_p, size_t *size_p, char *error, size_t error_size)
+{
+	struct device_memory *devices = calloc((size_t)gpd_worker.device_count, sizeof(*devices));
+	int r = -1;
+
+	if (devices) {
+		for (int i = 0; i < gpd_worker.device_count; i++)
+			fill_device(&devices[i], i);
+		r = pack(devices, data_p, size_p);
+	}
+	if (r)
+		snprintf(error, error_size, "no memory");
+	free(devices);
+	return r;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/window.h"
+
+#include "server/common/base/log.h"
+#include "server/common/config/config_value.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* The software device keeps what is mapped in ordinary memory. */
+#define SIZE_SOFTWARE ((uint64_t)16 << 30)
+#define SIZE_MIN ((uint64_t)16 << 20)
+#define GRANULE_MAX ((uint64_t)2 << 20)
+/* Usual sizes are multiples of it, and not below it. */
+#define SIZE_STEP ((uint64_t)32 << 30)
+/* With so many sessions, the next ones get a quarter of the usual size: there are some sixty
+ * terabytes of addresses. */
+#define MANY 128
+#define SIZE_ASKED_MIN ((uint64_t)1 << 30)
+#define SIZE_ASKED_MAX ((uint64_t)4 << 40)
+/* Windows begin at multiples of their size, or of this if they are larger. */
+#define ALIGN_MAX SIZE_STEP
+/* More than processes' memory is strewn over at random, and less than would reach the windows. */
+#define APART ((size_t)24 << 40)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t next = GPD_WINDOW_FIRST;
+
+static int taken;
+
+static uint64_t
+round_up(uint64_t value, uint64_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+void
+gpd_window_stay_apart(void)
+{
+#ifndef __SANITIZE_THREAD__
+	/* The kernel goes downwards from the highest address.  Nobody has this: it is to be in the
+	 * way.  Where there are not so many addresses all stays as it is. */
+	if (mmap(NULL, APART, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) ==
+	    MAP_FAILED)
+		gpd_debug("variables may lie where programs have memory: %m");
+#endif
+}
+
+bool
+gpd_window_size_parse(const char *text, uint64_t *size_p)
+{
+	uint64_t size;
+
+	*size_p = 0;
+	if (!text || !*text)
+		return true;
+	if (!gpd_value_number(text, SIZE_MIN, SIZE_ASKED_MAX, &size))
+		return false;
+	/* What the driver maps by. */
+	*size_p = round_up(size, GRANULE_MAX);
+	return true;
+}
+
+/* Half as much again as there is memory: freed addresses wait a while before they are used again.
+ */
+static uint64_t
+usual_size(uint64_t memory)
+{
+	uint64_t size = 0;
+
+	if (gpd_window_size_parse(getenv("GPUPOOL_WINDOW_SIZE"), &size) && size)
+		return size;
+	if (gpd_driver.software)
+		return SIZE_SOFTWARE;
+	size = round_up(memory + memory / 2 + 1, SIZE_STEP);
+	return taken < MANY ? size : round_up(size / 4, SIZE_STEP);
+}
+
+static bool
+touches(uint64_t address, uint64_t size, const struct gpd_range *avoid, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (avoid[i].address < address + size &&
+		    address < avoid[i].address + avoid[i].size &&
+		    avoid[i].address + avoid[i].size > avoid[i].address)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the driver gave exactly this range. */
+static bool
+reserve(uint64_t address, uint64_t size)
+{
+	CUdeviceptr got = 0;
+
+	if (gpd_driver.cuMemAddressReserve(&got, size, 0, address, 0) != CUDA_SUCCESS)
+		return false;
+	if (got == address)
+		return true;
+	(void)gpd_driver.cuMemAddressFree(got, size);
+	return false;
+}
+
+/* Under the lock. */
+static bool
+find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
+{
+	uint64_t step = size < ALIGN_MAX ? size : ALIGN_MAX;
+	/* Addresses are used again late: a stray pointer of a session that ended meets nobody. */
+	uint64_t address = round_up(next, step);
+
+	for (uint64_t tried = 0; tried < GPD_WINDOW_END - GPD_WINDOW_FIRST; tried += step) {
+		if (address + size > GPD_WINDOW_END)
+			address = round_up(GPD_WINDOW_FIRST, step);
+		if (!touches(address, size, avoid, avoid_count) && reserve(address, size)) {
+			*window_p = (struct gpd_range){ .address = address, .size = size };
+			next = address + size;
+			taken++;
+			return true;
+		}
+		address += step;
+	}
+	return false;
+}
+
+int
+gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid, size_t avoid_count,
+		struct gpd_range *window_p)
+{
+	bool found, usual = size == 0;
+
+	pthread_mutex_lock(&lock);
+	if (usual)
+		size = usual_size(memory);
+	/* A client asks for the least it wants; the smaller, the more places there are to try. */
+	else if (size < SIZE_ASKED_MIN)
+		size = SIZE_ASKED_MIN;
+	size = round_up(size, gpd_worker.granularity);
+	found = size <= SIZE_ASKED_MAX && find(size, avoid, avoid_count, window_p);
+	while (!found && usual && size > SIZE_STEP) {
+		size = size / 2 / SIZE_STEP * SIZE_STEP;
+		if (size < SIZE_STEP)
+			size = SIZE_STEP;
+		found = find(size, avoid, avoid_count, window_p);
+	}
+	pthread_mutex_unlock(&lock);
+	return found ? 0 : -ENOMEM;
+}
+
+void
+gpd_window_give(const struct gpd_range *window)
+{
+	if (!window->size)
+		return;
+	(void)gpd_driver.cuMemAddressFree(window->address, window->size);
+	pthread_mutex_lock(&lock);
+	taken--;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/host_function.h"
+
+#include "gpd_calls.h"
+#include "server/worker/session/deferred.h"
+#include "server/worker/session/handle.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct function {
+	struct gpd_handle handle;
+	struct gpd_held *held; /* its record, in front of what waits for it */
+	_Atomic bool told;     /* the client may say that it is done */
+};
+
+static void
+turn_has_come(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct function *function = arg;
+
+	/* Of a session that is over the client knows, and what to do with its functions. */
+	if (result != CUDA_SUCCESS)
+		return;
+	/* From the note on the function may be done, and be gone. */
+	atomic_store(&function->told, true);
+	(void)gpd_session_send_function(session, function->handle.id, CUDA_SUCCESS);
+}
+
+static CUresult
+put_in_stream(struct gpd_session *session, const struct gp_args_gpHostFunction *args)
+{
+	struct function *function = calloc(1, sizeof(*function));
+	struct gpd_stream *stream;
+	CUresult result;
+
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_session_name(session, GPD_KIND_FUNCTION, args->function, &function->handle);
+	if (result != CUDA_SUCCESS) {
+		free(function);
+		return result;
+	}
+	function->held = session->held;
+	result = gpd_stream_begin(session, args->stream, &stream);
+	if (result == CUDA_SUCCESS)
+		result = gpd_wait_add(session, stream, turn_has_come, function);
+	if (result == CUDA_SUCCESS) {
+		session->held = NULL;
+	} else {
+		gpd_handle_remove(&session->handles, &function->handle);
+		free(function);
+	}
+	return result;
+}
+
+CUresult
+gpd_gpHostFunction(struct gpd_session *session, const struct gp_args_gpHostFunction *args)
+{
+	CUresult result = put_in_stream(session, args);
+
+	/* Or the client would wait for it for ever. */
+	if (result != CUDA_SUCCESS)
+		(void)gpd_session_send_function(session, args->function, result);
+	return result;
+}
+
+CUresult
+gpd_gpHostFunctionDone(struct gpd_session *session, const struct gp_args_gpHostFunctionDone *args)
+{
+	struct function *function = (struct function *)gpd_handle_get(
+		&session->handles, GPD_KIND_FUNCTION, args->function);
+
+	if (!function || !atomic_load(&function->told))
+		return CUDA_ERROR_INVALID_HANDLE;
+	gpd_hold_remove(session, function->held);
+	gpd_handle_remove(&session->handles, &function->handle);
+	free(function);
+	return CUDA_SUCCESS;
+}
+
+static void
+forget(struct gpd_handle *handle, void *arg)
+{
+	struct gpd_session *session = arg;
+
+	gpd_handle_remove(&session->handles, handle);
+	free(handle);
+}
+
+void
+gpd_host_function_forget(struct gpd_session *session)
+{
+	gpd_handle_each(&session->handles, GPD_KIND_FUNCTION, forget, session);
+	gpd_hold_forget(session);
+}

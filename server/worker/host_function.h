@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host functions: what the client's process runs between two operations of a stream.
+ *
+ * When a marker behind the stream's earlier work is reached the client is told; nothing of the
+ * stream's later work is given to the GPU before it says that the function has returned
+ * (deferred.h), so a client that never does keeps only itself waiting, and one that dies leaves
+ * nothing behind. Functions have names of the client's choice, in the session's table; the executor
+ * owns them.
+ */
+#ifndef GPD_HOST_FUNCTION_H
+#define GPD_HOST_FUNCTION_H
+
+struct gpd_session;
+
+/* At the session's end, when the responder has ended. */
+void gpd_host_function_forget(struct gpd_session *session);
+
+#endif /* GPD_HOST_FUNCTION_H */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is asked of a kernel, and set.  Of a kernel that sessions share (library.h) each has its own
+ * amount of dynamic shared memory; who sets anything else gets the image for itself first.
+ */
+#include "gpd_calls.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/image/image.h"
+#include "server/worker/image/library.h"
+#include "server/worker/session/session.h"
+
+static CUfunction
+function_of(const struct gpd_use *use)
+{
+	return atomic_load(&use->function->driver);
+}
+
+static bool
+is_shared(const struct gpd_use *use)
+{
+	return use->image->library->shared;
+}
+
+/* What else the wire can say a driver need not know how to refuse. */
+static bool
+is_attribute(int attribute)
+{
+	return attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX;
+}
+
+CUresult
+gpd_cuFuncGetAttribute(struct gpd_session *session, const struct gp_args_cuFuncGetAttribute *args,
+		       struct gp_reply_cuFuncGetAttribute *reply)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel_here(session, args->hfunc, &use);
+	int value = 0;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!is_attribute(args->attrib))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (is_shared(&use) && args->attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+		value = gpd_image_dynamic(&use);
+	else
+		result = gpd_driver.cuFuncGetAttribute(&value, (CUfunction_attribute)args->attrib,
+						       function_of(&use));
+	reply->pi = value;
+	return result;
+}
+
+/* What the kernel is, which nobody can set: the driver says so. */
+static bool
+is_fact(int attribute)
+{
+	return attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+}
+
+static bool
+is_so_already(const struct gpd_use *use, int attribute, int value)
+{
+	int now;
+
+	return gpd_driver.cuFuncGetAttribute(&now, (CUfunction_attribute)attribute,
+					     function_of(use)) == CUDA_SUCCESS &&
+	       now == value;
+}
+
+CUresult
+gpd_cuFuncSetAttribute(struct gpd_session *session, const struct gp_args_cuFuncSetAttribute *args)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel_here(session, args->hfunc, &use);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!is_attribute(args->attrib))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (is_shared(&use) && !is_fact(args->attrib)) {
+		if (args->attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+			return gpd_image_set_dynamic(&use, args->value);
+		if (is_so_already(&use, args->attrib, args->value))
+			return CUDA_SUCCESS;
+		result = gpd_image_make_own(session, &use);
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuFuncSetAttribute(
+			function_of(&use), (CUfunction_attribute)args->attrib, args->value);
+	return result;
+}
+
+CUresult
+gpd_cuFuncSetCacheConfig(struct gpd_session *session,
+			 const struct gp_args_cuFuncSetCacheConfig *args)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel_here(session, args->hfunc, &use);
+
+	/* Nobody has set anything else. */
+	if (result == CUDA_SUCCESS && is_shared(&use) && args->config == CU_FUNC_CACHE_PREFER_NONE)
+		return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = gpd_image_make_own(session, &use);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuFuncSetCacheConfig(function_of(&use),
+							 (CUfunc_cache)args->config);
+	return result;
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/image/image.h"
+
+#include "gpd_calls.h"
+#include "protocol/image_info.h"
+#include "server/worker/code/image_cache.h"
+#include "server/worker/code/image_state.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/quiet_jobs.h"
+#include "server/worker/image/image_bytes.h"
+#include "server/worker/image/image_library.h"
+#include "server/worker/image/library.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utlist.h>
+
+/* How long an allocation waits for images to be unloaded. */
+#define UNLOAD_S 2
+
+/* Those that the client has unloaded and the driver has not: their variables are still charged. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t gone;
+	struct gpd_image *images; /* utlist */
+} leaving = { .lock = PTHREAD_MUTEX_INITIALIZER, .gone = PTHREAD_COND_INITIALIZER };
+
+/* A variable, on one device. */
+struct gpd_global {
+	struct gpd_global *next;
+	uint64_t address;
+	uint64_t size;
+	int device;
+	uint64_t charged; /* 0: with the image */
+};
+
+struct range {
+	uint64_t address;
+	uint64_t size;
+	bool found;
+};
+
+static void
+look_for(struct gpd_handle *handle, void *arg)
+{
+	const struct gpd_image *image = (const struct gpd_image *)handle;
+	struct range *range = arg;
+
+	for (const struct gpd_global *global = image->globals; global; global = global->next) {
+		if (range->address >= global->address &&
+		    range->address - global->address <= global->size &&
+		    range->size <= global->size - (range->address - global->address))
+			range->found = true;
+	}
+}
+
+bool
+gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	struct range range = { .address = address, .size = size };
+
+	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, look_for, &range);
+	return range.found;
+}
+
+static void
+image_free(struct gpd_image *image)
+{
+	if (image->kept)
+		gpd_blob_drop(image->blob);
+	else
+		gpd_blob_unref(image->blob);
+	gpd_image_forget_dynamic(image);
+	free(image);
+}
+
+static void
+forget_globals(struct gpd_session *session, struct gpd_image *image)
+{
+	struct gpd_global *global;
+
+	while ((global = image->globals)) {
+		image->globals = global->next;
+		gpd_account_free(&session->account, global->device, global->charged);
+		free(global);
+	}
+}
+
+static void
+uncharge(struct gpd_session *session, struct gpd_image *image)
+{
+	if (image->charged)
+		gpd_account_free(&session->account, image->charged_device, image->charged);
+	image->charged = 0;
+	forget_globals(session, image);
+}
+
+/* Locked. */
+static void
+stop_paying(struct gpd_image *image)
+{
+	LL_DELETE(leaving.images, image);
+	uncharge(image->payer, image);
+	gpd_account_leave_end(&image->payer->account);
+	image->payer = NULL;
+	pthread_cond_broadcast(&leaving.gone);
+}
+
+static void
+unload(void *arg)
+{
+	struct gpd_image *image = arg;
+
+	if (image->library)
+		gpd_library_put(image->library);
+	if (image->left)
+		gpd_library_put(image->left);
+	pthread_mutex_lock(&leaving.lock);
+	if (image->payer)
+		stop_paying(image);
+	pthread_mutex_unlock(&leaving.lock);
+	image_free(image);
+}
+
+static bool
+has_own_library(const struct gpd_image *image)
+{
+	return image->library && !image->library->shared;
+}
+
+/* Janitor. */
+static void
+unload_quietly(void *arg)
+{
+	if (gpd_janitor_seek_quiet())
+		unload(arg);
+	else
+		gpd_janitor_run(unload_quietly, arg);
+}
+
+/* Its session has done with it.  What is shared stays loaded; for the rest it may be long until
+ * there is a quiet moment, and till then nobody holds it. */
+static void
+leave(struct gpd_image *image)
+{
+	if (!has_own_library(image)) {
+		unload(image);
+		return;
+	}
+	gpd_library_keep(image->library);
+	image->kept = true;
+	gpd_blob_keep(image->blob);
+	gpd_janitor_run(unload_quietly, image);
+}
+
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct gpd_image *image = arg;
+
+	if (image->charged || image->globals || has_own_library(image)) {
+		gpd_account_leave_begin(&session->account);
+		pthread_mutex_lock(&leaving.lock);
+		image->payer = session;
+		LL_PREPEND(leaving.images, image);
+		pthread_mutex_unlock(&leaving.lock);
+	}
+	atomic_fetch_sub(&session->images_leaving, 1);
+	atomic_fetch_sub(&session->code_leaving, gpd_blob_size(image->blob));
+	leave(image);
+}
+
+/* Locked. */
+static struct gpd_image *
+find_leaving(const struct gpd_session *session)
+{
+	struct gpd_image *image;
+
+	LL_SEARCH_SCALAR(leaving.images, image, payer, session);
+	return image;
+}
+
+uint64_t
+gpd_image_leaving(struct gpd_session *session)
+{
+	uint64_t bytes = atomic_load(&session->code_leaving);
+	const struct gpd_image *image;
+
+	pthread_mutex_lock(&leaving.lock);
+	LL_FOREACH(leaving.images, image)
+	{
+		if (image->payer == session)
+			bytes += gpd_blob_size(image->blob);
+	}
+	pthread_mutex_unlock(&leaving.lock);
+	return bytes;
+}
+
+bool
+gpd_image_wait_unloaded(struct gpd_session *session)
+{
+	struct timespec until;
+	bool any;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += UNLOAD_S;
+	pthread_mutex_lock(&leaving.lock);
+	any = find_leaving(session) != NULL;
+	while (find_leaving(session) &&
+	       pthread_cond_timedwait(&leaving.gone, &leaving.lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&leaving.lock);
+	return any;
+}
+
+/* Its name goes with its image: whoever reads it for the log has the lock. */
+static void
+forget_kernel(struct gpd_session *session)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	__atomic_store_n(&session->kernel, NULL, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+static void
+take_out(struct gpd_session *session, struct gpd_image *image)
+{
+	forget_kernel(session);
+	gpd_handle_remove(&session->handles, &image->handle);
+}
+
+CUresult
+gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnload *args)
+{
+	struct gpd_image *image = gpd_image_get(session, args->image);
+
+	if (!image)
+		return CUDA_ERROR_INVALID_HANDLE;
+	take_out(session, image);
+	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
+	atomic_fetch_add(&session->images_leaving, 1);
+	atomic_fetch_add(&session->code_leaving, gpd_blob_size(image->blob));
+	return gpd_wait_add_all(session, NULL, unused, image);
+}
+
+struct forget {
+	struct gpd_session *session;
+	const struct gpd_context *context;
+	struct gpd_image *image;
+};
+
+static void
+mark_stale(struct gpd_handle *handle, void *arg)
+{
+	struct gpd_image *image = (struct gpd_image *)handle;
+	struct forget *forget = arg;
+
+	if (image->context && image->context != forget->context)
+		return;
+	image->context = NULL;
+	/* Where there is no state, only what was set is forgotten. */
+	if (image->library && image->library->shared)
+		gpd_image_forget_dynamic(image);
+	else
+		image->stale = true;
+	forget_globals(forget->session, image);
+}
+
+void
+gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context)
+{
+	struct forget forget = { .session = session, .context = context };
+
+	forget_kernel(session);
+	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, mark_stale, &forget);
+}
+
+static void
+pick(struct gpd_handle *handle, void *arg)
+{
+	((struct forget *)arg)->image = (struct gpd_image *)handle;
+}
+
+static struct gpd_image *
+next(struct forget *forget)
+{
+	forget->image = NULL;
+	gpd_handle_each(&forget->session->handles, GPD_KIND_IMAGE, pick, forget);
+	return forget->image;
+}
+
+void
+gpd_image_forget_session(struct gpd_session *session)
+{
+	struct forget forget = { .session = session };
+
+	while (next(&forget)) {
+		take_out(session, forget.image);
+		uncharge(session, forget.image);
+		leave(forget.image);
+	}
+	pthread_mutex_lock(&leaving.lock);
+	while ((forget.image = find_leaving(session)))
+		stop_paying(forget.image);
+	pthread_mutex_unlock(&leaving.lock);
+}
+
+static const struct gpd_global *
+add_global(struct gpd_session *session, struct gpd_image *image, int device, uint64_t address,
+	   uint64_t size, CUresult *result)
+{
+	struct gpd_global *global = image->globals;
+	uint64_t charged = 0;
+
+	while (global && global->address != address)
+		global = global->next;
+	if (global)
+		return global;
+	/* What was read off the image may be less than what the driver made of it. */
+	image->seen += device == image->charged_device ? size : 0;
+	if (!image->charged || device != image->charged_device)
+		charged = size;
+	else if (image->seen > image->charged)
+		charged = image->seen - image->charged < size ? image->seen - image->charged : size;
+	*result = gpd_account_allocate(&session->account, device, charged);
+	if (*result != CUDA_SUCCESS)
+		return NULL;
+	global = malloc(sizeof(*global));
+	if (!global) {
+		gpd_account_free(&session->account, device, charged);
+		*result = CUDA_ERROR_OUT_OF_MEMORY;
+		return NULL;
+	}
+	*global = (struct gpd_global){ image->globals, address, size, device, charged };
+	image->globals = global;
+	return global;
+}
+
+/* Who asks for a variable may write it: it has to be the image's own. */
+static CUresult
+find_global(struct gpd_session *session, struct gpd_image *image, int device, struct gp_bytes text,
+	    CUdeviceptr *address_p, size_t *size_p)
+{
+	char *name = strndup(text.data ? text.data : "", text.size);
+	CUresult result;
+
+	if (!name)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_driver.cuLibraryGetGlobal(address_p, size_p, image->library->driver, name);
+	if (result == CUDA_SUCCESS && image->library->shared) {
+		result = gpd_image_leave_shared(session, image, device);
+		if (result == CUDA_SUCCESS)
+			result = gpd_driver.cuLibraryGetGlobal(address_p, size_p,
+							       image->library->driver, name);
+	}
+	free(name);
+	return result;
+}
+
+CUresult
+gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
+		  struct gp_reply_gpImageGlobal *reply)
+{
+	const struct gpd_context *context = gpd_context_get(session, args->context);
+	struct gpd_image *image = gpd_image_get(session, args->image);
+	int device = context ? context->device : 0;
+	CUdeviceptr address;
+	size_t size;
+	CUresult result;
+
+	if (!image)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_session_enter(session, args->context);
+	if (result == CUDA_SUCCESS)
+		result = gpd_image_renew(session, image, device);
+	if (result == CUDA_SUCCESS)
+		result = find_global(session, image, device, args->name, &address, &size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!add_global(session, image, device, address, size, &result))
+		return result;
+	reply->address = address;
+	reply->size = size;
+	return CUDA_SUCCESS;
+}
+
+/* Its variables take memory from now on. */
+static CUresult
+charge(struct gpd_session *session, struct gpd_image *image)
+{
+	int device = image->context ? image->context->device : 0;
+	CUresult result;
+
+	if (!image->uses.variables)
+		return CUDA_SUCCESS;
+	/* Nobody knows how much it is, and nobody need. */
+	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
+	    gpd_account_room(&session->account, device).max == GPD_NO_LIMIT)
+		return CUDA_SUCCESS;
+	result = gpd_account_allocate(&session->account, device, image->uses.variables);
+	if (result == CUDA_SUCCESS) {
+		image->charged = image->uses.variables;
+		image->charged_device = device;
+	}
+	return result;
+}
+
+/* A library that is shared keeps what it says. */
+static CUresult
+copy_info(const struct gpd_library *library, struct gp_bytes *info_p)
+{
+	void *copy = malloc(library->info.size ? library->info.size : 1);
+
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, library->info.data, library->info.size);
+	*info_p = (struct gp_bytes){ copy, library->info.size };
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+enter_image(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+	    struct gpd_image *image, struct gp_reply_gpImageLoad *reply)
+{
+	int device = image->context ? image->context->device : 0;
+	CUresult result = charge(session, image);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_library_get(session, image->blob, device, true, args->options,
+					 &image->library, &reply->log);
+	if (result == CUDA_SUCCESS)
+		result = copy_info(image->library, &reply->info);
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
+	return result;
+}
+
+static CUresult
+load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct gpd_blob *blob,
+     struct gp_reply_gpImageLoad *reply)
+{
+	struct gpd_image *image = calloc(1, sizeof(*image));
+	CUresult result;
+
+	if (!image) {
+		gpd_blob_unref(blob);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	image->blob = blob;
+	image->context = gpd_context_get(session, args->context);
+	image->uses = gpd_blob_uses(blob);
+	result = enter_image(session, args, image, reply);
+	if (result != CUDA_SUCCESS) {
+		uncharge(session, image);
+		unload(image);
+	}
+	return result;
+}
+
+CUresult
+gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+		struct gp_reply_gpImageLoad *reply)
+{
+	struct gpd_blob *blob;
+	CUresult result = gpd_image_bytes(session, args, &blob);
+
+	if (result == CUDA_SUCCESS && !blob) {
+		reply->missing = 1;
+		return CUDA_SUCCESS;
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_enter(session, args->context);
+	if (result != CUDA_SUCCESS) {
+		if (session->bulk_left)
+			(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+		gpd_blob_unref(blob);
+		return result;
+	}
+	return load(session, args, blob, reply);
+}

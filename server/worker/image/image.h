@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device code that a session has loaded: a library of the driver, its kernels and its variables.
+ *
+ * An image belongs to the session's handle table and names its kernels by number.  Its library may
+ * be other sessions', too (library.h), until it needs one of its own; it is given back when all
+ * work given before is done.  Executor only.
+ */
+#ifndef GPD_IMAGE_H
+#define GPD_IMAGE_H
+
+#include "server/worker/code/image_scan.h"
+#include "server/worker/session/handle.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_blob;
+struct gpd_context;
+struct gpd_function;
+struct gpd_global;
+struct gpd_kernel;
+struct gpd_library;
+struct gpd_session;
+
+struct gpd_image {
+	struct gpd_handle handle;
+	struct gpd_context *context; /* in which it was loaded */
+	struct gpd_blob *blob;
+	struct gpd_library *library; /* NULL: while it is stale, if loading it anew failed */
+	struct gpd_library *left;    /* that it shared before; work may still use it */
+	int **dynamic;               /* per device: per kernel, see gpd_image_dynamic(); or NULL */
+	struct gpd_global *globals;
+	struct gpd_image_uses uses;
+	uint64_t charged; /* for its variables, to the device of its context */
+	int charged_device;
+	uint64_t seen; /* of its variables there, those that the client has asked for */
+	bool stale;    /* its context was destroyed: to be loaded again before it is used */
+	bool kept;     /* it is no session's any more, but for who pays, and the janitor's */
+
+	/* Unloaded by the client, but the driver still has its code and its variables' memory;
+	 * image.c's lock. */
+	struct gpd_image *next;
+	struct gpd_session *payer;
+};
+
+/* A kernel of the wire, on a device. */
+struct gpd_use {
+	struct gpd_image *image;
+	struct gpd_kernel *kernel;
+	struct gpd_function *function;
+	int device;
+	uint32_t index;
+};
+
+/* The device is current in this thread.  CUDA_ERROR_INVALID_HANDLE. */
+CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
+			  struct gpd_use *use);
+
+/* The same for the device of the current call's context, which becomes current. */
+CUresult gpd_image_kernel_here(struct gpd_session *session, uint64_t kernel, struct gpd_use *use);
+
+/* For calls that travel as they are. */
+CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p);
+
+/* The bytes of dynamic shared memory that the session's launches of it may have; of an image of
+ * its own the driver knows, and this is INT_MAX. */
+int gpd_image_dynamic(const struct gpd_use *use);
+CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
+
+/* Gives the image a library of its own before state is set that sessions cannot share; use->kernel
+ * and function change. */
+CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
+
+/* Bytes of images that the client has unloaded, and the driver has not.  Executor. */
+uint64_t gpd_image_leaving(struct gpd_session *session);
+
+/* Out of memory: waits a while for the driver to unload images with variables, if there are any of
+ * the session that it has unloaded. */
+bool gpd_image_wait_unloaded(struct gpd_session *session);
+
+/* Whether the range lies in a variable of an image that the client has asked for. */
+bool gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size);
+
+/* The images that were loaded in the context stay, but their variables start anew. */
+void gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context);
+
+/* Unloads all.  Only when no work of the session is left and its wait queue is empty. */
+void gpd_image_forget_session(struct gpd_session *session);
+
+#endif /* GPD_IMAGE_H */

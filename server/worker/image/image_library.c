@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/image/image_library.h"
+
+#include "protocol/image_info.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/image/image.h"
+#include "server/worker/image/library.h"
+#include "server/worker/retire.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct gpd_image *
+gpd_image_get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct gpd_image *)gpd_handle_get(&session->handles, GPD_KIND_IMAGE, id);
+}
+
+static void
+set_true(struct gpd_session *session, void *arg, CUresult result)
+{
+	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+}
+
+/* What the client was told when it loaded the image is true of another library of it. */
+static CUresult
+load_again(struct gpd_session *session, struct gpd_image *image, int device)
+{
+	struct gp_bytes log = { 0 };
+	CUresult result = gpd_library_get(session, image->blob, device, false,
+					  (struct gp_bytes){ 0 }, &image->library, &log);
+
+	free((void *)log.data);
+	return result;
+}
+
+CUresult
+gpd_image_renew(struct gpd_session *session, struct gpd_image *image, int device)
+{
+	bool idle = false;
+	CUresult result;
+
+	if (!image->stale)
+		return CUDA_SUCCESS;
+	result = gpd_wait_add_all(session, NULL, set_true, &idle);
+	if (result != CUDA_SUCCESS)
+		return result;
+	while (!__atomic_load_n(&idle, __ATOMIC_ACQUIRE))
+		gpd_wait_oldest(session);
+	if (image->library) {
+		bool quiet = gpd_retire_enter(session, device);
+
+		if (quiet)
+			gpd_library_put(image->library);
+		gpd_retire_leave(session, device);
+		if (!quiet)
+			return CUDA_ERROR_DEINITIALIZED;
+		image->library = NULL;
+	}
+	result = load_again(session, image, device);
+	image->stale = result != CUDA_SUCCESS;
+	return result;
+}
+
+static CUresult
+function_of(struct gpd_session *session, struct gpd_use *use)
+{
+	return gpd_library_function(session, use->image->library, use->index, use->device,
+				    &use->function);
+}
+
+CUresult
+gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device, struct gpd_use *use)
+{
+	struct gpd_image *image = gpd_image_get(session, GP_KERNEL_IMAGE(kernel));
+	uint32_t index = GP_KERNEL_INDEX(kernel);
+
+	if (image) {
+		CUresult result = gpd_image_renew(session, image, device);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	if (!image || index >= image->library->kernel_count)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*use = (struct gpd_use){ image, &image->library->kernels[index], NULL, device, index };
+	return function_of(session, use);
+}
+
+/* Of the current call. */
+static int
+device_here(const struct gpd_session *session)
+{
+	const struct gpd_context *context = gpd_context_get(session, session->context);
+
+	return context ? context->device : 0;
+}
+
+CUresult
+gpd_image_kernel_here(struct gpd_session *session, uint64_t kernel, struct gpd_use *use)
+{
+	CUresult result = gpd_session_enter(session, session->context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_image_kernel(session, kernel, device_here(session), use);
+	return result;
+}
+
+CUresult
+gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel(session, kernel, device_here(session), &use);
+
+	if (result == CUDA_SUCCESS)
+		*function_p = atomic_load(&use.function->driver);
+	return result;
+}
+
+int
+gpd_image_dynamic(const struct gpd_use *use)
+{
+	const struct gpd_image *image = use->image;
+
+	if (!image->library->shared)
+		return INT_MAX;
+	if (!image->dynamic || !image->dynamic[use->device] ||
+	    !image->dynamic[use->device][use->index])
+		return use->function->dynamic;
+	return image->dynamic[use->device][use->index] - 1;
+}
+
+CUresult
+gpd_image_set_dynamic(const struct gpd_use *use, int bytes)
+{
+	struct gpd_image *image = use->image;
+	CUresult result;
+
+	if (bytes < 0 || bytes == INT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpd_library_allow(image->library, use->function, bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!image->dynamic)
+		image->dynamic = calloc((size_t)gpd_worker.device_count, sizeof(image->dynamic[0]));
+	if (image->dynamic && !image->dynamic[use->device])
+		image->dynamic[use->device] =
+			calloc(image->library->kernel_count, sizeof(image->dynamic[0][0]));
+	if (!image->dynamic || !image->dynamic[use->device])
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	image->dynamic[use->device][use->index] = bytes + 1;
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_image_forget_dynamic(struct gpd_image *image)
+{
+	for (int i = 0; image->dynamic && i < gpd_worker.device_count; i++)
+		free(image->dynamic[i]);
+	free(image->dynamic);
+	image->dynamic = NULL;
+}
+
+/* To the image's own library, what it had of the one that it shared. */
+static CUresult
+bring_dynamic(struct gpd_session *session, struct gpd_image *image, int device)
+{
+	CUresult result = gpd_device_enter(device);
+
+	for (uint32_t i = 0; result == CUDA_SUCCESS && i < image->library->kernel_count; i++) {
+		struct gpd_use use = { image, NULL, NULL, device, i };
+
+		if (!image->dynamic[device][i])
+			continue;
+		result = function_of(session, &use);
+		if (result == CUDA_SUCCESS)
+			result = gpd_driver.cuFuncSetAttribute(
+				atomic_load(&use.function->driver),
+				CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				image->dynamic[device][i] - 1);
+	}
+	return result;
+}
+
+CUresult
+gpd_image_leave_shared(struct gpd_session *session, struct gpd_image *image, int device)
+{
+	struct gpd_library *before = image->library;
+	CUresult result;
+
+	if (!before->shared)
+		return CUDA_SUCCESS;
+	result = load_again(session, image, device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (int i = 0; image->dynamic && i < gpd_worker.device_count; i++) {
+		if (image->dynamic[i] && result == CUDA_SUCCESS)
+			result = bring_dynamic(session, image, i);
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(device);
+	if (result != CUDA_SUCCESS) {
+		gpd_library_put(image->library);
+		image->library = before;
+		return result;
+	}
+	image->left = before;
+	gpd_image_forget_dynamic(image);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_image_make_own(struct gpd_session *session, struct gpd_use *use)
+{
+	CUresult result;
+
+	if (!use->image->library->shared)
+		return CUDA_SUCCESS;
+	result = gpd_image_leave_shared(session, use->image, use->device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	use->kernel = &use->image->library->kernels[use->index];
+	return function_of(session, use);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/image/image_load.h"
+
+#include "image/fatbin.h"
+#include "protocol/image_info.h"
+#include "server/worker/code/image_cache.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/image/library.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_SIZE 4096
+/* What the client may give, and the logs. */
+#define OPTIONS_MAX 32
+
+struct option {
+	uint32_t option;
+	uint32_t zero;
+	uint64_t value;
+};
+
+/* Belongs to the library: the driver may compile, and write here, when a kernel is first used. */
+struct gpd_jit {
+	CUjit_option options[OPTIONS_MAX];
+	void *values[OPTIONS_MAX];
+	unsigned int count;
+	char info[LOG_SIZE];
+	char error[LOG_SIZE];
+};
+
+/* Options whose value is a number that the driver only reads. */
+static bool
+is_scalar(uint32_t option)
+{
+	switch (option) {
+	case CU_JIT_MAX_REGISTERS:
+	case CU_JIT_OPTIMIZATION_LEVEL:
+	case CU_JIT_TARGET_FROM_CUCONTEXT:
+	case CU_JIT_TARGET:
+	case CU_JIT_FALLBACK_STRATEGY:
+	case CU_JIT_GENERATE_DEBUG_INFO:
+	case CU_JIT_LOG_VERBOSE:
+	case CU_JIT_GENERATE_LINE_INFO:
+	case CU_JIT_CACHE_MODE:
+	case CU_JIT_POSITION_INDEPENDENT_CODE:
+	case CU_JIT_MIN_CTA_PER_SM:
+	case CU_JIT_MAX_THREADS_PER_BLOCK:
+	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+	case CU_JIT_SPLIT_COMPILE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void
+add(struct gpd_jit *jit, CUjit_option option, void *value)
+{
+	jit->options[jit->count] = option;
+	jit->values[jit->count++] = value;
+}
+
+/* text: the image is PTX, so the compiler will run. */
+static CUresult
+jit_options(struct gpd_jit *jit, struct gp_bytes options, bool text)
+{
+	struct option option;
+
+	if (options.size % sizeof(option))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t at = 0; at < options.size; at += sizeof(option)) {
+		memcpy(&option, (const uint8_t *)options.data + at, sizeof(option));
+		if (!is_scalar(option.option))
+			continue;
+		if (jit->count + 4 >= OPTIONS_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
+		add(jit, (CUjit_option)option.option, (void *)(uintptr_t)option.value);
+	}
+	if (!jit->count && !text)
+		return CUDA_SUCCESS;
+	add(jit, CU_JIT_INFO_LOG_BUFFER, jit->info);
+	add(jit, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_SIZE - 1));
+	add(jit, CU_JIT_ERROR_LOG_BUFFER, jit->error);
+	add(jit, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_SIZE - 1));
+	return CUDA_SUCCESS;
+}
+
+/* The driver puts off compiling; but whoever loads PTX wants to know whether it is any. */
+static CUresult
+compile(struct gpd_library *library)
+{
+	CUmodule module;
+	CUresult result;
+
+	if (!gpd_driver.cuLibraryGetModule)
+		return CUDA_SUCCESS;
+	result = gpd_driver.cuLibraryGetModule(&module, library->driver);
+	if (result != CUDA_SUCCESS)
+		gpd_image_unload(library);
+	return result;
+}
+
+static CUresult
+load(struct gpd_library *library, struct gp_bytes options)
+{
+	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+	struct gpd_jit *jit = library->jit;
+	void *yes = (void *)1;
+	const struct gp_image *view;
+	CUresult result;
+	int r = gpd_blob_image(library->blob, &view);
+
+	if (r)
+		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+	result = jit_options(jit, options, gp_image_type(view) == GP_IMAGE_PTX);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_driver.cuLibraryLoadData(&library->driver, gp_image_driver_pointer(view),
+					      jit->options, jit->values, jit->count, &preserved,
+					      &yes, 1);
+	if (result == CUDA_SUCCESS && gp_image_type(view) == GP_IMAGE_PTX)
+		result = compile(library);
+	return result;
+}
+
+/* Grows in steps; the driver says where the parameters end. */
+static CUresult
+params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
+{
+	struct gp_param_info *list = NULL;
+	uint32_t count = 0, room = 0, end = 0;
+	size_t offset, size;
+	CUresult result;
+
+	while ((result = gpd_driver.cuKernelGetParamInfo(kernel->driver, count, &offset, &size)) ==
+	       CUDA_SUCCESS) {
+		if (count == room) {
+			struct gp_param_info *grown;
+
+			room += 16;
+			grown = count == GP_KERNEL_PARAMS_MAX
+					? NULL
+					: reallocarray(list, room, sizeof(*list));
+			if (!grown) {
+				free(list);
+				return CUDA_ERROR_OUT_OF_MEMORY;
+			}
+			list = grown;
+		}
+		list[count++] = (struct gp_param_info){ (uint32_t)offset, (uint32_t)size };
+		if (offset + size > end)
+			end = (uint32_t)(offset + size);
+	}
+	kernel->params_size = result == CUDA_ERROR_INVALID_VALUE ? end : UINT32_MAX;
+	info->param_count = count;
+	info->params = list;
+	return gpd_driver_is_sticky(result) ? result : CUDA_SUCCESS;
+}
+
+static void
+attributes(struct gpd_library *library, uint32_t index, int device, struct gp_kernel_info *info)
+{
+	struct gpd_function *loaded;
+	CUfunction function;
+
+	if (gpd_library_function(NULL, library, index, device, &loaded) != CUDA_SUCCESS)
+		return;
+	function = atomic_load(&loaded->driver);
+	for (int i = 0; i < GP_KERNEL_ATTRIBUTES; i++) {
+		if (gpd_driver.cuFuncGetAttribute(&info->attributes[i], (CUfunction_attribute)i,
+						  function) == CUDA_SUCCESS)
+			info->attributes_known |= 1u << i;
+	}
+}
+
+struct named {
+	const char *name;
+	CUkernel kernel;
+};
+
+/* The order in which the driver lists them is its own; by name it is the same in every worker. */
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static CUresult
+list_kernels(const struct gpd_library *library, unsigned int count, struct named *named)
+{
+	CUkernel *kernels = calloc(count, sizeof(CUkernel));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (kernels)
+		result = gpd_driver.cuLibraryEnumerateKernels(kernels, count, library->driver);
+	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
+		named[i].kernel = kernels[i];
+		result = gpd_driver.cuKernelGetName(&named[i].name, kernels[i]);
+	}
+	free(kernels);
+	if (result == CUDA_SUCCESS)
+		qsort(named, count, sizeof(*named), by_name);
+	return result;
+}
+
+static CUresult
+describe(struct gpd_library *library, const struct named *named, int device,
+	 struct gp_image_info *info)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < library->kernel_count; i++) {
+		library->kernels[i].driver = named[i].kernel;
+		library->kernels[i].name = named[i].name;
+		info->kernels[i].name = named[i].name;
+	}
+	for (uint32_t i = 0; result == CUDA_SUCCESS && i < library->kernel_count; i++) {
+		result = params(&library->kernels[i], &info->kernels[i]);
+		if (library->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX)
+			attributes(library, i, device, &info->kernels[i]);
+	}
+	return result;
+}
+
+static CUresult
+kernels(struct gpd_library *library, unsigned int count, int device)
+{
+	struct named *named = calloc(count + 1, sizeof(*named));
+	struct gp_image_info info = { .kernel_count = count };
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	void *data = NULL;
+	size_t size = 0;
+
+	library->kernels = calloc(count + 1, sizeof(*library->kernels));
+	library->kernel_count = count;
+	info.kernels = calloc(count + 1, sizeof(*info.kernels));
+	if (named && library->kernels && info.kernels)
+		result = count ? list_kernels(library, count, named) : CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = describe(library, named, device, &info);
+	if (result == CUDA_SUCCESS && gp_image_info_encode(&info, &data, &size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	library->info = (struct gp_bytes){ data, size };
+	for (unsigned int i = 0; info.kernels && i < count; i++)
+		free((void *)info.kernels[i].params);
+	free(info.kernels);
+	free(named);
+	return result;
+}
+
+CUresult
+gpd_image_load(struct gpd_library *library, int device, struct gp_bytes options)
+{
+	unsigned int count = 0;
+	const char *text;
+	CUresult result;
+
+	library->jit = calloc(1, sizeof(*library->jit));
+	if (!library->jit)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = load(library, options);
+	text = result == CUDA_SUCCESS ? library->jit->info : library->jit->error;
+	if (*text) {
+		library->log.data = strdup(text);
+		library->log.size = library->log.data ? strlen(text) : 0;
+	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_driver.cuLibraryGetKernelCount(&count, library->driver);
+	if (result == CUDA_SUCCESS && count > GP_IMAGE_KERNELS_MAX)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = kernels(library, count, device);
+	if (result != CUDA_SUCCESS)
+		gpd_image_unload(library);
+	return result;
+}
+
+CUresult
+gpd_image_load_function(const struct gpd_kernel *kernel, struct gpd_function *function)
+{
+	CUfunction driver;
+	CUresult result = gpd_driver.cuKernelGetFunction(&driver, kernel->driver);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpd_driver.cuFuncGetAttribute(&function->dynamic,
+					  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					  driver) != CUDA_SUCCESS)
+		function->dynamic = 0;
+	atomic_store(&function->dynamic_most, function->dynamic);
+	atomic_store_explicit(&function->driver, driver, memory_order_release);
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_image_unload(struct gpd_library *library)
+{
+	(void)gpd_driver.cuLibraryUnload(library->driver);
+	library->driver = NULL;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/image/launch.h"
+
+#include "gpd_calls.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/image/image.h"
+#include "server/worker/image/library.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/retire.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/print.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+
+#include <string.h>
+
+/* On the wire as in memory: u32 id, u32 0, the value. */
+_Static_assert(sizeof(CUlaunchAttribute) == 72, "the driver's attributes travel as they are");
+_Static_assert(offsetof(CUlaunchAttribute, value) == 8,
+	       "the driver's attributes travel as they are");
+
+static CUresult
+attribute_check(struct gpd_session *session, const CUlaunchAttribute *attribute)
+{
+	const CUaccessPolicyWindow *window = &attribute->value.accessPolicyWindow;
+
+	switch ((unsigned int)attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		if (window->num_bytes &&
+		    !gpd_memory_accessible(session, (uintptr_t)window->base_ptr, window->num_bytes))
+			return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult
+gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
+		      CUlaunchConfig *config)
+{
+	size_t count = attributes.size / sizeof(CUlaunchAttribute);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!count && !attributes.size)
+		return CUDA_SUCCESS;
+	if (attributes.size % sizeof(CUlaunchAttribute) || count > GPD_LAUNCH_ATTRIBUTES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(config->attrs, attributes.data, attributes.size);
+	config->numAttrs = (unsigned int)count;
+	for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
+		result = attribute_check(session, &config->attrs[i]);
+	return result;
+}
+
+static CUresult
+launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
+{
+	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX];
+	size_t params_size = args->params.size;
+	void *extra[] = {
+		CU_LAUNCH_PARAM_BUFFER_POINTER,
+		(void *)args->params.data,
+		CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&params_size,
+		CU_LAUNCH_PARAM_END,
+	};
+	CUlaunchConfig config = {
+		.gridDimX = args->grid_x,
+		.gridDimY = args->grid_y,
+		.gridDimZ = args->grid_z,
+		.blockDimX = args->block_x,
+		.blockDimY = args->block_y,
+		.blockDimZ = args->block_z,
+		.sharedMemBytes = args->shared,
+		.attrs = attributes,
+	};
+	struct gpd_stream *stream;
+	struct gpd_use use;
+	CUresult result;
+
+	if (params_size > GP_LAUNCH_PARAMS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpd_launch_attributes(session, args->attributes, &config);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_stream_begin(session, args->stream, &stream);
+	if (result == CUDA_SUCCESS)
+		result = gpd_image_kernel(session, args->kernel, stream->device, &use);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (use.kernel->params_size != UINT32_MAX && params_size < use.kernel->params_size)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* The driver may have been told to allow another session more. */
+	if (args->shared && args->shared > (unsigned int)gpd_image_dynamic(&use))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_expect(use.image->uses.print, 0)) {
+		result = gpd_print_begin(session, stream);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	if (__builtin_expect(use.image->uses.malloc, 0))
+		gpd_retire_uses_heap();
+	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
+	config.hStream = stream->driver;
+	result = gpd_driver.cuLaunchKernelEx(&config, atomic_load(&use.function->driver), NULL,
+					     params_size ? extra : NULL);
+	if (__builtin_expect(use.image->uses.print, 0))
+		gpd_print_end(session, stream);
+	return result;
+}
+
+CUresult
+gpd_gpLaunch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
+{
+	return launch(session, args);
+}
+
+CUresult
+gpd_gpLaunchChecked(struct gpd_session *session, const struct gp_args_gpLaunchChecked *args)
+{
+	struct gp_args_gpLaunch same = {
+		.kernel = args->kernel,
+		.grid_x = args->grid_x,
+		.grid_y = args->grid_y,
+		.grid_z = args->grid_z,
+		.block_x = args->block_x,
+		.block_y = args->block_y,
+		.block_z = args->block_z,
+		.shared = args->shared,
+		.stream = args->stream,
+		.attributes = args->attributes,
+		.params = args->params,
+	};
+
+	return launch(session, &same);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpd_calls.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/image/image.h"
+#include "server/worker/image/launch.h"
+#include "server/worker/image/library.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+
+/* Of gpOccupancyCluster. */
+enum {
+	MAX_POTENTIAL_SIZE = 0,
+	MAX_ACTIVE = 1,
+};
+
+/* One in the session's partition of its current device, whose multiprocessors count. */
+static CUstream
+confined_stream(const struct gpd_session *session)
+{
+	const struct gpd_context *context = gpd_context_get(session, session->context);
+	const struct gpd_stream *stream = context ? context->legacy : NULL;
+
+	return stream && stream->partition ? stream->driver : NULL;
+}
+
+/* The kernel as the session set it up: where the driver was told to allow somebody more, which may
+ * matter to the answer, the image gets a kernel of its own. */
+static CUresult
+enter_kernel(struct gpd_session *session, uint64_t kernel, uint64_t dynamic, CUfunction *function_p)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel_here(session, kernel, &use);
+
+	if (result == CUDA_SUCCESS && dynamic > (uint64_t)gpd_image_dynamic(&use) &&
+	    atomic_load(&use.function->dynamic_most) != gpd_image_dynamic(&use))
+		result = gpd_image_make_own(session, &use);
+	if (result == CUDA_SUCCESS)
+		*function_p = atomic_load(&use.function->driver);
+	return result;
+}
+
+CUresult
+gpd_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	struct gpd_session *session,
+	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *args,
+	struct gp_reply_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *reply)
+{
+	CUfunction function;
+	CUresult result = enter_kernel(session, args->func, args->dynamicSMemSize, &function);
+	int blocks = 0;
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+			&blocks, function, args->blockSize, args->dynamicSMemSize, args->flags);
+	reply->numBlocks = blocks;
+	return result;
+}
+
+CUresult
+gpd_cuOccupancyAvailableDynamicSMemPerBlock(
+	struct gpd_session *session,
+	const struct gp_args_cuOccupancyAvailableDynamicSMemPerBlock *args,
+	struct gp_reply_cuOccupancyAvailableDynamicSMemPerBlock *reply)
+{
+	CUfunction function;
+	/* All that it may have counts. */
+	CUresult result = enter_kernel(session, args->func, UINT64_MAX, &function);
+	size_t size = 0;
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuOccupancyAvailableDynamicSMemPerBlock(
+			&size, function, args->numBlocks, args->blockSize);
+	reply->dynamicSmemSize = size;
+	return result;
+}
+
+CUresult
+gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccupancyCluster *args,
+		       struct gp_reply_gpOccupancyCluster *reply)
+{
+	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX];
+	CUlaunchConfig config = {
+		.gridDimX = args->grid_x,
+		.gridDimY = args->grid_y,
+		.gridDimZ = args->grid_z,
+		.blockDimX = args->block_x,
+		.blockDimY = args->block_y,
+		.blockDimZ = args->block_z,
+		.sharedMemBytes = args->shared,
+		.attrs = attributes,
+	};
+	__typeof__(cuOccupancyMaxActiveClusters) *ask;
+	CUfunction function = NULL;
+	CUresult result;
+
+	if (args->what != MAX_POTENTIAL_SIZE && args->what != MAX_ACTIVE)
+		return CUDA_ERROR_INVALID_VALUE;
+	ask = args->what == MAX_ACTIVE ? gpd_driver.cuOccupancyMaxActiveClusters
+				       : gpd_driver.cuOccupancyMaxPotentialClusterSize;
+	if (!ask)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = gpd_launch_attributes(session, args->attributes, &config);
+	if (result == CUDA_SUCCESS)
+		result = enter_kernel(session, args->kernel, args->shared, &function);
+	config.hStream = confined_stream(session);
+	if (result == CUDA_SUCCESS)
+		result = ask(&reply->value, function, &config);
+	return result;
+}

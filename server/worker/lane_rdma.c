@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/lane_rdma.h"
+
+#include "protocol/frame.h"
+#include "protocol/preamble.h"
+#include "protocol/ticket.h"
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+#include "server/worker/accept.h"
+#include "server/worker/lane_refusal.h"
+#include "server/worker/session/session.h"
+#include "server/worker/worker.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PREAMBLE_MS 1000
+#define PAUSE_NS 50000000
+/* What goes on and on is told of once in a while. */
+#define COMPLAIN_MS 10000
+
+/* The lane that gp_accept() is about to return. */
+struct arrival {
+	uint64_t session;
+	unsigned int lane;
+};
+
+static struct gp_listener *listener;
+
+/* With the worker's lock.  Why this lane is not one of the session's, or NULL. */
+static const char *
+check_lane(const struct gpd_session *session, unsigned int lane)
+{
+	if (session->lanes_come >> lane & 1 || (lane == 0 && session->conn))
+		return "that the session has already";
+	if (lane > 0 && !session->conn)
+		return "of a session without lane 0";
+	return lane >= session->lanes_max ? "beyond the session's limit" : NULL;
+}
+
+/* A lane that did not come about may come again. */
+static void
+forget(const struct arrival *arrival)
+{
+	struct gpd_session *session;
+
+	pthread_mutex_lock(&gpd_worker.lock);
+	session = gpd_worker_find_locked(arrival->session);
+	if (session)
+		session->lanes_come &= ~(1u << arrival->lane);
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+/* Whether the peer with this preamble may have a connection. */
+static bool
+admit(void *arg, const char *peer, const void *bytes, size_t size)
+{
+	static const uint8_t none[GP_TICKET_SIZE];
+	struct arrival *arrival = arg;
+	struct gpd_session *owner = NULL;
+	struct gp_preamble preamble;
+	const char *wrong = NULL;
+	uint64_t session;
+
+	/* The last one came to nothing. */
+	if (arrival->session)
+		forget(arrival);
+	arrival->session = 0;
+	if (size != GP_PREAMBLE_SIZE || gp_preamble_decode(bytes, &preamble) ||
+	    preamble.kind != GP_PREAMBLE_LANE || preamble.lane >= GP_LANES_MAX) {
+		gpd_stranger_refused(peer, false, "a connection that is no lane: refused");
+		return false;
+	}
+	pthread_mutex_lock(&gpd_worker.lock);
+	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+		if (gp_ticket_same(s->ticket, preamble.ticket) && !gp_ticket_same(s->ticket, none))
+			owner = s;
+	}
+	if (owner)
+		wrong = check_lane(owner, preamble.lane);
+	if (owner && !wrong) {
+		owner->lanes_come |= 1u << preamble.lane;
+		*arrival = (struct arrival){ owner->id, preamble.lane };
+	}
+	session = owner ? owner->id : 0;
+	pthread_mutex_unlock(&gpd_worker.lock);
+	if (!owner)
+		gpd_stranger_refused(peer, false, "a lane with an unknown ticket: refused");
+	else if (wrong)
+		gpd_stranger_refused(peer, true, "session %llu: a lane (%u) %s: refused",
+				     (unsigned long long)session, preamble.lane, wrong);
+	return owner && !wrong;
+}
+
+static void
+take(struct gp_conn *conn, const struct arrival *arrival)
+{
+	unsigned int stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+	uint8_t preamble[GP_PREAMBLE_SIZE];
+
+	if (gp_conn_recv_preamble(conn, preamble, sizeof(preamble), PREAMBLE_MS)) {
+		forget(arrival);
+		gp_conn_destroy(conn);
+		return;
+	}
+	gp_conn_set_stall(conn, stall_ms);
+	gp_conn_set_unread(conn, stall_ms);
+	if (gpd_adopt_later(arrival->session, arrival->lane, conn))
+		gp_conn_destroy(conn);
+}
+
+static void
+complain(int r)
+{
+	static int64_t next_ms;
+	int64_t now_ms = gpd_now_ms();
+
+	if (now_ms < next_ms)
+		return;
+	next_ms = now_ms + COMPLAIN_MS;
+	gpd_warning("rdma: no lane can be taken at the moment: %s",
+		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
+}
+
+static void *
+accept_lanes(void *arg)
+{
+	static const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	struct arrival arrival = { 0 };
+
+	gp_listener_set_admit(listener, admit, &arrival);
+	for (;;) {
+		struct gp_conn *conn;
+		int r;
+
+		arrival.session = 0;
+		r = gp_accept(listener, -1, &conn);
+		if (r == 0) {
+			take(conn, &arrival);
+			continue;
+		}
+		if (arrival.session)
+			forget(&arrival);
+		complain(r);
+		(void)nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+int
+gpd_lane_rdma_start(const char *text, char *error, size_t size)
+{
+	pthread_attr_t attr;
+	struct gp_url url;
+	pthread_t thread;
+	int r;
+
+	if (gp_url_parse(text, &url, error, size) ||
+	    gp_listen_any_port(&url, &listener, error, size))
+		return -1;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attr, accept_lanes, NULL);
+	pthread_attr_destroy(&attr);
+	if (r) {
+		(void)snprintf(error, size, "no thread for lanes over RDMA: %s", strerror(r));
+		return -1;
+	}
+	gpd_worker.rdma_port = gp_listener_url(listener)->port;
+	gpd_info("lanes may come over RDMA, on port %u", gpd_worker.rdma_port);
+	return 0;
+}

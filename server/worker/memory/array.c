@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/memory/array.h"
+
+#include "gpd_calls.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/quiet.h"
+#include "server/worker/device/quiet_jobs.h"
+#include "server/worker/memory/array_memory.h"
+#include "server/worker/retire.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* What sessions have given back: the executors', the responders', and the janitor's. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gone = PTHREAD_COND_INITIALIZER;
+static struct gpd_array *leaving; /* utlist */
+
+struct gpd_array *
+gpd_array_get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct gpd_array *)gpd_handle_get(&session->handles, GPD_KIND_ARRAY, id);
+}
+
+CUresult
+gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
+	       const struct gp_array_box *box, CUarray *array_p)
+{
+	const struct gpd_array *array = gpd_array_get(session, id);
+	uint32_t levels;
+
+	if (!array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	levels = array->shape.levels ? array->shape.levels : 1;
+	if (level >= levels || !gp_array_contains(&array->shape, level, box))
+		return CUDA_ERROR_INVALID_VALUE;
+	*array_p = array->levels[level];
+	return CUDA_SUCCESS;
+}
+
+/* One that nothing uses, of a session or (NULL) of anybody, and of a device or (-1) of any.  Under
+ * the lock. */
+static struct gpd_array *
+find_idle(const struct gpd_session *session, int device)
+{
+	struct gpd_array *array;
+
+	LL_FOREACH(leaving, array)
+	{
+		if (array->state == GPD_ARRAY_IDLE && (!session || array->session == session) &&
+		    (device < 0 || array->device == device))
+			return array;
+	}
+	return NULL;
+}
+
+/* Gives the driver such a one, at a quiet moment of the device, which is current. */
+static bool
+drop(const struct gpd_session *session, int device)
+{
+	struct gpd_array *array;
+
+	pthread_mutex_lock(&lock);
+	array = find_idle(session, device);
+	if (array)
+		array->state = GPD_ARRAY_GOING;
+	pthread_mutex_unlock(&lock);
+	if (!array)
+		return false;
+	gpd_array_drop(array);
+	pthread_mutex_lock(&lock);
+	LL_DELETE(leaving, array);
+	/* Under the lock the session stays. */
+	if (array->session)
+		gpd_account_free(&array->session->account, array->device, array->charged);
+	pthread_cond_broadcast(&gone);
+	pthread_mutex_unlock(&lock);
+	free(array);
+	return true;
+}
+
+/* In no hurry; it may have been used again, or given back by who was. */
+static void
+drop_one(void *none)
+{
+	const struct gpd_array *array;
+	int device = -1;
+
+	pthread_mutex_lock(&lock);
+	array = find_idle(NULL, -1);
+	if (array)
+		device = array->device;
+	pthread_mutex_unlock(&lock);
+	if (device < 0 || gpd_device_enter(device) != CUDA_SUCCESS)
+		return;
+	gpd_quiet_seek(device);
+	/* There may be work that does not end for long: then nobody's launches are to wait for it.
+	 */
+	if (gpd_quiet_is(device))
+		(void)drop(NULL, device);
+	else
+		gpd_janitor_run(drop_one, NULL);
+}
+
+/* Somebody waits; others may be held for it.  false: there is no such moment any more. */
+static bool
+drop_all(struct gpd_session *waiting, const struct gpd_session *session, int device)
+{
+	bool quiet;
+
+	if (gpd_device_enter(device) != CUDA_SUCCESS)
+		return false;
+	quiet = gpd_retire_enter(waiting, device);
+	while (quiet && drop(session, device))
+		continue;
+	gpd_retire_leave(waiting, device);
+	return quiet;
+}
+
+static void
+leave(struct gpd_array *array, struct gpd_session *session, enum gpd_array_state state)
+{
+	pthread_mutex_lock(&lock);
+	array->state = state;
+	array->session = session;
+	LL_APPEND(leaving, array);
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+bury(struct gpd_array *array)
+{
+	leave(array, NULL, GPD_ARRAY_IDLE);
+	gpd_janitor_run(drop_one, NULL);
+}
+
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct gpd_array *array = arg;
+
+	pthread_mutex_lock(&lock);
+	array->state = GPD_ARRAY_IDLE;
+	pthread_mutex_unlock(&lock);
+	gpd_janitor_run(drop_one, NULL);
+}
+
+void
+gpd_array_hold(struct gpd_array *array)
+{
+	array->users++;
+}
+
+CUresult
+gpd_array_release(struct gpd_session *session, struct gpd_array *array)
+{
+	if (--array->users > 0)
+		return CUDA_SUCCESS;
+	leave(array, session, GPD_ARRAY_LEAVING);
+	/* If there can be no marker the context is lost, or close to it: it goes with the session.
+	 */
+	return gpd_wait_add_all(session, NULL, unused, array);
+}
+
+/* One that was given back and that the driver does not have yet, of this session or of one that has
+ * ended: programs that make and destroy the same array again and again need no second one. */
+static struct gpd_array *
+take_back(struct gpd_session *session, const struct gp_array_shape *shape, int device)
+{
+	struct gpd_array *array;
+
+	pthread_mutex_lock(&lock);
+	LL_FOREACH(leaving, array)
+	{
+		if (array->state == GPD_ARRAY_IDLE && array->device == device &&
+		    array->session == session && memcmp(&array->shape, shape, sizeof(*shape)) == 0)
+			break;
+	}
+	if (array) {
+		LL_DELETE(leaving, array);
+		array->state = GPD_ARRAY_USED;
+		pthread_cond_broadcast(&gone);
+	}
+	pthread_mutex_unlock(&lock);
+	return array;
+}
+
+static CUresult
+fill(struct gpd_session *session, struct gpd_array *array)
+{
+	CUresult result = gpd_array_obtain(array);
+
+	/* What has been given back may still have been on its way out. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && (session->account.give_back(&session->account) ||
+						   gpd_array_wait_gone(session, array->device)))
+		result = gpd_array_obtain(array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Another session may have had this memory. */
+	result = gpd_array_zero(array);
+	if (result != CUDA_SUCCESS)
+		gpd_array_drop(array);
+	return result;
+}
+
+static CUresult
+make_new(struct gpd_session *session, const struct gp_array_shape *shape, int device, uint64_t size,
+	 struct gpd_array **array_p)
+{
+	struct gpd_array *array = calloc(1, sizeof(*array));
+	CUresult result;
+
+	if (!array)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	array->shape = *shape;
+	array->device = device;
+	array->charged = size;
+	result = fill(session, array);
+	if (result == CUDA_SUCCESS)
+		*array_p = array;
+	else
+		free(array);
+	return result;
+}
+
+/* One of a session that has ended, zeroed, or a new one. */
+static CUresult
+make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
+     struct gpd_array **array_p)
+{
+	uint64_t size = gpd_array_footprint(shape);
+	CUresult result = gpd_account_allocate(&session->account, device, size);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*array_p = take_back(NULL, shape, device);
+	if (!*array_p) {
+		result = make_new(session, shape, device, size, array_p);
+	} else {
+		result = gpd_array_zero(*array_p);
+		if (result != CUDA_SUCCESS)
+			bury(*array_p);
+	}
+	if (result != CUDA_SUCCESS)
+		gpd_account_free(&session->account, device, size);
+	return result;
+}
+
+static struct gp_array_shape
+shape_of(const struct gp_args_gpArrayCreate *args)
+{
+	struct gp_array_shape shape;
+
+	/* Compared as bytes: the padding, too. */
+	memset(&shape, 0, sizeof(shape));
+	shape.width = args->width;
+	shape.height = args->height;
+	shape.depth = args->depth;
+	shape.format = args->format;
+	shape.channels = args->channels;
+	shape.flags = args->flags;
+	shape.levels = args->levels;
+	return shape;
+}
+
+CUresult
+gpd_gpArrayCreate(struct gpd_session *session, const struct gp_args_gpArrayCreate *args)
+{
+	const struct gp_array_shape shape = shape_of(args);
+	struct gpd_array *array;
+	CUresult result;
+
+	if (!gpd_device_get(args->device) || !gpd_account_may_use(&session->account, args->device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	result = gp_array_check(&shape);
+	if (result == CUDA_SUCCESS && session->array_count == GPD_ARRAYS_MAX)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(args->device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* The session's own has been paid for, and shows it nothing that it has not seen. */
+	array = take_back(session, &shape, args->device);
+	if (!array)
+		result = make(session, &shape, args->device, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	array->users = 1;
+	result = gpd_session_name(session, GPD_KIND_ARRAY, args->array, &array->name);
+	if (result == CUDA_SUCCESS) {
+		session->array_count++;
+	} else {
+		gpd_account_free(&session->account, array->device, array->charged);
+		bury(array);
+	}
+	return result;
+}
+
+CUresult
+gpd_gpArrayDestroy(struct gpd_session *session, const struct gp_args_gpArrayDestroy *args)
+{
+	struct gpd_array *array = gpd_array_get(session, args->array);
+
+	if (!array)
+		return CUDA_ERROR_INVALID_HANDLE;
+	gpd_handle_remove(&session->handles, &array->name);
+	session->array_count--;
+	return gpd_array_release(session, array);
+}
+
+uint64_t
+gpd_array_leaving_size(const struct gpd_session *session, int device)
+{
+	const struct gpd_array *array;
+	uint64_t size = 0;
+
+	pthread_mutex_lock(&lock);
+	LL_FOREACH(leaving, array)
+	{
+		if (array->session == session && array->device == device)
+			size += array->charged;
+	}
+	pthread_mutex_unlock(&lock);
+	return size;
+}
+
+/* Under the lock. */
+static struct gpd_array *
+find_of(const struct gpd_session *session)
+{
+	struct gpd_array *array;
+
+	LL_SEARCH_SCALAR(leaving, array, session, session);
+	return array;
+}
+
+/* One that is never known to be out of use is left. */
+bool
+gpd_array_give_back(struct gpd_session *session)
+{
+	const struct gpd_array *array;
+	bool any = false;
+
+	pthread_mutex_lock(&lock);
+	while ((array = find_of(session))) {
+		enum gpd_array_state state = array->state;
+		int device = array->device;
+
+		any = true;
+		if (state == GPD_ARRAY_GOING) {
+			pthread_cond_wait(&gone, &lock);
+			continue;
+		}
+		pthread_mutex_unlock(&lock);
+		if (state == GPD_ARRAY_LEAVING && !gpd_wait_none(session))
+			gpd_wait_oldest(session);
+		else if (state == GPD_ARRAY_LEAVING || !drop_all(session, session, device))
+			return any;
+		pthread_mutex_lock(&lock);
+	}
+	pthread_mutex_unlock(&lock);
+	return any;
+}
+
+bool
+gpd_array_wait_gone(struct gpd_session *session, int device)
+{
+	bool any;
+
+	pthread_mutex_lock(&lock);
+	any = find_idle(NULL, device) != NULL;
+	pthread_mutex_unlock(&lock);
+	return any && drop_all(session, NULL, device);
+}
+
+void
+gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array)
+{
+	if (--array->users > 0)
+		return;
+	gpd_account_free(&session->account, array->device, array->charged);
+	bury(array);
+}
+
+static void
+forget(struct gpd_handle *name, void *session)
+{
+	gpd_handle_remove(&((struct gpd_session *)session)->handles, name);
+	gpd_array_release_at_end(session, (struct gpd_array *)name);
+}
+
+void
+gpd_array_forget(struct gpd_session *session)
+{
+	struct gpd_array *array;
+	unsigned int count = 0;
+
+	gpd_handle_each(&session->handles, GPD_KIND_ARRAY, forget, session);
+	pthread_mutex_lock(&lock);
+	while ((array = find_of(session))) {
+		if (array->state == GPD_ARRAY_GOING) {
+			pthread_cond_wait(&gone, &lock);
+			continue;
+		}
+		gpd_account_free(&session->account, array->device, array->charged);
+		array->session = NULL;
+		array->state = GPD_ARRAY_IDLE;
+		count++;
+	}
+	pthread_mutex_unlock(&lock);
+	while (count-- > 0)
+		gpd_janitor_run(drop_one, NULL);
+}

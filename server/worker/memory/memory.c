@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/memory/memory.h"
+
+#include "gpd_calls.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/peer_memory.h"
+#include "server/worker/device/window.h"
+#include "server/worker/image/image.h"
+#include "server/worker/memory/array.h"
+#include "server/worker/memory/physical.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranges of addresses besides the window, and what they may have in all: addresses are everybody's.
+ */
+#define RESERVED_MAX 64
+#define RESERVED_SIZE_MAX ((uint64_t)1 << 40)
+
+struct chunk {
+	uint64_t address;
+	uint64_t size;
+	int device;
+	CUmemGenericAllocationHandle handle;
+	struct gpd_physical *physical; /* NULL: the memory is the chunk's own */
+	bool asked, kept;              /* for, and by, the lanes' RDMA device */
+};
+
+/* A chunk on its way out. */
+struct leaving {
+	struct leaving *next;
+	struct gpd_memory *memory;
+	struct chunk chunk;
+	bool stuck; /* nobody can tell when no work uses it any more */
+};
+
+struct gpd_memory {
+	struct gpd_session *session;
+	uint64_t base;
+	uint64_t size;
+	struct chunk *chunks; /* by address */
+	size_t count;
+	size_t room;
+	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free place */
+
+	pthread_mutex_t lock;
+	struct leaving *leaving;
+};
+
+static void
+drop(const struct chunk *chunk)
+{
+	/* First, for the network card reaches the memory itself. */
+	if (chunk->kept)
+		gp_memory_forget((void *)(uintptr_t)chunk->address);
+	gpd_driver.cuMemUnmap(chunk->address, chunk->size);
+	if (!chunk->physical)
+		gpd_driver.cuMemRelease(chunk->handle);
+}
+
+static CUresult
+place(struct chunk *chunk)
+{
+	CUmemAccessDesc access = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = chunk->device },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	uint64_t zeroed = chunk->physical ? chunk->physical->zeroed : 0;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!chunk->physical)
+		result = gpd_physical_obtain(chunk->size, chunk->device, &chunk->handle);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_driver.cuMemMap(chunk->address, chunk->size, 0, chunk->handle, 0);
+	if (result != CUDA_SUCCESS) {
+		if (!chunk->physical)
+			gpd_driver.cuMemRelease(chunk->handle);
+		return result;
+	}
+	result = gpd_driver.cuMemSetAccess(chunk->address, chunk->size, &access, 1);
+	/* Another session may have had this memory. */
+	if (result == CUDA_SUCCESS && zeroed < chunk->size)
+		result = gpd_physical_zero(chunk->address + zeroed, chunk->size - zeroed,
+					   chunk->device);
+	if (result != CUDA_SUCCESS)
+		drop(chunk);
+	else if (chunk->physical && zeroed < chunk->size)
+		chunk->physical->zeroed = chunk->size;
+	return result;
+}
+
+/* The first chunk that ends behind address. */
+static size_t
+find(const struct gpd_memory *memory, uint64_t address)
+{
+	size_t low = 0, high = memory->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct chunk *chunk = &memory->chunks[middle];
+
+		if (chunk->address + chunk->size <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool
+within(uint64_t base, uint64_t room, uint64_t address, uint64_t size)
+{
+	return address >= base && address - base <= room && size <= room - (address - base);
+}
+
+/* Of the window, or of one of the ranges that were reserved besides. */
+static bool
+inside(const struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	if (within(memory->base, memory->size, address, size))
+		return true;
+	for (size_t i = 0; i < RESERVED_MAX; i++) {
+		const struct gpd_range *range = &memory->reserved[i];
+
+		if (range->size > 0 && within(range->address, range->size, address, size))
+			return true;
+	}
+	return false;
+}
+
+bool
+gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	const struct gpd_memory *memory = session->memory;
+	uint64_t end;
+
+	if (!inside(memory, address, size))
+		return false;
+	end = address + size;
+	for (size_t i = find(memory, address); address < end; i++) {
+		if (i == memory->count || memory->chunks[i].address > address)
+			return false;
+		address = memory->chunks[i].address + memory->chunks[i].size;
+	}
+	return true;
+}
+
+int
+gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	struct gpd_memory *memory = session->memory;
+	size_t i = find(memory, address);
+	struct chunk *chunk = &memory->chunks[i];
+
+	if (i == memory->count || !within(chunk->address, chunk->size, address, size))
+		return -1;
+	if (!chunk->asked)
+		chunk->kept = gpd_peer_memory_keep(session->conn, chunk->address, chunk->size,
+						   chunk->device);
+	chunk->asked = true;
+	return chunk->kept ? chunk->device : -1;
+}
+
+bool
+gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	if (inside(session->memory, address, size))
+		return gpd_memory_mapped(session, address, size);
+	return gpd_image_owns(session, address, size);
+}
+
+static bool
+room(struct gpd_memory *memory)
+{
+	size_t count = memory->room ? memory->room * 2 : 64;
+	struct chunk *chunks;
+
+	if (memory->count < memory->room)
+		return true;
+	chunks = realloc(memory->chunks, count * sizeof(*chunks));
+	if (!chunks)
+		return false;
+	memory->chunks = chunks;
+	memory->room = count;
+	return true;
+}
+
+static struct leaving *
+find_leaving(struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	struct leaving *leaving = memory->leaving;
+
+	while (leaving && (leaving->chunk.address >= address + size ||
+			   leaving->chunk.address + leaving->chunk.size <= address))
+		leaving = leaving->next;
+	return leaving;
+}
+
+static CUresult
+wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	struct leaving *leaving;
+
+	pthread_mutex_lock(&memory->lock);
+	while ((leaving = find_leaving(memory, address, size)) && !leaving->stuck) {
+		pthread_mutex_unlock(&memory->lock);
+		gpd_wait_oldest(memory->session);
+		pthread_mutex_lock(&memory->lock);
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return leaving ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static bool
+is_leaving(struct gpd_memory *memory)
+{
+	bool leaving;
+
+	pthread_mutex_lock(&memory->lock);
+	leaving = memory->leaving != NULL;
+	pthread_mutex_unlock(&memory->lock);
+	return leaving;
+}
+
+static CUresult
+check_place(struct gpd_session *session, uint64_t address, uint64_t size, int device)
+{
+	const struct gpd_device *on = gpd_device_get(device);
+
+	if (!on)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!inside(session->memory, address, size)) {
+		gpd_session_violation(session, "it maps %llu bytes at %#llx, outside its window",
+				      (unsigned long long)size, (unsigned long long)address);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return !size || (address | size) % on->granularity ? CUDA_ERROR_INVALID_VALUE
+							   : CUDA_SUCCESS;
+}
+
+static CUresult
+add(struct gpd_session *session, struct chunk *chunk)
+{
+	struct gpd_memory *memory = session->memory;
+	CUresult result = check_place(session, chunk->address, chunk->size, chunk->device);
+	bool leaving;
+	uint64_t until = 0;
+	size_t i;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	i = find(memory, chunk->address);
+	if (i < memory->count && memory->chunks[i].address < chunk->address + chunk->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!room(memory))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = wait_unmapped(memory, chunk->address, chunk->size);
+	leaving = is_leaving(memory);
+	if (result == CUDA_SUCCESS)
+		result = place(chunk);
+	/* What the client has given back may still have been on its way out. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && leaving &&
+	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
+		result = place(chunk);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_array_wait_gone(session, chunk->device))
+		result = place(chunk);
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_account_wait(&session->account, &until))
+		result = place(chunk);
+	if (result != CUDA_SUCCESS)
+		return result;
+	memmove(&memory->chunks[i + 1], &memory->chunks[i], (memory->count - i) * sizeof(*chunk));
+	memory->chunks[i] = *chunk;
+	memory->count++;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device)
+{
+	struct chunk chunk = { .address = address, .size = size, .device = device };
+
+	return add(session, &chunk);
+}
+
+CUresult
+gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
+		  struct gpd_physical *physical)
+{
+	struct chunk chunk = {
+		.address = address,
+		.size = size,
+		.device = physical->device,
+		.handle = physical->handle,
+		.physical = physical,
+	};
+	CUresult result = add(session, &chunk);
+
+	if (result == CUDA_SUCCESS)
+		physical->mappings++;
+	return result;
+}
+
+void
+gpd_memory_wait_unmapped(struct gpd_session *session)
+{
+	(void)wait_unmapped(session->memory, 0, UINT64_MAX);
+}
+
+CUresult
+gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *args)
+{
+	return gpd_memory_map(session, args->address, args->size, args->device);
+}
+
+/* The driver unmaps without waiting for the device. */
+static void
+unmap(struct leaving *leaving)
+{
+	struct gpd_memory *memory = leaving->memory;
+	struct leaving **link = &memory->leaving;
+
+	struct gpd_physical *physical = leaving->chunk.physical;
+	bool last = false;
+
+	drop(&leaving->chunk);
+	pthread_mutex_lock(&memory->lock);
+	while (*link != leaving)
+		link = &(*link)->next;
+	*link = leaving->next;
+	if (physical)
+		last = --physical->leaving == 0 && physical->released;
+	pthread_mutex_unlock(&memory->lock);
+	/* Only now is it the tenant's again. */
+	if (!physical)
+		gpd_account_free(&memory->session->account, leaving->chunk.device,
+				 leaving->chunk.size);
+	else if (last)
+		gpd_physical_finish(memory->session, physical);
+	gpd_account_leave_end(&memory->session->account);
+	free(leaving);
+}
+
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	unmap(arg);
+}
+
+CUresult
+gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnmap *args)
+{
+	struct gpd_memory *memory = session->memory;
+	size_t i = find(memory, args->address);
+	struct leaving *leaving;
+	CUresult result;
+
+	if (i == memory->count || memory->chunks[i].address != args->address ||
+	    memory->chunks[i].size != args->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	leaving = malloc(sizeof(*leaving));
+	if (!leaving)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*leaving = (struct leaving){ .memory = memory, .chunk = memory->chunks[i] };
+	if (leaving->chunk.physical)
+		leaving->chunk.physical->mappings--;
+	memory->count--;
+	memmove(&memory->chunks[i], &memory->chunks[i + 1],
+		(memory->count - i) * sizeof(struct chunk));
+	pthread_mutex_lock(&memory->lock);
+	if (leaving->chunk.physical)
+		leaving->chunk.physical->leaving++;
+	leaving->next = memory->leaving;
+	memory->leaving = leaving;
+	pthread_mutex_unlock(&memory->lock);
+	gpd_account_leave_begin(&session->account);
+	result = gpd_wait_add_all(session, NULL, unused, leaving);
+	/* The context is lost, or close to it: the chunk goes with the session. */
+	if (result != CUDA_SUCCESS)
+		leaving->stuck = true;
+	return result;
+}
+
+/* What the session has given back and the driver does not have yet. */
+static uint64_t
+leaving_size(struct gpd_memory *memory, int device)
+{
+	uint64_t size = 0;
+
+	pthread_mutex_lock(&memory->lock);
+	for (const struct leaving *leaving = memory->leaving; leaving; leaving = leaving->next) {
+		if (leaving->chunk.device == device && !leaving->chunk.physical)
+			size += leaving->chunk.size;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return size;
+}
+
+CUresult
+gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo *args,
+		 struct gp_reply_gpMemoryInfo *reply)
+{
+	struct gpd_ledger_room quota;
+	size_t available, total;
+	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
+	 */
+	uint64_t leaving = leaving_size(session->memory, args->device) +
+			   gpd_array_leaving_size(session, args->device);
+	CUresult result = gpd_account_may_use(&session->account, args->device)
+				  ? gpd_device_enter(args->device)
+				  : CUDA_ERROR_INVALID_DEVICE;
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
+	if (result != CUDA_SUCCESS)
+		return result;
+	available += leaving;
+	if (available > total)
+		available = total;
+	quota = gpd_account_room(&session->account, args->device);
+	if (quota.left < quota.max)
+		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
+	reply->free = quota.left < available ? quota.left : available;
+	reply->total = quota.max < total ? quota.max : total;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpAddressReserve(struct gpd_session *session, const struct gp_args_gpAddressReserve *args,
+		     struct gp_reply_gpAddressReserve *reply)
+{
+	struct gpd_range *place = NULL, *ranges = session->memory->reserved;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < RESERVED_MAX; i++) {
+		sum += ranges[i].size;
+		if (ranges[i].size == 0)
+			place = &ranges[i];
+	}
+	if (args->size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!place || args->size > RESERVED_SIZE_MAX - sum ||
+	    gpd_window_take(args->size, 0, NULL, 0, place))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	reply->address = place->address;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFree *args)
+{
+	struct gpd_memory *memory = session->memory;
+	CUresult result;
+	size_t i = 0, at;
+
+	while (i < RESERVED_MAX &&
+	       (memory->reserved[i].size == 0 || memory->reserved[i].address != args->address))
+		i++;
+	if (i == RESERVED_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	at = find(memory, args->address);
+	if (at < memory->count &&
+	    memory->chunks[at].address < args->address + memory->reserved[i].size)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = wait_unmapped(memory, args->address, memory->reserved[i].size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpd_window_give(&memory->reserved[i]);
+	memory->reserved[i].size = 0;
+	return CUDA_SUCCESS;
+}
+
+bool
+gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical)
+{
+	struct gpd_memory *memory = session->memory;
+	bool later;
+
+	pthread_mutex_lock(&memory->lock);
+	later = physical->leaving > 0;
+	physical->released = later;
+	pthread_mutex_unlock(&memory->lock);
+	return later;
+}
+
+/* Before an allocation is refused: what the session has given back may be on its way out. */
+static bool
+give_back(struct gpd_account *account)
+{
+	struct gpd_session *session =
+		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
+	bool waited = is_leaving(session->memory) || atomic_load(&session->images_leaving);
+
+	waited = gpd_array_give_back(session) || waited;
+	if (is_leaving(session->memory))
+		gpd_memory_wait_unmapped(session);
+	while (atomic_load(&session->images_leaving) && !gpd_wait_none(session))
+		gpd_wait_oldest(session);
+	return gpd_image_wait_unloaded(session) || waited;
+}
+
+int
+gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
+{
+	struct gpd_memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory)
+		return -ENOMEM;
+	memory->session = session;
+	memory->base = base;
+	memory->size = size;
+	pthread_mutex_init(&memory->lock, NULL);
+	session->memory = memory;
+	session->account.give_back = give_back;
+	return 0;
+}
+
+void
+gpd_memory_destroy(struct gpd_session *session)
+{
+	struct gpd_memory *memory = session->memory;
+
+	if (!memory)
+		return;
+	while (memory->leaving)
+		unmap(memory->leaving);
+	for (size_t i = 0; i < memory->count; i++)
+		drop(&memory->chunks[i]);
+	gpd_physical_forget(session);
+	for (size_t i = 0; i < RESERVED_MAX; i++)
+		gpd_window_give(&memory->reserved[i]);
+	pthread_mutex_destroy(&memory->lock);
+	free(memory->chunks);
+	free(memory);
+	session->memory = NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Physical memory: from the driver, for whoever maps it, and that which a client holds by name and
+ * maps where it likes (gpMemoryCreate).  It counts for the session until the driver has it back.
+ * Executor only.
+ */
+#ifndef GPD_PHYSICAL_H
+#define GPD_PHYSICAL_H
+
+#include "server/worker/session/handle.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_session;
+
+struct gpd_physical {
+	struct gpd_handle name;
+	uint64_t size;
+	int device;
+	CUmemGenericAllocationHandle handle;
+	uint64_t zeroed; /* its beginning; the rest has never been mapped */
+	unsigned int
+		mappings; /* those on their way out not counted: the driver keeps memory for them */
+	unsigned int leaving; /* and those; under the lock of the session's memory, as is */
+	bool released;        /* the name is gone, and it ends with the last of them */
+};
+
+/* Memory for whole granules, the caller's to release; and zeroing, which is waited for. */
+CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
+CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
+
+/* The stream that zeroes, of all sessions; the device is current. */
+CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);
+
+/* Gives it back to the driver and the quota; it has no name and no mapping.  Any thread. */
+void gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical);
+
+/* At the session's end, when nothing is mapped. */
+void gpd_physical_forget(struct gpd_session *session);
+
+#endif /* GPD_PHYSICAL_H */

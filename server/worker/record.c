@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/record.h"
+
+#include "gpd_calls.h"
+#include "server/common/base/log.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/deferred.h"
+#include "server/worker/session/session.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+dumps(void)
+{
+	static atomic_int wanted = -1;
+	int now = atomic_load_explicit(&wanted, memory_order_relaxed);
+
+	if (now < 0) {
+		const char *text = getenv("GPUPOOL_DUMP");
+
+		now = gpd_log_level >= GPD_LOG_DEBUG || (text && strcmp(text, "1") == 0);
+		atomic_store_explicit(&wanted, now, memory_order_relaxed);
+	}
+	return now;
+}
+
+/* 0, or -EPROTO: the session must end. */
+static int
+carry_out(struct gpd_session *session, const struct gp_header *header, const void *fields,
+	  size_t size)
+{
+	session->request = header->request;
+	session->call = header->call;
+	session->context = header->context;
+	gpd_copy_before(session, header->call, fields, size);
+	if (gpd_dispatch(session, header, fields, size)) {
+		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
+		return -EPROTO;
+	}
+	if (session->held)
+		gpd_hold_remove(session, session->held);
+	session->held = NULL;
+	return 0;
+}
+
+/* What waited for a host function that is done now, or for what did. */
+static int
+carry_out_kept(struct gpd_session *session)
+{
+	struct gpd_hold_record record;
+	int r = 0;
+
+	while (r == 0 && atomic_load(&session->sticky) == CUDA_SUCCESS &&
+	       !atomic_load_explicit(&session->closing, memory_order_relaxed) &&
+	       (session->held = gpd_hold_next(session, &record))) {
+		session->bulk_kept = record.bulk;
+		session->bulk_left = record.bulk_size;
+		r = carry_out(session, &record.header, record.fields, record.size);
+		session->bulk_kept = NULL;
+		session->bulk_left = 0;
+	}
+	return r;
+}
+
+/* A record has come.  0, or -EPROTO: the session must end. */
+static int
+take_record(struct gpd_session *session, const struct gp_header *header, const void *fields,
+	    size_t size)
+{
+	CUresult sticky = (CUresult)atomic_load(&session->sticky);
+	int r;
+
+	session->call = header->call;
+	if (dumps())
+		gp_dump_record(stderr, header, fields, size);
+	if (sticky != CUDA_SUCCESS) {
+		if (header->request)
+			(void)gpd_session_reply(session, header->call, header->request, sticky,
+						NULL, 0);
+		return 0;
+	}
+	if (!session->hold && header->call != GP_CALL_gpHostFunction)
+		return carry_out(session, header, fields, size);
+	r = gpd_hold_add(session, header, fields, size, &session->held);
+	if (r == 0)
+		r = carry_out(session, header, fields, size);
+	return r < 0 ? r : carry_out_kept(session);
+}
+
+int
+gpd_record_carry_out_all(struct gpd_session *session, const struct gp_message *message)
+{
+	const uint8_t *at = message->data;
+	size_t left = message->size;
+	bool bulk_used = message->bulk_size == 0;
+
+	while (left) {
+		struct gp_header header;
+		bool bulk;
+
+		if (gp_header_decode(&header, at, left)) {
+			gpd_session_violation(session, "it sent a malformed record");
+			return -EPROTO;
+		}
+		bulk = header.flags & GP_FRAME_BULK;
+		if (bulk && header.size != left) {
+			gpd_session_violation(session, "data belongs to a record's middle");
+			return -EPROTO;
+		}
+		session->bulk_left = bulk ? message->bulk_size : 0;
+		bulk_used = bulk_used || bulk;
+		if (take_record(session, &header, at + sizeof(header),
+				header.size - sizeof(header)))
+			return -EPROTO;
+		if (atomic_load_explicit(&session->closing, memory_order_relaxed))
+			return -EPROTO;
+		at += header.size;
+		left -= header.size;
+	}
+	gpd_schedule_pause(session->account.schedule);
+	if (!bulk_used) {
+		gpd_session_violation(session, "it sent data that belongs to no call");
+		return -EPROTO;
+	}
+	return 0;
+}

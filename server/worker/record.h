@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The records of a session's messages: each is checked, carried out, or kept behind a host function
+ * (deferred.h) and carried out later.  Executor only.
+ */
+#ifndef GPD_RECORD_H
+#define GPD_RECORD_H
+
+struct gp_message;
+struct gpd_session;
+
+/* All records of one message; 0, or -EPROTO: the session must end. */
+int gpd_record_carry_out_all(struct gpd_session *session, const struct gp_message *message);
+
+#endif /* GPD_RECORD_H */

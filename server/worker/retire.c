@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/retire.h"
+
+#include "server/common/base/log.h"
+#include "server/worker/device/quiet.h"
+#include "server/worker/session/session.h"
+#include "server/worker/worker.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Most kernels end sooner, and nobody need know. */
+#define TELL_MS 100
+/* A session that hangs for so long behind work that nobody waits for will not get on. */
+#define HANG_MS 5000
+
+/* Under the worker's lock: who ends the process holds it, so that no session comes meanwhile. */
+static bool retired;
+static _Atomic bool heap_used;
+static _Atomic bool told_stale;
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void
+tell(const struct gpd_session *session, bool busy)
+{
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_BUSY,
+		.result = busy,
+		.session = session->id,
+	};
+
+	(void)gpd_channel_send(&gpd_worker.channel, &header, session->peer, strlen(session->peer),
+			       -1);
+}
+
+/* Of a session whose client is still there; the closing ones are not in the list. */
+static bool
+any_hangs_locked(void)
+{
+	int64_t now = now_ms();
+
+	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+		int64_t since = atomic_load(&s->loading_since_ms);
+
+		if (since && now - since > HANG_MS)
+			return true;
+	}
+	return false;
+}
+
+void
+gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
+{
+	bool hangs;
+
+	if (waited_ms >= TELL_MS && !session->told_busy) {
+		session->told_busy = true;
+		tell(session, true);
+	}
+	pthread_mutex_lock(&gpd_worker.lock);
+	if (retired && !gpd_worker.sessions && waited_ms >= TELL_MS) {
+		gpd_session_log(session, GPD_LOG_WARNING,
+				"its client is gone and its work does not end: the worker ends "
+				"with it");
+		_exit(0);
+	}
+	hangs = retired && any_hangs_locked();
+	pthread_mutex_unlock(&gpd_worker.lock);
+	if (hangs)
+		gpd_worker_lost(session, CUDA_ERROR_LAUNCH_TIMEOUT);
+}
+
+void
+gpd_retire_done(struct gpd_session *session)
+{
+	if (session->told_busy)
+		tell(session, false);
+	session->told_busy = false;
+}
+
+void
+gpd_retire_uses_heap(void)
+{
+	if (!atomic_load_explicit(&heap_used, memory_order_relaxed))
+		atomic_store(&heap_used, true);
+}
+
+static void
+tell_stale(void)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_STALE };
+
+	if (atomic_load(&heap_used) && !atomic_exchange(&told_stale, true))
+		(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+}
+
+void
+gpd_retire_closed(void)
+{
+	bool stays;
+
+	if (atomic_load(&gpd_worker.session_count))
+		return;
+	pthread_mutex_lock(&gpd_worker.lock);
+	stays = !retired;
+	if (retired && !gpd_worker.sessions)
+		_exit(0);
+	pthread_mutex_unlock(&gpd_worker.lock);
+	if (stays)
+		tell_stale();
+}
+
+static void
+set_retired(bool value)
+{
+	pthread_mutex_lock(&gpd_worker.lock);
+	retired = value;
+	pthread_mutex_unlock(&gpd_worker.lock);
+}
+
+void
+gpd_retire(void)
+{
+	set_retired(true);
+	gpd_retire_closed();
+}
+
+void
+gpd_retire_undo(void)
+{
+	set_retired(false);
+}
+
+bool
+gpd_retire_enter(struct gpd_session *session, int device)
+{
+	atomic_store(&session->loading_since_ms, now_ms());
+	return gpd_quiet_begin(device, &session->closing);
+}
+
+void
+gpd_retire_leave(struct gpd_session *session, int device)
+{
+	gpd_quiet_end(device);
+	atomic_store(&session->loading_since_ms, 0);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/running_work.h"
+
+#include "server/common/ledger/ledger.h"
+#include "server/worker/session/session.h"
+#include "server/worker/worker.h"
+
+#include <stdio.h>
+
+/* Who has launched has a lane. */
+static bool
+is_culprit(const struct gpd_session *s)
+{
+	return atomic_load(&s->account.line->counts.launches) > 0 &&
+	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
+}
+
+struct list {
+	char *text;
+	size_t size, used;
+	int count;
+	struct gpd_session *last;
+};
+
+static void
+add_culprits(struct list *list, struct gpd_session *sessions)
+{
+	for (struct gpd_session *s = sessions; s; s = s->next) {
+		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
+
+		if (!is_culprit(s))
+			continue;
+		list->last = s;
+		list->count++;
+		if (list->used >= list->size - 1)
+			continue;
+		list->used += (size_t)snprintf(
+			list->text + list->used, list->size - list->used, "%ssession %llu (%s)%s%s",
+			list->count > 1 ? ", " : "", (unsigned long long)s->id, s->peer,
+			kernel ? ", last kernel " : "", kernel ? kernel : "");
+		if (list->used >= list->size)
+			list->used = list->size - 1;
+	}
+}
+
+struct gpd_session *
+gpd_culprit_find(char *text, size_t size)
+{
+	struct list list = { .text = text, .size = size };
+
+	text[0] = 0;
+	add_culprits(&list, gpd_worker.sessions);
+	add_culprits(&list, gpd_worker.leaving);
+	return list.count == 1 ? list.last : NULL;
+}
+
+/* Under the worker's lock.  NULL: there are others, or none. */
+static struct gpd_session *
+find_only_one(void)
+{
+	struct gpd_session *s = gpd_worker.sessions, *leaving = gpd_worker.leaving;
+
+	if (s && leaving)
+		return NULL;
+	s = s ? s : leaving;
+	return s && !s->next ? s : NULL;
+}
+
+struct gpd_voice *
+gpd_culprit_tell(char *text, size_t size)
+{
+	struct gpd_voice *voice = NULL;
+	struct gpd_session *about;
+
+	pthread_mutex_lock(&gpd_worker.lock);
+	about = gpd_culprit_find(text, size);
+	if (!text[0])
+		about = find_only_one();
+	if (about)
+		voice = &about->account.ledger->voices[about->account.line->voice];
+	pthread_mutex_unlock(&gpd_worker.lock);
+	if (!text[0])
+		(void)snprintf(text, size, "no session");
+	return voice;
+}

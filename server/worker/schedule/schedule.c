@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/schedule/schedule.h"
+
+#include "server/worker/device/quiet.h"
+#include "server/worker/schedule/schedule_turns.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/worker.h"
+
+#include <stdlib.h>
+
+/* Launches without a look at anything. */
+#define BATCH 256
+/* Of more batches than one in so long some are not measured: events cost time on both sides, and
+ * kernels of several streams that share a queue of the GPU do not pass them. */
+#define MEASURE_NS 1000000
+#define SKIP_MAX 1000
+/* A session's first batches are all measured. */
+#define SEEN_MIN 4
+/* Longer ones are of a client that does something else. */
+#define PERIOD_MAX_NS 1000000
+
+struct gpd_schedule {
+	struct gpd_schedule_run *runs;
+	struct gpd_schedule_run *devices[GPD_DEVICES_MAX];
+};
+
+static uint32_t
+next_random(struct gpd_schedule_run *run)
+{
+	run->random ^= run->random << 13;
+	run->random ^= run->random >> 17;
+	run->random ^= run->random << 5;
+	return run->random;
+}
+
+/*
+ * Whether this batch's time is taken: of short ones a few at random, so that what kind of work they
+ * are of plays no part; each stands for those before it that were not.
+ */
+static bool
+samples(struct gpd_schedule_run *run)
+{
+	uint64_t now = gpd_turns_now(), period = now - run->begun_ns, mean;
+
+	if (period > PERIOD_MAX_NS)
+		period = PERIOD_MAX_NS;
+	run->period_ns = run->begun_ns ? (7 * run->period_ns + period) / 8 : PERIOD_MAX_NS;
+	run->begun_ns = now;
+	run->represents++;
+	if (run->seen < SEEN_MIN) {
+		run->seen++;
+		return true;
+	}
+	if (run->skip) {
+		run->skip--;
+		return false;
+	}
+	mean = MEASURE_NS / (run->period_ns + 1);
+	if (mean > SKIP_MAX)
+		mean = SKIP_MAX;
+	run->skip = next_random(run) % (2 * (uint32_t)mean + 1);
+	return true;
+}
+
+static void
+end_batch(struct gpd_schedule_run *run)
+{
+	if (!run->in_batch)
+		return;
+	run->in_batch = false;
+	run->batch++;
+	run->launches = run->from - run->pass;
+	if (run->measured && gpd_device_enter(run->device) == CUDA_SUCCESS) {
+		gpd_meter_close(&run->meter, run->launches, run->times, run->joins);
+		gpd_turns_poke(run);
+	}
+	if (!run->holds)
+		run->pass = 0;
+	atomic_store_explicit(&run->open, false, memory_order_release);
+}
+
+/* Whether what is left of what it may launch is still good. */
+static bool
+goes_on(struct gpd_schedule_run *run)
+{
+	if (!run->holds || !run->pass)
+		return false;
+	atomic_store(&run->open, true);
+	if (!atomic_load(&run->revoked))
+		return true;
+	atomic_store(&run->open, false);
+	return false;
+}
+
+static void
+begin_batch(struct gpd_schedule_run *run)
+{
+	if (!goes_on(run)) {
+		run->holds = gpd_turns_apply(run->session, run->device);
+		run->must = false;
+		if (!run->holds && run->takes_turns)
+			gpd_turns_quit(run, false);
+		run->pass = run->holds ? gpd_turns_take(run, &run->must) : BATCH;
+	}
+	run->timed = samples(run) || run->must;
+	if (run->timed && !gpd_meter_has_room(&run->meter))
+		run->timed = false;
+	run->measured = run->holds || run->timed;
+	run->times = run->timed ? run->represents : 0;
+	if (run->timed)
+		run->represents = 0;
+	run->from = run->pass;
+	run->in_batch = true;
+}
+
+static struct gpd_schedule_run *
+add_run(struct gpd_session *session, int device)
+{
+	struct gpd_schedule *schedule = session->account.schedule;
+	struct gpd_schedule_run *run;
+
+	if (!schedule)
+		schedule = session->account.schedule = calloc(1, sizeof(*schedule));
+	run = schedule ? calloc(1, sizeof(*run)) : NULL;
+	if (!run)
+		return NULL;
+	run->session = session;
+	run->batch = 1;
+	run->device = device;
+	run->random = (uint32_t)session->id * 2654435761u | 1;
+	if (gpd_turns_join(run)) {
+		free(run);
+		return NULL;
+	}
+	run->session_next = schedule->runs;
+	schedule->runs = run;
+	schedule->devices[device] = run;
+	return run;
+}
+
+static struct gpd_schedule_run *
+find_run(const struct gpd_session *session, int device)
+{
+	return session->account.schedule ? session->account.schedule->devices[device] : NULL;
+}
+
+/* The batch's first launch on this stream, or the first of a batch. */
+static void
+begin(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_schedule_run *run = find_run(session, stream->device);
+
+	if (!run)
+		run = add_run(session, stream->device);
+	/* Without memory nothing is held back: the launch itself will fail. */
+	if (!run)
+		return;
+	if (!run->in_batch || !run->pass ||
+	    atomic_load_explicit(&run->revoked, memory_order_relaxed) ||
+	    (run->measured && !gpd_meter_has_room(&run->meter))) {
+		end_batch(run);
+		begin_batch(run);
+	}
+	run->pass--;
+	stream->batch = run->batch;
+	if (run->measured && gpd_device_enter(stream->device) == CUDA_SUCCESS)
+		(void)gpd_meter_open(&run->meter, stream->driver, run->timed);
+}
+
+void
+gpd_schedule_launch(struct gpd_session *session, uint32_t id)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, id);
+	struct gpd_schedule_run *run;
+
+	/* The hook has the answer. */
+	if (!stream)
+		return;
+	gpd_quiet_launch(session, stream->device, &session->quiet_pass);
+	run = find_run(session, stream->device);
+	if (__builtin_expect(run && run->pass && stream->batch == run->batch &&
+				     !atomic_load_explicit(&run->revoked, memory_order_relaxed),
+			     1))
+		run->pass--;
+	else
+		begin(session, stream);
+}
+
+void
+gpd_schedule_pause(struct gpd_schedule *schedule)
+{
+	if (!schedule)
+		return;
+	for (struct gpd_schedule_run *run = schedule->runs; run; run = run->session_next)
+		end_batch(run);
+}
+
+void
+gpd_schedule_settle(struct gpd_schedule *schedule)
+{
+	gpd_schedule_pause(schedule);
+	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
+	     run = run->session_next)
+		gpd_meter_settle(&run->meter);
+}
+
+int
+gpd_schedule_priority(const struct gpd_session *session, int device, int wanted)
+{
+	const struct gpd_device *on = gpd_device_get(device);
+	uint32_t priority =
+		atomic_load_explicit(&session->account.line->priority, memory_order_relaxed);
+
+	if (!on || priority == 0)
+		return wanted;
+	if (priority == 1)
+		return on->priority_least;
+	if (wanted > on->priority_least)
+		wanted = on->priority_least;
+	return wanted - 1 < on->priority_greatest ? on->priority_greatest : wanted - 1;
+}
+
+void
+gpd_schedule_stop(struct gpd_session *session)
+{
+	struct gpd_schedule *schedule = session->account.schedule;
+
+	gpd_schedule_settle(schedule);
+	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
+	     run = run->session_next)
+		gpd_turns_quit(run, true);
+}
+
+void
+gpd_schedule_free(struct gpd_session *session)
+{
+	struct gpd_schedule *schedule = session->account.schedule;
+
+	if (!schedule)
+		return;
+	while (schedule->runs) {
+		struct gpd_schedule_run *run = schedule->runs;
+
+		schedule->runs = run->session_next;
+		gpd_turns_leave(run);
+		free(run);
+	}
+	free(schedule);
+	session->account.schedule = NULL;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/schedule/schedule_core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define UNIT 1024
+/* What one that did not want the device for a while may be behind the others when it comes. */
+#define CREDIT_NS UINT64_C(20000000)
+/* What a tenant with a cap can save up, and what it needs to begin. */
+#define ALLOWANCE_MAX INT64_C(50000000)
+#define ALLOWANCE_START INT64_C(1000000)
+/* A turn costs at least that, however short its work: nobody passes it round for nothing. */
+#define TURN_NS UINT64_C(20000)
+
+static uint64_t
+per_weight(const struct gpd_order_tenant *tenant, uint64_t ns)
+{
+	return ns * UNIT / tenant->weight;
+}
+
+static struct gpd_order_tenant *
+find_tenant(struct gpd_order *order, uint32_t id)
+{
+	struct gpd_order_tenant *tenant = order->tenants;
+
+	while (tenant && tenant->id != id)
+		tenant = tenant->next;
+	return tenant;
+}
+
+int
+gpd_order_join(struct gpd_order *order, struct gpd_order_run *run, uint32_t id, uint64_t now)
+{
+	struct gpd_order_tenant *tenant = find_tenant(order, id);
+
+	if (!tenant) {
+		tenant = calloc(1, sizeof(*tenant));
+		if (!tenant)
+			return -ENOMEM;
+		tenant->id = id;
+		tenant->weight = 1;
+		tenant->cap = GPD_ORDER_UNCAPPED;
+		tenant->had = order->had;
+		tenant->grown_ns = now;
+		tenant->next = order->tenants;
+		order->tenants = tenant;
+	}
+	tenant->runs++;
+	run->tenant = tenant;
+	run->wants = run->aged = false;
+	run->next = order->runs;
+	order->runs = run;
+	return 0;
+}
+
+void
+gpd_order_leave(struct gpd_order *order, struct gpd_order_run *run)
+{
+	struct gpd_order_run **link = &order->runs;
+	struct gpd_order_tenant **tenant = &order->tenants;
+
+	if (order->holder == run)
+		order->holder = NULL;
+	while (*link != run)
+		link = &(*link)->next;
+	*link = run->next;
+	if (--run->tenant->runs == 0) {
+		while (*tenant != run->tenant)
+			tenant = &(*tenant)->next;
+		*tenant = run->tenant->next;
+		free(run->tenant);
+	}
+	run->tenant = NULL;
+	run->wants = false;
+}
+
+static void
+grow(struct gpd_order_tenant *tenant, uint64_t now)
+{
+	uint64_t passed = now - tenant->grown_ns;
+
+	if (now <= tenant->grown_ns)
+		return;
+	if (passed > UINT64_C(1000000000))
+		passed = UINT64_C(1000000000);
+	tenant->grown_ns = now;
+	tenant->allowance += (int64_t)(passed * tenant->cap / GPD_ORDER_UNCAPPED);
+	if (tenant->allowance > ALLOWANCE_MAX)
+		tenant->allowance = ALLOWANCE_MAX;
+}
+
+void
+gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, uint64_t now)
+{
+	if (weight == 0)
+		weight = 1;
+	if (cap == 0)
+		cap = 1;
+	if (cap > GPD_ORDER_UNCAPPED)
+		cap = GPD_ORDER_UNCAPPED;
+	/* What was used while there was no cap is forgiven, and nothing was saved. */
+	if (tenant->cap == GPD_ORDER_UNCAPPED) {
+		tenant->allowance = 0;
+		tenant->grown_ns = now;
+	}
+	grow(tenant, now);
+	tenant->weight = weight;
+	tenant->cap = cap;
+}
+
+/* One of its runs holds the device or waits for it. */
+static bool
+is_active(const struct gpd_order *order, const struct gpd_order_tenant *tenant)
+{
+	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
+		if (r->tenant == tenant && (r->wants || r == order->holder))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t
+less(uint64_t from, uint64_t amount)
+{
+	return from > amount ? from - amount : 0;
+}
+
+static bool
+is_spent(struct gpd_order_tenant *tenant, uint64_t now)
+{
+	if (tenant->cap == GPD_ORDER_UNCAPPED)
+		return false;
+	grow(tenant, now);
+	return tenant->allowance <= 0;
+}
+
+/* What a tenant misses while its cap keeps it waiting nobody owes it. */
+static void
+advance(struct gpd_order *order, uint64_t now)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
+		if ((r->wants || r == order->holder) && !is_spent(r->tenant, now) &&
+		    r->tenant->had < least)
+			least = r->tenant->had;
+	}
+	if (least != UINT64_MAX && least > order->had)
+		order->had = least;
+	for (struct gpd_order_tenant *t = order->tenants; t; t = t->next) {
+		uint64_t from = less(order->had, per_weight(t, CREDIT_NS));
+
+		if (is_spent(t, now) && t->had < from)
+			t->had = from;
+	}
+}
+
+void
+gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now)
+{
+	struct gpd_order_tenant *tenant = run->tenant;
+	uint64_t least = UINT64_MAX;
+
+	if (run->wants)
+		return;
+	advance(order, now);
+	if (!is_active(order, tenant)) {
+		uint64_t from = less(order->had, per_weight(tenant, CREDIT_NS));
+
+		if (tenant->had < from)
+			tenant->had = from;
+	}
+	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
+		if (r != run && r->tenant == tenant && (r->wants || r == order->holder) &&
+		    r->had < least)
+			least = r->had;
+	}
+	if (least != UINT64_MAX && run->had < less(least, CREDIT_NS))
+		run->had = less(least, CREDIT_NS);
+	run->wants = true;
+	run->since_ns = now;
+}
+
+void
+gpd_order_forgo(struct gpd_order_run *run)
+{
+	run->wants = false;
+}
+
+void
+gpd_order_charge(struct gpd_order *order, struct gpd_order_run *run, uint64_t ns, uint64_t now)
+{
+	run->had += ns;
+	run->tenant->had += per_weight(run->tenant, ns);
+	if (run->tenant->cap < GPD_ORDER_UNCAPPED) {
+		grow(run->tenant, now);
+		run->tenant->allowance -= (int64_t)ns;
+	}
+	advance(order, now);
+}
+
+static bool
+has_aged(const struct gpd_order_run *run, uint64_t now)
+{
+	return run->wants && now - run->since_ns >= GPD_ORDER_AGE_NS;
+}
+
+/* Whether a goes before b; both wait. */
+static bool
+precedes(const struct gpd_order_run *a, const struct gpd_order_run *b, uint64_t now)
+{
+	if (a->rank != b->rank) {
+		const struct gpd_order_run *low = a->rank < b->rank ? a : b;
+
+		return has_aged(low, now) ? a == low : a != low;
+	}
+	if (a->tenant != b->tenant)
+		return a->tenant->had < b->tenant->had;
+	return a->had < b->had || (a->had == b->had && a->since_ns < b->since_ns);
+}
+
+/* When the run may begin, as far as its tenant's cap goes. */
+static uint64_t
+allowed_at(struct gpd_order_run *run, uint64_t now)
+{
+	struct gpd_order_tenant *tenant = run->tenant;
+
+	if (tenant->cap == GPD_ORDER_UNCAPPED)
+		return now;
+	grow(tenant, now);
+	if (tenant->allowance >= ALLOWANCE_START)
+		return now;
+	return now +
+	       (uint64_t)(ALLOWANCE_START - tenant->allowance) * GPD_ORDER_UNCAPPED / tenant->cap +
+	       1;
+}
+
+struct gpd_order_run *
+gpd_order_pick(struct gpd_order *order, uint64_t now, uint64_t *when_p)
+{
+	struct gpd_order_run *best = NULL;
+	bool below = false;
+
+	*when_p = GPD_ORDER_NEVER;
+	if (order->holder)
+		return NULL;
+	for (struct gpd_order_run *r = order->runs; r; r = r->next) {
+		uint64_t when = r->wants ? allowed_at(r, now) : GPD_ORDER_NEVER;
+
+		if (when > now) {
+			*when_p = when < *when_p ? when : *when_p;
+			continue;
+		}
+		below = below || (best && best->rank != r->rank);
+		if (!best || precedes(r, best, now))
+			best = r;
+	}
+	if (!best)
+		return NULL;
+	best->aged = below && has_aged(best, now);
+	best->wants = false;
+	order->holder = best;
+	order->since_ns = now;
+	gpd_order_charge(order, best, TURN_NS, now);
+	return best;
+}
+
+/* Whether the holder must let go for one that waits. */
+static bool
+must_yield(const struct gpd_order *order, const struct gpd_order_run *to, uint64_t pending,
+	   uint64_t now)
+{
+	const struct gpd_order_run *holder = order->holder;
+	uint64_t held = now - order->since_ns;
+
+	if (to->rank > holder->rank)
+		return !holder->aged || held >= GPD_ORDER_QUANTUM_NS;
+	if (to->rank < holder->rank)
+		return has_aged(to, now) && held >= GPD_ORDER_QUANTUM_NS;
+	if (held < GPD_ORDER_SLICE_NS)
+		return false;
+	if (to->tenant == holder->tenant)
+		return holder->had + pending > to->had + GPD_ORDER_QUANTUM_NS;
+	return holder->tenant->had + per_weight(holder->tenant, pending) >
+	       to->tenant->had + per_weight(holder->tenant, GPD_ORDER_QUANTUM_NS);
+}
+
+bool
+gpd_order_ends(struct gpd_order *order, uint64_t pending, uint64_t now)
+{
+	struct gpd_order_run *holder = order->holder;
+
+	if (holder->tenant->cap < GPD_ORDER_UNCAPPED) {
+		grow(holder->tenant, now);
+		if (holder->tenant->allowance <= (int64_t)pending)
+			return true;
+	}
+	for (struct gpd_order_run *r = order->runs; r; r = r->next) {
+		if (r->wants && r != holder && must_yield(order, r, pending, now) &&
+		    allowed_at(r, now) <= now)
+			return true;
+	}
+	return false;
+}
+
+bool
+gpd_order_is_contended(const struct gpd_order *order)
+{
+	if (order->holder && order->holder->tenant->cap < GPD_ORDER_UNCAPPED)
+		return true;
+	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
+		if (r->wants && r != order->holder)
+			return true;
+	}
+	return false;
+}
+
+void
+gpd_order_release(struct gpd_order *order)
+{
+	order->holder = NULL;
+}

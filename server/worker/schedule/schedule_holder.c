@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/schedule/schedule_holder.h"
+
+/* What a holder may have in flight while others wait, and while nobody does. */
+#define FLIGHT_NS UINT64_C(8000000)
+#define FLIGHT_ALONE_NS UINT64_C(40000000)
+#define FLIGHT_MAX 256
+#define FLIGHT_ALONE_MAX 1024
+#define GAPS_MAX 10
+#define CHARGE_MAX_NS UINT64_C(100000000)
+#define DRAIN_NS UINT64_C(500000000)
+
+uint64_t gpd_turns_idle_ns = 200000;
+
+uint32_t
+gpd_holder_flight(const struct gpd_turns *turns, const struct gpd_schedule_run *run)
+{
+	bool alone = !gpd_order_is_contended(&turns->order);
+	uint64_t one = atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+	uint64_t count = alone ? 2 : 1;
+
+	if (one && (alone ? FLIGHT_ALONE_NS : FLIGHT_NS) / one > count)
+		count = (alone ? FLIGHT_ALONE_NS : FLIGHT_NS) / one;
+	if (count > (alone ? FLIGHT_ALONE_MAX : FLIGHT_MAX))
+		count = alone ? FLIGHT_ALONE_MAX : FLIGHT_MAX;
+	return (uint32_t)count;
+}
+
+bool
+gpd_holder_has_room(const struct gpd_turns *turns, const struct gpd_schedule_run *run)
+{
+	uint32_t flight = gpd_holder_flight(turns, run);
+
+	if (flight > run->window)
+		flight = run->window;
+	return atomic_load_explicit(&run->meter.launches, memory_order_relaxed) < flight &&
+	       atomic_load_explicit(&run->meter.entries, memory_order_relaxed) <=
+		       GPD_METER_ENTRIES - GPD_METER_BATCH;
+}
+
+/* What the holder's work in flight will still take. */
+static uint64_t
+pending_ns(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
+{
+	uint64_t guess = atomic_load_explicit(&run->meter.launches, memory_order_relaxed) *
+			 atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+	uint64_t took = now - turns->progress_ns;
+
+	return guess > took ? guess - took : 0;
+}
+
+static bool
+others_wait(const struct gpd_turns *turns)
+{
+	for (const struct gpd_order_run *r = turns->order.runs; r; r = r->next) {
+		if (r->wants && r != turns->order.holder)
+			return true;
+	}
+	return false;
+}
+
+static void
+charge(struct gpd_turns *turns, uint64_t now)
+{
+	uint64_t ns = now > turns->charged_ns ? now - turns->charged_ns : 0;
+
+	/* Nobody looked for so long: what it used is charged when it is measured. */
+	if (ns > CHARGE_MAX_NS)
+		ns = CHARGE_MAX_NS;
+	gpd_order_charge(&turns->order, turns->order.holder, ns, now);
+	turns->cost_ns += ns;
+	turns->charged_ns = now;
+}
+
+static void
+release(struct gpd_turns *turns, uint64_t now)
+{
+	struct gpd_schedule_run *run = gpd_run_of(turns->order.holder);
+
+	/* What the GPU was kept for it without use costs others only. */
+	if (turns->begun && others_wait(turns))
+		charge(turns, now);
+	else if (turns->begun && turns->idle_ns > turns->charged_ns)
+		/* It became idle between two looks. */
+		charge(turns, turns->charged_ns + (turns->idle_ns - turns->charged_ns) / 2);
+	/* The end of its work was seen late. */
+	if (turns->busy_ns > turns->cost_ns)
+		gpd_order_charge(&turns->order, turns->order.holder,
+				 turns->busy_ns - turns->cost_ns, now);
+	gpd_order_release(&turns->order);
+	run->left_ns = turns->begun ? turns->idle_ns : 0;
+	if (run->waiting)
+		gpd_order_want(&turns->order, &run->order, now);
+}
+
+uint64_t
+gpd_holder_pick(struct gpd_turns *turns, uint64_t now)
+{
+	uint64_t when;
+	struct gpd_order_run *next = gpd_order_pick(&turns->order, now, &when);
+
+	if (!next)
+		return when;
+	turns->begun = false;
+	turns->busy_ns = turns->cost_ns = turns->idle_ns = turns->gaps_ns = 0;
+	turns->progress_ns = turns->contended_ns = now;
+	turns->contended = gpd_order_is_contended(&turns->order);
+	atomic_store(&gpd_run_of(next)->revoked, false);
+	return GPD_ORDER_NEVER;
+}
+
+void
+gpd_holder_begin(struct gpd_turns *turns, uint64_t now)
+{
+	if (turns->begun)
+		return;
+	turns->begun = true;
+	turns->charged_ns = turns->progress_ns = now;
+	turns->idle_ns = 0;
+}
+
+static void
+learn_gap(struct gpd_schedule_run *run, uint64_t ns)
+{
+	if (ns < GAPS_MAX * gpd_turns_idle_ns)
+		run->gap_ns = (3 * run->gap_ns + ns) / 4;
+}
+
+void
+gpd_holder_comes(struct gpd_schedule_run *run, uint64_t now)
+{
+	if (run->left_ns)
+		learn_gap(run, now - run->left_ns);
+	run->left_ns = 0;
+}
+
+static bool
+wastes(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
+{
+	uint64_t gap = 2 * run->gap_ns;
+
+	if (gap < gpd_turns_idle_ns)
+		gap = gpd_turns_idle_ns;
+	if (gap > GAPS_MAX * gpd_turns_idle_ns)
+		gap = GAPS_MAX * gpd_turns_idle_ns;
+	return now - turns->idle_ns > gap ||
+	       turns->gaps_ns > (now - turns->contended_ns) / 2 + 2 * gap;
+}
+
+/* A batch is in the meter before it is not open any more, hence this order. */
+static bool
+is_drained(struct gpd_schedule_run *run)
+{
+	return !atomic_load(&run->open) && atomic_load(&run->meter.entries) == 0;
+}
+
+static bool
+note_drained(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now)
+{
+	bool drained = is_drained(run);
+
+	if (drained && !turns->idle_ns)
+		turns->idle_ns = now;
+	if (!drained && turns->idle_ns) {
+		if (turns->begun) {
+			learn_gap(run, now - turns->idle_ns);
+			turns->gaps_ns += now - turns->idle_ns;
+		}
+		turns->idle_ns = 0;
+		turns->progress_ns = now;
+	}
+	return drained;
+}
+
+static bool
+note_contended(struct gpd_turns *turns, uint64_t now)
+{
+	bool contended = gpd_order_is_contended(&turns->order);
+
+	if (contended && !turns->contended) {
+		turns->charged_ns = turns->contended_ns = now;
+		turns->busy_ns = turns->cost_ns = turns->gaps_ns = 0;
+	}
+	turns->contended = contended;
+	return contended;
+}
+
+static bool
+hangs(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
+{
+	uint64_t patience = 4 * atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+
+	return now - turns->revoked_ns > (patience > DRAIN_NS ? patience : DRAIN_NS);
+}
+
+void
+gpd_holder_look(struct gpd_turns *turns, uint64_t now)
+{
+	struct gpd_schedule_run *run = gpd_run_of(turns->order.holder);
+	bool revoked = atomic_load(&run->revoked);
+	bool drained = note_drained(turns, run, now);
+
+	if (!note_contended(turns, now)) {
+		atomic_store(&run->revoked, false);
+		return;
+	}
+	if (!drained && turns->begun)
+		charge(turns, now);
+	if (!revoked && (gpd_order_ends(&turns->order, pending_ns(turns, run, now), now) ||
+			 (drained && !run->waiting && wastes(turns, run, now)))) {
+		revoked = true;
+		turns->revoked_ns = now;
+		/* The executor says that it launches before it looks whether it may. */
+		atomic_store(&run->revoked, true);
+		drained = is_drained(run);
+	}
+	if (revoked && (drained || hangs(turns, run, now)))
+		release(turns, now);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device's turns: what the thread and the executors share, and how a turn begins and ends.
+ *
+ * A holder is charged for the time from its first launch to the end of its work, whether the GPU
+ * had short gaps in it or not: nobody else could use it.  Alone it is charged nothing, unless it
+ * has a cap.  Under the lock.
+ */
+#ifndef GPD_SCHEDULE_HOLDER_H
+#define GPD_SCHEDULE_HOLDER_H
+
+#include "server/common/ledger/ledger.h"
+#include "server/worker/schedule/schedule_turns.h"
+
+struct gpd_turns {
+	pthread_mutex_t lock;
+	pthread_cond_t wake; /* of the thread */
+	pthread_cond_t unpinned;
+	pthread_t thread;
+	int device;
+	struct gpd_order order;
+	struct gpd_schedule_run *runs;
+	enum gpd_policy policy;
+	bool terms_changed;
+	uint64_t terms_ns, tick_ns;
+	_Atomic bool asleep;
+
+	/* Of the present turn. */
+	bool contended;        /* when it was looked at last */
+	uint64_t contended_ns; /* since when */
+	bool begun;            /* the holder has been let through */
+	uint64_t charged_ns;   /* up to when */
+	uint64_t cost_ns;      /* charged since it is contended */
+	uint64_t busy_ns;      /* measured in it */
+	uint64_t progress_ns;  /* when something was found done */
+	uint64_t gaps_ns;      /* it had nothing on the GPU */
+	uint64_t idle_ns;      /* since when the holder has nothing on the GPU; 0: it has */
+	uint64_t revoked_ns;
+};
+
+static inline struct gpd_schedule_run *
+gpd_run_of(struct gpd_order_run *order)
+{
+	return (struct gpd_schedule_run *)order;
+}
+
+/* Reads what the ledger allows, if that is some time ago or has to be done. */
+void gpd_turns_refresh(struct gpd_turns *turns, uint64_t now);
+uint8_t gpd_turns_rank(const struct gpd_session *session);
+
+/* How many launches the run may have in flight, and whether there is room for one more. */
+uint32_t gpd_holder_flight(const struct gpd_turns *turns, const struct gpd_schedule_run *run);
+bool gpd_holder_has_room(const struct gpd_turns *turns, const struct gpd_schedule_run *run);
+
+/* Gives the turn to whom it is due, if it is nobody's.  When to ask again; GPD_ORDER_NEVER. */
+uint64_t gpd_holder_pick(struct gpd_turns *turns, uint64_t now);
+
+/* A run that is not the holder has something to launch. */
+void gpd_holder_comes(struct gpd_schedule_run *run, uint64_t now);
+
+/* The holder is let through. */
+void gpd_holder_begin(struct gpd_turns *turns, uint64_t now);
+
+/* Ends the holder's turn when it is time, and when its work is done. */
+void gpd_holder_look(struct gpd_turns *turns, uint64_t now);
+
+#endif /* GPD_SCHEDULE_HOLDER_H */

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/schedule/schedule_turns.h"
+
+#include "server/common/ledger/ledger.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/schedule/schedule_holder.h"
+#include "server/worker/session/session.h"
+#include "server/worker/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define PASS_MAX 256
+#define JOINS_MAX 64
+/* How often what nobody waits for is measured. */
+#define TICK_NS UINT64_C(20000000)
+/* An executor that waits looks so often whether its session has ended. */
+#define LOOK_NS UINT64_C(50000000)
+/* The thread looks again after a part of the time that it has waited. */
+#define NAP_PART 64
+#define NAP_MIN_NS UINT64_C(10000)
+#define NAP_MAX_NS UINT64_C(100000)
+/* While it waits for an allowance, or for room among what nobody else waits behind. */
+#define NAP_LONG_NS UINT64_C(1000000)
+#define FOREVER UINT64_MAX
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpd_turns *all[GPD_DEVICES_MAX];
+
+uint64_t
+gpd_turns_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void
+write_down(struct gpd_schedule_run *run, const struct gpd_meter_harvest *harvest)
+{
+	struct gpd_ledger_session *line = run->session->account.line;
+
+	run->measured_ns += harvest->all_ns;
+	run->measured_batches += harvest->batches;
+	if (harvest->all_ns)
+		gpd_ledger_count(&line->devices[run->device].gpu_ns, harvest->all_ns);
+}
+
+/* Of the last batches, for which no other stands. */
+static uint64_t
+unseen_ns(const struct gpd_schedule_run *run)
+{
+	return run->measured_batches ? run->represents * run->measured_ns / run->measured_batches
+				     : 0;
+}
+
+/* The lock is not held while the driver is asked. */
+static void
+harvest(struct gpd_turns *turns, struct gpd_schedule_run *run)
+{
+	struct gpd_meter_harvest found;
+
+	run->pins++;
+	pthread_mutex_unlock(&turns->lock);
+	found = gpd_meter_take(&run->meter);
+	pthread_mutex_lock(&turns->lock);
+	if (--run->pins == 0)
+		pthread_cond_broadcast(&turns->unpinned);
+	write_down(run, &found);
+	if (found.entries && turns->order.holder == &run->order) {
+		turns->busy_ns += found.busy_ns;
+		turns->progress_ns = gpd_turns_now();
+	}
+}
+
+/* Those whose turn it is, or was: often; all: now and then.  Whether there is more to come. */
+static bool
+harvest_all(struct gpd_turns *turns, bool contended)
+{
+	uint64_t now = gpd_turns_now();
+	bool tick = now - turns->tick_ns >= TICK_NS;
+	bool more = false;
+
+	if (tick)
+		turns->tick_ns = now;
+	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
+		if (atomic_load(&r->meter.entries) == 0)
+			continue;
+		if (tick || (contended && r->takes_turns))
+			harvest(turns, r);
+		more = more || atomic_load(&r->meter.entries) != 0;
+	}
+	return more;
+}
+
+static bool
+anybody_waits(const struct gpd_turns *turns)
+{
+	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
+		if (r->waiting)
+			return true;
+	}
+	return false;
+}
+
+/* Those who may go on are told. */
+static void
+signal_waiting(struct gpd_turns *turns)
+{
+	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
+		if (r->waiting && (turns->policy == GPD_POLICY_NONE ||
+				   (turns->order.holder == &r->order &&
+				    !atomic_load_explicit(&r->revoked, memory_order_relaxed) &&
+				    gpd_holder_has_room(turns, r))))
+			pthread_cond_signal(&r->go);
+	}
+}
+
+/* How long the thread may sleep after it has done what there is to do. */
+static uint64_t
+step(struct gpd_turns *turns)
+{
+	bool waits = anybody_waits(turns);
+	bool more = harvest_all(turns, waits || gpd_order_is_contended(&turns->order));
+	uint64_t now = gpd_turns_now(), when, nap, longest;
+
+	gpd_turns_refresh(turns, now);
+	if (turns->policy == GPD_POLICY_NONE)
+		gpd_order_release(&turns->order);
+	else if (turns->order.holder)
+		gpd_holder_look(turns, now);
+	when = gpd_holder_pick(turns, now);
+	signal_waiting(turns);
+	if (!anybody_waits(turns) && !gpd_order_is_contended(&turns->order))
+		return more ? TICK_NS : FOREVER;
+	if (!turns->order.holder && when != GPD_ORDER_NEVER)
+		return when - now < NAP_LONG_NS ? when - now : NAP_LONG_NS;
+	nap = (now - turns->progress_ns) / NAP_PART;
+	longest = gpd_order_is_contended(&turns->order) ? NAP_MAX_NS : NAP_LONG_NS;
+	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap < longest ? nap : longest;
+}
+
+static void
+wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t end)
+{
+	struct timespec until = { .tv_sec = (time_t)(end / 1000000000),
+				  .tv_nsec = (long)(end % 1000000000) };
+
+	(void)pthread_cond_timedwait(cond, lock, &until);
+}
+
+static bool
+nothing_new(const struct gpd_turns *turns)
+{
+	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
+		if (r->waiting || atomic_load(&r->meter.entries))
+			return false;
+	}
+	return true;
+}
+
+static void *
+run_turns(void *arg)
+{
+	struct gpd_turns *turns = arg;
+
+	(void)prctl(PR_SET_NAME, "turns", 0, 0, 0);
+	/* Naps are shorter than the 50 microseconds by which the kernel likes to be late. */
+	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+	(void)gpd_device_enter(turns->device);
+	pthread_mutex_lock(&turns->lock);
+	for (;;) {
+		uint64_t nap = step(turns);
+
+		if (nap != FOREVER) {
+			wait_until(&turns->wake, &turns->lock, gpd_turns_now() + nap);
+			continue;
+		}
+		atomic_store(&turns->asleep, true);
+		if (nothing_new(turns))
+			pthread_cond_wait(&turns->wake, &turns->lock);
+		atomic_store(&turns->asleep, false);
+	}
+	return NULL;
+}
+
+static void
+init_cond(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static struct gpd_turns *
+make_turns(int device)
+{
+	struct gpd_turns *turns = calloc(1, sizeof(*turns));
+
+	if (!turns)
+		return NULL;
+	turns->device = device;
+	pthread_mutex_init(&turns->lock, NULL);
+	init_cond(&turns->wake);
+	init_cond(&turns->unpinned);
+	if (pthread_create(&turns->thread, NULL, run_turns, turns)) {
+		free(turns);
+		return NULL;
+	}
+	(void)pthread_detach(turns->thread);
+	return turns;
+}
+
+/* They are as old as the process, once there was a launch on the device. */
+static struct gpd_turns *
+get_turns(int device)
+{
+	struct gpd_turns *turns;
+
+	pthread_mutex_lock(&start_lock);
+	if (!all[device])
+		all[device] = make_turns(device);
+	turns = all[device];
+	pthread_mutex_unlock(&start_lock);
+	return turns;
+}
+
+int
+gpd_turns_join(struct gpd_schedule_run *run)
+{
+	struct gpd_turns *turns = get_turns(run->device);
+	int r;
+
+	if (!turns)
+		return -ENOMEM;
+	pthread_mutex_lock(&turns->lock);
+	r = gpd_order_join(&turns->order, &run->order, run->session->account.line->tenant,
+			   gpd_turns_now());
+	if (r == 0) {
+		run->turns = turns;
+		run->order.rank = gpd_turns_rank(run->session);
+		run->window = 1;
+		init_cond(&run->go);
+		gpd_meter_init(&run->meter);
+		run->next = turns->runs;
+		turns->runs = run;
+		turns->terms_changed = true;
+	}
+	pthread_mutex_unlock(&turns->lock);
+	return r;
+}
+
+void
+gpd_turns_leave(struct gpd_schedule_run *run)
+{
+	struct gpd_turns *turns = run->turns;
+	struct gpd_schedule_run **link = &turns->runs;
+	struct gpd_meter_harvest found;
+
+	(void)gpd_device_enter(run->device);
+	pthread_mutex_lock(&turns->lock);
+	while (run->pins)
+		pthread_cond_wait(&turns->unpinned, &turns->lock);
+	while (*link != run)
+		link = &(*link)->next;
+	*link = run->next;
+	gpd_order_leave(&turns->order, &run->order);
+	turns->terms_changed = true;
+	pthread_mutex_unlock(&turns->lock);
+	pthread_cond_signal(&turns->wake);
+	found = gpd_meter_take(&run->meter);
+	write_down(run, &found);
+	write_down(run, &(struct gpd_meter_harvest){ .all_ns = unseen_ns(run) });
+	gpd_meter_fini(&run->meter);
+	pthread_cond_destroy(&run->go);
+}
+
+/* Whether the executor must not wait. */
+static bool
+may_not_wait(const struct gpd_schedule_run *run)
+{
+	return atomic_load(&run->session->closing) || atomic_load(&gpd_worker.lost) ||
+	       !gpd_turns_apply(run->session, run->device);
+}
+
+static bool
+may_go(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now)
+{
+	if (turns->order.holder != &run->order) {
+		gpd_holder_comes(run, now);
+		gpd_order_want(&turns->order, &run->order, now);
+		(void)gpd_holder_pick(turns, now);
+	}
+	return turns->order.holder == &run->order &&
+	       !atomic_load_explicit(&run->revoked, memory_order_relaxed) &&
+	       gpd_holder_has_room(turns, run);
+}
+
+/* The window grows step by step: the first kernels may be shorter than the others. */
+static uint32_t
+pass_of(const struct gpd_turns *turns, struct gpd_schedule_run *run)
+{
+	uint64_t flight = atomic_load_explicit(&run->meter.launches, memory_order_relaxed);
+	uint32_t wide = gpd_holder_flight(turns, run), pass;
+	uint64_t left;
+
+	run->window = wide < 2 * run->window ? wide : 2 * run->window;
+	left = run->window > flight ? run->window - flight : 1;
+	pass = run->window / 4;
+	if (pass > left)
+		pass = (uint32_t)left;
+	if (pass > PASS_MAX)
+		pass = PASS_MAX;
+	return pass ? pass : 1;
+}
+
+uint32_t
+gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
+{
+	struct gpd_turns *turns = run->turns;
+	uint64_t since = 0, now;
+	uint32_t pass;
+
+	pthread_mutex_lock(&turns->lock);
+	now = gpd_turns_now();
+	run->takes_turns = true;
+	gpd_turns_refresh(turns, now);
+	while (!may_not_wait(run) && !may_go(turns, run, now)) {
+		if (!since) {
+			since = now;
+			/* What it waits for may be done, and nobody has looked. */
+			harvest(turns, run);
+			now = gpd_turns_now();
+			continue;
+		}
+		run->waiting = true;
+		pthread_cond_signal(&turns->wake);
+		wait_until(&run->go, &turns->lock, now + LOOK_NS);
+		run->waiting = false;
+		now = gpd_turns_now();
+	}
+	if (turns->order.holder == &run->order)
+		gpd_holder_begin(turns, now);
+	else
+		gpd_order_forgo(&run->order);
+	atomic_store(&run->open, true);
+	/* Who is not known yet has to be. */
+	*timed_p = !atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+	pass = pass_of(turns, run);
+	run->joins = run->window / (gpd_order_is_contended(&turns->order) ? 16 : 8);
+	if (run->joins > JOINS_MAX)
+		run->joins = JOINS_MAX;
+	pthread_mutex_unlock(&turns->lock);
+	if (since)
+		gpd_ledger_count(&run->session->account.line->counts.waited_ns, now - since);
+	return pass;
+}
+
+void
+gpd_turns_quit(struct gpd_schedule_run *run, bool drains)
+{
+	struct gpd_turns *turns = run->turns;
+
+	pthread_mutex_lock(&turns->lock);
+	gpd_order_forgo(&run->order);
+	if (drains && turns->order.holder == &run->order) {
+		atomic_store(&run->revoked, true);
+		turns->revoked_ns = gpd_turns_now();
+	} else {
+		if (turns->order.holder == &run->order)
+			gpd_order_release(&turns->order);
+		run->takes_turns = false;
+		atomic_store_explicit(&run->revoked, false, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&turns->lock);
+	pthread_cond_signal(&turns->wake);
+}
+
+void
+gpd_turns_poke(struct gpd_schedule_run *run)
+{
+	struct gpd_turns *turns = run->turns;
+
+	if (!atomic_load(&turns->asleep))
+		return;
+	pthread_mutex_lock(&turns->lock);
+	pthread_cond_signal(&turns->wake);
+	pthread_mutex_unlock(&turns->lock);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/account.h"
+
+#include "server/common/base/clock.h"
+#include "server/worker/schedule/schedule.h"
+
+/* A session that closes does not wait to its end, nor does one whose limit is lifted. */
+#define NAP_MAX_NS UINT64_C(20000000)
+/* How long an allocation waits for what others have given back. */
+#define LEAVING_NS UINT64_C(2000000000)
+#define LEAVING_NAP_NS 1000000
+
+static bool
+is_device(int device)
+{
+	return device >= 0 && device < GPD_LEDGER_DEVICES;
+}
+
+bool
+gpd_account_may_use(const struct gpd_account *account, int device)
+{
+	return is_device(device) && atomic_load(&account->line->devices[device].allowed);
+}
+
+bool
+gpd_account_wait(struct gpd_account *account, uint64_t *until)
+{
+	uint64_t now = gpd_now_ns();
+
+	if (!*until)
+		*until = now + LEAVING_NS;
+	if (now > *until || !gpd_ledger_is_leaving(account->ledger, account->line))
+		return false;
+	gpd_nap(LEAVING_NAP_NS);
+	return true;
+}
+
+static bool
+take_in_the_end(struct gpd_account *account, int device, uint64_t bytes)
+{
+	uint64_t until = 0;
+	bool again;
+
+	if (account->give_back && account->give_back(account) &&
+	    gpd_ledger_try(account->ledger, account->line, device, bytes))
+		return true;
+	do {
+		again = gpd_account_wait(account, &until);
+		if (gpd_ledger_try(account->ledger, account->line, device, bytes))
+			return true;
+	} while (again);
+	return false;
+}
+
+CUresult
+gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes)
+{
+	if (!gpd_account_may_use(account, device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (gpd_ledger_try(account->ledger, account->line, device, bytes) ||
+	    take_in_the_end(account, device, bytes))
+		return CUDA_SUCCESS;
+	gpd_ledger_count(&account->line->counts.refusals, 1);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void
+gpd_account_leave_begin(struct gpd_account *account)
+{
+	atomic_fetch_add(&account->line->leaving, 1);
+}
+
+void
+gpd_account_leave_end(struct gpd_account *account)
+{
+	atomic_fetch_sub(&account->line->leaving, 1);
+}
+
+void
+gpd_account_free(struct gpd_account *account, int device, uint64_t bytes)
+{
+	if (is_device(device))
+		gpd_ledger_give(account->ledger, account->line, device, bytes);
+}
+
+void
+gpd_account_launch(struct gpd_account *account)
+{
+	gpd_ledger_count(&account->line->counts.launches, 1);
+}
+
+void
+gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
+{
+	gpd_schedule_pause(account->schedule);
+	gpd_ledger_count(&account->line->counts.copies, 1);
+	if (in)
+		gpd_ledger_count(&account->line->counts.copied_in, in);
+	if (out)
+		gpd_ledger_count(&account->line->counts.copied_out, out);
+}
+
+/* When it is not waited for any more: its time has come, the session closes or the limit is another
+ * one. */
+static uint64_t
+wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *turn,
+	      const _Atomic bool *closing)
+{
+	uint64_t now = gpd_now_ns();
+
+	while (now < turn->start_ns && !atomic_load(closing) &&
+	       gpd_ledger_link_holds(account->ledger, account->line, turn)) {
+		uint64_t left = turn->start_ns - now;
+
+		gpd_nap(left < NAP_MAX_NS ? left : NAP_MAX_NS);
+		now = gpd_now_ns();
+	}
+	return now;
+}
+
+size_t
+gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *closing)
+{
+	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->line->tenant];
+	struct gpd_ledger_turn turn;
+	uint64_t begin, now;
+
+	if (atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed) == GPD_NO_LIMIT)
+		return bytes;
+	begin = now = gpd_now_ns();
+	do {
+		turn = gpd_ledger_link(account->ledger, account->line, bytes, now);
+		if (turn.start_ns <= now)
+			break;
+		now = wait_for_turn(account, &turn, closing);
+		gpd_ledger_link_end(account->ledger, account->line, &turn, now);
+	} while (now < turn.start_ns && !atomic_load(closing));
+	if (now > begin)
+		gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
+	return turn.bytes;
+}
+
+void
+gpd_account_link_all(struct gpd_account *account, size_t bytes, const _Atomic bool *closing)
+{
+	while (bytes && !atomic_load(closing))
+		bytes -= gpd_account_link(account, bytes, closing);
+}
+
+struct gpd_ledger_room
+gpd_account_room(const struct gpd_account *account, int device)
+{
+	return gpd_ledger_room(account->ledger, account->line, device);
+}

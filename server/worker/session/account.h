@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session uses and may use.  The generated dispatcher calls these where the description says
+ * ALLOCATES, FREES, LAUNCHES or COPIES, so that every call is counted, and every quota enforced, in
+ * one place each; hooks whose amounts only they know (BY_HOOK) call them themselves.  The numbers
+ * lie in the ledger, in the line that the supervisor gave the session.  Any thread.
+ */
+#ifndef GPD_ACCOUNT_H
+#define GPD_ACCOUNT_H
+
+#include "server/common/ledger/ledger.h"
+
+#include <cuda.h>
+#include <stdint.h>
+
+struct gpd_schedule;
+
+struct gpd_account {
+	/* Executor only: waits for what the session has given back; whether there was any.  NULL:
+	 * there never is. */
+	bool (*give_back)(struct gpd_account *account);
+	struct gpd_ledger *ledger;
+	struct gpd_ledger_session *line;
+	struct gpd_schedule *schedule; /* schedule.h; NULL: nothing was launched yet */
+};
+
+/* Whether the session may use the device, which need not exist. */
+bool gpd_account_may_use(const struct gpd_account *account, int device);
+
+/* CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY past the quota, or CUDA_ERROR_INVALID_DEVICE, and nothing
+ * is counted. */
+CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);
+void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
+
+/*
+ * There is no memory, but others' may be on its way back to the driver: a session that ends, or a
+ * free behind work.  Waits for a moment; false: there is none of that, or *until (0 at first) has
+ * passed.  Either way it is worth one more try.
+ */
+bool gpd_account_wait(struct gpd_account *account, uint64_t *until);
+/* What the session gives back is on its way to the driver from begin to end. */
+void gpd_account_leave_begin(struct gpd_account *account);
+void gpd_account_leave_end(struct gpd_account *account);
+
+void gpd_account_launch(struct gpd_account *account);
+void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
+
+/*
+ * Before bytes, not 0, travel to or from the client: waits for as long as the limit of bandwidth
+ * says, or until the session closes, and returns how many of them may travel now, at least one.
+ * Only these are charged: a client may announce more than it sends.
+ */
+size_t gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *closing);
+/* The same until all of them may: for what travels in one piece. */
+void gpd_account_link_all(struct gpd_account *account, size_t bytes, const _Atomic bool *closing);
+
+/* What the session may have on a device in all, and can still get. */
+struct gpd_ledger_room gpd_account_room(const struct gpd_account *account, int device);
+
+#endif /* GPD_ACCOUNT_H */

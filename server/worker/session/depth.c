@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/depth.h"
+
+#include "server/common/base/clock.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/worker.h"
+
+#include <stdatomic.h>
+
+/* A stream alone may have so many, and each has room for so many at least.  The driver takes 1024,
+ * and streams may share a queue of the GPU if there are more of them than queues. */
+#define DEPTH_MAX 768
+#define DEPTH_MIN 64
+#define STREAMS_ALONE 16
+#define STRIDE_MAX 64
+/* While the GPU takes long for what there is. */
+#define STRIDE_SLOW 4
+#define SLOW_NS UINT64_C(20000000)
+#define NAP_NS 20000
+#define NAP_LONG_NS 200000
+#define LONG_NS UINT64_C(2000000)
+
+uint64_t gpd_depth_patience_ns = UINT64_C(1000000000);
+
+/* Of all sessions. */
+static _Atomic uint32_t streams;
+
+static uint32_t
+find_slot(struct gpd_depths *depths)
+{
+	for (uint32_t i = 0; i < GPD_WAIT_PAGE_SLOTS; i++) {
+		if (!(depths->used[i / 64] >> i % 64 & 1))
+			return i + 1;
+	}
+	return 0;
+}
+
+static void
+start_anew(struct gpd_depth *depth)
+{
+	depth->given = depth->marked = 0;
+	depth->stride = STRIDE_MAX;
+}
+
+void
+gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_depths *depths = &session->depths;
+	struct gpd_depth *depth = &stream->depth;
+
+	start_anew(depth);
+	if (!depths->page.host && gpd_wait_page_take(&depths->page))
+		return;
+	depth->slot = find_slot(depths);
+	if (!depth->slot)
+		return;
+	depths->used[(depth->slot - 1) / 64] |= UINT64_C(1) << (depth->slot - 1) % 64;
+	__atomic_store_n(&depths->page.host[depth->slot - 1], 0, __ATOMIC_RELEASE);
+	atomic_fetch_add_explicit(&streams, 1, memory_order_relaxed);
+}
+
+void
+gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_depth *depth = &stream->depth;
+
+	if (!depth->slot)
+		return;
+	session->depths.used[(depth->slot - 1) / 64] &= ~(UINT64_C(1) << (depth->slot - 1) % 64);
+	depth->slot = 0;
+	atomic_fetch_sub_explicit(&streams, 1, memory_order_relaxed);
+}
+
+void
+gpd_depth_free(struct gpd_session *session)
+{
+	if (session->depths.page.host)
+		gpd_wait_page_give(&session->depths.page);
+	session->depths.page.host = NULL;
+}
+
+/* The queues are shared by all streams. */
+static uint32_t
+room(void)
+{
+	uint32_t count = atomic_load_explicit(&streams, memory_order_relaxed);
+	uint32_t depth = count <= STREAMS_ALONE ? DEPTH_MAX : DEPTH_MAX * STREAMS_ALONE / count;
+
+	return depth < DEPTH_MIN ? DEPTH_MIN : depth;
+}
+
+static bool
+is_vain(const struct gpd_session *session)
+{
+	return atomic_load(&session->closing) || atomic_load(&gpd_worker.lost);
+}
+
+/* The GPU writes it. */
+static uint32_t
+read_done(const volatile uint32_t *done)
+{
+	return __atomic_load_n(done, __ATOMIC_ACQUIRE);
+}
+
+/* Until so many at most are not done; whether that takes long. */
+static bool
+wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
+	      const volatile uint32_t *done, uint32_t most)
+{
+	uint64_t begun = gpd_now_ns(), moved = begun, now = begun;
+	uint32_t last = read_done(done);
+
+	while (depth->given - last >= most && !is_vain(session)) {
+		gpd_nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
+		now = gpd_now_ns();
+		if (read_done(done) != last) {
+			last = read_done(done);
+			moved = now;
+		} else if (most < DEPTH_MAX && now - moved > gpd_depth_patience_ns) {
+			most = DEPTH_MAX;
+		}
+	}
+	return now - begun > SLOW_NS;
+}
+
+void
+gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_depth *depth = &stream->depth;
+	const struct gpd_wait_page *page = &session->depths.page;
+	uint32_t most = room();
+
+	/* The operation that comes is not done with what was given before it. */
+	depth->marked = depth->given;
+	if (!depth->slot ||
+	    gpd_driver.cuStreamWriteValue32_v2(stream->driver, page->device + 4 * (depth->slot - 1),
+					       depth->given - 1, 0) != CUDA_SUCCESS)
+		return;
+	depth->stride = most / 8 < STRIDE_MAX ? most / 8 : STRIDE_MAX;
+	if (depth->given - read_done(&page->host[depth->slot - 1]) >= most &&
+	    wait_for_room(session, depth, &page->host[depth->slot - 1], most))
+		depth->stride = STRIDE_SLOW;
+}

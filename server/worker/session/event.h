@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events of a session.  The handle belongs to the executor.  The driver's event behind it is
+ * counted, because the responder may still be asking it after the client has destroyed or
+ * recorded it again: a wait is for the work that was captured when it began.
+ */
+#ifndef GPD_EVENT_H
+#define GPD_EVENT_H
+
+#include "server/worker/session/handle.h"
+
+#include <cuda.h>
+#include <stdatomic.h>
+
+struct gpd_context;
+struct gpd_session;
+
+struct gpd_event_ref {
+	CUevent driver;
+	_Atomic unsigned int count;
+	int device;
+};
+
+struct gpd_event {
+	struct gpd_handle handle;
+	struct gpd_context *context;
+	unsigned int flags;
+	struct gpd_event_ref *ref;
+};
+
+struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
+/* Any thread. */
+void gpd_event_unref(struct gpd_event_ref *ref);
+
+/* NULL: no such event. */
+struct gpd_event *gpd_event_get(const struct gpd_session *session, uint32_t id);
+void gpd_event_destroy(struct gpd_session *session, struct gpd_event *event);
+
+#endif /* GPD_EVENT_H */

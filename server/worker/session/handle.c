@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/handle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNKS (GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK)
+
+/* What an object takes of the machine's memory, with what a driver keeps of it, roughly. */
+static const uint16_t costs[GPD_KIND_COUNT] = {
+	[GPD_KIND_CONTEXT] = 1024, [GPD_KIND_STREAM] = 4096,  [GPD_KIND_EVENT] = 128,
+	[GPD_KIND_IMAGE] = 512,    [GPD_KIND_FUNCTION] = 256, [GPD_KIND_MEMORY] = 512,
+	[GPD_KIND_ARRAY] = 2048,   [GPD_KIND_TEXTURE] = 1024,
+};
+
+/* Where the handle of this name is kept; NULL: nowhere yet. */
+static struct gpd_handle **
+place_of(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
+{
+	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
+	struct gpd_handle **chunk = table->chunks[kind][index / GPD_HANDLE_CHUNK];
+
+	return chunk ? &chunk[index % GPD_HANDLE_CHUNK] : NULL;
+}
+
+static int
+add_chunk(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
+{
+	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
+	struct gpd_handle **chunk;
+
+	if (!gpd_tally_add(&table->tally, GPD_HANDLE_CHUNK * sizeof(*chunk)))
+		return -ENOMEM;
+	chunk = calloc(GPD_HANDLE_CHUNK, sizeof(*chunk));
+	if (!chunk) {
+		gpd_tally_remove(&table->tally, GPD_HANDLE_CHUNK * sizeof(*chunk));
+		return -ENOMEM;
+	}
+	table->chunks[kind][index / GPD_HANDLE_CHUNK] = chunk;
+	return 0;
+}
+
+int
+gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
+	       struct gpd_handle *handle)
+{
+	struct gpd_handle **place;
+
+	if (id == 0)
+		return -EINVAL;
+	place = place_of(table, kind, id);
+	if (!place) {
+		int r = add_chunk(table, kind, id);
+
+		if (r)
+			return r;
+		place = place_of(table, kind, id);
+	}
+	if (*place)
+		return -EEXIST;
+	if (!gpd_tally_add(&table->tally, costs[kind]))
+		return -ENOMEM;
+	handle->kind = kind;
+	handle->id = id;
+	*place = handle;
+	return 0;
+}
+
+struct gpd_handle *
+gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
+{
+	struct gpd_handle **place = id ? place_of(table, kind, id) : NULL;
+
+	return place && *place && (*place)->id == id ? *place : NULL;
+}
+
+void
+gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle)
+{
+	struct gpd_handle **place = place_of(table, handle->kind, handle->id);
+
+	if (!place || *place != handle)
+		return;
+	*place = NULL;
+	gpd_tally_remove(&table->tally, costs[handle->kind]);
+}
+
+void
+gpd_handle_each(struct gpd_handle_table *table, enum gpd_kind kind,
+		void (*visit)(struct gpd_handle *handle, void *arg), void *arg)
+{
+	/* The visitor may remove the handle that it is given, and add none. */
+	for (uint32_t c = 0; c < CHUNKS; c++) {
+		struct gpd_handle **chunk = table->chunks[kind][c];
+
+		for (uint32_t i = 0; chunk && i < GPD_HANDLE_CHUNK; i++) {
+			if (chunk[i])
+				visit(chunk[i], arg);
+		}
+	}
+}
+
+void
+gpd_handle_fini(struct gpd_handle_table *table)
+{
+	for (int kind = 0; kind < GPD_KIND_COUNT; kind++) {
+		for (uint32_t c = 0; c < CHUNKS; c++)
+			free(table->chunks[kind][c]);
+	}
+	gpd_tally_fini(&table->tally);
+	memset(table, 0, sizeof(*table));
+}

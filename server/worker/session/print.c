@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/print.h"
+
+#include "server/common/base/log.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIPE_SIZE (1 << 20)
+/* What a session's kernels may print between two of its waits; the rest is lost. */
+#define TEXT_MAX ((size_t)16 << 20)
+#define SEND_MAX ((size_t)64 << 10)
+/* The same for the kernels of a client that is gone. */
+#define GONE_LIMIT_NS 2000000000ull
+#define SECOND_NS 1000000000ull
+/* Whoever waits looks often at first: an owner that waits for its kernels leaves short gaps. */
+#define LOOK_NS 50000
+#define LOOK_SELDOM_NS 500000
+#define OFTEN_NS 200000000ull
+
+uint64_t gpd_print_limit_ns = 30 * SECOND_NS;
+
+/* Printing work of one stream: complete when the event of the last launch is. */
+struct printing {
+	struct printing *next;
+	CUstream stream;
+	CUevent event;
+	int device;
+	bool written; /* the driver has written all of it */
+};
+
+struct gpd_print {
+	pthread_mutex_t send_lock; /* keeps what is sent in order; taken before the locks below */
+	struct printing *printing;
+	unsigned int launching; /* between gpd_print_begin() and _end(): no event tells of it yet */
+	uint64_t session;       /* and its peer: for the log */
+	char peer[128];
+	bool gone;           /* so is its client */
+	bool told;           /* that output may be lost */
+	char complaint[160]; /* about that, to be sent */
+	char *text;          /* not yet sent */
+	size_t size;
+	size_t room; /* counted in the ledger */
+	struct gpd_ledger *ledger;
+	struct gpd_ledger_session *line;
+};
+
+/* A session whose launch waits for its turn. */
+struct waiter {
+	struct waiter *next;
+};
+
+static struct {
+	pthread_mutex_t lock; /* taken before the reader's */
+	struct gpd_print *owner;
+	struct waiter *waiters;      /* the first one is next */
+	struct printing *stragglers; /* of owners that were not waited for */
+	CUstream streams[GPD_DEVICES_MAX];
+	bool started;
+} print = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Never locked while the driver writes, which may have to wait for room in the pipe. */
+static struct {
+	pthread_mutex_t lock; /* over the sessions' text, too */
+	int fd;
+	struct gpd_print *receiver; /* of what comes; NULL: nobody may have it */
+} reader = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+static void
+append(struct gpd_print *to, const char *text, size_t size)
+{
+	if (!to || to->size + size > TEXT_MAX)
+		return;
+	if (to->size + size > to->room) {
+		size_t room = to->room ? to->room * 2 : 4096;
+		char *grown;
+
+		while (room < to->size + size)
+			room *= 2;
+		if (!gpd_ledger_hold(to->ledger, to->line, room - to->room))
+			return;
+		grown = realloc(to->text, room);
+		if (!grown) {
+			gpd_ledger_let_go(to->ledger, to->line, room - to->room);
+			return;
+		}
+		to->text = grown;
+		to->room = room;
+	}
+	memcpy(to->text + to->size, text, size);
+	to->size += size;
+}
+
+/* Takes everything that is in the pipe now. */
+static void
+drain(void)
+{
+	char text[4096];
+	ssize_t n;
+
+	pthread_mutex_lock(&reader.lock);
+	while ((n = read(reader.fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR))
+		append(reader.receiver, text, n > 0 ? (size_t)n : 0);
+	pthread_mutex_unlock(&reader.lock);
+}
+
+/* What comes from now on is for the owner, if it can only be the owner's. */
+static void
+redirect(void)
+{
+	pthread_mutex_lock(&reader.lock);
+	reader.receiver = print.stragglers ? NULL : print.owner;
+	pthread_mutex_unlock(&reader.lock);
+}
+
+/* A full pipe would stop the driver in the middle of a flush. */
+static void *
+keep_empty(void *unused)
+{
+	struct pollfd pollfd = { .fd = reader.fd, .events = POLLIN };
+
+	while (poll(&pollfd, 1, -1) >= 0 || errno == EINTR)
+		drain();
+	return unused;
+}
+
+int
+gpd_print_start(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int fds[2];
+	int r;
+
+	if (print.started)
+		return 0;
+	fflush(stdout);
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);
+	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) || dup2(fds[1], STDOUT_FILENO) < 0) {
+		r = -errno;
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	close(fds[1]);
+	reader.fd = fds[0];
+	print.started = true;
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attributes, keep_empty, NULL);
+	pthread_attr_destroy(&attributes);
+	return -r;
+}
+
+static bool
+unfinished(const struct printing *printing)
+{
+	return gpd_driver.cuEventQuery(printing->event) == CUDA_ERROR_NOT_READY;
+}
+
+static bool
+any_unfinished(const struct printing *list)
+{
+	while (list && !unfinished(list))
+		list = list->next;
+	return list != NULL;
+}
+
+/* Whether it may have kernels under way that print. */
+static bool
+is_printing(const struct gpd_print *session)
+{
+	return session->launching > 0 || any_unfinished(session->printing);
+}
+
+static void
+free_one(struct printing *printing)
+{
+	gpd_driver.cuEventDestroy_v2(printing->event);
+	free(printing);
+}
+
+static CUstream
+private_stream(int device)
+{
+	if (!print.streams[device])
+		(void)gpd_driver.cuStreamCreateWithPriority(&print.streams[device],
+							    CU_STREAM_NON_BLOCKING, 0);
+	return print.streams[device];
+}
+
+/*
+ * Makes the driver write what it has.  It does so when it is asked to wait for a stream, so a
+ * private one is put behind the kernels that are done.
+ */
+static void
+write_out(struct printing *printing)
+{
+	CUstream stream;
+
+	if (gpd_device_enter(printing->device) != CUDA_SUCCESS)
+		return;
+	stream = private_stream(printing->device);
+	if (!stream)
+		return;
+	printing->written =
+		!unfinished(printing) &&
+		gpd_driver.cuStreamWaitEvent(stream, printing->event, 0) == CUDA_SUCCESS;
+	(void)gpd_driver.cuStreamSynchronize(stream);
+}
+
+/* Forgets the work whose output is written. */
+static void
+write_out_all(struct printing **list)
+{
+	struct printing *printing;
+
+	for (printing = *list; printing; printing = printing->next)
+		write_out(printing);
+	while ((printing = *list)) {
+		if (!printing->written) {
+			list = &printing->next;
+			continue;
+		}
+		*list = printing->next;
+		free_one(printing);
+	}
+}
+
+/* Locked. */
+static void
+collect(struct gpd_print *session)
+{
+	if (!session->printing && !print.stragglers)
+		return;
+	write_out_all(&session->printing);
+	if (print.stragglers && !any_unfinished(print.stragglers))
+		write_out_all(&print.stragglers);
+	fflush(stdout);
+	drain();
+	redirect();
+}
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static bool
+is_ending(const struct gpd_session *session)
+{
+	return atomic_load(&session->closing) || atomic_load(&session->sticky) != CUDA_SUCCESS;
+}
+
+static uint64_t
+limit_of(const struct gpd_print *owner)
+{
+	if (owner->gone && gpd_print_limit_ns > GONE_LIMIT_NS)
+		return GONE_LIMIT_NS;
+	return gpd_print_limit_ns;
+}
+
+/* Locked, but not while it sleeps: the owner may have changed when it returns. */
+static void
+pause_since(uint64_t since)
+{
+	bool often = now_ns() - since < OFTEN_NS;
+	struct timespec pause = { .tv_nsec = often ? LOOK_NS : LOOK_SELDOM_NS };
+
+	pthread_mutex_unlock(&print.lock);
+	nanosleep(&pause, NULL);
+	pthread_mutex_lock(&print.lock);
+}
+
+/* Locked. True: the owner has no printing kernels left, or has had its time. */
+static bool
+wait_in_line(struct gpd_session *session, const struct waiter *waiter)
+{
+	struct gpd_print *owner = NULL;
+	uint64_t since = now_ns();
+
+	while (!is_ending(session)) {
+		if (print.waiters == waiter) {
+			if (!print.owner || print.owner == session->print ||
+			    !is_printing(print.owner))
+				return true;
+			if (print.owner != owner)
+				since = now_ns();
+			owner = print.owner;
+			if (now_ns() - since >= limit_of(owner))
+				return true;
+		}
+		pause_since(since);
+	}
+	return false;
+}
+
+/* Locked. Behind those who wait already, so that a session which always has such kernels under way
+ * lets others in. */
+static bool
+wait_for_turn(struct gpd_session *session)
+{
+	struct waiter waiter = { NULL };
+	struct waiter **link = &print.waiters;
+	bool mine;
+
+	while (*link)
+		link = &(*link)->next;
+	*link = &waiter;
+	mine = wait_in_line(session, &waiter);
+	link = &print.waiters;
+	while (*link != &waiter)
+		link = &(*link)->next;
+	*link = waiter.next;
+	return mine;
+}
+
+/* Locked: once per session. */
+static void GP_PRINTF(2, 3) complain(struct gpd_print *to, const char *format, ...)
+{
+	va_list args;
+
+	if (to->told)
+		return;
+	to->told = true;
+	va_start(args, format);
+	(void)vsnprintf(to->complaint, sizeof(to->complaint), format, args);
+	va_end(args);
+}
+
+/* Locked. The owner's kernels go on; what is printed until they end may be anybody's. */
+static void
+leave_behind(struct gpd_print *owner, const struct gpd_print *next)
+{
+	struct printing **end = &print.stragglers;
+	unsigned int seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
+
+	while (*end)
+		end = &(*end)->next;
+	*end = owner->printing;
+	owner->printing = NULL;
+	gpd_warning("session %llu (%s): its kernel that prints has been running for %u s and "
+		    "session %llu (%s) does not wait any longer: what is printed until it ends is "
+		    "lost",
+		    (unsigned long long)owner->session, owner->peer, seconds,
+		    (unsigned long long)next->session, next->peer);
+	complain(owner,
+		 "gpupool: output of device printf may be lost: another client's kernel that "
+		 "prints has waited for this one's for %u s\n",
+		 seconds);
+}
+
+/* Locked. */
+static void
+take_over(struct gpd_print *session)
+{
+	struct gpd_print *owner = print.owner;
+	unsigned int seconds = 0;
+
+	if (owner && owner != session) {
+		seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
+		collect(owner);
+		if (any_unfinished(owner->printing))
+			leave_behind(owner, session);
+	}
+	print.owner = session;
+	collect(session);
+	redirect();
+	if (print.stragglers)
+		complain(session,
+			 "gpupool: output of device printf may be lost: another client's kernel "
+			 "that prints has been running for %u s\n",
+			 seconds ? seconds : (unsigned int)(gpd_print_limit_ns / SECOND_NS));
+}
+
+static struct gpd_print *
+print_create(const struct gpd_session *session)
+{
+	struct gpd_print *created = calloc(1, sizeof(*created));
+
+	if (!created)
+		return NULL;
+	pthread_mutex_init(&created->send_lock, NULL);
+	created->session = session->id;
+	created->ledger = session->account.ledger;
+	created->line = session->account.line;
+	snprintf(created->peer, sizeof(created->peer), "%s", session->peer);
+	return created;
+}
+
+CUresult
+gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
+{
+	bool mine = true;
+	CUresult result = gpd_device_enter(stream->device);
+
+	if (!print.started || result != CUDA_SUCCESS)
+		return result;
+	if (!session->print)
+		__atomic_store_n(&session->print, print_create(session), __ATOMIC_RELEASE);
+	if (!session->print)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&print.lock);
+	if (print.owner != session->print || print.waiters) {
+		mine = wait_for_turn(session);
+		if (mine && print.owner != session->print)
+			take_over(session->print);
+	}
+	if (mine)
+		session->print->launching++;
+	pthread_mutex_unlock(&print.lock);
+	/* Nobody is told of this: the session ends, or its context is lost. */
+	if (!mine)
+		return CUDA_ERROR_NOT_PERMITTED;
+	/* Taking over may have left another one current. */
+	(void)gpd_device_enter(stream->device);
+	return CUDA_SUCCESS;
+}
+
+static struct printing *
+printing_of(struct gpd_print *session, struct gpd_stream *stream)
+{
+	struct printing *printing = session->printing;
+
+	while (printing && printing->stream != stream->driver)
+		printing = printing->next;
+	if (printing)
+		return printing;
+	printing = calloc(1, sizeof(*printing));
+	if (!printing)
+		return NULL;
+	if (gpd_driver.cuEventCreate(&printing->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+		free(printing);
+		return NULL;
+	}
+	printing->stream = stream->driver;
+	printing->device = stream->device;
+	printing->next = session->printing;
+	session->printing = printing;
+	return printing;
+}
+
+void
+gpd_print_end(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct printing *printing;
+
+	if (!session->print)
+		return;
+	pthread_mutex_lock(&print.lock);
+	session->print->launching--;
+	printing = printing_of(session->print, stream);
+	if (printing)
+		(void)gpd_driver.cuEventRecord(printing->event, stream->driver);
+	pthread_mutex_unlock(&print.lock);
+}
+
+static void
+send_all(struct gpd_session *session, const char *text, size_t size)
+{
+	for (size_t at = 0; at < size; at += SEND_MAX) {
+		size_t part = size - at < SEND_MAX ? size - at : SEND_MAX;
+
+		if (gpd_session_send_print(session, text + at, part))
+			return;
+	}
+}
+
+void
+gpd_print_flush(struct gpd_session *session)
+{
+	struct gpd_print *mine = __atomic_load_n(&session->print, __ATOMIC_ACQUIRE);
+	char complaint[sizeof(mine->complaint)];
+	char *text;
+	size_t size, room;
+
+	if (!mine)
+		return;
+	pthread_mutex_lock(&mine->send_lock);
+	pthread_mutex_lock(&print.lock);
+	if (print.owner == mine)
+		collect(mine);
+	memcpy(complaint, mine->complaint, sizeof(complaint));
+	mine->complaint[0] = 0;
+	pthread_mutex_unlock(&print.lock);
+	pthread_mutex_lock(&reader.lock);
+	text = mine->text;
+	size = mine->size;
+	room = mine->room;
+	mine->text = NULL;
+	mine->size = mine->room = 0;
+	pthread_mutex_unlock(&reader.lock);
+	if (complaint[0])
+		(void)gpd_session_send_complaint(session, complaint);
+	send_all(session, text, size);
+	free(text);
+	gpd_ledger_let_go(mine->ledger, mine->line, room);
+	pthread_mutex_unlock(&mine->send_lock);
+}
+
+void
+gpd_print_leave(struct gpd_session *session)
+{
+	pthread_mutex_lock(&print.lock);
+	if (session->print)
+		session->print->gone = true;
+	pthread_mutex_unlock(&print.lock);
+}
+
+void
+gpd_print_forget(struct gpd_session *session)
+{
+	struct gpd_print *mine = session->print;
+	struct printing *printing;
+
+	if (!mine)
+		return;
+	gpd_print_flush(session);
+	session->print = NULL;
+	pthread_mutex_lock(&print.lock);
+	if (print.owner == mine)
+		print.owner = NULL;
+	redirect();
+	while ((printing = mine->printing)) {
+		mine->printing = printing->next;
+		free_one(printing);
+	}
+	pthread_mutex_unlock(&print.lock);
+	pthread_mutex_destroy(&mine->send_lock);
+	free(mine->text);
+	gpd_ledger_let_go(mine->ledger, mine->line, mine->room);
+	free(mine);
+}

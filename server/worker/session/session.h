@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session in a worker: one client process and all that belongs to it.
+ *
+ * Two threads: the *executor* receives records and carries them out in order (every gpd_<call>()
+ * hook runs there, one at a time per session); the *responder* (wait.h) watches the GPU for what
+ * the session waits for and sends what comes later.  Everything below is for the executor unless
+ * it says otherwise.  Hooks return the driver's CUresult; GPD_LATER means that the hook arranged
+ * for the reply itself.
+ */
+#ifndef GPD_SESSION_H
+#define GPD_SESSION_H
+
+#include "protocol/enc.h"
+#include "protocol/status.h"
+#include "server/common/base/log.h"
+#include "server/worker/device/partition.h"
+#include "server/worker/image/image_arrival.h"
+#include "server/worker/session/account.h"
+#include "server/worker/session/depth.h"
+#include "server/worker/session/handle.h"
+
+#include <cuda.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPD_LATER ((CUresult)0x7fff0000)
+
+struct gp_conn;
+struct gpd_memory;  /* memory.h: the window and what is mapped in it */
+struct gpd_staging; /* staging.h: pinned memory for copies */
+struct gpd_print;   /* print.h: what its kernels have printed */
+struct gpd_channel_open;
+struct gpd_range;
+struct gpd_wait_queue;
+struct gpd_hold;
+struct gpd_held;
+struct gpd_lanes; /* lane.h: data lanes */
+struct gpd_stream;
+struct gpd_worker;
+
+struct gpd_session {
+	uint64_t id;
+	struct gpd_worker *worker;
+	struct gpd_session *next; /* the worker's list, under its lock */
+	struct gp_conn *conn;     /* NULL until the lane has come */
+	pthread_t executor;
+	struct gpd_handle_table handles;
+	struct gpd_account account;
+	struct gpd_memory *memory;
+	_Atomic unsigned int
+		images_leaving;        /* unloaded by the client, and work may still use them */
+	_Atomic uint64_t code_leaving; /* their bytes */
+	struct gpd_image_arrival arrival;
+	uint32_t array_count, texture_count;
+	struct gpd_staging *staging;
+	struct gpd_print *print;
+	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
+	struct gpd_wait_queue *waits;
+	struct gpd_lanes *lanes;
+	struct gpd_hold *hold; /* deferred.h; NULL before the first host function */
+	uint64_t window_base, window_size;
+	char peer[128];         /* "host pid program", for the log */
+	char let_in_by[200];    /* "token abcdefghij", for the log */
+	uint8_t ticket[32];     /* of lanes that come over RDMA */
+	unsigned int lanes_max; /* numbers below it */
+	uint32_t lanes_come;    /* bit for each that was let in; under the worker's lock */
+
+	/* Order of the streams' work; stream.h. */
+	struct gpd_stream *streams;        /* list of all */
+	uint64_t work;                     /* counts operations given to streams; the log looks */
+	uint64_t barrier;                  /* counts barriers */
+	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
+	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
+	uint32_t stream_count;
+	struct gpd_depths depths;
+
+	/* Where they run; stream.h. */
+	struct gpd_shares shares;
+	uint64_t move_again_ns; /* not before then, as moving them has failed */
+	pthread_mutex_t leaving_lock;
+	struct gpd_leaving *leaving; /* the driver's streams that were left; under leaving_lock */
+
+	/* The call that is being carried out. */
+	uint32_t request; /* 0: posted */
+	uint16_t call;
+	uint32_t context;
+	uint64_t bulk_left;
+	const uint8_t *bulk_kept; /* where it is, of a record that had to wait; NULL: on the way */
+	struct gpd_held *held;    /* that record; who wants it to be kept takes it */
+	const char *kernel;       /* of the last launch, for the log; image.c forgets it, under the
+				   * worker's lock */
+
+	pthread_mutex_t send_lock;
+	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
+	uint16_t deferred_call;
+	_Atomic int sticky;               /* CUresult that ended the session */
+	_Atomic bool told;                /* the client knows of it */
+	char *complaint;                  /* what the driver said of it; set before sticky */
+	_Atomic bool violated;            /* the client is at fault */
+	_Atomic bool closing;             /* no further call is carried out */
+	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
+	uint32_t quiet_pass;              /* quiet.h; launches that may go; executor */
+	bool told_busy;                   /* retire.h */
+	_Atomic uint64_t straight_in, straight_out; /* bytes of copies without staging */
+	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
+	pthread_mutex_t reason_lock;
+	char reason[256]; /* why the session ends; the first one stays */
+};
+
+/* Bulk tail of the current call (BULK_IN): its size, and reading it in pieces (dst NULL: discard).
+ */
+uint64_t gpd_session_bulk_size(const struct gpd_session *session);
+int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
+
+/* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
+int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
+		      const void *fields, size_t size);
+/* Success, with all the data that the call was for (BULK_OUT). */
+int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
+			   const void *data, size_t size);
+int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
+			  const void *data, size_t size);
+/* A host function's turn has come; result is what the client tells it of its stream. */
+int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
+int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
+/* For the program's standard error: whole lines. */
+int gpd_session_send_complaint(struct gpd_session *session, const char *text);
+
+/* A posted call failed: told to the client before the next reply.  Any thread. */
+void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
+
+/* The driver answered with a sticky error: ends all sessions of the worker.  Any thread. */
+void gpd_session_poison(struct gpd_session *session, CUresult result);
+
+/* The client broke the protocol or a limit: the session ends after this call, with this reason
+ * logged. */
+void gpd_session_violation(struct gpd_session *session, const char *format, ...) GP_PRINTF(2, 3);
+
+/* A line of the log about the session, "session ID (peer): " and what is said; as many as the log
+ * has room for (log_budget.h). */
+void gpd_session_log(const struct gpd_session *session, enum gpd_log_level level,
+		     const char *format, ...) GP_PRINTF(3, 4);
+
+/* Enters an object under the client's name for it; a name in use, or 0, ends the session. */
+static inline CUresult
+gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
+		 struct gpd_handle *handle)
+{
+	int r = gpd_handle_add(&session->handles, kind, id, handle);
+
+	if (r == 0)
+		return CUDA_SUCCESS;
+	if (r == -ENOMEM)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	gpd_session_violation(session, "call 0x%04x gives the name %#x, which is %s", session->call,
+			      (unsigned int)id, r == -EEXIST ? "in use" : "none");
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* Makes the device of a context current in this thread; NULL context or an unknown one: device 0.
+ */
+CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
+
+/* The executor gives one more operation to a stream: its number, which the log may look at. */
+static inline uint64_t
+gpd_session_count_work(struct gpd_session *session)
+{
+	uint64_t work = session->work + 1;
+
+	__atomic_store_n(&session->work, work, __ATOMIC_RELAXED);
+	return work;
+}
+
+/*
+ * Gives the session so many multiprocessors of the device, within what the ledger says of its
+ * tenant; 0: all that the tenant has.  The answer, also in the session's line, is how many it has
+ * from now on; 0: all of the device.  Its streams move when it next gives one work.  Any thread
+ * that keeps the session from being freed; not two at a time for one session.
+ */
+uint32_t gpd_session_set_multiprocessors(struct gpd_session *session, int device, uint32_t wanted);
+/* The same for all devices, as the session's line in the ledger wants it. */
+void gpd_session_follow_ledger(struct gpd_session *session);
+
+/*
+ * Life, for the worker.  Opened with its window and its line in the ledger, before there is a lane;
+ * the lane starts the threads, which end when the lane does and take the session with them.
+ */
+struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open *open,
+				     const struct gpd_range *window);
+/* Takes the connection over.  0 or -ENOMEM, and the session is as it was. */
+int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
+/* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */
+void gpd_session_end(struct gpd_session *session, const char *reason);
+/* The same for one whose connection is over: the reason is what its receiver hears. */
+void gpd_session_break(struct gpd_session *session);
+/* Of a session without a lane. */
+void gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason);
+
+/* For the responder: tells the client of the sticky error, once. */
+void gpd_session_tell_sticky(struct gpd_session *session);
+
+#endif /* GPD_SESSION_H */

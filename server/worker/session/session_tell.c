@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session says to its client: replies, data, notes, and errors that are kept until then. */
+#include "gpd_calls.h"
+#include "protocol/frame.h"
+#include "server/common/base/log.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/session/session.h"
+#include "transport/transport.h"
+
+#include <endian.h>
+#include <string.h>
+
+/* Output of kernels in one message. */
+#define PRINT_MAX ((size_t)64 << 10)
+
+/* Under send_lock. */
+static int
+send_records(struct gpd_session *session, const struct iovec *data, int data_count,
+	     const struct iovec *bulk, int bulk_count)
+{
+	int r = gp_conn_send(session->conn, data, data_count, bulk, bulk_count);
+
+	if (r == -ETIMEDOUT)
+		gpd_session_end(session, "the peer is gone, or does not take what it is sent");
+	if (r > 0)
+		r = -EMSGSIZE;
+	return r;
+}
+
+struct error_note {
+	struct gp_header header;
+	uint32_t fields[4]; /* CUresult, sticky, call, context */
+};
+
+static void
+fill_error_note(struct error_note *note, CUresult result, bool sticky, uint16_t call)
+{
+	struct gp_header header = { .size = sizeof(*note), .call = GP_NOTE_ERROR };
+
+	gp_header_encode(&header, &note->header);
+	note->fields[0] = htole32((uint32_t)result);
+	note->fields[1] = htole32(sticky);
+	note->fields[2] = htole32(call);
+	note->fields[3] = 0;
+}
+
+static int
+send_text_locked(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
+{
+	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
+	struct gp_header header = { .call = note };
+	uint8_t *record = malloc(room);
+	struct gp_enc enc;
+	struct iovec iov;
+	int r;
+
+	if (!record)
+		return -ENOMEM;
+	gp_enc_init(&enc, record + sizeof(header), room - sizeof(header));
+	gp_enc_bytes(&enc, (struct gp_bytes){ text, size });
+	gp_enc_pad(&enc);
+	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&enc));
+	gp_header_encode(&header, record);
+	iov = (struct iovec){ record, header.size };
+	r = send_records(session, &iov, 1, NULL, 0);
+	free(record);
+	return r;
+}
+
+/* Under send_lock: what the driver said of the session's kernel goes in front of the error. */
+static void
+tell_complaint(struct gpd_session *session)
+{
+	if (session->complaint)
+		(void)send_text_locked(session, GP_NOTE_COMPLAIN, session->complaint,
+				       strlen(session->complaint));
+	free(session->complaint);
+	session->complaint = NULL;
+}
+
+/* Under send_lock. */
+static bool
+must_tell_sticky(struct gpd_session *session)
+{
+	return atomic_load(&session->sticky) != CUDA_SUCCESS && !atomic_load(&session->told);
+}
+
+/* inside and bulk: of which one may be empty. */
+static int
+send_reply(struct gpd_session *session, struct gp_header header, struct iovec inside,
+	   struct iovec bulk)
+{
+	static const uint64_t padding;
+	const size_t padded = (inside.iov_len + 7) & ~(size_t)7;
+	struct gp_header wire;
+	struct error_note note;
+	struct iovec iov[4];
+	int count = 0, r;
+	bool tells;
+
+	header.size = (uint32_t)(sizeof(header) + padded);
+	header.flags = GP_FRAME_REPLY | (bulk.iov_len ? GP_FRAME_BULK : 0);
+	gp_header_encode(&header, &wire);
+	pthread_mutex_lock(&session->send_lock);
+	tells = must_tell_sticky(session);
+	if (tells) {
+		tell_complaint(session);
+		/* Before a reply that may say the same, lest the client's next call goes well. */
+		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
+		iov[count++] = (struct iovec){ &note, sizeof(note) };
+	} else if (session->deferred != CUDA_SUCCESS) {
+		fill_error_note(&note, session->deferred, false, session->deferred_call);
+		session->deferred = CUDA_SUCCESS;
+		iov[count++] = (struct iovec){ &note, sizeof(note) };
+	}
+	iov[count++] = (struct iovec){ &wire, sizeof(wire) };
+	iov[count++] = inside;
+	iov[count++] = (struct iovec){ (void *)&padding, padded - inside.iov_len };
+	r = send_records(session, iov, count, &bulk, bulk.iov_len != 0);
+	if (tells)
+		atomic_store(&session->told, true);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
+int
+gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
+		  const void *fields, size_t size)
+{
+	const struct gp_header header = { .call = call,
+					  .request = request,
+					  .context = (uint32_t)result };
+	const struct iovec all = { (void *)fields, size }, none = { 0 };
+
+	if (size > GP_REPLY_FIELDS_MAX)
+		return send_reply(session, header, none, all);
+	return send_reply(session, header, all, none);
+}
+
+int
+gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
+		       const void *data, size_t size)
+{
+	const struct gp_header header = { .call = call,
+					  .request = request,
+					  .context = CUDA_SUCCESS };
+
+	gpd_account_link_all(&session->account, size, &session->closing);
+	return send_reply(session, header, (struct iovec){ 0 },
+			  (struct iovec){ (void *)data, size });
+}
+
+int
+gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
+		      const void *data, size_t size)
+{
+	struct {
+		struct gp_header header;
+		uint64_t offset, size;
+	} note = { .offset = htole64(offset), .size = htole64(size) };
+	struct gp_header header = {
+		.size = sizeof(note),
+		.call = GP_NOTE_DATA,
+		.flags = GP_FRAME_BULK,
+		.request = request,
+	};
+	struct iovec iov = { &note, sizeof(note) };
+	struct iovec bulk = { (void *)data, size };
+	int r;
+
+	gp_header_encode(&header, &note.header);
+	gpd_account_link_all(&session->account, size, &session->closing);
+	pthread_mutex_lock(&session->send_lock);
+	r = send_records(session, &iov, 1, &bulk, 1);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
+int
+gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result)
+{
+	struct {
+		struct gp_header header;
+		uint32_t function, result;
+	} note = { .function = htole32(function), .result = htole32((uint32_t)result) };
+	struct gp_header header = { .size = sizeof(note), .call = GP_NOTE_FUNCTION };
+	struct iovec iov = { &note, sizeof(note) };
+	int r;
+
+	gp_header_encode(&header, &note.header);
+	pthread_mutex_lock(&session->send_lock);
+	r = send_records(session, &iov, 1, NULL, 0);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
+int
+gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
+{
+	while (size) {
+		size_t part = size < PRINT_MAX ? size : PRINT_MAX;
+		int r;
+
+		pthread_mutex_lock(&session->send_lock);
+		r = send_text_locked(session, GP_NOTE_PRINT, text, part);
+		pthread_mutex_unlock(&session->send_lock);
+
+		if (r)
+			return r;
+		text += part;
+		size -= part;
+	}
+	return 0;
+}
+
+int
+gpd_session_send_complaint(struct gpd_session *session, const char *text)
+{
+	int r;
+
+	pthread_mutex_lock(&session->send_lock);
+	r = send_text_locked(session, GP_NOTE_COMPLAIN, text, strlen(text));
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
+void
+gpd_session_tell_sticky(struct gpd_session *session)
+{
+	struct error_note note;
+	struct iovec iov = { &note, sizeof(note) };
+
+	pthread_mutex_lock(&session->send_lock);
+	if (must_tell_sticky(session)) {
+		tell_complaint(session);
+		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
+		(void)send_records(session, &iov, 1, NULL, 0);
+		atomic_store(&session->told, true);
+	}
+	pthread_mutex_unlock(&session->send_lock);
+}
+
+void
+gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
+{
+	if (gpd_driver_is_sticky(result)) {
+		gpd_session_poison(session, result);
+		return;
+	}
+	pthread_mutex_lock(&session->send_lock);
+	if (session->deferred == CUDA_SUCCESS) {
+		session->deferred = result;
+		session->deferred_call = call;
+	}
+	pthread_mutex_unlock(&session->send_lock);
+	gpd_debug("session %llu (%s): call 0x%04x failed with %d", (unsigned long long)session->id,
+		  session->peer, call, (int)result);
+}

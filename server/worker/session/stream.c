@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/stream.h"
+
+#include "gpd_calls.h"
+#include "server/common/base/log.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/partition.h"
+#include "server/worker/retire.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/event.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream_move.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* Streams of the driver cost memory of the device. */
+#define STREAMS_MAX 4096
+
+CUresult
+gpd_stream_record(struct gpd_stream *stream, CUevent *event)
+{
+	if (!*event) {
+		CUresult result = gpd_driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return gpd_driver.cuEventRecord(*event, stream->driver);
+}
+
+void
+gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition)
+{
+	/* In this order: a green context goes with its last stream. */
+	(void)gpd_driver.cuStreamDestroy_v2(driver);
+	gpd_partition_unref(partition);
+}
+
+/* What the stream was given, without what was put behind it for other purposes. */
+CUresult
+gpd_stream_query_work(const struct gpd_stream *stream)
+{
+	const struct gpd_stream *legacy = stream->context ? stream->context->legacy : NULL;
+
+	if (gpd_stream_is_idle(stream))
+		return CUDA_SUCCESS;
+	/* The legacy stream has waited for all of it. */
+	if (stream->blocking && legacy && stream->legacy_seen == stream->work &&
+	    legacy->work > stream->work && gpd_stream_is_idle(legacy))
+		return CUDA_SUCCESS;
+	/* One that was moved and has got nothing since only waits for what it had. */
+	if (stream->left_work && stream->left_work == stream->work)
+		return gpd_driver.cuEventQuery(stream->order);
+	return gpd_driver.cuStreamQuery(stream->driver);
+}
+
+/* Puts the next operation of `stream` behind all that `before` was given. */
+static CUresult
+put_behind(struct gpd_stream *stream, struct gpd_stream *before)
+{
+	if (!before->order || before->order_work != before->work) {
+		CUresult result = gpd_stream_record(before, &before->order);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+		before->order_work = before->work;
+	}
+	return gpd_driver.cuStreamWaitEvent(stream->driver, before->order, 0);
+}
+
+static CUresult
+record_barrier(struct gpd_session *session)
+{
+	CUresult result;
+
+	if (!session->barrier_stream || session->barrier_recorded == session->barrier)
+		return CUDA_SUCCESS;
+	result = gpd_device_enter(session->barrier_stream->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_stream_record(session->barrier_stream,
+					   &session->barrier_stream->barrier);
+	if (result == CUDA_SUCCESS)
+		session->barrier_recorded = session->barrier;
+	return result;
+}
+
+static CUresult
+pass_barrier(struct gpd_session *session, struct gpd_stream *stream)
+{
+	CUresult result;
+
+	if (stream->seen_barrier == session->barrier)
+		return CUDA_SUCCESS;
+	if (session->barrier_stream && session->barrier_stream != stream) {
+		result = record_barrier(session);
+		if (result == CUDA_SUCCESS)
+			result = gpd_device_enter(stream->device);
+		if (result == CUDA_SUCCESS)
+			result = gpd_driver.cuStreamWaitEvent(stream->driver,
+							      session->barrier_stream->barrier, 0);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	stream->seen_barrier = session->barrier;
+	return CUDA_SUCCESS;
+}
+
+/* Work on the legacy stream waits for what all blocking streams of its context were given. */
+static CUresult
+order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
+{
+	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+		CUresult result = CUDA_SUCCESS;
+
+		if (!s->blocking || s->context != legacy->context || s->work <= s->legacy_seen)
+			continue;
+		if (!gpd_stream_is_idle(s))
+			result = put_behind(legacy, s);
+		if (result != CUDA_SUCCESS)
+			return result;
+		s->legacy_seen = s->work;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* And the other way round. */
+static CUresult
+order_blocking(struct gpd_stream *stream)
+{
+	struct gpd_stream *legacy = stream->context ? stream->context->legacy : NULL;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!legacy || legacy->work <= stream->seen_legacy)
+		return CUDA_SUCCESS;
+	if (!gpd_stream_is_idle(legacy))
+		result = put_behind(stream, legacy);
+	if (result == CUDA_SUCCESS)
+		stream->seen_legacy = legacy->work;
+	return result;
+}
+
+CUresult
+gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, id);
+	CUresult result;
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (__builtin_expect(
+		    atomic_load_explicit(&session->shares.changed, memory_order_relaxed) != 0, 0))
+		gpd_stream_follow_shares(session);
+	if (session->copies_out)
+		gpd_copy_settle(session, stream);
+	result = gpd_device_enter(stream->device);
+	if (result == CUDA_SUCCESS)
+		result = pass_barrier(session, stream);
+	if (result == CUDA_SUCCESS && stream->legacy)
+		result = order_legacy(session, stream);
+	else if (result == CUDA_SUCCESS && stream->blocking)
+		result = order_blocking(stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (++stream->depth.given - stream->depth.marked >= stream->depth.stride)
+		gpd_depth_mark(session, stream);
+	stream->work = gpd_session_count_work(session);
+	*stream_p = stream;
+	return CUDA_SUCCESS;
+}
+
+struct gpd_stream *
+gpd_stream_get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct gpd_stream *)gpd_handle_get(&session->handles, GPD_KIND_STREAM, id);
+}
+
+CUresult
+gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream)
+{
+	session->barrier++;
+	session->barrier_stream = stream;
+	stream->seen_barrier = session->barrier;
+	/* With one stream there is nobody to wait; gpd_stream_create() makes up for it. */
+	return session->stream_count > 1 ? record_barrier(session) : CUDA_SUCCESS;
+}
+
+bool
+gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context)
+{
+	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+		if ((!context || s->context == context) && !gpd_stream_is_idle(s))
+			return false;
+	}
+	return true;
+}
+
+/* The stream is not in the list any more. */
+static void
+destroy(struct gpd_session *session, struct gpd_stream *stream)
+{
+	if (session->barrier_stream == stream)
+		session->barrier_stream = NULL;
+	(void)gpd_device_enter(stream->device);
+	if (stream->order)
+		(void)gpd_driver.cuEventDestroy_v2(stream->order);
+	if (stream->before)
+		(void)gpd_driver.cuEventDestroy_v2(stream->before);
+	if (stream->barrier)
+		(void)gpd_driver.cuEventDestroy_v2(stream->barrier);
+	if (stream->driver)
+		gpd_stream_destroy_driver(stream->driver, stream->partition);
+	else
+		gpd_partition_unref(stream->partition);
+	gpd_depth_close(session, stream);
+	session->stream_count--;
+	free(stream);
+}
+
+/* Frees those that the client destroyed and that have finished since. */
+static void
+reap(struct gpd_session *session)
+{
+	struct gpd_stream **link = &session->streams;
+
+	while (*link) {
+		struct gpd_stream *stream = *link;
+
+		if (stream->dropped && gpd_stream_is_idle(stream) &&
+		    !gpd_stream_has_waits(stream)) {
+			*link = stream->next;
+			destroy(session, stream);
+		} else {
+			link = &stream->next;
+		}
+	}
+}
+
+CUresult
+gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
+		  unsigned int flags, int priority, bool legacy)
+{
+	struct gpd_stream *stream;
+	CUresult result;
+
+	if (flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	reap(session);
+	if (session->stream_count >= STREAMS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = record_barrier(session);
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(context->device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	session->stream_count++;
+	stream->context = context;
+	stream->device = context->device;
+	stream->legacy = legacy;
+	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
+	stream->priority = gpd_schedule_priority(session, stream->device, priority);
+	stream->partition = gpd_partition_current(&session->shares, stream->device);
+	result = gpd_partition_stream(stream->partition, stream->priority, &session->closing,
+				      &stream->driver);
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
+	if (result != CUDA_SUCCESS) {
+		destroy(session, stream);
+		return result;
+	}
+	gpd_depth_open(session, stream);
+	stream->next = session->streams;
+	session->streams = stream;
+	if (legacy)
+		context->legacy = stream;
+	return CUDA_SUCCESS;
+}
+
+static void
+nobody(struct gpd_session *session, void *arg, CUresult result)
+{
+}
+
+void
+gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
+{
+	gpd_schedule_settle(session->account.schedule);
+	gpd_handle_remove(&session->handles, &stream->handle);
+	stream->dropped = true;
+	/* Its end is noticed by a marker; without one it stays until the session goes. */
+	if (!gpd_stream_is_idle(stream) && gpd_device_enter(stream->device) == CUDA_SUCCESS)
+		(void)gpd_wait_add(session, stream, nobody, NULL);
+	reap(session);
+}
+
+static void
+nap(unsigned int ms)
+{
+	struct timespec time = { .tv_nsec = (long)ms * 1000000 };
+
+	(void)nanosleep(&time, NULL);
+}
+
+static void
+cancel_all(struct gpd_session *session)
+{
+	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (!gpd_stream_is_idle(s))
+			(void)gpd_driver.gpSoftStreamCancel(s->driver);
+	}
+	gpd_stream_cancel_left(session);
+}
+
+void
+gpd_stream_finish_all(struct gpd_session *session)
+{
+	unsigned int waited = 0;
+
+	if (gpd_driver.gpSoftStreamCancel)
+		cancel_all(session);
+	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+		unsigned int ms = 1;
+		CUresult result;
+
+		if (gpd_stream_is_idle(s))
+			continue;
+		/* Any error means that nothing runs any more. */
+		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
+		       !atomic_load(&gpd_worker.lost)) {
+			nap(ms);
+			waited += ms;
+			gpd_retire_waits(session, waited);
+			if (ms < 16)
+				ms *= 2;
+		}
+		/* While it is still known whose work was under way; cancelled work is no fault. */
+		if (!gpd_driver.gpSoftStreamCancel && gpd_driver_is_sticky(result))
+			gpd_session_poison(session, result);
+	}
+	gpd_retire_done(session);
+}
+
+void
+gpd_stream_destroy_all(struct gpd_session *session)
+{
+	while (session->streams) {
+		struct gpd_stream *stream = session->streams;
+
+		session->streams = stream->next;
+		destroy(session, stream);
+	}
+}
+
+CUresult
+gpd_cuStreamCreateWithPriority(struct gpd_session *session,
+			       const struct gp_args_cuStreamCreateWithPriority *args)
+{
+	struct gpd_context *context = gpd_context_get(session, session->context);
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return gpd_stream_create(session, context, args->phStream, args->flags, args->priority,
+				 false);
+}
+
+CUresult
+gpd_cuStreamDestroy_v2(struct gpd_session *session, const struct gp_args_cuStreamDestroy_v2 *args)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, args->hStream);
+
+	if (!stream || stream->legacy)
+		return CUDA_ERROR_INVALID_HANDLE;
+	gpd_stream_drop(session, stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStreamWaitEvent *args)
+{
+	struct gpd_event *event = gpd_event_get(session, args->hEvent);
+	struct gpd_stream *stream;
+	CUresult result;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_stream_begin(session, args->hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpd_driver.cuStreamWaitEvent(stream->driver, event->ref->driver, args->Flags);
+}
+
+/* Whether the driver says that all that the stream waits for is done. */
+static CUresult
+query(const struct gpd_session *session, const struct gpd_stream *stream)
+{
+	CUresult result = gpd_stream_query_work(stream);
+
+	if (!stream->legacy)
+		return result;
+	for (const struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS;
+	     s = s->next) {
+		if (s->blocking && s->context == stream->context)
+			result = gpd_stream_query_work(s);
+	}
+	return result;
+}
+
+CUresult
+gpd_cuStreamQuery(struct gpd_session *session, const struct gp_args_cuStreamQuery *args)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, args->hStream);
+	CUresult result;
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_device_enter(stream->device);
+	if (result == CUDA_SUCCESS)
+		result = query(session, stream);
+	if (result != CUDA_SUCCESS || gpd_wait_none(session))
+		return result;
+	/* The GPU is done, but the data of its copies may still be on its way to the client. */
+	result = gpd_wait_add_complete(session, gpd_wait_reply, gpd_wait_request(session));
+	return result == CUDA_SUCCESS ? GPD_LATER : result;
+}
+
+static bool
+blocking_idle(const struct gpd_session *session, const struct gpd_context *context)
+{
+	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (s->context == context && (s->legacy || s->blocking) && !gpd_stream_is_idle(s))
+			return false;
+	}
+	return true;
+}
+
+CUresult
+gpd_cuStreamSynchronize(struct gpd_session *session, const struct gp_args_cuStreamSynchronize *args)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, args->hStream);
+	CUresult result;
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	/* The legacy stream stands for all blocking streams of its context. */
+	if (stream->legacy && blocking_idle(session, stream->context))
+		return CUDA_SUCCESS;
+	if (stream->legacy)
+		result = gpd_stream_begin(session, args->hStream, &stream);
+	else
+		result = gpd_device_enter(stream->device);
+	if (result != CUDA_SUCCESS || gpd_stream_is_idle(stream))
+		return result;
+	result = gpd_wait_add(session, stream, gpd_wait_reply, gpd_wait_request(session));
+	return result == CUDA_SUCCESS ? GPD_LATER : result;
+}

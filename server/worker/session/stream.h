@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams of a session.  Every one is a private non-blocking stream of the shared context, in the
+ * session's partition of the device if it has one; what the legacy default stream means is kept
+ * inside the session: work on it waits for the session's blocking streams, and they wait for it (by
+ * events, recorded only when they are needed).  For the executor.
+ */
+#ifndef GPD_STREAM_H
+#define GPD_STREAM_H
+
+#include "server/worker/session/depth.h"
+#include "server/worker/session/handle.h"
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_context;
+struct gpd_partition;
+struct gpd_session;
+
+struct gpd_stream {
+	struct gpd_handle handle;
+	struct gpd_stream *next;
+	struct gpd_context *context; /* NULL once it is destroyed */
+	int device;
+	CUstream driver; /* another one after the session's share of the device has changed */
+	struct gpd_partition *partition; /* that it is of; NULL: the whole device */
+	int priority;
+	bool legacy;
+	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
+	bool dropped;         /* destroyed by the client, but its work is not done */
+	uint64_t work;        /* session->work of its last operation */
+	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
+	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
+	uint64_t seen_barrier;
+	CUevent order;       /* made on first need */
+	uint64_t order_work; /* what order stands for */
+	uint64_t left_work;  /* work that it had when it was moved, all done elsewhere */
+	CUevent before;      /* copy_lanes.c; made on first need */
+	CUevent barrier;     /* behind its last barrier; made on first need */
+	uint64_t batch;      /* schedule.h: of its last launch */
+	struct gpd_depth depth;
+	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */
+	_Atomic unsigned int waits; /* pending ones that name this stream */
+};
+
+/*
+ * Before an operation: the stream named id, ordered behind what it must wait for, its device
+ * current, counted as work.  CUDA_ERROR_INVALID_HANDLE.
+ */
+CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
+
+/* The stream without ordering or counting (queries). NULL: no such stream. */
+struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
+
+/* After a copy with GP_COPY_BARRIER: all later operations of the session wait for this one. */
+CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
+
+/* A stream of the context; flags as for cuStreamCreate, ignored for the legacy stream. */
+CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
+			   unsigned int flags, int priority, bool legacy);
+
+/* The client's name for it is gone at once, the driver's stream when its work is done. */
+void gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream);
+
+/* Whether all its work is known to be done and all that waited for it has been called. */
+static inline bool
+gpd_stream_is_idle(const struct gpd_stream *stream)
+{
+	return atomic_load_explicit(&stream->done, memory_order_acquire) >= stream->work;
+}
+
+/* Whether that holds for all streams (of one context, if not NULL). */
+bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
+
+/*
+ * Gives every stream of the device a stream of the driver in the session's present partition.  New
+ * work goes there, behind the work that the old one has; that work stays where it is, so a change
+ * is in effect when all that was queued before it is done: who wants that to be soon keeps the
+ * queues short.  gpd_stream_begin() does it by itself once the session's share has changed; what
+ * fails is tried again after a while, and until then the streams are where they were.
+ */
+CUresult gpd_stream_move_all(struct gpd_session *session, int device);
+
+/* At the session's end: cancels what is left, or waits for it.  Then, without responder: frees. */
+void gpd_stream_finish_all(struct gpd_session *session);
+void gpd_stream_destroy_all(struct gpd_session *session);
+
+#endif /* GPD_STREAM_H */

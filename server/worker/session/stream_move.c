@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/stream_move.h"
+
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/partition.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <utlist.h>
+
+/* When streams could not be moved to other multiprocessors. */
+#define MOVE_AGAIN_NS 100000000u
+/* Where they go to is being made. */
+#define MOVE_SOON_NS 2000000u
+
+/* A stream of the driver that a stream had before its session's share was changed. */
+struct gpd_leaving {
+	struct gpd_leaving *prev, *next; /* in the session's list */
+	int device;
+	CUstream driver;
+	struct gpd_partition *partition;
+};
+
+/*
+ * In the responder: all work of the stream that was left is done.  The marker that says so was the
+ * last one on it, so nobody asks for it any more.
+ */
+static void
+left(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct gpd_leaving *leaving = arg;
+
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_DELETE(session->leaving, leaving);
+	pthread_mutex_unlock(&session->leaving_lock);
+	if (!gpd_driver_is_sticky(result) && gpd_device_enter(leaving->device) == CUDA_SUCCESS)
+		gpd_stream_destroy_driver(leaving->driver, leaving->partition);
+	free(leaving);
+}
+
+/* Puts `fresh` behind the stream's work. */
+static CUresult
+follow(struct gpd_stream *stream, CUstream fresh)
+{
+	CUresult result = gpd_stream_record(stream, &stream->order);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	stream->order_work = stream->left_work = stream->work;
+	return gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
+}
+
+/* Sees to the end of the driver's stream that it has now. */
+static CUresult
+leave(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_leaving *leaving = malloc(sizeof(*leaving));
+	CUresult result;
+
+	if (!leaving)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*leaving = (struct gpd_leaving){ .device = stream->device,
+					 .driver = stream->driver,
+					 .partition = stream->partition };
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_APPEND(session->leaving, leaving);
+	pthread_mutex_unlock(&session->leaving_lock);
+	result = gpd_wait_add(session, stream, left, leaving);
+	if (result == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_DELETE(session->leaving, leaving);
+	pthread_mutex_unlock(&session->leaving_lock);
+	free(leaving);
+	return result;
+}
+
+/* Takes over a reference to the partition. */
+static CUresult
+move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partition *partition)
+{
+	CUstream fresh;
+	CUresult result =
+		gpd_partition_stream(partition, stream->priority, &session->closing, &fresh);
+	bool done;
+
+	if (result != CUDA_SUCCESS) {
+		gpd_partition_unref(partition);
+		return result;
+	}
+	/* A stream that must wait first would not be seen as done by who asks it now. */
+	done = gpd_stream_query_work(stream) == CUDA_SUCCESS;
+	if (!done)
+		result = follow(stream, fresh);
+	if (result == CUDA_SUCCESS && (!done || gpd_stream_has_waits(stream)))
+		result = leave(session, stream);
+	else if (result == CUDA_SUCCESS)
+		gpd_stream_destroy_driver(stream->driver, stream->partition);
+	if (result != CUDA_SUCCESS) {
+		gpd_stream_destroy_driver(fresh, partition);
+		return result;
+	}
+	stream->driver = fresh;
+	stream->partition = partition;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_stream_move_all(struct gpd_session *session, int device)
+{
+	CUresult result = gpd_device_enter(device);
+
+	gpd_schedule_settle(session->account.schedule);
+	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+		struct gpd_partition *now;
+
+		/* What the client has destroyed gets no more work. */
+		if (s->device != device || s->dropped)
+			continue;
+		now = gpd_partition_current(&session->shares, device);
+		if (now == s->partition) {
+			gpd_partition_unref(now);
+		} else if (gpd_partition_is_ready(now)) {
+			result = move(session, s, now);
+		} else {
+			gpd_partition_unref(now);
+			result = CUDA_ERROR_NOT_READY;
+		}
+	}
+	return result;
+}
+
+/* The session's share of a device has changed. */
+void
+gpd_stream_follow_shares(struct gpd_session *session)
+{
+	bool again = session->move_again_ns != 0;
+	uint32_t changed;
+
+	if (again && gpd_now_ns() < session->move_again_ns)
+		return;
+	session->move_again_ns = 0;
+	changed = atomic_exchange(&session->shares.changed, 0);
+	for (int i = 0; changed; i++, changed >>= 1) {
+		CUresult result = CUDA_SUCCESS;
+
+		if (changed & 1)
+			result = gpd_stream_move_all(session, i);
+		if (result == CUDA_SUCCESS)
+			continue;
+		atomic_fetch_or(&session->shares.changed, 1u << i);
+		if (result == CUDA_ERROR_NOT_READY) {
+			session->move_again_ns = gpd_now_ns() + MOVE_SOON_NS;
+			continue;
+		}
+		if (!again)
+			gpd_session_log(session, GPD_LOG_WARNING,
+					"its streams stay on the multiprocessors of device %d that "
+					"they had until others can be had: %d",
+					i, (int)result);
+		session->move_again_ns = gpd_now_ns() + MOVE_AGAIN_NS;
+	}
+}
+
+void
+gpd_stream_cancel_left(struct gpd_session *session)
+{
+	struct gpd_leaving *leaving;
+
+	/* Held meanwhile, so that they do not go. */
+	pthread_mutex_lock(&session->leaving_lock);
+	DL_FOREACH(session->leaving, leaving)
+	{
+		(void)gpd_driver.gpSoftStreamCancel(leaving->driver);
+	}
+	pthread_mutex_unlock(&session->leaving_lock);
+}

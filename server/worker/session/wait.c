@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/wait.h"
+
+#include "server/worker/device/driver.h"
+#include "server/worker/device/wait_page.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/event.h"
+#include "server/worker/session/print.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/worker.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define ENTRIES GPD_WAIT_PAGE_SLOTS
+/* How long the responder looks without a pause after something was added or done. */
+#define SPIN_NS 60000
+#define NAP_NS 50000
+#define NAP_MAX_NS 500000
+#define ASK_NS 250000
+
+enum kind {
+	MARKER,   /* a value that the GPU writes */
+	EVENT,    /* asked of the driver */
+	GROUP,    /* its members, which are markers in front of it */
+	COMPLETE, /* nothing on the GPU */
+};
+
+struct entry {
+	struct entry *prev, *next;
+	enum kind kind;
+	bool complete;
+	CUresult result;
+	gpd_wait_done *done; /* NULL: a member */
+	void *arg;
+	uint32_t value;
+	uint32_t members_left;
+	struct entry *group;
+	struct gpd_stream *stream;
+	CUstream driver; /* the one with the marker: the stream may have left it since */
+	uint64_t work;
+	struct gpd_event_ref *event;
+};
+
+/*
+ * Pending entries, in the order of adding.  The executor appends, the responder alone removes, so
+ * the responder may walk from the newest it has seen to the oldest without the lock.
+ */
+struct gpd_wait_queue {
+	pthread_mutex_t lock;
+	pthread_cond_t wake; /* of the responder */
+	pthread_cond_t room; /* of the executor */
+	pthread_t responder;
+	struct entry *head, *tail;
+	struct entry *free;
+	unsigned int used;        /* entries that were ever used */
+	unsigned int pending;     /* also those whose done() is running */
+	uint64_t added, finished; /* counts */
+	uint32_t last_value;
+	bool sleeping;
+	bool stop;
+	bool kicked;
+	_Atomic uint64_t added_ns;
+	uint64_t done_ns, asked_ns; /* responder's own */
+	struct gpd_wait_page page;
+	struct entry entries[ENTRIES];
+};
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Executor. Waits until an entry is free. */
+static struct entry *
+take(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	struct entry *entry;
+
+	pthread_mutex_lock(&queue->lock);
+	while (!queue->free && queue->used == ENTRIES)
+		pthread_cond_wait(&queue->room, &queue->lock);
+	entry = queue->free;
+	if (entry)
+		queue->free = entry->next;
+	else
+		entry = &queue->entries[queue->used++];
+	pthread_mutex_unlock(&queue->lock);
+	memset(entry, 0, sizeof(*entry));
+	return entry;
+}
+
+static void
+give_back(struct gpd_wait_queue *queue, struct entry *entry)
+{
+	pthread_mutex_lock(&queue->lock);
+	entry->next = queue->free;
+	queue->free = entry;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+static void
+append(struct gpd_wait_queue *queue, struct entry *entry)
+{
+	bool wake;
+
+	pthread_mutex_lock(&queue->lock);
+	entry->next = NULL;
+	entry->prev = queue->tail;
+	if (queue->tail)
+		queue->tail->next = entry;
+	else
+		queue->head = entry;
+	queue->tail = entry;
+	queue->pending++;
+	queue->added++;
+	atomic_store_explicit(&queue->added_ns, now_ns(), memory_order_relaxed);
+	wake = queue->sleeping;
+	pthread_mutex_unlock(&queue->lock);
+	if (wake)
+		pthread_cond_signal(&queue->wake);
+}
+
+/* Lets the GPU write a value that the entry's place in the page has not held lately. */
+static CUresult
+mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *stream)
+{
+	size_t index = (size_t)(entry - queue->entries);
+	CUresult result;
+
+	entry->kind = MARKER;
+	entry->stream = stream;
+	entry->driver = stream->driver;
+	entry->work = stream->work;
+	atomic_fetch_add_explicit(&stream->waits, 1, memory_order_relaxed);
+	entry->value = ++queue->last_value;
+	if (queue->page.host[index] == entry->value)
+		entry->value = ++queue->last_value;
+	result = gpd_driver.cuStreamWriteValue32_v2(stream->driver, queue->page.device + 4 * index,
+						    entry->value, CU_STREAM_WRITE_VALUE_DEFAULT);
+	if (result != CUDA_SUCCESS)
+		atomic_fetch_sub_explicit(&stream->waits, 1, memory_order_relaxed);
+	return result;
+}
+
+CUresult
+gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done, void *arg)
+{
+	struct entry *entry = take(session);
+	CUresult result;
+
+	/* Once it is told that the stream is done, it has nothing more to do. */
+	gpd_schedule_pause(session->account.schedule);
+	result = mark(session->waits, entry, stream);
+
+	if (result != CUDA_SUCCESS) {
+		give_back(session->waits, entry);
+		return result;
+	}
+	entry->done = done;
+	entry->arg = arg;
+	append(session->waits, entry);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_wait_done *done,
+		 void *arg)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	struct entry *group = take(session);
+	CUresult result = CUDA_SUCCESS;
+
+	gpd_schedule_pause(session->account.schedule);
+	group->kind = GROUP;
+	group->done = done;
+	group->arg = arg;
+	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+		struct entry *entry;
+
+		if ((context && s->context != context) || gpd_stream_is_idle(s))
+			continue;
+		entry = take(session);
+		result = mark(queue, entry, s);
+		if (result != CUDA_SUCCESS) {
+			give_back(queue, entry);
+			break;
+		}
+		entry->group = group;
+		pthread_mutex_lock(&queue->lock);
+		group->members_left++;
+		pthread_mutex_unlock(&queue->lock);
+		append(queue, entry);
+	}
+	if (result != CUDA_SUCCESS)
+		group->done = NULL; /* its members are on their way: it goes with the last */
+	append(queue, group);
+	return result;
+}
+
+CUresult
+gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event, gpd_wait_done *done,
+		   void *arg)
+{
+	struct entry *entry = take(session);
+
+	entry->kind = EVENT;
+	entry->event = gpd_event_ref(event);
+	entry->done = done;
+	entry->arg = arg;
+	append(session->waits, entry);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg)
+{
+	struct entry *entry = take(session);
+
+	entry->kind = COMPLETE;
+	entry->done = done;
+	entry->arg = arg;
+	append(session->waits, entry);
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_wait_oldest(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	uint64_t finished;
+
+	pthread_mutex_lock(&queue->lock);
+	finished = queue->finished;
+	while (queue->pending && queue->finished == finished)
+		pthread_cond_wait(&queue->room, &queue->lock);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+bool
+gpd_wait_none(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	bool none;
+
+	pthread_mutex_lock(&queue->lock);
+	none = queue->pending == 0;
+	pthread_mutex_unlock(&queue->lock);
+	return none;
+}
+
+void *
+gpd_wait_request(const struct gpd_session *session)
+{
+	return (void *)((uintptr_t)session->call << 32 | session->request);
+}
+
+void
+gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
+{
+	uintptr_t packed = (uintptr_t)arg;
+
+	gpd_print_flush(session);
+	(void)gpd_session_reply(session, (uint16_t)(packed >> 32), (uint32_t)packed, result, NULL,
+				0);
+}
+
+/* Whether the GPU got there, as far as the entry itself can tell. */
+static void
+look(struct gpd_wait_queue *queue, struct entry *entry)
+{
+	CUresult result;
+
+	switch (entry->kind) {
+	case MARKER:
+		entry->complete = __atomic_load_n(&queue->page.host[entry - queue->entries],
+						  __ATOMIC_ACQUIRE) == entry->value;
+		break;
+	case EVENT:
+		result = gpd_driver.cuEventQuery(entry->event->driver);
+		entry->complete = result != CUDA_ERROR_NOT_READY;
+		entry->result = result;
+		break;
+	case COMPLETE:
+		entry->complete = true;
+		break;
+	case GROUP:
+		break;
+	}
+}
+
+static void
+unlink_entry(struct gpd_wait_queue *queue, struct entry *entry)
+{
+	if (entry->prev)
+		entry->prev->next = entry->next;
+	else
+		queue->head = entry->next;
+	if (entry->next)
+		entry->next->prev = entry->prev;
+	else
+		queue->tail = entry->prev;
+}
+
+/*
+ * The complete entries, in the order of adding, taken off the queue.  The newest is looked at
+ * first: the GPU goes on meanwhile, so whatever it did before an entry that was seen complete is
+ * seen complete, too, when its own, older entry is looked at later.  The other way round the reply
+ * of a synchronise could overtake the data of a copy that the GPU had finished before it.
+ */
+static struct entry *
+collect(struct gpd_wait_queue *queue, CUresult all)
+{
+	struct entry *first = NULL, **end = &first;
+	struct entry *entry, *next, *newest;
+
+	pthread_mutex_lock(&queue->lock);
+	newest = queue->tail;
+	pthread_mutex_unlock(&queue->lock);
+	for (entry = newest; entry; entry = entry->prev) {
+		if (!entry->complete)
+			look(queue, entry);
+	}
+	pthread_mutex_lock(&queue->lock);
+	for (entry = newest ? queue->head : NULL; entry; entry = next) {
+		bool last = entry == newest;
+
+		next = last ? NULL : entry->next;
+		if (entry->kind == GROUP && entry->members_left == 0)
+			entry->complete = true;
+		if (!entry->complete && all != CUDA_SUCCESS)
+			entry->result = all;
+		else if (!entry->complete)
+			continue;
+		if (entry->group) {
+			entry->group->members_left--;
+			if (entry->result != CUDA_SUCCESS)
+				entry->group->result = entry->result;
+		}
+		unlink_entry(queue, entry);
+		*end = entry;
+		end = &entry->next;
+	}
+	*end = NULL;
+	pthread_mutex_unlock(&queue->lock);
+	return first;
+}
+
+static void
+finish(struct gpd_session *session, struct entry *entry)
+{
+	if (entry->kind == EVENT && gpd_driver_is_sticky(entry->result))
+		gpd_session_poison(session, entry->result);
+	if (entry->done)
+		entry->done(session, entry->arg, entry->result);
+	if (entry->event)
+		gpd_event_unref(entry->event);
+	if (entry->kind != MARKER)
+		return;
+	/* Now that who waited has been told, the executor may answer from this alone. */
+	if (entry->complete &&
+	    atomic_load_explicit(&entry->stream->done, memory_order_relaxed) < entry->work)
+		atomic_store_explicit(&entry->stream->done, entry->work, memory_order_release);
+	if (entry->complete && atomic_load(&session->done_work) < entry->work)
+		atomic_store(&session->done_work, entry->work);
+	/* The last use of the stream: the executor may destroy it now. */
+	atomic_fetch_sub_explicit(&entry->stream->waits, 1, memory_order_release);
+}
+
+/* Calls what is complete; everything, with this result, if it is not CUDA_SUCCESS. */
+static bool
+pass(struct gpd_session *session, CUresult all)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	struct entry *first = collect(queue, all);
+	struct entry *last = NULL;
+	unsigned int count = 0;
+
+	if (!first)
+		return false;
+	for (struct entry *entry = first; entry; entry = entry->next) {
+		finish(session, entry);
+		last = entry;
+		count++;
+	}
+	pthread_mutex_lock(&queue->lock);
+	last->next = queue->free;
+	queue->free = first;
+	queue->pending -= count;
+	queue->finished += count;
+	pthread_mutex_unlock(&queue->lock);
+	pthread_cond_broadcast(&queue->room);
+	queue->done_ns = now_ns();
+	return true;
+}
+
+/* A marker behind a failed kernel is never written: the driver must be asked now and then. */
+static void
+ask(struct gpd_session *session, uint64_t now)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	struct entry *entry;
+	CUresult result;
+
+	queue->asked_ns = now;
+	pthread_mutex_lock(&queue->lock);
+	entry = queue->head;
+	while (entry && entry->kind != MARKER)
+		entry = entry->next;
+	pthread_mutex_unlock(&queue->lock);
+	if (!entry)
+		return;
+	/* Only this thread takes entries away, and the stream stays as long as one names it. */
+	result = gpd_driver.cuStreamQuery(entry->driver);
+	if (gpd_driver_is_sticky(result))
+		gpd_session_poison(session, result);
+}
+
+/* Sleeps until woken, at most for so long (0: for ever), if nothing was added since `added`. */
+static void
+sleep_for(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
+{
+	struct timespec until;
+	uint64_t end = now_ns() + ns;
+
+	until.tv_sec = (time_t)(end / 1000000000);
+	until.tv_nsec = (long)(end % 1000000000);
+	pthread_mutex_lock(&queue->lock);
+	if (!queue->stop && !queue->kicked && queue->added == added) {
+		queue->sleeping = true;
+		if (ns)
+			(void)pthread_cond_timedwait(&queue->wake, &queue->lock, &until);
+		else
+			(void)pthread_cond_wait(&queue->wake, &queue->lock);
+		queue->sleeping = false;
+	}
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* Nothing was complete: how to pass the time until the next look. */
+static void
+pause_a_while(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	uint64_t since = atomic_load_explicit(&queue->added_ns, memory_order_relaxed);
+	uint64_t now = now_ns();
+	uint64_t added, idle, nap, nap_max = NAP_NS;
+	int sessions = atomic_load(&gpd_worker.session_count);
+	bool pending;
+
+	if (since < queue->done_ns)
+		since = queue->done_ns;
+	idle = now > since ? now - since : 0;
+	pthread_mutex_lock(&queue->lock);
+	pending = queue->head != NULL;
+	added = queue->added;
+	pthread_mutex_unlock(&queue->lock);
+	if (pending && idle > ASK_NS / 2 && now - queue->asked_ns > ASK_NS)
+		ask(session, now);
+	if (idle < SPIN_NS && gpd_worker_may_spin()) {
+		for (int i = 0; i < 16; i++)
+			__builtin_ia32_pause();
+		return;
+	}
+	if (!pending) {
+		sleep_for(queue, 0, added);
+		return;
+	}
+	if (sessions > 8)
+		nap_max = NAP_NS * (uint64_t)sessions / 8;
+	if (nap_max > NAP_MAX_NS)
+		nap_max = NAP_MAX_NS;
+	nap = idle / 32;
+	if (nap < 2000)
+		nap = 2000;
+	sleep_for(queue, nap < nap_max ? nap : nap_max, added);
+}
+
+static void *
+respond(void *arg)
+{
+	struct gpd_session *session = arg;
+	struct gpd_wait_queue *queue = session->waits;
+
+	/* Naps are shorter than the 50 microseconds by which the kernel likes to be late. */
+	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+	(void)gpd_device_enter(0);
+	for (;;) {
+		CUresult sticky = (CUresult)atomic_load(&session->sticky);
+		bool stop;
+
+		if (sticky != CUDA_SUCCESS)
+			gpd_session_tell_sticky(session);
+		pthread_mutex_lock(&queue->lock);
+		stop = queue->stop;
+		queue->kicked = false;
+		pthread_mutex_unlock(&queue->lock);
+		if (pass(session, sticky))
+			continue;
+		if (stop)
+			break;
+		pause_a_while(session);
+	}
+	while (pass(session, CUDA_ERROR_DEINITIALIZED))
+		continue;
+	return NULL;
+}
+
+int
+gpd_wait_start(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = calloc(1, sizeof(*queue));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!queue)
+		return -ENOMEM;
+	r = gpd_wait_page_take(&queue->page);
+	if (r) {
+		free(queue);
+		return r;
+	}
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&queue->wake, &attr);
+	pthread_cond_init(&queue->room, NULL);
+	pthread_condattr_destroy(&attr);
+	session->waits = queue;
+	r = pthread_create(&queue->responder, NULL, respond, session);
+	if (r) {
+		gpd_wait_page_give(&queue->page);
+		free(queue);
+		session->waits = NULL;
+	}
+	return -r;
+}
+
+void
+gpd_wait_kick(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = session->waits;
+
+	pthread_mutex_lock(&queue->lock);
+	queue->kicked = true;
+	pthread_mutex_unlock(&queue->lock);
+	pthread_cond_signal(&queue->wake);
+}
+
+void
+gpd_wait_stop(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = session->waits;
+
+	if (!queue)
+		return;
+	pthread_mutex_lock(&queue->lock);
+	queue->stop = true;
+	pthread_mutex_unlock(&queue->lock);
+	pthread_cond_signal(&queue->wake);
+	(void)pthread_join(queue->responder, NULL);
+	session->waits = NULL;
+	gpd_wait_page_give(&queue->page);
+	free(queue);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a worker whose GPU contexts are lost: whose work it was, and who is told. */
+#include "server/worker/device/driver.h"
+#include "server/worker/device/driver_stderr.h"
+#include "server/worker/running_work.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long the sessions have to tell their clients. */
+#define LOST_MS 900
+#define LOOK_MS 10
+
+/* What has happened, and after whose work; the only one that it can have been, or NULL. */
+static struct gpd_session *
+describe_culprits(CUresult result, char *text, size_t size)
+{
+	char whose[900];
+	struct gpd_session *culprit = gpd_culprit_find(whose, sizeof(whose));
+	const char *name = NULL;
+
+	(void)gpd_driver.cuGetErrorName(result, &name);
+	(void)snprintf(text, size, "%.80s (%d)%s%s", name ? name : "unknown error", (int)result,
+		       whose[0] ? ", after work of " : "", whose);
+	return culprit;
+}
+
+/* Ends the process when all clients know, or when they have had their time. */
+static void *
+bury(void *arg)
+{
+	const struct timespec nap = { .tv_nsec = LOOK_MS * 1000000 };
+
+	for (int waited = 0; waited < LOST_MS; waited += LOOK_MS) {
+		bool all = true;
+
+		pthread_mutex_lock(&gpd_worker.lock);
+		for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next)
+			all = all && (!s->conn || atomic_load(&s->told));
+		pthread_mutex_unlock(&gpd_worker.lock);
+		/* The replies to calls that were on their way go out, too. */
+		if (all && waited >= 100)
+			break;
+		(void)nanosleep(&nap, NULL);
+	}
+	_exit(0);
+}
+
+/* Whether it is still there, under the worker's lock. */
+static bool
+is_listed(const struct gpd_session *session, const struct gpd_session *list)
+{
+	while (list && list != session)
+		list = list->next;
+	return list != NULL;
+}
+
+/* Of those who find it the first.  A session that is about to go finds it as well, and takes the
+ * lock before it is gone: so it is still among those whose work it may have been. */
+static bool
+is_first_to_find(CUresult result, char *text, size_t size, struct gpd_session **culprit_p)
+{
+	int none = 0;
+	bool first;
+
+	/* The same holds for what the driver has written about it. */
+	gpd_complain_settle();
+	pthread_mutex_lock(&gpd_worker.lock);
+	first = atomic_compare_exchange_strong(&gpd_worker.lost, &none, (int)result);
+	if (first)
+		*culprit_p = describe_culprits(result, text, size);
+	pthread_mutex_unlock(&gpd_worker.lock);
+	return first;
+}
+
+void
+gpd_worker_lost(struct gpd_session *finder, CUresult result)
+{
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_LOST,
+		.result = (int32_t)result,
+		.session = finder ? finder->id : 0,
+	};
+	char text[1024], complaint[GPD_COMPLAINT_MAX];
+	struct gpd_session *culprit;
+	pthread_t thread;
+
+	if (!is_first_to_find(result, text, sizeof(text), &culprit))
+		return;
+	(void)gpd_complain_take(complaint, sizeof(complaint));
+	pthread_mutex_lock(&gpd_worker.lock);
+	/* A GPU's driver says nothing of other errors to who runs the program. */
+	if (is_listed(culprit, gpd_worker.sessions) && *complaint && result == CUDA_ERROR_ASSERT)
+		culprit->complaint = strdup(complaint);
+	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+		atomic_store(&s->sticky, (int)result);
+		if (s->waits)
+			gpd_wait_kick(s);
+	}
+	pthread_mutex_unlock(&gpd_worker.lock);
+	(void)gpd_channel_send(&gpd_worker.channel, &header, text, strlen(text), -1);
+	if (pthread_create(&thread, NULL, bury, NULL))
+		_exit(0);
+	(void)pthread_detach(thread);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/config.h"
+#include "client/base/log.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const CUuuid uuids[3] = {
+	{ { 0x11, 0x22, 0x33, 0x44, 0x55 } },
+	{ { 0x11, 0x22, 0x33, 0x44, 0x66 } },
+	{ { (char)0xab, (char)0xcd, 1, 2, 3 } },
+};
+
+struct visible {
+	const char *list;
+	int count;
+	int indices[3];
+};
+
+static void
+visible_devices_are_those_that_the_driver_would_show(void **state)
+{
+	static const struct visible cases[] = {
+		{ NULL, 3, { 0, 1, 2 } },
+		{ "", 0, { 0 } },
+		{ "-1", 0, { 0 } },
+		{ "0", 1, { 0 } },
+		{ "2,0", 2, { 2, 0 } },
+		{ "0,1,2", 3, { 0, 1, 2 } },
+		{ " 1 , 2 ", 2, { 1, 2 } },
+		{ "0,-1,1", 1, { 0 } },
+		{ "0,3,1", 1, { 0 } },
+		{ "1,1,0", 1, { 1 } },
+		{ "NoDevFiles", 0, { 0 } },
+		{ "0x1", 0, { 0 } },
+		{ "1,two", 1, { 1 } },
+		{ "99999999999999999999", 0, { 0 } },
+		{ ",0", 0, { 0 } },
+		{ "GPU-abcd", 1, { 2 } },
+		{ "GPU-ABCD,0", 2, { 2, 0 } },
+		{ "GPU-1122334466", 0, { 0 } },
+		{ "GPU-11223344-66", 1, { 1 } },
+		{ "GPU-11223344-6600-0000-0000-000000000000", 1, { 1 } },
+		{ "GPU-11223344", 0, { 0 } }, /* two begin so */
+		{ "GPU-ffff", 0, { 0 } },
+		{ "GPU-", 0, { 0 } },
+		{ "MIG-abcd", 0, { 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int indices[3] = { -1, -1, -1 };
+		int count = gpc_config_visible_devices(cases[i].list, uuids, 3, indices);
+
+		if (count != cases[i].count)
+			print_error("\"%s\"\n", cases[i].list);
+		assert_int_equal(count, cases[i].count);
+		for (int k = 0; k < count; k++)
+			assert_int_equal(indices[k], cases[i].indices[k]);
+	}
+}
+
+#define DAEMONS 4
+
+static struct gp_url daemons[DAEMONS];
+static int daemon_count;
+static char refusal[512];
+
+static int
+read_daemons(void)
+{
+	*refusal = 0;
+	return gpc_config_daemons(daemons, DAEMONS, &daemon_count, refusal, sizeof(refusal));
+}
+
+static void
+assert_daemon(int i, const char *host, int port, int device)
+{
+	assert_string_equal(daemons[i].scheme, "tcp");
+	assert_string_equal(daemons[i].host, host);
+	assert_int_equal(daemons[i].port, port);
+	assert_int_equal(daemons[i].device, device);
+}
+
+static void
+daemons_are_those_of_remote_gpu(void **state)
+{
+	(void)unsetenv("REMOTE_GPU");
+	assert_false(gpc_config_remote());
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	(void)setenv("REMOTE_GPU", "", 1);
+	assert_false(gpc_config_remote());
+
+	(void)setenv("REMOTE_GPU", "gpunode:4000/2", 1);
+	assert_true(gpc_config_remote());
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 1);
+	assert_daemon(0, "gpunode", 4000, 2);
+
+	(void)setenv("REMOTE_GPU", "a,b:4000/1,a/3", 1);
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 3);
+	assert_daemon(0, "a", 4833, GP_URL_ANY_DEVICE);
+	assert_daemon(1, "b", 4000, 1);
+	assert_daemon(2, "a", 4833, 3);
+}
+
+static void
+devices_of_rcuda_are_understood(void **state)
+{
+	(void)unsetenv("REMOTE_GPU");
+	(void)setenv("RCUDA_DEVICE_COUNT", "3", 1);
+	(void)setenv("RCUDA_DEVICE_0", "node1", 1);
+	(void)setenv("RCUDA_DEVICE_1", "node1:1", 1);
+	(void)setenv("RCUDA_DEVICE_2", "node2@8308:2", 1);
+	assert_true(gpc_config_remote());
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 3);
+	assert_daemon(0, "node1", 4833, 0);
+	assert_daemon(1, "node1", 4833, 1);
+	assert_daemon(2, "node2", 8308, 2);
+
+	/* Our own variable goes first. */
+	(void)setenv("REMOTE_GPU", "other", 1);
+	assert_int_equal(read_daemons(), 0);
+	assert_int_equal(daemon_count, 1);
+	(void)unsetenv("REMOTE_GPU");
+	(void)unsetenv("RCUDA_DEVICE_1");
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_string_equal(refusal,
+			    "RCUDA_DEVICE_1=: not set, but RCUDA_DEVICE_COUNT is above it");
+	(void)setenv("RCUDA_DEVICE_1", "node1:x", 1);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_non_null(strstr(refusal, "RCUDA_DEVICE_1=node1:x: "));
+	(void)setenv("RCUDA_DEVICE_COUNT", "many", 1);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_string_equal(refusal, "RCUDA_DEVICE_COUNT=many: not a number of devices");
+	(void)unsetenv("RCUDA_DEVICE_COUNT");
+}
+
+static void
+a_list_that_makes_no_sense_is_refused_in_words(void **state)
+{
+	(void)setenv("REMOTE_GPU", "a,,b", 1);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_non_null(strstr(refusal, "REMOTE_GPU=a,,b: "));
+	assert_non_null(strstr(refusal, "item 2 of the list is empty"));
+	(void)setenv("REMOTE_GPU", "foo://x", 1);
+	assert_int_equal(read_daemons(), GP_E_INVALID);
+	assert_non_null(strstr(refusal, "REMOTE_GPU=foo://x: "));
+	assert_non_null(strstr(refusal, "unknown scheme \"foo\""));
+}
+
+static void
+modules_are_loaded_lazily_unless_told_otherwise(void **state)
+{
+	(void)unsetenv("CUDA_MODULE_LOADING");
+	assert_int_equal(gpc_config_module_loading(), CU_MODULE_LAZY_LOADING);
+	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	assert_int_equal(gpc_config_module_loading(), CU_MODULE_EAGER_LOADING);
+	(void)setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+	assert_int_equal(gpc_config_module_loading(), CU_MODULE_LAZY_LOADING);
+}
+
+static void
+forget_wishes(void)
+{
+	(void)unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	(void)unsetenv("CUDA_MPS_CLIENT_PRIORITY");
+	(void)unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+	(void)unsetenv("GPUPOOL_ISOLATION");
+	(void)unsetenv("GPUPOOL_LANES");
+	(void)unsetenv("GPUPOOL_STALL_MS");
+	(void)unsetenv("GPUPOOL_TENANT");
+}
+
+static void
+lanes_are_as_many_as_was_said_or_as_suit_the_cores(void **state)
+{
+	struct gpc_wish wish;
+	char error[400], text[16];
+
+	forget_wishes();
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_true(wish.lanes == 1 || wish.lanes == 3 || wish.lanes == 4);
+	assert_true(wish.lanes_encrypted >= wish.lanes && wish.lanes_encrypted <= 8);
+	for (unsigned int lanes = 1; lanes <= 16; lanes++) {
+		(void)snprintf(text, sizeof(text), "%u", lanes);
+		(void)setenv("GPUPOOL_LANES", text, 1);
+		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+		assert_int_equal(wish.lanes, lanes);
+		assert_int_equal(wish.lanes_encrypted, lanes);
+	}
+	(void)setenv("GPUPOOL_LANES", "17", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);
+	assert_string_equal(error, "GPUPOOL_LANES=17: no number from 1 to 16");
+	(void)unsetenv("GPUPOOL_LANES");
+}
+
+static void
+without_wishes_nothing_is_asked_for(void **state)
+{
+	struct gpc_wish wish;
+	char error[256];
+
+	forget_wishes();
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.thread_percentage, 0);
+	assert_int_equal(wish.priority, 0);
+	assert_int_equal(wish.memory_count, 0);
+	assert_int_equal(wish.isolation, GPC_ISOLATION_ANY);
+	assert_null(wish.tenant);
+	/* Empty is as good as unset. */
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "", 1);
+	(void)setenv("GPUPOOL_TENANT", "", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_null(wish.tenant);
+}
+
+static void
+wishes_are_read(void **state)
+{
+	struct gpc_wish wish;
+	char error[256];
+
+	forget_wishes();
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "30", 1);
+	(void)setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
+	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,2=512MB", 1);
+	(void)setenv("GPUPOOL_ISOLATION", "process", 1);
+	(void)setenv("GPUPOOL_TENANT", "alice", 1);
+	(void)setenv("GPUPOOL_STALL_MS", "0", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.thread_percentage, 30);
+	assert_int_equal(wish.priority, 1);
+	assert_int_equal(wish.memory_count, 3);
+	assert_int_equal(wish.memory[0], 1ul << 30);
+	assert_int_equal(wish.memory[1], 0);
+	assert_int_equal(wish.memory[2], 512ul << 20);
+	assert_int_equal(wish.isolation, GPC_ISOLATION_PROCESS);
+	assert_string_equal(wish.tenant, "alice");
+	assert_int_equal(gpc_config_stall_ms(), 0);
+	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.4", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.thread_percentage, 1);
+	forget_wishes();
+}
+
+static void
+a_wish_that_makes_no_sense_is_named(void **state)
+{
+	static const struct {
+		const char *name, *value, *error;
+	} cases[] = {
+		{ "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "-3",
+		  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=-3: not a number above 0 and up to 100" },
+		{ "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "100.5",
+		  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100.5: not a number above 0 and up to 100" },
+		{ "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "nan",
+		  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=nan: not a number above 0 and up to 100" },
+		{ "CUDA_MPS_CLIENT_PRIORITY", "2",
+		  "CUDA_MPS_CLIENT_PRIORITY=2: neither 0 (normal) nor 1 (below normal)" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "1G",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=1G: \"1G\" does not begin with DEVICE=SIZE, "
+		  "as 0=16G does" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,1=-5M",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G,1=-5M: \"1=-5M\" does not begin with "
+		  "DEVICE=SIZE, as 0=16G does" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=5K",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=5K: \"0=5K\": a size is a number with M or "
+		  "G behind it" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=99999999999999G",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=99999999999999G: \"0=99999999999999G\": a "
+		  "size is a number with M or G behind it" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "77=1G",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=77=1G: 77 is no device" },
+		{ "GPUPOOL_STALL_MS", "abc",
+		  "GPUPOOL_STALL_MS=abc: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_STALL_MS", "-1",
+		  "GPUPOOL_STALL_MS=-1: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_STALL_MS", "30s",
+		  "GPUPOOL_STALL_MS=30s: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_ISOLATION", "strict",
+		  "GPUPOOL_ISOLATION=strict: neither shared nor process" },
+	};
+	struct gpc_wish wish;
+	char error[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		forget_wishes();
+		(void)setenv(cases[i].name, cases[i].value, 1);
+		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);
+		assert_string_equal(error, cases[i].error);
+	}
+	forget_wishes();
+}
+
+static void
+log_words_are_read_from_a_list(void **state)
+{
+	assert_int_equal(gpc_log_parse(NULL), 0);
+	assert_int_equal(gpc_log_parse(""), 0);
+	assert_int_equal(gpc_log_parse("error"), GPC_LOG_ERROR);
+	assert_int_equal(gpc_log_parse("info, stats,calls"),
+			 GPC_LOG_INFO | GPC_LOG_STATS | GPC_LOG_CALLS);
+	assert_int_equal(gpc_log_parse("errors,tables,,whatever"), GPC_LOG_TABLES);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(visible_devices_are_those_that_the_driver_would_show),
+		cmocka_unit_test(daemons_are_those_of_remote_gpu),
+		cmocka_unit_test(devices_of_rcuda_are_understood),
+		cmocka_unit_test(a_list_that_makes_no_sense_is_refused_in_words),
+		cmocka_unit_test(modules_are_loaded_lazily_unless_told_otherwise),
+		cmocka_unit_test(lanes_are_as_many_as_was_said_or_as_suit_the_cores),
+		cmocka_unit_test(without_wishes_nothing_is_asked_for),
+		cmocka_unit_test(wishes_are_read),
+		cmocka_unit_test(a_wish_that_makes_no_sense_is_named),
+		cmocka_unit_test(log_words_are_read_from_a_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/handle.h"
+#include "tests/test.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+static void
+handle_is_found_by_its_token_only_as_its_kind(void **state)
+{
+	struct gpc_handle handle;
+
+	assert_int_equal(gpc_handle_add(GPC_KIND_STREAM, &handle), 0);
+	assert_int_not_equal(handle.id, 0);
+	assert_ptr_equal(gpc_handle_get(GPC_KIND_STREAM, handle.token), &handle);
+	assert_null(gpc_handle_get(GPC_KIND_EVENT, handle.token));
+	gpc_handle_remove(&handle);
+}
+
+static void
+removed_handle_is_not_found_when_its_place_is_taken_again(void **state)
+{
+	struct gpc_handle first, second;
+	void *token;
+
+	assert_int_equal(gpc_handle_add(GPC_KIND_EVENT, &first), 0);
+	token = first.token;
+	gpc_handle_remove(&first);
+	assert_null(gpc_handle_get(GPC_KIND_EVENT, token));
+	assert_int_equal(gpc_handle_add(GPC_KIND_EVENT, &second), 0);
+
+	assert_int_equal(second.id % (1 << 20), first.id % (1 << 20));
+	assert_int_not_equal(second.id, first.id);
+	assert_null(gpc_handle_get(GPC_KIND_EVENT, token));
+	assert_ptr_equal(gpc_handle_get(GPC_KIND_EVENT, second.token), &second);
+	gpc_handle_remove(&second);
+}
+
+static void
+no_other_bits_are_a_handle(void **state)
+{
+	struct gpc_handle handle;
+	uintptr_t token;
+
+	assert_int_equal(gpc_handle_add(GPC_KIND_MODULE, &handle), 0);
+	token = (uintptr_t)handle.token;
+	for (int bit = 0; bit < 64; bit++)
+		assert_null(gpc_handle_get(GPC_KIND_MODULE, (void *)(token ^ (uintptr_t)1 << bit)));
+	for (uintptr_t small = 0; small < 4096; small++)
+		assert_null(gpc_handle_get(GPC_KIND_MODULE, (void *)small));
+	assert_null(gpc_handle_get(GPC_KIND_MODULE, (void *)~(uintptr_t)0));
+	assert_null(gpc_handle_get(GPC_KIND_MODULE, &handle));
+	gpc_handle_remove(&handle);
+}
+
+/* Frameworks keep flags there. */
+static void
+low_bits_of_a_token_are_clear(void **state)
+{
+	struct gpc_handle handle;
+
+	assert_int_equal(gpc_handle_add(GPC_KIND_STREAM, &handle), 0);
+	assert_int_equal((uintptr_t)handle.token & 15, 0);
+	gpc_handle_remove(&handle);
+}
+
+static void
+objects_of_a_kind_end_before_the_index_does(void **state)
+{
+	const size_t most = (1 << 20) - 1;
+	struct gpc_handle *handles = calloc(most + 1, sizeof(*handles));
+
+	for (size_t i = 0; i < most; i++)
+		assert_int_equal(gpc_handle_add(GPC_KIND_KERNEL, &handles[i]), 0);
+	assert_int_not_equal(gpc_handle_add(GPC_KIND_KERNEL, &handles[most]), 0);
+	assert_ptr_equal(gpc_handle_get(GPC_KIND_KERNEL, handles[most - 1].token),
+			 &handles[most - 1]);
+	gpc_handle_remove(&handles[5]);
+	assert_int_equal(gpc_handle_add(GPC_KIND_KERNEL, &handles[most]), 0);
+	for (size_t i = 0; i <= most; i++) {
+		if (i != 5)
+			gpc_handle_remove(&handles[i]);
+	}
+	free(handles);
+}
+
+static void
+count_and_remove(struct gpc_handle *handle, void *arg)
+{
+	++*(int *)arg;
+	gpc_handle_remove(handle);
+}
+
+static void
+each_visits_the_live_ones_which_may_go_meanwhile(void **state)
+{
+	struct gpc_handle handles[10];
+	int count = 0;
+
+	gpc_handle_each(GPC_KIND_LIBRARY, count_and_remove, &count);
+	assert_int_equal(count, 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(gpc_handle_add(GPC_KIND_LIBRARY, &handles[i]), 0);
+	gpc_handle_remove(&handles[3]);
+	gpc_handle_each(GPC_KIND_LIBRARY, count_and_remove, &count);
+	assert_int_equal(count, 9);
+	assert_null(gpc_handle_get(GPC_KIND_LIBRARY, handles[0].token));
+}
+
+static void *
+come_and_go(void *arg)
+{
+	bool *good = arg;
+
+	*good = true;
+	for (int i = 0; i < 5000; i++) {
+		struct gpc_handle a, b;
+
+		if (gpc_handle_add(GPC_KIND_FUNCTION, &a) || gpc_handle_add(GPC_KIND_FUNCTION, &b))
+			*good = false;
+		if (gpc_handle_get(GPC_KIND_FUNCTION, a.token) != &a ||
+		    gpc_handle_get(GPC_KIND_FUNCTION, b.token) != &b)
+			*good = false;
+		gpc_handle_remove(&a);
+		if (gpc_handle_get(GPC_KIND_FUNCTION, a.token))
+			*good = false;
+		gpc_handle_remove(&b);
+	}
+	return NULL;
+}
+
+static void
+threads_do_not_get_each_others_handles(void **state)
+{
+	pthread_t threads[4];
+	bool good[4];
+
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &good[i]), 0);
+	for (int i = 0; i < 4; i++) {
+		(void)pthread_join(threads[i], NULL);
+		assert_true(good[i]);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(handle_is_found_by_its_token_only_as_its_kind),
+		cmocka_unit_test(removed_handle_is_not_found_when_its_place_is_taken_again),
+		cmocka_unit_test(no_other_bits_are_a_handle),
+		cmocka_unit_test(low_bits_of_a_token_are_clear),
+		cmocka_unit_test(objects_of_a_kind_end_before_the_index_does),
+		cmocka_unit_test(each_visits_the_live_ones_which_may_go_meanwhile),
+		cmocka_unit_test(threads_do_not_get_each_others_handles),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session for tests of the client's memory and copies: what stands below them, on a device that
+ * is a piece of this process's memory.  The window itself cannot be touched, like a real one.
+ */
+#ifndef CLIENT_FAKE_H
+#define CLIENT_FAKE_H
+
+#include "client/context/context.h"
+#include "client/stream/stream.h"
+#include "client/wire/call.h"
+#include "client/wire/session.h"
+#include "tests/test.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#define FAKE_MIB ((size_t)1 << 20)
+#define FAKE_WINDOW (512 * FAKE_MIB)
+/* Where addresses besides the window are: see server/worker/device/window.h. */
+#ifdef __SANITIZE_THREAD__
+#define FAKE_BESIDES ((uint64_t)0x551000000000)
+#else
+#define FAKE_BESIDES ((uint64_t)0x310000000000)
+#endif
+#define FAKE_GRANULE (2 * FAKE_MIB)
+#define FAKE_STREAM ((CUstream)(uintptr_t)0x5757)
+
+struct fake {
+	uint64_t window;
+	uint8_t *device; /* what is behind the window */
+	uint64_t quota;
+	uint64_t mapped; /* bytes */
+	bool lazy;       /* copies to the host arrive when somebody waits */
+	bool busy;       /* the GPU does not get anywhere unless it is waited for */
+	CUresult enter;  /* of gpc_enter() */
+	CUresult copy_out_result;
+	bool copy_out_short; /* answers without bytes */
+	bool has_functions;  /* host functions that are not done */
+	CUresult pending;    /* of a posted call: told by the next one that waits */
+	CUresult deferred;
+	CUresult failed;
+	uint64_t posted, done;
+	/* Counts of calls. */
+	int maps, unmaps, fences, waits, copies_in, barriers, copies_out, copies_device, fills,
+		syncs;
+	size_t largest_copy_in;
+	/* Addresses besides the window: how many times they were asked for, and are held. */
+	int reserves, reserved;
+	CUresult reserve_result;
+	struct gpc_session_facts *facts;
+	struct gpc_context *context;
+	struct gpc_stream *stream; /* the only one besides the default */
+	struct gpc_stream *legacy;
+};
+
+extern struct fake fake;
+
+int fake_setup(void **state);
+int fake_teardown(void **state);
+#define FAKE_TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+/* A request that will be answered with these bytes, which are malloc'ed. */
+void fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);
+
+/* Arrays that the daemon has. */
+int fake_arrays(void);
+
+/* Answers everything that is under way: the reader of the connection. */
+void fake_deliver(void);
+/* Whether nothing is under way. */
+bool fake_is_idle(void);
+
+/* Device memory, as a kernel would see it. */
+uint8_t *fake_at(CUdeviceptr address);
+
+/* Allocates or fails the test. */
+CUdeviceptr fake_alloc(size_t size);
+/* A buffer with a pattern in it; the caller frees it. */
+uint8_t *fake_pattern(size_t size, unsigned int seed);
+
+#endif /* CLIENT_FAKE_H */

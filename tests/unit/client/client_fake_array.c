@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's arrays, for tests of the client: rows follow each other, and levels do. */
+#include "gpc_calls.h"
+#include "protocol/array.h"
+#include "protocol/frame.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAYS 16
+
+static struct array {
+	uint32_t id; /* 0: a free place */
+	struct gp_array_shape shape;
+	uint8_t *levels[GP_ARRAY_LEVELS_MAX];
+} arrays[ARRAYS];
+
+static struct array *
+find(uint32_t id)
+{
+	struct array *array = arrays;
+
+	while (array < arrays + ARRAYS && array->id != id)
+		array++;
+	assert_true(array < arrays + ARRAYS);
+	return array;
+}
+
+int
+fake_arrays(void)
+{
+	int count = 0;
+
+	for (int i = 0; i < ARRAYS; i++)
+		count += arrays[i].id != 0;
+	return count;
+}
+
+static uint64_t
+level_size(const struct array *array, uint32_t level)
+{
+	struct gp_array_extent extent = gp_array_level(&array->shape, level);
+
+	return extent.width * extent.height * extent.depth;
+}
+
+CUresult
+gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreate *args,
+			struct gpc_request *request)
+{
+	const struct gp_array_shape shape = { args->width,  args->height,   args->depth,
+					      args->format, args->channels, args->flags,
+					      args->levels };
+	CUresult result = gp_array_check(&shape);
+	struct array *array;
+
+	assert_int_equal(result, CUDA_SUCCESS);
+	if (gp_array_bytes(&shape) > fake.quota) {
+		fake_start(request, NULL, 0, CUDA_ERROR_OUT_OF_MEMORY);
+		return CUDA_SUCCESS;
+	}
+	array = find(0);
+	array->id = args->array;
+	array->shape = shape;
+	for (uint32_t i = 0; i < (args->levels ? args->levels : 1); i++)
+		array->levels[i] = calloc(1, level_size(array, i));
+	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_post_gpArrayDestroy(struct gpc_context *c, const struct gp_args_gpArrayDestroy *args)
+{
+	struct array *array = find(args->array);
+
+	for (int i = 0; i < GP_ARRAY_LEVELS_MAX; i++) {
+		free(array->levels[i]);
+		array->levels[i] = NULL;
+	}
+	array->id = 0;
+	return CUDA_SUCCESS;
+}
+
+/* Where a byte of the array is; the box that begins there lies in it. */
+static uint8_t *
+place(uint32_t id, uint32_t level, const struct gp_array_box *box, uint64_t *pitch_p,
+      uint64_t *slice_p)
+{
+	struct array *array = find(id);
+	struct gp_array_extent extent = gp_array_level(&array->shape, level);
+
+	assert_true(gp_array_contains(&array->shape, level, box));
+	*pitch_p = extent.width;
+	*slice_p = extent.width * extent.height;
+	return array->levels[level] + box->x + box->y * *pitch_p + box->z * *slice_p;
+}
+
+CUresult
+gpc_post_gpArrayCopyIn(struct gpc_context *c, const struct gp_args_gpArrayCopyIn *args,
+		       const struct iovec *bulk, int bulk_count)
+{
+	const struct gp_array_box box = { args->x,     args->y,      args->z,
+					  args->width, args->height, args->depth };
+	uint64_t size = args->width * args->height * args->depth, at = 0, pitch, slice;
+	uint8_t *to = place(args->array, args->level, &box, &pitch, &slice);
+	uint8_t *packed = malloc(size);
+
+	for (int i = 0; i < bulk_count; i++) {
+		assert_true(bulk[i].iov_len <= size - at);
+		memcpy(packed + at, bulk[i].iov_base, bulk[i].iov_len);
+		at += bulk[i].iov_len;
+	}
+	assert_int_equal(at, size);
+	for (uint64_t row = 0; row < args->height * args->depth; row++)
+		memcpy(to + row % args->height * pitch + row / args->height * slice,
+		       packed + row * args->width, args->width);
+	free(packed);
+	fake.copies_in++;
+	fake.barriers += args->flags == GP_COPY_BARRIER;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_start_gpArrayCopyOut(struct gpc_context *c, const struct gp_args_gpArrayCopyOut *args,
+			 struct gpc_request *request)
+{
+	const struct gp_array_box box = { args->x,     args->y,      args->z,
+					  args->width, args->height, args->depth };
+	uint64_t size = args->width * args->height * args->depth, pitch, slice;
+	const uint8_t *from = place(args->array, args->level, &box, &pitch, &slice);
+	uint8_t *packed = malloc(size);
+
+	for (uint64_t row = 0; row < args->height * args->depth; row++)
+		memcpy(packed + row * args->width,
+		       from + row % args->height * pitch + row / args->height * slice, args->width);
+	fake.copies_out++;
+	fake_start(request, packed, size, CUDA_SUCCESS);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_post_gpArrayCopy(struct gpc_context *c, const struct gp_args_gpArrayCopy *args)
+{
+	const struct gp_array_box dst_box = { args->dst_x, args->dst_y,  args->dst_z,
+					      args->width, args->height, args->depth };
+	const struct gp_array_box src_box = { args->src_x, args->src_y,  args->src_z,
+					      args->width, args->height, args->depth };
+	uint64_t dst_pitch = args->dst_pitch, dst_slice = args->dst_slice;
+	uint64_t src_pitch = args->src_pitch, src_slice = args->src_slice;
+	uint8_t *dst = args->dst_array ? place(args->dst_array, args->dst_level, &dst_box,
+					       &dst_pitch, &dst_slice)
+				       : fake_at(args->dst);
+	const uint8_t *src = args->src_array ? place(args->src_array, args->src_level, &src_box,
+						     &src_pitch, &src_slice)
+					     : fake_at(args->src);
+
+	for (uint64_t z = 0; z < args->depth; z++)
+		for (uint64_t y = 0; y < args->height; y++)
+			memmove(dst + z * dst_slice + y * dst_pitch,
+				src + z * src_slice + y * src_pitch, args->width);
+	fake.copies_device++;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/context/context_storage.h"
+#include "client/context/device.h"
+#include "client/entry/init.h"
+#include "gpc_calls.h"
+#include "tests/test.h"
+#include "tests/unit/client/fake_daemon.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two devices over the scripted daemon, as if cuInit had been called. */
+struct fixture {
+	struct fake_daemon daemon;
+	struct gpc_session *session;
+};
+
+static struct fixture fixture;
+
+static int
+set_up(void **state)
+{
+	static int32_t attributes[CU_DEVICE_ATTRIBUTE_MAX];
+	static uint8_t uuids[2][16] = { { 1, 2 }, { 3, 4 } };
+	static uint64_t limits[] = { 1024, 1 << 20, 8 << 20 };
+	struct gpc_device_source sources[2];
+	Gpupool__Device devices[2];
+
+	memset(&fixture, 0, sizeof(fixture));
+	fake_daemon_start(&fixture.daemon, "tcp", 100, &fixture.session);
+	attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32;
+	attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
+	attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1;
+	for (int i = 0; i < 2; i++) {
+		gpupool__device__init(&devices[i]);
+		devices[i].name = (char *)(i ? "the second" : "the first");
+		devices[i].uuid = (ProtobufCBinaryData){ 16, uuids[i] };
+		devices[i].total_memory = (uint64_t)(i + 1) << 30;
+		devices[i].attributes = attributes;
+		devices[i].n_attributes = 100;
+		devices[i].limits = limits;
+		devices[i].n_limits = 3;
+		devices[i].pci_bus = 0x3b + i;
+		devices[i].priority_greatest = -5;
+		devices[i].ordinal = i;
+		sources[i] = (struct gpc_device_source){ &devices[i], fixture.session, 0 };
+	}
+	assert_int_equal(gpc_devices_create(sources, 2), 0);
+	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
+	fake_daemon_stop(&fixture.daemon, fixture.session);
+	gpc_devices_destroy();
+	return 0;
+}
+
+/* How many of these the daemon has got, once it has got all that was posted before. */
+static size_t
+received(uint16_t call)
+{
+	struct gp_args_gpFence args = { 0 };
+	size_t count = 0;
+
+	assert_int_equal(gpc_wait_gpFence(NULL, &args), CUDA_SUCCESS);
+	for (size_t i = 0; i < atomic_load(&fixture.daemon.count); i++)
+		count += fixture.daemon.records[i].header.call == call;
+	return count;
+}
+
+static CUcontext
+current(void)
+{
+	CUcontext context = (CUcontext)1;
+
+	assert_int_equal(gpc_cuCtxGetCurrent(&context), CUDA_SUCCESS);
+	return context;
+}
+
+static void
+nothing_works_before_cuinit(void **state)
+{
+	CUcontext context;
+	int count;
+
+	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(gpc_cuDeviceGetCount(&count), CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(gpc_cuCtxGetCurrent(&context), CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_NOT_INITIALIZED);
+}
+
+static void
+thread_without_a_context_is_told_so(void **state)
+{
+	CUdevice device;
+
+	assert_null(current());
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuCtxGetDevice(&device), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuCtxPopCurrent_v2(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuCtxPushCurrent_v2(NULL), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void
+primary_context_is_one_and_counted(void **state)
+{
+	CUcontext first, second;
+	unsigned int flags;
+	int active;
+
+	assert_int_equal(gpc_cuDevicePrimaryCtxGetState(0, &flags, &active), CUDA_SUCCESS);
+	assert_false(active);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&first, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&second, 0), CUDA_SUCCESS);
+	assert_ptr_equal(first, second);
+	assert_int_equal(gpc_cuDevicePrimaryCtxGetState(0, &flags, &active), CUDA_SUCCESS);
+	assert_true(active);
+	assert_null(current());
+	assert_int_equal(received(GP_CALL_gpContextCreate), 0);
+	assert_int_equal(gpc_cuCtxSetCurrent(first), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 1);
+	assert_int_equal(gpc_cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+
+	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextDestroy), 0);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextDestroy), 1);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuDevicePrimaryCtxGetState(0, &flags, &active), CUDA_SUCCESS);
+	assert_false(active);
+}
+
+static void
+primary_context_can_be_current_before_it_is_retained(void **state)
+{
+	CUcontext primary = gpc_device_get(1)->primary->handle.token;
+	CUdevice device;
+
+	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
+	assert_ptr_equal(current(), primary);
+	assert_int_equal(gpc_cuCtxGetDevice(&device), CUDA_SUCCESS);
+	assert_int_equal(device, 1);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 0);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 1);
+}
+
+static int
+refuse_contexts(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		size_t size)
+{
+	if (header->call != GP_CALL_gpContextCreate)
+		return fake_answer(daemon, header, fields, size);
+	fake_reply(daemon, header, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
+	return 0;
+}
+
+static void
+context_that_the_daemon_has_no_room_for_works_once_there_is_some(void **state)
+{
+	CUcontext primary = gpc_device_get(0)->primary->handle.token;
+
+	fixture.daemon.answer = refuse_contexts;
+	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_null(gpc_device_get(0)->primary->legacy);
+
+	fixture.daemon.answer = fake_answer;
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 3);
+}
+
+static void
+context_is_announced_once_before_its_first_use(void **state)
+{
+	CUcontext context;
+
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSetCurrent(context), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+
+	assert_int_equal(fixture.daemon.records[0].header.call, GP_CALL_gpContextCreate);
+	assert_int_equal(fixture.daemon.records[0].header.context, 0);
+	assert_int_equal(fixture.daemon.records[1].header.call, GP_CALL_gpContextSynchronize);
+	assert_int_equal(fixture.daemon.records[1].header.context,
+			 gpc_device_get(0)->primary->handle.id);
+}
+
+static void
+stored(CUcontext context, void *key, void *value)
+{
+	++*(int *)value;
+}
+
+static void
+reset_primary_context_works_again_when_retained_again(void **state)
+{
+	CUcontext context, again;
+	int destroyed = 0;
+	void *value;
+
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSetCurrent(context), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(gpc_context_storage_put(context, &fixture, &destroyed, stored),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+
+	assert_int_equal(destroyed, 1);
+	assert_int_not_equal(gpc_context_storage_get(&value, context, &fixture), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	assert_ptr_equal(current(), context);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
+	assert_ptr_equal(again, context);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 2);
+	/* Both uses are to be given back, in spite of the reset. */
+	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+}
+
+static void
+created_context_is_pushed_and_destroying_it_pops_it(void **state)
+{
+	CUcontext outer, inner, popped;
+
+	assert_int_equal(gpc_cuCtxCreate_v2(&outer, CU_CTX_SCHED_SPIN, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxCreate_v2(&inner, 0, 1), CUDA_SUCCESS);
+	assert_ptr_not_equal(outer, inner);
+	assert_ptr_equal(current(), inner);
+	assert_int_equal(gpc_cuCtxDestroy_v2(inner), CUDA_SUCCESS);
+	assert_ptr_equal(current(), outer);
+	assert_int_equal(gpc_cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+	assert_ptr_equal(popped, outer);
+	assert_null(current());
+
+	assert_int_equal(gpc_cuCtxDestroy_v2(outer), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSetCurrent(outer), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuCtxDestroy_v2(outer), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(received(GP_CALL_gpContextDestroy), 2);
+}
+
+static void *
+destroy_in_thread(void *context)
+{
+	return (void *)(uintptr_t)gpc_cuCtxDestroy_v2(context);
+}
+
+static void
+context_destroyed_by_another_thread_is_told_of(void **state)
+{
+	CUcontext context;
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_in_thread, context), 0);
+	(void)pthread_join(thread, &result);
+	assert_int_equal((CUresult)(uintptr_t)result, CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	assert_int_equal(gpc_cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+}
+
+static void
+stack_is_as_deep_as_it_needs_to_be(void **state)
+{
+	CUcontext contexts[2] = { gpc_device_get(0)->primary->handle.token,
+				  gpc_device_get(1)->primary->handle.token };
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(gpc_cuCtxPushCurrent_v2(contexts[i % 2]), CUDA_SUCCESS);
+	for (int i = 99; i >= 0; i--) {
+		CUcontext popped;
+
+		assert_int_equal(gpc_cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+		assert_ptr_equal(popped, contexts[i % 2]);
+	}
+	assert_null(current());
+}
+
+static void
+set_replaces_the_top_and_null_pops_it(void **state)
+{
+	CUcontext first = gpc_device_get(0)->primary->handle.token;
+	CUcontext second = gpc_device_get(1)->primary->handle.token;
+
+	assert_int_equal(gpc_cuCtxPushCurrent_v2(first), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxPushCurrent_v2(first), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSetCurrent(second), CUDA_SUCCESS);
+	assert_ptr_equal(current(), second);
+	assert_int_equal(gpc_cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+	assert_ptr_equal(current(), first);
+	assert_int_equal(gpc_cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+	assert_null(current());
+}
+
+static void *
+current_in_thread(void *arg)
+{
+	return current();
+}
+
+static void
+current_context_is_the_threads_own(void **state)
+{
+	pthread_t thread;
+	void *other;
+
+	assert_int_equal(gpc_cuCtxSetCurrent(gpc_device_get(0)->primary->handle.token),
+			 CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, current_in_thread, NULL), 0);
+	(void)pthread_join(thread, &other);
+	assert_null(other);
+}
+
+static void
+attached_context_is_destroyed_by_the_last_detach(void **state)
+{
+	CUcontext context, same;
+
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxAttach(&same, 0), CUDA_SUCCESS);
+	assert_ptr_equal(same, context);
+	assert_int_equal(gpc_cuCtxDetach(context), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxDetach(context), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void
+contexts_have_numbers_of_their_own(void **state)
+{
+	unsigned long long first, second;
+	CUcontext context;
+
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxGetId(NULL, &first), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxGetId(gpc_device_get(0)->primary->handle.token, &second),
+			 CUDA_SUCCESS);
+	assert_true(first != second);
+	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
+}
+
+static void
+bad_arguments_have_the_documented_errors(void **state)
+{
+	CUcontext context;
+	unsigned int flags;
+	int value;
+
+	assert_int_equal(gpc_cuCtxCreate_v2(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0x1000, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 3, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 2), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuCtxSetCurrent((CUcontext)0x1234), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuCtxDestroy_v2(gpc_device_get(0)->primary->handle.token),
+			 CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, -1), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuDevicePrimaryCtxGetState(0, &flags, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuDevicePrimaryCtxSetFlags_v2(0, 0x100), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuDeviceGet(&value, 2), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuDeviceGetAttribute(&value, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuDeviceGetName(NULL, 10, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+limits_begin_as_the_daemons_and_stay_as_set(void **state)
+{
+	CUcontext context;
+	size_t value;
+
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_SUCCESS);
+	assert_int_equal(value, 1 << 20);
+	assert_int_equal(gpc_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextSetLimit), 1);
+	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE), CUDA_SUCCESS);
+	assert_int_equal(value, 4096);
+	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuCtxSetLimit((CUlimit)77, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
+}
+
+static void
+devices_answer_from_what_the_daemon_said(void **state)
+{
+	CUdevprop properties;
+	char text[32];
+	size_t size;
+	int value;
+	CUuuid uuid;
+	CUdevice device;
+
+	assert_int_equal(gpc_cuDeviceGetCount(&value), CUDA_SUCCESS);
+	assert_int_equal(value, 2);
+	assert_int_equal(gpc_cuDeviceGetName(text, sizeof(text), 1), CUDA_SUCCESS);
+	assert_string_equal(text, "the second");
+	assert_int_equal(gpc_cuDeviceGetName(text, 4, 1), CUDA_SUCCESS);
+	assert_string_equal(text, "the");
+	assert_int_equal(gpc_cuDeviceTotalMem_v2(&size, 1), CUDA_SUCCESS);
+	assert_int_equal(size, 2ul << 30);
+	assert_int_equal(gpc_cuDeviceGetUuid(&uuid, 1), CUDA_SUCCESS);
+	assert_int_equal(uuid.bytes[0], 3);
+	assert_int_equal(gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
+			 CUDA_SUCCESS);
+	assert_int_equal(value, 32);
+	assert_int_equal(gpc_cuDeviceGetProperties(&properties, 0), CUDA_SUCCESS);
+	assert_int_equal(properties.SIMDWidth, 32);
+	assert_int_equal(gpc_cuDeviceGetPCIBusId(text, sizeof(text), 1), CUDA_SUCCESS);
+	assert_string_equal(text, "0000:3C:00.0");
+	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, text), CUDA_SUCCESS);
+	assert_int_equal(device, 1);
+	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, "3b:0"), CUDA_SUCCESS);
+	assert_int_equal(device, 0);
+	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, "0000:99:00.0"),
+			 CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, "somewhere"), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(atomic_load(&fixture.daemon.count), 0);
+}
+
+/* The runtime gives up when one of its questions fails, and asks for what came after a driver. */
+static void
+attribute_that_is_not_known_is_0(void **state)
+{
+	int value = 7;
+
+	assert_int_equal(gpc_cuDeviceGetAttribute(&value, (CUdevice_attribute)900, 0),
+			 CUDA_SUCCESS);
+	assert_int_equal(value, 0);
+}
+
+static void
+attribute_of_what_is_not_remoted_is_0(void **state)
+{
+	int value = 7;
+
+	assert_int_equal(gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0),
+			 CUDA_SUCCESS);
+	assert_int_equal(value, 0);
+}
+
+static void
+sticky_error_is_what_contexts_answer_but_not_devices(void **state)
+{
+	CUcontext context;
+	int value;
+
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	gpc_session_fail(fixture.session, CUDA_ERROR_LAUNCH_FAILED, "test");
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_ERROR_LAUNCH_FAILED);
+	assert_int_equal(gpc_cuDeviceGetCount(&value), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
+}
+
+#define PLACES (1u << 20)
+
+/* Which streams the daemon has, by the index in their names; as it would, refuses a second one. */
+struct places {
+	uint8_t taken[PLACES];
+	bool broken;
+};
+
+static int
+keep_places(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	    size_t size)
+{
+	struct places *places = daemon->arg;
+	uint32_t id = 0;
+
+	if (size >= sizeof(id))
+		memcpy(&id, fields, sizeof(id));
+	if (header->call == GP_CALL_cuStreamCreateWithPriority) {
+		if (places->taken[id % PLACES]++)
+			places->broken = true;
+	} else if (header->call == GP_CALL_cuStreamDestroy_v2) {
+		places->taken[id % PLACES]--;
+	}
+	return fake_answer(daemon, header, fields, size);
+}
+
+static void *
+streams_come_and_go(void *context)
+{
+	for (int i = 0; i < 2000; i++) {
+		CUstream stream;
+
+		if (gpc_cuCtxSetCurrent(context) != CUDA_SUCCESS ||
+		    gpc_cuStreamCreate(&stream, CU_STREAM_DEFAULT) != CUDA_SUCCESS ||
+		    gpc_cuStreamDestroy_v2(stream) != CUDA_SUCCESS)
+			return "failed";
+	}
+	return NULL;
+}
+
+static void
+name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows(void **state)
+{
+	struct places *places = calloc(1, sizeof(*places));
+	pthread_t threads[4];
+	CUcontext context;
+
+	fixture.daemon.arg = places;
+	fixture.daemon.answer = keep_places;
+	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, streams_come_and_go, context),
+				 0);
+	for (int i = 0; i < 4; i++) {
+		void *failed;
+
+		(void)pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	assert_true(received(GP_CALL_cuStreamCreateWithPriority) == 8000);
+	assert_false(places->broken);
+	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextDestroy), 1);
+	free(places);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nothing_works_before_cuinit),
+		TEST(thread_without_a_context_is_told_so),
+		TEST(primary_context_is_one_and_counted),
+		TEST(primary_context_can_be_current_before_it_is_retained),
+		TEST(context_that_the_daemon_has_no_room_for_works_once_there_is_some),
+		TEST(context_is_announced_once_before_its_first_use),
+		TEST(reset_primary_context_works_again_when_retained_again),
+		TEST(created_context_is_pushed_and_destroying_it_pops_it),
+		TEST(context_destroyed_by_another_thread_is_told_of),
+		TEST(stack_is_as_deep_as_it_needs_to_be),
+		TEST(set_replaces_the_top_and_null_pops_it),
+		TEST(current_context_is_the_threads_own),
+		TEST(attached_context_is_destroyed_by_the_last_detach),
+		TEST(contexts_have_numbers_of_their_own),
+		TEST(bad_arguments_have_the_documented_errors),
+		TEST(limits_begin_as_the_daemons_and_stay_as_set),
+		TEST(devices_answer_from_what_the_daemon_said),
+		TEST(attribute_that_is_not_known_is_0),
+		TEST(attribute_of_what_is_not_remoted_is_0),
+		TEST(sticky_error_is_what_contexts_answer_but_not_devices),
+		TEST(name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows),
+	};
+
+	(void)unsetenv("CUDA_VISIBLE_DEVICES");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/array.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+#define NO_HANDLE(call) assert_int_equal(call, CUDA_ERROR_INVALID_HANDLE)
+
+static CUDA_ARRAY3D_DESCRIPTOR
+floats(size_t width, size_t height, size_t depth)
+{
+	return (CUDA_ARRAY3D_DESCRIPTOR){
+		.Width = width,
+		.Height = height,
+		.Depth = depth,
+		.Format = CU_AD_FORMAT_FLOAT,
+		.NumChannels = 1,
+	};
+}
+
+static CUarray
+make(size_t width, size_t height, size_t depth)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(width, height, depth);
+	CUarray array = NULL;
+
+	CU(gpc_cuArray3DCreate_v2(&array, &described));
+	return array;
+}
+
+static void
+an_array_says_what_it_is_until_it_is_destroyed(void **state)
+{
+	CUarray array = make(20, 30, 0);
+	CUDA_ARRAY3D_DESCRIPTOR seen;
+	CUDA_ARRAY_DESCRIPTOR short_seen;
+
+	CU(gpc_cuArray3DGetDescriptor_v2(&seen, array));
+	assert_int_equal(seen.Width, 20);
+	assert_int_equal(seen.Height, 30);
+	assert_int_equal(seen.Depth, 0);
+	CU(gpc_cuArrayGetDescriptor_v2(&short_seen, array));
+	assert_int_equal(short_seen.Height, 30);
+	assert_int_equal(short_seen.Format, CU_AD_FORMAT_FLOAT);
+	INVALID(gpc_cuArray3DGetDescriptor_v2(NULL, array));
+	CU(gpc_cuArrayDestroy(array));
+	assert_int_equal(fake_arrays(), 0);
+	NO_HANDLE(gpc_cuArrayDestroy(array));
+	NO_HANDLE(gpc_cuArray3DGetDescriptor_v2(&seen, array));
+	NO_HANDLE(gpc_cuArrayDestroy(NULL));
+}
+
+static void
+what_cannot_be_an_array_does_not_travel(void **state)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(0, 1, 0);
+	CUarray array;
+
+	INVALID(gpc_cuArray3DCreate_v2(&array, &described));
+	INVALID(gpc_cuArray3DCreate_v2(&array, NULL));
+	described.Width = 1 << 18;
+	described.Height = 1 << 20;
+	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_OUT_OF_MEMORY);
+	described.Flags = CUDA_ARRAY3D_SPARSE;
+	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fake_arrays(), 0);
+}
+
+static void
+levels_go_with_their_mipmapped_array(void **state)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0), seen;
+	CUmipmappedArray mipmap;
+	CUarray level, again;
+
+	CU(gpc_cuMipmappedArrayCreate(&mipmap, &described, 100));
+	CU(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 6));
+	CU(gpc_cuMipmappedArrayGetLevel(&again, mipmap, 6));
+	assert_ptr_equal(level, again);
+	INVALID(gpc_cuMipmappedArrayGetLevel(&again, mipmap, 7));
+	CU(gpc_cuArray3DGetDescriptor_v2(&seen, level));
+	assert_int_equal(seen.Width, 1);
+	assert_int_equal(seen.Height, 1);
+	NO_HANDLE(gpc_cuArrayDestroy(level));
+	NO_HANDLE(gpc_cuArrayDestroy((CUarray)mipmap));
+	CU(gpc_cuMipmappedArrayDestroy(mipmap));
+	NO_HANDLE(gpc_cuArray3DGetDescriptor_v2(&seen, level));
+	NO_HANDLE(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 0));
+	assert_int_equal(fake_arrays(), 0);
+}
+
+/* A box of a packed volume of the host's. */
+static CUDA_MEMCPY3D
+between(CUarray array, uint8_t *host, size_t width, size_t height, size_t depth, bool up)
+{
+	CUDA_MEMCPY3D copy = { .WidthInBytes = width, .Height = height, .Depth = depth };
+
+	if (up) {
+		copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+		copy.srcHost = host;
+		copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+		copy.dstArray = array;
+	} else {
+		copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+		copy.srcArray = array;
+		copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+		copy.dstHost = host;
+	}
+	return copy;
+}
+
+static void
+volumes_go_in_and_come_back(void **state)
+{
+	const size_t size = 400 * 50 * 6;
+	uint8_t *out = fake_pattern(size, 3), *back = calloc(1, size);
+	CUarray array = make(100, 50, 6);
+	CUDA_MEMCPY3D copy = between(array, out, 400, 50, 6, true);
+
+	CU(gpc_cuMemcpy3D_v2(&copy));
+	assert_int_equal(fake.barriers, 1);
+	copy = between(array, back, 400, 50, 6, false);
+	CU(gpc_cuMemcpy3D_v2(&copy));
+	/* Slices that follow each other are one request. */
+	assert_int_equal(fake.copies_out, 1);
+	assert_memory_equal(back, out, size);
+	/* With a gap between them they are one each. */
+	memset(back, 0, size);
+	copy = between(array, back, 40, 5, 6, false);
+	copy.dstPitch = 400;
+	copy.dstHeight = 50;
+	copy.srcXInBytes = 8;
+	copy.srcY = 7;
+	CU(gpc_cuMemcpy3D_v2(&copy));
+	assert_int_equal(fake.copies_out, 7);
+	for (size_t row = 0; row < 30; row++)
+		assert_memory_equal(back + (row / 5 * 50 + row % 5) * 400,
+				    out + (row / 5 * 50 + row % 5 + 7) * 400 + 8, 40);
+	CU(gpc_cuArrayDestroy(array));
+	free(out);
+	free(back);
+}
+
+static void
+rows_move_between_arrays_and_memory(void **state)
+{
+	uint8_t *out = fake_pattern(400, 5), back[400] = { 0 };
+	CUarray a = make(100, 0, 0), b = make(100, 0, 0);
+	CUdeviceptr device = fake_alloc(400);
+
+	CU(gpc_cuMemcpyHtoA_v2(a, 0, out, 400));
+	CU(gpc_cuMemcpyAtoA_v2(b, 100, a, 200, 200));
+	CU(gpc_cuMemcpyAtoD_v2(device, b, 100, 200));
+	assert_memory_equal(fake_at(device), out + 200, 200);
+	CU(gpc_cuMemcpyDtoA_v2(b, 0, device, 200));
+	CU(gpc_cuMemcpyAtoH_v2(back, b, 0, 200));
+	assert_memory_equal(back, out + 200, 200);
+	INVALID(gpc_cuMemcpyHtoA_v2(a, 4, out, 400));
+	INVALID(gpc_cuMemcpyHtoA_v2(a, 2, out, 4));
+	INVALID(gpc_cuMemcpyAtoH_v2(back, a, SIZE_MAX - 3, 8));
+	INVALID(gpc_cuMemcpyDtoA_v2(a, 0, device + 4, 400));
+	CU(gpc_cuMemcpyHtoA_v2(a, 0, out, 0));
+	CU(gpc_cuArrayDestroy(a));
+	NO_HANDLE(gpc_cuMemcpyHtoA_v2(a, 0, out, 4));
+	CU(gpc_cuArrayDestroy(b));
+	free(out);
+}
+
+static void
+a_context_takes_its_arrays_along(void **state)
+{
+	CUarray array = make(10, 10, 0);
+
+	gpc_array_forget_context(fake.context);
+	assert_int_equal(fake_arrays(), 0);
+	NO_HANDLE(gpc_cuArrayDestroy(array));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(an_array_says_what_it_is_until_it_is_destroyed),
+		FAKE_TEST(what_cannot_be_an_array_does_not_travel),
+		FAKE_TEST(levels_go_with_their_mipmapped_array),
+		FAKE_TEST(volumes_go_in_and_come_back),
+		FAKE_TEST(rows_move_between_arrays_and_memory),
+		FAKE_TEST(a_context_takes_its_arrays_along),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

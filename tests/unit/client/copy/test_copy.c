@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/copy_out.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+
+static void *
+pinned(size_t size)
+{
+	void *memory = NULL;
+
+	CU(gpc_cuMemHostAlloc(&memory, size, 0));
+	return memory;
+}
+
+static void
+bytes_go_to_the_device_and_come_back(void **state)
+{
+	uint8_t *out = fake_pattern(100000, 1), *back = calloc(1, 100000);
+	CUdeviceptr device = fake_alloc(100000);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 100000));
+	assert_memory_equal(fake_at(device), out, 100000);
+	CU(gpc_cuMemcpyDtoH_v2(back, device, 100000));
+
+	assert_memory_equal(back, out, 100000);
+	assert_int_equal(fake.barriers, 1);
+	free(out);
+	free(back);
+}
+
+static void
+long_copies_are_cut_and_the_last_part_is_the_barrier(void **state)
+{
+	size_t size = 20 * FAKE_MIB + 5;
+	uint8_t *out = fake_pattern(size, 2);
+	CUdeviceptr device = fake_alloc(size);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, out, size));
+
+	assert_memory_equal(fake_at(device), out, size);
+	assert_int_equal(fake.copies_in, 3);
+	assert_int_equal(fake.barriers, 1);
+	assert_true(fake.largest_copy_in <= 8 * FAKE_MIB);
+	free(out);
+}
+
+static CUDA_MEMCPY2D
+to_device_2d(const void *host, size_t host_pitch, CUdeviceptr device, size_t pitch, size_t width,
+	     size_t height)
+{
+	return (CUDA_MEMCPY2D){
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = host,
+		.srcPitch = host_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = device,
+		.dstPitch = pitch,
+		.WidthInBytes = width,
+		.Height = height,
+	};
+}
+
+static void
+no_record_is_larger_than_the_daemon_allows(void **state)
+{
+	uint8_t *out = fake_pattern(100 * 3000, 16);
+	CUdeviceptr device = fake_alloc(100 * 4096);
+	CUDA_MEMCPY2D copy = to_device_2d(out, 3000, device, 4096, 3000, 100);
+
+	fake.facts->max_bulk = 10000;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 100 * 3000));
+	assert_memory_equal(fake_at(device), out, 100 * 3000);
+	CU(gpc_cuMemcpy2D_v2(&copy));
+	assert_memory_equal(fake_at(device + 99 * 4096), out + 99 * 3000, 3000);
+	fake.facts->max_bulk = 1000;
+	CU(gpc_cuMemcpy2D_v2(&copy));
+
+	assert_int_equal(fake.copies_in, 30 + 34 + 300);
+	assert_int_equal(fake.barriers, 3);
+	assert_int_equal(fake.largest_copy_in, 10000);
+	free(out);
+}
+
+static void
+asynchronous_copies_to_the_device_hold_nobody_up(void **state)
+{
+	uint8_t *out = fake_pattern(1000, 3);
+	CUdeviceptr device = fake_alloc(1000);
+
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 1000, FAKE_STREAM));
+
+	assert_memory_equal(fake_at(device), out, 1000);
+	assert_int_equal(fake.barriers, 0);
+	assert_int_equal(fake.posted, 1);
+	free(out);
+}
+
+static void
+copies_into_pinned_memory_arrive_later(void **state)
+{
+	uint8_t *host = pinned(5000), *out = fake_pattern(5000, 4);
+	CUdeviceptr device = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	assert_int_equal(host[0], 0);
+	fake_deliver();
+
+	assert_memory_equal(host, out, 5000);
+	free(out);
+}
+
+static void
+copies_into_pageable_memory_are_waited_for(void **state)
+{
+	uint8_t *out = fake_pattern(5000, 5), *host = calloc(1, 5000);
+	CUdeviceptr device = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+
+	assert_memory_equal(host, out, 5000);
+	free(out);
+	free(host);
+}
+
+static void
+a_source_that_is_still_being_written_is_waited_for(void **state)
+{
+	uint8_t *host = pinned(5000), *out = fake_pattern(5000, 6);
+	CUdeviceptr device = fake_alloc(5000), other = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(other, host, 5000, FAKE_STREAM));
+
+	assert_memory_equal(fake_at(other), out, 5000);
+	free(out);
+}
+
+static void
+host_functions_before_a_copy_may_write_its_source(void **state)
+{
+	uint8_t *host = pinned(100), *out = fake_pattern(100, 7);
+	CUdeviceptr device = fake_alloc(100);
+
+	fake.has_functions = true;
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, host, 100, FAKE_STREAM));
+	assert_int_equal(fake.syncs, 1);
+	/* What is read at once, also next to a GPU, is not waited for; a synchronous copy is. */
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 100, FAKE_STREAM));
+	assert_int_equal(fake.syncs, 1);
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 100));
+	assert_int_equal(fake.syncs, 2);
+	fake.has_functions = false;
+	CU(gpc_cuMemcpyHtoD_v2(device, host, 100));
+	assert_int_equal(fake.syncs, 2);
+	CU(gpc_cuMemFreeHost(host));
+	free(out);
+}
+
+static void
+freed_pinned_memory_is_not_written_to(void **state)
+{
+	uint8_t *host = pinned(5000);
+	CUdeviceptr device = fake_alloc(5000);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	assert_false(fake_is_idle());
+	CU(gpc_cuMemFreeHost(host));
+	assert_true(fake_is_idle());
+}
+
+static void
+a_failed_copy_that_nobody_waits_for_is_reported_later(void **state)
+{
+	uint8_t *host = pinned(100);
+	CUdeviceptr device = fake_alloc(100);
+
+	fake.copy_out_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 100, FAKE_STREAM));
+
+	assert_int_equal(fake.deferred, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void
+an_answer_without_the_bytes_ends_the_session(void **state)
+{
+	uint8_t host[100];
+	CUdeviceptr device = fake_alloc(100);
+
+	fake.copy_out_short = true;
+	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fake.failed, CUDA_ERROR_SYSTEM_NOT_READY);
+}
+
+static void
+the_device_copies_within_itself(void **state)
+{
+	uint8_t *out = fake_pattern(4096, 7);
+	CUdeviceptr device = fake_alloc(4096);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 4096));
+	CU(gpc_cuMemcpyDtoD_v2(device + 96, device, 4000));
+
+	assert_memory_equal(fake_at(device + 96), out, 4000);
+	assert_int_equal(fake.copies_device, 1);
+	assert_int_equal(fake.syncs, 0);
+	free(out);
+}
+
+static void
+copies_without_direction_find_it_out(void **state)
+{
+	uint8_t *out = fake_pattern(512, 8), *host = calloc(1, 512), *other = pinned(512);
+	CUdeviceptr device = fake_alloc(512), second = fake_alloc(512);
+
+	CU(gpc_cuMemcpy(device, (uintptr_t)out, 512));
+	CU(gpc_cuMemcpy(second, device, 512));
+	CU(gpc_cuMemcpy((uintptr_t)other, second, 512));
+	CU(gpc_cuMemcpyAsync((uintptr_t)host, (uintptr_t)other, 512, FAKE_STREAM));
+
+	assert_memory_equal(host, out, 512);
+	assert_int_equal(fake.copies_in, 1);
+	assert_int_equal(fake.copies_device, 1);
+	assert_int_equal(fake.copies_out, 1);
+	assert_int_equal(fake.syncs, 1);
+	free(out);
+	free(host);
+}
+
+static void
+what_cuda_refuses_at_once_never_leaves(void **state)
+{
+	CUdeviceptr device = fake_alloc(1000), freed = fake_alloc(FAKE_MIB);
+	uint8_t host[2000];
+
+	CU(gpc_cuMemFree_v2(freed));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, NULL, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2(0, host, 4));
+	INVALID(gpc_cuMemcpyDtoH_v2(NULL, device, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, host, 1001));
+	INVALID(gpc_cuMemcpyDtoH_v2(host, device + 1000, 1000));
+	INVALID(gpc_cuMemcpyHtoD_v2(freed, host, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2((uintptr_t)host, host, 4));
+	INVALID(gpc_cuMemcpyDtoD_v2(device, (uintptr_t)host, 4));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, host, SIZE_MAX));
+	INVALID(gpc_cuMemcpyHtoD_v2(device, pinned(100), 101));
+	INVALID(gpc_cuMemcpy(device + FAKE_MIB, (uintptr_t)host, 4));
+	INVALID(gpc_cuMemcpy2D_v2(NULL));
+	INVALID(gpc_cuMemcpy3D_v2(NULL));
+	assert_int_equal(gpc_cuMemcpyHtoDAsync_v2(device, host, 4, (CUstream)(uintptr_t)0x99),
+			 CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(fake.copies_in + fake.copies_out + fake.copies_device, 0);
+}
+
+static void
+a_copy_of_nothing_succeeds(void **state)
+{
+	CUDA_MEMCPY2D flat = { .WidthInBytes = 10, .Height = 0 };
+	CUDA_MEMCPY3D deep = { .WidthInBytes = 10, .Height = 1, .Depth = 0 };
+
+	CU(gpc_cuMemcpyHtoD_v2(0, NULL, 0));
+	CU(gpc_cuMemcpy(0, 0, 0));
+	CU(gpc_cuMemcpy2D_v2(&flat));
+	CU(gpc_cuMemcpy3D_v2(&deep));
+}
+
+static CUDA_MEMCPY2D
+turned(const CUDA_MEMCPY2D *copy, void *host)
+{
+	return (CUDA_MEMCPY2D){
+		.srcMemoryType = copy->dstMemoryType,
+		.srcDevice = copy->dstDevice,
+		.srcPitch = copy->dstPitch,
+		.srcXInBytes = copy->dstXInBytes,
+		.srcY = copy->dstY,
+		.dstMemoryType = copy->srcMemoryType,
+		.dstHost = host,
+		.dstPitch = copy->srcPitch,
+		.dstXInBytes = copy->srcXInBytes,
+		.dstY = copy->srcY,
+		.WidthInBytes = copy->WidthInBytes,
+		.Height = copy->Height,
+	};
+}
+
+/* There and back between two pitches, from an inner corner; the rest stays as it was. */
+static void
+check_rectangle(size_t width, size_t height, size_t host_pitch, size_t pitch)
+{
+	size_t host_size = host_pitch * (height + 2), size = pitch * (height + 3);
+	uint8_t *out = fake_pattern(host_size, 9), *back = calloc(1, host_size);
+	CUdeviceptr device = fake_alloc(size);
+	CUDA_MEMCPY2D copy = to_device_2d(out, host_pitch, device, pitch, width, height), home;
+
+	memset(fake_at(device), 0xee, size);
+	copy.srcXInBytes = 3;
+	copy.srcY = 2;
+	copy.dstXInBytes = 5;
+	copy.dstY = 1;
+	CU(gpc_cuMemcpy2D_v2(&copy));
+	home = turned(&copy, back);
+	CU(gpc_cuMemcpy2D_v2(&home));
+
+	for (size_t y = 0; y < height + 2; y++) {
+		for (size_t x = 0; x < host_pitch; x++) {
+			bool inside = y >= 2 && x >= 3 && x < 3 + width;
+			uint8_t want = inside ? out[y * host_pitch + x] : 0;
+
+			if (back[y * host_pitch + x] != want)
+				fail_msg("wrong byte at row %zu, column %zu", y, x);
+		}
+	}
+	for (size_t y = 0; y < height + 3; y++) {
+		const uint8_t *row = fake_at(device + y * pitch);
+
+		assert_int_equal(row[4], 0xee);
+		assert_int_equal(row[width + 5], 0xee);
+	}
+	assert_int_equal(fake.barriers, 1);
+	fake.barriers = 0;
+	CU(gpc_cuMemFree_v2(device));
+	free(out);
+	free(back);
+}
+
+static void
+rectangles_keep_their_shape(void **state)
+{
+	check_rectangle(1, 1, 16, 32);
+	check_rectangle(100, 37, 111, 512);
+	check_rectangle(4000, 700, 4096, 4608);
+	check_rectangle(2047, 300, 2050, 2054);
+	check_rectangle(3, 5000, 7, 16);
+	check_rectangle(9 * FAKE_MIB, 2, 9 * FAKE_MIB + 8, 9 * FAKE_MIB + 512);
+}
+
+static void
+packed_rows_travel_as_one(void **state)
+{
+	uint8_t *out = fake_pattern(64 * 1000, 10);
+	CUdeviceptr device = fake_alloc(64 * 1000);
+	CUDA_MEMCPY2D copy = to_device_2d(out, 64, device, 64, 64, 1000);
+
+	CU(gpc_cuMemcpy2DUnaligned_v2(&copy));
+	assert_int_equal(fake.copies_in, 1);
+	assert_memory_equal(fake_at(device), out, 64 * 1000);
+	free(out);
+}
+
+static void
+rectangles_are_checked(void **state)
+{
+	uint8_t *host = fake_pattern(10000, 11);
+	CUdeviceptr device = fake_alloc(10240);
+	CUDA_MEMCPY2D good = to_device_2d(host, 100, device, 512, 100, 20), bad;
+
+	CU(gpc_cuMemcpy2D_v2(&good));
+	bad = good, bad.srcPitch = 99;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.dstPitch = 10;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcXInBytes = 1;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.dstY = 1;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.dstY = SIZE_MAX / 256;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcHost = NULL;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcMemoryType = 0;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.Height = SIZE_MAX;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad = good, bad.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	assert_int_equal(gpc_cuMemcpy2D_v2(&bad), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(fake.copies_in, 1);
+	free(host);
+}
+
+static CUDA_MEMCPY3D
+box(size_t width, size_t height, size_t depth)
+{
+	return (CUDA_MEMCPY3D){ .WidthInBytes = width, .Height = height, .Depth = depth };
+}
+
+/* A box inside a larger one, there, across the device, and back. */
+static void
+boxes_keep_their_shape(void **state)
+{
+	enum {
+		WIDTH = 30,
+		HEIGHT = 7,
+		DEPTH = 40
+	};
+	const size_t host_pitch = 50, host_height = 9, pitch = 512, rows = 8;
+	size_t host_size = host_pitch * host_height * DEPTH;
+	uint8_t *out = fake_pattern(host_size, 12), *back = calloc(1, host_size);
+	CUdeviceptr device = fake_alloc(pitch * rows * DEPTH);
+	CUdeviceptr other = fake_alloc(pitch * rows * DEPTH);
+	CUDA_MEMCPY3D copy = box(WIDTH, HEIGHT, DEPTH);
+
+	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+	copy.srcHost = out;
+	copy.srcPitch = host_pitch;
+	copy.srcHeight = host_height;
+	copy.srcXInBytes = 4;
+	copy.srcY = 2;
+	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.dstDevice = device;
+	copy.dstPitch = pitch;
+	copy.dstHeight = rows;
+	CU(gpc_cuMemcpy3D_v2(&copy));
+
+	copy = box(WIDTH, HEIGHT, DEPTH);
+	copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.srcDevice = device;
+	copy.srcPitch = pitch;
+	copy.srcHeight = rows;
+	copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+	copy.dstDevice = other;
+	copy.dstPitch = pitch;
+	copy.dstHeight = rows;
+	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_STREAM));
+
+	copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+	copy.srcDevice = other;
+	copy.dstDevice = (uintptr_t)back;
+	copy.dstPitch = host_pitch;
+	copy.dstHeight = host_height;
+	fake.lazy = true;
+	CU(gpc_cuMemcpy3D_v2(&copy));
+
+	for (size_t z = 0; z < DEPTH; z++) {
+		for (size_t y = 0; y < HEIGHT; y++)
+			assert_memory_equal(back + (z * host_height + y) * host_pitch,
+					    out + (z * host_height + y + 2) * host_pitch + 4,
+					    WIDTH);
+	}
+	assert_int_equal(fake.barriers, 1);
+	assert_int_equal(fake.copies_out, DEPTH);
+	free(out);
+	free(back);
+}
+
+static void
+boxes_without_gaps_travel_as_one(void **state)
+{
+	uint8_t *host = fake_pattern(8000, 15), *back = calloc(1, 8000);
+	CUdeviceptr device = fake_alloc(8000);
+	CUDA_MEMCPY3D copy = box(40, 10, 20);
+
+	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+	copy.srcHost = host;
+	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.dstDevice = device;
+	CU(gpc_cuMemcpy3D_v2(&copy));
+	CU(gpc_cuMemcpyDtoH_v2(back, device, 8000));
+
+	assert_memory_equal(back, host, 8000);
+	assert_int_equal(fake.copies_in, 1);
+	free(host);
+	free(back);
+}
+
+static void
+boxes_in_pinned_memory_settle_slice_by_slice(void **state)
+{
+	const size_t slice = 16 * 8;
+	uint8_t *host = pinned(40 * slice), *out = fake_pattern(40 * 512, 13);
+	CUdeviceptr device = fake_alloc(40 * 512);
+	CUDA_MEMCPY3D copy = box(16, 3, 40);
+
+	fake.lazy = true;
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 40 * 512));
+	copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.srcDevice = device;
+	copy.srcPitch = 64;
+	copy.srcHeight = 8;
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	copy.dstHost = host;
+	copy.dstPitch = 16;
+	copy.dstHeight = 8;
+	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_STREAM));
+	CU(gpc_copy_out_settle(host + 39 * slice, 1));
+
+	for (size_t z = 0; z < 40; z++) {
+		for (size_t y = 0; y < 3; y++)
+			assert_memory_equal(host + z * slice + y * 16, out + z * 512 + y * 64, 16);
+	}
+	free(out);
+}
+
+static void
+boxes_are_checked(void **state)
+{
+	uint8_t *host = fake_pattern(10000, 14);
+	CUdeviceptr device = fake_alloc(10240);
+	CUDA_MEMCPY3D good = box(100, 5, 4), bad;
+
+	good.srcMemoryType = CU_MEMORYTYPE_HOST;
+	good.srcHost = host;
+	good.srcPitch = 100;
+	good.srcHeight = 5;
+	good.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	good.dstDevice = device;
+	good.dstPitch = 512;
+	good.dstHeight = 5;
+	CU(gpc_cuMemcpy3D_v2(&good));
+	for (size_t y = 0; y < 20; y++)
+		assert_memory_equal(fake_at(device + y * 512), host + y * 100, 100);
+	assert_int_equal(fake.copies_in, 1);
+	bad = good, bad.srcHeight = 4;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.dstZ = 1;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.dstY = 1;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.Depth = SIZE_MAX / 2;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	bad = good, bad.srcHeight = 4, bad.Depth = 1;
+	INVALID(gpc_cuMemcpy3D_v2(&bad));
+	assert_int_equal(fake.copies_in, 1);
+	free(host);
+}
+
+#define WORKERS 4
+#define ROUNDS 150
+#define BLOCK ((size_t)40000)
+
+static int working, failures;
+
+/* Copies there and back, into pinned or pageable memory, and chained through it. */
+static CUresult
+round_trip(const uint8_t *out, uint8_t *back, uint8_t *hop, unsigned int kind)
+{
+	CUdeviceptr first = fake_alloc(BLOCK), second = fake_alloc(BLOCK);
+	CUresult result = gpc_cuMemcpyHtoDAsync_v2(first, out, BLOCK, FAKE_STREAM);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_cuMemcpyDtoDAsync_v2(second, first, BLOCK, FAKE_STREAM);
+	if (result == CUDA_SUCCESS && kind != 0) {
+		result = gpc_cuMemcpyDtoHAsync_v2(hop, second, BLOCK, FAKE_STREAM);
+		if (result == CUDA_SUCCESS && kind == 1)
+			result = gpc_copy_out_settle(hop, BLOCK);
+		if (result == CUDA_SUCCESS)
+			result = gpc_cuMemcpyHtoDAsync_v2(second, hop, BLOCK, FAKE_STREAM);
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpc_cuMemcpyDtoHAsync_v2(back, second, BLOCK, FAKE_STREAM);
+	if (gpc_cuMemFree_v2(first) != CUDA_SUCCESS || gpc_cuMemFree_v2(second) != CUDA_SUCCESS)
+		result = CUDA_ERROR_UNKNOWN;
+	return result;
+}
+
+static void *
+copy_much(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	uint8_t *out = fake_pattern(BLOCK, seed), *back = malloc(BLOCK), *hop = pinned(BLOCK);
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		memset(back, 0, BLOCK);
+		if (round_trip(out, back, hop, i % 3) != CUDA_SUCCESS ||
+		    memcmp(out, back, BLOCK) != 0)
+			__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+		out[i % BLOCK] ^= (uint8_t)i;
+	}
+	CU(gpc_cuMemFreeHost(hop));
+	free(out);
+	free(back);
+	__atomic_sub_fetch(&working, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void
+threads_copy_while_another_reads_the_connection(void **state)
+{
+	pthread_t threads[WORKERS];
+
+	fake.lazy = true;
+	working = WORKERS;
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, copy_much, (void *)i), 0);
+	while (__atomic_load_n(&working, __ATOMIC_RELAXED) > 0)
+		fake_deliver();
+	for (int i = 0; i < WORKERS; i++)
+		(void)pthread_join(threads[i], NULL);
+	assert_int_equal(failures, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(bytes_go_to_the_device_and_come_back),
+		FAKE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier),
+		FAKE_TEST(no_record_is_larger_than_the_daemon_allows),
+		FAKE_TEST(asynchronous_copies_to_the_device_hold_nobody_up),
+		FAKE_TEST(copies_into_pinned_memory_arrive_later),
+		FAKE_TEST(copies_into_pageable_memory_are_waited_for),
+		FAKE_TEST(a_source_that_is_still_being_written_is_waited_for),
+		FAKE_TEST(host_functions_before_a_copy_may_write_its_source),
+		FAKE_TEST(freed_pinned_memory_is_not_written_to),
+		FAKE_TEST(a_failed_copy_that_nobody_waits_for_is_reported_later),
+		FAKE_TEST(an_answer_without_the_bytes_ends_the_session),
+		FAKE_TEST(the_device_copies_within_itself),
+		FAKE_TEST(copies_without_direction_find_it_out),
+		FAKE_TEST(what_cuda_refuses_at_once_never_leaves),
+		FAKE_TEST(a_copy_of_nothing_succeeds),
+		FAKE_TEST(rectangles_keep_their_shape),
+		FAKE_TEST(packed_rows_travel_as_one),
+		FAKE_TEST(rectangles_are_checked),
+		FAKE_TEST(boxes_keep_their_shape),
+		FAKE_TEST(boxes_without_gaps_travel_as_one),
+		FAKE_TEST(boxes_in_pinned_memory_settle_slice_by_slice),
+		FAKE_TEST(boxes_are_checked),
+		FAKE_TEST(threads_copy_while_another_reads_the_connection),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/connect/window.h"
+#include "client/memory/globals.h"
+#include "client/memory/memory.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+static void
+small_blocks_need_one_round_trip_for_many(void **state)
+{
+	CUdeviceptr blocks[1000];
+
+	for (int i = 0; i < 1000; i++) {
+		blocks[i] = fake_alloc(100);
+		assert_int_equal(blocks[i] % 512, 0);
+	}
+
+	assert_int_equal(fake.maps, 1);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	assert_int_equal(fake.unmaps, 0);
+}
+
+static void
+the_heap_that_comes_with_the_context_needs_none(void **state)
+{
+	uint64_t base, size;
+
+	gpc_memory_reserve_heap(fake.context, &base, &size);
+	gpc_memory_settle_heap(fake.context, base, size, true);
+	assert_int_equal(size, 4 * FAKE_MIB);
+	assert_in_range(base, fake.window, fake.window + FAKE_WINDOW - size);
+	assert_in_range(fake_alloc(FAKE_MIB), base, base + size - 1);
+
+	assert_int_equal(fake.maps, 0);
+	/* It is the context's creation that maps it. */
+	assert_int_equal(gpc_wait_gpMemoryMap(fake.context,
+					      &(struct gp_args_gpMemoryMap){
+						      .address = base, .size = size, .device = 1 }),
+			 CUDA_SUCCESS);
+}
+
+static void
+large_blocks_are_mapped_and_unmapped_by_themselves(void **state)
+{
+	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
+
+	assert_int_equal(fake.mapped, 6 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	assert_int_equal(fake.mapped, 0);
+	assert_int_equal(fake.unmaps, 1);
+}
+
+static void
+an_error_of_earlier_work_does_not_lose_what_was_mapped(void **state)
+{
+	CUdeviceptr block;
+
+	fake.pending = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	block = fake_alloc(5 * FAKE_MIB);
+
+	/* Another call tells it. */
+	assert_int_equal(fake.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	assert_int_equal(fake.mapped, 0);
+}
+
+static void
+senseless_sizes_are_refused_at_once(void **state)
+{
+	CUdeviceptr block;
+
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemAlloc_v2(NULL, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, (size_t)1 << 62), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WINDOW + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(fake.maps, 0);
+}
+
+static void
+only_what_cumemalloc_returned_can_be_freed(void **state)
+{
+	CUdeviceptr block = fake_alloc(4096), large = fake_alloc(3 * FAKE_MIB);
+	int local;
+
+	assert_int_equal(gpc_cuMemFree_v2(0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemFree_v2(block + 512), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemFree_v2(large + 512), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemFree_v2((uintptr_t)&local), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+freed_memory_is_used_again_at_once_when_nothing_is_under_way(void **state)
+{
+	CUdeviceptr block = fake_alloc(FAKE_MIB);
+
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	assert_int_equal(fake_alloc(FAKE_MIB), block);
+	assert_int_equal(fake.fences, 0);
+}
+
+static void
+freed_memory_waits_for_the_work_posted_before(void **state)
+{
+	CUdeviceptr block = fake_alloc(FAKE_MIB);
+
+	fake.lazy = true;
+	fake.posted++;
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	for (int i = 0; i < 3; i++)
+		assert_int_not_equal(fake_alloc(FAKE_MIB), block);
+	assert_int_equal(fake.fences, 0);
+
+	assert_int_equal(gpc_cuMemsetD8_v2(block, 0, 1), CUDA_ERROR_INVALID_VALUE);
+	fake.done = fake.posted;
+	assert_int_equal(fake_alloc(FAKE_MIB), block);
+	assert_int_equal(fake.maps, 1);
+}
+
+static void
+much_waiting_memory_asks_how_far_the_work_is_once(void **state)
+{
+	CUdeviceptr blocks[4];
+
+	fake.lazy = true;
+	for (int i = 0; i < 4; i++)
+		blocks[i] = fake_alloc(FAKE_MIB);
+	fake.posted++;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	assert_int_equal(fake.fences, 1);
+
+	fake_deliver();
+	assert_int_equal(fake.done, fake.posted);
+	fake_alloc(FAKE_MIB);
+	assert_int_equal(fake.maps, 1);
+}
+
+static void
+a_loop_that_never_waits_lives_on_few_chunks(void **state)
+{
+	for (int i = 0; i < 2000; i++) {
+		CUdeviceptr block = fake_alloc(FAKE_MIB / 2);
+
+		fake.posted++;
+		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	}
+	assert_true(fake.maps <= 2);
+}
+
+static void
+work_is_waited_for_rather_than_mapping_more_and_more(void **state)
+{
+	fake.lazy = true;
+	fake.busy = true;
+	for (int i = 0; i < 200; i++) {
+		CUdeviceptr block = fake_alloc(FAKE_MIB);
+
+		fake.posted++;
+		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	}
+	assert_true(fake.mapped <= 32 * FAKE_MIB);
+	assert_in_range(fake.waits, 1, 200 / 8);
+}
+
+static void
+wholly_free_chunks_go_back_but_one(void **state)
+{
+	CUdeviceptr blocks[60];
+
+	for (int i = 0; i < 60; i++)
+		blocks[i] = fake_alloc(FAKE_MIB);
+	assert_int_equal(fake.mapped, 60 * FAKE_MIB);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+
+	assert_int_equal(fake.mapped, 32 * FAKE_MIB);
+}
+
+static void
+memory_that_is_free_or_waits_is_given_back_before_out_of_memory(void **state)
+{
+	CUdeviceptr small[8], large, block;
+
+	fake.quota = 20 * FAKE_MIB;
+	for (int i = 0; i < 8; i++)
+		small[i] = fake_alloc(FAKE_MIB);
+	assert_int_equal(gpc_cuMemAlloc_v2(&large, 18 * FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	fake.posted++;
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(gpc_cuMemFree_v2(small[i]), CUDA_SUCCESS);
+
+	assert_int_equal(gpc_cuMemAlloc_v2(&large, 18 * FAKE_MIB), CUDA_SUCCESS);
+	/* The geometric size does not fit any more, a small chunk does. */
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_SUCCESS);
+}
+
+static void
+the_windows_addresses_are_used_again(void **state)
+{
+	for (int i = 0; i < 20; i++) {
+		CUdeviceptr block = fake_alloc(FAKE_WINDOW - 16 * FAKE_MIB);
+
+		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	}
+}
+
+static void
+pitched_memory_has_rows_of_512(void **state)
+{
+	CUdeviceptr block;
+	size_t pitch;
+
+	assert_int_equal(gpc_cuMemAllocPitch_v2(&block, &pitch, 513, 100, 4), CUDA_SUCCESS);
+	assert_int_equal(pitch, 1024);
+	assert_true(gpc_address_is_device(block, 1024 * 100));
+	assert_int_equal(gpc_cuMemAllocPitch_v2(&block, &pitch, 512, 1, 16), CUDA_SUCCESS);
+	assert_int_equal(pitch, 512);
+	assert_int_equal(gpc_cuMemAllocPitch_v2(&block, &pitch, 16, 1, 5),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemAllocPitch_v2(&block, &pitch, 0, 1, 4), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemAllocPitch_v2(&block, &pitch, SIZE_MAX - 3, 1, 4),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(
+		gpc_cuMemAllocPitch_v2(&block, &pitch, (size_t)1 << 40, (size_t)1 << 40, 4),
+		CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void
+free_memory_counts_what_the_chunks_have_left(void **state)
+{
+	size_t before, after, total;
+
+	assert_int_equal(gpc_cuMemGetInfo_v2(&before, &total), CUDA_SUCCESS);
+	fake_alloc(512);
+	assert_int_equal(gpc_cuMemGetInfo_v2(&after, &total), CUDA_SUCCESS);
+
+	assert_int_equal(total, fake.quota);
+	assert_int_equal(before - after, 512);
+	assert_int_equal(gpc_cuMemGetInfo_v2(NULL, &total), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+addresses_are_what_they_were_made_as(void **state)
+{
+	CUdeviceptr block = fake_alloc(1000);
+	struct gpc_address found;
+	int local;
+
+	gpc_address_lookup(block + 999, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
+	assert_int_equal(found.base, block);
+	assert_int_equal(found.size, 1000);
+	assert_ptr_equal(found.context, fake.context);
+	gpc_address_lookup(block + 1000, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+	gpc_address_lookup((uintptr_t)&local, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_PAGEABLE);
+	assert_true(gpc_address_is_device(block, 1000));
+	assert_false(gpc_address_is_device(block, 1001));
+	assert_false(gpc_address_is_device(block + 1000, SIZE_MAX));
+}
+
+static void
+variables_are_found_until_their_image_goes(void **state)
+{
+	const uint64_t address = 0x7f0000000100;
+	struct gpc_address found;
+
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, address + 64, 4, 6), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+
+	gpc_address_lookup(address + 63, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
+	assert_int_equal(found.base, address);
+	assert_int_equal(found.size, 64);
+	assert_int_equal(gpc_cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);
+	gpc_memory_forget_image(5);
+	gpc_address_lookup(address + 63, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_PAGEABLE);
+	gpc_address_lookup(address + 64, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
+}
+
+static enum gpc_address_kind
+kind_of(uint64_t address)
+{
+	struct gpc_address found;
+
+	gpc_address_lookup(address, &found);
+	return found.kind;
+}
+
+static void
+a_variable_stays_as_long_as_anybody_has_asked_for_it(void **state)
+{
+	const uint64_t address = 0x7f0000000100;
+	struct gpc_context other = *fake.context;
+	struct gpc_address found;
+
+	/* A library's is one for all contexts of the device. */
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_memory_add_global(&other, address, 64, 5), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 7), 0);
+	gpc_address_lookup(address, &found);
+	assert_ptr_equal(found.context, fake.context);
+	gpc_memory_forget_image(7);
+	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
+	gpc_globals_forget_context(fake.context);
+
+	gpc_address_lookup(address, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
+	assert_ptr_equal(found.context, &other);
+	gpc_globals_forget_context(&other);
+	assert_int_equal(kind_of(address), GPC_ADDRESS_PAGEABLE);
+}
+
+/* Whether the program could map a page there. */
+static bool
+is_free(uint64_t address)
+{
+	void *wanted = (void *)(uintptr_t)(address & ~(uint64_t)0xfff);
+	void *found = mmap(wanted, 4096, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (found != MAP_FAILED)
+		assert_int_equal(munmap(found, 4096), 0);
+	return found == wanted;
+}
+
+static void
+where_a_variable_lies_the_program_gets_no_memory(void **state)
+{
+	/* a ends in the page in which b lies, and c has the one behind it and the next. */
+	const uint64_t page = 0x7f0000001000, a = page - 4096 - 8, b = page + 16, c = page + 4096;
+
+	assert_int_equal(gpc_memory_add_global(fake.context, a, 4096 + 16, 5), 0);
+	assert_false(is_free(a));
+	assert_false(is_free(page - 4096));
+	assert_false(is_free(page));
+	assert_true(is_free(c));
+	assert_int_equal(gpc_memory_add_global(fake.context, b, 8, 6), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, c, 4096 + 1, 7), 0);
+	assert_false(is_free(c));
+	assert_false(is_free(c + 4096));
+	assert_true(is_free(c + 8192));
+
+	gpc_memory_forget_image(5);
+	assert_true(is_free(a));
+	assert_true(is_free(page - 4096));
+	assert_false(is_free(page));
+	/* Over what is reserved and what is not. */
+	assert_int_equal(gpc_memory_add_global(fake.context, a, 8, 5), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page - 4096, 4096, 5), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page - 4096 * 4, 4096 * 3 - 8, 8), 0);
+	gpc_memory_forget_image(6);
+	assert_true(is_free(page));
+	gpc_memory_forget_image(7);
+	assert_true(is_free(c));
+	assert_true(is_free(c + 4096));
+	gpc_memory_forget_image(5);
+	assert_false(is_free(a));
+	gpc_memory_forget_image(8);
+	assert_true(is_free(a));
+	assert_true(is_free(page - 4096 * 4));
+}
+
+static void
+a_variable_that_is_refused_leaves_no_page_reserved(void **state)
+{
+	const uint64_t page = 0x7f0000001000;
+	void *mine = mmap((void *)(uintptr_t)(page + 8192), 4096, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	struct rlimit old, none;
+
+	assert_int_equal((uintptr_t)mine, page + 8192);
+	/* Page by page, as a variable is in the middle. */
+	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096, 8, 6), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page, 4096, 6), 0);
+	gpc_memory_forget_image(6);
+	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096, 8, 6), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096 + 8, 4096, 5),
+			 GP_E_INVALID);
+	assert_false(is_free(page + 8192));
+	assert_int_equal(munmap(mine, 4096), 0);
+	assert_true(is_free(page + 8192));
+	assert_false(is_free(page + 4096));
+	gpc_memory_forget_image(6);
+
+	/* No more addresses than there are: the daemon is not to blame. */
+	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+	none = (struct rlimit){ .rlim_cur = 4096, .rlim_max = old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	assert_int_equal(gpc_memory_add_global(fake.context, page, 8, 5), -ENOMEM);
+	assert_int_equal(gpc_window_reserve(page, 4096), -ENOMEM);
+	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+	assert_int_equal(kind_of(page), GPC_ADDRESS_PAGEABLE);
+	assert_true(is_free(page));
+}
+
+static void
+a_variable_lies_where_nothing_else_does(void **state)
+{
+	const uint64_t address = 0x7f0000000100;
+	static const struct {
+		uint64_t before, size;
+	} overlaps[] = { { 0, 63 }, { 0, 65 }, { 1, 64 }, { 32, 64 }, { 64, 1000 } };
+	char local[16];
+
+	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+	for (size_t i = 0; i < sizeof(overlaps) / sizeof(overlaps[0]); i++)
+		assert_int_equal(gpc_memory_add_global(fake.context, address - overlaps[i].before,
+						       overlaps[i].size, 6),
+				 GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, address + 63, 1, 6), GP_E_INVALID);
+	/* The program's own, of which the first page or the last is enough; the window; no place.
+	 */
+	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)local, 1, 6), GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)overlaps - 4096, 8192, 6),
+			 GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, fake.window + 4096, 8, 6),
+			 GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, UINT64_MAX - 3, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, 0, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_memory_add_global(fake.context, 64, 8, 6), GP_E_INVALID);
+	/* No bytes need no place. */
+	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)local, 0, 6), 0);
+
+	assert_int_equal(kind_of((uintptr_t)local), GPC_ADDRESS_PAGEABLE);
+	gpc_memory_forget_image(6);
+	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
+	gpc_memory_forget_image(5);
+}
+
+static void
+nothing_is_done_without_a_context(void **state)
+{
+	CUdeviceptr block;
+	size_t size;
+
+	fake.enter = CUDA_ERROR_INVALID_CONTEXT;
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, 1), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuMemFree_v2(0), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gpc_cuMemGetInfo_v2(&size, &size), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static int thread_failures;
+
+static void *
+use_memory(void *arg)
+{
+	CUdeviceptr blocks[32] = { 0 };
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+
+	for (int i = 0; i < 3000; i++) {
+		unsigned int at = (seed = seed * 1664525u + 1013904223u) >> 27;
+
+		if (blocks[at]) {
+			if (gpc_cuMemFree_v2(blocks[at]) != CUDA_SUCCESS)
+				__atomic_add_fetch(&thread_failures, 1, __ATOMIC_RELAXED);
+			blocks[at] = 0;
+		} else if (gpc_cuMemAlloc_v2(&blocks[at], 1 + (seed >> 8) % 200000) !=
+			   CUDA_SUCCESS) {
+			__atomic_add_fetch(&thread_failures, 1, __ATOMIC_RELAXED);
+		}
+	}
+	for (int i = 0; i < 32; i++) {
+		if (blocks[i] && gpc_cuMemFree_v2(blocks[i]) != CUDA_SUCCESS)
+			__atomic_add_fetch(&thread_failures, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void
+threads_allocate_and_free_at_once(void **state)
+{
+	pthread_t threads[4];
+
+	for (uintptr_t i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, use_memory, (void *)i), 0);
+	for (int i = 0; i < 4; i++)
+		(void)pthread_join(threads[i], NULL);
+	assert_int_equal(thread_failures, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(small_blocks_need_one_round_trip_for_many),
+		FAKE_TEST(the_heap_that_comes_with_the_context_needs_none),
+		FAKE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves),
+		FAKE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped),
+		FAKE_TEST(senseless_sizes_are_refused_at_once),
+		FAKE_TEST(only_what_cumemalloc_returned_can_be_freed),
+		FAKE_TEST(freed_memory_is_used_again_at_once_when_nothing_is_under_way),
+		FAKE_TEST(freed_memory_waits_for_the_work_posted_before),
+		FAKE_TEST(much_waiting_memory_asks_how_far_the_work_is_once),
+		FAKE_TEST(a_loop_that_never_waits_lives_on_few_chunks),
+		FAKE_TEST(work_is_waited_for_rather_than_mapping_more_and_more),
+		FAKE_TEST(wholly_free_chunks_go_back_but_one),
+		FAKE_TEST(memory_that_is_free_or_waits_is_given_back_before_out_of_memory),
+		FAKE_TEST(the_windows_addresses_are_used_again),
+		FAKE_TEST(pitched_memory_has_rows_of_512),
+		FAKE_TEST(free_memory_counts_what_the_chunks_have_left),
+		FAKE_TEST(addresses_are_what_they_were_made_as),
+		FAKE_TEST(variables_are_found_until_their_image_goes),
+		FAKE_TEST(a_variable_stays_as_long_as_anybody_has_asked_for_it),
+		FAKE_TEST(a_variable_lies_where_nothing_else_does),
+		FAKE_TEST(where_a_variable_lies_the_program_gets_no_memory),
+		FAKE_TEST(a_variable_that_is_refused_leaves_no_page_reserved),
+		FAKE_TEST(nothing_is_done_without_a_context),
+		FAKE_TEST(threads_allocate_and_free_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

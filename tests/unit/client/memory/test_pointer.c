@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/memory.h"
+#include "client/memory/pointer.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <string.h>
+
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+
+/* The answer, after a check that no more than size bytes of it were written. */
+static uint64_t
+ask(CUpointer_attribute attribute, uint64_t address, size_t size)
+{
+	uint8_t data[16];
+	uint64_t value = 0;
+
+	memset(data, 0xab, sizeof(data));
+	CU(gpc_cuPointerGetAttribute(data, attribute, address));
+	for (size_t i = size; i < sizeof(data); i++)
+		assert_int_equal(data[i], 0xab);
+	memcpy(&value, data, size);
+	return value;
+}
+
+static CUresult
+refused(CUpointer_attribute attribute, uint64_t address)
+{
+	uint64_t data[2] = { 1, 1 };
+
+	return gpc_cuPointerGetAttribute(data, attribute, address);
+}
+
+static void
+device_memory_says_what_it_is(void **state)
+{
+	CUdeviceptr device = fake_alloc(1000), other = fake_alloc(1);
+	uint64_t at = device + 10;
+
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_CONTEXT, at, 8),
+			 (uintptr_t)fake.context->handle.token);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at, 4), CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at, 8), at);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at, 4), 3);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at, 8), device);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_RANGE_SIZE, at, 8), 1000);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MAPPED, at, 4), 1);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_IS_MANAGED, at, 4), 0);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at, 8), 0);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at, 4), 3);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at, 8), 4 * FAKE_MIB);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, at, 8),
+			 ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8));
+	assert_int_not_equal(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, at, 8),
+			     ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, other, 8));
+	INVALID(refused(CU_POINTER_ATTRIBUTE_HOST_POINTER, at));
+	assert_int_equal(refused(CU_POINTER_ATTRIBUTE_P2P_TOKENS, at), CUDA_ERROR_NOT_SUPPORTED);
+	INVALID(refused((CUpointer_attribute)0, at));
+	INVALID(refused((CUpointer_attribute)1000, at));
+	INVALID(refused((CUpointer_attribute)-1, at));
+}
+
+static void
+a_buffers_id_is_not_used_again(void **state)
+{
+	CUdeviceptr device = fake_alloc(1000);
+	uint64_t id = ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8);
+
+	CU(gpc_cuMemFree_v2(device));
+	assert_int_equal(fake_alloc(1000), device);
+	assert_int_not_equal(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8), id);
+}
+
+static void
+pinned_memory_says_what_it_is(void **state)
+{
+	uint8_t *host;
+	uint64_t at;
+
+	CU(gpc_cuMemAllocHost_v2((void **)&host, 5000));
+	at = (uintptr_t)host + 100;
+
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at, 4), CU_MEMORYTYPE_HOST);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_HOST_POINTER, at, 8), at);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at, 4), 3);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_RANGE_SIZE, at, 8), 5000);
+	INVALID(refused(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at));
+}
+
+static void
+other_memory_is_unknown(void **state)
+{
+	CUdeviceptr device = fake_alloc(1000);
+	int local;
+
+	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&local));
+	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 0));
+	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device + 4096));
+	CU(gpc_cuMemFree_v2(device));
+	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device));
+}
+
+static void
+asking_for_many_attributes_of_unknown_memory_gets_defaults(void **state)
+{
+	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_CONTEXT,
+					     CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+					     CU_POINTER_ATTRIBUTE_DEVICE_POINTER };
+	CUcontext context = (CUcontext)(void *)&context;
+	CUdeviceptr pointer = 1;
+	unsigned int type = 9;
+	int ordinal = 9;
+	void *data[] = { &context, &type, &ordinal, &pointer };
+
+	CU(gpc_cuPointerGetAttributes(4, attributes, data, (uintptr_t)&ordinal));
+	assert_null(context);
+	assert_int_equal(type, 0);
+	assert_int_equal(ordinal, -2);
+	assert_int_equal(pointer, 0);
+	attributes[0] = CU_POINTER_ATTRIBUTE_HOST_POINTER;
+	CU(gpc_cuPointerGetAttributes(1, attributes, data, (uintptr_t)&ordinal));
+	assert_ptr_equal(context, &ordinal);
+}
+
+static void
+asking_for_many_attributes_answers_each(void **state)
+{
+	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+					     CU_POINTER_ATTRIBUTE_HOST_POINTER };
+	CUdeviceptr device = fake_alloc(100);
+	unsigned int type = 9;
+	int ordinal = 9;
+	void *host = &ordinal;
+	void *data[] = { &type, &ordinal, &host };
+
+	CU(gpc_cuPointerGetAttributes(3, attributes, data, device));
+	assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(ordinal, 3);
+	assert_null(host);
+	INVALID(gpc_cuPointerGetAttributes(0, attributes, data, device));
+	INVALID(gpc_cuPointerGetAttributes(1, NULL, data, device));
+	INVALID(gpc_cuPointerGetAttributes(1, attributes, NULL, device));
+}
+
+static void
+synchronous_memory_makes_its_copies_wait(void **state)
+{
+	CUdeviceptr device = fake_alloc(100), other = fake_alloc(100);
+	const unsigned int on = 1, off = 0;
+
+	CU(gpc_cuMemcpyDtoD_v2(other, device, 100));
+	assert_int_equal(fake.syncs, 0);
+	CU(gpc_cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device + 5));
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device, 4), 1);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, other, 4), 0);
+	CU(gpc_cuMemcpyDtoD_v2(other, device, 100));
+	CU(gpc_cuMemsetD8_v2(device, 0, 100));
+	assert_int_equal(fake.syncs, 2);
+	CU(gpc_cuMemsetD8Async(device, 0, 100, FAKE_STREAM));
+	CU(gpc_cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device));
+	CU(gpc_cuMemsetD8_v2(device, 0, 100));
+	assert_int_equal(fake.syncs, 2);
+	INVALID(gpc_cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+					  (uintptr_t)&device));
+	INVALID(gpc_cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_BUFFER_ID, device));
+	INVALID(gpc_cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device));
+}
+
+static void
+ranges_of_allocations_are_told(void **state)
+{
+	CUdeviceptr device = fake_alloc(1000), base = 0;
+	size_t size = 0;
+	int local;
+
+	CU(gpc_cuMemGetAddressRange_v2(&base, &size, device + 999));
+	assert_int_equal(base, device);
+	assert_int_equal(size, 1000);
+	CU(gpc_cuMemGetAddressRange_v2(NULL, &size, device));
+	CU(gpc_cuMemGetAddressRange_v2(&base, NULL, device));
+	assert_int_equal(gpc_cuMemGetAddressRange_v2(&base, &size, (uintptr_t)&local),
+			 CUDA_ERROR_NOT_FOUND);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(device_memory_says_what_it_is),
+		FAKE_TEST(a_buffers_id_is_not_used_again),
+		FAKE_TEST(pinned_memory_says_what_it_is),
+		FAKE_TEST(other_memory_is_unknown),
+		FAKE_TEST(asking_for_many_attributes_of_unknown_memory_gets_defaults),
+		FAKE_TEST(asking_for_many_attributes_answers_each),
+		FAKE_TEST(synchronous_memory_makes_its_copies_wait),
+		FAKE_TEST(ranges_of_allocations_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

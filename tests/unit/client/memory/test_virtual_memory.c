@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/memory.h"
+#include "client/memory/pool.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define ORDINAL 3 /* of the fake's device */
+#define RESERVED (16 * FAKE_GRANULE)
+
+static const CUmemAllocationProp prop = {
+	.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+	.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
+};
+static const CUmemAccessDesc both_ways = {
+	.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
+	.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+};
+
+static CUdeviceptr
+reserve(size_t size)
+{
+	CUdeviceptr base;
+
+	assert_int_equal(gpc_cuMemAddressReserve(&base, size, 0, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(base % FAKE_GRANULE, 0);
+	return base;
+}
+
+static CUmemGenericAllocationHandle
+create(size_t size)
+{
+	CUmemGenericAllocationHandle handle;
+
+	assert_int_equal(gpc_cuMemCreate(&handle, size, &prop, 0), CUDA_SUCCESS);
+	return handle;
+}
+
+static void
+map(CUdeviceptr at, size_t size, CUmemGenericAllocationHandle handle)
+{
+	assert_int_equal(gpc_cuMemMap(at, size, 0, handle, 0), CUDA_SUCCESS);
+}
+
+static void
+give_access(CUdeviceptr at, size_t size)
+{
+	assert_int_equal(gpc_cuMemSetAccess(at, size, &both_ways, 1), CUDA_SUCCESS);
+}
+
+static void
+give_back(CUdeviceptr base, size_t mapped, size_t size)
+{
+	if (mapped > 0)
+		assert_int_equal(gpc_cuMemUnmap(base, mapped), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAddressFree(base, size), CUDA_SUCCESS);
+}
+
+static void
+memory_counts_from_its_making_until_its_last_use(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(2 * FAKE_GRANULE);
+	CUdeviceptr base = reserve(RESERVED);
+
+	assert_int_equal(fake.mapped, 2 * FAKE_GRANULE);
+	map(base, 2 * FAKE_GRANULE, handle);
+	map(base + 4 * FAKE_GRANULE, FAKE_GRANULE, handle);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemUnmap(base, 2 * FAKE_GRANULE), CUDA_SUCCESS);
+	assert_int_equal(fake.mapped, 2 * FAKE_GRANULE);
+	assert_int_equal(gpc_cuMemUnmap(base + 4 * FAKE_GRANULE, FAKE_GRANULE), CUDA_SUCCESS);
+	assert_int_equal(fake.mapped, 0);
+	give_back(base, 0, RESERVED);
+}
+
+static void
+a_released_handle_is_none_until_it_is_retained(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(FAKE_GRANULE), same;
+	CUmemAllocationProp found;
+	CUdeviceptr base = reserve(RESERVED);
+
+	map(base, FAKE_GRANULE, handle);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemGetAllocationPropertiesFromHandle(&found, handle),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemMap(base + FAKE_GRANULE, FAKE_GRANULE, 0, handle, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemRetainAllocationHandle(&same, (void *)(uintptr_t)(base + 9)),
+			 CUDA_SUCCESS);
+	assert_int_equal(same, handle);
+	give_back(base, FAKE_GRANULE, RESERVED);
+	assert_int_equal(gpc_cuMemGetAllocationPropertiesFromHandle(&found, handle), CUDA_SUCCESS);
+	assert_int_equal(found.location.id, ORDINAL);
+	assert_int_equal(fake.mapped, FAKE_GRANULE);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemRetainAllocationHandle(&same, (void *)(uintptr_t)base),
+			 CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+memory_is_accessible_when_access_was_given(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(FAKE_GRANULE);
+	CUdeviceptr base = reserve(RESERVED);
+	unsigned long long flags;
+	struct gpc_address found;
+
+	assert_int_equal(gpc_cuMemGetAccess(&flags, &both_ways.location, base),
+			 CUDA_ERROR_INVALID_VALUE);
+	map(base, FAKE_GRANULE, handle);
+	assert_int_equal(gpc_cuMemGetAccess(&flags, &both_ways.location, base), CUDA_SUCCESS);
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	assert_int_equal(gpc_cuMemsetD8_v2(base, 1, 10), CUDA_ERROR_INVALID_VALUE);
+	give_access(base, FAKE_GRANULE);
+	assert_int_equal(gpc_cuMemGetAccess(&flags, &both_ways.location, base), CUDA_SUCCESS);
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	assert_int_equal(gpc_cuMemsetD8_v2(base, 1, FAKE_GRANULE), CUDA_SUCCESS);
+	gpc_address_lookup(base + FAKE_GRANULE, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	give_back(base, FAKE_GRANULE, RESERVED);
+	gpc_address_lookup(base, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+}
+
+static void
+access_is_given_to_the_device_itself_and_to_all_that_is_named(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(FAKE_GRANULE);
+	CUmemAccessDesc access = both_ways;
+	CUdeviceptr base = reserve(RESERVED);
+
+	map(base, FAKE_GRANULE, handle);
+	assert_int_equal(gpc_cuMemSetAccess(base, 2 * FAKE_GRANULE, &access, 1),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE / 2, &access, 1),
+			 CUDA_ERROR_INVALID_VALUE);
+	access.location.id = ORDINAL + 1;
+	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1),
+			 CUDA_ERROR_INVALID_DEVICE);
+	access = both_ways;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	access.location.type = CU_MEM_LOCATION_TYPE_HOST;
+	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	give_back(base, FAKE_GRANULE, RESERVED);
+}
+
+static void
+neighbouring_mappings_are_one_piece_of_memory(void **state)
+{
+	CUdeviceptr base = reserve(RESERVED);
+	struct gpc_address found;
+	CUcontext context;
+
+	for (int i = 0; i < 5; i++) {
+		CUmemGenericAllocationHandle handle = create(FAKE_GRANULE);
+
+		map(base + i * FAKE_GRANULE, FAKE_GRANULE, handle);
+		if (i != 3)
+			give_access(base + i * FAKE_GRANULE, FAKE_GRANULE);
+		assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	}
+	assert_true(gpc_address_is_device(base, 3 * FAKE_GRANULE));
+	assert_true(gpc_address_is_device(base + FAKE_GRANULE + 5, 2 * FAKE_GRANULE - 5));
+	assert_false(gpc_address_is_device(base, 4 * FAKE_GRANULE));
+	give_access(base, 5 * FAKE_GRANULE);
+	assert_true(gpc_address_is_device(base, 5 * FAKE_GRANULE));
+	gpc_address_lookup(base + 2 * FAKE_GRANULE, &found);
+	assert_int_equal(found.mapping_base, base + 2 * FAKE_GRANULE);
+	assert_int_equal(gpc_cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, base),
+			 CUDA_ERROR_INVALID_VALUE);
+	give_back(base, 5 * FAKE_GRANULE, RESERVED);
+	assert_int_equal(fake.mapped, 0);
+}
+
+static void
+what_does_not_fit_is_refused(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(2 * FAKE_GRANULE), other;
+	CUdeviceptr base = reserve(RESERVED), plain = fake_alloc(4 * FAKE_MIB);
+	CUmemAllocationProp wrong = prop;
+
+	map(base, 2 * FAKE_GRANULE, handle);
+	assert_int_equal(gpc_cuMemMap(base + FAKE_GRANULE, FAKE_GRANULE, 0, handle, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemMap(base + 4 * FAKE_GRANULE, 3 * FAKE_GRANULE, 0, handle, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemMap(base + 4 * FAKE_GRANULE + 4096, FAKE_GRANULE, 0, handle, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		gpc_cuMemMap(base + RESERVED - FAKE_GRANULE, 2 * FAKE_GRANULE, 0, handle, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemMap(plain, FAKE_GRANULE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemMap(base + 4 * FAKE_GRANULE, FAKE_GRANULE, 0, 77, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		gpc_cuMemMap(base + 4 * FAKE_GRANULE, FAKE_GRANULE, FAKE_GRANULE, handle, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemUnmap(base, FAKE_GRANULE), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemUnmap(plain, 4 * FAKE_MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemAddressFree(base, RESERVED), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemFree_v2(base), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemUnmap(base, 2 * FAKE_GRANULE), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAddressFree(base, FAKE_GRANULE), CUDA_ERROR_INVALID_VALUE);
+	give_back(base, 0, RESERVED);
+
+	assert_int_equal(gpc_cuMemCreate(&other, 4096, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemCreate(&other, 2 * FAKE_WINDOW, &prop, 0),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	wrong.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+	assert_int_equal(gpc_cuMemCreate(&other, FAKE_GRANULE, &wrong, 0),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	wrong = prop;
+	wrong.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	assert_int_equal(gpc_cuMemCreate(&other, FAKE_GRANULE, &wrong, 0),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(gpc_cuMemAddressReserve(&base, 100, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemAddressReserve(&base, 4096, 3, 0, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+reservations_are_aligned_as_wished(void **state)
+{
+	CUdeviceptr base;
+
+	for (size_t alignment = 4096; alignment <= 64 * FAKE_MIB; alignment *= 2) {
+		assert_int_equal(gpc_cuMemAddressReserve(&base, 4096, alignment, 0, 0),
+				 CUDA_SUCCESS);
+		assert_int_equal(base % alignment, 0);
+		give_back(base, 0, 4096);
+	}
+}
+
+static void
+large_reservations_lie_besides_the_window(void **state)
+{
+	const size_t size = 8 * FAKE_WINDOW;
+	CUmemGenericAllocationHandle handle = create(FAKE_GRANULE);
+	void *taken;
+	CUdeviceptr base;
+
+	/* This process has something where the daemon would like it to be. */
+	taken = mmap((void *)(uintptr_t)FAKE_BESIDES, 4096, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_int_equal((uintptr_t)taken, FAKE_BESIDES);
+	base = reserve(size);
+	assert_false(base >= fake.window && base < fake.window + FAKE_WINDOW);
+	assert_int_equal(fake.reserves, 2);
+	assert_int_equal(fake.reserved, 1);
+	map(base + size - FAKE_GRANULE, FAKE_GRANULE, handle);
+	give_access(base + size - FAKE_GRANULE, FAKE_GRANULE);
+	assert_true(gpc_address_is_device(base + size - FAKE_GRANULE, FAKE_GRANULE));
+	assert_false(gpc_address_is_device(base, 1));
+	assert_int_equal(gpc_cuMemUnmap(base + size - FAKE_GRANULE, FAKE_GRANULE), CUDA_SUCCESS);
+	give_back(base, 0, size);
+	assert_int_equal(fake.reserved, 0);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	(void)munmap(taken, 4096);
+}
+
+static void
+what_pools_keep_is_given_back_for_it(void **state)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr block;
+
+	fake.quota = 20 * FAKE_MIB;
+	assert_int_equal(gpc_cuMemAllocAsync(&block, 16 * FAKE_MIB, NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemCreate(&handle, 18 * FAKE_MIB, &prop, 0),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuMemFreeAsync(block, NULL), CUDA_SUCCESS);
+	handle = create(20 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+}
+
+static void
+the_granularity_is_the_daemons(void **state)
+{
+	size_t granularity;
+
+	assert_int_equal(gpc_cuMemGetAllocationGranularity(&granularity, &prop,
+							   CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+			 CUDA_SUCCESS);
+	assert_int_equal(granularity, FAKE_GRANULE);
+	assert_int_equal(gpc_cuMemGetAllocationGranularity(&granularity, NULL,
+							   CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+			 CUDA_ERROR_INVALID_VALUE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(memory_counts_from_its_making_until_its_last_use),
+		FAKE_TEST(a_released_handle_is_none_until_it_is_retained),
+		FAKE_TEST(memory_is_accessible_when_access_was_given),
+		FAKE_TEST(access_is_given_to_the_device_itself_and_to_all_that_is_named),
+		FAKE_TEST(neighbouring_mappings_are_one_piece_of_memory),
+		FAKE_TEST(what_does_not_fit_is_refused),
+		FAKE_TEST(reservations_are_aligned_as_wished),
+		FAKE_TEST(large_reservations_lie_besides_the_window),
+		FAKE_TEST(what_pools_keep_is_given_back_for_it),
+		FAKE_TEST(the_granularity_is_the_daemons),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

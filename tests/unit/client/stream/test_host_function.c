@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host functions and stream callbacks, with a daemon that gives them their turns by a script. */
+#include "client/context/context.h"
+#include "client/entry/init.h"
+#include "client/stream/stream.h"
+#include "client/wire/session_state.h"
+#include "tests/test.h"
+#include "tests/unit/client/call_fixture.h"
+
+#include <endian.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MANY 100
+#define MIB ((size_t)1 << 20)
+#define PATIENCE_MS 10000
+
+static struct gpc_device device;
+static struct gpc_context context;
+static struct gpc_stream stream;
+static atomic_int calls, callbacks, inside;
+static _Atomic CUresult status_told;
+static int order[MANY];
+
+static struct fixture *
+begin_with_stream(void **state, unsigned int max_outstanding, fake_answer_function *answer)
+{
+	struct fixture *fixture = begin_limited(state, max_outstanding, answer);
+
+	device = (struct gpc_device){ .session = fixture->session };
+	stream = (struct gpc_stream){ .context = &context, .handle.id = 7 };
+	context = (struct gpc_context){ .device = &device, .active = true, .legacy = &stream };
+	calls = callbacks = inside = 0;
+	status_told = CUDA_SUCCESS;
+	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
+	assert_int_equal(gpc_context_set_current(&context), CUDA_SUCCESS);
+	return fixture;
+}
+
+static void
+note_turn(struct fake_daemon *daemon, uint32_t function, CUresult result)
+{
+	uint32_t fields[2] = { function, (uint32_t)result };
+	struct gp_header header = { .size = sizeof(header) + sizeof(fields),
+				    .call = GP_NOTE_FUNCTION };
+
+	fake_send(daemon, &header, fields, sizeof(fields), NULL, 0);
+}
+
+static uint32_t
+function_of(const void *fields)
+{
+	uint32_t words[2];
+
+	memcpy(words, fields, sizeof(words));
+	return words[1];
+}
+
+/* Every function has its turn at once. */
+static int
+take_turns(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	   size_t size)
+{
+	if (header->call == GP_CALL_gpHostFunction)
+		note_turn(daemon, function_of(fields), CUDA_SUCCESS);
+	return fake_answer(daemon, header, fields, size);
+}
+
+static size_t
+count_records(const struct fake_daemon *daemon, uint16_t call)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < atomic_load(&daemon->count); i++)
+		count += daemon->records[i].header.call == call;
+	return count;
+}
+
+static bool
+wait_for(const atomic_int *counter, int wanted)
+{
+	for (int i = 0; i < PATIENCE_MS && atomic_load(counter) < wanted; i++)
+		(void)usleep(1000);
+	return atomic_load(counter) == wanted;
+}
+
+static bool
+wait_for_answers(const struct fake_daemon *daemon, size_t wanted)
+{
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		if (count_records(daemon, GP_CALL_gpHostFunctionDone) == wanted)
+			return true;
+		(void)usleep(1000);
+	}
+	return false;
+}
+
+static void
+count_call(void *data)
+{
+	int place = atomic_fetch_add(&calls, 1);
+
+	if (data)
+		order[place] = (int)((int *)data - order);
+}
+
+static void CUDA_CB
+count_callback(CUstream handle, CUresult status, void *data)
+{
+	assert_null(handle);
+	atomic_store(&status_told, status);
+	atomic_fetch_add(&callbacks, 1);
+}
+
+static void
+every_function_is_called_and_answered_in_order(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
+
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, &order[i]), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuStreamAddCallback(NULL, count_callback, NULL, 0), CUDA_SUCCESS);
+	assert_true(wait_for(&callbacks, 1));
+	assert_int_equal(calls, MANY);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(order[i], i);
+	assert_int_equal(status_told, CUDA_SUCCESS);
+	assert_true(wait_for_answers(&fixture->daemon, MANY + 1));
+	assert_false(gpc_session_has_functions(fixture->session));
+	end(fixture);
+}
+
+static void
+what_cuda_refuses_is_not_posted(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
+
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuStreamAddCallback(NULL, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuStreamAddCallback(NULL, count_callback, NULL, 1),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuLaunchHostFunc((CUstream)77, count_call, NULL),
+			 CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	assert_int_equal(count_records(&fixture->daemon, GP_CALL_gpHostFunction), 0);
+	end(fixture);
+}
+
+static void
+call_cuda(void *data)
+{
+	struct gpc_context *unused;
+	CUresult *results = data;
+
+	results[0] = gpc_cuLaunchHostFunc(NULL, count_call, NULL);
+	results[1] = gpc_enter(&unused);
+	atomic_fetch_add(&calls, 1);
+}
+
+static void
+cuda_is_not_to_be_called_inside(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
+	CUresult results[2] = { CUDA_SUCCESS, CUDA_SUCCESS };
+
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, call_cuda, results), CUDA_SUCCESS);
+	assert_true(wait_for(&calls, 1));
+	assert_int_equal(results[0], CUDA_ERROR_NOT_PERMITTED);
+	assert_int_equal(results[1], CUDA_ERROR_NOT_PERMITTED);
+	end(fixture);
+}
+
+static int
+refuse(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
+{
+	if (header->call == GP_CALL_gpHostFunction)
+		note_turn(daemon, function_of(fields), CUDA_ERROR_OUT_OF_MEMORY);
+	return fake_answer(daemon, header, fields, size);
+}
+
+static void
+what_the_daemon_does_not_take_is_not_answered(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, refuse);
+
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuStreamAddCallback(NULL, count_callback, NULL, 0), CUDA_SUCCESS);
+	assert_true(wait_for(&callbacks, 1));
+	assert_int_equal(status_told, CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(calls, 0);
+	for (int i = 0; i < PATIENCE_MS && gpc_session_has_functions(fixture->session); i++)
+		(void)usleep(1000);
+	assert_false(gpc_session_has_functions(fixture->session));
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	assert_int_equal(count_records(&fixture->daemon, GP_CALL_gpHostFunctionDone), 0);
+	end(fixture);
+}
+
+static int
+fault_on_fence(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	       size_t size)
+{
+	if (header->call == GP_CALL_gpFence)
+		fake_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
+	return 0;
+}
+
+static void
+at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, fault_on_fence);
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamAddCallback(NULL, count_callback, NULL, 0),
+				 CUDA_SUCCESS);
+	}
+	assert_int_equal(fence(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_true(wait_for(&callbacks, 3));
+	assert_int_equal(status_told, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+	end(fixture);
+	assert_int_equal(calls, 0);
+}
+
+static void
+at_the_programs_end_nothing_is_called(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, fake_answer);
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamAddCallback(NULL, count_callback, NULL, 0),
+				 CUDA_SUCCESS);
+	}
+	end(fixture);
+	assert_int_equal(calls, 0);
+	assert_int_equal(callbacks, 0);
+}
+
+static int
+turn_of_another(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		size_t size)
+{
+	if (header->call == GP_CALL_gpHostFunction)
+		note_turn(daemon, function_of(fields) + 1, CUDA_SUCCESS);
+	return header->call == GP_CALL_gpFence ? 0 : fake_answer(daemon, header, fields, size);
+}
+
+static void
+a_turn_of_no_function_ends_the_session(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, turn_of_another);
+
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	end(fixture);
+	assert_int_equal(calls, 0);
+}
+
+static void
+stay_inside(void *data)
+{
+	atomic_store(&inside, 1);
+	while (atomic_load(&inside) == 1)
+		(void)usleep(1000);
+	atomic_fetch_add(&calls, 1);
+}
+
+/* What waits is answered behind the function alone. */
+static int
+answer_behind(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	      size_t size)
+{
+	static struct gp_header waiting[8];
+	static int count;
+
+	if (header->call == GP_CALL_gpFence) {
+		waiting[count++] = *header;
+		return 0;
+	}
+	while (header->call == GP_CALL_gpHostFunctionDone && count > 0)
+		fake_reply(daemon, &waiting[--count], CUDA_SUCCESS, NULL, 0);
+	return take_turns(daemon, header, fields, size);
+}
+
+static void
+an_answer_needs_no_room_among_the_requests(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 1, answer_behind);
+	CUresult result = CUDA_ERROR_UNKNOWN;
+	pthread_t thread;
+
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, stay_inside, NULL), CUDA_SUCCESS);
+	assert_true(wait_for(&inside, 1));
+	assert_int_equal(pthread_create(&thread, NULL, fence_in_thread, &result), 0);
+	assert_true(fake_wait_records(&fixture->daemon, 2));
+	atomic_store(&inside, 2);
+	(void)pthread_join(thread, NULL);
+	assert_int_equal(result, CUDA_SUCCESS);
+	end(fixture);
+}
+
+static void *
+copy_much(void *arg)
+{
+	char *bytes = calloc(1, 8 * MIB);
+
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(copy_in(bytes, 8 * MIB), CUDA_SUCCESS);
+	free(bytes);
+	return arg;
+}
+
+/* max_held: as the daemon says; records: how many copies it gets before the function is done. */
+static void
+expect_kept(void **state, uint64_t max_held, int records)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, answer_behind);
+	struct fake_daemon *daemon = &fixture->daemon;
+	pthread_t thread;
+
+	fixture->session->facts.max_held = max_held;
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, stay_inside, NULL), CUDA_SUCCESS);
+	assert_true(wait_for(&inside, 1));
+	assert_int_equal(pthread_create(&thread, NULL, copy_much, NULL), 0);
+	for (int i = 0; i < PATIENCE_MS && count_records(daemon, GP_CALL_gpFence) == 0; i++)
+		(void)usleep(1000);
+	assert_int_equal(count_records(daemon, GP_CALL_gpFence), 1);
+	assert_int_equal(count_records(daemon, GP_CALL_gpCopyIn), records);
+	atomic_store(&inside, 2);
+	(void)pthread_join(thread, NULL);
+	assert_int_equal(count_records(daemon, GP_CALL_gpFence), 1);
+	for (int i = 0; i < PATIENCE_MS && count_records(daemon, GP_CALL_gpCopyIn) < 12; i++)
+		(void)usleep(1000);
+	assert_int_equal(count_records(daemon, GP_CALL_gpCopyIn), 12);
+	end(fixture);
+}
+
+static void
+no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
+{
+	expect_kept(state, 0, 7);
+}
+
+static void
+a_daemon_may_keep_less(void **state)
+{
+	expect_kept(state, 20 << 20, 2);
+}
+
+static void
+a_daemon_that_keeps_nothing_is_not_believed(void **state)
+{
+	expect_kept(state, 1, 0);
+}
+
+static atomic_int given_twice;
+static bool names[1 << 20];
+
+/* As the daemon's table has it: one object at a place. */
+static int
+keep_names(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	   size_t size)
+{
+	uint32_t done;
+
+	if (header->call == GP_CALL_gpHostFunction) {
+		bool *name = &names[function_of(fields) & ((1 << 20) - 1)];
+
+		given_twice += *name;
+		*name = true;
+	} else if (header->call == GP_CALL_gpHostFunctionDone) {
+		memcpy(&done, fields, sizeof(done));
+		names[done & ((1 << 20) - 1)] = false;
+	}
+	return take_turns(daemon, header, fields, size);
+}
+
+static void
+a_name_is_given_again_only_behind_the_answer(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, keep_names);
+	const int many = 20000;
+
+	for (int i = 0; i < many; i++)
+		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+	assert_true(wait_for(&calls, many));
+	assert_true(wait_for_answers(&fixture->daemon, (size_t)many));
+	assert_int_equal(given_twice, 0);
+	end(fixture);
+}
+
+/* The function's turn comes behind the reply to a fence, in one write where that can be. */
+static int
+answer_together(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		size_t size)
+{
+	static _Atomic uint32_t function;
+	struct gp_header reply = { .size = sizeof(reply),
+				   .call = header->call,
+				   .flags = GP_FRAME_REPLY,
+				   .request = header->request };
+	struct gp_header note = { .size = sizeof(note) + 8, .call = GP_NOTE_FUNCTION };
+	uint32_t wire[2 + 4 + 2 + 4 + 2] = { htole32(sizeof(reply)), 0 };
+
+	if (header->call == GP_CALL_gpHostFunction)
+		function = function_of(fields);
+	if (header->call != GP_CALL_gpFence)
+		return fake_answer(daemon, header, fields, size);
+	gp_header_encode(&reply, wire + 2);
+	wire[6] = htole32(note.size);
+	gp_header_encode(&note, wire + 8);
+	wire[12] = htole32(function);
+	assert_int_equal(write(gp_conn_fd(daemon->conn), wire, sizeof(wire)), sizeof(wire));
+	return 0;
+}
+
+/* Both are read by who waits for the reply, while the receiver looks at the descriptor. */
+static void
+a_turn_that_comes_with_a_reply_is_taken_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct timespec begin, now;
+
+	if (strcmp(fixture->scheme, "tcp") != 0)
+		return;
+	fixture = begin_with_stream(state, 64, answer_together);
+	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (int i = 1; i <= 100; i++) {
+		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+		(void)usleep(2000);
+		assert_int_equal(fence(), CUDA_SUCCESS);
+		assert_true(wait_for(&calls, i));
+	}
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	/* Half a second for each third one of them would be twice that. */
+	assert_true(now.tv_sec - begin.tv_sec < 8);
+	end(fixture);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_function_is_called_and_answered_in_order),
+		cmocka_unit_test(a_turn_that_comes_with_a_reply_is_taken_at_once),
+		cmocka_unit_test(what_cuda_refuses_is_not_posted),
+		cmocka_unit_test(cuda_is_not_to_be_called_inside),
+		cmocka_unit_test(what_the_daemon_does_not_take_is_not_answered),
+		cmocka_unit_test(at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not),
+		cmocka_unit_test(at_the_programs_end_nothing_is_called),
+		cmocka_unit_test(a_turn_of_no_function_ends_the_session),
+		cmocka_unit_test(an_answer_needs_no_room_among_the_requests),
+		cmocka_unit_test(a_name_is_given_again_only_behind_the_answer),
+		cmocka_unit_test(no_more_is_sent_behind_a_function_than_the_daemon_keeps),
+		cmocka_unit_test(a_daemon_may_keep_less),
+		cmocka_unit_test(a_daemon_that_keeps_nothing_is_not_believed),
+	};
+
+	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+}

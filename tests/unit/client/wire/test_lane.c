@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data lanes of the client, with a daemon's end that does what it should, or not. */
+#include "client/context/context.h"
+#include "client/stream/stream.h"
+#include "client/wire/lane.h"
+#include "client/wire/session_state.h"
+#include "protocol/preamble.h"
+#include "tests/test.h"
+#include "tests/unit/client/fake_daemon.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LANES 3
+#define CHUNK GP_CHUNK_MAX
+
+struct fixture {
+	struct fake_daemon daemon;
+	struct gpc_session *session;
+	struct gp_listener *listener;
+	struct gp_conn *far[LANES];
+	struct gpc_device device;
+	struct gpc_context context;
+	struct gpc_stream stream;
+};
+
+static int
+set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+	struct gpc_lanes_source source = { .max = LANES };
+	struct gp_url url;
+	char error[200];
+
+	assert_int_equal(gp_url_parse("tcp://127.0.0.1:0", &url, error, sizeof(error)), 0);
+	assert_int_equal(gp_listen(&url, &fixture->listener, error, sizeof(error)), 0);
+	fake_daemon_start(&fixture->daemon, "loop", 100, &fixture->session);
+	source.url = *gp_listener_url(fixture->listener);
+	memset(source.ticket, 0x5a, sizeof(source.ticket));
+	gpc_lanes_allow(fixture->session, &source);
+	fixture->device.session = fixture->session;
+	fixture->context.device = &fixture->device;
+	fixture->stream.context = &fixture->context;
+	fixture->stream.handle.id = 1;
+	*state = fixture;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fake_daemon_stop(&fixture->daemon, fixture->session);
+	for (int i = 0; i < LANES; i++)
+		gp_conn_destroy(fixture->far[i]);
+	gp_listener_destroy(fixture->listener);
+	free(fixture);
+	return 0;
+}
+
+/* By the number in its preamble. */
+static void
+accept_lane(struct fixture *fixture)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE], ticket[GP_TICKET_SIZE];
+	struct gp_preamble preamble;
+	struct gp_conn *conn;
+
+	assert_int_equal(gp_accept(fixture->listener, 5000, &conn), 0);
+	assert_int_equal(gp_conn_recv_preamble(conn, bytes, sizeof(bytes), 5000), 0);
+	assert_int_equal(gp_preamble_decode(bytes, &preamble), 0);
+	assert_int_equal(preamble.kind, GP_PREAMBLE_LANE);
+	memset(ticket, 0x5a, sizeof(ticket));
+	assert_memory_equal(preamble.ticket, ticket, sizeof(ticket));
+	assert_in_range(preamble.lane, 1, LANES - 1);
+	assert_null(fixture->far[preamble.lane]);
+	fixture->far[preamble.lane] = conn;
+}
+
+static void
+open_lanes(struct fixture *fixture)
+{
+	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN));
+	for (int i = 1; i < LANES; i++)
+		accept_lane(fixture);
+}
+
+static void
+send_chunk(struct gp_conn *conn, uint32_t copy, uint64_t offset, const void *bytes, size_t size)
+{
+	const struct gp_chunk chunk = { .copy = copy, .offset = offset, .size = size };
+	struct iovec bulk = { (void *)bytes, size };
+	uint8_t header[GP_CHUNK_SIZE];
+	struct iovec data = { header, sizeof(header) };
+
+	gp_chunk_encode(&chunk, header);
+	assert_int_equal(gp_conn_send(conn, &data, 1, &bulk, 1), 0);
+}
+
+static bool
+has_ended(struct fixture *fixture)
+{
+	for (int i = 0; i < 500 && gpc_session_status(fixture->session) == CUDA_SUCCESS; i++)
+		(void)usleep(10000);
+	return gpc_session_status(fixture->session) != CUDA_SUCCESS;
+}
+
+static void
+lanes_are_opened_once_with_the_ticket_and_their_numbers(void **state)
+{
+	struct fixture *fixture = *state;
+	struct gp_conn *conn;
+
+	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN - 1));
+	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
+	open_lanes(fixture);
+	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN));
+	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
+}
+
+static void
+daemon_that_allows_one_lane_gets_no_other(void **state)
+{
+	struct fixture *fixture = *state;
+	struct gpc_lanes_source source = { .url = *gp_listener_url(fixture->listener), .max = 1 };
+	struct gp_conn *conn;
+
+	gpc_lanes_allow(fixture->session, &source);
+	assert_false(gpc_lanes_want(fixture->session, UINT64_MAX));
+	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
+}
+
+static void
+lanes_that_cannot_be_opened_are_done_without(void **state)
+{
+	struct fixture *fixture = *state;
+
+	gp_listener_destroy(fixture->listener);
+	fixture->listener = NULL;
+
+	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN));
+	assert_int_equal(gpc_session_status(fixture->session), CUDA_SUCCESS);
+}
+
+/* Takes this many bytes of a copy, from whichever lane. */
+static void
+take_chunks(struct fixture *fixture, uint32_t copy, uint8_t *bytes, uint64_t size)
+{
+	for (uint64_t left = size; left > 0;) {
+		for (int i = 1; i < LANES; i++) {
+			struct gp_message message;
+			struct gp_chunk chunk;
+
+			if (gp_conn_wait(fixture->far[i], 1) != 1)
+				continue;
+			assert_int_equal(gp_conn_recv(fixture->far[i], &message), 0);
+			assert_int_equal(gp_chunk_decode(&chunk, message.data, message.size,
+							 message.bulk_size),
+					 0);
+			assert_int_equal(chunk.copy, copy);
+			assert_int_equal(gp_chunk_expected(size, chunk.offset), chunk.size);
+			assert_int_equal(gp_conn_recv_bulk(fixture->far[i], bytes + chunk.offset,
+							   chunk.size),
+					 0);
+			left -= chunk.size;
+		}
+	}
+}
+
+static void
+bytes_of_a_copy_go_out_once_behind_its_record(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint64_t size = 5 * CHUNK + 3;
+	uint8_t *from = malloc(size), *to = calloc(1, size);
+	unsigned int wait = 0;
+
+	for (uint64_t i = 0; i < size; i++)
+		from[i] = (uint8_t)(i * 7 + i / CHUNK);
+	open_lanes(fixture);
+	for (uint32_t copy = 1; copy <= 2; copy++) {
+		assert_int_equal(gpc_lanes_send(&fixture->stream, 77, from, size, 0, &wait),
+				 CUDA_SUCCESS);
+		take_chunks(fixture, copy, to, size);
+		assert_int_equal(gpc_lanes_wait_sent(fixture->session, &wait), CUDA_SUCCESS);
+		assert_memory_equal(from, to, size);
+		assert_true(fake_wait_records(&fixture->daemon, copy));
+		assert_int_equal(fixture->daemon.records[copy - 1].header.call,
+				 GP_CALL_gpCopyInLanes);
+		memset(to, 0, size);
+	}
+	gpc_lanes_settle(from, size);
+	free(from);
+	free(to);
+}
+
+static void
+copy_behind_a_host_function_is_not_sent(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t byte = 0;
+
+	open_lanes(fixture);
+	(void)pthread_mutex_lock(&fixture->session->sender.lock);
+	fixture->session->functions.unanswered++;
+	(void)pthread_mutex_unlock(&fixture->session->sender.lock);
+
+	assert_int_equal(gpc_lanes_send(&fixture->stream, 77, &byte, 1, 0, NULL),
+			 CUDA_ERROR_NOT_READY);
+
+	assert_int_equal(fixture->daemon.count, 0);
+	assert_int_equal(gp_conn_wait(fixture->far[1], 50), 0);
+	(void)pthread_mutex_lock(&fixture->session->sender.lock);
+	fixture->session->functions.unanswered--;
+	(void)pthread_mutex_unlock(&fixture->session->sender.lock);
+}
+
+static void
+bytes_for_a_copy_are_taken_from_any_lane(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t memory[20] = { 0 };
+	struct gpc_lane_in in = { .memory = memory, .size = sizeof(memory) }, other = in;
+
+	open_lanes(fixture);
+	gpc_lanes_expect(fixture->session, &in);
+	gpc_lanes_expect(fixture->session, &other);
+	assert_int_not_equal(in.copy, other.copy);
+	send_chunk(fixture->far[2], in.copy, 12, "01234567", 8);
+	send_chunk(fixture->far[1], in.copy, 0, "abcdefghijkl", 12);
+
+	gpc_lanes_finish(fixture->session, &in, 20);
+	gpc_lanes_finish(fixture->session, &other, 0);
+
+	assert_memory_equal(memory, "abcdefghijkl01234567", 20);
+	assert_int_equal(in.received, 20);
+	assert_int_equal(other.received, 0);
+	assert_int_equal(gpc_session_status(fixture->session), CUDA_SUCCESS);
+}
+
+static void
+chunk_that_was_not_asked_for_ends_the_session(void **state)
+{
+	struct fixture *fixture = *state;
+
+	open_lanes(fixture);
+	send_chunk(fixture->far[1], 5, 0, "x", 1);
+	assert_true(has_ended(fixture));
+}
+
+static void
+chunk_beyond_its_copy_ends_the_session_and_writes_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t memory[20] = { 0 }, zeros[20] = { 0 };
+	struct gpc_lane_in in = { .memory = memory, .size = 10 };
+
+	open_lanes(fixture);
+	gpc_lanes_expect(fixture->session, &in);
+	send_chunk(fixture->far[1], in.copy, 8, "xyz", 3);
+	gpc_lanes_finish(fixture->session, &in, 10);
+
+	assert_true(has_ended(fixture));
+	assert_int_equal(in.received, 0);
+	assert_memory_equal(memory, zeros, sizeof(zeros));
+}
+
+static void
+message_that_is_no_chunk_ends_the_session(void **state)
+{
+	struct fixture *fixture = *state;
+	struct iovec data = { (void *)"no chunk", 8 };
+
+	open_lanes(fixture);
+	assert_int_equal(gp_conn_send(fixture->far[2], &data, 1, NULL, 0), 0);
+	assert_true(has_ended(fixture));
+}
+
+static void
+lane_that_closes_ends_the_session_and_wakes_who_waits(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t memory[20];
+	struct gpc_lane_in in = { .memory = memory, .size = sizeof(memory) };
+
+	open_lanes(fixture);
+	gpc_lanes_expect(fixture->session, &in);
+	send_chunk(fixture->far[1], in.copy, 0, "x", 1);
+	gp_conn_destroy(fixture->far[2]);
+	fixture->far[2] = NULL;
+	gpc_lanes_finish(fixture->session, &in, 20);
+
+	assert_true(has_ended(fixture));
+	assert_false(gp_conn_wait(fixture->far[1], 5000) == 0);
+}
+
+static void *
+end_later(void *arg)
+{
+	(void)usleep(100000);
+	gpc_session_fail(arg, CUDA_ERROR_ILLEGAL_ADDRESS, "by the test");
+	return NULL;
+}
+
+static void
+session_that_ends_wakes_who_sends(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint64_t size = 64 * CHUNK;
+	uint8_t *memory = calloc(1, size);
+	unsigned int wait = 0;
+	pthread_t thread;
+
+	open_lanes(fixture);
+	assert_int_equal(pthread_create(&thread, NULL, end_later, fixture->session), 0);
+	/* Nobody reads so much. */
+	assert_int_equal(gpc_lanes_send(&fixture->stream, 77, memory, size, 0, &wait),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_lanes_wait_sent(fixture->session, &wait), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(gpc_lanes_send(&fixture->stream, 77, memory, 1, 0, &wait),
+			 CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpc_lanes_settle(memory, size);
+	assert_int_equal(wait, 0);
+	(void)pthread_join(thread, NULL);
+	free(memory);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(lanes_are_opened_once_with_the_ticket_and_their_numbers),
+		TEST(daemon_that_allows_one_lane_gets_no_other),
+		TEST(lanes_that_cannot_be_opened_are_done_without),
+		TEST(bytes_of_a_copy_go_out_once_behind_its_record),
+		TEST(copy_behind_a_host_function_is_not_sent),
+		TEST(bytes_for_a_copy_are_taken_from_any_lane),
+		TEST(chunk_that_was_not_asked_for_ends_the_session),
+		TEST(chunk_beyond_its_copy_ends_the_session_and_writes_nothing),
+		TEST(message_that_is_no_chunk_ends_the_session),
+		TEST(lane_that_closes_ends_the_session_and_wakes_who_waits),
+		TEST(session_that_ends_wakes_who_sends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/server/config_fixture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIB (1ull << 20)
+#define GIB (1ull << 30)
+#define H200_BYTES (143771 * MIB)
+#define H200_SMS 132
+
+static void
+assert_amount(const struct gpd_config_amount *amount, uint64_t number, uint64_t share)
+{
+	assert_int_equal(amount->number, number);
+	assert_int_equal(amount->share, share);
+}
+
+static void
+without_a_file_there_is_one_tenant_without_limits(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_config *config;
+	struct gpd_config_device device;
+	int found = -1;
+
+	assert_int_equal(gpd_config_load(NULL, &config, error, sizeof(error)), 0);
+	assert_int_equal(config->tenant_count, 1);
+	assert_string_equal(config->tenants[0].name, "default");
+	assert_int_equal(config->tenants[0].bandwidth, GPD_NO_LIMIT);
+	assert_int_equal(config->tenants[0].sessions_max, UINT32_MAX);
+	assert_int_equal(config->tenants[0].priority, GPD_CONFIG_PRIORITY_NORMAL);
+	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_SHARED);
+	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
+		const struct gpd_config_quota *quota = &config->tenants[0].devices[i];
+
+		assert_int_equal(quota->allowed, 1);
+		assert_int_equal(quota->weight, 100);
+		assert_int_equal(quota->limit, 100);
+		assert_int_equal(quota->time_share, 0);
+		assert_int_equal(gpd_config_memory(config, 0, i, H200_BYTES), GPD_NO_LIMIT);
+		assert_int_equal(gpd_config_session_memory(config, 0, i, H200_BYTES), GPD_NO_LIMIT);
+		assert_int_equal(gpd_config_sm(config, 0, i, H200_SMS), 0);
+		assert_int_equal(gpd_config_session_sm(config, 0, i, H200_SMS), 0);
+	}
+	assert_int_equal(config->sessions_max, 0);
+	assert_int_equal(config->metrics_port, 0);
+	assert_string_equal(config->admin_socket, "");
+	device = gpd_config_device(config, 0, UUID);
+	assert_int_equal(device.policy, GPD_POLICY_NONE);
+	assert_int_equal(device.virtual_number, 1);
+	assert_int_equal(device.exported, 1);
+	assert_int_equal(device.sm_granularity, 2);
+	assert_int_equal(gpd_config_admit(config, NULL, "anybody", "192.0.2.1", &found, error,
+					  sizeof(error)),
+			 0);
+	assert_int_equal(found, GPD_TENANT_DEFAULT);
+	gpd_config_free(config);
+	gpd_config_free(NULL);
+}
+
+static void
+keys_of_the_daemon_are_read(void **state)
+{
+	struct gpd_config *config = parsed("[daemon]\n"
+					   "sessions = 12\n"
+					   "isolation = process\n"
+					   "metrics = [::1]:9400\n"
+					   "admin-socket = /run/gpupool/admin\n"
+					   "sessions-per-address = 7\n"
+					   "idle-timeout = 3600\n"
+					   "host-memory = 12.5%\n"
+					   "code-memory = 10%\n"
+					   "[tenant a]\n"
+					   "isolation = shared\n"
+					   "[tenant b]\n");
+
+	assert_int_equal(config->sessions_max, 12);
+	assert_int_equal(config->sessions_per_address, 7);
+	assert_int_equal(config->idle_timeout, 3600);
+	assert_int_equal(gpd_config_host_memory(config, 8000), 1000);
+	assert_int_equal(gpd_config_code_memory(config, 8000), 800);
+	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	assert_string_equal(config->metrics_host, "::1");
+	assert_int_equal(config->metrics_port, 9400);
+	assert_string_equal(config->admin_socket, "/run/gpupool/admin");
+	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	assert_int_equal(config->tenants[1].isolation, GPD_CONFIG_ISOLATION_SHARED);
+	assert_int_equal(config->tenants[2].isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	gpd_config_free(config);
+
+	config = parsed("[daemon]\nmetrics = localhost:80\n");
+	assert_string_equal(config->metrics_host, "localhost");
+	assert_int_equal(gpd_config_host_memory(config, 8000), 2000);
+	assert_int_equal(gpd_config_code_memory(config, 8000), 4000);
+	assert_int_equal(config->metrics_port, 80);
+	gpd_config_free(config);
+
+	config = parsed("[daemon]\nsessions-per-address = unlimited\nidle-timeout = never\n");
+	assert_int_equal(config->sessions_per_address, UINT32_MAX);
+	assert_int_equal(config->idle_timeout, 0);
+	gpd_config_free(config);
+
+	config = parsed("[daemon]\nmetrics = off\n");
+	assert_int_equal(config->metrics_port, 0);
+	gpd_config_free(config);
+}
+
+static void
+section_that_names_a_device_best_decides_key_by_key(void **state)
+{
+	struct gpd_config *config = parsed("[device " UUID "]\n"
+					   "virtual-number = 4\n"
+					   "[device 1]\n"
+					   "virtual-number = 2\n"
+					   "export = no\n"
+					   "[device *]\n"
+					   "policy = best-effort\n"
+					   "export = yes\n"
+					   "sm-granularity = 8\n");
+	struct gpd_config_device device = gpd_config_device(config, 0, NULL);
+
+	assert_int_equal(device.policy, GPD_POLICY_BEST_EFFORT);
+	assert_int_equal(device.virtual_number, 1);
+	assert_int_equal(device.exported, 1);
+	assert_int_equal(device.sm_granularity, 8);
+
+	device = gpd_config_device(config, 1, "GPU-ffffffff-89ab-cdef-0123-456789abcdef");
+	assert_int_equal(device.policy, GPD_POLICY_BEST_EFFORT);
+	assert_int_equal(device.virtual_number, 2);
+	assert_int_equal(device.exported, 0);
+
+	device = gpd_config_device(config, 1, "GPU-01234567-89AB-CDEF-0123-456789abcdef");
+	assert_int_equal(device.virtual_number, 4);
+	assert_int_equal(device.exported, 0);
+	assert_int_equal(device.sm_granularity, 8);
+	gpd_config_free(config);
+}
+
+static void
+policies_are_known_by_their_names(void **state)
+{
+	static const char *const names[] = { "none", "best-effort", "equal", "fixed" };
+
+	for (uint32_t i = 0; i < 4; i++) {
+		char text[64];
+		struct gpd_config *config;
+
+		snprintf(text, sizeof(text), "[device 31]\npolicy = %s\n", names[i]);
+		config = parsed(text);
+		assert_int_equal(gpd_config_device(config, 31, NULL).policy, i);
+		gpd_config_free(config);
+	}
+}
+
+static void
+keys_of_a_tenant_are_read(void **state)
+{
+	struct gpd_config *config = parsed("[tenant vision.lab-2]\n"
+					   "devices = 0, 2\n"
+					   "memory = 16G\n"
+					   "sm = 25%\n"
+					   "weight = 200\n"
+					   "limit = 80\n"
+					   "time-share = 30%\n"
+					   "priority = high\n"
+					   "bandwidth = 1.5G\n"
+					   "sessions = 7\n"
+					   "isolation = process\n"
+					   "session-memory = 8GiB\n"
+					   "session-sm = 12\n"
+					   "users = alice,bob\n"
+					   "certificate = node 7, vision.example\n"
+					   "addresses = 10.0.0.0/8, ::1\n");
+	const struct gpd_config_tenant *tenant = &config->tenants[1];
+	const struct gpd_config_quota *quota = &tenant->devices[2];
+
+	assert_int_equal(config->tenant_count, 2);
+	assert_int_equal(gpd_config_tenant_find(config, "vision.lab-2"), 1);
+	assert_int_equal(gpd_config_tenant_find(config, "vision"), -1);
+	assert_int_equal(tenant->devices[0].allowed, 1);
+	assert_int_equal(tenant->devices[1].allowed, 0);
+	assert_int_equal(quota->allowed, 1);
+	assert_amount(&quota->memory, 16 * GIB, 0);
+	assert_amount(&quota->sm, 0, 2500);
+	assert_int_equal(quota->weight, 200);
+	assert_int_equal(quota->limit, 80);
+	assert_int_equal(quota->time_share, 30);
+	assert_amount(&quota->session_memory, 8 * GIB, 0);
+	assert_amount(&quota->session_sm, 12, 0);
+	assert_int_equal(tenant->priority, GPD_CONFIG_PRIORITY_HIGH);
+	assert_int_equal(tenant->bandwidth, 1536 * MIB);
+	assert_int_equal(tenant->sessions_max, 7);
+	assert_int_equal(tenant->isolation, GPD_CONFIG_ISOLATION_PROCESS);
+	assert_int_equal(tenant->user_count, 2);
+	assert_string_equal(tenant->users[1], "bob");
+	assert_int_equal(tenant->certificate_count, 2);
+	assert_string_equal(tenant->certificates[0], "node 7");
+	assert_int_equal(gpd_config_certificate_find(config, "vision.example"), 1);
+	assert_int_equal(gpd_config_certificate_find(config, "vision.lab-2"), 1);
+	assert_int_equal(gpd_config_certificate_find(config, "node"), -1);
+	assert_int_equal(tenant->network_count, 2);
+	assert_int_equal(tenant->networks[0].address[0], 10);
+	assert_int_equal(tenant->networks[0].bits, 8);
+	assert_int_equal(tenant->networks[1].is_v6, 1);
+	assert_int_equal(tenant->networks[1].bits, 128);
+	gpd_config_free(config);
+}
+
+static void
+words_for_no_limit_are_read(void **state)
+{
+	struct gpd_config *config = parsed("[tenant a]\n"
+					   "devices = all\n"
+					   "memory = all\n"
+					   "sm = all\n"
+					   "session-memory = all\n"
+					   "session-sm = all\n"
+					   "bandwidth = unlimited\n"
+					   "sessions = unlimited\n"
+					   "priority = low\n");
+
+	assert_int_equal(gpd_config_memory(config, 1, 31, GIB), GPD_NO_LIMIT);
+	assert_int_equal(gpd_config_session_memory(config, 1, 31, GIB), GPD_NO_LIMIT);
+	assert_int_equal(gpd_config_sm(config, 1, 31, 132), 0);
+	assert_int_equal(gpd_config_session_sm(config, 1, 31, 132), 0);
+	assert_int_equal(config->tenants[1].devices[31].allowed, 1);
+	assert_int_equal(config->tenants[1].bandwidth, GPD_NO_LIMIT);
+	assert_int_equal(config->tenants[1].sessions_max, UINT32_MAX);
+	assert_int_equal(config->tenants[1].priority, GPD_CONFIG_PRIORITY_LOW);
+	gpd_config_free(config);
+}
+
+struct size_case {
+	const char *text;
+	uint64_t number, share;
+};
+
+static void
+sizes_are_binary_and_shares_have_two_decimals(void **state)
+{
+	static const struct size_case cases[] = {
+		{ "2097152", 2 * MIB, 0 },
+		{ "2048K", 2 * MIB, 0 },
+		{ "512M", 512 * MIB, 0 },
+		{ "512MB", 512 * MIB, 0 },
+		{ "512MiB", 512 * MIB, 0 },
+		{ "16g", 16 * GIB, 0 },
+		{ "1.5G", 1536 * MIB, 0 },
+		{ "0.25GiB", 256 * MIB, 0 },
+		{ "1T", 1024 * GIB, 0 },
+		{ "1048576T", 1ull << 60, 0 },
+		{ "40%", 0, 4000 },
+		{ "12.5%", 0, 1250 },
+		{ "33.33%", 0, 3333 },
+		{ "100%", 0, 10000 },
+		{ "0.01%", 0, 1 },
+		{ "all", GPD_NO_LIMIT, 0 },
+		{ "150755868672", 150755868672, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[64];
+		struct gpd_config *config;
+
+		snprintf(text, sizeof(text), "[tenant a]\nmemory = %s\n", cases[i].text);
+		config = parsed(text);
+		assert_amount(&config->tenants[1].devices[0].memory, cases[i].number,
+			      cases[i].share);
+		gpd_config_free(config);
+	}
+}
+
+static void
+key_for_one_device_goes_before_the_key_for_all_in_any_order(void **state)
+{
+	struct gpd_config *config = parsed("[tenant a]\n"
+					   "memory.1 = 8G\n"
+					   "memory = 16G\n"
+					   "weight = 50\n"
+					   "weight.0 = 500\n"
+					   "limit.3 = 30\n");
+	const struct gpd_config_quota *devices = config->tenants[1].devices;
+
+	assert_amount(&devices[0].memory, 16 * GIB, 0);
+	assert_amount(&devices[1].memory, 8 * GIB, 0);
+	assert_amount(&devices[2].memory, 16 * GIB, 0);
+	assert_int_equal(devices[0].weight, 500);
+	assert_int_equal(devices[1].weight, 50);
+	assert_int_equal(devices[3].limit, 30);
+	assert_int_equal(devices[2].limit, 100);
+	gpd_config_free(config);
+}
+
+static void
+names_of_tenants_have_up_to_63_characters(void **state)
+{
+	char name[66], text[128], wanted[256];
+	struct gpd_config *config;
+
+	memset(name, 'n', sizeof(name));
+	name[63] = 0;
+	snprintf(text, sizeof(text), "[ tenant  %s ]\nweight = 3\n", name);
+	config = parsed(text);
+	assert_int_equal(gpd_config_tenant_find(config, name), 1);
+	gpd_config_free(config);
+
+	name[63] = 'n';
+	name[64] = 0;
+	snprintf(text, sizeof(text), "[tenant %s]\n", name);
+	snprintf(wanted, sizeof(wanted),
+		 "gpupoold.conf:1: [tenant %s]: \"%s\" is no name (1 to 63 of A-Z a-z 0-9 . _ -)",
+		 name, name);
+	assert_refused(text, wanted);
+}
+
+static void
+file_may_be_written_in_many_ways(void **state)
+{
+	struct gpd_config *config = parsed("\xef\xbb\xbf# a byte order mark, and lines of DOS\r\n"
+					   "[tenant a] ; one\r\n"
+					   "\r\n"
+					   "  weight=3 ; three\r\n"
+					   "\tlimit : 30 # thirty\r\n"
+					   "memory\t=\t4G\r\n"
+					   "  [tenant b]\r\n"
+					   "weight = 7");
+
+	assert_int_equal(config->tenant_count, 3);
+	assert_int_equal(config->tenants[1].devices[0].weight, 3);
+	assert_int_equal(config->tenants[1].devices[0].limit, 30);
+	assert_amount(&config->tenants[1].devices[0].memory, 4 * GIB, 0);
+	assert_int_equal(config->tenants[2].devices[0].weight, 7);
+	gpd_config_free(config);
+}
+
+static void
+list_goes_on_after_a_comma(void **state)
+{
+	static const struct refusal refusals[] = {
+		{ "[tenant a]\nusers = alice,\n[tenant b]\n",
+		  "gpupoold.conf:2: [tenant a] users = alice,: ends with a comma, but the list "
+		  "does "
+		  "not go on" },
+		{ "[tenant a]\nusers = alice,\n", "gpupoold.conf:2: [tenant a] users = alice,: "
+						  "ends with a comma, but the list does "
+						  "not go on" },
+		{ "[tenant a]\nusers = alice,\nweight = 3\n",
+		  "gpupoold.conf:3: [tenant a] users = weight = 3: \"weight = 3\" is no user name "
+		  "(1 "
+		  "to 63 characters, no blanks; a list is alice,bob)" },
+	};
+	struct gpd_config *config = parsed("[tenant a]\n"
+					   "users = alice, ; first\n"
+					   "  bob, # second\n"
+					   "\n"
+					   "# nobody\n"
+					   "carol\n"
+					   "weight = 3\n"
+					   "devices = 1,\n"
+					   "2\n");
+
+	assert_int_equal(config->tenants[1].user_count, 3);
+	assert_string_equal(config->tenants[1].users[1], "bob");
+	assert_string_equal(config->tenants[1].users[2], "carol");
+	assert_int_equal(config->tenants[1].devices[0].weight, 3);
+	assert_int_equal(config->tenants[1].devices[0].allowed, 0);
+	assert_int_equal(config->tenants[1].devices[2].allowed, 1);
+	gpd_config_free(config);
+	ASSERT_ALL_REFUSED(refusals);
+}
+
+static int
+admitted(const struct gpd_config *config, const char *name, const char *user, const char *address)
+{
+	char error[256] = "";
+	int found = -1;
+	int r = gpd_config_admit(config, name, user, address, &found, error, sizeof(error));
+
+	if (r)
+		print_error("%s\n", error);
+	assert_int_equal(r, 0);
+	return found;
+}
+
+static void
+assert_not_admitted(const struct gpd_config *config, const char *name, const char *user,
+		    const char *address, const char *wanted)
+{
+	char error[256] = "";
+	int found = -1;
+
+	assert_int_equal(
+		gpd_config_admit(config, name, user, address, &found, error, sizeof(error)),
+		GP_E_INVALID);
+	assert_int_equal(found, -1);
+	assert_string_equal(error, wanted);
+}
+
+static void
+client_gets_the_tenant_it_names_or_the_first_with_its_user(void **state)
+{
+	struct gpd_config *config = parsed("[tenant a]\nusers = alice\n"
+					   "[tenant default]\n"
+					   "[tenant b]\nusers = bob, alice\n"
+					   "[tenant c]\n");
+
+	assert_int_equal(admitted(config, NULL, "alice", "192.0.2.1"), 1);
+	assert_int_equal(admitted(config, "", "bob", "192.0.2.1"), 2);
+	assert_int_equal(admitted(config, NULL, "carol", "192.0.2.1"), 0);
+	assert_int_equal(admitted(config, NULL, NULL, NULL), 0);
+	assert_int_equal(admitted(config, "c", "alice", NULL), 3);
+	assert_int_equal(admitted(config, "b", "carol", NULL), 2);
+	assert_int_equal(admitted(config, "default", "alice", NULL), 0);
+	assert_not_admitted(config, "d", "alice", NULL, "there is no tenant \"d\"");
+	gpd_config_free(config);
+}
+
+static void
+addresses_of_a_tenant_keep_others_out(void **state)
+{
+	struct gpd_config *config = parsed("[tenant a]\nusers = alice\n"
+					   "addresses = 10.0.0.0/8, 192.0.2.128/25, fd00::/9\n"
+					   "[tenant b]\nusers = alice\naddresses = 127.0.0.1\n"
+					   "[tenant c]\naddresses = ::1\n"
+					   "[tenant d]\naddresses = 0.0.0.0/0\n");
+
+	assert_int_equal(admitted(config, "a", NULL, "10.255.0.1"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "::ffff:10.255.0.1"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "192.0.2.128"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "fd7f::1%eth0"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "tcp://10.1.2.3:4711"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "tcp://[fd00::1]:4711"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "tcp://[fd00::1%eth0]:4711"), 1);
+	assert_int_equal(admitted(config, "a", NULL, "tcp://[::ffff:10.1.2.3]:4711"), 1);
+	assert_not_admitted(config, "a", NULL, "192.0.2.127",
+			    "tenant \"a\" is not for clients at 192.0.2.127");
+	assert_not_admitted(config, "a", NULL, "fd80::1",
+			    "tenant \"a\" is not for clients at fd80::1");
+	assert_not_admitted(config, "a", NULL, "tcp://11.1.2.3:4711",
+			    "tenant \"a\" is not for clients at tcp://11.1.2.3:4711");
+	assert_not_admitted(config, "a", NULL, "somewhere",
+			    "tenant \"a\" is not for clients at somewhere");
+	assert_not_admitted(config, "a", NULL, "pigeon://10.1.2.3",
+			    "tenant \"a\" is not for clients at pigeon://10.1.2.3");
+	assert_not_admitted(config, "a", NULL, NULL,
+			    "tenant \"a\" is not for clients at this machine");
+	assert_not_admitted(config, "d", NULL, "2001:db8::1",
+			    "tenant \"d\" is not for clients at 2001:db8::1");
+
+	/* A client that came over no network is on this machine, whichever family that names. */
+	assert_int_equal(admitted(config, "b", NULL, NULL), 2);
+	assert_int_equal(admitted(config, "c", NULL, "loop://pair"), 3);
+
+	/* The user belongs where both fit. */
+	assert_int_equal(admitted(config, NULL, "alice", "10.0.0.1"), 1);
+	assert_int_equal(admitted(config, NULL, "alice", "127.0.0.1"), 2);
+	assert_int_equal(admitted(config, NULL, "alice", "192.0.2.1"), 0);
+	gpd_config_free(config);
+}
+
+static void
+default_tenant_can_be_closed(void **state)
+{
+	struct gpd_config *config = parsed("[tenant default]\nsessions = 0\n"
+					   "[tenant a]\nusers = alice\n[tenant b]\nsessions = 0\n");
+
+	assert_int_equal(admitted(config, NULL, "alice", NULL), 1);
+	assert_not_admitted(config, NULL, "bob", NULL,
+			    "tenant \"default\" has no sessions, and the client names no other");
+	assert_not_admitted(config, "b", "bob", NULL, "tenant \"b\" has no sessions");
+	gpd_config_free(config);
+
+	config = parsed("[tenant default]\naddresses = 127.0.0.0/8\ndevices = 1\n");
+	assert_int_equal(admitted(config, NULL, "bob", "127.1.2.3"), 0);
+	assert_not_admitted(config, NULL, "bob", "128.0.0.1",
+			    "tenant \"default\" is not for clients at 128.0.0.1");
+	assert_int_equal(config->tenants[0].devices[0].allowed, 0);
+	assert_int_equal(config->tenants[0].devices[1].allowed, 1);
+	gpd_config_free(config);
+}
+
+static void
+amounts_become_numbers_of_the_device(void **state)
+{
+	struct gpd_config *config = parsed("[tenant a]\n"
+					   "memory = 50%\nsm = 25%\n"
+					   "memory.1 = 1.001G\nsm.1 = 33\n"
+					   "memory.2 = 1T\nsm.2 = 200\n"
+					   "memory.3 = 0.01%\nsm.3 = 0.5%\n"
+					   "memory.4 = 100%\nsm.4 = 100%\n"
+					   "memory.5 = 33.33%\nsm.5 = 33.33%\n"
+					   "session-memory.0 = 25%\nsession-sm.0 = 12.5%\n");
+
+	/* 71885.5 MiB, of which 2 MiB divide 71884. */
+	assert_int_equal(gpd_config_memory(config, 1, 0, H200_BYTES), 71884 * MIB);
+	assert_int_equal(gpd_config_sm(config, 1, 0, H200_SMS), 33);
+	assert_int_equal(gpd_config_session_memory(config, 1, 0, H200_BYTES), 35942 * MIB);
+	assert_int_equal(gpd_config_session_sm(config, 1, 0, H200_SMS), 16);
+	assert_int_equal(gpd_config_memory(config, 1, 1, H200_BYTES), 1024 * MIB);
+	assert_int_equal(gpd_config_sm(config, 1, 1, H200_SMS), 33);
+	assert_int_equal(gpd_config_memory(config, 1, 2, H200_BYTES), 143770 * MIB);
+	assert_int_equal(gpd_config_sm(config, 1, 2, H200_SMS), 132);
+	assert_int_equal(gpd_config_memory(config, 1, 3, GIB), 2 * MIB);
+	assert_int_equal(gpd_config_sm(config, 1, 3, H200_SMS), 1);
+	assert_int_equal(gpd_config_memory(config, 1, 4, H200_BYTES), 143770 * MIB);
+	assert_int_equal(gpd_config_sm(config, 1, 4, H200_SMS), 132);
+	assert_int_equal(gpd_config_sm(config, 1, 5, H200_SMS), 43);
+	gpd_config_free(config);
+}
+
+static void
+quotas_that_did_not_change_are_equal_byte_for_byte(void **state)
+{
+	struct gpd_config *one = parsed("[tenant a]\nmemory = 4G\nweight.3 = 7\n");
+	struct gpd_config *same = parsed("# moved\n[tenant b]\n[tenant a]\n weight.3 = 7\n"
+					 "memory = 4096M\n");
+	const struct gpd_config_quota *quotas = one->tenants[1].devices;
+
+	assert_memory_equal(quotas, same->tenants[2].devices, sizeof(one->tenants[1].devices));
+	assert_memory_not_equal(quotas, same->tenants[1].devices, sizeof(*quotas));
+	gpd_config_free(one);
+	gpd_config_free(same);
+}
+
+static void
+assert_load_refused(const void *bytes, size_t size, const char *wanted)
+{
+	char path[] = "/tmp/gpupoold.conf.XXXXXX", error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_config *config;
+	int fd = mkstemp(path), r;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+	close(fd);
+	r = gpd_config_load(path, &config, error, sizeof(error));
+	unlink(path);
+	assert_int_equal(r, GP_E_INVALID);
+	assert_memory_equal(error, path, strlen(path));
+	assert_string_equal(error + strlen(path), wanted);
+}
+
+static void
+file_is_loaded_or_refused_by_name(void **state)
+{
+	char path[] = "/tmp/gpupoold.conf.XXXXXX", error[GPD_CONFIG_ERROR_MAX] = "";
+	static const char text[] = "[tenant a]\nweight = 3\n";
+	struct gpd_config *config = NULL;
+	int fd = mkstemp(path);
+	char *large;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	close(fd);
+	assert_int_equal(gpd_config_load(path, &config, error, sizeof(error)), 0);
+	assert_int_equal(config->tenants[1].devices[0].weight, 3);
+	gpd_config_free(config);
+	unlink(path);
+
+	config = NULL;
+	assert_int_equal(gpd_config_load("/nowhere/gpupoold.conf", &config, error, sizeof(error)),
+			 -ENOENT);
+	assert_string_equal(error, "/nowhere/gpupoold.conf: No such file or directory");
+	assert_int_equal(gpd_config_load("/", &config, error, sizeof(error)), -EISDIR);
+	assert_string_equal(error, "/: Is a directory");
+	assert_null(config);
+
+	assert_load_refused("[tenant a]\nweight = 3\0\n", 23,
+			    ":2: a zero byte, so this is no text");
+	large = malloc((1 << 20) + 1);
+	assert_non_null(large);
+	memset(large, '\n', (1 << 20) + 1);
+	assert_load_refused(large, (1 << 20) + 1, ": larger than 1 MiB");
+	free(large);
+}
+
+static void
+sample_changes_nothing_as_it_stands(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_config *sample, *none;
+	int r = gpd_config_load(getenv("GP_TEST_CONFIG"), &sample, error, sizeof(error));
+
+	if (r)
+		print_error("%s\n", error);
+	assert_int_equal(r, 0);
+	assert_int_equal(gpd_config_load(NULL, &none, error, sizeof(error)), 0);
+	assert_int_equal(sample->tenant_count, 1);
+	assert_memory_equal(sample->tenants, none->tenants, sizeof(*none->tenants));
+	gpd_config_free(sample);
+	gpd_config_free(none);
+}
+
+/* The text of the page's next example from *page_p on, without its marks; false: no more. */
+static bool
+next_example(const char **page_p, char *text, size_t size)
+{
+	const char *begin = strstr(*page_p, "\n.nf\n"), *end;
+	size_t length = 0;
+
+	if (!begin)
+		return false;
+	begin += strlen("\n.nf\n");
+	end = strstr(begin, ".fi\n");
+	assert_non_null(end);
+	for (const char *c = begin; c < end; c++)
+		if (*c != '\\') {
+			assert_true(length + 1 < size);
+			text[length++] = *c;
+		}
+	text[length] = 0;
+	*page_p = end;
+	return true;
+}
+
+static void
+examples_of_the_manual_are_taken(void **state)
+{
+	static char page[1 << 16];
+	FILE *file = fopen(getenv("GP_TEST_CONFIG_PAGE"), "re");
+	char example[1024];
+	const char *at;
+	int count = 0;
+
+	assert_non_null(file);
+	(void)fread(page, 1, sizeof(page) - 1, file);
+	fclose(file);
+	at = strstr(page, ".SH EXAMPLES\n");
+	assert_non_null(at);
+	for (; next_example(&at, example, sizeof(example)); count++)
+		gpd_config_free(parsed(example));
+	assert_int_equal(count, 3);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_file_there_is_one_tenant_without_limits),
+		cmocka_unit_test(keys_of_the_daemon_are_read),
+		cmocka_unit_test(section_that_names_a_device_best_decides_key_by_key),
+		cmocka_unit_test(policies_are_known_by_their_names),
+		cmocka_unit_test(keys_of_a_tenant_are_read),
+		cmocka_unit_test(words_for_no_limit_are_read),
+		cmocka_unit_test(sizes_are_binary_and_shares_have_two_decimals),
+		cmocka_unit_test(key_for_one_device_goes_before_the_key_for_all_in_any_order),
+		cmocka_unit_test(names_of_tenants_have_up_to_63_characters),
+		cmocka_unit_test(file_may_be_written_in_many_ways),
+		cmocka_unit_test(list_goes_on_after_a_comma),
+		cmocka_unit_test(client_gets_the_tenant_it_names_or_the_first_with_its_user),
+		cmocka_unit_test(addresses_of_a_tenant_keep_others_out),
+		cmocka_unit_test(default_tenant_can_be_closed),
+		cmocka_unit_test(amounts_become_numbers_of_the_device),
+		cmocka_unit_test(quotas_that_did_not_change_are_equal_byte_for_byte),
+		cmocka_unit_test(file_is_loaded_or_refused_by_name),
+		cmocka_unit_test(sample_changes_nothing_as_it_stands),
+		cmocka_unit_test(examples_of_the_manual_are_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tenant's quota holds over all its sessions, processes and deaths. */
+#include "server/common/ledger/ledger.h"
+#include "tests/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define ROUNDS 20000
+
+static struct gpd_ledger *ledger;
+static int ledger_fd;
+
+static int
+set_up(void **state)
+{
+	ledger = gpd_ledger_create(&ledger_fd);
+	return ledger ? 0 : -1;
+}
+
+static int
+tear_down(void **state)
+{
+	gpd_ledger_destroy(ledger);
+	return close(ledger_fd);
+}
+
+static struct gpd_ledger_tenant_line *
+tenant_line(void)
+{
+	return &ledger->tenants[GPD_TENANT_DEFAULT].devices[0];
+}
+
+static void
+sessions_of_a_tenant_share_its_memory(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+
+	tenant_line()->memory_max = 100;
+	assert_true(gpd_ledger_take(ledger, a, 0, 70));
+	assert_false(gpd_ledger_take(ledger, b, 0, 31));
+	assert_int_equal(gpd_ledger_room(ledger, b, 0).left, 30);
+	assert_int_equal(gpd_ledger_room(ledger, b, 0).max, 100);
+	assert_true(gpd_ledger_take(ledger, b, 0, 30));
+	assert_int_equal(b->counts.refusals, 1);
+	gpd_ledger_give(ledger, a, 0, 70);
+	assert_int_equal(tenant_line()->memory, 30);
+}
+
+static void
+what_a_session_is_refused_its_tenant_keeps(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+
+	a->devices[0].memory_max = 50;
+	assert_false(gpd_ledger_take(ledger, a, 0, 51));
+	assert_int_equal(tenant_line()->memory, 0);
+	assert_int_equal(gpd_ledger_room(ledger, a, 0).left, 50);
+}
+
+static void
+a_lowered_quota_takes_nothing_away(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+
+	assert_true(gpd_ledger_take(ledger, a, 0, 80));
+	tenant_line()->memory_max = 50;
+	assert_int_equal(gpd_ledger_room(ledger, a, 0).left, 0);
+	assert_false(gpd_ledger_take(ledger, a, 0, 1));
+	gpd_ledger_give(ledger, a, 0, 40);
+	assert_true(gpd_ledger_take(ledger, a, 0, 10));
+}
+
+static void
+an_ended_session_gives_back_its_memory_and_leaves_its_counts(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
+	const struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+
+	assert_true(gpd_ledger_take(ledger, a, 0, 70));
+	assert_true(gpd_ledger_take(ledger, b, 0, 5));
+	gpd_ledger_count(&a->counts.launches, 3);
+	a->devices[0].gpu_ns = 9;
+	gpd_ledger_close(ledger, a);
+	assert_null(gpd_ledger_find(ledger, 1));
+	assert_ptr_equal(gpd_ledger_find(ledger, 2), b);
+	assert_int_equal(tenant_line()->memory, 5);
+	assert_int_equal(tenant->ended.launches, 3);
+	assert_int_equal(tenant->devices[0].gpu_ns, 9);
+	assert_int_equal(tenant->sessions, 1);
+	assert_int_equal(tenant->sessions_total, 2);
+	/* Its place is used again, and knows nothing of it. */
+	assert_ptr_equal(gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT, 10), a);
+	assert_int_equal(a->counts.launches, 0);
+	assert_int_equal(a->devices[0].memory_max, GPD_NO_LIMIT);
+}
+
+static void
+the_sessions_of_a_dead_worker_are_closed_and_no_others(void **state)
+{
+	int status;
+	pid_t worker = fork();
+
+	assert_true(worker >= 0);
+	if (worker == 0) {
+		struct gpd_ledger *mine = gpd_ledger_attach(ledger_fd);
+
+		for (uint64_t id = 1; id <= 3; id++) {
+			struct gpd_ledger_session *s = gpd_ledger_open(mine, id, 0, 77);
+
+			if (!gpd_ledger_take(mine, s, 0, 10))
+				_exit(1);
+		}
+		/* As if it was killed between two steps. */
+		mine->tenants[0].devices[0].memory += 3;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(worker, &status, 0), worker);
+	assert_int_equal(status, 0);
+	assert_int_equal(tenant_line()->memory, 33);
+	assert_null(gpd_ledger_any_of(ledger, 78));
+	assert_non_null(gpd_ledger_open(ledger, 4, GPD_TENANT_DEFAULT, 78));
+	assert_non_null(gpd_ledger_any_of(ledger, 77));
+	gpd_ledger_close_worker(ledger, 77);
+	assert_null(gpd_ledger_any_of(ledger, 77));
+	assert_non_null(gpd_ledger_any_of(ledger, 78));
+	assert_int_equal(ledger->tenants[0].sessions, 1);
+	assert_non_null(gpd_ledger_find(ledger, 4));
+	gpd_ledger_close_worker(ledger, 78);
+	assert_int_equal(tenant_line()->memory, 0);
+}
+
+static void *
+take_and_give(void *arg)
+{
+	struct gpd_ledger_session *session = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (!gpd_ledger_take(ledger, session, 0, 40))
+			continue;
+		if (tenant_line()->memory > 100)
+			return arg;
+		gpd_ledger_give(ledger, session, 0, 40);
+	}
+	return NULL;
+}
+
+static void
+at_no_time_is_more_taken_than_there_is(void **state)
+{
+	pthread_t threads[THREADS];
+	void *bad;
+
+	tenant_line()->memory_max = 100;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give,
+						gpd_ledger_open(ledger, 1 + (uint64_t)i, 0, 1)),
+				 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &bad), 0);
+		assert_null(bad);
+	}
+	assert_int_equal(tenant_line()->memory, 0);
+}
+
+static void
+a_limit_of_bandwidth_is_shared_in_the_order_of_asking(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	const uint64_t second = 1000000000;
+
+	/* Without one nobody waits. */
+	assert_int_equal(gpd_ledger_link(ledger, a, UINT64_MAX / 2, 5 * second).start_ns, 0);
+	tenant->bandwidth_max = 1000;
+	assert_int_equal(gpd_ledger_link(ledger, a, 500, 5 * second).start_ns, 5 * second);
+	assert_int_equal(gpd_ledger_link(ledger, b, 1000, 5 * second).start_ns,
+			 5 * second + second / 2);
+	assert_int_equal(gpd_ledger_link(ledger, a, 1, 5 * second).start_ns,
+			 6 * second + second / 2);
+	/* Time that nobody used is not saved up. */
+	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second).start_ns, 60 * second);
+	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second).start_ns,
+			 60 * second + second / 10);
+}
+
+static void
+bytes_that_are_announced_are_charged_by_turns(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_turn turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+
+	assert_int_equal(turn.bytes, UINT32_MAX);
+	gpd_ledger_set_bandwidth(tenant, 10000000);
+	turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+	assert_int_equal(turn.bytes, 500000);
+	assert_int_equal(turn.start_ns, 1);
+	assert_int_equal(turn.cost_ns, GPD_LEDGER_TURN_NS);
+	assert_int_equal(tenant->link_free_ns, 1 + GPD_LEDGER_TURN_NS);
+	assert_int_equal(gpd_ledger_link(ledger, a, 7, 1).bytes, 7);
+	/* However small or large the limit is. */
+	gpd_ledger_set_bandwidth(tenant, 64 << 10);
+	turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+	assert_int_equal(turn.bytes, 4096);
+	assert_int_equal(turn.cost_ns, 62500000);
+	gpd_ledger_set_bandwidth(tenant, (uint64_t)100 << 30);
+	assert_int_equal(gpd_ledger_link(ledger, a, UINT32_MAX, 1).bytes, 1 << 20);
+}
+
+static void
+a_turn_that_is_not_waited_for_is_given_back(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	const uint64_t second = 1000000000, now = 5 * second;
+	struct gpd_ledger_turn turn;
+
+	tenant->bandwidth_max = 1000;
+	(void)gpd_ledger_link(ledger, a, 1000, now);
+	turn = gpd_ledger_link(ledger, b, 2000, now);
+	assert_int_equal(turn.start_ns, now + second);
+	assert_int_equal(b->link_ns, 2 * second);
+	/* Somebody else has asked since, and keeps his time. */
+	assert_int_equal(gpd_ledger_link(ledger, a, 500, now).start_ns, now + 3 * second);
+	gpd_ledger_link_end(ledger, b, &turn, now + 1);
+	assert_int_equal(b->link_ns, 0);
+	turn = gpd_ledger_link(ledger, b, 1000, now);
+	assert_int_equal(turn.start_ns, now + second + second / 2);
+	/* Whose time has come has had it. */
+	gpd_ledger_link_end(ledger, b, &turn, turn.start_ns);
+	assert_int_equal(b->link_ns, 0);
+	assert_int_equal(tenant->link_free_ns, now + 2 * second + second / 2);
+}
+
+static void
+what_a_killed_worker_waited_for_on_the_link_is_given_back(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	const uint64_t second = 1000000000, now = 5 * second;
+
+	tenant->bandwidth_max = 1000;
+	for (int i = 0; i < 10; i++)
+		(void)gpd_ledger_link(ledger, a, 1000, now);
+	(void)gpd_ledger_link(ledger, b, 1000, now);
+	gpd_ledger_close_worker(ledger, 10);
+	/* What was on its way then is lost. */
+	assert_int_equal(gpd_ledger_link(ledger, b, 1, now).start_ns, now + 2 * second);
+}
+
+static void
+another_limit_forgets_what_was_asked_for_under_the_old_one(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	const uint64_t second = 1000000000, now = 5 * second;
+	struct gpd_ledger_turn turn;
+
+	gpd_ledger_set_bandwidth(tenant, 1000);
+	(void)gpd_ledger_link(ledger, a, 1000, now);
+	turn = gpd_ledger_link(ledger, a, 1000, now);
+	gpd_ledger_set_bandwidth(tenant, 1000);
+	assert_true(gpd_ledger_link_holds(ledger, a, &turn));
+	gpd_ledger_set_bandwidth(tenant, 2000);
+	assert_false(gpd_ledger_link_holds(ledger, a, &turn));
+	assert_int_equal(gpd_ledger_link(ledger, a, 2000, now).start_ns, now);
+	/* Nor is anything given back of it. */
+	gpd_ledger_link_end(ledger, a, &turn, now);
+	assert_int_equal(tenant->link_free_ns, now + second);
+	assert_int_equal(a->link_ns, 0);
+}
+
+static void
+all_lines_can_be_taken_and_no_more(void **state)
+{
+	for (uint64_t i = 1; i <= GPD_LEDGER_SESSIONS; i++)
+		assert_non_null(gpd_ledger_open(ledger, i, GPD_TENANT_DEFAULT, 1));
+	assert_null(gpd_ledger_open(ledger, 9999, GPD_TENANT_DEFAULT, 1));
+	assert_int_equal(gpd_ledger_index(ledger, gpd_ledger_find(ledger, GPD_LEDGER_SESSIONS)),
+			 GPD_LEDGER_SESSIONS - 1);
+}
+
+static struct gpd_ledger_session *hoarder;
+
+/* Sometimes within the session's own part, sometimes beyond. */
+static void *
+hold_and_let_go(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t bytes = GPD_HOST_MIN / 8 * (uint64_t)(1 + i % 5);
+
+		if (gpd_ledger_hold(ledger, hoarder, bytes))
+			gpd_ledger_let_go(ledger, hoarder, bytes);
+		assert_true(ledger->host <= GPD_HOST_MIN);
+	}
+	return arg;
+}
+
+static void
+what_sessions_hold_beyond_their_parts_is_limited(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	pthread_t threads[THREADS];
+
+	ledger->host_max = 2 * GPD_HOST_MIN;
+	assert_true(gpd_ledger_hold(ledger, a, 2 * GPD_HOST_MIN));
+	assert_false(gpd_ledger_hold(ledger, a, 1));
+	assert_true(gpd_ledger_hold(ledger, b, GPD_HOST_MIN));
+	assert_false(gpd_ledger_hold(ledger, b, 1));
+	gpd_ledger_let_go(ledger, b, 1);
+	assert_true(gpd_ledger_hold(ledger, b, 1));
+	/* Its worker is killed. */
+	gpd_ledger_close_worker(ledger, 10);
+	assert_int_equal(ledger->host, 0);
+	hoarder = b;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, hold_and_let_go, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		(void)pthread_join(threads[i], NULL);
+	assert_int_equal(b->host, GPD_HOST_MIN);
+	assert_int_equal(ledger->host, 0);
+}
+
+static void
+what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
+{
+	struct gpd_ledger_session *a, *b;
+
+	ledger->host_max = 2 * (GP_HOLD_MAX - GPD_BACKLOG_MIN);
+	a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
+	assert_int_equal(a->backlog_max, GP_HOLD_MAX);
+	assert_int_equal(b->backlog_max, GPD_BACKLOG_MIN);
+	gpd_ledger_close(ledger, a);
+	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT, 10);
+	assert_int_equal(b->backlog_max, GP_HOLD_MAX);
+}
+
+static void
+of_those_that_load_the_last_one_is_told(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+
+	gpd_ledger_load_begin(ledger, b);
+	assert_true(gpd_ledger_loads_last(ledger, b));
+	gpd_ledger_load_begin(ledger, a);
+	assert_true(gpd_ledger_loads_last(ledger, a));
+	assert_false(gpd_ledger_loads_last(ledger, b));
+	gpd_ledger_load_end(a);
+	assert_true(gpd_ledger_loads_last(ledger, b));
+	/* One that was killed meanwhile does not load any more. */
+	gpd_ledger_load_begin(ledger, a);
+	gpd_ledger_close_worker(ledger, 10);
+	assert_true(gpd_ledger_loads_last(ledger, b));
+}
+
+static void
+another_file_is_no_ledger(void **state)
+{
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	assert_null(gpd_ledger_attach(fd));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(sessions_of_a_tenant_share_its_memory),
+		TEST(what_a_session_is_refused_its_tenant_keeps),
+		TEST(a_lowered_quota_takes_nothing_away),
+		TEST(an_ended_session_gives_back_its_memory_and_leaves_its_counts),
+		TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others),
+		TEST(at_no_time_is_more_taken_than_there_is),
+		TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking),
+		TEST(bytes_that_are_announced_are_charged_by_turns),
+		TEST(a_turn_that_is_not_waited_for_is_given_back),
+		TEST(what_a_killed_worker_waited_for_on_the_link_is_given_back),
+		TEST(another_limit_forgets_what_was_asked_for_under_the_old_one),
+		TEST(all_lines_can_be_taken_and_no_more),
+		TEST(what_sessions_hold_beyond_their_parts_is_limited),
+		TEST(what_a_session_may_send_behind_host_functions_is_given_out_once),
+		TEST(of_those_that_load_the_last_one_is_told),
+		TEST(another_file_is_no_ledger),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is let in has lines enough in the log, and cannot fill it. */
+#include "server/common/ledger/ledger.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct gpd_ledger *ledger;
+static int ledger_fd, log_before;
+static char path[64];
+
+static int
+set_up(void **state)
+{
+	ledger = gpd_ledger_create(&ledger_fd);
+	log_before = gpd_log_fd;
+	(void)snprintf(path, sizeof(path), "/tmp/gpupool-log-XXXXXX");
+	gpd_log_fd = mkstemp(path);
+	return ledger && gpd_log_fd >= 0 ? 0 : -1;
+}
+
+static int
+tear_down(void **state)
+{
+	gpd_voice_forget_all(ledger);
+	close(gpd_log_fd);
+	gpd_log_fd = log_before;
+	(void)unlink(path);
+	gpd_ledger_destroy(ledger);
+	return close(ledger_fd);
+}
+
+static struct gpd_voice *
+voice_of(const char *tenant, const char *address)
+{
+	return &ledger->voices[gpd_voice_choose(ledger, tenant, address, 0)];
+}
+
+static bool
+log_has(const char *line)
+{
+	char text[4096] = "";
+
+	assert_true(pread(gpd_log_fd, text, sizeof(text) - 1, 0) >= 0);
+	return strstr(text, line) != NULL;
+}
+
+static void
+five_sessions_a_second_lose_no_line(void **state)
+{
+	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+
+	for (int64_t ms = 0; ms < 3600000; ms += 200) {
+		assert_true(gpd_voice_may(voice, GPD_VOICE_NEWS, ms));
+		assert_true(gpd_voice_may(voice, GPD_VOICE_NEWS, ms));
+	}
+	assert_int_equal(voice->left_out[GPD_VOICE_NEWS], 0);
+}
+
+static void
+who_floods_has_ten_lines_a_second(void **state)
+{
+	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+	unsigned int said = 0, asked = 0;
+
+	for (int64_t ms = 0; ms < 60000; ms++, asked++)
+		said += gpd_voice_may(voice, GPD_VOICE_NEWS, ms);
+	assert_in_range(said, GPD_VOICE_LINES + 590, GPD_VOICE_LINES + 610);
+	assert_int_equal(voice->left_out[GPD_VOICE_NEWS], asked - said);
+}
+
+static void
+warnings_have_lines_of_their_own(void **state)
+{
+	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+	unsigned int said = 0;
+
+	while (gpd_voice_may(voice, GPD_VOICE_NEWS, 0))
+		continue;
+	for (int64_t ms = 0; ms < 60000; ms++)
+		said += gpd_voice_may(voice, GPD_VOICE_WARNING, ms);
+	/* Not lost altogether, however many there are. */
+	assert_in_range(said, GPD_VOICE_WARNINGS + 29, GPD_VOICE_WARNINGS + 31);
+	assert_true(gpd_voice_may(voice, GPD_VOICE_NEWS, 100));
+}
+
+static void
+others_are_heard_besides(void **state)
+{
+	struct gpd_voice *loud = voice_of("a", "10.0.0.1");
+
+	while (gpd_voice_may(loud, GPD_VOICE_NEWS, 0))
+		continue;
+	assert_ptr_equal(voice_of("a", "10.0.0.1"), loud);
+	assert_true(gpd_voice_may(voice_of("a", "10.0.0.2"), GPD_VOICE_NEWS, 0));
+	assert_true(gpd_voice_may(voice_of("b", "10.0.0.1"), GPD_VOICE_NEWS, 0));
+}
+
+static void
+what_is_left_out_is_said(void **state)
+{
+	struct gpd_voice *voice = voice_of("carol", "10.0.0.1");
+
+	assert_int_equal(gpd_voice_deadline(), GPD_VOICE_CHECK_MS);
+	atomic_store(&voice->left_out[GPD_VOICE_NEWS], 40);
+	atomic_store(&voice->left_out[GPD_VOICE_WARNING], 2);
+	gpd_voice_check(ledger, GPD_VOICE_CHECK_MS);
+	assert_true(log_has("warning: sessions of tenant carol from 10.0.0.1: 42 more lines about "
+			    "them are left out, 2 of them warnings\n"));
+	assert_int_equal(voice->left_out[GPD_VOICE_NEWS], 0);
+}
+
+static void
+voice_is_remembered_as_long_as_it_is_used(void **state)
+{
+	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 1);
+	int64_t now = 0;
+
+	session->voice = (uint32_t)(voice - ledger->voices);
+	gpd_voice_check(ledger, now += GPD_VOICE_CHECK_MS);
+	assert_true(gpd_voice_deadline() == now + GPD_VOICE_CHECK_MS);
+	for (int i = 0; i < GPD_VOICE_WARNINGS; i++)
+		assert_true(gpd_voice_may(voice, GPD_VOICE_WARNING, now));
+	gpd_ledger_close(ledger, session);
+	/* Leaving and coming again gives nothing back. */
+	gpd_voice_check(ledger, now += 1);
+	assert_ptr_equal(voice_of("a", "10.0.0.1"), voice);
+	assert_false(gpd_voice_may(voice, GPD_VOICE_WARNING, now));
+	gpd_voice_check(ledger, now += GPD_VOICE_WARNINGS * GPD_VOICE_WARNING_MS);
+	assert_true(gpd_voice_deadline() == INT64_MAX);
+}
+
+static void
+those_beyond_the_table_share_one(void **state)
+{
+	struct gpd_voice *last = NULL;
+	char address[32];
+
+	for (int i = 0; i < GPD_VOICES + 2; i++) {
+		struct gpd_voice *voice;
+
+		(void)snprintf(address, sizeof(address), "10.0.%d.%d", i / 256, i % 256);
+		voice = voice_of("a", address);
+		assert_true(i >= GPD_VOICES - 1 || voice != last);
+		assert_true(i < GPD_VOICES || voice == last);
+		last = voice;
+	}
+	atomic_store(&last->left_out[GPD_VOICE_NEWS], 1);
+	gpd_voice_check(ledger, 0);
+	assert_true(log_has("sessions of other tenants and addresses: 1 more lines"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(five_sessions_a_second_lose_no_line, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(who_floods_has_ten_lines_a_second, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(warnings_have_lines_of_their_own, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(others_are_heard_besides, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_left_out_is_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(voice_is_remembered_as_long_as_it_is_used, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(those_beyond_the_table_share_one, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations as texts, taken or refused. */
+#ifndef GP_CONFIG_FIXTURE_H
+#define GP_CONFIG_FIXTURE_H
+
+#include "server/common/config/config.h"
+#include "tests/test.h"
+
+#define UUID "GPU-01234567-89ab-cdef-0123-456789ABCDEF"
+
+static inline struct gpd_config *
+parsed(const char *text)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_config *config = NULL;
+	int r = gpd_config_parse(text, "gpupoold.conf", &config, error, sizeof(error));
+
+	if (r)
+		print_error("%s\n", error);
+	assert_int_equal(r, 0);
+	assert_non_null(config);
+	return config;
+}
+
+struct refusal {
+	const char *text, *error;
+};
+
+static inline void
+assert_refused(const char *text, const char *wanted)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_config *config = (void *)&error;
+	int r = gpd_config_parse(text, "gpupoold.conf", &config, error, sizeof(error));
+
+	if (r != GP_E_INVALID)
+		print_error("not refused: %s\n", text);
+	assert_int_equal(r, GP_E_INVALID);
+	assert_ptr_equal(config, &error);
+	assert_string_equal(error, wanted);
+}
+
+static inline void
+assert_all_refused(const struct refusal *refusals, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_refused(refusals[i].text, refusals[i].error);
+}
+
+#define ASSERT_ALL_REFUSED(table) assert_all_refused(table, sizeof(table) / sizeof((table)[0]))
+
+#endif /* GP_CONFIG_FIXTURE_H */

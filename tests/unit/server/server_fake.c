@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session of server_fake.h, its markers, and what the rest of a worker is to it. */
+
+/* What is asserted here is part of the tests, in every build. */
+#undef NDEBUG
+#include "tests/unit/server/server_fake.h"
+
+#include "server/worker/copy/copy.h"
+#include "server/worker/device/quiet.h"
+#include "server/worker/retire.h"
+#include "server/worker/session/stream_move.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+#include "tests/unit/server/server_fake_driver.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MARKERS_MAX 4096
+
+struct marker {
+	gpd_wait_done *done;
+	void *arg;
+};
+
+struct gpd_wait_queue {
+	struct marker markers[MARKERS_MAX];
+	unsigned int first, last;
+};
+
+struct gpd_worker gpd_worker;
+
+void
+fake_create(struct fake *fake)
+{
+	int fd;
+
+	memset(fake, 0, sizeof(*fake));
+	fake_driver_create();
+	gpd_worker.lost = 0;
+	gpd_worker.device_count = 2;
+	gpd_worker.granularity = FAKE_GRANULE;
+	gpd_worker.devices[0].memory = gpd_worker.devices[1].memory = (uint64_t)1 << 40;
+	gpd_worker.devices[0].granularity = FAKE_GRANULE;
+	gpd_worker.devices[1].granularity = FAKE_GRANULE;
+	fake->ledger = gpd_ledger_create(&fd);
+	assert(fake->ledger);
+	fake->ledger->device_memory[0] = fake->ledger->device_memory[1] =
+		gpd_worker.devices[0].memory;
+	(void)close(fd);
+	fake->session.account.ledger = fake->ledger;
+	fake->session.account.line = gpd_ledger_open(fake->ledger, 1, 0, 0);
+	fake->session.waits = calloc(1, sizeof(struct gpd_wait_queue));
+	fake->session.context = FAKE_CONTEXT;
+	fake->stream.driver = (CUstream)0x55;
+	fake->other.driver = (CUstream)0x66;
+	fake->stream.context = fake->other.context = &fake->context;
+	assert(!gpd_handle_add(&fake->session.handles, GPD_KIND_CONTEXT, FAKE_CONTEXT,
+			       &fake->context.handle));
+	assert(!gpd_handle_add(&fake->session.handles, GPD_KIND_STREAM, FAKE_STREAM,
+			       &fake->stream.handle));
+	assert(!gpd_handle_add(&fake->session.handles, GPD_KIND_STREAM, FAKE_OTHER_STREAM,
+			       &fake->other.handle));
+}
+
+void
+fake_destroy(struct fake *fake)
+{
+	gpd_handle_remove(&fake->session.handles, &fake->context.handle);
+	gpd_handle_remove(&fake->session.handles, &fake->stream.handle);
+	gpd_handle_remove(&fake->session.handles, &fake->other.handle);
+	gpd_handle_fini(&fake->session.handles);
+	free(fake->session.waits);
+	gpd_ledger_destroy(fake->ledger);
+	free(fake->data);
+}
+
+uint64_t
+fake_allocated(const struct fake *fake, int device)
+{
+	return fake->session.account.line->devices[device].memory;
+}
+
+static struct fake *
+of(struct gpd_session *session)
+{
+	return (struct fake *)session;
+}
+
+unsigned int
+fake_markers(const struct fake *fake)
+{
+	return fake->session.waits->last - fake->session.waits->first;
+}
+
+void
+fake_run_markers(struct fake *fake, int count)
+{
+	struct gpd_wait_queue *queue = fake->session.waits;
+
+	for (; count && queue->first != queue->last; count--) {
+		struct marker *marker = &queue->markers[queue->first++ % MARKERS_MAX];
+
+		marker->done(&fake->session, marker->arg, CUDA_SUCCESS);
+	}
+}
+
+CUresult
+gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done, void *arg)
+{
+	struct gpd_wait_queue *queue = session->waits;
+	CUresult result = fake_called("marker");
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	assert(queue->last - queue->first < MARKERS_MAX);
+	queue->markers[queue->last++ % MARKERS_MAX] = (struct marker){ done, arg };
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_wait_done *done,
+		 void *arg)
+{
+	return gpd_wait_add(session, NULL, done, arg);
+}
+
+bool
+gpd_wait_none(struct gpd_session *session)
+{
+	return session->waits->last == session->waits->first;
+}
+
+void
+gpd_wait_oldest(struct gpd_session *session)
+{
+	fake_run_markers(of(session), 1);
+}
+
+struct gpd_stream *
+gpd_stream_get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct gpd_stream *)gpd_handle_get(&session->handles, GPD_KIND_STREAM, id);
+}
+
+CUresult
+gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, id);
+
+	if (!stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	gpd_copy_settle(session, stream);
+	stream->work = ++session->work;
+	*stream_p = stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_stream_record(struct gpd_stream *stream, CUevent *event)
+{
+	return fake_called("record");
+}
+
+CUresult
+gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream)
+{
+	of(session)->barriers++;
+	return CUDA_SUCCESS;
+}
+
+struct gpd_context *
+gpd_context_get(const struct gpd_session *session, uint32_t id)
+{
+	return (struct gpd_context *)gpd_handle_get(&session->handles, GPD_KIND_CONTEXT, id);
+}
+
+CUresult
+gpd_session_enter(struct gpd_session *session, uint32_t context)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_device_enter(int ordinal)
+{
+	return gpd_device_get(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+struct gpd_device *
+gpd_device_get(int ordinal)
+{
+	return ordinal >= 0 && ordinal < gpd_worker.device_count ? &gpd_worker.devices[ordinal]
+								 : NULL;
+}
+
+bool
+gpd_driver_is_sticky(CUresult result)
+{
+	return result == CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+uint64_t
+gpd_session_bulk_size(const struct gpd_session *session)
+{
+	return session->bulk_left;
+}
+
+int
+gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
+{
+	struct fake *fake = of(session);
+
+	assert(size <= session->bulk_left);
+	if (dst)
+		memcpy(dst, fake->bulk, size);
+	fake->bulk += size;
+	session->bulk_left -= size;
+	return 0;
+}
+
+int
+gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
+		  const void *fields, size_t size)
+{
+	struct fake *fake = of(session);
+
+	fake->data_before = fake->data_size;
+	if (fake->keeps_no_replies)
+		return 0;
+	fake->replies[fake->reply_count++] = (struct fake_reply){ call, request, result };
+	return 0;
+}
+
+int
+gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
+		      const void *data, size_t size)
+{
+	struct fake *fake = of(session);
+
+	assert(offset == fake->data_size - fake->data_before);
+	if (fake->data_size + size > fake->data_room) {
+		fake->data_room = 4 * (fake->data_size + size);
+		fake->data = realloc(fake->data, fake->data_room);
+	}
+	memcpy(fake->data + fake->data_size, data, size);
+	fake->data_size += size;
+	fake->data_notes++;
+	return 0;
+}
+
+int
+gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
+		       const void *data, size_t size)
+{
+	int r = gpd_session_send_data(session, request, 0, data, size);
+
+	of(session)->data_notes--;
+	return r ? r : gpd_session_reply(session, call, request, CUDA_SUCCESS, NULL, 0);
+}
+
+int
+gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
+{
+	struct fake *fake = of(session);
+
+	size_t used = strlen(fake->printed);
+
+	if (size > FAKE_TEXT - 1 - used)
+		size = FAKE_TEXT - 1 - used;
+	memcpy(fake->printed + used, text, size);
+	fake->printed[used + size] = 0;
+	return 0;
+}
+
+int
+gpd_session_send_complaint(struct gpd_session *session, const char *text)
+{
+	struct fake *fake = of(session);
+	size_t used = strlen(fake->complained);
+
+	snprintf(fake->complained + used, sizeof(fake->complained) - used, "%s", text);
+	return 0;
+}
+
+void
+gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, const char *format,
+		...)
+{
+}
+
+void
+gpd_session_poison(struct gpd_session *session, CUresult result)
+{
+	session->sticky = (int)result;
+}
+
+void
+gpd_worker_lost(struct gpd_session *finder, CUresult result)
+{
+	gpd_worker.lost = (int)result;
+}
+
+void
+gpd_session_break(struct gpd_session *session)
+{
+	gpd_session_end(session, "");
+}
+
+void
+gpd_session_end(struct gpd_session *session, const char *reason)
+{
+	session->closing = true;
+}
+
+void
+gpd_session_violation(struct gpd_session *session, const char *format, ...)
+{
+	struct fake *fake = of(session);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(fake->violation, sizeof(fake->violation), format, args);
+	va_end(args);
+}
+
+void
+gpd_retire_uses_heap(void)
+{
+	(void)fake_called("heap used");
+}
+
+bool
+gpd_retire_enter(struct gpd_session *session, int device)
+{
+	return true;
+}
+
+void
+gpd_retire_leave(struct gpd_session *session, int device)
+{
+}
+
+void
+gpd_quiet_wait(struct gpd_session *session, int device)
+{
+	(void)fake_called("held");
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/door/peer.h"
+#include "tests/test.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define REQUESTS 200
+
+static struct gp_listener *listener;
+
+/* A client by hand, and the peer that the supervisor has of it. */
+static struct gp_conn *
+come(struct gpd_peer **peer_p)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_preamble preamble;
+	struct gp_conn *client, *server;
+	char error[200];
+
+	gp_preamble_init(&preamble, GP_PREAMBLE_CONTROL, 0);
+	gp_preamble_encode(&preamble, bytes);
+	assert_int_equal(gp_connect(gp_listener_url(listener), bytes, sizeof(bytes), 5000, &client,
+				    error, sizeof(error)),
+			 0);
+	assert_int_equal(gp_accept(listener, 5000, &server), 0);
+	*peer_p = gpd_peer_create(server, "loop");
+	assert_non_null(*peer_p);
+	assert_int_equal(gp_conn_recv_preamble(client, bytes, sizeof(bytes), 5000), 0);
+	return client;
+}
+
+static int
+say_hello(struct gp_conn *client)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_HELLO;
+	message.hello = &hello;
+	return gp_control_send(client, &message);
+}
+
+static int
+ask_for_window(struct gp_conn *client)
+{
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__WindowRequest request = GPUPOOL__WINDOW_REQUEST__INIT;
+
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST;
+	message.window_request = &request;
+	return gp_control_send(client, &message);
+}
+
+/* Within some seconds, else NULL. */
+static struct gpd_peer_event *
+next_event(void)
+{
+	for (int i = 0; i < 5000; i++) {
+		struct gpd_peer_event *event = gpd_peer_next_event();
+
+		if (event)
+			return event;
+		usleep(1000);
+	}
+	return NULL;
+}
+
+/* As the supervisor does it. */
+static void
+take_message(struct gpd_peer *from, Gpupool__ControlMessage__BodyCase body)
+{
+	struct gpd_peer_event *event = next_event();
+
+	assert_non_null(event);
+	assert_ptr_equal(event->peer, from);
+	assert_int_equal(event->type, GPD_PEER_MESSAGE);
+	assert_int_equal(event->message->body_case, body);
+	atomic_fetch_sub(&from->queued, 1);
+	gp_control_free(event->message);
+	free(event);
+}
+
+static void
+expect_gone(struct gpd_peer *peer, const char *text)
+{
+	struct gpd_peer_event *event = next_event();
+
+	assert_non_null(event);
+	assert_ptr_equal(event->peer, peer);
+	assert_int_equal(event->type, GPD_PEER_GONE);
+	assert_string_equal(event->text, text);
+	free(event);
+	gpd_peer_destroy(peer);
+}
+
+static void
+requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
+{
+	static const char text[] = "it asks for windows and does not wait for the answers";
+	struct gpd_peer *peer, *neighbour;
+	struct gp_conn *client = come(&peer), *other;
+	Gpupool__ControlMessage *message;
+
+	/* The supervisor looks at nothing meanwhile. */
+	assert_int_equal(say_hello(client), 0);
+	for (int i = 0; i < REQUESTS && ask_for_window(client) == 0; i++)
+		;
+	assert_int_equal(gp_control_recv(client, &message), 0);
+	assert_int_equal(message->body_case, GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR);
+	assert_string_equal(message->session_error->text, text);
+	gp_control_free(message);
+	other = come(&neighbour);
+	assert_int_equal(say_hello(other), 0);
+
+	take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
+	take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST);
+	expect_gone(peer, text);
+	take_message(neighbour, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
+	gp_conn_destroy(client);
+	gp_conn_destroy(other);
+	expect_gone(neighbour, "the client is gone");
+}
+
+static void
+requests_that_wait_are_passed_on_however_many_there_are(void **state)
+{
+	struct gpd_peer *peer;
+	struct gp_conn *client = come(&peer);
+
+	assert_int_equal(say_hello(client), 0);
+	take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
+	for (int i = 0; i < REQUESTS; i++) {
+		assert_int_equal(ask_for_window(client), 0);
+		take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST);
+	}
+	gp_conn_destroy(client);
+	expect_gone(peer, "the client is gone");
+}
+
+static int
+set_up(void **state)
+{
+	struct gp_url url;
+	char error[200];
+
+	if (gpd_peer_setup() || gp_url_parse("loop://peers", &url, error, sizeof(error)))
+		return -1;
+	return gp_listen(&url, &listener, error, sizeof(error));
+}
+
+static int
+tear_down(void **state)
+{
+	gp_listener_destroy(listener);
+	close(gpd_peer_events_fd());
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_that_do_not_wait_for_answers_are_refused_and_not_kept),
+		cmocka_unit_test(requests_that_wait_are_passed_on_however_many_there_are),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

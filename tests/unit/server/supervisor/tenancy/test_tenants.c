@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/tenancy/quota.h"
+#include "server/supervisor/tenancy/tenants.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a client has of it that came by a token of this tenant. */
+static struct gpd_grant
+admit(struct gpd_quota *quota, const char *tenant)
+{
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_grant grant;
+
+	assert_int_equal(gpd_tenants_admit(&quota->tenants, &hello, tenant, "tcp://10.0.0.1:1",
+					   &grant, error),
+			 0);
+	return grant;
+}
+
+static const char *
+name_of(const struct gpd_quota *quota, const struct gpd_grant *grant)
+{
+	return quota->ledger->tenants[grant->tenant].name;
+}
+
+static void
+who_waits_for_a_session_keeps_the_line_of_its_tenant(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+	struct gpd_grant alice, bob;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	alice = admit(&quota, "alice");
+	bob = admit(&quota, "bob");
+	assert_string_equal(name_of(&quota, &alice), "alice");
+	assert_string_equal(name_of(&quota, &bob), "bob");
+	gpd_quota_fini(&quota);
+}
+
+static void
+the_lines_of_those_who_have_no_session_are_given_to_others_at_last(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "", name[32];
+	struct gpd_quota quota = { 0 };
+	struct gpd_grant alice, other;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	alice = admit(&quota, "alice");
+	for (int i = 0; i < 2 * GPD_LEDGER_TENANTS; i++) {
+		snprintf(name, sizeof(name), "tenant%d", i);
+		other = admit(&quota, name);
+		assert_string_equal(name_of(&quota, &other), name);
+	}
+	/* Who still waits is asked again before it begins. */
+	assert_string_not_equal(name_of(&quota, &alice), "alice");
+	alice = admit(&quota, "alice");
+	assert_string_equal(name_of(&quota, &alice), "alice");
+	/* Those of the configuration stay. */
+	assert_string_equal(quota.ledger->tenants[GPD_TENANT_DEFAULT].name, "default");
+	gpd_quota_fini(&quota);
+}
+
+/* Whether a client of the tenant may come that asks for this class, and has a worker of its own. */
+static int
+ask_for(struct gpd_quota *quota, const char *tenant, Gpupool__Isolation isolation, bool *alone_p,
+	char *error)
+{
+	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	struct gpd_grant grant;
+	int r;
+
+	wish.isolation = isolation;
+	hello.wish = &wish;
+	hello.tenant = (char *)tenant;
+	r = gpd_tenants_admit(&quota->tenants, &hello, "", "tcp://10.0.0.1:1", &grant, error);
+	*alone_p = grant.alone;
+	return r;
+}
+
+static void
+a_class_may_be_asked_for_where_it_is_not_forbidden(void **state)
+{
+	static const struct {
+		const char *tenant;
+		Gpupool__Isolation wish;
+		int result;
+		bool alone;
+	} cases[] = {
+		{ "open", GPUPOOL__ISOLATION__ANY, 0, false },
+		{ "open", GPUPOOL__ISOLATION__SHARED, 0, false },
+		{ "open", GPUPOOL__ISOLATION__PROCESS, 0, true },
+		{ "apart", GPUPOOL__ISOLATION__ANY, 0, true },
+		{ "apart", GPUPOOL__ISOLATION__SHARED, 0, true },
+		{ "together", GPUPOOL__ISOLATION__ANY, 0, false },
+		{ "together", GPUPOOL__ISOLATION__SHARED, 0, false },
+		{ "together", GPUPOOL__ISOLATION__PROCESS, GP_E_INVALID, false },
+	};
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	gpd_config_free(quota.tenants.config);
+	assert_int_equal(gpd_config_parse("[tenant open]\n[tenant apart]\nisolation = process\n"
+					  "[tenant together]\nisolation = shared-only\n",
+					  "file", &quota.tenants.config, error, sizeof(error)),
+			 0);
+	for (int i = 0; i < 3; i++) {
+		gpd_ledger_add_tenant(quota.ledger, (uint32_t)i + 1,
+				      quota.tenants.config->tenants[i + 1].name);
+		quota.tenants.places[i + 1] = i + 1;
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool alone;
+
+		assert_int_equal(ask_for(&quota, cases[i].tenant, cases[i].wish, &alone, error),
+				 cases[i].result);
+		assert_int_equal(alone, cases[i].alone);
+	}
+	assert_string_equal(error, "tenant together may not have sessions of class process "
+				   "(isolation = shared-only)");
+	gpd_quota_fini(&quota);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_waits_for_a_session_keeps_the_line_of_its_tenant),
+		cmocka_unit_test(
+			the_lines_of_those_who_have_no_session_are_given_to_others_at_last),
+		cmocka_unit_test(a_class_may_be_asked_for_where_it_is_not_forbidden),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

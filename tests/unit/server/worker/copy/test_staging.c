@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/copy/staging.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <string.h>
+
+static struct fake fake;
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	return gpd_staging_create(&fake.session);
+}
+
+static int
+teardown(void **state)
+{
+	fake_run_markers(&fake, -1);
+	gpd_staging_destroy(&fake.session);
+	fake_destroy(&fake);
+	return 0;
+}
+
+static void
+small_pieces_share_a_slot_without_overlap(void **state)
+{
+	struct gpd_piece pieces[100];
+
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(gpd_staging_take_in(&fake.session, 100, &pieces[i]), CUDA_SUCCESS);
+		memset(pieces[i].memory, i, 100);
+	}
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(((uint8_t *)pieces[i].memory)[99], i);
+	assert_int_equal(fake_markers(&fake), 0);
+}
+
+static void
+a_full_slot_takes_one_marker(void **state)
+{
+	struct gpd_piece piece;
+
+	for (size_t i = 0; i < GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
+		gpd_staging_take_in(&fake.session, GPD_STAGING_SMALL, &piece);
+	assert_int_equal(fake_markers(&fake), 0);
+
+	assert_int_equal(gpd_staging_take_in(&fake.session, 1, &piece), CUDA_SUCCESS);
+	assert_int_equal(fake_markers(&fake), 1);
+}
+
+static void
+a_session_at_its_share_waits_for_its_copies(void **state)
+{
+	struct gpd_piece piece;
+	size_t slots = 3 * GPD_STAGING_SHARE;
+
+	for (size_t i = 0; i < slots * GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
+		assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SMALL, &piece),
+				 CUDA_SUCCESS);
+
+	assert_true(fake_markers(&fake) < GPD_STAGING_SHARE);
+	assert_true(fake_count_calls("cuMemHostAlloc") <= GPD_STAGING_SHARE / 8);
+}
+
+static void
+an_answered_piece_is_used_again(void **state)
+{
+	struct gpd_piece first, second;
+
+	gpd_staging_take_out(&fake.session, 4, &first);
+	gpd_staging_take_out(&fake.session, 4, &second);
+	assert_ptr_not_equal(first.memory, second.memory);
+	gpd_staging_put(&fake.session, &second);
+	gpd_staging_put(&fake.session, &first);
+
+	for (int i = 0; i < 100000; i++) {
+		gpd_staging_take_out(&fake.session, GPD_STAGING_SMALL, &first);
+		gpd_staging_put(&fake.session, &first);
+	}
+	assert_true(fake_count_calls("cuMemHostAlloc") <= 1);
+}
+
+static void
+a_piece_outlives_the_slot_it_was_cut_from(void **state)
+{
+	struct gpd_piece old, piece;
+
+	gpd_staging_take_out(&fake.session, 4, &old);
+	memcpy(old.memory, "old", 4);
+	for (int i = 0; i < 20; i++) {
+		gpd_staging_take_out(&fake.session, GPD_STAGING_SMALL, &piece);
+		memset(piece.memory, 0xff, GPD_STAGING_SMALL);
+		gpd_staging_put(&fake.session, &piece);
+	}
+
+	assert_string_equal(old.memory, "old");
+	gpd_staging_put(&fake.session, &old);
+}
+
+static void
+without_pinned_memory_there_is_an_error(void **state)
+{
+	struct gpd_piece piece;
+
+	fake_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &piece),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void
+copies_out_leave_room_for_copies_in(void **state)
+{
+	struct gpd_piece out[GPD_STAGING_SHARE], in;
+	size_t count = 0;
+
+	while (gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &out[count]) == CUDA_SUCCESS)
+		count++;
+	assert_int_equal(count, GPD_STAGING_SHARE_OUT);
+	assert_int_equal(gpd_staging_take_out(&fake.session, 1, &in), CUDA_ERROR_NOT_READY);
+	assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &in), CUDA_SUCCESS);
+	gpd_staging_put(&fake.session, &in);
+	while (count)
+		gpd_staging_put(&fake.session, &out[--count]);
+}
+
+/* Runs last: the limit stays. */
+static void
+an_exhausted_pool_still_gives_every_session_a_little(void **state)
+{
+	static struct fake other;
+	struct gpd_piece pieces[2 * GPD_STAGING_SHARE], more[GPD_STAGING_SHARE];
+	size_t count = 0, others = 0;
+
+	assert_int_equal(gpd_staging_start(1), CUDA_SUCCESS);
+	while (gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &pieces[count]) ==
+	       CUDA_SUCCESS)
+		count++;
+	fake_create(&other);
+	assert_int_equal(gpd_staging_create(&other.session), 0);
+	while (gpd_staging_take_out(&other.session, GPD_STAGING_SLOT, &more[others]) ==
+	       CUDA_SUCCESS)
+		others++;
+
+	assert_true(others >= GPD_STAGING_SHARE_MIN);
+	while (others)
+		gpd_staging_put(&other.session, &more[--others]);
+	while (count)
+		gpd_staging_put(&fake.session, &pieces[--count]);
+	gpd_staging_destroy(&other.session);
+	fake_destroy(&other);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(without_pinned_memory_there_is_an_error, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(small_pieces_share_a_slot_without_overlap, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_full_slot_takes_one_marker, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_session_at_its_share_waits_for_its_copies, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_answered_piece_is_used_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_piece_outlives_the_slot_it_was_cut_from, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(copies_out_leave_room_for_copies_in, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			an_exhausted_pool_still_gives_every_session_a_little, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was written to standard error is there when it is asked for at once, and in the log nobody
+ * can take it for the daemon's own. */
+#include "server/common/base/clock.h"
+#include "server/common/base/log.h"
+#include "server/common/ledger/log_budget.h"
+#include "server/worker/device/driver_stderr.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 20000
+
+/* In a process of its own, whose standard error may go: 0, or the round that lost a line. */
+static int
+take_at_once(void)
+{
+	char line[64], taken[GPD_COMPLAINT_MAX];
+
+	if (!freopen("/dev/null", "w", stderr) || gpd_complain_start(NULL))
+		return 1;
+	for (int i = 1; i <= ROUNDS; i++) {
+		int size = snprintf(line, sizeof(line), "complaint %d\n", i);
+
+		if (write(STDERR_FILENO, line, (size_t)size) != size)
+			return 2;
+		(void)gpd_complain_take(taken, sizeof(taken));
+		if (strcmp(taken, line) != 0)
+			return 3;
+		/* Taken once, it is gone. */
+		if (gpd_complain_take(taken, sizeof(taken)) != 0)
+			return 4;
+	}
+	return 0;
+}
+
+static char path[64];
+static char logged[65536];
+
+static struct gpd_voice voice;
+
+static struct gpd_voice *
+say_whose(char *text, size_t size)
+{
+	snprintf(text, size, "session 3 (h\n4 p)");
+	return NULL;
+}
+
+static struct gpd_voice *
+say_whose_it_can_only_be(char *text, size_t size)
+{
+	(void)say_whose(text, size);
+	return &voice;
+}
+
+static int
+complain(const char *text)
+{
+	char taken[GPD_COMPLAINT_MAX];
+
+	if (write(STDERR_FILENO, text, strlen(text)) != (ssize_t)strlen(text))
+		return 2;
+	/* What the log does with it changes nothing for the client. */
+	(void)gpd_complain_take(taken, sizeof(taken));
+	return strncmp(taken, text, GPD_COMPLAINT_MAX - 1) == 0 ? 0 : 3;
+}
+
+static int
+forge(void)
+{
+	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose))
+		return 1;
+	return complain("x\r\ngpupoold[1]: warning: tls://10.9.9.9:1: "
+			"refused\n\n\033[2J\xc2\x9b\n") ||
+	       complain("without an end");
+}
+
+static int
+flood_of(gpd_complaint_whose_func *whose)
+{
+	static char lines[4 * 1000 + 1];
+
+	for (int i = 0; i < 1000; i++)
+		memcpy(lines + (ptrdiff_t)4 * i, "abc\n", 5);
+	if (!freopen(path, "a", stderr) || gpd_complain_start(whose))
+		return 1;
+	return complain(lines);
+}
+
+static int
+flood(void)
+{
+	return flood_of(say_whose);
+}
+
+/* The session has used up its lines: these, too, and the one about the others are counted. */
+static int
+flood_unheard(void)
+{
+	unsigned int count;
+	int r;
+
+	atomic_store(&voice.until_ms[GPD_VOICE_WARNING], INT64_MAX / 2);
+	r = flood_of(say_whose_it_can_only_be);
+	count = atomic_load(&voice.left_out[GPD_VOICE_WARNING]);
+	return r ? r : count < GPD_COMPLAINT_LINES + 1 || count > GPD_COMPLAINT_LINES + 11 ? 4 : 0;
+}
+
+static int
+forge_heard(void)
+{
+	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose_it_can_only_be))
+		return 1;
+	if (complain("one\ntwo\nthree\n"))
+		return 2;
+	/* Each has used up a line. */
+	return gpd_now_ms() + 2 * GPD_VOICE_WARNING_MS <
+			       atomic_load(&voice.until_ms[GPD_VOICE_WARNING])
+		       ? 0
+		       : 3;
+}
+
+/* In a process of its own: the function's answer, and what it logged. */
+static int
+run(int (*function)(void))
+{
+	pid_t child;
+	ssize_t size;
+	int status, fd;
+
+	snprintf(path, sizeof(path), "/tmp/gpupool-log-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(function());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	size = read(fd, logged, sizeof(logged) - 1);
+	assert_true(size >= 0);
+	logged[size] = 0;
+	close(fd);
+	(void)unlink(path);
+	return WEXITSTATUS(status);
+}
+
+static void
+nothing_is_lost(void **state)
+{
+	assert_int_equal(run(take_at_once), 0);
+}
+
+/* Each line begins as the daemon's own do, says whose it is, and is printable. */
+static unsigned int
+check_lines(void)
+{
+	static const char known[] = "the driver, with work of session 3 (h\\x0a4 p): ";
+	unsigned int count = 0;
+	char *line, *rest = logged;
+
+	while ((line = strsep(&rest, "\n")) && *line) {
+		char *text = strstr(line, "]: warning: ");
+
+		assert_memory_equal(line, "gpupoold[", 9);
+		assert_non_null(text);
+		assert_int_equal(strspn(line + 9, "0123456789"), text - line - 9);
+		text += strlen("]: warning: ");
+		if (strncmp(text, known, strlen(known)) != 0)
+			assert_non_null(strstr(text, "the driver: 9"));
+		for (const char *c = line; *c; c++)
+			assert_in_range(*c, ' ', '~');
+		count++;
+	}
+	return count;
+}
+
+static void
+lines_cannot_be_forged(void **state)
+{
+	assert_int_equal(run(forge), 0);
+	assert_null(strstr(logged, "\ngpupoold[1]"));
+	assert_non_null(
+		strstr(logged, "(h\\x0a4 p): gpupoold[1]: warning: tls://10.9.9.9:1: refused\n"));
+	assert_non_null(strstr(logged, ": \\x1b[2J\\xc2\\x9b\n"));
+	assert_non_null(strstr(logged, ": without an end\n"));
+	assert_int_equal(check_lines(), 4);
+}
+
+static void
+a_flood_is_some_lines_and_a_number(void **state)
+{
+	assert_int_equal(run(flood), 0);
+	assert_non_null(strstr(logged, "more lines are left out"));
+	/* A test that stands still for seconds lets one or two more through. */
+	assert_in_range(check_lines(), GPD_COMPLAINT_LINES + 1, GPD_COMPLAINT_LINES + 11);
+}
+
+static void
+lines_of_one_session_are_of_its_voice(void **state)
+{
+	assert_int_equal(run(forge_heard), 0);
+	assert_int_equal(check_lines(), 3);
+	assert_int_equal(run(flood_unheard), 0);
+	assert_string_equal(logged, "");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_lost),
+		cmocka_unit_test(lines_cannot_be_forged),
+		cmocka_unit_test(a_flood_is_some_lines_and_a_number),
+		cmocka_unit_test(lines_of_one_session_are_of_its_voice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpd_calls.h"
+#include "server/worker/memory/memory.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <string.h>
+
+static struct fake fake;
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+}
+
+static int
+teardown(void **state)
+{
+	gpd_memory_destroy(&fake.session);
+	fake_destroy(&fake);
+	return fake_chunks;
+}
+
+static CUresult
+map(uint64_t at, uint64_t granules)
+{
+	return gpd_memory_map(&fake.session, FAKE_WINDOW + at * FAKE_GRANULE,
+			      granules * FAKE_GRANULE, 0);
+}
+
+static CUresult
+unmap(uint64_t at, uint64_t granules)
+{
+	return gpd_gpMemoryUnmap(&fake.session, &(struct gp_args_gpMemoryUnmap){
+							.address = FAKE_WINDOW + at * FAKE_GRANULE,
+							.size = granules * FAKE_GRANULE,
+						});
+}
+
+static bool
+mapped(uint64_t from, uint64_t size)
+{
+	return gpd_memory_mapped(&fake.session, FAKE_WINDOW + from, size);
+}
+
+static void
+fresh_memory_is_zero_and_exportable(void **state)
+{
+	const uint8_t *memory = (const uint8_t *)FAKE_WINDOW;
+
+	assert_int_equal(map(0, 2), CUDA_SUCCESS);
+
+	for (uint64_t i = 0; i < 2 * FAKE_GRANULE; i += 4093)
+		assert_int_equal(memory[i], 0);
+	assert_int_equal(fake_count_calls("cuMemCreate 4194304 device 0 handles 1"), 1);
+	assert_int_equal(fake_count_calls("cuStreamSynchronize"), 1);
+}
+
+static void
+what_is_mapped_is_known_to_the_byte(void **state)
+{
+	map(4, 1);
+	map(1, 1);
+	map(2, 1);
+
+	assert_true(mapped(FAKE_GRANULE, 2 * FAKE_GRANULE));
+	assert_true(mapped(3 * FAKE_GRANULE - 1, 1));
+	assert_false(mapped(3 * FAKE_GRANULE - 1, 2));
+	assert_false(mapped(FAKE_GRANULE - 1, 2));
+	assert_false(mapped(2 * FAKE_GRANULE, 3 * FAKE_GRANULE));
+	assert_true(mapped(4 * FAKE_GRANULE + 5, FAKE_GRANULE - 5));
+	assert_false(mapped(0, UINT64_MAX));
+	assert_false(gpd_memory_mapped(&fake.session, UINT64_MAX - 3, 8));
+	assert_true(mapped(FAKE_GRANULE + 3, 0));
+}
+
+static void
+a_map_outside_the_window_or_over_another_is_invalid(void **state)
+{
+	uint64_t granules = FAKE_WINDOW_SIZE / FAKE_GRANULE;
+
+	map(3, 2);
+	fake_forget_calls();
+
+	assert_int_equal(map(4, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(2, 2), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(0, 100), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(granules, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(granules - 1, 2), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(0, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW + 4096, FAKE_GRANULE, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE / 2, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW - FAKE_GRANULE, FAKE_GRANULE, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 7),
+			 CUDA_ERROR_INVALID_DEVICE);
+	assert_string_equal(fake_calls, "");
+}
+
+static void
+a_failed_map_leaves_nothing_behind(void **state)
+{
+	static const char *const steps[] = { "cuMemCreate", "cuMemMap", "cuMemSetAccess",
+					     "cuMemsetD32Async", "cuStreamSynchronize" };
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		fake_fail(steps[i], CUDA_ERROR_OUT_OF_MEMORY, 0);
+		assert_int_equal(map(0, 1), CUDA_ERROR_OUT_OF_MEMORY);
+		assert_int_equal(fake_chunks, 0);
+		assert_false(mapped(0, 1));
+	}
+	assert_int_equal(map(0, 1), CUDA_SUCCESS);
+}
+
+static void
+memory_leaves_when_earlier_work_is_done(void **state)
+{
+	map(0, 1);
+
+	assert_int_equal(unmap(0, 1), CUDA_SUCCESS);
+	assert_false(mapped(0, 1));
+	assert_int_equal(fake_chunks, 1);
+
+	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_chunks, 0);
+}
+
+static void
+an_unmap_must_name_one_whole_map(void **state)
+{
+	map(0, 2);
+
+	assert_int_equal(unmap(0, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(unmap(1, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(unmap(2, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_true(mapped(0, 2 * FAKE_GRANULE));
+	assert_int_equal(unmap(0, 2), CUDA_SUCCESS);
+	assert_int_equal(unmap(0, 2), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+a_map_where_memory_is_leaving_waits_for_it(void **state)
+{
+	map(0, 1);
+	unmap(0, 1);
+
+	assert_int_equal(map(0, 2), CUDA_SUCCESS);
+
+	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_chunks, 1);
+	assert_true(mapped(0, 2 * FAKE_GRANULE));
+}
+
+static void
+a_map_that_needs_what_is_leaving_waits_for_it(void **state)
+{
+	map(0, 1);
+	unmap(0, 1);
+	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+
+	assert_int_equal(map(8, 1), CUDA_SUCCESS);
+
+	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_chunks, 1);
+	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(map(9, 1), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void
+many_chunks_stay_in_order(void **state)
+{
+	for (uint64_t i = 0; i < 200; i++)
+		assert_int_equal(map(i * 37 % 200, 1), CUDA_SUCCESS);
+	assert_true(mapped(0, 200 * FAKE_GRANULE));
+	for (uint64_t i = 0; i < 200; i += 2)
+		assert_int_equal(unmap(i * 37 % 200, 1), CUDA_SUCCESS);
+	fake_run_markers(&fake, -1);
+	for (uint64_t i = 0; i < 200; i++)
+		assert_int_equal(mapped(i * 37 % 200 * FAKE_GRANULE, 1), i % 2);
+}
+
+static void
+free_memory_is_what_the_quota_leaves(void **state)
+{
+	const struct gp_args_gpMemoryInfo args = { .device = 0 };
+	struct gp_reply_gpMemoryInfo reply;
+
+	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.free, (uint64_t)6 << 30);
+	assert_int_equal(reply.total, (uint64_t)8 << 30);
+
+	fake.session.account.line->devices[0].memory_max = (uint64_t)2 << 30;
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, (uint64_t)1 << 30),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.free, (uint64_t)1 << 30);
+	assert_int_equal(reply.total, (uint64_t)2 << 30);
+}
+
+/* Runs last: from then on the driver is not asked again. */
+static void
+a_driver_without_exportable_memory_still_makes_memory(void **state)
+{
+	fake_fail("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED, 0);
+
+	assert_int_equal(map(0, 1), CUDA_SUCCESS);
+	assert_int_equal(map(1, 1), CUDA_SUCCESS);
+
+	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 1"), 1);
+	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 0"), 2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(fresh_memory_is_zero_and_exportable, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_is_mapped_is_known_to_the_byte, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_map_outside_the_window_or_over_another_is_invalid,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_failed_map_leaves_nothing_behind, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(memory_leaves_when_earlier_work_is_done, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_unmap_must_name_one_whole_map, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_map_where_memory_is_leaving_waits_for_it, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_map_that_needs_what_is_leaving_waits_for_it,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(many_chunks_stay_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(free_memory_is_what_the_quota_leaves, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_driver_without_exportable_memory_still_makes_memory, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

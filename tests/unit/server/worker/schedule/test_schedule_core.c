@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of turns, with a GPU that runs one kernel at a time and a clock that is the test's. */
+#include "server/worker/schedule/schedule_core.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+#define CLIENTS_MAX 64
+
+struct client {
+	struct gpd_order_run run;
+	uint64_t kernel_ns;
+	uint64_t think_ns;    /* between a kernel's end and the next one */
+	uint64_t from, until; /* when it has work */
+	uint64_t ready_ns;
+	uint64_t used_ns; /* GPU time */
+	uint64_t waited_max_ns, asked_ns;
+};
+
+struct gpu {
+	struct gpd_order order;
+	struct client clients[CLIENTS_MAX];
+	unsigned int count;
+	uint64_t now;
+};
+
+static struct client *
+add(struct gpu *gpu, uint32_t tenant, uint64_t kernel_ns)
+{
+	struct client *client = &gpu->clients[gpu->count++];
+
+	*client = (struct client){ .kernel_ns = kernel_ns, .until = UINT64_MAX };
+	client->run.rank = 1;
+	assert_int_equal(gpd_order_join(&gpu->order, &client->run, tenant, gpu->now), 0);
+	return client;
+}
+
+static void
+terms(struct gpu *gpu, struct client *client, uint32_t weight, uint32_t per_cent)
+{
+	gpd_order_terms(client->run.tenant, weight, per_cent * 10000, gpu->now);
+}
+
+static int
+setup(void **state)
+{
+	*state = test_calloc(1, sizeof(struct gpu));
+	((struct gpu *)*state)->now = SECOND;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct gpu *gpu = *state;
+
+	for (unsigned int i = 0; i < gpu->count; i++)
+		gpd_order_leave(&gpu->order, &gpu->clients[i].run);
+	assert_null(gpu->order.tenants);
+	test_free(gpu);
+	return 0;
+}
+
+static bool
+is_ready(const struct gpu *gpu, const struct client *client)
+{
+	return gpu->now >= client->from && gpu->now < client->until && gpu->now >= client->ready_ns;
+}
+
+static void
+ask(struct gpu *gpu)
+{
+	for (unsigned int i = 0; i < gpu->count; i++) {
+		struct client *client = &gpu->clients[i];
+
+		if (client->run.wants && gpu->now >= client->until)
+			gpd_order_forgo(&client->run);
+		if (!is_ready(gpu, client) || gpu->order.holder == &client->run ||
+		    client->run.wants)
+			continue;
+		client->asked_ns = gpu->now;
+		gpd_order_want(&gpu->order, &client->run, gpu->now);
+	}
+}
+
+static void
+run_kernel(struct gpu *gpu, struct client *client)
+{
+	uint64_t waited = gpu->now - client->asked_ns;
+
+	if (waited > client->waited_max_ns)
+		client->waited_max_ns = waited;
+	gpu->now += client->kernel_ns;
+	client->used_ns += client->kernel_ns;
+	client->ready_ns = gpu->now + client->think_ns;
+	client->asked_ns = gpu->now;
+	gpd_order_charge(&gpu->order, &client->run, client->kernel_ns, gpu->now);
+}
+
+/* The GPU idles until somebody may or wants to go on. */
+static void
+pass_time(struct gpu *gpu, uint64_t when, uint64_t end)
+{
+	uint64_t next = when < end ? when : end;
+
+	for (unsigned int i = 0; i < gpu->count; i++) {
+		struct client *client = &gpu->clients[i];
+		uint64_t ready = client->ready_ns > client->from ? client->ready_ns : client->from;
+
+		if (!client->run.wants && ready > gpu->now && ready < next)
+			next = ready;
+	}
+	gpu->now = next > gpu->now ? next : gpu->now + US;
+}
+
+static void
+run_for(struct gpu *gpu, uint64_t ns)
+{
+	uint64_t end = gpu->now + ns, when;
+
+	for (unsigned int i = 0; i < gpu->count; i++)
+		gpu->clients[i].used_ns = gpu->clients[i].waited_max_ns = 0;
+	while (gpu->now < end) {
+		struct client *holder;
+
+		ask(gpu);
+		if (!gpu->order.holder && !gpd_order_pick(&gpu->order, gpu->now, &when)) {
+			pass_time(gpu, when, end);
+			continue;
+		}
+		holder = (struct client *)gpu->order.holder;
+		if (is_ready(gpu, holder) && !(gpd_order_is_contended(&gpu->order) &&
+					       gpd_order_ends(&gpu->order, 0, gpu->now)))
+			run_kernel(gpu, holder);
+		else
+			gpd_order_release(&gpu->order);
+	}
+}
+
+/* Per mille of the time that passed. */
+static void
+assert_share(const struct client *client, uint64_t ns, uint64_t wanted, uint64_t within)
+{
+	uint64_t got = client->used_ns * 1000 / ns;
+
+	if (got + within < wanted || got > wanted + within)
+		fail_msg("a share of %lu per mille instead of %lu", (unsigned long)got,
+			 (unsigned long)wanted);
+}
+
+static void
+one_alone_has_all_of_the_gpu(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 0, 50 * US);
+
+	run_for(gpu, SECOND);
+	assert_share(a, SECOND, 1000, 1);
+}
+
+static void
+weights_divide_the_gpu_time(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * US),
+		      *c = add(gpu, 3, 50 * US);
+
+	terms(gpu, a, 1, 100);
+	terms(gpu, b, 2, 100);
+	terms(gpu, c, 5, 100);
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 125, 5);
+	assert_share(b, 10 * SECOND, 250, 5);
+	assert_share(c, 10 * SECOND, 625, 5);
+}
+
+static void
+short_kernels_get_as_much_time_as_long_ones(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * MS);
+
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 500, 10);
+	assert_share(b, 10 * SECOND, 500, 10);
+}
+
+static void
+weights_hold_for_kernels_of_any_length(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * MS), *b = add(gpu, 2, 50 * US),
+		      *c = add(gpu, 3, 3 * MS);
+
+	terms(gpu, a, 20, 100);
+	terms(gpu, b, 30, 100);
+	terms(gpu, c, 50, 100);
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 200, 12);
+	assert_share(b, 10 * SECOND, 300, 12);
+	assert_share(c, 10 * SECOND, 500, 12);
+}
+
+static void
+what_one_does_not_use_the_others_get(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, MS), *c = add(gpu, 3, MS);
+
+	terms(gpu, a, 20, 100);
+	terms(gpu, b, 30, 100);
+	terms(gpu, c, 50, 100);
+	c->until = 0;
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 400, 5);
+	assert_share(b, 10 * SECOND, 600, 5);
+}
+
+static void
+sessions_of_a_tenant_share_its_part_equally(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 100 * US),
+		      *c = add(gpu, 2, 7 * MS), *d = add(gpu, 2, MS);
+
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 500, 5);
+	assert_share(b, 10 * SECOND, 167, 5);
+	assert_share(c, 10 * SECOND, 167, 5);
+	assert_share(d, 10 * SECOND, 167, 5);
+}
+
+static void
+a_limit_holds_on_an_idle_gpu(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * MS);
+
+	terms(gpu, a, 1, 30);
+	b->until = 0;
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 300, 8);
+	a->kernel_ns = 50 * MS;
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 300, 10);
+}
+
+static void
+a_limit_holds_beside_one_without(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 5 * MS);
+
+	terms(gpu, a, 100, 30);
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 300, 10);
+	assert_share(b, 10 * SECOND, 700, 10);
+}
+
+static void
+parts_below_all_of_the_time_leave_the_rest_idle(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 3 * MS),
+		      *c = add(gpu, 3, 50 * MS);
+
+	terms(gpu, a, 25, 25);
+	terms(gpu, b, 25, 25);
+	terms(gpu, c, 25, 25);
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 250, 10);
+	assert_share(b, 10 * SECOND, 250, 10);
+	assert_share(c, 10 * SECOND, 250, 15);
+}
+
+static void
+parts_that_are_all_of_the_time_are_kept(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 3 * MS),
+		      *c = add(gpu, 3, 20 * MS);
+
+	terms(gpu, a, 20, 20);
+	terms(gpu, b, 30, 30);
+	terms(gpu, c, 50, 50);
+	run_for(gpu, 10 * SECOND);
+	assert_share(a, 10 * SECOND, 200, 15);
+	assert_share(b, 10 * SECOND, 300, 15);
+	assert_share(c, 10 * SECOND, 500, 15);
+}
+
+static void
+borrowed_time_is_given_back_within_a_quarter_of_a_second(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, 50 * US);
+
+	terms(gpu, a, 30, 90);
+	terms(gpu, b, 70, 100);
+	b->from = gpu->now + 5 * SECOND;
+	run_for(gpu, 5 * SECOND);
+	assert_share(a, 5 * SECOND, 900, 15);
+	run_for(gpu, 250 * MS);
+	run_for(gpu, 500 * MS);
+	assert_share(a, 500 * MS, 300, 30);
+	assert_share(b, 500 * MS, 700, 30);
+}
+
+static void
+who_was_away_claims_nothing_for_that_time(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, MS);
+
+	b->until = gpu->now + SECOND;
+	run_for(gpu, 10 * SECOND);
+	b->until = UINT64_MAX;
+	run_for(gpu, SECOND);
+	assert_share(a, SECOND, 500, 20);
+	assert_share(b, SECOND, 500, 20);
+}
+
+static void
+who_waits_for_each_kernel_gets_its_time_as_well(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, 5 * MS), *b = add(gpu, 2, 20 * MS);
+
+	a->think_ns = 2 * MS;
+	run_for(gpu, 10 * SECOND);
+	if (a->used_ns * 100 < b->used_ns * 20)
+		fail_msg("%lu beside %lu", (unsigned long)a->used_ns, (unsigned long)b->used_ns);
+}
+
+static void
+a_higher_rank_goes_first(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *hog = add(gpu, 1, 20 * MS), *quick = add(gpu, 2, 100 * US);
+
+	hog->run.rank = 0;
+	quick->run.rank = 2;
+	quick->think_ns = 5 * MS;
+	run_for(gpu, 5 * SECOND);
+	assert_in_range(quick->waited_max_ns, 0, 20 * MS + 100 * US);
+}
+
+static void
+nobody_starves(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *low = add(gpu, 1, MS), *high = add(gpu, 2, MS);
+
+	low->run.rank = 0;
+	high->run.rank = 2;
+	run_for(gpu, 10 * SECOND);
+	assert_in_range(low->waited_max_ns, 100 * MS, 600 * MS);
+	assert_share(low, 10 * SECOND, 10, 8);
+}
+
+static void
+sixty_four_equal_ones_get_the_same(void **state)
+{
+	struct gpu *gpu = *state;
+	double sum = 0, squares = 0;
+
+	for (uint32_t i = 0; i < CLIENTS_MAX; i++)
+		(void)add(gpu, i % 16, (20 + 31 * i) * US);
+	run_for(gpu, 20 * SECOND);
+	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
+		double used = (double)gpu->clients[i].used_ns;
+
+		sum += used;
+		squares += used * used;
+	}
+	assert_true(sum * sum / (CLIENTS_MAX * squares) >= 0.99);
+}
+
+static void
+a_new_limit_counts_from_now_on(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, MS);
+
+	b->until = 0;
+	run_for(gpu, 5 * SECOND);
+	terms(gpu, a, 1, 50);
+	run_for(gpu, SECOND);
+	assert_share(a, SECOND, 500, 40);
+	terms(gpu, a, 1, 100);
+	run_for(gpu, SECOND);
+	assert_share(a, SECOND, 1000, 5);
+}
+
+static void
+a_limited_tenant_is_owed_nothing_when_its_limit_goes(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, MS);
+
+	terms(gpu, a, 1, 5);
+	run_for(gpu, 10 * SECOND);
+	terms(gpu, a, 1, 100);
+	run_for(gpu, SECOND);
+	assert_share(a, SECOND, 500, 30);
+	assert_share(b, SECOND, 500, 30);
+}
+
+static void
+the_holder_that_leaves_makes_room(void **state)
+{
+	struct gpu *gpu = *state;
+	struct client *a = add(gpu, 1, MS), *b = add(gpu, 1, MS);
+	uint64_t when;
+
+	gpd_order_want(&gpu->order, &a->run, gpu->now);
+	assert_ptr_equal(gpd_order_pick(&gpu->order, gpu->now, &when), &a->run);
+	gpd_order_want(&gpu->order, &b->run, gpu->now);
+	assert_null(gpd_order_pick(&gpu->order, gpu->now, &when));
+	gpd_order_leave(&gpu->order, &a->run);
+	assert_ptr_equal(gpd_order_pick(&gpu->order, gpu->now, &when), &b->run);
+	assert_int_equal(gpd_order_join(&gpu->order, &a->run, 1, gpu->now), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_alone_has_all_of_the_gpu, setup, teardown),
+		cmocka_unit_test_setup_teardown(weights_divide_the_gpu_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(short_kernels_get_as_much_time_as_long_ones, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(weights_hold_for_kernels_of_any_length, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_one_does_not_use_the_others_get, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(sessions_of_a_tenant_share_its_part_equally, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_limit_holds_on_an_idle_gpu, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_limit_holds_beside_one_without, setup, teardown),
+		cmocka_unit_test_setup_teardown(parts_below_all_of_the_time_leave_the_rest_idle,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(parts_that_are_all_of_the_time_are_kept, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			borrowed_time_is_given_back_within_a_quarter_of_a_second, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_was_away_claims_nothing_for_that_time, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_waits_for_each_kernel_gets_its_time_as_well,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_higher_rank_goes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody_starves, setup, teardown),
+		cmocka_unit_test_setup_teardown(sixty_four_equal_ones_get_the_same, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_new_limit_counts_from_now_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_limited_tenant_is_owed_nothing_when_its_limit_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_holder_that_leaves_makes_room, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much GPU time the sessions take, and what it costs to know. */
+#include "server/worker/schedule/schedule_meter.h"
+#include "tests/unit/server/schedule_fixture.h"
+
+/* Threads of a busy machine stand still now and then, and the GPU, which is a clock, does not. */
+static void
+assert_one_of_a_few(uint64_t (*run)(uint64_t *wanted))
+{
+	uint64_t got = 0, wanted = 1;
+
+	for (int trial = 0; trial < 3; trial++) {
+		got = run(&wanted);
+		if (got * 1000 / wanted >= 980 && got * 1000 / wanted <= 1020)
+			return;
+	}
+	assert_part(got, wanted, 1000, 20);
+}
+
+static uint64_t
+measure_queued(uint64_t *wanted)
+{
+	struct client *client = add_client(0, 0);
+
+	for (int i = 0; i < 10000; i++) {
+		launch(client, 20 * US);
+		if (i % 100 == 99)
+			pause_client(client);
+	}
+	close_client(client);
+	assert_int_equal(waited(client), 0);
+	*wanted = 10000 * 20 * US;
+	return measured(client);
+}
+
+static void
+the_time_of_queued_kernels_is_measured(void **state)
+{
+	assert_one_of_a_few(measure_queued);
+}
+
+static uint64_t
+measure_waited_for(uint64_t *wanted)
+{
+	struct client *client = add_client(0, 0);
+
+	*wanted = 0;
+	for (int i = 0; i < 200; i++) {
+		uint64_t ns = i % 10 ? 200 * US : 10 * MS;
+
+		launch(client, ns);
+		pause_client(client);
+		sleep_until(end_of(&client->gpu_streams[0]));
+		sleep_until(now_ns() + MS);
+		*wanted += ns;
+	}
+	close_client(client);
+	return measured(client);
+}
+
+static void
+the_time_of_kernels_that_are_waited_for_is_measured(void **state)
+{
+	assert_one_of_a_few(measure_waited_for);
+}
+
+/* What is behind a copy is the copy's. */
+static void
+time_counts_once_on_streams_that_overlap(void **state)
+{
+	struct client *client = add_client(0, 0);
+
+	launch_on(client, STREAM, 20 * MS);
+	launch_on(client, OTHER_STREAM, 10 * MS);
+	pause_client(client);
+	close_client(client);
+	assert_part(measured(client), 30 * MS, 1000, 30);
+}
+
+static void
+a_copy_ends_what_is_measured(void **state)
+{
+	struct client *client = add_client(0, 0);
+
+	launch(client, 10 * MS);
+	gpd_account_copy(&client->session.account, 1 << 20, 0);
+	run_kernel(&client->gpu_streams[0], 50 * MS);
+	close_client(client);
+	assert_part(measured(client), 10 * MS, 1000, 50);
+}
+
+static void
+the_time_is_known_while_the_session_goes_on(void **state)
+{
+	struct client *client = add_client(0, 0);
+	uint64_t deadline = now_ns() + 5 * SECOND;
+
+	launch(client, 10 * MS);
+	pause_client(client);
+	while (measured(client) == 0 && now_ns() < deadline)
+		sleep_until(now_ns() + MS);
+	assert_part(measured(client), 10 * MS, 1000, 50);
+}
+
+/* Once it is known: first there are as many as there are batches. */
+static void
+one_alone_costs_few_events(void **state)
+{
+	struct client *client = add_client(1, 0);
+
+	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
+	for (int i = 0; i < 2000; i++) {
+		if (i == 1000)
+			gpu.records = 0;
+		launch(client, 20 * US);
+		pause_client(client);
+	}
+	assert_in_range(gpu.records, 1, 150);
+}
+
+/* Else a stream that is never idle would hide how far it is. */
+static void
+what_had_no_event_is_done_with_what_follows(void **state)
+{
+	struct gpu_stream stream = { 0 }, other = { 0 };
+	struct gpd_meter_harvest found;
+	struct gpd_meter meter;
+
+	gpd_meter_init(&meter);
+	assert_true(gpd_meter_open(&meter, (CUstream)&stream, false));
+	run_kernel(&stream, MS);
+	gpd_meter_close(&meter, 3, 0, 10);
+	assert_true(gpd_meter_open(&meter, (CUstream)&other, true));
+	gpd_meter_close(&meter, 1, 1, 10);
+	assert_true(gpd_meter_open(&meter, (CUstream)&stream, true));
+	run_kernel(&stream, MS);
+	gpd_meter_close(&meter, 2, 1, 10);
+	assert_int_equal(meter.launches, 6);
+	run_kernel(&stream, SECOND);
+	sleep_until(now_ns() + 5 * MS);
+	found = gpd_meter_take(&meter);
+	assert_int_equal(meter.launches, 0);
+	assert_int_equal(meter.entries, 0);
+	assert_int_equal(found.entries, 2);
+	assert_in_range(found.all_ns, MS, 2 * MS);
+	gpd_meter_fini(&meter);
+}
+
+static void
+a_stream_that_goes_is_asked_no_more(void **state)
+{
+	struct client *client = add_client(1, 0);
+
+	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
+	for (int i = 0; i < 200; i++) {
+		launch(client, 20 * US);
+		pause_client(client);
+	}
+	gpd_schedule_settle(client->session.account.schedule);
+	gpu.gone = client->streams[0].driver;
+	sleep_until(end_of(&client->gpu_streams[0]) + 30 * MS);
+	(void)add_client(2, 0);
+	launch(&clients[1], MS);
+	pause_client(&clients[1]);
+	assert_in_range(waited(&clients[1]), 0, 400 * MS);
+	assert_int_equal(gpu.asked_in_vain, 0);
+	gpu.gone = NULL;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(the_time_of_queued_kernels_is_measured),
+		CASE(the_time_of_kernels_that_are_waited_for_is_measured),
+		CASE(time_counts_once_on_streams_that_overlap),
+		CASE(a_copy_ends_what_is_measured),
+		CASE(the_time_is_known_while_the_session_goes_on),
+		CASE(one_alone_costs_few_events),
+		CASE(what_had_no_event_is_done_with_what_follows),
+		CASE(a_stream_that_goes_is_asked_no_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session is charged, and refused. */
+#include "server/common/base/clock.h"
+#include "server/worker/session/account.h"
+#include "tests/test.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#define HOUR_NS UINT64_C(3600000000000)
+
+static struct gpd_account account;
+
+static int
+set_up(void **state)
+{
+	int fd;
+
+	account.ledger = gpd_ledger_create(&fd);
+	if (!account.ledger)
+		return -1;
+	account.line = gpd_ledger_open(account.ledger, 7, GPD_TENANT_DEFAULT, 1);
+	return close(fd);
+}
+
+static int
+tear_down(void **state)
+{
+	gpd_ledger_destroy(account.ledger);
+	return 0;
+}
+
+static void
+an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
+{
+	struct gpd_ledger_line *line = &account.line->devices[1];
+
+	line->memory_max = 100;
+	assert_int_equal(gpd_account_allocate(&account, 1, 60), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&account, 1, 41), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(line->memory, 60);
+	assert_int_equal(gpd_account_room(&account, 1).left, 40);
+	assert_int_equal(gpd_account_allocate(&account, 1, 40), CUDA_SUCCESS);
+	gpd_account_free(&account, 1, 90);
+	assert_int_equal(line->memory, 10);
+	assert_int_equal(line->memory_peak, 100);
+	assert_int_equal(account.line->counts.refusals, 2);
+}
+
+static void
+what_no_device_has_is_never_charged(void **state)
+{
+	struct gpd_ledger_line *line = &account.line->devices[1];
+
+	account.ledger->device_memory[1] = 1000;
+	assert_int_equal(gpd_account_allocate(&account, 1, 1001), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX - 1),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(line->memory, 0);
+	assert_int_equal(line->memory_peak, 0);
+	assert_int_equal(account.line->counts.refusals, 2);
+	/* Another device is another matter, and so is the last byte. */
+	assert_int_equal(gpd_account_allocate(&account, 0, 1001), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_SUCCESS);
+}
+
+static void *
+give_back_late(void *arg)
+{
+	struct gpd_account *other = arg;
+
+	(void)usleep(100000);
+	gpd_account_free(other, 0, 70);
+	gpd_account_leave_end(other);
+	return NULL;
+}
+
+static void
+what_another_session_is_giving_back_is_waited_for(void **state)
+{
+	struct gpd_account other = account;
+	pthread_t thread;
+
+	account.ledger->tenants[GPD_TENANT_DEFAULT].devices[0].memory_max = 100;
+	other.line = gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
+	assert_int_equal(gpd_account_allocate(&other, 0, 70), CUDA_SUCCESS);
+	/* It gives nothing back. */
+	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_ERROR_OUT_OF_MEMORY);
+	gpd_account_leave_begin(&other);
+	assert_int_equal(pthread_create(&thread, NULL, give_back_late, &other), 0);
+	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_SUCCESS);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(account.line->counts.refusals, 1);
+	/* What does not come back is not waited for forever. */
+	gpd_account_leave_begin(&other);
+	assert_int_equal(gpd_account_allocate(&account, 0, 100), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void
+each_device_has_a_quota_of_its_own(void **state)
+{
+	account.line->devices[1].memory_max = 100;
+	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_account_room(&account, 0).max, GPD_NO_LIMIT);
+	assert_int_equal(gpd_account_room(&account, 1).max, 100);
+}
+
+static void
+a_device_that_cannot_be_is_refused(void **state)
+{
+	assert_int_equal(gpd_account_allocate(&account, -1, 1), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpd_account_allocate(&account, GPD_LEDGER_DEVICES, 1),
+			 CUDA_ERROR_INVALID_DEVICE);
+	gpd_account_free(&account, -1, 1);
+	gpd_account_free(&account, GPD_LEDGER_DEVICES, 1);
+	assert_int_equal(account.line->devices[0].memory, 0);
+}
+
+static void
+launches_and_both_directions_of_copies_are_counted(void **state)
+{
+	gpd_account_launch(&account);
+	gpd_account_copy(&account, 10, 0);
+	gpd_account_copy(&account, 0, 20);
+	assert_int_equal(account.line->counts.launches, 1);
+	assert_int_equal(account.line->counts.copies, 2);
+	assert_int_equal(account.line->counts.copied_in, 10);
+	assert_int_equal(account.line->counts.copied_out, 20);
+}
+
+struct waiter {
+	pthread_t thread;
+	size_t got;
+	_Atomic bool closing;
+};
+
+static void *
+wait_for_link(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	waiter->got = gpd_account_link(&account, 10 << 20, &waiter->closing);
+	return NULL;
+}
+
+/* Somebody else has the link for an hour. */
+static void
+start_waiting(struct waiter *waiter, uint64_t now)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+
+	gpd_ledger_set_bandwidth(tenant, 1 << 20);
+	tenant->link_free_ns = now + HOUR_NS;
+	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_link, waiter), 0);
+	while (account.line->link_ns == 0)
+		(void)usleep(1000);
+	assert_true(tenant->link_free_ns > now + HOUR_NS);
+}
+
+static void
+who_waits_under_a_limit_goes_on_when_there_is_another(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+	const uint64_t limits[] = { GPD_NO_LIMIT, 2 << 20 };
+	const size_t expected[] = { 10 << 20, (2 << 20) / 20 };
+
+	for (int i = 0; i < 2; i++) {
+		struct waiter waiter = { 0 };
+		uint64_t begin = gpd_now_ns();
+
+		start_waiting(&waiter, begin);
+		gpd_ledger_set_bandwidth(tenant, limits[i]);
+		assert_int_equal(pthread_join(waiter.thread, NULL), 0);
+		assert_int_equal(waiter.got, expected[i]);
+		assert_int_equal(account.line->link_ns, 0);
+		assert_true(tenant->link_free_ns < begin + HOUR_NS);
+		assert_true(account.line->counts.throttled_ns > 0);
+	}
+}
+
+static void
+a_session_that_closes_gives_back_what_it_waits_for(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+	struct waiter waiter = { 0 };
+	uint64_t begin = gpd_now_ns();
+
+	start_waiting(&waiter, begin);
+	waiter.closing = true;
+	assert_int_equal(pthread_join(waiter.thread, NULL), 0);
+	assert_int_equal(tenant->link_free_ns, begin + HOUR_NS);
+	assert_int_equal(account.line->link_ns, 0);
+}
+
+static void
+what_travels_in_one_piece_waits_for_all_its_turns(void **state)
+{
+	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
+	_Atomic bool closing = false;
+	uint64_t begin = gpd_now_ns();
+
+	gpd_ledger_set_bandwidth(tenant, 1 << 20);
+	gpd_account_link_all(&account, 200 << 10, &closing);
+	/* The first turn is had at once. */
+	assert_true(gpd_now_ns() - begin >= 140000000);
+	assert_true(tenant->link_free_ns >= begin + 195000000);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing),
+		TEST(what_no_device_has_is_never_charged),
+		TEST(what_another_session_is_giving_back_is_waited_for),
+		TEST(each_device_has_a_quota_of_its_own),
+		TEST(a_device_that_cannot_be_is_refused),
+		TEST(launches_and_both_directions_of_copies_are_counted),
+		TEST(who_waits_under_a_limit_goes_on_when_there_is_another),
+		TEST(a_session_that_closes_gives_back_what_it_waits_for),
+		TEST(what_travels_in_one_piece_waits_for_all_its_turns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which records wait for a host function, and for one another. */
+#include "gpd_calls.h"
+#include "server/worker/session/deferred.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEGACY 1u
+#define A 2u /* blocking ones */
+#define B 3u
+#define FREE FAKE_STREAM /* and those that are not */
+#define LOOSE 7u
+#define RECORDS 400
+
+/* A record as the test sees it. */
+struct seen {
+	uint16_t call;
+	uint32_t stream, event;
+	bool barrier, memory, query;
+	unsigned int begun, ended; /* when, as steps; 0: not yet */
+	bool answered;             /* with CUDA_ERROR_NOT_READY */
+	struct gpd_held *held;
+};
+
+static struct fake fake;
+static struct gpd_stream legacy, a, b, loose;
+static struct seen seen[RECORDS];
+static unsigned int seen_count, step;
+static uint8_t bulk[4096];
+
+/* Only what the records below name; the generated one would bring all hooks along. */
+bool
+gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)
+{
+	struct gp_args_cuStreamWaitEvent wait;
+	struct gp_args_cuEventRecordWithFlags record;
+	struct gp_args_gpCopyIn copy;
+	struct gp_dec dec;
+
+	*names = (struct gpd_names){ 0 };
+	gp_dec_init(&dec, fields, size);
+	switch (call) {
+	case GP_CALL_cuStreamWaitEvent:
+		gp_args_cuStreamWaitEvent_decode(&dec, &wait);
+		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, wait.hStream };
+		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_EVENT, wait.hEvent };
+		break;
+	case GP_CALL_cuEventRecordWithFlags:
+		gp_args_cuEventRecordWithFlags_decode(&dec, &record);
+		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_EVENT, record.hEvent };
+		names->names[names->count++] =
+			(struct gpd_handle){ GPD_KIND_STREAM, record.hStream };
+		break;
+	case GP_CALL_gpCopyIn:
+		gp_args_gpCopyIn_decode(&dec, &copy);
+		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
+		break;
+	case GP_CALL_gpHostFunction:
+	case GP_CALL_cuStreamQuery:
+	case GP_CALL_cuStreamSynchronize:
+	case GP_CALL_cuStreamCreateWithPriority:
+	case GP_CALL_cuStreamDestroy_v2:
+		names->names[names->count++] =
+			(struct gpd_handle){ GPD_KIND_STREAM, gp_dec_u32(&dec) };
+		break;
+	case GP_CALL_cuEventQuery:
+		names->names[names->count++] =
+			(struct gpd_handle){ GPD_KIND_EVENT, gp_dec_u32(&dec) };
+		break;
+	case GP_CALL_gpMemoryMap:
+	case GP_CALL_gpMemoryUnmap:
+		names->memory = true;
+		break;
+	default:
+		break;
+	}
+	return gp_dec_ok(&dec);
+}
+
+static size_t
+encode(const struct seen *record, void *memory, size_t room)
+{
+	struct gp_args_cuStreamWaitEvent wait = { record->stream, record->event, 0 };
+	struct gp_args_cuEventRecordWithFlags mark = { record->event, record->stream, 0 };
+	struct gp_args_gpCopyIn copy = {
+		.stream = record->stream,
+		.flags = record->barrier ? GP_COPY_BARRIER : 0,
+	};
+	struct gp_enc enc;
+
+	gp_enc_init(&enc, memory, room);
+	if (record->call == GP_CALL_cuStreamWaitEvent)
+		gp_args_cuStreamWaitEvent_encode(&enc, &wait);
+	else if (record->call == GP_CALL_cuEventRecordWithFlags)
+		gp_args_cuEventRecordWithFlags_encode(&enc, &mark);
+	else if (record->call == GP_CALL_gpCopyIn)
+		gp_args_gpCopyIn_encode(&enc, &copy);
+	else
+		gp_enc_u32(&enc, record->stream ? record->stream : record->event);
+	gp_enc_pad(&enc);
+	return gp_enc_size(&enc);
+}
+
+static void
+carry_out(struct seen *record, struct gpd_held *held)
+{
+	assert_int_equal(record->begun, 0);
+	record->begun = ++step;
+	if (record->call == GP_CALL_gpHostFunction) {
+		record->held = held;
+		return;
+	}
+	record->ended = record->begun;
+	if (held)
+		gpd_hold_remove(&fake.session, held);
+}
+
+static void
+carry_out_kept(void)
+{
+	struct gpd_hold_record record;
+	struct gpd_held *held;
+
+	while ((held = gpd_hold_next(&fake.session, &record)))
+		carry_out(&seen[record.header.context], held);
+}
+
+/* Sends it; its number is where the context is, which nobody here looks at. */
+static struct seen *
+send_record(struct seen record)
+{
+	struct gp_header header = { .call = record.call, .context = seen_count };
+	struct gpd_held *held;
+	uint8_t fields[128];
+	size_t size;
+
+	assert_true(seen_count < RECORDS);
+	seen[seen_count] = record;
+	size = encode(&record, fields, sizeof(fields));
+	header.request = record.query;
+	fake.reply_count = 0;
+	switch (gpd_hold_add(&fake.session, &header, fields, size, &held)) {
+	case 0:
+		carry_out(&seen[seen_count], held);
+		break;
+	case 1:
+		assert_null(held);
+		seen[seen_count].answered = fake.reply_count == 1;
+		break;
+	default:
+		fail();
+	}
+	carry_out_kept();
+	return &seen[seen_count++];
+}
+
+static struct seen *
+work(uint32_t stream)
+{
+	return send_record((struct seen){ .call = GP_CALL_gpCopyIn, .stream = stream });
+}
+
+static struct seen *
+function(uint32_t stream)
+{
+	return send_record((struct seen){ .call = GP_CALL_gpHostFunction, .stream = stream });
+}
+
+static void
+finish(struct seen *record)
+{
+	assert_int_not_equal(record->begun, 0);
+	record->ended = ++step;
+	gpd_hold_remove(&fake.session, record->held);
+	carry_out_kept();
+}
+
+static struct seen *
+call(uint16_t number)
+{
+	return send_record((struct seen){ .call = number });
+}
+
+static bool
+query(uint32_t stream)
+{
+	struct seen *record = send_record(
+		(struct seen){ .call = GP_CALL_cuStreamQuery, .stream = stream, .query = true });
+
+	return !record->answered;
+}
+
+static int
+setup(void **state)
+{
+	struct gpd_stream *streams[] = { &legacy, &a, &b, &loose };
+	static const uint32_t names[] = { LEGACY, A, B, LOOSE };
+
+	fake_create(&fake);
+	memset(seen, 0, sizeof(seen));
+	seen_count = step = 0;
+	for (int i = 0; i < 4; i++) {
+		memset(streams[i], 0, sizeof(*streams[i]));
+		if (gpd_handle_add(&fake.session.handles, GPD_KIND_STREAM, names[i],
+				   &streams[i]->handle))
+			return -1;
+	}
+	legacy.legacy = true;
+	a.blocking = b.blocking = true;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	gpd_hold_forget(&fake.session);
+	fake_destroy(&fake);
+	return 0;
+}
+
+static void
+without_functions_nothing_is_kept(void **state)
+{
+	assert_true(work(A)->ended);
+	assert_true(work(LEGACY)->ended);
+	assert_true(call(GP_CALL_gpFence)->ended);
+	assert_null(fake.session.hold);
+	finish(function(A));
+	assert_true(work(A)->ended);
+}
+
+static void
+a_stream_goes_on_when_its_function_is_done(void **state)
+{
+	struct seen *first = function(FREE), *behind = work(FREE), *second = function(FREE);
+	struct seen *last = work(FREE);
+
+	assert_true(work(LOOSE)->ended);
+	assert_true(work(A)->ended);
+	assert_true(work(LEGACY)->ended);
+	assert_false(behind->begun);
+	assert_false(query(FREE));
+	assert_true(query(LOOSE));
+	finish(first);
+	assert_true(behind->ended);
+	assert_true(second->begun);
+	assert_false(last->begun);
+	finish(second);
+	assert_true(last->ended);
+	assert_true(query(FREE));
+}
+
+static void
+an_event_takes_the_wait_to_other_streams(void **state)
+{
+	struct seen *gate = function(FREE), *mark, *wait, *behind, *asked;
+
+	mark = send_record((struct seen){
+		.call = GP_CALL_cuEventRecordWithFlags, .stream = FREE, .event = 9 });
+	wait = send_record(
+		(struct seen){ .call = GP_CALL_cuStreamWaitEvent, .stream = LOOSE, .event = 9 });
+	behind = work(LOOSE);
+	asked = send_record(
+		(struct seen){ .call = GP_CALL_cuEventQuery, .event = 9, .query = true });
+	assert_true(asked->answered);
+	assert_false(mark->begun || wait->begun || behind->begun);
+	finish(gate);
+	assert_true(mark->ended < wait->begun && wait->ended < behind->begun);
+}
+
+static void
+legacy_work_waits_for_the_functions_of_blocking_streams(void **state)
+{
+	struct seen *gate = function(A), *in_legacy = work(LEGACY), *in_other = work(B);
+
+	assert_false(in_legacy->begun);
+	assert_false(in_other->begun);
+	assert_false(query(LEGACY));
+	/* It has been given nothing that is not done. */
+	assert_true(work(LOOSE)->ended);
+	finish(gate);
+	assert_true(in_legacy->ended && in_other->begun > in_legacy->ended);
+	assert_true(query(LEGACY));
+}
+
+static void
+blocking_streams_wait_for_the_legacy_streams_functions(void **state)
+{
+	struct seen *gate = function(LEGACY), *in_a = function(A), *in_b = work(B);
+
+	assert_false(in_a->begun);
+	assert_false(in_b->begun);
+	assert_true(work(FREE)->ended);
+	finish(gate);
+	assert_true(in_a->begun);
+	/* And not for each other's. */
+	assert_true(in_b->ended);
+	assert_true(work(B)->ended);
+	finish(in_a);
+}
+
+static void
+what_concerns_all_streams_waits_for_all(void **state)
+{
+	struct seen *first = function(FREE), *second = function(A), *kept = work(FREE);
+	struct seen *fence = call(GP_CALL_gpFence), *unmap = call(GP_CALL_gpMemoryUnmap);
+	struct seen *map = call(GP_CALL_gpMemoryMap);
+
+	assert_true(work(LOOSE)->ended);
+	finish(first);
+	assert_true(kept->ended);
+	assert_false(fence->begun || unmap->begun || map->begun);
+	finish(second);
+	assert_true(fence->ended < unmap->ended && unmap->ended < map->ended);
+	assert_true(call(GP_CALL_gpMemoryMap)->ended);
+}
+
+static void
+all_waits_for_a_copy_that_all_wait_for(void **state)
+{
+	struct seen *gate = function(FREE), *copy, *behind;
+
+	copy = send_record(
+		(struct seen){ .call = GP_CALL_gpCopyIn, .stream = FREE, .barrier = true });
+	behind = work(LOOSE);
+	assert_false(copy->begun || behind->begun);
+	finish(gate);
+	assert_true(copy->ended && behind->begun > copy->ended);
+}
+
+static void
+a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end(void **state)
+{
+	struct seen *gate = function(FREE), *drop, *make, *behind;
+	uint32_t again = FREE | 1u << 20;
+
+	drop = send_record((struct seen){ .call = GP_CALL_cuStreamDestroy_v2, .stream = FREE });
+	make = send_record(
+		(struct seen){ .call = GP_CALL_cuStreamCreateWithPriority, .stream = again });
+	behind = work(again);
+	assert_true(send_record((struct seen){ .call = GP_CALL_cuStreamCreateWithPriority,
+					       .stream = 99 })
+			    ->ended);
+	assert_false(drop->begun || make->begun || behind->begun);
+	finish(gate);
+	assert_true(drop->ended < make->ended && make->ended < behind->ended);
+}
+
+static void
+a_kept_record_has_its_bulk(void **state)
+{
+	struct gp_header header = { .call = GP_CALL_gpCopyIn };
+	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
+	struct gpd_hold_record record;
+	struct gpd_held *held;
+	uint8_t fields[128];
+	size_t size = encode(&copy, fields, sizeof(fields));
+	struct seen *gate = function(FREE);
+
+	for (size_t i = 0; i < sizeof(bulk); i++)
+		bulk[i] = (uint8_t)(i * 7);
+	fake.bulk = bulk;
+	fake.session.bulk_left = sizeof(bulk);
+	assert_int_equal(gpd_hold_add(&fake.session, &header, fields, size, &held), 1);
+	assert_int_equal(fake.session.bulk_left, 0);
+	gate->ended = ++step;
+	gpd_hold_remove(&fake.session, gate->held);
+	held = gpd_hold_next(&fake.session, &record);
+	assert_non_null(held);
+	assert_int_equal(record.size, size);
+	assert_memory_equal(record.fields, fields, size);
+	assert_int_equal(record.bulk_size, sizeof(bulk));
+	assert_memory_equal(record.bulk, bulk, sizeof(bulk));
+	gpd_hold_remove(&fake.session, held);
+	assert_null(gpd_hold_next(&fake.session, &record));
+}
+
+static void
+who_sends_too_much_is_shown_out(void **state)
+{
+	struct gp_header header = { .call = GP_CALL_gpCopyIn };
+	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
+	uint8_t fields[128];
+	size_t size = encode(&copy, fields, sizeof(fields));
+	struct gpd_held *held;
+
+	(void)function(FREE);
+	fake.session.bulk_left = GP_HOLD_MAX;
+	assert_true(gpd_hold_add(&fake.session, &header, fields, size, &held) < 0);
+	assert_string_equal(fake.violation, "it sent more than 64 MiB behind a host function");
+}
+
+/* Whether the later one must not begin before the earlier one has ended. */
+static bool
+comes_before(const struct seen *first, const struct seen *then)
+{
+	bool all = then->call == GP_CALL_gpFence || then->call == GP_CALL_gpMemoryUnmap;
+	/* Who only waits in a stream is no work there. */
+	bool waits_first = first->call == GP_CALL_cuStreamSynchronize;
+	bool waits_then = then->call == GP_CALL_cuStreamSynchronize;
+	bool together = first->stream && first->stream <= B && !waits_first && then->stream &&
+			then->stream <= B &&
+			(then->stream == LEGACY || (first->stream == LEGACY && !waits_then));
+
+	return all || first->barrier || together ||
+	       (first->stream && first->stream == then->stream) ||
+	       (first->event && first->event == then->event) || (first->memory && then->memory);
+}
+
+static struct seen
+random_record(void)
+{
+	static const uint32_t streams[] = { LEGACY, A, A, B, B, FREE, FREE, LOOSE, LOOSE };
+	struct seen record = { .stream = streams[rand() % 9] };
+
+	switch (rand() % 16) {
+	case 0:
+		return (struct seen){ .call = GP_CALL_gpFence };
+	case 1:
+		return (struct seen){ .call = GP_CALL_gpMemoryUnmap, .memory = true };
+	case 2:
+		return (struct seen){ .call = GP_CALL_gpMemoryMap, .memory = true };
+	case 3:
+		record.call = GP_CALL_gpCopyIn;
+		record.barrier = rand() % 4 == 0;
+		return record;
+	case 4:
+	case 5:
+		record.call = GP_CALL_cuStreamWaitEvent;
+		record.event = 8 + (uint32_t)rand() % 3;
+		return record;
+	case 6:
+	case 7:
+		record.call = GP_CALL_cuEventRecordWithFlags;
+		record.event = 8 + (uint32_t)rand() % 3;
+		return record;
+	case 8:
+		record.call = GP_CALL_cuStreamSynchronize;
+		return record;
+	case 9:
+	case 10:
+	case 11:
+		record.call = GP_CALL_gpHostFunction;
+		return record;
+	default:
+		record.call = GP_CALL_gpCopyIn;
+		return record;
+	}
+}
+
+/* Every record that has not begun has one in front of it that has not ended. */
+static void
+check_that_nothing_waits_in_vain(void)
+{
+	for (unsigned int i = 0; i < seen_count; i++) {
+		bool waits = seen[i].begun == 0;
+
+		for (unsigned int k = 0; k < i && waits; k++)
+			waits = seen[k].ended || !comes_before(&seen[k], &seen[i]);
+		assert_false(waits);
+	}
+}
+
+static void
+finish_one(void)
+{
+	unsigned int first = (unsigned int)rand() % seen_count;
+
+	for (unsigned int i = 0; i < seen_count; i++) {
+		struct seen *record = &seen[(first + i) % seen_count];
+
+		if (record->call == GP_CALL_gpHostFunction && record->begun && !record->ended) {
+			finish(record);
+			return;
+		}
+	}
+}
+
+static bool
+all_ended(void)
+{
+	for (unsigned int i = 0; i < seen_count; i++) {
+		if (!seen[i].ended)
+			return false;
+	}
+	return true;
+}
+
+/* Of one thread, and the thread sanitizer takes long over each. */
+#ifdef __SANITIZE_THREAD__
+#define MIXTURES 300
+#else
+#define MIXTURES 2000
+#endif
+
+static void
+any_mixture_ends_in_a_right_order(void **state)
+{
+	for (unsigned int seed = 0; seed < MIXTURES; seed++) {
+		(void)teardown(state);
+		assert_int_equal(setup(state), 0);
+		srand(seed);
+		while (seen_count < 100) {
+			(void)send_record(random_record());
+			if (rand() % 5 == 0)
+				finish_one();
+			check_that_nothing_waits_in_vain();
+		}
+		while (!all_ended()) {
+			finish_one();
+			check_that_nothing_waits_in_vain();
+		}
+		for (unsigned int i = 0; i < seen_count; i++) {
+			for (unsigned int k = 0; k < i; k++)
+				assert_true(!comes_before(&seen[k], &seen[i]) ||
+					    seen[k].ended <= seen[i].begun);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(without_functions_nothing_is_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stream_goes_on_when_its_function_is_done, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_event_takes_the_wait_to_other_streams, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			legacy_work_waits_for_the_functions_of_blocking_streams, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			blocking_streams_wait_for_the_legacy_streams_functions, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_concerns_all_streams_waits_for_all, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(all_waits_for_a_copy_that_all_wait_for, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_kept_record_has_its_bulk, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_sends_too_much_is_shown_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(any_mixture_ends_in_a_right_order, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/handle.h"
+#include "tests/test.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static void
+a_handle_is_found_by_its_kind_and_whole_name(void **state)
+{
+	struct gpd_handle_table table = { 0 };
+	struct gpd_handle stream, event;
+	uint32_t id = 3u << 20 | 5;
+
+	assert_int_equal(gpd_handle_add(&table, GPD_KIND_STREAM, id, &stream), 0);
+	assert_int_equal(gpd_handle_add(&table, GPD_KIND_EVENT, id, &event), 0);
+	assert_ptr_equal(gpd_handle_get(&table, GPD_KIND_STREAM, id), &stream);
+	assert_ptr_equal(gpd_handle_get(&table, GPD_KIND_EVENT, id), &event);
+	assert_null(gpd_handle_get(&table, GPD_KIND_IMAGE, id));
+	assert_null(gpd_handle_get(&table, GPD_KIND_STREAM, 4u << 20 | 5));
+	assert_null(gpd_handle_get(&table, GPD_KIND_STREAM, 3u << 20 | 6));
+	gpd_handle_fini(&table);
+}
+
+static void
+any_name_is_answered(void **state)
+{
+	struct gpd_handle_table table = { 0 };
+	struct gpd_handle handle;
+
+	assert_null(gpd_handle_get(&table, GPD_KIND_STREAM, 0));
+	assert_null(gpd_handle_get(&table, GPD_KIND_STREAM, UINT32_MAX));
+	assert_int_equal(gpd_handle_add(&table, GPD_KIND_STREAM, 0, &handle), -EINVAL);
+	assert_int_equal(gpd_handle_add(&table, GPD_KIND_STREAM, UINT32_MAX, &handle), 0);
+	assert_ptr_equal(gpd_handle_get(&table, GPD_KIND_STREAM, UINT32_MAX), &handle);
+	gpd_handle_fini(&table);
+}
+
+static void
+a_place_is_taken_until_its_handle_is_removed(void **state)
+{
+	struct gpd_handle_table table = { 0 };
+	struct gpd_handle first, second;
+	uint32_t old = 1u << 20 | 7, new = 2u << 20 | 7;
+
+	assert_int_equal(gpd_handle_add(&table, GPD_KIND_EVENT, old, &first), 0);
+	assert_int_equal(gpd_handle_add(&table, GPD_KIND_EVENT, new, &second), -EEXIST);
+	gpd_handle_remove(&table, &first);
+	assert_null(gpd_handle_get(&table, GPD_KIND_EVENT, old));
+	assert_int_equal(gpd_handle_add(&table, GPD_KIND_EVENT, new, &second), 0);
+	/* Removing what is not there any more leaves the place alone. */
+	gpd_handle_remove(&table, &first);
+	assert_ptr_equal(gpd_handle_get(&table, GPD_KIND_EVENT, new), &second);
+	gpd_handle_fini(&table);
+}
+
+static unsigned int
+add_until_refused(struct gpd_handle_table *table, struct gpd_handle *handles, unsigned int max)
+{
+	unsigned int count = 0;
+
+	while (count < max &&
+	       gpd_handle_add(table, GPD_KIND_EVENT, count + 1, &handles[count]) == 0)
+		count++;
+	return count;
+}
+
+static void
+all_tables_have_so_much_together_and_each_its_part(void **state)
+{
+	enum {
+		MANY = 150000
+	};
+	struct gpd_handle *handles = test_calloc(2 * MANY, sizeof(*handles));
+	struct gpd_handle_table *greedy = test_calloc(2, sizeof(*greedy)), *other = greedy + 1;
+	unsigned int count, first;
+	int fd;
+	struct gpd_ledger *ledger = gpd_ledger_create(&fd);
+
+	assert_non_null(ledger);
+	(void)close(fd);
+	ledger->host_max = 2 * GPD_HOST_MIN;
+	for (uint64_t i = 0; i < 2; i++)
+		greedy[i].tally =
+			(struct gpd_tally){ .ledger = ledger,
+					    .line = gpd_ledger_open(ledger, i + 1, 0, 0) };
+	count = add_until_refused(greedy, handles, MANY);
+	/* Its own part, and all that there is besides. */
+	assert_in_range(count, 50000, 65536);
+	assert_int_equal(ledger->host, GPD_HOST_MIN);
+	assert_int_equal(gpd_handle_add(greedy, GPD_KIND_STREAM, 7, &handles[MANY]), -ENOMEM);
+	assert_null(gpd_handle_get(greedy, GPD_KIND_STREAM, 7));
+	first = add_until_refused(other, handles + MANY, MANY);
+	assert_in_range(first, 25000, 32768);
+	/* What one drops is there for the other. */
+	for (unsigned int i = 0; i < count / 2; i++)
+		gpd_handle_remove(greedy, &handles[i]);
+	assert_int_equal(gpd_handle_add(other, GPD_KIND_EVENT, MANY, &handles[2 * MANY - 1]), 0);
+	gpd_handle_fini(greedy);
+	gpd_handle_fini(other);
+	assert_int_equal(ledger->host, 0);
+	assert_int_equal(ledger->sessions[0].host, 0);
+	gpd_ledger_destroy(ledger);
+	test_free(greedy);
+	test_free(handles);
+}
+
+struct visits {
+	struct gpd_handle_table *table;
+	int count;
+};
+
+static void
+visit(struct gpd_handle *handle, void *arg)
+{
+	struct visits *visits = arg;
+
+	gpd_handle_remove(visits->table, handle);
+	visits->count++;
+}
+
+static void
+each_visits_all_and_may_remove_them(void **state)
+{
+	struct gpd_handle_table table = { 0 };
+	struct gpd_handle handles[200];
+	struct visits visits = { .table = &table };
+
+	for (uint32_t i = 0; i < 200; i++)
+		assert_int_equal(
+			gpd_handle_add(&table, GPD_KIND_EVENT, 1u << 20 | (3 * i), &handles[i]), 0);
+	gpd_handle_each(&table, GPD_KIND_EVENT, visit, &visits);
+	assert_int_equal(visits.count, 200);
+	gpd_handle_each(&table, GPD_KIND_EVENT, visit, &visits);
+	assert_int_equal(visits.count, 200);
+	gpd_handle_fini(&table);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_handle_is_found_by_its_kind_and_whole_name),
+		cmocka_unit_test(any_name_is_answered),
+		cmocka_unit_test(a_place_is_taken_until_its_handle_is_removed),
+		cmocka_unit_test(each_visits_all_and_may_remove_them),
+		cmocka_unit_test(all_tables_have_so_much_together_and_each_its_part),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

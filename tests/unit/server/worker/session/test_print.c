@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/print.h"
+#include "server/worker/worker.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fake one, two;
+
+static int
+setup(void **state)
+{
+	fake_create(&one);
+	fake_create(&two);
+	fake_kernel_text = NULL;
+	gpd_print_limit_ns = 30000000000ull;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	fake_events_pending = false;
+	gpd_print_forget(&one.session);
+	gpd_print_forget(&two.session);
+	fake_destroy(&one);
+	fake_destroy(&two);
+	return 0;
+}
+
+static void
+launch(struct fake *fake)
+{
+	assert_int_equal(gpd_print_begin(&fake->session, &fake->stream), CUDA_SUCCESS);
+	gpd_print_end(&fake->session, &fake->stream);
+}
+
+static void
+output_reaches_the_session_that_launched(void **state)
+{
+	launch(&one);
+	fake_kernel_text = "hello\n";
+	gpd_print_flush(&one.session);
+
+	assert_string_equal(one.printed, "hello\n");
+	assert_string_equal(two.printed, "");
+}
+
+static void
+a_session_that_never_prints_asks_nothing_of_the_driver(void **state)
+{
+	gpd_print_flush(&one.session);
+	assert_string_equal(fake_calls, "");
+
+	launch(&one);
+	gpd_print_flush(&one.session);
+	fake_forget_calls();
+	gpd_print_flush(&one.session);
+	assert_string_equal(fake_calls, "");
+}
+
+static void
+another_sessions_launch_delivers_what_was_printed_before(void **state)
+{
+	launch(&one);
+	fake_kernel_text = "of one";
+	launch(&two);
+	fake_kernel_text = "of two";
+	gpd_print_flush(&two.session);
+	gpd_print_flush(&one.session);
+
+	assert_string_equal(one.printed, "of one");
+	assert_string_equal(two.printed, "of two");
+}
+
+static void
+text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back(void **state)
+{
+	struct gpd_ledger_session *line = one.session.account.line;
+
+	one.ledger->host_max = 0;
+	assert_true(gpd_ledger_hold(one.ledger, line, GPD_HOST_MIN));
+	launch(&one);
+	fake_kernel_text = "lost";
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "");
+	gpd_ledger_let_go(one.ledger, line, GPD_HOST_MIN);
+	launch(&one);
+	fake_kernel_text = "told";
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "told");
+	assert_int_equal(line->host, 0);
+}
+
+static void *
+finish_later(void *unused)
+{
+	usleep(100000);
+	fake_kernel_text = "late, of one";
+	fake_events_pending = false;
+	return unused;
+}
+
+static void
+a_launch_waits_for_another_sessions_printing_kernels(void **state)
+{
+	pthread_t thread;
+
+	launch(&one);
+	fake_events_pending = true;
+	assert_int_equal(pthread_create(&thread, NULL, finish_later, NULL), 0);
+	launch(&two);
+	pthread_join(thread, NULL);
+	gpd_print_flush(&one.session);
+
+	assert_string_equal(one.printed, "late, of one");
+	assert_string_equal(two.printed, "");
+	gpd_print_flush(&two.session);
+	assert_string_equal(one.complained, "");
+	assert_string_equal(two.complained, "");
+}
+
+static void *
+complete_later(void *arg)
+{
+	struct timespec pause = { .tv_nsec = 50000000 };
+
+	nanosleep(&pause, NULL);
+	fake_kernel_text = "of one";
+	gpd_print_end(&one.session, &one.stream);
+	return NULL;
+}
+
+static void
+a_launch_that_another_session_is_just_making_is_waited_for(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(gpd_print_begin(&one.session, &one.stream), CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, complete_later, NULL), 0);
+	launch(&two);
+	pthread_join(thread, NULL);
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "of one");
+	assert_string_equal(two.printed, "");
+}
+
+static void
+whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once(void **state)
+{
+	gpd_print_limit_ns = 100000000ull;
+	launch(&one);
+	fake_events_pending = true;
+	launch(&two);
+	assert_string_equal(two.complained, "");
+	gpd_print_flush(&two.session);
+	gpd_print_flush(&one.session);
+	assert_non_null(strstr(two.complained, "output of device printf may be lost"));
+	assert_non_null(strstr(one.complained, "output of device printf may be lost"));
+
+	one.complained[0] = two.complained[0] = 0;
+	launch(&one);
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+	assert_string_equal(one.complained, "");
+	assert_string_equal(two.complained, "");
+}
+
+static void *
+end_later(void *unused)
+{
+	usleep(100000);
+	atomic_store(&two.session.closing, true);
+	return unused;
+}
+
+static void
+a_session_that_ends_does_not_wait_any_longer(void **state)
+{
+	pthread_t thread;
+
+	launch(&one);
+	fake_events_pending = true;
+	assert_int_equal(pthread_create(&thread, NULL, end_later, NULL), 0);
+	assert_int_not_equal(gpd_print_begin(&two.session, &two.stream), CUDA_SUCCESS);
+	pthread_join(thread, NULL);
+	two.session.sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+	two.session.closing = false;
+	assert_int_not_equal(gpd_print_begin(&two.session, &two.stream), CUDA_SUCCESS);
+	two.session.sticky = CUDA_SUCCESS;
+
+	/* It is still the other's turn. */
+	fake_kernel_text = "of one";
+	fake_events_pending = false;
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "of one");
+}
+
+static void *
+launch_two(void *unused)
+{
+	launch(&two);
+	return unused;
+}
+
+static void
+whoever_waits_is_let_in_before_the_owners_next_launch(void **state)
+{
+	pthread_t waits, finishes;
+
+	launch(&one);
+	fake_events_pending = true;
+	assert_int_equal(pthread_create(&waits, NULL, launch_two, NULL), 0);
+	usleep(50000);
+	assert_int_equal(pthread_create(&finishes, NULL, finish_later, NULL), 0);
+	launch(&one);
+	pthread_join(waits, NULL);
+	pthread_join(finishes, NULL);
+	fake_kernel_text = "of one again";
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "late, of oneof one again");
+	assert_string_equal(two.printed, "");
+}
+
+static void
+what_cannot_be_told_apart_is_nobodys(void **state)
+{
+	gpd_print_limit_ns = 100000000ull;
+	launch(&one);
+	fake_events_pending = true;
+	launch(&two);
+	fake_kernel_text = "of one or of two";
+	gpd_print_flush(&two.session);
+	assert_string_equal(two.printed, "");
+	fake_events_pending = false;
+	fake_kernel_text = "still of either";
+	gpd_print_flush(&two.session);
+	launch(&two);
+	fake_kernel_text = "of two";
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "");
+	assert_string_equal(two.printed, "of two");
+}
+
+static void
+more_output_than_the_pipe_holds_does_not_stop_the_driver(void **state)
+{
+	size_t size = (3 << 20) + 7;
+	char *text = malloc(size + 1);
+
+	memset(text, 'x', size);
+	text[size] = 0;
+	launch(&one);
+	fake_kernel_text = text;
+	/* The fake keeps only what it has room for; what counts is that this returns. */
+	one.printed[0] = 0;
+	gpd_print_flush(&one.session);
+	free(text);
+	assert_int_equal(strlen(one.printed), FAKE_TEXT - 1);
+}
+
+static void
+a_session_that_ends_leaves_its_output_to_nobody(void **state)
+{
+	launch(&one);
+	fake_kernel_text = "last words";
+	gpd_print_forget(&one.session);
+	assert_string_equal(one.printed, "last words");
+	launch(&two);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(two.printed, "");
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(output_reaches_the_session_that_launched),
+		TEST(a_session_that_never_prints_asks_nothing_of_the_driver),
+		TEST(another_sessions_launch_delivers_what_was_printed_before),
+		TEST(a_launch_waits_for_another_sessions_printing_kernels),
+		TEST(a_launch_that_another_session_is_just_making_is_waited_for),
+		TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once),
+		TEST(a_session_that_ends_does_not_wait_any_longer),
+		TEST(whoever_waits_is_let_in_before_the_owners_next_launch),
+		TEST(what_cannot_be_told_apart_is_nobodys),
+		TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver),
+		TEST(a_session_that_ends_leaves_its_output_to_nobody),
+		TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back),
+	};
+	int report = dup(STDOUT_FILENO);
+	FILE *kept;
+	int failed;
+
+	/* CMocka reports on the standard output, which the units under test take away. */
+	kept = fdopen(report, "w");
+	if (gpd_print_start() || !kept)
+		return 1;
+	stdout = kept;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	fflush(kept);
+	return failed;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Markers and the responder, with a GPU that gets there when the test says so. */
+#include "server/worker/device/driver.h"
+#include "server/worker/device/wait_page.h"
+#include "server/worker/session/event.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/worker.h"
+#include "tests/test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WRITES 4096
+
+/* What streams were told to write, in order. */
+static struct {
+	volatile uint32_t *where;
+	uint32_t value;
+} writes[WRITES];
+static int write_count;
+static CUresult write_result;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char told[256]; /* names of the waits that were called, in order */
+static CUresult last_result;
+
+static CUresult
+host_alloc(void **memory, size_t size, unsigned int flags)
+{
+	*memory = calloc(1, size);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+device_pointer(CUdeviceptr *device, void *host, unsigned int flags)
+{
+	*device = (CUdeviceptr)host;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
+{
+	if (write_result != CUDA_SUCCESS)
+		return write_result;
+	writes[write_count].where = (volatile uint32_t *)address;
+	writes[write_count++].value = value;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+query_stream(CUstream stream)
+{
+	return CUDA_ERROR_NOT_READY;
+}
+
+static CUresult
+set_current(CUcontext context)
+{
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+destroy_event(CUevent event)
+{
+	return CUDA_SUCCESS;
+}
+
+/* The GPU gets to the write with this number. */
+static void
+run(int number)
+{
+	__atomic_store_n(writes[number].where, writes[number].value, __ATOMIC_RELEASE);
+}
+
+static void
+tell(struct gpd_session *session, void *arg, CUresult result)
+{
+	pthread_mutex_lock(&lock);
+	strncat(told, arg, sizeof(told) - strlen(told) - 1);
+	last_result = result;
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+nap(void)
+{
+	struct timespec time = { .tv_nsec = 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* Whether exactly these were called, after some patience. */
+static bool
+is_told(const char *names)
+{
+	bool same = false;
+
+	for (int i = 0; i < 2000 && !same; i++) {
+		pthread_mutex_lock(&lock);
+		same = strcmp(told, names) == 0;
+		pthread_mutex_unlock(&lock);
+		if (!same)
+			nap();
+	}
+	return same;
+}
+
+struct fixture {
+	struct gpd_session session;
+	struct gpd_stream a, b;
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	gpd_driver.cuMemHostAlloc = host_alloc;
+	gpd_driver.cuMemHostGetDevicePointer_v2 = device_pointer;
+	gpd_driver.cuStreamWriteValue32_v2 = write_value;
+	gpd_driver.cuStreamQuery = query_stream;
+	gpd_driver.cuCtxSetCurrent = set_current;
+	gpd_driver.cuEventDestroy_v2 = destroy_event;
+	gpd_worker.device_count = 1;
+	gpd_worker.cpus = 1;
+	write_count = 0;
+	write_result = CUDA_SUCCESS;
+	told[0] = 0;
+	if (!f)
+		return -1;
+	f->a.next = &f->b;
+	f->session.streams = &f->a;
+	f->a.work = 1;
+	f->b.work = 2;
+	f->session.work = 2;
+	pthread_mutex_init(&f->session.send_lock, NULL);
+	*state = f;
+	return gpd_wait_start(&f->session);
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	gpd_wait_stop(&f->session);
+	free(f);
+	return 0;
+}
+
+static void
+a_wait_is_called_when_the_gpu_gets_there(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
+	nap();
+	assert_true(is_told(""));
+	assert_false(gpd_wait_none(&f->session));
+	assert_false(gpd_stream_is_idle(&f->a));
+	run(0);
+	assert_true(is_told("a"));
+	assert_int_equal(last_result, CUDA_SUCCESS);
+	gpd_wait_oldest(&f->session);
+	assert_true(gpd_wait_none(&f->session));
+	assert_true(gpd_stream_is_idle(&f->a));
+	assert_int_equal(f->a.waits, 0);
+}
+
+static void
+streams_are_waited_for_independently(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
+	assert_int_equal(gpd_wait_add(&f->session, &f->b, tell, "b"), CUDA_SUCCESS);
+	run(1);
+	assert_true(is_told("b"));
+	run(0);
+	assert_true(is_told("ba"));
+}
+
+/* The GPU finishes the older wait, and then this one, just when this one is looked at. */
+static CUresult
+query_event(CUevent event)
+{
+	run(0);
+	return CUDA_SUCCESS;
+}
+
+static void
+what_the_gpu_did_first_is_told_first(void **state)
+{
+	struct fixture *f = *state;
+	struct gpd_event_ref event = { .count = 1 };
+
+	gpd_driver.cuEventQuery = query_event;
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
+	assert_int_equal(gpd_wait_add_event(&f->session, &event, tell, "e"), CUDA_SUCCESS);
+	assert_true(is_told("ae"));
+}
+
+static void
+a_complete_wait_is_told_behind_those_that_are_complete_already(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
+	assert_int_equal(gpd_wait_add(&f->session, &f->b, tell, "b"), CUDA_SUCCESS);
+	run(1);
+	assert_int_equal(gpd_wait_add_complete(&f->session, tell, "c"), CUDA_SUCCESS);
+	assert_true(is_told("bc"));
+	run(0);
+	assert_true(is_told("bca"));
+}
+
+static void
+a_wait_for_all_is_told_when_the_last_stream_is_done(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "all"), CUDA_SUCCESS);
+	assert_int_equal(write_count, 2);
+	run(1);
+	nap();
+	assert_true(is_told(""));
+	run(0);
+	assert_true(is_told("all"));
+	gpd_wait_oldest(&f->session);
+	/* Nothing has been given to a stream since. */
+	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "!"), CUDA_SUCCESS);
+	assert_int_equal(write_count, 2);
+	assert_true(is_told("all!"));
+}
+
+static void
+a_marker_that_the_driver_refuses_is_never_called(void **state)
+{
+	struct fixture *f = *state;
+
+	write_result = CUDA_ERROR_OUT_OF_MEMORY;
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "all"),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(f->a.waits, 0);
+	write_result = CUDA_SUCCESS;
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "b"), CUDA_SUCCESS);
+	run(0);
+	assert_true(is_told("b"));
+}
+
+static void
+many_waits_go_through_few_places(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 3000; i++) {
+		f->a.work++;
+		assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, i % 500 ? "" : "."),
+				 CUDA_SUCCESS);
+		run(i);
+	}
+	assert_true(is_told("......"));
+}
+
+static void
+a_session_that_ends_tells_those_whose_work_was_dropped(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
+	gpd_wait_stop(&f->session);
+	assert_true(is_told("a"));
+	assert_int_equal(last_result, CUDA_ERROR_DEINITIALIZED);
+	assert_int_equal(f->a.waits, 0);
+}
+
+static void
+a_sticky_error_is_told_to_all(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
+	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "b"), CUDA_SUCCESS);
+	atomic_store(&f->session.told, true);
+	atomic_store(&f->session.sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpd_wait_kick(&f->session);
+	assert_true(is_told("ab"));
+	assert_int_equal(last_result, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_false(gpd_stream_is_idle(&f->a));
+}
+
+int
+main(void)
+{
+#define WAIT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WAIT_TEST(a_wait_is_called_when_the_gpu_gets_there),
+		WAIT_TEST(streams_are_waited_for_independently),
+		WAIT_TEST(what_the_gpu_did_first_is_told_first),
+		WAIT_TEST(a_complete_wait_is_told_behind_those_that_are_complete_already),
+		WAIT_TEST(a_wait_for_all_is_told_when_the_last_stream_is_done),
+		WAIT_TEST(a_marker_that_the_driver_refuses_is_never_called),
+		WAIT_TEST(many_waits_go_through_few_places),
+		WAIT_TEST(a_session_that_ends_tells_those_whose_work_was_dropped),
+		WAIT_TEST(a_sticky_error_is_told_to_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
