@@ -135,8 +135,8 @@ alone_ready(struct gpd_children *c, struct gpd_child *child)
 static void
 forget_child(struct gpd_child *child)
 {
-	if (child->caller)
-		gpd_caller_put(child->caller, gpd_now_ms());
+	if (child->source)
+		gpd_source_put(child->source, gpd_now_ms());
 	gpd_child_destroy(child);
 }
 
@@ -185,24 +185,24 @@ worker_failed(struct gpd_children *c, struct gpd_child *child,
 }
 
 /* Of the session that it is for; NULL: it has none, or is others' too. */
-static struct gpd_voice *
-voice_of_alone(const struct gpd_children *c, const struct gpd_child *child)
+static struct gpd_log_budget *
+budget_of_alone(const struct gpd_children *c, const struct gpd_child *child)
 {
 	struct gpd_ledger *ledger = c->quota->ledger;
 	const struct gpd_ledger_session *line =
 		child->alone ? gpd_ledger_any_of(ledger, child->pid) : NULL;
 
-	return line ? &ledger->voices[line->voice] : NULL;
+	return line ? &ledger->log_budgets[line->log_budget] : NULL;
 }
 
 /* A worker of one session alone has as many lines as its client likes to start. */
 static void
 report_error(const struct gpd_children *c, const struct gpd_child *child, const char *text)
 {
-	struct gpd_voice *voice = voice_of_alone(c, child);
+	struct gpd_log_budget *budget = budget_of_alone(c, child);
 
-	if (voice)
-		gpd_voice_log(voice, GPD_LOG_ERROR, "worker %d %s", (int)child->pid, text);
+	if (budget)
+		gpd_log_budget_log(budget, GPD_LOG_ERROR, "worker %d %s", (int)child->pid, text);
 	else
 		gpd_error("worker %d %s", (int)child->pid, text);
 }
@@ -227,7 +227,7 @@ static void
 worker_busy(struct gpd_children *c, struct gpd_child *child,
 	    const struct gpd_channel_message *message)
 {
-	gpd_left_note(child, c->quota->ledger, message);
+	gpd_orphans_note(child, c->quota->ledger, message);
 	if (child != c->serving || child->state != GPD_CHILD_READY)
 		return;
 	if (message->header.result && child->busy == 1)
@@ -242,16 +242,16 @@ end_left_worker(struct gpd_children *c)
 	struct gpd_child *child;
 	char owners[300];
 
-	if (gpd_left_count(c->list) <= GPD_LEFT_WORKERS_MAX)
+	if (gpd_orphans_count(c->list) <= GPD_ORPHANS_WORKERS_MAX)
 		return;
-	child = gpd_left_choose(c->list, c->quota->ledger);
+	child = gpd_orphans_choose(c->list, c->quota->ledger);
 	if (!child)
 		return;
-	gpd_left_owners(child, c->quota->ledger, owners, sizeof(owners));
+	gpd_orphans_owners(child, c->quota->ledger, owners, sizeof(owners));
 	snprintf(child->reason, sizeof(child->reason),
 		 "the work of clients that are gone goes on in more than %d older workers: this "
 		 "one ends",
-		 GPD_LEFT_WORKERS_MAX);
+		 GPD_ORPHANS_WORKERS_MAX);
 	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, child->reason,
 		  owners);
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
@@ -296,7 +296,7 @@ replace_busy_worker(struct gpd_children *c)
 	child->may_return = !child->stale;
 	end_left_worker(c);
 	if (!c->successor && !c->stopping)
-		idle = gpd_left_find_idle(c->list);
+		idle = gpd_orphans_find_idle(c->list);
 	if (idle)
 		take_worker_again(c, idle);
 }
@@ -338,8 +338,8 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 		case GPD_CHANNEL_CAME:
 			gpd_admission_lane_came(c->admission, child, &message);
 			break;
-		case GPD_CHANNEL_STRANGER:
-			gpd_admission_stranger(c->admission, &message, gpd_now_ms());
+		case GPD_CHANNEL_LANE_REFUSED:
+			gpd_admission_lane_refused(c->admission, &message, gpd_now_ms());
 			break;
 		case GPD_CHANNEL_CLOSED:
 			gpd_admission_closed(c->admission, child, &message, gpd_now_ms());

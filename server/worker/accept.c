@@ -40,14 +40,14 @@ static struct incoming *secured;
 static int secured_fd = -1;
 
 int
-gpd_adopt_setup(void)
+gpd_accept_setup(void)
 {
 	secured_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return secured_fd < 0 ? -errno : 0;
 }
 
 int
-gpd_adopt_fd(void)
+gpd_accept_fd(void)
 {
 	return secured_fd;
 }
@@ -146,7 +146,7 @@ secure(void *arg)
 }
 
 int
-gpd_adopt_later(uint64_t session, unsigned int number, struct gp_conn *conn)
+gpd_accept_later(uint64_t session, unsigned int number, struct gp_conn *conn)
 {
 	struct incoming *incoming = calloc(1, sizeof(*incoming));
 
@@ -204,8 +204,8 @@ refuse(const struct incoming *incoming, const char *reason)
 {
 	const char *peer = incoming->conn ? gp_conn_peer(incoming->conn) : "an unknown address";
 
-	gpd_stranger_refused(peer, false, "session %llu: a lane (%u) is refused: %s",
-			     (unsigned long long)incoming->session, incoming->number, reason);
+	gpd_lane_refusal_report(peer, false, "session %llu: a lane (%u) is refused: %s",
+				(unsigned long long)incoming->session, incoming->number, reason);
 	gp_conn_destroy(incoming->conn);
 }
 
@@ -252,7 +252,7 @@ begin(const struct incoming *incoming)
 }
 
 void
-gpd_adopt_secured(void)
+gpd_accept_secured(void)
 {
 	struct incoming *incoming, *next;
 	uint64_t count;
@@ -278,7 +278,7 @@ gpd_adopt_secured(void)
 
 /* Why there is no connection, or NULL. */
 static const char *
-adopt(const char *scheme, int fd, struct gp_conn **conn_p)
+take_over(const char *scheme, int fd, struct gp_conn **conn_p)
 {
 	int r;
 
@@ -299,7 +299,7 @@ adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 }
 
 void
-gpd_adopt(const struct gpd_channel_message *message)
+gpd_accept(const struct gpd_channel_message *message)
 {
 	const struct gpd_channel_lane *lane = message->data;
 	struct incoming incoming = {
@@ -313,7 +313,7 @@ gpd_adopt(const struct gpd_channel_message *message)
 			close(message->fd);
 		return;
 	}
-	reason = adopt(lane->scheme, message->fd, &incoming.conn);
+	reason = take_over(lane->scheme, message->fd, &incoming.conn);
 	if (!reason && lane->tls) {
 		memcpy(incoming.key, lane->key, sizeof(incoming.key));
 		start_handshake(&incoming);

@@ -8,8 +8,8 @@
  * that fails costs its session nothing, and one that is not done keeps nobody from the lane's
  * number: who has the key first has the lane, and the supervisor learns of it then.
  */
-#ifndef GPD_ADOPT_H
-#define GPD_ADOPT_H
+#ifndef GPD_ACCEPT_H
+#define GPD_ACCEPT_H
 
 #include <stdint.h>
 
@@ -17,16 +17,16 @@ struct gp_conn;
 struct gpd_channel_message;
 
 /* Before the first connection.  0 or a negative errno. */
-int gpd_adopt_setup(void);
+int gpd_accept_setup(void);
 
 /* Of type GPD_CHANNEL_LANE, GPD_CHANNEL_DATA_LANE. */
-void gpd_adopt(const struct gpd_channel_message *message);
+void gpd_accept(const struct gpd_channel_message *message);
 
 /* Any thread: a lane that has come by itself, for the main thread.  0 or -ENOMEM. */
-int gpd_adopt_later(uint64_t session, unsigned int number, struct gp_conn *conn);
+int gpd_accept_later(uint64_t session, unsigned int number, struct gp_conn *conn);
 
-/* Readable when handshakes are done, which gpd_adopt_secured() then takes. */
-int gpd_adopt_fd(void);
-void gpd_adopt_secured(void);
+/* Readable when handshakes are done, which gpd_accept_secured() then takes. */
+int gpd_accept_fd(void);
+void gpd_accept_secured(void);
 
-#endif /* GPD_ADOPT_H */
+#endif /* GPD_ACCEPT_H */

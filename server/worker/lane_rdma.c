@@ -73,7 +73,7 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 	arrival->session = 0;
 	if (size != GP_PREAMBLE_SIZE || gp_preamble_decode(bytes, &preamble) ||
 	    preamble.kind != GP_PREAMBLE_LANE || preamble.lane >= GP_LANES_MAX) {
-		gpd_stranger_refused(peer, false, "a connection that is no lane: refused");
+		gpd_lane_refusal_report(peer, false, "a connection that is no lane: refused");
 		return false;
 	}
 	pthread_mutex_lock(&gpd_worker.lock);
@@ -90,10 +90,10 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 	session = owner ? owner->id : 0;
 	pthread_mutex_unlock(&gpd_worker.lock);
 	if (!owner)
-		gpd_stranger_refused(peer, false, "a lane with an unknown ticket: refused");
+		gpd_lane_refusal_report(peer, false, "a lane with an unknown ticket: refused");
 	else if (wrong)
-		gpd_stranger_refused(peer, true, "session %llu: a lane (%u) %s: refused",
-				     (unsigned long long)session, preamble.lane, wrong);
+		gpd_lane_refusal_report(peer, true, "session %llu: a lane (%u) %s: refused",
+					(unsigned long long)session, preamble.lane, wrong);
 	return owner && !wrong;
 }
 
@@ -110,7 +110,7 @@ take(struct gp_conn *conn, const struct arrival *arrival)
 	}
 	gp_conn_set_stall(conn, stall_ms);
 	gp_conn_set_unread(conn, stall_ms);
-	if (gpd_adopt_later(arrival->session, arrival->lane, conn))
+	if (gpd_accept_later(arrival->session, arrival->lane, conn))
 		gp_conn_destroy(conn);
 }
 

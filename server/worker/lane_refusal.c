@@ -8,15 +8,15 @@
 #include <stdio.h>
 
 void
-gpd_stranger_refused(const char *peer, bool knows, const char *format, ...)
+gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_STRANGER, .result = !knows };
-	struct gpd_channel_stranger stranger = { 0 };
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_LANE_REFUSED, .result = !knows };
+	struct gpd_channel_lane_refused refused = { 0 };
 	va_list args;
 
-	(void)snprintf(stranger.peer, sizeof(stranger.peer), "%s", peer);
+	(void)snprintf(refused.peer, sizeof(refused.peer), "%s", peer);
 	va_start(args, format);
-	(void)vsnprintf(stranger.text, sizeof(stranger.text), format, args);
+	(void)vsnprintf(refused.text, sizeof(refused.text), format, args);
 	va_end(args);
-	(void)gpd_channel_send(&gpd_worker.channel, &header, &stranger, sizeof(stranger), -1);
+	(void)gpd_channel_send(&gpd_worker.channel, &header, &refused, sizeof(refused), -1);
 }

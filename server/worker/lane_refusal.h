@@ -4,14 +4,14 @@
  * else came from there: it counts, and has the line of the log, or leaves it out.  Worker; any
  * thread, without the worker's lock.
  */
-#ifndef GPD_STRANGER_H
-#define GPD_STRANGER_H
+#ifndef GPD_LANE_REFUSAL_H
+#define GPD_LANE_REFUSAL_H
 
 #include "protocol/status.h"
 
 #include <stdbool.h>
 
 /* peer as gp_conn_peer() says it; knows: it has shown the ticket of a session of this worker. */
-void gpd_stranger_refused(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
+void gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
 
-#endif /* GPD_STRANGER_H */
+#endif /* GPD_LANE_REFUSAL_H */

@@ -44,7 +44,7 @@ add_culprits(struct list *list, struct gpd_session *sessions)
 }
 
 struct gpd_session *
-gpd_culprit_find(char *text, size_t size)
+gpd_running_work_find(char *text, size_t size)
 {
 	struct list list = { .text = text, .size = size };
 
@@ -66,20 +66,20 @@ find_only_one(void)
 	return s && !s->next ? s : NULL;
 }
 
-struct gpd_voice *
-gpd_culprit_tell(char *text, size_t size)
+struct gpd_log_budget *
+gpd_running_work_tell(char *text, size_t size)
 {
-	struct gpd_voice *voice = NULL;
+	struct gpd_log_budget *budget = NULL;
 	struct gpd_session *about;
 
 	pthread_mutex_lock(&gpd_worker.lock);
-	about = gpd_culprit_find(text, size);
+	about = gpd_running_work_find(text, size);
 	if (!text[0])
 		about = find_only_one();
 	if (about)
-		voice = &about->account.ledger->voices[about->account.line->voice];
+		budget = &about->account.ledger->log_budgets[about->account.line->log_budget];
 	pthread_mutex_unlock(&gpd_worker.lock);
 	if (!text[0])
 		(void)snprintf(text, size, "no session");
-	return voice;
+	return budget;
 }

@@ -3,21 +3,21 @@
  * Whose work a worker's GPUs may be at, for the log: sessions that have given kernels which are not
  * known to be done, those among them whose clients have gone.  Any thread.
  */
-#ifndef GPD_CULPRIT_H
-#define GPD_CULPRIT_H
+#ifndef GPD_RUNNING_WORK_H
+#define GPD_RUNNING_WORK_H
 
 #include <stddef.h>
 
 struct gpd_session;
-struct gpd_voice;
+struct gpd_log_budget;
 
 /* Under the worker's lock: names them, "session 3 (host 17 ./program), last kernel k, session 4
  * ...", or "" if there are none.  The only one that there is, or NULL. */
-struct gpd_session *gpd_culprit_find(char *text, size_t size);
+struct gpd_session *gpd_running_work_find(char *text, size_t size);
 
-/* The same for a line of the log, without the lock: "no session" if there are none.  The voice of
+/* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
  * the session that such a line can only be about: the one that is named, or the only one that the
  * worker has; NULL: there may be others. */
-struct gpd_voice *gpd_culprit_tell(char *text, size_t size);
+struct gpd_log_budget *gpd_running_work_tell(char *text, size_t size);
 
-#endif /* GPD_CULPRIT_H */
+#endif /* GPD_RUNNING_WORK_H */

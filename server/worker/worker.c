@@ -282,8 +282,9 @@ open_session(const struct gpd_channel_message *message)
 			    open->avoid_count, &window) == 0 &&
 	    !gpd_session_open(message->header.session, open, &window)) {
 		gpd_window_give(&window);
-		gpd_voice_log(
-			&gpd_worker.ledger->voices[gpd_worker.ledger->sessions[open->line].voice],
+		gpd_log_budget_log(
+			&gpd_worker.ledger
+				 ->log_budgets[gpd_worker.ledger->sessions[open->line].log_budget],
 			GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
 			(unsigned long long)message->header.session, (int)sizeof(open->peer),
 			open->peer, reason);
@@ -407,7 +408,7 @@ handle(struct gpd_channel_message *message)
 		break;
 	case GPD_CHANNEL_LANE:
 	case GPD_CHANNEL_DATA_LANE:
-		gpd_adopt(message);
+		gpd_accept(message);
 		break;
 	case GPD_CHANNEL_CLOSE:
 		close_session(message);
@@ -448,7 +449,7 @@ wait_for_work(void)
 {
 	struct pollfd fds[2] = {
 		{ .fd = gpd_worker.channel.fd, .events = POLLIN },
-		{ .fd = gpd_adopt_fd(), .events = POLLIN },
+		{ .fd = gpd_accept_fd(), .events = POLLIN },
 	};
 	int r;
 
@@ -486,9 +487,9 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_worker.ledger = gpd_ledger_attach(options->ledger_fd);
 	if (!gpd_worker.ledger)
 		return refuse_to_start("the ledger cannot be mapped");
-	if (gpd_adopt_setup())
+	if (gpd_accept_setup())
 		return refuse_to_start("no descriptor for handshakes");
-	if (gpd_complain_start(gpd_culprit_tell))
+	if (gpd_driver_stderr_start(gpd_running_work_tell))
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
@@ -508,7 +509,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	free(snapshot);
 	gpd_preload_idle();
 	while (wait_for_work() == 0) {
-		gpd_adopt_secured();
+		gpd_accept_secured();
 		while ((r = gpd_channel_recv(&gpd_worker.channel, false, &message)) == 0)
 			handle(&message);
 		if (r != GP_E_TIMEOUT)

@@ -21,7 +21,7 @@ static struct gpd_session *
 describe_culprits(CUresult result, char *text, size_t size)
 {
 	char whose[900];
-	struct gpd_session *culprit = gpd_culprit_find(whose, sizeof(whose));
+	struct gpd_session *culprit = gpd_running_work_find(whose, sizeof(whose));
 	const char *name = NULL;
 
 	(void)gpd_driver.cuGetErrorName(result, &name);
@@ -69,7 +69,7 @@ is_first_to_find(CUresult result, char *text, size_t size, struct gpd_session **
 	bool first;
 
 	/* The same holds for what the driver has written about it. */
-	gpd_complain_settle();
+	gpd_driver_stderr_settle();
 	pthread_mutex_lock(&gpd_worker.lock);
 	first = atomic_compare_exchange_strong(&gpd_worker.lost, &none, (int)result);
 	if (first)
@@ -86,13 +86,13 @@ gpd_worker_lost(struct gpd_session *finder, CUresult result)
 		.result = (int32_t)result,
 		.session = finder ? finder->id : 0,
 	};
-	char text[1024], complaint[GPD_COMPLAINT_MAX];
+	char text[1024], complaint[GPD_DRIVER_STDERR_MAX];
 	struct gpd_session *culprit;
 	pthread_t thread;
 
 	if (!is_first_to_find(result, text, sizeof(text), &culprit))
 		return;
-	(void)gpd_complain_take(complaint, sizeof(complaint));
+	(void)gpd_driver_stderr_take(complaint, sizeof(complaint));
 	pthread_mutex_lock(&gpd_worker.lock);
 	/* A GPU's driver says nothing of other errors to who runs the program. */
 	if (is_listed(culprit, gpd_worker.sessions) && *complaint && result == CUDA_ERROR_ASSERT)

@@ -32,17 +32,17 @@ enum gpd_channel_type {
 	GPD_CHANNEL_STOP,      /* end all sessions and the process */
 	GPD_CHANNEL_LESS,      /* the ledger says something else of the memory for device code */
 	/* Worker to supervisor. */
-	GPD_CHANNEL_READY,    /* a packed Gpupool__Welcome: what holds for all sessions */
-	GPD_CHANNEL_FAILED,   /* text: why the worker cannot start */
-	GPD_CHANNEL_OPENED,   /* struct gpd_channel_opened, also in answer to REWINDOW */
-	GPD_CHANNEL_CAME,     /* result: the number of a lane that has come over RDMA, or has shown
-			       * the key of TLS */
-	GPD_CHANNEL_CLOSED,   /* result; text: why the session ended */
-	GPD_CHANNEL_BUSY,     /* result 1: work of a client that is gone goes on; 0: it has ended */
-	GPD_CHANNEL_STALE,    /* kernels have left memory allocated; there is no session */
-	GPD_CHANNEL_LOST,     /* result; text: who ended this process's CUDA and how */
-	GPD_CHANNEL_STRANGER, /* struct gpd_channel_stranger: who was refused a lane; result 1: it
-			       * has not shown a session's ticket */
+	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
+	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
+	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
+	GPD_CHANNEL_CAME,   /* result: the number of a lane that has come over RDMA, or has shown
+			     * the key of TLS */
+	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
+	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
+	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
+	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
+	GPD_CHANNEL_LANE_REFUSED, /* struct gpd_channel_lane_refused: who was refused a lane; result
+				   * 1: it has not shown a session's ticket */
 };
 
 struct gpd_channel_header {
@@ -73,7 +73,7 @@ struct gpd_channel_lane {
 	uint8_t key[32];
 };
 
-struct gpd_channel_stranger {
+struct gpd_channel_lane_refused {
 	char peer[128], text[256];
 };
 

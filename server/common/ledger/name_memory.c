@@ -6,40 +6,40 @@
 #define IDLE_MAX (4 * BATCH)
 
 bool
-gpd_tally_add(struct gpd_tally *tally, uint64_t bytes)
+gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes)
 {
 	uint64_t missing =
-		tally->used + bytes > tally->counted ? tally->used + bytes - tally->counted : 0;
+		memory->used + bytes > memory->counted ? memory->used + bytes - memory->counted : 0;
 	uint64_t batch = (missing + BATCH - 1) / BATCH * BATCH;
 
-	if (missing && tally->ledger) {
-		if (!gpd_ledger_hold(tally->ledger, tally->line, batch))
+	if (missing && memory->ledger) {
+		if (!gpd_ledger_hold(memory->ledger, memory->line, batch))
 			return false;
-		tally->counted += batch;
+		memory->counted += batch;
 	}
-	tally->used += bytes;
+	memory->used += bytes;
 	return true;
 }
 
 static void
-let_go_down_to(struct gpd_tally *tally, uint64_t counted)
+let_go_down_to(struct gpd_name_memory *memory, uint64_t counted)
 {
-	gpd_ledger_let_go(tally->ledger, tally->line, tally->counted - counted);
-	tally->counted = counted;
+	gpd_ledger_let_go(memory->ledger, memory->line, memory->counted - counted);
+	memory->counted = counted;
 }
 
 void
-gpd_tally_remove(struct gpd_tally *tally, uint64_t bytes)
+gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes)
 {
-	tally->used -= bytes;
-	if (tally->ledger && tally->counted - tally->used >= IDLE_MAX)
-		let_go_down_to(tally, (tally->used + BATCH - 1) / BATCH * BATCH);
+	memory->used -= bytes;
+	if (memory->ledger && memory->counted - memory->used >= IDLE_MAX)
+		let_go_down_to(memory, (memory->used + BATCH - 1) / BATCH * BATCH);
 }
 
 void
-gpd_tally_fini(struct gpd_tally *tally)
+gpd_name_memory_fini(struct gpd_name_memory *memory)
 {
-	if (tally->ledger)
-		let_go_down_to(tally, 0);
-	*tally = (struct gpd_tally){ 0 };
+	if (memory->ledger)
+		let_go_down_to(memory, 0);
+	*memory = (struct gpd_name_memory){ 0 };
 }

@@ -3,8 +3,8 @@
  * What a session's names take of the machine's memory, counted in the ledger in batches, so that
  * making and dropping them touches nothing that others use.  Executor only.
  */
-#ifndef GPD_TALLY_H
-#define GPD_TALLY_H
+#ifndef GPD_NAME_MEMORY_H
+#define GPD_NAME_MEMORY_H
 
 #include "server/common/ledger/ledger.h"
 
@@ -12,16 +12,16 @@
 #include <stdint.h>
 
 /* Zero: of nobody, and everything is allowed. */
-struct gpd_tally {
+struct gpd_name_memory {
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
 	uint64_t used, counted; /* bytes; what the ledger has been told is at least what is used */
 };
 
 /* False, and nothing is added: there is no more for this session. */
-bool gpd_tally_add(struct gpd_tally *tally, uint64_t bytes);
-void gpd_tally_remove(struct gpd_tally *tally, uint64_t bytes);
+bool gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes);
+void gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes);
 /* Tells the ledger that nothing is used any more. */
-void gpd_tally_fini(struct gpd_tally *tally);
+void gpd_name_memory_fini(struct gpd_name_memory *memory);
 
-#endif /* GPD_TALLY_H */
+#endif /* GPD_NAME_MEMORY_H */

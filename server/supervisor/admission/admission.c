@@ -33,7 +33,7 @@ gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_
 	peer->next = admission->peers;
 	admission->peers = peer;
 	admission->handshakes++;
-	gpd_caller_count_handshake(peer->caller, 1);
+	gpd_source_count_handshake(peer->source, 1);
 }
 
 void
@@ -42,7 +42,7 @@ gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
 {
 	if (peer->state <= GPD_PEER_REFUSED && state > GPD_PEER_REFUSED) {
 		admission->handshakes--;
-		gpd_caller_count_handshake(peer->caller, -1);
+		gpd_source_count_handshake(peer->source, -1);
 	}
 	peer->state = state;
 	peer->deadline_ms = deadline_ms;
@@ -105,17 +105,18 @@ void
 gpd_admission_log_session(struct gpd_admission *admission, const struct gpd_peer *peer,
 			  enum gpd_log_level level, const char *text)
 {
-	gpd_voice_log(&admission->quota->ledger->voices[peer->voice], level,
-		      "session %llu (%s): %s", (unsigned long long)peer->session, peer->name, text);
+	gpd_log_budget_log(&admission->quota->ledger->log_budgets[peer->log_budget], level,
+			   "session %llu (%s): %s", (unsigned long long)peer->session, peer->name,
+			   text);
 }
 
 void
 gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
 		     Gpupool__Refused__Reason reason, const char *text)
 {
-	gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s (%s): refused: %s",
+	gpd_source_log(peer->source, GPD_LOG_WARNING, "%s (%s): refused: %s",
 		       gp_conn_peer(peer->conn), peer->name, text);
-	gpd_answer_refused(peer, reason, text);
+	gpd_control_reply_refused(peer, reason, text);
 	gpd_admission_end_peer(admission, peer, text);
 }
 
@@ -140,10 +141,10 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	if (event->refused)
 		admission->gate.refusals[GPD_AUTH_HANDSHAKE]++;
 	if (event->refused)
-		gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s: refused: %s",
+		gpd_source_log(peer->source, GPD_LOG_WARNING, "%s: refused: %s",
 			       gp_conn_peer(peer->conn), event->text);
 	else if (peer->state == GPD_PEER_HANDSHAKE)
-		gpd_caller_log(peer->caller, GPD_LOG_INFO, "%s: no session: %s",
+		gpd_source_log(peer->source, GPD_LOG_INFO, "%s: no session: %s",
 			       gp_conn_peer(peer->conn), event->text);
 	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
 		gpd_admission_log_session(admission, peer, GPD_LOG_INFO, text);
@@ -216,7 +217,7 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 		gpd_admission_tell_refused(admission, peer);
 		break;
 	default:
-		gpd_caller_log(peer->caller, GPD_LOG_WARNING,
+		gpd_source_log(peer->source, GPD_LOG_WARNING,
 			       "%s: no session: it did not say hello in time", peer_name);
 		gpd_admission_end_peer(admission, peer, "it did not say hello in time");
 		break;
@@ -233,22 +234,22 @@ gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
 			run_out_of_time(admission, p);
 	}
 	gpd_admission_begin(admission, now_ms);
-	if (gpd_caller_deadline() <= now_ms)
-		gpd_caller_check(now_ms);
-	if (gpd_voice_deadline() <= now_ms)
-		gpd_voice_check(admission->quota->ledger, now_ms);
+	if (gpd_source_deadline() <= now_ms)
+		gpd_source_check(now_ms);
+	if (gpd_log_budget_deadline() <= now_ms)
+		gpd_log_budget_check(admission->quota->ledger, now_ms);
 }
 
 int64_t
 gpd_admission_deadline(const struct gpd_admission *admission)
 {
 	int64_t deadline = gpd_admission_gate_deadline(admission);
-	int64_t caller = gpd_caller_deadline();
+	int64_t source = gpd_source_deadline();
 
-	if (caller < deadline)
-		deadline = caller;
-	if (gpd_voice_deadline() < deadline)
-		deadline = gpd_voice_deadline();
+	if (source < deadline)
+		deadline = source;
+	if (gpd_log_budget_deadline() < deadline)
+		deadline = gpd_log_budget_deadline();
 	if (admission->begin_ms < deadline)
 		deadline = admission->begin_ms;
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next) {
@@ -319,7 +320,7 @@ gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer
 			  const char *reason)
 {
 	gpd_info("session %llu (%s): %s", (unsigned long long)peer->session, peer->name, reason);
-	gpd_answer_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
+	gpd_control_reply_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
 	gpd_admission_end_peer(admission, peer, reason);
 }
 
@@ -375,7 +376,7 @@ gpd_admission_stop(struct gpd_admission *admission)
 		if (p->state == GPD_PEER_ENDING)
 			continue;
 		if (p->state > GPD_PEER_REFUSED)
-			gpd_answer_bye(p, "the daemon stops");
+			gpd_control_reply_bye(p, "the daemon stops");
 		p->worker = NULL; /* it is told to stop as a whole */
 		gpd_admission_end_peer(admission, p, "the daemon stops");
 	}
@@ -399,6 +400,6 @@ gpd_admission_fini(struct gpd_admission *admission)
 		free(event);
 	}
 	gpd_admission_forget_waiting(admission, gpd_now_ms());
-	gpd_caller_forget_all();
-	gpd_voice_forget_all(admission->quota->ledger);
+	gpd_source_forget_all();
+	gpd_log_budget_forget_all(admission->quota->ledger);
 }

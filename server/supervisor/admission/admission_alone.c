@@ -30,14 +30,14 @@ count_starting(const struct gpd_admission *admission)
 	return count;
 }
 
-/* Processes whose clients have gone; caller: those of this address, NULL: all. */
+/* Processes whose clients have gone; source: those of this address, NULL: all. */
 static int
-count_abandoned(const struct gpd_admission *admission, const struct gpd_caller *caller)
+count_abandoned(const struct gpd_admission *admission, const struct gpd_source *source)
 {
 	int count = 0;
 
 	for (const struct gpd_child *c = first_worker(admission); c; c = c->next)
-		count += c->abandoned && (!caller || c->caller == caller);
+		count += c->abandoned && (!source || c->source == source);
 	return count;
 }
 
@@ -48,7 +48,7 @@ gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer,
 	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_FULL_MS;
 	/* All but the peer itself. */
 	const char *full = gpd_admission_why_full(admission, peer, ending - 1,
-						  count_abandoned(admission, peer->caller) - 1);
+						  count_abandoned(admission, peer->source) - 1);
 
 	if (full) {
 		(void)gpd_admission_wait_for_place(admission, peer, full, wait_ms, now_ms);
@@ -64,12 +64,12 @@ is_before(const struct gpd_admission *admission, const struct gpd_peer *a, const
 {
 	uint64_t tenant_a = admission->tenant_starts[a->grant.tenant];
 	uint64_t tenant_b = admission->tenant_starts[b->grant.tenant];
-	uint64_t caller_a = gpd_caller_last_start(a->caller);
-	uint64_t caller_b = gpd_caller_last_start(b->caller);
+	uint64_t start_a = gpd_source_last_start(a->source);
+	uint64_t start_b = gpd_source_last_start(b->source);
 
 	if (tenant_a != tenant_b)
 		return tenant_a < tenant_b;
-	return caller_a != caller_b ? caller_a < caller_b : a->session < b->session;
+	return start_a != start_b ? start_a < start_b : a->session < b->session;
 }
 
 static struct gpd_peer *
@@ -99,10 +99,10 @@ start_worker(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now
 	}
 	/* From now on the place is free when the process has ended. */
 	line->worker = child->pid;
-	child->caller = gpd_caller_hold(peer->caller);
+	child->source = gpd_source_hold(peer->source);
 	peer->own = child;
 	admission->tenant_starts[peer->grant.tenant] = ++admission->starts;
-	gpd_caller_set_last_start(peer->caller, admission->starts);
+	gpd_source_set_last_start(peer->source, admission->starts);
 	gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, now_ms + GPD_QUEUED_MS);
 }
 

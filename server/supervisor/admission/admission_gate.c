@@ -11,7 +11,7 @@
 void
 gpd_admission_tell_refused(struct gpd_admission *admission, struct gpd_peer *peer)
 {
-	gpd_answer_refused(peer, GPUPOOL__REFUSED__REASON__CREDENTIALS, peer->refusal);
+	gpd_control_reply_refused(peer, GPUPOOL__REFUSED__REASON__CREDENTIALS, peer->refusal);
 	gpd_admission_end_peer(admission, peer, peer->refusal);
 }
 
@@ -26,7 +26,7 @@ gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int
 	if (gpd_gate_admit(&admission->gate, admission->quota->tenants.config, peer, now_ms,
 			   &text) == 0)
 		return true;
-	delay_ms = gpd_caller_failed(peer->caller, now_ms);
+	delay_ms = gpd_source_failed(peer->source, now_ms);
 	peer->refusal = strdup(text);
 	if (!peer->refusal)
 		gpd_admission_end_peer(admission, peer, text);

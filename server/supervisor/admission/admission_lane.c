@@ -71,11 +71,11 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 		wrong = "in clear, of a session over TLS";
 	admission->gate.refusals[GPD_AUTH_TICKET] += !owner;
 	if (!owner)
-		gpd_caller_log(lane->caller, GPD_LOG_WARNING,
+		gpd_source_log(lane->source, GPD_LOG_WARNING,
 			       "%s: a lane with an unknown ticket: closed",
 			       gp_conn_peer(lane->conn));
 	else if (wrong)
-		gpd_caller_log(lane->caller, GPD_LOG_WARNING,
+		gpd_source_log(lane->source, GPD_LOG_WARNING,
 			       "%s: session %llu: a lane (%u) %s: closed", gp_conn_peer(lane->conn),
 			       (unsigned long long)owner->session, preamble->lane, wrong);
 	else if (gpd_peer_release_fd(lane, &fd))
@@ -101,20 +101,20 @@ gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worke
 }
 
 void
-gpd_admission_stranger(struct gpd_admission *admission, const struct gpd_channel_message *message,
-		       int64_t now_ms)
+gpd_admission_lane_refused(struct gpd_admission *admission,
+			   const struct gpd_channel_message *message, int64_t now_ms)
 {
-	const struct gpd_channel_stranger *stranger = message->data;
-	struct gpd_caller *caller;
-	char peer[sizeof(stranger->peer)];
+	const struct gpd_channel_lane_refused *refused = message->data;
+	struct gpd_source *source;
+	char peer[sizeof(refused->peer)];
 
-	if (message->size < sizeof(*stranger))
+	if (message->size < sizeof(*refused))
 		return;
 	if (message->header.result)
 		admission->gate.refusals[GPD_AUTH_TICKET]++;
-	(void)snprintf(peer, sizeof(peer), "%.*s", (int)sizeof(peer) - 1, stranger->peer);
-	caller = gpd_caller_get(peer, NULL, now_ms);
-	gpd_caller_log(caller, GPD_LOG_WARNING, "%s: %.*s", peer, (int)sizeof(stranger->text),
-		       stranger->text);
-	gpd_caller_put(caller, now_ms);
+	(void)snprintf(peer, sizeof(peer), "%.*s", (int)sizeof(peer) - 1, refused->peer);
+	source = gpd_source_get(peer, NULL, now_ms);
+	gpd_source_log(source, GPD_LOG_WARNING, "%s: %.*s", peer, (int)sizeof(refused->text),
+		       refused->text);
+	gpd_source_put(source, now_ms);
 }

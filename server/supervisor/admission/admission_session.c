@@ -117,7 +117,7 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 	free(peer->full);
 	peer->full = NULL;
 	peer->session = ++admission->last_session;
-	line->voice = peer->voice;
+	line->log_budget = peer->log_budget;
 	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
 			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
 	gpd_roster_set_credentials(
@@ -225,7 +225,7 @@ gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_p
 	if (gpd_admission_count_sessions(admission) + more >= gpd_admission_sessions_max(admission))
 		return "all sessions are taken (--max-sessions)";
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
-		count += p->caller == peer->caller && p->state >= GPD_PEER_QUEUED &&
+		count += p->source == peer->source && p->state >= GPD_PEER_QUEUED &&
 			 p->state <= GPD_PEER_RUNNING;
 	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, peer))
 		return "there are as many sessions from this address as may be "
@@ -238,8 +238,8 @@ static bool
 is_shut_out(const struct gpd_admission *admission, const struct gpd_peer *peer)
 {
 	return !peer->grant.alone && admission->workers &&
-	       gpd_left_shuts_out(*admission->workers, admission->quota->ledger,
-				  peer->grant.tenant);
+	       gpd_orphans_shuts_out(*admission->workers, admission->quota->ledger,
+				     peer->grant.tenant);
 }
 
 bool
@@ -260,12 +260,12 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 			       "work of tenant %s's clients that are gone goes on in %d workers, "
 			       "all of which others use: until it ends in one, new sessions can "
 			       "only be of class process",
-			       tenant, GPD_LEFT_WORKERS_MAX);
+			       tenant, GPD_ORPHANS_WORKERS_MAX);
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
 		return false;
 	}
-	peer->voice =
-		gpd_voice_choose(ledger, tenant, gpd_caller_own_name(peer->caller), gpd_now_ms());
+	peer->log_budget = gpd_log_budget_choose(ledger, tenant, gpd_source_own_name(peer->source),
+						 gpd_now_ms());
 	return true;
 }
 
@@ -323,7 +323,7 @@ gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_pe
 		wrong = "it asks for too many windows";
 	if (wrong) {
 		gpd_admission_log_session(admission, peer, GPD_LOG_WARNING, wrong);
-		gpd_answer_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
+		gpd_control_reply_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
 		gpd_admission_end_peer(admission, peer, wrong);
 		return;
 	}
@@ -356,8 +356,8 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	/* A move that found nothing leaves the client where it is; it may ask again. */
 	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
 	if (moving)
-		gpd_answer_window(peer, opened);
-	else if (gpd_answer_welcome(admission->quota, peer, opened))
+		gpd_control_reply_window(peer, opened);
+	else if (gpd_control_reply_welcome(admission->quota, peer, opened))
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 				     "the daemon has no memory for another session");
 }
@@ -377,9 +377,9 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 	gpd_channel_text(message, text, sizeof(text));
 	peer->worker = NULL;
 	if (message->header.result)
-		gpd_answer_session_error(peer, message->header.result, text);
+		gpd_control_reply_session_error(peer, message->header.result, text);
 	else
-		gpd_answer_bye(peer, text);
+		gpd_control_reply_bye(peer, text);
 	gpd_admission_end_peer(admission, peer, text);
 }
 
@@ -415,7 +415,7 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 						p->deadline_ms - OPENING_MS + GPD_QUEUED_MS);
 			continue;
 		}
-		gpd_answer_session_error(p, result, text);
+		gpd_control_reply_session_error(p, result, text);
 		gpd_admission_end_peer(admission, p, text);
 	}
 }
@@ -437,8 +437,9 @@ gpd_admission_report_ended(const struct gpd_admission *admission, const struct g
 			continue;
 		client = gpd_roster_client(admission->roster, i, id);
 		gpd_ledger_summary(line, what, sizeof(what));
-		gpd_voice_log(&ledger->voices[line->voice], GPD_LOG_WARNING,
-			      "session %llu (%s %u %s): closed: %s; %s", (unsigned long long)id,
-			      client->host, client->pid, client->program, reason, what);
+		gpd_log_budget_log(&ledger->log_budgets[line->log_budget], GPD_LOG_WARNING,
+				   "session %llu (%s %u %s): closed: %s; %s",
+				   (unsigned long long)id, client->host, client->pid,
+				   client->program, reason, what);
 	}
 }

@@ -27,7 +27,7 @@
 struct gpd_waiting {
 	struct gpd_waiting *next;
 	struct gp_conn *conn;
-	struct gpd_caller *caller;
+	struct gpd_source *source;
 	char scheme[16];
 	int64_t since_ms;
 };
@@ -53,30 +53,30 @@ take_out(struct gpd_admission *admission, struct gpd_waiting **link, bool begin,
 
 	*link = waiting->next;
 	admission->waiting_count--;
-	gpd_caller_count_waiting(waiting->caller, -1);
+	gpd_source_count_waiting(waiting->source, -1);
 	peer = begin ? gpd_peer_create(waiting->conn, waiting->scheme) : NULL;
 	if (peer) {
-		peer->caller = waiting->caller;
+		peer->source = waiting->source;
 		gpd_admission_add(admission, peer, now_ms);
 	} else {
 		if (!begin)
 			gp_conn_destroy(waiting->conn);
-		gpd_caller_put(waiting->caller, now_ms);
+		gpd_source_put(waiting->source, now_ms);
 	}
 	free(waiting);
 }
 
 /* How much an address is in the way of others that has so many. */
 static unsigned int
-weigh(const struct gpd_caller *caller, unsigned int count)
+weigh(const struct gpd_source *source, unsigned int count)
 {
-	return gpd_caller_is_own(caller) && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
+	return gpd_source_is_own(source) && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
 }
 
 static unsigned int
 weigh_waiting(const struct gpd_waiting *waiting)
 {
-	return weigh(waiting->caller, gpd_caller_waiting(waiting->caller));
+	return weigh(waiting->source, gpd_source_waiting(waiting->source));
 }
 
 /* There are too many: any one of the addresses that have most of them, but not who has just come:
@@ -97,19 +97,19 @@ drop_one(struct gpd_admission *admission, const struct gpd_waiting *newcomer, in
 	chosen %= count;
 	while (*link == newcomer || weigh_waiting(*link) < most || chosen-- > 0)
 		link = &(*link)->next;
-	gpd_caller_log((*link)->caller, GPD_LOG_WARNING,
+	gpd_source_log((*link)->source, GPD_LOG_WARNING,
 		       "%s: closed: too many connections without a session come from there",
 		       gp_conn_peer((*link)->conn));
 	take_out(admission, link, false, now_ms);
 }
 
-static struct gpd_caller *
-find_caller(const struct gp_conn *conn, int64_t now_ms)
+static struct gpd_source *
+find_source(const struct gp_conn *conn, int64_t now_ms)
 {
 	uid_t owner;
 	bool known = gp_peer_owner(gp_conn_fd(conn), &owner) == 0;
 
-	return gpd_caller_get(gp_conn_peer(conn), known ? &owner : NULL, now_ms);
+	return gpd_source_get(gp_conn_peer(conn), known ? &owner : NULL, now_ms);
 }
 
 void
@@ -117,67 +117,67 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 		   int64_t now_ms)
 {
 	struct gpd_waiting *waiting = calloc(1, sizeof(*waiting)), **link = &admission->waiting;
-	struct gpd_caller *caller;
+	struct gpd_source *source;
 
 	if (!waiting) {
 		gp_conn_destroy(conn);
 		return;
 	}
-	caller = find_caller(conn, now_ms);
+	source = find_source(conn, now_ms);
 	if (gp_conn_fd(conn) >= descriptors()) {
-		gpd_caller_log(caller, GPD_LOG_WARNING,
+		gpd_source_log(source, GPD_LOG_WARNING,
 			       "%s: closed: the descriptors that are left are for sessions and the "
 			       "administrator",
 			       gp_conn_peer(conn));
-		gpd_caller_put(caller, now_ms);
+		gpd_source_put(source, now_ms);
 		gp_conn_destroy(conn);
 		free(waiting);
 		return;
 	}
 	waiting->conn = conn;
-	waiting->caller = caller;
+	waiting->source = source;
 	waiting->since_ms = now_ms;
 	(void)snprintf(waiting->scheme, sizeof(waiting->scheme), "%s", scheme);
-	while (*link && (!gpd_caller_is_own(caller) || gpd_caller_is_own((*link)->caller)))
+	while (*link && (!gpd_source_is_own(source) || gpd_source_is_own((*link)->source)))
 		link = &(*link)->next;
 	waiting->next = *link;
 	*link = waiting;
 	admission->waiting_count++;
-	gpd_caller_count_waiting(caller, 1);
+	gpd_source_count_waiting(source, 1);
 	gpd_admission_begin(admission, now_ms);
 	if (admission->waiting_count > WAITING_MAX)
 		drop_one(admission, waiting, now_ms);
 }
 
 static bool
-is_full(const struct gpd_caller *caller)
+is_full(const struct gpd_source *source)
 {
-	return gpd_caller_handshakes(caller) >= HANDSHAKES_OF_ADDRESS;
+	return gpd_source_handshakes(source) >= HANDSHAKES_OF_ADDRESS;
 }
 
 /*
- * Who has kept silent for longest makes room: of the caller itself if that has all its places, else
+ * Who has kept silent for longest makes room: of the source itself if that has all its places, else
  * of the one that has most.  False: they are all new.
  */
 static bool
-make_room(struct gpd_admission *admission, const struct gpd_caller *caller, int64_t now_ms)
+make_room(struct gpd_admission *admission, const struct gpd_source *source, int64_t now_ms)
 {
 	struct gpd_peer *victim = NULL;
 
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		unsigned int held, most;
 
-		if (p->state != GPD_PEER_HANDSHAKE || (is_full(caller) && p->caller != caller))
+		if (p->state != GPD_PEER_HANDSHAKE || (is_full(source) && p->source != source))
 			continue;
-		held = weigh(p->caller, gpd_caller_handshakes(p->caller));
-		most = victim ? weigh(victim->caller, gpd_caller_handshakes(victim->caller)) : 0;
+		held = weigh(p->source, gpd_source_handshakes(p->source));
+		most = victim ? weigh(victim->source, gpd_source_handshakes(victim->source)) : 0;
 		if (!victim || held > most ||
 		    (held == most && p->deadline_ms < victim->deadline_ms))
 			victim = p;
 	}
 	if (!victim || victim->deadline_ms - GPD_HANDSHAKE_MS > now_ms - SILENCE_MS)
 		return false;
-	gpd_caller_log(victim->caller, GPD_LOG_INFO,
+	gpd_source_log(victim->source, GPD_LOG_INFO,
 		       "%s: no session: it said nothing while others wait",
 		       gp_conn_peer(victim->conn));
 	gpd_admission_end_peer(admission, victim, "it said nothing");
@@ -188,23 +188,23 @@ void
 gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms)
 {
 	struct gpd_waiting **link = &admission->waiting;
-	const struct gpd_caller *stuck = NULL;
+	const struct gpd_source *stuck = NULL;
 
 	while (*link) {
 		struct gpd_waiting *waiting = *link;
-		bool room = admission->handshakes < HANDSHAKES_MAX && !is_full(waiting->caller);
+		bool room = admission->handshakes < HANDSHAKES_MAX && !is_full(waiting->source);
 
 		if (waiting->since_ms + GPD_HANDSHAKE_MS <= now_ms) {
-			gpd_caller_log(waiting->caller, GPD_LOG_WARNING,
+			gpd_source_log(waiting->source, GPD_LOG_WARNING,
 				       "%s: closed: too many others without a session come from "
 				       "there",
 				       gp_conn_peer(waiting->conn));
 			take_out(admission, link, false, now_ms);
 			continue;
 		}
-		if (!room && waiting->caller != stuck) {
-			room = make_room(admission, waiting->caller, now_ms);
-			stuck = room ? stuck : waiting->caller;
+		if (!room && waiting->source != stuck) {
+			room = make_room(admission, waiting->source, now_ms);
+			stuck = room ? stuck : waiting->source;
 		}
 		if (room)
 			take_out(admission, link, true, now_ms);

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 void
-gpd_answer_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const char *text)
+gpd_control_reply_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const char *text)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__Refused refused;
@@ -16,7 +16,7 @@ gpd_answer_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const
 }
 
 void
-gpd_answer_session_error(struct gpd_peer *peer, int result, const char *text)
+gpd_control_reply_session_error(struct gpd_peer *peer, int result, const char *text)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__SessionError error;
@@ -26,7 +26,7 @@ gpd_answer_session_error(struct gpd_peer *peer, int result, const char *text)
 }
 
 void
-gpd_answer_bye(struct gpd_peer *peer, const char *text)
+gpd_control_reply_bye(struct gpd_peer *peer, const char *text)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__Bye bye;
@@ -59,8 +59,8 @@ show_devices(const struct gpd_quota *quota, const struct gpd_peer *peer,
 }
 
 int
-gpd_answer_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
-		   const struct gpd_channel_opened *opened)
+gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
+			  const struct gpd_channel_opened *opened)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
 	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
@@ -95,7 +95,7 @@ gpd_answer_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 }
 
 void
-gpd_answer_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
+gpd_control_reply_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
 	Gpupool__WindowReply reply = GPUPOOL__WINDOW_REPLY__INIT;

@@ -2,21 +2,22 @@
 /*
  * What the supervisor says to a client on its control connection.  Main thread only.
  */
-#ifndef GPD_ANSWER_H
-#define GPD_ANSWER_H
+#ifndef GPD_CONTROL_REPLY_H
+#define GPD_CONTROL_REPLY_H
 
 #include "server/common/ledger/channel.h"
 #include "server/supervisor/door/peer.h"
 #include "server/supervisor/tenancy/quota.h"
 
-void gpd_answer_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const char *text);
+void gpd_control_reply_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason,
+			       const char *text);
 /* The session is lost; result is a CUresult. */
-void gpd_answer_session_error(struct gpd_peer *peer, int result, const char *text);
-void gpd_answer_bye(struct gpd_peer *peer, const char *text);
+void gpd_control_reply_session_error(struct gpd_peer *peer, int result, const char *text);
+void gpd_control_reply_bye(struct gpd_peer *peer, const char *text);
 /* The session exists, with the devices of its grant as its quota shows them.  0 or -ENOMEM. */
-GP_MUST_CHECK int gpd_answer_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
-				     const struct gpd_channel_opened *opened);
+GP_MUST_CHECK int gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
+					    const struct gpd_channel_opened *opened);
 /* Another window. */
-void gpd_answer_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened);
+void gpd_control_reply_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened);
 
-#endif /* GPD_ANSWER_H */
+#endif /* GPD_CONTROL_REPLY_H */

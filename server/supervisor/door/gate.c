@@ -263,7 +263,7 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 	if (auth.refusal == GPD_AUTH_LET_IN)
 		return 0;
 	gate->refusals[auth.refusal]++;
-	gpd_caller_log(peer->caller, GPD_LOG_WARNING, "%s (%s, user %.50s): refused: %s",
+	gpd_source_log(peer->source, GPD_LOG_WARNING, "%s (%s, user %.50s): refused: %s",
 		       gp_conn_peer(peer->conn), peer->name, hello->user, why);
 	*text_p = gpd_auth_explain(auth.refusal, &facts);
 	return GP_E_INVALID;

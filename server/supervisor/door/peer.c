@@ -400,8 +400,8 @@ gpd_peer_destroy(struct gpd_peer *peer)
 	gp_control_free(peer->hello);
 	free(peer->full);
 	free(peer->refusal);
-	if (peer->caller)
-		gpd_caller_put(peer->caller, gpd_now_ms());
+	if (peer->source)
+		gpd_source_put(peer->source, gpd_now_ms());
 	gp_conn_destroy(peer->conn);
 	pthread_mutex_destroy(&peer->send_lock);
 	explicit_bzero(peer->ticket, sizeof(peer->ticket));

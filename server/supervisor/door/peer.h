@@ -49,7 +49,7 @@ struct gpd_peer {
 	_Atomic unsigned int queued;
 
 	/* Main thread only. */
-	struct gpd_caller *caller; /* where it comes from */
+	struct gpd_source *source; /* where it comes from */
 	enum gpd_peer_state state;
 	int64_t deadline_ms; /* of the state; INT64_MAX: none */
 	Gpupool__ControlMessage *hello;
@@ -60,7 +60,7 @@ struct gpd_peer {
 	uint64_t session;
 	struct gpd_child *worker; /* that has the session; NULL: it is over */
 	struct gpd_grant grant;   /* once Hello came */
-	uint32_t voice;           /* with the grant: what the log has room for about it */
+	uint32_t log_budget;      /* with the grant: what the log has room for about it */
 	char *full;               /* QUEUED: what there is no place in, in words */
 	char *refusal;            /* REFUSED: what it will be told */
 	unsigned int windows;     /* that it has asked for */

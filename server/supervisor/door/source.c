@@ -16,9 +16,9 @@
 #define CHECK_MS 30000
 #define LOOPBACK "loopback addresses"
 
-struct gpd_caller {
+struct gpd_source {
 	UT_hash_handle hh;
-	char name[GPD_CALLER_NAME_MAX];
+	char name[GPD_SOURCE_NAME_MAX];
 	bool own;
 	unsigned int users;
 	unsigned int handshakes, waiting;
@@ -28,9 +28,9 @@ struct gpd_caller {
 	int64_t check_ms; /* INT64_MAX: somebody holds it and nothing is left out */
 };
 
-static struct gpd_caller *callers;
+static struct gpd_source *sources;
 /* When there are too many. */
-static struct gpd_caller others = { .name = "other addresses", .check_ms = INT64_MAX };
+static struct gpd_source others = { .name = "other addresses", .check_ms = INT64_MAX };
 
 static bool
 is_loopback(const char *text)
@@ -43,37 +43,37 @@ is_loopback(const char *text)
 
 /* The text between the brackets. */
 static void
-name_ipv6(const char *host, char name[GPD_CALLER_NAME_MAX])
+name_ipv6(const char *host, char name[GPD_SOURCE_NAME_MAX])
 {
-	char text[GPD_CALLER_NAME_MAX];
+	char text[GPD_SOURCE_NAME_MAX];
 	struct in6_addr address;
 
 	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(host, "]%"), host);
-	(void)snprintf(name, GPD_CALLER_NAME_MAX, "%s", text);
+	(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", text);
 	if (inet_pton(AF_INET6, text, &address) != 1)
 		return;
 	if (IN6_IS_ADDR_LOOPBACK(&address)) {
-		(void)snprintf(name, GPD_CALLER_NAME_MAX, "%s", LOOPBACK);
+		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", LOOPBACK);
 		return;
 	}
 	if (IN6_IS_ADDR_V4MAPPED(&address)) {
-		(void)inet_ntop(AF_INET, &address.s6_addr[12], name, GPD_CALLER_NAME_MAX);
+		(void)inet_ntop(AF_INET, &address.s6_addr[12], name, GPD_SOURCE_NAME_MAX);
 		return;
 	}
 	/* Who has one address of a network has as many as he likes. */
 	memset(&address.s6_addr[8], 0, 8);
 	(void)inet_ntop(AF_INET6, &address, text, sizeof(text));
-	(void)snprintf(name, GPD_CALLER_NAME_MAX, "%.58s/64", text);
+	(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%.58s/64", text);
 }
 
 void
-gpd_caller_name(const char *peer, const uid_t *owner, char name[GPD_CALLER_NAME_MAX])
+gpd_source_name(const char *peer, const uid_t *owner, char name[GPD_SOURCE_NAME_MAX])
 {
 	const char *host = strstr(peer, "://");
 	size_t length;
 
 	if (owner) {
-		(void)snprintf(name, GPD_CALLER_NAME_MAX, "user %u of this machine", *owner);
+		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "user %u of this machine", *owner);
 		return;
 	}
 	host = host ? host + 3 : peer;
@@ -82,119 +82,119 @@ gpd_caller_name(const char *peer, const uid_t *owner, char name[GPD_CALLER_NAME_
 	} else {
 		/* A path has no port. */
 		length = *host == '/' ? strlen(host) : strcspn(host, ":");
-		(void)snprintf(name, GPD_CALLER_NAME_MAX, "%.*s", (int)length, host);
+		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%.*s", (int)length, host);
 	}
 	/* Each user of this machine has them all. */
 	if (is_loopback(name))
-		(void)snprintf(name, GPD_CALLER_NAME_MAX, "%s", LOOPBACK);
+		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", LOOPBACK);
 }
 
-struct gpd_caller *
-gpd_caller_get(const char *peer, const uid_t *owner, int64_t now_ms)
+struct gpd_source *
+gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms)
 {
 	bool own = owner && (*owner == 0 || *owner == geteuid());
-	char name[GPD_CALLER_NAME_MAX];
-	struct gpd_caller *caller;
+	char name[GPD_SOURCE_NAME_MAX];
+	struct gpd_source *source;
 
-	gpd_caller_name(peer, owner, name);
-	HASH_FIND_STR(callers, name, caller);
-	if (!caller && (own || HASH_COUNT(callers) < GPD_CALLERS_MAX)) {
-		caller = calloc(1, sizeof(*caller));
-		if (caller) {
-			memcpy(caller->name, name, sizeof(name));
-			caller->own = own;
-			caller->check_ms = INT64_MAX;
-			HASH_ADD_STR(callers, name, caller);
+	gpd_source_name(peer, owner, name);
+	HASH_FIND_STR(sources, name, source);
+	if (!source && (own || HASH_COUNT(sources) < GPD_SOURCES_MAX)) {
+		source = calloc(1, sizeof(*source));
+		if (source) {
+			memcpy(source->name, name, sizeof(name));
+			source->own = own;
+			source->check_ms = INT64_MAX;
+			HASH_ADD_STR(sources, name, source);
 		}
 	}
-	if (!caller)
-		caller = &others;
-	caller->users++;
-	return caller;
+	if (!source)
+		source = &others;
+	source->users++;
+	return source;
 }
 
 const char *
-gpd_caller_own_name(const struct gpd_caller *caller)
+gpd_source_own_name(const struct gpd_source *source)
 {
-	return caller->name;
+	return source->name;
 }
 
 bool
-gpd_caller_is_own(const struct gpd_caller *caller)
+gpd_source_is_own(const struct gpd_source *source)
 {
-	return caller->own;
+	return source->own;
 }
 
 void
-gpd_caller_put(struct gpd_caller *caller, int64_t now_ms)
+gpd_source_put(struct gpd_source *source, int64_t now_ms)
 {
-	caller->users--;
-	if (caller->check_ms == INT64_MAX)
-		caller->check_ms = now_ms + CHECK_MS;
+	source->users--;
+	if (source->check_ms == INT64_MAX)
+		source->check_ms = now_ms + CHECK_MS;
 }
 
-struct gpd_caller *
-gpd_caller_hold(struct gpd_caller *caller)
+struct gpd_source *
+gpd_source_hold(struct gpd_source *source)
 {
-	caller->users++;
-	return caller;
+	source->users++;
+	return source;
 }
 
 uint64_t
-gpd_caller_last_start(const struct gpd_caller *caller)
+gpd_source_last_start(const struct gpd_source *source)
 {
-	return caller->last_start;
+	return source->last_start;
 }
 
 void
-gpd_caller_set_last_start(struct gpd_caller *caller, uint64_t number)
+gpd_source_set_last_start(struct gpd_source *source, uint64_t number)
 {
-	caller->last_start = number;
+	source->last_start = number;
 }
 
 unsigned int
-gpd_caller_handshakes(const struct gpd_caller *caller)
+gpd_source_handshakes(const struct gpd_source *source)
 {
-	return caller->handshakes;
+	return source->handshakes;
 }
 
 void
-gpd_caller_count_handshake(struct gpd_caller *caller, int more)
+gpd_source_count_handshake(struct gpd_source *source, int more)
 {
-	caller->handshakes += (unsigned int)more;
+	source->handshakes += (unsigned int)more;
 }
 
 unsigned int
-gpd_caller_waiting(const struct gpd_caller *caller)
+gpd_source_waiting(const struct gpd_source *source)
 {
-	return caller->waiting;
+	return source->waiting;
 }
 
 void
-gpd_caller_count_waiting(struct gpd_caller *caller, int more)
+gpd_source_count_waiting(struct gpd_source *source, int more)
 {
-	caller->waiting += (unsigned int)more;
+	source->waiting += (unsigned int)more;
 }
 
 int64_t
-gpd_caller_failed(struct gpd_caller *caller, int64_t now_ms)
+gpd_source_failed(struct gpd_source *source, int64_t now_ms)
 {
-	return gpd_bucket_use(&caller->failures, GPD_CALLER_FAILURES, GPD_CALLER_FAILURE_MS, now_ms)
+	return gpd_bucket_use(&source->failures, GPD_SOURCE_FAILURES, GPD_SOURCE_FAILURE_MS, now_ms)
 		       ? 0
-		       : GPD_CALLER_DELAY_MS;
+		       : GPD_SOURCE_DELAY_MS;
 }
 
 static void
-tell_left_out(struct gpd_caller *caller)
+tell_left_out(struct gpd_source *source)
 {
-	if (caller->left_out)
-		gpd_warning("%s: %u more lines about it are left out", caller->name,
-			    caller->left_out);
-	caller->left_out = 0;
+	if (source->left_out)
+		gpd_warning("%s: %u more lines about it are left out", source->name,
+			    source->left_out);
+	source->left_out = 0;
 }
 
 void
-gpd_caller_log(struct gpd_caller *caller, enum gpd_log_level level, const char *format, ...)
+gpd_source_log(struct gpd_source *source, enum gpd_log_level level, const char *format, ...)
 {
 	int64_t now_ms = gpd_now_ms();
 	char text[900];
@@ -202,10 +202,10 @@ gpd_caller_log(struct gpd_caller *caller, enum gpd_log_level level, const char *
 
 	if (level > gpd_log_level)
 		return;
-	if (!gpd_bucket_use(&caller->lines, GPD_CALLER_LINES, GPD_CALLER_LINE_MS, now_ms)) {
-		caller->left_out++;
-		if (caller->check_ms == INT64_MAX)
-			caller->check_ms = now_ms + CHECK_MS;
+	if (!gpd_bucket_use(&source->lines, GPD_SOURCE_LINES, GPD_SOURCE_LINE_MS, now_ms)) {
+		source->left_out++;
+		if (source->check_ms == INT64_MAX)
+			source->check_ms = now_ms + CHECK_MS;
 		return;
 	}
 	va_start(args, format);
@@ -215,11 +215,11 @@ gpd_caller_log(struct gpd_caller *caller, enum gpd_log_level level, const char *
 }
 
 int64_t
-gpd_caller_deadline(void)
+gpd_source_deadline(void)
 {
 	int64_t deadline = others.check_ms;
 
-	for (const struct gpd_caller *c = callers; c; c = c->hh.next) {
+	for (const struct gpd_source *c = sources; c; c = c->hh.next) {
 		if (c->check_ms < deadline)
 			deadline = c->check_ms;
 	}
@@ -228,45 +228,45 @@ gpd_caller_deadline(void)
 
 /* Whether it may be forgotten. */
 static bool
-check(struct gpd_caller *caller, int64_t now_ms)
+check(struct gpd_source *source, int64_t now_ms)
 {
-	if (caller->check_ms > now_ms)
+	if (source->check_ms > now_ms)
 		return false;
-	tell_left_out(caller);
-	gpd_bucket_give_back(&caller->lines, GPD_CALLER_LINE_MS, now_ms);
-	gpd_bucket_give_back(&caller->failures, GPD_CALLER_FAILURE_MS, now_ms);
-	caller->check_ms = caller->users ? INT64_MAX : now_ms + CHECK_MS;
-	if (caller == &others && !caller->lines.used && !caller->failures.used)
-		caller->check_ms = INT64_MAX;
-	return !caller->users && !caller->lines.used && !caller->failures.used;
+	tell_left_out(source);
+	gpd_bucket_give_back(&source->lines, GPD_SOURCE_LINE_MS, now_ms);
+	gpd_bucket_give_back(&source->failures, GPD_SOURCE_FAILURE_MS, now_ms);
+	source->check_ms = source->users ? INT64_MAX : now_ms + CHECK_MS;
+	if (source == &others && !source->lines.used && !source->failures.used)
+		source->check_ms = INT64_MAX;
+	return !source->users && !source->lines.used && !source->failures.used;
 }
 
 void
-gpd_caller_check(int64_t now_ms)
+gpd_source_check(int64_t now_ms)
 {
-	struct gpd_caller *caller, *next;
+	struct gpd_source *source, *next;
 
 	(void)check(&others, now_ms);
-	HASH_ITER(hh, callers, caller, next)
+	HASH_ITER(hh, sources, source, next)
 	{
-		if (!check(caller, now_ms))
+		if (!check(source, now_ms))
 			continue;
-		HASH_DEL(callers, caller);
-		free(caller);
+		HASH_DEL(sources, source);
+		free(source);
 	}
 }
 
 void
-gpd_caller_forget_all(void)
+gpd_source_forget_all(void)
 {
-	struct gpd_caller *caller, *next;
+	struct gpd_source *source, *next;
 
 	tell_left_out(&others);
-	HASH_ITER(hh, callers, caller, next)
+	HASH_ITER(hh, sources, source, next)
 	{
-		tell_left_out(caller);
-		HASH_DEL(callers, caller);
-		free(caller);
+		tell_left_out(source);
+		HASH_DEL(sources, source);
+		free(source);
 	}
-	others = (struct gpd_caller){ .name = "other addresses", .check_ms = INT64_MAX };
+	others = (struct gpd_source){ .name = "other addresses", .check_ms = INT64_MAX };
 }

@@ -6,11 +6,11 @@
  * An address is one of IPv4, the first half of one of IPv6, or a user of this machine, whichever of
  * its addresses or local sockets he comes by; all of the loopback network whose owner is not known
  * is one.  One is remembered as long as a connection is held by it, and a while longer; beyond
- * GPD_CALLERS_MAX addresses those that are new share one place, root and the daemon's own user
+ * GPD_SOURCES_MAX addresses those that are new share one place, root and the daemon's own user
  * excepted.  Main thread only.
  */
-#ifndef GPD_CALLER_H
-#define GPD_CALLER_H
+#ifndef GPD_SOURCE_H
+#define GPD_SOURCE_H
 
 #include "protocol/status.h"
 #include "server/common/base/log.h"
@@ -19,59 +19,59 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define GPD_CALLERS_MAX 1024
-#define GPD_CALLER_NAME_MAX 64
+#define GPD_SOURCES_MAX 1024
+#define GPD_SOURCE_NAME_MAX 64
 /* Lines of the log: so many at once, and one more in each of these times. */
-#define GPD_CALLER_LINES 100
-#define GPD_CALLER_LINE_MS 2000
+#define GPD_SOURCE_LINES 100
+#define GPD_SOURCE_LINE_MS 2000
 /* Failed logins: so many are answered at once, and one more for each of these times; the others
  * later. */
-#define GPD_CALLER_FAILURES 10
-#define GPD_CALLER_FAILURE_MS 6000
-#define GPD_CALLER_DELAY_MS 2000
+#define GPD_SOURCE_FAILURES 10
+#define GPD_SOURCE_FAILURE_MS 6000
+#define GPD_SOURCE_DELAY_MS 2000
 
-struct gpd_caller;
+struct gpd_source;
 
 /* Of this address, as gp_conn_peer() says it, or of the user of this machine, NULL if there is none
  * or he is not known.  To be given back; never NULL. */
-struct gpd_caller *gpd_caller_get(const char *peer, const uid_t *owner, int64_t now_ms);
-void gpd_caller_put(struct gpd_caller *caller, int64_t now_ms);
+struct gpd_source *gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms);
+void gpd_source_put(struct gpd_source *source, int64_t now_ms);
 /* Once more, to be given back, too. */
-struct gpd_caller *gpd_caller_hold(struct gpd_caller *caller);
+struct gpd_source *gpd_source_hold(struct gpd_source *source);
 
-/* What it is called, as gpd_caller_name() has it. */
-const char *gpd_caller_own_name(const struct gpd_caller *caller);
+/* What it is called, as gpd_source_name() has it. */
+const char *gpd_source_own_name(const struct gpd_source *source);
 
 /* It is root or the daemon's own user, whom no other user of this machine may lock out. */
-bool gpd_caller_is_own(const struct gpd_caller *caller);
+bool gpd_source_is_own(const struct gpd_source *source);
 
 /* How many of its connections have not been let in; by the admission. */
-unsigned int gpd_caller_handshakes(const struct gpd_caller *caller);
-void gpd_caller_count_handshake(struct gpd_caller *caller, int more);
+unsigned int gpd_source_handshakes(const struct gpd_source *source);
+void gpd_source_count_handshake(struct gpd_source *source, int more);
 /* Those that were accepted, and have to wait until others are done. */
-unsigned int gpd_caller_waiting(const struct gpd_caller *caller);
-void gpd_caller_count_waiting(struct gpd_caller *caller, int more);
+unsigned int gpd_source_waiting(const struct gpd_source *source);
+void gpd_source_count_waiting(struct gpd_source *source, int more);
 
 /* The number that its last worker process had among those started for single sessions; 0: it never
  * had one. */
-uint64_t gpd_caller_last_start(const struct gpd_caller *caller);
-void gpd_caller_set_last_start(struct gpd_caller *caller, uint64_t number);
+uint64_t gpd_source_last_start(const struct gpd_source *source);
+void gpd_source_set_last_start(struct gpd_source *source, uint64_t number);
 
 /* A login has failed: after how many milliseconds it is to be answered. */
-int64_t gpd_caller_failed(struct gpd_caller *caller, int64_t now_ms);
+int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);
 
 /* A line of the log that the address has caused.  Those that are too many are counted. */
-void gpd_caller_log(struct gpd_caller *caller, enum gpd_log_level level, const char *format, ...)
+void gpd_source_log(struct gpd_source *source, enum gpd_log_level level, const char *format, ...)
 	GP_PRINTF(3, 4);
 
 /* Says how many lines were left out, and forgets addresses; when to be called again, INT64_MAX:
  * there is no need. */
-int64_t gpd_caller_deadline(void);
-void gpd_caller_check(int64_t now_ms);
+int64_t gpd_source_deadline(void);
+void gpd_source_check(int64_t now_ms);
 /* All of them; nobody holds one any more. */
-void gpd_caller_forget_all(void);
+void gpd_source_forget_all(void);
 
 /* What they are called, in the log too. */
-void gpd_caller_name(const char *peer, const uid_t *owner, char name[GPD_CALLER_NAME_MAX]);
+void gpd_source_name(const char *peer, const uid_t *owner, char name[GPD_SOURCE_NAME_MAX]);
 
-#endif /* GPD_CALLER_H */
+#endif /* GPD_SOURCE_H */

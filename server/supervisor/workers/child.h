@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct gpd_caller;
+struct gpd_source;
 
 #define GPD_CHILD_REASON_MAX 128
 
@@ -33,7 +33,7 @@ struct gpd_child {
 	Gpupool__Welcome *facts;      /* once READY: what every session is told */
 	bool alone;                   /* serves one session, and ends with it */
 	bool abandoned;               /* the same, but the client has gone */
-	struct gpd_caller *caller;    /* that it was started for, held; NULL: it is not alone */
+	struct gpd_source *source;    /* that it was started for, held; NULL: it is not alone */
 	int busy;                     /* sessions whose clients are gone and whose work goes on */
 	int left[GPD_LEDGER_TENANTS]; /* of these tenants */
 	int64_t busy_ms;              /* since when there is one */

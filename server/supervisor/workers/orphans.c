@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 void
-gpd_left_note(struct gpd_child *child, struct gpd_ledger *ledger,
-	      const struct gpd_channel_message *message)
+gpd_orphans_note(struct gpd_child *child, struct gpd_ledger *ledger,
+		 const struct gpd_channel_message *message)
 {
 	/* Its line is closed when the worker says that the session is, which comes later. */
 	const struct gpd_ledger_session *line = gpd_ledger_find(ledger, message->header.session);
@@ -23,7 +23,7 @@ counts(const struct gpd_child *child)
 }
 
 int
-gpd_left_count(const struct gpd_child *list)
+gpd_orphans_count(const struct gpd_child *list)
 {
 	int count = 0;
 
@@ -33,7 +33,7 @@ gpd_left_count(const struct gpd_child *list)
 }
 
 struct gpd_child *
-gpd_left_find_idle(struct gpd_child *list)
+gpd_orphans_find_idle(struct gpd_child *list)
 {
 	struct gpd_child *oldest = NULL;
 
@@ -85,29 +85,30 @@ count_of(const struct gpd_child *list, uint32_t tenant)
 }
 
 struct gpd_child *
-gpd_left_choose(struct gpd_child *list, const struct gpd_ledger *ledger)
+gpd_orphans_choose(struct gpd_child *list, const struct gpd_ledger *ledger)
 {
 	struct gpd_child *alone = find_oldest(list, ledger, true);
-	int count = gpd_left_count(list);
+	int count = gpd_orphans_count(list);
 
 	if (alone)
 		return alone;
 	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (count > GPD_LEFT_WORKERS_MAX && count_of(list, i) == count)
+		if (count > GPD_ORPHANS_WORKERS_MAX && count_of(list, i) == count)
 			return NULL;
 	}
 	return find_oldest(list, ledger, false);
 }
 
 bool
-gpd_left_shuts_out(struct gpd_child *list, const struct gpd_ledger *ledger, uint32_t tenant)
+gpd_orphans_shuts_out(struct gpd_child *list, const struct gpd_ledger *ledger, uint32_t tenant)
 {
-	return count_of(list, tenant) >= GPD_LEFT_WORKERS_MAX && !find_oldest(list, ledger, true);
+	return count_of(list, tenant) >= GPD_ORPHANS_WORKERS_MAX &&
+	       !find_oldest(list, ledger, true);
 }
 
 void
-gpd_left_owners(const struct gpd_child *child, const struct gpd_ledger *ledger, char *text,
-		size_t size)
+gpd_orphans_owners(const struct gpd_child *child, const struct gpd_ledger *ledger, char *text,
+		   size_t size)
 {
 	size_t used = 0;
 

@@ -33,15 +33,15 @@ void __sanitizer_set_report_fd(void *fd);
 static struct {
 	pthread_mutex_t lock;
 	int fd;
-	gpd_complaint_whose_func *whose;
+	gpd_driver_stderr_whose_func *whose;
 	size_t used;
 	int64_t last_ms;
-	char text[GPD_COMPLAINT_MAX];
+	char text[GPD_DRIVER_STDERR_MAX];
 	size_t line_used;
 	char line[LINE_MAX_SIZE];
 	struct gpd_bucket lines;
 	unsigned int left_out;
-	struct gpd_voice *left_out_voice; /* of the first of them */
+	struct gpd_log_budget *left_out_budget; /* of the first of them */
 } complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 /* Under the lock.  Keeps the beginning of what is written at one time: that says what happened. */
@@ -59,8 +59,8 @@ remember(const char *text, size_t size)
 	complaints.used += size;
 }
 
-/* Without a voice there is room for it: a process has few such lines. */
-static void GP_PRINTF(2, 3) say(struct gpd_voice *voice, const char *format, ...)
+/* Without a budget there is room for it: a process has few such lines. */
+static void GP_PRINTF(2, 3) say(struct gpd_log_budget *budget, const char *format, ...)
 {
 	char text[1024];
 	va_list args;
@@ -68,8 +68,8 @@ static void GP_PRINTF(2, 3) say(struct gpd_voice *voice, const char *format, ...
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (voice)
-		gpd_voice_log(voice, GPD_LOG_WARNING, "%s", text);
+	if (budget)
+		gpd_log_budget_log(budget, GPD_LOG_WARNING, "%s", text);
 	else
 		gpd_warning("%s", text);
 }
@@ -78,29 +78,29 @@ static void GP_PRINTF(2, 3) say(struct gpd_voice *voice, const char *format, ...
 static void
 end_line(void)
 {
-	char whose[GPD_COMPLAINT_WHOSE_MAX] = "no session";
-	struct gpd_voice *voice = NULL;
+	char whose[GPD_DRIVER_STDERR_WHOSE_MAX] = "no session";
+	struct gpd_log_budget *budget = NULL;
 	bool may;
 
 	if (complaints.line_used == 0)
 		return;
 	complaints.line[complaints.line_used] = 0;
 	complaints.line_used = 0;
-	may = gpd_bucket_use(&complaints.lines, GPD_COMPLAINT_LINES, GPD_COMPLAINT_LINE_MS,
+	may = gpd_bucket_use(&complaints.lines, GPD_DRIVER_STDERR_LINES, GPD_DRIVER_STDERR_LINE_MS,
 			     gpd_now_ms());
 	if (complaints.whose && (may || complaints.left_out == 0))
-		voice = complaints.whose(whose, sizeof(whose));
+		budget = complaints.whose(whose, sizeof(whose));
 	if (may)
-		say(voice, "the driver, with work of %s: %s", whose, complaints.line);
+		say(budget, "the driver, with work of %s: %s", whose, complaints.line);
 	else if (complaints.left_out++ == 0)
-		complaints.left_out_voice = voice;
+		complaints.left_out_budget = budget;
 }
 
 static void
 tell_left_out(void)
 {
 	if (complaints.left_out)
-		say(complaints.left_out_voice, "the driver: %u more lines are left out",
+		say(complaints.left_out_budget, "the driver: %u more lines are left out",
 		    complaints.left_out);
 	complaints.left_out = 0;
 }
@@ -123,7 +123,7 @@ log_lines(const char *text, size_t size)
 static bool
 take_in(void)
 {
-	char text[GPD_COMPLAINT_MAX];
+	char text[GPD_DRIVER_STDERR_MAX];
 	ssize_t size;
 
 	pthread_mutex_lock(&complaints.lock);
@@ -175,7 +175,7 @@ pass_on(void *arg)
 }
 
 int
-gpd_complain_start(gpd_complaint_whose_func *whose)
+gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -209,7 +209,7 @@ gpd_complain_start(gpd_complaint_whose_func *whose)
 }
 
 void
-gpd_complain_settle(void)
+gpd_driver_stderr_settle(void)
 {
 	(void)fflush(stderr);
 	if (complaints.fd >= 0)
@@ -221,11 +221,11 @@ gpd_complain_settle(void)
 }
 
 size_t
-gpd_complain_take(char *text, size_t size)
+gpd_driver_stderr_take(char *text, size_t size)
 {
 	size_t used;
 
-	gpd_complain_settle();
+	gpd_driver_stderr_settle();
 	pthread_mutex_lock(&complaints.lock);
 	used = gpd_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
 	if (used > size - 1)

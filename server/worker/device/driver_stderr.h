@@ -7,33 +7,33 @@
  * each line of it one of the log, which goes where standard error went before (gpd_log_fd).  The
  * text may be a client's from the first to the last byte, so such a line says whose work was under
  * way, and there are not more of them than of other lines that a client may cause: of a process,
- * and, where it can only be one session's, of that session's voice.  Any thread may take.
+ * and, where it can only be one session's, of that session's budget.  Any thread may take.
  */
-#ifndef GPD_COMPLAIN_H
-#define GPD_COMPLAIN_H
+#ifndef GPD_DRIVER_STDERR_H
+#define GPD_DRIVER_STDERR_H
 
 #include "server/common/ledger/log_budget.h"
 
 #include <stddef.h>
 
-#define GPD_COMPLAINT_MAX 4096
+#define GPD_DRIVER_STDERR_MAX 4096
 /* Lines of the log: so many at once, and one more in each of these times. */
-#define GPD_COMPLAINT_LINES 20
-#define GPD_COMPLAINT_LINE_MS 2000
-#define GPD_COMPLAINT_WHOSE_MAX 320
+#define GPD_DRIVER_STDERR_LINES 20
+#define GPD_DRIVER_STDERR_LINE_MS 2000
+#define GPD_DRIVER_STDERR_WHOSE_MAX 320
 
 /* Says whose work is under way, as "session 3 (host 17 ./program)", or "no session", and returns
- * the voice of the session whose it can only be, or NULL.  Called by any thread that takes, and by
+ * the budget of the session whose it can only be, or NULL.  Called by any thread that takes, and by
  * one of the module's own. */
-typedef struct gpd_voice *gpd_complaint_whose_func(char *text, size_t size);
+typedef struct gpd_log_budget *gpd_driver_stderr_whose_func(char *text, size_t size);
 
 /* Early in the worker, before the driver is opened.  0 or a negative errno. */
-int gpd_complain_start(gpd_complaint_whose_func *whose);
+int gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose);
 
 /* All that was written goes to the log now, while it is known whose work is under way. */
-void gpd_complain_settle(void);
+void gpd_driver_stderr_settle(void);
 
 /* What was written in the last seconds, with a NUL; returns its length. */
-size_t gpd_complain_take(char *text, size_t size);
+size_t gpd_driver_stderr_take(char *text, size_t size);
 
-#endif /* GPD_COMPLAIN_H */
+#endif /* GPD_DRIVER_STDERR_H */

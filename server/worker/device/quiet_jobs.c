@@ -9,7 +9,7 @@
 
 struct job {
 	struct job *next;
-	gpd_janitor_job *run;
+	gpd_quiet_job *run;
 	void *arg;
 };
 
@@ -21,11 +21,11 @@ static struct {
 	struct job **last;
 	bool running;
 	bool started;
-} janitor = {
+} jobs = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.given = PTHREAD_COND_INITIALIZER,
 	.done = PTHREAD_COND_INITIALIZER,
-	.last = &janitor.first,
+	.last = &jobs.first,
 };
 
 static struct job *
@@ -33,17 +33,17 @@ take(void)
 {
 	struct job *job;
 
-	while (!janitor.first)
-		pthread_cond_wait(&janitor.given, &janitor.lock);
-	job = janitor.first;
-	janitor.first = job->next;
-	if (!janitor.first)
-		janitor.last = &janitor.first;
+	while (!jobs.first)
+		pthread_cond_wait(&jobs.given, &jobs.lock);
+	job = jobs.first;
+	jobs.first = job->next;
+	if (!jobs.first)
+		jobs.last = &jobs.first;
 	return job;
 }
 
 bool
-gpd_janitor_seek_quiet(void)
+gpd_quiet_jobs_seek_quiet(void)
 {
 	bool quiet = true;
 
@@ -59,17 +59,17 @@ gpd_janitor_seek_quiet(void)
 static void *
 work(void *unused)
 {
-	pthread_mutex_lock(&janitor.lock);
+	pthread_mutex_lock(&jobs.lock);
 	for (;;) {
 		struct job *job = take();
 
-		janitor.running = true;
-		pthread_mutex_unlock(&janitor.lock);
+		jobs.running = true;
+		pthread_mutex_unlock(&jobs.lock);
 		job->run(job->arg);
 		free(job);
-		pthread_mutex_lock(&janitor.lock);
-		janitor.running = false;
-		pthread_cond_broadcast(&janitor.done);
+		pthread_mutex_lock(&jobs.lock);
+		jobs.running = false;
+		pthread_cond_broadcast(&jobs.done);
 	}
 	return unused;
 }
@@ -80,30 +80,30 @@ start(void)
 	pthread_attr_t attributes;
 	pthread_t thread;
 
-	if (janitor.started)
+	if (jobs.started)
 		return true;
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	janitor.started = !pthread_create(&thread, &attributes, work, NULL);
+	jobs.started = !pthread_create(&thread, &attributes, work, NULL);
 	pthread_attr_destroy(&attributes);
-	return janitor.started;
+	return jobs.started;
 }
 
 void
-gpd_janitor_run(gpd_janitor_job *run, void *arg)
+gpd_quiet_jobs_run(gpd_quiet_job *run, void *arg)
 {
 	struct job *job = malloc(sizeof(*job));
 	bool queued = false;
 
-	pthread_mutex_lock(&janitor.lock);
+	pthread_mutex_lock(&jobs.lock);
 	if (job && start()) {
 		*job = (struct job){ .run = run, .arg = arg };
-		*janitor.last = job;
-		janitor.last = &job->next;
-		pthread_cond_signal(&janitor.given);
+		*jobs.last = job;
+		jobs.last = &job->next;
+		pthread_cond_signal(&jobs.given);
 		queued = true;
 	}
-	pthread_mutex_unlock(&janitor.lock);
+	pthread_mutex_unlock(&jobs.lock);
 	if (queued)
 		return;
 	free(job);
@@ -111,10 +111,10 @@ gpd_janitor_run(gpd_janitor_job *run, void *arg)
 }
 
 void
-gpd_janitor_wait(void)
+gpd_quiet_jobs_wait(void)
 {
-	pthread_mutex_lock(&janitor.lock);
-	while (janitor.running || janitor.first)
-		pthread_cond_wait(&janitor.done, &janitor.lock);
-	pthread_mutex_unlock(&janitor.lock);
+	pthread_mutex_lock(&jobs.lock);
+	while (jobs.running || jobs.first)
+		pthread_cond_wait(&jobs.done, &jobs.lock);
+	pthread_mutex_unlock(&jobs.lock);
 }

@@ -5,22 +5,22 @@
  * after another, in the order in which they were given, and belong to no session: they may outlive
  * it.  Any thread.
  */
-#ifndef GPD_JANITOR_H
-#define GPD_JANITOR_H
+#ifndef GPD_QUIET_JOBS_H
+#define GPD_QUIET_JOBS_H
 
 #include <stdbool.h>
 
-typedef void gpd_janitor_job(void *arg);
+typedef void gpd_quiet_job(void *arg);
 
 /* Runs it in place when memory is short. */
-void gpd_janitor_run(gpd_janitor_job *job, void *arg);
+void gpd_quiet_jobs_run(gpd_quiet_job *job, void *arg);
 
 /* A job, before such a call: waits for a quiet moment (quiet.h) of all devices, for while the call
  * waits for kernels nobody's launches get through.  false: there is work that does not end; the job
  * is to be run again. */
-bool gpd_janitor_seek_quiet(void);
+bool gpd_quiet_jobs_seek_quiet(void);
 
 /* Until no job is waiting or running.  Not from a job. */
-void gpd_janitor_wait(void);
+void gpd_quiet_jobs_wait(void);
 
-#endif /* GPD_JANITOR_H */
+#endif /* GPD_QUIET_JOBS_H */

@@ -139,10 +139,10 @@ has_own_library(const struct gpd_image *image)
 static void
 unload_quietly(void *arg)
 {
-	if (gpd_janitor_seek_quiet())
+	if (gpd_quiet_jobs_seek_quiet())
 		unload(arg);
 	else
-		gpd_janitor_run(unload_quietly, arg);
+		gpd_quiet_jobs_run(unload_quietly, arg);
 }
 
 /* Its session has done with it.  What is shared stays loaded; for the rest it may be long until
@@ -157,7 +157,7 @@ leave(struct gpd_image *image)
 	gpd_library_keep(image->library);
 	image->kept = true;
 	gpd_blob_keep(image->blob);
-	gpd_janitor_run(unload_quietly, image);
+	gpd_quiet_jobs_run(unload_quietly, image);
 }
 
 static void

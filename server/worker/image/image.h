@@ -37,7 +37,7 @@ struct gpd_image {
 	int charged_device;
 	uint64_t seen; /* of its variables there, those that the client has asked for */
 	bool stale;    /* its context was destroyed: to be loaded again before it is used */
-	bool kept;     /* it is no session's any more, but for who pays, and the janitor's */
+	bool kept;     /* it is no session's any more, but for who pays, and the quiet jobs' */
 
 	/* Unloaded by the client, but the driver still has its code and its variables' memory;
 	 * image.c's lock. */

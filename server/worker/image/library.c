@@ -148,7 +148,7 @@ trim(void *unused)
 	struct gpd_library *library;
 
 	(void)unused;
-	while (gpd_janitor_seek_quiet() && (library = take_oldest()))
+	while (gpd_quiet_jobs_seek_quiet() && (library = take_oldest()))
 		unload(library);
 }
 
@@ -161,7 +161,7 @@ gpd_library_trim(void)
 	much = too_much(1) || is_urgent();
 	pthread_mutex_unlock(&registry.lock);
 	if (much)
-		gpd_janitor_run(trim, NULL);
+		gpd_quiet_jobs_run(trim, NULL);
 }
 
 /* Under the registry's lock: none of its references is a user's any more. */
@@ -186,7 +186,7 @@ give_back(struct gpd_library *library)
 	if (gone)
 		destroy(library);
 	if (much)
-		gpd_janitor_run(trim, NULL);
+		gpd_quiet_jobs_run(trim, NULL);
 }
 
 /* Janitor. */
@@ -214,7 +214,7 @@ note_later(struct gpd_library *library)
 	pthread_mutex_lock(&registry.lock);
 	library->refs++;
 	pthread_mutex_unlock(&registry.lock);
-	gpd_janitor_run(note_and_give_back, library);
+	gpd_quiet_jobs_run(note_and_give_back, library);
 }
 
 void
@@ -234,7 +234,7 @@ gpd_library_put(struct gpd_library *library)
 	pthread_mutex_lock(&registry.lock);
 	stop_using(library);
 	pthread_mutex_unlock(&registry.lock);
-	gpd_janitor_run(note_and_give_back, library);
+	gpd_quiet_jobs_run(note_and_give_back, library);
 }
 
 void
@@ -268,7 +268,7 @@ others_are_quiet(int device)
 	return gpd_device_enter(device) == CUDA_SUCCESS && quiet;
 }
 
-/* At the quiet moment that a load has waited for: the janitor may be waiting for one for long, and
+/* At the quiet moment that a load has waited for: a quiet job may be waiting for one for long, and
  * meanwhile loads follow each other. */
 static void
 make_room(int device)

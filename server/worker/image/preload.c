@@ -22,7 +22,7 @@
 /* Instead of a kernel's name: all were loaded with the image. */
 #define ALL "-"
 
-/* The janitor's. */
+/* The quiet jobs'. */
 static struct {
 	struct gpd_image_name *names;
 	size_t count, at;
@@ -298,13 +298,13 @@ void
 gpd_preload_idle(void)
 {
 	if (!atomic_load(&done))
-		gpd_janitor_run(work, NULL);
+		gpd_quiet_jobs_run(work, NULL);
 }
 
 void
 gpd_preload_restart(void)
 {
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	free(preload.names);
 	memset(&preload, 0, sizeof(preload));
 	atomic_store(&done, false);

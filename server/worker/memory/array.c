@@ -16,7 +16,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* What sessions have given back: the executors', the responders', and the janitor's. */
+/* What sessions have given back: the executors', the responders', and the quiet jobs'. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gone = PTHREAD_COND_INITIALIZER;
 static struct gpd_array *leaving; /* utlist */
@@ -104,7 +104,7 @@ drop_one(void *none)
 	if (gpd_quiet_is(device))
 		(void)drop(NULL, device);
 	else
-		gpd_janitor_run(drop_one, NULL);
+		gpd_quiet_jobs_run(drop_one, NULL);
 }
 
 /* Somebody waits; others may be held for it.  false: there is no such moment any more. */
@@ -136,7 +136,7 @@ static void
 bury(struct gpd_array *array)
 {
 	leave(array, NULL, GPD_ARRAY_IDLE);
-	gpd_janitor_run(drop_one, NULL);
+	gpd_quiet_jobs_run(drop_one, NULL);
 }
 
 static void
@@ -147,7 +147,7 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 	pthread_mutex_lock(&lock);
 	array->state = GPD_ARRAY_IDLE;
 	pthread_mutex_unlock(&lock);
-	gpd_janitor_run(drop_one, NULL);
+	gpd_quiet_jobs_run(drop_one, NULL);
 }
 
 void
@@ -414,5 +414,5 @@ gpd_array_forget(struct gpd_session *session)
 	}
 	pthread_mutex_unlock(&lock);
 	while (count-- > 0)
-		gpd_janitor_run(drop_one, NULL);
+		gpd_quiet_jobs_run(drop_one, NULL);
 }

@@ -30,11 +30,11 @@ add_chunk(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
 	struct gpd_handle **chunk;
 
-	if (!gpd_tally_add(&table->tally, GPD_HANDLE_CHUNK * sizeof(*chunk)))
+	if (!gpd_name_memory_add(&table->memory, GPD_HANDLE_CHUNK * sizeof(*chunk)))
 		return -ENOMEM;
 	chunk = calloc(GPD_HANDLE_CHUNK, sizeof(*chunk));
 	if (!chunk) {
-		gpd_tally_remove(&table->tally, GPD_HANDLE_CHUNK * sizeof(*chunk));
+		gpd_name_memory_remove(&table->memory, GPD_HANDLE_CHUNK * sizeof(*chunk));
 		return -ENOMEM;
 	}
 	table->chunks[kind][index / GPD_HANDLE_CHUNK] = chunk;
@@ -59,7 +59,7 @@ gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 	}
 	if (*place)
 		return -EEXIST;
-	if (!gpd_tally_add(&table->tally, costs[kind]))
+	if (!gpd_name_memory_add(&table->memory, costs[kind]))
 		return -ENOMEM;
 	handle->kind = kind;
 	handle->id = id;
@@ -83,7 +83,7 @@ gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle)
 	if (!place || *place != handle)
 		return;
 	*place = NULL;
-	gpd_tally_remove(&table->tally, costs[handle->kind]);
+	gpd_name_memory_remove(&table->memory, costs[handle->kind]);
 }
 
 void
@@ -108,6 +108,6 @@ gpd_handle_fini(struct gpd_handle_table *table)
 		for (uint32_t c = 0; c < CHUNKS; c++)
 			free(table->chunks[kind][c]);
 	}
-	gpd_tally_fini(&table->tally);
+	gpd_name_memory_fini(&table->memory);
 	memset(table, 0, sizeof(*table));
 }

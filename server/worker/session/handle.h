@@ -33,7 +33,7 @@ struct gpd_handle {
 /* In chunks, made when they are needed: what a session costs is what it names. */
 struct gpd_handle_table {
 	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
-	struct gpd_tally tally; /* what they and their objects take, roughly */
+	struct gpd_name_memory memory; /* what they and their objects take, roughly */
 };
 
 /* id: low 20 bits index, upper 12 generation; 0 is no name. 0; -EEXIST: in use; -EINVAL; -ENOMEM,

@@ -139,9 +139,9 @@ gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, con
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	gpd_voice_log(&account->ledger->voices[account->line->voice], level,
-		      "session %llu (%s): %s", (unsigned long long)session->id, session->peer,
-		      text);
+	gpd_log_budget_log(&account->ledger->log_budgets[account->line->log_budget], level,
+			   "session %llu (%s): %s", (unsigned long long)session->id, session->peer,
+			   text);
 }
 
 void
@@ -480,8 +480,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	session->lanes_max = open->lanes_max;
 	session->account.ledger = gpd_worker.ledger;
 	session->account.line = &gpd_worker.ledger->sessions[open->line];
-	session->handles.tally = (struct gpd_tally){ .ledger = session->account.ledger,
-						     .line = session->account.line };
+	session->handles.memory = (struct gpd_name_memory){ .ledger = session->account.ledger,
+							    .line = session->account.line };
 	session->shares.tenant = session->account.line->tenant + 1;
 	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,

@@ -25,7 +25,7 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	gpd_voice_forget_all(ledger);
+	gpd_log_budget_forget_all(ledger);
 	close(gpd_log_fd);
 	gpd_log_fd = log_before;
 	(void)unlink(path);
@@ -33,10 +33,10 @@ tear_down(void **state)
 	return close(ledger_fd);
 }
 
-static struct gpd_voice *
-voice_of(const char *tenant, const char *address)
+static struct gpd_log_budget *
+budget_of(const char *tenant, const char *address)
 {
-	return &ledger->voices[gpd_voice_choose(ledger, tenant, address, 0)];
+	return &ledger->log_budgets[gpd_log_budget_choose(ledger, tenant, address, 0)];
 }
 
 static bool
@@ -51,106 +51,106 @@ log_has(const char *line)
 static void
 five_sessions_a_second_lose_no_line(void **state)
 {
-	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
 
 	for (int64_t ms = 0; ms < 3600000; ms += 200) {
-		assert_true(gpd_voice_may(voice, GPD_VOICE_NEWS, ms));
-		assert_true(gpd_voice_may(voice, GPD_VOICE_NEWS, ms));
+		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms));
+		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms));
 	}
-	assert_int_equal(voice->left_out[GPD_VOICE_NEWS], 0);
+	assert_int_equal(budget->left_out[GPD_LOG_BUDGET_NEWS], 0);
 }
 
 static void
 who_floods_has_ten_lines_a_second(void **state)
 {
-	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
 	unsigned int said = 0, asked = 0;
 
 	for (int64_t ms = 0; ms < 60000; ms++, asked++)
-		said += gpd_voice_may(voice, GPD_VOICE_NEWS, ms);
-	assert_in_range(said, GPD_VOICE_LINES + 590, GPD_VOICE_LINES + 610);
-	assert_int_equal(voice->left_out[GPD_VOICE_NEWS], asked - said);
+		said += gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms);
+	assert_in_range(said, GPD_LOG_BUDGET_LINES + 590, GPD_LOG_BUDGET_LINES + 610);
+	assert_int_equal(budget->left_out[GPD_LOG_BUDGET_NEWS], asked - said);
 }
 
 static void
 warnings_have_lines_of_their_own(void **state)
 {
-	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
 	unsigned int said = 0;
 
-	while (gpd_voice_may(voice, GPD_VOICE_NEWS, 0))
+	while (gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, 0))
 		continue;
 	for (int64_t ms = 0; ms < 60000; ms++)
-		said += gpd_voice_may(voice, GPD_VOICE_WARNING, ms);
+		said += gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, ms);
 	/* Not lost altogether, however many there are. */
-	assert_in_range(said, GPD_VOICE_WARNINGS + 29, GPD_VOICE_WARNINGS + 31);
-	assert_true(gpd_voice_may(voice, GPD_VOICE_NEWS, 100));
+	assert_in_range(said, GPD_LOG_BUDGET_WARNINGS + 29, GPD_LOG_BUDGET_WARNINGS + 31);
+	assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, 100));
 }
 
 static void
 others_are_heard_besides(void **state)
 {
-	struct gpd_voice *loud = voice_of("a", "10.0.0.1");
+	struct gpd_log_budget *loud = budget_of("a", "10.0.0.1");
 
-	while (gpd_voice_may(loud, GPD_VOICE_NEWS, 0))
+	while (gpd_log_budget_may(loud, GPD_LOG_BUDGET_NEWS, 0))
 		continue;
-	assert_ptr_equal(voice_of("a", "10.0.0.1"), loud);
-	assert_true(gpd_voice_may(voice_of("a", "10.0.0.2"), GPD_VOICE_NEWS, 0));
-	assert_true(gpd_voice_may(voice_of("b", "10.0.0.1"), GPD_VOICE_NEWS, 0));
+	assert_ptr_equal(budget_of("a", "10.0.0.1"), loud);
+	assert_true(gpd_log_budget_may(budget_of("a", "10.0.0.2"), GPD_LOG_BUDGET_NEWS, 0));
+	assert_true(gpd_log_budget_may(budget_of("b", "10.0.0.1"), GPD_LOG_BUDGET_NEWS, 0));
 }
 
 static void
 what_is_left_out_is_said(void **state)
 {
-	struct gpd_voice *voice = voice_of("carol", "10.0.0.1");
+	struct gpd_log_budget *budget = budget_of("carol", "10.0.0.1");
 
-	assert_int_equal(gpd_voice_deadline(), GPD_VOICE_CHECK_MS);
-	atomic_store(&voice->left_out[GPD_VOICE_NEWS], 40);
-	atomic_store(&voice->left_out[GPD_VOICE_WARNING], 2);
-	gpd_voice_check(ledger, GPD_VOICE_CHECK_MS);
+	assert_int_equal(gpd_log_budget_deadline(), GPD_LOG_BUDGET_CHECK_MS);
+	atomic_store(&budget->left_out[GPD_LOG_BUDGET_NEWS], 40);
+	atomic_store(&budget->left_out[GPD_LOG_BUDGET_WARNING], 2);
+	gpd_log_budget_check(ledger, GPD_LOG_BUDGET_CHECK_MS);
 	assert_true(log_has("warning: sessions of tenant carol from 10.0.0.1: 42 more lines about "
 			    "them are left out, 2 of them warnings\n"));
-	assert_int_equal(voice->left_out[GPD_VOICE_NEWS], 0);
+	assert_int_equal(budget->left_out[GPD_LOG_BUDGET_NEWS], 0);
 }
 
 static void
-voice_is_remembered_as_long_as_it_is_used(void **state)
+budget_is_remembered_as_long_as_it_is_used(void **state)
 {
-	struct gpd_voice *voice = voice_of("a", "10.0.0.1");
+	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 1);
 	int64_t now = 0;
 
-	session->voice = (uint32_t)(voice - ledger->voices);
-	gpd_voice_check(ledger, now += GPD_VOICE_CHECK_MS);
-	assert_true(gpd_voice_deadline() == now + GPD_VOICE_CHECK_MS);
-	for (int i = 0; i < GPD_VOICE_WARNINGS; i++)
-		assert_true(gpd_voice_may(voice, GPD_VOICE_WARNING, now));
+	session->log_budget = (uint32_t)(budget - ledger->log_budgets);
+	gpd_log_budget_check(ledger, now += GPD_LOG_BUDGET_CHECK_MS);
+	assert_true(gpd_log_budget_deadline() == now + GPD_LOG_BUDGET_CHECK_MS);
+	for (int i = 0; i < GPD_LOG_BUDGET_WARNINGS; i++)
+		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, now));
 	gpd_ledger_close(ledger, session);
 	/* Leaving and coming again gives nothing back. */
-	gpd_voice_check(ledger, now += 1);
-	assert_ptr_equal(voice_of("a", "10.0.0.1"), voice);
-	assert_false(gpd_voice_may(voice, GPD_VOICE_WARNING, now));
-	gpd_voice_check(ledger, now += GPD_VOICE_WARNINGS * GPD_VOICE_WARNING_MS);
-	assert_true(gpd_voice_deadline() == INT64_MAX);
+	gpd_log_budget_check(ledger, now += 1);
+	assert_ptr_equal(budget_of("a", "10.0.0.1"), budget);
+	assert_false(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, now));
+	gpd_log_budget_check(ledger, now += GPD_LOG_BUDGET_WARNINGS * GPD_LOG_BUDGET_WARNING_MS);
+	assert_true(gpd_log_budget_deadline() == INT64_MAX);
 }
 
 static void
 those_beyond_the_table_share_one(void **state)
 {
-	struct gpd_voice *last = NULL;
+	struct gpd_log_budget *last = NULL;
 	char address[32];
 
-	for (int i = 0; i < GPD_VOICES + 2; i++) {
-		struct gpd_voice *voice;
+	for (int i = 0; i < GPD_LOG_BUDGETS + 2; i++) {
+		struct gpd_log_budget *budget;
 
 		(void)snprintf(address, sizeof(address), "10.0.%d.%d", i / 256, i % 256);
-		voice = voice_of("a", address);
-		assert_true(i >= GPD_VOICES - 1 || voice != last);
-		assert_true(i < GPD_VOICES || voice == last);
-		last = voice;
+		budget = budget_of("a", address);
+		assert_true(i >= GPD_LOG_BUDGETS - 1 || budget != last);
+		assert_true(i < GPD_LOG_BUDGETS || budget == last);
+		last = budget;
 	}
-	atomic_store(&last->left_out[GPD_VOICE_NEWS], 1);
-	gpd_voice_check(ledger, 0);
+	atomic_store(&last->left_out[GPD_LOG_BUDGET_NEWS], 1);
+	gpd_log_budget_check(ledger, 0);
 	assert_true(log_has("sessions of other tenants and addresses: 1 more lines"));
 }
 
@@ -166,7 +166,7 @@ main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(others_are_heard_besides, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_left_out_is_said, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(voice_is_remembered_as_long_as_it_is_used, set_up,
+		cmocka_unit_test_setup_teardown(budget_is_remembered_as_long_as_it_is_used, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(those_beyond_the_table_share_one, set_up,
 						tear_down),

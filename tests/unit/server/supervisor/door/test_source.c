@@ -11,7 +11,7 @@
 static int
 forget(void **state)
 {
-	gpd_caller_forget_all();
+	gpd_source_forget_all();
 	return 0;
 }
 
@@ -32,10 +32,10 @@ address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
 		{ "tcp://[::ffff:10.1.2.3]:4", "10.1.2.3" },
 		{ "unix:///run/gpupool/gpupool.sock", "/run/gpupool/gpupool.sock" },
 	};
-	char name[GPD_CALLER_NAME_MAX];
+	char name[GPD_SOURCE_NAME_MAX];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		gpd_caller_name(names[i][0], NULL, name);
+		gpd_source_name(names[i][0], NULL, name);
 		assert_string_equal(name, names[i][1]);
 	}
 }
@@ -46,100 +46,100 @@ user_of_this_machine_is_one_address_wherever_he_comes_from(void **state)
 	static const char *const peers[] = { "tcp://127.0.0.1:1", "tls://127.9.9.9:2",
 					     "tcp://[::1]:3", "unix:///run/gpupool.sock" };
 	const uid_t alice = 1501, bob = 1502;
-	struct gpd_caller *first = gpd_caller_get(peers[0], &alice, 0);
-	struct gpd_caller *unknown = gpd_caller_get(peers[0], NULL, 0);
+	struct gpd_source *first = gpd_source_get(peers[0], &alice, 0);
+	struct gpd_source *unknown = gpd_source_get(peers[0], NULL, 0);
 
 	assert_ptr_not_equal(first, unknown);
 	for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
-		struct gpd_caller *again = gpd_caller_get(peers[i], &alice, 0);
-		struct gpd_caller *other = gpd_caller_get(peers[i], &bob, 0);
+		struct gpd_source *again = gpd_source_get(peers[i], &alice, 0);
+		struct gpd_source *other = gpd_source_get(peers[i], &bob, 0);
 
 		assert_ptr_equal(again, first);
 		assert_ptr_not_equal(other, first);
-		gpd_caller_put(again, 0);
-		gpd_caller_put(other, 0);
+		gpd_source_put(again, 0);
+		gpd_source_put(other, 0);
 	}
-	assert_false(gpd_caller_is_own(first));
-	gpd_caller_put(first, 0);
-	gpd_caller_put(unknown, 0);
+	assert_false(gpd_source_is_own(first));
+	gpd_source_put(first, 0);
+	gpd_source_put(unknown, 0);
 }
 
 static void
 failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void **state)
 {
-	struct gpd_caller *one = gpd_caller_get("tcp://10.0.0.1:1", NULL, 0);
-	struct gpd_caller *same = gpd_caller_get("tls://10.0.0.1:2", NULL, 0);
-	struct gpd_caller *other = gpd_caller_get("tcp://10.0.0.2:1", NULL, 0);
+	struct gpd_source *one = gpd_source_get("tcp://10.0.0.1:1", NULL, 0);
+	struct gpd_source *same = gpd_source_get("tls://10.0.0.1:2", NULL, 0);
+	struct gpd_source *other = gpd_source_get("tcp://10.0.0.2:1", NULL, 0);
 
 	assert_ptr_equal(one, same);
 	assert_ptr_not_equal(one, other);
-	for (int i = 0; i < GPD_CALLER_FAILURES; i++)
-		assert_int_equal(gpd_caller_failed(i % 2 ? one : same, 1000), 0);
-	assert_int_equal(gpd_caller_failed(one, 1000), GPD_CALLER_DELAY_MS);
-	assert_int_equal(gpd_caller_failed(one, 999 + GPD_CALLER_FAILURE_MS), GPD_CALLER_DELAY_MS);
-	assert_int_equal(gpd_caller_failed(one, 1000 + GPD_CALLER_FAILURE_MS), 0);
-	assert_int_equal(gpd_caller_failed(one, 1000 + GPD_CALLER_FAILURE_MS), GPD_CALLER_DELAY_MS);
-	assert_int_equal(gpd_caller_failed(other, 1000), 0);
-	gpd_caller_put(one, 2000);
-	gpd_caller_put(same, 2000);
-	gpd_caller_put(other, 2000);
+	for (int i = 0; i < GPD_SOURCE_FAILURES; i++)
+		assert_int_equal(gpd_source_failed(i % 2 ? one : same, 1000), 0);
+	assert_int_equal(gpd_source_failed(one, 1000), GPD_SOURCE_DELAY_MS);
+	assert_int_equal(gpd_source_failed(one, 999 + GPD_SOURCE_FAILURE_MS), GPD_SOURCE_DELAY_MS);
+	assert_int_equal(gpd_source_failed(one, 1000 + GPD_SOURCE_FAILURE_MS), 0);
+	assert_int_equal(gpd_source_failed(one, 1000 + GPD_SOURCE_FAILURE_MS), GPD_SOURCE_DELAY_MS);
+	assert_int_equal(gpd_source_failed(other, 1000), 0);
+	gpd_source_put(one, 2000);
+	gpd_source_put(same, 2000);
+	gpd_source_put(other, 2000);
 }
 
 static void
 address_is_remembered_until_all_it_has_used_has_come_back(void **state)
 {
-	struct gpd_caller *caller = gpd_caller_get("tcp://10.0.0.1:1", NULL, 0);
+	struct gpd_source *source = gpd_source_get("tcp://10.0.0.1:1", NULL, 0);
 	int64_t now = 0;
 	int checks = 0;
 
-	assert_true(gpd_caller_deadline() == INT64_MAX);
-	for (int i = 0; i < GPD_CALLER_FAILURES; i++)
-		(void)gpd_caller_failed(caller, now);
-	gpd_caller_put(caller, now);
+	assert_true(gpd_source_deadline() == INT64_MAX);
+	for (int i = 0; i < GPD_SOURCE_FAILURES; i++)
+		(void)gpd_source_failed(source, now);
+	gpd_source_put(source, now);
 	/* Leaving and coming again gives nothing back. */
-	caller = gpd_caller_get("tcp://10.0.0.1:2", NULL, now);
-	assert_int_equal(gpd_caller_failed(caller, now), GPD_CALLER_DELAY_MS);
-	gpd_caller_put(caller, now);
-	while (gpd_caller_deadline() != INT64_MAX) {
-		assert_true(gpd_caller_deadline() > now);
-		now = gpd_caller_deadline();
-		gpd_caller_check(now);
+	source = gpd_source_get("tcp://10.0.0.1:2", NULL, now);
+	assert_int_equal(gpd_source_failed(source, now), GPD_SOURCE_DELAY_MS);
+	gpd_source_put(source, now);
+	while (gpd_source_deadline() != INT64_MAX) {
+		assert_true(gpd_source_deadline() > now);
+		now = gpd_source_deadline();
+		gpd_source_check(now);
 		assert_in_range(++checks, 1, 10);
 	}
-	assert_in_range(now, GPD_CALLER_FAILURES * (int64_t)GPD_CALLER_FAILURE_MS, 200000);
+	assert_in_range(now, GPD_SOURCE_FAILURES * (int64_t)GPD_SOURCE_FAILURE_MS, 200000);
 }
 
 static void
 addresses_beyond_the_table_share_one_place(void **state)
 {
-	struct gpd_caller *callers[GPD_CALLERS_MAX + 2];
+	struct gpd_source *sources[GPD_SOURCES_MAX + 2];
 	char peer[64];
 
-	for (int i = 0; i < GPD_CALLERS_MAX + 2; i++) {
+	for (int i = 0; i < GPD_SOURCES_MAX + 2; i++) {
 		(void)snprintf(peer, sizeof(peer), "tcp://10.0.%d.%d:1", i / 256, i % 256);
-		callers[i] = gpd_caller_get(peer, NULL, 0);
+		sources[i] = gpd_source_get(peer, NULL, 0);
 	}
-	assert_ptr_not_equal(callers[GPD_CALLERS_MAX - 1], callers[GPD_CALLERS_MAX]);
-	assert_ptr_equal(callers[GPD_CALLERS_MAX], callers[GPD_CALLERS_MAX + 1]);
+	assert_ptr_not_equal(sources[GPD_SOURCES_MAX - 1], sources[GPD_SOURCES_MAX]);
+	assert_ptr_equal(sources[GPD_SOURCES_MAX], sources[GPD_SOURCES_MAX + 1]);
 	/* One that was there before still has its own. */
-	assert_ptr_equal(gpd_caller_get("tcp://10.0.0.7:9", NULL, 0), callers[7]);
-	gpd_caller_put(callers[7], 0);
+	assert_ptr_equal(gpd_source_get("tcp://10.0.0.7:9", NULL, 0), sources[7]);
+	gpd_source_put(sources[7], 0);
 	/* Root and the daemon's own user are not crowded out of it. */
 	for (int i = 0; i < 2; i++) {
 		const uid_t own = i ? geteuid() : 0, other = geteuid() + 1;
-		struct gpd_caller *caller = gpd_caller_get("tcp://127.0.0.1:1", &own, 0);
-		struct gpd_caller *stranger = gpd_caller_get("tcp://127.0.0.1:1", &other, 0);
+		struct gpd_source *source = gpd_source_get("tcp://127.0.0.1:1", &own, 0);
+		struct gpd_source *stranger = gpd_source_get("tcp://127.0.0.1:1", &other, 0);
 
-		assert_true(gpd_caller_is_own(caller));
-		assert_ptr_not_equal(caller, callers[GPD_CALLERS_MAX]);
-		assert_ptr_equal(stranger, callers[GPD_CALLERS_MAX]);
-		gpd_caller_put(caller, 0);
-		gpd_caller_put(stranger, 0);
+		assert_true(gpd_source_is_own(source));
+		assert_ptr_not_equal(source, sources[GPD_SOURCES_MAX]);
+		assert_ptr_equal(stranger, sources[GPD_SOURCES_MAX]);
+		gpd_source_put(source, 0);
+		gpd_source_put(stranger, 0);
 	}
-	for (int i = 0; i < GPD_CALLERS_MAX + 2; i++)
-		gpd_caller_put(callers[i], 0);
-	while (gpd_caller_deadline() != INT64_MAX)
-		gpd_caller_check(gpd_caller_deadline());
+	for (int i = 0; i < GPD_SOURCES_MAX + 2; i++)
+		gpd_source_put(sources[i], 0);
+	while (gpd_source_deadline() != INT64_MAX)
+		gpd_source_check(gpd_source_deadline());
 }
 
 static size_t
@@ -151,33 +151,33 @@ size_of_log(int fd)
 static void
 lines_of_one_address_are_counted_when_they_are_too_many(void **state)
 {
-	struct gpd_caller *loud = gpd_caller_get("tcp://10.0.0.1:1", NULL, 0);
-	struct gpd_caller *other = gpd_caller_get("tcp://10.0.0.2:1", NULL, 0);
+	struct gpd_source *loud = gpd_source_get("tcp://10.0.0.1:1", NULL, 0);
+	struct gpd_source *other = gpd_source_get("tcp://10.0.0.2:1", NULL, 0);
 	char path[] = "/tmp/gpupool-log-XXXXXX", text[32768] = "";
 	int before = gpd_log_fd, lines = 0;
 	size_t full;
 
 	gpd_log_fd = mkstemp(path);
 	assert_true(gpd_log_fd >= 0);
-	for (int i = 0; i < GPD_CALLER_LINES + 1000; i++)
-		gpd_caller_log(loud, GPD_LOG_WARNING, "line %d", i);
+	for (int i = 0; i < GPD_SOURCE_LINES + 1000; i++)
+		gpd_source_log(loud, GPD_LOG_WARNING, "line %d", i);
 	full = size_of_log(gpd_log_fd);
-	gpd_caller_log(other, GPD_LOG_WARNING, "another one");
+	gpd_source_log(other, GPD_LOG_WARNING, "another one");
 	assert_true(size_of_log(gpd_log_fd) > full);
-	gpd_caller_check(gpd_caller_deadline());
+	gpd_source_check(gpd_source_deadline());
 	assert_true(pread(gpd_log_fd, text, sizeof(text) - 1, 0) > 0);
 	for (const char *c = text; (c = strchr(c, '\n')); c++)
 		lines++;
 	/* A test that stands still for seconds lets one or two more through. */
-	assert_in_range(lines, GPD_CALLER_LINES + 2, GPD_CALLER_LINES + 12);
+	assert_in_range(lines, GPD_SOURCE_LINES + 2, GPD_SOURCE_LINES + 12);
 	assert_non_null(strstr(text, "10.0.0.1: "));
 	assert_non_null(strstr(text, "more lines about it are left out"));
 	assert_null(strstr(text, "10.0.0.2: "));
 	close(gpd_log_fd);
 	(void)unlink(path);
 	gpd_log_fd = before;
-	gpd_caller_put(loud, 0);
-	gpd_caller_put(other, 0);
+	gpd_source_put(loud, 0);
+	gpd_source_put(other, 0);
 }
 
 int

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORKERS (GPD_LEFT_WORKERS_MAX + 1)
+#define WORKERS (GPD_ORPHANS_WORKERS_MAX + 1)
 
 enum {
 	ALICE = 1,
@@ -67,7 +67,7 @@ say(int worker, uint64_t session, bool goes_on)
 		.header = { .type = GPD_CHANNEL_BUSY, .result = goes_on, .session = session },
 	};
 
-	gpd_left_note(&workers[worker], ledger, &message);
+	gpd_orphans_note(&workers[worker], ledger, &message);
 }
 
 static uint64_t
@@ -84,15 +84,15 @@ only_work_that_goes_on_where_others_serve_counts(void **state)
 {
 	uint64_t session;
 
-	assert_int_equal(gpd_left_count(list()), 0);
-	assert_null(gpd_left_choose(list(), ledger));
+	assert_int_equal(gpd_orphans_count(list()), 0);
+	assert_null(gpd_orphans_choose(list(), ledger));
 	session = leave_work(0, BOB);
 	(void)leave_work(1, BOB);
 	workers[1].left_ms = 0;
-	assert_int_equal(gpd_left_count(list()), 1);
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
+	assert_int_equal(gpd_orphans_count(list()), 1);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[0]);
 	say(0, session, false);
-	assert_int_equal(gpd_left_count(list()), 0);
+	assert_int_equal(gpd_orphans_count(list()), 0);
 }
 
 static void
@@ -100,10 +100,10 @@ the_oldest_ends_if_all_are_alike(void **state)
 {
 	for (int i = 0; i < WORKERS; i++)
 		(void)leave_work(i, BOB);
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[0]);
 	for (int i = 0; i < WORKERS; i++)
 		(void)open_session(i, ALICE);
-	assert_null(gpd_left_choose(list(), ledger));
+	assert_null(gpd_orphans_choose(list(), ledger));
 }
 
 /* By a session that it had before it leaves work in one more than it gets. */
@@ -116,15 +116,15 @@ nobody_pays_for_what_one_tenant_leaves_everywhere(void **state)
 		(void)open_session(i, ALICE);
 		bobs[i] = leave_work(i, BOB);
 	}
-	assert_null(gpd_left_choose(list(), ledger));
-	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
+	assert_null(gpd_orphans_choose(list(), ledger));
+	assert_true(gpd_orphans_shuts_out(list(), ledger, BOB));
 	/* Nor for what another one leaves besides. */
 	(void)leave_work(2, CAROL);
-	assert_null(gpd_left_choose(list(), ledger));
+	assert_null(gpd_orphans_choose(list(), ledger));
 	/* As soon as one of them is another's alone there may be more: the limit is for them again.
 	 */
 	say(2, bobs[2], false);
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[0]);
 }
 
 static void
@@ -137,11 +137,11 @@ a_neighbours_worker_is_spared(void **state)
 		(void)open_session(i, BOB);
 	}
 	session = open_session(0, ALICE);
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[1]);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[1]);
 	(void)open_session(1, CAROL);
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[2]);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[2]);
 	gpd_ledger_close(ledger, gpd_ledger_find(ledger, session));
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[0]);
 }
 
 static void
@@ -153,17 +153,17 @@ who_leaves_work_there_too_is_no_neighbour_as_long_as_it_goes_on(void **state)
 		(void)leave_work(i, BOB);
 	(void)open_session(0, ALICE);
 	session = leave_work(0, ALICE);
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[0]);
 	say(0, session, false);
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[1]);
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[1]);
 }
 
 /* In all that there may be, next to Alice. */
 static void
 leave_work_everywhere(uint64_t bobs[], uint64_t alices[])
 {
-	for (int i = 0; i < GPD_LEFT_WORKERS_MAX; i++) {
-		assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	for (int i = 0; i < GPD_ORPHANS_WORKERS_MAX; i++) {
+		assert_false(gpd_orphans_shuts_out(list(), ledger, BOB));
 		alices[i] = open_session(i, ALICE);
 		bobs[i] = leave_work(i, BOB);
 	}
@@ -172,27 +172,27 @@ leave_work_everywhere(uint64_t bobs[], uint64_t alices[])
 static void
 who_would_end_others_sessions_is_shut_out(void **state)
 {
-	uint64_t bobs[GPD_LEFT_WORKERS_MAX], alices[GPD_LEFT_WORKERS_MAX];
+	uint64_t bobs[GPD_ORPHANS_WORKERS_MAX], alices[GPD_ORPHANS_WORKERS_MAX];
 
 	leave_work_everywhere(bobs, alices);
-	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
-	assert_false(gpd_left_shuts_out(list(), ledger, ALICE));
-	assert_false(gpd_left_shuts_out(list(), ledger, CAROL));
+	assert_true(gpd_orphans_shuts_out(list(), ledger, BOB));
+	assert_false(gpd_orphans_shuts_out(list(), ledger, ALICE));
+	assert_false(gpd_orphans_shuts_out(list(), ledger, CAROL));
 	/* One more of his own sessions would end. */
 	gpd_ledger_close(ledger, gpd_ledger_find(ledger, alices[2]));
-	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	assert_false(gpd_orphans_shuts_out(list(), ledger, BOB));
 	(void)open_session(2, CAROL);
-	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
+	assert_true(gpd_orphans_shuts_out(list(), ledger, BOB));
 	/* It ends in one. */
 	say(1, bobs[1], false);
-	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	assert_false(gpd_orphans_shuts_out(list(), ledger, BOB));
 	/* In another one it has only begun: that still serves. */
-	workers[GPD_LEFT_WORKERS_MAX].left_ms = 0;
-	(void)open_session(GPD_LEFT_WORKERS_MAX, ALICE);
-	(void)leave_work(GPD_LEFT_WORKERS_MAX, BOB);
-	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
-	workers[GPD_LEFT_WORKERS_MAX].left_ms = 2000;
-	assert_true(gpd_left_shuts_out(list(), ledger, BOB));
+	workers[GPD_ORPHANS_WORKERS_MAX].left_ms = 0;
+	(void)open_session(GPD_ORPHANS_WORKERS_MAX, ALICE);
+	(void)leave_work(GPD_ORPHANS_WORKERS_MAX, BOB);
+	assert_false(gpd_orphans_shuts_out(list(), ledger, BOB));
+	workers[GPD_ORPHANS_WORKERS_MAX].left_ms = 2000;
+	assert_true(gpd_orphans_shuts_out(list(), ledger, BOB));
 }
 
 static void
@@ -202,7 +202,7 @@ who_has_no_neighbours_is_not_shut_out(void **state)
 		(void)leave_work(i, BOB);
 		(void)open_session(i, BOB);
 	}
-	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
+	assert_false(gpd_orphans_shuts_out(list(), ledger, BOB));
 }
 
 static void
@@ -212,9 +212,9 @@ work_of_several_together_shuts_nobody_out(void **state)
 		(void)open_session(i, ALICE);
 		(void)leave_work(i, i % 2 ? BOB : CAROL);
 	}
-	assert_false(gpd_left_shuts_out(list(), ledger, BOB));
-	assert_false(gpd_left_shuts_out(list(), ledger, CAROL));
-	assert_ptr_equal(gpd_left_choose(list(), ledger), &workers[0]);
+	assert_false(gpd_orphans_shuts_out(list(), ledger, BOB));
+	assert_false(gpd_orphans_shuts_out(list(), ledger, CAROL));
+	assert_ptr_equal(gpd_orphans_choose(list(), ledger), &workers[0]);
 }
 
 static void
@@ -226,11 +226,11 @@ owners_are_named_once_each(void **state)
 	(void)leave_work(0, BOB);
 	(void)leave_work(0, BOB);
 	(void)open_session(0, ALICE);
-	gpd_left_owners(&workers[0], ledger, text, sizeof(text));
+	gpd_orphans_owners(&workers[0], ledger, text, sizeof(text));
 	assert_string_equal(text, "bob, carol");
-	gpd_left_owners(&workers[0], ledger, small, sizeof(small));
+	gpd_orphans_owners(&workers[0], ledger, small, sizeof(small));
 	assert_string_equal(small, "bob, ca");
-	gpd_left_owners(&workers[1], ledger, text, sizeof(text));
+	gpd_orphans_owners(&workers[1], ledger, text, sizeof(text));
 	assert_string_equal(text, "");
 }
 
@@ -241,20 +241,20 @@ one_returns_when_nothing_goes_on_and_nothing_else_is_wrong(void **state)
 
 	for (int i = 0; i < WORKERS; i++)
 		sessions[i] = leave_work(i, BOB);
-	assert_null(gpd_left_find_idle(list()));
+	assert_null(gpd_orphans_find_idle(list()));
 	say(1, sessions[1], false);
-	assert_ptr_equal(gpd_left_find_idle(list()), &workers[1]);
+	assert_ptr_equal(gpd_orphans_find_idle(list()), &workers[1]);
 	say(0, sessions[0], false);
-	assert_ptr_equal(gpd_left_find_idle(list()), &workers[0]);
+	assert_ptr_equal(gpd_orphans_find_idle(list()), &workers[0]);
 	workers[0].may_return = false;
-	assert_ptr_equal(gpd_left_find_idle(list()), &workers[1]);
+	assert_ptr_equal(gpd_orphans_find_idle(list()), &workers[1]);
 	workers[1].channel_closed = true;
-	assert_null(gpd_left_find_idle(list()));
+	assert_null(gpd_orphans_find_idle(list()));
 	say(2, sessions[2], false);
-	assert_ptr_equal(gpd_left_find_idle(list()), &workers[2]);
+	assert_ptr_equal(gpd_orphans_find_idle(list()), &workers[2]);
 	/* It serves. */
 	workers[2].left_ms = 0;
-	assert_null(gpd_left_find_idle(list()));
+	assert_null(gpd_orphans_find_idle(list()));
 }
 
 int

@@ -19,20 +19,20 @@
 static int
 take_at_once(void)
 {
-	char line[64], taken[GPD_COMPLAINT_MAX];
+	char line[64], taken[GPD_DRIVER_STDERR_MAX];
 
-	if (!freopen("/dev/null", "w", stderr) || gpd_complain_start(NULL))
+	if (!freopen("/dev/null", "w", stderr) || gpd_driver_stderr_start(NULL))
 		return 1;
 	for (int i = 1; i <= ROUNDS; i++) {
 		int size = snprintf(line, sizeof(line), "complaint %d\n", i);
 
 		if (write(STDERR_FILENO, line, (size_t)size) != size)
 			return 2;
-		(void)gpd_complain_take(taken, sizeof(taken));
+		(void)gpd_driver_stderr_take(taken, sizeof(taken));
 		if (strcmp(taken, line) != 0)
 			return 3;
 		/* Taken once, it is gone. */
-		if (gpd_complain_take(taken, sizeof(taken)) != 0)
+		if (gpd_driver_stderr_take(taken, sizeof(taken)) != 0)
 			return 4;
 	}
 	return 0;
@@ -41,38 +41,38 @@ take_at_once(void)
 static char path[64];
 static char logged[65536];
 
-static struct gpd_voice voice;
+static struct gpd_log_budget budget;
 
-static struct gpd_voice *
+static struct gpd_log_budget *
 say_whose(char *text, size_t size)
 {
 	snprintf(text, size, "session 3 (h\n4 p)");
 	return NULL;
 }
 
-static struct gpd_voice *
+static struct gpd_log_budget *
 say_whose_it_can_only_be(char *text, size_t size)
 {
 	(void)say_whose(text, size);
-	return &voice;
+	return &budget;
 }
 
 static int
 complain(const char *text)
 {
-	char taken[GPD_COMPLAINT_MAX];
+	char taken[GPD_DRIVER_STDERR_MAX];
 
 	if (write(STDERR_FILENO, text, strlen(text)) != (ssize_t)strlen(text))
 		return 2;
 	/* What the log does with it changes nothing for the client. */
-	(void)gpd_complain_take(taken, sizeof(taken));
-	return strncmp(taken, text, GPD_COMPLAINT_MAX - 1) == 0 ? 0 : 3;
+	(void)gpd_driver_stderr_take(taken, sizeof(taken));
+	return strncmp(taken, text, GPD_DRIVER_STDERR_MAX - 1) == 0 ? 0 : 3;
 }
 
 static int
 forge(void)
 {
-	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose))
+	if (!freopen(path, "a", stderr) || gpd_driver_stderr_start(say_whose))
 		return 1;
 	return complain("x\r\ngpupoold[1]: warning: tls://10.9.9.9:1: "
 			"refused\n\n\033[2J\xc2\x9b\n") ||
@@ -80,13 +80,13 @@ forge(void)
 }
 
 static int
-flood_of(gpd_complaint_whose_func *whose)
+flood_of(gpd_driver_stderr_whose_func *whose)
 {
 	static char lines[4 * 1000 + 1];
 
 	for (int i = 0; i < 1000; i++)
 		memcpy(lines + (ptrdiff_t)4 * i, "abc\n", 5);
-	if (!freopen(path, "a", stderr) || gpd_complain_start(whose))
+	if (!freopen(path, "a", stderr) || gpd_driver_stderr_start(whose))
 		return 1;
 	return complain(lines);
 }
@@ -104,22 +104,24 @@ flood_unheard(void)
 	unsigned int count;
 	int r;
 
-	atomic_store(&voice.until_ms[GPD_VOICE_WARNING], INT64_MAX / 2);
+	atomic_store(&budget.until_ms[GPD_LOG_BUDGET_WARNING], INT64_MAX / 2);
 	r = flood_of(say_whose_it_can_only_be);
-	count = atomic_load(&voice.left_out[GPD_VOICE_WARNING]);
-	return r ? r : count < GPD_COMPLAINT_LINES + 1 || count > GPD_COMPLAINT_LINES + 11 ? 4 : 0;
+	count = atomic_load(&budget.left_out[GPD_LOG_BUDGET_WARNING]);
+	return r                                                                             ? r
+	       : count < GPD_DRIVER_STDERR_LINES + 1 || count > GPD_DRIVER_STDERR_LINES + 11 ? 4
+											     : 0;
 }
 
 static int
 forge_heard(void)
 {
-	if (!freopen(path, "a", stderr) || gpd_complain_start(say_whose_it_can_only_be))
+	if (!freopen(path, "a", stderr) || gpd_driver_stderr_start(say_whose_it_can_only_be))
 		return 1;
 	if (complain("one\ntwo\nthree\n"))
 		return 2;
 	/* Each has used up a line. */
-	return gpd_now_ms() + 2 * GPD_VOICE_WARNING_MS <
-			       atomic_load(&voice.until_ms[GPD_VOICE_WARNING])
+	return gpd_now_ms() + 2 * GPD_LOG_BUDGET_WARNING_MS <
+			       atomic_load(&budget.until_ms[GPD_LOG_BUDGET_WARNING])
 		       ? 0
 		       : 3;
 }
@@ -197,11 +199,11 @@ a_flood_is_some_lines_and_a_number(void **state)
 	assert_int_equal(run(flood), 0);
 	assert_non_null(strstr(logged, "more lines are left out"));
 	/* A test that stands still for seconds lets one or two more through. */
-	assert_in_range(check_lines(), GPD_COMPLAINT_LINES + 1, GPD_COMPLAINT_LINES + 11);
+	assert_in_range(check_lines(), GPD_DRIVER_STDERR_LINES + 1, GPD_DRIVER_STDERR_LINES + 11);
 }
 
 static void
-lines_of_one_session_are_of_its_voice(void **state)
+lines_of_one_session_are_of_its_budget(void **state)
 {
 	assert_int_equal(run(forge_heard), 0);
 	assert_int_equal(check_lines(), 3);
@@ -216,7 +218,7 @@ main(void)
 		cmocka_unit_test(nothing_is_lost),
 		cmocka_unit_test(lines_cannot_be_forged),
 		cmocka_unit_test(a_flood_is_some_lines_and_a_number),
-		cmocka_unit_test(lines_of_one_session_are_of_its_voice),
+		cmocka_unit_test(lines_of_one_session_are_of_its_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
 	gpd_image_forget_session(&fake.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	gpd_image_cache_stop();
@@ -199,7 +199,7 @@ an_image_leaves_when_earlier_work_is_done(void **state)
 	assert_int_equal(fake_libraries, 1);
 
 	fake_run_markers(&fake, -1);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_libraries, 0);
 }
 
@@ -248,7 +248,7 @@ a_variable_may_be_touched_once_it_was_asked_for(void **state)
 	/* Work may still use it. */
 	assert_int_equal(fake_allocated(&fake, 0), 256);
 	fake_run_markers(&fake, -1);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 }
 
@@ -275,7 +275,7 @@ static void
 variables_are_charged_until_the_driver_has_unloaded_them(void **state)
 {
 	held = true;
-	gpd_janitor_run(stand_still, NULL);
+	gpd_quiet_jobs_run(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	fake_run_markers(&fake, -1);
@@ -286,7 +286,7 @@ variables_are_charged_until_the_driver_has_unloaded_them(void **state)
 	assert_int_equal(fake_libraries, 0);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_int_equal(fake.session.account.line->leaving, 0);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_false(gpd_image_wait_unloaded(&fake.session));
 }
 
@@ -295,7 +295,7 @@ static void
 a_session_that_ends_pays_for_no_unloaded_variables(void **state)
 {
 	held = true;
-	gpd_janitor_run(stand_still, NULL);
+	gpd_quiet_jobs_run(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	fake_run_markers(&fake, -1);
@@ -303,7 +303,7 @@ a_session_that_ends_pays_for_no_unloaded_variables(void **state)
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_int_equal(fake_libraries, 1);
 	held = false;
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_libraries, 0);
 }
 

@@ -184,7 +184,7 @@ teardown(void **state)
 	fake_run_markers(&theirs, -1);
 	gpd_image_forget_session(&ours.session);
 	gpd_image_forget_session(&theirs.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	gpd_worker.session_count = 0;
 	gpd_library_stop();
 	fake_destroy(&ours);
@@ -332,9 +332,9 @@ code_stays_loaded_when_nobody_uses_it(void **state)
 {
 	load(&theirs, PLAIN);
 	gpd_image_forget_session(&theirs.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	gpd_library_trim();
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	load(&ours, PLAIN);
 
 	assert_int_equal(loads, 1);
@@ -350,7 +350,7 @@ code_with_variables_is_each_sessions_own(void **state)
 	assert_int_equal(loads, 2);
 	assert_ptr_not_equal(ant_of(&ours), ant_of(&theirs));
 	gpd_image_forget_session(&theirs.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(unloads, 1);
 }
 
@@ -376,7 +376,7 @@ load_and_leave(const char *text)
 {
 	load(&theirs, text);
 	gpd_image_forget_session(&theirs.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 }
 
 static void
@@ -388,12 +388,12 @@ what_was_used_last_stays_and_the_rest_goes_when_no_session_is_left(void **state)
 	load_and_leave(OTHER);
 	load_and_leave(PLAIN);
 	gpd_library_trim();
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(unloads, 0);
 
 	gpd_worker.session_count = 0;
 	gpd_library_trim();
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(unloads, 1);
 	load_and_leave(PLAIN);
 	assert_int_equal(loads, 2);
@@ -596,7 +596,7 @@ code_of_ones_own_leaves_with_its_image(void **state)
 	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	assert_int_equal(unloads, 0);
 	fake_run_markers(&ours, -1);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 
 	assert_int_equal(unloads, 1);
 	assert_int_equal(fake_libraries, 1);
@@ -622,7 +622,7 @@ beside_work_that_does_not_end_nothing_is_unloaded(void **state)
 	assert_int_equal(unloads, 0);
 
 	fake_events_pending = false;
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(unloads, 1);
 	gpd_quiet_limit_ns = limit_ns;
 	gpd_quiet_short_ns = short_ns;

@@ -98,7 +98,7 @@ start_worker(void)
 static void
 end_worker(void)
 {
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	gpd_worker.session_count = 0;
 	gpd_library_stop();
 	gpd_image_cache_stop();
@@ -179,7 +179,7 @@ static void
 leave(void)
 {
 	gpd_image_forget_session(&fake.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 }
 
 static void
@@ -210,7 +210,7 @@ static void
 preload(void)
 {
 	gpd_preload_idle();
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 }
 
 static void

@@ -33,14 +33,14 @@ stand_still(void *none)
 }
 
 static void
-hold_janitor(void)
+hold_quiet_jobs(void)
 {
 	held = true;
-	gpd_janitor_run(stand_still, NULL);
+	gpd_quiet_jobs_run(stand_still, NULL);
 }
 
 static void
-let_janitor_go(void)
+let_quiet_jobs_go(void)
 {
 	held = false;
 }
@@ -56,11 +56,11 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	let_janitor_go();
+	let_quiet_jobs_go();
 	fake_run_markers(&fake, -1);
 	gpd_texture_forget(&fake.session);
 	gpd_array_forget(&fake.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	gpd_copy_forget(&fake.session);
 	gpd_memory_destroy(&fake.session);
@@ -182,7 +182,7 @@ static void
 memory_counts_until_the_driver_has_it_back(void **state)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * MIB;
-	hold_janitor();
+	hold_quiet_jobs();
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(create(OTHER, 1024), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
@@ -192,8 +192,8 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	/* Nothing of this session uses it, but the driver would hold up others. */
 	assert_int_equal(fake_count_calls("cuArrayDestroy"), 0);
 	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
-	let_janitor_go();
-	gpd_janitor_wait();
+	let_quiet_jobs_go();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_int_equal(fake_count_calls("cuArrayDestroy"), 1);
 }
@@ -215,7 +215,7 @@ the_same_array_again_is_the_old_one(void **state)
 	const uint8_t bytes[4] = { 1, 2, 3, 4 };
 
 	fake.session.account.line->devices[0].memory_max = 2 * MIB;
-	hold_janitor();
+	hold_quiet_jobs();
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 		assert_int_equal(copy_in(NAME, &corner, bytes), CUDA_SUCCESS);
@@ -232,7 +232,7 @@ what_another_session_left_is_zeroed(void **state)
 	const struct gp_array_box corner = { 4, 2, 0, 4, 1, 1 };
 	const uint8_t bytes[4] = { 1, 2, 3, 4 }, zeros[4] = { 0 };
 
-	hold_janitor();
+	hold_quiet_jobs();
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(copy_in(NAME, &corner, bytes), CUDA_SUCCESS);
 	assert_int_equal(copy_out(NAME, &corner), GPD_LATER);
@@ -411,7 +411,7 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 	assert_int_equal(reply.object, 0x1001);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
 	fake_run_markers(&fake, -1);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_arrays, 1);
 	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
 	assert_int_equal(
@@ -420,7 +420,7 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 		CUDA_SUCCESS);
 	assert_int_equal(fake_textures, 1);
 	fake_run_markers(&fake, -1);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_textures, 0);
 	assert_int_equal(fake_arrays, 0);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
@@ -441,7 +441,7 @@ a_session_that_ends_leaves_nothing(void **state)
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
 	gpd_texture_forget(&fake.session);
 	gpd_array_forget(&fake.session);
-	gpd_janitor_wait();
+	gpd_quiet_jobs_wait();
 	assert_int_equal(fake_arrays, 0);
 	assert_int_equal(fake_textures, 0);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
