@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that folders use one another only as scripts/rooms.txt allows.
+
+    scripts/rooms.py BUILD [--circles] [--arrows]
+
+BUILD is a build folder with its objects. An arrow goes from a file to a header that it includes,
+to the file that defines a symbol which it needs, and from a file that takes a callback to the file
+that gives it one. Prints every arrow that no rule allows as "file -> file: symbol", every circle
+that is larger than the rules allow, every folder that is too full, every name that stands twice.
+--circles prints all circles of more than one file, --arrows the number of arrows between rooms.
+"""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
+FUNCTION_TYPE = re.compile(r'\btypedef\b[^;{]*?(?:\(\s*\*\s*(\w+)\s*\)|\b(\w+))\s*\((?!\s*\*)[^;]*\)\s*;')
+STRUCT = re.compile(r'\bstruct\s+\w+\s*\{(.*?)\n\}', re.S)
+DECLARATION = re.compile(r'(?:^|\n)(?!\s*(?:typedef|#))[^;{}#]*?\b(\w+)\s*\(([^;{}]*)\)[^;{}()]*;')
+
+
+class Rules:
+    """What scripts/rooms.txt says; its head describes the words."""
+
+    def __init__(self, path):
+        self.uses, self.generated, self.callbacks, self.worlds = {}, {}, {}, []
+        self.circle, self.files = 0, {}
+        with open(path) as file:
+            for number, line in enumerate(file, 1):
+                words = line.split('#')[0].split()
+                if words and not self.take(words, line):
+                    sys.exit(f'{path}:{number}: "{words[0]}" is not understood here')
+
+    def take(self, words, line):
+        kind, rest = words[0], words[1:]
+        if kind == 'room' and len(rest) >= 1:
+            self.uses[rest[0].rstrip(':')] = rest[1:]
+        elif kind == 'generated' and len(rest) == 2:
+            self.generated[rest[0]] = rest[1]
+        elif kind == 'callback' and len(rest) >= 4 and rest[1] == '->':
+            self.callbacks[rest[0], rest[2].rstrip(':')] = ' '.join(rest[3:])
+        elif kind == 'names':
+            self.worlds.append(rest)
+        elif kind == 'circle' and len(rest) == 1:
+            self.circle = int(rest[0])
+        elif kind == 'files' and len(rest) > 1:
+            self.files.update((folder, int(rest[0])) for folder in rest[1:])
+        else:
+            return False
+        return True
+
+    def room(self, path):
+        """The room that a file stands in, or None."""
+        if os.path.basename(path) in self.generated:
+            return self.generated[os.path.basename(path)]
+        folder = os.path.dirname(path)
+        while folder and folder not in self.uses:
+            folder = os.path.dirname(folder)
+        return folder or None
+
+    def reach(self, room, seen=None):
+        """All rooms that a room may use: those it names, and what they may use."""
+        seen = set() if seen is None else seen
+        for below in [room, *self.uses[room]]:
+            if below not in seen:
+                seen.add(below)
+                self.reach(below, seen)
+        return seen
+
+
+def sources(rules):
+    """The files of C in the rooms, by path from the root, with their text."""
+    found = {}
+    for room in rules.uses:
+        for folder, _, names in os.walk(os.path.join(ROOT, room)):
+            for name in names:
+                path = os.path.relpath(os.path.join(folder, name), ROOT)
+                if name.endswith(('.c', '.h')):
+                    with open(os.path.join(ROOT, path)) as file:
+                        found[path] = COMMENT.sub(' ', file.read())
+    return found
+
+
+def objects(build, rules):
+    """Source file -> its object, of the files in rooms and the generated ones that a rule places."""
+    with open(os.path.join(build, 'compile_commands.json')) as file:
+        commands = json.load(file)
+    found = {}
+    for command in commands:
+        path = os.path.relpath(os.path.join(command['directory'], command['file']), ROOT)
+        if os.path.basename(path) in rules.generated:
+            path = os.path.basename(path)
+        output = os.path.join(command['directory'], command['output'])
+        if rules.room(path) and os.path.exists(output):
+            found[path] = output
+    return found
+
+
+def symbols(found):
+    """Symbol -> the file that defines it; file -> the symbols that it needs."""
+    defines, needs = {}, collections.defaultdict(set)
+    for path, output in found.items():
+        text = subprocess.run(['nm', '-P', output], check=True, capture_output=True, text=True).stdout
+        for line in text.splitlines():
+            name, kind = line.split()[:2]
+            if kind == 'U':
+                needs[path].add(name)
+            elif kind.isupper() and kind not in 'VW':
+                defines.setdefault(name, path)
+    return defines, needs
+
+
+def registrars(files):
+    """Functions of headers that take a callback as a parameter; and, by the name of a member that
+    holds one, the headers that declare such a member."""
+    types = set()
+    for text in files.values():
+        types.update(a or b for a, b in FUNCTION_TYPE.findall(text))
+    taking, members = set(), collections.defaultdict(set)
+    for path, text in files.items():
+        if path.endswith('.h'):
+            for name, parameters in DECLARATION.findall(text):
+                if '(*' in parameters or types & set(re.findall(r'\w+', parameters)):
+                    taking.add(name)
+            for body in STRUCT.findall(text):
+                for name in re.findall(r'\(\s*\*\s*(\w+)\s*\)\s*\(', body):
+                    members[name].add(path)
+                for kind, name in re.findall(r'\b(\w+)\s+\*?(\w+)\s*;', body):
+                    if kind in types:
+                        members[name].add(path)
+    return taking, members
+
+
+def callbacks(rules, files, found):
+    """Adds the arrows of callbacks to those of includes and symbols."""
+    taking, members = registrars(files)
+    given = collections.defaultdict(set)
+    for (start, end), names in found.items():
+        for name in names & taking:
+            given[end, start].add(f'callback given to {name}()')
+    for path, text in files.items():
+        for name in set(re.findall(r'(?:->|\.)(\w+)\s*=[^=]', text)) & members.keys():
+            for header in members[name]:
+                if header in INCLUDE.findall(text):
+                    caller = header[:-1] + 'c'
+                    caller = caller if caller in files else header
+                    given[caller, path].add(f'callback given as "{name}" of {header}')
+    for (start, end), names in given.items():
+        if start != end and not {(start, end), (start, '*')} & rules.callbacks.keys():
+            found[start, end] |= names
+
+
+def arrows(build, rules, files):
+    """(from, to) -> the names for which the first needs the second."""
+    found = collections.defaultdict(set)
+    for path, text in files.items():
+        for header in INCLUDE.findall(text):
+            target = header if header in files else os.path.basename(header)
+            if target in files or target in rules.generated:
+                found[path, target].add('#include')
+    defines, needs = symbols(objects(build, rules))
+    for path, names in needs.items():
+        for name in names & defines.keys():
+            found[path, defines[name]].add(name)
+    callbacks(rules, files, found)
+    return found
+
+
+def circles(found):
+    """Tarjan's strongly connected components of more than one file, the largest first."""
+    graph = collections.defaultdict(list)
+    for start, end in found:
+        if start != end:
+            graph[start].append(end)
+    index, low, stack, on_stack, result = {}, {}, [], set(), []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on_stack.add(node)
+        for other in graph[node]:
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in on_stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            circle = []
+            while not circle or circle[-1] != node:
+                circle.append(stack.pop())
+                on_stack.discard(circle[-1])
+            if len(circle) > 1:
+                result.append(sorted(circle))
+
+    sys.setrecursionlimit(10000)
+    for node in list(graph):
+        if node not in index:
+            visit(node)
+    return sorted(result, key=len, reverse=True)
+
+
+def twice(rules, files):
+    """Names that stand twice among the folders of one "names" line."""
+    for world in rules.worlds:
+        places = collections.defaultdict(list)
+        for path in files:
+            if any(path.startswith(folder + '/') for folder in world):
+                places[os.path.basename(path)].append(path)
+        yield from (sorted(paths) for name, paths in sorted(places.items())
+                    if len(paths) > 1 and name != 'main.c')
+
+
+def main():
+    options = [word for word in sys.argv[1:] if word.startswith('--')]
+    words = [word for word in sys.argv[1:] if not word.startswith('--')]
+    if len(words) != 1 or set(options) - {'--circles', '--arrows'}:
+        sys.exit(__doc__.strip())
+    rules = Rules(os.path.join(ROOT, 'scripts/rooms.txt'))
+    files = sources(rules)
+    found = arrows(words[0], rules, files)
+    faults = []
+    between = 0
+    for (start, end), names in sorted(found.items()):
+        here, there = rules.room(start), rules.room(end)
+        between += here != there
+        if there not in rules.reach(here):
+            faults += [f'{start} -> {end}: {name}' for name in sorted(names)]
+    rounds = circles(found)
+    for circle in rounds:
+        if len(circle) > rules.circle:
+            faults.append(f'a circle of {len(circle)} files: {" ".join(circle)}')
+    for folder, number in collections.Counter(os.path.dirname(path) for path in files).items():
+        limit = rules.files.get(folder.split('/')[0], number)
+        if number > limit:
+            faults.append(f'{folder}: {number} files of C, the limit is {limit}')
+    faults += [f'one name, several files: {" ".join(paths)}' for paths in twice(rules, files)]
+    for start, end in rules.callbacks:
+        for path in {start, end} - {'*'}:
+            if path not in files:
+                faults.append(f'scripts/rooms.txt: there is no {path}')
+    if '--circles' in options:
+        for circle in rounds:
+            print(f'{len(circle)}: {" ".join(circle)}')
+    if '--arrows' in options:
+        print(f'{len(files)} files, {len(found)} arrows, {between} of them between rooms')
+    print('\n'.join(faults) or 'rooms: every arrow is allowed')
+    sys.exit(bool(faults))
+
+
+main()
