@@ -7,7 +7,7 @@
 #ifndef CTL_ASK_H
 #define CTL_ASK_H
 
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
 
 #include "ctl/pool_file.h"
 #include "ctl/revocation.h"
-#include "server/common/base/folder.h"
+#include "server/common/base/pool_folder.h"
 #include "server/common/config/config_value.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
 #include "ctl/pool_file.h"
 
 #include "ctl/ask.h"
-#include "server/common/base/folder.h"
+#include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
 
 #include <errno.h>

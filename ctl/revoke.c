@@ -3,7 +3,7 @@
 #include "ctl/cert.h"
 #include "ctl/pool_file.h"
 #include "ctl/revocation.h"
-#include "server/common/base/folder.h"
+#include "server/common/base/pool_folder.h"
 
 #include <dirent.h>
 #include <errno.h>

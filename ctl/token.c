@@ -2,7 +2,7 @@
 /* token create, list, revoke: the file of the daemon's tokens, with or without a daemon. */
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
-#include "server/common/base/folder.h"
+#include "server/common/base/pool_folder.h"
 #include "server/common/config/token_file.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef CTL_VALUE_H
 #define CTL_VALUE_H
 
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 
 #include <stdbool.h>
 #include <stddef.h>

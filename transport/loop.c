@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/message_stream.h"
 #include "transport/own_fd.h"
-#include "transport/stream.h"
 
 #include <errno.h>
 #include <pthread.h>

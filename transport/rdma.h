@@ -12,8 +12,8 @@
 #ifndef GP_RDMA_H
 #define GP_RDMA_H
 
+#include "transport/message_stream.h"
 #include "transport/rdma_lib.h"
-#include "transport/stream.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rdma backend of a build without libibverbs and librdmacm: it says so. */
 #include "transport/backend.h"
-#include "transport/memory.h"
+#include "transport/registered_memory.h"
 
 #include <errno.h>
 #include <stdio.h>

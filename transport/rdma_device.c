@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RDMA devices that connections have used, and the memory that is registered with them. */
-#include "transport/memory.h"
 #include "transport/own_fd.h"
 #include "transport/rdma.h"
+#include "transport/registered_memory.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
-#include "transport/peer.h"
+#include "transport/socket_owner.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

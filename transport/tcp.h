@@ -7,7 +7,7 @@
 #ifndef GP_TRANSPORT_TCP_H
 #define GP_TRANSPORT_TCP_H
 
-#include "transport/stream.h"
+#include "transport/message_stream.h"
 
 #include <netdb.h>
 #include <sys/socket.h>

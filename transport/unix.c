@@ -4,8 +4,8 @@
  * served is decided by the user at the other end, whom the kernel names.
  */
 #include "transport/descriptor.h"
-#include "transport/folder.h"
-#include "transport/peer.h"
+#include "transport/folder_trust.h"
+#include "transport/socket_owner.h"
 #include "transport/tcp.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "client/base/config.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
-#include "client/connect/tls.h"
+#include "client/connect/tls_files.h"
 #include "client/connect/token.h"
 #include "client/connect/window.h"
 #include "protocol/preamble.h"

@@ -6,7 +6,7 @@
 #ifndef GPC_TOKEN_H
 #define GPC_TOKEN_H
 
-#include "protocol/token.h"
+#include "protocol/token_text.h"
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@
 #define GPC_ARRAY_H
 
 #include "client/base/handle.h"
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 
 #include <cuda.h>
 #include <stdint.h>

@@ -2,10 +2,10 @@
 #include "server/supervisor/reload.h"
 
 #include "server/common/base/clock.h"
-#include "server/common/base/folder.h"
 #include "server/common/base/log.h"
+#include "server/common/base/pool_folder.h"
 #include "server/supervisor/admin/manage.h"
-#include "server/supervisor/door/tls.h"
+#include "server/supervisor/door/tls_files.h"
 #include "server/supervisor/notify.h"
 
 #include <limits.h>

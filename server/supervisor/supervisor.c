@@ -9,7 +9,7 @@
 #include "server/supervisor/admission/listen.h"
 #include "server/supervisor/children.h"
 #include "server/supervisor/door/peer.h"
-#include "server/supervisor/door/tls.h"
+#include "server/supervisor/door/tls_files.h"
 #include "server/supervisor/notify.h"
 #include "server/supervisor/reload.h"
 

@@ -7,7 +7,7 @@
 #ifndef GS_ARRAY_H
 #define GS_ARRAY_H
 
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/object.h"
 

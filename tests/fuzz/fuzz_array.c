@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The description of an array, and a box in it: what passes has sizes that fit together. */
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 
 #include <stdlib.h>
 #include <string.h>

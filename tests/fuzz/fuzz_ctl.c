@@ -6,7 +6,7 @@
  * gpupoolctl and of MPS; what waits for a daemon to do something is left out.
  */
 #include "ctl/command.h"
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Bytes from a socket, through the framing.  The first byte says how many of them a read yields
  * at a time, and how the bulk is taken.
  */
-#include "transport/stream.h"
+#include "transport/message_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client's file: its token, and the certificates of the authority behind it, as TLS reads them.
  */
-#include "protocol/token.h"
+#include "protocol/token_text.h"
 #include "transport/tls.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/base/privilege.h"
 
-#include "server/common/base/folder.h"
 #include "server/common/base/log.h"
+#include "server/common/base/pool_folder.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -11,7 +11,7 @@
 #define GPD_TOKEN_H
 
 #include "protocol/status.h"
-#include "protocol/token.h"
+#include "protocol/token_text.h"
 #include "server/common/ledger/ledger.h"
 
 #include <stdbool.h>

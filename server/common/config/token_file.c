@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/config/token_file.h"
 
-#include "server/common/base/folder.h"
+#include "server/common/base/pool_folder.h"
 #include "server/common/base/shared_file.h"
 #include "server/common/config/config_value.h"
 

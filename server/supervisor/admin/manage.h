@@ -9,7 +9,7 @@
 #ifndef GPD_MANAGE_H
 #define GPD_MANAGE_H
 
-#include "server/supervisor/admin/admin.h"
+#include "server/supervisor/admin/admin_socket.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admin/report.h"
 #include "server/supervisor/admin/roster.h"

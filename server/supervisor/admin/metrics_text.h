@@ -6,7 +6,7 @@
 #ifndef GPD_METRICS_TEXT_H
 #define GPD_METRICS_TEXT_H
 
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 #ifndef GPD_REPORT_H
 #define GPD_REPORT_H
 
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 #include "server/supervisor/admin/roster.h"
 #include "server/supervisor/admission/admission.h"
 

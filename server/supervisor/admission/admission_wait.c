@@ -6,7 +6,7 @@
  */
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
-#include "transport/peer.h"
+#include "transport/socket_owner.h"
 
 #include <stdio.h>
 #include <stdlib.h>

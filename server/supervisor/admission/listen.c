@@ -3,7 +3,7 @@
 
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission.h"
-#include "server/supervisor/door/tls.h"
+#include "server/supervisor/door/tls_files.h"
 #include "transport/transport.h"
 
 #include <netdb.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The doorkeeper's list of revoked certificates. */
-#include "server/common/base/folder.h"
 #include "server/common/base/log.h"
+#include "server/common/base/pool_folder.h"
 #include "server/supervisor/door/gate.h"
-#include "server/supervisor/door/tls.h"
+#include "server/supervisor/door/tls_files.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "server/common/base/clock.h"
 #include "server/common/base/log.h"
-#include "server/supervisor/door/tls.h"
+#include "server/supervisor/door/tls_files.h"
 
 #include <cuda.h>
 #include <errno.h>

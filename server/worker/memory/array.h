@@ -9,7 +9,7 @@
 #ifndef GPD_ARRAY_H
 #define GPD_ARRAY_H
 
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 #include "server/worker/session/handle.h"
 
 #include <cuda.h>

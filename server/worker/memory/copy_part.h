@@ -6,7 +6,7 @@
 #ifndef GPD_COPY_PART_H
 #define GPD_COPY_PART_H
 
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 
 #include <cuda.h>
 #include <stdbool.h>

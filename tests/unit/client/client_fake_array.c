@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's arrays, for tests of the client: rows follow each other, and levels do. */
 #include "gpc_calls.h"
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 #include "protocol/frame.h"
 #include "tests/unit/client/client_fake.h"
 

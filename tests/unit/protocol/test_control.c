@@ -2,7 +2,7 @@
 #include "protocol/control.h"
 #include "protocol/preamble.h"
 #include "tests/test.h"
-#include "transport/stream.h"
+#include "transport/message_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 /* What is asserted here is part of the tests, in every build. */
 #undef NDEBUG
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 #include "tests/unit/server/server_fake.h"
 #include "tests/unit/server/server_fake_driver.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of tcp the contract suite cannot ask of every backend. */
 #include "tests/test.h"
-#include "transport/peer.h"
+#include "transport/socket_owner.h"
 #include "transport/transport.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/peer.h"
+#include "transport/socket_owner.h"
 
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/folder.h"
+#include "transport/folder_trust.h"
 
 #include <errno.h>
 #include <limits.h>

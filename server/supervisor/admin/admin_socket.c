@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/supervisor/admin/admin.h"
+#include "server/supervisor/admin/admin_socket.h"
 
 #include "server/common/base/log.h"
 

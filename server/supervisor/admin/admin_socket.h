@@ -9,7 +9,7 @@
 #ifndef GPD_ADMIN_H
 #define GPD_ADMIN_H
 
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 #include "protocol/status.h"
 
 #include <poll.h>

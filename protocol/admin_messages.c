@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The admin socket with a handler that is the test's: framing, limits, and who is dropped when. */
 #include "server/common/base/log.h"
-#include "server/supervisor/admin/admin.h"
+#include "server/supervisor/admin/admin_socket.h"
 #include "tests/test.h"
 
 #include <errno.h>

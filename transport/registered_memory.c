@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/memory.h"
+#include "transport/registered_memory.h"
 
 #include "transport/transport.h"
 

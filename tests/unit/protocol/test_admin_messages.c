@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the admin socket as bytes. */
-#include "protocol/admin.h"
+#include "protocol/admin_messages.h"
 #include "tests/test.h"
 
 #include <errno.h>

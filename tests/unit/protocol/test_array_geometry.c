@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 #include "tests/test.h"
 
 static struct gp_array_shape

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/stream.h"
+#include "transport/message_stream.h"
 
 #include <endian.h>
 #include <errno.h>

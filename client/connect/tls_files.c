@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/connect/tls.h"
+#include "client/connect/tls_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

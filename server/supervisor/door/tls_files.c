@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/supervisor/door/tls.h"
+#include "server/supervisor/door/tls_files.h"
 
-#include "server/common/base/folder.h"
 #include "server/common/base/log.h"
+#include "server/common/base/pool_folder.h"
 
 #include <limits.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/array.h"
+#include "protocol/array_geometry.h"
 
 /* Beyond what any device takes, and small enough that no product below overflows. */
 #define WIDTH_MAX ((uint64_t)1 << 18)

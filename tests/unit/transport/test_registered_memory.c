@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/test.h"
-#include "transport/memory.h"
+#include "transport/registered_memory.h"
 #include "transport/transport.h"
 
 static uint8_t bytes[1000];

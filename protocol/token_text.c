@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/token.h"
+#include "protocol/token_text.h"
 
 #include <stdbool.h>
 #include <string.h>
