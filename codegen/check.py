@@ -6,6 +6,12 @@ from parse import ACCOUNT, SpecError
 from types_table import WIRE_TYPES, is_handle
 
 OUTS = {"OUT", "OUT_N", "OUT_BYTES"}
+KEYWORDS = set("auto break case char const continue default do double else enum extern float for goto if inline int long "
+               "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
+               "asm bool true false typeof".split())
+# What the generated code around the parameters of a call calls its own things.
+OURS = {"args", "bulk", "bulk_count", "call", "dec", "header", "raw_p", "reply", "request", "result", "session", "unused"}
+OURS_OF_STUBS = {"context"}
 
 
 def fail(call, message, line=None):
@@ -58,6 +64,29 @@ def sizes(call):
             fail(call, f"{word}({argument}), but no parameter 'device' of {call.name} says of which device")
         if argument == "BY_HOOK" and "SERVER_HOOK" not in call.options:
             fail(call, f"{word}(BY_HOOK), but {call.name} has no SERVER_HOOK")
+
+
+def names(call):
+    """Each parameter has a name of its own, which C and the generated code leave to it."""
+    seen = set()
+    for p in call.params:
+        if p.name in seen:
+            fail(call, f"{call.name} has two parameters '{p.name}'", p.line)
+        seen.add(p.name)
+        ours = OURS | (OURS_OF_STUBS if call.kind == "CALL" else set()) if call.on_wire else set()
+        if p.name in KEYWORDS | ours:
+            fail(call, f"'{p.name}' of {call.name} is a reserved name", p.line)
+
+
+def driver_functions(api):
+    seen, symbols = set(), {s.name for s in api.symbols}
+    for f in api.driver:
+        where = f"{f.file}:{f.line}"
+        if f.name in seen:
+            raise SpecError(f"{where}: the driver's function {f.name} is listed twice")
+        if symbols and f.name not in symbols:
+            raise SpecError(f"{where}: {f.name} is no symbol of the driver (symbols.h)")
+        seen.add(f.name)
 
 
 def types(call):
@@ -141,8 +170,9 @@ def symbols_are_unique(api):
 
 def check(api):
     symbols_are_unique(api)
+    driver_functions(api)
     for call in api.calls:
-        for rule in (directions, sizes, types, account, makes_memory_allocates, hooks, launches_name_a_stream):
+        for rule in (names, directions, sizes, types, account, makes_memory_allocates, hooks, launches_name_a_stream):
             rule(call)
     unique_numbers_and_names(api)
     references(api)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from check import check
 from emit_client import implementations, twin
-from parse import SpecError, parse
+from parse import SpecError, chapters, parse
 
 API = Path(__file__).resolve().parent / "api"
 
@@ -24,7 +24,7 @@ def table(api):
 
 def main():
     try:
-        rows = table(check(parse(sorted(API.glob("*.h")))))
+        rows = table(check(parse(chapters(API))))
     except SpecError as error:
         sys.exit(str(error))
     for name, how in rows:

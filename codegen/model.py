@@ -60,6 +60,11 @@ def declaration(call, prefix):
     return prototype(call, prefix).replace("\n", " ") + ";"
 
 
+def travels_as_it_is(call):
+    """The daemon calls the driver's function of the same name, by generated code."""
+    return call.kind == "CALL" and "SERVER_HOOK" not in call.options
+
+
 def has_kernel(call):
     return any(is_kernel(p.ctype) for p in call.params)
 

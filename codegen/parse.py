@@ -12,6 +12,7 @@ OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT"} 
 COMPLETIONS = {"POST", "WAIT"}
 WITH_ARGUMENT = {"VIA", "ALIAS", "ALLOCATES", "FREES", "COPIES"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
+DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
 
 
 class SpecError(Exception):
@@ -65,9 +66,19 @@ class Symbol:
 
 
 @dataclass
+class DriverFunction:
+    name: str
+    required: bool
+    file: str
+    line: int
+
+
+@dataclass
 class Api:
+    chapters: list = field(default_factory=list)  # as messages name them
     calls: list = field(default_factory=list)
     symbols: list = field(default_factory=list)
+    driver: list = field(default_factory=list)
 
     @property
     def wire_calls(self):
@@ -95,23 +106,34 @@ class Reader:
 
     def next(self, want=None):
         if self.at >= len(self.tokens):
-            self.fail(f"expected {want and repr(want) or 'more'} before the end of the file")
+            self.fail(f"the file ends in the middle of a description{want and f': expected {want!r}' or ''}")
         token, self.line = self.tokens[self.at]
         self.at += 1
         if want is not None and token != want:
             self.fail(f"expected '{want}', found '{token}'")
         return token
 
-    def group(self):
-        """The text between balanced parentheses; commas are kept with one blank behind."""
+    def open(self):
+        """Past '('; the line that it stands in, for not_closed()."""
         self.next("(")
-        depth, out = 1, []
+        return self.line
+
+    def not_closed(self, of, line):
+        self.fail(f"the parenthesis of '{of}' is not closed", line)
+
+    def group(self, of):
+        """The words between parentheses, separated by a comma and a blank."""
+        line, out = self.open(), []
         while True:
-            token = self.next()
-            depth += (token == "(") - (token == ")")
-            if depth == 0:
+            token = self.peek()
+            if token == ")" and (not out or out[-1] != ", "):
+                self.next()
                 return "".join(out)
-            out.append(", " if token == "," else token)
+            if token is None or not (token == "," or token.isidentifier() or token.isdigit()):
+                self.not_closed(of, line)
+            if (token == ",") == (not out or out[-1] == ", "):
+                self.not_closed(of, line)
+            out.append(", " if self.next() == "," else token)
 
 
 def read_number(reader):
@@ -122,26 +144,32 @@ def read_number(reader):
         reader.fail(f"expected a number, found '{token}'")
 
 
-def read_options(reader):
+def read_options(reader, word, line):
     """The rest of a word list, from where the next word or ')' stands."""
     options = {}
     while reader.peek() != ")":
-        word = reader.next()
-        if word not in OPTIONS:
-            reader.fail(f"unknown option '{word}'")
-        if word in options:
-            reader.fail(f"option '{word}' is given twice")
-        argument = reader.group() if reader.peek() == "(" else None
-        if (argument is not None) != (word in WITH_ARGUMENT):
-            reader.fail(f"option '{word}' {'needs an' if word in WITH_ARGUMENT else 'takes no'} argument")
-        options[word] = argument
-        if reader.peek() != ")":
-            reader.next(",")
+        if reader.peek() is None or not reader.peek().isidentifier():
+            reader.not_closed(word, line)
+        option = reader.next()
+        if option == "CUresult" or option == "void":
+            reader.not_closed(word, line)
+        if option not in OPTIONS:
+            reader.fail(f"unknown option '{option}'")
+        if option in options:
+            reader.fail(f"option '{option}' is given twice")
+        argument = reader.group(option) if reader.peek() == "(" else None
+        if (argument is not None) != (option in WITH_ARGUMENT):
+            reader.fail(f"option '{option}' {'needs an' if option in WITH_ARGUMENT else 'takes no'} argument")
+        options[option] = argument
+        if reader.peek() == ",":
+            reader.next()
+        elif reader.peek() != ")":
+            reader.not_closed(word, line)
     reader.next(")")
     return options
 
 
-def read_param(reader):
+def read_param(reader, of, line):
     direction = size = None
     quals, words, depth, const = set(), [], 0, False
     while reader.peek() in DIRECTIONS | QUALIFIERS:
@@ -152,29 +180,33 @@ def read_param(reader):
             reader.fail(f"second direction '{word}'")
         else:
             direction = word
-            size = reader.group() if reader.peek() == "(" else None
-    while reader.peek() not in (",", ")", None):
+            size = reader.group(word) if reader.peek() == "(" else None
+    while reader.peek() not in (",", ")"):
+        if reader.peek() in (None, ";", "("):
+            reader.not_closed(of, line)
         token = reader.next()
         if token == "*":
             depth += 1
         elif token == "const":
             const = True
-        else:
+        elif token.isidentifier():
             words.append(token)
+        else:
+            reader.fail(f"'{token}' has no meaning in a parameter")
     if len(words) < 2:
         reader.fail("a parameter needs a type and a name")
     return Param(words[-1], " ".join(words[:-1]), depth, const, direction, size, quals, reader.line)
 
 
-def read_params(reader):
-    reader.next("(")
+def read_params(reader, of):
+    line = reader.open()
     if reader.peek() == "void" and reader.tokens[reader.at + 1][0] == ")":
         reader.next()
         reader.next(")")
         return []
-    params = [read_param(reader)]
+    params = [read_param(reader, of, line)]
     while reader.next() == ",":
-        params.append(read_param(reader))
+        params.append(read_param(reader, of, line))
     return params
 
 
@@ -190,10 +222,12 @@ def read_call(reader, word):
             reader.fail(f"unknown completion '{completion}'")
         if reader.peek() == ",":
             reader.next()
-    options = read_options(reader)
+        elif reader.peek() != ")":
+            reader.not_closed(word, line)
+    options = read_options(reader, word, line)
     result = reader.next()
     name = reader.next()
-    params = read_params(reader)
+    params = read_params(reader, name)
     reader.next(";")
     return Call(word[3:], number, completion, options, result, name, params, reader.file, line)
 
@@ -210,17 +244,38 @@ def read_symbol(reader, word):
     return Symbol(name, base, since, SYMBOL_WORDS[word], reader.file, line)
 
 
+def read_driver_function(reader, word):
+    line = reader.line
+    reader.next("(")
+    name = reader.next()
+    reader.next(")")
+    return DriverFunction(name, DRIVER_WORDS[word], reader.file, line)
+
+
+def chapters(folder):
+    """The files that chapters.txt lists, which are all that the folder has."""
+    listed = (folder / "chapters.txt").read_text().split()
+    stray = {path.name for path in folder.glob("*.h")} - set(listed) - {"vocabulary.h"}
+    if stray:
+        raise SpecError(f"{folder.name}/{min(stray)}:1: chapters.txt does not list this chapter")
+    for number, name in enumerate(listed, 1):
+        if not (folder / name).is_file():
+            raise SpecError(f"{folder.name}/chapters.txt:{number}: there is no chapter {name}")
+    return [folder / name for name in listed]
+
+
 def parse(paths):
     """All description files, in the order given. Messages name a file as its last two parts."""
     api = Api()
     for path in paths:
-        if Path(path).name == "vocabulary.h":
-            continue
         reader = Reader(path, "/".join(Path(path).parts[-2:]))
+        api.chapters.append(reader.file)
         while reader.peek() is not None:
             word = reader.next()
             if word in SYMBOL_WORDS:
                 api.symbols.append(read_symbol(reader, word))
+            elif word in DRIVER_WORDS:
+                api.driver.append(read_driver_function(reader, word))
             elif word in ("GP_CALL", "GP_LOCAL", "GP_MESSAGE"):
                 api.calls.append(read_call(reader, word))
             else:

@@ -14,6 +14,10 @@
 #define GP_SYMBOL_PTDS(name, base, since)
 #define GP_SYMBOL_PTSZ(name, base, since)
 
+/* A function of the driver that the daemon's hand-written code uses. */
+#define GP_DRIVER(name)
+#define GP_DRIVER_OPTIONAL(name)
+
 /* Before a prototype. Numbers are unique and never used again; a changed signature is a new number. */
 #define GP_CALL(number, completion, ...)    /* CUDA call that travels as it is */
 #define GP_LOCAL(...)                       /* CUDA call that client/ implements by hand: gpc_<name>() */

@@ -208,7 +208,7 @@ gpd_gpTextureCreate(struct gpd_session *session, const struct gp_args_gpTextureC
 
 	if (!gpd_device_get(args->device) || !gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!gpd_driver.cuTexObjectCreate || !gpd_driver.cuTexObjectDestroy)
+	if (!gpd_driver_has(cuTexObjectCreate) || !gpd_driver_has(cuTexObjectDestroy))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = find_resource(session, args, &resource, &texture.array);
 	if (result == CUDA_SUCCESS && (!is_sound(args) || !view_fits(args, texture.array) ||
@@ -236,7 +236,7 @@ gpd_gpSurfaceCreate(struct gpd_session *session, const struct gp_args_gpSurfaceC
 	CUsurfObject object;
 	CUresult result;
 
-	if (!gpd_driver.cuSurfObjectCreate || !gpd_driver.cuSurfObjectDestroy)
+	if (!gpd_driver_has(cuSurfObjectCreate) || !gpd_driver_has(cuSurfObjectDestroy))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = find_array(session, args->array, args->level, false, &resource, &surface.array);
 	if (result == CUDA_SUCCESS && !(surface.array->shape.flags & CUDA_ARRAY3D_SURFACE_LDST))

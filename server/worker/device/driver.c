@@ -14,29 +14,21 @@
 
 struct gpd_driver gpd_driver;
 
-struct entry {
-	const char *name;
-	size_t offset;
-	bool required;
-};
-
-#define REQUIRED(name) { #name, offsetof(struct gpd_driver, name), true },
-#define OPTIONAL(name) { #name, offsetof(struct gpd_driver, name), false },
-
-static const struct entry entries[] = { GPD_DRIVER_REQUIRED(REQUIRED) GPD_DRIVER_OPTIONAL(OPTIONAL)
-						OPTIONAL(gpSoftStreamCancel) };
-
 /* The name of the first required function that the library lacks, or NULL. */
 static const char *
 fill(void *library)
 {
-	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		void *symbol = dlsym(library, entries[i].name);
+	for (size_t i = 0; i < gpd_driver_function_count; i++) {
+		const struct gpd_driver_function *function = &gpd_driver_functions[i];
+		void *symbol = dlsym(library, function->name);
 
-		if (!symbol && entries[i].required)
-			return entries[i].name;
-		memcpy((char *)&gpd_driver + entries[i].offset, &symbol, sizeof(symbol));
+		if (!symbol && function->required)
+			return function->name;
+		if (!symbol)
+			symbol = (void *)gpd_driver_lacks;
+		memcpy((char *)&gpd_driver + function->offset, &symbol, sizeof(symbol));
 	}
+	*(void **)&gpd_driver.gpSoftStreamCancel = dlsym(library, "gpSoftStreamCancel");
 	return NULL;
 }
 

@@ -26,9 +26,10 @@ static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
 static bool
 driver_can(void)
 {
-	return gpd_driver.cuDeviceGetDevResource && gpd_driver.cuDevSmResourceSplitByCount &&
-	       gpd_driver.cuDevResourceGenerateDesc && gpd_driver.cuGreenCtxCreate &&
-	       gpd_driver.cuGreenCtxDestroy && gpd_driver.cuGreenCtxStreamCreate;
+	return gpd_driver_has(cuDeviceGetDevResource) &&
+	       gpd_driver_has(cuDevSmResourceSplitByCount) &&
+	       gpd_driver_has(cuDevResourceGenerateDesc) && gpd_driver_has(cuGreenCtxCreate) &&
+	       gpd_driver_has(cuGreenCtxDestroy) && gpd_driver_has(cuGreenCtxStreamCreate);
 }
 
 static CUresult

@@ -66,9 +66,9 @@ facts_of(int device)
 		.alone = gpd_worker.device_count == 1,
 	};
 
-	if (gpd_driver.cuMemGetHandleForAddressRange)
+	if (gpd_driver_has(cuMemGetHandleForAddressRange))
 		facts.dma_buf = attribute(device, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
-	if (gpd_driver.cuFlushGPUDirectRDMAWrites)
+	if (gpd_driver_has(cuFlushGPUDirectRDMAWrites))
 		facts.flush_options =
 			attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
 	return facts;

@@ -96,7 +96,7 @@ seek(int device, bool holds, const _Atomic bool *given_up)
 	uint64_t start = gpd_now_ns(), took;
 	CUevent event;
 
-	if (!gpd_driver.cuCtxRecordEvent ||
+	if (!gpd_driver_has(cuCtxRecordEvent) ||
 	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return !is_vain(given_up);
 	do {
@@ -131,7 +131,7 @@ gpd_quiet_is(int device)
 	CUevent event;
 	bool quiet;
 
-	if (!gpd_driver.cuCtxRecordEvent ||
+	if (!gpd_driver_has(cuCtxRecordEvent) ||
 	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return true;
 	quiet = gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) !=

@@ -94,7 +94,7 @@ compile(struct gpd_library *library)
 	CUmodule module;
 	CUresult result;
 
-	if (!gpd_driver.cuLibraryGetModule)
+	if (!gpd_driver_has(cuLibraryGetModule))
 		return CUDA_SUCCESS;
 	result = gpd_driver.cuLibraryGetModule(&module, library->driver);
 	if (result != CUDA_SUCCESS)

@@ -98,8 +98,6 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 		return CUDA_ERROR_INVALID_VALUE;
 	ask = args->what == MAX_ACTIVE ? gpd_driver.cuOccupancyMaxActiveClusters
 				       : gpd_driver.cuOccupancyMaxPotentialClusterSize;
-	if (!ask)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	result = gpd_launch_attributes(session, args->attributes, &config);
 	if (result == CUDA_SUCCESS)
 		result = enter_kernel(session, args->kernel, args->shared, &function);

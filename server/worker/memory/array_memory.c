@@ -69,9 +69,9 @@ gpd_array_obtain(struct gpd_array *array)
 	const CUDA_ARRAY3D_DESCRIPTOR described = describe(&array->shape);
 	CUresult result;
 
-	if (!gpd_driver.cuArray3DCreate_v2 || !gpd_driver.cuArrayDestroy ||
-	    !gpd_driver.cuMipmappedArrayCreate || !gpd_driver.cuMipmappedArrayDestroy ||
-	    !gpd_driver.cuMipmappedArrayGetLevel)
+	if (!gpd_driver_has(cuArray3DCreate_v2) || !gpd_driver_has(cuArrayDestroy) ||
+	    !gpd_driver_has(cuMipmappedArrayCreate) || !gpd_driver_has(cuMipmappedArrayDestroy) ||
+	    !gpd_driver_has(cuMipmappedArrayGetLevel))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!array->shape.levels)
 		return gpd_driver.cuArray3DCreate_v2(&array->levels[0], &described);
@@ -96,7 +96,7 @@ make_zeros(int device, CUdeviceptr *zeros_p)
 	CUdeviceptr zeros;
 	CUresult result;
 
-	if (!gpd_driver.cuMemAlloc_v2)
+	if (!gpd_driver_has(cuMemAlloc_v2))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = gpd_driver.cuMemAlloc_v2(&zeros, ZEROS_SIZE);
 	if (result == CUDA_SUCCESS)

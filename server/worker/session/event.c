@@ -135,8 +135,6 @@ gpd_cuEventRecordWithFlags(struct gpd_session *session,
 		return result;
 	if (args->flags == 0)
 		return gpd_driver.cuEventRecord(event->ref->driver, stream->driver);
-	if (!gpd_driver.cuEventRecordWithFlags)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	return gpd_driver.cuEventRecordWithFlags(event->ref->driver, stream->driver, args->flags);
 }
 

@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuFoo(IN char name[8]);

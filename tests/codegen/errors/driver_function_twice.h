@@ -1,0 +1,2 @@
+GP_DRIVER(cuInit)
+GP_DRIVER_OPTIONAL(cuInit)

@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuFoo(int register);

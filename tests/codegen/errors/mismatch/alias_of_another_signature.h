@@ -1,0 +1,3 @@
+GP_LOCAL(ALIAS(cuCtxAttach))
+CUresult cuCtxSetCurrent(
+        CUcontext ctx);

@@ -1,0 +1,4 @@
+GP_LOCAL()
+CUresult cuFoo(
+        int x,
+        int x);

@@ -1,0 +1,7 @@
+GP_LOCAL()
+CUresult cuFoo(
+        int x,
+        int y;
+
+GP_LOCAL()
+CUresult cuBar(int x);

@@ -1,0 +1,2 @@
+GP_LOCAL(VIA(gpFoo)
+CUresult cuFoo(int x);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of the driver's functions, filled from a library that lacks some. */
+#include "server/worker/device/driver.h"
+#include "tests/test.h"
+
+static void
+each_function_is_listed_once(void **state)
+{
+	assert_true(gpd_driver_function_count > 0);
+	for (size_t i = 0; i < gpd_driver_function_count; i++) {
+		assert_true(gpd_driver_functions[i].offset % sizeof(void *) == 0);
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(gpd_driver_functions[j].name,
+						gpd_driver_functions[i].name);
+	}
+}
+
+static void
+what_the_library_lacks_is_not_supported(void **state)
+{
+	char error[200];
+
+	assert_int_equal(gpd_driver_open(FEW_FUNCTIONS, error, sizeof(error)), 0);
+	assert_true(gpd_driver_has(cuInit));
+	assert_false(gpd_driver_has(cuGreenCtxDestroy));
+	assert_int_equal(gpd_driver.cuGreenCtxDestroy(NULL), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(gpd_driver.cuInit(0), CUDA_SUCCESS);
+	assert_false(gpd_driver.software);
+}
+
+static void
+a_library_that_lacks_what_is_needed_is_refused(void **state)
+{
+	char error[200];
+
+	assert_int_equal(gpd_driver_open("libc.so.6", error, sizeof(error)), -1);
+	assert_string_equal(error, "libc.so.6: not a CUDA driver library: it has no cuInit");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_function_is_listed_once),
+		cmocka_unit_test(what_the_library_lacks_is_not_supported),
+		cmocka_unit_test(a_library_that_lacks_what_is_needed_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
