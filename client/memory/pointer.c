@@ -182,13 +182,13 @@ check(CUpointer_attribute attribute, const void *data)
 	return CUDA_SUCCESS;
 }
 
+/* An address means the same in all contexts: a thread that has none may ask, too. */
 CUresult
 gpc_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	struct gpc_context *context;
 	struct gpc_address found;
 	uint64_t value;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS)
 		result = check(attribute, data);
@@ -207,9 +207,8 @@ CUresult
 gpc_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
 			   CUdeviceptr ptr)
 {
-	struct gpc_context *context;
 	struct gpc_address found;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_enter_initialized();
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <cuda.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 #define CHECK(call) check(CUDA_SUCCESS, call, #call, __LINE__)
@@ -171,6 +172,43 @@ run_two_contexts()
 	printf("two contexts: right\n");
 }
 
+/* By a thread that has no context, as one that pins the batches of a loader may have none. */
+static void
+ask_about(CUdeviceptr device, void *pinned)
+{
+	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					     CU_POINTER_ATTRIBUTE_CONTEXT };
+	unsigned int type = 9;
+	CUcontext context = nullptr;
+	void *answers[] = { &type, &context };
+
+	EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
+	CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device + 1));
+	REQUIRE(type == CU_MEMORYTYPE_DEVICE);
+	CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)pinned));
+	REQUIRE(type == CU_MEMORYTYPE_HOST);
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+	       cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)&type));
+	CHECK(cuPointerGetAttributes(2, attributes, answers, device));
+	REQUIRE(type == CU_MEMORYTYPE_DEVICE && context != nullptr);
+	CHECK(cuPointerGetAttributes(2, attributes, answers, (CUdeviceptr)&type));
+	REQUIRE(type == 0 && context == nullptr);
+}
+
+static void
+run_thread_without_context()
+{
+	CUdeviceptr device;
+	void *pinned;
+
+	CHECK(cuMemAlloc(&device, 100));
+	CHECK(cuMemAllocHost(&pinned, 100));
+	std::thread(ask_about, device, pinned).join();
+	CHECK(cuMemFreeHost(pinned));
+	CHECK(cuMemFree(device));
+	printf("thread without a context: told of pointers\n");
+}
+
 static void
 expect_errors()
 {
@@ -208,6 +246,7 @@ main()
 	run_module(saxpy_fatbin, "fatbin");
 	run_one_of_many();
 	run_two_contexts();
+	run_thread_without_context();
 	expect_errors();
 
 	CHECK(cuCtxPopCurrent(&current));

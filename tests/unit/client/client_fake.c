@@ -213,7 +213,7 @@ gpc_context_get_current(void)
 CUresult
 gpc_enter_initialized(void)
 {
-	return fake.enter;
+	return fake.enter == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : fake.enter;
 }
 
 struct gpc_device *

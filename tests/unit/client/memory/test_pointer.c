@@ -146,6 +146,36 @@ asking_for_many_attributes_answers_each(void **state)
 }
 
 static void
+a_thread_without_a_context_gets_the_same_answers(void **state)
+{
+	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE };
+	CUdeviceptr device = fake_alloc(1000);
+	uint64_t pinned;
+	unsigned int type = 9;
+	void *host, *data[] = { &type };
+
+	CU(gpc_cuMemAllocHost_v2(&host, 100));
+	pinned = (uintptr_t)host;
+	fake.enter = CUDA_ERROR_INVALID_CONTEXT;
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device, 4), CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pinned, 4), CU_MEMORYTYPE_HOST);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_CONTEXT, pinned, 8),
+			 (uintptr_t)fake.context->handle.token);
+	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&host));
+	CU(gpc_cuPointerGetAttributes(1, attributes, data, device));
+	assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+	CU(gpc_cuPointerGetAttributes(1, attributes, data, (uintptr_t)&host));
+	assert_int_equal(type, 0);
+	fake.enter = CUDA_ERROR_NOT_INITIALIZED;
+	assert_int_equal(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device),
+			 CUDA_ERROR_NOT_INITIALIZED);
+	assert_int_equal(gpc_cuPointerGetAttributes(1, attributes, data, device),
+			 CUDA_ERROR_NOT_INITIALIZED);
+	fake.enter = CUDA_SUCCESS;
+	CU(gpc_cuMemFree_v2(device));
+}
+
+static void
 synchronous_memory_makes_its_copies_wait(void **state)
 {
 	CUdeviceptr device = fake_alloc(100), other = fake_alloc(100);
@@ -195,6 +225,7 @@ main(void)
 		FAKE_TEST(other_memory_is_unknown),
 		FAKE_TEST(asking_for_many_attributes_of_unknown_memory_gets_defaults),
 		FAKE_TEST(asking_for_many_attributes_answers_each),
+		FAKE_TEST(a_thread_without_a_context_gets_the_same_answers),
 		FAKE_TEST(synchronous_memory_makes_its_copies_wait),
 		FAKE_TEST(ranges_of_allocations_are_told),
 	};
