@@ -35,7 +35,7 @@ def calls_h(api):
 
 def begin(call):
     return (f"\tstruct gpc_call call;\n\tCUresult result;\n\n"
-            f"\tresult = gpc_call_begin(&call, context, GP_CALL_{call.name}, gp_args_{call.name}_size(args));\n"
+            f"\tresult = gpc_call_begin(&call, gpc_scope_of(context), GP_CALL_{call.name}, gp_args_{call.name}_size(args));\n"
             f"\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n\tgp_args_{call.name}_encode(&call.enc, args);\n")
 
 

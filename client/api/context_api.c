@@ -2,7 +2,6 @@
 /* CUDA driver API: contexts. */
 #include "client/context/context.h"
 #include "client/context/device.h"
-#include "client/entry/export_table.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -173,12 +172,13 @@ CUresult
 gpc_cuCtxGetCurrent(CUcontext *pctx)
 {
 	CUresult result = gpc_enter_local();
+	struct gpc_context *context = gpc_context_get_current();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pctx = gpc_context_current();
+	*pctx = context ? context->handle.token : NULL;
 	return CUDA_SUCCESS;
 }
 
@@ -247,16 +247,14 @@ gpc_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 static void
 count_active(struct gpc_handle *handle, void *arg)
 {
-	const struct gpc_context *context = (const struct gpc_context *)handle;
-
-	*(int *)arg += __atomic_load_n(&context->active, __ATOMIC_RELAXED);
+	*(int *)arg += gpc_context_is_active((const struct gpc_context *)handle);
 }
 
 static CUresult
 synchronize(struct gpc_context *context)
 {
 	struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
-	uint64_t posted = gpc_session_work_posted(context->device->session);
+	uint64_t posted = gpc_session_work_posted(context->scope.session);
 	uint64_t frees = gpc_pool_frees();
 	CUresult result;
 	int active = 0;
@@ -265,7 +263,7 @@ synchronize(struct gpc_context *context)
 	result = gpc_wait_gpContextSynchronize(context, &args);
 	/* Freed memory need not wait for work of the only context there is. */
 	if (result == CUDA_SUCCESS && active == 1)
-		gpc_session_work_set_done(context->device->session, posted);
+		gpc_session_work_set_done(context->scope.session, posted);
 	if (result == CUDA_SUCCESS)
 		gpc_pool_context_done(context, frees);
 	return result;
@@ -438,39 +436,4 @@ gpc_cuCtxResetPersistingL2Cache(void)
 	CUresult result = gpc_enter(&context);
 
 	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
-}
-
-/* For the private tables: export_table.h. */
-
-CUcontext
-gpc_context_current(void)
-{
-	struct gpc_context *context = gpc_context_get_current();
-
-	return context ? context->handle.token : NULL;
-}
-
-CUresult
-gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev)
-{
-	struct gpc_device *device = gpc_device_get(dev);
-	CUresult result = gpc_enter_local();
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	*ctx_p = device->primary->handle.token;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_context_id(CUcontext ctx, uint64_t *id_p)
-{
-	unsigned long long id = 0;
-	CUresult result = gpc_cuCtxGetId(ctx, &id);
-
-	if (result == CUDA_SUCCESS)
-		*id_p = id;
-	return result;
 }

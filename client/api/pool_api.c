@@ -23,7 +23,7 @@ alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStr
 		return result;
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpc_pool_alloc(pool, stream, bytesize, dptr);
+	return gpc_pool_alloc(pool, stream->context, stream->number, bytesize, dptr);
 }
 
 CUresult
@@ -49,7 +49,7 @@ gpc_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		result = gpc_stream_lookup(context, hStream, &stream);
 	if (result != CUDA_SUCCESS || dptr == 0)
 		return result;
-	result = gpc_pool_free(dptr, stream);
+	result = gpc_pool_free(dptr, stream->context, stream->number);
 	/* Memory of cuMemAlloc may be freed like this, too: it waits for all work. */
 	return result == CUDA_ERROR_INVALID_VALUE ? gpc_memory_free(context, dptr) : result;
 }

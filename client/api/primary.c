@@ -96,7 +96,7 @@ gpc_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = __atomic_load_n(&device->primary->flags, __ATOMIC_RELAXED);
 	(void)pthread_mutex_lock(&device->primary->lock);
-	*active = device->primary->active ||
+	*active = gpc_context_is_active(device->primary) ||
 		  (device->primary->retained > 0 && !device->primary->destroyed);
 	(void)pthread_mutex_unlock(&device->primary->lock);
 	return CUDA_SUCCESS;

@@ -57,7 +57,7 @@ CUresult
 gpc_function_in(struct gpc_function *function, const struct gpc_context *context,
 		struct gpc_function **twin_p)
 {
-	struct gpc_session *session = context->device->session;
+	struct gpc_session *session = context->scope.session;
 
 	*twin_p = function;
 	if (__builtin_expect(function->image->device->session == session, 1))

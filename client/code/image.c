@@ -3,7 +3,7 @@
 
 #include "client/base/log.h"
 #include "client/code/jit_options.h"
-#include "client/memory/memory.h"
+#include "client/memory/globals.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "image/fatbin.h"
@@ -125,7 +125,7 @@ load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
 	gpc_jit_options_log(options, result, reply.log);
 	if (result == CUDA_SUCCESS &&
 	    (reply.missing || gp_image_info_decode(info_p, reply.info) < 0)) {
-		gpc_session_fail(context->device->session, CUDA_ERROR_SYSTEM_NOT_READY,
+		gpc_session_fail(context->scope.session, CUDA_ERROR_SYSTEM_NOT_READY,
 				 "the daemon's list of kernels is malformed");
 		result = CUDA_ERROR_SYSTEM_NOT_READY;
 	}
@@ -311,7 +311,7 @@ gpc_image_unload(struct gpc_image *image)
 
 	if (image->twin)
 		gpc_image_unload(image->twin);
-	gpc_memory_forget_image(image->handle.id);
+	gpc_globals_forget_image(image->handle.id);
 	if (gpc_session_status(image->device->session) == CUDA_SUCCESS)
 		(void)gpc_post_gpImageUnload(image->device->primary, &args);
 	image_free(image);
@@ -398,7 +398,7 @@ static CUresult
 place_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 	     const struct gp_reply_gpImageGlobal *reply)
 {
-	int r = gpc_memory_add_global(context, reply->address, reply->size, image->handle.id);
+	int r = gpc_globals_add(context, reply->address, reply->size, image->handle.id);
 	const char *peer = gpc_session_peer(image->device->session);
 
 	if (r == 0)
@@ -483,7 +483,7 @@ gpc_image_global(struct gpc_image *image, struct gpc_context *context, const cha
 	struct gpc_image_global *global;
 	CUresult result = CUDA_SUCCESS;
 
-	image = gpc_image_in(image, context->device->session);
+	image = gpc_image_in(image, context->scope.session);
 	if (!image)
 		return CUDA_ERROR_NOT_FOUND;
 	args.image = image->handle.id;

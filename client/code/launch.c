@@ -264,7 +264,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 		else
 			result = gpc_post_gpLaunch(context, &args);
 		/* Counted behind it: a fence in between does not cover the launch. */
-		(void)gpc_session_work_mark(context->device->session);
+		(void)gpc_session_work_mark(context->scope.session);
 	}
 	free(params.heap);
 	return result;

@@ -213,7 +213,7 @@ gpc_library_module(struct gpc_image *image, struct gpc_context *context,
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	image = library->image;
-	view = gpc_image_in(image, context->device->session);
+	view = gpc_image_in(image, context->scope.session);
 	if (!view)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	pthread_mutex_lock(&image->lock);

@@ -2,7 +2,6 @@
 #include "client/code/module.h"
 
 #include "client/base/config.h"
-#include "client/entry/export_table.h"
 #include "gpc_calls.h"
 
 #include <stddef.h>
@@ -276,32 +275,6 @@ gpc_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const 
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	return gpc_image_global(module->image, module->context, name, dptr, bytes);
-}
-
-/* What the private tables need (export_table.h). */
-CUresult
-gpc_module_load(CUmodule *module_p, const void *image)
-{
-	return gpc_cuModuleLoadData(module_p, image);
-}
-
-int
-gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg)
-{
-	struct gpc_module *module;
-	int count = 0;
-
-	if (gpc_module_lookup(hmod, &module) != CUDA_SUCCESS)
-		return 0;
-	for (uint32_t i = 0; i < module->image->info->kernel_count; i++) {
-		struct gpc_function *function = gpc_module_function(module, i);
-
-		if (!function)
-			break;
-		visit(arg, function->handle.token, 0);
-		count++;
-	}
-	return count;
 }
 
 struct search {

@@ -6,7 +6,7 @@
 #ifndef GPC_CONNECT_H
 #define GPC_CONNECT_H
 
-#include "client/wire/session.h"
+#include "client/connect/facts.h"
 #include "protocol/control.h"
 #include "protocol/preamble.h"
 #include "transport/transport.h"

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/context/context.h"
 
-#include "client/code/module.h"
 #include "client/context/context_storage.h"
 #include "client/context/device.h"
-#include "client/copy/array.h"
-#include "client/copy/texture.h"
-#include "client/entry/init.h"
-#include "client/memory/memory.h"
-#include "client/stream/event.h"
-#include "client/stream/host_function.h"
-#include "client/stream/stream.h"
+#include "client/context/lifecycle.h"
+#include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -41,6 +35,9 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_context *contexts;
 static uint64_t last_number;
 
+static const struct gpc_context_part *parts;
+static size_t part_count;
+
 struct gpc_context *
 gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary)
 {
@@ -53,6 +50,7 @@ gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary)
 		return NULL;
 	}
 	context->device = device;
+	context->scope.session = device->session;
 	context->flags = flags;
 	context->primary = primary;
 	(void)pthread_mutex_init(&context->lock, NULL);
@@ -93,6 +91,34 @@ set_defaults(struct gpc_context *context)
 		context->limits[i] = i < device->limit_count ? device->limits[i] : 0;
 }
 
+void
+gpc_context_set_parts(const struct gpc_context_part *list, size_t count)
+{
+	parts = list;
+	part_count = count;
+}
+
+static CUresult
+prepare_parts(struct gpc_context *context, struct gp_args_gpContextCreate *args)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < part_count && result == CUDA_SUCCESS; i++) {
+		if (parts[i].prepare)
+			result = parts[i].prepare(context, args);
+	}
+	return result;
+}
+
+static void
+tell_parts(struct gpc_context *context, const struct gp_args_gpContextCreate *args, bool success)
+{
+	for (size_t i = 0; i < part_count; i++) {
+		if (parts[i].made)
+			parts[i].made(context, args, success);
+	}
+}
+
 static CUresult
 activate_locked(struct gpc_context *context)
 {
@@ -102,28 +128,21 @@ activate_locked(struct gpc_context *context)
 		.flags = context->flags,
 	};
 	struct gpc_request request = { 0 };
-	struct gpc_stream *legacy;
 	CUresult result;
 
 	if (context->destroyed)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	if (gpc_stream_create_legacy(context, &legacy) != 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	set_defaults(context);
-	args.legacy = legacy->handle.id;
-	gpc_memory_reserve_heap(context, &args.heap, &args.heap_size);
+	result = prepare_parts(context, &args);
 	/* Waited for: a device that is full has no room for the heap, and the caller is to know. */
-	result = gpc_start_gpContextCreate(context, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_start_gpContextCreate(context, &args, &request);
 	if (result == CUDA_SUCCESS)
 		result = gpc_request_wait_own(&request);
-	gpc_memory_settle_heap(context, args.heap, args.heap_size, result == CUDA_SUCCESS);
-	if (result != CUDA_SUCCESS) {
-		gpc_stream_forget_context(context);
-		return result;
-	}
-	context->legacy = legacy;
-	__atomic_store_n(&context->active, true, __ATOMIC_RELEASE);
-	return CUDA_SUCCESS;
+	tell_parts(context, &args, result == CUDA_SUCCESS);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&context->scope.context, context->handle.id, __ATOMIC_RELEASE);
+	return result;
 }
 
 CUresult
@@ -131,10 +150,10 @@ gpc_context_activate(struct gpc_context *context)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (__atomic_load_n(&context->active, __ATOMIC_ACQUIRE))
+	if (gpc_context_is_active(context))
 		return CUDA_SUCCESS;
 	(void)pthread_mutex_lock(&context->lock);
-	if (!context->active)
+	if (!gpc_context_is_active(context))
 		result = activate_locked(context);
 	(void)pthread_mutex_unlock(&context->lock);
 	return result;
@@ -150,22 +169,19 @@ gpc_context_reset(struct gpc_context *context)
 	gpc_context_storage_reset(context->handle.token);
 
 	(void)pthread_mutex_lock(&context->lock);
-	was_active = context->active;
-	if (was_active) {
-		gpc_module_forget_context(context);
-		gpc_texture_forget_context(context);
-		gpc_array_forget_context(context);
+	for (size_t i = 0; i < part_count; i++) {
+		if (parts[i].unload)
+			parts[i].unload(context);
 	}
-	gpc_image_forget_context(context);
+	was_active = gpc_context_is_active(context);
 	context->destroyed = true;
-	__atomic_store_n(&context->active, false, __ATOMIC_RELEASE);
-	if (was_active) {
-		/* A session that is over has nothing to be destroyed. */
+	__atomic_store_n(&context->scope.context, 0, __ATOMIC_RELEASE);
+	/* A session that is over has nothing to be destroyed. */
+	if (was_active)
 		(void)gpc_post_gpContextDestroy(context, &args);
-		gpc_event_forget_context(context);
-		gpc_stream_forget_context(context);
-		context->legacy = NULL;
-		gpc_memory_forget_context(context);
+	for (size_t i = 0; i < part_count && was_active; i++) {
+		if (parts[i].forget)
+			parts[i].forget(context);
 	}
 	(void)pthread_mutex_unlock(&context->lock);
 }
@@ -186,7 +202,7 @@ gpc_enter_initialized(void)
 	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		return result;
 	/* With several daemons, what one has lost is no concern of another's devices. */
-	return gpc_session_status(current ? current->device->session : gpc_session_get());
+	return gpc_session_status(current ? current->scope.session : gpc_session_get());
 }
 
 CUresult
@@ -199,7 +215,7 @@ gpc_enter(struct gpc_context **context_p)
 		return result;
 	if (__builtin_expect(!context, 0))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (__builtin_expect(!__atomic_load_n(&context->active, __ATOMIC_ACQUIRE), 0)) {
+	if (__builtin_expect(!gpc_context_is_active(context), 0)) {
 		result = gpc_context_activate(context);
 		if (result != CUDA_SUCCESS)
 			return result;

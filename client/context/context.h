@@ -9,13 +9,15 @@
 #define GPC_CONTEXT_H
 
 #include "client/base/handle.h"
+#include "client/wire/call.h"
 
 #include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct gpc_session;
+struct gp_args_gpContextCreate;
 struct gpc_stream;
 
 struct gpc_device {
@@ -38,9 +40,9 @@ struct gpc_device {
 struct gpc_context {
 	struct gpc_handle handle;
 	struct gpc_device *device;
+	struct gpc_scope scope;    /* its context is written under lock; 0 while inactive */
 	struct gpc_stream *legacy; /* its NULL stream; NULL while inactive */
 	bool primary;
-	bool active;     /* the daemon knows it; written under lock, read atomically */
 	bool destroyed;  /* for good; or, of a primary one, reset and not retained since */
 	int retained;    /* uses: of a primary context, or by cuCtxAttach */
 	uint64_t number; /* cuCtxGetId */
@@ -51,6 +53,39 @@ struct gpc_context {
 	pthread_mutex_t lock;
 	struct gpc_context *next; /* of all there ever were */
 };
+
+/* Whether the daemon knows it. */
+static inline bool
+gpc_context_is_active(const struct gpc_context *context)
+{
+	return __atomic_load_n(&context->scope.context, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* NULL for none. */
+static inline const struct gpc_scope *
+gpc_scope_of(const struct gpc_context *context)
+{
+	return context ? &context->scope : NULL;
+}
+
+/*
+ * What goes with a context: one kind of object, or memory.  Functions that are NULL have nothing to
+ * do.  All are called under the context's lock, in the order of the parts.
+ */
+struct gpc_context_part {
+	/* The context is about to be activated: sees to what the daemon makes with it. */
+	CUresult (*prepare)(struct gpc_context *context, struct gp_args_gpContextCreate *args);
+	/* After all prepare(): the daemon has made it, or it has not. */
+	void (*made)(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
+		     bool success);
+	/* The context goes, but calls in its name are still possible. */
+	void (*unload)(struct gpc_context *context);
+	/* The daemon has been told: names may be used again. */
+	void (*forget)(struct gpc_context *context);
+};
+
+/* By entry, as the library is loaded. */
+void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
 
 /* Devices after a successful cuInit. */
 int gpc_device_count(void);

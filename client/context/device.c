@@ -4,7 +4,6 @@
 #include "client/base/config.h"
 #include "client/base/log.h"
 #include "client/connect/connect.h"
-#include "client/entry/export_table.h"
 #include "client/wire/session.h"
 
 #include <ctype.h>
@@ -204,18 +203,4 @@ gpc_devices_destroy(void)
 	free(devices);
 	devices = NULL;
 	device_count = 0;
-}
-
-int
-gpc_devices_identity(struct gpc_device_identity *out, int max)
-{
-	int count = device_count < max ? device_count : max;
-
-	for (int i = 0; i < count; i++) {
-		memcpy(out[i].uuid, devices[i].uuid.bytes, sizeof(out[i].uuid));
-		out[i].pci_domain = devices[i].pci_domain;
-		out[i].pci_bus = devices[i].pci_bus;
-		out[i].pci_device = devices[i].pci_device;
-	}
-	return count;
 }

@@ -6,9 +6,9 @@
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
 #include "client/copy/copy_region.h"
+#include "client/memory/pending_copy.h"
 #include "client/memory/pointer.h"
 #include "client/stream/stream.h"
-#include "client/wire/fence.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -69,7 +69,7 @@ copy_array(struct gpc_stream *stream, const struct gpc_copy *copy)
 	};
 	CUresult result = gpc_post_gpArrayCopy(stream->context, &args);
 
-	(void)gpc_session_work_mark(stream->context->device->session);
+	(void)gpc_session_work_mark(stream->context->scope.session);
 	return result;
 }
 
@@ -90,7 +90,7 @@ copy_device(struct gpc_stream *stream, const struct gpc_copy *copy)
 	};
 	CUresult result = gpc_post_gpCopyDevice(stream->context, &args);
 
-	(void)gpc_session_work_mark(stream->context->device->session);
+	(void)gpc_session_work_mark(stream->context->scope.session);
 	return result;
 }
 
@@ -98,11 +98,11 @@ copy_device(struct gpc_stream *stream, const struct gpc_copy *copy)
 static CUresult
 copy_host(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
-	CUresult result = gpc_fence_stream(stream);
+	CUresult result = gpc_stream_fence(stream);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
-					     gpc_copy_span(copy, &copy->src));
+		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
+						 gpc_copy_span(copy, &copy->src));
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (uint64_t slice = 0; slice < copy->depth; slice++) {
@@ -131,7 +131,7 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 	if (result == CUDA_SUCCESS && !target->async &&
 	    (gpc_pointer_is_synchronous(copy->dst.base) ||
 	     gpc_pointer_is_synchronous(copy->src.base)))
-		result = gpc_fence_stream(target->stream);
+		result = gpc_stream_fence(target->stream);
 	return result;
 }
 
@@ -157,7 +157,7 @@ run(const struct target *given, const struct gpc_copy *copy)
 		return result == CUDA_SUCCESS ? run_there(&target, copy) : result;
 	target.async = false;
 	result = run_there(&target, copy);
-	return result == CUDA_SUCCESS ? gpc_fence_stream(target.stream) : result;
+	return result == CUDA_SUCCESS ? gpc_stream_fence(target.stream) : result;
 }
 
 static CUresult

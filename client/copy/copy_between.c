@@ -5,9 +5,8 @@
 #include "client/copy/array.h"
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
-#include "client/memory/memory.h"
+#include "client/memory/address.h"
 #include "client/stream/stream.h"
-#include "client/wire/fence.h"
 #include "client/wire/session.h"
 
 #include <stdlib.h>
@@ -29,9 +28,9 @@ route(struct gpc_stream **stream_p, const struct gpc_context *context, bool *cha
 {
 	CUresult result;
 
-	if (!context || context->device->session == (*stream_p)->context->device->session)
+	if (!context || context->scope.session == (*stream_p)->context->scope.session)
 		return CUDA_SUCCESS;
-	result = gpc_fence_stream(*stream_p);
+	result = gpc_stream_fence(*stream_p);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*stream_p = context->legacy;
@@ -62,7 +61,7 @@ gpc_copy_route_array(struct gpc_stream **stream_p, const struct gpc_copy *copy, 
 		beyond = other->array->context;
 	else if (!other->host)
 		beyond = context_of(other->base);
-	if (beyond && beyond->device->session != context->device->session)
+	if (beyond && beyond->device->session != context->scope.session)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return route(stream_p, context, changed_p);
 }
@@ -111,7 +110,7 @@ gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
 	const struct gpc_context *dst = context_of(copy->dst.base);
 	const struct gpc_context *src = context_of(copy->src.base);
-	CUresult result = gpc_fence_stream(stream);
+	CUresult result = gpc_stream_fence(stream);
 	void *piece = malloc(PIECE_SIZE);
 
 	if (!piece)
@@ -126,5 +125,5 @@ gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy)
 	}
 	free(piece);
 	/* A stream of the receiving daemon may go on only with the data there. */
-	return result == CUDA_SUCCESS ? gpc_fence_stream(dst->legacy) : result;
+	return result == CUDA_SUCCESS ? gpc_stream_fence(dst->legacy) : result;
 }

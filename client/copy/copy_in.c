@@ -2,9 +2,8 @@
 #include "client/copy/copy_in.h"
 
 #include "client/copy/array.h"
-#include "client/copy/copy_out.h"
+#include "client/memory/pending_copy.h"
 #include "client/stream/stream.h"
-#include "client/wire/fence.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -163,7 +162,7 @@ send_slice(const struct sending *sending, uint64_t slice)
 static CUresult
 send_over_lanes(const struct sending *sending, bool may_return)
 {
-	struct gpc_session *session = sending->stream->context->device->session;
+	struct gpc_session *session = sending->stream->context->scope.session;
 	const struct gpc_copy *copy = sending->copy;
 	CUresult result = CUDA_SUCCESS, sent = CUDA_SUCCESS;
 	unsigned int wait = 0;
@@ -173,10 +172,10 @@ send_over_lanes(const struct sending *sending, bool may_return)
 		uint64_t left = copy->width - at;
 		uint64_t size = left < RECORD_MAX ? left : RECORD_MAX;
 
-		result = gpc_lanes_send(sending->stream, copy->dst.base + at,
-					(const uint8_t *)host_row(copy, 0, 0) + at, size,
-					size == left ? sending->flags : 0,
-					may_return ? NULL : &wait);
+		result = gpc_lanes_send(
+			&sending->stream->context->scope, sending->stream->handle.id,
+			copy->dst.base + at, (const uint8_t *)host_row(copy, 0, 0) + at, size,
+			size == left ? sending->flags : 0, may_return ? NULL : &wait);
 		if (result == CUDA_SUCCESS)
 			at += size;
 	}
@@ -190,7 +189,7 @@ send_over_lanes(const struct sending *sending, bool may_return)
 CUresult
 gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier)
 {
-	struct gpc_session *session = stream->context->device->session;
+	struct gpc_session *session = stream->context->scope.session;
 	uint64_t allowed = gpc_session_facts(session)->max_bulk;
 	struct sending sending = {
 		.stream = stream,
@@ -203,10 +202,10 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 	/* A function before the copy may be what fills its source; the caller of a synchronous one
 	 * may count on its having run. */
 	if (barrier || copy->src.pinned)
-		result = gpc_fence_functions(stream);
+		result = gpc_stream_fence_functions(stream);
 	if (result == CUDA_SUCCESS)
-		result = gpc_copy_out_settle((const void *)(uintptr_t)copy->src.base,
-					     gpc_copy_span(copy, &copy->src));
+		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
+						 gpc_copy_span(copy, &copy->src));
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (copy->width < ROW_MIN && copy->height > 1) {

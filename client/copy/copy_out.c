@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/copy_out.h"
 
+#include "client/base/container.h"
 #include "client/copy/array.h"
+#include "client/memory/pending_copy.h"
 #include "client/stream/stream.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
@@ -10,8 +12,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,19 +28,11 @@ struct slice {
 	uint64_t received;
 };
 
-/* A slice that nobody waits for, unless to settle.  References: of its answer, of who starts it,
- * and of waiters. */
+/* A slice that nobody waits for, unless the memory is to go. */
 struct pending {
+	struct gpc_pending_copy copy;
 	struct slice slice;
-	struct pending *prev, *next;
-	unsigned int references;
-	unsigned int waiters;
-	bool started;
 };
-
-static struct pending *pending_list;
-static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint pending_count;
 
 static int
 take_rows(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
@@ -100,7 +92,7 @@ slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy
 		.width = copy->width,
 		.height = copy->height * (copy->depth / slice_count(copy)),
 	};
-	slice->request.session = stream->context->device->session;
+	slice->request.session = stream->context->scope.session;
 	slice->request.arg = slice;
 	slice->lanes = !copy->src.array && copy->height == 1 &&
 		       gpc_lanes_want(slice->request.session, copy->width);
@@ -174,7 +166,7 @@ slice_start(struct slice *slice, struct gpc_stream *stream, const struct gpc_cop
 	CUresult result = copy->src.array ? start_from_array(slice, stream, copy, at)
 					  : start_from_memory(slice, stream, copy, at);
 
-	(void)gpc_session_work_mark(stream->context->device->session);
+	(void)gpc_session_work_mark(stream->context->scope.session);
 	return result;
 }
 
@@ -230,90 +222,36 @@ gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return result;
 }
 
-static void
-pending_link(struct pending *pending)
-{
-	(void)pthread_mutex_lock(&pending_lock);
-	pending->next = pending_list;
-	if (pending->next)
-		pending->next->prev = pending;
-	pending_list = pending;
-	atomic_fetch_add(&pending_count, 1);
-	(void)pthread_mutex_unlock(&pending_lock);
-}
-
-/* Whether anybody waits for it. */
-static bool
-pending_unlink(struct pending *pending)
-{
-	bool waited;
-
-	(void)pthread_mutex_lock(&pending_lock);
-	if (pending->prev)
-		pending->prev->next = pending->next;
-	else
-		pending_list = pending->next;
-	if (pending->next)
-		pending->next->prev = pending->prev;
-	atomic_fetch_sub(&pending_count, 1);
-	waited = pending->waiters > 0;
-	(void)pthread_mutex_unlock(&pending_lock);
-	return waited;
-}
-
-static void
-pending_put(struct pending *pending)
-{
-	bool last;
-
-	(void)pthread_mutex_lock(&pending_lock);
-	last = --pending->references == 0;
-	(void)pthread_mutex_unlock(&pending_lock);
-	if (last)
-		free(pending);
-}
-
-/* Who settles reports the error; else it is the session's. */
+/* Who waits reports the error; else it is the session's. */
 static void
 pending_done(struct gpc_request *request)
 {
-	struct slice *slice = request->arg;
-	struct pending *pending = (struct pending *)slice;
-	CUresult result = slice_result(slice, request->result);
+	struct pending *pending = GPC_CONTAINER(request->arg, struct pending, slice);
+	struct gpc_session *session = request->session;
+	CUresult result = slice_result(&pending->slice, request->result);
 
-	if (!pending_unlink(pending) && result != CUDA_SUCCESS)
-		gpc_session_defer(request->session, result);
-	pending_put(pending);
-}
-
-static void
-pending_set_started(struct pending *pending)
-{
-	(void)pthread_mutex_lock(&pending_lock);
-	pending->started = true;
-	(void)pthread_mutex_unlock(&pending_lock);
+	if (!gpc_pending_copy_done(&pending->copy) && result != CUDA_SUCCESS)
+		gpc_session_defer(session, result);
 }
 
 static CUresult
 start_pending(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at)
 {
 	struct pending *pending = calloc(1, sizeof(*pending));
+	struct slice *slice;
 	CUresult result;
 
 	if (!pending)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	slice_init(&pending->slice, stream, copy, at);
-	pending->slice.request.done = pending_done;
-	pending->references = 2;
-	pending_link(pending);
-	result = slice_start(&pending->slice, stream, copy, at);
-	if (result == CUDA_SUCCESS) {
-		pending_set_started(pending);
-	} else {
-		(void)pending_unlink(pending);
-		pending_put(pending);
-	}
-	pending_put(pending);
+	slice = &pending->slice;
+	slice_init(slice, stream, copy, at);
+	slice->request.done = pending_done;
+	pending->copy.request = &slice->request;
+	pending->copy.start = (uintptr_t)slice->host;
+	pending->copy.end = pending->copy.start + (slice->height - 1) * slice->pitch + slice->width;
+	gpc_pending_copy_add(&pending->copy);
+	result = slice_start(slice, stream, copy, at);
+	gpc_pending_copy_started(&pending->copy, result == CUDA_SUCCESS);
 	return result;
 }
 
@@ -325,52 +263,5 @@ gpc_copy_out_async(struct gpc_stream *stream, const struct gpc_copy *copy)
 
 	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at++)
 		result = start_pending(stream, copy, at);
-	return result;
-}
-
-static bool
-overlaps(const struct slice *slice, uintptr_t base, uint64_t size)
-{
-	uintptr_t start = (uintptr_t)slice->host;
-	uintptr_t end = start + (slice->height - 1) * slice->pitch + slice->width;
-
-	return start < base + size && base < end;
-}
-
-/* A reference to a copy that still writes there; NULL: none does. */
-static struct pending *
-pending_find(uintptr_t base, uint64_t size)
-{
-	struct pending *pending;
-
-	(void)pthread_mutex_lock(&pending_lock);
-	for (pending = pending_list; pending; pending = pending->next) {
-		if (pending->started &&
-		    !__atomic_load_n(&pending->slice.request.complete, __ATOMIC_ACQUIRE) &&
-		    overlaps(&pending->slice, base, size)) {
-			pending->references++;
-			pending->waiters++;
-			break;
-		}
-	}
-	(void)pthread_mutex_unlock(&pending_lock);
-	return pending;
-}
-
-CUresult
-gpc_copy_out_settle(const void *base, uint64_t size)
-{
-	CUresult result = CUDA_SUCCESS;
-	struct pending *pending;
-
-	if (atomic_load(&pending_count) == 0)
-		return CUDA_SUCCESS;
-	while ((pending = pending_find((uintptr_t)base, size))) {
-		CUresult one = gpc_request_wait(&pending->slice.request);
-
-		if (result == CUDA_SUCCESS)
-			result = one;
-		pending_put(pending);
-	}
 	return result;
 }

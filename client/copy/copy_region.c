@@ -2,7 +2,7 @@
 #include "client/copy/copy_region.h"
 
 #include "client/copy/array.h"
-#include "client/memory/memory.h"
+#include "client/memory/address.h"
 
 /* One side as CUDA describes it. */
 struct given {

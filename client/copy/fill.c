@@ -2,11 +2,10 @@
 /* cuMemset*. */
 #include "client/context/context.h"
 #include "client/copy/copy_between.h"
-#include "client/copy/copy_out.h"
-#include "client/memory/memory.h"
+#include "client/memory/address.h"
+#include "client/memory/pending_copy.h"
 #include "client/memory/pointer.h"
 #include "client/stream/stream.h"
-#include "client/wire/fence.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -40,10 +39,10 @@ fill_row(uint8_t *row, const struct gp_args_gpFill *args)
 static CUresult
 fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
 {
-	CUresult result = gpc_fence_stream(stream);
+	CUresult result = gpc_stream_fence(stream);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_copy_out_settle((const void *)(uintptr_t)args->dst, size);
+		result = gpc_pending_copy_settle((const void *)(uintptr_t)args->dst, size);
 	for (uint64_t y = 0; y < args->height && result == CUDA_SUCCESS; y++)
 		fill_row((uint8_t *)(uintptr_t)args->dst + y * args->pitch, args);
 	return result;
@@ -78,10 +77,10 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 		return result;
 	args->stream = stream->handle.id;
 	result = gpc_post_gpFill(stream->context, args);
-	(void)gpc_session_work_mark(stream->context->device->session);
+	(void)gpc_session_work_mark(stream->context->scope.session);
 	if (result == CUDA_SUCCESS &&
 	    (changed || (!async && gpc_pointer_is_synchronous(args->dst))))
-		result = gpc_fence_stream(stream);
+		result = gpc_stream_fence(stream);
 	return result;
 }
 

@@ -3,7 +3,7 @@
 
 #include "client/context/context.h"
 #include "client/copy/array.h"
-#include "client/memory/memory.h"
+#include "client/memory/address.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>
@@ -36,7 +36,7 @@ static struct texture *textures; /* hash, by key */
 static struct key
 key_of(const struct gpc_context *context, unsigned long long object, bool surface)
 {
-	return (struct key){ context->device->session, object, surface };
+	return (struct key){ context->scope.session, object, surface };
 }
 
 /* Under the lock. */

@@ -2,6 +2,7 @@
 #include "client/entry/export_table.h"
 
 #include "client/context/context_storage.h"
+#include "client/entry/init.h"
 
 #include <pthread.h>
 #include <stddef.h>

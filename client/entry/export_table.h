@@ -18,10 +18,7 @@
 /* CUDA_ERROR_INVALID_VALUE and NULL for a table that is not served. */
 CUresult gpc_export_table_get(const void **table_p, const CUuuid *id);
 
-/* What the tables need of the rest of the client. */
-
-bool gpc_initialized(void);
-int gpc_driver_version(void);
+/* What the tables need of the rest of the client (export_needs.c; besides it, init.h). */
 
 /* NULL when the thread has none. */
 CUcontext gpc_context_current(void);

@@ -10,6 +10,8 @@
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
 #include "client/context/device.h"
+#include "client/context/lifecycle.h"
+#include "client/entry/context_parts.h"
 #include "client/entry/export_table.h"
 #include "client/entry/passthrough.h"
 #include "client/entry/proc_address.h"
@@ -376,6 +378,7 @@ __attribute__((constructor)) static void
 on_load(void)
 {
 	gpc_entries_fill();
+	gpc_context_parts_set();
 	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
 	if (gpc_config_remote() || !gpc_passthrough_start())
 		(void)pthread_atfork(NULL, NULL, after_fork);

@@ -4,6 +4,7 @@
 #include "client/base/ranges.h"
 #include "client/connect/window.h"
 #include "client/context/context.h"
+#include "client/memory/address.h"
 #include "client/memory/memory.h"
 #include "client/wire/session.h"
 
@@ -33,7 +34,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct gpc_ranges *
 ranges_of(const struct gpc_context *context)
 {
-	return &globals[gpc_session_number(context->device->session)];
+	return &globals[gpc_session_number(context->scope.session)];
 }
 
 static const struct gpc_range *
@@ -198,7 +199,7 @@ has_owner(const struct global *global, const struct owner *wanted)
 }
 
 int
-gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size, uint32_t image)
+gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, uint32_t image)
 {
 	struct owner *owner;
 	struct global *global;
@@ -264,7 +265,7 @@ forget(const struct gpc_context *context, uint32_t image)
 }
 
 void
-gpc_memory_forget_image(uint32_t image)
+gpc_globals_forget_image(uint32_t image)
 {
 	forget(NULL, image);
 }

@@ -4,13 +4,24 @@
 #ifndef GPC_GLOBALS_H
 #define GPC_GLOBALS_H
 
+#include "protocol/status.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct gpc_address;
 struct gpc_context;
 
-/* Fills found when address lies in a variable that gpc_memory_add_global() named. */
+/* A variable of an image became known in a context: lookups find it from now on, until all images
+ * and contexts with which it was named are forgotten, and so long its pages are reserved.  -ENOMEM,
+ * -EAGAIN: or this process may map no more. GP_E_INVALID: another variable, or memory of this
+ * process, the window too, lies there; nothing is known of it. */
+GP_MUST_CHECK int gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size,
+				  uint32_t image);
+void gpc_globals_forget_image(uint32_t image);
+
+/* Fills found when address lies in a variable that gpc_globals_add() named. */
 bool gpc_globals_find(uint64_t address, struct gpc_address *found);
 
 void gpc_globals_forget_context(struct gpc_context *context);

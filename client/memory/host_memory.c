@@ -3,8 +3,9 @@
 
 #include "client/base/ranges.h"
 #include "client/context/context.h"
-#include "client/copy/copy_out.h"
+#include "client/memory/address.h"
 #include "client/memory/memory.h"
+#include "client/memory/pending_copy.h"
 #include "client/wire/lane.h"
 #include "gpc_calls.h"
 #include "transport/transport.h"
@@ -87,7 +88,7 @@ static CUresult
 block_destroy(struct host_block *block, const struct gpc_range *range)
 {
 	void *address = (void *)(uintptr_t)range->base;
-	CUresult result = gpc_copy_out_settle(address, range->size);
+	CUresult result = gpc_pending_copy_settle(address, range->size);
 
 	gpc_lanes_settle(address, range->size);
 	gp_memory_forget(address);

@@ -3,11 +3,9 @@
 
 #include "client/alloc/heap.h"
 #include "client/context/context.h"
-#include "client/memory/globals.h"
-#include "client/memory/host_memory.h"
+#include "client/context/fence.h"
+#include "client/memory/address.h"
 #include "client/memory/pool.h"
-#include "client/memory/virtual_memory.h"
-#include "client/wire/fence.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -18,7 +16,6 @@
 #define WAITING_MAX ((uint64_t)1 << 20)
 /* And from which on it rather waits than maps more. */
 #define WAITING_MUCH ((uint64_t)16 << 20)
-#define PITCH_ALIGNMENT ((size_t)512)
 
 /* The device memory of one session; kept like the session itself. */
 struct memory {
@@ -91,7 +88,7 @@ memory_get(struct gpc_session *session)
 static struct memory *
 memory_of(struct gpc_context *context)
 {
-	return memory_get(context->device->session);
+	return memory_get(context->scope.session);
 }
 
 /* Whose window the address is in; NULL: nobody's. */
@@ -105,8 +102,8 @@ memory_around(uint64_t address)
 	return memory;
 }
 
-static bool
-memory_lookup(uint64_t address, struct gpc_address *found)
+bool
+gpc_memory_find(uint64_t address, struct gpc_address *found)
 {
 	struct memory *memory = memory_around(address);
 	struct gpc_heap_block block;
@@ -114,11 +111,8 @@ memory_lookup(uint64_t address, struct gpc_address *found)
 	if (!memory)
 		return false;
 	*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
-	if (!gpc_heap_find(memory->heap, address, &block)) {
-		if (!gpc_pool_find(address, found))
-			(void)gpc_virtual_memory_find(address, found);
+	if (!gpc_heap_find(memory->heap, address, &block))
 		return true;
-	}
 	found->kind = GPC_ADDRESS_DEVICE;
 	found->base = block.address;
 	found->size = block.size;
@@ -127,24 +121,6 @@ memory_lookup(uint64_t address, struct gpc_address *found)
 	found->mapping_base = block.mapping_base;
 	found->mapping_size = block.mapping_size;
 	return true;
-}
-
-void
-gpc_address_lookup(uint64_t address, struct gpc_address *found)
-{
-	if (memory_lookup(address, found) || gpc_globals_find(address, found) ||
-	    gpc_host_memory_find(address, found) || gpc_virtual_memory_find(address, found))
-		return;
-	*found = (struct gpc_address){ .kind = GPC_ADDRESS_PAGEABLE };
-}
-
-bool
-gpc_address_is_device(uint64_t address, size_t size)
-{
-	struct gpc_address found;
-
-	gpc_address_lookup(address, &found);
-	return found.kind == GPC_ADDRESS_DEVICE && size <= found.size - (address - found.base);
 }
 
 static void
@@ -321,59 +297,16 @@ alloc_large(struct memory *memory, struct gpc_context *context, uint64_t size, u
 	return CUDA_SUCCESS;
 }
 
-static CUresult
-alloc(struct gpc_context *context, size_t size, CUdeviceptr *address_p)
+CUresult
+gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p)
 {
 	struct memory *memory = memory_of(context);
-	uint64_t address;
-	CUresult result;
 
 	/* Absurd sizes need no round trip. */
 	if (!memory || size > gpc_session_facts(memory->session)->window_size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (size <= GPC_HEAP_SMALL_MAX)
-		result = alloc_small(memory, context, size, &address);
-	else
-		result = alloc_large(memory, context, size, &address);
-	if (result == CUDA_SUCCESS)
-		*address_p = address;
-	return result;
-}
-
-CUresult
-gpc_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!dptr || bytesize == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	return alloc(context, bytesize, dptr);
-}
-
-CUresult
-gpc_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-		       unsigned int ElementSizeBytes)
-{
-	struct gpc_context *context;
-	size_t pitch, size;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!dptr || !pPitch || WidthInBytes == 0 || Height == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16)
-		return CUDA_ERROR_INVALID_VALUE;
-	pitch = (WidthInBytes + PITCH_ALIGNMENT - 1) & ~(PITCH_ALIGNMENT - 1);
-	if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = alloc(context, size, dptr);
-	if (result == CUDA_SUCCESS)
-		*pPitch = pitch;
-	return result;
+	return size <= GPC_HEAP_SMALL_MAX ? alloc_small(memory, context, size, address_p)
+					  : alloc_large(memory, context, size, address_p);
 }
 
 CUresult
@@ -384,7 +317,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 	struct gpc_heap_block block;
 
 	/* It may be another daemon's. */
-	if (memory && memory->session != context->device->session &&
+	if (memory && memory->session != context->scope.session &&
 	    gpc_heap_find(memory->heap, address, &block))
 		context = block.owner;
 	if (!memory ||
@@ -396,19 +329,6 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
 		gpc_fence_start(&memory->fence, context);
 	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuMemFree_v2(CUdeviceptr dptr)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS || dptr == 0)
-		return result;
-	result = gpc_memory_free(context, dptr);
-	/* Of a pool's memory all uses have ended, too, when it is freed in no stream's order. */
-	return result == CUDA_SUCCESS ? result : gpc_pool_free(dptr, NULL);
 }
 
 CUresult
@@ -470,58 +390,42 @@ gpc_memory_reclaim(struct gpc_context *context)
 	return memory ? reclaim(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult
-gpc_cuMemGetInfo_v2(size_t *free, size_t *total)
+bool
+gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 {
-	struct gp_reply_gpMemoryInfo reply;
-	struct gp_args_gpMemoryInfo args;
-	struct gpc_context *context;
-	struct memory *memory;
-	uint64_t local;
-	CUresult result = gpc_enter(&context);
+	struct memory *memory = memory_of(context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!free || !total)
-		return CUDA_ERROR_INVALID_VALUE;
-	memory = memory_of(context);
-	if (!memory)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	args.device = context->device->remote;
-	result = gpc_wait_gpMemoryInfo(context, &args, &reply);
-	if (result != CUDA_SUCCESS)
-		return result;
-	local = gpc_heap_available(memory->heap, context) + gpc_pool_due(context->device);
-	*free = reply.free + local < reply.total ? reply.free + local : reply.total;
-	*total = reply.total;
-	return CUDA_SUCCESS;
+	if (memory)
+		*bytes_p = gpc_heap_available(memory->heap, context);
+	return memory != NULL;
 }
 
-void
-gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t *size_p)
+/* Where the context's first heap chunk goes, which the daemon maps with it; 0: none is wanted. */
+CUresult
+gpc_memory_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {
 	struct memory *memory = memory_of(context);
 	struct gpc_heap_range range;
 
-	*base_p = 0;
-	*size_p = 0;
 	if (!memory || gpc_session_facts(memory->session)->heap_size == 0)
-		return;
+		return CUDA_SUCCESS;
 	if (gpc_heap_reserve(memory->heap, gpc_heap_chunk_size(memory->heap, context), &range))
-		return;
-	*base_p = range.base;
-	*size_p = range.size;
+		return CUDA_SUCCESS;
+	args->heap = range.base;
+	args->heap_size = range.size;
+	return CUDA_SUCCESS;
 }
 
 void
-gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size, bool mapped)
+gpc_memory_context_made(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
+			bool success)
 {
+	const struct gpc_heap_range range = { .base = args->heap, .size = args->heap_size };
 	struct memory *memory = memory_of(context);
-	struct gpc_heap_range range = { .base = base, .size = size };
 
-	if (!memory || size == 0)
+	if (!memory || range.size == 0)
 		return;
-	if (!mapped)
+	if (!success)
 		gpc_heap_give_back(memory->heap, &range);
 	else if (gpc_heap_add_chunk(memory->heap, context, &range))
 		unmap(memory, context, &range);
@@ -530,13 +434,9 @@ gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size
 void
 gpc_memory_forget_context(struct gpc_context *context)
 {
-	struct memory *memory = memory_find(context->device->session);
+	struct memory *memory = memory_find(context->scope.session);
 	struct gpc_heap_range range;
 
-	gpc_host_memory_forget_context(context);
-	gpc_globals_forget_context(context);
-	if (!memory)
-		return;
-	while (gpc_heap_take_any(memory->heap, context, &range))
+	while (memory && gpc_heap_take_any(memory->heap, context, &range))
 		unmap(memory, context, &range);
 }

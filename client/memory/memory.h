@@ -14,45 +14,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gp_args_gpContextCreate;
+struct gpc_address;
 struct gpc_context;
 struct gpc_heap_range;
 struct gpc_session;
 
-/* What an address is. */
-enum gpc_address_kind {
-	GPC_ADDRESS_PAGEABLE, /* the application's own memory: nothing known of it */
-	GPC_ADDRESS_HOST,     /* pinned or registered: host_memory.h */
-	GPC_ADDRESS_DEVICE,   /* allocated device memory, or a variable of an image */
-	GPC_ADDRESS_INVALID,  /* inside the window or freed, but not allocated */
-};
+/* Whether the address is in a session's window; found->kind is GPC_ADDRESS_INVALID where nothing
+ * was allocated in it here. */
+bool gpc_memory_find(uint64_t address, struct gpc_address *found);
 
-struct gpc_address {
-	enum gpc_address_kind kind;
-	uint64_t base;               /* of the allocation */
-	size_t size;                 /* as asked for */
-	struct gpc_context *context; /* where it was made; NULL for pageable */
-	unsigned int flags;          /* of host memory */
-	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
-	uint64_t mapping_base;       /* of device memory: what gpMemoryMap mapped */
-	size_t mapping_size;
-	void *pool;       /* the CUmemoryPool it comes from; NULL: from none */
-	bool contextless; /* it belongs to its device; context is the primary one */
-};
-
-/* Finds out what an address is, locally. */
-void gpc_address_lookup(uint64_t address, struct gpc_address *found);
-
-/* Whether [address, address + size) is device memory of one allocation. */
-bool gpc_address_is_device(uint64_t address, size_t size);
+/* How much of what is mapped nothing uses.  false: no memory. */
+bool gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p);
 
 /* Never used twice in this process. */
 uint64_t gpc_memory_next_id(void);
-
-/* Context activation: where the context's first heap chunk goes (gpContextCreate maps it).
- * size 0: none is wanted. */
-void gpc_memory_reserve_heap(struct gpc_context *context, uint64_t *base_p, uint64_t *size_p);
-/* It was mapped, and small allocations are cut from it, or it was not. */
-void gpc_memory_settle_heap(struct gpc_context *context, uint64_t base, uint64_t size, bool mapped);
 
 /* So often may other threads take what one has mapped for its own block, before it gives up. */
 #define GPC_GROW_TRIES 16
@@ -70,19 +46,17 @@ CUresult gpc_memory_reclaim(struct gpc_context *context);
 CUresult gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
 				   struct gpc_heap_range *range_p);
 void gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_range *range);
-/* cuMemFree of what is no pool's. */
+/* Of any size but 0. */
+CUresult gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p);
+/* What is no pool's. */
 CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 
-/* A variable of an image became known in a context: lookups find it from now on, until all images
- * and contexts with which it was named are forgotten, and so long its pages are reserved.  -ENOMEM,
- * -EAGAIN: or this process may map no more. GP_E_INVALID: another variable, or memory of this
- * process, the window too, lies there; nothing is known of it. */
-GP_MUST_CHECK int gpc_memory_add_global(struct gpc_context *context, uint64_t address, size_t size,
-					uint32_t image);
-void gpc_memory_forget_image(uint32_t image);
-
-/* Frees all memory, host memory included, of a context that is being destroyed or reset; before
- * gpContextDestroy is posted. */
+/* For struct gpc_context_part: the first chunk of the heap comes, and its memory goes, with a
+ * context. */
+CUresult gpc_memory_prepare_context(struct gpc_context *context,
+				    struct gp_args_gpContextCreate *args);
+void gpc_memory_context_made(struct gpc_context *context,
+			     const struct gp_args_gpContextCreate *args, bool success);
 void gpc_memory_forget_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_H */

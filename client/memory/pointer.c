@@ -4,7 +4,7 @@
 
 #include "client/base/ranges.h"
 #include "client/context/context.h"
-#include "client/memory/memory.h"
+#include "client/memory/address.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>

@@ -4,8 +4,8 @@
 #include "client/alloc/heap.h"
 #include "client/base/ranges.h"
 #include "client/connect/connect.h"
+#include "client/memory/address.h"
 #include "client/memory/memory.h"
-#include "client/stream/stream.h"
 #include "client/wire/session.h"
 
 #include <stdatomic.h>
@@ -218,17 +218,16 @@ release(const struct gpc_device *device)
 /* Allocating. */
 
 static CUresult
-take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, bool retire,
-     CUdeviceptr *address_p)
+take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool retire, CUdeviceptr *address_p)
 {
 	uint64_t id = gpc_memory_next_id(), address;
 	int r;
 
 	gpc_pools_lock();
-	r = gpc_space_alloc(&pool->space, stream->number, size, id, &address);
+	r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	if (r && pool->space.waiting > 0 && (retire || pool->opportunistic)) {
 		gpc_space_retire(&pool->space, gpc_session_work_done(session_of(pool)));
-		r = gpc_space_alloc(&pool->space, stream->number, size, id, &address);
+		r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	}
 	gpc_pools_unlock();
 	if (r)
@@ -312,7 +311,7 @@ grow(struct gpc_pool *pool, uint64_t size)
 
 /* What is mapped for a block, another thread may take before this one does: then once more. */
 static CUresult
-grow_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, bool retire,
+grow_and_take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool retire,
 	      CUdeviceptr *address_p)
 {
 	for (int tries = 0;; tries++) {
@@ -329,8 +328,7 @@ grow_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t s
 }
 
 static CUresult
-make_room_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size,
-		   CUdeviceptr *address_p)
+make_room_and_take(struct gpc_pool *pool, uint64_t stream, uint64_t size, CUdeviceptr *address_p)
 {
 	CUresult result = grow_and_take(pool, stream, size, false, address_p);
 
@@ -346,7 +344,7 @@ make_room_and_take(struct gpc_pool *pool, const struct gpc_stream *stream, uint6
 }
 
 static CUresult
-alloc(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, CUdeviceptr *address_p)
+alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, CUdeviceptr *address_p)
 {
 	CUresult result = take(pool, stream, size, false, address_p);
 
@@ -360,10 +358,10 @@ alloc(struct gpc_pool *pool, const struct gpc_stream *stream, uint64_t size, CUd
 }
 
 CUresult
-gpc_pool_alloc(CUmemoryPool handle, const struct gpc_stream *stream, uint64_t size,
-	       CUdeviceptr *address_p)
+gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t stream,
+	       uint64_t size, CUdeviceptr *address_p)
 {
-	struct gpc_device *device = stream->context->device;
+	struct gpc_device *device = context->device;
 	struct gpc_pool *pool;
 	CUresult result;
 	bool unused;
@@ -393,14 +391,15 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_stream *stream, uint64_t si
 /* Freeing. */
 
 static int
-free_locked(struct gpc_space_mapping *mapping, uint64_t address, const struct gpc_stream *stream)
+free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
+	    uint64_t stream)
 {
 	struct gpc_session *session = session_of(pool_of(mapping));
 	struct gpc_space_end end = { .number = atomic_fetch_add(&frees, 1) + 1 };
 
-	if (stream) {
-		end.stream = stream->number;
-		end.context = stream->context;
+	if (context) {
+		end.stream = stream;
+		end.context = context;
 	}
 	/* In this order: done behind posted would call work done that is not. */
 	end.done = gpc_session_work_done(session);
@@ -409,7 +408,7 @@ free_locked(struct gpc_space_mapping *mapping, uint64_t address, const struct gp
 }
 
 CUresult
-gpc_pool_free(uint64_t address, const struct gpc_stream *stream)
+gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream)
 {
 	struct gpc_pool *pool = NULL;
 	struct gpc_range *range;
@@ -420,8 +419,8 @@ gpc_pool_free(uint64_t address, const struct gpc_stream *stream)
 	range = gpc_ranges_find(&mappings, address, 1);
 	if (range) {
 		pool = pool_of(range->item);
-		if (!stream || stream->context->device->session == session_of(pool))
-			r = free_locked(range->item, address, stream);
+		if (!context || context->scope.session == session_of(pool))
+			r = free_locked(range->item, address, context, stream);
 		unused = unlink_unused(pool);
 	}
 	gpc_pools_unlock();
@@ -470,14 +469,14 @@ gpc_pool_frees(void)
 }
 
 void
-gpc_pool_stream_done(const struct gpc_stream *stream, uint64_t count)
+gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t count)
 {
 	if (!atomic_load_explicit(&any, memory_order_relaxed))
 		return;
 	gpc_pools_lock();
 	for (struct gpc_pool *pool = pools; pool; pool = pool->next)
-		gpc_space_retire_stream(&pool->space, stream->number, count);
-	release(stream->context->device);
+		gpc_space_retire_stream(&pool->space, stream, count);
+	release(context->device);
 	gpc_pools_unlock();
 }
 

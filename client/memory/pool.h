@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 struct gpc_address;
-struct gpc_stream;
 
 struct gpc_pool {
 	struct gpc_handle handle;
@@ -48,11 +47,12 @@ void gpc_pool_destroy(struct gpc_pool *pool);
 /* Gives back what is free, as long as keep bytes stay reserved. */
 void gpc_pool_trim(struct gpc_pool *pool, uint64_t keep);
 
-/* Memory for the stream, from the pool, or from the current one of its device (handle NULL). */
-CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_stream *stream, uint64_t size,
-			CUdeviceptr *address_p);
-/* In the order of the stream, or of none (NULL).  CUDA_ERROR_INVALID_VALUE: it is no pool's. */
-CUresult gpc_pool_free(uint64_t address, const struct gpc_stream *stream);
+/* A stream is named by its number (cuStreamGetId), which is no other's, and its context.
+ * Memory for it, from the pool, or from the current one of its device (handle NULL). */
+CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t stream,
+			uint64_t size, CUdeviceptr *address_p);
+/* In the order of the stream, or of none (NULL, 0).  CUDA_ERROR_INVALID_VALUE: it is no pool's. */
+CUresult gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream);
 
 /* Whether address is in a block of a pool, and which. */
 bool gpc_pool_find(uint64_t address, struct gpc_address *found);
@@ -60,7 +60,7 @@ bool gpc_pool_find(uint64_t address, struct gpc_address *found);
 /* How many frees there have been.  Asked before a synchronisation, and told after it: what was
  * freed before in this stream's order, or in that of any of the context, is not in use any more. */
 uint64_t gpc_pool_frees(void);
-void gpc_pool_stream_done(const struct gpc_stream *stream, uint64_t frees);
+void gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t frees);
 void gpc_pool_context_done(struct gpc_context *context, uint64_t frees);
 void gpc_pool_event_done(struct gpc_context *context);
 

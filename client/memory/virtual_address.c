@@ -69,7 +69,7 @@ CUresult
 gpc_virtual_address_reserve(struct gpc_context *context, uint64_t size, uint64_t alignment,
 			    struct gpc_virtual_address *address)
 {
-	uint64_t granularity = gpc_session_facts(context->device->session)->granularity;
+	uint64_t granularity = gpc_session_facts(context->scope.session)->granularity;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (alignment < granularity)

@@ -3,6 +3,7 @@
 
 #include "client/base/ranges.h"
 #include "client/context/context.h"
+#include "client/memory/address.h"
 #include "client/memory/memory.h"
 #include "client/memory/virtual_address.h"
 #include "client/wire/session.h"
@@ -451,7 +452,7 @@ check_map(uint64_t address, uint64_t size, const struct allocation *allocation)
 	granularity = gpc_session_facts(allocation->device->session)->granularity;
 	if ((address | size) % granularity || size > range->size - (address - range->base) ||
 	    gpc_ranges_find(&mappings, address, size) ||
-	    reservation->context->device->session != allocation->device->session)
+	    reservation->context->scope.session != allocation->device->session)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -159,7 +159,7 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Two daemons know nothing of each other: the event is waited for here. */
-	if (event->context->device->session != context->device->session)
+	if (event->context->scope.session != context->scope.session)
 		return gpc_cuEventSynchronize(hEvent);
 	args.hEvent = event->handle.id;
 	return gpc_post_cuStreamWaitEvent(context, &args);
@@ -209,7 +209,7 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		return result;
 	if (!pMilliseconds)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (start->context->device->session != end->context->device->session)
+	if (start->context->scope.session != end->context->scope.session)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!start->recorded || !end->recorded ||
 	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))

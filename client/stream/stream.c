@@ -97,7 +97,7 @@ thread_ended(void *list)
 		struct thread_stream *next = entry->next;
 		struct gpc_stream *stream = stream_of(entry->token);
 
-		if (stream && gpc_session_status(stream->context->device->session) == CUDA_SUCCESS)
+		if (stream && gpc_session_status(stream->context->scope.session) == CUDA_SUCCESS)
 			(void)stream_drop(stream);
 		free(entry);
 		entry = next;
@@ -181,16 +181,6 @@ gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p)
 	return CUDA_SUCCESS;
 }
 
-int
-gpc_stream_create_legacy(struct gpc_context *context, struct gpc_stream **stream_p)
-{
-	int r = stream_create(context, CU_STREAM_DEFAULT, 0, stream_p);
-
-	if (r == 0)
-		(*stream_p)->legacy = true;
-	return r;
-}
-
 static void
 forget_if_of(struct gpc_handle *handle, void *context)
 {
@@ -201,10 +191,32 @@ forget_if_of(struct gpc_handle *handle, void *context)
 		stream_forget(stream);
 }
 
+CUresult
+gpc_stream_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
+{
+	struct gpc_stream *stream;
+
+	if (stream_create(context, CU_STREAM_DEFAULT, 0, &stream) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->legacy = true;
+	context->legacy = stream;
+	args->legacy = stream->handle.id;
+	return CUDA_SUCCESS;
+}
+
 void
 gpc_stream_forget_context(struct gpc_context *context)
 {
 	gpc_handle_each(GPC_KIND_STREAM, forget_if_of, context);
+	context->legacy = NULL;
+}
+
+void
+gpc_stream_context_made(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
+			bool success)
+{
+	if (!success)
+		gpc_stream_forget_context(context);
 }
 
 CUresult
@@ -264,8 +276,23 @@ gpc_cuStreamSynchronize(CUstream hStream)
 	args.hStream = stream->handle.id;
 	result = gpc_wait_cuStreamSynchronize(stream->context, &args);
 	if (result == CUDA_SUCCESS)
-		gpc_pool_stream_done(stream, frees);
+		gpc_pool_stream_done(stream->context, stream->number, frees);
 	return result;
+}
+
+CUresult
+gpc_stream_fence(struct gpc_stream *stream)
+{
+	struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
+
+	return gpc_wait_cuStreamSynchronize(stream->context, &args);
+}
+
+CUresult
+gpc_stream_fence_functions(struct gpc_stream *stream)
+{
+	return gpc_session_has_functions(stream->context->scope.session) ? gpc_stream_fence(stream)
+									 : CUDA_SUCCESS;
 }
 
 /* For the queries that are answered here. */

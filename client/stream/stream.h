@@ -35,10 +35,20 @@ CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_
 /* The stream of the calls that name none (cuMemcpyHtoD, cuMemsetD8 …). */
 CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p);
 
-/* Names and announces the legacy stream of a new context; the caller posts gpContextCreate. */
-int gpc_stream_create_legacy(struct gpc_context *context, struct gpc_stream **stream_p);
+/* Blocks until the work posted to the stream so far is done. */
+CUresult gpc_stream_fence(struct gpc_stream *stream);
 
-/* Forgets all streams of a context that is being destroyed. */
+/*
+ * Before something is done at once that CUDA does in the stream's order, where a host function may
+ * be meant to come first: blocks until the stream's are done, if there may be any.
+ */
+CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
+
+/* For struct gpc_context_part: its legacy stream comes, and all its streams go, with a context. */
+CUresult gpc_stream_prepare_context(struct gpc_context *context,
+				    struct gp_args_gpContextCreate *args);
+void gpc_stream_context_made(struct gpc_context *context,
+			     const struct gp_args_gpContextCreate *args, bool success);
 void gpc_stream_forget_context(struct gpc_context *context);
 
 #endif /* GPC_STREAM_H */

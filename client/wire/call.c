@@ -3,9 +3,8 @@
 
 #include "client/base/log.h"
 #include "client/base/stats.h"
-#include "client/context/context.h"
 #include "client/wire/session_state.h"
-#include "gpc_calls.h"
+#include "gp_calls.h"
 #include "protocol/frame.h"
 
 #include <stdlib.h>
@@ -15,16 +14,10 @@
 /* Room for the fences of those who wait, and for what others post meanwhile. */
 #define HOLD_ROOM ((uint64_t)1 << 20)
 
-static struct gpc_session *
-session_of(const struct gpc_context *context)
-{
-	return context ? context->device->session : gpc_session_get();
-}
-
 CUresult
-gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t number, size_t size)
+gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size)
 {
-	struct gpc_session *session = session_of(context);
+	struct gpc_session *session = scope ? scope->session : gpc_session_get();
 	size_t record_size = sizeof(struct gp_header) + ALIGNED(size);
 	CUresult result;
 	void *record;
@@ -48,18 +41,16 @@ gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t numb
 		return result;
 	}
 	call->session = session;
-	call->context = context;
+	call->scope = scope;
 	call->number = number;
 	gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header), ALIGNED(size));
 	return CUDA_SUCCESS;
 }
 
-/* A context that the daemon does not know (yet, or any more) is not named to it. */
 static uint32_t
-context_id(const struct gpc_context *context)
+context_id(const struct gpc_scope *scope)
 {
-	return context && __atomic_load_n(&context->active, __ATOMIC_RELAXED) ? context->handle.id
-									      : 0;
+	return scope ? __atomic_load_n(&scope->context, __ATOMIC_RELAXED) : 0;
 }
 
 /* Completes the record, which is not yet committed. */
@@ -70,7 +61,7 @@ finish_record(struct gpc_call *call, uint32_t request, bool bulk)
 		.call = call->number,
 		.flags = bulk ? GP_FRAME_BULK : 0,
 		.request = request,
-		.context = context_id(call->context),
+		.context = context_id(call->scope),
 	};
 
 	gp_enc_pad(&call->enc);
@@ -94,7 +85,7 @@ static void
 log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 {
 	gpc_log(GPC_LOG_CALLS, "%s request %u, context %#x, %zu bytes and %zu of bulk",
-		gpc_call_name(call->number), request, context_id(call->context),
+		gpc_call_name(call->number), request, context_id(call->scope),
 		gp_enc_size(&call->enc), size_of(bulk, bulk_count));
 }
 
@@ -127,13 +118,31 @@ is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 		       hold_max(call->session);
 }
 
+static CUresult
+fence(const struct gpc_scope *scope)
+{
+	const struct gp_args_gpFence args = { 0 };
+	struct gpc_request request = { 0 };
+	struct gpc_call call;
+	CUresult result =
+		gpc_call_begin(&call, scope, GP_CALL_gpFence, gp_args_gpFence_size(&args));
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gp_args_gpFence_encode(&call.enc, &args);
+	result = gpc_call_start(&call, &request, NULL, 0);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait(&request);
+	free(request.reply);
+	return result;
+}
+
 /* Waits until all that was posted is done.  Another call's error stays to be told. */
 static CUresult
 settle_functions(struct gpc_call *call, uint64_t posted)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
-	struct gp_args_gpFence args = { 0 };
-	CUresult result = gpc_wait_gpFence(call->context, &args);
+	CUresult result = fence(call->scope);
 
 	if (result != CUDA_SUCCESS && gpc_session_status(call->session) == CUDA_SUCCESS) {
 		gpc_session_defer(call->session, result);

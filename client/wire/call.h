@@ -25,9 +25,13 @@
 #include <sys/uio.h>
 
 struct gp_conn;
-struct gpc_context;
 struct gpc_request;
-struct gpc_session;
+
+/* Where a call goes, and in whose name: what the wire knows of a context. */
+struct gpc_scope {
+	struct gpc_session *session;
+	uint32_t context; /* its name there, read atomically; 0: the daemon does not know it now */
+};
 
 /*
  * A call that is under way and will be answered.  It lives in the caller's memory until it is
@@ -85,17 +89,17 @@ bool gpc_request_poll(struct gpc_request *request);
 /* What the generated functions are made of. */
 struct gpc_call {
 	struct gpc_session *session;
-	struct gpc_context *context;
+	const struct gpc_scope *scope;
 	struct gp_enc enc;
 	uint16_t number;
 };
 
 /*
  * Takes the session's send lock and room for size bytes of fields, to be encoded with call->enc;
- * the lock is released by post or start, and not held after a failure.  context NULL: a call that
- * acts in none.
+ * the lock is released by post or start, and not held after a failure.  scope NULL: a call of the
+ * first session that acts in no context.
  */
-CUresult gpc_call_begin(struct gpc_call *call, struct gpc_context *context, uint16_t number,
+CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size);
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,

@@ -5,10 +5,8 @@
 #include "client/base/stats.h"
 #include "client/base/thread.h"
 #include "client/connect/connect.h"
-#include "client/context/context.h"
-#include "client/stream/stream.h"
 #include "client/wire/session_state.h"
-#include "gpc_calls.h"
+#include "gp_calls.h"
 #include "protocol/frame.h"
 
 #include <errno.h>
@@ -399,12 +397,12 @@ wait_for_room(struct gpc_lanes *lanes)
 }
 
 CUresult
-gpc_lanes_send(struct gpc_stream *stream, uint64_t dst, const void *memory, uint64_t size,
-	       unsigned int flags, unsigned int *wait)
+gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, const void *memory,
+	       uint64_t size, unsigned int flags, unsigned int *wait)
 {
-	struct gpc_session *session = stream->context->device->session;
+	struct gpc_session *session = scope->session;
 	struct gp_args_gpCopyInLanes args = {
-		.stream = stream->handle.id,
+		.stream = stream,
 		.dst = dst,
 		.size = size,
 		.flags = flags,
@@ -419,7 +417,7 @@ gpc_lanes_send(struct gpc_stream *stream, uint64_t dst, const void *memory, uint
 	outgoing->size = size;
 	outgoing->wait = wait;
 	wait_for_room(session->lanes);
-	result = gpc_call_begin(&call, stream->context, GP_CALL_gpCopyInLanes,
+	result = gpc_call_begin(&call, scope, GP_CALL_gpCopyInLanes,
 				gp_args_gpCopyInLanes_size(&args));
 	if (result != CUDA_SUCCESS) {
 		free(outgoing);

@@ -16,8 +16,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpc_stream;
-
 /*
  * Copies from this size on: below it one connection is done before the others were of use, and the
  * wakeups of their threads cost more than they gain.
@@ -47,12 +45,13 @@ void gpc_lanes_abandon(struct gpc_session *session);
 bool gpc_lanes_want(struct gpc_session *session, uint64_t size);
 
 /*
- * To the device, in one record: returns when all but the last few have gone out, if wait is NULL;
- * else *wait counts what gpc_lanes_wait_sent() is to wait for.  CUDA_ERROR_NOT_READY: there are
- * host functions that are not done, and nothing has happened.
+ * To the device in the order of a stream (its name on the wire), in one record: returns when all
+ * but the last few have gone out, if wait is NULL; else *wait counts what gpc_lanes_wait_sent() is
+ * to wait for.  CUDA_ERROR_NOT_READY: there are host functions that are not done, and nothing has
+ * happened.
  */
-CUresult gpc_lanes_send(struct gpc_stream *stream, uint64_t dst, const void *memory, uint64_t size,
-			unsigned int flags, unsigned int *wait);
+CUresult gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst,
+			const void *memory, uint64_t size, unsigned int flags, unsigned int *wait);
 CUresult gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait);
 /* Waits until nothing of this memory, which is about to go, is being sent. */
 void gpc_lanes_settle(const void *base, uint64_t size);

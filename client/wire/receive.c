@@ -3,7 +3,7 @@
 
 #include "client/base/log.h"
 #include "client/base/stats.h"
-#include "client/stream/host_function.h"
+#include "client/wire/host_queue.h"
 #include "client/wire/session_state.h"
 #include "protocol/dec.h"
 #include "protocol/frame.h"
@@ -138,7 +138,7 @@ take_function(struct gpc_session *session, const struct record *record)
 	function = gp_dec_u32(&dec);
 	result = gp_dec_u32(&dec);
 	if (!gp_dec_done(&dec) || result > CUDA_ERROR_UNKNOWN || record->bulk_size > 0 ||
-	    !gpc_host_function_turn(session, function, (CUresult)result))
+	    !gpc_host_queue_turn(session, function, (CUresult)result))
 		return malformed(session, "host function note");
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/base/thread.h"
+#include "client/wire/host_queue.h"
 #include "client/wire/lane.h"
 #include "client/wire/session_state.h"
 #include "protocol/control.h"
@@ -76,7 +77,7 @@ free_session(struct gpc_session *session)
 {
 	gpc_sender_fini(session);
 	gpc_receiver_fini(session);
-	gpc_host_functions_fini(session);
+	gpc_host_queue_fini(session);
 	gpc_lanes_fini(session);
 	(void)pthread_cond_destroy(&session->threads_ended);
 	(void)pthread_mutex_destroy(&session->threads_lock);
@@ -111,7 +112,7 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	(void)pthread_mutex_init(&session->threads_lock, NULL);
 	(void)pthread_mutex_init(&session->reason_lock, NULL);
 	gpc_cond_init(&session->threads_ended);
-	gpc_host_functions_init(session);
+	gpc_host_queue_init(session);
 	r = gpc_receiver_init(session);
 	if (r == 0)
 		r = gpc_lanes_init(session);
@@ -166,7 +167,7 @@ end(struct gpc_session *session, CUresult result, const char *why, bool told)
 	gpc_lanes_end(session);
 	gpc_sender_wake_all(session);
 	gpc_receiver_abort(session);
-	gpc_host_functions_end(session);
+	gpc_host_queue_end(session);
 }
 
 void
@@ -276,7 +277,7 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 	stop_threads(session);
 	/* Without the log line of gpc_session_fail(): this is as it should be. */
 	(void)atomic_compare_exchange_strong(&session->status, &none, CUDA_ERROR_DEINITIALIZED);
-	gpc_host_functions_end(session);
+	gpc_host_queue_end(session);
 	if (session->control && sent)
 		(void)!gp_control_send_bye(session->control, "");
 	gp_conn_shutdown(session->lane);

@@ -10,7 +10,7 @@
 #ifndef GPC_SESSION_H
 #define GPC_SESSION_H
 
-#include "gp_calls.h"
+#include "client/connect/facts.h"
 #include "protocol/status.h"
 
 #include <cuda.h>
@@ -19,20 +19,6 @@
 
 struct gp_conn;
 struct gpc_session;
-
-/* What the daemon said of itself (Welcome), for the rest of the client. */
-struct gpc_session_facts {
-	uint64_t session_id;
-	uint64_t window_base, window_size; /* reserved here, too, PROT_NONE */
-	uint64_t granularity;              /* of gpMemoryMap; a power of two */
-	uint64_t heap_size;                /* what gpContextCreate maps at once */
-	uint64_t max_image_size;
-	uint64_t max_bulk;                          /* of the bulk of one call */
-	uint64_t max_held;                          /* behind host functions; 0: GP_HOLD_MAX */
-	int driver_version;                         /* as cuDriverGetVersion reports it here */
-	bool software;                              /* the software device: it wants PTX */
-	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not know call n */
-};
 
 /* The session with the first daemon of REMOTE_GPU; NULL before cuInit has succeeded. */
 struct gpc_session *gpc_session_get(void);

@@ -63,7 +63,7 @@ struct gpc_receiver {
 	atomic_uint outstanding;
 };
 
-/* Host functions that are not done; host_function.h. */
+/* Host functions that are not done; host_queue.h. */
 struct gpc_host_functions {
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;                 /* for the thread that runs them */
@@ -126,12 +126,6 @@ void gpc_receiver_note_came(struct gpc_session *session);
 CUresult gpc_receiver_make_room(struct gpc_session *session);
 /* The session is over: completes what is outstanding, now or by who is reading. */
 void gpc_receiver_abort(struct gpc_session *session);
-
-/* host_function.c */
-void gpc_host_functions_init(struct gpc_session *session);
-void gpc_host_functions_fini(struct gpc_session *session);
-/* The session is over: those that are left will have no turn. */
-void gpc_host_functions_end(struct gpc_session *session);
 
 /* The connection failed with r: learns why and ends the session. */
 void gpc_session_lost(struct gpc_session *session, int r);

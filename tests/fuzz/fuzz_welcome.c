@@ -2,7 +2,7 @@
 /* A control message that is a Welcome: what is found sound can be made devices of. */
 #include "client/connect/connect.h"
 #include "client/context/device.h"
-#include "client/entry/init.h"
+#include "client/context/lifecycle.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

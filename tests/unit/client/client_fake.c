@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/client/client_fake.h"
 
+#include "client/memory/globals.h"
+#include "client/memory/host_memory.h"
 #include "client/memory/memory.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
@@ -86,7 +88,7 @@ fake_setup(void **state)
 		.primary = &context,
 		.total_memory = FAKE_WINDOW,
 	};
-	context = (struct gpc_context){ .device = &device, .active = true };
+	context = (struct gpc_context){ .device = &device, .scope = { &session, 77 } };
 	context.handle.id = 77;
 	context.handle.token = &context;
 	for (int i = 0; i < 2; i++) {
@@ -103,6 +105,8 @@ int
 fake_teardown(void **state)
 {
 	fake_deliver();
+	gpc_host_memory_forget_context(&context);
+	gpc_globals_forget_context(&context);
 	gpc_memory_forget_context(&context);
 	fake.done = fake.posted;
 	assert_int_equal(fake.mapped, 0);
@@ -167,8 +171,8 @@ gpc_lanes_settle(const void *base, uint64_t size)
 }
 
 CUresult
-gpc_lanes_send(struct gpc_stream *stream, uint64_t dst, const void *memory, uint64_t size,
-	       unsigned int flags, unsigned int *wait)
+gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, const void *memory,
+	       uint64_t size, unsigned int flags, unsigned int *wait)
 {
 	abort();
 }
@@ -285,6 +289,20 @@ gpc_stream_lookup(struct gpc_context *c, CUstream hStream, struct gpc_stream **s
 		return CUDA_ERROR_INVALID_HANDLE;
 	*stream_p = hStream ? fake.stream : fake.legacy;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_stream_fence(struct gpc_stream *stream)
+{
+	struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
+
+	return gpc_wait_cuStreamSynchronize(stream->context, &args);
+}
+
+CUresult
+gpc_stream_fence_functions(struct gpc_stream *stream)
+{
+	return fake.has_functions ? gpc_stream_fence(stream) : CUDA_SUCCESS;
 }
 
 static void

@@ -3,6 +3,7 @@
 #ifndef POOL_FIXTURE_H
 #define POOL_FIXTURE_H
 
+#include "client/memory/address.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
@@ -94,7 +95,7 @@ set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int on)
 static inline void
 synchronize(const struct gpc_stream *stream)
 {
-	gpc_pool_stream_done(stream, gpc_pool_frees());
+	gpc_pool_stream_done(stream->context, stream->number, gpc_pool_frees());
 }
 
 #endif /* POOL_FIXTURE_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/context/context_storage.h"
 #include "client/context/device.h"
-#include "client/entry/init.h"
+#include "client/context/lifecycle.h"
+#include "client/entry/context_parts.h"
 #include "gpc_calls.h"
 #include "tests/test.h"
 #include "tests/unit/client/fake_daemon.h"
@@ -46,6 +47,7 @@ set_up(void **state)
 		devices[i].ordinal = i;
 		sources[i] = (struct gpc_device_source){ &devices[i], fixture.session, 0 };
 	}
+	gpc_context_parts_set();
 	assert_int_equal(gpc_devices_create(sources, 2), 0);
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 	return 0;

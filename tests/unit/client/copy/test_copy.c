@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/copy/copy_out.h"
+#include "client/memory/pending_copy.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 
@@ -495,7 +495,7 @@ boxes_in_pinned_memory_settle_slice_by_slice(void **state)
 	copy.dstPitch = 16;
 	copy.dstHeight = 8;
 	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_STREAM));
-	CU(gpc_copy_out_settle(host + 39 * slice, 1));
+	CU(gpc_pending_copy_settle(host + 39 * slice, 1));
 
 	for (size_t z = 0; z < 40; z++) {
 		for (size_t y = 0; y < 3; y++)
@@ -555,7 +555,7 @@ round_trip(const uint8_t *out, uint8_t *back, uint8_t *hop, unsigned int kind)
 	if (result == CUDA_SUCCESS && kind != 0) {
 		result = gpc_cuMemcpyDtoHAsync_v2(hop, second, BLOCK, FAKE_STREAM);
 		if (result == CUDA_SUCCESS && kind == 1)
-			result = gpc_copy_out_settle(hop, BLOCK);
+			result = gpc_pending_copy_settle(hop, BLOCK);
 		if (result == CUDA_SUCCESS)
 			result = gpc_cuMemcpyHtoDAsync_v2(second, hop, BLOCK, FAKE_STREAM);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/entry/export_table.h"
+#include "client/entry/init.h"
 #include "tests/test.h"
 
 #include <fcntl.h>

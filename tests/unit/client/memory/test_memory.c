@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/window.h"
+#include "client/memory/address.h"
 #include "client/memory/globals.h"
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
@@ -30,19 +31,20 @@ small_blocks_need_one_round_trip_for_many(void **state)
 static void
 the_heap_that_comes_with_the_context_needs_none(void **state)
 {
-	uint64_t base, size;
+	struct gp_args_gpContextCreate args = { 0 };
 
-	gpc_memory_reserve_heap(fake.context, &base, &size);
-	gpc_memory_settle_heap(fake.context, base, size, true);
-	assert_int_equal(size, 4 * FAKE_MIB);
-	assert_in_range(base, fake.window, fake.window + FAKE_WINDOW - size);
-	assert_in_range(fake_alloc(FAKE_MIB), base, base + size - 1);
+	assert_int_equal(gpc_memory_prepare_context(fake.context, &args), CUDA_SUCCESS);
+	gpc_memory_context_made(fake.context, &args, true);
+	assert_int_equal(args.heap_size, 4 * FAKE_MIB);
+	assert_in_range(args.heap, fake.window, fake.window + FAKE_WINDOW - args.heap_size);
+	assert_in_range(fake_alloc(FAKE_MIB), args.heap, args.heap + args.heap_size - 1);
 
 	assert_int_equal(fake.maps, 0);
 	/* It is the context's creation that maps it. */
 	assert_int_equal(gpc_wait_gpMemoryMap(fake.context,
-					      &(struct gp_args_gpMemoryMap){
-						      .address = base, .size = size, .device = 1 }),
+					      &(struct gp_args_gpMemoryMap){ .address = args.heap,
+									     .size = args.heap_size,
+									     .device = 1 }),
 			 CUDA_SUCCESS);
 }
 
@@ -282,16 +284,16 @@ variables_are_found_until_their_image_goes(void **state)
 	const uint64_t address = 0x7f0000000100;
 	struct gpc_address found;
 
-	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, address + 64, 4, 6), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address + 64, 4, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
 
 	gpc_address_lookup(address + 63, &found);
 	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
 	assert_int_equal(found.base, address);
 	assert_int_equal(found.size, 64);
 	assert_int_equal(gpc_cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);
-	gpc_memory_forget_image(5);
+	gpc_globals_forget_image(5);
 	gpc_address_lookup(address + 63, &found);
 	assert_int_equal(found.kind, GPC_ADDRESS_PAGEABLE);
 	gpc_address_lookup(address + 64, &found);
@@ -315,12 +317,12 @@ a_variable_stays_as_long_as_anybody_has_asked_for_it(void **state)
 	struct gpc_address found;
 
 	/* A library's is one for all contexts of the device. */
-	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
-	assert_int_equal(gpc_memory_add_global(&other, address, 64, 5), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 7), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_globals_add(&other, address, 64, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, 7), 0);
 	gpc_address_lookup(address, &found);
 	assert_ptr_equal(found.context, fake.context);
-	gpc_memory_forget_image(7);
+	gpc_globals_forget_image(7);
 	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
 	gpc_globals_forget_context(fake.context);
 
@@ -350,33 +352,33 @@ where_a_variable_lies_the_program_gets_no_memory(void **state)
 	/* a ends in the page in which b lies, and c has the one behind it and the next. */
 	const uint64_t page = 0x7f0000001000, a = page - 4096 - 8, b = page + 16, c = page + 4096;
 
-	assert_int_equal(gpc_memory_add_global(fake.context, a, 4096 + 16, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, a, 4096 + 16, 5), 0);
 	assert_false(is_free(a));
 	assert_false(is_free(page - 4096));
 	assert_false(is_free(page));
 	assert_true(is_free(c));
-	assert_int_equal(gpc_memory_add_global(fake.context, b, 8, 6), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, c, 4096 + 1, 7), 0);
+	assert_int_equal(gpc_globals_add(fake.context, b, 8, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, c, 4096 + 1, 7), 0);
 	assert_false(is_free(c));
 	assert_false(is_free(c + 4096));
 	assert_true(is_free(c + 8192));
 
-	gpc_memory_forget_image(5);
+	gpc_globals_forget_image(5);
 	assert_true(is_free(a));
 	assert_true(is_free(page - 4096));
 	assert_false(is_free(page));
 	/* Over what is reserved and what is not. */
-	assert_int_equal(gpc_memory_add_global(fake.context, a, 8, 5), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, page - 4096, 4096, 5), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, page - 4096 * 4, 4096 * 3 - 8, 8), 0);
-	gpc_memory_forget_image(6);
+	assert_int_equal(gpc_globals_add(fake.context, a, 8, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page - 4096, 4096, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page - 4096 * 4, 4096 * 3 - 8, 8), 0);
+	gpc_globals_forget_image(6);
 	assert_true(is_free(page));
-	gpc_memory_forget_image(7);
+	gpc_globals_forget_image(7);
 	assert_true(is_free(c));
 	assert_true(is_free(c + 4096));
-	gpc_memory_forget_image(5);
+	gpc_globals_forget_image(5);
 	assert_false(is_free(a));
-	gpc_memory_forget_image(8);
+	gpc_globals_forget_image(8);
 	assert_true(is_free(a));
 	assert_true(is_free(page - 4096 * 4));
 }
@@ -391,23 +393,22 @@ a_variable_that_is_refused_leaves_no_page_reserved(void **state)
 
 	assert_int_equal((uintptr_t)mine, page + 8192);
 	/* Page by page, as a variable is in the middle. */
-	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096, 8, 6), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, page, 4096, 6), 0);
-	gpc_memory_forget_image(6);
-	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096, 8, 6), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, page + 4096 + 8, 4096, 5),
-			 GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page, 4096, 6), 0);
+	gpc_globals_forget_image(6);
+	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page + 4096 + 8, 4096, 5), GP_E_INVALID);
 	assert_false(is_free(page + 8192));
 	assert_int_equal(munmap(mine, 4096), 0);
 	assert_true(is_free(page + 8192));
 	assert_false(is_free(page + 4096));
-	gpc_memory_forget_image(6);
+	gpc_globals_forget_image(6);
 
 	/* No more addresses than there are: the daemon is not to blame. */
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	none = (struct rlimit){ .rlim_cur = 4096, .rlim_max = old.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
-	assert_int_equal(gpc_memory_add_global(fake.context, page, 8, 5), -ENOMEM);
+	assert_int_equal(gpc_globals_add(fake.context, page, 8, 5), -ENOMEM);
 	assert_int_equal(gpc_window_reserve(page, 4096), -ENOMEM);
 	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
 	assert_int_equal(kind_of(page), GPC_ADDRESS_PAGEABLE);
@@ -423,29 +424,28 @@ a_variable_lies_where_nothing_else_does(void **state)
 	} overlaps[] = { { 0, 63 }, { 0, 65 }, { 1, 64 }, { 32, 64 }, { 64, 1000 } };
 	char local[16];
 
-	assert_int_equal(gpc_memory_add_global(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
 	for (size_t i = 0; i < sizeof(overlaps) / sizeof(overlaps[0]); i++)
-		assert_int_equal(gpc_memory_add_global(fake.context, address - overlaps[i].before,
-						       overlaps[i].size, 6),
+		assert_int_equal(gpc_globals_add(fake.context, address - overlaps[i].before,
+						 overlaps[i].size, 6),
 				 GP_E_INVALID);
-	assert_int_equal(gpc_memory_add_global(fake.context, address + 63, 1, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, address + 63, 1, 6), GP_E_INVALID);
 	/* The program's own, of which the first page or the last is enough; the window; no place.
 	 */
-	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)local, 1, 6), GP_E_INVALID);
-	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)overlaps - 4096, 8192, 6),
+	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)local, 1, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)overlaps - 4096, 8192, 6),
 			 GP_E_INVALID);
-	assert_int_equal(gpc_memory_add_global(fake.context, fake.window + 4096, 8, 6),
-			 GP_E_INVALID);
-	assert_int_equal(gpc_memory_add_global(fake.context, UINT64_MAX - 3, 8, 6), GP_E_INVALID);
-	assert_int_equal(gpc_memory_add_global(fake.context, 0, 8, 6), GP_E_INVALID);
-	assert_int_equal(gpc_memory_add_global(fake.context, 64, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, fake.window + 4096, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, UINT64_MAX - 3, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, 0, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, 64, 8, 6), GP_E_INVALID);
 	/* No bytes need no place. */
-	assert_int_equal(gpc_memory_add_global(fake.context, (uintptr_t)local, 0, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)local, 0, 6), 0);
 
 	assert_int_equal(kind_of((uintptr_t)local), GPC_ADDRESS_PAGEABLE);
-	gpc_memory_forget_image(6);
+	gpc_globals_forget_image(6);
 	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
-	gpc_memory_forget_image(5);
+	gpc_globals_forget_image(5);
 }
 
 static void

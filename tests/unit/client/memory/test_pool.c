@@ -116,7 +116,7 @@ a_synchronisation_says_nothing_of_later_frees(void **state)
 	fake.lazy = true;
 	fake.busy = true;
 	release(block, FAKE_STREAM);
-	gpc_pool_stream_done(fake.stream, before);
+	gpc_pool_stream_done(fake.context, fake.stream->number, before);
 	gpc_pool_context_done(fake.context, before);
 	other = alloc(48 * FAKE_MIB, NULL);
 	assert_int_not_equal(other, block);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/memory/memory.h"
+#include "client/memory/address.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"

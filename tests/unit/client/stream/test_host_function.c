@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions and stream callbacks, with a daemon that gives them their turns by a script. */
 #include "client/context/context.h"
-#include "client/entry/init.h"
+#include "client/context/lifecycle.h"
 #include "client/stream/stream.h"
 #include "client/wire/session_state.h"
 #include "tests/test.h"
@@ -32,7 +32,9 @@ begin_with_stream(void **state, unsigned int max_outstanding, fake_answer_functi
 
 	device = (struct gpc_device){ .session = fixture->session };
 	stream = (struct gpc_stream){ .context = &context, .handle.id = 7 };
-	context = (struct gpc_context){ .device = &device, .active = true, .legacy = &stream };
+	context = (struct gpc_context){ .device = &device,
+					.scope = { fixture->session, 1 },
+					.legacy = &stream };
 	calls = callbacks = inside = 0;
 	status_told = CUDA_SUCCESS;
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data lanes of the client, with a daemon's end that does what it should, or not. */
-#include "client/context/context.h"
-#include "client/stream/stream.h"
 #include "client/wire/lane.h"
 #include "client/wire/session_state.h"
 #include "protocol/preamble.h"
@@ -21,9 +19,7 @@ struct fixture {
 	struct gpc_session *session;
 	struct gp_listener *listener;
 	struct gp_conn *far[LANES];
-	struct gpc_device device;
-	struct gpc_context context;
-	struct gpc_stream stream;
+	struct gpc_scope scope;
 };
 
 static int
@@ -40,10 +36,7 @@ set_up(void **state)
 	source.url = *gp_listener_url(fixture->listener);
 	memset(source.ticket, 0x5a, sizeof(source.ticket));
 	gpc_lanes_allow(fixture->session, &source);
-	fixture->device.session = fixture->session;
-	fixture->context.device = &fixture->device;
-	fixture->stream.context = &fixture->context;
-	fixture->stream.handle.id = 1;
+	fixture->scope.session = fixture->session;
 	*state = fixture;
 	return 0;
 }
@@ -182,7 +175,7 @@ bytes_of_a_copy_go_out_once_behind_its_record(void **state)
 		from[i] = (uint8_t)(i * 7 + i / CHUNK);
 	open_lanes(fixture);
 	for (uint32_t copy = 1; copy <= 2; copy++) {
-		assert_int_equal(gpc_lanes_send(&fixture->stream, 77, from, size, 0, &wait),
+		assert_int_equal(gpc_lanes_send(&fixture->scope, 1, 77, from, size, 0, &wait),
 				 CUDA_SUCCESS);
 		take_chunks(fixture, copy, to, size);
 		assert_int_equal(gpc_lanes_wait_sent(fixture->session, &wait), CUDA_SUCCESS);
@@ -208,7 +201,7 @@ copy_behind_a_host_function_is_not_sent(void **state)
 	fixture->session->functions.unanswered++;
 	(void)pthread_mutex_unlock(&fixture->session->sender.lock);
 
-	assert_int_equal(gpc_lanes_send(&fixture->stream, 77, &byte, 1, 0, NULL),
+	assert_int_equal(gpc_lanes_send(&fixture->scope, 1, 77, &byte, 1, 0, NULL),
 			 CUDA_ERROR_NOT_READY);
 
 	assert_int_equal(fixture->daemon.count, 0);
@@ -317,10 +310,10 @@ session_that_ends_wakes_who_sends(void **state)
 	open_lanes(fixture);
 	assert_int_equal(pthread_create(&thread, NULL, end_later, fixture->session), 0);
 	/* Nobody reads so much. */
-	assert_int_equal(gpc_lanes_send(&fixture->stream, 77, memory, size, 0, &wait),
+	assert_int_equal(gpc_lanes_send(&fixture->scope, 1, 77, memory, size, 0, &wait),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpc_lanes_wait_sent(fixture->session, &wait), CUDA_ERROR_ILLEGAL_ADDRESS);
-	assert_int_equal(gpc_lanes_send(&fixture->stream, 77, memory, 1, 0, &wait),
+	assert_int_equal(gpc_lanes_send(&fixture->scope, 1, 77, memory, 1, 0, &wait),
 			 CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpc_lanes_settle(memory, size);
 	assert_int_equal(wait, 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/wire/fence.h"
+#include "client/context/fence.h"
 
 #include "client/context/context.h"
-#include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -39,10 +38,10 @@ gpc_fence_start(struct gpc_fence *fence, struct gpc_context *context)
 		return;
 	if (!atomic_load(&fence->outstanding)) {
 		memset(&fence->request, 0, sizeof(fence->request));
-		fence->request.session = context->device->session;
+		fence->request.session = context->scope.session;
 		fence->request.done = answered;
 		fence->request.arg = fence;
-		fence->count = gpc_session_work_posted(context->device->session);
+		fence->count = gpc_session_work_posted(context->scope.session);
 		atomic_store(&fence->outstanding, true);
 		if (gpc_start_gpFence(context, &args, &fence->request) != CUDA_SUCCESS)
 			atomic_store(&fence->outstanding, false);
@@ -63,7 +62,7 @@ gpc_fence_poll(struct gpc_fence *fence)
 CUresult
 gpc_fence_wait(struct gpc_context *context)
 {
-	struct gpc_session *session = context->device->session;
+	struct gpc_session *session = context->scope.session;
 	struct gp_args_gpFence args = { 0 };
 	uint64_t count = gpc_session_work_posted(session);
 	CUresult result = gpc_wait_gpFence(context, &args);
@@ -71,20 +70,4 @@ gpc_fence_wait(struct gpc_context *context)
 	if (result == CUDA_SUCCESS)
 		gpc_session_work_set_done(session, count);
 	return result;
-}
-
-CUresult
-gpc_fence_stream(struct gpc_stream *stream)
-{
-	struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
-
-	return gpc_wait_cuStreamSynchronize(stream->context, &args);
-}
-
-CUresult
-gpc_fence_functions(struct gpc_stream *stream)
-{
-	return gpc_session_has_functions(stream->context->device->session)
-		       ? gpc_fence_stream(stream)
-		       : CUDA_SUCCESS;
 }

@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 
 struct gpc_context;
-struct gpc_stream;
 
 /* At most one fence is under way without anybody waiting for it. */
 struct gpc_fence {
@@ -31,14 +30,5 @@ void gpc_fence_poll(struct gpc_fence *fence);
 
 /* Blocks until all work posted so far is done. */
 CUresult gpc_fence_wait(struct gpc_context *context);
-
-/* Blocks until the work posted to the stream so far is done. */
-CUresult gpc_fence_stream(struct gpc_stream *stream);
-
-/*
- * Before something is done at once that CUDA does in the stream's order, where a host function may
- * be meant to come first: blocks until the stream's are done, if there may be any.
- */
-CUresult gpc_fence_functions(struct gpc_stream *stream);
 
 #endif /* GPC_FENCE_H */

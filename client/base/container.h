@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPC_CONTAINER_H
+#define GPC_CONTAINER_H
+
+#include <stddef.h>
+
+/* The object of which this is a member; pointer is not NULL. */
+#define GPC_CONTAINER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+#endif /* GPC_CONTAINER_H */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a daemon says of itself when a session begins, in the Welcome.  It never changes. */
+#ifndef GPC_FACTS_H
+#define GPC_FACTS_H
+
+#include "gp_calls.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_session_facts {
+	uint64_t session_id;
+	uint64_t window_base, window_size; /* reserved here, too, PROT_NONE */
+	uint64_t granularity;              /* of gpMemoryMap; a power of two */
+	uint64_t heap_size;                /* what gpContextCreate maps at once */
+	uint64_t max_image_size;
+	uint64_t max_bulk;                          /* of the bulk of one call */
+	uint64_t max_held;                          /* behind host functions; 0: GP_HOLD_MAX */
+	int driver_version;                         /* as cuDriverGetVersion reports it here */
+	bool software;                              /* the software device: it wants PTX */
+	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not know call n */
+};
+
+#endif /* GPC_FACTS_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/entry/context_parts.h"
+
+#include "client/code/module.h"
+#include "client/context/context.h"
+#include "client/copy/array.h"
+#include "client/copy/texture.h"
+#include "client/memory/globals.h"
+#include "client/memory/host_memory.h"
+#include "client/memory/memory.h"
+#include "client/stream/event.h"
+#include "client/stream/stream.h"
+
+/* In this order they go: modules before what their kernels use, streams before the memory that is
+ * used in their order. */
+static const struct gpc_context_part parts[] = {
+	{ .unload = gpc_module_forget_context },
+	{ .unload = gpc_texture_forget_context },
+	{ .unload = gpc_array_forget_context },
+	{ .unload = gpc_image_forget_context },
+	{ .forget = gpc_event_forget_context },
+	{ .prepare = gpc_stream_prepare_context,
+	  .made = gpc_stream_context_made,
+	  .forget = gpc_stream_forget_context },
+	{ .forget = gpc_host_memory_forget_context },
+	{ .forget = gpc_globals_forget_context },
+	{ .prepare = gpc_memory_prepare_context,
+	  .made = gpc_memory_context_made,
+	  .forget = gpc_memory_forget_context },
+};
+
+void
+gpc_context_parts_set(void)
+{
+	gpc_context_set_parts(parts, sizeof(parts) / sizeof(parts[0]));
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the private tables need of the rest of the client. */
+#include "client/code/module.h"
+#include "client/context/context.h"
+#include "client/entry/export_table.h"
+#include "gpc_calls.h"
+
+#include <string.h>
+
+CUcontext
+gpc_context_current(void)
+{
+	struct gpc_context *context = gpc_context_get_current();
+
+	return context ? context->handle.token : NULL;
+}
+
+CUresult
+gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev)
+{
+	struct gpc_device *device = gpc_device_get(dev);
+	CUresult result = gpc_enter_local();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*ctx_p = device->primary->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_context_id(CUcontext ctx, uint64_t *id_p)
+{
+	unsigned long long id = 0;
+	CUresult result = gpc_cuCtxGetId(ctx, &id);
+
+	if (result == CUDA_SUCCESS)
+		*id_p = id;
+	return result;
+}
+
+CUresult
+gpc_module_load(CUmodule *module_p, const void *image)
+{
+	return gpc_cuModuleLoadData(module_p, image);
+}
+
+int
+gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg)
+{
+	struct gpc_module *module;
+	int count = 0;
+
+	if (gpc_module_lookup(hmod, &module) != CUDA_SUCCESS)
+		return 0;
+	for (uint32_t i = 0; i < module->image->info->kernel_count; i++) {
+		struct gpc_function *function = gpc_module_function(module, i);
+
+		if (!function)
+			break;
+		visit(arg, function->handle.token, 0);
+		count++;
+	}
+	return count;
+}
+
+int
+gpc_devices_identity(struct gpc_device_identity *out, int max)
+{
+	int count = gpc_device_count() < max ? gpc_device_count() : max;
+
+	for (int i = 0; i < count; i++) {
+		const struct gpc_device *device = gpc_device_get(i);
+
+		memcpy(out[i].uuid, device->uuid.bytes, sizeof(out[i].uuid));
+		out[i].pci_domain = device->pci_domain;
+		out[i].pci_bus = device->pci_bus;
+		out[i].pci_device = device->pci_device;
+	}
+	return count;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/pending_copy.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+static struct gpc_pending_copy *all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint count;
+
+void
+gpc_pending_copy_add(struct gpc_pending_copy *pending)
+{
+	pending->references = 2;
+	(void)pthread_mutex_lock(&lock);
+	DL_PREPEND(all, pending);
+	atomic_fetch_add(&count, 1);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static void
+put(struct gpc_pending_copy *pending, unsigned int references)
+{
+	bool last;
+
+	(void)pthread_mutex_lock(&lock);
+	pending->references -= references;
+	last = pending->references == 0;
+	(void)pthread_mutex_unlock(&lock);
+	if (last)
+		free(pending);
+}
+
+/* Whether anybody waits for it. */
+static bool
+take_out(struct gpc_pending_copy *pending)
+{
+	bool waited;
+
+	(void)pthread_mutex_lock(&lock);
+	DL_DELETE(all, pending);
+	atomic_fetch_sub(&count, 1);
+	waited = pending->waiters > 0;
+	(void)pthread_mutex_unlock(&lock);
+	return waited;
+}
+
+void
+gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success)
+{
+	if (success) {
+		(void)pthread_mutex_lock(&lock);
+		pending->started = true;
+		(void)pthread_mutex_unlock(&lock);
+		put(pending, 1);
+	} else {
+		(void)take_out(pending);
+		put(pending, 2);
+	}
+}
+
+bool
+gpc_pending_copy_done(struct gpc_pending_copy *pending)
+{
+	bool waited = take_out(pending);
+
+	put(pending, 1);
+	return waited;
+}
+
+/* A reference to a copy that still writes there; NULL: none does. */
+static struct gpc_pending_copy *
+find(uintptr_t base, uint64_t size)
+{
+	struct gpc_pending_copy *pending;
+
+	(void)pthread_mutex_lock(&lock);
+	for (pending = all; pending; pending = pending->next) {
+		if (pending->started &&
+		    !__atomic_load_n(&pending->request->complete, __ATOMIC_ACQUIRE) &&
+		    pending->start < base + size && base < pending->end) {
+			pending->references++;
+			pending->waiters++;
+			break;
+		}
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return pending;
+}
+
+CUresult
+gpc_pending_copy_settle(const void *base, uint64_t size)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct gpc_pending_copy *pending;
+
+	if (atomic_load(&count) == 0)
+		return CUDA_SUCCESS;
+	while ((pending = find((uintptr_t)base, size))) {
+		CUresult one = gpc_request_wait(pending->request);
+
+		if (result == CUDA_SUCCESS)
+			result = one;
+		put(pending, 1);
+	}
+	return result;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies to host memory that are under way though nobody waits for them.  They are found by the
+ * memory that they write to, for it must not go before they are done.  Any thread may call.
+ */
+#ifndef GPC_PENDING_COPY_H
+#define GPC_PENDING_COPY_H
+
+#include "client/wire/call.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The first member of what was malloc'ed for the copy, which is freed with the last reference: of
+ * who starts it, of its answer, and of those who wait.
+ */
+struct gpc_pending_copy {
+	struct gpc_request *request;
+	uintptr_t start, end; /* of the memory */
+	struct gpc_pending_copy *prev, *next;
+	unsigned int references;
+	unsigned int waiters;
+	bool started;
+};
+
+/* request, start and end are set; with a reference of the caller's and one for the answer. */
+void gpc_pending_copy_add(struct gpc_pending_copy *pending);
+/* By the caller of add: the request has been started, or it could not be. */
+void gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success);
+/* The answer has come: whether somebody waits, who tells its result.  It may be freed. */
+bool gpc_pending_copy_done(struct gpc_pending_copy *pending);
+
+/* Waits until no pending copy writes to [base, base + size) any more; the first one's error. */
+CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
+
+#endif /* GPC_PENDING_COPY_H */

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/wire/host_queue.h"
+
+#include "client/base/handle.h"
+#include "client/base/log.h"
+#include "client/base/thread.h"
+#include "client/wire/session_state.h"
+#include "gp_calls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+struct gpc_host_function {
+	struct gpc_handle handle;
+	struct gpc_host_function *prev, *next; /* of all that are not done */
+	struct gpc_host_function *turn_next;
+	const struct gpc_scope *scope;
+	struct gpc_host_call call;
+	CUresult result;
+	bool told;
+};
+
+__thread bool gpc_in_host_function __attribute__((tls_model("initial-exec")));
+
+void
+gpc_host_queue_init(struct gpc_session *session)
+{
+	(void)pthread_mutex_init(&session->functions.lock, NULL);
+	gpc_cond_init(&session->functions.wanted);
+}
+
+void
+gpc_host_queue_fini(struct gpc_session *session)
+{
+	struct gpc_host_functions *functions = &session->functions;
+	struct gpc_host_function *function, *next;
+
+	DL_FOREACH_SAFE(functions->all, function, next)
+	{
+		gpc_handle_remove(&function->handle);
+		free(function);
+	}
+	(void)pthread_cond_destroy(&functions->wanted);
+	(void)pthread_mutex_destroy(&functions->lock);
+}
+
+void
+gpc_host_queue_end(struct gpc_session *session)
+{
+	struct gpc_host_functions *functions = &session->functions;
+
+	(void)pthread_mutex_lock(&functions->lock);
+	functions->stop = true;
+	(void)pthread_cond_signal(&functions->wanted);
+	(void)pthread_mutex_unlock(&functions->lock);
+}
+
+static void
+run(const struct gpc_host_function *function, CUresult result)
+{
+	const struct gpc_host_call *call = &function->call;
+
+	gpc_in_host_function = true;
+	if (call->callback)
+		call->callback(call->stream, result, call->data);
+	else if (result == CUDA_SUCCESS)
+		call->function(call->data);
+	gpc_in_host_function = false;
+}
+
+/* With the lock, under which the reader of the connection looks for it. */
+static void
+forget_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
+{
+	DL_DELETE(functions->all, function);
+	gpc_handle_remove(&function->handle);
+}
+
+static CUresult
+tell_done(const struct gpc_host_function *function)
+{
+	const struct gp_args_gpHostFunctionDone args = { .function = function->handle.id };
+	struct gpc_call call;
+	CUresult result = gpc_call_begin(&call, function->scope, GP_CALL_gpHostFunctionDone,
+					 gp_args_gpHostFunctionDone_size(&args));
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gp_args_gpHostFunctionDone_encode(&call.enc, &args);
+	return gpc_call_post(&call, NULL, 0);
+}
+
+/* One that the daemon did not take is not answered.  Another function may have the name when the
+ * answer is on its way, not before. */
+static void
+answer(struct gpc_host_function *function)
+{
+	struct gpc_session *session = function->scope->session;
+
+	if (function->result == CUDA_SUCCESS)
+		(void)tell_done(function);
+	else
+		gpc_call_function_refused(session);
+	(void)pthread_mutex_lock(&session->functions.lock);
+	forget_locked(&session->functions, function);
+	(void)pthread_mutex_unlock(&session->functions.lock);
+	free(function);
+}
+
+/* With the lock, after the session's end: in the order in which they were posted. */
+static void
+drop_all_locked(struct gpc_session *session)
+{
+	struct gpc_host_functions *functions = &session->functions;
+	CUresult result = gpc_session_status(session);
+
+	while (functions->all) {
+		struct gpc_host_function *function = functions->all;
+
+		forget_locked(functions, function);
+		(void)pthread_mutex_unlock(&functions->lock);
+		/* At the program's exit nobody wants to hear of it. */
+		if (result != CUDA_ERROR_DEINITIALIZED)
+			run(function, result);
+		free(function);
+		(void)pthread_mutex_lock(&functions->lock);
+	}
+}
+
+static void *
+run_all(void *arg)
+{
+	struct gpc_session *session = arg;
+	struct gpc_host_functions *functions = &session->functions;
+
+	(void)pthread_mutex_lock(&functions->lock);
+	while (!functions->stop) {
+		struct gpc_host_function *function = functions->turn;
+
+		if (!function) {
+			(void)pthread_cond_wait(&functions->wanted, &functions->lock);
+			continue;
+		}
+		functions->turn = function->turn_next;
+		(void)pthread_mutex_unlock(&functions->lock);
+		run(function, function->result);
+		answer(function);
+		(void)pthread_mutex_lock(&functions->lock);
+	}
+	drop_all_locked(session);
+	functions->started = false;
+	(void)pthread_mutex_unlock(&functions->lock);
+	gpc_thread_ended(session);
+	return NULL;
+}
+
+bool
+gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
+{
+	struct gpc_host_functions *functions = &session->functions;
+	struct gpc_host_function *function;
+	bool known;
+
+	(void)pthread_mutex_lock(&functions->lock);
+	function = (struct gpc_host_function *)gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	known = function && function->scope->session == session && !function->told;
+	if (known) {
+		function->told = true;
+		function->result = result;
+		if (functions->turn)
+			functions->last->turn_next = function;
+		else
+			functions->turn = function;
+		functions->last = function;
+		(void)pthread_cond_signal(&functions->wanted);
+	}
+	(void)pthread_mutex_unlock(&functions->lock);
+	if (known)
+		gpc_receiver_note_came(session);
+	return known;
+}
+
+/* Enters it, and sees to it that there is a thread for it. */
+static CUresult
+enter(struct gpc_host_function *function)
+{
+	struct gpc_session *session = function->scope->session;
+	struct gpc_host_functions *functions = &session->functions;
+	int r = gpc_handle_add(GPC_KIND_HOST_FUNCTION, &function->handle);
+
+	if (r != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(void)pthread_mutex_lock(&functions->lock);
+	if (functions->stop)
+		r = -ESHUTDOWN;
+	else if (!functions->started)
+		r = gpc_thread_start(session, run_all, session, "gpupool-host");
+	if (r == 0) {
+		functions->started = true;
+		DL_APPEND(functions->all, function);
+	}
+	(void)pthread_mutex_unlock(&functions->lock);
+	if (r == 0)
+		return CUDA_SUCCESS;
+	gpc_handle_remove(&function->handle);
+	return r == -ESHUTDOWN ? gpc_session_status(session) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* It could not be posted; if that ended the session, the thread may have dropped it already. */
+static void
+take_back(struct gpc_session *session, uint32_t id)
+{
+	struct gpc_host_functions *functions = &session->functions;
+	struct gpc_host_function *function;
+
+	(void)pthread_mutex_lock(&functions->lock);
+	function = (struct gpc_host_function *)gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	if (function)
+		forget_locked(functions, function);
+	(void)pthread_mutex_unlock(&functions->lock);
+	free(function);
+}
+
+static CUresult
+tell_posted(const struct gpc_scope *scope, const struct gp_args_gpHostFunction *args)
+{
+	struct gpc_call call;
+	CUresult result = gpc_call_begin(&call, scope, GP_CALL_gpHostFunction,
+					 gp_args_gpHostFunction_size(args));
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gp_args_gpHostFunction_encode(&call.enc, args);
+	return gpc_call_post(&call, NULL, 0);
+}
+
+CUresult
+gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
+		    const struct gpc_host_call *wanted)
+{
+	struct gp_args_gpHostFunction args = { .stream = stream };
+	struct gpc_host_function *function = calloc(1, sizeof(*function));
+	CUresult result;
+
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->scope = scope;
+	function->call = *wanted;
+	result = enter(function);
+	if (result != CUDA_SUCCESS) {
+		free(function);
+		return result;
+	}
+	args.function = function->handle.id;
+	gpc_receiver_expect_note(scope->session);
+	result = tell_posted(scope, &args);
+	if (result != CUDA_SUCCESS) {
+		take_back(scope->session, args.function);
+		gpc_receiver_note_came(scope->session);
+	}
+	return result;
+}

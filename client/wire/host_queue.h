@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of the application that run between two operations of a stream.
+ *
+ * They run in this process, one at a time, on a thread of the session that is started with the
+ * first one, when the daemon says that their turn has come; it carries out what is behind them when
+ * it has been told that they have returned.  When the session is over those of cuStreamAddCallback
+ * are called with its error, the others are not called, as with NVIDIA's driver.
+ */
+#ifndef GPC_HOST_QUEUE_H
+#define GPC_HOST_QUEUE_H
+
+#include "client/wire/call.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One of the two functions. */
+struct gpc_host_call {
+	CUhostFn function;
+	CUstreamCallback callback;
+	CUstream stream; /* as the application named it */
+	void *data;
+};
+
+/* Behind what was posted to the stream (its name on the wire).  Any thread. */
+CUresult gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
+			     const struct gpc_host_call *wanted);
+
+/* The daemon's note; by who reads the connection.  false: there is no such function. */
+bool gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result);
+
+/* session.c */
+void gpc_host_queue_init(struct gpc_session *session);
+/* The thread that runs them has ended. */
+void gpc_host_queue_fini(struct gpc_session *session);
+/* The session is over: those that are left will have no turn. */
+void gpc_host_queue_end(struct gpc_session *session);
+
+/* Whether this thread is inside one: CUDA calls are not permitted there. */
+extern __thread bool gpc_in_host_function __attribute__((tls_model("initial-exec")));
+
+#endif /* GPC_HOST_QUEUE_H */
