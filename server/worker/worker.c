@@ -282,10 +282,12 @@ open_session(const struct gpd_channel_message *message)
 			    open->avoid_count, &window) == 0 &&
 	    !gpd_session_open(message->header.session, open, &window)) {
 		gpd_window_give(&window);
-		gpd_log_budget_log(gpd_worker.ledger->sessions[open->line].log_budget,
-				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
-				   (unsigned long long)message->header.session,
-				   (int)sizeof(open->peer), open->peer, reason);
+		gpd_log_budget_log(
+			&gpd_worker.ledger
+				 ->log_budgets[gpd_worker.ledger->sessions[open->line].log_budget],
+			GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
+			(unsigned long long)message->header.session, (int)sizeof(open->peer),
+			open->peer, reason);
 		(void)gpd_channel_send(&gpd_worker.channel, &closed, reason, strlen(reason), -1);
 		return;
 	}
@@ -420,10 +422,6 @@ handle(struct gpd_channel_message *message)
 	case GPD_CHANNEL_RETURN:
 		gpd_retire_undo();
 		break;
-	case GPD_CHANNEL_LESS:
-		gpd_image_cache_trim();
-		gpd_library_trim();
-		break;
 	case GPD_CHANNEL_STOP:
 		end_all("the daemon stops");
 		for (int i = 0; i < 100 && atomic_load(&gpd_worker.session_count); i++)
@@ -485,15 +483,12 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_worker.ledger = gpd_ledger_attach(options->ledger_fd);
 	if (!gpd_worker.ledger)
 		return refuse_to_start("the ledger cannot be mapped");
-	gpd_log_budget_use(gpd_worker.ledger);
 	if (gpd_accept_setup())
 		return refuse_to_start("no descriptor for handshakes");
 	if (gpd_driver_stderr_start(gpd_running_work_tell))
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
-	if (gpd_image_cache_account(&gpd_worker.ledger->code))
-		return refuse_to_start("there are too many workers");
 	gpd_image_cache_start(NULL, NULL);
 	gpd_window_stay_apart();
 	if (start_driver(options->driver, error, sizeof(error)))

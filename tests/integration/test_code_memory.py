@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device code has a part of the memory of the daemon's machine, and each session its least of it, whatever others do."""
+"""Device code has a part of the memory of the daemon's machine, and each tenant its part of that, whatever others do."""
 import os
 import struct
 import sys
@@ -13,6 +13,11 @@ from wire import BULK, Session, field, flat_image, load, record
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
 IN_A_PROCESS = field(13, field(4, 2))
+TENANTS = "[daemon]\ncode-memory = 300M\n[tenant a]\n[tenant b]\n"
+
+
+def of(tenant):
+    return field(14, tenant)
 
 
 def image_of(size, number):
@@ -35,64 +40,63 @@ def loads(session, name, image):
     return result == SUCCESS
 
 
-@case("all workers together have a part of the machine's memory, and each session a little in any case")
+def sessions_of(daemon, count, **more):
+    sessions = [Session(daemon.port, **more) for _ in range(count)]
+    for session in sessions:
+        session.create_context()
+    return sessions
+
+
+@case("each tenant has a part of the machine's memory for device code, in all its sessions and workers")
 def _():
-    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
-        alone = [Session(daemon.port, more=IN_A_PROCESS) for _ in range(2)]
-        shared = Session(daemon.port)
-        for session in *alone, shared:
-            session.create_context()
+    with Configured(TENANTS) as daemon:
+        alone = sessions_of(daemon, 2, more=of("a") + IN_A_PROCESS)
+        shared, = sessions_of(daemon, 1, more=of("a"))
         require(loads(alone[0], 1, image_of(40 * MIB, 1)) and loads(alone[0], 2, image_of(40 * MIB, 2)), "there is room")
         for session in alone[1], shared:
-            require(not loads(session, 1, image_of(40 * MIB, 3)), "more than all may have")
-        daemon.wait_for_log(rf"session {shared.id} \(.*\): an image of 409\d\d KiB is refused: "
-                            r"device code has \d+ of 102400 KiB \(code-memory\)")
-        # Whatever others have.
-        for session in alone[1], shared:
-            require(loads(session, 2, image_of(30 * MIB, 4)), "a session has not its part")
-            require(not loads(session, 3, image_of(30 * MIB, 5)), "a session has more than its part")
+            require(not loads(session, 1, image_of(40 * MIB, 3)), "more than the tenant may have")
+        daemon.wait_for_log(rf"session {shared.id} \(.*\): an image of 409\d\d KiB is refused: it has 0 of 0 KiB, "
+                            r"its tenant 819\d\d of 102400 KiB \(code-memory\)")
+        # What one tenant has is in no other's way.
+        others = sessions_of(daemon, 1, more=of("b")) + sessions_of(daemon, 1)
+        for session in others:
+            require(loads(session, 1, image_of(90 * MIB, 4)), "another tenant's programs are kept out")
+            require(not loads(session, 2, image_of(20 * MIB, 5)), "more than the tenant may have")
         daemon.check_works()
-        # What is there for one is there for others.
-        with Session(daemon.port) as late:
-            late.create_context()
-            require(not loads(late, 1, image_of(40 * MIB, 6)), "more than all may have")
-            result, reply = load(late, 2, image_of(30 * MIB, 4), bulk=False)
-            require(result == SUCCESS and not reply["missing"], f"what is there is not found: {result}, {reply}")
+        # What is there for one is there for others, and counts for them.
+        result, _ = load(shared, 3, image_of(40 * MIB, 1), bulk=False)
+        require(result == OUT_OF_MEMORY, f"it does not count: {result}")
         # A process that is killed takes nothing along.
         os.kill(max(daemon.workers()), 9)
         wait_until("it is gone", lambda: len(daemon.workers()) == 2, 20)
         for session in alone:
             session.close()
         wait_until("only one worker is left", lambda: len(daemon.workers()) == 1, 20)
-        require(loads(shared, 4, image_of(40 * MIB, 7)), "what others had is not there")
-        shared.close()
-
-
-@case("what a session only says that it will load is in nobody's way")
-def _():
-    with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
-        neighbour, boasts, asks = (Session(daemon.port) for _ in range(3))
-        for session in neighbour, boasts, asks:
-            session.create_context()
-        # It sends no more than the beginning, and this one nothing: there are no such images.
-        values = {"context": 1, "image": 1, "sha256": bytes(32), "size": 99 * MIB, "options": b""}
-        said = record("gpImageLoad", values, 1, 1, BULK)
-        boasts.lane.send(struct.pack("<II", len(said), 99 * MIB) + said + bytes(1000))
-        for number in range(50):
-            result, reply = load(asks, 1, b"", sha=bytes([number] * 32), size=99 * MIB, bulk=False)
-            require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
-        require(loads(neighbour, 1, image_of(60 * MIB, 1)), "there is room")
-        # Now there is none, whoever asked first.
-        require(load(asks, 1, b"", sha=bytes(32), size=99 * MIB, bulk=False)[0] == OUT_OF_MEMORY, "more than all may have")
-        for session in neighbour, boasts, asks:
+        wait_until("what the others had is there", lambda: loads(shared, 4, image_of(90 * MIB, 8)), 10)
+        for session in shared, *others:
             session.close()
 
 
-def sessions_of(daemon, count, **more):
-    sessions = [Session(daemon.port, **more) for _ in range(count)]
-    for session in sessions:
-        session.create_context()
-    return sessions
+@case("what a session only says that it will load is in no other tenant's way, and goes with it")
+def _():
+    with Configured(TENANTS) as daemon:
+        boasts, asks = sessions_of(daemon, 2, more=of("a"))
+        neighbour, = sessions_of(daemon, 1, more=of("b"))
+        # It asks and sends nothing: there are no such images.
+        for number in range(50):
+            result, reply = load(asks, 1, b"", sha=bytes([number] * 32), size=99 * MIB, bulk=False)
+            require(result == SUCCESS and reply["missing"], f"{result}, {reply}")
+        require(loads(boasts, 2, image_of(30 * MIB, 1)), "what was only asked for is in the way")
+        # And this one sends no more than the beginning.
+        values = {"context": 1, "image": 1, "sha256": bytes(32), "size": 60 * MIB, "options": b""}
+        said = record("gpImageLoad", values, 1, 1, BULK)
+        boasts.lane.send(struct.pack("<II", len(said), 60 * MIB) + said + bytes(1000))
+        wait_until("it counts", lambda: not loads(asks, 3, image_of(11 * MIB, 2)) or asks.post("gpImageUnload", {"image": 3}), 10)
+        require(loads(neighbour, 1, image_of(90 * MIB, 3)), "another tenant's programs are kept out")
+        boasts.lane.close()
+        wait_until("it has gone with its session", lambda: loads(asks, 4, image_of(90 * MIB, 4)), 10)
+        for session in neighbour, asks:
+            session.close()
 
 
 def at_once(function, sessions):
@@ -110,7 +114,7 @@ def at_once(function, sessions):
     return results
 
 
-@case("what a session has unloaded is in nobody's way, and goes for what is loaded next")
+@case("what a session has unloaded goes for what is loaded next")
 def _():
     with Configured("[daemon]\ncode-memory = 100M\n") as daemon:
         alone, = sessions_of(daemon, 1, more=IN_A_PROCESS)
@@ -118,31 +122,27 @@ def _():
         for number in range(12):
             require(loads(greedy, 10 + number, image_of(31 * MIB, number)), f"image {number} of a session that has none")
             greedy.post("gpImageUnload", {"image": 10 + number})
-        # All of it at once, which is beyond the limit unless what was unloaded goes.
         require(loads(greedy, 1, image_of(90 * MIB, 20)), "the session has no room for one image")
         greedy.post("gpImageUnload", {"image": 1})
         require(loads(greedy, 2, image_of(91 * MIB, 24)), "the session has no room for the next")
-        require(loads(stays, 1, image_of(20 * MIB, 21)), "a session has not its part")
-        require(loads(alone, 1, image_of(20 * MIB, 22)), "a session of another worker has not its part")
         greedy.close()
-        for session in stays, alone:
-            wait_until("what the session has had is there for others", lambda: loads(session, 2, image_of(25 * MIB, 23)), 10)
+        for number, session in enumerate((stays, alone)):
+            wait_until("what the session has had is there for others", lambda: loads(session, 2, image_of(45 * MIB, 30 + number)), 10)
         for session in stays, alone:
             session.close()
 
 
-@case("a limit that is lowered holds at once for what nobody uses")
+@case("a limit that is another one holds for what is loaded next, and a tenant may have one of its own")
 def _():
-    with Configured("[daemon]\ncode-memory = 1G\n") as daemon:
-        for number in range(6):
-            session, = sessions_of(daemon, 1)
-            require(loads(session, 1, image_of(31 * MIB, number)), "there is room")
-            session.close()
-        daemon.reload("[daemon]\ncode-memory = 100M\n")
-        alone, = sessions_of(daemon, 1, more=IN_A_PROCESS)
-        image = image_of(90 * MIB, 10)
-        wait_until("what is kept for nobody has gone", lambda: loads(alone, 1, image), 10)
-        alone.close()
+    with Configured("[daemon]\ncode-memory = 1G\n[tenant a]\n") as daemon:
+        session, = sessions_of(daemon, 1, more=of("a"))
+        require(loads(session, 1, image_of(60 * MIB, 1)), "there is room")
+        daemon.reload("[daemon]\ncode-memory = 100M\n[tenant a]\n")
+        require(not loads(session, 2, image_of(10 * MIB, 2)), "more than the tenant may have")
+        daemon.reload("[daemon]\ncode-memory = 100M\n[tenant a]\ncode-memory = 75M\n")
+        require(loads(session, 2, image_of(10 * MIB, 2)), "the tenant has not its own part")
+        require(not loads(session, 3, image_of(10 * MIB, 3)), "more than the tenant may have")
+        session.close()
 
 
 @case("of sessions that load at once as many get their code as there is room for")

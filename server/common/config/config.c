@@ -293,12 +293,17 @@ gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
 }
 
 uint64_t
-gpd_config_code_memory(const struct gpd_config *config, uint64_t machine_bytes)
+gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
+		       unsigned int parts)
 {
 	static const struct gpd_config_amount standard = { .share = WHOLE / 2 };
+	const struct gpd_config_amount *own = &config->tenants[tenant].code_memory;
 
+	if (is_given(own))
+		return resolve(own, machine_bytes);
 	return resolve(is_given(&config->code_memory) ? &config->code_memory : &standard,
-		       machine_bytes);
+		       machine_bytes) /
+	       (parts ? parts : 1);
 }
 
 static uint64_t

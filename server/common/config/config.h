@@ -71,6 +71,7 @@ struct gpd_config_tenant {
 	uint32_t sessions_max; /* UINT32_MAX: as many as the daemon has; 0: none is admitted */
 	uint32_t priority;     /* enum gpd_config_priority */
 	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
+	struct gpd_config_amount code_memory; /* number 0 and share 0: an equal part */
 	int user_count;
 	int certificate_count;
 	int network_count; /* 0: from anywhere */
@@ -108,7 +109,7 @@ struct gpd_config {
 	uint32_t idle_timeout;                /* seconds; 0: none */
 	uint32_t isolation;                   /* enum gpd_config_isolation */
 	struct gpd_config_amount host_memory; /* number 0 and share 0: not given */
-	struct gpd_config_amount code_memory; /* the same */
+	struct gpd_config_amount code_memory; /* of all tenants; the same */
 	char metrics_host[256];
 	uint16_t metrics_port;            /* 0: off */
 	char admin_socket[108];           /* "": not given */
@@ -131,10 +132,11 @@ GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gp
 				   char *error, size_t error_size);
 void gpd_config_free(struct gpd_config *config);
 
-/* Bytes of the machine's memory for what all sessions keep there, of so many that it has, and for
- * device code. */
+/* Bytes of the machine's memory for what all sessions keep there, of so many that it has. */
 uint64_t gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
-uint64_t gpd_config_code_memory(const struct gpd_config *config, uint64_t machine_bytes);
+/* And for device code of the tenant in this place, if so many tenants have equal parts. */
+uint64_t gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
+				unsigned int parts);
 
 /* Its index; -1: there is none of this name. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);

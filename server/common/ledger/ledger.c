@@ -34,11 +34,6 @@ gpd_ledger_create(int *fd_p)
 		ledger = map(fd);
 	if (!ledger && fd >= 0)
 		close(fd);
-	if (ledger && gpd_code_init(&ledger->code)) {
-		(void)munmap(ledger, sizeof(*ledger));
-		close(fd);
-		ledger = NULL;
-	}
 	if (ledger) {
 		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
 		atomic_init(&ledger->host_max, GPD_NO_LIMIT);
@@ -54,7 +49,7 @@ gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *nam
 
 	memset(tenant, 0, sizeof(*tenant));
 	atomic_init(&tenant->bandwidth_max, GPD_NO_LIMIT);
-	for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+	for (int d = 0; d < GPD_LEDGER_LINES; d++) {
 		atomic_init(&tenant->devices[d].memory_max, GPD_NO_LIMIT);
 		atomic_init(&tenant->devices[d].weight, 100);
 		atomic_init(&tenant->devices[d].limit, 100);
@@ -115,6 +110,7 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 			atomic_init(&session->devices[d].allowed, 1);
 			atomic_init(&session->devices[d].memory_max, GPD_NO_LIMIT);
 		}
+		atomic_init(&session->devices[GPD_LEDGER_CODE].memory_max, GPD_CODE_SESSION_MAX);
 		atomic_store(&session->id, id);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions, 1);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions_total, 1);
@@ -191,7 +187,7 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
 	bool last;
 
-	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
+	for (int d = 0; d < GPD_LEDGER_LINES; d++)
 		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
 	gpd_ledger_let_go(ledger, session, atomic_load(&session->host));
 	/* Of a worker that was killed; any other has ended its turns. */
@@ -200,7 +196,7 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	atomic_store(&session->id, 0);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
 	/* A worker that was killed between two steps of taking has left the sum too high. */
-	for (int d = 0; last && d < GPD_LEDGER_DEVICES; d++)
+	for (int d = 0; last && d < GPD_LEDGER_LINES; d++)
 		atomic_store(&tenant->devices[d].memory, 0);
 }
 
@@ -227,31 +223,6 @@ gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
 }
 
 void
-gpd_ledger_load_begin(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
-{
-	atomic_store(&session->loads, atomic_fetch_add(&ledger->loads, 1) + 1);
-}
-
-void
-gpd_ledger_load_end(struct gpd_ledger_session *session)
-{
-	atomic_store(&session->loads, 0);
-}
-
-bool
-gpd_ledger_loads_last(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
-{
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *other = &ledger->sessions[i];
-
-		if (atomic_load(&other->id) &&
-		    atomic_load(&other->loads) > atomic_load(&session->loads))
-			return false;
-	}
-	return true;
-}
-
-void
 gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 {
 	bool others = false;
@@ -263,7 +234,6 @@ gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 			gpd_ledger_close(ledger, session);
 		others = others || atomic_load(&session->id) != 0;
 	}
-	gpd_code_leave(&ledger->code, worker);
 	/* It may have been killed between two steps of counting. */
 	if (!others)
 		atomic_store(&ledger->host, 0);

@@ -14,7 +14,6 @@
 #define GPD_LEDGER_H
 
 #include "protocol/frame.h"
-#include "server/common/ledger/code_memory.h"
 #include "server/common/ledger/log_budget.h"
 
 #include <stdatomic.h>
@@ -23,6 +22,10 @@
 #include <stdint.h>
 
 #define GPD_LEDGER_DEVICES 32
+/* The line behind those of the devices: the machine's memory for device code that sessions have
+ * loaded, which is taken and given back as a device's memory is. */
+#define GPD_LEDGER_CODE GPD_LEDGER_DEVICES
+#define GPD_LEDGER_LINES (GPD_LEDGER_DEVICES + 1)
 #define GPD_LEDGER_TENANTS 256
 #define GPD_LEDGER_SESSIONS 4096
 #define GPD_TENANT_NAME_MAX 64
@@ -35,6 +38,9 @@
  * behind host functions, and of names and printed text. */
 #define GPD_BACKLOG_MIN GP_HOLD_MIN
 #define GPD_HOST_MIN ((uint64_t)4 << 20)
+
+/* Device code that one session may have loaded. */
+#define GPD_CODE_SESSION_MAX ((uint64_t)8 << 30)
 
 /* How a device's time is shared between tenants. */
 enum gpd_policy {
@@ -73,7 +79,7 @@ struct gpd_ledger_tenant {
 	_Atomic uint32_t link_limit;    /* counts the limits that it has had */
 	_Atomic uint64_t sessions_total;
 	struct gpd_ledger_counts ended; /* of the sessions that have ended */
-	struct gpd_ledger_tenant_line devices[GPD_LEDGER_DEVICES];
+	struct gpd_ledger_tenant_line devices[GPD_LEDGER_LINES];
 };
 
 /* A session on one device. */
@@ -98,16 +104,15 @@ struct gpd_ledger_session {
 	_Atomic uint64_t id;     /* 0: the line is free */
 	uint32_t tenant;         /* index */
 	int32_t worker;          /* process that has it */
-	uint32_t log_budget;     /* index: what the log has room for about it */
+	uint32_t log_budget;     /* index */
 	_Atomic uint32_t logged; /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority;
 	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
 	uint64_t backlog_max;     /* bytes of records behind its host functions */
 	_Atomic uint64_t host;    /* bytes of the machine's memory for names and printed text */
-	_Atomic uint64_t loads;   /* device code, as the so manieth session; 0: none */
 	_Atomic uint64_t link_ns; /* of its tenant's link: what it has asked for and waits for */
 	struct gpd_ledger_counts counts;
-	struct gpd_ledger_line devices[GPD_LEDGER_DEVICES];
+	struct gpd_ledger_line devices[GPD_LEDGER_LINES];
 } __attribute__((aligned(64)));
 
 struct gpd_ledger {
@@ -115,7 +120,7 @@ struct gpd_ledger {
 	/* Multiprocessors are given out in multiples of it: 2 or 8. */
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
 	/* Bytes that a device has, as its workers say; 0: none has said so. */
-	_Atomic uint64_t device_memory[GPD_LEDGER_DEVICES];
+	_Atomic uint64_t device_memory[GPD_LEDGER_LINES];
 	_Atomic uint32_t idle_timeout; /* of sessions, in seconds; 0: none */
 	/* Bytes of the machine's memory for all sessions: half of them for records behind host
 	 * functions, half for names and printed text. */
@@ -123,10 +128,7 @@ struct gpd_ledger {
 	_Atomic uint64_t host; /* of names and text: what sessions have beyond GPD_HOST_MIN */
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
-	struct gpd_log_budget log_budgets[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS];
-	_Atomic uint64_t lanes_refused; /* by workers, to those who have shown no ticket */
-	_Atomic uint64_t loads;         /* of device code that have begun */
-	struct gpd_code_memory code;
+	struct gpd_log_budget log_budgets[GPD_LOG_BUDGETS];
 };
 
 /* A new one, with the tenant "default", and its descriptor, close-on-exec, for the workers.  NULL:
@@ -162,16 +164,10 @@ uint32_t gpd_ledger_sessions(const struct gpd_ledger *ledger);
 /* One that a worker has; NULL: it has none. */
 const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
 
-/* A session receives device code; if there is not enough memory for all that do, the one that began
- * last is to give up: whether that is this one. */
-void gpd_ledger_load_begin(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
-void gpd_ledger_load_end(struct gpd_ledger_session *session);
-bool gpd_ledger_loads_last(const struct gpd_ledger *ledger,
-			   const struct gpd_ledger_session *session);
-
 /*
- * Takes bytes of a device for the session: false, and nothing is taken, if that would be more than
- * the session or its tenant may have, or the device has; the refusal is counted.
+ * Takes bytes of a device, or of GPD_LEDGER_CODE, for the session: false, and nothing is taken, if
+ * that would be more than the session or its tenant may have, or the device has; the refusal is
+ * counted.
  */
 bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);

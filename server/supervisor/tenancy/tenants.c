@@ -90,12 +90,35 @@ apply_to_tenant(struct gpd_tenants *tenants, int place)
 	apply_to_line(tenants, place, index);
 }
 
+static uint64_t
+machine_memory(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What there is for device code is in equal parts for those that are configured and the guests that
+ * have sessions, but for those of which the configuration says something else. */
+static void
+share_code(struct gpd_tenants *tenants)
+{
+	struct gpd_ledger_tenant *lines = tenants->ledger->tenants;
+	unsigned int parts = 0;
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
+		parts += tenants->places[i] >= 0 &&
+			 (!tenants->guests[i] || atomic_load(&lines[i].sessions));
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (tenants->places[i] >= 0)
+			atomic_store(&lines[i].devices[GPD_LEDGER_CODE].memory_max,
+				     gpd_config_code_memory(tenants->config, tenants->places[i],
+							    machine_memory(), parts));
+	}
+}
+
 /* Puts the configuration into force. */
 static void
 apply(struct gpd_tenants *tenants)
 {
-	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		tenants->places[i] = -1;
 	for (int i = 0; i < tenants->config->tenant_count; i++)
@@ -105,8 +128,9 @@ apply(struct gpd_tenants *tenants)
 			apply_to_line(tenants, GPD_TENANT_DEFAULT, i);
 	}
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
-	atomic_store(&tenants->ledger->host_max, gpd_config_host_memory(tenants->config, machine));
-	atomic_store(&tenants->ledger->code.max, gpd_config_code_memory(tenants->config, machine));
+	atomic_store(&tenants->ledger->host_max,
+		     gpd_config_host_memory(tenants->config, machine_memory()));
+	share_code(tenants);
 	for (int i = 0; i < tenants->device_count; i++) {
 		struct gpd_config_device rule =
 			gpd_config_device(tenants->config, i, tenants->devices[i].uuid);
@@ -212,6 +236,7 @@ line_of_guest(struct gpd_tenants *tenants, const char *name)
 		tenants->guests[index] = true;
 		apply_to_line(tenants, GPD_TENANT_DEFAULT, index);
 	}
+	share_code(tenants);
 	return index;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/code/image_disk.h"
 
-#include "server/worker/code/image_cache.h"
+#include "image/fatbin.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,6 +34,14 @@ struct entry {
 	uint64_t size;
 	struct timespec used;
 };
+
+void *
+gpd_image_bytes_alloc(size_t size)
+{
+	void *bytes;
+
+	return posix_memalign(&bytes, GP_IMAGE_ALIGN, size ? size : 1) ? NULL : bytes;
+}
 
 static int
 make_dirs(char *path)

@@ -10,8 +10,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define GPD_SHA256_SIZE 32
+/* Of a text that is kept about an image. */
+#define GPD_NOTE_MAX ((size_t)64 << 10)
+
 struct gpd_image_disk;
-struct gpd_image_name;
+
+struct gpd_image_name {
+	uint8_t sha256[GPD_SHA256_SIZE];
+	uint64_t size;
+};
+
+/* Memory for an image, aligned as they must be; free() frees it. */
+void *gpd_image_bytes_alloc(size_t size);
 
 /* dir NULL: as the environment says.  NULL: no folder can be had, or "" was given. */
 struct gpd_image_disk *gpd_image_disk_open(const char *dir, uint64_t limit);

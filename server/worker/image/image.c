@@ -6,7 +6,6 @@
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_state.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image_bytes.h"
 #include "server/worker/image/image_library.h"
 #include "server/worker/image/library.h"
@@ -25,7 +24,7 @@
 /* How long an allocation waits for images to be unloaded. */
 #define UNLOAD_S 2
 
-/* Those that the client has unloaded and the driver has not: their variables are still charged. */
+/* Those that the client has unloaded and the driver has not: they still count for the session. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t gone;
@@ -73,10 +72,7 @@ gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size)
 static void
 image_free(struct gpd_image *image)
 {
-	if (image->kept)
-		gpd_blob_drop(image->blob);
-	else
-		gpd_blob_unref(image->blob);
+	gpd_blob_unref(image->blob);
 	gpd_image_forget_dynamic(image);
 	free(image);
 }
@@ -99,6 +95,8 @@ uncharge(struct gpd_session *session, struct gpd_image *image)
 	if (image->charged)
 		gpd_account_free(&session->account, image->charged_device, image->charged);
 	image->charged = 0;
+	gpd_account_give_code(&session->account, image->code);
+	image->code = 0;
 	forget_globals(session, image);
 }
 
@@ -113,15 +111,12 @@ stop_paying(struct gpd_image *image)
 	pthread_cond_broadcast(&leaving.gone);
 }
 
+/* The driver does not have it any more, or has it for others. */
 static void
-unload(void *arg)
+gone(void *arg)
 {
 	struct gpd_image *image = arg;
 
-	if (image->library)
-		gpd_library_put(image->library);
-	if (image->left)
-		gpd_library_put(image->left);
 	pthread_mutex_lock(&leaving.lock);
 	if (image->payer)
 		stop_paying(image);
@@ -129,35 +124,20 @@ unload(void *arg)
 	image_free(image);
 }
 
-static bool
-has_own_library(const struct gpd_image *image)
-{
-	return image->library && !image->library->shared;
-}
-
-/* Janitor. */
-static void
-unload_quietly(void *arg)
-{
-	if (gpd_quiet_jobs_seek_quiet())
-		unload(arg);
-	else
-		gpd_quiet_jobs_run(unload_quietly, arg);
-}
-
 /* Its session has done with it.  What is shared stays loaded; for the rest it may be long until
- * there is a quiet moment, and till then nobody holds it. */
+ * there is a quiet moment. */
 static void
 leave(struct gpd_image *image)
 {
-	if (!has_own_library(image)) {
-		unload(image);
+	if (image->left)
+		gpd_library_put(image->left);
+	if (image->library && !image->library->shared) {
+		gpd_library_unload_later(image->library, gone, image);
 		return;
 	}
-	gpd_library_keep(image->library);
-	image->kept = true;
-	gpd_blob_keep(image->blob);
-	gpd_quiet_jobs_run(unload_quietly, image);
+	if (image->library)
+		gpd_library_put(image->library);
+	gone(image);
 }
 
 static void
@@ -165,15 +145,12 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_image *image = arg;
 
-	if (image->charged || image->globals || has_own_library(image)) {
-		gpd_account_leave_begin(&session->account);
-		pthread_mutex_lock(&leaving.lock);
-		image->payer = session;
-		LL_PREPEND(leaving.images, image);
-		pthread_mutex_unlock(&leaving.lock);
-	}
+	gpd_account_leave_begin(&session->account);
+	pthread_mutex_lock(&leaving.lock);
+	image->payer = session;
+	LL_PREPEND(leaving.images, image);
+	pthread_mutex_unlock(&leaving.lock);
 	atomic_fetch_sub(&session->images_leaving, 1);
-	atomic_fetch_sub(&session->code_leaving, gpd_blob_size(image->blob));
 	leave(image);
 }
 
@@ -185,22 +162,6 @@ find_leaving(const struct gpd_session *session)
 
 	LL_SEARCH_SCALAR(leaving.images, image, payer, session);
 	return image;
-}
-
-uint64_t
-gpd_image_leaving(struct gpd_session *session)
-{
-	uint64_t bytes = atomic_load(&session->code_leaving);
-	const struct gpd_image *image;
-
-	pthread_mutex_lock(&leaving.lock);
-	LL_FOREACH(leaving.images, image)
-	{
-		if (image->payer == session)
-			bytes += gpd_blob_size(image->blob);
-	}
-	pthread_mutex_unlock(&leaving.lock);
-	return bytes;
 }
 
 bool
@@ -246,7 +207,6 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	take_out(session, image);
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
 	atomic_fetch_add(&session->images_leaving, 1);
-	atomic_fetch_add(&session->code_leaving, gpd_blob_size(image->blob));
 	return gpd_wait_add_all(session, NULL, unused, image);
 }
 
@@ -353,12 +313,12 @@ find_global(struct gpd_session *session, struct gpd_image *image, int device, st
 
 	if (!name)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_driver.cuLibraryGetGlobal(address_p, size_p, image->library->driver, name);
+	result = gpd_library_global(image->library, device, name, address_p, size_p);
 	if (result == CUDA_SUCCESS && image->library->shared) {
 		result = gpd_image_leave_shared(session, image, device);
 		if (result == CUDA_SUCCESS)
-			result = gpd_driver.cuLibraryGetGlobal(address_p, size_p,
-							       image->library->driver, name);
+			result =
+				gpd_library_global(image->library, device, name, address_p, size_p);
 	}
 	free(name);
 	return result;
@@ -430,8 +390,10 @@ enter_image(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 	    struct gpd_image *image, struct gp_reply_gpImageLoad *reply)
 {
 	int device = image->context ? image->context->device : 0;
-	CUresult result = charge(session, image);
+	CUresult result = gpd_session_enter(session, args->context);
 
+	if (result == CUDA_SUCCESS)
+		result = charge(session, image);
 	if (result == CUDA_SUCCESS)
 		result = gpd_library_get(session, image->blob, device, true, args->options,
 					 &image->library, &reply->log);
@@ -450,16 +412,18 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 	CUresult result;
 
 	if (!image) {
+		gpd_account_give_code(&session->account, args->size);
 		gpd_blob_unref(blob);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	image->blob = blob;
+	image->code = args->size;
 	image->context = gpd_context_get(session, args->context);
 	image->uses = gpd_blob_uses(blob);
 	result = enter_image(session, args, image, reply);
 	if (result != CUDA_SUCCESS) {
 		uncharge(session, image);
-		unload(image);
+		leave(image);
 	}
 	return result;
 }
@@ -476,12 +440,8 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return CUDA_SUCCESS;
 	}
 	if (result == CUDA_SUCCESS)
-		result = gpd_session_enter(session, args->context);
-	if (result != CUDA_SUCCESS) {
-		if (session->bulk_left)
-			(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
-		gpd_blob_unref(blob);
-		return result;
-	}
-	return load(session, args, blob, reply);
+		return load(session, args, blob, reply);
+	if (session->bulk_left)
+		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+	return result;
 }

@@ -33,14 +33,14 @@ struct gpd_image {
 	int **dynamic;               /* per device: per kernel, see gpd_image_dynamic(); or NULL */
 	struct gpd_global *globals;
 	struct gpd_image_uses uses;
+	uint64_t code;    /* bytes of it that its session has taken */
 	uint64_t charged; /* for its variables, to the device of its context */
 	int charged_device;
 	uint64_t seen; /* of its variables there, those that the client has asked for */
 	bool stale;    /* its context was destroyed: to be loaded again before it is used */
-	bool kept;     /* it is no session's any more, but for who pays, and the quiet jobs' */
 
-	/* Unloaded by the client, but the driver still has its code and its variables' memory;
-	 * image.c's lock. */
+	/* Unloaded by the client, but the driver still has its code and its variables' memory,
+	 * which count until it is unloaded or the session ends; image.c's lock. */
 	struct gpd_image *next;
 	struct gpd_session *payer;
 };
@@ -73,11 +73,8 @@ CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
  * and function change. */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 
-/* Bytes of images that the client has unloaded, and the driver has not.  Executor. */
-uint64_t gpd_image_leaving(struct gpd_session *session);
-
-/* Out of memory: waits a while for the driver to unload images with variables, if there are any of
- * the session that it has unloaded. */
+/* Out of memory: waits a while for the driver to unload images, if there are any of the session
+ * that it has unloaded. */
 bool gpd_image_wait_unloaded(struct gpd_session *session);
 
 /* Whether the range lies in a variable of an image that the client has asked for. */

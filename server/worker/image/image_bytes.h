@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of an image that a session loads: they are here, or the client sends them, within what
- * the session and all sessions may have of the machine's memory for device code.  Executor.
+ * The bytes of an image that a session loads: they are here, or the client sends them.  They count
+ * for the session, and for its tenant, with each image: also where others have the same bytes.
+ * Executor.
  */
 #ifndef GPD_IMAGE_BYTES_H
 #define GPD_IMAGE_BYTES_H
@@ -12,7 +13,8 @@ struct gp_args_gpImageLoad;
 struct gpd_blob;
 struct gpd_session;
 
-/* A reference.  NULL with CUDA_SUCCESS: the client is to send them. */
+/* A reference, and args->size are taken (gpd_account_take_code()).  NULL with CUDA_SUCCESS: the
+ * client is to send them. */
 CUresult gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 			 struct gpd_blob **blob_p);
 

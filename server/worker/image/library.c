@@ -23,16 +23,16 @@
 /* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
 #define UNUSED_COUNT 4096
 #define UNUSED_BYTES ((uint64_t)512 << 20)
-/* So many times the limits, and the worker does not wait for a moment without sessions. */
-#define URGENT 2
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t loaded;
 	struct gpd_library *libraries;
-	struct gpd_library *newest, *oldest; /* that nobody uses */
-	unsigned int unused_count;
+	/* That nobody uses; behind the oldest that may stay come those that go. */
+	struct gpd_library *newest, *oldest;
+	unsigned int unused_count; /* of those that may stay */
 	uint64_t unused_bytes;
+	bool trims; /* a quiet job is given */
 	struct gpd_library_limits limits;
 	struct gpd_library_counts counts;
 } registry = {
@@ -42,7 +42,7 @@ static struct {
 };
 
 static struct gpd_library *
-create(struct gpd_blob *blob)
+create(struct gpd_blob *blob, int device)
 {
 	struct gpd_library *library = calloc(1, sizeof(*library));
 
@@ -55,19 +55,19 @@ create(struct gpd_blob *blob)
 	}
 	gpd_blob_ref(blob);
 	library->blob = blob;
+	memcpy(library->key.sha256, gpd_blob_sha256(blob), sizeof(library->key.sha256));
+	library->key.size = gpd_blob_size(blob);
+	library->key.device = device;
+	atomic_init(&library->devices, 1u << device);
 	pthread_mutex_init(&library->lock, NULL);
 	pthread_mutex_init(&library->allowing, NULL);
 	return library;
 }
 
-/* After it was unloaded.  Of a shared one nobody's reference is left, that is, what it kept. */
 static void
 destroy(struct gpd_library *library)
 {
-	if (library->shared || library->kept)
-		gpd_blob_drop(library->blob);
-	else
-		gpd_blob_unref(library->blob);
+	gpd_blob_unref(library->blob);
 	for (int i = 0; i < gpd_worker.device_count; i++)
 		free(atomic_load(&library->functions[i]));
 	free(library->functions);
@@ -84,17 +84,22 @@ static void
 unload(struct gpd_library *library)
 {
 	gpd_image_unload(library);
+	if (library->gone)
+		library->gone(library->gone_arg);
 	destroy(library);
 }
 
+/* Locked: the registry, here and below. */
 static void
 unused_unlink(struct gpd_library *library)
 {
 	*(library->newer ? &library->newer->older : &registry.newest) = library->older;
 	*(library->older ? &library->older->newer : &registry.oldest) = library->newer;
 	library->newer = library->older = NULL;
-	registry.unused_count--;
-	registry.unused_bytes -= library->key.size;
+	if (library->shared) {
+		registry.unused_count--;
+		registry.unused_bytes -= library->key.size;
+	}
 }
 
 static void
@@ -107,49 +112,67 @@ unused_link(struct gpd_library *library)
 	registry.unused_bytes += library->key.size;
 }
 
-static bool
-too_much(unsigned int factor)
+static void
+unused_link_oldest(struct gpd_library *library)
 {
-	uint64_t part = gpd_image_cache_part();
-	uint64_t bytes = registry.limits.bytes < part ? registry.limits.bytes : part;
-
-	return registry.unused_count > factor * registry.limits.count ||
-	       registry.unused_bytes > factor * bytes;
+	library->newer = registry.oldest;
+	*(library->newer ? &library->newer->older : &registry.newest) = library;
+	registry.oldest = library;
 }
 
-/* Also while there are sessions. */
 static bool
-is_urgent(void)
+goes(const struct gpd_library *library)
 {
-	return registry.oldest && (too_much(URGENT) || gpd_image_cache_is_beyond());
+	return !library->shared || registry.unused_count > registry.limits.count ||
+	       registry.unused_bytes > registry.limits.bytes;
 }
 
-/* The one that was used longest ago, if it is to go. */
+/* The one that was used longest ago of those that are on none of these devices, if it is to go. */
 static struct gpd_library *
-take_oldest(void)
+take_oldest(uint32_t but)
 {
-	struct gpd_library *library = NULL;
+	struct gpd_library *library;
 
 	pthread_mutex_lock(&registry.lock);
-	if (is_urgent() || (too_much(1) && !gpd_worker.session_count))
-		library = registry.oldest;
-	if (library) {
+	library = registry.oldest;
+	while (library && atomic_load(&library->devices) & but)
+		library = library->newer;
+	if (library && goes(library)) {
 		unused_unlink(library);
-		HASH_DEL(registry.libraries, library);
+		if (library->shared)
+			HASH_DEL(registry.libraries, library);
+	} else {
+		library = NULL;
 	}
 	pthread_mutex_unlock(&registry.lock);
 	return library;
 }
 
-/* Janitor.  What cannot be done now is done when the next session ends. */
+static bool
+is_too_much(void)
+{
+	bool much;
+
+	pthread_mutex_lock(&registry.lock);
+	much = registry.oldest && goes(registry.oldest);
+	pthread_mutex_unlock(&registry.lock);
+	return much;
+}
+
+/* Quiet job.  Libraries that may stay, but are too many, can wait for the next session's end. */
 static void
 trim(void *unused)
 {
 	struct gpd_library *library;
+	bool again;
 
-	(void)unused;
-	while (gpd_quiet_jobs_seek_quiet() && (library = take_oldest()))
+	while (is_too_much() && gpd_quiet_jobs_seek_quiet() && (library = take_oldest(0)))
 		unload(library);
+	pthread_mutex_lock(&registry.lock);
+	again = registry.trims = registry.oldest && !registry.oldest->shared;
+	pthread_mutex_unlock(&registry.lock);
+	if (again)
+		gpd_quiet_jobs_run(trim, unused);
 }
 
 void
@@ -158,35 +181,26 @@ gpd_library_trim(void)
 	bool much;
 
 	pthread_mutex_lock(&registry.lock);
-	much = too_much(1) || is_urgent();
+	much = !registry.trims && registry.oldest && goes(registry.oldest);
+	registry.trims = registry.trims || much;
 	pthread_mutex_unlock(&registry.lock);
 	if (much)
 		gpd_quiet_jobs_run(trim, NULL);
-}
-
-/* Under the registry's lock: none of its references is a user's any more. */
-static void
-stop_using(struct gpd_library *library)
-{
-	if (!--library->users)
-		gpd_blob_keep(library->blob);
 }
 
 static void
 give_back(struct gpd_library *library)
 {
-	bool much, gone;
+	bool gone;
 
 	pthread_mutex_lock(&registry.lock);
 	gone = !--library->refs && library->result != CUDA_SUCCESS;
 	if (!library->refs && !gone)
 		unused_link(library);
-	much = is_urgent();
 	pthread_mutex_unlock(&registry.lock);
 	if (gone)
 		destroy(library);
-	if (much)
-		gpd_quiet_jobs_run(trim, NULL);
+	gpd_library_trim();
 }
 
 /* Janitor. */
@@ -194,9 +208,10 @@ static void
 note(struct gpd_library *library)
 {
 	unsigned int loaded = 1 + atomic_load(&library->loaded);
+	struct gpd_image_disk *disk = gpd_image_cache_disk();
 
-	if (loaded == atomic_load(&library->noted))
-		gpd_image_cache_use(gpd_blob_sha256(library->blob));
+	if (disk && loaded == atomic_load(&library->noted))
+		(void)gpd_image_disk_use(disk, gpd_blob_sha256(library->blob));
 	else if (gpd_preload_note(library))
 		atomic_store(&library->noted, loaded);
 }
@@ -218,31 +233,28 @@ note_later(struct gpd_library *library)
 }
 
 void
-gpd_library_keep(struct gpd_library *library)
+gpd_library_put(struct gpd_library *library)
 {
-	library->kept = true;
-	gpd_blob_keep(library->blob);
+	if (library->shared)
+		gpd_quiet_jobs_run(note_and_give_back, library);
+	else
+		unload(library);
 }
 
 void
-gpd_library_put(struct gpd_library *library)
+gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), void *arg)
 {
-	if (!library->shared) {
-		unload(library);
-		return;
-	}
+	library->gone = gone;
+	library->gone_arg = arg;
 	pthread_mutex_lock(&registry.lock);
-	stop_using(library);
+	unused_link_oldest(library);
 	pthread_mutex_unlock(&registry.lock);
-	gpd_quiet_jobs_run(note_and_give_back, library);
+	gpd_library_trim();
 }
 
 void
 gpd_library_leave(struct gpd_library *library)
 {
-	pthread_mutex_lock(&registry.lock);
-	stop_using(library);
-	pthread_mutex_unlock(&registry.lock);
 	give_back(library);
 }
 
@@ -257,31 +269,31 @@ copy_log(const struct gpd_library *library, struct gp_bytes *log_p)
 	*log_p = (struct gp_bytes){ copy, library->log.size };
 }
 
-/* What was loaded on other devices waits for their kernels, too. */
-static bool
-others_are_quiet(int device)
+/* The devices, but this one, on which kernels run: what is loaded there waits for them, too. */
+static uint32_t
+busy_others(int device)
 {
-	bool quiet = true;
+	uint32_t busy = 0;
 
-	for (int i = 0; i < gpd_worker.device_count && quiet; i++)
-		quiet = i == device || (gpd_device_enter(i) == CUDA_SUCCESS && gpd_quiet_is(i));
-	return gpd_device_enter(device) == CUDA_SUCCESS && quiet;
+	for (int i = 0; i < gpd_worker.device_count; i++) {
+		if (i != device && (gpd_device_enter(i) != CUDA_SUCCESS || !gpd_quiet_is(i)))
+			busy |= 1u << i;
+	}
+	return gpd_device_enter(device) == CUDA_SUCCESS ? busy : UINT32_MAX;
 }
 
 /* At the quiet moment that a load has waited for: a quiet job may be waiting for one for long, and
- * meanwhile loads follow each other. */
+ * meanwhile loads follow each other.  So there is never more than there was at such a moment. */
 static void
 make_room(int device)
 {
 	struct gpd_library *library;
-	bool much;
+	uint32_t busy;
 
-	pthread_mutex_lock(&registry.lock);
-	much = is_urgent();
-	pthread_mutex_unlock(&registry.lock);
-	if (!much || !others_are_quiet(device))
+	if (!is_too_much())
 		return;
-	while ((library = take_oldest()))
+	busy = busy_others(device);
+	while ((library = take_oldest(busy)))
 		unload(library);
 }
 
@@ -302,11 +314,12 @@ load(struct gpd_session *session, struct gpd_library *library, int device, struc
 }
 
 static CUresult
-load_function(struct gpd_session *session, const struct gpd_kernel *kernel, int device,
-	      struct gpd_function *function)
+load_function(struct gpd_session *session, struct gpd_library *library,
+	      const struct gpd_kernel *kernel, int device, struct gpd_function *function)
 {
 	CUresult result = CUDA_ERROR_DEINITIALIZED;
 
+	atomic_fetch_or(&library->devices, 1u << device);
 	if (!session)
 		return gpd_image_load_function(kernel, function);
 	if (gpd_retire_enter(session, device))
@@ -353,8 +366,6 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh
 	if (library) {
 		if (!library->refs++)
 			unused_unlink(library);
-		if (!library->users++)
-			gpd_blob_unkeep(library->blob);
 		while (library->loading && !is_vain(session)) {
 			struct timespec at = gpd_until(LOOK_NS);
 
@@ -362,10 +373,9 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh
 		}
 		*loading_p = library->loading;
 		registry.counts.shared++;
-	} else if ((library = create(blob))) {
-		library->key = key;
+	} else if ((library = create(blob, device))) {
 		library->shared = library->loading = true;
-		library->refs = library->users = 1;
+		library->refs = 1;
 		HASH_ADD(hh, registry.libraries, key, sizeof(key), library);
 		registry.counts.loaded++;
 	}
@@ -403,7 +413,7 @@ static CUresult
 load_own(struct gpd_session *session, struct gpd_blob *blob, int device, struct gp_bytes options,
 	 struct gpd_library **library_p, struct gp_bytes *log_p)
 {
-	struct gpd_library *library = create(blob);
+	struct gpd_library *library = create(blob, device);
 	CUresult result;
 
 	if (!library)
@@ -496,8 +506,8 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 	if (!functions)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else if (!atomic_load(&functions[index].driver))
-		result =
-			load_function(session, &library->kernels[index], device, &functions[index]);
+		result = load_function(session, library, &library->kernels[index], device,
+				       &functions[index]);
 	if (result == CUDA_SUCCESS)
 		loaded = atomic_fetch_add(&library->loaded, 1) + 1;
 	pthread_mutex_unlock(&library->lock);
@@ -507,6 +517,14 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 	if (result == CUDA_SUCCESS)
 		*function_p = &functions[index];
 	return result;
+}
+
+CUresult
+gpd_library_global(struct gpd_library *library, int device, const char *name,
+		   CUdeviceptr *address_p, size_t *size_p)
+{
+	atomic_fetch_or(&library->devices, 1u << device);
+	return gpd_driver.cuLibraryGetGlobal(address_p, size_p, library->driver, name);
 }
 
 CUresult
@@ -554,7 +572,8 @@ gpd_library_stop(void)
 	pthread_mutex_lock(&registry.lock);
 	while ((library = registry.oldest)) {
 		unused_unlink(library);
-		HASH_DEL(registry.libraries, library);
+		if (library->shared)
+			HASH_DEL(registry.libraries, library);
 		unload(library);
 	}
 	pthread_mutex_unlock(&registry.lock);

@@ -55,8 +55,11 @@ struct gpd_library {
 	struct gp_bytes info;       /* struct gp_image_info, encoded */
 	struct gp_bytes log;        /* the compiler's text */
 	bool shared;
-	bool kept;                  /* one that is not shared: its blob is kept for nobody */
-	struct gpd_library_key key; /* of a shared one */
+	struct gpd_library_key key;
+	void (*gone)(void *arg); /* of one that is not shared, when it is unloaded; or NULL */
+	void *gone_arg;
+
+	_Atomic uint32_t devices; /* bit for each on which the driver may have it */
 
 	pthread_mutex_t lock; /* over loading functions */
 	pthread_mutex_t allowing;
@@ -66,19 +69,16 @@ struct gpd_library {
 	/* Under the registry's lock; of a shared one. */
 	UT_hash_handle hh;
 	unsigned int refs;
-	unsigned int users; /* of them; while there are none, the blob is kept for nobody */
 	bool loading;
 	CUresult result;
 	_Atomic unsigned int noted;        /* how many of `loaded`, and one more: preload.h */
 	struct gpd_library *newer, *older; /* while nobody uses it */
 };
 
-/* How much stays loaded that nobody uses; twice as much while there are sessions, as unloading
- * disturbs them; and nothing while all workers have more device code than they may
- * (code_memory.h). */
+/* How much stays loaded that nobody uses: what was used last. */
 struct gpd_library_limits {
 	unsigned int count;
-	uint64_t bytes; /* of images; no more than gpd_image_cache_part() */
+	uint64_t bytes; /* of images */
 };
 
 struct gpd_library_counts {
@@ -96,8 +96,8 @@ CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int
 
 /* Of who uses it no more, nor has work under way that does.  What is not shared is unloaded. */
 void gpd_library_put(struct gpd_library *library);
-/* Before that, of one that is not shared: nobody holds its blob from now on. */
-void gpd_library_keep(struct gpd_library *library);
+/* The same of one that is not shared, when no kernel runs: gone() is called then, by any thread. */
+void gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), void *arg);
 /* The same of a shared one that was not used. */
 void gpd_library_leave(struct gpd_library *library);
 
@@ -120,10 +120,14 @@ gpd_library_loaded(const struct gpd_library *library, uint32_t index, int device
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
 
+/* A variable on the device, which is current. */
+CUresult gpd_library_global(struct gpd_library *library, int device, const char *name,
+			    CUdeviceptr *address_p, size_t *size_p);
+
 /* Has the driver allow launches of a loaded function so many bytes of dynamic shared memory. */
 CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
 
-/* Sessions have become fewer, or the limit is another one: what is too much may be unloaded. */
+/* A session has closed: what is too much and could not be unloaded before is tried again. */
 void gpd_library_trim(void);
 
 struct gpd_library_counts gpd_library_counts(void);

@@ -113,24 +113,23 @@ bool
 gpd_preload_note(struct gpd_library *library)
 {
 	const uint8_t *sha256 = gpd_blob_sha256(library->blob);
+	struct gpd_image_disk *disk = gpd_image_cache_disk();
 	struct note note = { 0 };
 	char *earlier;
 	bool good;
 
-	if (!gpd_image_cache_is_kept())
-		return false;
-	note.text = calloc(1, GPD_NOTE_MAX);
+	note.text = disk ? calloc(1, GPD_NOTE_MAX) : NULL;
 	if (!note.text)
 		return false;
 	for (int i = 0; i < gpd_worker.device_count; i++) {
 		if (i == (int)library->key.device || atomic_load(&library->functions[i]))
 			add_functions(&note, library, i);
 	}
-	earlier = gpd_image_cache_note(sha256);
+	earlier = gpd_image_disk_read_note(disk, sha256);
 	if (earlier)
 		add_earlier(&note, earlier);
 	free(earlier);
-	good = gpd_image_cache_set_note(sha256, note.text);
+	good = gpd_image_disk_write_note(disk, sha256, note.text);
 	free(note.text);
 	return good;
 }
@@ -226,13 +225,15 @@ load_noted(struct gpd_blob *blob, char *note, uint64_t start)
 static void
 load_image(const struct gpd_image_name *name, uint64_t start)
 {
-	char *note = gpd_image_cache_note(name->sha256);
+	struct gpd_image_disk *disk = gpd_image_cache_disk();
+	char *note = gpd_image_disk_read_note(disk, name->sha256);
 	struct gpd_blob *blob = note ? gpd_image_cache_peek(name) : NULL;
 
 	/* What ends the worker is not tried again by the next. */
-	if (blob && !gpd_blob_uses(blob).state && gpd_image_cache_hold_note(name->sha256, true)) {
+	if (blob && !gpd_blob_uses(blob).state &&
+	    gpd_image_disk_hold_note(disk, name->sha256, true)) {
 		load_noted(blob, note, start);
-		(void)gpd_image_cache_hold_note(name->sha256, false);
+		(void)gpd_image_disk_hold_note(disk, name->sha256, false);
 		preload.bytes += name->size;
 		preload.loaded++;
 	}
@@ -243,9 +244,11 @@ load_image(const struct gpd_image_name *name, uint64_t start)
 static void
 list(void)
 {
-	preload.names = calloc(IMAGES_MAX, sizeof(*preload.names));
+	struct gpd_image_disk *disk = gpd_image_cache_disk();
+
+	preload.names = disk ? calloc(IMAGES_MAX, sizeof(*preload.names)) : NULL;
 	if (preload.names)
-		preload.count = gpd_image_cache_recent(preload.names, IMAGES_MAX);
+		preload.count = gpd_image_disk_recent(disk, preload.names, IMAGES_MAX);
 	preload.listed = true;
 }
 
@@ -257,15 +260,6 @@ finish(void)
 		gpd_info("%u images that were used before are loaded", preload.loaded);
 	free(preload.names);
 	preload.names = NULL;
-}
-
-/* What would go again at once is not loaded. */
-static uint64_t
-bytes_max(void)
-{
-	uint64_t part = gpd_image_cache_part();
-
-	return part < BYTES_MAX ? part : BYTES_MAX;
 }
 
 static void
@@ -282,7 +276,7 @@ work(void *unused)
 		const struct gpd_image_name *name = &preload.names[preload.at];
 
 		/* A session may come while it is loaded: then the rest of it comes later. */
-		if (preload.bytes + name->size <= bytes_max())
+		if (preload.bytes + name->size <= BYTES_MAX)
 			load_image(name, start);
 		if (may_go_on(start))
 			preload.at++;

@@ -36,20 +36,30 @@ gpd_account_wait(struct gpd_account *account, uint64_t *until)
 }
 
 static bool
-take_in_the_end(struct gpd_account *account, int device, uint64_t bytes)
+take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
 {
 	uint64_t until = 0;
 	bool again;
 
 	if (account->give_back && account->give_back(account) &&
-	    gpd_ledger_try(account->ledger, account->line, device, bytes))
+	    gpd_ledger_try(account->ledger, account->line, line, bytes))
 		return true;
 	do {
 		again = gpd_account_wait(account, &until);
-		if (gpd_ledger_try(account->ledger, account->line, device, bytes))
+		if (gpd_ledger_try(account->ledger, account->line, line, bytes))
 			return true;
 	} while (again);
 	return false;
+}
+
+static CUresult
+take(struct gpd_account *account, int line, uint64_t bytes)
+{
+	if (gpd_ledger_try(account->ledger, account->line, line, bytes) ||
+	    take_in_the_end(account, line, bytes))
+		return CUDA_SUCCESS;
+	gpd_ledger_count(&account->line->counts.refusals, 1);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult
@@ -57,11 +67,19 @@ gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes)
 {
 	if (!gpd_account_may_use(account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (gpd_ledger_try(account->ledger, account->line, device, bytes) ||
-	    take_in_the_end(account, device, bytes))
-		return CUDA_SUCCESS;
-	gpd_ledger_count(&account->line->counts.refusals, 1);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	return take(account, device, bytes);
+}
+
+CUresult
+gpd_account_take_code(struct gpd_account *account, uint64_t bytes)
+{
+	return take(account, GPD_LEDGER_CODE, bytes);
+}
+
+void
+gpd_account_give_code(struct gpd_account *account, uint64_t bytes)
+{
+	gpd_ledger_give(account->ledger, account->line, GPD_LEDGER_CODE, bytes);
 }
 
 void

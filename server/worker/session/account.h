@@ -32,6 +32,10 @@ bool gpd_account_may_use(const struct gpd_account *account, int device);
 CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);
 void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 
+/* The same for the machine's memory for device code.  Executor. */
+CUresult gpd_account_take_code(struct gpd_account *account, uint64_t bytes);
+void gpd_account_give_code(struct gpd_account *account, uint64_t bytes);
+
 /*
  * There is no memory, but others' may be on its way back to the driver: a session that ends, or a
  * free behind work.  Waits for a moment; false: there is none of that, or *until (0 at first) has

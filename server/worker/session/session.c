@@ -12,7 +12,6 @@
 #include "server/worker/device/window.h"
 #include "server/worker/host_function.h"
 #include "server/worker/image/image.h"
-#include "server/worker/image/image_arrival.h"
 #include "server/worker/image/library.h"
 #include "server/worker/image/preload.h"
 #include "server/worker/memory/array.h"
@@ -132,14 +131,16 @@ void
 gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, const char *format,
 		...)
 {
+	const struct gpd_account *account = &session->account;
 	char text[900];
 	va_list args;
 
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	gpd_log_budget_log(session->account.line->log_budget, level, "session %llu (%s): %s",
-			   (unsigned long long)session->id, session->peer, text);
+	gpd_log_budget_log(&account->ledger->log_budgets[account->line->log_budget], level,
+			   "session %llu (%s): %s", (unsigned long long)session->id, session->peer,
+			   text);
 }
 
 void
@@ -405,7 +406,7 @@ close_session(struct gpd_session *session)
 		set_reason(session, "its context was lost");
 	set_reason(session, "the client does not take what is sent");
 	atomic_store(&session->closing, true);
-	gpd_image_arrival_end(session);
+	gpd_image_cache_give_up(&session->bringer);
 	/* Until the supervisor closes its line. */
 	gpd_account_leave_begin(&session->account);
 	/* The responder shall not wait for a client that does not read. */

@@ -14,8 +14,8 @@
 #include "protocol/enc.h"
 #include "protocol/status.h"
 #include "server/common/base/log.h"
+#include "server/worker/code/image_cache.h"
 #include "server/worker/device/partition.h"
-#include "server/worker/image/image_arrival.h"
 #include "server/worker/session/account.h"
 #include "server/worker/session/depth.h"
 #include "server/worker/session/handle.h"
@@ -52,9 +52,8 @@ struct gpd_session {
 	struct gpd_account account;
 	struct gpd_memory *memory;
 	_Atomic unsigned int
-		images_leaving;        /* unloaded by the client, and work may still use them */
-	_Atomic uint64_t code_leaving; /* their bytes */
-	struct gpd_image_arrival arrival;
+		images_leaving; /* unloaded by the client, and work may still use them */
+	struct gpd_image_bringer bringer;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;
 	struct gpd_print *print;

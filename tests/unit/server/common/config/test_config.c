@@ -76,13 +76,18 @@ keys_of_the_daemon_are_read(void **state)
 					   "code-memory = 10%\n"
 					   "[tenant a]\n"
 					   "isolation = shared\n"
-					   "[tenant b]\n");
+					   "code-memory = 5%\n"
+					   "[tenant b]\n"
+					   "code-memory = all\n");
 
 	assert_int_equal(config->sessions_max, 12);
 	assert_int_equal(config->sessions_per_address, 7);
 	assert_int_equal(config->idle_timeout, 3600);
 	assert_int_equal(gpd_config_host_memory(config, 8000), 1000);
-	assert_int_equal(gpd_config_code_memory(config, 8000), 800);
+	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 1), 800);
+	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 3), 266);
+	assert_int_equal(gpd_config_code_memory(config, 1, 8000, 3), 400);
+	assert_int_equal(gpd_config_code_memory(config, 2, 8000, 3), 8000);
 	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
 	assert_string_equal(config->metrics_host, "::1");
 	assert_int_equal(config->metrics_port, 9400);
@@ -95,7 +100,8 @@ keys_of_the_daemon_are_read(void **state)
 	config = parsed("[daemon]\nmetrics = localhost:80\n");
 	assert_string_equal(config->metrics_host, "localhost");
 	assert_int_equal(gpd_config_host_memory(config, 8000), 2000);
-	assert_int_equal(gpd_config_code_memory(config, 8000), 4000);
+	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 1), 4000);
+	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 0), 4000);
 	assert_int_equal(config->metrics_port, 80);
 	gpd_config_free(config);
 

@@ -76,6 +76,34 @@ a_lowered_quota_takes_nothing_away(void **state)
 	assert_true(gpd_ledger_take(ledger, a, 0, 10));
 }
 
+/* Of the machine's memory, and on the same path as a device's. */
+static void
+device_code_counts_as_device_memory_does(void **state)
+{
+	struct gpd_ledger_session *a, *b, *other;
+	struct gpd_ledger_tenant_line *line =
+		&ledger->tenants[GPD_TENANT_DEFAULT].devices[GPD_LEDGER_CODE];
+
+	gpd_ledger_add_tenant(ledger, 1, "other");
+	a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	other = gpd_ledger_open(ledger, 3, 1, 11);
+	line->memory_max = 1000;
+	assert_true(gpd_ledger_take(ledger, a, GPD_LEDGER_CODE, 600));
+	assert_false(gpd_ledger_take(ledger, b, GPD_LEDGER_CODE, 401));
+	assert_true(gpd_ledger_take(ledger, b, GPD_LEDGER_CODE, 400));
+	/* Another tenant's part is its own, and no session has more than one may. */
+	assert_true(gpd_ledger_take(ledger, other, GPD_LEDGER_CODE, GPD_CODE_SESSION_MAX));
+	assert_false(gpd_ledger_take(ledger, other, GPD_LEDGER_CODE, 1));
+	assert_int_equal(tenant_line()->memory, 0);
+
+	/* Its worker was killed. */
+	gpd_ledger_close_worker(ledger, 11);
+	assert_int_equal(line->memory, 600);
+	gpd_ledger_close(ledger, a);
+	assert_int_equal(line->memory, 0);
+}
+
 static void
 an_ended_session_gives_back_its_memory_and_leaves_its_counts(void **state)
 {
@@ -348,25 +376,6 @@ what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
 }
 
 static void
-of_those_that_load_the_last_one_is_told(void **state)
-{
-	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
-	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
-
-	gpd_ledger_load_begin(ledger, b);
-	assert_true(gpd_ledger_loads_last(ledger, b));
-	gpd_ledger_load_begin(ledger, a);
-	assert_true(gpd_ledger_loads_last(ledger, a));
-	assert_false(gpd_ledger_loads_last(ledger, b));
-	gpd_ledger_load_end(a);
-	assert_true(gpd_ledger_loads_last(ledger, b));
-	/* One that was killed meanwhile does not load any more. */
-	gpd_ledger_load_begin(ledger, a);
-	gpd_ledger_close_worker(ledger, 10);
-	assert_true(gpd_ledger_loads_last(ledger, b));
-}
-
-static void
 another_file_is_no_ledger(void **state)
 {
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -385,6 +394,7 @@ main(void)
 		TEST(sessions_of_a_tenant_share_its_memory),
 		TEST(what_a_session_is_refused_its_tenant_keeps),
 		TEST(a_lowered_quota_takes_nothing_away),
+		TEST(device_code_counts_as_device_memory_does),
 		TEST(an_ended_session_gives_back_its_memory_and_leaves_its_counts),
 		TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others),
 		TEST(at_no_time_is_more_taken_than_there_is),
@@ -396,7 +406,6 @@ main(void)
 		TEST(all_lines_can_be_taken_and_no_more),
 		TEST(what_sessions_hold_beyond_their_parts_is_limited),
 		TEST(what_a_session_may_send_behind_host_functions_is_given_out_once),
-		TEST(of_those_that_load_the_last_one_is_told),
 		TEST(another_file_is_no_ledger),
 	};
 

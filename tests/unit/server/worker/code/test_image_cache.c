@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/fatbin.h"
-#include "server/common/ledger/code_memory.h"
+#include "server/common/base/clock.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_disk.h"
 #include "tests/test.h"
@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,8 @@
 #define NAME_SIZE 400
 
 static char dir[64];
-static struct gpd_code_memory code;
+static const _Atomic bool going_on;
+static struct gpd_image_bringer alone;
 
 static int
 setup(void **state)
@@ -57,7 +60,6 @@ content(char fill, size_t size, uint8_t *sha256)
 static struct gpd_blob *
 add(const uint8_t *sha256, void *bytes, size_t size)
 {
-	assert_true(gpd_image_cache_take(size, 0));
 	return gpd_image_cache_add(sha256, bytes, size);
 }
 
@@ -66,11 +68,10 @@ find(const uint8_t *sha256, size_t size)
 {
 	struct gpd_image_name name = { .size = size };
 	struct gpd_blob *blob;
-	bool full;
 
 	memcpy(name.sha256, sha256, sizeof(name.sha256));
-	blob = gpd_image_cache_find(&name, 0, &full);
-	assert_false(full);
+	blob = gpd_image_cache_get(&name, &alone, &going_on);
+	gpd_image_cache_give_up(&alone);
 	return blob;
 }
 
@@ -139,120 +140,6 @@ two_sessions_share_one_blob(void **state)
 	gpd_blob_unref(second);
 	gpd_blob_unref(second);
 	assert_null(find(sha256, 10));
-}
-
-static void
-sessions_together_have_a_limit_that_idle_images_do_not_count_for(void **state)
-{
-	uint8_t sha256[GPD_SHA256_SIZE];
-	struct gpd_blob *held;
-	struct gpd_code_place *other;
-
-	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
-	assert_int_equal(gpd_code_init(&code), 0);
-	assert_int_equal(gpd_image_cache_account(&code), 0);
-	code.max = 3000;
-	put('a', 90);
-	put('b', 90);
-	/* Those that nobody holds go, if that helps. */
-	assert_false(gpd_image_cache_could_take(3001, 0));
-	assert_false(gpd_image_cache_take(3001, 0));
-	assert_int_equal(gpd_code_used(&code), 180);
-	assert_true(gpd_image_cache_could_take(3000, 0));
-	assert_true(gpd_image_cache_take(3000, 0));
-	gpd_image_cache_give(3000);
-	assert_int_equal(gpd_code_used(&code), 0);
-	assert_true(gpd_image_cache_take(2000, 0));
-	assert_false(gpd_image_cache_take(1001, 0));
-	held = gpd_image_cache_add(sha256, content('c', 2000, sha256), 2000);
-	assert_false(gpd_image_cache_take(1001, 0));
-	assert_false(gpd_image_cache_take(UINT64_MAX, 0));
-	assert_true(gpd_image_cache_take(1000, 0));
-	gpd_image_cache_give(1000);
-	/* What comes twice counts once. */
-	assert_true(gpd_image_cache_take(2000, 1000));
-	assert_ptr_equal(gpd_image_cache_add(sha256, content('c', 2000, sha256), 2000), held);
-	assert_int_equal(gpd_code_used(&code), 2000);
-	gpd_blob_unref(held);
-	gpd_blob_unref(held);
-	assert_true(gpd_image_cache_take(3000, 0));
-	gpd_image_cache_give(3000);
-
-	/* Another worker's count, too, and are free when it is gone. */
-	other = gpd_code_enter(&code, 1);
-	assert_true(gpd_code_take(&code, other, 2500, 0));
-	assert_false(gpd_image_cache_take(501, 0));
-	assert_true(gpd_image_cache_take(501, 1));
-	gpd_image_cache_give(501);
-	/* Beyond the limit nothing is kept for nobody. */
-	assert_true(gpd_image_cache_take(100, 0));
-	held = gpd_image_cache_add(sha256, content('d', 100, sha256), 100);
-	assert_true(gpd_code_take(&code, other, 600, 600));
-	gpd_blob_unref(held);
-	assert_int_equal(gpd_code_used(&code), 3100);
-	gpd_code_leave(&code, 1);
-	assert_true(gpd_image_cache_take(3000, 0));
-	gpd_image_cache_give(3000);
-	assert_int_equal(gpd_code_used(&code), 0);
-	code.max = GPD_CODE_NO_LIMIT;
-}
-
-static struct gpd_blob *
-held(char fill, size_t size, uint64_t more)
-{
-	uint8_t sha256[GPD_SHA256_SIZE];
-	void *bytes = content(fill, size, sha256);
-
-	assert_true(gpd_image_cache_take(size, more));
-	return gpd_image_cache_add(sha256, bytes, size);
-}
-
-/* As loaded libraries are, whose blobs are not idle. */
-static void
-what_is_kept_with_a_reference_is_held_by_nobody(void **state)
-{
-	struct gpd_image_name name = { .size = 100 };
-	struct gpd_code_place *other;
-	struct gpd_blob *blob;
-	bool full;
-
-	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
-	memset(&code, 0, sizeof(code));
-	assert_int_equal(gpd_code_init(&code), 0);
-	assert_int_equal(gpd_image_cache_account(&code), 0);
-	code.max = 1600;
-	assert_int_equal(gpd_image_cache_part(), 100);
-	other = gpd_code_enter(&code, 1);
-	blob = held('a', 100, 0);
-	memcpy(name.sha256, gpd_blob_sha256(blob), sizeof(name.sha256));
-	gpd_blob_ref(blob);
-	gpd_blob_keep(blob);
-	assert_true(gpd_code_take(&code, other, 1500, 0));
-	/* One reference is of who uses it. */
-	assert_false(gpd_image_cache_take(100, 0));
-	gpd_blob_unref(blob);
-	assert_true(gpd_image_cache_take(100, 0));
-	assert_true(gpd_image_cache_is_beyond());
-	assert_int_equal(gpd_code_used(&code), 1700);
-
-	/* The other one goes beyond the limit as well, and what is kept does not count for it; but
-	 * to hold it again does. */
-	assert_true(gpd_code_take(&code, other, 50, 50));
-	assert_null(gpd_image_cache_find(&name, 50, &full));
-	assert_true(full);
-	assert_ptr_equal(gpd_image_cache_find(&name, 150, &full), blob);
-	assert_false(full);
-	assert_false(gpd_code_take(&code, other, 1, 150));
-	gpd_blob_unref(blob);
-	assert_true(gpd_code_take(&code, other, 1, 150));
-
-	/* Without the keeper it is idle, and beyond the limit nothing is. */
-	gpd_blob_drop(blob);
-	assert_int_equal(gpd_code_used(&code), 1651);
-	gpd_image_cache_give(100);
-	assert_int_equal(gpd_code_used(&code), 1551);
-	assert_false(gpd_image_cache_is_beyond());
-	code.max = GPD_CODE_NO_LIMIT;
 }
 
 static void
@@ -430,15 +317,171 @@ bytes_that_are_no_image_are_told(void **state)
 	gpd_blob_unref(blob);
 }
 
+/* Sessions that start together. */
+#define MS UINT64_C(1000000)
+#define WAITING 3
+
+static const struct gpd_image_name ONE = { "one", 1000 }, OTHER = { "another", 1000 };
+static struct gpd_image_bringer first, second, more[WAITING];
+
+static int
+setup_bringers(void **state)
+{
+	memset(&first, 0, sizeof(first));
+	memset(&second, 0, sizeof(second));
+	memset(more, 0, sizeof(more));
+	gpd_image_cache_stall_ns = gpd_image_cache_wait_ns = 60000 * MS;
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
+	return 0;
+}
+
+static int
+teardown_bringers(void **state)
+{
+	gpd_image_cache_give_up(&first);
+	gpd_image_cache_give_up(&second);
+	for (int i = 0; i < WAITING; i++)
+		gpd_image_cache_give_up(&more[i]);
+	gpd_image_cache_stop();
+	return 0;
+}
+
+static struct gpd_blob *
+get(const struct gpd_image_name *name, struct gpd_image_bringer *bringer)
+{
+	return gpd_image_cache_get(name, bringer, &going_on);
+}
+
+static void
+nobody_waits_for_another_image(void **state)
+{
+	assert_null(get(&ONE, &first));
+	assert_null(get(&OTHER, &second));
+	/* Nor for itself, and there is one of each session at a time. */
+	assert_null(get(&ONE, &first));
+	assert_null(get(&OTHER, &second));
+	gpd_image_cache_give_up(&first);
+	assert_null(get(&ONE, &second));
+	assert_null(get(&OTHER, &first));
+	assert_int_equal(first.waited_ns + second.waited_ns, 0);
+}
+
+static void *
+get_one(void *arg)
+{
+	return get(&ONE, arg);
+}
+
+static void
+who_waits_gets_what_another_one_brings(void **state)
+{
+	struct gpd_blob *blob, *got;
+	pthread_t threads[WAITING];
+
+	assert_null(get(&ONE, &first));
+	for (int i = 0; i < WAITING; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, get_one, &more[i]), 0);
+	gpd_nap(50 * MS);
+	blob = gpd_image_cache_add(ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
+	assert_null(first.blob);
+	for (int i = 0; i < WAITING; i++) {
+		(void)pthread_join(threads[i], (void **)&got);
+		assert_ptr_equal(got, blob);
+		assert_null(more[i].blob);
+		gpd_blob_unref(got);
+	}
+	gpd_blob_unref(blob);
+}
+
+static _Atomic unsigned int bringing, most, all;
+
+static void *
+bring_in_vain(void *arg)
+{
+	unsigned int now;
+
+	assert_null(get(&ONE, arg));
+	now = atomic_fetch_add(&bringing, 1) + 1;
+	if (now > most)
+		most = now;
+	atomic_fetch_add(&all, 1);
+	gpd_nap(20 * MS);
+	atomic_fetch_sub(&bringing, 1);
+	gpd_image_cache_give_up(arg);
+	return NULL;
+}
+
+static void
+one_after_another_brings_it_if_it_does_not_come(void **state)
+{
+	pthread_t threads[WAITING];
+
+	assert_null(get(&ONE, &first));
+	for (int i = 0; i < WAITING; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, bring_in_vain, &more[i]), 0);
+	gpd_nap(100 * MS);
+	assert_int_equal(bringing, 0);
+	gpd_image_cache_give_up(&first);
+	for (int i = 0; i < WAITING; i++)
+		(void)pthread_join(threads[i], NULL);
+	assert_int_equal(all, WAITING);
+	assert_int_equal(most, 1);
+}
+
+static void
+who_stalls_is_not_waited_for(void **state)
+{
+	uint64_t begin = gpd_now_ns();
+	struct gpd_blob *blob;
+
+	gpd_image_cache_stall_ns = 1500 * MS;
+	assert_null(get(&ONE, &first));
+	gpd_nap(200 * MS);
+	gpd_image_cache_goes_on(&first);
+	assert_null(get(&ONE, &second));
+	assert_true(gpd_now_ns() - begin >= 1700 * MS);
+	/* Others wait for the second one, and the first may still bring it. */
+	assert_null(first.blob);
+	assert_non_null(second.blob);
+	gpd_image_cache_goes_on(&first);
+	blob = gpd_image_cache_add(ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
+	assert_null(second.blob);
+	gpd_image_cache_give_up(&second);
+	assert_ptr_equal(get(&ONE, &more[0]), blob);
+	gpd_blob_unref(blob);
+	gpd_blob_unref(blob);
+}
+
+static void
+nobody_waits_longer_than_told_or_than_his_session(void **state)
+{
+	const _Atomic bool closing = true;
+	uint64_t begin = gpd_now_ns(), waited;
+
+	gpd_image_cache_wait_ns = 200 * MS;
+	assert_null(get(&ONE, &first));
+	assert_null(get(&ONE, &second));
+	assert_true(gpd_now_ns() - begin >= 200 * MS);
+	/* That was all it does, for whatever image. */
+	waited = second.waited_ns;
+	gpd_image_cache_give_up(&second);
+	assert_null(get(&OTHER, &more[1]));
+	assert_null(get(&OTHER, &second));
+	assert_int_equal(second.waited_ns, waited);
+	gpd_image_cache_wait_ns = 60000 * MS;
+	assert_null(get(&ONE, &first));
+	assert_null(gpd_image_cache_get(&ONE, &more[0], &closing));
+	assert_true(gpd_now_ns() - begin < 30000 * MS);
+}
+
 int
 main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_BRINGING(name) cmocka_unit_test_setup_teardown(name, setup_bringers, teardown_bringers)
 	const struct CMUnitTest tests[] = {
 		TEST(a_blob_is_found_by_its_hash_and_size),
 		TEST(two_sessions_share_one_blob),
-		TEST(sessions_together_have_a_limit_that_idle_images_do_not_count_for),
-		TEST(what_is_kept_with_a_reference_is_held_by_nobody),
 		TEST(memory_keeps_what_was_used_last),
 		TEST(a_later_worker_finds_it_on_disk),
 		TEST(a_damaged_file_is_thrown_away),
@@ -449,6 +492,11 @@ main(void)
 		TEST(code_that_allocates_is_recognised_by_the_whole_name),
 		TEST(code_with_variables_is_recognised),
 		TEST(bytes_that_are_no_image_are_told),
+		TEST_BRINGING(nobody_waits_for_another_image),
+		TEST_BRINGING(who_waits_gets_what_another_one_brings),
+		TEST_BRINGING(one_after_another_brings_it_if_it_does_not_come),
+		TEST_BRINGING(who_stalls_is_not_waited_for),
+		TEST_BRINGING(nobody_waits_longer_than_told_or_than_his_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,6 @@
 #include "gpd_calls.h"
 #include "image/fatbin.h"
 #include "protocol/image_info.h"
-#include "server/common/ledger/code_memory.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
@@ -380,67 +379,20 @@ load_and_leave(const char *text)
 }
 
 static void
-what_was_used_last_stays_and_the_rest_goes_when_no_session_is_left(void **state)
+what_was_used_last_stays_and_the_rest_goes(void **state)
 {
-	gpd_library_start(&(struct gpd_library_limits){ 1, 1 << 20 });
-	gpd_worker.session_count = 1;
+	gpd_library_start(&(struct gpd_library_limits){ 2, 1 << 20 });
 	load_and_leave(PLAIN);
 	load_and_leave(OTHER);
 	load_and_leave(PLAIN);
-	gpd_library_trim();
-	gpd_quiet_jobs_wait();
 	assert_int_equal(unloads, 0);
-
-	gpd_worker.session_count = 0;
-	gpd_library_trim();
-	gpd_quiet_jobs_wait();
-	assert_int_equal(unloads, 1);
-	load_and_leave(PLAIN);
-	assert_int_equal(loads, 2);
-	load_and_leave(OTHER);
-	assert_int_equal(loads, 3);
-}
-
-static void
-far_too_much_goes_while_there_are_sessions(void **state)
-{
-	gpd_library_start(&(struct gpd_library_limits){ 1, 1 << 20 });
-	gpd_worker.session_count = 1;
-	load_and_leave(PLAIN);
-	load_and_leave(OTHER);
 	load_and_leave(THIRD);
 
 	assert_int_equal(unloads, 1);
-	load_and_leave(OTHER);
-	load_and_leave(THIRD);
-	assert_int_equal(loads, 3);
-}
-
-/* What was loaded goes at the quiet moment of the load that there would be no room for. */
-static void
-what_others_need_goes_while_there_are_sessions(void **state)
-{
-	static struct gpd_code_memory code;
-	struct gpd_code_place *other;
-
-	assert_int_equal(gpd_code_init(&code), 0);
-	assert_int_equal(gpd_image_cache_account(&code), 0);
-	code.max = 1 << 20;
-	gpd_worker.session_count = 1;
 	load_and_leave(PLAIN);
-	load_and_leave(OTHER);
-	assert_int_equal(unloads, 0);
-	other = gpd_code_enter(&code, 1);
-	assert_true(gpd_code_take(&code, other, (1 << 20) - gpd_code_used(&code), 0));
-	load(&ours, THIRD);
-	/* Before it, and no more than that takes. */
 	assert_int_equal(loads, 3);
-	assert_int_equal(unloads, 1);
-	assert_false(gpd_image_cache_is_beyond());
-	gpd_code_leave(&code, 1);
 	load_and_leave(OTHER);
-	assert_int_equal(loads, 3);
-	code.max = GPD_CODE_NO_LIMIT;
+	assert_int_equal(loads, 4);
 }
 
 static void
@@ -628,6 +580,72 @@ beside_work_that_does_not_end_nothing_is_unloaded(void **state)
 	gpd_quiet_short_ns = short_ns;
 }
 
+static struct gpd_ledger_line *
+code_of(struct fake *fake)
+{
+	return &fake->session.account.line->devices[GPD_LEDGER_CODE];
+}
+
+/* Beside kernels that do not end, too, whoever loads finds a quiet moment of its device. */
+static void
+what_waits_to_be_unloaded_counts_and_goes_at_the_next_load(void **state)
+{
+	const uint64_t limit_ns = gpd_quiet_limit_ns, short_ns = gpd_quiet_short_ns;
+	uint64_t bytes;
+
+	gpd_driver.cuCtxRecordEvent = record;
+	gpd_quiet_limit_ns = gpd_quiet_short_ns = 1000000;
+	load(&theirs, COUNTER);
+	bytes = code_of(&theirs)->memory;
+	assert_int_not_equal(bytes, 0);
+	fake_events_pending = true;
+	gpd_gpImageUnload(&theirs.session, &(struct gp_args_gpImageUnload){ IMAGE });
+	fake_run_markers(&theirs, -1);
+	usleep(20000);
+	assert_int_equal(unloads, 0);
+	assert_int_equal(code_of(&theirs)->memory, bytes);
+
+	fake_events_pending = false;
+	load(&ours, OTHER);
+	gpd_quiet_jobs_wait();
+	assert_int_equal(unloads, 1);
+	assert_int_equal(code_of(&theirs)->memory, 0);
+	gpd_quiet_limit_ns = limit_ns;
+	gpd_quiet_short_ns = short_ns;
+}
+
+static void
+code_counts_for_each_session_that_has_loaded_it(void **state)
+{
+	struct gpd_ledger_tenant_line *tenant;
+	uint64_t bytes;
+
+	load(&theirs, PLAIN);
+	bytes = code_of(&theirs)->memory;
+	tenant = &ours.ledger->tenants[GPD_TENANT_DEFAULT].devices[GPD_LEDGER_CODE];
+	tenant->memory_max = bytes - 1;
+	assert_int_equal(try_load(&ours, IMAGE, PLAIN, (struct gp_bytes){ 0 }),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(code_of(&ours)->memory, 0);
+	tenant->memory_max = bytes;
+	load(&ours, PLAIN);
+	assert_int_equal(code_of(&ours)->memory, bytes);
+	/* What has been unloaded goes for what is loaded next. */
+	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
+	fake_run_markers(&ours, -1);
+	load(&ours, PLAIN);
+	assert_int_equal(tenant->memory, bytes);
+
+	/* What cannot be loaded does not count. */
+	load_result = CUDA_ERROR_OUT_OF_MEMORY;
+	tenant->memory_max = GPD_NO_LIMIT;
+	assert_int_equal(try_load(&ours, IMAGE + 1, OTHER, (struct gp_bytes){ 0 }),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(tenant->memory, bytes);
+	gpd_image_forget_session(&ours.session);
+	assert_int_equal(tenant->memory, 0);
+}
+
 static void
 setting_what_is_so_already_costs_nothing(void **state)
 {
@@ -733,9 +751,7 @@ main(void)
 		TEST(code_stays_loaded_when_nobody_uses_it),
 		TEST(code_with_variables_is_each_sessions_own),
 		TEST(code_loaded_with_options_is_the_images_own),
-		TEST(what_was_used_last_stays_and_the_rest_goes_when_no_session_is_left),
-		TEST(far_too_much_goes_while_there_are_sessions),
-		TEST(what_others_need_goes_while_there_are_sessions),
+		TEST(what_was_used_last_stays_and_the_rest_goes),
 		TEST(bytes_count_as_well),
 		TEST(of_two_sessions_that_load_at_once_one_waits_for_the_other),
 		TEST(code_that_could_not_be_loaded_is_tried_again),
@@ -745,6 +761,8 @@ main(void)
 		TEST(attributes_that_there_are_not_do_not_reach_the_driver),
 		TEST(code_of_ones_own_leaves_with_its_image),
 		TEST(beside_work_that_does_not_end_nothing_is_unloaded),
+		TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load),
+		TEST(code_counts_for_each_session_that_has_loaded_it),
 		TEST(setting_what_is_so_already_costs_nothing),
 		TEST(without_code_of_its_own_a_session_keeps_the_shared),
 		TEST(occupancy_is_that_of_what_the_session_allowed),

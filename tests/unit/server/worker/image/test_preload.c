@@ -348,9 +348,10 @@ a_note_of_what_is_not_there_does_no_harm(void **state)
 
 	use_twice(PLAIN);
 	restart();
-	assert_int_equal(gpd_image_cache_recent(&name, 1), 1);
-	assert_true(gpd_image_cache_set_note(name.sha256, "0 0 none\n9 0 -\n0 99 k01\n0 -1 k01\n"
-							  "\n0\nx y z\n0 1 k01\n"));
+	assert_int_equal(gpd_image_disk_recent(gpd_image_cache_disk(), &name, 1), 1);
+	assert_true(gpd_image_disk_write_note(gpd_image_cache_disk(), name.sha256,
+					      "0 0 none\n9 0 -\n0 99 k01\n0 -1 k01\n"
+					      "\n0\nx y z\n0 1 k01\n"));
 	preload();
 	assert_int_equal(loads, 1);
 	/* Both when the image is loaded, and on the other device. */
@@ -375,8 +376,8 @@ an_image_with_which_a_worker_ended_is_not_tried_again(void **state)
 
 	use_twice(PLAIN);
 	restart();
-	assert_int_equal(gpd_image_cache_recent(&name, 1), 1);
-	assert_true(gpd_image_cache_hold_note(name.sha256, true));
+	assert_int_equal(gpd_image_disk_recent(gpd_image_cache_disk(), &name, 1), 1);
+	assert_true(gpd_image_disk_hold_note(gpd_image_cache_disk(), name.sha256, true));
 	restart();
 	preload();
 	assert_int_equal(loads, 0);
@@ -408,7 +409,8 @@ a_note_goes_with_its_image(void **state)
 	gpd_image_cache_stop();
 
 	assert_int_equal(notes(path), 0);
-	assert_false(gpd_image_cache_set_note(sha256, "0 0 -\n"));
+	sha256[0] ^= 1;
+	assert_false(gpd_image_disk_write_note(gpd_image_cache_disk(), sha256, "0 0 -\n"));
 }
 
 int
