@@ -3,18 +3,15 @@
  * Large copies to the device, whose bytes come on the data lanes (lane.h).  The executor gives the
  * chunks to the stream as they come and goes on to the next record when it has them all, as with a
  * copy on lane 0.
- *
- * Where lanes reach the device's memory (peer_memory.h) chunks go straight there, without the
- * stream, as soon as all that the stream was given before is done.  What comes behind the copy is
- * given to a stream when the executor has all chunks, and so is behind them in any case.
+ * What comes behind the copy is given to a stream when the executor has all chunks, and so is
+ * behind them in any case, also where they go straight to the device (straight.h).
  */
 #include "gpd_calls.h"
 #include "protocol/frame.h"
 #include "server/worker/copy/lane.h"
+#include "server/worker/copy/straight.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/copy_part.h"
-#include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/stream_move.h"
@@ -65,72 +62,25 @@ is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 	return false;
 }
 
-/* How much of a copy may go past the stream. */
-struct straight {
-	int device;    /* whose memory it is; -1: none that lanes reach */
-	bool may;      /* the stream is through with what came before */
-	bool waits;    /* it is not; stream->before is behind that */
-	uint64_t went; /* bytes */
-};
-
-/* The stream has been ordered behind all that the copy must wait for. */
-static struct straight
-look_ahead(struct gpd_session *session, struct gpd_stream *stream,
-	   const struct gp_args_gpCopyInLanes *args)
-{
-	struct straight straight = { .device = -1 };
-
-	if (gpd_lanes_uniform(session))
-		straight.device = gpd_memory_reach(session, args->dst, args->size);
-	if (straight.device < 0 || gpd_device_enter(stream->device) != CUDA_SUCCESS)
-		return straight;
-	straight.may = gpd_driver.cuStreamQuery(stream->driver) == CUDA_SUCCESS;
-	straight.waits =
-		!straight.may && gpd_stream_record(stream, &stream->before) == CUDA_SUCCESS;
-	return straight;
-}
-
-/* Chunks of this copy that are on their way through the stream do not matter to the others. */
-static void
-look_again(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
-	   struct straight *straight)
-{
-	if (!straight->waits || gpd_device_enter(stream->device) != CUDA_SUCCESS ||
-	    gpd_driver.cuEventQuery(stream->before) != CUDA_SUCCESS)
-		return;
-	straight->waits = false;
-	straight->may = true;
-	gpd_lanes_straight(session, dst);
-}
-
 static CUresult
 take(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
-     struct gpd_arrival *arrival, struct straight *straight)
+     struct gpd_arrival *arrival, struct gpd_straight_in *straight)
 {
 	if (arrival->piece.memory) {
 		CUresult result = give(session, stream, dst, arrival);
 
-		look_again(session, stream, dst, straight);
+		gpd_straight_in_look(session, stream, dst, straight);
 		return result;
 	}
 	straight->went += arrival->size;
 	return CUDA_SUCCESS;
 }
 
-static CUresult
-finish(struct gpd_session *session, const struct straight *straight)
-{
-	if (!straight->went)
-		return CUDA_SUCCESS;
-	atomic_fetch_add(&session->straight_in, straight->went);
-	return gpd_peer_memory_written(straight->device);
-}
-
 CUresult
 gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
 	struct gpd_stream *stream = NULL;
-	struct straight straight = { .device = -1 };
+	struct gpd_straight_in straight = { .device = -1 };
 	struct gpd_arrival arrival;
 	CUresult result;
 	int r;
@@ -142,7 +92,7 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 	if (result == CUDA_SUCCESS)
 		result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS)
-		straight = look_ahead(session, stream, args);
+		straight = gpd_straight_in_begin(session, stream, args->dst, args->size);
 	if (gpd_lanes_expect(session, args->copy, args->size, straight.may ? args->dst : 0))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The chunks come, whether they have a place to go to or not. */
@@ -155,7 +105,7 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 	if (r < 0 && result == CUDA_SUCCESS)
 		result = CUDA_ERROR_OPERATING_SYSTEM;
 	if (result == CUDA_SUCCESS)
-		result = finish(session, &straight);
+		result = gpd_straight_in_end(session, &straight);
 	if (result == CUDA_SUCCESS && (args->flags & GP_COPY_BARRIER))
 		result = gpd_stream_barrier(session, stream);
 	return result;

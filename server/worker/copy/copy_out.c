@@ -2,8 +2,10 @@
 #include "gpd_calls.h"
 #include "protocol/frame.h"
 #include "server/worker/copy/copy.h"
+#include "server/worker/copy/copy_out_state.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/staging.h"
+#include "server/worker/copy/straight.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/copy_part.h"
 #include "server/worker/memory/memory.h"
@@ -12,7 +14,6 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 #include "server/worker/worker.h"
-#include "transport/transport.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -23,37 +24,6 @@
 /* Copies of a session that have parts left. */
 #define WAITING_MAX 1024
 
-/* How a copy goes.  Who changes it from PROMISED has it. */
-enum way {
-	STAGED,   /* the executor gives its parts to the stream */
-	PROMISED, /* straight from device memory, when its stream is through with what came before;
-		   * or staged, if the executor is to give work to the stream before that */
-	STRAIGHT, /* the lanes are sending it */
-	DONE,     /* it is sent and answered; the executor takes it off the list */
-};
-
-/* One copy from the device, until it is answered. */
-struct gpd_copy_out {
-	struct gpd_copy_out *next; /* of the session's that have parts left */
-	struct gpd_stream *stream; /* as long as there are parts left */
-	struct gpd_cut cut;
-	struct gpd_part part; /* the next one, if size is not 0 */
-	uint64_t offset;      /* of the next part in the packed rows */
-	uint64_t total;
-	uint32_t request;
-	uint16_t call;
-	bool answered; /* with its only part */
-	bool lanes;    /* its bytes go out on the data lanes, as this copy of the client's */
-	uint32_t copy;
-	bool begun; /* the stream is ordered behind what it must wait for */
-	_Atomic int way;
-	_Atomic uint64_t chunks; /* of a straight one, not yet sent */
-	/* Parts under way, and the executor while there are parts left. */
-	_Atomic unsigned int users;
-	_Atomic int result;
-	_Atomic uint64_t sent; /* by the data lanes, or soon */
-};
-
 struct out_part {
 	struct gpd_copy_out *out;
 	struct gpd_piece piece;
@@ -61,16 +31,16 @@ struct out_part {
 	size_t size;
 };
 
-static void
-fail(struct gpd_copy_out *out, CUresult result)
+void
+gpd_copy_out_fail(struct gpd_copy_out *out, CUresult result)
 {
 	int none = CUDA_SUCCESS;
 
 	atomic_compare_exchange_strong(&out->result, &none, (int)result);
 }
 
-static void
-answer(struct gpd_session *session, const struct gpd_copy_out *out)
+void
+gpd_copy_out_answer(struct gpd_session *session, const struct gpd_copy_out *out)
 {
 	uint64_t sent = htole64(out->sent);
 
@@ -79,13 +49,13 @@ answer(struct gpd_session *session, const struct gpd_copy_out *out)
 				out->lanes ? sizeof(sent) : 0);
 }
 
-static void
-leave(struct gpd_session *session, struct gpd_copy_out *out)
+void
+gpd_copy_out_leave(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	if (atomic_fetch_sub(&out->users, 1) > 1)
 		return;
 	if (!out->answered)
-		answer(session, out);
+		gpd_copy_out_answer(session, out);
 	free(out);
 }
 
@@ -114,11 +84,10 @@ send_part(struct gpd_session *session, struct out_part *part)
 	return r;
 }
 
-/* Nobody is there to read: what else was asked for need not be done. */
-static void
-lost(struct gpd_session *session, struct gpd_copy_out *out, int r)
+void
+gpd_copy_out_lost(struct gpd_session *session, struct gpd_copy_out *out, int r)
 {
-	fail(out, CUDA_ERROR_OPERATING_SYSTEM);
+	gpd_copy_out_fail(out, CUDA_ERROR_OPERATING_SYSTEM);
 	/* Who receives learns of the connection's end, too, and why. */
 	if (r == -EPIPE && !out->lanes)
 		gpd_session_break(session);
@@ -134,19 +103,19 @@ part_done(struct gpd_session *session, void *arg, CUresult result)
 	int r;
 
 	if (result != CUDA_SUCCESS) {
-		fail(out, result);
+		gpd_copy_out_fail(out, result);
 		gpd_staging_put(session, &part->piece);
 	} else {
 		r = send_part(session, part);
 		if (r)
-			lost(session, out, r);
+			gpd_copy_out_lost(session, out, r);
 	}
 	free(part);
-	leave(session, out);
+	gpd_copy_out_leave(session, out);
 }
 
-static CUresult
-give_part(struct gpd_session *session, struct gpd_copy_out *out)
+CUresult
+gpd_copy_out_give(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	struct out_part *part = malloc(sizeof(*part));
 	CUresult result;
@@ -181,7 +150,7 @@ give_parts(struct gpd_session *session, struct gpd_copy_out *out)
 	if (atomic_load(&session->closing))
 		return CUDA_ERROR_DEINITIALIZED;
 	while (result == CUDA_SUCCESS && (out->part.size || gpd_cut_next(&out->cut, &out->part))) {
-		result = give_part(session, out);
+		result = gpd_copy_out_give(session, out);
 		if (result != CUDA_SUCCESS)
 			break;
 		out->offset += out->part.size;
@@ -197,15 +166,14 @@ static void
 given(struct gpd_session *session, struct gpd_copy_out *out, CUresult result)
 {
 	if (result != CUDA_SUCCESS)
-		fail(out, result);
+		gpd_copy_out_fail(out, result);
 	if (gpd_driver_is_sticky(result))
 		gpd_session_poison(session, result);
-	leave(session, out);
+	gpd_copy_out_leave(session, out);
 }
 
-/* All that came earlier has its parts by now, and nothing that came later matters. */
-static CUresult
-begin(struct gpd_session *session, struct gpd_copy_out *out)
+CUresult
+gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	struct gpd_copy_out *later = session->copies_out;
 	CUresult result;
@@ -217,116 +185,6 @@ begin(struct gpd_session *session, struct gpd_copy_out *out)
 	return result;
 }
 
-static void
-chunk_sent(struct gpd_session *session, void *arg, int r)
-{
-	struct gpd_copy_out *out = arg;
-
-	if (r)
-		fail(out, CUDA_ERROR_OPERATING_SYSTEM);
-	if (atomic_fetch_sub(&out->chunks, 1) > 1)
-		return;
-	answer(session, out);
-	out->answered = true;
-	/* From now on it is the executor's. */
-	atomic_store(&out->way, DONE);
-	gpd_staging_rouse();
-}
-
-/* Its memory is read by the lanes' RDMA device; a short end has come through the stream. */
-static void
-send_straight(struct gpd_session *session, struct gpd_copy_out *out)
-{
-	struct gp_chunk chunk = { .copy = out->copy };
-	int r = 0;
-
-	/* Until all are with the lanes, one more. */
-	atomic_store(&out->chunks, 1);
-	while (r == 0 && chunk.offset < out->cut.width) {
-		chunk.size = gp_chunk_expected(out->total, chunk.offset);
-		atomic_fetch_add(&out->chunks, 1);
-		atomic_fetch_add(&out->sent, chunk.size);
-		r = gpd_lanes_send_kept(session, &chunk, out->cut.address + chunk.offset,
-					chunk_sent, out);
-		if (r) {
-			lost(session, out, r);
-			chunk_sent(session, out, r);
-		}
-		chunk.offset += chunk.size;
-	}
-	atomic_fetch_add(&session->straight_out, chunk.offset);
-	chunk_sent(session, out, r);
-}
-
-/* What came before in its stream is done. */
-static void
-promised_done(struct gpd_session *session, void *arg, CUresult result)
-{
-	struct gpd_copy_out *out = arg;
-	int promised = PROMISED;
-
-	if (atomic_compare_exchange_strong(&out->way, &promised, STRAIGHT)) {
-		if (result == CUDA_SUCCESS) {
-			send_straight(session, out);
-		} else {
-			fail(out, result);
-			atomic_store(&out->chunks, 1);
-			chunk_sent(session, out, 0);
-		}
-	}
-	leave(session, out);
-}
-
-/* The last chunk, which goes through the stream in any case. */
-static CUresult
-give_end(struct gpd_session *session, struct gpd_copy_out *out, uint64_t size)
-{
-	CUresult result;
-
-	out->offset = out->total - size;
-	out->part = (struct gpd_part){
-		.address = out->cut.address + out->offset,
-		.pitch = size,
-		.width = size,
-		.rows = 1,
-		.size = size,
-	};
-	result = give_part(session, out);
-	out->offset = 0;
-	out->part.size = 0;
-	if (result == CUDA_SUCCESS)
-		out->cut.width -= size;
-	return result;
-}
-
-/* Whether it is one that may go straight, and does unless it is in the way of others. */
-static bool
-promise(struct gpd_session *session, struct gpd_copy_out *out)
-{
-	uint64_t end = out->total % GP_CHUNK_MAX;
-	void *end_at = (void *)(uintptr_t)(out->cut.address + out->total - end);
-
-	if (!out->lanes || out->total < GP_CHUNK_MAX || !gpd_lanes_uniform(session) ||
-	    gpd_memory_reach(session, out->cut.address, out->total) < 0)
-		return false;
-	if (begin(session, out) != CUDA_SUCCESS) {
-		/* It will fail again, and say so. */
-		out->begun = false;
-		return false;
-	}
-	/* One that is too short for the lanes to move it without the CPU. */
-	if (end && !gp_conn_reaches(session->conn, end_at, end) &&
-	    give_end(session, out, end) != CUDA_SUCCESS)
-		return false;
-	out->way = PROMISED;
-	out->users++;
-	if (gpd_wait_add(session, out->stream, promised_done, out) == CUDA_SUCCESS)
-		return true;
-	out->way = STAGED;
-	out->users--;
-	return false;
-}
-
 /* Whether the copy has parts left. */
 static bool
 go_on(struct gpd_session *session, struct gpd_copy_out *out)
@@ -334,7 +192,7 @@ go_on(struct gpd_session *session, struct gpd_copy_out *out)
 	CUresult result = CUDA_SUCCESS;
 
 	if (!out->begun)
-		result = begin(session, out);
+		result = gpd_copy_out_begin(session, out);
 	if (result == CUDA_SUCCESS)
 		result = give_parts(session, out);
 	if (result == CUDA_ERROR_NOT_READY)
@@ -353,24 +211,23 @@ comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
 		 (out->stream->blocking && stream->legacy)));
 }
 
-/* What comes before work for the stream, of the list up to `end`, and not in one of these ways:
- * bits.  The stream of one that is done may be gone. */
+/* Whether one of the list up to `end` comes before work for the stream.  The stream of one that is
+ * done may be gone. */
 static bool
 is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
-	  const struct gpd_stream *stream, unsigned int but)
+	  const struct gpd_stream *stream)
 {
-	for (const struct gpd_copy_out *out = session->copies_out; out != end; out = out->next) {
-		if (!((but | 1u << DONE) >> atomic_load(&out->way) & 1) &&
-		    comes_before(out, stream))
-			return true;
-	}
-	return false;
+	const struct gpd_copy_out *out = session->copies_out;
+
+	while (out != end && (gpd_straight_out_is_done(out) || !comes_before(out, stream)))
+		out = out->next;
+	return out != end;
 }
 
 static bool
 must_wait(const struct gpd_session *session, const struct gpd_stream *stream)
 {
-	return is_before(session, NULL, stream, 0);
+	return is_before(session, NULL, stream);
 }
 
 bool
@@ -380,19 +237,18 @@ gpd_copy_continue(struct gpd_session *session)
 	bool left = false;
 
 	while ((out = *link)) {
-		int way = atomic_load(&out->way);
-
-		if (way == PROMISED || way == STRAIGHT ||
-		    (way == STAGED && !out->begun && is_before(session, out, out->stream, 0))) {
+		if (gpd_straight_out_is_done(out)) {
+			*link = out->next;
+			gpd_copy_out_leave(session, out);
+			continue;
+		}
+		if (gpd_straight_out_has(out) ||
+		    (!out->begun && is_before(session, out, out->stream))) {
 			link = &out->next;
 			left = true;
 			continue;
 		}
 		*link = out->next;
-		if (way == DONE) {
-			leave(session, out);
-			continue;
-		}
 		if (!go_on(session, out))
 			continue;
 		out->next = *link;
@@ -402,27 +258,30 @@ gpd_copy_continue(struct gpd_session *session)
 	return left;
 }
 
-/* The stream, NULL: any one, is to get work that must not be before those that were promised to go
- * straight: what is not on its way goes through the stream instead. */
-static void
-withdraw(struct gpd_session *session, const struct gpd_stream *stream)
+/* What may go straight and is before work for the stream goes through the stream instead; whether
+ * some is on its way already. */
+static bool
+take_back(struct gpd_session *session, const struct gpd_stream *stream)
 {
-	for (struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
-		int promised = PROMISED;
+	bool under_way = false;
 
-		if (atomic_load(&out->way) == PROMISED && comes_before(out, stream))
-			(void)atomic_compare_exchange_strong(&out->way, &promised, STAGED);
+	for (struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
+		if (gpd_straight_out_has(out) && comes_before(out, stream))
+			under_way = !gpd_straight_out_take_back(out) || under_way;
 	}
+	return under_way;
 }
 
 void
 gpd_copy_settle(struct gpd_session *session, const struct gpd_stream *stream)
 {
-	withdraw(session, stream);
+	bool under_way = take_back(session, stream);
+
 	/* Nobody waits for the copies of a session that ends. */
 	while (!atomic_load_explicit(&session->closing, memory_order_relaxed) &&
 	       must_wait(session, stream) && gpd_copy_continue(session)) {
-		if (is_before(session, NULL, stream, 1u << STAGED))
+		under_way = under_way && take_back(session, stream);
+		if (under_way)
 			gpd_staging_nap();
 		else if (must_wait(session, stream))
 			gpd_staging_wait(session);
@@ -530,7 +389,8 @@ start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint6
 	out->users = 1;
 	gpd_account_copy(&session->account, 0, total);
 	/* Behind others of its stream, which the call stream does not wait for. */
-	if (must_wait(session, stream) || promise(session, out) || go_on(session, out))
+	if (must_wait(session, stream) || gpd_straight_out_promise(session, out) ||
+	    go_on(session, out))
 		append(session, out);
 	return GPD_LATER;
 }

@@ -45,11 +45,10 @@ bool gpd_lanes_uniform(struct gpd_session *session);
  * Executor: the next copy to the device is this one.  0; -EPROTO: the session must end.  Then it
  * takes its chunks until there are none: 1 and a chunk, 0, or negative: the session is over.
  * straight: address of device memory, kept for the lanes (peer_memory.h), to which chunks go that
- * come from now on; 0: through staging, until gpd_lanes_straight() says otherwise.
+ * come from now on; 0: through staging, until gpd_straight_in_look() says otherwise.
  */
 GP_MUST_CHECK int gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size,
 				   uint64_t straight);
-void gpd_lanes_straight(struct gpd_session *session, uint64_t address);
 GP_MUST_CHECK int gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival);
 
 /* Any thread: a chunk for the client; the piece goes back when it is sent.  0 or a negative errno:

@@ -2,6 +2,7 @@
 /* Chunks on their way to the device: from a lane's connection to the executor. */
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane_state.h"
+#include "server/worker/copy/straight.h"
 #include "server/worker/session/session.h"
 #include "transport/transport.h"
 
@@ -87,9 +88,9 @@ ahead_max(const struct gpd_lanes *lanes)
 }
 
 /* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead.
- * straight_p: where it goes in device memory, or 0. */
+ * place_p: where it goes in device memory, or NULL. */
 static int
-admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, uint64_t *straight_p)
+admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void **place_p)
 {
 	struct gpd_lanes *lanes = lane->session->lanes;
 	const char *wrong = NULL;
@@ -101,7 +102,7 @@ admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, uint64
 	       lanes->ahead >= ahead_max(lanes))
 		pthread_cond_wait(&lanes->turn, &lanes->lock);
 	*ahead_p = apart > 0;
-	*straight_p = apart == 0 && lanes->straight ? lanes->straight + chunk->offset : 0;
+	*place_p = apart == 0 ? gpd_straight_in_place(lane, chunk) : NULL;
 	if (!over && apart > 0)
 		lanes->ahead++;
 	else if (!over)
@@ -216,7 +217,6 @@ receive_chunk(struct gpd_lane *lane)
 	struct gpd_piece piece = { 0 };
 	struct gp_message message;
 	struct gp_chunk chunk = { 0 };
-	uint64_t straight = 0;
 	void *memory;
 	bool ahead;
 	int r = gp_conn_recv(lane->conn, &message);
@@ -227,9 +227,8 @@ receive_chunk(struct gpd_lane *lane)
 		return r;
 	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size))
 		return violation(lane, &chunk, "that is malformed");
-	r = admit(lane, &chunk, &ahead, &straight);
-	memory = (void *)(uintptr_t)straight;
-	if (r == 0 && (!memory || !gp_conn_reaches(lane->conn, memory, chunk.size))) {
+	r = admit(lane, &chunk, &ahead, &memory);
+	if (r == 0 && !memory) {
 		r = take_staging(lane, ahead, &piece);
 		memory = piece.memory;
 	}
@@ -328,16 +327,6 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 		return 0;
 	blame(session, bad.lane, &bad.chunk, wrong);
 	return -EPROTO;
-}
-
-void
-gpd_lanes_straight(struct gpd_session *session, uint64_t address)
-{
-	struct gpd_lanes *lanes = session->lanes;
-
-	pthread_mutex_lock(&lanes->lock);
-	lanes->straight = address;
-	pthread_mutex_unlock(&lanes->lock);
 }
 
 /* Whether the client has closed lane 0, of which the executor reads nothing while it waits.  Over

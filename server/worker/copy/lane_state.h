@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a session's data lanes, for lane.c and lane_in.c only.
+ * The inside of a session's data lanes, for lane.c, lane_in.c and straight_in.c only.
  */
 #ifndef GPD_LANE_STATE_H
 #define GPD_LANE_STATE_H

@@ -6,7 +6,7 @@
 #include "gpd_calls.h"
 #include "protocol/frame.h"
 #include "server/worker/copy/copy.h"
-#include "server/worker/copy/lane.h"
+#include "server/worker/copy/lane_state.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
@@ -401,7 +401,9 @@ copy_in(uint64_t offset, uint64_t size)
 	pthread_t thread;
 
 	/* A lane that is ahead of the record would go through staging. */
-	gpd_lanes_straight(&fake.session, 1);
+	pthread_mutex_lock(&fake.session.lanes->lock);
+	fake.session.lanes->straight = 1;
+	pthread_mutex_unlock(&fake.session.lanes->lock);
 	assert_int_equal(pthread_create(&thread, NULL, bring, &size), 0);
 	assert_int_equal(gpd_gpCopyInLanes(&fake.session, &args), CUDA_SUCCESS);
 	assert_int_equal(pthread_join(thread, NULL), 0);
