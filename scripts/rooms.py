@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that folders use one another only as scripts/rooms.txt allows.
 
-    scripts/rooms.py BUILD [--circles] [--arrows]
+    scripts/rooms.py [--root DIR] BUILD [--circles] [--arrows]
 
-BUILD is a build folder with its objects. An arrow goes from a file to a header that it includes,
+BUILD is a build folder with its objects, DIR the tree with scripts/rooms.txt (this one). An arrow goes from a file to a header that it includes,
 to the file that defines a symbol which it needs, and from a file that takes a callback to the file
 that gives it one. Prints every arrow that no rule allows as "file -> file: symbol", every circle
 that is larger than the rules allow, every folder that is too full, every name that stands twice.
 --circles prints all circles of more than one file, --arrows the number of arrows between rooms.
 """
+import argparse
 import collections
 import json
 import os
@@ -17,9 +18,9 @@ import re
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
+ATTRIBUTE = re.compile(r'__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)')
 FUNCTION_TYPE = re.compile(r'\btypedef\b[^;{]*?(?:\(\s*\*\s*(\w+)\s*\)|\b(\w+))\s*\((?!\s*\*)[^;]*\)\s*;')
 STRUCT = re.compile(r'\bstruct\s+\w+\s*\{(.*?)\n\}', re.S)
 DECLARATION = re.compile(r'(?:^|\n)(?!\s*(?:typedef|#))[^;{}#]*?\b(\w+)\s*\(([^;{}]*)\)[^;{}()]*;')
@@ -28,7 +29,9 @@ DECLARATION = re.compile(r'(?:^|\n)(?!\s*(?:typedef|#))[^;{}#]*?\b(\w+)\s*\(([^;
 class Rules:
     """What scripts/rooms.txt says; its head describes the words."""
 
-    def __init__(self, path):
+    def __init__(self, root):
+        path = os.path.join(root, 'scripts/rooms.txt')
+        self.root = root
         self.uses, self.generated, self.callbacks, self.worlds = {}, {}, {}, []
         self.circle, self.files = 0, {}
         with open(path) as file:
@@ -36,6 +39,8 @@ class Rules:
                 words = line.split('#')[0].split()
                 if words and not self.take(words, line):
                     sys.exit(f'{path}:{number}: "{words[0]}" is not understood here')
+        for room in {*sum(self.uses.values(), []), *self.generated.values()} - self.uses.keys():
+            sys.exit(f'{path}: there is no room "{room}"')
 
     def take(self, words, line):
         kind, rest = words[0], words[1:]
@@ -78,37 +83,47 @@ def sources(rules):
     """The files of C in the rooms, by path from the root, with their text."""
     found = {}
     for room in rules.uses:
-        for folder, _, names in os.walk(os.path.join(ROOT, room)):
+        for folder, _, names in os.walk(os.path.join(rules.root, room)):
             for name in names:
-                path = os.path.relpath(os.path.join(folder, name), ROOT)
+                path = os.path.relpath(os.path.join(folder, name), rules.root)
                 if name.endswith(('.c', '.h')):
-                    with open(os.path.join(ROOT, path)) as file:
-                        found[path] = COMMENT.sub(' ', file.read())
+                    with open(os.path.join(rules.root, path)) as file:
+                        found[path] = ATTRIBUTE.sub(' ', COMMENT.sub(' ', file.read()))
     return found
 
 
+def includes(path, files, rules):
+    """The headers of the rooms that a file includes, by path from the root or generated name."""
+    for header in INCLUDE.findall(files[path]):
+        beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
+        for target in (header, beside, os.path.basename(header)):
+            if target in files or target in rules.generated:
+                yield target
+                break
+
+
 def objects(build, rules):
-    """Source file -> its object, of the files in rooms and the generated ones that a rule places."""
+    """Source file -> its objects, of the files in rooms and the generated ones that a rule places."""
     with open(os.path.join(build, 'compile_commands.json')) as file:
         commands = json.load(file)
-    found = {}
+    found = collections.defaultdict(list)
     for command in commands:
-        path = os.path.relpath(os.path.join(command['directory'], command['file']), ROOT)
+        path = os.path.relpath(os.path.join(command['directory'], command['file']), rules.root)
         if os.path.basename(path) in rules.generated:
             path = os.path.basename(path)
         output = os.path.join(command['directory'], command['output'])
         if rules.room(path) and os.path.exists(output):
-            found[path] = output
+            found[path].append(output)
     return found
 
 
 def symbols(found):
     """Symbol -> the file that defines it; file -> the symbols that it needs."""
     defines, needs = {}, collections.defaultdict(set)
-    for path, output in found.items():
-        text = subprocess.run(['nm', '-P', output], check=True, capture_output=True, text=True).stdout
+    for path, outputs in found.items():
+        text = subprocess.run(['nm', '-P', *outputs], check=True, capture_output=True, text=True).stdout
         for line in text.splitlines():
-            name, kind = line.split()[:2]
+            name, kind, *_ = line.split() + ['']
             if kind == 'U':
                 needs[path].add(name)
             elif kind.isupper() and kind not in 'VW':
@@ -145,9 +160,10 @@ def callbacks(rules, files, found):
         for name in names & taking:
             given[end, start].add(f'callback given to {name}()')
     for path, text in files.items():
+        included = set(includes(path, files, rules))
         for name in set(re.findall(r'(?:->|\.)(\w+)\s*=[^=]', text)) & members.keys():
             for header in members[name]:
-                if header in INCLUDE.findall(text):
+                if header in included:
                     caller = header[:-1] + 'c'
                     caller = caller if caller in files else header
                     given[caller, path].add(f'callback given as "{name}" of {header}')
@@ -159,11 +175,9 @@ def callbacks(rules, files, found):
 def arrows(build, rules, files):
     """(from, to) -> the names for which the first needs the second."""
     found = collections.defaultdict(set)
-    for path, text in files.items():
-        for header in INCLUDE.findall(text):
-            target = header if header in files else os.path.basename(header)
-            if target in files or target in rules.generated:
-                found[path, target].add('#include')
+    for path in files:
+        for target in includes(path, files, rules):
+            found[path, target].add('#include')
     defines, needs = symbols(objects(build, rules))
     for path, names in needs.items():
         for name in names & defines.keys():
@@ -217,13 +231,15 @@ def twice(rules, files):
 
 
 def main():
-    options = [word for word in sys.argv[1:] if word.startswith('--')]
-    words = [word for word in sys.argv[1:] if not word.startswith('--')]
-    if len(words) != 1 or set(options) - {'--circles', '--arrows'}:
-        sys.exit(__doc__.strip())
-    rules = Rules(os.path.join(ROOT, 'scripts/rooms.txt'))
+    parser = argparse.ArgumentParser(usage=__doc__.strip())
+    parser.add_argument('build')
+    parser.add_argument('--root', default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parser.add_argument('--circles', action='store_true')
+    parser.add_argument('--arrows', action='store_true')
+    options = parser.parse_args()
+    rules = Rules(os.path.abspath(options.root))
     files = sources(rules)
-    found = arrows(words[0], rules, files)
+    found = arrows(options.build, rules, files)
     faults = []
     between = 0
     for (start, end), names in sorted(found.items()):
@@ -244,10 +260,10 @@ def main():
         for path in {start, end} - {'*'}:
             if path not in files:
                 faults.append(f'scripts/rooms.txt: there is no {path}')
-    if '--circles' in options:
+    if options.circles:
         for circle in rounds:
             print(f'{len(circle)}: {" ".join(circle)}')
-    if '--arrows' in options:
+    if options.arrows:
         print(f'{len(files)} files, {len(found)} arrows, {between} of them between rooms')
     print('\n'.join(faults) or 'rooms: every arrow is allowed')
     sys.exit(bool(faults))

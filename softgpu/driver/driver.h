@@ -24,6 +24,7 @@
 #define GS_BLOCK_SHARED (48 << 10)
 #define GS_BLOCK_SHARED_OPTIN (227 << 10)
 #define GS_BLOCK_SHARED_RESERVED 1024
+#define GS_PRINT_MAX ((size_t)1 << 20)
 
 struct gs_heap;
 
@@ -43,7 +44,10 @@ int gs_device_multiprocessors(void);
 
 /* The context that is current to the thread, which may be one made of a green context. */
 CUcontext gs_context_current(void);
+CUcontext gs_context_primary(void);
 bool gs_context_is_primary(CUcontext ctx);
+/* The primary context comes to life, with a new number, or ends. */
+void gs_context_set_active(bool active);
 /* Of the current context. */
 int gs_context_multiprocessors(void);
 

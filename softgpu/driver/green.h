@@ -37,6 +37,13 @@ CUresult gs_resource_fill(CUdevResource *resource, const struct gs_set *set,
 /* The multiprocessors of a descriptor. CUDA_ERROR_INVALID_VALUE: it is none. */
 CUresult gs_resources_get(CUdevResourceDesc desc, struct gs_set *set);
 
+/* One with its handles and one reference, which goes with gs_green_end(); NULL: out of memory. */
+struct gs_green *gs_green_create(const struct gs_set *set);
+/* Its handles die and its streams close; false: somebody else was faster. */
+bool gs_green_end(struct gs_green *green);
+
+/* A new reference, or NULL: there is no such handle. */
+struct gs_green *gs_green_get(CUgreenCtx handle);
 /* A new reference, or NULL: not a context made of a green one that is alive. */
 struct gs_green *gs_green_of_context(CUcontext ctx);
 bool gs_green_is_context(CUcontext ctx);
@@ -47,9 +54,13 @@ struct gs_green *gs_green_ref(struct gs_green *green);
 void gs_green_put(struct gs_green *green);
 
 bool gs_green_is_gone(const struct gs_green *green);
+/* The context that is made of it. */
+CUcontext gs_green_context(const struct gs_green *green);
+const struct gs_set *gs_green_set(const struct gs_green *green);
 struct gs_partition *gs_green_partition(struct gs_green *green);
-/* Belongs to the green context, until it is destroyed. */
+/* These belong to the green context, until it is destroyed. */
 struct gs_stream *gs_green_default_stream(const struct gs_green *green);
+struct gs_stream *gs_green_joins(const struct gs_green *green);
 CUresult gs_green_stream_create(struct gs_green *green, unsigned int flags, int priority,
 				CUstream *handle);
 

@@ -10,21 +10,6 @@
  * decoupled look-back algorithms rely on it. */
 typedef long long vec16 __attribute__((vector_size(16), aligned(16)));
 
-void
-gs_block_fault(struct gs_block *block, uint64_t address, const char *what)
-{
-	const struct gs_code *code = block->code_at;
-	const struct gs_insn *insn = code ? code->insn : NULL;
-
-	gs_job_fail(
-		block->job, GS_ILLEGAL_ADDRESS,
-		"kernel %.160s: illegal %s address 0x%llx at PTX line %d (%.*s), block (%u,%u,%u)",
-		block->job->function->ptx->name, what, (unsigned long long)address,
-		insn ? (int)insn->line : 0,
-		insn ? (int)(insn->spelling_len > 60 ? 60 : insn->spelling_len) : 0,
-		insn ? insn->spelling : "", block->index[0], block->index[1], block->index[2]);
-}
-
 static void
 misaligned(struct gs_block *block, const struct gs_code *code, uint64_t address)
 {

@@ -9,7 +9,6 @@
 #include "run.h"
 #include "vmem.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,21 +42,6 @@ static struct {
 	void *buffers[64];
 	int count;
 } spare;
-
-void
-gs_job_fail(struct gs_job *job, int result, const char *format, ...)
-{
-	va_list args;
-
-	pthread_mutex_lock(&job->lock);
-	if (!gs_job_is_over(job)) {
-		va_start(args, format);
-		vsnprintf(job->message, sizeof(job->message), format, args);
-		va_end(args);
-		atomic_store(&job->result, result);
-	}
-	pthread_mutex_unlock(&job->lock);
-}
 
 static bool
 is_cancelled(struct gs_job *job)

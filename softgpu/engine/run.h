@@ -115,9 +115,11 @@ struct gs_block {
 	bool has_run;                  /* some warp was not waiting */
 };
 
-/* The first failure of a job counts. */
+/* job.c: the first failure of a job counts. */
 void gs_job_fail(struct gs_job *job, int result, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Fails the job for the access at block->code_at. */
+void gs_block_fault(struct gs_block *block, uint64_t address, const char *what);
 static inline bool
 gs_job_is_over(struct gs_job *job)
 {
@@ -172,9 +174,7 @@ bool gs_copy_async(struct gs_block *block, const struct gs_code *code, const uin
 		   uint32_t mask);
 bool gs_addresses(struct gs_block *block, const struct gs_code *code, const uint8_t *regs,
 		  uint32_t mask, uint64_t *addresses);
-/* Fails the job for the access at block->code_at. */
-void gs_block_fault(struct gs_block *block, uint64_t address, const char *what);
-/* texture.c: the same */
+/* texture.c: the same. */
 bool gs_texture_load(struct gs_block *block, const struct gs_code *code, uint8_t *regs,
 		     uint32_t mask);
 bool gs_surface_access(struct gs_block *block, const struct gs_code *code, uint8_t *regs,
