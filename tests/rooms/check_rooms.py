@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_rooms.py ROOMS_PY CC...: what scripts/rooms.py says of small trees of two rooms."""
+import json
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+rooms, compiler = sys.argv[1], sys.argv[2:]
+
+RULES = """
+room low:
+room high: low
+circle 2
+files 5 low high
+names low high
+"""
+TREE = {
+    "low/list.h": """
+        typedef void low_done(int r);
+        struct low_hooks {
+            low_done *first;
+            void (*on_end)(int r);
+        };
+        int low_list(void);
+        void low_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+        void low_call(void (*done)(int r));
+        void low_call_named(low_done *done);""",
+    "low/list.c": """
+        #include "list.h"
+        typedef long long low_wide __attribute__((vector_size(16)));
+        int low_list(void) { return 0; }
+        void low_say(const char *format, ...) { }
+        void low_call(void (*done)(int r)) { done(0); }
+        void low_call_named(low_done *done) { done(0); }""",
+    "high/use.h": "int high_use(void);",
+    "high/use.c": """
+        #include "high/use.h"
+        #include "low/list.h"
+        int high_use(void) { low_say("%d", 1); return low_list(); }""",
+}
+DONE = TREE["high/use.c"] + "\nstatic void done(int r) { }"
+RING = {f"low/ring_{a}.c": f"int ring_{b}(void); int ring_{a}(void) {{ return ring_{b}(); }}"
+        for a, b in ["12", "23", "31"]}
+GIVEN = "low/list.c -> high/use.c: callback given "
+
+# What is tried: what differs from the tree, what follows the rules, what is said of it.
+CASES = {
+    "a room uses the one below": ({}, "", []),
+    "an include upwards": (
+        {"low/list.c": TREE["low/list.c"] + '\n#include "high/use.h"'}, "",
+        ["low/list.c -> high/use.h: #include"]),
+    "an include upwards, as seen from the file": (
+        {"low/list.c": TREE["low/list.c"] + '\n#include "../high/use.h"'}, "",
+        ["low/list.c -> high/use.h: #include"]),
+    "a symbol upwards": (
+        {"low/up.c": "int high_use(void); int low_up(void) { return high_use(); }"}, "",
+        ["low/up.c -> high/use.c: high_use"]),
+    "a symbol upwards, out of a generated file": (
+        {"build/made.c": "int high_use(void); int low_up(void) { return high_use(); }"}, "generated made.c low",
+        ["made.c -> high/use.c: high_use"]),
+    "a callback as a parameter": (
+        {"high/use.c": DONE + "void high_call(void) { low_call(done); }"}, "", [GIVEN + "to low_call()"]),
+    "a callback as a parameter of a named type": (
+        {"high/use.c": DONE + "void high_call(void) { low_call_named(done); }"}, "", [GIVEN + "to low_call_named()"]),
+    "a callback as a member": (
+        {"high/use.c": DONE + "struct low_hooks hooks = { .on_end = done };"}, "",
+        [GIVEN + 'as "on_end" of low/list.h']),
+    "a callback as a member of a named type": (
+        {"high/use.c": DONE + "struct low_hooks hooks = { .first = done };"}, "",
+        [GIVEN + 'as "first" of low/list.h']),
+    "a callback that the rules name": (
+        {"high/use.c": DONE + "void high_call(void) { low_call(done); }"},
+        "callback low/list.c -> high/use.c: who waits", []),
+    "a callback that the rules name for all": (
+        {"high/use.c": DONE + "void high_call(void) { low_call(done); }"}, "callback low/list.c -> *: who waits", []),
+    "a rule for a file that is gone": (
+        {}, "callback low/gone.c -> *: who waits", ["scripts/rooms.txt: there is no low/gone.c"]),
+    "a circle that is too large": (
+        RING, "", ["a circle of 3 files: low/ring_1.c low/ring_2.c low/ring_3.c"]),
+    "a circle that a callback closes": (
+        {"high/use.c": DONE + "void high_call(void) { low_call(done); }"}, "circle 1",
+        [GIVEN + "to low_call()", "a circle of 2 files: high/use.c low/list.c"]),
+    "a folder that is too full": (
+        {f"high/more_{i}.h": "" for i in range(4)}, "", ["high: 6 files of C, the limit is 5"]),
+    "a name that stands twice": (
+        {"high/list.c": ""}, "", ["one name, several files: high/list.c low/list.c"]),
+    "an unknown word": ({}, "rom low", ['scripts/rooms.txt:7: "rom" is not understood here']),
+    "a room that nobody has declared": (
+        {}, "room top: middle", ['scripts/rooms.txt: there is no room "middle"']),
+}
+
+
+def build(root, files):
+    """Writes the files and compiles them into root/build."""
+    commands = []
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(textwrap.dedent(text) + "\n")
+    for path in files:
+        if path.endswith(".c"):
+            output = path.replace("/", "_") + ".o"
+            subprocess.run([*compiler, "-w", "-I", root, "-c", root / path, "-o", root / "build" / output], check=True)
+            commands.append({"directory": str(root / "build"), "file": f"../{path}", "output": output})
+    (root / "build/compile_commands.json").write_text(json.dumps(commands))
+
+
+def check(changed, rule):
+    """What rooms.py says of the tree with this change."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        (root / "build").mkdir()
+        build(root, TREE | changed | {"scripts/rooms.txt": RULES.lstrip() + "\n" + rule})
+        run = subprocess.run([sys.executable, rooms, "--root", root, root / "build"],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return run.returncode, run.stdout.replace(f"{root}/", "").splitlines()
+
+
+failed = 0
+for number, (name, (changed, rule, wanted)) in enumerate(CASES.items(), 1):
+    good = (1, wanted) if wanted else (0, ["rooms: every arrow is allowed"])
+    got = check(changed, rule)
+    failed += got != good
+    print(f"{'ok' if got == good else 'not ok'} {number} - {name}")
+    if got != good:
+        print(f"# wanted: {good}\n# got: {got}")
+print(f"1..{len(CASES)}")
+sys.exit(failed != 0)
