@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# How many instructions a cuLaunchKernel with six parameters takes in the process that calls it:
+#
+#     bench/launch_instructions.sh BUILD
+#
+# BUILD is a release build (meson setup --buildtype=release) with server/gpupoold,
+# client/libcuda.so.1, softgpu/driver/libcuda-soft.so and bench/launches. Valgrind counts what runs
+# inside cuLaunchKernel, in two runs of different length, through a daemon on the software device:
+# the difference is free of what only the first launches do.
+set -euo pipefail
+
+build=$(cd "${1:?usage: launch_instructions.sh BUILD}" && pwd)
+few=2000
+many=12000
+work=$(mktemp -d)
+daemon=
+
+finish() {
+	if [ -n "$daemon" ]; then
+		kill "$daemon" 2>/dev/null || true
+		wait "$daemon" 2>/dev/null || true
+	fi
+	rm -rf "$work"
+}
+trap finish EXIT
+
+"$build/server/gpupoold" --driver "$build/softgpu/driver/libcuda-soft.so" --listen 127.0.0.1:0 --admin-socket off \
+	--print-address >"$work/address" 2>"$work/daemon.log" &
+daemon=$!
+for _ in $(seq 100); do
+	address=$(sed -n 's/^listening on //p' "$work/address")
+	[ -z "$address" ] || break
+	sleep 0.1
+done
+[ -n "$address" ] || { cat "$work/daemon.log" >&2; exit 1; }
+
+# instructions COUNT: those of so many launches
+instructions() {
+	REMOTE_GPU=$address LD_LIBRARY_PATH=$build/client valgrind --tool=callgrind \
+		--callgrind-out-file="$work/out" --collect-atstart=no \
+		--toggle-collect=gpc_cuLaunchKernel "$build/bench/launches" "$1" 2>"$work/log" ||
+		{ cat "$work/log" >&2; exit 1; }
+	sed -n 's/^\(summary\|totals\): //p' "$work/out" | head -n 1
+}
+
+first=$(instructions $few)
+second=$(instructions $many)
+echo "$(((second - first) / (many - few))) instructions a launch"
