@@ -245,9 +245,11 @@ gpc_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
 }
 
 static void
-count_active(struct gpc_handle *handle, void *arg)
+count_active(void *object, void *arg)
 {
-	*(int *)arg += gpc_context_is_active((const struct gpc_context *)handle);
+	const struct gpc_context *context = object;
+
+	*(int *)arg += gpc_context_is_active(context);
 }
 
 static CUresult

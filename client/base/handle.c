@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* id: low 20 bits index, upper 12 generation.  Token: a pointer that no process can have mapped, so
  * that a program which looks behind it faults at once, with the low bits free as of any object. */
@@ -20,6 +21,7 @@
 
 struct slot {
 	struct gpc_handle *handle; /* NULL while free */
+	void *memory;              /* of objects of this place; NULL: they have their own */
 	uint32_t id;               /* of the handle, or of the last one that was here */
 	uint32_t next_free;
 };
@@ -93,6 +95,57 @@ token_of(enum gpc_kind kind, uint32_t id)
 				   (uint64_t)id << TOKEN_ID_SHIFT);
 }
 
+/* Under the lock. */
+static void
+publish(struct slot *slot, enum gpc_kind kind, uint32_t index, struct gpc_handle *handle)
+{
+	uint32_t id = next_id(slot->id, index);
+
+	*handle = (struct gpc_handle){ kind, id, token_of(kind, id) };
+	__atomic_store_n(&slot->id, id, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
+}
+
+/* Under the lock. */
+static void
+give_slot(struct table *table, uint32_t index)
+{
+	struct slot *slot = slot_of(table, index);
+
+	slot->next_free = 0;
+	if (table->free_last)
+		slot_of(table, table->free_last)->next_free = index;
+	else
+		table->free_first = index;
+	table->free_last = index;
+}
+
+void *
+gpc_handle_new(enum gpc_kind kind, size_t size)
+{
+	struct table *table = &tables[kind];
+	void *object = NULL;
+	uint32_t index;
+
+	(void)pthread_mutex_lock(&table->lock);
+	index = take_slot(table);
+	if (index) {
+		struct slot *slot = slot_of(table, index);
+
+		if (slot->memory)
+			memset(slot->memory, 0, size);
+		else
+			slot->memory = calloc(1, size);
+		object = slot->memory;
+		if (object)
+			publish(slot, kind, index, object);
+		else
+			give_slot(table, index);
+	}
+	(void)pthread_mutex_unlock(&table->lock);
+	return object;
+}
+
 int
 gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle)
 {
@@ -101,14 +154,8 @@ gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle)
 
 	(void)pthread_mutex_lock(&table->lock);
 	index = take_slot(table);
-	if (index) {
-		struct slot *slot = slot_of(table, index);
-		uint32_t id = next_id(slot->id, index);
-
-		*handle = (struct gpc_handle){ kind, id, token_of(kind, id) };
-		__atomic_store_n(&slot->id, id, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
-	}
+	if (index)
+		publish(slot_of(table, index), kind, index, handle);
 	(void)pthread_mutex_unlock(&table->lock);
 	return index ? 0 : -ENOMEM;
 }
@@ -125,7 +172,7 @@ find(struct table *table, uint32_t id)
 	return handle && __atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id ? handle : NULL;
 }
 
-struct gpc_handle *
+void *
 gpc_handle_get(enum gpc_kind kind, const void *token)
 {
 	uint32_t id = (uint32_t)((uintptr_t)token >> TOKEN_ID_SHIFT);
@@ -135,7 +182,7 @@ gpc_handle_get(enum gpc_kind kind, const void *token)
 	return find(&tables[kind], id);
 }
 
-struct gpc_handle *
+void *
 gpc_handle_find(enum gpc_kind kind, uint32_t id)
 {
 	return find(&tables[kind], id);
@@ -146,17 +193,10 @@ gpc_handle_remove(struct gpc_handle *handle)
 {
 	struct table *table = &tables[handle->kind];
 	uint32_t index = handle->id % INDEX_MAX;
-	struct slot *slot;
 
 	(void)pthread_mutex_lock(&table->lock);
-	slot = slot_of(table, index);
-	__atomic_store_n(&slot->handle, NULL, __ATOMIC_RELEASE);
-	slot->next_free = 0;
-	if (table->free_last)
-		slot_of(table, table->free_last)->next_free = index;
-	else
-		table->free_first = index;
-	table->free_last = index;
+	__atomic_store_n(&slot_of(table, index)->handle, NULL, __ATOMIC_RELEASE);
+	give_slot(table, index);
 	(void)pthread_mutex_unlock(&table->lock);
 }
 
@@ -180,7 +220,7 @@ ids_of(struct table *table, uint32_t *count_p)
 }
 
 void
-gpc_handle_each(enum gpc_kind kind, void (*visit)(struct gpc_handle *handle, void *arg), void *arg)
+gpc_handle_each(enum gpc_kind kind, void (*visit)(void *object, void *arg), void *arg)
 {
 	uint32_t count, *ids = ids_of(&tables[kind], &count);
 

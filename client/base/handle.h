@@ -4,12 +4,19 @@
  * CUfunction, CUmemoryPool.
  *
  * A handle is a token, never an address: it holds kind, generation and index, so a stale or foreign
- * one is recognised.  The object behind it embeds struct gpc_handle and is owned by the table from
- * gpc_handle_add() to gpc_handle_remove().  Any thread may call; lookups take no lock.
+ * one is recognised.  The object behind it begins with struct gpc_handle.  Any thread may call;
+ * lookups take no lock.
+ *
+ * Objects are not counted: a launch would pay for it.  What gpc_handle_new() makes stays memory of
+ * an object of its kind for ever, and the next one of its place gets it.  So an application that
+ * destroys an object which another of its threads uses may have the use meet the next object, but
+ * nothing reads memory that has been freed.  What has memory of its own (gpc_handle_add()) lives as
+ * long as the process, or says in its header who sees to it.
  */
 #ifndef GPC_HANDLE_H
 #define GPC_HANDLE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum gpc_kind {
@@ -36,20 +43,23 @@ struct gpc_handle {
 	void *token; /* what the application holds */
 };
 
-/* Names the object: sets kind, id and token. 0 or -ENOMEM (2^20 objects of a kind). */
+/* An object of zeros but for its kind, id and token.  All of a kind have the same size.  NULL:
+ * there is no memory, or there are 2^20 of the kind. */
+void *gpc_handle_new(enum gpc_kind kind, size_t size);
+/* Names an object in the caller's memory.  0 or -ENOMEM. */
 int gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle);
 
 /* The object behind token, or NULL when it is none of this kind (any bit pattern is allowed). */
-struct gpc_handle *gpc_handle_get(enum gpc_kind kind, const void *token);
+void *gpc_handle_get(enum gpc_kind kind, const void *token);
 
 /* The object of this name on the wire, or NULL. */
-struct gpc_handle *gpc_handle_find(enum gpc_kind kind, uint32_t id);
+void *gpc_handle_find(enum gpc_kind kind, uint32_t id);
 
-/* Forgets the handle; the token is invalid from now on.  The object's memory stays the caller's. */
+/* Forgets the handle: the token is invalid from now on, and the memory is the next object's, or the
+ * caller's who has added it. */
 void gpc_handle_remove(struct gpc_handle *handle);
 
 /* Calls visit for each live object of the kind (a snapshot; visit may remove objects). */
-void gpc_handle_each(enum gpc_kind kind, void (*visit)(struct gpc_handle *handle, void *arg),
-		     void *arg);
+void gpc_handle_each(enum gpc_kind kind, void (*visit)(void *object, void *arg), void *arg);
 
 #endif /* GPC_HANDLE_H */

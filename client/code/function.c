@@ -4,29 +4,30 @@
 #include "client/code/module.h"
 #include "gpc_calls.h"
 
-#include <stddef.h>
-
-static struct gpc_function *
-function_of(enum gpc_kind kind, const void *token)
-{
-	struct gpc_handle *handle = gpc_handle_get(kind, token);
-
-	return handle ? (struct gpc_function *)((char *)handle -
-						offsetof(struct gpc_function, handle))
-		      : NULL;
-}
-
 CUresult
 gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_function **function_p)
 {
-	struct gpc_function *function = function_of(GPC_KIND_KERNEL, token);
+	struct gpc_function *function = gpc_handle_get(GPC_KIND_FUNCTION, token);
 
 	if (!function)
-		function = function_of(GPC_KIND_FUNCTION, token);
+		function = gpc_handle_get(GPC_KIND_KERNEL, token);
 	if (!function)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*function_p = function;
 	return CUDA_SUCCESS;
+}
+
+struct gpc_function *
+gpc_function_create(enum gpc_kind kind, struct gpc_image *image, uint32_t index)
+{
+	struct gpc_function *function = gpc_handle_new(kind, sizeof(*function));
+
+	if (!function)
+		return NULL;
+	function->image = image;
+	function->index = index;
+	function->info = &image->info->kernels[index];
+	return function;
 }
 
 static CUresult
@@ -277,7 +278,7 @@ enter_kernel(CUkernel token, struct gpc_function **kernel_p)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	*kernel_p = function_of(GPC_KIND_KERNEL, token);
+	*kernel_p = gpc_handle_get(GPC_KIND_KERNEL, token);
 	return *kernel_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

@@ -166,10 +166,8 @@ static void
 image_free(struct gpc_image *image)
 {
 	for (uint32_t i = 0; image->kernels && i < image->info->kernel_count; i++) {
-		if (!image->kernels[i])
-			continue;
-		gpc_handle_remove(&image->kernels[i]->handle);
-		free(image->kernels[i]);
+		if (image->kernels[i])
+			gpc_handle_remove(&image->kernels[i]->handle);
 	}
 	while (image->globals) {
 		struct gpc_image_global *next = image->globals->next;
@@ -318,10 +316,9 @@ gpc_image_unload(struct gpc_image *image)
 }
 
 static void
-forget_globals(struct gpc_handle *handle, void *context)
+forget_globals(void *object, void *context)
 {
-	struct gpc_image *image =
-		(struct gpc_image *)((char *)handle - offsetof(struct gpc_image, handle));
+	struct gpc_image *image = object;
 	struct gpc_image_global **at = &image->globals;
 
 	pthread_mutex_lock(&image->lock);
@@ -363,17 +360,8 @@ gpc_image_kernel(struct gpc_image *image, uint32_t index)
 	pthread_mutex_lock(&image->lock);
 	kernel = image->kernels[index];
 	if (!kernel) {
-		kernel = calloc(1, sizeof(*kernel));
-		if (kernel && gpc_handle_add(GPC_KIND_KERNEL, &kernel->handle) < 0) {
-			free(kernel);
-			kernel = NULL;
-		}
-		if (kernel) {
-			kernel->image = image;
-			kernel->index = index;
-			kernel->info = &image->info->kernels[index];
-			image->kernels[index] = kernel;
-		}
+		kernel = gpc_function_create(GPC_KIND_KERNEL, image, index);
+		image->kernels[index] = kernel;
 	}
 	pthread_mutex_unlock(&image->lock);
 	return kernel;

@@ -2,7 +2,6 @@
 #include "client/code/module.h"
 #include "gpc_calls.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 /* A CUlibrary; its image knows it as owner. */
@@ -12,15 +11,6 @@ struct library {
 	struct gpc_module *modules; /* one view for each context that asked; under image->lock */
 };
 
-static struct library *
-library_of(const void *token)
-{
-	struct gpc_handle *handle = gpc_handle_get(GPC_KIND_LIBRARY, token);
-
-	return handle ? (struct library *)((char *)handle - offsetof(struct library, handle))
-		      : NULL;
-}
-
 static CUresult
 enter_library(CUlibrary token, struct library **library_p)
 {
@@ -28,7 +18,7 @@ enter_library(CUlibrary token, struct library **library_p)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	*library_p = library_of(token);
+	*library_p = gpc_handle_get(GPC_KIND_LIBRARY, token);
 	return *library_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -49,10 +39,9 @@ enter_load(struct gpc_context **context_p)
 static CUresult
 library_of_image(struct gpc_image *image, CUlibrary *library_p)
 {
-	struct library *library = calloc(1, sizeof(*library));
+	struct library *library = gpc_handle_new(GPC_KIND_LIBRARY, sizeof(*library));
 
-	if (!library || gpc_handle_add(GPC_KIND_LIBRARY, &library->handle) < 0) {
-		free(library);
+	if (!library) {
 		gpc_image_unload(image);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -129,20 +118,23 @@ gpc_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option
 CUresult
 gpc_cuLibraryUnload(CUlibrary token)
 {
+	struct gpc_module *modules;
+	struct gpc_image *image;
 	struct library *library;
 	CUresult result = enter_library(token, &library);
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	modules = library->modules;
+	image = library->image;
 	gpc_handle_remove(&library->handle);
-	while (library->modules) {
-		struct gpc_module *next = library->modules->next;
+	while (modules) {
+		struct gpc_module *next = modules->next;
 
-		gpc_module_destroy(library->modules);
-		library->modules = next;
+		gpc_module_destroy(modules);
+		modules = next;
 	}
-	gpc_image_unload(library->image);
-	free(library);
+	gpc_image_unload(image);
 	return CUDA_SUCCESS;
 }
 
@@ -206,7 +198,7 @@ CUresult
 gpc_library_module(struct gpc_image *image, struct gpc_context *context,
 		   struct gpc_module **module_p)
 {
-	struct library *library = library_of(image->owner);
+	struct library *library = gpc_handle_get(GPC_KIND_LIBRARY, image->owner);
 	struct gpc_module *module;
 	struct gpc_image *view;
 

@@ -4,40 +4,28 @@
 #include "client/base/config.h"
 #include "gpc_calls.h"
 
-#include <stddef.h>
 #include <stdlib.h>
-
-static struct gpc_module *
-module_of(struct gpc_handle *handle)
-{
-	return (struct gpc_module *)((char *)handle - offsetof(struct gpc_module, handle));
-}
 
 CUresult
 gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p)
 {
-	struct gpc_handle *handle = gpc_handle_get(GPC_KIND_MODULE, hmod);
-
-	if (!handle)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*module_p = module_of(handle);
-	return CUDA_SUCCESS;
+	*module_p = gpc_handle_get(GPC_KIND_MODULE, hmod);
+	return *module_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static struct gpc_module *
 module_create(struct gpc_image *image, struct gpc_context *context, bool of_library)
 {
-	struct gpc_module *module = calloc(1, sizeof(*module));
+	struct gpc_function **functions =
+		calloc((size_t)image->info->kernel_count + 1, sizeof(struct gpc_function *));
+	struct gpc_module *module =
+		functions ? gpc_handle_new(GPC_KIND_MODULE, sizeof(*module)) : NULL;
 
-	if (!module)
-		return NULL;
-	module->functions =
-		calloc((size_t)image->info->kernel_count + 1, sizeof(module->functions[0]));
-	if (!module->functions || gpc_handle_add(GPC_KIND_MODULE, &module->handle) < 0) {
-		free(module->functions);
-		free(module);
+	if (!module) {
+		free(functions);
 		return NULL;
 	}
+	module->functions = functions;
 	module->image = image;
 	module->context = context;
 	module->of_library = of_library;
@@ -53,23 +41,22 @@ gpc_module_create_view(struct gpc_image *image, struct gpc_context *context)
 void
 gpc_module_destroy(struct gpc_module *module)
 {
+	const struct gpc_module gone = *module;
+
 	gpc_handle_remove(&module->handle);
-	for (uint32_t i = 0; i < module->image->info->kernel_count; i++) {
-		if (!module->functions[i])
-			continue;
-		gpc_handle_remove(&module->functions[i]->handle);
-		free(module->functions[i]);
+	for (uint32_t i = 0; i < gone.image->info->kernel_count; i++) {
+		if (gone.functions[i])
+			gpc_handle_remove(&gone.functions[i]->handle);
 	}
-	if (!module->of_library)
-		gpc_image_unload(module->image);
-	free(module->functions);
-	free(module);
+	if (!gone.of_library)
+		gpc_image_unload(gone.image);
+	free(gone.functions);
 }
 
 static void
-forget_if_of(struct gpc_handle *handle, void *context)
+forget_if_of(void *object, void *context)
 {
-	struct gpc_module *module = module_of(handle);
+	struct gpc_module *module = object;
 
 	if (module->context == context && !module->of_library)
 		gpc_module_destroy(module);
@@ -90,18 +77,10 @@ gpc_module_function(struct gpc_module *module, uint32_t index)
 	pthread_mutex_lock(&image->lock);
 	function = module->functions[index];
 	if (!function) {
-		function = calloc(1, sizeof(*function));
-		if (function && gpc_handle_add(GPC_KIND_FUNCTION, &function->handle) < 0) {
-			free(function);
-			function = NULL;
-		}
-		if (function) {
-			function->image = image;
+		function = gpc_function_create(GPC_KIND_FUNCTION, image, index);
+		if (function)
 			function->context = module->context;
-			function->index = index;
-			function->info = &image->info->kernels[index];
-			module->functions[index] = function;
-		}
+		module->functions[index] = function;
 	}
 	pthread_mutex_unlock(&image->lock);
 	return function;
@@ -283,14 +262,14 @@ struct search {
 };
 
 static void
-match_function(struct gpc_handle *handle, void *arg)
+match_function(void *object, void *arg)
 {
-	struct gpc_module *module = module_of(handle);
+	const struct gpc_module *module = object;
 	struct search *search = arg;
 
 	if (module->image == search->function->image &&
 	    module->context == search->function->context)
-		search->found = handle->token;
+		search->found = module->handle.token;
 }
 
 CUresult

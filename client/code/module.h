@@ -2,6 +2,10 @@
 /*
  * CUmodule and CUlibrary.  A module belongs to a context and owns its image, unless it is the view
  * that cuLibraryGetModule gives of a library, which owns the image then.  Any thread may call.
+ *
+ * Neither they nor images and functions are counted: a launch would pay for it.  To unload what
+ * another thread launches from, or looks a name up in, is an error of the program with NVIDIA's
+ * driver, too; so an image goes when its module or library is unloaded, and not before.
  */
 #ifndef GPC_MODULE_H
 #define GPC_MODULE_H

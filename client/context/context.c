@@ -233,8 +233,6 @@ gpc_context_get_current(void)
 CUresult
 gpc_context_lookup(CUcontext token, struct gpc_context **context_p)
 {
-	struct gpc_handle *handle;
-
 	if (!token) {
 		if (!current)
 			return CUDA_ERROR_INVALID_CONTEXT;
@@ -243,11 +241,8 @@ gpc_context_lookup(CUcontext token, struct gpc_context **context_p)
 		*context_p = current;
 		return CUDA_SUCCESS;
 	}
-	handle = gpc_handle_get(GPC_KIND_CONTEXT, token);
-	if (!handle)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	*context_p = (struct gpc_context *)((char *)handle - offsetof(struct gpc_context, handle));
-	return CUDA_SUCCESS;
+	*context_p = gpc_handle_get(GPC_KIND_CONTEXT, token);
+	return *context_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static void

@@ -7,33 +7,18 @@
 #include "gpc_calls.h"
 
 #include <pthread.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 /* Of the levels that are made when they are asked for. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct gpc_array *
-array_of(struct gpc_handle *handle)
-{
-	return (struct gpc_array *)((char *)handle - offsetof(struct gpc_array, handle));
-}
-
-static struct gpc_array *
-find(enum gpc_kind kind, const void *token)
-{
-	struct gpc_handle *handle = gpc_handle_get(kind, token);
-
-	return handle ? array_of(handle) : NULL;
-}
-
 CUresult
 gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 {
-	struct gpc_array *array = find(GPC_KIND_ARRAY, hArray);
+	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hArray);
 
 	if (!array)
-		array = find(GPC_KIND_LEVEL, hArray);
+		array = gpc_handle_get(GPC_KIND_LEVEL, hArray);
 	if (!array || array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*array_p = array;
@@ -43,7 +28,7 @@ gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 CUresult
 gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p)
 {
-	struct gpc_array *array = find(GPC_KIND_ARRAY, hMipmappedArray);
+	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hMipmappedArray);
 
 	if (!array || !array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -97,6 +82,27 @@ obtain(const struct gpc_array *array)
 	return result;
 }
 
+/* Another thread may be asking for a level. */
+static void
+forget(struct gpc_array *array)
+{
+	struct gpc_array **levels;
+	uint32_t count;
+
+	(void)pthread_mutex_lock(&lock);
+	levels = array->levels;
+	count = array->shape.levels;
+	array->levels = NULL;
+	array->shape.levels = 0;
+	(void)pthread_mutex_unlock(&lock);
+	for (uint32_t i = 0; i < count; i++) {
+		if (levels[i])
+			gpc_handle_remove(&levels[i]->handle);
+	}
+	free(levels);
+	gpc_handle_remove(&array->handle);
+}
+
 static CUresult
 create(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
 {
@@ -108,27 +114,22 @@ create(struct gpc_context *context, const struct gp_array_shape *shape, void **t
 	/* Absurd sizes need no round trip. */
 	if (gp_array_bytes(shape) > context->device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	array = calloc(1, sizeof(*array));
-	if (array && shape->levels)
-		array->levels = calloc(shape->levels, sizeof(struct gpc_array *));
-	if (!array || (shape->levels && !array->levels) ||
-	    gpc_handle_add(GPC_KIND_ARRAY, &array->handle) < 0) {
-		if (array)
-			free(array->levels);
-		free(array);
+	array = gpc_handle_new(GPC_KIND_ARRAY, sizeof(*array));
+	if (!array)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	array->levels = shape->levels ? calloc(shape->levels, sizeof(struct gpc_array *)) : NULL;
+	if (shape->levels && !array->levels) {
+		gpc_handle_remove(&array->handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	array->context = context;
 	array->whole = array;
 	array->shape = *shape;
 	result = obtain(array);
-	if (result == CUDA_SUCCESS) {
+	if (result == CUDA_SUCCESS)
 		*token_p = array->handle.token;
-		return result;
-	}
-	gpc_handle_remove(&array->handle);
-	free(array->levels);
-	free(array);
+	else
+		forget(array);
 	return result;
 }
 
@@ -193,19 +194,6 @@ gpc_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 	return result;
 }
 
-static void
-forget(struct gpc_array *array)
-{
-	for (uint32_t i = 0; i < array->shape.levels; i++) {
-		if (array->levels[i])
-			gpc_handle_remove(&array->levels[i]->handle);
-		free(array->levels[i]);
-	}
-	gpc_handle_remove(&array->handle);
-	free(array->levels);
-	free(array);
-}
-
 static CUresult
 destroy(struct gpc_array *array)
 {
@@ -242,10 +230,12 @@ gpc_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 }
 
 static void
-destroy_if_of(struct gpc_handle *handle, void *context)
+destroy_if_of(void *object, void *context)
 {
-	if (array_of(handle)->context == context)
-		(void)destroy(array_of(handle));
+	struct gpc_array *array = object;
+
+	if (array->context == context)
+		(void)destroy(array);
 }
 
 void
@@ -258,12 +248,10 @@ gpc_array_forget_context(struct gpc_context *context)
 static struct gpc_array *
 make_level(struct gpc_array *whole, uint32_t number)
 {
-	struct gpc_array *level = calloc(1, sizeof(*level));
+	struct gpc_array *level = gpc_handle_new(GPC_KIND_LEVEL, sizeof(*level));
 
-	if (!level || gpc_handle_add(GPC_KIND_LEVEL, &level->handle) < 0) {
-		free(level);
+	if (!level)
 		return NULL;
-	}
 	level->context = whole->context;
 	level->whole = whole;
 	level->level = number;
@@ -276,24 +264,24 @@ CUresult
 gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
 			     unsigned int level)
 {
-	struct gpc_array *whole, *found;
+	struct gpc_array *whole;
 	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_array_lookup_mipmapped(hMipmappedArray, &whole);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!pLevelArray || level >= whole->shape.levels)
+	if (!pLevelArray)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&lock);
-	found = whole->levels[level];
-	if (!found)
-		found = make_level(whole, level);
+	if (level >= whole->shape.levels)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (!whole->levels[level] && !make_level(whole, level))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		*pLevelArray = whole->levels[level]->handle.token;
 	(void)pthread_mutex_unlock(&lock);
-	if (!found)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*pLevelArray = found->handle.token;
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult

@@ -2,7 +2,8 @@
 /*
  * Arrays of the application: plain ones, mipmapped ones, and levels of these.  A level is an array
  * to the application; on the wire it is its mipmapped array and a number.  What they look like is
- * answered from here.  Any thread.
+ * answered from here.  Any thread.  An array is not counted: its memory stays that of an array
+ * (client/base/handle.h), and its levels are looked at under a lock.
  */
 #ifndef GPC_ARRAY_H
 #define GPC_ARRAY_H

@@ -7,8 +7,6 @@
 #include "gpc_calls.h"
 
 #include <pthread.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 
@@ -61,22 +59,13 @@ enter(struct texture *texture)
 static CUresult
 create_named(struct gpc_context *context, struct texture **texture_p)
 {
-	struct texture *texture = calloc(1, sizeof(*texture));
+	struct texture *texture = gpc_handle_new(GPC_KIND_TEXTURE, sizeof(*texture));
 
-	if (!texture || gpc_handle_add(GPC_KIND_TEXTURE, &texture->handle) < 0) {
-		free(texture);
+	if (!texture)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	texture->context = context;
 	*texture_p = texture;
 	return CUDA_SUCCESS;
-}
-
-static void
-drop(struct texture *texture)
-{
-	gpc_handle_remove(&texture->handle);
-	free(texture);
 }
 
 static CUresult
@@ -214,7 +203,7 @@ gpc_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDes
 	args.device = context->device->remote;
 	result = gpc_wait_gpTextureCreate(context, &args, &reply);
 	if (result != CUDA_SUCCESS) {
-		drop(texture);
+		gpc_handle_remove(&texture->handle);
 		return result;
 	}
 	texture->resource = *pResDesc;
@@ -250,7 +239,7 @@ gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pRes
 	args.surface = surface->handle.id;
 	result = gpc_wait_gpSurfaceCreate(context, &args, &reply);
 	if (result != CUDA_SUCCESS) {
-		drop(surface);
+		gpc_handle_remove(&surface->handle);
 		return result;
 	}
 	surface->resource = *pResDesc;
@@ -268,7 +257,7 @@ destroy(struct texture *texture)
 	CUresult result = gpc_post_gpTextureDestroy(texture->context, &args);
 
 	HASH_DELETE(hh, textures, texture);
-	drop(texture);
+	gpc_handle_remove(&texture->handle);
 	return result;
 }
 

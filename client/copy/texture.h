@@ -2,7 +2,7 @@
 /*
  * Texture and surface objects.  The application has the numbers that the daemon's driver gave them,
  * for kernels take them as plain arguments; so making one is a round trip.  What they are of is
- * answered from here.  Any thread.
+ * answered from here.  Any thread.  They are looked at under a lock, and nobody is given one.
  */
 #ifndef GPC_TEXTURE_H
 #define GPC_TEXTURE_H

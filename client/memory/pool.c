@@ -2,6 +2,7 @@
 #include "client/memory/pool.h"
 
 #include "client/alloc/heap.h"
+#include "client/base/container.h"
 #include "client/base/ranges.h"
 #include "client/connect/connect.h"
 #include "client/memory/address.h"
@@ -9,7 +10,6 @@
 #include "client/wire/session.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 /* A pool whose freed memory waits for work maps more instead, up to so much, or this many times of
@@ -42,7 +42,7 @@ gpc_pools_unlock(void)
 static struct gpc_pool *
 pool_of(const struct gpc_space_mapping *mapping)
 {
-	return (struct gpc_pool *)((char *)mapping->space - offsetof(struct gpc_pool, space));
+	return GPC_CONTAINER(mapping->space, struct gpc_pool, space);
 }
 
 static struct gpc_session *
@@ -61,10 +61,7 @@ context_of(const struct gpc_pool *pool)
 struct gpc_pool *
 gpc_pool_get(CUmemoryPool handle)
 {
-	struct gpc_handle *found = gpc_handle_get(GPC_KIND_POOL, handle);
-
-	return found ? (struct gpc_pool *)((char *)found - offsetof(struct gpc_pool, handle))
-		     : NULL;
+	return gpc_handle_get(GPC_KIND_POOL, handle);
 }
 
 struct gpc_pool *

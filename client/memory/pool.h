@@ -4,6 +4,7 @@
  * here from mappings of the session's window.  A pool belongs to its device and outlives contexts.
  * What it maps counts as used by the session until it is given back: beyond the release threshold
  * when the application synchronises, all that is free when memory runs out.  Any thread may call.
+ * They are looked up under a lock, and counted while a thread allocates from one without it.
  */
 #ifndef GPC_POOL_H
 #define GPC_POOL_H

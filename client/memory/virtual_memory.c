@@ -273,11 +273,9 @@ create(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHan
 	/* Absurd sizes need no round trip. */
 	if (size > device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	allocation = calloc(1, sizeof(*allocation));
-	if (!allocation || gpc_handle_add(GPC_KIND_MEMORY, &allocation->handle) < 0) {
-		free(allocation);
+	allocation = gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
+	if (!allocation)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	allocation->device = device;
 	allocation->size = size;
 	allocation->holds = 1;
@@ -285,12 +283,10 @@ create(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHan
 	/* Hints that are not followed. */
 	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
 	result = obtain(allocation);
-	if (result == CUDA_SUCCESS) {
+	if (result == CUDA_SUCCESS)
 		*handle = (uintptr_t)allocation->handle.token;
-	} else {
+	else
 		gpc_handle_remove(&allocation->handle);
-		free(allocation);
-	}
 	return result;
 }
 
@@ -313,10 +309,8 @@ gpc_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAl
 static struct allocation *
 allocation_get(CUmemGenericAllocationHandle handle)
 {
-	struct gpc_handle *found = gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
 	struct allocation *allocation =
-		found ? (struct allocation *)((char *)found - offsetof(struct allocation, handle))
-		      : NULL;
+		gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
 
 	return allocation && allocation->holds > 0 ? allocation : NULL;
 }
@@ -331,7 +325,6 @@ drop_unused(struct allocation *allocation)
 	/* A dead session's memory is gone as well. */
 	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
 	gpc_handle_remove(&allocation->handle);
-	free(allocation);
 }
 
 CUresult

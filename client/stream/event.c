@@ -5,26 +5,13 @@
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
-#include <stddef.h>
-#include <stdlib.h>
-
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
-
-static struct gpc_event *
-event_of(struct gpc_handle *handle)
-{
-	return (struct gpc_event *)((char *)handle - offsetof(struct gpc_event, handle));
-}
 
 CUresult
 gpc_event_lookup(CUevent hEvent, struct gpc_event **event_p)
 {
-	struct gpc_handle *handle = gpc_handle_get(GPC_KIND_EVENT, hEvent);
-
-	if (!handle)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*event_p = event_of(handle);
-	return CUDA_SUCCESS;
+	*event_p = gpc_handle_get(GPC_KIND_EVENT, hEvent);
+	return *event_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult
@@ -47,17 +34,12 @@ enter_event(CUevent hEvent, struct gpc_event **event_p)
 }
 
 static void
-forget(struct gpc_event *event)
+forget_if_of(void *object, void *context)
 {
-	gpc_handle_remove(&event->handle);
-	free(event);
-}
+	struct gpc_event *event = object;
 
-static void
-forget_if_of(struct gpc_handle *handle, void *context)
-{
-	if (event_of(handle)->context == context)
-		forget(event_of(handle));
+	if (event->context == context)
+		gpc_handle_remove(&event->handle);
 }
 
 void
@@ -82,11 +64,9 @@ gpc_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	event = calloc(1, sizeof(*event));
-	if (!event || gpc_handle_add(GPC_KIND_EVENT, &event->handle) < 0) {
-		free(event);
+	event = gpc_handle_new(GPC_KIND_EVENT, sizeof(*event));
+	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	event->context = context;
 	event->flags = Flags;
 	args.phEvent = event->handle.id;
@@ -94,7 +74,7 @@ gpc_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	if (result == CUDA_SUCCESS)
 		*phEvent = event->handle.token;
 	else
-		forget(event);
+		gpc_handle_remove(&event->handle);
 	return result;
 }
 
@@ -110,7 +90,7 @@ gpc_cuEventDestroy_v2(CUevent hEvent)
 	args.hEvent = event->handle.id;
 	result = gpc_post_cuEventDestroy_v2(event->context, &args);
 	/* Only now, or another thread could announce a new event of that place before. */
-	forget(event);
+	gpc_handle_remove(&event->handle);
 	return result;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of the application.  Any thread may call. */
+/*
+ * Events of the application.  Any thread may call.  An event is not counted: its memory stays that
+ * of an event (client/base/handle.h), and its context is never freed.
+ */
 #ifndef GPC_EVENT_H
 #define GPC_EVENT_H
 

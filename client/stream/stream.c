@@ -5,7 +5,6 @@
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,39 +24,22 @@ static __thread CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL
 static struct gpc_stream *
 stream_of(const void *token)
 {
-	struct gpc_handle *handle = gpc_handle_get(GPC_KIND_STREAM, token);
-
-	return handle ? (struct gpc_stream *)((char *)handle - offsetof(struct gpc_stream, handle))
-		      : NULL;
+	return gpc_handle_get(GPC_KIND_STREAM, token);
 }
 
-static int
-stream_create(struct gpc_context *context, unsigned int flags, int priority,
-	      struct gpc_stream **stream_p)
+/* NULL: out of memory. */
+static struct gpc_stream *
+stream_create(struct gpc_context *context, unsigned int flags, int priority)
 {
-	struct gpc_stream *stream = calloc(1, sizeof(*stream));
-	int r;
+	struct gpc_stream *stream = gpc_handle_new(GPC_KIND_STREAM, sizeof(*stream));
 
 	if (!stream)
-		return -ENOMEM;
+		return NULL;
 	stream->context = context;
 	stream->flags = flags;
 	stream->priority = priority;
 	stream->number = atomic_fetch_add(&next_number, 1);
-	r = gpc_handle_add(GPC_KIND_STREAM, &stream->handle);
-	if (r < 0) {
-		free(stream);
-		return r;
-	}
-	*stream_p = stream;
-	return 0;
-}
-
-static void
-stream_forget(struct gpc_stream *stream)
-{
-	gpc_handle_remove(&stream->handle);
-	free(stream);
+	return stream;
 }
 
 /* Creates the stream here and on the daemon. */
@@ -68,12 +50,13 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 	struct gp_args_cuStreamCreateWithPriority args = { .flags = flags, .priority = priority };
 	CUresult result;
 
-	if (stream_create(context, flags, priority, stream_p) < 0)
+	*stream_p = stream_create(context, flags, priority);
+	if (!*stream_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	args.phStream = (*stream_p)->handle.id;
 	result = gpc_post_cuStreamCreateWithPriority(context, &args);
 	if (result != CUDA_SUCCESS)
-		stream_forget(*stream_p);
+		gpc_handle_remove(&(*stream_p)->handle);
 	return result;
 }
 
@@ -84,7 +67,7 @@ stream_drop(struct gpc_stream *stream)
 	CUresult result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
 
 	/* Only now, or another thread could announce a new stream of that place before. */
-	stream_forget(stream);
+	gpc_handle_remove(&stream->handle);
 	return result;
 }
 
@@ -182,21 +165,20 @@ gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p)
 }
 
 static void
-forget_if_of(struct gpc_handle *handle, void *context)
+forget_if_of(void *object, void *context)
 {
-	struct gpc_stream *stream =
-		(struct gpc_stream *)((char *)handle - offsetof(struct gpc_stream, handle));
+	struct gpc_stream *stream = object;
 
 	if (stream->context == context)
-		stream_forget(stream);
+		gpc_handle_remove(&stream->handle);
 }
 
 CUresult
 gpc_stream_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {
-	struct gpc_stream *stream;
+	struct gpc_stream *stream = stream_create(context, CU_STREAM_DEFAULT, 0);
 
-	if (stream_create(context, CU_STREAM_DEFAULT, 0, &stream) != 0)
+	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	stream->legacy = true;
 	context->legacy = stream;

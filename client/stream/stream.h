@@ -2,7 +2,8 @@
 /*
  * Streams of the application.  The default streams (0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD) are
  * objects like the others: the legacy one comes with its context, the per-thread one is made on the
- * thread's first use and destroyed with the thread.
+ * thread's first use and destroyed with the thread.  None is counted: the memory stays that of a
+ * stream (client/base/handle.h), and the context is never freed.
  */
 #ifndef GPC_STREAM_H
 #define GPC_STREAM_H

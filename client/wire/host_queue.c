@@ -163,7 +163,7 @@ gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
 	bool known;
 
 	(void)pthread_mutex_lock(&functions->lock);
-	function = (struct gpc_host_function *)gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
 	known = function && function->scope->session == session && !function->told;
 	if (known) {
 		function->told = true;
@@ -215,7 +215,7 @@ take_back(struct gpc_session *session, uint32_t id)
 	struct gpc_host_function *function;
 
 	(void)pthread_mutex_lock(&functions->lock);
-	function = (struct gpc_host_function *)gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
+	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
 	if (function)
 		forget_locked(functions, function);
 	(void)pthread_mutex_unlock(&functions->lock);

@@ -86,10 +86,10 @@ objects_of_a_kind_end_before_the_index_does(void **state)
 }
 
 static void
-count_and_remove(struct gpc_handle *handle, void *arg)
+count_and_remove(void *object, void *arg)
 {
 	++*(int *)arg;
-	gpc_handle_remove(handle);
+	gpc_handle_remove(object);
 }
 
 static void
@@ -106,6 +106,38 @@ each_visits_the_live_ones_which_may_go_meanwhile(void **state)
 	gpc_handle_each(GPC_KIND_LIBRARY, count_and_remove, &count);
 	assert_int_equal(count, 9);
 	assert_null(gpc_handle_get(GPC_KIND_LIBRARY, handles[0].token));
+}
+
+struct object {
+	struct gpc_handle handle;
+	int value;
+};
+
+/* Whoever looked one up may read it still when another thread removes it. */
+static void
+memory_of_an_object_stays_and_is_the_next_ones(void **state)
+{
+	struct object *first = gpc_handle_new(GPC_KIND_POOL, sizeof(*first));
+	struct object *second, *third;
+	void *token;
+
+	assert_non_null(first);
+	token = first->handle.token;
+	assert_int_equal(first->value, 0);
+	assert_ptr_equal(gpc_handle_get(GPC_KIND_POOL, token), first);
+	first->value = 1;
+	second = gpc_handle_new(GPC_KIND_POOL, sizeof(*second));
+	assert_ptr_not_equal(second, first);
+	gpc_handle_remove(&first->handle);
+	assert_null(gpc_handle_get(GPC_KIND_POOL, token));
+	assert_int_equal(first->value, 1);
+
+	third = gpc_handle_new(GPC_KIND_POOL, sizeof(*third));
+	assert_ptr_equal(third, first);
+	assert_int_equal(third->value, 0);
+	assert_ptr_not_equal(third->handle.token, token);
+	gpc_handle_remove(&second->handle);
+	gpc_handle_remove(&third->handle);
 }
 
 static void *
@@ -154,6 +186,7 @@ main(void)
 		cmocka_unit_test(low_bits_of_a_token_are_clear),
 		cmocka_unit_test(objects_of_a_kind_end_before_the_index_does),
 		cmocka_unit_test(each_visits_the_live_ones_which_may_go_meanwhile),
+		cmocka_unit_test(memory_of_an_object_stays_and_is_the_next_ones),
 		cmocka_unit_test(threads_do_not_get_each_others_handles),
 	};
 
