@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/ask.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -25,15 +27,6 @@ ctl_fail(const char *format, ...)
 	va_end(args);
 	fprintf(stderr, "\n");
 	return -1;
-}
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static int
@@ -86,7 +79,7 @@ read_all(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
 {
 	while (size) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
-		int64_t left = deadline_ms - now_ms();
+		int64_t left = deadline_ms - gp_now_ms();
 		ssize_t got;
 
 		if (deadline_ms == INT64_MAX)
@@ -94,7 +87,7 @@ read_all(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
 		else if (left < 0)
 			left = 0;
 		if (poll(&wait, 1, left > 60000 ? 60000 : (int)left) == 0 &&
-		    now_ms() >= deadline_ms)
+		    gp_now_ms() >= deadline_ms)
 			return ctl_fail("the daemon has not answered in time");
 		if (!wait.revents)
 			continue;
@@ -142,7 +135,7 @@ int
 ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t patience_ms,
 	Gpupool__AdminReply **reply_p)
 {
-	int64_t deadline = patience_ms == CTL_FOREVER ? INT64_MAX : now_ms() + patience_ms;
+	int64_t deadline = patience_ms == CTL_FOREVER ? INT64_MAX : gp_now_ms() + patience_ms;
 	Gpupool__AdminReply *reply = NULL;
 	uint8_t *bytes;
 	size_t size;

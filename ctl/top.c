@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The live view: what each client used since the last look. */
+#include "base/clock.h"
 #include "ctl/command.h"
 #include "ctl/value.h"
 
@@ -11,17 +12,8 @@
 
 struct look {
 	Gpupool__AdminReply *reply;
-	int64_t at_ns;
+	uint64_t at_ns;
 };
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static const Gpupool__AdminSession *
 find(const struct look *look, uint64_t id)
@@ -35,7 +27,7 @@ find(const struct look *look, uint64_t id)
 
 /* In hundredths of a per cent. */
 static uint64_t
-share(uint64_t before_ns, uint64_t now, int64_t elapsed_ns)
+share(uint64_t before_ns, uint64_t now, uint64_t elapsed_ns)
 {
 	if (elapsed_ns <= 0 || now < before_ns)
 		return 0;
@@ -43,7 +35,7 @@ share(uint64_t before_ns, uint64_t now, int64_t elapsed_ns)
 }
 
 static uint64_t
-per_second(uint64_t before, uint64_t now, int64_t elapsed_ns)
+per_second(uint64_t before, uint64_t now, uint64_t elapsed_ns)
 {
 	if (elapsed_ns <= 0 || now < before)
 		return 0;
@@ -61,7 +53,7 @@ add_client(struct ctl_table *table, const struct look *before, const struct look
 	const Gpupool__AdminCounts *old_counts = old && old->counts ? old->counts : &none;
 	const Gpupool__AdminLine *line = s->lines[index];
 	uint64_t old_ns = old && index < old->n_lines ? old->lines[index]->gpu_ns : 0;
-	int64_t elapsed = now->at_ns - before->at_ns;
+	uint64_t elapsed = now->at_ns - before->at_ns;
 
 	ctl_table_number(table, s->id);
 	ctl_table_text(table, s->tenant);
@@ -138,16 +130,8 @@ look(const struct ctl *ctl, struct look *look)
 	look->reply = NULL;
 	if (ctl_ask_report(ctl, 0, &look->reply))
 		return -1;
-	look->at_ns = now_ns();
+	look->at_ns = gp_now_ns();
 	return 0;
-}
-
-static void
-pause_for(int64_t seconds)
-{
-	struct timespec time = { .tv_sec = seconds };
-
-	(void)nanosleep(&time, NULL);
 }
 
 static int
@@ -176,7 +160,7 @@ ctl_top(const struct ctl *ctl, int count, char **words)
 	if (parse(count, words, &rounds, &delay) || look(ctl, &before))
 		return -1;
 	for (uint64_t i = 0; i < rounds; i++) {
-		pause_for((int64_t)delay);
+		gp_nap(delay * UINT64_C(1000000000));
 		r = look(ctl, &now);
 		if (r == 0) {
 			if (screen)

@@ -95,9 +95,6 @@ const struct gp_transport_ops *gp_transport_find(const char *scheme, size_t leng
 void gp_transport_list(char *text, size_t size);
 
 /* Milliseconds that are left until a point of gp_now_ms(); -1 for a deadline below 0. */
-int64_t gp_now_ms(void);
-int64_t gp_deadline_ms(int timeout_ms);
-int gp_left_ms(int64_t deadline);
 
 /* 1 when one of poll()'s `events` or an error is there, 0 after timeout_ms, or -errno. */
 int gp_fd_wait(int fd, short events, int timeout_ms);

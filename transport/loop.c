@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/lock.h"
 #include "transport/message_stream.h"
 #include "transport/own_fd.h"
 
@@ -140,16 +142,11 @@ pipe_put(struct pipe *pipe, const struct iovec *iov, int count)
 static bool
 pipe_await(struct pipe *pipe, int timeout_ms)
 {
-	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
-	struct timespec until = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
-	int r = timeout_ms ? 0 : ETIMEDOUT;
+	uint64_t until = timeout_ms ? gp_deadline_ns(timeout_ms) : 0;
 
-	while (!pipe->used && !pipe->no_writer && !pipe->no_reader && r == 0) {
-		if (deadline < 0)
-			pthread_cond_wait(&pipe->changed, &pipe->lock);
-		else
-			r = pthread_cond_timedwait(&pipe->changed, &pipe->lock, &until);
-	}
+	while (!pipe->used && !pipe->no_writer && !pipe->no_reader &&
+	       gp_cond_wait_until(&pipe->changed, &pipe->lock, until))
+		;
 	return pipe->used || pipe->no_writer || pipe->no_reader;
 }
 
@@ -177,16 +174,11 @@ loop_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 static void
 pipe_await_room(struct pipe *pipe, int timeout_ms)
 {
-	int64_t deadline = gp_deadline_ms(timeout_ms);
-	struct timespec until = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
-	int r = 0;
+	uint64_t until = gp_deadline_ns(timeout_ms);
 
-	while (pipe->used == PIPE_SIZE && !pipe->no_writer && !pipe->no_reader && r == 0) {
-		if (deadline < 0)
-			pthread_cond_wait(&pipe->changed, &pipe->lock);
-		else
-			r = pthread_cond_timedwait(&pipe->changed, &pipe->lock, &until);
-	}
+	while (pipe->used == PIPE_SIZE && !pipe->no_writer && !pipe->no_reader &&
+	       gp_cond_wait_until(&pipe->changed, &pipe->lock, until))
+		;
 }
 
 static ssize_t
@@ -248,13 +240,8 @@ static const struct gp_stream_io loop_io = {
 static int
 pipe_init(struct pipe *pipe)
 {
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&pipe->lock, NULL);
-	pthread_cond_init(&pipe->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	gp_cond_init(&pipe->changed);
 	pipe->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	gp_own_fd_mark(pipe->event_fd);
 	return pipe->event_fd < 0 ? -errno : 0;

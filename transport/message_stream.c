@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/message_stream.h"
 
+#include "base/clock.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
@@ -85,15 +87,6 @@ gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 	return r;
 }
 
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* A socket's own time begins anew with each read, so the deadline is waited for outside of it. */
 static ssize_t
 read_until_deadline(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
@@ -146,14 +139,14 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 	if (until)
 		return read_until_deadline(stream, iov, count, timeout_ms);
 	if (stream->spin_usec) {
-		int64_t end = now_ns() + (int64_t)stream->spin_usec * 1000;
+		uint64_t end = gp_now_ns() + stream->spin_usec * UINT64_C(1000);
 
 		do {
 			ssize_t got = look(stream, iov, count);
 
 			if (got != -EAGAIN)
 				return got;
-		} while (now_ns() < end);
+		} while (gp_now_ns() < end);
 	}
 	return stream->io->read(stream, iov, count, timeout_ms);
 }

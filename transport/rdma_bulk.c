@@ -4,6 +4,7 @@
  * server writes; of each at most GP_RDMA_PIECES pieces are outstanding.  What lies in kept memory
  * is not copied, at either end.
  */
+#include "base/clock.h"
 #include "transport/rdma.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connecting, listening and accepting by the connection manager. */
+#include "base/clock.h"
+#include "base/lock.h"
 #include "transport/descriptor.h"
 #include "transport/rdma.h"
 #include "transport/tcp.h"
@@ -65,7 +67,6 @@ struct gp_rdma_conn *
 gp_rdma_create(struct rdma_event_channel *events, bool server)
 {
 	struct gp_rdma_conn *conn = calloc(1, sizeof(*conn));
-	pthread_condattr_t attr;
 
 	if (!conn)
 		return NULL;
@@ -73,10 +74,7 @@ gp_rdma_create(struct rdma_event_channel *events, bool server)
 	conn->server = server;
 	conn->poll_fd = conn->wake_fd = -1;
 	pthread_mutex_init(&conn->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&conn->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	gp_cond_init(&conn->changed);
 	if (gp_stream_init(&conn->stream, &gp_rdma_ops, &gp_rdma_io,
 			   GP_CONN_CAP_FD | GP_CONN_CAP_REMOTE_MEM)) {
 		conn->events = NULL;

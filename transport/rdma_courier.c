@@ -3,9 +3,10 @@
  * Connections whose peer is behind with reading, so that sent bytes wait for credits, and in which
  * no thread is: one thread of the process looks after all of them.  It ends when there are none.
  */
+#include "base/clock.h"
+#include "base/thread.h"
 #include "transport/rdma.h"
 
-#include <signal.h>
 #include <time.h>
 
 #define NAP_MIN_NS 200000
@@ -48,7 +49,7 @@ serve(struct gp_rdma_conn *conn)
 static void *
 courier_main(void *arg)
 {
-	struct timespec nap = { .tv_nsec = NAP_MIN_NS };
+	uint64_t nap = NAP_MIN_NS;
 
 	pthread_mutex_lock(&lock);
 	while (all) {
@@ -65,9 +66,9 @@ courier_main(void *arg)
 			}
 		}
 		pthread_mutex_unlock(&lock);
-		(void)nanosleep(&nap, NULL);
-		if (nap.tv_nsec < NAP_MAX_NS)
-			nap.tv_nsec += nap.tv_nsec / 4;
+		gp_nap(nap);
+		if (nap < NAP_MAX_NS)
+			nap += nap / 4;
 		pthread_mutex_lock(&lock);
 	}
 	running = false;
@@ -78,26 +79,14 @@ courier_main(void *arg)
 void
 gp_rdma_courier_add(struct gp_rdma_conn *conn)
 {
-	sigset_t signals, old;
-	pthread_attr_t attr;
-	pthread_t thread;
-
 	pthread_mutex_lock(&lock);
 	if (!conn->with_courier) {
 		conn->with_courier = true;
 		conn->next_courier = all;
 		all = conn;
 	}
-	if (!running) {
-		/* Signals are the program's. */
-		sigfillset(&signals);
-		pthread_sigmask(SIG_SETMASK, &signals, &old);
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		running = pthread_create(&thread, &attr, courier_main, NULL) == 0;
-		pthread_attr_destroy(&attr);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-	}
+	if (!running)
+		running = gp_thread_start("gpupool-rdma", 0, courier_main, NULL) == 0;
 	pthread_mutex_unlock(&lock);
 }
 

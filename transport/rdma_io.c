@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The byte stream of a connection, for the framing of messages: segments with credits. */
+#include "base/clock.h"
 #include "transport/rdma.h"
 
 #include <errno.h>

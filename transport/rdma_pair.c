@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a connection's queue pair, and all that belongs to it. */
+#include "base/clock.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 #include "transport/rdma.h"

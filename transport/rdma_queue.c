@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes through a connection's queue pair: work requests, completions, segments, credits; and
  * sleeping for them. */
+#include "base/clock.h"
 #include "transport/rdma.h"
 
 #include <endian.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sleeping until a connection's device has something to say, and the descriptors for it, which in a
  * client are at the program's mercy. */
+#include "base/clock.h"
+#include "base/lock.h"
 #include "transport/own_fd.h"
 #include "transport/rdma.h"
 
@@ -184,22 +186,16 @@ gp_rdma_beat(struct gp_rdma_conn *conn)
 static int
 wait_for_other(struct gp_rdma_conn *conn, int64_t deadline)
 {
-	struct timespec until = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
+	uint64_t at_ns = deadline < 0 ? GP_FOREVER : (uint64_t)deadline * 1000000;
 
-	if (deadline < 0)
-		(void)pthread_cond_wait(&conn->changed, &conn->lock);
-	else if (pthread_cond_timedwait(&conn->changed, &conn->lock, &until) == ETIMEDOUT)
-		return -EAGAIN;
-	return 0;
+	return gp_cond_wait_until(&conn->changed, &conn->lock, at_ns) ? 0 : -EAGAIN;
 }
 
 static void
 nap(struct gp_rdma_conn *conn)
 {
-	const struct timespec time = { .tv_nsec = NAP_MS * 1000000 };
-
 	pthread_mutex_unlock(&conn->lock);
-	(void)nanosleep(&time, NULL);
+	gp_nap(NAP_MS * UINT64_C(1000000));
 	pthread_mutex_lock(&conn->lock);
 }
 
@@ -280,23 +276,14 @@ gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
 	return !there && gp_left_ms(deadline) == 0 ? -EAGAIN : 0;
 }
 
-static int64_t
-now_usec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 int
 gp_rdma_wait_soon(struct gp_rdma_conn *conn, int64_t deadline)
 {
 	unsigned int spin_usec = atomic_load(&conn->spin_usec);
 	uint64_t progress = conn->progress;
-	int64_t end = spin_usec ? now_usec() + spin_usec : 0;
+	uint64_t end = spin_usec ? gp_now_ns() + spin_usec * UINT64_C(1000) : 0;
 
-	while (spin_usec && now_usec() < end && !atomic_load(&conn->stream.stopped)) {
+	while (spin_usec && gp_now_ns() < end && !atomic_load(&conn->stream.stopped)) {
 		for (int i = 0; i < SPIN_LOOKS; i++) {
 			gp_rdma_drain(conn);
 			if (conn->progress != progress)

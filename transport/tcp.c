@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tcp.h"
 
+#include "base/clock.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 #include "transport/socket_owner.h"

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tls_help.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/thread.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <time.h>
 
 /* Of a machine with fewer processors none is left over. */
 #define PROCESSORS_MIN 8
@@ -19,7 +22,8 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t work;
+GP_COND_AT_START(work);
 static struct gp_help *queue;
 static atomic_uint waiting; /* in the queue */
 static int limit = -1, helpers, processors;
@@ -30,15 +34,6 @@ void
 gp_help_limit(int count)
 {
 	limit = count;
-}
-
-static int64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void
@@ -67,15 +62,15 @@ do_one(struct gp_help *help, bool helper)
 static void
 help_with(struct gp_help *help)
 {
-	int64_t end = 0;
+	uint64_t end = 0;
 
 	while (!atomic_load(&help->over) ||
 	       atomic_load(&help->claimed) < atomic_load(&help->ready)) {
 		if (do_one(help, true)) {
 			end = 0;
 		} else if (end == 0) {
-			end = now_ns() + LOOK_NS;
-		} else if (now_ns() > end) {
+			end = gp_now_ns() + LOOK_NS;
+		} else if (gp_now_ns() > end) {
 			break;
 		} else {
 			relax();
@@ -88,16 +83,15 @@ help_with(struct gp_help *help)
 static void
 look_for_work(void)
 {
-	int64_t end = now_ns() + LOOK_NS;
+	uint64_t end = gp_now_ns() + LOOK_NS;
 
-	while (atomic_load_explicit(&waiting, memory_order_relaxed) == 0 && now_ns() < end)
+	while (atomic_load_explicit(&waiting, memory_order_relaxed) == 0 && gp_now_ns() < end)
 		relax();
 }
 
 static void *
 help_main(void *arg)
 {
-	(void)pthread_setname_np(pthread_self(), "gpupool-tls");
 	(void)pthread_mutex_lock(&lock);
 	for (;;) {
 		struct gp_help *help = queue;
@@ -131,8 +125,6 @@ start_helpers(void)
 {
 	cpu_set_t set;
 	int wanted;
-	sigset_t all, before;
-	pthread_attr_t attr;
 
 	processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 	wanted = processors >= PROCESSORS_MIN ? processors / (2 * PROCESSORS_EACH) : 0;
@@ -140,21 +132,8 @@ start_helpers(void)
 		wanted = HELPERS_MAX;
 	if (limit >= 0)
 		wanted = limit;
-	/* The program's signals are not for them. */
-	sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	while (helpers < wanted) {
-		pthread_t thread;
-
-		if (pthread_create(&thread, &attr, help_main, NULL))
-			break;
+	while (helpers < wanted && gp_thread_start("gpupool-tls", STACK_SIZE, help_main, NULL) == 0)
 		helpers++;
-	}
-	pthread_attr_destroy(&attr);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 bool

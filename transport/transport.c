@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/transport.h"
 
+#include "base/clock.h"
 #include "transport/backend.h"
 #include "transport/own_fd.h"
 
@@ -52,34 +53,6 @@ gp_transport_list(char *text, size_t size)
 	for (size_t i = 0; i < COUNT(backends) && used < size; i++)
 		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
 					 backends[i]->scheme);
-}
-
-int64_t
-gp_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-int64_t
-gp_deadline_ms(int timeout_ms)
-{
-	return timeout_ms < 0 ? -1 : gp_now_ms() + timeout_ms;
-}
-
-int
-gp_left_ms(int64_t deadline)
-{
-	int64_t left;
-
-	if (deadline < 0)
-		return -1;
-	left = deadline - gp_now_ms();
-	if (left < 0)
-		return 0;
-	return left > INT_MAX ? INT_MAX : (int)left;
 }
 
 int

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/entry/init.h"
 
+#include "base/clock.h"
 #include "client/base/config.h"
 #include "client/base/error.h"
 #include "client/base/error_names.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
-#include "client/base/thread.h"
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
 #include "client/context/device.h"
@@ -222,17 +222,17 @@ open_session(void)
 CUresult
 gpc_session_open(void)
 {
-	static int64_t last_failure;
+	static uint64_t last_failure;
 	static int last_result;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&open_lock);
 	if (!gpc_session_get()) {
-		if (last_failure && gpc_now_ns() - last_failure < RETRY_NS) {
+		if (last_failure && gp_now_ns() - last_failure < RETRY_NS) {
 			r = last_result;
 		} else {
 			r = open_session();
-			last_failure = r == 0 ? 0 : gpc_now_ns();
+			last_failure = r == 0 ? 0 : gp_now_ns();
 			last_result = r;
 		}
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/host_queue.h"
 
+#include "base/lock.h"
 #include "client/base/handle.h"
 #include "client/base/log.h"
-#include "client/base/thread.h"
 #include "client/wire/session_state.h"
+#include "client/wire/session_threads.h"
 #include "gp_calls.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ void
 gpc_host_queue_init(struct gpc_session *session)
 {
 	(void)pthread_mutex_init(&session->functions.lock, NULL);
-	gpc_cond_init(&session->functions.wanted);
+	gp_cond_init(&session->functions.wanted);
 }
 
 void

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/lane.h"
 
+#include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
-#include "client/base/thread.h"
 #include "client/connect/connect.h"
 #include "client/wire/session_state.h"
+#include "client/wire/session_threads.h"
 #include "gp_calls.h"
 #include "protocol/frame.h"
 
@@ -68,8 +69,8 @@ gpc_lanes_init(struct gpc_session *session)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&lanes->open_lock, NULL);
 	(void)pthread_mutex_init(&lanes->lock, NULL);
-	(void)pthread_cond_init(&lanes->work, NULL);
-	gpc_cond_init(&lanes->changed);
+	gp_cond_init(&lanes->work);
+	gp_cond_init(&lanes->changed);
 	session->lanes = lanes;
 	return 0;
 }
@@ -143,16 +144,16 @@ gpc_lanes_abandon(struct gpc_session *session)
 }
 
 bool
-gpc_lanes_drain(struct gpc_session *session, const struct timespec *deadline)
+gpc_lanes_drain(struct gpc_session *session, uint64_t deadline)
 {
 	struct gpc_lanes *lanes = session->lanes;
-	int r = 0;
+	bool in_time = true;
 
 	(void)pthread_mutex_lock(&lanes->lock);
-	while (lanes->outgoing && !lanes->over && r == 0)
-		r = pthread_cond_timedwait(&lanes->changed, &lanes->lock, deadline);
+	while (lanes->outgoing && !lanes->over && in_time)
+		in_time = gp_cond_wait_until(&lanes->changed, &lanes->lock, deadline);
 	(void)pthread_mutex_unlock(&lanes->lock);
-	return r == 0;
+	return in_time;
 }
 
 static void

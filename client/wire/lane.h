@@ -34,8 +34,8 @@ GP_MUST_CHECK int gpc_lanes_init(struct gpc_session *session);
 void gpc_lanes_fini(struct gpc_session *session);
 /* Before the first copy: they may be opened. */
 void gpc_lanes_allow(struct gpc_session *session, const struct gpc_lanes_source *source);
-/* Whether all that was given to them is sent before the deadline (CLOCK_MONOTONIC). */
-bool gpc_lanes_drain(struct gpc_session *session, const struct timespec *deadline);
+/* Whether all that was given to them is sent before the deadline (gp_now_ns()). */
+bool gpc_lanes_drain(struct gpc_session *session, uint64_t deadline);
 /* The session is over: nothing more is sent or received, and nobody waits. */
 void gpc_lanes_end(struct gpc_session *session);
 /* In the child of a fork. */

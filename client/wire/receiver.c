@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
-#include "client/base/thread.h"
 #include "client/wire/receive.h"
 #include "client/wire/session_state.h"
+#include "client/wire/session_threads.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 
@@ -25,7 +27,7 @@ gpc_receiver_init(struct gpc_session *session)
 	struct gpc_receiver *receiver = &session->receiver;
 
 	(void)pthread_mutex_init(&receiver->lock, NULL);
-	gpc_cond_init(&receiver->wanted);
+	gp_cond_init(&receiver->wanted);
 	/* Without it the receiver finds out a little later. */
 	gp_fd_hold();
 	receiver->rouse_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -232,7 +234,7 @@ enlist(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
 {
 	struct gpc_waiter **place = &receiver->waiters;
 
-	gpc_cond_init(&waiter->woken);
+	gp_cond_init(&waiter->woken);
 	while (*place)
 		place = &(*place)->next;
 	*place = waiter;
@@ -380,13 +382,13 @@ gpc_receiver_main(void *arg)
 	while (!receiver->stop && !is_over(session)) {
 		if (receiver->reading || receiver->waiters ||
 		    (receiver->unattended == 0 && !stuck)) {
-			struct timespec deadline = gpc_deadline(WATCH_MS);
-			int r;
+			bool in_time;
 
 			receiver->idle = true;
-			r = pthread_cond_timedwait(&receiver->wanted, &receiver->lock, &deadline);
+			in_time = gp_cond_wait_until(&receiver->wanted, &receiver->lock,
+						     gp_deadline_ns(WATCH_MS));
 			receiver->idle = false;
-			if (r != 0)
+			if (!in_time)
 				stuck = sender_is_stuck(session, &seen);
 		} else {
 			bool came = read_locked(session, false);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/lock.h"
 #include "client/base/stats.h"
-#include "client/base/thread.h"
 #include "client/wire/session_state.h"
+#include "client/wire/session_threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,8 +21,8 @@ gpc_sender_init(struct gpc_session *session)
 	struct gpc_sender *sender = &session->sender;
 
 	(void)pthread_mutex_init(&sender->lock, NULL);
-	gpc_cond_init(&sender->changed);
-	gpc_cond_init(&sender->gathered);
+	gp_cond_init(&sender->changed);
+	gp_cond_init(&sender->gathered);
 	for (int i = 0; i < 2; i++) {
 		sender->buffers[i] = aligned_alloc(BUFFER_ALIGNMENT, GP_CONN_MESSAGE_MAX);
 		if (!sender->buffers[i])
@@ -189,7 +191,7 @@ gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, in
 static void
 spin(struct gpc_sender *sender)
 {
-	int64_t end = gpc_now_ns() + SPIN_NS;
+	uint64_t end = gp_now_ns() + SPIN_NS;
 
 	do {
 		for (int i = 0; i < 16; i++) {
@@ -197,7 +199,7 @@ spin(struct gpc_sender *sender)
 				return;
 			__builtin_ia32_pause();
 		}
-	} while (gpc_now_ns() < end);
+	} while (gp_now_ns() < end);
 }
 
 void *
@@ -243,18 +245,18 @@ gpc_sender_wake_all(struct gpc_session *session)
 }
 
 bool
-gpc_sender_drain(struct gpc_session *session, const struct timespec *deadline)
+gpc_sender_drain(struct gpc_session *session, uint64_t deadline)
 {
 	struct gpc_sender *sender = &session->sender;
-	int r = 0;
+	bool in_time = true;
 
 	(void)pthread_mutex_lock(&sender->lock);
 	while (!is_over(session) && (sender->writing || sender->used[sender->filling] > 0) &&
-	       r == 0) {
+	       in_time) {
 		sender->waiting++;
-		r = pthread_cond_timedwait(&sender->changed, &sender->lock, deadline);
+		in_time = gp_cond_wait_until(&sender->changed, &sender->lock, deadline);
 		sender->waiting--;
 	}
 	(void)pthread_mutex_unlock(&sender->lock);
-	return r == 0;
+	return in_time;
 }

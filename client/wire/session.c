@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/session.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
 #include "client/base/error.h"
 #include "client/base/log.h"
-#include "client/base/thread.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/lane.h"
 #include "client/wire/session_state.h"
+#include "client/wire/session_threads.h"
 #include "protocol/control.h"
 #include "protocol/printable.h"
 
@@ -111,7 +113,7 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	session->control = control;
 	(void)pthread_mutex_init(&session->threads_lock, NULL);
 	(void)pthread_mutex_init(&session->reason_lock, NULL);
-	gpc_cond_init(&session->threads_ended);
+	gp_cond_init(&session->threads_ended);
 	gpc_host_queue_init(session);
 	r = gpc_receiver_init(session);
 	if (r == 0)
@@ -123,11 +125,8 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	if (r == 0)
 		r = gpc_thread_start(session, gpc_receiver_main, session, "gpupool-recv");
 	if (r != 0) {
-		struct timespec end = gpc_deadline(-1);
-
 		stop_threads(session);
-		end.tv_sec += 3600;
-		(void)gpc_threads_wait(session, &end);
+		(void)gpc_threads_wait(session, GP_FOREVER);
 		free_session(session);
 		return r;
 	}
@@ -176,22 +175,10 @@ gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 	end(session, result, why, false);
 }
 
-static int
-ms_until(const struct timespec *end)
-{
-	struct timespec now;
-	int64_t ms;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	ms = (int64_t)(end->tv_sec - now.tv_sec) * 1000 + (end->tv_nsec - now.tv_nsec) / 1000000;
-	return ms > 0 ? (int)ms : 0;
-}
-
 /* Whether the daemon says why it ends the session, and what.  Whatever else it says meanwhile, it
  * has no more time than until then. */
 static bool
-take_reason(struct gpc_session *session, const struct timespec *end, CUresult *result_p, char *text,
-	    size_t size)
+take_reason(struct gpc_session *session, int64_t end, CUresult *result_p, char *text, size_t size)
 {
 	bool found = false;
 	int left;
@@ -201,7 +188,7 @@ take_reason(struct gpc_session *session, const struct timespec *end, CUresult *r
 	do {
 		Gpupool__ControlMessage *message;
 
-		left = ms_until(end);
+		left = gp_left_ms(end);
 		/* For a message that comes byte by byte, too. */
 		gp_conn_set_deadline(session->control, left > 0 ? (unsigned int)left : 1);
 		if (gp_conn_wait(session->control, left) <= 0)
@@ -230,7 +217,7 @@ gpc_session_lost(struct gpc_session *session, int r)
 void
 gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name, int r)
 {
-	struct timespec end_of_wait = gpc_deadline(REASON_WAIT_MS);
+	int64_t end_of_wait = gp_deadline_ms(REASON_WAIT_MS);
 	CUresult result = gpc_error_cuda(r);
 	bool told = false;
 	char why[256];
@@ -239,7 +226,7 @@ gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const cha
 		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
 	(void)pthread_mutex_lock(&session->reason_lock);
 	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
-		told = take_reason(session, &end_of_wait, &result, why, sizeof(why));
+		told = take_reason(session, end_of_wait, &result, why, sizeof(why));
 	(void)pthread_mutex_unlock(&session->reason_lock);
 	end(session, result, why, told);
 }
@@ -270,9 +257,9 @@ gpc_session_has_functions(const struct gpc_session *session)
 void
 gpc_session_close(struct gpc_session *session, int timeout_ms)
 {
-	struct timespec deadline = gpc_deadline(timeout_ms);
+	uint64_t deadline = gp_deadline_ns(timeout_ms);
 	int none = CUDA_SUCCESS;
-	bool sent = gpc_sender_drain(session, &deadline) && gpc_lanes_drain(session, &deadline);
+	bool sent = gpc_sender_drain(session, deadline) && gpc_lanes_drain(session, deadline);
 
 	stop_threads(session);
 	/* Without the log line of gpc_session_fail(): this is as it should be. */
@@ -286,7 +273,7 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 	gpc_receiver_abort(session);
 	if (session->control)
 		gp_conn_shutdown(session->control);
-	(void)gpc_threads_wait(session, &deadline);
+	(void)gpc_threads_wait(session, deadline);
 }
 
 void

@@ -109,8 +109,8 @@ void gpc_sender_post_unlock(struct gpc_session *session);
 void gpc_sender_flush_unlock(struct gpc_session *session);
 /* The same with the bulk of the last record committed, whose sending it waits for. */
 CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count);
-/* Whether all is sent before the deadline (CLOCK_MONOTONIC). */
-bool gpc_sender_drain(struct gpc_session *session, const struct timespec *deadline);
+/* Whether all is sent before the deadline (gp_now_ns()). */
+bool gpc_sender_drain(struct gpc_session *session, uint64_t deadline);
 
 /* receiver.c */
 int gpc_receiver_init(struct gpc_session *session);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/children.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/workers/orphans.h"
 
@@ -27,7 +27,7 @@ start_child(struct gpd_children *c)
 {
 	struct gpd_child *child = gpd_child_start(c->options->driver, c->options->rdma,
 						  !c->options->no_peer_memory, c->quota->fd);
-	int64_t now = gpd_now_ms();
+	int64_t now = gp_now_ms();
 
 	if (!child) {
 		gpd_error("no worker can be started: %m");
@@ -46,9 +46,9 @@ start_worker(struct gpd_children *c)
 {
 	c->serving = c->successor ? c->successor : start_child(c);
 	c->successor = NULL;
-	c->start_ms = c->serving ? INT64_MAX : gpd_now_ms() + BACKOFF_MS;
+	c->start_ms = c->serving ? INT64_MAX : gp_now_ms() + BACKOFF_MS;
 	if (c->serving && c->serving->state == GPD_CHILD_READY)
-		gpd_admission_set_worker(c->admission, c->serving, gpd_now_ms());
+		gpd_admission_set_worker(c->admission, c->serving, gp_now_ms());
 }
 
 /* The worker serves nobody new from now on. */
@@ -62,7 +62,7 @@ retire_worker(struct gpd_children *c, struct gpd_child *child, int64_t start_ms)
 	if (c->serving != child)
 		return;
 	c->serving = NULL;
-	gpd_admission_set_worker(c->admission, NULL, gpd_now_ms());
+	gpd_admission_set_worker(c->admission, NULL, gp_now_ms());
 	c->start_ms = c->stopping ? INT64_MAX : start_ms;
 }
 
@@ -110,7 +110,7 @@ replace_stale_worker(struct gpd_children *c)
 	tell_to_retire(c, old);
 	c->serving = child;
 	c->start_ms = INT64_MAX;
-	gpd_admission_set_worker(c->admission, child, gpd_now_ms());
+	gpd_admission_set_worker(c->admission, child, gp_now_ms());
 }
 
 /* Asked for by the admission. */
@@ -127,7 +127,7 @@ start_alone(void *arg)
 static void
 alone_ready(struct gpd_children *c, struct gpd_child *child)
 {
-	if (!c->stopping && gpd_admission_alone_ready(c->admission, child, gpd_now_ms()))
+	if (!c->stopping && gpd_admission_alone_ready(c->admission, child, gp_now_ms()))
 		return;
 	tell_to_retire(c, child);
 }
@@ -136,7 +136,7 @@ static void
 forget_child(struct gpd_child *child)
 {
 	if (child->source)
-		gpd_source_put(child->source, gpd_now_ms());
+		gpd_source_put(child->source, gp_now_ms());
 	gpd_child_destroy(child);
 }
 
@@ -159,11 +159,11 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 	gpd_roster_set_devices(c->admission->roster, child->facts);
 	if (child->alone) {
 		alone_ready(c, child);
-		gpd_admission_go_on(c->admission, gpd_now_ms());
+		gpd_admission_go_on(c->admission, gp_now_ms());
 		return;
 	}
 	if (c->serving == child)
-		gpd_admission_set_worker(c->admission, child, gpd_now_ms());
+		gpd_admission_set_worker(c->admission, child, gp_now_ms());
 	c->served = true;
 }
 
@@ -174,7 +174,7 @@ worker_failed(struct gpd_children *c, struct gpd_child *child,
 	char text[1024];
 
 	gpd_channel_text(message, text, sizeof(text));
-	retire_worker(c, child, gpd_now_ms() + BACKOFF_MS);
+	retire_worker(c, child, gp_now_ms() + BACKOFF_MS);
 	if (!c->served && !child->alone) {
 		fprintf(stderr, "gpupoold: %s\n", text);
 		c->useless = true;
@@ -217,7 +217,7 @@ worker_lost(struct gpd_children *c, struct gpd_child *child,
 	(void)snprintf(lost, sizeof(lost), "has lost its GPU contexts: %.990s", text);
 	report_error(c, child, lost);
 	snprintf(child->reason, sizeof(child->reason), "its context was lost");
-	child->deadline_ms = gpd_now_ms() + WORKER_LOST_MS;
+	child->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
 	retire_worker(c, child, 0);
 	gpd_admission_worker_gone(c->admission, child, message->header.result, text);
 }
@@ -231,8 +231,8 @@ worker_busy(struct gpd_children *c, struct gpd_child *child,
 	if (child != c->serving || child->state != GPD_CHILD_READY)
 		return;
 	if (message->header.result && child->busy == 1)
-		child->busy_ms = gpd_now_ms();
-	gpd_admission_set_worker(c->admission, child->busy ? NULL : child, gpd_now_ms());
+		child->busy_ms = gp_now_ms();
+	gpd_admission_set_worker(c->admission, child->busy ? NULL : child, gp_now_ms());
 }
 
 /* With its sessions. */
@@ -278,7 +278,7 @@ take_worker_again(struct gpd_children *c, struct gpd_child *child)
 	child->returned = true;
 	c->serving = child;
 	c->start_ms = INT64_MAX;
-	gpd_admission_set_worker(c->admission, child, gpd_now_ms());
+	gpd_admission_set_worker(c->admission, child, gp_now_ms());
 }
 
 /* It does not end: the sessions there go on, new ones get another worker. */
@@ -287,7 +287,7 @@ replace_busy_worker(struct gpd_children *c)
 {
 	struct gpd_child *child = c->serving, *idle = NULL;
 
-	child->left_ms = gpd_now_ms();
+	child->left_ms = gp_now_ms();
 	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
 		    "another worker",
 		    (int)child->pid);
@@ -327,7 +327,7 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 			worker_lost(c, child, &message);
 			break;
 		case GPD_CHANNEL_OPENED:
-			gpd_admission_opened(c->admission, child, &message, gpd_now_ms());
+			gpd_admission_opened(c->admission, child, &message, gp_now_ms());
 			break;
 		case GPD_CHANNEL_BUSY:
 			worker_busy(c, child, &message);
@@ -339,10 +339,10 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 			gpd_admission_lane_came(c->admission, child, &message);
 			break;
 		case GPD_CHANNEL_LANE_REFUSED:
-			gpd_admission_lane_refused(c->admission, &message, gpd_now_ms());
+			gpd_admission_lane_refused(c->admission, &message, gp_now_ms());
 			break;
 		case GPD_CHANNEL_CLOSED:
-			gpd_admission_closed(c->admission, child, &message, gpd_now_ms());
+			gpd_admission_closed(c->admission, child, &message, gp_now_ms());
 			break;
 		}
 	}
@@ -355,7 +355,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 {
 	bool expected = child->state == GPD_CHILD_ENDING || c->stopping ||
 			((child->alone || child->returned) && status == 0);
-	int64_t now = gpd_now_ms(), start = 0;
+	int64_t now = gp_now_ms(), start = 0;
 	char how[128], text[256];
 
 	/* What it said last is still in the channel. */
@@ -393,7 +393,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 	}
 	forget_child(child);
 	/* Its sessions' places are free. */
-	gpd_admission_go_on(c->admission, gpd_now_ms());
+	gpd_admission_go_on(c->admission, gp_now_ms());
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/notify.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/log.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ gpd_notify_reloading(void)
 	char state[64];
 
 	(void)snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%llu",
-		       (unsigned long long)(gpd_now_ns() / 1000));
+		       (unsigned long long)(gp_now_ns() / 1000));
 	gpd_notify(state);
 }
 

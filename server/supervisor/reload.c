@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/reload.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/supervisor/admin/manage.h"
@@ -186,7 +186,7 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 	} else {
 		/* Now that it is known whose certificates are good. */
 		gpd_gate_reload_revoked(&admission->gate, manager->quota->tenants.config,
-					gpd_now_ms(), reloaded);
+					gp_now_ms(), reloaded);
 	}
 	if (reloaded->error[0] && reloaded->warning[0])
 		append(reloaded->error, "", reloaded->warning);

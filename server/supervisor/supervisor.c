@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/supervisor.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/common/base/privilege.h"
 #include "server/supervisor/admin/manage.h"
@@ -51,7 +51,7 @@ stop(struct supervisor *s)
 		return;
 	}
 	s->stopping = true;
-	s->stop_ms = gpd_now_ms() + STOP_MS;
+	s->stop_ms = gp_now_ms() + STOP_MS;
 	gpd_info("stopping");
 	gpd_notify("STOPPING=1");
 	gpd_listen_close(&s->listen);
@@ -133,7 +133,7 @@ static void
 turn(struct supervisor *s)
 {
 	struct pollfd *fds = make_room(s);
-	int64_t now = gpd_now_ms();
+	int64_t now = gp_now_ms();
 	int listening, workers, first_admin, admins, ready;
 
 	if (!fds) {
@@ -155,17 +155,17 @@ turn(struct supervisor *s)
 
 	/* Workers may start while their messages are read, but none goes before the signals. */
 	gpd_children_serve(&s->children, fds + FIXED_FDS + listening);
-	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gpd_now_ms());
+	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gp_now_ms());
 	if (fds[1].revents)
-		gpd_admission_take_events(&s->admission, gpd_now_ms());
+		gpd_admission_take_events(&s->admission, gp_now_ms());
 	if (fds[0].revents)
 		read_signals(s);
-	gpd_admission_check_deadlines(&s->admission, gpd_now_ms());
-	gpd_children_check(&s->children, gpd_now_ms());
+	gpd_admission_check_deadlines(&s->admission, gp_now_ms());
+	gpd_children_check(&s->children, gp_now_ms());
 	if (s->children.served && !s->announced && !s->stopping)
 		announce(s);
-	gpd_notify_alive(gpd_now_ms());
-	gpd_admin_serve(&s->manager.admin, fds + first_admin, gpd_now_ms());
+	gpd_notify_alive(gp_now_ms());
+	gpd_admin_serve(&s->manager.admin, fds + first_admin, gp_now_ms());
 }
 
 /* What the admin socket asks of the supervisor. */
@@ -327,7 +327,7 @@ gpd_supervisor_run(const struct gpd_options *options)
 		turn(&s);
 		if (s.children.useless)
 			s.status = 1;
-		if (s.stopping && (!s.children.list || s.stop_ms <= gpd_now_ms()))
+		if (s.stopping && (!s.children.list || s.stop_ms <= gp_now_ms()))
 			s.status = 0;
 	}
 	gpd_children_fini(&s.children);

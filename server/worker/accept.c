@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/accept.h"
 
+#include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/lane_refusal.h"
@@ -214,19 +215,13 @@ static void
 start_handshake(const struct incoming *incoming)
 {
 	struct incoming *copy = malloc(sizeof(*copy));
-	pthread_attr_t attr;
-	pthread_t thread;
-	int r = ENOMEM;
+	int r = -ENOMEM;
 
 	make_room(incoming);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
 	if (copy) {
 		*copy = *incoming;
-		r = pthread_create(&thread, &attr, secure, copy);
+		r = gp_thread_start("handshake", STACK_SIZE, secure, copy);
 	}
-	pthread_attr_destroy(&attr);
 	if (r == 0) {
 		copy->next_open = half_open;
 		half_open = copy;

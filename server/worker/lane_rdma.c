@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/lane_rdma.h"
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "protocol/frame.h"
 #include "protocol/preamble.h"
 #include "protocol/ticket.h"
-#include "server/common/base/clock.h"
 #include "server/common/base/log.h"
 #include "server/worker/accept.h"
 #include "server/worker/lane_refusal.h"
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define PREAMBLE_MS 1000
 #define PAUSE_NS 50000000
@@ -118,7 +118,7 @@ static void
 complain(int r)
 {
 	static int64_t next_ms;
-	int64_t now_ms = gpd_now_ms();
+	int64_t now_ms = gp_now_ms();
 
 	if (now_ms < next_ms)
 		return;
@@ -130,7 +130,6 @@ complain(int r)
 static void *
 accept_lanes(void *arg)
 {
-	static const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct arrival arrival = { 0 };
 
 	gp_listener_set_admit(listener, admit, &arrival);
@@ -147,7 +146,7 @@ accept_lanes(void *arg)
 		if (arrival.session)
 			forget(&arrival);
 		complain(r);
-		(void)nanosleep(&pause, NULL);
+		gp_nap(PAUSE_NS);
 	}
 	return NULL;
 }
@@ -155,20 +154,15 @@ accept_lanes(void *arg)
 int
 gpd_lane_rdma_start(const char *text, char *error, size_t size)
 {
-	pthread_attr_t attr;
 	struct gp_url url;
-	pthread_t thread;
 	int r;
 
 	if (gp_url_parse(text, &url, error, size) ||
 	    gp_listen_any_port(&url, &listener, error, size))
 		return -1;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attr, accept_lanes, NULL);
-	pthread_attr_destroy(&attr);
+	r = gp_thread_start("lane-rdma", 0, accept_lanes, NULL);
 	if (r) {
-		(void)snprintf(error, size, "no thread for lanes over RDMA: %s", strerror(r));
+		(void)snprintf(error, size, "no thread for lanes over RDMA: %s", strerror(-r));
 		return -1;
 	}
 	gpd_worker.rdma_port = gp_listener_url(listener)->port;

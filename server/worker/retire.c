@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/retire.h"
 
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/session/session.h"
@@ -8,7 +9,6 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Most kernels end sooner, and nobody need know. */
@@ -20,15 +20,6 @@
 static bool retired;
 static _Atomic bool heap_used;
 static _Atomic bool told_stale;
-
-static int64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void
 tell(const struct gpd_session *session, bool busy)
@@ -47,7 +38,7 @@ tell(const struct gpd_session *session, bool busy)
 static bool
 any_hangs_locked(void)
 {
-	int64_t now = now_ms();
+	int64_t now = gp_now_ms();
 
 	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
 		int64_t since = atomic_load(&s->loading_since_ms);
@@ -144,7 +135,7 @@ gpd_retire_undo(void)
 bool
 gpd_retire_enter(struct gpd_session *session, int device)
 {
-	atomic_store(&session->loading_since_ms, now_ms());
+	atomic_store(&session->loading_since_ms, gp_now_ms());
 	return gpd_quiet_begin(device, &session->closing);
 }
 

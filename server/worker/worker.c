@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/worker.h"
 
+#include "base/clock.h"
 #include "protocol/control.h"
 #include "server/common/base/log.h"
 #include "server/common/ledger/ledger.h"
@@ -32,7 +33,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ARENAS 4
@@ -372,14 +372,6 @@ gpd_worker_may_spin(void)
 }
 
 static void
-nap_ms(long ms)
-{
-	struct timespec time = { .tv_nsec = ms * 1000000 };
-
-	(void)nanosleep(&time, NULL);
-}
-
-static void
 leave(void)
 {
 	if (atomic_load(&gpd_worker.session_count) == 0) {
@@ -425,7 +417,7 @@ handle(struct gpd_channel_message *message)
 	case GPD_CHANNEL_STOP:
 		end_all("the daemon stops");
 		for (int i = 0; i < 100 && atomic_load(&gpd_worker.session_count); i++)
-			nap_ms(10);
+			gp_nap(UINT64_C(10000000));
 		leave();
 	}
 }

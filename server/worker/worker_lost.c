@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a worker whose GPU contexts are lost: whose work it was, and who is told. */
+#include "base/clock.h"
+#include "base/thread.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/driver_stderr.h"
 #include "server/worker/running_work.h"
@@ -34,8 +36,6 @@ describe_culprits(CUresult result, char *text, size_t size)
 static void *
 bury(void *arg)
 {
-	const struct timespec nap = { .tv_nsec = LOOK_MS * 1000000 };
-
 	for (int waited = 0; waited < LOST_MS; waited += LOOK_MS) {
 		bool all = true;
 
@@ -46,7 +46,7 @@ bury(void *arg)
 		/* The replies to calls that were on their way go out, too. */
 		if (all && waited >= 100)
 			break;
-		(void)nanosleep(&nap, NULL);
+		gp_nap(LOOK_MS * UINT64_C(1000000));
 	}
 	_exit(0);
 }
@@ -88,7 +88,6 @@ gpd_worker_lost(struct gpd_session *finder, CUresult result)
 	};
 	char text[1024], complaint[GPD_DRIVER_STDERR_MAX];
 	struct gpd_session *culprit;
-	pthread_t thread;
 
 	if (!is_first_to_find(result, text, sizeof(text), &culprit))
 		return;
@@ -104,7 +103,6 @@ gpd_worker_lost(struct gpd_session *finder, CUresult result)
 	}
 	pthread_mutex_unlock(&gpd_worker.lock);
 	(void)gpd_channel_send(&gpd_worker.channel, &header, text, strlen(text), -1);
-	if (pthread_create(&thread, NULL, bury, NULL))
+	if (gp_thread_start("bury", 0, bury, NULL))
 		_exit(0);
-	(void)pthread_detach(thread);
 }

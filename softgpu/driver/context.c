@@ -4,8 +4,6 @@
 #include "softgpu/driver/green.h"
 #include "softgpu/driver/stream.h"
 
-#include <time.h>
-
 #define STACK_DEPTH 64
 #define API_VERSION 3020
 
@@ -19,15 +17,6 @@ static _Thread_local struct {
 	unsigned int depth;
 	CUcontext stack[STACK_DEPTH];
 } current;
-
-uint64_t
-gs_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 CUcontext
 gs_context_primary(void)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/engine/engine.h"
 
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DEVICE_NAME "gpupool software device"
@@ -71,10 +71,9 @@ take_time(void)
 {
 	const char *text = getenv("GPUPOOL_SOFT_START_MS");
 	long ms = text ? strtol(text, NULL, 10) : 0;
-	struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
-	while (ms > 0 && nanosleep(&left, &left) && errno == EINTR)
-		;
+	if (ms > 0)
+		gp_nap((uint64_t)ms * 1000000);
 }
 
 CUresult CUDAAPI

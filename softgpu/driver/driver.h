@@ -59,7 +59,6 @@ void gs_print_append(void *unused, const char *text, size_t len);
 void gs_print_error(void *unused, const char *text, size_t len);
 void gs_print_flush(void);
 
-uint64_t gs_now_ns(void);
 const char *gs_error_name(CUresult code);
 
 #endif /* GS_DRIVER_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/event.h"
 
+#include "base/clock.h"
 #include "softgpu/driver/stream.h"
 
 #include <pthread.h>
@@ -121,7 +122,7 @@ cuEventDestroy_v2(CUevent handle)
 static void
 record_run(struct gs_op *op, struct gs_stream *stream)
 {
-	((struct record_op *)op)->record->time_ns = gs_now_ns();
+	((struct record_op *)op)->record->time_ns = gp_now_ns();
 }
 
 static void

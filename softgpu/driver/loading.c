@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/loading.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
 #include "softgpu/driver/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define VARIABLE "GPUPOOL_SOFT_LOADING_WAITS"
 /* A kernel that is held back looks this often whether its stream was stopped. */
@@ -20,8 +21,8 @@ static struct {
 } gate = {
 	.once = PTHREAD_ONCE_INIT,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.changed = PTHREAD_COND_INITIALIZER,
 };
+GP_COND_AT_START(gate.changed);
 
 static void
 read_variable(void)
@@ -69,17 +70,8 @@ gs_loading_begin(const struct gs_stream *stream)
 	if (!is_used())
 		return true;
 	pthread_mutex_lock(&gate.lock);
-	while (gate.loading && !(stopped = gs_stream_stopped(stream))) {
-		struct timespec until;
-
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += POLL_NS;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
-		pthread_cond_timedwait(&gate.changed, &gate.lock, &until);
-	}
+	while (gate.loading && !(stopped = gs_stream_stopped(stream)))
+		(void)gp_cond_wait_until(&gate.changed, &gate.lock, gp_now_ns() + POLL_NS);
 	if (!stopped)
 		gate.running++;
 	pthread_mutex_unlock(&gate.lock);

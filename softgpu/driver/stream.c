@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/driver/stream.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/thread.h"
 #include "softgpu/driver/green.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <utlist.h>
 
 /* How long a thread without work stays. */
@@ -53,17 +55,6 @@ stream_destroy(struct gs_object *object)
 	free(stream);
 }
 
-static void
-init_cond(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 static int
 clamp(int priority)
 {
@@ -84,8 +75,8 @@ gs_stream_create(struct gs_green *green, unsigned int flags, int priority)
 	stream->flags = flags;
 	stream->priority = clamp(priority);
 	pthread_mutex_init(&stream->lock, NULL);
-	init_cond(&stream->work);
-	init_cond(&stream->done);
+	gp_cond_init(&stream->work);
+	gp_cond_init(&stream->done);
 	pthread_mutex_lock(&order);
 	DL_APPEND(streams, stream);
 	pthread_mutex_unlock(&order);
@@ -192,15 +183,6 @@ gs_stream_put(struct gs_stream *stream)
 	gs_object_put(&stream->object);
 }
 
-static struct timespec
-deadline(uint64_t ns)
-{
-	uint64_t t = gs_now_ns() + ns;
-
-	return (struct timespec){ .tv_sec = (time_t)(t / 1000000000u),
-				  .tv_nsec = (long)(t % 1000000000u) };
-}
-
 bool
 gs_stream_stopped(const struct gs_stream *stream)
 {
@@ -241,11 +223,8 @@ wait_mark(const struct gs_mark *mark, const struct gs_stream *own)
 	struct gs_stream *stream = mark->stream;
 
 	pthread_mutex_lock(&stream->lock);
-	while (stream->completed < mark->seq && !gs_stream_stopped(own)) {
-		struct timespec until = deadline(POLL_NS);
-
-		pthread_cond_timedwait(&stream->done, &stream->lock, &until);
-	}
+	while (stream->completed < mark->seq && !gs_stream_stopped(own))
+		(void)gp_cond_wait_until(&stream->done, &stream->lock, gp_now_ns() + POLL_NS);
 	pthread_mutex_unlock(&stream->lock);
 }
 
@@ -271,11 +250,11 @@ op_perform(struct gs_op *op, struct gs_stream *stream)
 static struct gs_op *
 next_op(struct gs_stream *stream)
 {
-	struct timespec until = deadline(IDLE_NS);
-	int r = 0;
+	uint64_t until = gp_now_ns() + IDLE_NS;
 
-	while (!stream->head && !stream->closing && r == 0)
-		r = pthread_cond_timedwait(&stream->work, &stream->lock, &until);
+	while (!stream->head && !stream->closing &&
+	       gp_cond_wait_until(&stream->work, &stream->lock, until))
+		;
 	return stream->head;
 }
 
@@ -305,36 +284,14 @@ execute(void *arg)
 	return NULL;
 }
 
-/* Signals are for the application's threads, faults for the one that causes them. */
-static void
-block_signals(sigset_t *old)
-{
-	sigset_t set;
-
-	sigfillset(&set);
-	sigdelset(&set, SIGSEGV);
-	sigdelset(&set, SIGBUS);
-	sigdelset(&set, SIGFPE);
-	sigdelset(&set, SIGILL);
-	pthread_sigmask(SIG_BLOCK, &set, old);
-}
-
 /* The thread has a reference of its own. */
 static bool
 start_thread(struct gs_stream *stream)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t old;
 	int r;
 
 	gs_object_ref(&stream->object);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	block_signals(&old);
-	r = pthread_create(&thread, &attr, execute, stream);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
+	r = gp_thread_start("stream", 0, execute, stream);
 	/* Not the last reference: the caller has one. */
 	if (r)
 		gs_stream_put(stream);

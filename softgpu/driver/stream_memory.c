@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Words written and waited for by streams, and host functions called from them. */
+#include "base/clock.h"
 #include "softgpu/driver/space.h"
 #include "softgpu/driver/stream.h"
 
 #include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* A wait yields this often, then sleeps between two looks. */
 #define YIELDS 200
@@ -88,7 +88,6 @@ look(const struct word_op *word)
 static void
 wait_run(struct gs_op *op, struct gs_stream *stream)
 {
-	const struct timespec pause = { .tv_nsec = SLEEP_NS };
 	int met = 0;
 
 	for (unsigned int n = 0; !gs_stream_stopped(stream); n++) {
@@ -98,7 +97,7 @@ wait_run(struct gs_op *op, struct gs_stream *stream)
 		if (n < YIELDS)
 			sched_yield();
 		else
-			nanosleep(&pause, NULL);
+			gp_nap(SLEEP_NS);
 	}
 	if (met < 0)
 		fail("cuStreamWaitValue32");

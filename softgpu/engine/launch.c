@@ -5,6 +5,8 @@
  */
 #include "launch.h"
 
+#include "base/lock.h"
+#include "base/thread.h"
 #include "fault.h"
 #include "run.h"
 #include "vmem.h"
@@ -32,9 +34,9 @@ static struct {
 	int sleeping;
 } workers = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.work = PTHREAD_COND_INITIALIZER,
-	.idle = PTHREAD_COND_INITIALIZER,
 };
+GP_COND_AT_START(workers.work);
+GP_COND_AT_START(workers.idle);
 
 /* Parameter buffers wait here for the next launch. */
 static pthread_mutex_t arguments_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -261,15 +263,9 @@ worker_main(void *arg)
 int
 gs_workers_start(int count)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-
 	workers.count = 1;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	while (workers.count < count && pthread_create(&thread, &attr, worker_main, NULL) == 0)
+	while (workers.count < count && gp_thread_start("engine", 0, worker_main, NULL) == 0)
 		workers.count++;
-	pthread_attr_destroy(&attr);
 	return GS_OK;
 }
 

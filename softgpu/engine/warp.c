@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interpreter's loop. */
+#include "base/clock.h"
 #include "run.h"
 
 #include <fenv.h>
-#include <time.h>
 
 /* A split while it runs; what may change of it is written back by save(). */
 struct cursor {
@@ -364,11 +364,8 @@ static void
 read_clock(const struct cursor *cursor)
 {
 	const struct gs_code *at = cursor->at;
-	struct timespec now;
-	uint64_t value;
+	uint64_t value = gp_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	value = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	if (at->sub == GS_SPECIAL_CLOCK_HI || at->sub == GS_SPECIAL_GLOBALTIMER_HI)
 		value >>= 32;
 	if (at->dst_width == 8)

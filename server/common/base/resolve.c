@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/base/resolve.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -57,7 +59,6 @@ create(const char *host, const char *service, const struct addrinfo *hints)
 {
 	size_t length = strlen(host) + 1;
 	struct lookup *lookup = calloc(1, sizeof(*lookup) + length);
-	pthread_condattr_t attributes;
 
 	if (!lookup)
 		return NULL;
@@ -66,39 +67,19 @@ create(const char *host, const char *service, const struct addrinfo *hints)
 		strncpy(lookup->service, service, sizeof(lookup->service) - 1);
 	lookup->hints = *hints;
 	pthread_mutex_init(&lookup->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&lookup->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	gp_cond_init(&lookup->changed);
 	return lookup;
-}
-
-static bool
-start(struct lookup *lookup)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	bool started;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	started = !pthread_create(&thread, &attributes, look_up, lookup);
-	pthread_attr_destroy(&attributes);
-	return started;
 }
 
 static int
 wait_for(struct lookup *lookup, unsigned int timeout_ms, struct addrinfo **list_p)
 {
-	uint64_t until_ns = gpd_now_ns() + timeout_ms * UINT64_C(1000000);
-	const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-					.tv_nsec = (long)(until_ns % 1000000000) };
+	uint64_t until_ns = gp_now_ns() + timeout_ms * UINT64_C(1000000);
 	int result = EAI_AGAIN;
 	bool done;
 
 	pthread_mutex_lock(&lookup->lock);
-	while (!lookup->done &&
-	       pthread_cond_timedwait(&lookup->changed, &lookup->lock, &until) != ETIMEDOUT)
+	while (!lookup->done && gp_cond_wait_until(&lookup->changed, &lookup->lock, until_ns))
 		;
 	done = lookup->done;
 	lookup->left = true;
@@ -131,7 +112,7 @@ gpd_resolve(const char *host, const char *service, const struct addrinfo *hints,
 	lookup = create(host, service, hints);
 	if (!lookup)
 		return EAI_MEMORY;
-	if (!start(lookup)) {
+	if (gp_thread_start("resolve", 0, look_up, lookup)) {
 		destroy(lookup);
 		return EAI_MEMORY;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/ledger/log_budget.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/supervisor/door/source.h"
 
@@ -44,7 +44,7 @@ gpd_log_budget_log(struct gpd_log_budget *budget, enum gpd_log_level level, cons
 	char text[1024];
 	va_list args;
 
-	if (level > gpd_log_level || !gpd_log_budget_may(budget, kind, gpd_now_ms()))
+	if (level > gpd_log_level || !gpd_log_budget_may(budget, kind, gp_now_ms()))
 		return;
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);

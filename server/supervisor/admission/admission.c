@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admission/admission.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
 #include "server/supervisor/door/control_reply.h"
@@ -266,7 +266,7 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloa
 	int r = gpd_tenants_reload(&quota->tenants, reloaded->error);
 
 	if (r == 0) {
-		gpd_gate_reload(&admission->gate, quota->tenants.config, gpd_now_ms(), reloaded);
+		gpd_gate_reload(&admission->gate, quota->tenants.config, gp_now_ms(), reloaded);
 		gpd_admission_check_certificates(admission);
 	}
 	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {
@@ -286,7 +286,7 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloa
 	}
 	/* There may be more places now, and those who wait may be of another class. */
 	if (r == 0)
-		gpd_admission_go_on(admission, gpd_now_ms());
+		gpd_admission_go_on(admission, gp_now_ms());
 	return r;
 }
 
@@ -357,7 +357,7 @@ void
 gpd_admission_stop(struct gpd_admission *admission)
 {
 	admission->stopping = true;
-	gpd_admission_forget_waiting(admission, gpd_now_ms());
+	gpd_admission_forget_waiting(admission, gp_now_ms());
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->state == GPD_PEER_ENDING)
 			continue;
@@ -385,7 +385,7 @@ gpd_admission_fini(struct gpd_admission *admission)
 		gp_control_free(event->message);
 		free(event);
 	}
-	gpd_admission_forget_waiting(admission, gpd_now_ms());
+	gpd_admission_forget_waiting(admission, gp_now_ms());
 	gpd_source_forget_all();
 	gpd_log_budget_forget_all(admission->quota->ledger);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From Hello to a session: who has room for it, which worker opens it and in which window, and what
  * the worker says of it until it is over. */
+#include "base/clock.h"
 #include "protocol/ticket.h"
-#include "server/common/base/clock.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
 #include "server/supervisor/door/control_reply.h"
@@ -265,7 +265,7 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 		return false;
 	}
 	peer->log_budget = gpd_log_budget_choose(ledger, tenant, gpd_source_own_name(peer->source),
-						 gpd_now_ms());
+						 gp_now_ms());
 	return true;
 }
 

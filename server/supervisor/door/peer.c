@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/peer.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/door/tls_files.h"
 
@@ -343,8 +344,6 @@ struct gpd_peer *
 gpd_peer_create(struct gp_conn *conn, const char *scheme)
 {
 	struct gpd_peer *peer = calloc(1, sizeof(*peer));
-	pthread_attr_t attr;
-	int r;
 
 	if (peer)
 		peer->last = calloc(1, sizeof(*peer->last));
@@ -360,11 +359,7 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme)
 	peer->deadline_ms = INT64_MAX;
 	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);
 	pthread_mutex_init(&peer->send_lock, NULL);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	r = pthread_create(&peer->thread, &attr, receive, peer);
-	pthread_attr_destroy(&attr);
-	if (r) {
+	if (gp_thread_start_joined(&peer->thread, "peer", STACK_SIZE, receive, peer)) {
 		gp_conn_destroy(conn);
 		free(peer->last);
 		free(peer);
@@ -401,7 +396,7 @@ gpd_peer_destroy(struct gpd_peer *peer)
 	free(peer->full);
 	free(peer->refusal);
 	if (peer->source)
-		gpd_source_put(peer->source, gpd_now_ms());
+		gpd_source_put(peer->source, gp_now_ms());
 	gp_conn_destroy(peer->conn);
 	pthread_mutex_destroy(&peer->send_lock);
 	explicit_bzero(peer->ticket, sizeof(peer->ticket));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/source.h"
 
+#include "base/clock.h"
 #include "server/common/base/bucket.h"
-#include "server/common/base/clock.h"
 
 #include <arpa/inet.h>
 #include <stdarg.h>
@@ -196,7 +196,7 @@ tell_left_out(struct gpd_source *source)
 void
 gpd_source_log(struct gpd_source *source, enum gpd_log_level level, const char *format, ...)
 {
-	int64_t now_ms = gpd_now_ms();
+	int64_t now_ms = gp_now_ms();
 	char text[900];
 	va_list args;
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/code/image_cache.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/thread.h"
 #include "image/fatbin.h"
-#include "server/common/base/clock.h"
 #include "server/worker/code/image_scan.h"
 
 #include <errno.h>
@@ -52,10 +54,10 @@ static struct {
 	unsigned int writers;
 } cache = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.came = PTHREAD_COND_INITIALIZER,
-	.written = PTHREAD_COND_INITIALIZER,
 	.limits = { MEMORY_DEFAULT, DISK_DEFAULT },
 };
+GP_COND_AT_START(cache.came);
+GP_COND_AT_START(cache.written);
 
 static void
 blob_free(struct gpd_blob *blob)
@@ -158,7 +160,7 @@ gpd_image_cache_goes_on(struct gpd_image_bringer *bringer)
 {
 	pthread_mutex_lock(&cache.lock);
 	if (bringer->blob)
-		bringer->blob->heard_ns = gpd_now_ns();
+		bringer->blob->heard_ns = gp_now_ns();
 	pthread_mutex_unlock(&cache.lock);
 }
 
@@ -213,17 +215,16 @@ read_in(const struct gpd_image_name *name, bool use)
 static struct gpd_blob *
 await(const uint8_t *sha256, struct gpd_image_bringer *bringer, const _Atomic bool *given_up)
 {
-	uint64_t now = gpd_now_ns();
+	uint64_t now = gp_now_ns();
 	struct gpd_blob *blob;
 
 	while ((blob = find(sha256)) && !blob->bytes &&
 	       now - blob->heard_ns < gpd_image_cache_stall_ns &&
 	       bringer->waited_ns < gpd_image_cache_wait_ns && !atomic_load(given_up)) {
-		struct timespec look = gpd_until(LOOK_NS);
 		uint64_t begin = now;
 
-		(void)pthread_cond_timedwait(&cache.came, &cache.lock, &look);
-		now = gpd_now_ns();
+		(void)gp_cond_wait_until(&cache.came, &cache.lock, now + LOOK_NS);
+		now = gp_now_ns();
 		bringer->waited_ns += now - begin;
 	}
 	return blob;
@@ -248,7 +249,7 @@ gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_bringer 
 		blob = create(name->sha256);
 	if (blob) {
 		set_bringer(blob, bringer);
-		blob->heard_ns = gpd_now_ns();
+		blob->heard_ns = gp_now_ns();
 	}
 	pthread_mutex_unlock(&cache.lock);
 	return read_in(name, true);
@@ -293,19 +294,14 @@ write_out(void *arg)
 static void
 write_later(struct gpd_blob *blob)
 {
-	pthread_attr_t attributes;
-	pthread_t thread;
 	bool many;
 
 	gpd_blob_ref(blob);
 	pthread_mutex_lock(&cache.lock);
 	many = cache.writers++ >= WRITERS_MAX;
 	pthread_mutex_unlock(&cache.lock);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	if (many || pthread_create(&thread, &attributes, write_out, blob))
+	if (many || gp_thread_start("image-disk", 0, write_out, blob))
 		write_out(blob);
-	pthread_attr_destroy(&attributes);
 }
 
 struct gpd_blob *

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/lane.h"
 
+#include "base/lock.h"
+#include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/session/session.h"
@@ -18,17 +20,13 @@ int
 gpd_lanes_create(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = calloc(1, sizeof(*lanes));
-	pthread_condattr_t attr;
 
 	if (!lanes)
 		return -ENOMEM;
 	pthread_mutex_init(&lanes->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&lanes->came, &attr);
-	pthread_condattr_destroy(&attr);
-	pthread_cond_init(&lanes->turn, NULL);
-	pthread_cond_init(&lanes->out, NULL);
+	gp_cond_init(&lanes->came);
+	gp_cond_init(&lanes->turn);
+	gp_cond_init(&lanes->out);
 	lanes->arrived_end = &lanes->arrived;
 	lanes->end = &lanes->first;
 	lanes->stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
@@ -177,26 +175,14 @@ gpd_lanes_uniform(struct gpd_session *session)
 }
 
 static int
-start_thread(pthread_t *thread, void *(*main)(void *), struct gpd_lane *lane)
-{
-	pthread_attr_t attr;
-	int r;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	r = pthread_create(thread, &attr, main, lane);
-	pthread_attr_destroy(&attr);
-	return r;
-}
-
-static int
 start_threads(struct gpd_lane *lane)
 {
-	int r = start_thread(&lane->receiver, gpd_lane_receive, lane);
+	int r = gp_thread_start_joined(&lane->receiver, "lane-in", STACK_SIZE, gpd_lane_receive,
+				       lane);
 
 	if (r)
 		return r;
-	r = start_thread(&lane->sender, send_chunks, lane);
+	r = gp_thread_start_joined(&lane->sender, "lane-out", STACK_SIZE, send_chunks, lane);
 	if (r) {
 		gp_conn_shutdown(lane->conn);
 		(void)pthread_join(lane->receiver, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks on their way to the device: from a lane's connection to the executor. */
+#include "base/clock.h"
+#include "base/lock.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/copy/straight.h"
@@ -11,21 +13,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* How often the executor looks whether the session is lost, while no chunk comes. */
 #define LOOK_MS 100
 /* A lane has ended, lane 0 perhaps, and what is to come does not come on another one either. */
 #define ENDED_MS 200
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static bool
 is_over(const struct gpd_session *session)
@@ -57,7 +49,7 @@ enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk)
 	if (lanes->seen[index / 8] >> index % 8 & 1)
 		return "that has come before";
 	lanes->seen[index / 8] |= (uint8_t)(1 << index % 8);
-	lanes->heard_ms = now_ms();
+	lanes->heard_ms = gp_now_ms();
 	return NULL;
 }
 
@@ -141,7 +133,7 @@ append(struct gpd_lanes *lanes, struct gpd_lane_arrived *arrived)
 	arrived->next = NULL;
 	*lanes->arrived_end = arrived;
 	lanes->arrived_end = &arrived->next;
-	lanes->heard_ms = now_ms();
+	lanes->heard_ms = gp_now_ms();
 }
 
 /* The bytes are there: for the executor, or for later. */
@@ -319,7 +311,7 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	lanes->size = lanes->left = size;
 	lanes->straight = straight;
 	lanes->expecting = true;
-	lanes->heard_ms = now_ms();
+	lanes->heard_ms = gp_now_ms();
 	wrong = take_parked(session, &bad);
 	pthread_mutex_unlock(&lanes->lock);
 	pthread_cond_broadcast(&lanes->turn);
@@ -359,7 +351,7 @@ static bool
 is_missing(const struct gpd_session *session)
 {
 	const struct gpd_lanes *lanes = session->lanes;
-	uint64_t silent_ms = now_ms() - lanes->heard_ms;
+	int64_t silent_ms = gp_now_ms() - lanes->heard_ms;
 
 	if (silent_ms < ENDED_MS || is_coming(lanes))
 		return false;
@@ -391,16 +383,9 @@ static void
 wait_for_chunk(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->lanes;
-	long ms = session->copies_out ? GPD_COPY_CONTINUE_MS : LOOK_MS;
-	struct timespec until;
+	uint64_t ms = session->copies_out ? GPD_COPY_CONTINUE_MS : LOOK_MS;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += ms * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	(void)pthread_cond_timedwait(&lanes->came, &lanes->lock, &until);
+	(void)gp_cond_wait_until(&lanes->came, &lanes->lock, gp_now_ns() + ms * 1000000);
 	/* Copies the other way have nothing to do with this one, or it would come behind them. */
 	if (session->copies_out && !lanes->arrived) {
 		pthread_mutex_unlock(&lanes->lock);

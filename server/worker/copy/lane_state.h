@@ -63,7 +63,7 @@ struct gpd_lanes {
 	uint64_t straight;   /* where it goes in device memory; 0: through staging */
 	uint8_t *seen;       /* bit for each chunk that has come, or is on its way */
 	bool expecting;
-	uint64_t heard_ms; /* when a chunk of it last began or came */
+	int64_t heard_ms; /* when a chunk of it last began or came */
 	struct gpd_lane_arrived *arrived, **arrived_end;
 	struct gpd_lane_arrived *parked; /* of later copies */
 	unsigned int ahead;              /* those, and those on their way */

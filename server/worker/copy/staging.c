@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/staging.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
@@ -11,7 +13,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define SLOTS_PER_ALLOCATION 8
 /* Pinning memory takes milliseconds: no client's first copy shall wait for it. */
@@ -49,9 +50,9 @@ static struct {
 	size_t limit;
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.freed = PTHREAD_COND_INITIALIZER,
 	.limit = LIMIT_DEFAULT,
 };
+GP_COND_AT_START(pool.freed);
 
 /* The pool is locked. */
 static CUresult
@@ -172,17 +173,9 @@ take_slot(struct gpd_session *session, unsigned int share, unsigned int promised
 static void
 wait_freed(bool unless_idle)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += POOL_WAIT_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
 	pthread_mutex_lock(&pool.lock);
 	if (!pool.idle || !unless_idle)
-		pthread_cond_timedwait(&pool.freed, &pool.lock, &until);
+		(void)gp_cond_wait_until(&pool.freed, &pool.lock, gp_now_ns() + POOL_WAIT_NS);
 	pthread_mutex_unlock(&pool.lock);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/device/driver_stderr.h"
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "server/common/base/bucket.h"
-#include "server/common/base/clock.h"
 #include "server/common/base/log.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ static struct {
 static void
 remember(const char *text, size_t size)
 {
-	int64_t now = gpd_now_ms();
+	int64_t now = gp_now_ms();
 
 	if (now - complaints.last_ms > FRESH_MS)
 		complaints.used = 0;
@@ -87,7 +88,7 @@ end_line(void)
 	complaints.line[complaints.line_used] = 0;
 	complaints.line_used = 0;
 	may = gpd_bucket_use(&complaints.lines, GPD_DRIVER_STDERR_LINES, GPD_DRIVER_STDERR_LINE_MS,
-			     gpd_now_ms());
+			     gp_now_ms());
 	if (complaints.whose && (may || complaints.left_out == 0))
 		budget = complaints.whose(whose, sizeof(whose));
 	if (may)
@@ -177,8 +178,6 @@ pass_on(void *arg)
 int
 gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose)
 {
-	pthread_attr_t attributes;
-	pthread_t thread;
 	int fds[2], before, r;
 
 	if (complaints.fd >= 0)
@@ -201,11 +200,7 @@ gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose)
 #endif
 	(void)dup2(fds[1], STDERR_FILENO);
 	close(fds[1]);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attributes, pass_on, NULL);
-	pthread_attr_destroy(&attributes);
-	return -r;
+	return gp_thread_start("driver-stderr", 0, pass_on, NULL);
 }
 
 void
@@ -227,7 +222,7 @@ gpd_driver_stderr_take(char *text, size_t size)
 
 	gpd_driver_stderr_settle();
 	pthread_mutex_lock(&complaints.lock);
-	used = gpd_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
+	used = gp_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
 	if (used > size - 1)
 		used = size - 1;
 	memcpy(text, complaints.text, used);

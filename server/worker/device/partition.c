@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/lock.h"
+#include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition_table.h"
@@ -21,7 +23,8 @@ struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 static uint64_t idle_count;
 /* Threads that make green contexts; under the lock. */
 static unsigned int makers;
-static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t made;
+GP_COND_AT_START(made);
 
 static bool
 driver_can(void)
@@ -324,21 +327,6 @@ make(void *arg)
 	return NULL;
 }
 
-/* Takes over a reference; false: no thread. */
-static bool
-start_maker(struct gpd_partition *partition)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	bool started;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	started = pthread_create(&thread, &attributes, make, partition) == 0;
-	pthread_attr_destroy(&attributes);
-	return started;
-}
-
 bool
 gpd_partition_is_ready(struct gpd_partition *partition)
 {
@@ -355,7 +343,7 @@ gpd_partition_is_ready(struct gpd_partition *partition)
 	(void)gpd_partition_ref(partition);
 	makers++;
 	pthread_mutex_unlock(&gpd_partition_lock);
-	if (start_maker(partition))
+	if (!gp_thread_start("partition", 0, make, partition))
 		return false;
 	atomic_store(&partition->coming, false);
 	gpd_partition_unref(partition);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/device/quiet.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
+#include "base/lock.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/worker.h"
 
@@ -29,7 +30,8 @@ static struct quiet {
 	_Atomic bool last;    /* there is no long work any more */
 } quiets[GPD_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t over;
+GP_COND_AT_START(over);
 
 /* Locked. */
 static void
@@ -74,7 +76,7 @@ is_vain(const _Atomic bool *given_up)
 static uint64_t
 await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 {
-	uint64_t start = gpd_now_ns(), took = 0;
+	uint64_t start = gp_now_ns(), took = 0;
 
 	/* If the driver cannot tell it is left to the driver to wait. */
 	if (gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) != CUDA_SUCCESS)
@@ -84,8 +86,8 @@ await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 			return UINT64_MAX;
 		if (holds && took > gpd_quiet_short_ns)
 			hold(device, start + took);
-		gpd_nap(took < MS ? NAP_NS : NAP_LONG_NS);
-		took = gpd_now_ns() - start;
+		gp_nap(took < MS ? NAP_NS : NAP_LONG_NS);
+		took = gp_now_ns() - start;
 	}
 	return took;
 }
@@ -93,7 +95,7 @@ await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 static bool
 seek(int device, bool holds, const _Atomic bool *given_up)
 {
-	uint64_t start = gpd_now_ns(), took;
+	uint64_t start = gp_now_ns(), took;
 	CUevent event;
 
 	if (!gpd_driver_has(cuCtxRecordEvent) ||
@@ -104,7 +106,7 @@ seek(int device, bool holds, const _Atomic bool *given_up)
 		if (holds && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
 			atomic_store(&quiets[device].last, true);
 	} while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
-		 gpd_now_ns() - start < gpd_quiet_limit_ns);
+		 gp_now_ns() - start < gpd_quiet_limit_ns);
 	(void)gpd_driver.cuEventDestroy_v2(event);
 	return took != UINT64_MAX && !is_vain(given_up);
 }
@@ -127,7 +129,7 @@ gpd_quiet_seek(int device)
 bool
 gpd_quiet_is(int device)
 {
-	uint64_t start = gpd_now_ns();
+	uint64_t start = gp_now_ns();
 	CUevent event;
 	bool quiet;
 
@@ -136,10 +138,10 @@ gpd_quiet_is(int device)
 		return true;
 	quiet = gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) !=
 		CUDA_SUCCESS;
-	while (!quiet && gpd_now_ns() - start <= gpd_quiet_short_ns) {
+	while (!quiet && gp_now_ns() - start <= gpd_quiet_short_ns) {
 		quiet = gpd_driver.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
 		if (!quiet)
-			gpd_nap(NAP_NS);
+			gp_nap(NAP_NS);
 	}
 	(void)gpd_driver.cuEventDestroy_v2(event);
 	return quiet;
@@ -161,10 +163,7 @@ void
 gpd_quiet_await_end(int device, const _Atomic bool *given_up)
 {
 	pthread_mutex_lock(&lock);
-	while (gpd_quiet_is_held(device) && !is_vain(given_up)) {
-		struct timespec until = gpd_until(LOOK_NS);
-
-		(void)pthread_cond_timedwait(&over, &lock, &until);
-	}
+	while (gpd_quiet_is_held(device) && !is_vain(given_up))
+		(void)gp_cond_wait_until(&over, &lock, gp_now_ns() + LOOK_NS);
 	pthread_mutex_unlock(&lock);
 }

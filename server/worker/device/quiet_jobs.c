@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/device/quiet_jobs.h"
 
+#include "base/lock.h"
+#include "base/thread.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/worker.h"
 
@@ -23,10 +25,10 @@ static struct {
 	bool started;
 } jobs = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.given = PTHREAD_COND_INITIALIZER,
-	.done = PTHREAD_COND_INITIALIZER,
 	.last = &jobs.first,
 };
+GP_COND_AT_START(jobs.given);
+GP_COND_AT_START(jobs.done);
 
 static struct job *
 take(void)
@@ -77,15 +79,8 @@ work(void *unused)
 static bool
 start(void)
 {
-	pthread_attr_t attributes;
-	pthread_t thread;
-
-	if (jobs.started)
-		return true;
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	jobs.started = !pthread_create(&thread, &attributes, work, NULL);
-	pthread_attr_destroy(&attributes);
+	if (!jobs.started)
+		jobs.started = !gp_thread_start("quiet-jobs", 0, work, NULL);
 	return jobs.started;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/image/image.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
 #include "gpd_calls.h"
 #include "protocol/image_info.h"
 #include "server/worker/code/image_cache.h"
@@ -18,18 +20,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 
 /* How long an allocation waits for images to be unloaded. */
-#define UNLOAD_S 2
+#define UNLOAD_NS UINT64_C(2000000000)
 
 /* Those that the client has unloaded and the driver has not: they still count for the session. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t gone;
 	struct gpd_image *images; /* utlist */
-} leaving = { .lock = PTHREAD_MUTEX_INITIALIZER, .gone = PTHREAD_COND_INITIALIZER };
+} leaving = { .lock = PTHREAD_MUTEX_INITIALIZER };
+GP_COND_AT_START(leaving.gone);
 
 /* A variable, on one device. */
 struct gpd_global {
@@ -167,15 +169,12 @@ find_leaving(const struct gpd_session *session)
 bool
 gpd_image_wait_unloaded(struct gpd_session *session)
 {
-	struct timespec until;
+	uint64_t until = gp_now_ns() + UNLOAD_NS;
 	bool any;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += UNLOAD_S;
 	pthread_mutex_lock(&leaving.lock);
 	any = find_leaving(session) != NULL;
-	while (find_leaving(session) &&
-	       pthread_cond_timedwait(&leaving.gone, &leaving.lock, &until) == 0)
+	while (find_leaving(session) && gp_cond_wait_until(&leaving.gone, &leaving.lock, until))
 		;
 	pthread_mutex_unlock(&leaving.lock);
 	return any;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/image/library.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
+#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/driver.h"
@@ -16,7 +17,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Who waits for another looks so often whether its own session has ended. */
 #define LOOK_NS 20000000
@@ -37,9 +37,9 @@ static struct {
 	struct gpd_library_counts counts;
 } registry = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.loaded = PTHREAD_COND_INITIALIZER,
 	.limits = { UNUSED_COUNT, UNUSED_BYTES },
 };
+GP_COND_AT_START(registry.loaded);
 
 static struct gpd_library *
 create(struct gpd_blob *blob, int device)
@@ -339,12 +339,9 @@ is_vain(struct gpd_session *session)
 static bool
 lock_library(struct gpd_session *session, struct gpd_library *library)
 {
-	struct timespec at = gpd_until(LOOK_NS);
-
-	while (pthread_mutex_timedlock(&library->lock, &at)) {
+	while (!gp_lock_until(&library->lock, gp_now_ns() + LOOK_NS)) {
 		if (is_vain(session))
 			return false;
-		at = gpd_until(LOOK_NS);
 	}
 	return true;
 }
@@ -366,11 +363,9 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh
 	if (library) {
 		if (!library->refs++)
 			unused_unlink(library);
-		while (library->loading && !is_vain(session)) {
-			struct timespec at = gpd_until(LOOK_NS);
-
-			(void)pthread_cond_timedwait(&registry.loaded, &registry.lock, &at);
-		}
+		while (library->loading && !is_vain(session))
+			(void)gp_cond_wait_until(&registry.loaded, &registry.lock,
+						 gp_now_ns() + LOOK_NS);
 		*loading_p = library->loading;
 		registry.counts.shared++;
 	} else if ((library = create(blob, device))) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/image/preload.h"
 
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/driver.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* In all of a worker's life.  Loaded code takes about as much of the device's memory. */
 #define IMAGES_MAX 512
@@ -31,15 +31,6 @@ static struct {
 	bool listed;
 } preload;
 static _Atomic bool done;
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* A note: lines of the device for which a library was loaded, the device of a function, and its
  * kernel's name. */
@@ -138,7 +129,7 @@ static bool
 may_go_on(uint64_t start)
 {
 	return atomic_load(&gpd_worker.session_count) == 0 && !atomic_load(&gpd_worker.lost) &&
-	       preload.ns + (now_ns() - start) < TIME_MAX_NS;
+	       preload.ns + (gp_now_ns() - start) < TIME_MAX_NS;
 }
 
 static int
@@ -265,7 +256,7 @@ finish(void)
 static void
 work(void *unused)
 {
-	uint64_t start = now_ns();
+	uint64_t start = gp_now_ns();
 
 	(void)unused;
 	if (atomic_load(&done))
@@ -283,7 +274,7 @@ work(void *unused)
 		else
 			break;
 	}
-	preload.ns += now_ns() - start;
+	preload.ns += gp_now_ns() - start;
 	if (preload.at >= preload.count || preload.ns >= TIME_MAX_NS)
 		finish();
 }

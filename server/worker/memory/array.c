@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/memory/array.h"
 
+#include "base/lock.h"
 #include "gpd_calls.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
@@ -18,7 +19,8 @@
 
 /* What sessions have given back: the executors', the responders', and the quiet jobs'. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gone = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t gone;
+GP_COND_AT_START(gone);
 static struct gpd_array *leaving; /* utlist */
 
 struct gpd_array *

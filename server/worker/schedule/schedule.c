@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/schedule/schedule.h"
 
+#include "base/clock.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/schedule/schedule_turns.h"
 #include "server/worker/session/session.h"
@@ -41,7 +42,7 @@ next_random(struct gpd_schedule_run *run)
 static bool
 samples(struct gpd_schedule_run *run)
 {
-	uint64_t now = gpd_turns_now(), period = now - run->begun_ns, mean;
+	uint64_t now = gp_now_ns(), period = now - run->begun_ns, mean;
 
 	if (period > PERIOD_MAX_NS)
 		period = PERIOD_MAX_NS;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/schedule/schedule_turns.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/thread.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/schedule/schedule_holder.h"
@@ -28,15 +31,6 @@
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_turns *all[GPD_DEVICES_MAX];
-
-uint64_t
-gpd_turns_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void
 write_down(struct gpd_schedule_run *run, const struct gpd_meter_harvest *harvest)
@@ -72,7 +66,7 @@ harvest(struct gpd_turns *turns, struct gpd_schedule_run *run)
 	write_down(run, &found);
 	if (found.entries && turns->order.holder == &run->order) {
 		turns->busy_ns += found.busy_ns;
-		turns->progress_ns = gpd_turns_now();
+		turns->progress_ns = gp_now_ns();
 	}
 }
 
@@ -80,7 +74,7 @@ harvest(struct gpd_turns *turns, struct gpd_schedule_run *run)
 static bool
 harvest_all(struct gpd_turns *turns, bool contended)
 {
-	uint64_t now = gpd_turns_now();
+	uint64_t now = gp_now_ns();
 	bool tick = now - turns->tick_ns >= TICK_NS;
 	bool more = false;
 
@@ -125,7 +119,7 @@ step(struct gpd_turns *turns)
 {
 	bool waits = anybody_waits(turns);
 	bool more = harvest_all(turns, waits || gpd_order_is_contended(&turns->order));
-	uint64_t now = gpd_turns_now(), when, nap, longest;
+	uint64_t now = gp_now_ns(), when, nap, longest;
 
 	gpd_turns_refresh(turns, now);
 	if (turns->policy == GPD_POLICY_NONE)
@@ -143,15 +137,6 @@ step(struct gpd_turns *turns)
 	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap < longest ? nap : longest;
 }
 
-static void
-wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t end)
-{
-	struct timespec until = { .tv_sec = (time_t)(end / 1000000000),
-				  .tv_nsec = (long)(end % 1000000000) };
-
-	(void)pthread_cond_timedwait(cond, lock, &until);
-}
-
 static bool
 nothing_new(const struct gpd_turns *turns)
 {
@@ -167,7 +152,6 @@ run_turns(void *arg)
 {
 	struct gpd_turns *turns = arg;
 
-	(void)prctl(PR_SET_NAME, "turns", 0, 0, 0);
 	/* Naps are shorter than the 50 microseconds by which the kernel likes to be late. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	(void)gpd_device_enter(turns->device);
@@ -176,7 +160,7 @@ run_turns(void *arg)
 		uint64_t nap = step(turns);
 
 		if (nap != FOREVER) {
-			wait_until(&turns->wake, &turns->lock, gpd_turns_now() + nap);
+			(void)gp_cond_wait_until(&turns->wake, &turns->lock, gp_now_ns() + nap);
 			continue;
 		}
 		atomic_store(&turns->asleep, true);
@@ -185,17 +169,6 @@ run_turns(void *arg)
 		atomic_store(&turns->asleep, false);
 	}
 	return NULL;
-}
-
-static void
-init_cond(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
 }
 
 static struct gpd_turns *
@@ -207,13 +180,12 @@ make_turns(int device)
 		return NULL;
 	turns->device = device;
 	pthread_mutex_init(&turns->lock, NULL);
-	init_cond(&turns->wake);
-	init_cond(&turns->unpinned);
-	if (pthread_create(&turns->thread, NULL, run_turns, turns)) {
+	gp_cond_init(&turns->wake);
+	gp_cond_init(&turns->unpinned);
+	if (gp_thread_start("turns", 0, run_turns, turns)) {
 		free(turns);
 		return NULL;
 	}
-	(void)pthread_detach(turns->thread);
 	return turns;
 }
 
@@ -241,12 +213,12 @@ gpd_turns_join(struct gpd_schedule_run *run)
 		return -ENOMEM;
 	pthread_mutex_lock(&turns->lock);
 	r = gpd_order_join(&turns->order, &run->order, run->session->account.line->tenant,
-			   gpd_turns_now());
+			   gp_now_ns());
 	if (r == 0) {
 		run->turns = turns;
 		run->order.rank = gpd_turns_rank(run->session);
 		run->window = 1;
-		init_cond(&run->go);
+		gp_cond_init(&run->go);
 		gpd_meter_init(&run->meter);
 		run->next = turns->runs;
 		turns->runs = run;
@@ -328,7 +300,7 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 	uint32_t pass;
 
 	pthread_mutex_lock(&turns->lock);
-	now = gpd_turns_now();
+	now = gp_now_ns();
 	run->takes_turns = true;
 	gpd_turns_refresh(turns, now);
 	while (!may_not_wait(run) && !may_go(turns, run, now)) {
@@ -336,14 +308,14 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 			since = now;
 			/* What it waits for may be done, and nobody has looked. */
 			harvest(turns, run);
-			now = gpd_turns_now();
+			now = gp_now_ns();
 			continue;
 		}
 		run->waiting = true;
 		pthread_cond_signal(&turns->wake);
-		wait_until(&run->go, &turns->lock, now + LOOK_NS);
+		(void)gp_cond_wait_until(&run->go, &turns->lock, now + LOOK_NS);
 		run->waiting = false;
-		now = gpd_turns_now();
+		now = gp_now_ns();
 	}
 	if (turns->order.holder == &run->order)
 		gpd_holder_begin(turns, now);
@@ -371,7 +343,7 @@ gpd_turns_quit(struct gpd_schedule_run *run, bool drains)
 	gpd_order_forgo(&run->order);
 	if (drains && turns->order.holder == &run->order) {
 		atomic_store(&run->revoked, true);
-		turns->revoked_ns = gpd_turns_now();
+		turns->revoked_ns = gp_now_ns();
 	} else {
 		if (turns->order.holder == &run->order)
 			gpd_order_release(&turns->order);

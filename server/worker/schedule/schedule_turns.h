@@ -65,8 +65,6 @@ struct gpd_schedule_run {
  * that waits for each kernel keeps its turn. */
 extern uint64_t gpd_turns_idle_ns;
 
-uint64_t gpd_turns_now(void);
-
 /* Whether the session's launches on the device are held back for others. */
 bool gpd_turns_apply(const struct gpd_session *session, int device);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/account.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/worker/schedule/schedule.h"
 
 /* A session that closes does not wait to its end, nor does one whose limit is lifted. */
@@ -25,13 +25,13 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 bool
 gpd_account_wait(struct gpd_account *account, uint64_t *until)
 {
-	uint64_t now = gpd_now_ns();
+	uint64_t now = gp_now_ns();
 
 	if (!*until)
 		*until = now + LEAVING_NS;
 	if (now > *until || !gpd_ledger_is_leaving(account->ledger, account->line))
 		return false;
-	gpd_nap(LEAVING_NAP_NS);
+	gp_nap(LEAVING_NAP_NS);
 	return true;
 }
 
@@ -124,14 +124,14 @@ static uint64_t
 wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *turn,
 	      const _Atomic bool *closing)
 {
-	uint64_t now = gpd_now_ns();
+	uint64_t now = gp_now_ns();
 
 	while (now < turn->start_ns && !atomic_load(closing) &&
 	       gpd_ledger_link_holds(account->ledger, account->line, turn)) {
 		uint64_t left = turn->start_ns - now;
 
-		gpd_nap(left < NAP_MAX_NS ? left : NAP_MAX_NS);
-		now = gpd_now_ns();
+		gp_nap(left < NAP_MAX_NS ? left : NAP_MAX_NS);
+		now = gp_now_ns();
 	}
 	return now;
 }
@@ -145,7 +145,7 @@ gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *
 
 	if (atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed) == GPD_NO_LIMIT)
 		return bytes;
-	begin = now = gpd_now_ns();
+	begin = now = gp_now_ns();
 	do {
 		turn = gpd_ledger_link(account->ledger, account->line, bytes, now);
 		if (turn.start_ns <= now)

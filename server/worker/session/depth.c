@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/depth.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
@@ -109,12 +109,12 @@ static bool
 wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 	      const volatile uint32_t *done, uint32_t most)
 {
-	uint64_t begun = gpd_now_ns(), moved = begun, now = begun;
+	uint64_t begun = gp_now_ns(), moved = begun, now = begun;
 	uint32_t last = read_done(done);
 
 	while (depth->given - last >= most && !is_vain(session)) {
-		gpd_nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
-		now = gpd_now_ns();
+		gp_nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
+		now = gp_now_ns();
 		if (read_done(done) != last) {
 			last = read_done(done);
 			moved = now;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/print.h"
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
@@ -138,8 +140,6 @@ keep_empty(void *unused)
 int
 gpd_print_start(void)
 {
-	pthread_attr_t attributes;
-	pthread_t thread;
 	int fds[2];
 	int r;
 
@@ -158,11 +158,7 @@ gpd_print_start(void)
 	close(fds[1]);
 	reader.fd = fds[0];
 	print.started = true;
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attributes, keep_empty, NULL);
-	pthread_attr_destroy(&attributes);
-	return -r;
+	return gp_thread_start("print", 0, keep_empty, NULL);
 }
 
 static bool
@@ -254,15 +250,6 @@ collect(struct gpd_print *session)
 	redirect();
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static bool
 is_ending(const struct gpd_session *session)
 {
@@ -281,11 +268,10 @@ limit_of(const struct gpd_print *owner)
 static void
 pause_since(uint64_t since)
 {
-	bool often = now_ns() - since < OFTEN_NS;
-	struct timespec pause = { .tv_nsec = often ? LOOK_NS : LOOK_SELDOM_NS };
+	bool often = gp_now_ns() - since < OFTEN_NS;
 
 	pthread_mutex_unlock(&print.lock);
-	nanosleep(&pause, NULL);
+	gp_nap(often ? LOOK_NS : LOOK_SELDOM_NS);
 	pthread_mutex_lock(&print.lock);
 }
 
@@ -294,7 +280,7 @@ static bool
 wait_in_line(struct gpd_session *session, const struct waiter *waiter)
 {
 	struct gpd_print *owner = NULL;
-	uint64_t since = now_ns();
+	uint64_t since = gp_now_ns();
 
 	while (!is_ending(session)) {
 		if (print.waiters == waiter) {
@@ -302,9 +288,9 @@ wait_in_line(struct gpd_session *session, const struct waiter *waiter)
 			    !is_printing(print.owner))
 				return true;
 			if (print.owner != owner)
-				since = now_ns();
+				since = gp_now_ns();
 			owner = print.owner;
-			if (now_ns() - since >= limit_of(owner))
+			if (gp_now_ns() - since >= limit_of(owner))
 				return true;
 		}
 		pause_since(since);

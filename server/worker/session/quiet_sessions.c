@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sessions' part in a quiet moment. */
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/session/session.h"
@@ -24,16 +24,16 @@ has_work(const struct gpd_session *session, int device)
 void
 gpd_quiet_wait(struct gpd_session *session, int device)
 {
-	uint64_t start = gpd_now_ns(), took = 0;
+	uint64_t start = gp_now_ns(), took = 0;
 
 	if (gpd_device_enter(device) != CUDA_SUCCESS)
 		return;
 	while (gpd_quiet_is_held(device) && !atomic_load(&session->closing) &&
 	       !atomic_load(&gpd_worker.lost) && has_work(session, device)) {
-		gpd_nap(took < LONG_NS ? NAP_NS : NAP_LONG_NS);
-		took = gpd_now_ns() - start;
+		gp_nap(took < LONG_NS ? NAP_NS : NAP_LONG_NS);
+		took = gp_now_ns() - start;
 	}
 	if (took > gpd_quiet_patience(device))
 		gpd_quiet_await_end(device, &session->closing);
-	gpd_ledger_count(&session->account.line->counts.waited_ns, gpd_now_ns() - start);
+	gpd_ledger_count(&session->account.line->counts.waited_ns, gp_now_ns() - start);
 }

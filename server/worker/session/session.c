@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/session.h"
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "gpd_calls.h"
-#include "server/common/base/clock.h"
 #include "server/common/base/log.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
@@ -208,7 +209,7 @@ receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *m
 		r = gp_conn_recv(session->conn, message);
 		if (r != GP_E_TIMEOUT)
 			return r;
-		now = gpd_now_ns();
+		now = gp_now_ns();
 		/* What it was before the look that first finds it idle nobody knows. */
 		if (!is_idle(session))
 			since = 0;
@@ -500,16 +501,9 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 int
 gpd_session_start(struct gpd_session *session, struct gp_conn *conn)
 {
-	pthread_attr_t attr;
-	int r;
-
 	session->conn = conn;
 	atomic_fetch_add(&gpd_worker.session_count, 1);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&session->executor, &attr, execute, session);
-	pthread_attr_destroy(&attr);
-	if (r) {
+	if (gp_thread_start("session", 0, execute, session)) {
 		atomic_fetch_sub(&gpd_worker.session_count, 1);
 		session->conn = NULL;
 		return -ENOMEM;

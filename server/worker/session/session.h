@@ -47,7 +47,6 @@ struct gpd_session {
 	struct gpd_worker *worker;
 	struct gpd_session *next; /* the worker's list, under its lock */
 	struct gp_conn *conn;     /* NULL until the lane has come */
-	pthread_t executor;
 	struct gpd_handle_table handles;
 	struct gpd_account account;
 	struct gpd_memory *memory;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/stream.h"
 
+#include "base/clock.h"
 #include "gpd_calls.h"
 #include "server/common/base/log.h"
 #include "server/worker/copy/copy.h"
@@ -16,7 +17,6 @@
 #include "server/worker/worker.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* Streams of the driver cost memory of the device. */
 #define STREAMS_MAX 4096
@@ -301,14 +301,6 @@ gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 }
 
 static void
-nap(unsigned int ms)
-{
-	struct timespec time = { .tv_nsec = (long)ms * 1000000 };
-
-	(void)nanosleep(&time, NULL);
-}
-
-static void
 cancel_all(struct gpd_session *session)
 {
 	for (struct gpd_stream *s = session->streams; s; s = s->next) {
@@ -334,7 +326,7 @@ gpd_stream_finish_all(struct gpd_session *session)
 		/* Any error means that nothing runs any more. */
 		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
 		       !atomic_load(&gpd_worker.lost)) {
-			nap(ms);
+			gp_nap(ms * UINT64_C(1000000));
 			waited += ms;
 			gpd_retire_waits(session, waited);
 			if (ms < 16)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/stream_move.h"
 
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
@@ -12,7 +12,6 @@
 #include "server/worker/worker.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <utlist.h>
 
 /* When streams could not be moved to other multiprocessors. */
@@ -144,7 +143,7 @@ gpd_stream_follow_shares(struct gpd_session *session)
 	bool again = session->move_again_ns != 0;
 	uint32_t changed;
 
-	if (again && gpd_now_ns() < session->move_again_ns)
+	if (again && gp_now_ns() < session->move_again_ns)
 		return;
 	session->move_again_ns = 0;
 	changed = atomic_exchange(&session->shares.changed, 0);
@@ -157,7 +156,7 @@ gpd_stream_follow_shares(struct gpd_session *session)
 			continue;
 		atomic_fetch_or(&session->shares.changed, 1u << i);
 		if (result == CUDA_ERROR_NOT_READY) {
-			session->move_again_ns = gpd_now_ns() + MOVE_SOON_NS;
+			session->move_again_ns = gp_now_ns() + MOVE_SOON_NS;
 			continue;
 		}
 		if (!again)
@@ -165,7 +164,7 @@ gpd_stream_follow_shares(struct gpd_session *session)
 					"its streams stay on the multiprocessors of device %d that "
 					"they had until others can be had: %d",
 					i, (int)result);
-		session->move_again_ns = gpd_now_ns() + MOVE_AGAIN_NS;
+		session->move_again_ns = gp_now_ns() + MOVE_AGAIN_NS;
 	}
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/wait.h"
 
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/thread.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/wait_page.h"
 #include "server/worker/schedule/schedule.h"
@@ -71,15 +74,6 @@ struct gpd_wait_queue {
 	struct entry entries[ENTRIES];
 };
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Executor. Waits until an entry is free. */
 static struct entry *
 take(struct gpd_session *session)
@@ -124,7 +118,7 @@ append(struct gpd_wait_queue *queue, struct entry *entry)
 	queue->tail = entry;
 	queue->pending++;
 	queue->added++;
-	atomic_store_explicit(&queue->added_ns, now_ns(), memory_order_relaxed);
+	atomic_store_explicit(&queue->added_ns, gp_now_ns(), memory_order_relaxed);
 	wake = queue->sleeping;
 	pthread_mutex_unlock(&queue->lock);
 	if (wake)
@@ -400,7 +394,7 @@ pass(struct gpd_session *session, CUresult all)
 	queue->finished += count;
 	pthread_mutex_unlock(&queue->lock);
 	pthread_cond_broadcast(&queue->room);
-	queue->done_ns = now_ns();
+	queue->done_ns = gp_now_ns();
 	return true;
 }
 
@@ -430,18 +424,12 @@ ask(struct gpd_session *session, uint64_t now)
 static void
 sleep_for(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
 {
-	struct timespec until;
-	uint64_t end = now_ns() + ns;
+	uint64_t end = ns ? gp_now_ns() + ns : GP_FOREVER;
 
-	until.tv_sec = (time_t)(end / 1000000000);
-	until.tv_nsec = (long)(end % 1000000000);
 	pthread_mutex_lock(&queue->lock);
 	if (!queue->stop && !queue->kicked && queue->added == added) {
 		queue->sleeping = true;
-		if (ns)
-			(void)pthread_cond_timedwait(&queue->wake, &queue->lock, &until);
-		else
-			(void)pthread_cond_wait(&queue->wake, &queue->lock);
+		(void)gp_cond_wait_until(&queue->wake, &queue->lock, end);
 		queue->sleeping = false;
 	}
 	pthread_mutex_unlock(&queue->lock);
@@ -453,7 +441,7 @@ pause_a_while(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
 	uint64_t since = atomic_load_explicit(&queue->added_ns, memory_order_relaxed);
-	uint64_t now = now_ns();
+	uint64_t now = gp_now_ns();
 	uint64_t added, idle, nap, nap_max = NAP_NS;
 	int sessions = atomic_load(&gpd_worker.session_count);
 	bool pending;
@@ -520,7 +508,6 @@ int
 gpd_wait_start(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = calloc(1, sizeof(*queue));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!queue)
@@ -531,19 +518,16 @@ gpd_wait_start(struct gpd_session *session)
 		return r;
 	}
 	pthread_mutex_init(&queue->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&queue->wake, &attr);
-	pthread_cond_init(&queue->room, NULL);
-	pthread_condattr_destroy(&attr);
+	gp_cond_init(&queue->wake);
+	gp_cond_init(&queue->room);
 	session->waits = queue;
-	r = pthread_create(&queue->responder, NULL, respond, session);
+	r = gp_thread_start_joined(&queue->responder, "responder", 0, respond, session);
 	if (r) {
 		gpd_wait_page_give(&queue->page);
 		free(queue);
 		session->waits = NULL;
 	}
-	return -r;
+	return r;
 }
 
 void

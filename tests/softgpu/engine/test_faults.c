@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct gs_module *module;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection over RDMA on a device that is the test's: what it does when, which in a virtual
  * machine would need a peer that falls silent at the right moment. */
+#include "base/clock.h"
 #include "tests/rdma_fake.h"
 #include "tests/test.h"
 #include "transport/transport.h"

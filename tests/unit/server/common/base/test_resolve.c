@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With name servers that are the test's. */
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/resolve.h"
 #include "tests/test.h"
 
@@ -26,7 +26,7 @@ getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
 	if (host && !(hints->ai_flags & AI_NUMERICHOST)) {
 		asked++;
 		while (strcmp(host, "silent") == 0 && !answer)
-			gpd_nap(MS);
+			gp_nap(MS);
 		if (strcmp(host, "unknown") == 0)
 			return EAI_NODATA;
 	}
@@ -86,16 +86,16 @@ a_name_has_what_the_name_server_says(void **state)
 static void
 a_name_server_that_says_nothing_is_not_waited_for(void **state)
 {
-	uint64_t begin = gpd_now_ns();
+	uint64_t begin = gp_now_ns();
 
 	assert_int_equal(resolve("silent", 100), EAI_AGAIN);
-	assert_true(gpd_now_ns() - begin >= 100 * MS);
-	assert_true(gpd_now_ns() - begin < 30000 * MS);
+	assert_true(gp_now_ns() - begin >= 100 * MS);
+	assert_true(gp_now_ns() - begin < 30000 * MS);
 	/* What it says later nobody wants, and nobody has to free. */
 	answer = true;
 	while (asked != 1 || lists)
-		gpd_nap(MS);
-	gpd_nap(100 * MS);
+		gp_nap(MS);
+	gp_nap(100 * MS);
 	assert_int_equal(lists, 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "image/fatbin.h"
-#include "server/common/base/clock.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_disk.h"
 #include "tests/test.h"
@@ -381,7 +381,7 @@ who_waits_gets_what_another_one_brings(void **state)
 	assert_null(get(&ONE, &first));
 	for (int i = 0; i < WAITING; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, get_one, &more[i]), 0);
-	gpd_nap(50 * MS);
+	gp_nap(50 * MS);
 	blob = gpd_image_cache_add(ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
 	assert_null(first.blob);
 	for (int i = 0; i < WAITING; i++) {
@@ -405,7 +405,7 @@ bring_in_vain(void *arg)
 	if (now > most)
 		most = now;
 	atomic_fetch_add(&all, 1);
-	gpd_nap(20 * MS);
+	gp_nap(20 * MS);
 	atomic_fetch_sub(&bringing, 1);
 	gpd_image_cache_give_up(arg);
 	return NULL;
@@ -419,7 +419,7 @@ one_after_another_brings_it_if_it_does_not_come(void **state)
 	assert_null(get(&ONE, &first));
 	for (int i = 0; i < WAITING; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, bring_in_vain, &more[i]), 0);
-	gpd_nap(100 * MS);
+	gp_nap(100 * MS);
 	assert_int_equal(bringing, 0);
 	gpd_image_cache_give_up(&first);
 	for (int i = 0; i < WAITING; i++)
@@ -431,15 +431,15 @@ one_after_another_brings_it_if_it_does_not_come(void **state)
 static void
 who_stalls_is_not_waited_for(void **state)
 {
-	uint64_t begin = gpd_now_ns();
+	uint64_t begin = gp_now_ns();
 	struct gpd_blob *blob;
 
 	gpd_image_cache_stall_ns = 1500 * MS;
 	assert_null(get(&ONE, &first));
-	gpd_nap(200 * MS);
+	gp_nap(200 * MS);
 	gpd_image_cache_goes_on(&first);
 	assert_null(get(&ONE, &second));
-	assert_true(gpd_now_ns() - begin >= 1700 * MS);
+	assert_true(gp_now_ns() - begin >= 1700 * MS);
 	/* Others wait for the second one, and the first may still bring it. */
 	assert_null(first.blob);
 	assert_non_null(second.blob);
@@ -456,12 +456,12 @@ static void
 nobody_waits_longer_than_told_or_than_his_session(void **state)
 {
 	const _Atomic bool closing = true;
-	uint64_t begin = gpd_now_ns(), waited;
+	uint64_t begin = gp_now_ns(), waited;
 
 	gpd_image_cache_wait_ns = 200 * MS;
 	assert_null(get(&ONE, &first));
 	assert_null(get(&ONE, &second));
-	assert_true(gpd_now_ns() - begin >= 200 * MS);
+	assert_true(gp_now_ns() - begin >= 200 * MS);
 	/* That was all it does, for whatever image. */
 	waited = second.waited_ns;
 	gpd_image_cache_give_up(&second);
@@ -471,7 +471,7 @@ nobody_waits_longer_than_told_or_than_his_session(void **state)
 	gpd_image_cache_wait_ns = 60000 * MS;
 	assert_null(get(&ONE, &first));
 	assert_null(gpd_image_cache_get(&ONE, &more[0], &closing));
-	assert_true(gpd_now_ns() - begin < 30000 * MS);
+	assert_true(gp_now_ns() - begin < 30000 * MS);
 }
 
 int

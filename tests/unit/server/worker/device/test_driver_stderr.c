@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was written to standard error is there when it is asked for at once, and in the log nobody
  * can take it for the daemon's own. */
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/common/ledger/log_budget.h"
 #include "server/worker/device/driver_stderr.h"
@@ -120,7 +120,7 @@ forge_heard(void)
 	if (complain("one\ntwo\nthree\n"))
 		return 2;
 	/* Each has used up a line. */
-	return gpd_now_ms() + 2 * GPD_LOG_BUDGET_WARNING_MS <
+	return gp_now_ms() + 2 * GPD_LOG_BUDGET_WARNING_MS <
 			       atomic_load(&budget.until_ms[GPD_LOG_BUDGET_WARNING])
 		       ? 0
 		       : 3;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session is charged, and refused. */
-#include "server/common/base/clock.h"
+#include "base/clock.h"
 #include "server/worker/session/account.h"
 #include "tests/test.h"
 
@@ -168,7 +168,7 @@ who_waits_under_a_limit_goes_on_when_there_is_another(void **state)
 
 	for (int i = 0; i < 2; i++) {
 		struct waiter waiter = { 0 };
-		uint64_t begin = gpd_now_ns();
+		uint64_t begin = gp_now_ns();
 
 		start_waiting(&waiter, begin);
 		gpd_ledger_set_bandwidth(tenant, limits[i]);
@@ -185,7 +185,7 @@ a_session_that_closes_gives_back_what_it_waits_for(void **state)
 {
 	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
 	struct waiter waiter = { 0 };
-	uint64_t begin = gpd_now_ns();
+	uint64_t begin = gp_now_ns();
 
 	start_waiting(&waiter, begin);
 	waiter.closing = true;
@@ -199,12 +199,12 @@ what_travels_in_one_piece_waits_for_all_its_turns(void **state)
 {
 	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
 	_Atomic bool closing = false;
-	uint64_t begin = gpd_now_ns();
+	uint64_t begin = gp_now_ns();
 
 	gpd_ledger_set_bandwidth(tenant, 1 << 20);
 	gpd_account_link_all(&account, 200 << 10, &closing);
 	/* The first turn is had at once. */
-	assert_true(gpd_now_ns() - begin >= 140000000);
+	assert_true(gp_now_ns() - begin >= 140000000);
 	assert_true(tenant->link_free_ns >= begin + 195000000);
 }
 

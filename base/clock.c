@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+/* How often who waits looks at a clock that has been moved. */
+#define LOOK_NS UINT64_C(1000000)
+
+static atomic_uint_least64_t moved_ns;
+static atomic_bool moved;
+
+uint64_t
+gp_now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec +
+	       atomic_load_explicit(&moved_ns, memory_order_relaxed);
+}
+
+int64_t
+gp_now_ms(void)
+{
+	return (int64_t)(gp_now_ns() / 1000000);
+}
+
+uint64_t
+gp_deadline_ns(int timeout_ms)
+{
+	return timeout_ms < 0 ? GP_FOREVER : gp_now_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
+int64_t
+gp_deadline_ms(int timeout_ms)
+{
+	return timeout_ms < 0 ? -1 : gp_now_ms() + timeout_ms;
+}
+
+int
+gp_left_ms(int64_t deadline)
+{
+	int64_t left;
+
+	if (deadline < 0)
+		return -1;
+	left = deadline - gp_now_ms();
+	if (left < 0)
+		return 0;
+	return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+static void
+sleep_for(uint64_t ns)
+{
+	struct timespec left = { .tv_sec = (time_t)(ns / SECOND_NS),
+				 .tv_nsec = (long)(ns % SECOND_NS) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+		;
+}
+
+void
+gp_nap(uint64_t ns)
+{
+	uint64_t end, now;
+
+	if (!gp_clock_is_moved()) {
+		sleep_for(ns);
+		return;
+	}
+	end = gp_now_ns() + ns;
+	while ((now = gp_now_ns()) < end)
+		sleep_for(end - now < LOOK_NS ? end - now : LOOK_NS);
+}
+
+void
+gp_clock_move(uint64_t ns)
+{
+	(void)atomic_fetch_add(&moved_ns, ns);
+	atomic_store(&moved, true);
+}
+
+bool
+gp_clock_is_moved(void)
+{
+	return atomic_load_explicit(&moved, memory_order_relaxed);
+}

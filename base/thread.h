@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting threads.  A thread takes no signals but those of its own faults: the others are the main
+ * thread's, or the application's.
+ */
+#ifndef GP_THREAD_H
+#define GP_THREAD_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+typedef void *gp_thread_main(void *arg);
+
+/* One that nobody joins.  name: at most 15 characters, for who looks at the process.  stack_size:
+ * 0 for the usual one.  0, or a negative errno: there is no memory, or no room for one more. */
+int gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void *arg)
+	__attribute__((warn_unused_result));
+/* One that somebody joins: *thread_p. */
+int gp_thread_start_joined(pthread_t *thread_p, const char *name, size_t stack_size,
+			   gp_thread_main *main, void *arg) __attribute__((warn_unused_result));
+
+#endif /* GP_THREAD_H */
