@@ -184,25 +184,16 @@ worker_failed(struct gpd_children *c, struct gpd_child *child,
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
 }
 
-/* Of the session that it is for; NULL: it has none, or is others' too. */
-static struct gpd_log_budget *
-budget_of_alone(const struct gpd_children *c, const struct gpd_child *child)
-{
-	struct gpd_ledger *ledger = c->quota->ledger;
-	const struct gpd_ledger_session *line =
-		child->alone ? gpd_ledger_any_of(ledger, child->pid) : NULL;
-
-	return line ? &ledger->log_budgets[line->log_budget] : NULL;
-}
-
 /* A worker of one session alone has as many lines as its client likes to start. */
 static void
 report_error(const struct gpd_children *c, const struct gpd_child *child, const char *text)
 {
-	struct gpd_log_budget *budget = budget_of_alone(c, child);
+	const struct gpd_ledger_session *line =
+		child->alone ? gpd_ledger_any_of(c->quota->ledger, child->pid) : NULL;
 
-	if (budget)
-		gpd_log_budget_log(budget, GPD_LOG_ERROR, "worker %d %s", (int)child->pid, text);
+	if (line)
+		gpd_log_budget_log(line->log_budget, GPD_LOG_ERROR, "worker %d %s", (int)child->pid,
+				   text);
 	else
 		gpd_error("worker %d %s", (int)child->pid, text);
 }
@@ -337,9 +328,6 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 			break;
 		case GPD_CHANNEL_CAME:
 			gpd_admission_lane_came(c->admission, child, &message);
-			break;
-		case GPD_CHANNEL_LANE_REFUSED:
-			gpd_admission_lane_refused(c->admission, &message, gp_now_ms());
 			break;
 		case GPD_CHANNEL_CLOSED:
 			gpd_admission_closed(c->admission, child, &message, gp_now_ms());

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/lane_refusal.h"
 
-#include "server/common/ledger/channel.h"
+#include "server/common/base/source_name.h"
+#include "server/common/ledger/ledger.h"
 #include "server/worker/worker.h"
 
 #include <stdarg.h>
@@ -10,13 +11,14 @@
 void
 gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_LANE_REFUSED, .result = !knows };
-	struct gpd_channel_lane_refused refused = { 0 };
+	char address[GPD_SOURCE_NAME_MAX], text[256];
 	va_list args;
 
-	(void)snprintf(refused.peer, sizeof(refused.peer), "%s", peer);
 	va_start(args, format);
-	(void)vsnprintf(refused.text, sizeof(refused.text), format, args);
+	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	(void)gpd_channel_send(&gpd_worker.channel, &header, &refused, sizeof(refused), -1);
+	if (!knows)
+		gpd_ledger_count(&gpd_worker.ledger->lanes_refused, 1);
+	gpd_source_name(peer, NULL, address);
+	gpd_log_budget_log_address(address, GPD_LOG_WARNING, "%s: %s", peer, text);
 }

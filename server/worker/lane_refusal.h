@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who comes to the worker for a lane and is refused.  The supervisor hears of it, which knows what
- * else came from there: it counts, and has the line of the log, or leaves it out.  Worker; any
- * thread, without the worker's lock.
+ * The refusal of somebody who wants a lane of a session and may not have it: a line of the log, out
+ * of the budget of the address that it came from, and a count.  Worker; any thread.
  */
 #ifndef GPD_LANE_REFUSAL_H
 #define GPD_LANE_REFUSAL_H

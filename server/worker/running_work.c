@@ -66,18 +66,18 @@ find_only_one(void)
 	return s && !s->next ? s : NULL;
 }
 
-struct gpd_log_budget *
+uint32_t
 gpd_running_work_tell(char *text, size_t size)
 {
-	struct gpd_log_budget *budget = NULL;
 	struct gpd_session *about;
+	uint32_t budget;
 
 	pthread_mutex_lock(&gpd_worker.lock);
 	about = gpd_running_work_find(text, size);
 	if (!text[0])
 		about = find_only_one();
-	if (about)
-		budget = &about->account.ledger->log_budgets[about->account.line->log_budget];
+	budget = about ? about->account.line->log_budget
+		       : gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, "sessions that share a worker");
 	pthread_mutex_unlock(&gpd_worker.lock);
 	if (!text[0])
 		(void)snprintf(text, size, "no session");

@@ -7,9 +7,9 @@
 #define GPD_RUNNING_WORK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct gpd_session;
-struct gpd_log_budget;
 
 /* Under the worker's lock: names them, "session 3 (host 17 ./program), last kernel k, session 4
  * ...", or "" if there are none.  The only one that there is, or NULL. */
@@ -17,7 +17,7 @@ struct gpd_session *gpd_running_work_find(char *text, size_t size);
 
 /* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
  * the session that such a line can only be about: the one that is named, or the only one that the
- * worker has; NULL: there may be others. */
-struct gpd_log_budget *gpd_running_work_tell(char *text, size_t size);
+ * worker has; if there may be others, one budget for all such lines of all workers. */
+uint32_t gpd_running_work_tell(char *text, size_t size);
 
 #endif /* GPD_RUNNING_WORK_H */

@@ -282,12 +282,10 @@ open_session(const struct gpd_channel_message *message)
 			    open->avoid_count, &window) == 0 &&
 	    !gpd_session_open(message->header.session, open, &window)) {
 		gpd_window_give(&window);
-		gpd_log_budget_log(
-			&gpd_worker.ledger
-				 ->log_budgets[gpd_worker.ledger->sessions[open->line].log_budget],
-			GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
-			(unsigned long long)message->header.session, (int)sizeof(open->peer),
-			open->peer, reason);
+		gpd_log_budget_log(gpd_worker.ledger->sessions[open->line].log_budget,
+				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
+				   (unsigned long long)message->header.session,
+				   (int)sizeof(open->peer), open->peer, reason);
 		(void)gpd_channel_send(&gpd_worker.channel, &closed, reason, strlen(reason), -1);
 		return;
 	}
@@ -475,6 +473,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_worker.ledger = gpd_ledger_attach(options->ledger_fd);
 	if (!gpd_worker.ledger)
 		return refuse_to_start("the ledger cannot be mapped");
+	gpd_log_budget_use(gpd_worker.ledger);
 	if (gpd_accept_setup())
 		return refuse_to_start("no descriptor for handshakes");
 	if (gpd_driver_stderr_start(gpd_running_work_tell))

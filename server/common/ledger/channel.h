@@ -40,8 +40,6 @@ enum gpd_channel_type {
 	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
 	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
 	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
-	GPD_CHANNEL_LANE_REFUSED, /* struct gpd_channel_lane_refused: who was refused a lane; result
-				   * 1: it has not shown a session's ticket */
 };
 
 struct gpd_channel_header {
@@ -70,10 +68,6 @@ struct gpd_channel_lane {
 	char scheme[16]; /* of the transport */
 	uint32_t tls;    /* 1: a TLS handshake comes first, with the key */
 	uint8_t key[32];
-};
-
-struct gpd_channel_lane_refused {
-	char peer[128], text[256];
 };
 
 struct gpd_channel_opened {

@@ -104,7 +104,7 @@ struct gpd_ledger_session {
 	_Atomic uint64_t id;     /* 0: the line is free */
 	uint32_t tenant;         /* index */
 	int32_t worker;          /* process that has it */
-	uint32_t log_budget;     /* index */
+	uint32_t log_budget;     /* index: what the log has room for about it */
 	_Atomic uint32_t logged; /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority;
 	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
@@ -128,7 +128,8 @@ struct gpd_ledger {
 	_Atomic uint64_t host; /* of names and text: what sessions have beyond GPD_HOST_MIN */
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
-	struct gpd_log_budget log_budgets[GPD_LOG_BUDGETS];
+	struct gpd_log_budget log_budgets[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS];
+	_Atomic uint64_t lanes_refused; /* by workers, to those who have shown no ticket */
 };
 
 /* A new one, with the tenant "default", and its descriptor, close-on-exec, for the workers.  NULL:

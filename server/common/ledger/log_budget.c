@@ -3,23 +3,43 @@
 
 #include "base/clock.h"
 #include "server/common/ledger/ledger.h"
-#include "server/supervisor/door/source.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_MAX_SIZE (GPD_TENANT_NAME_MAX + GPD_SOURCE_NAME_MAX + 32)
-/* For all that there is no other place for. */
-#define OTHERS 0
+enum state {
+	FREE,
+	NAMING, /* by the process that has taken it */
+	NAMED,
+};
 
-/* The supervisor's: whose they are; "": nobody's. */
-static char names[GPD_LOG_BUDGETS][NAME_MAX_SIZE];
-static int64_t check_ms = INT64_MAX;
+static struct gpd_ledger *ledger;
+/* The supervisor's. */
+static int64_t check_ms;
+
+static const char *const others[GPD_LOG_BUDGET_OWNERS] = {
+	[GPD_LOG_BUDGET_ADDRESS] = "other addresses",
+	[GPD_LOG_BUDGET_SESSIONS] = "sessions of other tenants and addresses",
+};
+
+void
+gpd_log_budget_use(struct gpd_ledger *used)
+{
+	ledger = used;
+	check_ms = 0;
+}
+
+static enum gpd_log_budget_owner
+owner_of(uint32_t budget)
+{
+	return budget / GPD_LOG_BUDGETS;
+}
 
 bool
-gpd_log_budget_may(struct gpd_log_budget *budget, enum gpd_log_budget_kind kind, int64_t now_ms)
+gpd_log_budget_may(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms)
 {
+	struct gpd_log_budget *budget = &ledger->log_budgets[index];
 	int64_t each =
 		kind == GPD_LOG_BUDGET_NEWS ? GPD_LOG_BUDGET_LINE_MS : GPD_LOG_BUDGET_WARNING_MS;
 	int64_t lines =
@@ -36,55 +56,98 @@ gpd_log_budget_may(struct gpd_log_budget *budget, enum gpd_log_budget_kind kind,
 	return true;
 }
 
-void
-gpd_log_budget_log(struct gpd_log_budget *budget, enum gpd_log_level level, const char *format, ...)
+static void
+log_args(uint32_t budget, enum gpd_log_level level, const char *format, va_list args)
 {
-	enum gpd_log_budget_kind kind =
-		level > GPD_LOG_WARNING ? GPD_LOG_BUDGET_NEWS : GPD_LOG_BUDGET_WARNING;
 	char text[1024];
-	va_list args;
 
-	if (level > gpd_log_level || !gpd_log_budget_may(budget, kind, gp_now_ms()))
-		return;
-	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	if (ledger && budget < GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS &&
+	    !gpd_log_budget_may(budget,
+				level > GPD_LOG_WARNING &&
+						owner_of(budget) == GPD_LOG_BUDGET_SESSIONS
+					? GPD_LOG_BUDGET_NEWS
+					: GPD_LOG_BUDGET_WARNING,
+				gp_now_ms()))
+		return;
 	gpd_log(level, "%s", text);
 }
 
-static void
-begin(struct gpd_ledger *ledger, uint32_t index, const char *name)
+void
+gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 {
-	struct gpd_log_budget *budget = &ledger->log_budgets[index];
+	va_list args;
 
+	if (level > gpd_log_level)
+		return;
+	va_start(args, format);
+	log_args(budget, level, format, args);
+	va_end(args);
+}
+
+void
+gpd_log_budget_log_address(const char *address, enum gpd_log_level level, const char *format, ...)
+{
+	va_list args;
+
+	if (level > gpd_log_level)
+		return;
+	va_start(args, format);
+	log_args(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, address), level, format, args);
+	va_end(args);
+}
+
+static bool
+has_name(struct gpd_log_budget *budget, const char *name)
+{
+	return atomic_load(&budget->state) == NAMED && strcmp(budget->name, name) == 0;
+}
+
+/* Whether it was free, and has the name now. */
+static bool
+take(struct gpd_log_budget *budget, const char *name)
+{
+	uint32_t state = FREE;
+
+	if (!atomic_compare_exchange_strong(&budget->state, &state, NAMING))
+		return false;
 	for (int k = 0; k < GPD_LOG_BUDGET_KINDS; k++) {
 		atomic_store(&budget->until_ms[k], 0);
 		atomic_store(&budget->left_out[k], 0);
 	}
-	(void)snprintf(names[index], sizeof(names[index]), "%s", name);
+	(void)snprintf(budget->name, sizeof(budget->name), "%s", name);
+	atomic_store(&budget->state, NAMED);
+	return true;
+}
+
+/* Two processes that look for a new name at the same moment may make a budget each; whoever comes
+ * later finds the first of them. */
+uint32_t
+gpd_log_budget_of(enum gpd_log_budget_owner owner, const char *name)
+{
+	uint32_t shared = owner * GPD_LOG_BUDGETS, end = shared + GPD_LOG_BUDGETS;
+
+	if (!ledger)
+		return shared;
+	for (uint32_t i = shared + 1; i < end; i++) {
+		if (has_name(&ledger->log_budgets[i], name))
+			return i;
+	}
+	for (uint32_t i = shared + 1; i < end; i++) {
+		if (take(&ledger->log_budgets[i], name))
+			return i;
+	}
+	(void)take(&ledger->log_budgets[shared], others[owner]);
+	return shared;
 }
 
 uint32_t
-gpd_log_budget_choose(struct gpd_ledger *ledger, const char *tenant, const char *address,
-		      int64_t now_ms)
+gpd_log_budget_of_sessions(const char *tenant, const char *address)
 {
-	uint32_t free_one = OTHERS;
-	char name[NAME_MAX_SIZE];
+	char name[GPD_LOG_BUDGET_NAME_MAX];
 
-	if (check_ms == INT64_MAX)
-		check_ms = now_ms + GPD_LOG_BUDGET_CHECK_MS;
-	(void)snprintf(name, sizeof(name), "tenant %s from %s", tenant, address);
-	for (uint32_t i = GPD_LOG_BUDGETS - 1; i > OTHERS; i--) {
-		if (strcmp(names[i], name) == 0)
-			return i;
-		if (!names[i][0])
-			free_one = i;
-	}
-	if (free_one != OTHERS)
-		begin(ledger, free_one, name);
-	else if (!names[OTHERS][0])
-		begin(ledger, OTHERS, "other tenants and addresses");
-	return free_one;
+	(void)snprintf(name, sizeof(name), "sessions of tenant %s from %s", tenant, address);
+	return gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, name);
 }
 
 int64_t
@@ -94,15 +157,18 @@ gpd_log_budget_deadline(void)
 }
 
 static void
-tell_left_out(struct gpd_log_budget *budget, const char *name)
+tell_left_out(uint32_t index)
 {
+	struct gpd_log_budget *budget = &ledger->log_budgets[index];
 	uint32_t news = atomic_exchange(&budget->left_out[GPD_LOG_BUDGET_NEWS], 0);
 	uint32_t warnings = atomic_exchange(&budget->left_out[GPD_LOG_BUDGET_WARNING], 0);
+	unsigned long long all = (unsigned long long)news + warnings;
 
-	if (news || warnings)
-		gpd_warning("sessions of %s: %llu more lines about them are left out, %u of them "
-			    "warnings",
-			    name, (unsigned long long)news + warnings, warnings);
+	if (all && owner_of(index) == GPD_LOG_BUDGET_ADDRESS)
+		gpd_warning("%s: %llu more lines about it are left out", budget->name, all);
+	else if (all)
+		gpd_warning("%s: %llu more lines about them are left out, %u of them warnings",
+			    budget->name, all, warnings);
 }
 
 static bool
@@ -116,34 +182,24 @@ is_rested(const struct gpd_log_budget *budget, int64_t now_ms)
 }
 
 void
-gpd_log_budget_check(struct gpd_ledger *ledger, int64_t now_ms)
+gpd_log_budget_check(int64_t now_ms)
 {
-	bool used[GPD_LOG_BUDGETS] = { false }, any = false;
+	bool used[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS] = { false };
 
 	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
 		const struct gpd_ledger_session *session = &ledger->sessions[i];
 
-		if (atomic_load(&session->id) && session->log_budget < GPD_LOG_BUDGETS)
+		if (atomic_load(&session->id))
 			used[session->log_budget] = true;
 	}
-	for (int i = 0; i < GPD_LOG_BUDGETS; i++) {
-		if (!names[i][0])
-			continue;
-		tell_left_out(&ledger->log_budgets[i], names[i]);
-		if (!used[i] && is_rested(&ledger->log_budgets[i], now_ms))
-			names[i][0] = 0;
-		any = any || names[i][0];
-	}
-	check_ms = any ? now_ms + GPD_LOG_BUDGET_CHECK_MS : INT64_MAX;
-}
+	for (uint32_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+		struct gpd_log_budget *budget = &ledger->log_budgets[i];
 
-void
-gpd_log_budget_forget_all(struct gpd_ledger *ledger)
-{
-	for (int i = 0; i < GPD_LOG_BUDGETS; i++) {
-		if (names[i][0])
-			tell_left_out(&ledger->log_budgets[i], names[i]);
-		names[i][0] = 0;
+		if (atomic_load(&budget->state) != NAMED)
+			continue;
+		tell_left_out(i);
+		if (!used[i] && is_rested(budget, now_ms))
+			atomic_store(&budget->state, FREE);
 	}
-	check_ms = INT64_MAX;
+	check_ms = now_ms + GPD_LOG_BUDGET_CHECK_MS;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the log has room for about the sessions of one tenant from one address, so that who is let
- * in cannot fill it: lines of their ordinary life, and warnings besides, whichever process writes
- * them.  What is left out is counted.
+ * The log's budgets: how many lines one peer may cause, so that nobody can fill the log.
  *
- * Voices lie in the ledger, where workers and the supervisor use them up; any thread.  Which one a
- * session has the supervisor says, whose main thread alone may call what is named so.
+ * One table in the ledger, which the supervisor and its workers share.  A budget belongs to an
+ * address without a session, or to the sessions of one tenant from one address.  Whoever asks first
+ * in any process makes the budget, and the next process finds it: a new worker gives nobody a fresh
+ * one.  What is left out is counted; the supervisor says how much it was.
+ *
+ * Any thread of any process, unless a function says otherwise.  A session's line in the ledger has
+ * its budget as an index.
  */
 #ifndef GPD_LOG_BUDGET_H
 #define GPD_LOG_BUDGET_H
@@ -19,15 +22,24 @@
 
 struct gpd_ledger;
 
-/* Beyond so many those that are new share one. */
+/* The two halves of the table, so that addresses cannot crowd sessions out. */
+enum gpd_log_budget_owner {
+	GPD_LOG_BUDGET_ADDRESS, /* all its lines count as warnings */
+	GPD_LOG_BUDGET_SESSIONS,
+	GPD_LOG_BUDGET_OWNERS,
+};
+
+/* Budgets in each half; the first one is shared by all for whom there is no other place. */
 #define GPD_LOG_BUDGETS 1024
+#define GPD_LOG_BUDGET_NAME_MAX 160
+
 /* So many lines at once, and one more in each of these times: who opens five sessions in each
  * second, all day, loses none. */
 #define GPD_LOG_BUDGET_LINES 1000
 #define GPD_LOG_BUDGET_LINE_MS 100
 #define GPD_LOG_BUDGET_WARNINGS 100
 #define GPD_LOG_BUDGET_WARNING_MS 2000
-/* How often what was left out is told. */
+/* How often the supervisor says what was left out. */
 #define GPD_LOG_BUDGET_CHECK_MS 30000
 
 enum gpd_log_budget_kind {
@@ -37,24 +49,32 @@ enum gpd_log_budget_kind {
 };
 
 struct gpd_log_budget {
-	_Atomic int64_t until_ms[GPD_LOG_BUDGET_KINDS]; /* then all that was said is given back */
+	_Atomic uint32_t state;                         /* free, being named, or named */
+	char name[GPD_LOG_BUDGET_NAME_MAX];             /* once named: whose it is */
+	_Atomic int64_t until_ms[GPD_LOG_BUDGET_KINDS]; /* then every line is given back */
 	_Atomic uint32_t left_out[GPD_LOG_BUDGET_KINDS];
 };
 
-/* Whether there is a line left, which is used up; if not, it is counted. */
-bool gpd_log_budget_may(struct gpd_log_budget *budget, enum gpd_log_budget_kind kind,
-			int64_t now_ms);
-void gpd_log_budget_log(struct gpd_log_budget *budget, enum gpd_log_level level, const char *format,
-			...) GP_PRINTF(3, 4);
+/* Once in each process, before the first line with a budget: the table that it uses.  Until then,
+ * and after NULL, every line is written. */
+void gpd_log_budget_use(struct gpd_ledger *ledger);
 
-/* Supervisor: of this tenant and address, as an index of the ledger's budgets.  It is remembered as
- * long as a session has it, or less than all is given back. */
-uint32_t gpd_log_budget_choose(struct gpd_ledger *ledger, const char *tenant, const char *address,
-			       int64_t now_ms);
-/* Supervisor: says what was left out; when to be called again, INT64_MAX: there is no need. */
+/* The budget of this name, which begins if there is none.  It is remembered as long as a session's
+ * line has it, or lines of it are not given back. */
+uint32_t gpd_log_budget_of(enum gpd_log_budget_owner owner, const char *name);
+uint32_t gpd_log_budget_of_sessions(const char *tenant, const char *address);
+
+/* Whether there is a line left, which is used up; if not, it is counted. */
+bool gpd_log_budget_may(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
+void gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
+	GP_PRINTF(3, 4);
+/* The same for an address that has no session. */
+void gpd_log_budget_log_address(const char *address, enum gpd_log_level level, const char *format,
+				...) GP_PRINTF(3, 4);
+
+/* Supervisor's main thread: says what was left out, and forgets whom nothing is known of; when to
+ * be called again. */
 int64_t gpd_log_budget_deadline(void);
-void gpd_log_budget_check(struct gpd_ledger *ledger, int64_t now_ms);
-/* Supervisor: there are no sessions any more. */
-void gpd_log_budget_forget_all(struct gpd_ledger *ledger);
+void gpd_log_budget_check(int64_t now_ms);
 
 #endif /* GPD_LOG_BUDGET_H */

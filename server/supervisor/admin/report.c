@@ -384,6 +384,9 @@ add_refusals(struct builder *b)
 		b->report->refusals[b->report->n_refusals++] = refusals;
 		refusals->reason = keep_text(b, gpd_auth_name((enum gpd_auth_refusal)i));
 		refusals->count = b->source->admission->gate.refusals[i];
+		if (i == GPD_AUTH_TICKET)
+			refusals->count +=
+				atomic_load(&b->source->admission->quota->ledger->lanes_refused);
 	}
 }
 

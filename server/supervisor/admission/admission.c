@@ -102,12 +102,10 @@ gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer, c
 }
 
 void
-gpd_admission_log_session(struct gpd_admission *admission, const struct gpd_peer *peer,
-			  enum gpd_log_level level, const char *text)
+gpd_admission_log_session(const struct gpd_peer *peer, enum gpd_log_level level, const char *text)
 {
-	gpd_log_budget_log(&admission->quota->ledger->log_budgets[peer->log_budget], level,
-			   "session %llu (%s): %s", (unsigned long long)peer->session, peer->name,
-			   text);
+	gpd_log_budget_log(peer->log_budget, level, "session %llu (%s): %s",
+			   (unsigned long long)peer->session, peer->name, text);
 }
 
 void
@@ -147,7 +145,7 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 		gpd_source_log(peer->source, GPD_LOG_INFO, "%s: no session: %s",
 			       gp_conn_peer(peer->conn), event->text);
 	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
-		gpd_admission_log_session(admission, peer, GPD_LOG_INFO, text);
+		gpd_admission_log_session(peer, GPD_LOG_INFO, text);
 	end_session(admission, peer, event->text);
 	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
 	gpd_admission_unlink(admission, peer);
@@ -209,8 +207,7 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 		break;
 	case GPD_PEER_WELCOMED:
 	case GPD_PEER_MOVING:
-		gpd_admission_log_session(admission, peer, GPD_LOG_WARNING,
-					  "its lane did not come in time");
+		gpd_admission_log_session(peer, GPD_LOG_WARNING, "its lane did not come in time");
 		gpd_admission_end_peer(admission, peer, "its lane did not come in time");
 		break;
 	case GPD_PEER_REFUSED:
@@ -237,7 +234,7 @@ gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
 	if (gpd_source_deadline() <= now_ms)
 		gpd_source_check(now_ms);
 	if (gpd_log_budget_deadline() <= now_ms)
-		gpd_log_budget_check(admission->quota->ledger, now_ms);
+		gpd_log_budget_check(now_ms);
 }
 
 int64_t
@@ -387,5 +384,5 @@ gpd_admission_fini(struct gpd_admission *admission)
 	}
 	gpd_admission_forget_waiting(admission, gp_now_ms());
 	gpd_source_forget_all();
-	gpd_log_budget_forget_all(admission->quota->ledger);
+	gpd_log_budget_check(gp_now_ms());
 }

@@ -77,9 +77,6 @@ void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *wor
 /* The worker has a lane that it has checked itself: that came to it, or whose key it has seen. */
 void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
 			     const struct gpd_channel_message *message);
-/* The worker has refused somebody a lane. */
-void gpd_admission_lane_refused(struct gpd_admission *admission,
-				const struct gpd_channel_message *message, int64_t now_ms);
 void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
 void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
 /* The next of them; INT64_MAX: none. */

@@ -99,22 +99,3 @@ gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worke
 	if (lane == 0 && peer->state == GPD_PEER_WELCOMED)
 		gpd_admission_set_state(admission, peer, GPD_PEER_RUNNING, INT64_MAX);
 }
-
-void
-gpd_admission_lane_refused(struct gpd_admission *admission,
-			   const struct gpd_channel_message *message, int64_t now_ms)
-{
-	const struct gpd_channel_lane_refused *refused = message->data;
-	struct gpd_source *source;
-	char peer[sizeof(refused->peer)];
-
-	if (message->size < sizeof(*refused))
-		return;
-	if (message->header.result)
-		admission->gate.refusals[GPD_AUTH_TICKET]++;
-	(void)snprintf(peer, sizeof(peer), "%.*s", (int)sizeof(peer) - 1, refused->peer);
-	source = gpd_source_get(peer, NULL, now_ms);
-	gpd_source_log(source, GPD_LOG_WARNING, "%s: %.*s", peer, (int)sizeof(refused->text),
-		       refused->text);
-	gpd_source_put(source, now_ms);
-}

@@ -264,8 +264,7 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
 		return false;
 	}
-	peer->log_budget = gpd_log_budget_choose(ledger, tenant, gpd_source_own_name(peer->source),
-						 gp_now_ms());
+	peer->log_budget = gpd_log_budget_of_sessions(tenant, gpd_source_own_name(peer->source));
 	return true;
 }
 
@@ -322,7 +321,7 @@ gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_pe
 	else if (++peer->windows > WINDOWS_MAX)
 		wrong = "it asks for too many windows";
 	if (wrong) {
-		gpd_admission_log_session(admission, peer, GPD_LOG_WARNING, wrong);
+		gpd_admission_log_session(peer, GPD_LOG_WARNING, wrong);
 		gpd_control_reply_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
 		gpd_admission_end_peer(admission, peer, wrong);
 		return;
@@ -437,7 +436,7 @@ gpd_admission_report_ended(const struct gpd_admission *admission, const struct g
 			continue;
 		client = gpd_roster_client(admission->roster, i, id);
 		gpd_ledger_summary(line, what, sizeof(what));
-		gpd_log_budget_log(&ledger->log_budgets[line->log_budget], GPD_LOG_WARNING,
+		gpd_log_budget_log(line->log_budget, GPD_LOG_WARNING,
 				   "session %llu (%s %u %s): closed: %s; %s",
 				   (unsigned long long)id, client->host, client->pid,
 				   client->program, reason, what);

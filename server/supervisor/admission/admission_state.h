@@ -34,8 +34,8 @@ void gpd_admission_tell_session(struct gpd_child *worker, enum gpd_channel_type 
 void gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer,
 			    const char *reason);
 /* A line of the log about its session, or its wait for one. */
-void gpd_admission_log_session(struct gpd_admission *admission, const struct gpd_peer *peer,
-			       enum gpd_log_level level, const char *text);
+void gpd_admission_log_session(const struct gpd_peer *peer, enum gpd_log_level level,
+			       const char *text);
 /* Instead of a session. */
 void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
 			  Gpupool__Refused__Reason reason, const char *text);

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "server/common/base/bucket.h"
+#include "server/common/ledger/log_budget.h"
 
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,8 @@
 #include <unistd.h>
 #include <uthash.h>
 
-/* When what was left out is told of, and addresses are forgotten of which nothing is known. */
+/* When addresses are forgotten of which nothing is known. */
 #define CHECK_MS 30000
-#define LOOPBACK "loopback addresses"
 
 struct gpd_source {
 	UT_hash_handle hh;
@@ -23,71 +22,13 @@ struct gpd_source {
 	unsigned int users;
 	unsigned int handshakes, waiting;
 	uint64_t last_start;
-	struct gpd_bucket lines, failures;
-	unsigned int left_out;
-	int64_t check_ms; /* INT64_MAX: somebody holds it and nothing is left out */
+	struct gpd_bucket failures;
+	int64_t check_ms; /* INT64_MAX: somebody uses it */
 };
 
 static struct gpd_source *sources;
 /* When there are too many. */
 static struct gpd_source others = { .name = "other addresses", .check_ms = INT64_MAX };
-
-static bool
-is_loopback(const char *text)
-{
-	struct in_addr address;
-
-	return inet_pton(AF_INET, text, &address) == 1 &&
-	       ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
-/* The text between the brackets. */
-static void
-name_ipv6(const char *host, char name[GPD_SOURCE_NAME_MAX])
-{
-	char text[GPD_SOURCE_NAME_MAX];
-	struct in6_addr address;
-
-	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(host, "]%"), host);
-	(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", text);
-	if (inet_pton(AF_INET6, text, &address) != 1)
-		return;
-	if (IN6_IS_ADDR_LOOPBACK(&address)) {
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", LOOPBACK);
-		return;
-	}
-	if (IN6_IS_ADDR_V4MAPPED(&address)) {
-		(void)inet_ntop(AF_INET, &address.s6_addr[12], name, GPD_SOURCE_NAME_MAX);
-		return;
-	}
-	/* Who has one address of a network has as many as he likes. */
-	memset(&address.s6_addr[8], 0, 8);
-	(void)inet_ntop(AF_INET6, &address, text, sizeof(text));
-	(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%.58s/64", text);
-}
-
-void
-gpd_source_name(const char *peer, const uid_t *owner, char name[GPD_SOURCE_NAME_MAX])
-{
-	const char *host = strstr(peer, "://");
-	size_t length;
-
-	if (owner) {
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "user %u of this machine", *owner);
-		return;
-	}
-	host = host ? host + 3 : peer;
-	if (*host == '[') {
-		name_ipv6(host + 1, name);
-	} else {
-		/* A path has no port. */
-		length = *host == '/' ? strlen(host) : strcspn(host, ":");
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%.*s", (int)length, host);
-	}
-	/* Each user of this machine has them all. */
-	if (is_loopback(name))
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", LOOPBACK);
-}
 
 struct gpd_source *
 gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms)
@@ -184,34 +125,16 @@ gpd_source_failed(struct gpd_source *source, int64_t now_ms)
 		       : GPD_SOURCE_DELAY_MS;
 }
 
-static void
-tell_left_out(struct gpd_source *source)
-{
-	if (source->left_out)
-		gpd_warning("%s: %u more lines about it are left out", source->name,
-			    source->left_out);
-	source->left_out = 0;
-}
-
 void
-gpd_source_log(struct gpd_source *source, enum gpd_log_level level, const char *format, ...)
+gpd_source_log(const struct gpd_source *source, enum gpd_log_level level, const char *format, ...)
 {
-	int64_t now_ms = gp_now_ms();
 	char text[900];
 	va_list args;
 
-	if (level > gpd_log_level)
-		return;
-	if (!gpd_bucket_use(&source->lines, GPD_SOURCE_LINES, GPD_SOURCE_LINE_MS, now_ms)) {
-		source->left_out++;
-		if (source->check_ms == INT64_MAX)
-			source->check_ms = now_ms + CHECK_MS;
-		return;
-	}
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	gpd_log(level, "%s", text);
+	gpd_log_budget_log_address(source->name, level, "%s", text);
 }
 
 int64_t
@@ -232,13 +155,11 @@ check(struct gpd_source *source, int64_t now_ms)
 {
 	if (source->check_ms > now_ms)
 		return false;
-	tell_left_out(source);
-	gpd_bucket_give_back(&source->lines, GPD_SOURCE_LINE_MS, now_ms);
 	gpd_bucket_give_back(&source->failures, GPD_SOURCE_FAILURE_MS, now_ms);
 	source->check_ms = source->users ? INT64_MAX : now_ms + CHECK_MS;
-	if (source == &others && !source->lines.used && !source->failures.used)
+	if (source == &others && !source->failures.used)
 		source->check_ms = INT64_MAX;
-	return !source->users && !source->lines.used && !source->failures.used;
+	return !source->users && !source->failures.used;
 }
 
 void
@@ -261,10 +182,8 @@ gpd_source_forget_all(void)
 {
 	struct gpd_source *source, *next;
 
-	tell_left_out(&others);
 	HASH_ITER(hh, sources, source, next)
 	{
-		tell_left_out(source);
 		HASH_DEL(sources, source);
 		free(source);
 	}

@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Addresses that connections come from, and what each of them has had of the daemon: so that one
- * cannot use up what is there for all, and cannot fill the log.
+ * cannot use up what is there for all.
  *
- * An address is one of IPv4, the first half of one of IPv6, or a user of this machine, whichever of
- * its addresses or local sockets he comes by; all of the loopback network whose owner is not known
- * is one.  One is remembered as long as a connection is held by it, and a while longer; beyond
- * GPD_SOURCES_MAX addresses those that are new share one place, root and the daemon's own user
- * excepted.  Main thread only.
+ * What an address is source_name.h says.  One is remembered as long as a connection uses it, and
+ * until all failed logins are given back; beyond GPD_SOURCES_MAX addresses those that are new share
+ * one place, root and the daemon's own user excepted.  Main thread only.
  */
 #ifndef GPD_SOURCE_H
 #define GPD_SOURCE_H
 
 #include "protocol/status.h"
 #include "server/common/base/log.h"
+#include "server/common/base/source_name.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define GPD_SOURCES_MAX 1024
-#define GPD_SOURCE_NAME_MAX 64
-/* Lines of the log: so many at once, and one more in each of these times. */
-#define GPD_SOURCE_LINES 100
-#define GPD_SOURCE_LINE_MS 2000
 /* Failed logins: so many are answered at once, and one more for each of these times; the others
  * later. */
 #define GPD_SOURCE_FAILURES 10
@@ -60,18 +55,14 @@ void gpd_source_set_last_start(struct gpd_source *source, uint64_t number);
 /* A login has failed: after how many milliseconds it is to be answered. */
 int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);
 
-/* A line of the log that the address has caused.  Those that are too many are counted. */
-void gpd_source_log(struct gpd_source *source, enum gpd_log_level level, const char *format, ...)
-	GP_PRINTF(3, 4);
+/* A line of the log that the address has caused, if its budget (log_budget.h) has one left. */
+void gpd_source_log(const struct gpd_source *source, enum gpd_log_level level, const char *format,
+		    ...) GP_PRINTF(3, 4);
 
-/* Says how many lines were left out, and forgets addresses; when to be called again, INT64_MAX:
- * there is no need. */
+/* Forgets addresses; when to be called again, INT64_MAX: there is no need. */
 int64_t gpd_source_deadline(void);
 void gpd_source_check(int64_t now_ms);
 /* All of them; nobody holds one any more. */
 void gpd_source_forget_all(void);
-
-/* What they are called, in the log too. */
-void gpd_source_name(const char *peer, const uid_t *owner, char name[GPD_SOURCE_NAME_MAX]);
 
 #endif /* GPD_SOURCE_H */

@@ -23,6 +23,7 @@ gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 			       strerror(-r));
 		return r;
 	}
+	gpd_log_budget_use(quota->ledger);
 	r = gpd_tenants_init(&quota->tenants, quota->ledger, config, error);
 	if (r)
 		gpd_quota_fini(quota);
@@ -35,6 +36,7 @@ gpd_quota_fini(struct gpd_quota *quota)
 	if (!quota->ledger)
 		return;
 	gpd_tenants_fini(&quota->tenants);
+	gpd_log_budget_use(NULL);
 	gpd_ledger_destroy(quota->ledger);
 	close(quota->fd);
 	quota->ledger = NULL;

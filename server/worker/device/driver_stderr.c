@@ -3,14 +3,13 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "server/common/base/bucket.h"
 #include "server/common/base/log.h"
+#include "server/common/ledger/log_budget.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,8 +27,6 @@ void __sanitizer_set_report_fd(void *fd);
 #define LINE_MAX_SIZE 512
 /* The rest of a line has had time to come. */
 #define REST_MS 200
-/* When what was left out is told of. */
-#define LEFT_OUT_MS 30000
 
 static struct {
 	pthread_mutex_t lock;
@@ -40,9 +37,6 @@ static struct {
 	char text[GPD_DRIVER_STDERR_MAX];
 	size_t line_used;
 	char line[LINE_MAX_SIZE];
-	struct gpd_bucket lines;
-	unsigned int left_out;
-	struct gpd_log_budget *left_out_budget; /* of the first of them */
 } complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 /* Under the lock.  Keeps the beginning of what is written at one time: that says what happened. */
@@ -60,50 +54,20 @@ remember(const char *text, size_t size)
 	complaints.used += size;
 }
 
-/* Without a budget there is room for it: a process has few such lines. */
-static void GP_PRINTF(2, 3) say(struct gpd_log_budget *budget, const char *format, ...)
-{
-	char text[1024];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (budget)
-		gpd_log_budget_log(budget, GPD_LOG_WARNING, "%s", text);
-	else
-		gpd_warning("%s", text);
-}
-
 /* Under the lock, as all of these: what there is of a line goes to the log. */
 static void
 end_line(void)
 {
-	char whose[GPD_DRIVER_STDERR_WHOSE_MAX] = "no session";
-	struct gpd_log_budget *budget = NULL;
-	bool may;
+	char whose[GPD_DRIVER_STDERR_WHOSE_MAX];
+	uint32_t budget;
 
 	if (complaints.line_used == 0)
 		return;
 	complaints.line[complaints.line_used] = 0;
 	complaints.line_used = 0;
-	may = gpd_bucket_use(&complaints.lines, GPD_DRIVER_STDERR_LINES, GPD_DRIVER_STDERR_LINE_MS,
-			     gp_now_ms());
-	if (complaints.whose && (may || complaints.left_out == 0))
-		budget = complaints.whose(whose, sizeof(whose));
-	if (may)
-		say(budget, "the driver, with work of %s: %s", whose, complaints.line);
-	else if (complaints.left_out++ == 0)
-		complaints.left_out_budget = budget;
-}
-
-static void
-tell_left_out(void)
-{
-	if (complaints.left_out)
-		say(complaints.left_out_budget, "the driver: %u more lines are left out",
-		    complaints.left_out);
-	complaints.left_out = 0;
+	budget = complaints.whose(whose, sizeof(whose));
+	gpd_log_budget_log(budget, GPD_LOG_WARNING, "the driver, with work of %s: %s", whose,
+			   complaints.line);
 }
 
 static void
@@ -136,27 +100,23 @@ take_in(void)
 	return size < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* How long to wait for more: -1: there is nothing else to do. */
+/* How long to wait for more, in milliseconds; -1: there is nothing else to do. */
 static int
 patience(void)
 {
 	int ms;
 
 	pthread_mutex_lock(&complaints.lock);
-	ms = complaints.line_used ? REST_MS : complaints.left_out ? LEFT_OUT_MS : -1;
+	ms = complaints.line_used ? REST_MS : -1;
 	pthread_mutex_unlock(&complaints.lock);
 	return ms;
 }
 
-/* Nothing has come for a while. */
 static void
-tell_rest(void)
+end_last_line(void)
 {
 	pthread_mutex_lock(&complaints.lock);
-	if (complaints.line_used)
-		end_line();
-	else
-		tell_left_out();
+	end_line();
 	pthread_mutex_unlock(&complaints.lock);
 }
 
@@ -168,7 +128,7 @@ pass_on(void *arg)
 
 	while (open) {
 		if (poll(&pipe_fd, 1, patience()) == 0)
-			tell_rest();
+			end_last_line();
 		else
 			open = take_in();
 	}
@@ -209,10 +169,7 @@ gpd_driver_stderr_settle(void)
 	(void)fflush(stderr);
 	if (complaints.fd >= 0)
 		(void)take_in();
-	pthread_mutex_lock(&complaints.lock);
-	end_line();
-	tell_left_out();
-	pthread_mutex_unlock(&complaints.lock);
+	end_last_line();
 }
 
 size_t

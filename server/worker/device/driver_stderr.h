@@ -6,26 +6,20 @@
  * The worker's standard error becomes a pipe; a thread remembers the last of what comes, and makes
  * each line of it one of the log, which goes where standard error went before (gpd_log_fd).  The
  * text may be a client's from the first to the last byte, so such a line says whose work was under
- * way, and there are not more of them than of other lines that a client may cause: of a process,
- * and, where it can only be one session's, of that session's budget.  Any thread may take.
+ * way, and uses up the log's budget (log_budget.h) of who may have caused it.  Any thread may take.
  */
 #ifndef GPD_DRIVER_STDERR_H
 #define GPD_DRIVER_STDERR_H
 
-#include "server/common/ledger/log_budget.h"
-
 #include <stddef.h>
+#include <stdint.h>
 
 #define GPD_DRIVER_STDERR_MAX 4096
-/* Lines of the log: so many at once, and one more in each of these times. */
-#define GPD_DRIVER_STDERR_LINES 20
-#define GPD_DRIVER_STDERR_LINE_MS 2000
 #define GPD_DRIVER_STDERR_WHOSE_MAX 320
 
 /* Says whose work is under way, as "session 3 (host 17 ./program)", or "no session", and returns
- * the budget of the session whose it can only be, or NULL.  Called by any thread that takes, and by
- * one of the module's own. */
-typedef struct gpd_log_budget *gpd_driver_stderr_whose_func(char *text, size_t size);
+ * the log's budget for it.  Called by any thread that takes, and by one of the module's own. */
+typedef uint32_t gpd_driver_stderr_whose_func(char *text, size_t size);
 
 /* Early in the worker, before the driver is opened.  0 or a negative errno. */
 int gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose);

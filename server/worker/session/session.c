@@ -132,16 +132,14 @@ void
 gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, const char *format,
 		...)
 {
-	const struct gpd_account *account = &session->account;
 	char text[900];
 	va_list args;
 
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	gpd_log_budget_log(&account->ledger->log_budgets[account->line->log_budget], level,
-			   "session %llu (%s): %s", (unsigned long long)session->id, session->peer,
-			   text);
+	gpd_log_budget_log(session->account.line->log_budget, level, "session %llu (%s): %s",
+			   (unsigned long long)session->id, session->peer, text);
 }
 
 void

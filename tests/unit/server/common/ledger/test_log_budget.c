@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in has lines enough in the log, and cannot fill it. */
+/* Whoever comes has lines enough in the log, and cannot fill it, whichever process writes them. */
 #include "server/common/ledger/ledger.h"
 #include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct gpd_ledger *ledger;
@@ -16,6 +17,7 @@ static int
 set_up(void **state)
 {
 	ledger = gpd_ledger_create(&ledger_fd);
+	gpd_log_budget_use(ledger);
 	log_before = gpd_log_fd;
 	(void)snprintf(path, sizeof(path), "/tmp/gpupool-log-XXXXXX");
 	gpd_log_fd = mkstemp(path);
@@ -25,7 +27,7 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	gpd_log_budget_forget_all(ledger);
+	gpd_log_budget_use(NULL);
 	close(gpd_log_fd);
 	gpd_log_fd = log_before;
 	(void)unlink(path);
@@ -33,16 +35,22 @@ tear_down(void **state)
 	return close(ledger_fd);
 }
 
-static struct gpd_log_budget *
+static uint32_t
 budget_of(const char *tenant, const char *address)
 {
-	return &ledger->log_budgets[gpd_log_budget_choose(ledger, tenant, address, 0)];
+	return gpd_log_budget_of_sessions(tenant, address);
+}
+
+static uint32_t
+left_out(uint32_t budget, enum gpd_log_budget_kind kind)
+{
+	return atomic_load(&ledger->log_budgets[budget].left_out[kind]);
 }
 
 static bool
 log_has(const char *line)
 {
-	char text[4096] = "";
+	char text[32768] = "";
 
 	assert_true(pread(gpd_log_fd, text, sizeof(text) - 1, 0) >= 0);
 	return strstr(text, line) != NULL;
@@ -51,31 +59,31 @@ log_has(const char *line)
 static void
 five_sessions_a_second_lose_no_line(void **state)
 {
-	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
+	uint32_t budget = budget_of("a", "10.0.0.1");
 
 	for (int64_t ms = 0; ms < 3600000; ms += 200) {
 		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms));
 		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms));
 	}
-	assert_int_equal(budget->left_out[GPD_LOG_BUDGET_NEWS], 0);
+	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_NEWS), 0);
 }
 
 static void
 who_floods_has_ten_lines_a_second(void **state)
 {
-	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
+	uint32_t budget = budget_of("a", "10.0.0.1");
 	unsigned int said = 0, asked = 0;
 
 	for (int64_t ms = 0; ms < 60000; ms++, asked++)
 		said += gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms);
 	assert_in_range(said, GPD_LOG_BUDGET_LINES + 590, GPD_LOG_BUDGET_LINES + 610);
-	assert_int_equal(budget->left_out[GPD_LOG_BUDGET_NEWS], asked - said);
+	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_NEWS), asked - said);
 }
 
 static void
 warnings_have_lines_of_their_own(void **state)
 {
-	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
+	uint32_t budget = budget_of("a", "10.0.0.1");
 	unsigned int said = 0;
 
 	while (gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, 0))
@@ -90,11 +98,11 @@ warnings_have_lines_of_their_own(void **state)
 static void
 others_are_heard_besides(void **state)
 {
-	struct gpd_log_budget *loud = budget_of("a", "10.0.0.1");
+	uint32_t loud = budget_of("a", "10.0.0.1");
 
 	while (gpd_log_budget_may(loud, GPD_LOG_BUDGET_NEWS, 0))
 		continue;
-	assert_ptr_equal(budget_of("a", "10.0.0.1"), loud);
+	assert_int_equal(budget_of("a", "10.0.0.1"), loud);
 	assert_true(gpd_log_budget_may(budget_of("a", "10.0.0.2"), GPD_LOG_BUDGET_NEWS, 0));
 	assert_true(gpd_log_budget_may(budget_of("b", "10.0.0.1"), GPD_LOG_BUDGET_NEWS, 0));
 }
@@ -102,46 +110,47 @@ others_are_heard_besides(void **state)
 static void
 what_is_left_out_is_said(void **state)
 {
-	struct gpd_log_budget *budget = budget_of("carol", "10.0.0.1");
+	uint32_t budget = budget_of("carol", "10.0.0.1");
 
-	assert_int_equal(gpd_log_budget_deadline(), GPD_LOG_BUDGET_CHECK_MS);
-	atomic_store(&budget->left_out[GPD_LOG_BUDGET_NEWS], 40);
-	atomic_store(&budget->left_out[GPD_LOG_BUDGET_WARNING], 2);
-	gpd_log_budget_check(ledger, GPD_LOG_BUDGET_CHECK_MS);
+	atomic_store(&ledger->log_budgets[budget].left_out[GPD_LOG_BUDGET_NEWS], 40);
+	atomic_store(&ledger->log_budgets[budget].left_out[GPD_LOG_BUDGET_WARNING], 2);
+	gpd_log_budget_check(GPD_LOG_BUDGET_CHECK_MS);
 	assert_true(log_has("warning: sessions of tenant carol from 10.0.0.1: 42 more lines about "
 			    "them are left out, 2 of them warnings\n"));
-	assert_int_equal(budget->left_out[GPD_LOG_BUDGET_NEWS], 0);
+	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_NEWS), 0);
 }
 
 static void
 budget_is_remembered_as_long_as_it_is_used(void **state)
 {
-	struct gpd_log_budget *budget = budget_of("a", "10.0.0.1");
+	uint32_t budget = budget_of("a", "10.0.0.1");
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 1);
 	int64_t now = 0;
 
-	session->log_budget = (uint32_t)(budget - ledger->log_budgets);
-	gpd_log_budget_check(ledger, now += GPD_LOG_BUDGET_CHECK_MS);
+	session->log_budget = budget;
+	gpd_log_budget_check(now += GPD_LOG_BUDGET_CHECK_MS);
 	assert_true(gpd_log_budget_deadline() == now + GPD_LOG_BUDGET_CHECK_MS);
 	for (int i = 0; i < GPD_LOG_BUDGET_WARNINGS; i++)
 		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, now));
 	gpd_ledger_close(ledger, session);
 	/* Leaving and coming again gives nothing back. */
-	gpd_log_budget_check(ledger, now += 1);
-	assert_ptr_equal(budget_of("a", "10.0.0.1"), budget);
+	gpd_log_budget_check(now += 1);
+	assert_int_equal(budget_of("a", "10.0.0.1"), budget);
 	assert_false(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, now));
-	gpd_log_budget_check(ledger, now += GPD_LOG_BUDGET_WARNINGS * GPD_LOG_BUDGET_WARNING_MS);
-	assert_true(gpd_log_budget_deadline() == INT64_MAX);
+	gpd_log_budget_check(now += GPD_LOG_BUDGET_WARNINGS * GPD_LOG_BUDGET_WARNING_MS);
+	/* Its place is free. */
+	assert_int_equal(budget_of("b", "10.0.0.9"), budget);
 }
 
 static void
 those_beyond_the_table_share_one(void **state)
 {
-	struct gpd_log_budget *last = NULL;
+	uint32_t last = 0,
+		 address_of_its_own = gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.9.9.9");
 	char address[32];
 
 	for (int i = 0; i < GPD_LOG_BUDGETS + 2; i++) {
-		struct gpd_log_budget *budget;
+		uint32_t budget;
 
 		(void)snprintf(address, sizeof(address), "10.0.%d.%d", i / 256, i % 256);
 		budget = budget_of("a", address);
@@ -149,9 +158,68 @@ those_beyond_the_table_share_one(void **state)
 		assert_true(i < GPD_LOG_BUDGETS || budget == last);
 		last = budget;
 	}
-	atomic_store(&last->left_out[GPD_LOG_BUDGET_NEWS], 1);
-	gpd_log_budget_check(ledger, 0);
+	atomic_store(&ledger->log_budgets[last].left_out[GPD_LOG_BUDGET_NEWS], 1);
+	gpd_log_budget_check(0);
 	assert_true(log_has("sessions of other tenants and addresses: 1 more lines"));
+	/* Addresses without sessions have their own half. */
+	assert_int_not_equal(address_of_its_own, last);
+	assert_int_not_equal(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.9.9.8"), last);
+}
+
+static int
+lines_in_log(void)
+{
+	char text[32768] = "";
+	int lines = 0;
+
+	assert_true(pread(gpd_log_fd, text, sizeof(text) - 1, 0) >= 0);
+	for (const char *c = text; (c = strchr(c, '\n')); c++)
+		lines++;
+	return lines;
+}
+
+static void
+all_lines_of_an_address_without_a_session_are_warnings(void **state)
+{
+	for (int i = 0; i < GPD_LOG_BUDGET_WARNINGS + 1000; i++)
+		gpd_log_budget_log_address("10.0.0.1", i % 2 ? GPD_LOG_WARNING : GPD_LOG_INFO,
+					   "line %d", i);
+	gpd_log_budget_log_address("10.0.0.2", GPD_LOG_WARNING, "another one");
+	assert_true(log_has("another one\n"));
+	gpd_log_budget_check(0);
+	assert_true(log_has("warning: 10.0.0.1: "));
+	assert_true(log_has(" more lines about it are left out\n"));
+	assert_false(log_has("10.0.0.2: "));
+	/* A test that stands still for seconds lets one or two more through. */
+	assert_in_range(lines_in_log(), GPD_LOG_BUDGET_WARNINGS + 2, GPD_LOG_BUDGET_WARNINGS + 12);
+}
+
+/* As workers that start one after another for one client. */
+static void
+another_process_has_no_fresh_budget(void **state)
+{
+	uint32_t budget = budget_of("a", "10.0.0.1");
+
+	for (int i = 0; i < 2; i++) {
+		pid_t child = fork();
+		int status;
+
+		assert_true(child >= 0);
+		if (child == 0) {
+			struct gpd_ledger *mine = gpd_ledger_attach(dup(ledger_fd));
+			bool may = true;
+
+			gpd_log_budget_use(mine);
+			for (int line = 0; line < GPD_LOG_BUDGET_WARNINGS; line++)
+				may = may && gpd_log_budget_may(budget_of("a", "10.0.0.1"),
+								GPD_LOG_BUDGET_WARNING, 0);
+			_exit(may ? 0 : 1);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, i ? 1 << 8 : 0);
+	}
+	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_WARNING), 1);
+	assert_false(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, 0));
 }
 
 int
@@ -169,6 +237,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(budget_is_remembered_as_long_as_it_is_used, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(those_beyond_the_table_share_one, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			all_lines_of_an_address_without_a_session_are_warnings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_process_has_no_fresh_budget, set_up,
 						tear_down),
 	};
 

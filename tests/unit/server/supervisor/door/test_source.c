@@ -2,10 +2,7 @@
 #include "server/supervisor/door/source.h"
 #include "tests/test.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static int
@@ -13,31 +10,6 @@ forget(void **state)
 {
 	gpd_source_forget_all();
 	return 0;
-}
-
-static void
-address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
-{
-	static const char *const names[][2] = {
-		{ "tcp://10.1.2.3:4711", "10.1.2.3" },
-		{ "tls://10.1.2.3:1", "10.1.2.3" },
-		{ "tcp://[::1]:4711", "loopback addresses" },
-		{ "tcp://127.0.0.1:4711", "loopback addresses" },
-		{ "tls://127.200.3.4:4711", "loopback addresses" },
-		{ "tcp://[::ffff:127.0.0.9]:4711", "loopback addresses" },
-		{ "tcp://128.0.0.1:4711", "128.0.0.1" },
-		{ "tcp://[2001:db8:1:2:3:4:5:6]:80", "2001:db8:1:2::/64" },
-		{ "tls://[2001:db8:1:2:ffff::1]:81", "2001:db8:1:2::/64" },
-		{ "tcp://[fe80::1%eth0]:9", "fe80::/64" },
-		{ "tcp://[::ffff:10.1.2.3]:4", "10.1.2.3" },
-		{ "unix:///run/gpupool/gpupool.sock", "/run/gpupool/gpupool.sock" },
-	};
-	char name[GPD_SOURCE_NAME_MAX];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		gpd_source_name(names[i][0], NULL, name);
-		assert_string_equal(name, names[i][1]);
-	}
 }
 
 static void
@@ -142,49 +114,10 @@ addresses_beyond_the_table_share_one_place(void **state)
 		gpd_source_check(gpd_source_deadline());
 }
 
-static size_t
-size_of_log(int fd)
-{
-	return (size_t)lseek(fd, 0, SEEK_END);
-}
-
-static void
-lines_of_one_address_are_counted_when_they_are_too_many(void **state)
-{
-	struct gpd_source *loud = gpd_source_get("tcp://10.0.0.1:1", NULL, 0);
-	struct gpd_source *other = gpd_source_get("tcp://10.0.0.2:1", NULL, 0);
-	char path[] = "/tmp/gpupool-log-XXXXXX", text[32768] = "";
-	int before = gpd_log_fd, lines = 0;
-	size_t full;
-
-	gpd_log_fd = mkstemp(path);
-	assert_true(gpd_log_fd >= 0);
-	for (int i = 0; i < GPD_SOURCE_LINES + 1000; i++)
-		gpd_source_log(loud, GPD_LOG_WARNING, "line %d", i);
-	full = size_of_log(gpd_log_fd);
-	gpd_source_log(other, GPD_LOG_WARNING, "another one");
-	assert_true(size_of_log(gpd_log_fd) > full);
-	gpd_source_check(gpd_source_deadline());
-	assert_true(pread(gpd_log_fd, text, sizeof(text) - 1, 0) > 0);
-	for (const char *c = text; (c = strchr(c, '\n')); c++)
-		lines++;
-	/* A test that stands still for seconds lets one or two more through. */
-	assert_in_range(lines, GPD_SOURCE_LINES + 2, GPD_SOURCE_LINES + 12);
-	assert_non_null(strstr(text, "10.0.0.1: "));
-	assert_non_null(strstr(text, "more lines about it are left out"));
-	assert_null(strstr(text, "10.0.0.2: "));
-	close(gpd_log_fd);
-	(void)unlink(path);
-	gpd_log_fd = before;
-	gpd_source_put(loud, 0);
-	gpd_source_put(other, 0);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(address_is_named_without_port_and_a_network_of_ipv6_is_one),
 		cmocka_unit_test(user_of_this_machine_is_one_address_wherever_he_comes_from),
 		cmocka_unit_test_teardown(
 			failures_are_answered_at_once_until_there_were_many_and_again_after_a_while,
@@ -192,8 +125,6 @@ main(void)
 		cmocka_unit_test_teardown(address_is_remembered_until_all_it_has_used_has_come_back,
 					  forget),
 		cmocka_unit_test_teardown(addresses_beyond_the_table_share_one_place, forget),
-		cmocka_unit_test_teardown(lines_of_one_address_are_counted_when_they_are_too_many,
-					  forget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/base/source_name.h"
+#include "tests/test.h"
+
+static void
+address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
+{
+	static const char *const names[][2] = {
+		{ "tcp://10.1.2.3:4711", "10.1.2.3" },
+		{ "tls://10.1.2.3:1", "10.1.2.3" },
+		{ "tcp://[::1]:4711", "loopback addresses" },
+		{ "tcp://127.0.0.1:4711", "loopback addresses" },
+		{ "tls://127.200.3.4:4711", "loopback addresses" },
+		{ "tcp://[::ffff:127.0.0.9]:4711", "loopback addresses" },
+		{ "tcp://128.0.0.1:4711", "128.0.0.1" },
+		{ "tcp://[2001:db8:1:2:3:4:5:6]:80", "2001:db8:1:2::/64" },
+		{ "tls://[2001:db8:1:2:ffff::1]:81", "2001:db8:1:2::/64" },
+		{ "tcp://[fe80::1%eth0]:9", "fe80::/64" },
+		{ "tcp://[::ffff:10.1.2.3]:4", "10.1.2.3" },
+		{ "unix:///run/gpupool/gpupool.sock", "/run/gpupool/gpupool.sock" },
+	};
+	char name[GPD_SOURCE_NAME_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		gpd_source_name(names[i][0], NULL, name);
+		assert_string_equal(name, names[i][1]);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(address_is_named_without_port_and_a_network_of_ipv6_is_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
