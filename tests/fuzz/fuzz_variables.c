@@ -20,9 +20,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data, size);
-	if (gpd_variables_size(copy, size) > GPD_VARIABLES_UNKNOWN)
+	if (gpd_variables_of(copy, size).size > GPD_VARIABLES_UNKNOWN)
 		abort();
-	(void)gpd_variables_keep_state(copy, size);
 	if (!gp_image_open(copy, size, &image)) {
 		(void)gpd_image_scan(image);
 		gp_image_destroy(image);

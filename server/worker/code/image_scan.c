@@ -46,14 +46,14 @@ contains_malloc(const void *bytes, size_t size)
 static void
 look(struct gpd_image_uses *uses, const void *bytes, size_t size)
 {
-	uint64_t variables = gpd_variables_size(bytes, size);
+	struct gpd_variables variables = gpd_variables_of(bytes, size);
 
 	uses->print = uses->print || contains(bytes, size);
 	uses->malloc = uses->malloc || contains_malloc(bytes, size);
-	uses->state = uses->state || gpd_variables_keep_state(bytes, size);
+	uses->state = uses->state || variables.state;
 	/* Of a fatbin's entries the driver loads one. */
-	if (variables > uses->variables)
-		uses->variables = variables;
+	if (variables.size > uses->variables)
+		uses->variables = variables.size;
 }
 
 static void

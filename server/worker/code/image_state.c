@@ -20,6 +20,14 @@ add(uint64_t a, uint64_t b)
 
 /* ELF: variables are the sections .nv.global and .nv.global.init. */
 
+struct elf {
+	const uint8_t *bytes;
+	size_t size;
+	Elf64_Ehdr header;
+	Elf64_Shdr names;
+	uint64_t symbols; /* that were looked at */
+};
+
 static bool
 is_elf(const void *bytes, size_t size)
 {
@@ -28,39 +36,24 @@ is_elf(const void *bytes, size_t size)
 }
 
 static bool
-section_at(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsigned int index,
-	   Elf64_Shdr *section)
+section_at(const struct elf *elf, unsigned int index, Elf64_Shdr *section)
 {
+	const Elf64_Ehdr *header = &elf->header;
 	uint64_t offset = (uint64_t)index * sizeof(*section);
 
 	if (index >= header->e_shnum || header->e_shentsize != sizeof(*section) ||
-	    header->e_shoff > size || offset > size - header->e_shoff ||
-	    sizeof(*section) > size - header->e_shoff - offset)
+	    header->e_shoff > elf->size || offset > elf->size - header->e_shoff ||
+	    sizeof(*section) > elf->size - header->e_shoff - offset)
 		return false;
-	memcpy(section, bytes + header->e_shoff + offset, sizeof(*section));
+	memcpy(section, elf->bytes + header->e_shoff + offset, sizeof(*section));
 	return true;
 }
 
-static uint64_t
-size_of_elf(const uint8_t *bytes, size_t size)
+static bool
+is_inside(const struct elf *elf, const Elf64_Shdr *section)
 {
-	Elf64_Shdr section, names;
-	Elf64_Ehdr header;
-	uint64_t sum = 0;
-
-	memcpy(&header, bytes, sizeof(header));
-	if (!section_at(bytes, size, &header, header.e_shstrndx, &names) ||
-	    names.sh_offset > size || names.sh_size > size - names.sh_offset)
-		return 0;
-	for (unsigned int i = 0; section_at(bytes, size, &header, i, &section); i++) {
-		const char *name = (const char *)bytes + names.sh_offset + section.sh_name;
-
-		if (section.sh_name < names.sh_size &&
-		    names.sh_size - section.sh_name > strlen(SECTION) &&
-		    strncmp(name, SECTION, strlen(SECTION)) == 0)
-			sum = add(sum, section.sh_size);
-	}
-	return sum;
+	return section->sh_offset <= elf->size &&
+	       section->sh_size <= elf->size - section->sh_offset;
 }
 
 static bool
@@ -82,75 +75,85 @@ is_constant(const char *name, uint64_t size)
 
 /* A string of a table of names that may be anything. */
 static const char *
-text_at(const uint8_t *bytes, size_t size, const Elf64_Shdr *texts, uint64_t offset)
+text_at(const struct elf *elf, const Elf64_Shdr *texts, uint64_t offset)
 {
-	if (texts->sh_offset > size || texts->sh_size > size - texts->sh_offset ||
-	    offset >= texts->sh_size ||
-	    !memchr(bytes + texts->sh_offset + offset, 0, texts->sh_size - offset))
+	const char *text = (const char *)elf->bytes + texts->sh_offset + offset;
+
+	if (!is_inside(elf, texts) || offset >= texts->sh_size ||
+	    !memchr(text, 0, texts->sh_size - offset))
 		return NULL;
-	return (const char *)bytes + texts->sh_offset + offset;
+	return text;
 }
 
-/* Whether all of the section are constants. */
+typedef bool look(const struct elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
+		  void *arg);
+
+/* Whether it is so of all symbols, which are where they should be. */
 static bool
-are_constants(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, unsigned int index,
-	      const Elf64_Shdr *section, uint64_t *symbols)
+all_symbols(struct elf *elf, look *is_so, void *arg)
 {
-	uint64_t padding = section->sh_addralign ? section->sh_addralign - 1 : 0, covered = 0;
 	Elf64_Shdr table, texts;
 
-	for (unsigned int i = 0; section_at(bytes, size, header, i, &table); i++) {
+	for (unsigned int i = 0; section_at(elf, i, &table); i++) {
 		if (table.sh_type != SHT_SYMTAB)
 			continue;
-		if (!section_at(bytes, size, header, table.sh_link, &texts) ||
-		    table.sh_offset > size || table.sh_size > size - table.sh_offset)
-			return false;
-		*symbols += table.sh_size / sizeof(Elf64_Sym);
-		if (*symbols > SYMBOLS_MAX)
+		elf->symbols += table.sh_size / sizeof(Elf64_Sym);
+		if (!section_at(elf, table.sh_link, &texts) || !is_inside(elf, &table) ||
+		    elf->symbols > SYMBOLS_MAX)
 			return false;
 		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
 		     at += sizeof(Elf64_Sym)) {
-			const char *name;
 			Elf64_Sym symbol;
 
-			memcpy(&symbol, bytes + table.sh_offset + at, sizeof(symbol));
-			if (symbol.st_shndx != index ||
-			    ELF64_ST_TYPE(symbol.st_info) == STT_SECTION)
-				continue;
-			name = text_at(bytes, size, &texts, symbol.st_name);
-			if (!name || !is_constant(name, symbol.st_size))
+			memcpy(&symbol, elf->bytes + table.sh_offset + at, sizeof(symbol));
+			if (!is_so(elf, &texts, &symbol, arg))
 				return false;
-			covered = add(covered, add(symbol.st_size, padding));
 		}
 	}
-	return covered >= section->sh_size;
+	return true;
 }
 
 /* To textures, surfaces or samplers: their symbols have types of their own. */
 static bool
-has_references(const uint8_t *bytes, size_t size, const Elf64_Ehdr *header, uint64_t *symbols)
+is_no_reference(const struct elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol, void *arg)
 {
-	Elf64_Shdr table;
+	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
 
-	for (unsigned int i = 0; section_at(bytes, size, header, i, &table); i++) {
-		if (table.sh_type != SHT_SYMTAB)
-			continue;
-		if (table.sh_offset > size || table.sh_size > size - table.sh_offset)
-			return true;
-		*symbols += table.sh_size / sizeof(Elf64_Sym);
-		if (*symbols > SYMBOLS_MAX)
-			return true;
-		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
-		     at += sizeof(Elf64_Sym)) {
-			Elf64_Sym symbol;
+	return type < STT_LOOS || type > STT_HIOS;
+}
 
-			memcpy(&symbol, bytes + table.sh_offset + at, sizeof(symbol));
-			if (ELF64_ST_TYPE(symbol.st_info) >= STT_LOOS &&
-			    ELF64_ST_TYPE(symbol.st_info) <= STT_HIOS)
-				return true;
-		}
-	}
-	return false;
+struct cover {
+	unsigned int index; /* of the section */
+	uint64_t padding, bytes;
+};
+
+static bool
+is_constant_or_elsewhere(const struct elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
+			 void *arg)
+{
+	struct cover *cover = arg;
+	const char *name;
+
+	if (symbol->st_shndx != cover->index || ELF64_ST_TYPE(symbol->st_info) == STT_SECTION)
+		return true;
+	name = text_at(elf, texts, symbol->st_name);
+	if (!name || !is_constant(name, symbol->st_size))
+		return false;
+	cover->bytes = add(cover->bytes, add(symbol->st_size, cover->padding));
+	return true;
+}
+
+/* Whether all of the section are constants. */
+static bool
+are_constants(struct elf *elf, unsigned int index, const Elf64_Shdr *section)
+{
+	struct cover cover = {
+		.index = index,
+		.padding = section->sh_addralign ? section->sh_addralign - 1 : 0,
+	};
+
+	return all_symbols(elf, is_constant_or_elsewhere, &cover) &&
+	       cover.bytes >= section->sh_size;
 }
 
 /* Of each block, and of each launch: parameters, literals, addresses. */
@@ -163,31 +166,49 @@ is_passing(const char *name)
 }
 
 static bool
-elf_keeps_state(const uint8_t *bytes, size_t size)
+section_keeps_state(struct elf *elf, unsigned int index, const Elf64_Shdr *section)
 {
-	Elf64_Shdr section, names;
-	uint64_t symbols = 0;
-	Elf64_Ehdr header;
+	const char *name = text_at(elf, &elf->names, section->sh_name);
 
-	memcpy(&header, bytes, sizeof(header));
-	if (!section_at(bytes, size, &header, header.e_shstrndx, &names) ||
-	    !section_at(bytes, size, &header, header.e_shnum - 1u, &section) ||
-	    has_references(bytes, size, &header, &symbols))
+	if (!name)
 		return true;
-	for (unsigned int i = 0; section_at(bytes, size, &header, i, &section); i++) {
-		const char *name = text_at(bytes, size, &names, section.sh_name);
+	if (!(section->sh_flags & SHF_WRITE) && !begins_with(name, SECTION) &&
+	    !begins_with(name, ".nv.constant"))
+		return false;
+	return !is_passing(name) && section->sh_size &&
+	       !(begins_with(name, SECTION) && are_constants(elf, index, section));
+}
 
-		if (!name)
-			return true;
-		if (!(section.sh_flags & SHF_WRITE) && !begins_with(name, SECTION) &&
-		    !begins_with(name, ".nv.constant"))
-			continue;
-		if (!is_passing(name) && section.sh_size &&
-		    !(begins_with(name, SECTION) &&
-		      are_constants(bytes, size, &header, i, &section, &symbols)))
-			return true;
+/* By its name, which need not have an end. */
+static bool
+has_variables(const struct elf *elf, const Elf64_Shdr *section)
+{
+	const Elf64_Shdr *names = &elf->names;
+
+	return section->sh_name < names->sh_size &&
+	       names->sh_size - section->sh_name > strlen(SECTION) &&
+	       memcmp(elf->bytes + names->sh_offset + section->sh_name, SECTION, strlen(SECTION)) ==
+		       0;
+}
+
+static struct gpd_variables
+look_at_elf(const uint8_t *bytes, size_t size)
+{
+	struct gpd_variables variables = { .state = true };
+	struct elf elf = { .bytes = bytes, .size = size };
+	Elf64_Shdr section;
+
+	memcpy(&elf.header, bytes, sizeof(elf.header));
+	if (!section_at(&elf, elf.header.e_shstrndx, &elf.names) || !is_inside(&elf, &elf.names))
+		return variables;
+	variables.state = !section_at(&elf, elf.header.e_shnum - 1u, &section) ||
+			  !all_symbols(&elf, is_no_reference, NULL);
+	for (unsigned int i = 0; section_at(&elf, i, &section); i++) {
+		variables.state = variables.state || section_keeps_state(&elf, i, &section);
+		if (has_variables(&elf, &section))
+			variables.size = add(variables.size, section.sh_size);
 	}
-	return false;
+	return variables;
 }
 
 /* PTX: [.extern] .global [.align N] [.vN] .TYPE NAME [ '[' N ']' ... ] [ = ... ] , ... ; */
@@ -373,25 +394,6 @@ find_word(const char *begin, const char *at, const char *end, const char *word)
 	return NULL;
 }
 
-static uint64_t
-size_of_ptx(const char *begin, size_t size)
-{
-	const char *end = begin + size, *at = begin;
-	const size_t length = strlen(STATE_SPACE);
-	uint64_t sum = 0;
-
-	while ((at = find_word(begin, at, end, STATE_SPACE))) {
-		bool declares = !follows(begin, at, ".extern") && !follows(begin, at, ".ptr");
-		struct text text = { at + length, end };
-		char name[NAME_SIZE];
-
-		if (declares)
-			sum = add(sum, size_of_declaration(&text, name));
-		at = text.at;
-	}
-	return sum;
-}
-
 /* Whether the declaration has no other variable behind this one.  The text goes on at its end. */
 static bool
 ends_there(struct text *text)
@@ -411,35 +413,44 @@ ends_there(struct text *text)
 	return false;
 }
 
+/* In constant memory, or references: all that has them keeps state. */
 static bool
-ptx_keeps_state(const char *begin, size_t size)
+has_others(const char *begin, const char *end)
 {
 	static const char *const others[] = { ".const", ".texref", ".surfref", ".samplerref" };
-	const char *end = begin + size, *at = begin;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		for (const char *there = begin; (there = find_word(begin, there, end, others[i]));
-		     there++) {
-			if (!follows(begin, there, ".ptr"))
+		for (const char *at = begin; (at = find_word(begin, at, end, others[i])); at++) {
+			if (!follows(begin, at, ".ptr"))
 				return true;
 		}
 	}
+	return false;
+}
+
+/* What has been read is not looked through again, or long texts would take hours. */
+static struct gpd_variables
+look_at_ptx(const char *begin, size_t size)
+{
+	const char *end = begin + size, *at = begin;
+	struct gpd_variables variables = { .state = has_others(begin, end) };
+
 	while ((at = find_word(begin, at, end, STATE_SPACE))) {
 		struct text text = { at + strlen(STATE_SPACE), end };
 		char name[NAME_SIZE];
 		uint64_t length;
 
-		if (!follows(begin, at, ".ptr")) {
+		if (follows(begin, at, ".extern")) {
+			variables.state = true;
+		} else if (!follows(begin, at, ".ptr")) {
 			length = size_of_declaration(&text, name);
-			if (follows(begin, at, ".extern") || !is_constant(name, length) ||
-			    !ends_there(&text))
-				return true;
+			variables.size = add(variables.size, length);
+			variables.state =
+				variables.state || !is_constant(name, length) || !ends_there(&text);
 		}
-		/* What has been read is not looked through again, or long
-		 * texts would take hours. */
 		at = text.at;
 	}
-	return false;
+	return variables;
 }
 
 /* Binary code that is no ELF has no version. */
@@ -449,18 +460,11 @@ is_ptx(const void *bytes, size_t size)
 	return memmem(bytes, size < 65536 ? size : 65536, ".version", 8) != NULL;
 }
 
-uint64_t
-gpd_variables_size(const void *bytes, size_t size)
+struct gpd_variables
+gpd_variables_of(const void *bytes, size_t size)
 {
 	if (is_elf(bytes, size))
-		return size_of_elf(bytes, size);
-	return is_ptx(bytes, size) ? size_of_ptx(bytes, size) : 0;
-}
-
-bool
-gpd_variables_keep_state(const void *bytes, size_t size)
-{
-	if (is_elf(bytes, size))
-		return elf_keeps_state(bytes, size);
-	return !is_ptx(bytes, size) || ptx_keeps_state(bytes, size);
+		return look_at_elf(bytes, size);
+	return is_ptx(bytes, size) ? look_at_ptx(bytes, size)
+				   : (struct gpd_variables){ .state = true };
 }

@@ -19,7 +19,7 @@ size_of(const char *text)
 
 	assert_non_null(copy);
 	memcpy(copy, text, size);
-	sum = gpd_variables_size(copy, size);
+	sum = gpd_variables_of(copy, size).size;
 	free(copy);
 	return sum;
 }
@@ -63,7 +63,7 @@ text_that_breaks_off_is_read_to_its_end_and_no_further(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, whole, size);
-		assert_true(gpd_variables_size(copy, size) <= 8 * 12 * 34);
+		assert_true(gpd_variables_of(copy, size).size <= 8 * 12 * 34);
 		free(copy);
 	}
 	/* Absurd sizes do not wrap around. */
@@ -107,7 +107,7 @@ sections_of_an_elf_are_added_up(void **state)
 {
 	struct image image = make_elf();
 
-	assert_int_equal(gpd_variables_size(&image, sizeof(image)), 1024);
+	assert_int_equal(gpd_variables_of(&image, sizeof(image)).size, 1024);
 }
 
 static void
@@ -120,7 +120,7 @@ an_elf_is_believed_in_nothing(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, &whole, size);
-		assert_true(gpd_variables_size(copy, size) <= 1024);
+		assert_true(gpd_variables_of(copy, size).size <= 1024);
 		free(copy);
 	}
 	/* Every field in turn is as large as can be. */
@@ -128,7 +128,7 @@ an_elf_is_believed_in_nothing(void **state)
 		struct image bad = whole;
 
 		memset((char *)&bad + at, 0xff, 8);
-		(void)gpd_variables_size(&bad, sizeof(bad));
+		(void)gpd_variables_of(&bad, sizeof(bad)).size;
 	}
 }
 
@@ -141,7 +141,7 @@ keeps(const char *text)
 
 	assert_non_null(copy);
 	memcpy(copy, text, size);
-	state = gpd_variables_keep_state(copy, size);
+	state = gpd_variables_of(copy, size).state;
 	free(copy);
 	return state;
 }
@@ -216,7 +216,7 @@ make_code(const char *section, uint64_t size, const char *symbol)
 static bool
 code_keeps(const struct code *code)
 {
-	return gpd_variables_keep_state(code, sizeof(*code));
+	return gpd_variables_of(code, sizeof(*code)).state;
 }
 
 static void
@@ -265,7 +265,7 @@ an_elf_that_is_damaged_may_keep_anything(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, &whole, size);
-		assert_true(gpd_variables_keep_state(copy, size));
+		assert_true(gpd_variables_of(copy, size).state);
 		free(copy);
 	}
 	for (size_t at = EI_CLASS + 1; at + 8 <= sizeof(whole); at++) {
