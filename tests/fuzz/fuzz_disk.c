@@ -44,37 +44,31 @@ hash_of(const void *bytes, size_t size, uint8_t hash[GPD_SHA256_SIZE], char name
 }
 
 static void
-write_file(const char *name, const char *head, const void *bytes, size_t size)
+write_file(const char *name, const void *bytes, size_t size)
 {
 	int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	check(fd >= 0);
-	check(write(fd, head, strlen(head)) == (ssize_t)strlen(head));
 	check(write(fd, bytes, size) == (ssize_t)size);
 	close(fd);
 }
 
 static void
-read_note(const uint8_t *sha256, const char *name, const uint8_t *data, size_t size, bool right)
+read_note(const uint8_t *sha256, const char *name, const uint8_t *data, size_t size)
 {
-	char note[NAME_SIZE + 5], head[NAME_SIZE + 1] = "";
-	uint8_t hash[GPD_SHA256_SIZE];
+	char note[NAME_SIZE + 5];
 	struct gpd_image_name recent[2];
-	char *text;
+	size_t found = 0;
+	void *bytes;
 
-	if (right) {
-		hash_of(data, size, hash, head);
-		strcat(head, "\n");
-	}
 	snprintf(note, sizeof(note), "%s.note", name);
-	write_file(note, head, data, size);
+	write_file(note, data, size);
 	check(gpd_image_disk_recent(disk, recent, 2) == 1);
 	check(memcmp(recent[0].sha256, sha256, GPD_SHA256_SIZE) == 0);
-	text = gpd_image_disk_read_note(disk, sha256);
-	check(!right || size > GPD_NOTE_MAX || (text && memcmp(text, data, size) == 0));
-	if (text)
-		check(strlen(text) <= size);
-	free(text);
+	bytes = gpd_image_disk_read_note(disk, sha256, &found);
+	check(!bytes == (size == 0 || size > GPD_NOTE_MAX));
+	check(!bytes || (found == size && memcmp(bytes, data, size) == 0));
+	free(bytes);
 	(void)unlinkat(folder, note, 0);
 }
 
@@ -103,11 +97,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else
 		hash_of(data, size, sha256, name);
 	if (note)
-		write_file(name, "", image, sizeof(image));
+		write_file(name, image, sizeof(image));
 	else
-		write_file(name, "", data, size);
+		write_file(name, data, size);
 	if (note)
-		read_note(sha256, name, data, size, right);
+		read_note(sha256, name, data, size);
 	bytes = gpd_image_disk_read(disk, sha256, note ? sizeof(image) : size, true);
 	check(!bytes == !(note || right || (size == sizeof(image) && !memcmp(data, image, size))));
 	free(bytes);

@@ -16,10 +16,7 @@
 
 #define NAME_SIZE (2 * GPD_SHA256_SIZE + 1)
 #define NOTE_SUFFIX ".note"
-#define HELD_SUFFIX ".held"
 #define NOTE_NAME_SIZE (NAME_SIZE + sizeof(NOTE_SUFFIX) - 1)
-/* A note begins with the hash of its text, in a line. */
-#define NOTE_MAX (GPD_NOTE_MAX + NAME_SIZE)
 /* A file that a worker left half-written when it ended; older ones are deleted. */
 #define UNFINISHED ".new-"
 #define UNFINISHED_SECONDS 3600
@@ -255,25 +252,13 @@ collect(const struct gpd_image_disk *disk, struct entry **entries_p, uint64_t *t
 	return count;
 }
 
+/* With its note. */
 static void
-note_name_of(const char *name, char *note)
-{
-	snprintf(note, NOTE_NAME_SIZE, "%s" NOTE_SUFFIX, name);
-}
-
-static void
-held_name_of(const char *name, char *held)
-{
-	snprintf(held, NOTE_NAME_SIZE, "%s" HELD_SUFFIX, name);
-}
-
-static void delete (struct gpd_image_disk *disk, const char *name)
+remove_image(struct gpd_image_disk *disk, const char *name)
 {
 	char note[NOTE_NAME_SIZE];
 
-	note_name_of(name, note);
-	unlinkat(disk->dir, note, 0);
-	held_name_of(name, note);
+	snprintf(note, sizeof(note), "%s" NOTE_SUFFIX, name);
 	unlinkat(disk->dir, note, 0);
 	unlinkat(disk->dir, name, 0);
 }
@@ -288,7 +273,7 @@ trim(struct gpd_image_disk *disk)
 	if (total > disk->limit)
 		qsort(entries, count, sizeof(*entries), older_first);
 	for (size_t i = 0; i < count && total > disk->limit; i++) {
-		delete (disk, entries[i].name);
+		remove_image(disk, entries[i].name);
 		total -= entries[i].size;
 	}
 	free(entries);
@@ -350,7 +335,7 @@ gpd_image_disk_recent(struct gpd_image_disk *disk, struct gpd_image_name *names,
 	while (found-- && count < room) {
 		char note[NOTE_NAME_SIZE];
 
-		note_name_of(entries[found].name, note);
+		snprintf(note, sizeof(note), "%s" NOTE_SUFFIX, entries[found].name);
 		if (faccessat(disk->dir, note, R_OK, 0) ||
 		    !read_name(entries[found].name, names[count].sha256))
 			continue;
@@ -369,67 +354,52 @@ gpd_image_disk_use(struct gpd_image_disk *disk, const uint8_t sha256[32])
 	return !utimensat(disk->dir, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-bool
-gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32], const char *text)
+static void
+note_name_of(const uint8_t *sha256, char *note)
 {
-	char name[NAME_SIZE], note[NOTE_NAME_SIZE];
-	uint8_t hash[EVP_MAX_MD_SIZE];
-	size_t size = strlen(text);
-	char *whole = malloc(NAME_SIZE + size + 1);
-	bool good;
-
-	name_of(sha256, name);
-	note_name_of(name, note);
-	good = whole && gpd_image_disk_use(disk, sha256) &&
-	       EVP_Digest(text, size, hash, NULL, EVP_sha256(), NULL) == 1;
-	if (good) {
-		name_of(hash, whole);
-		snprintf(whole + NAME_SIZE - 1, size + 2, "\n%s", text);
-		put_file(disk, note, whole, NAME_SIZE + size);
-	}
-	free(whole);
-	return good;
+	name_of(sha256, note);
+	strcpy(note + NAME_SIZE - 1, NOTE_SUFFIX);
 }
 
-bool
-gpd_image_disk_hold_note(struct gpd_image_disk *disk, const uint8_t sha256[32], bool hold)
+void
+gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *note,
+			  size_t size)
 {
-	char name[NAME_SIZE], note[NOTE_NAME_SIZE], held[NOTE_NAME_SIZE];
+	char name[NOTE_NAME_SIZE];
 
-	name_of(sha256, name);
-	note_name_of(name, note);
-	held_name_of(name, held);
-	return !renameat(disk->dir, hold ? note : held, disk->dir, hold ? held : note);
+	note_name_of(sha256, name);
+	put_file(disk, name, note, size);
 }
 
-char *
-gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32])
+void
+gpd_image_disk_drop_note(struct gpd_image_disk *disk, const uint8_t sha256[32])
 {
-	char name[NAME_SIZE], note[NOTE_NAME_SIZE];
-	uint8_t hash[GPD_SHA256_SIZE];
-	char *whole = malloc(NOTE_MAX + 1);
+	char name[NOTE_NAME_SIZE];
+
+	note_name_of(sha256, name);
+	unlinkat(disk->dir, name, 0);
+}
+
+void *
+gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t *size_p)
+{
+	char name[NOTE_NAME_SIZE];
 	struct stat status;
-	bool good;
-	size_t size;
+	void *note = NULL;
 	int fd;
 
-	name_of(sha256, name);
-	note_name_of(name, note);
-	fd = openat(disk->dir, note, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	good = whole && fd >= 0 && !fstat(fd, &status) && status.st_size >= NAME_SIZE &&
-	       (uint64_t)status.st_size <= NOTE_MAX;
-	size = good ? (size_t)status.st_size : 0;
-	if (whole)
-		whole[size] = 0;
-	good = good && !read_all(fd, (uint8_t *)whole, size) && read_name(whole, hash) &&
-	       has_hash(whole + NAME_SIZE, size - NAME_SIZE, hash);
-	if (fd >= 0)
-		close(fd);
-	if (!good) {
-		free(whole);
+	note_name_of(sha256, name);
+	fd = openat(disk->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
 		return NULL;
+	if (!fstat(fd, &status) && status.st_size > 0 && (uint64_t)status.st_size <= GPD_NOTE_MAX) {
+		*size_p = (size_t)status.st_size;
+		note = malloc(*size_p);
 	}
-	memmove(whole, whole + NAME_SIZE, size - NAME_SIZE);
-	whole[size - NAME_SIZE] = 0;
-	return whole;
+	if (note && read_all(fd, note, *size_p)) {
+		free(note);
+		note = NULL;
+	}
+	close(fd);
+	return note;
 }

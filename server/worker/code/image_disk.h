@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #define GPD_SHA256_SIZE 32
-/* Of a text that is kept about an image. */
-#define GPD_NOTE_MAX ((size_t)64 << 10)
+/* Of what is kept about an image. */
+#define GPD_NOTE_MAX ((size_t)256 << 10)
 
 struct gpd_image_disk;
 
@@ -48,12 +48,12 @@ size_t gpd_image_disk_recent(struct gpd_image_disk *disk, struct gpd_image_name 
 /* It counts as used now.  false: it is not there (yet). */
 bool gpd_image_disk_use(struct gpd_image_disk *disk, const uint8_t sha256[32]);
 
-/* A text about an image, which counts as used now; it goes with the image.  false: the image is
- * not there (yet).  Read: checked, malloc'ed, or NULL. */
-bool gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32],
-			       const char *text);
-char *gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32]);
-/* While it is held there is none. */
-bool gpd_image_disk_hold_note(struct gpd_image_disk *disk, const uint8_t sha256[32], bool hold);
+/* What is noted about an image goes with it.  Read: malloc'ed, of at most GPD_NOTE_MAX bytes, which
+ * may be anything; or NULL. */
+void gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32],
+			       const void *note, size_t size);
+void *gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32],
+			       size_t *size_p);
+void gpd_image_disk_drop_note(struct gpd_image_disk *disk, const uint8_t sha256[32]);
 
 #endif /* GPD_IMAGE_DISK_H */

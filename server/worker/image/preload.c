@@ -10,8 +10,6 @@
 #include "server/worker/image/library.h"
 #include "server/worker/worker.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +17,6 @@
 #define IMAGES_MAX 512
 #define BYTES_MAX ((uint64_t)256 << 20)
 #define TIME_MAX_NS (20 * UINT64_C(1000000000))
-/* Instead of a kernel's name: all were loaded with the image. */
-#define ALL "-"
 
 /* The quiet jobs'. */
 static struct {
@@ -32,96 +28,86 @@ static struct {
 } preload;
 static _Atomic bool done;
 
-/* A note: lines of the device for which a library was loaded, the device of a function, and its
- * kernel's name. */
+/*
+ * A note: how many kernels the image has, and for each device for which it was loaded, the first
+ * ones, for each of its kernels a bit for each device on which that was loaded.
+ */
 struct note {
-	char *text;
-	size_t size;
-	bool full;
+	uint32_t *words;
+	size_t size; /* bytes */
+	uint32_t kernels, owners;
 };
 
-static void __attribute__((format(printf, 2, 3)))
-add_line(struct note *note, const char *format, ...)
-{
-	size_t room = GPD_NOTE_MAX - note->size;
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(note->text + note->size, room, format, args);
-	va_end(args);
-	if (n < 0 || (size_t)n >= room) {
-		note->text[note->size] = 0;
-		note->full = true;
-		return;
-	}
-	note->size += (size_t)n;
-}
-
-static void
-add_functions(struct note *note, const struct gpd_library *library, int device)
-{
-	int own = (int)library->key.device;
-	struct gpd_function *function;
-
-	if (device == own && library->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX) {
-		add_line(note, "%d %d " ALL "\n", own, device);
-		return;
-	}
-	for (uint32_t i = 0; i < library->kernel_count && !note->full; i++) {
-		if (gpd_library_loaded(library, i, device, &function))
-			add_line(note, "%d %d %s\n", own, device, library->kernels[i].name);
-	}
-}
-
-/* Whether the text has the line, with its end. */
+/* false: there is none that makes sense. */
 static bool
-has_line(const char *text, const char *line, size_t length)
+read_note(const uint8_t *sha256, struct note *note)
 {
-	for (const char *at = text; (at = strstr(at, line)); at++) {
-		if ((at == text || at[-1] == '\n') && at[length] == '\n')
-			return true;
+	struct gpd_image_disk *disk = gpd_image_cache_disk();
+	size_t count;
+
+	*note = (struct note){ 0 };
+	note->words = disk ? gpd_image_disk_read_note(disk, sha256, &note->size) : NULL;
+	if (!note->words)
+		return false;
+	count = note->size / sizeof(uint32_t);
+	if (count > 1 && note->words[0] && (count - 1) % note->words[0] == 0) {
+		note->kernels = note->words[0];
+		note->owners = (uint32_t)((count - 1) / note->kernels);
 	}
-	return false;
+	return note->owners > 0;
 }
 
-/* What earlier workers noted, and this one does not know of. */
-static void
-add_earlier(struct note *note, char *earlier)
+static uint32_t *
+devices_of(const struct note *note, uint32_t owner, uint32_t kernel)
 {
-	size_t known = note->size;
-	char *rest, *line = strtok_r(earlier, "\n", &rest);
-	char *mine = strndup(note->text, known);
+	return &note->words[1 + (size_t)owner * note->kernels + kernel];
+}
 
-	for (; mine && line && !note->full; line = strtok_r(NULL, "\n", &rest)) {
-		if (!has_line(mine, line, strlen(line)))
-			add_line(note, "%s\n", line);
-	}
-	free(mine);
+/* With room for what was loaded for this device; what earlier workers noted stays. */
+static bool
+extend(struct note *note, uint32_t kernels, uint32_t owners)
+{
+	bool known = note->kernels == kernels;
+	size_t size;
+	uint32_t *words;
+
+	if (known && note->owners >= owners)
+		return true;
+	size = sizeof(uint32_t) * (1 + (size_t)owners * kernels);
+	words = size <= GPD_NOTE_MAX ? calloc(1, size) : NULL;
+	if (!words)
+		return false;
+	if (known)
+		memcpy(words, note->words, note->size);
+	free(note->words);
+	words[0] = kernels;
+	*note = (struct note){ words, size, kernels, owners };
+	return true;
 }
 
 bool
 gpd_preload_note(struct gpd_library *library)
 {
 	const uint8_t *sha256 = gpd_blob_sha256(library->blob);
+	uint32_t owner = (uint32_t)library->key.device;
 	struct gpd_image_disk *disk = gpd_image_cache_disk();
-	struct note note = { 0 };
-	char *earlier;
+	struct gpd_function *function;
+	struct note note;
 	bool good;
 
-	note.text = disk ? calloc(1, GPD_NOTE_MAX) : NULL;
-	if (!note.text)
+	if (!disk || !library->kernel_count || !gpd_image_disk_use(disk, sha256))
 		return false;
-	for (int i = 0; i < gpd_worker.device_count; i++) {
-		if (i == (int)library->key.device || atomic_load(&library->functions[i]))
-			add_functions(&note, library, i);
+	(void)read_note(sha256, &note);
+	good = extend(&note, library->kernel_count, owner + 1);
+	for (uint32_t i = 0; good && i < note.kernels; i++) {
+		for (int device = 0; device < gpd_worker.device_count; device++) {
+			if (gpd_library_loaded(library, i, device, &function))
+				*devices_of(&note, owner, i) |= 1u << device;
+		}
 	}
-	earlier = gpd_image_disk_read_note(disk, sha256);
-	if (earlier)
-		add_earlier(&note, earlier);
-	free(earlier);
-	good = gpd_image_disk_write_note(disk, sha256, note.text);
-	free(note.text);
+	if (good)
+		gpd_image_disk_write_note(disk, sha256, note.words, note.size);
+	free(note.words);
 	return good;
 }
 
@@ -132,25 +118,6 @@ may_go_on(uint64_t start)
 	       preload.ns + (gp_now_ns() - start) < TIME_MAX_NS;
 }
 
-static int
-find_kernel(const struct gpd_library *library, const char *name)
-{
-	uint32_t low = 0, high = library->kernel_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		int order = strcmp(name, library->kernels[middle].name);
-
-		if (order == 0)
-			return (int)middle;
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return -1;
-}
-
 /* Better now than when there is a session. */
 static void
 check(CUresult result)
@@ -159,77 +126,59 @@ check(CUresult result)
 		gpd_worker_lost(NULL, result);
 }
 
-static bool
-is_device(int device)
-{
-	return device >= 0 && device < gpd_worker.device_count;
-}
-
 static void
-load_function(struct gpd_library *library, int device, const char *name)
+load_kernel(struct gpd_library *library, uint32_t kernel, uint32_t devices)
 {
-	int index = find_kernel(library, name);
 	struct gpd_function *function;
 
-	if (index >= 0 && gpd_device_enter(device) == CUDA_SUCCESS)
-		check(gpd_library_function(NULL, library, (uint32_t)index, device, &function));
+	for (int device = 0; device < gpd_worker.device_count; device++) {
+		if (devices >> device & 1 && gpd_device_enter(device) == CUDA_SUCCESS)
+			check(gpd_library_function(NULL, library, kernel, device, &function));
+	}
 }
 
-/* In place of the library that was loaded for another device, or NULL. */
-static struct gpd_library *
-library_for(struct gpd_blob *blob, int device, struct gpd_library *library)
-{
-	struct gp_bytes log = { 0 };
-
-	if (library && library->key.device == device)
-		return library;
-	if (library)
-		gpd_library_leave(library);
-	library = NULL;
-	if (gpd_device_enter(device) == CUDA_SUCCESS)
-		check(gpd_library_get(NULL, blob, device, true, (struct gp_bytes){ 0 }, &library,
-				      &log));
-	free((void *)log.data);
-	return library;
-}
-
+/* What was loaded for this device. */
 static void
-load_noted(struct gpd_blob *blob, char *note, uint64_t start)
+load_noted(struct gpd_blob *blob, const struct note *note, uint32_t owner, uint64_t start)
 {
 	struct gpd_library *library = NULL;
-	char *rest, *line = strtok_r(note, "\n", &rest);
+	struct gp_bytes log = { 0 };
+	uint32_t kernel = 0;
 
-	for (; line && may_go_on(start); line = strtok_r(NULL, "\n", &rest)) {
-		int own, device, name = 0;
-
-		if (sscanf(line, "%d %d %n", &own, &device, &name) != 2 || !name ||
-		    !is_device(own) || !is_device(device))
-			continue;
-		library = library_for(blob, own, library);
-		if (library && strcmp(line + name, ALL))
-			load_function(library, device, line + name);
-	}
-	if (library)
-		gpd_library_leave(library);
+	while (kernel < note->kernels && !*devices_of(note, owner, kernel))
+		kernel++;
+	if (kernel == note->kernels || gpd_device_enter((int)owner) != CUDA_SUCCESS)
+		return;
+	check(gpd_library_get(NULL, blob, (int)owner, true, (struct gp_bytes){ 0 }, &library,
+			      &log));
+	free((void *)log.data);
+	if (!library)
+		return;
+	for (; library->kernel_count == note->kernels && kernel < note->kernels && may_go_on(start);
+	     kernel++)
+		load_kernel(library, kernel, *devices_of(note, owner, kernel));
+	gpd_library_leave(library);
 }
 
 static void
 load_image(const struct gpd_image_name *name, uint64_t start)
 {
 	struct gpd_image_disk *disk = gpd_image_cache_disk();
-	char *note = gpd_image_disk_read_note(disk, name->sha256);
-	struct gpd_blob *blob = note ? gpd_image_cache_peek(name) : NULL;
+	struct note note;
+	struct gpd_blob *blob = read_note(name->sha256, &note) ? gpd_image_cache_peek(name) : NULL;
 
-	/* What ends the worker is not tried again by the next. */
-	if (blob && !gpd_blob_uses(blob).state &&
-	    gpd_image_disk_hold_note(disk, name->sha256, true)) {
-		load_noted(blob, note, start);
-		(void)gpd_image_disk_hold_note(disk, name->sha256, false);
+	if (blob && !gpd_blob_uses(blob).state) {
+		/* What ends the worker is not tried again by the next. */
+		gpd_image_disk_drop_note(disk, name->sha256);
+		for (uint32_t owner = 0;
+		     owner < note.owners && owner < (uint32_t)gpd_worker.device_count; owner++)
+			load_noted(blob, &note, owner, start);
+		gpd_image_disk_write_note(disk, name->sha256, note.words, note.size);
 		preload.bytes += name->size;
 		preload.loaded++;
 	}
 	gpd_blob_unref(blob);
-	free(note);
+	free(note.words);
 }
 
 static void
