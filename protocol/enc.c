@@ -26,10 +26,13 @@ static void
 align(struct gp_enc *enc, size_t alignment)
 {
 	static const uint8_t zeros[8];
-	size_t past = (size_t)(enc->cur - enc->start) & (alignment - 1);
+	size_t size = -(size_t)(enc->cur - enc->start) & (alignment - 1);
 
-	if (past)
-		put(enc, zeros, alignment - past);
+	/* Behind a u32 it is one: that is a store, not a call of memcpy(). */
+	if (size == sizeof(uint32_t))
+		put(enc, zeros, sizeof(uint32_t));
+	else if (size > 0)
+		put(enc, zeros, size);
 }
 
 void
