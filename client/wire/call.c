@@ -3,7 +3,7 @@
 
 #include "client/base/log.h"
 #include "client/base/stats.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "gp_calls.h"
 #include "protocol/frame.h"
 

@@ -4,7 +4,7 @@
 #include "base/lock.h"
 #include "client/base/handle.h"
 #include "client/base/log.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 #include "gp_calls.h"
 
@@ -52,7 +52,6 @@ gpc_host_queue_end(struct gpc_session *session)
 	struct gpc_host_functions *functions = &session->functions;
 
 	(void)pthread_mutex_lock(&functions->lock);
-	functions->stop = true;
 	(void)pthread_cond_signal(&functions->wanted);
 	(void)pthread_mutex_unlock(&functions->lock);
 }
@@ -136,7 +135,7 @@ run_all(void *arg)
 	struct gpc_host_functions *functions = &session->functions;
 
 	(void)pthread_mutex_lock(&functions->lock);
-	while (!functions->stop) {
+	while (!gpc_session_is_over(session)) {
 		struct gpc_host_function *function = functions->turn;
 
 		if (!function) {
@@ -193,7 +192,7 @@ enter(struct gpc_host_function *function)
 	if (r != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(void)pthread_mutex_lock(&functions->lock);
-	if (functions->stop)
+	if (gpc_session_is_over(session))
 		r = -ESHUTDOWN;
 	else if (!functions->started)
 		r = gpc_thread_start(session, run_all, session, "gpupool-host");

@@ -5,7 +5,7 @@
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/connect/connect.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 #include "gp_calls.h"
 #include "protocol/frame.h"

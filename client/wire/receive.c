@@ -4,7 +4,7 @@
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/wire/host_queue.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "protocol/dec.h"
 #include "protocol/frame.h"
 

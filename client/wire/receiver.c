@@ -4,7 +4,7 @@
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/wire/receive.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
@@ -180,12 +180,6 @@ complete_all(struct gpc_session *session)
 	}
 }
 
-static bool
-is_over(const struct gpc_session *session)
-{
-	return atomic_load(&session->status) != CUDA_SUCCESS;
-}
-
 /* With the lock, when nobody reads: reads one message, or, with block false, what has arrived.
  * Returns with the lock and without the token; whether anything came. */
 static bool
@@ -196,7 +190,7 @@ read_locked(struct gpc_session *session, bool block)
 
 	receiver->reading = true;
 	(void)pthread_mutex_unlock(&receiver->lock);
-	if (!is_over(session)) {
+	if (!gpc_session_is_over(session)) {
 		int r = 0;
 
 		if (!block)
@@ -208,7 +202,7 @@ read_locked(struct gpc_session *session, bool block)
 		if (r != 0)
 			gpc_session_lost(session, r);
 	}
-	if (is_over(session))
+	if (gpc_session_is_over(session))
 		complete_all(session);
 	(void)pthread_mutex_lock(&receiver->lock);
 	receiver->reading = false;
@@ -221,6 +215,7 @@ gpc_receiver_abort(struct gpc_session *session)
 	struct gpc_receiver *receiver = &session->receiver;
 
 	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_cond_broadcast(&receiver->wanted);
 	/* Who reads was woken by the shutdown of the connection, and does this. */
 	if (!receiver->reading) {
 		(void)read_locked(session, false);
@@ -313,7 +308,7 @@ gpc_receiver_make_room(struct gpc_session *session)
 		return CUDA_SUCCESS;
 	(void)pthread_mutex_lock(&receiver->lock);
 	enlist(receiver, &waiter);
-	while (is_full(session) && !is_over(session)) {
+	while (is_full(session) && !gpc_session_is_over(session)) {
 		if (receiver->reading)
 			(void)pthread_cond_wait(&waiter.woken, &receiver->lock);
 		else
@@ -379,7 +374,7 @@ gpc_receiver_main(void *arg)
 	bool stuck = false;
 
 	(void)pthread_mutex_lock(&receiver->lock);
-	while (!receiver->stop && !is_over(session)) {
+	while (!gpc_session_is_over(session)) {
 		if (receiver->reading || receiver->waiters ||
 		    (receiver->unattended == 0 && !stuck)) {
 			bool in_time;
@@ -394,7 +389,7 @@ gpc_receiver_main(void *arg)
 			bool came = read_locked(session, false);
 
 			hand_over_locked(session);
-			if (!came && !receiver->stop && !is_over(session)) {
+			if (!came && !gpc_session_is_over(session)) {
 				came = wait_for_message_locked(session, WATCH_MS);
 				hand_over_locked(session);
 			}
@@ -404,13 +399,4 @@ gpc_receiver_main(void *arg)
 	(void)pthread_mutex_unlock(&receiver->lock);
 	gpc_thread_ended(session);
 	return NULL;
-}
-
-void
-gpc_receiver_stop(struct gpc_session *session)
-{
-	(void)pthread_mutex_lock(&session->receiver.lock);
-	session->receiver.stop = true;
-	(void)pthread_cond_broadcast(&session->receiver.wanted);
-	(void)pthread_mutex_unlock(&session->receiver.lock);
 }

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/stats.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 
 #include <errno.h>
@@ -43,12 +43,6 @@ gpc_sender_fini(struct gpc_session *session)
 	(void)pthread_mutex_destroy(&sender->lock);
 }
 
-static bool
-is_over(const struct gpc_session *session)
-{
-	return atomic_load_explicit(&session->status, memory_order_relaxed) != CUDA_SUCCESS;
-}
-
 static void
 wait_for_change(struct gpc_sender *sender)
 {
@@ -84,7 +78,8 @@ write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_cou
 	tell_change(sender);
 	(void)pthread_mutex_unlock(&sender->lock);
 
-	r = is_over(session) ? 0 : gp_conn_send(session->lane, &data, 1, bulk, bulk_count);
+	r = gpc_session_is_over(session) ? 0
+					 : gp_conn_send(session->lane, &data, 1, bulk, bulk_count);
 	if (r != 0)
 		gpc_session_lost(session, r);
 
@@ -125,7 +120,7 @@ gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memor
 	for (;;) {
 		size_t used = sender->used[sender->filling];
 
-		if (is_over(session))
+		if (gpc_session_is_over(session))
 			return gpc_session_status(session);
 		if (!sender->sealed && size <= GP_CONN_MESSAGE_MAX - used) {
 			*memory_p = sender->buffers[sender->filling] + used;
@@ -210,7 +205,7 @@ gpc_sender_main(void *arg)
 	bool spun = true;
 
 	(void)pthread_mutex_lock(&sender->lock);
-	while (!sender->stop) {
+	while (!gpc_session_is_over(session)) {
 		bool held = sender->writing || sender->sealed;
 
 		if (!held && sender->used[sender->filling] > 0) {
@@ -223,7 +218,7 @@ gpc_sender_main(void *arg)
 			spun = true;
 		} else {
 			sender->sleeping = true;
-			while (sender->sleeping && !sender->stop)
+			while (sender->sleeping && !gpc_session_is_over(session))
 				(void)pthread_cond_wait(&sender->gathered, &sender->lock);
 			spun = false;
 		}
@@ -251,8 +246,8 @@ gpc_sender_drain(struct gpc_session *session, uint64_t deadline)
 	bool in_time = true;
 
 	(void)pthread_mutex_lock(&sender->lock);
-	while (!is_over(session) && (sender->writing || sender->used[sender->filling] > 0) &&
-	       in_time) {
+	while (!gpc_session_is_over(session) &&
+	       (sender->writing || sender->used[sender->filling] > 0) && in_time) {
 		sender->waiting++;
 		in_time = gp_cond_wait_until(&sender->changed, &sender->lock, deadline);
 		sender->waiting--;

@@ -7,7 +7,7 @@
 #include "client/base/log.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/lane.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 #include "protocol/control.h"
 #include "protocol/printable.h"
@@ -87,14 +87,13 @@ free_session(struct gpc_session *session)
 	free(session);
 }
 
+/* The session is over: whoever waits for it finds out. */
 static void
-stop_threads(struct gpc_session *session)
+wake_all(struct gpc_session *session)
 {
-	(void)pthread_mutex_lock(&session->sender.lock);
-	session->sender.stop = true;
-	(void)pthread_mutex_unlock(&session->sender.lock);
 	gpc_sender_wake_all(session);
-	gpc_receiver_stop(session);
+	gpc_receiver_abort(session);
+	gpc_host_queue_end(session);
 }
 
 int
@@ -125,12 +124,14 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	if (r == 0)
 		r = gpc_thread_start(session, gpc_receiver_main, session, "gpupool-recv");
 	if (r != 0) {
-		stop_threads(session);
+		(void)gpc_session_state_move(&session->state, GPC_SESSION_CLOSED, CUDA_SUCCESS);
+		wake_all(session);
 		(void)gpc_threads_wait(session, GP_FOREVER);
 		free_session(session);
 		return r;
 	}
 	gp_conn_set_spin(lane, SPIN_USEC);
+	(void)gpc_session_state_move(&session->state, GPC_SESSION_OPEN, CUDA_SUCCESS);
 	*session_p = session;
 	return 0;
 }
@@ -144,17 +145,16 @@ gpc_session_peer(const struct gpc_session *session)
 CUresult
 gpc_session_status(struct gpc_session *session)
 {
-	return (CUresult)atomic_load_explicit(&session->status, memory_order_relaxed);
+	return gpc_session_state_result(&session->state);
 }
 
 /* told: the daemon says why, and whoever runs the program is to know, too. */
 static void
 end(struct gpc_session *session, CUresult result, const char *why, bool told)
 {
-	int none = CUDA_SUCCESS;
 	char line[640];
 
-	if (!atomic_compare_exchange_strong(&session->status, &none, (int)result))
+	if (!gpc_session_state_move(&session->state, GPC_SESSION_FAILED, result))
 		return;
 	(void)snprintf(line, sizeof(line), "%s: the session has ended with error %d: %s",
 		       gp_conn_peer(session->lane), (int)result, why);
@@ -164,9 +164,7 @@ end(struct gpc_session *session, CUresult result, const char *why, bool told)
 		gpc_log(GPC_LOG_ERROR, "%s", line);
 	gp_conn_shutdown(session->lane);
 	gpc_lanes_end(session);
-	gpc_sender_wake_all(session);
-	gpc_receiver_abort(session);
-	gpc_host_queue_end(session);
+	wake_all(session);
 }
 
 void
@@ -258,19 +256,17 @@ void
 gpc_session_close(struct gpc_session *session, int timeout_ms)
 {
 	uint64_t deadline = gp_deadline_ns(timeout_ms);
-	int none = CUDA_SUCCESS;
-	bool sent = gpc_sender_drain(session, deadline) && gpc_lanes_drain(session, deadline);
+	bool sent;
 
-	stop_threads(session);
+	(void)gpc_session_state_move(&session->state, GPC_SESSION_CLOSING, CUDA_SUCCESS);
+	sent = gpc_sender_drain(session, deadline) && gpc_lanes_drain(session, deadline);
 	/* Without the log line of gpc_session_fail(): this is as it should be. */
-	(void)atomic_compare_exchange_strong(&session->status, &none, CUDA_ERROR_DEINITIALIZED);
-	gpc_host_queue_end(session);
+	(void)gpc_session_state_move(&session->state, GPC_SESSION_CLOSED, CUDA_SUCCESS);
 	if (session->control && sent)
 		(void)!gp_control_send_bye(session->control, "");
 	gp_conn_shutdown(session->lane);
 	gpc_lanes_end(session);
-	gpc_sender_wake_all(session);
-	gpc_receiver_abort(session);
+	wake_all(session);
 	if (session->control)
 		gp_conn_shutdown(session->control);
 	(void)gpc_threads_wait(session, deadline);
@@ -289,7 +285,7 @@ gpc_session_destroy(struct gpc_session *session)
 void
 gpc_session_abandon(struct gpc_session *session)
 {
-	atomic_store(&session->status, CUDA_ERROR_NOT_INITIALIZED);
+	(void)gpc_session_state_move(&session->state, GPC_SESSION_ABANDONED, CUDA_SUCCESS);
 	/* Not gp_conn_destroy(): what it says to the peer, it would say in the parent's name. */
 	gp_conn_abandon(session->lane);
 	if (session->control)

@@ -3,7 +3,7 @@
 
 #include "base/lock.h"
 #include "base/thread.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 
 int
 gpc_thread_start(struct gpc_session *session, void *(*main)(void *arg), void *arg, const char *name)

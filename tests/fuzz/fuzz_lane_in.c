@@ -6,7 +6,7 @@
  * must go on, with nothing written but what he waited for.
  */
 #include "client/wire/lane.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "protocol/frame.h"
 #include "transport/transport.h"
 

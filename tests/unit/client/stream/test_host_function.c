@@ -3,7 +3,7 @@
 #include "client/context/context.h"
 #include "client/context/lifecycle.h"
 #include "client/stream/stream.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "tests/test.h"
 #include "tests/unit/client/call_fixture.h"
 

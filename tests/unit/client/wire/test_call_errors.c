@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The call stream when calls fail, the connection breaks, or the daemon sends nonsense. */
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "protocol/control.h"
 #include "tests/test.h"
 #include "tests/unit/client/call_fixture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data lanes of the client, with a daemon's end that does what it should, or not. */
 #include "client/wire/lane.h"
-#include "client/wire/session_state.h"
+#include "client/wire/session_inside.h"
 #include "protocol/preamble.h"
 #include "tests/test.h"
 #include "tests/unit/client/fake_daemon.h"

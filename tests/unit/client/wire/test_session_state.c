@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/wire/session_state.h"
+#include "tests/test.h"
+
+#define STATES GPC_SESSION_STATE_COUNT
+#define FAULT CUDA_ERROR_ILLEGAL_ADDRESS
+
+/* From the state of the row to that of the column. */
+static const bool allowed[STATES][STATES] = {
+	/* STARTING OPEN CLOSING FAILED CLOSED ABANDONED */
+	[GPC_SESSION_STARTING] = { 0, 1, 0, 1, 1, 1 },
+	[GPC_SESSION_OPEN] = { 0, 0, 1, 1, 0, 1 },
+	[GPC_SESSION_CLOSING] = { 0, 0, 0, 1, 1, 1 },
+	[GPC_SESSION_FAILED] = { 0, 0, 0, 0, 1, 1 },
+	[GPC_SESSION_CLOSED] = { 0, 0, 0, 0, 0, 1 },
+	[GPC_SESSION_ABANDONED] = { 0, 0, 0, 0, 0, 0 },
+};
+
+static void
+go(atomic_uint *word, enum gpc_session_state to)
+{
+	assert_true(gpc_session_state_move(word, to, FAULT));
+	assert_int_equal(gpc_session_state_of(word), to);
+}
+
+/* A session in this state, by the shortest way. */
+static void
+reach(atomic_uint *word, enum gpc_session_state state)
+{
+	atomic_store(word, 0);
+	if (state == GPC_SESSION_STARTING)
+		return;
+	if (state == GPC_SESSION_CLOSING)
+		go(word, GPC_SESSION_OPEN);
+	go(word, state);
+}
+
+static void
+a_state_leads_where_it_should_and_nowhere_else(void **state)
+{
+	static const CUresult results[STATES] = {
+		[GPC_SESSION_FAILED] = FAULT,
+		[GPC_SESSION_CLOSED] = CUDA_ERROR_DEINITIALIZED,
+		[GPC_SESSION_ABANDONED] = CUDA_ERROR_NOT_INITIALIZED,
+	};
+	atomic_uint word;
+
+	for (int from = 0; from < STATES; from++) {
+		for (int to = 0; to < STATES; to++) {
+			bool moved;
+
+			reach(&word, (enum gpc_session_state)from);
+			assert_int_equal(gpc_session_state_result(&word), results[from]);
+			moved = gpc_session_state_move(&word, (enum gpc_session_state)to, FAULT);
+			assert_int_equal(moved, allowed[from][to]);
+			assert_int_equal(gpc_session_state_of(&word), moved ? to : from);
+		}
+	}
+}
+
+static void
+the_first_error_is_what_calls_answer(void **state)
+{
+	atomic_uint word;
+
+	reach(&word, GPC_SESSION_FAILED);
+	assert_false(gpc_session_state_move(&word, GPC_SESSION_FAILED, CUDA_ERROR_UNKNOWN));
+	assert_int_equal(gpc_session_state_result(&word), FAULT);
+	go(&word, GPC_SESSION_CLOSED);
+	assert_int_equal(gpc_session_state_result(&word), FAULT);
+	go(&word, GPC_SESSION_ABANDONED);
+	assert_int_equal(gpc_session_state_result(&word), CUDA_ERROR_NOT_INITIALIZED);
+}
+
+static void
+any_error_of_cuda_fits(void **state)
+{
+	atomic_uint word;
+
+	reach(&word, GPC_SESSION_OPEN);
+	assert_true(gpc_session_state_move(&word, GPC_SESSION_FAILED, CUDA_ERROR_UNKNOWN));
+	assert_int_equal(gpc_session_state_result(&word), CUDA_ERROR_UNKNOWN);
+	assert_int_equal(gpc_session_state_of(&word), GPC_SESSION_FAILED);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_state_leads_where_it_should_and_nowhere_else),
+		cmocka_unit_test(the_first_error_is_what_calls_answer),
+		cmocka_unit_test(any_error_of_cuda_fits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
