@@ -15,8 +15,6 @@
 #define WORKER_LOST_MS 1500
 /* How long new sessions wait for the work of clients that are gone. */
 #define BUSY_MS 2000
-/* Older workers that have sessions, and whose device heap is not as it was. */
-#define STALE_WORKERS_MAX 4
 /* A worker that lives for less, and dies of itself, may die of what it does at its start. */
 #define QUICK_MS 10000
 #define QUICK_DEATHS_MAX 5
@@ -41,29 +39,33 @@ start_child(struct gpd_children *c)
 	return child;
 }
 
+/* Which worker gets new sessions: they go there as long as it is SERVING.  NULL: none is there. */
+static void
+serve_from(struct gpd_children *c, struct gpd_child *child)
+{
+	bool ready = child && child->state == GPD_CHILD_SERVING;
+
+	c->serving = child;
+	gpd_admission_set_worker(c->admission, ready ? child : NULL, gp_now_ms());
+}
+
 static void
 start_worker(struct gpd_children *c)
 {
-	c->serving = c->successor ? c->successor : start_child(c);
-	c->successor = NULL;
-	c->start_ms = c->serving ? INT64_MAX : gp_now_ms() + BACKOFF_MS;
-	if (c->serving && c->serving->state == GPD_CHILD_READY)
-		gpd_admission_set_worker(c->admission, c->serving, gp_now_ms());
+	c->serving = start_child(c);
+	c->start_ms = c->serving ? 0 : gp_now_ms() + BACKOFF_MS;
 }
 
-/* The worker serves nobody new from now on. */
+/* The worker gets no new sessions from now on; if it got them, another one may from start_ms on. */
 static void
-retire_worker(struct gpd_children *c, struct gpd_child *child, int64_t start_ms)
+take_out(struct gpd_children *c, struct gpd_child *child, enum gpd_child_state state,
+	 int64_t start_ms)
 {
-	child->state = GPD_CHILD_ENDING;
-	child->may_return = false;
-	if (c->successor == child)
-		c->successor = NULL;
+	(void)gpd_child_set_state(child, state, gp_now_ms());
 	if (c->serving != child)
 		return;
-	c->serving = NULL;
-	gpd_admission_set_worker(c->admission, NULL, gp_now_ms());
-	c->start_ms = c->stopping ? INT64_MAX : start_ms;
+	serve_from(c, NULL);
+	c->start_ms = start_ms;
 }
 
 /* Its sessions go on, and it ends with the last one. */
@@ -72,70 +74,35 @@ tell_to_retire(struct gpd_children *c, struct gpd_child *child)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
 
-	retire_worker(c, child, 0);
+	take_out(c, child, gpd_child_is_own(child) ? GPD_CHILD_ABANDONED : GPD_CHILD_RETIRED, 0);
 	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
 		(void)kill(child->pid, SIGKILL);
 }
 
-/* Without a word if it cannot be: then the worker goes on. */
+/* A session may have been given to it meanwhile: then it goes on, and says so again when it has
+ * none. */
 static void
 worker_stale(struct gpd_children *c, struct gpd_child *child)
 {
-	child->stale = true;
-	if (child == c->serving && child->state == GPD_CHILD_READY && !c->successor && !c->stopping)
-		c->successor = start_child(c);
-}
-
-/* Sessions may have begun in the old worker since it told that it has none, and then it lives on
- * for them.  A context takes device memory that counts for nobody, so there are not any number of
- * such workers: from then on one gives its place away only when it has no sessions. */
-static bool
-may_be_replaced(const struct gpd_children *c, const struct gpd_child *old)
-{
-	int count = 0;
-
-	for (const struct gpd_child *child = c->list; child; child = child->next)
-		count += child->stale && child->state == GPD_CHILD_ENDING;
-	return count < STALE_WORKERS_MAX || !gpd_ledger_any_of(c->quota->ledger, old->pid);
-}
-
-static void
-replace_stale_worker(struct gpd_children *c)
-{
-	struct gpd_child *old = c->serving, *child = c->successor;
-
-	c->successor = NULL;
-	gpd_info("worker %d: its clients' kernels allocated memory: worker %d takes its place",
-		 (int)old->pid, (int)child->pid);
-	tell_to_retire(c, old);
-	c->serving = child;
-	c->start_ms = INT64_MAX;
-	gpd_admission_set_worker(c->admission, child, gp_now_ms());
+	if (child != c->serving || gpd_ledger_any_of(c->quota->ledger, child->pid) || c->stopping)
+		return;
+	gpd_info("worker %d: its clients' kernels may have left memory allocated: another worker "
+		 "takes its place",
+		 (int)child->pid);
+	tell_to_retire(c, child);
 }
 
 /* Asked for by the admission. */
 static struct gpd_child *
 start_alone(void *arg)
 {
-	struct gpd_child *child = start_child(arg);
-
-	if (child)
-		child->alone = true;
-	return child;
-}
-
-static void
-alone_ready(struct gpd_children *c, struct gpd_child *child)
-{
-	if (!c->stopping && gpd_admission_alone_ready(c->admission, child, gp_now_ms()))
-		return;
-	tell_to_retire(c, child);
+	return start_child(arg);
 }
 
 static void
 forget_child(struct gpd_child *child)
 {
-	if (child->source)
+	if (gpd_child_is_own(child))
 		gpd_source_put(child->source, gp_now_ms());
 	gpd_child_destroy(child);
 }
@@ -144,26 +111,29 @@ static void
 worker_ready(struct gpd_children *c, struct gpd_child *child,
 	     const struct gpd_channel_message *message)
 {
+	bool own = gpd_child_is_own(child);
+
 	child->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
 	if (!child->facts || child->state != GPD_CHILD_STARTING)
 		return;
-	child->state = GPD_CHILD_READY;
 	child->deadline_ms = INT64_MAX;
 	/* One for each session: these have as many lines as there is room for, and no others. */
 	for (size_t i = 0; i < child->facts->n_devices; i++)
-		gpd_log(child->alone ? GPD_LOG_DEBUG : GPD_LOG_INFO,
-			"worker %d: device %d is %s, %llu MiB", (int)child->pid,
-			child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
+		gpd_log(own ? GPD_LOG_DEBUG : GPD_LOG_INFO, "worker %d: device %d is %s, %llu MiB",
+			(int)child->pid, child->facts->devices[i]->ordinal,
+			child->facts->devices[i]->name,
 			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
 	gpd_roster_set_devices(c->admission->roster, child->facts);
-	if (child->alone) {
-		alone_ready(c, child);
+	if (own) {
+		if (c->stopping || !gpd_admission_alone_ready(c->admission, child, gp_now_ms()))
+			tell_to_retire(c, child);
 		gpd_admission_go_on(c->admission, gp_now_ms());
 		return;
 	}
+	(void)gpd_child_set_state(child, GPD_CHILD_SERVING, gp_now_ms());
 	if (c->serving == child)
-		gpd_admission_set_worker(c->admission, child, gp_now_ms());
+		serve_from(c, child);
 	c->served = true;
 }
 
@@ -174,8 +144,8 @@ worker_failed(struct gpd_children *c, struct gpd_child *child,
 	char text[1024];
 
 	gpd_channel_text(message, text, sizeof(text));
-	retire_worker(c, child, gp_now_ms() + BACKOFF_MS);
-	if (!c->served && !child->alone) {
+	take_out(c, child, GPD_CHILD_ENDING, gp_now_ms() + BACKOFF_MS);
+	if (!c->served && !gpd_child_is_own(child)) {
 		fprintf(stderr, "gpupoold: %s\n", text);
 		c->useless = true;
 		return;
@@ -189,7 +159,7 @@ static void
 report_error(const struct gpd_children *c, const struct gpd_child *child, const char *text)
 {
 	const struct gpd_ledger_session *line =
-		child->alone ? gpd_ledger_any_of(c->quota->ledger, child->pid) : NULL;
+		gpd_child_is_own(child) ? gpd_ledger_any_of(c->quota->ledger, child->pid) : NULL;
 
 	if (line)
 		gpd_log_budget_log(line->log_budget, GPD_LOG_ERROR, "worker %d %s", (int)child->pid,
@@ -209,7 +179,7 @@ worker_lost(struct gpd_children *c, struct gpd_child *child,
 	report_error(c, child, lost);
 	snprintf(child->reason, sizeof(child->reason), "its context was lost");
 	child->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
-	retire_worker(c, child, 0);
+	take_out(c, child, GPD_CHILD_LOST, 0);
 	gpd_admission_worker_gone(c->admission, child, message->header.result, text);
 }
 
@@ -219,23 +189,19 @@ worker_busy(struct gpd_children *c, struct gpd_child *child,
 	    const struct gpd_channel_message *message)
 {
 	gpd_orphans_note(child, c->quota->ledger, message);
-	if (child != c->serving || child->state != GPD_CHILD_READY)
-		return;
-	if (message->header.result && child->busy == 1)
-		child->busy_ms = gp_now_ms();
-	gpd_admission_set_worker(c->admission, child->busy ? NULL : child, gp_now_ms());
+	if (gpd_child_set_state(child, child->orphans > 0 ? GPD_CHILD_BUSY : GPD_CHILD_SERVING,
+				gp_now_ms()) &&
+	    child == c->serving)
+		serve_from(c, child);
 }
 
-/* With its sessions. */
+/* With its sessions, if there are too many such workers. */
 static void
-end_left_worker(struct gpd_children *c)
+end_stuck_worker(struct gpd_children *c)
 {
-	struct gpd_child *child;
+	struct gpd_child *child = gpd_orphans_choose(c->list);
 	char owners[300];
 
-	if (gpd_orphans_count(c->list) <= GPD_ORPHANS_WORKERS_MAX)
-		return;
-	child = gpd_orphans_choose(c->list, c->quota->ledger);
 	if (!child)
 		return;
 	gpd_orphans_owners(child, c->quota->ledger, owners, sizeof(owners));
@@ -245,57 +211,65 @@ end_left_worker(struct gpd_children *c)
 		 GPD_ORPHANS_WORKERS_MAX);
 	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, child->reason,
 		  owners);
+	take_out(c, child, GPD_CHILD_ENDING, 0);
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
-	child->left_ms = 0;
-	child->may_return = false;
 	(void)kill(child->pid, SIGKILL);
 }
 
-/* Rather than that one more starts for every kernel of some seconds.  It may have ended with its
- * last session meanwhile: then the next one starts when that is known. */
+/* The work does not end: the sessions there go on, new ones get another worker. */
 static void
-take_worker_again(struct gpd_children *c, struct gpd_child *child)
+worker_stuck(struct gpd_children *c, struct gpd_child *child)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETURN };
-
-	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
-		return;
-	gpd_info("worker %d: the work of clients that are gone has ended: new clients get this "
-		 "worker again",
-		 (int)child->pid);
-	child->state = GPD_CHILD_READY;
-	child->left_ms = 0;
-	child->may_return = false;
-	child->returned = true;
-	c->serving = child;
-	c->start_ms = INT64_MAX;
-	gpd_admission_set_worker(c->admission, child, gp_now_ms());
-}
-
-/* It does not end: the sessions there go on, new ones get another worker. */
-static void
-replace_busy_worker(struct gpd_children *c)
-{
-	struct gpd_child *child = c->serving, *idle = NULL;
-
-	child->left_ms = gp_now_ms();
 	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
 		    "another worker",
 		    (int)child->pid);
-	tell_to_retire(c, child);
-	/* What kernels allocated there is still allocated, and it says so only once. */
-	child->may_return = !child->stale;
-	end_left_worker(c);
-	if (!c->successor && !c->stopping)
-		idle = gpd_orphans_find_idle(c->list);
-	if (idle)
-		take_worker_again(c, idle);
+	take_out(c, child, GPD_CHILD_STUCK, 0);
+	gpd_orphans_blame(c->list, child, c->quota->ledger, gp_now_ms());
+	end_stuck_worker(c);
 }
 
-static bool
-is_busy(const struct gpd_child *child)
+/* Another one that new sessions may have: the oldest. */
+static struct gpd_child *
+find_serving(const struct gpd_children *c)
 {
-	return child && child->state == GPD_CHILD_READY && child->busy > 0;
+	struct gpd_child *found = NULL;
+
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (child->state == GPD_CHILD_SERVING && !child->channel_closed)
+			found = child;
+	}
+	return found;
+}
+
+/* Nobody needs a worker that gets no new sessions and has only such work. */
+static bool
+is_needless(const struct gpd_children *c, const struct gpd_child *child)
+{
+	return child != c->serving &&
+	       (child->state == GPD_CHILD_SERVING || child->state == GPD_CHILD_STUCK) &&
+	       gpd_ledger_count_of(c->quota->ledger, child->pid) <= child->orphans;
+}
+
+/* Which worker gets new sessions, and which of the others end. */
+static void
+choose_workers(struct gpd_children *c, int64_t now)
+{
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (child->state == GPD_CHILD_BUSY && child->state_ms + BUSY_MS <= now)
+			worker_stuck(c, child);
+	}
+	if (!c->serving || c->serving->state != GPD_CHILD_SERVING) {
+		struct gpd_child *other = find_serving(c);
+
+		if (other)
+			serve_from(c, other);
+		else if (!c->serving && c->start_ms <= now)
+			start_worker(c);
+	}
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (is_needless(c, child))
+			tell_to_retire(c, child);
+	}
 }
 
 static void
@@ -341,21 +315,23 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 static void
 worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 {
-	bool expected = child->state == GPD_CHILD_ENDING || c->stopping ||
-			((child->alone || child->returned) && status == 0);
+	bool own = gpd_child_is_own(child), expected;
 	int64_t now = gp_now_ms(), start = 0;
 	char how[128], text[256];
 
 	/* What it said last is still in the channel. */
 	if (!child->channel_closed)
 		read_channel(c, child);
-	expected = expected || child->state == GPD_CHILD_ENDING;
+	expected = child->state >= GPD_CHILD_RETIRED || c->stopping;
+	/* One of its own ends with its session. */
+	if (child->state == GPD_CHILD_OWN)
+		expected = status == 0 || c->stopping;
 	gpd_child_explain(status, how, sizeof(how));
 	snprintf(text, sizeof(text), "the worker %s", how);
-	if (!expected && !c->served && !child->alone) {
+	if (!expected && !c->served && !own) {
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
 		c->useless = true;
-	} else if (!expected && child->alone) {
+	} else if (!expected && own) {
 		report_error(c, child, how);
 	} else if (!expected) {
 		c->quick_deaths = now - child->started_ms < QUICK_MS ? c->quick_deaths + 1 : 0;
@@ -366,7 +342,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 	} else {
 		gpd_debug("worker %d %s", (int)child->pid, how);
 	}
-	retire_worker(c, child, start);
+	take_out(c, child, GPD_CHILD_ENDING, start);
 	gpd_admission_report_ended(c->admission, child,
 				   c->stopping        ? "the daemon stops"
 				   : child->reason[0] ? child->reason
@@ -418,13 +394,8 @@ gpd_children_check(struct gpd_children *c, int64_t now)
 		(void)kill(child->pid, SIGKILL);
 		child->deadline_ms = INT64_MAX;
 	}
-	if (is_busy(c->serving) && c->serving->busy_ms + BUSY_MS <= now)
-		replace_busy_worker(c);
-	if (c->serving && c->successor && c->successor->state == GPD_CHILD_READY && !c->stopping &&
-	    may_be_replaced(c, c->serving))
-		replace_stale_worker(c);
-	if (!c->serving && !c->stopping && c->start_ms <= now)
-		start_worker(c);
+	if (!c->stopping)
+		choose_workers(c, now);
 }
 
 int64_t
@@ -434,9 +405,9 @@ gpd_children_deadline(const struct gpd_children *c)
 
 	if (!c->serving && !c->stopping)
 		deadline = c->start_ms;
-	if (is_busy(c->serving))
-		deadline = c->serving->busy_ms + BUSY_MS;
 	for (const struct gpd_child *child = c->list; child; child = child->next) {
+		if (child->state == GPD_CHILD_BUSY && child->state_ms + BUSY_MS < deadline)
+			deadline = child->state_ms + BUSY_MS;
 		if (child->deadline_ms < deadline)
 			deadline = child->deadline_ms;
 	}
@@ -493,31 +464,32 @@ gpd_children_stop(struct gpd_children *c)
 	for (struct gpd_child *child = c->list; child; child = child->next) {
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
 
-		child->state = GPD_CHILD_ENDING;
+		(void)gpd_child_set_state(child, GPD_CHILD_ENDING, gp_now_ms());
 		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
 			(void)kill(child->pid, SIGKILL);
 	}
 }
 
+static bool
+is_shared(const struct gpd_child *child)
+{
+	return child->state >= GPD_CHILD_SERVING && child->state <= GPD_CHILD_STUCK;
+}
+
 bool
 gpd_children_retire(struct gpd_children *c, pid_t worker)
 {
-	struct gpd_child *found = NULL, *successor = c->successor;
+	bool all = c->serving && c->serving->pid == worker, found = false;
 
+	/* Whatever the next one is wanted for, those that are there already do not have it. */
 	for (struct gpd_child *child = c->list; child; child = child->next) {
-		if (child->pid == worker && (child->state == GPD_CHILD_READY || child->may_return))
-			found = child;
+		bool chosen = child->pid == worker;
+
+		found = found || (chosen && (is_shared(child) || child->state == GPD_CHILD_OWN));
+		if (is_shared(child) && (chosen || all))
+			tell_to_retire(c, child);
 	}
-	if (!found)
-		return false;
-	/* Whatever the new one is wanted for, those that are there already do not have it. */
-	for (struct gpd_child *child = c->list; child; child = child->next)
-		child->may_return = false;
-	if (successor && found == c->serving)
-		tell_to_retire(c, successor);
-	if (found->state == GPD_CHILD_READY)
-		tell_to_retire(c, found);
-	return true;
+	return found;
 }
 
 void

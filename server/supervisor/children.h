@@ -2,10 +2,12 @@
 /*
  * The supervisor's workers: their start, who of them gets new sessions, and their death.
  *
- * One serves at a time.  Others end with the sessions that they still have, or serve one session
- * alone, which the admission has asked for.  One that was retired only because work of clients that
- * are gone went on there may serve again when that has ended (orphans.h).  Sessions are told of a
- * death by the admission; another worker then starts by itself.  Main thread only.
+ * New sessions get one worker.  While work of gone clients goes on there, they get another one that
+ * is SERVING, or a new one.  A worker that new sessions do not get ends with its last session, or
+ * gets new ones again when the other one is BUSY; so there are never more than the STUCK ones
+ * (orphans.h) and one.  Besides there are those that serve one session alone, which the admission
+ * has asked for.  The admission tells sessions of a death; another worker then starts by itself.
+ * Main thread only.
  */
 #ifndef GPD_CHILDREN_H
 #define GPD_CHILDREN_H
@@ -26,9 +28,8 @@ struct gpd_children {
 	struct gpd_admission *admission;
 	struct gpd_quota *quota;
 	struct gpd_child *list;
-	struct gpd_child *serving;   /* or starting to; NULL: none */
-	struct gpd_child *successor; /* starts, or waits, to take its place */
-	int64_t start_ms;            /* when to start one, if none serves */
+	struct gpd_child *serving; /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
+	int64_t start_ms;          /* not before this, if there is none */
 	int quick_deaths;
 	bool served;   /* one was ready once */
 	bool useless;  /* the first could not start, and standard error says why */
@@ -56,7 +57,8 @@ int64_t gpd_children_deadline(const struct gpd_children *children);
 
 /* Asks all to end. */
 void gpd_children_stop(struct gpd_children *children);
-/* The worker gets no new sessions, and ends with its last.  False: none of this number serves. */
+/* The worker gets no new sessions, and ends with its last; if new ones got it, neither do those
+ * that were there before.  False: none of this number serves. */
 bool gpd_children_retire(struct gpd_children *children, pid_t worker);
 
 #endif /* GPD_CHILDREN_H */

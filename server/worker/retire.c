@@ -13,13 +13,14 @@
 
 /* Most kernels end sooner, and nobody need know. */
 #define TELL_MS 100
-/* A session that hangs for so long behind work that nobody waits for will not get on. */
+/* A session that hangs for so long, behind work that nobody has waited for longer than this, will
+ * not get on. */
 #define HANG_MS 5000
+#define ENDLESS_MS 2500
 
 /* Under the worker's lock: who ends the process holds it, so that no session comes meanwhile. */
 static bool retired;
 static _Atomic bool heap_used;
-static _Atomic bool told_stale;
 
 static void
 tell(const struct gpd_session *session, bool busy)
@@ -65,7 +66,7 @@ gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 				"with it");
 		_exit(0);
 	}
-	hangs = retired && any_hangs_locked();
+	hangs = waited_ms >= ENDLESS_MS && any_hangs_locked();
 	pthread_mutex_unlock(&gpd_worker.lock);
 	if (hangs)
 		gpd_worker_lost(session, CUDA_ERROR_LAUNCH_TIMEOUT);
@@ -91,7 +92,7 @@ tell_stale(void)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_STALE };
 
-	if (atomic_load(&heap_used) && !atomic_exchange(&told_stale, true))
+	if (atomic_load(&heap_used))
 		(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
 }
 
@@ -111,25 +112,13 @@ gpd_retire_closed(void)
 		tell_stale();
 }
 
-static void
-set_retired(bool value)
-{
-	pthread_mutex_lock(&gpd_worker.lock);
-	retired = value;
-	pthread_mutex_unlock(&gpd_worker.lock);
-}
-
 void
 gpd_retire(void)
 {
-	set_retired(true);
+	pthread_mutex_lock(&gpd_worker.lock);
+	retired = true;
+	pthread_mutex_unlock(&gpd_worker.lock);
 	gpd_retire_closed();
-}
-
-void
-gpd_retire_undo(void)
-{
-	set_retired(false);
 }
 
 bool

@@ -3,14 +3,12 @@
  * What becomes of a worker in which the work of a client that is gone goes on.
  *
  * CUDA has no call that stops one kernel, and while one runs the driver loads no device code: new
- * sessions would hang at their first kernel.  So the worker says at once that such work goes on;
- * the supervisor keeps new sessions waiting for a moment, and if it does not end, starts another
- * worker and retires this one: its sessions go on, and when only such work is left in it the
- * process ends, which stops it.  If the work ends before that, the supervisor may take this worker
- * again when the other one is in the same place.
+ * sessions would hang at their first kernel.  So the worker says at once that such work goes on.
+ * The supervisor gives it no new sessions until the work ends; its sessions go on.  When only such
+ * work is left the supervisor tells the worker to retire: the process ends, which stops the work.
  *
- * A worker whose device heap is no longer as it was is replaced in the same way, once nobody uses
- * it; until there is another one it goes on to serve.
+ * A worker in which kernels may have left memory allocated says so whenever it has no session, and
+ * is replaced.
  */
 #ifndef GPD_RETIRE_H
 #define GPD_RETIRE_H
@@ -28,14 +26,11 @@ void gpd_retire_done(struct gpd_session *session);
 /* The supervisor gives this worker no more sessions: it ends with the last one. */
 void gpd_retire(void);
 
-/* It does again. */
-void gpd_retire_undo(void);
-
 /* A session has closed. */
 void gpd_retire_closed(void);
 
 /* A kernel that may allocate memory on the device is launched: what such kernels do not free stays
- * in the context, so when there are no sessions the supervisor is told to replace the worker. */
+ * in the context, so whenever there are no sessions the supervisor is told. */
 void gpd_retire_uses_heap(void);
 
 /*

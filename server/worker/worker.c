@@ -409,9 +409,6 @@ handle(struct gpd_channel_message *message)
 	case GPD_CHANNEL_RETIRE:
 		gpd_retire();
 		break;
-	case GPD_CHANNEL_RETURN:
-		gpd_retire_undo();
-		break;
 	case GPD_CHANNEL_STOP:
 		end_all("the daemon stops");
 		for (int i = 0; i < 100 && atomic_load(&gpd_worker.session_count); i++)

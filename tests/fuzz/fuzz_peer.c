@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct gpd_admission admission;
 static struct gpd_quota quota;
 static struct gpd_roster roster;
-static struct gpd_child worker = { .pid = 0x3fffffff, .state = GPD_CHILD_READY };
+static struct gpd_child worker = { .pid = 0x3fffffff, .state = GPD_CHILD_SERVING };
 static struct gpd_channel worker_end;
 static int connections[CONNECTIONS];
 

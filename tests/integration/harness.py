@@ -256,14 +256,6 @@ class Daemon:
     def workers(self):
         return children_of(self.pid)
 
-    def next_worker(self, before):
-        """The number of one that is none of these, once it is a program of its own: till then the
-        daemon waits for it, so that it must not be stopped."""
-        def find():
-            return [pid for pid in set(self.workers()) - set(before) if "--worker-fd" in read_file(f"/proc/{pid}/cmdline")]
-
-        return wait_until("another worker starts", find, PATIENCE, each=0.002)[0]
-
     def usage(self):
         """Descriptors and threads of the supervisor and of its workers."""
         return [(count_descriptors(pid), count_entries(f"/proc/{pid}/task"))

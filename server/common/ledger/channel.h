@@ -28,7 +28,6 @@ enum gpd_channel_type {
 	GPD_CHANNEL_CLOSE,     /* text: why the session ends */
 	GPD_CHANNEL_SHARES,    /* the ledger says something else of the session's multiprocessors */
 	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */
-	GPD_CHANNEL_RETURN,    /* after RETIRE: there are more sessions, unless it has ended */
 	GPD_CHANNEL_STOP,      /* end all sessions and the process */
 	/* Worker to supervisor. */
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */

@@ -222,6 +222,17 @@ gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
 	return NULL;
 }
 
+int
+gpd_ledger_count_of(const struct gpd_ledger *ledger, int32_t worker)
+{
+	int count = 0;
+
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++)
+		count += atomic_load(&ledger->sessions[i].id) &&
+			 ledger->sessions[i].worker == worker;
+	return count;
+}
+
 void
 gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 {

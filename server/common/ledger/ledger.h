@@ -78,6 +78,7 @@ struct gpd_ledger_tenant {
 	_Atomic uint64_t link_free_ns;  /* when its next byte may travel, on the monotonic clock */
 	_Atomic uint32_t link_limit;    /* counts the limits that it has had */
 	_Atomic uint64_t sessions_total;
+	int64_t own_until_ms; /* supervisor: until then new sessions get workers of their own */
 	struct gpd_ledger_counts ended; /* of the sessions that have ended */
 	struct gpd_ledger_tenant_line devices[GPD_LEDGER_LINES];
 };
@@ -162,7 +163,8 @@ void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *sess
 void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
 /* How many there are. */
 uint32_t gpd_ledger_sessions(const struct gpd_ledger *ledger);
-/* One that a worker has; NULL: it has none. */
+/* How many a worker has; one of them, NULL: it has none. */
+int gpd_ledger_count_of(const struct gpd_ledger *ledger, int32_t worker);
 const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
 
 /*

@@ -395,13 +395,18 @@ add_refusals(struct builder *b)
 static Gpupool__AdminWorker__State
 state_of_worker(const struct gpd_child *child)
 {
-	if (child->state == GPD_CHILD_STARTING)
+	switch (child->state) {
+	case GPD_CHILD_STARTING:
 		return GPUPOOL__ADMIN_WORKER__STATE__STARTING;
-	if (child->state == GPD_CHILD_READY)
+	case GPD_CHILD_SERVING:
+	case GPD_CHILD_BUSY:
+	case GPD_CHILD_OWN:
 		return GPUPOOL__ADMIN_WORKER__STATE__SERVING;
-	/* A worker that is to end soon has lost its contexts. */
-	return child->deadline_ms == INT64_MAX ? GPUPOOL__ADMIN_WORKER__STATE__RETIRING
-					       : GPUPOOL__ADMIN_WORKER__STATE__LOST;
+	case GPD_CHILD_LOST:
+		return GPUPOOL__ADMIN_WORKER__STATE__LOST;
+	default:
+		return GPUPOOL__ADMIN_WORKER__STATE__RETIRING;
+	}
 }
 
 static void

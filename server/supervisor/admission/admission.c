@@ -86,7 +86,7 @@ end_session(struct gpd_admission *admission, struct gpd_peer *peer, const char *
 	if (peer->worker)
 		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason,
 					   strlen(reason));
-	gpd_admission_leave_alone(admission, peer);
+	gpd_admission_leave_alone(admission, peer, gp_now_ms());
 	peer->worker = peer->own = NULL;
 }
 

@@ -26,18 +26,25 @@ count_starting(const struct gpd_admission *admission)
 	int count = 0;
 
 	for (const struct gpd_child *c = first_worker(admission); c; c = c->next)
-		count += c->alone && !c->facts;
+		count += gpd_child_is_own(c) && !c->facts;
 	return count;
 }
 
-/* Processes whose clients have gone; source: those of this address, NULL: all. */
+/* Processes whose clients have gone. */
+static bool
+is_abandoned(const struct gpd_child *c)
+{
+	return gpd_child_is_own(c) && c->state >= GPD_CHILD_ABANDONED;
+}
+
+/* source: those of this address, NULL: all. */
 static int
 count_abandoned(const struct gpd_admission *admission, const struct gpd_source *source)
 {
 	int count = 0;
 
 	for (const struct gpd_child *c = first_worker(admission); c; c = c->next)
-		count += c->abandoned && (!source || c->source == source);
+		count += is_abandoned(c) && (!source || c->source == source);
 	return count;
 }
 
@@ -126,6 +133,7 @@ gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *wor
 	line = peer ? gpd_ledger_find(admission->quota->ledger, peer->session) : NULL;
 	if (!line)
 		return false;
+	(void)gpd_child_set_state(worker, GPD_CHILD_OWN, now_ms);
 	gpd_admission_ask_to_open(admission, peer, worker, line, now_ms);
 	/* It ends with its session. */
 	gpd_admission_tell_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
@@ -133,7 +141,7 @@ gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *wor
 }
 
 void
-gpd_admission_leave_alone(struct gpd_admission *admission, struct gpd_peer *peer)
+gpd_admission_leave_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
 	struct gpd_child *own = peer->own;
 
@@ -141,14 +149,10 @@ gpd_admission_leave_alone(struct gpd_admission *admission, struct gpd_peer *peer
 		gpd_quota_close(admission->quota, peer->session);
 	if (!own)
 		return;
-	own->abandoned = true;
-	if (own->state == GPD_CHILD_STARTING) {
-		/* It has nothing yet that somebody would miss. */
-		own->state = GPD_CHILD_ENDING;
+	/* Before it is ready it has nothing that somebody would miss. */
+	if (own->state == GPD_CHILD_STARTING && gpd_child_set_state(own, GPD_CHILD_ENDING, now_ms))
 		(void)kill(own->pid, SIGKILL);
-	} else if (!peer->worker && own->state == GPD_CHILD_READY) {
-		gpd_admission_tell_session(own, GPD_CHANNEL_RETIRE, 0, NULL, 0);
-	}
+	(void)gpd_child_set_state(own, GPD_CHILD_ABANDONED, now_ms);
 }
 
 void

@@ -233,15 +233,6 @@ gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_p
 	return NULL;
 }
 
-/* Whoever has a worker to himself is a burden for nobody. */
-static bool
-is_shut_out(const struct gpd_admission *admission, const struct gpd_peer *peer)
-{
-	return !peer->grant.alone && admission->workers &&
-	       gpd_orphans_shuts_out(*admission->workers, admission->quota->ledger,
-				     peer->grant.tenant);
-}
-
 bool
 gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 {
@@ -255,15 +246,9 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 		return false;
 	}
 	tenant = ledger->tenants[peer->grant.tenant].name;
-	if (is_shut_out(admission, peer)) {
-		(void)snprintf(error, sizeof(error),
-			       "work of tenant %s's clients that are gone goes on in %d workers, "
-			       "all of which others use: until it ends in one, new sessions can "
-			       "only be of class process",
-			       tenant, GPD_ORPHANS_WORKERS_MAX);
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, error);
-		return false;
-	}
+	if (admission->workers &&
+	    gpd_orphans_gives_own(*admission->workers, ledger, peer->grant.tenant, gp_now_ms()))
+		peer->grant.alone = true;
 	peer->log_budget = gpd_log_budget_of_sessions(tenant, gpd_source_own_name(peer->source));
 	return true;
 }
@@ -394,7 +379,6 @@ void
 gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker, int result,
 			  const char *text)
 {
-	worker->abandoned = worker->alone;
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		bool own = p->own == worker;
 

@@ -12,6 +12,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define TO(state) (1u << (GPD_CHILD_##state))
+
+/* What may come after each state. */
+static const unsigned int next_states[GPD_CHILD_STATES] = {
+	[GPD_CHILD_STARTING] = TO(SERVING) | TO(OWN) | TO(ABANDONED) | TO(LOST) | TO(ENDING),
+	[GPD_CHILD_SERVING] = TO(BUSY) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_CHILD_BUSY] = TO(SERVING) | TO(STUCK) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_CHILD_STUCK] = TO(SERVING) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_CHILD_RETIRED] = TO(LOST) | TO(ENDING),
+	[GPD_CHILD_OWN] = TO(ABANDONED) | TO(LOST) | TO(ENDING),
+	[GPD_CHILD_ABANDONED] = TO(LOST) | TO(ENDING),
+	[GPD_CHILD_LOST] = TO(ENDING),
+	[GPD_CHILD_ENDING] = 0,
+};
+
+bool
+gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state, int64_t now_ms)
+{
+	if (!(next_states[child->state] >> state & 1))
+		return false;
+	child->state = state;
+	child->state_ms = now_ms;
+	return true;
+}
+
 /* Between fork and exec in a process with threads: only what is safe in a signal handler. */
 static void
 become_worker(int fd, int ledger_fd, char *const argv[])

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker process, as the supervisor sees it.  Main thread only.
+ *
+ * A shared worker serves the sessions of many clients; a worker of its own has one session and ends
+ * with it.
  */
 #ifndef GPD_CHILD_H
 #define GPD_CHILD_H
@@ -17,34 +20,67 @@ struct gpd_source;
 
 #define GPD_CHILD_REASON_MAX 128
 
+/*
+ * Whatever the state, a worker may lose its contexts (LOST), end by itself or be killed (ENDING).
+ * It is gone when its process has been waited for.
+ */
 enum gpd_child_state {
+	/* In: the process was started.  Out: it says that it is ready, or why it cannot be.  It has
+	 * no session yet and can be asked for nothing but its end. */
 	GPD_CHILD_STARTING,
-	GPD_CHILD_READY,
-	GPD_CHILD_ENDING, /* lost its context, was told to stop, or closed its channel */
+	/* Shared.  In: it is ready, or the work of gone clients has ended.  Out: such work goes on,
+	 * or it is told to retire.  It may get new sessions. */
+	GPD_CHILD_SERVING,
+	/* Shared.  In: it says that work of a gone client goes on.  Out: that ends, or takes too
+	 * long.  New sessions wait, or get another worker; those that it has go on. */
+	GPD_CHILD_BUSY,
+	/* Shared.  In: such work goes on for too long.  Out: it ends, or the worker is told to
+	 * retire, or it is the oldest of too many and killed.  New sessions get another worker. */
+	GPD_CHILD_STUCK,
+	/* Shared.  In: it is told to retire.  Out: it ends with its last session.  It gets no new
+	 * ones. */
+	GPD_CHILD_RETIRED,
+	/* Of its own.  In: it is ready, and is asked to open its session and to retire.  Out: the
+	 * client is gone.  It ends with its session. */
+	GPD_CHILD_OWN,
+	/* Of its own.  In: the client has gone, which may be before it is ready.  Out: it ends.
+	 * Its place is free when the process has ended. */
+	GPD_CHILD_ABANDONED,
+	/* In: it says that it has lost its contexts.  Its sessions are over; it tells their clients
+	 * and ends. */
+	GPD_CHILD_LOST,
+	/* In: it cannot start, was told to stop, or was killed.  It is asked for nothing more. */
+	GPD_CHILD_ENDING,
+	GPD_CHILD_STATES,
 };
 
 struct gpd_child {
 	struct gpd_child *next;
 	pid_t pid;
 	struct gpd_channel channel;
-	enum gpd_child_state state;
+	enum gpd_child_state state; /* changed by gpd_child_set_state() only */
+	int64_t state_ms;           /* since when */
 	int64_t started_ms;
-	int64_t deadline_ms;          /* then it is killed; INT64_MAX: never */
-	Gpupool__Welcome *facts;      /* once READY: what every session is told */
-	bool alone;                   /* serves one session, and ends with it */
-	bool abandoned;               /* the same, but the client has gone */
-	struct gpd_source *source;    /* that it was started for, held; NULL: it is not alone */
-	int busy;                     /* sessions whose clients are gone and whose work goes on */
-	int left[GPD_LEDGER_TENANTS]; /* of these tenants */
-	int64_t busy_ms;              /* since when there is one */
-	int64_t left_ms;              /* since when others serve because of that; 0: not so */
-	bool stale;                   /* its device heap is not as it was */
-	bool may_return;              /* nothing else is wrong with it */
-	bool returned;                /* it serves again, unless it has ended by itself meanwhile */
+	int64_t deadline_ms;       /* then it is killed; INT64_MAX: never */
+	Gpupool__Welcome *facts;   /* once it was ready: what every session is told */
+	struct gpd_source *source; /* of its own: where its client comes from, counted */
+	int orphans;               /* sessions whose clients are gone and whose work goes on */
+	int orphans_of[GPD_LEDGER_TENANTS]; /* of these tenants */
 	char reason[GPD_CHILD_REASON_MAX]; /* why its sessions end with it; "": it says so itself */
 	bool channel_closed;
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };
+
+/* Whether it was started for one session. */
+static inline bool
+gpd_child_is_own(const struct gpd_child *child)
+{
+	return child->source != NULL;
+}
+
+/* False, and nothing has changed: the worker is in this state already, or it cannot come after the
+ * one that the worker is in. */
+bool gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state, int64_t now_ms);
 
 /* A copy of this program with the same options for the driver, RDMA and the log, and the ledger.
  * NULL: no process; errno says why. */

@@ -208,11 +208,9 @@ what_clients_say_is_made_fit_for_terminals(void **state)
 static void
 workers_are_told_with_their_state_and_sessions(void **state)
 {
-	struct gpd_child lost = { .pid = 102, .state = GPD_CHILD_ENDING, .deadline_ms = 1 };
-	struct gpd_child retiring = {
-		.next = &lost, .pid = 101, .state = GPD_CHILD_ENDING, .deadline_ms = INT64_MAX
-	};
-	struct gpd_child serving = { .next = &retiring, .pid = 100, .state = GPD_CHILD_READY };
+	struct gpd_child lost = { .pid = 102, .state = GPD_CHILD_LOST };
+	struct gpd_child retiring = { .next = &lost, .pid = 101, .state = GPD_CHILD_RETIRED };
+	struct gpd_child serving = { .next = &retiring, .pid = 100, .state = GPD_CHILD_SERVING };
 	Gpupool__AdminReport *report;
 
 	children = &serving;

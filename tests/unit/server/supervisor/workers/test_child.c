@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which state of a worker may come after which. */
+#include "server/supervisor/workers/child.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+/* A row for each state that there may be, a column for each that may follow, in the enum's order:
+ * starting, serving, busy, stuck, retired, own, abandoned, lost, ending. */
+static const char *const follows[GPD_CHILD_STATES] = {
+	[GPD_CHILD_STARTING] = ".+...++++",  [GPD_CHILD_SERVING] = "..+.+..++",
+	[GPD_CHILD_BUSY] = ".+.++..++",      [GPD_CHILD_STUCK] = ".+..+..++",
+	[GPD_CHILD_RETIRED] = ".......++",   [GPD_CHILD_OWN] = "......+++",
+	[GPD_CHILD_ABANDONED] = ".......++", [GPD_CHILD_LOST] = "........+",
+	[GPD_CHILD_ENDING] = ".........",
+};
+
+static void
+only_what_may_follow_follows(void **state)
+{
+	for (int from = 0; from < GPD_CHILD_STATES; from++) {
+		assert_int_equal(strlen(follows[from]), GPD_CHILD_STATES);
+		for (int to = 0; to < GPD_CHILD_STATES; to++) {
+			struct gpd_child child = { .state = (enum gpd_child_state)from,
+						   .state_ms = 1 };
+			bool may = follows[from][to] == '+';
+
+			assert_int_equal(gpd_child_set_state(&child, (enum gpd_child_state)to, 2),
+					 may);
+			assert_int_equal(child.state, may ? to : from);
+			assert_int_equal(child.state_ms, may ? 2 : 1);
+		}
+	}
+}
+
+/* However a worker begins, it can end. */
+static void
+every_state_but_the_last_can_end(void **state)
+{
+	for (int from = 0; from < GPD_CHILD_ENDING; from++) {
+		struct gpd_child child = { .state = (enum gpd_child_state)from };
+
+		assert_true(gpd_child_set_state(&child, GPD_CHILD_ENDING, 0));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_may_follow_follows),
+		cmocka_unit_test(every_state_but_the_last_can_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
