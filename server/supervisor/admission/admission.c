@@ -28,7 +28,6 @@ gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int
 void
 gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
-	peer->state = GPD_PEER_HANDSHAKE;
 	peer->deadline_ms = now_ms + GPD_HANDSHAKE_MS;
 	peer->next = admission->peers;
 	admission->peers = peer;
@@ -40,12 +39,13 @@ void
 gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
 			enum gpd_peer_state state, int64_t deadline_ms)
 {
-	if (peer->state <= GPD_PEER_REFUSED && state > GPD_PEER_REFUSED) {
-		admission->handshakes--;
-		gpd_source_count_handshake(peer->source, -1);
-	}
-	peer->state = state;
-	peer->deadline_ms = deadline_ms;
+	bool was_outside = peer->state <= GPD_PEER_REFUSED;
+
+	if (!gpd_peer_set_state(peer, state, deadline_ms) || !was_outside ||
+	    state <= GPD_PEER_REFUSED)
+		return;
+	admission->handshakes--;
+	gpd_source_count_handshake(peer->source, -1);
 }
 
 void

@@ -132,6 +132,31 @@ gpd_peer_send(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
 		gp_conn_shutdown(peer->conn);
 }
 
+#define TO(state) (1u << (GPD_PEER_##state))
+
+/* What may come after each state. */
+static const unsigned int next_states[GPD_PEER_STATES] = {
+	[GPD_PEER_HANDSHAKE] = TO(REFUSED) | TO(QUEUED) | TO(ENDING),
+	[GPD_PEER_REFUSED] = TO(ENDING),
+	[GPD_PEER_QUEUED] = TO(QUEUED) | TO(STARTING) | TO(OPENING) | TO(ENDING),
+	[GPD_PEER_STARTING] = TO(STARTING) | TO(OPENING) | TO(ENDING),
+	[GPD_PEER_OPENING] = TO(QUEUED) | TO(WELCOMED) | TO(ENDING),
+	[GPD_PEER_WELCOMED] = TO(MOVING) | TO(RUNNING) | TO(ENDING),
+	[GPD_PEER_MOVING] = TO(WELCOMED) | TO(ENDING),
+	[GPD_PEER_RUNNING] = TO(ENDING),
+	[GPD_PEER_ENDING] = 0,
+};
+
+bool
+gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t deadline_ms)
+{
+	if (!(next_states[peer->state] >> state & 1))
+		return false;
+	peer->state = state;
+	peer->deadline_ms = deadline_ms;
+	return true;
+}
+
 void
 gpd_peer_trust(struct gpd_peer *peer)
 {

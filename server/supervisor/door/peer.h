@@ -25,16 +25,36 @@
 struct gpd_child;
 struct gpd_peer_event;
 
+/*
+ * How far a connection has come on its way to a session.  Whatever the state, the connection may
+ * end (ENDING); a connection that turns out to be a lane ends as a peer at once.
+ */
 enum gpd_peer_state {
-	GPD_PEER_HANDSHAKE, /* no Hello yet */
-	GPD_PEER_REFUSED,   /* it will be told so when its time comes */
-	GPD_PEER_QUEUED,    /* Hello came, but there is no worker, or no place yet */
-	GPD_PEER_STARTING, /* it has a place, and its own worker starts, or waits for its turn to */
-	GPD_PEER_OPENING,  /* the worker was asked to open a session */
-	GPD_PEER_WELCOMED, /* its lane may come */
-	GPD_PEER_MOVING,   /* the same, but the worker looks for another window */
-	GPD_PEER_RUNNING,  /* the lane is with the worker */
-	GPD_PEER_ENDING,   /* shut down; the thread is about to end */
+	/* In: the connection has begun.  Out: Hello has come, and is let in, refused, or wrong.  It
+	 * has no name and counts among those without a session. */
+	GPD_PEER_HANDSHAKE,
+	/* In: its credentials are wrong, and it has tried often.  Out: after a while it is told so.
+	 * It counts as before. */
+	GPD_PEER_REFUSED,
+	/* In: it was let in, or the worker that was to open its session has ended.  Out: there is a
+	 * worker and a place, or it has waited for too long.  It may be of another tenant or class
+	 * after a reload. */
+	GPD_PEER_QUEUED,
+	/* In: it has a place, and a line in the ledger, for a session in a worker of its own.  Out:
+	 * that worker is ready, cannot start, or is late. */
+	GPD_PEER_STARTING,
+	/* In: the worker was asked to open its session.  Out: the worker has done so, or not. */
+	GPD_PEER_OPENING,
+	/* In: it is told its window.  Out: its lane has come, or it asks for another window. */
+	GPD_PEER_WELCOMED,
+	/* In: it has asked for another window.  Out: the worker has found one, or none. */
+	GPD_PEER_MOVING,
+	/* In: lane 0 is with the worker.  Out: the session is over.  More lanes may come. */
+	GPD_PEER_RUNNING,
+	/* In: the connection is shut down, or a lane.  Out: its thread has posted its last event,
+	 * and it is gone.  It has no session, and nothing is sent to it. */
+	GPD_PEER_ENDING,
+	GPD_PEER_STATES,
 };
 
 struct gpd_peer {
@@ -50,7 +70,7 @@ struct gpd_peer {
 
 	/* Main thread only. */
 	struct gpd_source *source; /* where it comes from */
-	enum gpd_peer_state state;
+	enum gpd_peer_state state; /* changed by gpd_peer_set_state() only */
 	int64_t deadline_ms; /* of the state; INT64_MAX: none */
 	Gpupool__ControlMessage *hello;
 	bool has_uid;         /* with hello: the system says who the peer is, */
@@ -100,6 +120,11 @@ struct gpd_peer *gpd_peer_create(struct gp_conn *conn, const char *scheme);
 int gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p);
 /* After its last event. */
 void gpd_peer_destroy(struct gpd_peer *peer);
+
+/* Main thread: with the deadline of the state, INT64_MAX: none.  False, and nothing has changed: the
+ * state cannot come after the one that the peer is in.  In QUEUED and STARTING a peer may be given
+ * another deadline. */
+bool gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t deadline_ms);
 
 /* Main thread, once the peer was let in: it may send messages of any size from now on. */
 void gpd_peer_trust(struct gpd_peer *peer);

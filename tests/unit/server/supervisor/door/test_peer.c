@@ -157,12 +157,41 @@ tear_down(void **state)
 	return 0;
 }
 
+/* A row for each state that there may be, a column for each that may follow, in the enum's order:
+ * handshake, refused, queued, starting, opening, welcomed, moving, running, ending. */
+static const char *const follows[GPD_PEER_STATES] = {
+	[GPD_PEER_HANDSHAKE] = ".++.....+", [GPD_PEER_REFUSED] = "........+",
+	[GPD_PEER_QUEUED] = "..+++...+",	  [GPD_PEER_STARTING] = "...++...+",
+	[GPD_PEER_OPENING] = "..+..+..+",  [GPD_PEER_WELCOMED] = "......+++",
+	[GPD_PEER_MOVING] = ".....+..+",	  [GPD_PEER_RUNNING] = "........+",
+	[GPD_PEER_ENDING] = ".........",
+};
+
+static void
+only_the_states_that_may_follow_follow(void **state)
+{
+	for (int from = 0; from < GPD_PEER_STATES; from++) {
+		assert_int_equal(strlen(follows[from]), GPD_PEER_STATES);
+		for (int to = 0; to < GPD_PEER_STATES; to++) {
+			struct gpd_peer peer = { .state = (enum gpd_peer_state)from,
+						 .deadline_ms = 1 };
+			bool may = follows[from][to] == '+';
+
+			assert_int_equal(gpd_peer_set_state(&peer, (enum gpd_peer_state)to, 2),
+					 may);
+			assert_int_equal(peer.state, may ? to : from);
+			assert_int_equal(peer.deadline_ms, may ? 2 : 1);
+		}
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_that_do_not_wait_for_answers_are_refused_and_not_kept),
 		cmocka_unit_test(requests_that_wait_are_passed_on_however_many_there_are),
+		cmocka_unit_test(only_the_states_that_may_follow_follow),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
