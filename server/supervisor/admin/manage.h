@@ -12,7 +12,7 @@
 #include "server/supervisor/admin/admin_socket.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admin/report.h"
-#include "server/supervisor/admin/roster.h"
+#include "server/supervisor/admission/roster.h"
 #include "server/supervisor/admission/admission.h"
 #include "server/supervisor/reload.h"
 #include "server/supervisor/supervisor.h"

@@ -11,7 +11,7 @@
 #define GPD_REPORT_H
 
 #include "protocol/admin_messages.h"
-#include "server/supervisor/admin/roster.h"
+#include "server/supervisor/admission/roster.h"
 #include "server/supervisor/admission/admission.h"
 
 #include <pthread.h>

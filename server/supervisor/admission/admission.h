@@ -11,7 +11,7 @@
 #ifndef GPD_ADMISSION_H
 #define GPD_ADMISSION_H
 
-#include "server/supervisor/admin/roster.h"
+#include "server/supervisor/admission/roster.h"
 #include "server/supervisor/door/gate.h"
 #include "server/supervisor/door/peer.h"
 #include "server/supervisor/tenancy/quota.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/supervisor/admin/roster.h"
+#include "server/supervisor/admission/roster.h"
 
 #include "protocol/printable.h"
 
