@@ -13,6 +13,7 @@
 #include "protocol/standard.h"
 #include "server/common/base/log.h"
 #include "server/common/base/privilege.h"
+#include "server/common/config/options.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/supervisor.h"
 #include "server/worker/device/window.h"

@@ -12,8 +12,8 @@
 #ifndef GPD_CHILDREN_H
 #define GPD_CHILDREN_H
 
+#include "server/common/config/options.h"
 #include "server/supervisor/admission/admission.h"
-#include "server/supervisor/supervisor.h"
 #include "server/supervisor/tenancy/quota.h"
 #include "server/supervisor/workers/child.h"
 

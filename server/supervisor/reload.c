@@ -4,63 +4,15 @@
 #include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
+#include "server/common/config/options.h"
+#include "server/common/config/reloaded.h"
 #include "server/supervisor/admin/manage.h"
 #include "server/supervisor/door/tls_files.h"
 #include "server/supervisor/notify.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Behind what stands there already. */
-static void
-append(char text[GPD_RELOAD_TEXT_MAX], const char *before, const char *what)
-{
-	size_t used = strlen(text);
-
-	(void)snprintf(text + used, GPD_RELOAD_TEXT_MAX - used, "%s%s", used ? "; " : before, what);
-}
-
-#define NOT_ALL "not all of it is in force: "
-
-void
-gpd_reload_failed(struct gpd_reloaded *reloaded, const char *format, ...)
-{
-	char text[GPD_RELOAD_TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	gpd_error("%s", text);
-	append(reloaded->error, NOT_ALL, text);
-}
-
-void
-gpd_reload_note(struct gpd_reloaded *reloaded, const char *format, ...)
-{
-	char text[GPD_RELOAD_TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	append(reloaded->error, NOT_ALL, text);
-}
-
-void
-gpd_reload_later(struct gpd_reloaded *reloaded, const char *format, ...)
-{
-	char text[GPD_RELOAD_TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	gpd_warning("%s", text);
-	append(reloaded->warning, "", text);
-}
 
 /* The certificate that the next configuration names. */
 static int
@@ -109,10 +61,10 @@ use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reload
 		if (strcmp(options->listen[i].scheme, "rdma") != 0)
 			continue;
 		gp_url_format(&options->listen[i], text, sizeof(text));
-		gpd_reload_later(reloaded,
-				 "%s goes without TLS until a new start of the daemon: it had no "
-				 "certificate at this one",
-				 text);
+		gpd_reloaded_later(reloaded,
+				   "%s goes without TLS until a new start of the daemon: it had no "
+				   "certificate at this one",
+				   text);
 	}
 }
 
@@ -155,9 +107,9 @@ reload_config(const struct gpd_options *options, struct gpd_manager *manager, st
 		gpd_warning("%s is in force, but %s is not there any more: the certificate stays "
 			    "what it was",
 			    options->config, path);
-		gpd_reload_note(reloaded,
-				"%.300s is not there any more: the certificate stays what it was",
-				path);
+		gpd_reloaded_note(reloaded,
+				  "%.300s is not there any more: the certificate stays what it was",
+				  path);
 	} else {
 		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
 		use_tls(options, tls, reloaded);
@@ -188,7 +140,6 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 		gpd_gate_reload_revoked(&admission->gate, manager->quota->tenants.config,
 					gp_now_ms(), reloaded);
 	}
-	if (reloaded->error[0] && reloaded->warning[0])
-		append(reloaded->error, "", reloaded->warning);
+	gpd_reloaded_join(reloaded);
 	gpd_notify("READY=1");
 }

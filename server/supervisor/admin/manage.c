@@ -138,10 +138,10 @@ reload_metrics(struct gpd_manager *manager, bool insecure, struct gpd_reloaded *
 	if (!config->metrics_port) {
 		close_metrics(manager);
 	} else if (move_metrics(manager, insecure, error, sizeof(error))) {
-		gpd_reload_failed(reloaded,
-				  now->http ? "the metrics stay where they were: %s"
-					    : "no metrics: %s",
-				  error);
+		gpd_reloaded_failed(reloaded,
+				    now->http ? "the metrics stay where they were: %s"
+					      : "no metrics: %s",
+				    error);
 		return;
 	}
 	if (now->http)
@@ -159,9 +159,9 @@ gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *option
 	if (!options->metrics_given)
 		reload_metrics(manager, options->insecure, reloaded);
 	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
-		gpd_reload_later(reloaded,
-				 "admin-socket needs a new start of the daemon: until then %s",
-				 manager->admin.fd < 0 ? "there is none" : manager->admin.path);
+		gpd_reloaded_later(reloaded,
+				   "admin-socket needs a new start of the daemon: until then %s",
+				   manager->admin.fd < 0 ? "there is none" : manager->admin.path);
 }
 
 void

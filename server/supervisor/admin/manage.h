@@ -9,13 +9,13 @@
 #ifndef GPD_MANAGE_H
 #define GPD_MANAGE_H
 
+#include "server/common/config/options.h"
+#include "server/common/config/reloaded.h"
 #include "server/supervisor/admin/admin_socket.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admin/report.h"
-#include "server/supervisor/admission/roster.h"
 #include "server/supervisor/admission/admission.h"
-#include "server/supervisor/reload.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/admission/roster.h"
 #include "server/supervisor/tenancy/quota.h"
 
 #include <poll.h>

@@ -340,8 +340,8 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	/* A move that found nothing leaves the client where it is; it may ask again. */
 	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
 	if (moving)
-		gpd_control_reply_window(peer, opened);
-	else if (gpd_control_reply_welcome(admission->quota, peer, opened))
+		gpd_control_reply_window(peer, worker->facts, opened);
+	else if (gpd_control_reply_welcome(admission->quota, peer, worker->facts, opened))
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 				     "the daemon has no memory for another session");
 }

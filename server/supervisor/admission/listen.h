@@ -5,7 +5,7 @@
 #ifndef GPD_LISTEN_H
 #define GPD_LISTEN_H
 
-#include "server/supervisor/supervisor.h"
+#include "server/common/config/options.h"
 
 #include <poll.h>
 #include <stdint.h>

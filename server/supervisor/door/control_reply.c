@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/control_reply.h"
 
-#include "server/supervisor/workers/child.h"
-
 #include <errno.h>
 
 void
@@ -39,11 +37,10 @@ gpd_control_reply_bye(struct gpd_peer *peer, const char *text)
  */
 static int
 show_devices(const struct gpd_quota *quota, const struct gpd_peer *peer,
-	     const struct gpd_channel_opened *opened, Gpupool__Device *copies,
-	     Gpupool__Device **list)
+	     const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened,
+	     Gpupool__Device *copies, Gpupool__Device **list)
 {
 	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
-	const Gpupool__Welcome *facts = peer->worker->facts;
 	const struct gpd_grant *grant = &peer->grant;
 
 	for (int i = 0; line && i < grant->count; i++) {
@@ -60,15 +57,15 @@ show_devices(const struct gpd_quota *quota, const struct gpd_peer *peer,
 
 int
 gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
-			  const struct gpd_channel_opened *opened)
+			  const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
 	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
-	Gpupool__Welcome welcome = *peer->worker->facts;
+	Gpupool__Welcome welcome = *facts;
 	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
 	Gpupool__Limits limits = GPUPOOL__LIMITS__INIT;
 	Gpupool__Device copies[GPD_LEDGER_DEVICES] = { 0 }, *list[GPD_LEDGER_DEVICES];
-	int count = show_devices(quota, peer, opened, copies, list);
+	int count = show_devices(quota, peer, facts, opened, copies, list);
 
 	if (count >= 0 && line) {
 		if (welcome.limits)
@@ -95,7 +92,8 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 }
 
 void
-gpd_control_reply_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened)
+gpd_control_reply_window(struct gpd_peer *peer, const Gpupool__Welcome *facts,
+			 const struct gpd_channel_opened *opened)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
 	Gpupool__WindowReply reply = GPUPOOL__WINDOW_REPLY__INIT;
@@ -104,7 +102,7 @@ gpd_control_reply_window(struct gpd_peer *peer, const struct gpd_channel_opened 
 	window.address = opened->window.address;
 	window.size = opened->window.size;
 	reply.window = &window;
-	reply.heap_size = peer->worker->facts->limits->heap_size;
+	reply.heap_size = facts->limits->heap_size;
 	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY;
 	message.window_reply = &reply;
 	gpd_peer_send(peer, &message);

@@ -14,10 +14,13 @@ void gpd_control_reply_refused(struct gpd_peer *peer, Gpupool__Refused__Reason r
 /* The session is lost; result is a CUresult. */
 void gpd_control_reply_session_error(struct gpd_peer *peer, int result, const char *text);
 void gpd_control_reply_bye(struct gpd_peer *peer, const char *text);
-/* The session exists, with the devices of its grant as its quota shows them.  0 or -ENOMEM. */
+/* The session exists, in a worker with these facts, with the devices of its grant as its quota
+ * shows them.  0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
+					    const Gpupool__Welcome *facts,
 					    const struct gpd_channel_opened *opened);
 /* Another window. */
-void gpd_control_reply_window(struct gpd_peer *peer, const struct gpd_channel_opened *opened);
+void gpd_control_reply_window(struct gpd_peer *peer, const Gpupool__Welcome *facts,
+			      const struct gpd_channel_opened *opened);
 
 #endif /* GPD_CONTROL_REPLY_H */

@@ -80,7 +80,7 @@ tell_unreadable(const struct gpd_gate *gate, struct gpd_reloaded *reloaded)
 	if (!gate->store.wrong)
 		return;
 	if (gpd_token_store_open(&again, gate->store.path, error, sizeof(error)))
-		gpd_reload_note(reloaded, "the tokens cannot be read: %s", error);
+		gpd_reloaded_note(reloaded, "the tokens cannot be read: %s", error);
 	else
 		gpd_token_store_close(&again);
 }
@@ -99,13 +99,13 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 		return;
 	}
 	if (gpd_token_store_open(&other, path, error, sizeof(error))) {
-		gpd_reload_failed(reloaded, "the tokens stay as they were: %s", error);
+		gpd_reloaded_failed(reloaded, "the tokens stay as they were: %s", error);
 		return;
 	}
 	/* It would end the sessions of all who came by a token of before. */
 	if (is_missing(&other) && gate->store.tokens.count) {
-		gpd_reload_failed(reloaded, "the tokens stay as they were: %s: %s",
-				  path ? path : "no file of tokens is named", strerror(ENOENT));
+		gpd_reloaded_failed(reloaded, "the tokens stay as they were: %s: %s",
+				    path ? path : "no file of tokens is named", strerror(ENOENT));
 		gpd_token_store_close(&other);
 		return;
 	}

@@ -9,11 +9,11 @@
 #define GPD_GATE_H
 
 #include "server/common/config/config.h"
+#include "server/common/config/reloaded.h"
 #include "server/common/config/token_file.h"
 #include "server/supervisor/door/auth.h"
 #include "server/supervisor/door/crl_file.h"
 #include "server/supervisor/door/peer.h"
-#include "server/supervisor/reload.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -75,8 +75,8 @@ tell_unusable(const struct gpd_gate *gate, struct gpd_reloaded *reloaded)
 	if (!gate->revoked.wrong)
 		return;
 	if (open_file(&again, gate->revoked.path, gate->revoked.needed, error, sizeof(error)))
-		gpd_reload_note(reloaded, "the list of revoked certificates cannot be used: %s",
-				error);
+		gpd_reloaded_note(reloaded, "the list of revoked certificates cannot be used: %s",
+				  error);
 	else
 		gpd_crl_file_close(&again);
 }
@@ -98,8 +98,8 @@ gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, 
 		return;
 	}
 	if (open_file(&other, path, named, error, sizeof(error))) {
-		gpd_reload_failed(reloaded, "the list of revoked certificates stays as it was: %s",
-				  error);
+		gpd_reloaded_failed(reloaded,
+				    "the list of revoked certificates stays as it was: %s", error);
 		/* Which may not be one of those that are believed now. */
 		gpd_gate_refresh_revoked(gate, now_ms);
 		return;

@@ -8,7 +8,7 @@
 #define GPD_TLS_H
 
 #include "server/common/config/config.h"
-#include "server/supervisor/supervisor.h"
+#include "server/common/config/options.h"
 #include "transport/tls.h"
 
 /*

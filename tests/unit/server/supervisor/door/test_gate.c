@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/base/pool_folder.h"
 #include "server/supervisor/door/gate.h"
-#include "server/supervisor/reload.h"
 #include "tests/test.h"
 
 #include <errno.h>

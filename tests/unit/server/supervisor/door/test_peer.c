@@ -3,6 +3,7 @@
 #include "tests/test.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define REQUESTS 200

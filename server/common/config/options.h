@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the command line says to the supervisor.  main() fills it in; read-only afterwards.
+ */
+#ifndef GPD_OPTIONS_H
+#define GPD_OPTIONS_H
+
+#include "transport/url.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPD_LISTEN_MAX 16
+
+struct gpd_options {
+	struct gp_url listen[GPD_LISTEN_MAX];
+	int listen_count;
+	const char *rdma;    /* where the workers listen for lanes over RDMA, as a URL, or NULL */
+	bool no_peer_memory; /* copies over RDMA always go through the workers' staging */
+	const char *driver;  /* path, or NULL */
+	const char *config;  /* path, or NULL */
+	const char *admin_socket; /* path, "off", or NULL: the usual one */
+	bool metrics_given;
+	char metrics_host[256]; /* "": none */
+	uint16_t metrics_port;
+	const char *certificate, *key, *client_authority, *crl; /* paths, or NULL */
+	bool print_address;
+	bool insecure;
+	const char *user;   /* that root becomes, or NULL: the usual one if it exists */
+	const char *tokens; /* path, or NULL: as the configuration says, or the usual one */
+	int sessions_max;   /* 0: as the configuration says, or 256 */
+	int lanes_max;      /* of a session; 0: as the configuration says, or 4 */
+};
+
+#endif /* GPD_OPTIONS_H */

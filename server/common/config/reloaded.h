@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a reload, in words: the log has all of it, and whoever asked for it gets what
+ * failed and what needs a new start in one text each.  Main thread of the supervisor.
+ */
+#ifndef GPD_RELOADED_H
+#define GPD_RELOADED_H
+
+#include "protocol/status.h"
+#include "server/common/config/config.h"
+
+#define GPD_RELOADED_TEXT_MAX 2048
+
+struct gpd_reloaded {
+	char error[GPD_RELOADED_TEXT_MAX];   /* what is not in force; "": all is */
+	char warning[GPD_RELOADED_TEXT_MAX]; /* what needs a new start; "": nothing does */
+};
+
+static_assert(GPD_RELOADED_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
+	      "has what is wrong with a configuration");
+
+/* For the parts: this one is not in force, while the rest is; the same, where the log has been told
+ * already; and, this one changes with a new start only. */
+void gpd_reloaded_failed(struct gpd_reloaded *reloaded, const char *format, ...) GP_PRINTF(2, 3);
+void gpd_reloaded_note(struct gpd_reloaded *reloaded, const char *format, ...) GP_PRINTF(2, 3);
+void gpd_reloaded_later(struct gpd_reloaded *reloaded, const char *format, ...) GP_PRINTF(2, 3);
+
+/* What needs a new start stands behind what is not in force, too, if there is any. */
+void gpd_reloaded_join(struct gpd_reloaded *reloaded);
+
+#endif /* GPD_RELOADED_H */
