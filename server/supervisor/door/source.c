@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/source.h"
 
-#include "base/clock.h"
 #include "server/common/base/bucket.h"
 #include "server/common/ledger/log_budget.h"
 
