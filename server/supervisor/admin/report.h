@@ -11,8 +11,8 @@
 #define GPD_REPORT_H
 
 #include "protocol/admin_messages.h"
-#include "server/supervisor/admission/roster.h"
 #include "server/supervisor/admission/admission.h"
+#include "server/supervisor/admission/roster.h"
 
 #include <pthread.h>
 

@@ -71,7 +71,7 @@ struct gpd_peer {
 	/* Main thread only. */
 	struct gpd_source *source; /* where it comes from */
 	enum gpd_peer_state state; /* changed by gpd_peer_set_state() only */
-	int64_t deadline_ms; /* of the state; INT64_MAX: none */
+	int64_t deadline_ms;       /* of the state; INT64_MAX: none */
 	Gpupool__ControlMessage *hello;
 	bool has_uid;         /* with hello: the system says who the peer is, */
 	uid_t uid;            /* this user of this machine */
@@ -121,9 +121,9 @@ int gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p);
 /* After its last event. */
 void gpd_peer_destroy(struct gpd_peer *peer);
 
-/* Main thread: with the deadline of the state, INT64_MAX: none.  False, and nothing has changed: the
- * state cannot come after the one that the peer is in.  In QUEUED and STARTING a peer may be given
- * another deadline. */
+/* Main thread: with the deadline of the state, INT64_MAX: none.  False, and nothing has changed:
+ * the state cannot come after the one that the peer is in.  In QUEUED and STARTING a peer may be
+ * given another deadline. */
 bool gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t deadline_ms);
 
 /* Main thread, once the peer was let in: it may send messages of any size from now on. */

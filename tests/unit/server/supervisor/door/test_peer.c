@@ -162,9 +162,9 @@ tear_down(void **state)
  * handshake, refused, queued, starting, opening, welcomed, moving, running, ending. */
 static const char *const follows[GPD_PEER_STATES] = {
 	[GPD_PEER_HANDSHAKE] = ".++.....+", [GPD_PEER_REFUSED] = "........+",
-	[GPD_PEER_QUEUED] = "..+++...+",	  [GPD_PEER_STARTING] = "...++...+",
-	[GPD_PEER_OPENING] = "..+..+..+",  [GPD_PEER_WELCOMED] = "......+++",
-	[GPD_PEER_MOVING] = ".....+..+",	  [GPD_PEER_RUNNING] = "........+",
+	[GPD_PEER_QUEUED] = "..+++...+",    [GPD_PEER_STARTING] = "...++...+",
+	[GPD_PEER_OPENING] = "..+..+..+",   [GPD_PEER_WELCOMED] = "......+++",
+	[GPD_PEER_MOVING] = ".....+..+",    [GPD_PEER_RUNNING] = "........+",
 	[GPD_PEER_ENDING] = ".........",
 };
 
