@@ -3,6 +3,7 @@
 
 #include "client/base/log.h"
 #include "client/code/jit_options.h"
+#include "client/context/device.h"
 #include "client/memory/globals.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -48,18 +49,14 @@ flatten_result(int r)
 static struct gp_image_target
 target_of(const struct gpc_device *device)
 {
-	const struct gpc_session_facts *facts = gpc_session_facts(device->session);
-	struct gp_image_target target = { .software = facts->software };
+	int major = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	int minor = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 
-	if (device->attribute_count > CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
-		target.major =
-			(unsigned int)
-				device->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
-		target.minor =
-			(unsigned int)
-				device->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
-	}
-	return target;
+	return (struct gp_image_target){
+		.software = gpc_session_facts(device->session)->software,
+		.major = (unsigned int)major,
+		.minor = (unsigned int)minor,
+	};
 }
 
 /* A view of what the application gave, and the bytes that travel: the part of it that the daemon's

@@ -4,6 +4,7 @@
 #include "client/base/config.h"
 #include "client/base/stats.h"
 #include "client/code/image.h"
+#include "client/context/device.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -100,16 +101,10 @@ take_params(struct params *params, const struct gp_kernel_info *info, void **val
 	return pack(params, info, values);
 }
 
-static int
-device_attribute(const struct gpc_device *device, CUdevice_attribute attribute)
-{
-	return (int)attribute < device->attribute_count ? device->attributes[attribute] : 0;
-}
-
 static bool
 dimension_fits(const struct gpc_device *device, unsigned int value, CUdevice_attribute limit)
 {
-	return value > 0 && value <= (unsigned int)device_attribute(device, limit);
+	return value > 0 && value <= (unsigned int)gpc_device_attribute(device, limit);
 }
 
 static bool
@@ -125,7 +120,7 @@ too_many_threads(const struct gpc_device *device, const struct gp_kernel_info *i
 		 uint64_t threads)
 {
 	uint64_t available =
-		(uint64_t)device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+		(uint64_t)gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
 
 	if (known(info, CU_FUNC_ATTRIBUTE_NUM_REGS) &&
 	    threads * (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] > available)
@@ -146,7 +141,8 @@ check_shape(const struct gpc_device *device, const struct gp_kernel_info *info,
 	    !dimension_fits(device, config->blockDimX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
 	    !dimension_fits(device, config->blockDimY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
 	    !dimension_fits(device, config->blockDimZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) ||
-	    threads > (uint64_t)device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
+	    threads > (uint64_t)gpc_device_attribute(device,
+						     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (known(info, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) &&
 	    threads > (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
@@ -270,22 +266,19 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	return result;
 }
 
+/* The shape in the arguments of the functions below. */
+#define SHAPE                                                                                      \
+	.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,  \
+	.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes,          \
+	.hStream = hStream
+
 CUresult
 gpc_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		   unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		   unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 		   void **kernelParams, void **extra)
 {
-	CUlaunchConfig config = {
-		.gridDimX = gridDimX,
-		.gridDimY = gridDimY,
-		.gridDimZ = gridDimZ,
-		.blockDimX = blockDimX,
-		.blockDimY = blockDimY,
-		.blockDimZ = blockDimZ,
-		.sharedMemBytes = sharedMemBytes,
-		.hStream = hStream,
-	};
+	const CUlaunchConfig config = { SHAPE };
 
 	return launch(&config, f, kernelParams, extra);
 }
@@ -304,18 +297,7 @@ gpc_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int 
 {
 	CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					  .value.cooperative = 1 };
-	CUlaunchConfig config = {
-		.gridDimX = gridDimX,
-		.gridDimY = gridDimY,
-		.gridDimZ = gridDimZ,
-		.blockDimX = blockDimX,
-		.blockDimY = blockDimY,
-		.blockDimZ = blockDimZ,
-		.sharedMemBytes = sharedMemBytes,
-		.hStream = hStream,
-		.attrs = &cooperative,
-		.numAttrs = 1,
-	};
+	const CUlaunchConfig config = { SHAPE, .attrs = &cooperative, .numAttrs = 1 };
 
 	return launch(&config, f, kernelParams, NULL);
 }

@@ -75,8 +75,6 @@ gpc_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, 
 		gpc_cuFuncGetAttribute(&threads_max, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, func);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (context->device->attribute_count <= CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
-		return CUDA_ERROR_INVALID_DEVICE;
 	attributes = context->device->attributes;
 	warp = attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE];
 	sms = attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];

@@ -133,23 +133,29 @@ create(struct gpc_context *context, const struct gp_array_shape *shape, void **t
 	return result;
 }
 
-CUresult
-gpc_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+/* levels 0: no mipmapped one. */
+static CUresult
+create_described(void **token_p, const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
 {
 	struct gpc_context *context;
 	struct gp_array_shape shape;
-	void *token;
+	unsigned int most;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!pHandle || !pAllocateArray)
+	if (!token_p || !described)
 		return CUDA_ERROR_INVALID_VALUE;
-	shape = shape_of(pAllocateArray, 0);
-	result = create(context, &shape, &token);
-	if (result == CUDA_SUCCESS)
-		*pHandle = token;
-	return result;
+	shape = shape_of(described, 0);
+	most = gp_array_levels_max(&shape);
+	shape.levels = levels < most ? levels : most;
+	return create(context, &shape, token_p);
+}
+
+CUresult
+gpc_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+{
+	return create_described((void **)pHandle, pAllocateArray, 0);
 }
 
 CUresult
@@ -173,25 +179,8 @@ gpc_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 			   const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
 			   unsigned int numMipmapLevels)
 {
-	struct gpc_context *context;
-	struct gp_array_shape shape;
-	unsigned int most;
-	void *token;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pHandle || !pMipmappedArrayDesc)
-		return CUDA_ERROR_INVALID_VALUE;
-	shape = shape_of(pMipmappedArrayDesc, 0);
-	most = gp_array_levels_max(&shape);
-	shape.levels = numMipmapLevels < most ? numMipmapLevels : most;
-	if (shape.levels == 0)
-		shape.levels = 1;
-	result = create(context, &shape, &token);
-	if (result == CUDA_SUCCESS)
-		*pHandle = token;
-	return result;
+	return create_described((void **)pHandle, pMipmappedArrayDesc,
+				numMipmapLevels ? numMipmapLevels : 1);
 }
 
 static CUresult

@@ -201,27 +201,16 @@ gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst, const struct gp
 	return is_empty(copy, size, 1, 1) ? CUDA_SUCCESS : set(copy, &to, &from);
 }
 
+/* What both ways of describing a copy say of a side, src or dst. */
+#define GIVEN(params, side)                                                                        \
+	.type = (params)->side##MemoryType, .array = (params)->side##Array,                        \
+	.host = (uintptr_t)(params)->side##Host, .device = (params)->side##Device,                 \
+	.x = (params)->side##XInBytes, .y = (params)->side##Y, .pitch = (params)->side##Pitch
+
 CUresult
 gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params)
 {
-	const struct given dst = {
-		.type = params->dstMemoryType,
-		.array = params->dstArray,
-		.host = (uintptr_t)params->dstHost,
-		.device = params->dstDevice,
-		.x = params->dstXInBytes,
-		.y = params->dstY,
-		.pitch = params->dstPitch,
-	};
-	const struct given src = {
-		.type = params->srcMemoryType,
-		.array = params->srcArray,
-		.host = (uintptr_t)params->srcHost,
-		.device = params->srcDevice,
-		.x = params->srcXInBytes,
-		.y = params->srcY,
-		.pitch = params->srcPitch,
-	};
+	const struct given dst = { GIVEN(params, dst) }, src = { GIVEN(params, src) };
 
 	if (is_empty(copy, params->WidthInBytes, params->Height, 1))
 		return CUDA_SUCCESS;
@@ -231,28 +220,10 @@ gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params)
 CUresult
 gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params)
 {
-	const struct given dst = {
-		.type = params->dstMemoryType,
-		.array = params->dstArray,
-		.host = (uintptr_t)params->dstHost,
-		.device = params->dstDevice,
-		.x = params->dstXInBytes,
-		.y = params->dstY,
-		.z = params->dstZ,
-		.pitch = params->dstPitch,
-		.height = params->dstHeight,
-	};
-	const struct given src = {
-		.type = params->srcMemoryType,
-		.array = params->srcArray,
-		.host = (uintptr_t)params->srcHost,
-		.device = params->srcDevice,
-		.x = params->srcXInBytes,
-		.y = params->srcY,
-		.z = params->srcZ,
-		.pitch = params->srcPitch,
-		.height = params->srcHeight,
-	};
+	const struct given dst = { GIVEN(params, dst), .z = params->dstZ,
+				   .height = params->dstHeight };
+	const struct given src = { GIVEN(params, src), .z = params->srcZ,
+				   .height = params->srcHeight };
 
 	if (is_empty(copy, params->WidthInBytes, params->Height, params->Depth))
 		return CUDA_SUCCESS;

@@ -85,29 +85,8 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 }
 
 static CUresult
-fill_default(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int value,
-	     size_t width, size_t height)
-{
-	struct gp_args_gpFill args = {
-		.dst = dst,
-		.pitch = pitch,
-		.element_size = element_size,
-		.value = value,
-		.width = width,
-		.height = height,
-	};
-	struct gpc_context *context;
-	struct gpc_stream *stream;
-	CUresult result = gpc_enter(&context);
-
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_default(context, &stream);
-	return result == CUDA_SUCCESS ? fill(stream, &args, false) : result;
-}
-
-static CUresult
-fill_async(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int value,
-	   size_t width, size_t height, CUstream hStream)
+fill_in(CUstream hStream, bool async, CUdeviceptr dst, size_t pitch, unsigned int element_size,
+	unsigned int value, size_t width, size_t height)
 {
 	struct gp_args_gpFill args = {
 		.dst = dst,
@@ -123,83 +102,31 @@ fill_async(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned in
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_stream_lookup(context, hStream, &stream);
-	return result == CUDA_SUCCESS ? fill(stream, &args, true) : result;
+	return result == CUDA_SUCCESS ? fill(stream, &args, async) : result;
 }
 
-CUresult
-gpc_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
-{
-	return fill_default(dstDevice, 0, 1, uc, N, 1);
-}
+/* The four functions for elements of a type. */
+#define MEMSET(bits, type)                                                                         \
+	CUresult gpc_cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)               \
+	{                                                                                          \
+		return fill_in(NULL, false, dst, 0, sizeof(value), value, count, 1);               \
+	}                                                                                          \
+	CUresult gpc_cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,             \
+					    CUstream hStream)                                      \
+	{                                                                                          \
+		return fill_in(hStream, true, dst, 0, sizeof(value), value, count, 1);             \
+	}                                                                                          \
+	CUresult gpc_cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value,             \
+					    size_t width, size_t height)                           \
+	{                                                                                          \
+		return fill_in(NULL, false, dst, pitch, sizeof(value), value, width, height);      \
+	}                                                                                          \
+	CUresult gpc_cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value,           \
+					      size_t width, size_t height, CUstream hStream)       \
+	{                                                                                          \
+		return fill_in(hStream, true, dst, pitch, sizeof(value), value, width, height);    \
+	}
 
-CUresult
-gpc_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
-{
-	return fill_default(dstDevice, 0, 2, us, N, 1);
-}
-
-CUresult
-gpc_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
-{
-	return fill_default(dstDevice, 0, 4, ui, N, 1);
-}
-
-CUresult
-gpc_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
-		    size_t Height)
-{
-	return fill_default(dstDevice, dstPitch, 1, uc, Width, Height);
-}
-
-CUresult
-gpc_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-		     size_t Height)
-{
-	return fill_default(dstDevice, dstPitch, 2, us, Width, Height);
-}
-
-CUresult
-gpc_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
-		     size_t Height)
-{
-	return fill_default(dstDevice, dstPitch, 4, ui, Width, Height);
-}
-
-CUresult
-gpc_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
-{
-	return fill_async(dstDevice, 0, 1, uc, N, 1, hStream);
-}
-
-CUresult
-gpc_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
-{
-	return fill_async(dstDevice, 0, 2, us, N, 1, hStream);
-}
-
-CUresult
-gpc_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
-{
-	return fill_async(dstDevice, 0, 4, ui, N, 1, hStream);
-}
-
-CUresult
-gpc_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
-		      size_t Height, CUstream hStream)
-{
-	return fill_async(dstDevice, dstPitch, 1, uc, Width, Height, hStream);
-}
-
-CUresult
-gpc_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-		       size_t Height, CUstream hStream)
-{
-	return fill_async(dstDevice, dstPitch, 2, us, Width, Height, hStream);
-}
-
-CUresult
-gpc_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
-		       size_t Height, CUstream hStream)
-{
-	return fill_async(dstDevice, dstPitch, 4, ui, Width, Height, hStream);
-}
+MEMSET(8, unsigned char)
+MEMSET(16, unsigned short)
+MEMSET(32, unsigned int)

@@ -57,31 +57,14 @@ gpc_proc_lookup(const struct gpc_proc_entry *table, size_t count, const char *ba
 	return CUDA_SUCCESS;
 }
 
-static CUresult
-find(const char *base, int version, cuuint64_t flags, int driver_version, void **function_p,
-     CUdriverProcAddressQueryResult *status_p)
-{
-	const struct gpc_proc_entry *entry;
-	CUresult result;
-
-	result = gpc_proc_lookup(gpc_proc_table, gpc_proc_count, base, version, flags,
-				 driver_version, &entry, status_p);
-	if (result == CUDA_SUCCESS)
-		*function_p = entry ? (void *)gpc_entry_address[entry->symbol] : NULL;
-	return result;
-}
-
 CUresult
 gpc_proc_address_v1(const char *base, void **function_p, int version, cuuint64_t flags,
 		    int driver_version)
 {
-	CUdriverProcAddressQueryResult status;
 	void *function;
-	CUresult result;
+	CUresult result = gpc_proc_address_v2(base, function_p ? &function : NULL, version, flags,
+					      driver_version, NULL);
 
-	if (!base || !function_p)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = find(base, version, flags, driver_version, &function, &status);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!function)
@@ -95,15 +78,16 @@ gpc_proc_address_v2(const char *base, void **function_p, int version, cuuint64_t
 		    int driver_version, CUdriverProcAddressQueryResult *status_p)
 {
 	CUdriverProcAddressQueryResult status;
-	void *function;
+	const struct gpc_proc_entry *entry;
 	CUresult result;
 
 	if (!base || !function_p)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = find(base, version, flags, driver_version, &function, &status);
+	result = gpc_proc_lookup(gpc_proc_table, gpc_proc_count, base, version, flags,
+				 driver_version, &entry, &status);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*function_p = function;
+	*function_p = entry ? (void *)gpc_entry_address[entry->symbol] : NULL;
 	if (status_p)
 		*status_p = status;
 	return CUDA_SUCCESS;

@@ -73,6 +73,15 @@ place_of(struct gpc_receiver *receiver, uint32_t id)
 	return place;
 }
 
+/* With the lock: what comes is read though nobody waits for it. */
+static void
+attend_locked(struct gpc_receiver *receiver)
+{
+	receiver->unattended++;
+	if (!receiver->reading && receiver->idle)
+		(void)pthread_cond_signal(&receiver->wanted);
+}
+
 void
 gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 {
@@ -87,11 +96,8 @@ gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 	request->next = NULL;
 	*place = request;
 	atomic_fetch_add_explicit(&receiver->outstanding, 1, memory_order_relaxed);
-	if (request->done) {
-		receiver->unattended++;
-		if (!receiver->reading && receiver->idle)
-			(void)pthread_cond_signal(&receiver->wanted);
-	}
+	if (request->done)
+		attend_locked(receiver);
 	(void)pthread_mutex_unlock(&receiver->lock);
 }
 
@@ -101,9 +107,7 @@ gpc_receiver_expect_note(struct gpc_session *session)
 	struct gpc_receiver *receiver = &session->receiver;
 
 	(void)pthread_mutex_lock(&receiver->lock);
-	receiver->unattended++;
-	if (!receiver->reading && receiver->idle)
-		(void)pthread_cond_signal(&receiver->wanted);
+	attend_locked(receiver);
 	(void)pthread_mutex_unlock(&receiver->lock);
 }
 
