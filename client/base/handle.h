@@ -3,7 +3,7 @@
  * The application's handles: CUstream, CUevent, CUcontext, CUmodule, CUlibrary, CUkernel,
  * CUfunction, CUmemoryPool.
  *
- * A handle is a token, never an address: it holds kind, generation and index, so a stale or foreign
+ * A handle is a token, never an address: it says kind, generation and index, so a stale or foreign
  * one is recognised.  The object behind it begins with struct gpc_handle.  Any thread may call;
  * lookups take no lock.
  *
@@ -40,7 +40,7 @@ enum gpc_kind {
 struct gpc_handle {
 	enum gpc_kind kind;
 	uint32_t id; /* the object's name on the wire: index and generation; never 0 */
-	void *token; /* what the application holds */
+	void *token; /* what the application has */
 };
 
 /* An object of zeros but for its kind, id and token.  All of a kind have the same size.  NULL:

@@ -43,7 +43,7 @@ struct gpc_jit_options {
 /* source: what cuLibraryLoadData and cuModuleLoadData accept. */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
 			const struct gpc_jit_options *options, struct gpc_image **image_p);
-/* What a file holds, for these; to be freed. */
+/* What is in a file, for these; to be freed. */
 CUresult gpc_image_read_file(const char *path, void **source_p);
 /* Its twins, too. */
 void gpc_image_unload(struct gpc_image *image);

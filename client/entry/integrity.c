@@ -6,7 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* Known to hold for the runtimes of CUDA 12.4 to 13.0. */
+/* Known to be right for the runtimes of CUDA 12.4 to 13.0. */
 static const uint8_t key[] = { 0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52,
 			       0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f };
 

@@ -99,7 +99,7 @@ open_in_library_path(void)
 }
 
 /* The loader itself cannot be asked: it would answer with the library of that name that it has,
- * which is this one.  Its cache holds the paths as plain strings. */
+ * which is this one.  Its cache has the paths as plain strings. */
 static void *
 open_from_cache(void)
 {

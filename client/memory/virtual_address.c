@@ -43,7 +43,7 @@ reserve_besides(struct gpc_context *context, uint64_t size, struct gpc_virtual_a
 	bool found = false;
 	int count = 0;
 
-	/* The daemon goes on to other places, the more so while it holds those that did not fit. */
+	/* The daemon goes on to other places, the more so while it has those that did not fit. */
 	while (!found && count < TRIES) {
 		result = gpc_wait_gpAddressReserve(context, &args, &reply);
 		if (result != CUDA_SUCCESS)

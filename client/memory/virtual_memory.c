@@ -23,7 +23,7 @@ struct allocation {
 	struct gpc_device *device;
 	uint64_t size;
 	CUmemAllocationProp prop;
-	int holds;    /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
+	int users;    /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
 	int mappings; /* it goes when it has neither */
 };
 
@@ -278,7 +278,7 @@ create(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHan
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation->device = device;
 	allocation->size = size;
-	allocation->holds = 1;
+	allocation->users = 1;
 	allocation->prop = *prop;
 	/* Hints that are not followed. */
 	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
@@ -312,7 +312,7 @@ allocation_get(CUmemGenericAllocationHandle handle)
 	struct allocation *allocation =
 		gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
 
-	return allocation && allocation->holds > 0 ? allocation : NULL;
+	return allocation && allocation->users > 0 ? allocation : NULL;
 }
 
 static void
@@ -320,7 +320,7 @@ drop_unused(struct allocation *allocation)
 {
 	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
 
-	if (allocation->holds > 0 || allocation->mappings > 0)
+	if (allocation->users > 0 || allocation->mappings > 0)
 		return;
 	/* A dead session's memory is gone as well. */
 	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
@@ -338,7 +338,7 @@ gpc_cuMemRelease(CUmemGenericAllocationHandle handle)
 	allocation = allocation_get(handle);
 	if (!allocation)
 		return leave(CUDA_ERROR_INVALID_VALUE);
-	allocation->holds--;
+	allocation->users--;
 	drop_unused(allocation);
 	return leave(CUDA_SUCCESS);
 }
@@ -356,7 +356,7 @@ gpc_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr
 	if (!handle || !range)
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	allocation = ((const struct mapping *)range->item)->allocation;
-	allocation->holds++;
+	allocation->users++;
 	*handle = (uintptr_t)allocation->handle.token;
 	return leave(CUDA_SUCCESS);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual memory management of the application: physical memory (cuMemCreate), which the daemon
- * holds, mapped at addresses that were reserved before.  It belongs to no context.  Any thread.
+ * has, mapped at addresses that were reserved before.  It belongs to no context.  Any thread.
  */
 #ifndef GPC_VIRTUAL_MEMORY_H
 #define GPC_VIRTUAL_MEMORY_H

@@ -12,7 +12,7 @@
 
 #define ALIGNED(size) (((size) + 7) & ~(size_t)7)
 /* Room for the fences of those who wait, and for what others post meanwhile. */
-#define HOLD_ROOM ((uint64_t)1 << 20)
+#define BACKLOG_ROOM ((uint64_t)1 << 20)
 
 CUresult
 gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size)
@@ -91,20 +91,20 @@ log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk
 
 /* With the lock: what the record may cost the daemon until the functions before it are done. */
 static uint64_t
-hold_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+backlog_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
 	return GP_HOLD_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
 			    size_of(bulk, bulk_count));
 }
 
 static uint64_t
-hold_max(const struct gpc_session *session)
+backlog_max(const struct gpc_session *session)
 {
 	uint64_t max = session->facts.max_held;
 
 	if (max == 0 || max > GP_HOLD_MAX)
 		max = GP_HOLD_MAX;
-	return (max < GP_HOLD_MIN ? GP_HOLD_MIN : max) - HOLD_ROOM;
+	return (max < GP_HOLD_MIN ? GP_HOLD_MIN : max) - BACKLOG_ROOM;
 }
 
 static bool
@@ -114,8 +114,8 @@ is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 
 	return functions->unanswered > 0 && call->number != GP_CALL_gpHostFunctionDone &&
 	       call->number != GP_CALL_gpFence &&
-	       functions->posted - functions->settled + hold_cost(call, bulk, bulk_count) >
-		       hold_max(call->session);
+	       functions->posted - functions->settled + backlog_cost(call, bulk, bulk_count) >
+		       backlog_max(call->session);
 }
 
 static CUresult
@@ -199,7 +199,7 @@ count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	if (call->number == GP_CALL_gpHostFunctionDone)
 		functions->unanswered--;
 	else if (functions->unanswered > 0)
-		functions->posted += hold_cost(call, bulk, bulk_count);
+		functions->posted += backlog_cost(call, bulk, bulk_count);
 	if (functions->unanswered == 0)
 		functions->settled = functions->posted;
 }

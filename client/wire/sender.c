@@ -206,12 +206,12 @@ gpc_sender_main(void *arg)
 
 	(void)pthread_mutex_lock(&sender->lock);
 	while (!gpc_session_is_over(session)) {
-		bool held = sender->writing || sender->sealed;
+		bool taken = sender->writing || sender->sealed;
 
-		if (!held && sender->used[sender->filling] > 0) {
+		if (!taken && sender->used[sender->filling] > 0) {
 			write_gathered_locked(session);
 			spun = false;
-		} else if (!held && !spun) {
+		} else if (!taken && !spun) {
 			(void)pthread_mutex_unlock(&sender->lock);
 			spin(sender);
 			(void)pthread_mutex_lock(&sender->lock);

@@ -3,7 +3,7 @@
  * A session: this process on one daemon.  Made by cuInit, one for each daemon that REMOTE_GPU
  * names, kept until exit.
  *
- * One ordered stream of calls leaves through the lane: callers append records to a ring under the
+ * One ordered stream of calls goes out through the lane: callers append records to a ring under the
  * send lock; a sender thread writes whatever has gathered; a caller that waits writes at once and
  * reads the replies itself (one reader at a time).  After a fork the child has no session.
  */
@@ -40,7 +40,7 @@ GP_MUST_CHECK int gpc_session_create(struct gp_conn *lane, struct gp_conn *contr
 void gpc_session_set(struct gpc_session *session);
 /* And another one, which gets the next number.  By the thread of cuInit. */
 void gpc_session_add(struct gpc_session *session);
-/* Sends what was posted and takes leave of the daemon, within timeout_ms; calls fail from now on.
+/* Sends what was posted and says goodbye to the daemon, within timeout_ms; calls fail from now on.
  */
 void gpc_session_close(struct gpc_session *session, int timeout_ms);
 /* After the close, when no other thread is inside the session.  Accepts NULL. */
