@@ -74,80 +74,64 @@ gpd_gpArrayCopyOut(struct gpd_session *session, const struct gp_args_gpArrayCopy
 	return gpd_copy_out(session, args->stream, &cut, box.width * box.height * box.depth);
 }
 
-/* One side of a copy on the device. */
-struct side {
-	uint32_t array, level;
-	uint64_t x, y, z;
-	uint64_t address, pitch, slice;
-	CUarray driver; /* NULL: memory */
+/* What the client says of one side of a copy on the device. */
+struct said {
+	uint32_t array, level; /* array 0: memory */
+	uint64_t slice;
+	struct gpd_side side;
 };
 
 static CUresult
-check_memory(struct gpd_session *session, const struct side *side, uint64_t width, uint64_t height,
+check_memory(struct gpd_session *session, struct said *said, uint64_t width, uint64_t height,
 	     uint64_t depth)
 {
+	struct gpd_side *side = &said->side;
 	uint64_t plane, span;
 
 	if (side->x || side->y || side->z || !gpd_cut_span(side->pitch, width, height, &plane) ||
-	    !gpd_cut_span(side->slice, plane, depth, &span) ||
+	    !gpd_cut_span(said->slice, plane, depth, &span) ||
 	    !gpd_memory_accessible(session, side->address, span))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The driver counts the distance of slices in rows. */
-	if (depth > 1 && (!side->pitch || side->slice % side->pitch))
+	if (depth > 1 && (!side->pitch || said->slice % side->pitch))
 		return CUDA_ERROR_INVALID_VALUE;
+	side->rows = depth > 1 ? said->slice / side->pitch : height;
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-check_side(struct gpd_session *session, struct side *side, const struct gp_args_gpArrayCopy *args)
+check_side(struct gpd_session *session, struct said *said, const struct gp_args_gpArrayCopy *args)
 {
+	struct gpd_side *side = &said->side;
 	const struct gp_array_box box = { side->x,     side->y,      side->z,
 					  args->width, args->height, args->depth };
 
-	if (!side->array)
-		return check_memory(session, side, args->width, args->height, args->depth);
-	if (side->address || side->pitch || side->slice)
+	if (!said->array)
+		return check_memory(session, said, args->width, args->height, args->depth);
+	if (side->address || side->pitch || said->slice)
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_array_find(session, side->array, side->level, &box, &side->driver);
-}
-
-static void
-fill(CUDA_MEMCPY3D *copy, const struct side *dst, const struct side *src)
-{
-	uint64_t rows = copy->Height;
-
-	copy->dstMemoryType = dst->driver ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
-	copy->dstArray = dst->driver;
-	copy->dstXInBytes = dst->x;
-	copy->dstY = dst->y;
-	copy->dstZ = dst->z;
-	copy->dstDevice = dst->address;
-	copy->dstPitch = dst->pitch;
-	copy->dstHeight = copy->Depth > 1 && dst->pitch ? dst->slice / dst->pitch : rows;
-	copy->srcMemoryType = src->driver ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
-	copy->srcArray = src->driver;
-	copy->srcXInBytes = src->x;
-	copy->srcY = src->y;
-	copy->srcZ = src->z;
-	copy->srcDevice = src->address;
-	copy->srcPitch = src->pitch;
-	copy->srcHeight = copy->Depth > 1 && src->pitch ? src->slice / src->pitch : rows;
+	return gpd_array_find(session, said->array, said->level, &box, &side->array);
 }
 
 CUresult
 gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *args)
 {
-	struct side dst = { args->dst_array, args->dst_level, args->dst_x,
-			    args->dst_y,     args->dst_z,     args->dst,
-			    args->dst_pitch, args->dst_slice, NULL };
-	struct side src = { args->src_array, args->src_level, args->src_x,
-			    args->src_y,     args->src_z,     args->src,
-			    args->src_pitch, args->src_slice, NULL };
-	CUDA_MEMCPY3D copy = {
-		.WidthInBytes = args->width,
-		.Height = args->height,
-		.Depth = args->depth,
-	};
+	struct said dst = { .array = args->dst_array,
+			    .level = args->dst_level,
+			    .slice = args->dst_slice,
+			    .side = { .address = args->dst,
+				      .x = args->dst_x,
+				      .y = args->dst_y,
+				      .z = args->dst_z,
+				      .pitch = args->dst_pitch } };
+	struct said src = { .array = args->src_array,
+			    .level = args->src_level,
+			    .slice = args->src_slice,
+			    .side = { .address = args->src,
+				      .x = args->src_x,
+				      .y = args->src_y,
+				      .z = args->src_z,
+				      .pitch = args->src_pitch } };
 	struct gpd_stream *stream;
 	CUresult result;
 
@@ -161,6 +145,6 @@ gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *a
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	fill(&copy, &dst, &src);
-	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
+	return gpd_copy_box(&dst.side, &src.side, args->width, args->height, args->depth,
+			    stream->driver);
 }

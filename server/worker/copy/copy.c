@@ -139,21 +139,13 @@ copy_box(const struct gp_args_gpCopyDevice *box, CUstream stream)
 {
 	if (box->dst_slice % box->dst_pitch || box->src_slice % box->src_pitch)
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_driver.cuMemcpy3DAsync_v2(
-		&(CUDA_MEMCPY3D){
-			.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-			.srcDevice = box->src,
-			.srcPitch = box->src_pitch,
-			.srcHeight = box->src_slice / box->src_pitch,
-			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			.dstDevice = box->dst,
-			.dstPitch = box->dst_pitch,
-			.dstHeight = box->dst_slice / box->dst_pitch,
-			.WidthInBytes = box->width,
-			.Height = box->height,
-			.Depth = box->depth,
-		},
-		stream);
+	return gpd_copy_box(&(struct gpd_side){ .address = box->dst,
+						.pitch = box->dst_pitch,
+						.rows = box->dst_slice / box->dst_pitch },
+			    &(struct gpd_side){ .address = box->src,
+						.pitch = box->src_pitch,
+						.rows = box->src_slice / box->src_pitch },
+			    box->width, box->height, box->depth, stream);
 }
 
 CUresult

@@ -160,16 +160,21 @@ create_driver(const struct gp_args_gpTextureCreate *args, const CUDA_RESOURCE_DE
 					    args->has_view ? &view : NULL);
 }
 
-/* The driver waits for nothing here (measured). */
+/* The driver waits for nothing here (measured).  The device is current. */
 static void
-destroy_driver(struct texture *texture)
+destroy_object(const struct texture *texture)
 {
-	if (gpd_device_enter(texture->device) == CUDA_SUCCESS) {
-		if (texture->surface)
-			(void)gpd_driver.cuSurfObjectDestroy(texture->object);
-		else
-			(void)gpd_driver.cuTexObjectDestroy(texture->object);
-	}
+	if (texture->surface)
+		(void)gpd_driver.cuSurfObjectDestroy(texture->object);
+	else
+		(void)gpd_driver.cuTexObjectDestroy(texture->object);
+}
+
+static void
+destroy(struct texture *texture)
+{
+	if (gpd_device_enter(texture->device) == CUDA_SUCCESS)
+		destroy_object(texture);
 	free(texture);
 }
 
@@ -189,10 +194,7 @@ add(struct gpd_session *session, uint32_t id, const struct texture *made)
 			gpd_array_hold(texture->array);
 		return CUDA_SUCCESS;
 	}
-	if (made->surface)
-		(void)gpd_driver.cuSurfObjectDestroy(made->object);
-	else
-		(void)gpd_driver.cuTexObjectDestroy(made->object);
+	destroy_object(made);
 	free(texture);
 	return result;
 }
@@ -260,7 +262,7 @@ gpd_gpSurfaceCreate(struct gpd_session *session, const struct gp_args_gpSurfaceC
 static void
 unused(struct gpd_session *session, void *arg, CUresult result)
 {
-	destroy_driver(arg);
+	destroy(arg);
 }
 
 CUresult
@@ -291,7 +293,7 @@ forget(struct gpd_handle *name, void *arg)
 	struct gpd_array *array = texture->array;
 
 	gpd_handle_remove(&session->handles, name);
-	destroy_driver(texture);
+	destroy(texture);
 	if (array)
 		gpd_array_release_at_end(session, array);
 }

@@ -189,13 +189,6 @@ forget_kernel(struct gpd_session *session)
 	pthread_mutex_unlock(&gpd_worker.lock);
 }
 
-static void
-take_out(struct gpd_session *session, struct gpd_image *image)
-{
-	forget_kernel(session);
-	gpd_handle_remove(&session->handles, &image->handle);
-}
-
 CUresult
 gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnload *args)
 {
@@ -203,7 +196,8 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
-	take_out(session, image);
+	forget_kernel(session);
+	gpd_handle_remove(&session->handles, &image->handle);
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
 	atomic_fetch_add(&session->images_leaving, 1);
 	return gpd_wait_add_all(session, NULL, unused, image);
@@ -212,7 +206,6 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 struct forget {
 	struct gpd_session *session;
 	const struct gpd_context *context;
-	struct gpd_image *image;
 };
 
 static void
@@ -242,32 +235,25 @@ gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *
 }
 
 static void
-pick(struct gpd_handle *handle, void *arg)
+forget_image(struct gpd_handle *handle, void *arg)
 {
-	((struct forget *)arg)->image = (struct gpd_image *)handle;
-}
+	struct gpd_image *image = (struct gpd_image *)handle;
 
-static struct gpd_image *
-next(struct forget *forget)
-{
-	forget->image = NULL;
-	gpd_handle_each(&forget->session->handles, GPD_KIND_IMAGE, pick, forget);
-	return forget->image;
+	gpd_handle_remove(&((struct gpd_session *)arg)->handles, handle);
+	uncharge(arg, image);
+	leave(image);
 }
 
 void
 gpd_image_forget_session(struct gpd_session *session)
 {
-	struct forget forget = { .session = session };
+	struct gpd_image *image;
 
-	while (next(&forget)) {
-		take_out(session, forget.image);
-		uncharge(session, forget.image);
-		leave(forget.image);
-	}
+	forget_kernel(session);
+	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, forget_image, session);
 	pthread_mutex_lock(&leaving.lock);
-	while ((forget.image = find_leaving(session)))
-		stop_paying(forget.image);
+	while ((image = find_leaving(session)))
+		stop_paying(image);
 	pthread_mutex_unlock(&leaving.lock);
 }
 

@@ -66,26 +66,17 @@ gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 }
 
 static CUresult
-launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
+launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunchConfig *config,
+       struct gp_bytes attributes, struct gp_bytes params)
 {
-	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX];
-	size_t params_size = args->params.size;
+	CUlaunchAttribute list[GPD_LAUNCH_ATTRIBUTES_MAX];
+	size_t params_size = params.size;
 	void *extra[] = {
 		CU_LAUNCH_PARAM_BUFFER_POINTER,
-		(void *)args->params.data,
+		(void *)params.data,
 		CU_LAUNCH_PARAM_BUFFER_SIZE,
 		&params_size,
 		CU_LAUNCH_PARAM_END,
-	};
-	CUlaunchConfig config = {
-		.gridDimX = args->grid_x,
-		.gridDimY = args->grid_y,
-		.gridDimZ = args->grid_z,
-		.blockDimX = args->block_x,
-		.blockDimY = args->block_y,
-		.blockDimZ = args->block_z,
-		.sharedMemBytes = args->shared,
-		.attrs = attributes,
 	};
 	struct gpd_stream *stream;
 	struct gpd_use use;
@@ -93,18 +84,20 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 
 	if (params_size > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_launch_attributes(session, args->attributes, &config);
+	config->attrs = list;
+	result = gpd_launch_attributes(session, attributes, config);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_stream_begin(session, args->stream, &stream);
+	result = gpd_stream_begin(session, stream_id, &stream);
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_kernel(session, args->kernel, stream->device, &use);
+		result = gpd_image_kernel(session, kernel, stream->device, &use);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (use.kernel->params_size != UINT32_MAX && params_size < use.kernel->params_size)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The driver may have been told to allow another session more. */
-	if (args->shared && args->shared > (unsigned int)gpd_image_dynamic(&use))
+	if (config->sharedMemBytes &&
+	    config->sharedMemBytes > (unsigned int)gpd_image_dynamic(&use))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_expect(use.image->uses.print, 0)) {
 		result = gpd_print_begin(session, stream);
@@ -114,8 +107,8 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 	if (__builtin_expect(use.image->uses.malloc, 0))
 		gpd_retire_uses_heap();
 	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
-	config.hStream = stream->driver;
-	result = gpd_driver.cuLaunchKernelEx(&config, atomic_load(&use.function->driver), NULL,
+	config->hStream = stream->driver;
+	result = gpd_driver.cuLaunchKernelEx(config, atomic_load(&use.function->driver), NULL,
 					     params_size ? extra : NULL);
 	if (__builtin_expect(use.image->uses.print, 0))
 		gpd_print_end(session, stream);
@@ -125,25 +118,13 @@ launch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 CUresult
 gpd_gpLaunch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 {
-	return launch(session, args);
+	return launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
+		      args->attributes, args->params);
 }
 
 CUresult
 gpd_gpLaunchChecked(struct gpd_session *session, const struct gp_args_gpLaunchChecked *args)
 {
-	struct gp_args_gpLaunch same = {
-		.kernel = args->kernel,
-		.grid_x = args->grid_x,
-		.grid_y = args->grid_y,
-		.grid_z = args->grid_z,
-		.block_x = args->block_x,
-		.block_y = args->block_y,
-		.block_z = args->block_z,
-		.shared = args->shared,
-		.stream = args->stream,
-		.attributes = args->attributes,
-		.params = args->params,
-	};
-
-	return launch(session, &same);
+	return launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
+		      args->attributes, args->params);
 }

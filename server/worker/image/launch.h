@@ -11,6 +11,18 @@ struct gpd_session;
 
 #define GPD_LAUNCH_ATTRIBUTES_MAX 16
 
+/* What the arguments of such a call say, without attributes. */
+#define GPD_LAUNCH_CONFIG(args)                                                                    \
+	((CUlaunchConfig){                                                                         \
+		.gridDimX = (args)->grid_x,                                                        \
+		.gridDimY = (args)->grid_y,                                                        \
+		.gridDimZ = (args)->grid_z,                                                        \
+		.blockDimX = (args)->block_x,                                                      \
+		.blockDimY = (args)->block_y,                                                      \
+		.blockDimZ = (args)->block_z,                                                      \
+		.sharedMemBytes = (args)->shared,                                                  \
+	})
+
 /*
  * Takes the attributes of a call over into config->attrs, which has room for
  * GPD_LAUNCH_ATTRIBUTES_MAX.  CUDA_ERROR_NOT_SUPPORTED: one that cannot be given remotely;

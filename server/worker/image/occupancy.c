@@ -80,16 +80,7 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 		       struct gp_reply_gpOccupancyCluster *reply)
 {
 	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX];
-	CUlaunchConfig config = {
-		.gridDimX = args->grid_x,
-		.gridDimY = args->grid_y,
-		.gridDimZ = args->grid_z,
-		.blockDimX = args->block_x,
-		.blockDimY = args->block_y,
-		.blockDimZ = args->block_z,
-		.sharedMemBytes = args->shared,
-		.attrs = attributes,
-	};
+	CUlaunchConfig config = GPD_LAUNCH_CONFIG(args);
 	__typeof__(cuOccupancyMaxActiveClusters) *ask;
 	CUfunction function = NULL;
 	CUresult result;
@@ -98,6 +89,7 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 		return CUDA_ERROR_INVALID_VALUE;
 	ask = args->what == MAX_ACTIVE ? gpd_driver.cuOccupancyMaxActiveClusters
 				       : gpd_driver.cuOccupancyMaxPotentialClusterSize;
+	config.attrs = attributes;
 	result = gpd_launch_attributes(session, args->attributes, &config);
 	if (result == CUDA_SUCCESS)
 		result = enter_kernel(session, args->kernel, args->shared, &function);

@@ -161,49 +161,57 @@ count(struct gpd_session *session, struct gpd_stream *stream)
 	stream->work = gpd_session_count_work(session);
 }
 
-/* The host side's rows are packed. */
-static CUDA_MEMCPY3D
-box_copy(const struct gp_array_box *box)
+static CUmemorytype
+type_of(const struct gpd_side *side)
 {
-	return (CUDA_MEMCPY3D){
-		.srcPitch = box->width,
-		.srcHeight = box->height,
-		.dstPitch = box->width,
-		.dstHeight = box->height,
-		.WidthInBytes = box->width,
-		.Height = box->height,
-		.Depth = box->depth,
+	if (side->array)
+		return CU_MEMORYTYPE_ARRAY;
+	return side->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
+
+CUresult
+gpd_copy_box(const struct gpd_side *dst, const struct gpd_side *src, uint64_t width,
+	     uint64_t height, uint64_t depth, CUstream stream)
+{
+	const CUDA_MEMCPY3D copy = {
+		.srcMemoryType = type_of(src),
+		.srcArray = src->array,
+		.srcHost = src->host,
+		.srcDevice = src->address,
+		.srcXInBytes = src->x,
+		.srcY = src->y,
+		.srcZ = src->z,
+		.srcPitch = src->pitch,
+		.srcHeight = src->rows,
+		.dstMemoryType = type_of(dst),
+		.dstArray = dst->array,
+		.dstHost = (void *)dst->host,
+		.dstDevice = dst->address,
+		.dstXInBytes = dst->x,
+		.dstY = dst->y,
+		.dstZ = dst->z,
+		.dstPitch = dst->pitch,
+		.dstHeight = dst->rows,
+		.WidthInBytes = width,
+		.Height = height,
+		.Depth = depth,
 	};
-}
 
-static CUresult
-box_in(const struct gpd_part *part, const void *host, CUstream stream)
-{
-	CUDA_MEMCPY3D copy = box_copy(&part->box);
-
-	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-	copy.srcHost = host;
-	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-	copy.dstArray = part->array;
-	copy.dstXInBytes = part->box.x;
-	copy.dstY = part->box.y;
-	copy.dstZ = part->box.z;
 	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream);
 }
 
+/* The host side's rows are packed. */
 static CUresult
-box_out(const struct gpd_part *part, void *host, CUstream stream)
+copy_part(const struct gpd_part *part, const void *host, bool in, CUstream stream)
 {
-	CUDA_MEMCPY3D copy = box_copy(&part->box);
+	const struct gp_array_box *box = &part->box;
+	const struct gpd_side array = {
+		.array = part->array, .x = box->x, .y = box->y, .z = box->z
+	};
+	const struct gpd_side memory = { .host = host, .pitch = box->width, .rows = box->height };
 
-	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	copy.srcArray = part->array;
-	copy.srcXInBytes = part->box.x;
-	copy.srcY = part->box.y;
-	copy.srcZ = part->box.z;
-	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-	copy.dstHost = host;
-	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream);
+	return gpd_copy_box(in ? &array : &memory, in ? &memory : &array, box->width, box->height,
+			    box->depth, stream);
 }
 
 CUresult
@@ -212,7 +220,7 @@ gpd_part_in(struct gpd_session *session, struct gpd_stream *stream, const struct
 {
 	count(session, stream);
 	if (part->array)
-		return box_in(part, host, stream->driver);
+		return copy_part(part, host, true, stream->driver);
 	if (part->rows == 1)
 		return gpd_driver.cuMemcpyHtoDAsync_v2(part->address, host, part->width,
 						       stream->driver);
@@ -236,7 +244,7 @@ gpd_part_out(struct gpd_session *session, struct gpd_stream *stream, const struc
 {
 	count(session, stream);
 	if (part->array)
-		return box_out(part, host, stream->driver);
+		return copy_part(part, host, false, stream->driver);
 	if (part->rows == 1)
 		return gpd_driver.cuMemcpyDtoHAsync_v2(host, part->address, part->width,
 						       stream->driver);

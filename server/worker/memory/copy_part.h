@@ -34,6 +34,18 @@ struct gpd_part {
 	struct gp_array_box box;
 };
 
+/* One side of a copy of boxes: of an array, of the host's memory, or of the device's. */
+struct gpd_side {
+	CUarray array;
+	const void *host;
+	uint64_t address;
+	uint64_t x, y, z;     /* in the array */
+	uint64_t pitch, rows; /* of memory: from row to row in bytes, from slice to slice in rows */
+};
+
+CUresult gpd_copy_box(const struct gpd_side *dst, const struct gpd_side *src, uint64_t width,
+		      uint64_t height, uint64_t depth, CUstream stream);
+
 /* Whether the session may touch the rectangle, else CUDA_ERROR_INVALID_VALUE. */
 CUresult gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch,
 		       uint64_t width, uint64_t height);
