@@ -69,7 +69,7 @@ is_first_to_find(CUresult result, char *text, size_t size, struct gpd_session **
 	bool first;
 
 	/* The same holds for what the driver has written about it. */
-	gpd_driver_stderr_settle();
+	gpd_driver_stderr_flush();
 	pthread_mutex_lock(&gpd_worker.lock);
 	first = atomic_compare_exchange_strong(&gpd_worker.lost, &none, (int)result);
 	if (first)

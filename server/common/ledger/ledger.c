@@ -189,7 +189,7 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 
 	for (int d = 0; d < GPD_LEDGER_LINES; d++)
 		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
-	gpd_ledger_let_go(ledger, session, atomic_load(&session->host));
+	gpd_ledger_give_host(ledger, session, atomic_load(&session->host));
 	/* Of a worker that was killed; any other has ended its turns. */
 	give_link(tenant, atomic_exchange(&session->link_ns, 0));
 	keep_counts(tenant, session);
@@ -336,7 +336,7 @@ beyond(uint64_t bytes)
 }
 
 bool
-gpd_ledger_hold(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+gpd_ledger_take_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
 {
 	uint64_t max = atomic_load_explicit(&ledger->host_max, memory_order_relaxed);
 	uint64_t before = atomic_load_explicit(&session->host, memory_order_relaxed);
@@ -357,7 +357,7 @@ gpd_ledger_hold(struct gpd_ledger *ledger, struct gpd_ledger_session *session, u
 }
 
 void
-gpd_ledger_let_go(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+gpd_ledger_give_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
 {
 	uint64_t before = atomic_fetch_sub_explicit(&session->host, bytes, memory_order_relaxed);
 
@@ -429,8 +429,9 @@ gpd_ledger_link(struct gpd_ledger *ledger, struct gpd_ledger_session *session, u
 }
 
 bool
-gpd_ledger_link_holds(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		      const struct gpd_ledger_turn *turn)
+gpd_ledger_link_is_current(const struct gpd_ledger *ledger,
+			   const struct gpd_ledger_session *session,
+			   const struct gpd_ledger_turn *turn)
 {
 	return atomic_load(&ledger->tenants[session->tenant].link_limit) == turn->limit;
 }
@@ -440,7 +441,7 @@ gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *sessio
 		    const struct gpd_ledger_turn *turn, uint64_t now_ns)
 {
 	atomic_fetch_sub(&session->link_ns, turn->cost_ns);
-	if (now_ns < turn->start_ns && gpd_ledger_link_holds(ledger, session, turn))
+	if (now_ns < turn->start_ns && gpd_ledger_link_is_current(ledger, session, turn))
 		give_link(&ledger->tenants[session->tenant], turn->cost_ns);
 }
 

@@ -187,9 +187,10 @@ void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *sessi
  * Counts bytes of the machine's memory for names or printed text of the session: false, and nothing
  * is counted, if it has GPD_HOST_MIN and all sessions together have what they may.
  */
-bool gpd_ledger_hold(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes);
-void gpd_ledger_let_go(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
-		       uint64_t bytes);
+bool gpd_ledger_take_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			  uint64_t bytes);
+void gpd_ledger_give_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			  uint64_t bytes);
 
 /* What the session may have in all and can still take. */
 struct gpd_ledger_room {
@@ -218,9 +219,9 @@ struct gpd_ledger_turn gpd_ledger_link(struct gpd_ledger *ledger,
 				       struct gpd_ledger_session *session, uint64_t bytes,
 				       uint64_t now_ns);
 /* Whether the limit is still the one that said so; if not, it is worth asking again. */
-bool gpd_ledger_link_holds(const struct gpd_ledger *ledger,
-			   const struct gpd_ledger_session *session,
-			   const struct gpd_ledger_turn *turn);
+bool gpd_ledger_link_is_current(const struct gpd_ledger *ledger,
+				const struct gpd_ledger_session *session,
+				const struct gpd_ledger_turn *turn);
 /* The session does not wait any more; before start_ns: it gives the turn back. */
 void gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			 const struct gpd_ledger_turn *turn, uint64_t now_ns);

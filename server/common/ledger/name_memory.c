@@ -13,7 +13,7 @@ gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes)
 	uint64_t batch = (missing + BATCH - 1) / BATCH * BATCH;
 
 	if (missing && memory->ledger) {
-		if (!gpd_ledger_hold(memory->ledger, memory->line, batch))
+		if (!gpd_ledger_take_host(memory->ledger, memory->line, batch))
 			return false;
 		memory->counted += batch;
 	}
@@ -24,7 +24,7 @@ gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes)
 static void
 let_go_down_to(struct gpd_name_memory *memory, uint64_t counted)
 {
-	gpd_ledger_let_go(memory->ledger, memory->line, memory->counted - counted);
+	gpd_ledger_give_host(memory->ledger, memory->line, memory->counted - counted);
 	memory->counted = counted;
 }
 

@@ -12,14 +12,20 @@
 #define WEIGHT_MAX 1000
 #define SHARE_UNIT ((uint64_t)2 << 20) /* of memory given as a share */
 
-static const char *const names[] = {
-	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = "memory",
-	[GPUPOOL__ADMIN_SETTING__KEY__SM] = "sm",
-	[GPUPOOL__ADMIN_SETTING__KEY__PRIORITY] = "priority",
-	[GPUPOOL__ADMIN_SETTING__KEY__WEIGHT] = "weight",
-	[GPUPOOL__ADMIN_SETTING__KEY__LIMIT] = "limit",
-	[GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE] = "share",
-	[GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH] = "bandwidth",
+/* What can be set, and for numbers from what to what. */
+static const struct {
+	const char *name;
+	uint64_t min, max;
+	bool of_tenant; /* a session does not have it */
+} keys[] = {
+	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = { "memory" },
+	[GPUPOOL__ADMIN_SETTING__KEY__SM] = { "sm" },
+	[GPUPOOL__ADMIN_SETTING__KEY__PRIORITY] = { "priority", 0, 2 },
+	[GPUPOOL__ADMIN_SETTING__KEY__WEIGHT] = { "weight", 1, WEIGHT_MAX, true },
+	[GPUPOOL__ADMIN_SETTING__KEY__LIMIT] = { "limit", 1, 100, true },
+	[GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE] = { "share", 0, 100, true },
+	[GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH] = { "bandwidth", GPD_BANDWIDTH_MIN, UINT64_MAX,
+						     true },
 };
 
 /* What a request is about; exactly one of session and tenant. */
@@ -71,14 +77,17 @@ multiprocessors_on(const struct target *t, const Gpupool__AdminSetting *setting,
 
 /* Whether the number lies in its range. */
 static int
-check_number(const struct target *t, const Gpupool__AdminSetting *setting, uint64_t min,
-	     uint64_t max)
+check_number(const struct target *t, const Gpupool__AdminSetting *setting)
 {
+	const char *name = keys[setting->key].name;
+	uint64_t min = keys[setting->key].min, max = keys[setting->key].max;
+
+	if (keys[setting->key].of_tenant && t->session)
+		return refuse(t, "%s: a tenant has that, not a session", name);
 	if (setting->share)
-		return refuse(t, "%s: a share of the device makes no sense here",
-			      names[setting->key]);
+		return refuse(t, "%s: a share of the device makes no sense here", name);
 	if (setting->number < min || setting->number > max)
-		return refuse(t, "%s: %llu is not from %llu to %llu", names[setting->key],
+		return refuse(t, "%s: %llu is not from %llu to %llu", name,
 			      (unsigned long long)setting->number, (unsigned long long)min,
 			      (unsigned long long)max);
 	return 0;
@@ -111,31 +120,14 @@ check(const struct target *t, const Gpupool__AdminSetting *setting)
 {
 	if (setting->share > SHARE_ALL)
 		return refuse(t, "a share of more than 100%%");
-	switch (setting->key) {
-	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
-		return check_memory(t, setting);
-	case GPUPOOL__ADMIN_SETTING__KEY__SM:
-		return check_multiprocessors(t, setting);
-	case GPUPOOL__ADMIN_SETTING__KEY__PRIORITY:
-		return check_number(t, setting, 0, 2);
-	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
-	case GPUPOOL__ADMIN_SETTING__KEY__LIMIT:
-	case GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE:
-	case GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH:
-		if (t->session)
-			return refuse(t, "%s: a tenant has that, not a session",
-				      names[setting->key]);
-		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__WEIGHT)
-			return check_number(t, setting, 1, WEIGHT_MAX);
-		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__LIMIT)
-			return check_number(t, setting, 1, 100);
-		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE)
-			return check_number(t, setting, 0, 100);
-		return check_number(t, setting, GPD_BANDWIDTH_MIN, UINT64_MAX);
-	default:
+	if ((size_t)setting->key >= sizeof(keys) / sizeof(keys[0]) || !keys[setting->key].name)
 		return refuse(t, "this daemon (" GPD_VERSION ") does not know setting %d",
 			      (int)setting->key);
-	}
+	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY)
+		return check_memory(t, setting);
+	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM)
+		return check_multiprocessors(t, setting);
+	return check_number(t, setting);
 }
 
 /* What the tenant's setting will be: the last of those asked for, or as it is. */

@@ -32,7 +32,7 @@ gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_
 	peer->next = admission->peers;
 	admission->peers = peer;
 	admission->handshakes++;
-	gpd_source_count_handshake(peer->source, 1);
+	peer->source->handshakes++;
 }
 
 void
@@ -45,7 +45,7 @@ gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
 	    state <= GPD_PEER_REFUSED)
 		return;
 	admission->handshakes--;
-	gpd_source_count_handshake(peer->source, -1);
+	peer->source->handshakes--;
 }
 
 void
@@ -86,7 +86,7 @@ end_session(struct gpd_admission *admission, struct gpd_peer *peer, const char *
 	if (peer->worker)
 		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason,
 					   strlen(reason));
-	gpd_admission_leave_alone(admission, peer, gp_now_ms());
+	gpd_admission_abandon_own(admission, peer, gp_now_ms());
 	peer->worker = peer->own = NULL;
 }
 

@@ -71,8 +71,8 @@ is_before(const struct gpd_admission *admission, const struct gpd_peer *a, const
 {
 	uint64_t tenant_a = admission->tenant_starts[a->grant.tenant];
 	uint64_t tenant_b = admission->tenant_starts[b->grant.tenant];
-	uint64_t start_a = gpd_source_last_start(a->source);
-	uint64_t start_b = gpd_source_last_start(b->source);
+	uint64_t start_a = a->source->last_start;
+	uint64_t start_b = b->source->last_start;
 
 	if (tenant_a != tenant_b)
 		return tenant_a < tenant_b;
@@ -106,10 +106,11 @@ start_worker(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now
 	}
 	/* From now on the place is free when the process has ended. */
 	line->worker = child->pid;
-	child->source = gpd_source_hold(peer->source);
+	child->source = peer->source;
+	child->source->users++;
 	peer->own = child;
 	admission->tenant_starts[peer->grant.tenant] = ++admission->starts;
-	gpd_source_set_last_start(peer->source, admission->starts);
+	peer->source->last_start = admission->starts;
 	gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, now_ms + GPD_QUEUED_MS);
 }
 
@@ -141,7 +142,7 @@ gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *wor
 }
 
 void
-gpd_admission_leave_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
 	struct gpd_child *own = peer->own;
 

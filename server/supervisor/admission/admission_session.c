@@ -249,7 +249,7 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 	if (admission->workers &&
 	    gpd_orphans_gives_own(*admission->workers, ledger, peer->grant.tenant, gp_now_ms()))
 		peer->grant.alone = true;
-	peer->log_budget = gpd_log_budget_of_sessions(tenant, gpd_source_own_name(peer->source));
+	peer->log_budget = gpd_log_budget_of_sessions(tenant, peer->source->name);
 	return true;
 }
 

@@ -78,7 +78,7 @@ void gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *
 /* Starts the workers whose turn it is. */
 void gpd_admission_start_workers(struct gpd_admission *admission, int64_t now_ms);
 /* The peer leaves its worker, or the place that it has without one. */
-void gpd_admission_leave_alone(struct gpd_admission *admission, struct gpd_peer *peer,
+void gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer,
 			       int64_t now_ms);
 /* It had no session yet: the worker is not there in time. */
 void gpd_admission_late_alone(struct gpd_admission *admission, struct gpd_peer *peer);

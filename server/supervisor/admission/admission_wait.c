@@ -53,7 +53,7 @@ take_out(struct gpd_admission *admission, struct gpd_waiting **link, bool begin,
 
 	*link = waiting->next;
 	admission->waiting_count--;
-	gpd_source_count_waiting(waiting->source, -1);
+	waiting->source->waiting--;
 	peer = begin ? gpd_peer_create(waiting->conn, waiting->scheme) : NULL;
 	if (peer) {
 		peer->source = waiting->source;
@@ -70,13 +70,13 @@ take_out(struct gpd_admission *admission, struct gpd_waiting **link, bool begin,
 static unsigned int
 weigh(const struct gpd_source *source, unsigned int count)
 {
-	return gpd_source_is_own(source) && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
+	return source->own && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
 }
 
 static unsigned int
 weigh_waiting(const struct gpd_waiting *waiting)
 {
-	return weigh(waiting->source, gpd_source_waiting(waiting->source));
+	return weigh(waiting->source, waiting->source->waiting);
 }
 
 /* There are too many: any one of the addresses that have most of them, but not who has just come:
@@ -138,12 +138,12 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 	waiting->source = source;
 	waiting->since_ms = now_ms;
 	(void)snprintf(waiting->scheme, sizeof(waiting->scheme), "%s", scheme);
-	while (*link && (!gpd_source_is_own(source) || gpd_source_is_own((*link)->source)))
+	while (*link && (!source->own || (*link)->source->own))
 		link = &(*link)->next;
 	waiting->next = *link;
 	*link = waiting;
 	admission->waiting_count++;
-	gpd_source_count_waiting(source, 1);
+	source->waiting++;
 	gpd_admission_begin(admission, now_ms);
 	if (admission->waiting_count > WAITING_MAX)
 		drop_one(admission, waiting, now_ms);
@@ -152,7 +152,7 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 static bool
 is_full(const struct gpd_source *source)
 {
-	return gpd_source_handshakes(source) >= HANDSHAKES_OF_ADDRESS;
+	return source->handshakes >= HANDSHAKES_OF_ADDRESS;
 }
 
 /*
@@ -169,8 +169,8 @@ make_room(struct gpd_admission *admission, const struct gpd_source *source, int6
 
 		if (p->state != GPD_PEER_HANDSHAKE || (is_full(source) && p->source != source))
 			continue;
-		held = weigh(p->source, gpd_source_handshakes(p->source));
-		most = victim ? weigh(victim->source, gpd_source_handshakes(victim->source)) : 0;
+		held = weigh(p->source, p->source->handshakes);
+		most = victim ? weigh(victim->source, victim->source->handshakes) : 0;
 		if (!victim || held > most ||
 		    (held == most && p->deadline_ms < victim->deadline_ms))
 			victim = p;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/source.h"
 
-#include "server/common/base/bucket.h"
 #include "server/common/ledger/log_budget.h"
 
 #include <stdarg.h>
@@ -9,21 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 /* When addresses are forgotten of which nothing is known. */
 #define CHECK_MS 30000
-
-struct gpd_source {
-	UT_hash_handle hh;
-	char name[GPD_SOURCE_NAME_MAX];
-	bool own;
-	unsigned int users;
-	unsigned int handshakes, waiting;
-	uint64_t last_start;
-	struct gpd_bucket failures;
-	int64_t check_ms; /* INT64_MAX: somebody uses it */
-};
 
 static struct gpd_source *sources;
 /* When there are too many. */
@@ -53,67 +40,12 @@ gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms)
 	return source;
 }
 
-const char *
-gpd_source_own_name(const struct gpd_source *source)
-{
-	return source->name;
-}
-
-bool
-gpd_source_is_own(const struct gpd_source *source)
-{
-	return source->own;
-}
-
 void
 gpd_source_put(struct gpd_source *source, int64_t now_ms)
 {
 	source->users--;
 	if (source->check_ms == INT64_MAX)
 		source->check_ms = now_ms + CHECK_MS;
-}
-
-struct gpd_source *
-gpd_source_hold(struct gpd_source *source)
-{
-	source->users++;
-	return source;
-}
-
-uint64_t
-gpd_source_last_start(const struct gpd_source *source)
-{
-	return source->last_start;
-}
-
-void
-gpd_source_set_last_start(struct gpd_source *source, uint64_t number)
-{
-	source->last_start = number;
-}
-
-unsigned int
-gpd_source_handshakes(const struct gpd_source *source)
-{
-	return source->handshakes;
-}
-
-void
-gpd_source_count_handshake(struct gpd_source *source, int more)
-{
-	source->handshakes += (unsigned int)more;
-}
-
-unsigned int
-gpd_source_waiting(const struct gpd_source *source)
-{
-	return source->waiting;
-}
-
-void
-gpd_source_count_waiting(struct gpd_source *source, int more)
-{
-	source->waiting += (unsigned int)more;
 }
 
 int64_t

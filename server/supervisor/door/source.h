@@ -11,12 +11,14 @@
 #define GPD_SOURCE_H
 
 #include "protocol/status.h"
+#include "server/common/base/bucket.h"
 #include "server/common/base/log.h"
 #include "server/common/base/source_name.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <uthash.h>
 
 #define GPD_SOURCES_MAX 1024
 /* Failed logins: so many are answered at once, and one more for each of these times; the others
@@ -25,32 +27,23 @@
 #define GPD_SOURCE_FAILURE_MS 6000
 #define GPD_SOURCE_DELAY_MS 2000
 
-struct gpd_source;
+struct gpd_source {
+	UT_hash_handle hh;
+	char name[GPD_SOURCE_NAME_MAX]; /* what it is called, as gpd_source_name() has it */
+	bool own;           /* root or the daemon's own user, whom no other user may lock out */
+	unsigned int users; /* who has got it and not given it back */
+	unsigned int handshakes; /* its connections that have not been let in; the admission's */
+	unsigned int waiting;    /* those that wait until others are done; the admission's */
+	uint64_t last_start; /* the number of its last worker among those for single sessions, or 0
+			      */
+	struct gpd_bucket failures;
+	int64_t check_ms; /* when it may be forgotten; INT64_MAX: somebody uses it */
+};
 
 /* Of this address, as gp_conn_peer() says it, or of the user of this machine, NULL if there is none
  * or he is not known.  To be given back; never NULL. */
 struct gpd_source *gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms);
 void gpd_source_put(struct gpd_source *source, int64_t now_ms);
-/* Once more, to be given back, too. */
-struct gpd_source *gpd_source_hold(struct gpd_source *source);
-
-/* What it is called, as gpd_source_name() has it. */
-const char *gpd_source_own_name(const struct gpd_source *source);
-
-/* It is root or the daemon's own user, whom no other user of this machine may lock out. */
-bool gpd_source_is_own(const struct gpd_source *source);
-
-/* How many of its connections have not been let in; by the admission. */
-unsigned int gpd_source_handshakes(const struct gpd_source *source);
-void gpd_source_count_handshake(struct gpd_source *source, int more);
-/* Those that were accepted, and have to wait until others are done. */
-unsigned int gpd_source_waiting(const struct gpd_source *source);
-void gpd_source_count_waiting(struct gpd_source *source, int more);
-
-/* The number that its last worker process had among those started for single sessions; 0: it never
- * had one. */
-uint64_t gpd_source_last_start(const struct gpd_source *source);
-void gpd_source_set_last_start(struct gpd_source *source, uint64_t number);
 
 /* A login has failed: after how many milliseconds it is to be answered. */
 int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);

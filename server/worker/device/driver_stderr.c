@@ -164,7 +164,7 @@ gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose)
 }
 
 void
-gpd_driver_stderr_settle(void)
+gpd_driver_stderr_flush(void)
 {
 	(void)fflush(stderr);
 	if (complaints.fd >= 0)
@@ -177,7 +177,7 @@ gpd_driver_stderr_take(char *text, size_t size)
 {
 	size_t used;
 
-	gpd_driver_stderr_settle();
+	gpd_driver_stderr_flush();
 	pthread_mutex_lock(&complaints.lock);
 	used = gp_now_ms() - complaints.last_ms > FRESH_MS ? 0 : complaints.used;
 	if (used > size - 1)

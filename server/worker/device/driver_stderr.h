@@ -25,7 +25,7 @@ typedef uint32_t gpd_driver_stderr_whose_func(char *text, size_t size);
 int gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose);
 
 /* All that was written goes to the log now, while it is known whose work is under way. */
-void gpd_driver_stderr_settle(void);
+void gpd_driver_stderr_flush(void);
 
 /* What was written in the last seconds, with a NUL; returns its length. */
 size_t gpd_driver_stderr_take(char *text, size_t size);

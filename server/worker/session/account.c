@@ -127,7 +127,7 @@ wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *t
 	uint64_t now = gp_now_ns();
 
 	while (now < turn->start_ns && !atomic_load(closing) &&
-	       gpd_ledger_link_holds(account->ledger, account->line, turn)) {
+	       gpd_ledger_link_is_current(account->ledger, account->line, turn)) {
 		uint64_t left = turn->start_ns - now;
 
 		gp_nap(left < NAP_MAX_NS ? left : NAP_MAX_NS);

@@ -90,11 +90,11 @@ append(struct gpd_print *to, const char *text, size_t size)
 
 		while (room < to->size + size)
 			room *= 2;
-		if (!gpd_ledger_hold(to->ledger, to->line, room - to->room))
+		if (!gpd_ledger_take_host(to->ledger, to->line, room - to->room))
 			return;
 		grown = realloc(to->text, room);
 		if (!grown) {
-			gpd_ledger_let_go(to->ledger, to->line, room - to->room);
+			gpd_ledger_give_host(to->ledger, to->line, room - to->room);
 			return;
 		}
 		to->text = grown;
@@ -497,7 +497,7 @@ gpd_print_flush(struct gpd_session *session)
 		(void)gpd_session_send_complaint(session, complaint);
 	send_all(session, text, size);
 	free(text);
-	gpd_ledger_let_go(mine->ledger, mine->line, room);
+	gpd_ledger_give_host(mine->ledger, mine->line, room);
 	pthread_mutex_unlock(&mine->send_lock);
 }
 
@@ -531,6 +531,6 @@ gpd_print_forget(struct gpd_session *session)
 	pthread_mutex_unlock(&print.lock);
 	pthread_mutex_destroy(&mine->send_lock);
 	free(mine->text);
-	gpd_ledger_let_go(mine->ledger, mine->line, mine->room);
+	gpd_ledger_give_host(mine->ledger, mine->line, mine->room);
 	free(mine);
 }

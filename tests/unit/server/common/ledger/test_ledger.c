@@ -298,9 +298,9 @@ another_limit_forgets_what_was_asked_for_under_the_old_one(void **state)
 	(void)gpd_ledger_link(ledger, a, 1000, now);
 	turn = gpd_ledger_link(ledger, a, 1000, now);
 	gpd_ledger_set_bandwidth(tenant, 1000);
-	assert_true(gpd_ledger_link_holds(ledger, a, &turn));
+	assert_true(gpd_ledger_link_is_current(ledger, a, &turn));
 	gpd_ledger_set_bandwidth(tenant, 2000);
-	assert_false(gpd_ledger_link_holds(ledger, a, &turn));
+	assert_false(gpd_ledger_link_is_current(ledger, a, &turn));
 	assert_int_equal(gpd_ledger_link(ledger, a, 2000, now).start_ns, now);
 	/* Nor is anything given back of it. */
 	gpd_ledger_link_end(ledger, a, &turn, now);
@@ -327,8 +327,8 @@ hold_and_let_go(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t bytes = GPD_HOST_MIN / 8 * (uint64_t)(1 + i % 5);
 
-		if (gpd_ledger_hold(ledger, hoarder, bytes))
-			gpd_ledger_let_go(ledger, hoarder, bytes);
+		if (gpd_ledger_take_host(ledger, hoarder, bytes))
+			gpd_ledger_give_host(ledger, hoarder, bytes);
 		assert_true(ledger->host <= GPD_HOST_MIN);
 	}
 	return arg;
@@ -342,12 +342,12 @@ what_sessions_hold_beyond_their_parts_is_limited(void **state)
 	pthread_t threads[THREADS];
 
 	ledger->host_max = 2 * GPD_HOST_MIN;
-	assert_true(gpd_ledger_hold(ledger, a, 2 * GPD_HOST_MIN));
-	assert_false(gpd_ledger_hold(ledger, a, 1));
-	assert_true(gpd_ledger_hold(ledger, b, GPD_HOST_MIN));
-	assert_false(gpd_ledger_hold(ledger, b, 1));
-	gpd_ledger_let_go(ledger, b, 1);
-	assert_true(gpd_ledger_hold(ledger, b, 1));
+	assert_true(gpd_ledger_take_host(ledger, a, 2 * GPD_HOST_MIN));
+	assert_false(gpd_ledger_take_host(ledger, a, 1));
+	assert_true(gpd_ledger_take_host(ledger, b, GPD_HOST_MIN));
+	assert_false(gpd_ledger_take_host(ledger, b, 1));
+	gpd_ledger_give_host(ledger, b, 1);
+	assert_true(gpd_ledger_take_host(ledger, b, 1));
 	/* Its worker is killed. */
 	gpd_ledger_close_worker(ledger, 10);
 	assert_int_equal(ledger->host, 0);

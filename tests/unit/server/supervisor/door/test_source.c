@@ -31,7 +31,7 @@ user_of_this_machine_is_one_address_wherever_he_comes_from(void **state)
 		gpd_source_put(again, 0);
 		gpd_source_put(other, 0);
 	}
-	assert_false(gpd_source_is_own(first));
+	assert_false(first->own);
 	gpd_source_put(first, 0);
 	gpd_source_put(unknown, 0);
 }
@@ -102,7 +102,7 @@ addresses_beyond_the_table_share_one_place(void **state)
 		struct gpd_source *source = gpd_source_get("tcp://127.0.0.1:1", &own, 0);
 		struct gpd_source *stranger = gpd_source_get("tcp://127.0.0.1:1", &other, 0);
 
-		assert_true(gpd_source_is_own(source));
+		assert_true(source->own);
 		assert_ptr_not_equal(source, sources[GPD_SOURCES_MAX]);
 		assert_ptr_equal(stranger, sources[GPD_SOURCES_MAX]);
 		gpd_source_put(source, 0);

@@ -85,12 +85,12 @@ text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back(void **
 	struct gpd_ledger_session *line = one.session.account.line;
 
 	one.ledger->host_max = 0;
-	assert_true(gpd_ledger_hold(one.ledger, line, GPD_HOST_MIN));
+	assert_true(gpd_ledger_take_host(one.ledger, line, GPD_HOST_MIN));
 	launch(&one);
 	fake_kernel_text = "lost";
 	gpd_print_flush(&one.session);
 	assert_string_equal(one.printed, "");
-	gpd_ledger_let_go(one.ledger, line, GPD_HOST_MIN);
+	gpd_ledger_give_host(one.ledger, line, GPD_HOST_MIN);
 	launch(&one);
 	fake_kernel_text = "told";
 	gpd_print_flush(&one.session);
