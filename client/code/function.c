@@ -17,19 +17,6 @@ gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_fu
 	return CUDA_SUCCESS;
 }
 
-struct gpc_function *
-gpc_function_create(enum gpc_kind kind, struct gpc_image *image, uint32_t index)
-{
-	struct gpc_function *function = gpc_handle_new(kind, sizeof(*function));
-
-	if (!function)
-		return NULL;
-	function->image = image;
-	function->index = index;
-	function->info = &image->info->kernels[index];
-	return function;
-}
-
 static CUresult
 find_twin(struct gpc_function *function, struct gpc_session *session, struct gpc_function **twin_p)
 {
@@ -47,7 +34,7 @@ find_twin(struct gpc_function *function, struct gpc_session *session, struct gpc
 	index = image ? gpc_image_find(image, function->info->name) : -1;
 	if (index < 0)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	*twin_p = gpc_image_kernel(image, (uint32_t)index);
+	*twin_p = gpc_function_list_get(&image->kernels, (uint32_t)index);
 	if (!*twin_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	__atomic_store_n(known, *twin_p, __ATOMIC_RELEASE);
@@ -300,7 +287,7 @@ gpc_cuKernelGetFunction(CUfunction *pFunc, CUkernel token)
 		result = gpc_library_module(kernel->image, context, &module);
 	if (result != CUDA_SUCCESS)
 		return result;
-	function = gpc_module_function(module, kernel->index);
+	function = gpc_function_list_get(&module->functions, kernel->index);
 	if (!function)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*pFunc = function->handle.token;

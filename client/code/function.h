@@ -26,10 +26,6 @@ struct gpc_function {
 	struct gpc_function *twins[GPC_SESSIONS_MAX]; /* of a CUkernel: found on first use */
 };
 
-/* The object of a kernel of the image, which goes with gpc_handle_remove(); NULL: out of memory. */
-struct gpc_function *gpc_function_create(enum gpc_kind kind, struct gpc_image *image,
-					 uint32_t index);
-
 /* A CUfunction or a CUkernel in its place; CUDA_ERROR_INVALID_HANDLE.  Loads the image if need be.
  */
 CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,

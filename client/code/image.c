@@ -153,8 +153,9 @@ static CUresult
 take_kernels(struct gpc_image *image, const struct gp_image *view,
 	     const struct gp_image_target *target)
 {
-	image->kernels = calloc((size_t)image->info->kernel_count + 1, sizeof(image->kernels[0]));
-	if (!image->kernels)
+	image->kernels.kind = GPC_KIND_KERNEL;
+	image->kernels.image = image;
+	if (!gpc_function_list_init(&image->kernels))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return check(image, view, target);
 }
@@ -162,10 +163,7 @@ take_kernels(struct gpc_image *image, const struct gp_image *view,
 static void
 image_free(struct gpc_image *image)
 {
-	for (uint32_t i = 0; image->kernels && i < image->info->kernel_count; i++) {
-		if (image->kernels[i])
-			gpc_handle_remove(&image->kernels[i]->handle);
-	}
+	gpc_function_list_fini(&image->kernels);
 	while (image->globals) {
 		struct gpc_image_global *next = image->globals->next;
 
@@ -176,7 +174,6 @@ image_free(struct gpc_image *image)
 		gpc_handle_remove(&image->handle);
 	gp_image_info_destroy(image->info);
 	gp_image_variables_destroy(image->variables);
-	free(image->kernels);
 	pthread_mutex_destroy(&image->lock);
 	free(image);
 }
@@ -347,21 +344,6 @@ gpc_image_find(const struct gpc_image *image, const char *name)
 			return i;
 	}
 	return -1;
-}
-
-struct gpc_function *
-gpc_image_kernel(struct gpc_image *image, uint32_t index)
-{
-	struct gpc_function *kernel;
-
-	pthread_mutex_lock(&image->lock);
-	kernel = image->kernels[index];
-	if (!kernel) {
-		kernel = gpc_function_create(GPC_KIND_KERNEL, image, index);
-		image->kernels[index] = kernel;
-	}
-	pthread_mutex_unlock(&image->lock);
-	return kernel;
 }
 
 static struct gpc_image_global *

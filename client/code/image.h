@@ -12,6 +12,7 @@
 
 #include "client/base/handle.h"
 #include "client/code/function.h"
+#include "client/code/function_list.h"
 #include "client/context/context.h"
 #include "protocol/image_info.h"
 
@@ -26,8 +27,7 @@ struct gpc_image {
 	struct gpc_device *device; /* where its calls go */
 	struct gp_image_info *info;
 	struct gp_image_variables *variables; /* as the image itself says */
-	struct gpc_function *
-		*kernels; /* CUkernel objects by index; made on first use, under lock */
+	struct gpc_function_list kernels;     /* CUkernel objects */
 	struct gpc_image_global *globals;
 	pthread_mutex_t lock;
 	void *owner;            /* the token of its CUlibrary; NULL for a module's */
@@ -60,8 +60,6 @@ void gpc_image_forget_context(struct gpc_context *context);
 
 /* -1: no kernel of this name. */
 int64_t gpc_image_find(const struct gpc_image *image, const char *name);
-/* The CUkernel object of a kernel; NULL: out of memory. */
-struct gpc_function *gpc_image_kernel(struct gpc_image *image, uint32_t index);
 /* A variable, on the context's device; CUDA_ERROR_NOT_FOUND. */
 CUresult gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 			  CUdeviceptr *address_p, size_t *size_p);

@@ -141,23 +141,12 @@ gpc_cuLibraryUnload(CUlibrary token)
 CUresult
 gpc_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary token, const char *name)
 {
-	struct gpc_function *kernel;
 	struct library *library;
 	CUresult result = enter_library(token, &library);
-	int64_t index;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pKernel || !name)
-		return CUDA_ERROR_INVALID_VALUE;
-	index = gpc_image_find(library->image, name);
-	if (index < 0)
-		return CUDA_ERROR_NOT_FOUND;
-	kernel = gpc_image_kernel(library->image, (uint32_t)index);
-	if (!kernel)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*pKernel = kernel->handle.token;
-	return CUDA_SUCCESS;
+	return result == CUDA_SUCCESS
+		       ? gpc_function_list_find(&library->image->kernels, name, (void **)pKernel)
+		       : result;
 }
 
 CUresult
@@ -180,18 +169,9 @@ gpc_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibr
 	struct library *library;
 	CUresult result = enter_library(lib, &library);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!kernels)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (uint32_t i = 0; i < numKernels && i < library->image->info->kernel_count; i++) {
-		struct gpc_function *kernel = gpc_image_kernel(library->image, i);
-
-		if (!kernel)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		kernels[i] = kernel->handle.token;
-	}
-	return CUDA_SUCCESS;
+	return result == CUDA_SUCCESS ? gpc_function_list_tokens(&library->image->kernels,
+								 (void **)kernels, numKernels)
+				      : result;
 }
 
 CUresult

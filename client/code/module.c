@@ -16,20 +16,20 @@ gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p)
 static struct gpc_module *
 module_create(struct gpc_image *image, struct gpc_context *context, bool of_library)
 {
-	struct gpc_function **functions =
-		calloc((size_t)image->info->kernel_count + 1, sizeof(struct gpc_function *));
-	struct gpc_module *module =
-		functions ? gpc_handle_new(GPC_KIND_MODULE, sizeof(*module)) : NULL;
+	struct gpc_module *module = gpc_handle_new(GPC_KIND_MODULE, sizeof(*module));
 
-	if (!module) {
-		free(functions);
+	if (!module)
 		return NULL;
-	}
-	module->functions = functions;
 	module->image = image;
 	module->context = context;
 	module->of_library = of_library;
-	return module;
+	module->functions.kind = GPC_KIND_FUNCTION;
+	module->functions.image = image;
+	module->functions.context = context;
+	if (gpc_function_list_init(&module->functions))
+		return module;
+	gpc_handle_remove(&module->handle);
+	return NULL;
 }
 
 struct gpc_module *
@@ -41,16 +41,12 @@ gpc_module_create_view(struct gpc_image *image, struct gpc_context *context)
 void
 gpc_module_destroy(struct gpc_module *module)
 {
-	const struct gpc_module gone = *module;
+	struct gpc_module gone = *module;
 
 	gpc_handle_remove(&module->handle);
-	for (uint32_t i = 0; i < gone.image->info->kernel_count; i++) {
-		if (gone.functions[i])
-			gpc_handle_remove(&gone.functions[i]->handle);
-	}
+	gpc_function_list_fini(&gone.functions);
 	if (!gone.of_library)
 		gpc_image_unload(gone.image);
-	free(gone.functions);
 }
 
 static void
@@ -66,24 +62,6 @@ void
 gpc_module_forget_context(struct gpc_context *context)
 {
 	gpc_handle_each(GPC_KIND_MODULE, forget_if_of, context);
-}
-
-struct gpc_function *
-gpc_module_function(struct gpc_module *module, uint32_t index)
-{
-	struct gpc_image *image = module->image;
-	struct gpc_function *function;
-
-	pthread_mutex_lock(&image->lock);
-	function = module->functions[index];
-	if (!function) {
-		function = gpc_function_create(GPC_KIND_FUNCTION, image, index);
-		if (function)
-			function->context = module->context;
-		module->functions[index] = function;
-	}
-	pthread_mutex_unlock(&image->lock);
-	return function;
 }
 
 /* A fresh module of an image that was just loaded, which it owns from now on. */
@@ -190,23 +168,12 @@ enter_module(CUmodule hmod, struct gpc_module **module_p)
 CUresult
 gpc_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-	struct gpc_function *function;
 	struct gpc_module *module;
 	CUresult result = enter_module(hmod, &module);
-	int64_t index;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!hfunc || !name)
-		return CUDA_ERROR_INVALID_VALUE;
-	index = gpc_image_find(module->image, name);
-	if (index < 0)
-		return CUDA_ERROR_NOT_FOUND;
-	function = gpc_module_function(module, (uint32_t)index);
-	if (!function)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*hfunc = function->handle.token;
-	return CUDA_SUCCESS;
+	return result == CUDA_SUCCESS
+		       ? gpc_function_list_find(&module->functions, name, (void **)hfunc)
+		       : result;
 }
 
 CUresult
@@ -229,18 +196,9 @@ gpc_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
 	struct gpc_module *module;
 	CUresult result = enter_module(mod, &module);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!functions)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (uint32_t i = 0; i < numFunctions && i < module->image->info->kernel_count; i++) {
-		struct gpc_function *function = gpc_module_function(module, i);
-
-		if (!function)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		functions[i] = function->handle.token;
-	}
-	return CUDA_SUCCESS;
+	return result == CUDA_SUCCESS ? gpc_function_list_tokens(&module->functions,
+								 (void **)functions, numFunctions)
+				      : result;
 }
 
 CUresult

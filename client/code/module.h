@@ -19,16 +19,12 @@ struct gpc_module {
 	struct gpc_handle handle;
 	struct gpc_image *image;
 	struct gpc_context *context;
-	bool of_library;         /* the image is the library's */
-	struct gpc_module *next; /* of the library's views */
-	struct gpc_function *
-		*functions; /* CUfunction objects by index; made on first use, under image->lock */
+	bool of_library;                    /* the image is the library's */
+	struct gpc_module *next;            /* of the library's views */
+	struct gpc_function_list functions; /* CUfunction objects */
 };
 
 CUresult gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p);
-
-/* The CUfunction object of a kernel; NULL: out of memory. */
-struct gpc_function *gpc_module_function(struct gpc_module *module, uint32_t index);
 
 /* A view of a library's image in a context; NULL: out of memory. */
 struct gpc_module *gpc_module_create_view(struct gpc_image *image, struct gpc_context *context);

@@ -55,7 +55,7 @@ gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64
 	if (gpc_module_lookup(hmod, &module) != CUDA_SUCCESS)
 		return 0;
 	for (uint32_t i = 0; i < module->image->info->kernel_count; i++) {
-		struct gpc_function *function = gpc_module_function(module, i);
+		struct gpc_function *function = gpc_function_list_get(&module->functions, i);
 
 		if (!function)
 			break;
