@@ -19,15 +19,20 @@ append(char text[GPD_RELOADED_TEXT_MAX], const char *before, const char *what)
 
 #define NOT_ALL "not all of it is in force: "
 
+#define FORMAT(text, format)                                                                       \
+	do {                                                                                       \
+		va_list args;                                                                      \
+		va_start(args, format);                                                            \
+		(void)vsnprintf(text, sizeof(text), format, args);                                 \
+		va_end(args);                                                                      \
+	} while (0)
+
 void
 gpd_reloaded_failed(struct gpd_reloaded *reloaded, const char *format, ...)
 {
 	char text[GPD_RELOADED_TEXT_MAX];
-	va_list args;
 
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	FORMAT(text, format);
 	gpd_error("%s", text);
 	append(reloaded->error, NOT_ALL, text);
 }
@@ -36,11 +41,8 @@ void
 gpd_reloaded_note(struct gpd_reloaded *reloaded, const char *format, ...)
 {
 	char text[GPD_RELOADED_TEXT_MAX];
-	va_list args;
 
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	FORMAT(text, format);
 	append(reloaded->error, NOT_ALL, text);
 }
 
@@ -48,11 +50,8 @@ void
 gpd_reloaded_later(struct gpd_reloaded *reloaded, const char *format, ...)
 {
 	char text[GPD_RELOADED_TEXT_MAX];
-	va_list args;
 
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	FORMAT(text, format);
 	gpd_warning("%s", text);
 	append(reloaded->warning, "", text);
 }

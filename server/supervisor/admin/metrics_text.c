@@ -54,175 +54,43 @@ seconds(uint64_t ns)
 
 /* Values. */
 
-static struct value
-draining(const struct subject *s)
-{
-	return number(s->report->draining);
-}
-
-static struct value
-sessions_max(const struct subject *s)
-{
-	return number(s->report->sessions_max);
-}
-
-static struct value
-started(const struct subject *s)
-{
-	return number(s->session ? s->session->started_s : s->report->started_s);
-}
-
-static struct value
-refused_clients(const struct subject *s)
-{
-	return number(s->refusals->count);
-}
-
-static struct value
-device_sessions(const struct subject *s)
-{
-	return number(s->device->sessions);
-}
-
-static struct value
-device_memory(const struct subject *s)
-{
-	return number(s->device->memory);
-}
-
-static struct value
-device_memory_total(const struct subject *s)
-{
-	return number(s->device->memory_total);
-}
-
-static struct value
-device_memory_mib(const struct subject *s)
-{
-	return number(s->device->memory >> 20);
-}
-
-static struct value
-device_memory_total_mib(const struct subject *s)
-{
-	return number(s->device->memory_total >> 20);
-}
-
-static struct value
-device_multiprocessors(const struct subject *s)
-{
-	return number(s->device->multiprocessors);
-}
-
-static struct value
-device_gpu(const struct subject *s)
-{
-	return seconds(s->device->gpu_ns);
-}
-
-static struct value
-tenant_sessions(const struct subject *s)
-{
-	return number(s->tenant->sessions);
-}
-
-static struct value
-tenant_sessions_total(const struct subject *s)
-{
-	return number(s->tenant->sessions_total);
-}
-
-static struct value
-weight(const struct subject *s)
-{
-	return number(s->line->weight);
-}
-
-static struct value
-time_limit(const struct subject *s)
-{
-	return number(s->line->limit);
-}
-
-static struct value
-memory(const struct subject *s)
-{
-	return number(s->line->memory);
-}
-
-static struct value
-memory_peak(const struct subject *s)
-{
-	return number(s->line->memory_peak);
-}
-
-static struct value
-memory_limit(const struct subject *s)
-{
-	uint64_t most = s->device->memory_total;
-
-	return number(s->line->memory_max < most ? s->line->memory_max : most);
-}
-
-static struct value
-multiprocessors_limit(const struct subject *s)
-{
-	return number(s->line->sm_wanted ? s->line->sm_wanted : s->device->multiprocessors);
-}
-
-static struct value
-multiprocessors_assigned(const struct subject *s)
-{
-	return number(s->line->sm_assigned ? s->line->sm_assigned : s->device->multiprocessors);
-}
-
-static struct value
-gpu(const struct subject *s)
-{
-	return seconds(s->line->gpu_ns);
-}
-
-static struct value
-launches(const struct subject *s)
-{
-	return number(s->counts->launches);
-}
-
-static struct value
-copies(const struct subject *s)
-{
-	return number(s->counts->copies);
-}
-
-static struct value
-copied_in(const struct subject *s)
-{
-	return number(s->counts->copied_in);
-}
-
-static struct value
-copied_out(const struct subject *s)
-{
-	return number(s->counts->copied_out);
-}
-
-static struct value
-refusals(const struct subject *s)
-{
-	return number(s->counts->refusals);
-}
-
-static struct value
-waited(const struct subject *s)
-{
-	return seconds(s->counts->waited_ns);
-}
-
-static struct value
-throttled(const struct subject *s)
-{
-	return seconds(s->counts->throttled_ns);
-}
+#define VALUE(name, unit, expression)                                                              \
+	static struct value name(const struct subject *s)                                          \
+	{                                                                                          \
+		return unit(expression);                                                           \
+	}
+/* clang-format off */
+VALUE(draining, number, s->report->draining)
+VALUE(sessions_max, number, s->report->sessions_max)
+VALUE(started, number, s->session ? s->session->started_s : s->report->started_s)
+VALUE(refused_clients, number, s->refusals->count)
+VALUE(device_sessions, number, s->device->sessions)
+VALUE(device_memory, number, s->device->memory)
+VALUE(device_memory_total, number, s->device->memory_total)
+VALUE(device_memory_mib, number, s->device->memory >> 20)
+VALUE(device_memory_total_mib, number, s->device->memory_total >> 20)
+VALUE(device_multiprocessors, number, s->device->multiprocessors)
+VALUE(device_gpu, seconds, s->device->gpu_ns)
+VALUE(tenant_sessions, number, s->tenant->sessions)
+VALUE(tenant_sessions_total, number, s->tenant->sessions_total)
+VALUE(weight, number, s->line->weight)
+VALUE(time_limit, number, s->line->limit)
+VALUE(memory, number, s->line->memory)
+VALUE(memory_peak, number, s->line->memory_peak)
+VALUE(memory_limit, number,
+      s->line->memory_max < s->device->memory_total ? s->line->memory_max : s->device->memory_total)
+VALUE(multiprocessors_limit, number, s->line->sm_wanted ? s->line->sm_wanted : s->device->multiprocessors)
+VALUE(multiprocessors_assigned, number, s->line->sm_assigned ? s->line->sm_assigned : s->device->multiprocessors)
+VALUE(gpu, seconds, s->line->gpu_ns)
+VALUE(launches, number, s->counts->launches)
+VALUE(copies, number, s->counts->copies)
+VALUE(copied_in, number, s->counts->copied_in)
+VALUE(copied_out, number, s->counts->copied_out)
+VALUE(refusals, number, s->counts->refusals)
+VALUE(waited, seconds, s->counts->waited_ns)
+VALUE(throttled, seconds, s->counts->throttled_ns)
+/* clang-format on */
+#undef VALUE
 
 /* A family whose name, type and help are NULL goes on with the one before it. */
 static const struct family families[] = {
