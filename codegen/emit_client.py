@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
-from model import args_of, declaration, generated, prototype, reply_of
-from types_table import is_kernel
+from cells import (attribute_sizes, chains_used, client_id, option_names, pack, pack_struct, structs_used, tables_used, take_struct,
+                   taken)
+from model import args_of, declaration, generated, prototype, reply_of, silent
+from types_table import cells, is_handle, is_kernel, kind_of, wire_type
 
 SOURCE = "codegen/api"
 
@@ -46,11 +48,16 @@ def wait_body(call):
     out = ["\tstruct gpc_request request = { 0 };\n\tCUresult result;\n\n"
            + ("\t*raw_p = NULL;\n" if keep else "")
            + f"\tresult = gpc_start_{call.name}(context, args, &request{bulk});\n"
-           "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n\tresult = gpc_request_wait(&request);\n"]
+           "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n\tresult = " + ("gpc_request_wait_own" if must_know(call) else "gpc_request_wait") + "(&request);\n"]
     if reply:
         out.append(f"\tresult = gpc_reply_decode(&request, result, gp_call_find(GP_CALL_{call.name}), reply);\n")
     out.append("\t*raw_p = request.reply;\n" if keep else "\tfree(request.reply);\n")
     return "".join(out) + "\treturn result;\n"
+
+
+def must_know(call):
+    """A generated stub that has to know whether its object was made or dropped."""
+    return call.kind == "CALL" and "CLIENT_HOOK" not in call.options and any({"NEW", "DROP"} & p.quals for p in call.params)
 
 
 def calls_c(api):
@@ -83,37 +90,190 @@ gpc_reply_decode(struct gpc_request *request, CUresult result, const struct gp_c
     return "".join(out)
 
 
-def stub_argument(call, p):
-    """(statements, initialiser) of one input of a generated stub."""
-    if p.ctype == "CUstream":
-        return (f"\tresult = gpc_stream_id(&context, {p.name}, &args.{p.name});\n\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n")
-    if p.ctype == "CUevent":
-        return (f"\tresult = gpc_event_id({p.name}, &args.{p.name});\n\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n")
-    if is_kernel(p.ctype):
-        return (f"\tresult = gpc_function_kernel(context, {p.name}, &args.{p.name});\n\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n")
-    return f"\targs.{p.name} = {'(int32_t)' if 'CU' in p.ctype else ''}{p.name};\n"
+CHECK = "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n"
+MALFORMED = "\t\treturn gpc_reply_malformed(context);\n"
+
+
+def of(call, *directions):
+    return [p for p in call.params if p.direction in directions]
+
+
+def new_of(call):
+    return next((p for p in call.params if "NEW" in p.quals), None)
+
+
+def drop_of(call):
+    return next((p for p in call.params if "DROP" in p.quals), None)
+
+
+def raw_reply(call):
+    return any(f.kind == "bytes" for f in reply_of(call))
+
+
+def needs_scratch(call):
+    return bool(of(call, "IN", "IN_N", "IN_OPTIONS")) or raw_reply(call)
+
+
+def enter(call):
+    """Which context a call acts in: the current one, or a device's where it names one and no object."""
+    device = next((p for p in call.params if not p.depth and p.ctype == "CUdevice"), None)
+    if device and not any(is_handle(p.ctype) or is_kernel(p.ctype) for p in call.params):
+        return f"\tresult = gpc_enter_device({device.name}, &context);\n" + CHECK
+    return "\tresult = gpc_enter(&context);\n" + CHECK
+
+
+def null_checks(call):
+    required = [p.name for p in call.params if p.depth and "OPT" not in p.quals and p.name not in silent(call)
+                and p.direction not in ("IN_N", "IN_BYTES", "IN_OPTIONS")]
+    required = [f"!{name}" for name in required]
+    for p in of(call, "IN_N", "IN_BYTES", "IN_OPTIONS"):
+        if "OPT" not in p.quals:
+            count = p.size.split(", ")[0]
+            required.append(f"!{p.name}" if count.isdigit() else f"({count} && !{p.name})")
+    return f"\tif ({' || '.join(required)})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n" if required else ""
+
+
+def pack_list(p):
+    """An array, or one element, as cells."""
+    width, count = cells(p.ctype), "1" if p.direction == "IN" else p.size
+    return (f"\tif ({p.name}) {{\n\t\tuint64_t *cells = gp_scratch_cells(scratch, {count}, {width});\n\n"
+            "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            f"\t\tfor (size_t i = 0; result == CUDA_SUCCESS && i < (size_t){count}; i++) {{\n"
+            + pack(p.ctype, f"{p.name}[i]", f"cells[i * {width}]", 3)
+            + f"\t\t}}\n\t\tif (result != CUDA_SUCCESS)\n\t\t\treturn result;\n"
+            f"\t\targs.{p.name} = (struct gp_bytes){{ cells, (size_t){count} * {width * 8} }};\n\t}}\n")
+
+
+def pack_options(p):
+    count, values = p.size.split(", ")
+    return (f"\tif ({count}) {{\n\t\tuint64_t *cells = {values} ? gp_scratch_cells(scratch, {count}, 2) : NULL;\n\n"
+            "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            f"\t\tfor (size_t i = 0; i < (size_t){count}; i++) {{\n"
+            f"\t\t\tif (!is_{p.ctype}((int){p.name}[i]))\n\t\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n"
+            f"\t\t\tcells[2 * i] = (uint64_t){p.name}[i];\n\t\t\tcells[2 * i + 1] = (uint64_t)(uintptr_t){values}[i];\n\t\t}}\n"
+            f"\t\targs.{p.name} = (struct gp_bytes){{ cells, (size_t){count} * 16 }};\n\t}}\n")
+
+
+def stub_argument(p):
+    """Statements that fill the argument of one parameter in."""
+    if p.direction in ("IN", "IN_N"):
+        return pack_list(p)
+    if p.direction == "IN_OPTIONS":
+        return pack_options(p)
+    if p.direction == "IN_STRING":
+        return f"\tif ({p.name})\n\t\targs.{p.name} = (struct gp_bytes){{ {p.name}, strlen({p.name}) }};\n"
+    if p.direction == "IN_BYTES":
+        return f"\targs.{p.name} = (struct gp_bytes){{ {p.name}, {p.name} ? {p.size} : 0 }};\n"
+    if p.direction == "IN_ATTRIBUTE":
+        return (f"\targs.{p.name} = (struct gp_bytes){{ {p.name}, size_of_{{table}}((int){p.size}) }};\n"
+                f"\tif (args.{p.name}.size == 0)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+    if p.direction == "OUT_UP_TO":
+        return f"\targs.{p.name} = {p.name} != NULL;\n"
+    if p.direction == "INOUT":
+        return f"\targs.{p.name} = {'(int32_t)' if 'CU' in p.ctype else ''}*{p.name};\n"
+    named = client_id(p.ctype, p.name, f"&args.{p.name}")
+    if named:
+        return f"\t{named}\n" + CHECK
+    return f"\targs.{p.name} = {'(int32_t)' if 'CU' in p.ctype and wire_type(p.ctype)[1] == 'i32' else ''}{p.name};\n"
+
+
+def take_list(p, count):
+    width = cells(p.ctype)
+    return (f"\tfor (size_t i = 0; {p.name} && i < {count}; i++) {{\n"
+            f"\t\tconst uint64_t *cells = (const uint64_t *)reply.{p.name}.data + i * {width};\n\n"
+            + taken(p.ctype, "cells[0]", f"{p.name}[i]", 2) + "\t}\n")
+
+
+def stub_result(call, f):
+    """Statements that bring back one field of the reply."""
+    p = f.param
+    if p.direction == "OUT_UP_TO":
+        size = cells(p.ctype) * 8
+        return (f"\tif (reply.{p.name}.size % {size} || reply.{p.name}.size / {size} > (args.{p.name} ? args.{p.size} : 0))\n"
+                + MALFORMED + take_list(p, f"reply.{p.name}.size / {size}"))
+    if p.direction == "OUT_N":
+        return (f"\tif (reply.{p.name}.size != (size_t){p.size} * {cells(p.ctype) * 8})\n" + MALFORMED
+                + take_list(p, f"(size_t){p.size}"))
+    if p.direction == "OUT" and f.kind == "bytes":
+        return take_list(p, "1")
+    if p.direction == "OUT_BYTES":
+        return (f"\tif (reply.{p.name}.size != (size_t){p.size})\n" + MALFORMED
+                + f"\tif ({p.name} && reply.{p.name}.size)\n\t\tmemcpy({p.name}, reply.{p.name}.data, reply.{p.name}.size);\n")
+    if p.direction == "OUT_ATTRIBUTE":
+        return (f"\tif (reply.{p.name}.size != size_of_{{table}}((int){p.size}))\n" + MALFORMED
+                + f"\tmemcpy({p.name}, reply.{p.name}.data, reply.{p.name}.size);\n")
+    value = f"reply.{p.name}"
+    if p.ctype == "CUdevice":
+        return f"\tif ({p.name})\n\t\t*{p.name} = gpc_device_ordinal(context, {value});\n"
+    guard = f"\tif ({p.name})\n\t" if "OPT" in p.quals else ""
+    return f"{guard}\t*{p.name} = ({p.ctype}){value};\n"
+
+
+def filled(call, p, text):
+    """The table of attributes is that of the parameter that names the attribute."""
+    if p.direction in ("IN_ATTRIBUTE", "OUT_ATTRIBUTE"):
+        return text.replace("{table}", next(q.ctype for q in call.params if q.name == p.size))
+    return text
+
+
+def stub_body(call):
+    reply, new, drop = reply_of(call), new_of(call), drop_of(call)
+    raw = ", &raw" if raw_reply(call) else ""
+    out = [f"\tstruct gp_args_{call.name} args = {{ 0 }};\n"]
+    if reply:
+        out.append(f"\tstruct gp_reply_{call.name} reply;\n")
+    if new:
+        out.append("\tstruct gpc_object *object;\n")
+    if raw:
+        out.append("\tvoid *raw;\n")
+    out.append("\tstruct gpc_context *context;\n\tCUresult result;\n\n")
+    out += [enter(call), null_checks(call)]
+    out += [filled(call, f.param, stub_argument(f.param)) for f in args_of(call) if "NEW" not in f.param.quals]
+    if new:
+        kind = kind_of(new.ctype).constant
+        out.append(f"\tresult = gpc_object_create(GPC_KIND_{kind}, context, &object);\n" + CHECK
+                   + f"\targs.{new.name} = object->handle.id;\n")
+    sent = "post" if call.completion == "POST" else "wait"
+    send = f"gpc_{sent}_{call.name}(context, &args{', &reply' if reply else ''}{raw});\n"
+    if not (reply or new or drop):
+        return "".join(out) + f"\treturn {send}"
+    out.append(f"\tresult = {send}")
+    if raw:
+        out.append("\tgp_scratch_adopt(scratch, raw);\n")
+    if drop:
+        out.append(f"\t{'' if sent == 'post' else 'if (result == CUDA_SUCCESS)' + chr(10) + chr(9) * 2}"
+                   f"gpc_object_forget(GPC_KIND_{kind_of(drop.ctype).constant}, {drop.name});\n")
+    if new:
+        out.append("\tif (result != CUDA_SUCCESS)\n\t\tgpc_object_destroy(object);\n\telse\n"
+                   f"\t\t*{new.name} = object->handle.token;\n")
+    if reply:
+        out.append(CHECK + "".join(filled(call, f.param, stub_result(call, f)) for f in reply) + "\treturn CUDA_SUCCESS;\n")
+    else:
+        out.append("\treturn result;\n")
+    return "".join(out)
 
 
 def stub(call):
-    reply = reply_of(call)
-    out = [f"\n/* {call.where} */\n{prototype(call, 'gpc_')}\n{{\n\tstruct gp_args_{call.name} args = {{ 0 }};\n"]
-    if reply:
-        out.append(f"\tstruct gp_reply_{call.name} reply;\n")
-    out.append("\tstruct gpc_context *context;\n\tCUresult result;\n\n\tresult = gpc_enter(&context);\n"
-               "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n")
-    for f in reply:
-        if "OPT" not in f.param.quals:
-            out.append(f"\tif (!{f.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
-    out += [stub_argument(call, f.param) for f in args_of(call)]
-    if call.completion == "POST":
-        return "".join(out) + f"\treturn gpc_post_{call.name}(context, &args);\n}}\n"
-    if not reply:
-        return "".join(out) + f"\treturn gpc_wait_{call.name}(context, &args);\n}}\n"
-    out.append(f"\tresult = gpc_wait_{call.name}(context, &args, &reply);\n\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n")
-    for f in reply:
-        guard = f"\tif ({f.name})\n\t" if "OPT" in f.param.quals else ""
-        out.append(f"{guard}\t*{f.name} = ({f.param.ctype})reply.{f.name};\n")
-    return "".join(out) + "\treturn CUDA_SUCCESS;\n}\n"
+    if not needs_scratch(call):
+        return f"\n/* {call.where} */\n{prototype(call, 'gpc_')}\n{{\n{stub_body(call)}}}\n"
+    inner = prototype(call, "stub_")[:-1] + ", struct gp_scratch *scratch)"
+    names = ", ".join(p.name for p in call.params)
+    return (f"\n/* {call.where} */\nstatic {inner}\n{{\n{stub_body(call)}}}\n"
+            f"\n{prototype(call, 'gpc_')}\n{{\n\tstruct gp_scratch scratch = {{ 0 }};\n"
+            f"\tCUresult result = stub_{call.name}({names}, &scratch);\n\n\tgp_scratch_free(&scratch);\n\treturn result;\n}}\n")
+
+
+def stubbed(api):
+    return [c for c in api.wire_calls if c.kind == "CALL" and "CLIENT_HOOK" not in c.options]
+
+
+def helpers(api):
+    """What the stubs share: structs to and from cells, sizes of attributes, options."""
+    calls = stubbed(api)
+    ins = structs_used(calls, {"IN", "IN_N"})
+    outs = structs_used(calls, {"OUT", "OUT_N", "OUT_UP_TO"})
+    return ("".join(pack_struct(s) for s in ins) + "".join(take_struct(s) for s in outs)
+            + attribute_sizes(tables_used(calls)) + option_names(chains_used(calls)))
 
 
 def implementations(api):
@@ -138,10 +298,16 @@ def wrapper(symbol, call):
             f"\tgpc_per_thread_default = before;\n\treturn result;\n}}\n")
 
 
+def object_kinds(api):
+    rows = "".join(f"\t[GPC_KIND_{k.constant}] = true,\n" for k in api.kinds if k.destroy and k.options.get("GOES_WITH") == "context")
+    return f"\nconst bool gpc_object_goes_with_context[GPC_KIND_COUNT] = {{\n{rows or chr(9) + '0' + chr(10)}}};\n"
+
+
 def stubs_c(api):
     out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
-           "#include \"client/code/function.h\"\n#include \"client/stream/stream.h\"\n"]
-    out += [stub(c) for c in api.wire_calls if c.kind == "CALL" and "CLIENT_HOOK" not in c.options]
+           "#include \"client/code/function.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
+           "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", object_kinds(api), helpers(api)]
+    out += [stub(c) for c in stubbed(api)]
     impl, rows = implementations(api), []
     for s in api.symbols:
         call = impl.get(s.name)

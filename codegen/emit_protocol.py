@@ -80,7 +80,7 @@ def codec(name, side, fields):
             enc.append(f"\tgp_enc_{f.kind}(enc, {value});\n")
             dec.append(f"\t{value} = gp_dec_{f.kind}(dec);\n")
         if f.exact:
-            dec.append(f"\tif ({value}.size != {f.exact})\n\t\tdec->bad = true;\n")
+            dec.append(f"\tif ({f'{value}.size && ' if f.optional else ''}{value}.size != {f.exact})\n\t\tdec->bad = true;\n")
         if f.string:
             dec.append(f"\tif ({value}.size > 0 && memchr({value}.data, 0, {value}.size))\n\t\tdec->bad = true;\n")
     if not fields:
@@ -116,6 +116,22 @@ def calls_c(api):
     out.append("\nconst struct gp_call_info gp_call_table[] = {\n" + "".join(rows) + "};\n\n"
                "const size_t gp_call_count = sizeof(gp_call_table) / sizeof(gp_call_table[0]);\n")
     return "".join(out)
+
+
+def gpc_kinds_h(api):
+    """Numbers are of one build: only names travel."""
+    rows = "".join(f"\tGPC_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(api.kinds))
+    return (generated(SOURCE) + f"#ifndef GPC_KINDS_H\n#define GPC_KINDS_H\n\nenum gpc_kind {{\n{rows}\tGPC_KIND_COUNT\n}};\n\n"
+            "#endif /* GPC_KINDS_H */\n")
+
+
+def gpd_kinds_h(api):
+    kinds = [k for k in api.kinds if "COST" in k.options]
+    rows = "".join(f"\tGPD_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(kinds))
+    costs = "".join(f" \\\n\t[GPD_KIND_{k.constant}] = {k.options['COST']}," for k in kinds)
+    return (generated(SOURCE) + f"#ifndef GPD_KINDS_H\n#define GPD_KINDS_H\n\nenum gpd_kind {{\n{rows}\tGPD_KIND_COUNT\n}};\n\n"
+            "/* What an object takes of the machine's memory, with what a driver keeps of it, roughly. */\n"
+            f"#define GPD_KIND_COSTS{costs}\n\n#endif /* GPD_KINDS_H */\n")
 
 
 def abi_txt(api):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's half: prototypes of the hooks and the dispatcher."""
-from model import args_of, generated, has_kernel, reply_of
-from types_table import HANDLES, is_kernel
+from cells import (attribute_sizes, chains_used, given, given_struct, option_names, server_given, structs_used, tables_used, told,
+                   told_struct)
+from model import args_of, generated, is_plain, reply_of, silent, travels_as_it_is
+from types_table import cells, kind_of
 
 SOURCE = "codegen/api"
 
@@ -12,10 +14,9 @@ def hook(call):
 
 
 def named(call):
-    """Fields that name a stream, an event or an image, with the kind of each."""
-    kinds = {"stream": "GPD_KIND_STREAM", "event": "GPD_KIND_EVENT", "image": "GPD_KIND_IMAGE"}
-    fields = [(f, kinds.get(HANDLES.get(f.param.ctype))) for f in args_of(call)]
-    return [(f.name, kind) for f, kind in fields if kind]
+    """Fields that name what comes behind host functions in the order of its kind, with that kind."""
+    fields = [(f.name, kind_of(f.param.ctype)) for f in args_of(call) if f.kind == "u32" and f.param.direction != "OUT_UP_TO"]
+    return [(name, f"GPD_KIND_{kind.constant}") for name, kind in fields if kind and kind.ordered]
 
 
 def manages_memory(call):
@@ -39,30 +40,168 @@ def calls_h(api):
             "\n#endif /* GPD_CALLS_H */\n")
 
 
+CHECK = "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n"
+MALFORMED = "\t\treturn gpd_given_malformed(session);\n"
+
+
+def is_list(p):
+    return p.direction in ("IN", "IN_N", "OUT_N", "OUT_UP_TO") or (p.direction == "OUT" and not is_plain(p.ctype))
+
+
+def table_of(call, p):
+    return next(q.ctype for q in call.params if q.name == p.size)
+
+
+def local(call, p):
+    """The declaration of what the driver is given for a parameter; None: the argument itself."""
+    if p.name in silent(call) and p.direction != "BY_HOOK" and not any(q.direction == "IN_OPTIONS" and p.name in q.size for q in call.params):
+        return None
+    if p.direction == "IN_OPTIONS":
+        return f"\t{p.ctype} *{p.name} = NULL;\n\tvoid **{p.size.split(', ')[1]} = NULL;\n"
+    if any(q.direction == "IN_OPTIONS" and p.name in q.size.split(", ") for q in call.params):
+        return None
+    if is_list(p):
+        return f"\t{p.ctype} *{p.name} = NULL;\n"
+    if p.direction in ("IN_STRING",):
+        return f"\tchar *{p.name} = NULL;\n"
+    if p.direction in ("OUT_BYTES", "OUT_ATTRIBUTE"):
+        return f"\tvoid *{p.name};\n"
+    if p.direction == "INOUT":
+        return f"\t{p.ctype} {p.name} = ({p.ctype})args->{p.name};\n"
+    if p.direction == "OUT":
+        return f"\t{p.ctype} {p.name} = 0;\n"
+    if p.direction is None and server_given(p.ctype, "", ""):
+        return f"\t{p.ctype} {p.name} = 0;\n"
+    return None
+
+
+def count_of(p):
+    return p.size if p.size.isdigit() else f"args->{p.size}"
+
+
+def make_list(p, count):
+    return (f"\t{p.name} = gp_scratch_items(scratch, {count}, sizeof(*{p.name}));\n"
+            f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+
+
+def find(call, p):
+    """Statements that make of an argument what the driver is given, checked."""
+    works = bool({"LAUNCHES", "COPIES"} & set(call.options))
+    if p.direction is None and server_given(p.ctype, "", ""):
+        span = f"args->{p.span}" if p.span else "1"
+        return f"\tresult = {server_given(p.ctype, f'args->{p.name}', f'&{p.name}', span, works)};\n" + CHECK
+    if p.direction in ("IN", "IN_N"):
+        width, count = cells(p.ctype), "1" if p.direction == "IN" else count_of(p)
+        body = (f"\tif (args->{p.name}.size != (uint64_t){count} * {width * 8})\n" + MALFORMED if p.direction == "IN_N" else "") + make_list(p, count)
+        body += (f"\tfor (size_t i = 0; result == CUDA_SUCCESS && i < (size_t){count}; i++) {{\n"
+                 f"\t\tconst uint64_t *cells = (const uint64_t *)args->{p.name}.data + i * {width};\n\n"
+                 + given(p.ctype, "cells[0]", f"{p.name}[i]", 2) + "\t}\n" + CHECK)
+        if "OPT" not in p.quals:
+            return body
+        return f"\tif (args->{p.name}.size) {{\n" + "".join("\t" + line + "\n" for line in body.splitlines()) + "\t}\n"
+    if p.direction == "IN_OPTIONS":
+        values = p.size.split(", ")[1]
+        return (f"\tif (args->{p.name}.size % 16)\n" + MALFORMED
+                + make_list(p, f"args->{p.name}.size / 16") + f"\t{values} = gp_scratch_items(scratch, args->{p.name}.size / 16, sizeof(void *));\n"
+                f"\tif (!{values})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+                f"\tfor (size_t i = 0; i < args->{p.name}.size / 16; i++) {{\n"
+                f"\t\tconst uint64_t *cells = (const uint64_t *)args->{p.name}.data + 2 * i;\n\n"
+                f"\t\tif (!is_{p.ctype}((int)cells[0]))\n\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n"
+                f"\t\t{p.name}[i] = ({p.ctype})cells[0];\n\t\t{values}[i] = (void *)(uintptr_t)cells[1];\n\t}}\n")
+    if p.direction == "IN_STRING":
+        copy = (f"\t{p.name} = gp_scratch_items(scratch, args->{p.name}.size + 1, 1);\n"
+                f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n\tif (args->{p.name}.size)\n"
+                f"\t\tmemcpy({p.name}, args->{p.name}.data, args->{p.name}.size);\n")
+        return copy
+    if p.direction == "IN_ATTRIBUTE":
+        return f"\tif (args->{p.name}.size == 0 || args->{p.name}.size != size_of_{table_of(call, p)}(args->{p.size}))\n" + MALFORMED
+    if p.direction == "OUT_N":
+        return make_list(p, count_of(p))
+    if p.direction == "OUT" and not is_plain(p.ctype):
+        return make_list(p, "1")
+    if p.direction == "OUT_UP_TO":
+        return f"\tif (args->{p.name}) {{\n" + "".join("\t" + line + "\n" for line in make_list(p, count_of(p)).splitlines()) + "\t}\n"
+    if p.direction in ("OUT_BYTES", "OUT_ATTRIBUTE"):
+        size = count_of(p) if p.direction == "OUT_BYTES" else f"size_of_{table_of(call, p)}(args->{p.size})"
+        return f"\t{p.name} = gp_scratch_items(scratch, {size}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+    return ""
+
+
 def driver_call(call):
-    """A call that travels as it is: the driver's function with the session's handles."""
-    given = []
+    """The driver's function with what it is given."""
+    chains = {q.size.split(", ")[0]: q for q in call.params if q.direction == "IN_OPTIONS"}
+    lengths = {q.size: q for q in call.params if q.direction == "IN_BYTES"}
+    words = []
     for p in call.params:
-        if p.direction == "OUT":
-            given.append(f"&{p.name}")
-        elif is_kernel(p.ctype):
-            given.append("function")
+        if p.name in chains:
+            words.append(f"(unsigned int)(args->{chains[p.name].name}.size / 16)")
+        elif p.name in lengths:
+            words.append(f"({p.ctype})args->{lengths[p.name].name}.size")
+        elif p.direction in ("IN_BYTES", "IN_ATTRIBUTE"):
+            words.append(f"({p.ctype} *)(uintptr_t)args->{p.name}.data")
+        elif p.direction in ("OUT", "INOUT") and is_plain(p.ctype):
+            words.append(f"&{p.name}")
+        elif local(call, p) or p.depth:
+            words.append(p.name)
         else:
-            given.append(f"({p.ctype})args.{p.name}")
-    return f"gpd_driver.{call.name}({', '.join(given)})"
+            words.append(f"({p.ctype})args->{p.name}")
+    return f"gpd_driver.{call.name}({', '.join(words)})"
+
+
+def tell(call, f):
+    """Statements that make a field of the reply of what the driver gave."""
+    p = f.param
+    if p.direction in ("OUT_BYTES", "OUT_ATTRIBUTE"):
+        size = count_of(p) if p.direction == "OUT_BYTES" else f"size_of_{table_of(call, p)}(args->{p.size})"
+        return f"\treply->{p.name} = (struct gp_bytes){{ {p.name}, {size} }};\n"
+    if f.kind == "bytes":
+        width = cells(p.ctype)
+        count = "1" if p.direction == "OUT" else count_of(p)
+        if p.direction == "OUT_UP_TO":
+            count = f"(!{p.name} ? 0 : {p.size} < args->{p.size} ? {p.size} : args->{p.size})"
+        return (f"\t{{\n\t\tsize_t count = (size_t){count};\n\t\tuint64_t *cells = gp_scratch_cells(scratch, count, {width});\n\n"
+                "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_OUT_OF_MEMORY;\n"
+                "\t\tfor (size_t i = 0; i < count; i++) {\n" + told(p.ctype, f"{p.name}[i]", f"cells[i * {width}]", 3)
+                + f"\t\t}}\n\t\treply->{p.name} = (struct gp_bytes){{ cells, count * {width * 8} }};\n\t}}\n")
+    if p.ctype == "CUdevice":
+        return f"\treply->{p.name} = gpd_told_device({p.name});\n"
+    return f"\treply->{p.name} = ({f.ctype}){p.name};\n"
+
+
+def server_scratch(call):
+    return any(p.direction not in (None, "BY_HOOK", "IN_BYTES", "IN_ATTRIBUTE", "INOUT") and not (p.direction == "OUT" and is_plain(p.ctype))
+               for p in call.params)
+
+
+def carrier(call):
+    """A call that travels as it is: what a hook would do."""
+    reply = f", struct gp_reply_{call.name} *reply" if reply_of(call) else ""
+    scratch = ", struct gp_scratch *scratch" if server_scratch(call) else ""
+    new = next((p for p in call.params if "NEW" in p.quals), None)
+    drop = next((p for p in call.params if "DROP" in p.quals), None)
+    out = [f"\n/* {call.where} */\nstatic CUresult\ncarry_out_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
+           f"{reply}{scratch})\n{{\n"]
+    out += [local(call, p) or "" for p in call.params]
+    out.append("\tCUresult result = gpd_session_enter(session, session->context);\n\n" + CHECK)
+    out += [find(call, p) for p in call.params if "NEW" not in p.quals]
+    if not (new or drop or reply):
+        return "".join(out) + f"\treturn {driver_call(call)};\n}}\n"
+    out.append(f"\tresult = {driver_call(call)};\n")
+    if new:
+        out.append(CHECK + f"\tresult = gpd_object_add(session, GPD_KIND_{kind_of(new.ctype).constant}, args->{new.name}, {new.name});\n")
+    if drop:
+        out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_object_forget(session, GPD_KIND_{kind_of(drop.ctype).constant}, args->{drop.name});\n")
+    if reply:
+        out.append(CHECK)
+        out += [tell(call, f) for f in reply_of(call)]
+    return "".join(out) + "\treturn result;\n}\n"
 
 
 def work(call):
     """Statements that carry the call out and leave its result in result."""
-    if "SERVER_HOOK" in call.options:
-        return f"\tresult = gpd_{call.name}(session, &args{', &reply' if reply_of(call) else ''});\n"
-    out = ["\tresult = gpd_session_enter(session, header->context);\n"]
-    if has_kernel(call):
-        kernel = next(p.name for p in call.params if is_kernel(p.ctype))
-        out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tresult = gpd_function_get(session, args.{kernel}, &function);\n")
-    out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tresult = {driver_call(call)};\n")
-    out += [f"\treply.{f.name} = ({f.ctype}){f.name};\n" for f in reply_of(call)]
-    return "".join(out)
+    name = f"carry_out_{call.name}" if travels_as_it_is(call) else f"gpd_{call.name}"
+    scratch = ", &scratch" if travels_as_it_is(call) and server_scratch(call) else ""
+    return f"\tresult = {name}(session, &args{', &reply' if reply_of(call) else ''}{scratch});\n"
 
 
 def account(call, body):
@@ -91,26 +230,28 @@ def dispatcher(call):
            f"struct gp_dec *dec)\n{{\n\tstruct gp_args_{call.name} args;\n"]
     if reply:
         out.append(f"\tstruct gp_reply_{call.name} reply = {{ 0 }};\n")
-    if "SERVER_HOOK" not in call.options:
-        out += [f"\t{f.param.ctype} {f.name} = 0;\n" for f in reply]
-        if has_kernel(call):
-            out.append("\tCUfunction function = NULL;\n")
+    scratch = travels_as_it_is(call) and server_scratch(call)
+    if travels_as_it_is(call):
+        out.insert(0, carrier(call))
+    if scratch:
+        out.append("\tstruct gp_scratch scratch = { 0 };\n")
     out.append(f"\tCUresult result;\n\n\tgp_args_{call.name}_decode(dec, &args);\n"
                f"\tif (!gp_dec_done(dec) || !header_fits(header, {'true' if call.completion == 'WAIT' else 'false'}, "
                f"{'true' if 'BULK_IN' in call.options else 'false'}))\n\t\treturn -EPROTO;\n")
     out.append(account(call, work(call)))
+    done = "\tgp_scratch_free(&scratch);\n" if scratch else ""
     if call.completion == "POST":
-        out.append("\treturn posted(session, header, result);\n}\n")
+        out.append(done + "\treturn posted(session, header, result);\n}\n")
     elif reply:
-        bytes_fields = [f.name for f in reply if f.kind == "bytes"]
+        bytes_fields = [f.name for f in reply if f.kind == "bytes" and not travels_as_it_is(call)]
         out.append(f"\tif (result != GPD_LATER)\n\t\tanswer(session, header, result, gp_reply_{call.name}_size(&reply), "
                    f"encode_{call.name}, &reply);\n")
         out += [f"\tfree((void *)reply.{name}.data);\n" for name in bytes_fields]
-        out.append("\treturn 0;\n}\n")
+        out.append(done + "\treturn 0;\n}\n")
         out.insert(0, f"\nstatic void\nencode_{call.name}(struct gp_enc *enc, const void *reply)\n{{\n"
                       f"\tgp_reply_{call.name}_encode(enc, reply);\n}}\n")
     else:
-        out.append("\tif (result != GPD_LATER)\n\t\tanswer(session, header, result, 0, NULL, NULL);\n\treturn 0;\n}\n")
+        out.append("\tif (result != GPD_LATER)\n\t\tanswer(session, header, result, 0, NULL, NULL);\n" + done + "\treturn 0;\n}\n")
     return "".join(out)
 
 
@@ -118,11 +259,15 @@ HEAD = """#include "gpd_calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "protocol/scratch.h"
+#include "server/worker/given.h"
 #include "server/worker/session/account.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/schedule/schedule.h"
+#include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 
 static bool
@@ -186,8 +331,28 @@ def call_names(api):
             + "\tdefault:\n\t\treturn false;\n\t}\n\treturn gp_dec_done(&dec);\n}\n")
 
 
+def helpers(api):
+    """What the carriers share: structs of cells and back, sizes of attributes, options."""
+    calls = [c for c in api.wire_calls if travels_as_it_is(c)]
+    return ("".join(given_struct(s) for s in structs_used(calls, {"IN", "IN_N"}))
+            + "".join(told_struct(s) for s in structs_used(calls, {"OUT", "OUT_N", "OUT_UP_TO"}))
+            + attribute_sizes(tables_used(calls)) + option_names(chains_used(calls)))
+
+
+def object_kinds(api):
+    """How the driver ends the objects of each kind that is nothing but the driver's."""
+    out, rows = [], []
+    for k in api.kinds:
+        if not k.destroy:
+            continue
+        out.append(f"\nstatic CUresult\nend_{k.name}(void *driver)\n{{\n\treturn gpd_driver.{k.destroy}(driver);\n}}\n")
+        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['GOES_WITH'] == 'context' else 'false'} }},\n")
+    return ("".join(out) + "\nconst struct gpd_object_kind gpd_object_kinds[GPD_KIND_COUNT] = {\n"
+            + ("".join(rows) or "\t{ NULL, false },\n") + "};\n")
+
+
 def dispatch_c(api):
-    out = [generated(SOURCE), HEAD]
+    out = [generated(SOURCE), HEAD, object_kinds(api), helpers(api)]
     out += [dispatcher(c) for c in api.wire_calls]
     cases = "".join(f"\tcase GP_CALL_{c.name}:\n\t\treturn dispatch_{c.name}(session, header, &dec);\n" for c in api.wire_calls)
     out.append("\nint\ngpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size)\n"

@@ -13,6 +13,7 @@ from parse import SpecError, parse
 
 OUTPUTS = {
     "gp_calls.h": emit_protocol.calls_h, "gp_calls.c": emit_protocol.calls_c, "abi.txt": emit_protocol.abi_txt,
+    "gpc_kinds.h": emit_protocol.gpc_kinds_h, "gpd_kinds.h": emit_protocol.gpd_kinds_h,
     "gpc_calls.h": emit_client.calls_h, "gpc_calls.c": emit_client.calls_c, "gpc_stubs.c": emit_client.stubs_c,
     "gpc_entry.c": emit_client.entry_c, "gpc_proc.c": emit_client.proc_c, "libcuda.map": emit_client.libcuda_map,
     "gpd_calls.h": emit_server.calls_h, "gpd_dispatch.c": emit_server.dispatch_c,

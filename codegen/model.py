@@ -2,7 +2,10 @@
 """What the emitters share: the fields of a call, and text."""
 from dataclasses import dataclass
 
-from types_table import WIRE_TYPES, is_kernel
+from types_table import cells, opaque_size, struct_of, wire_type
+
+BYTES_IN = {"IN_BYTES", "IN_STRING", "IN", "IN_N", "IN_ATTRIBUTE", "IN_OPTIONS"}
+BYTES_OUT = {"OUT_BYTES", "OUT_N", "OUT_UP_TO", "OUT_ATTRIBUTE"}
 
 
 @dataclass
@@ -12,6 +15,7 @@ class Field:
     exact: int | None  # bytes of exactly this size
     string: bool
     param: object
+    optional: bool = False  # or of none at all
 
     @property
     def ctype(self):
@@ -21,25 +25,56 @@ class Field:
     @property
     def signature(self):
         word = "string" if self.string else self.kind
-        return f"{word}{'[%d]' % self.exact if self.exact else ''}:{self.name}"
+        size = f"[{self.exact}{' or 0' if self.optional else ''}]" if self.exact else ""
+        return f"{word}{size}:{self.name}".replace(" ", "_")
+
+
+def is_plain(ctype):
+    """One field of the record, rather than bytes."""
+    return not struct_of(ctype) and not opaque_size(ctype)
+
+
+def exact_size(param):
+    """Bytes, if the description says how many."""
+    if param.direction in ("IN", "OUT"):
+        return cells(param.ctype) * 8
+    count = int(param.size) if param.size and param.size.isdigit() else None
+    if count and param.direction in ("IN_N", "OUT_N"):
+        return count * cells(param.ctype) * 8
+    return count
 
 
 def field_of(param):
-    if param.direction in ("IN_BYTES", "OUT_BYTES", "IN_STRING"):
-        exact = int(param.size) if param.size and param.size.isdigit() else None
-        return Field(param.name, "bytes", exact, param.direction == "IN_STRING", param)
-    return Field(param.name, WIRE_TYPES[param.ctype][1], None, False, param)
+    if param.direction in BYTES_IN | BYTES_OUT or (param.direction == "OUT" and not is_plain(param.ctype)):
+        return Field(param.name, "bytes", exact_size(param), param.direction == "IN_STRING", param, "OPT" in param.quals)
+    return Field(param.name, wire_type(param.ctype)[1], None, False, param)
+
+
+def silent(call):
+    """Parameters that come with others: lengths of bytes, count and values of a chain of options."""
+    out = {p.size for p in call.params if p.direction == "IN_BYTES"}
+    for p in call.params:
+        if p.direction == "IN_OPTIONS":
+            out |= set(p.size.split(", "))
+    return out
 
 
 def args_of(call):
-    """What travels to the daemon: inputs, and the names of new objects; lengths come with their bytes."""
-    lengths = {p.size for p in call.params if p.direction in ("IN_BYTES", "OUT_BYTES")}
-    return [field_of(p) for p in call.params
-            if p.name not in lengths and (p.direction not in ("OUT", "OUT_BYTES") or "NEW" in p.quals)]
+    """What travels to the daemon: inputs, the names of new objects, and whether a list is asked for."""
+    out = []
+    for p in call.params:
+        if p.name in silent(call):
+            continue
+        if p.direction == "OUT_UP_TO":
+            out.append(Field(p.name, "u32", None, False, p))
+        elif p.direction is None or p.direction in BYTES_IN or p.direction == "INOUT" or "NEW" in p.quals:
+            out.append(field_of(p))
+    return out
 
 
 def reply_of(call):
-    return [field_of(p) for p in call.params if p.direction in ("OUT", "OUT_BYTES") and "NEW" not in p.quals]
+    return [field_of(p) for p in call.params
+            if (p.direction in BYTES_OUT or p.direction in ("OUT", "INOUT")) and "NEW" not in p.quals]
 
 
 def signature(call):
@@ -63,10 +98,6 @@ def declaration(call, prefix):
 def travels_as_it_is(call):
     """The daemon calls the driver's function of the same name, by generated code."""
     return call.kind == "CALL" and "SERVER_HOOK" not in call.options
-
-
-def has_kernel(call):
-    return any(is_kernel(p.ctype) for p in call.params)
 
 
 def generated(*sources):

@@ -5,14 +5,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
-DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "OUT", "OUT_N", "OUT_BYTES", "INOUT", "BY_HOOK"}
+DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "IN_OPTIONS", "IN_ATTRIBUTE", "OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES",
+              "OUT_ATTRIBUTE", "INOUT", "BY_HOOK"}
 QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP"}
+QUALIFIERS_WITH_ARGUMENT = {"SPAN"}
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
-OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT"} | ACCOUNT
+ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_COPIES", "AWAITS_STREAM"}
+OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT"} | ACCOUNT | ORDER
+KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH"}
 COMPLETIONS = {"POST", "WAIT"}
-WITH_ARGUMENT = {"VIA", "ALIAS", "ALLOCATES", "FREES", "COPIES"}
+WITH_ARGUMENT = {"VIA", "ALIAS", "ALLOCATES", "FREES", "COPIES", "BARRIER", "TYPES", "COST", "OBJECT", "GOES_WITH"}
+FIELD_CHECKS = {"ONE_OF", "UP_TO", "WHEN"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
 DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
+
+
+TYPE_WORDS = {"GP_ENUM", "GP_OPAQUE", "GP_STRUCT", "GP_ATTRIBUTES", "GP_OPTIONS"}
 
 
 class SpecError(Exception):
@@ -28,6 +36,51 @@ class Param:
     direction: str | None   # of a pointer
     size: str | None        # argument of the direction
     quals: set
+    line: int
+    span: str | None = None # how many bytes of device memory it points to
+
+
+@dataclass
+class Kind:
+    name: str
+    options: dict
+    file: str
+    line: int
+
+    @property
+    def types(self):
+        return re.split(r"\s*,\s*", self.options["TYPES"])
+
+    @property
+    def constant(self):
+        return self.name.upper()
+
+    @property
+    def ordered(self):
+        return "ORDERED" in self.options
+
+    @property
+    def destroy(self):
+        """The driver's function that ends an object of it; None: its life is written by hand."""
+        return self.options.get("OBJECT")
+
+
+@dataclass
+class StructField:
+    name: str               # a path: "res.array.hArray"
+    ctype: str
+    count: int              # elements of an array; 0: it is none
+    checks: dict            # word -> list of words
+    line: int
+
+
+@dataclass
+class Type:
+    """An enumeration, opaque bytes, a struct, a table of attributes, or a chain of options."""
+    word: str
+    name: str
+    fields: list            # StructField, or (type, attribute), or option
+    file: str
     line: int
 
 
@@ -79,6 +132,8 @@ class Api:
     calls: list = field(default_factory=list)
     symbols: list = field(default_factory=list)
     driver: list = field(default_factory=list)
+    kinds: list = field(default_factory=list)
+    types: list = field(default_factory=list)
 
     @property
     def wire_calls(self):
@@ -144,7 +199,7 @@ def read_number(reader):
         reader.fail(f"expected a number, found '{token}'")
 
 
-def read_options(reader, word, line):
+def read_options(reader, word, line, known=OPTIONS):
     """The rest of a word list, from where the next word or ')' stands."""
     options = {}
     while reader.peek() != ")":
@@ -153,7 +208,7 @@ def read_options(reader, word, line):
         option = reader.next()
         if option == "CUresult" or option == "void":
             reader.not_closed(word, line)
-        if option not in OPTIONS:
+        if option not in known:
             reader.fail(f"unknown option '{option}'")
         if option in options:
             reader.fail(f"option '{option}' is given twice")
@@ -171,11 +226,13 @@ def read_options(reader, word, line):
 
 def read_param(reader, of, line):
     direction = size = None
-    quals, words, depth, const = set(), [], 0, False
-    while reader.peek() in DIRECTIONS | QUALIFIERS:
+    quals, words, depth, const, span = set(), [], 0, False, None
+    while reader.peek() in DIRECTIONS | QUALIFIERS | QUALIFIERS_WITH_ARGUMENT:
         word = reader.next()
         if word in QUALIFIERS:
             quals.add(word)
+        elif word in QUALIFIERS_WITH_ARGUMENT:
+            span = reader.group(word)
         elif direction:
             reader.fail(f"second direction '{word}'")
         else:
@@ -195,7 +252,7 @@ def read_param(reader, of, line):
             reader.fail(f"'{token}' has no meaning in a parameter")
     if len(words) < 2:
         reader.fail("a parameter needs a type and a name")
-    return Param(words[-1], " ".join(words[:-1]), depth, const, direction, size, quals, reader.line)
+    return Param(words[-1], " ".join(words[:-1]), depth, const, direction, size, quals, reader.line, span)
 
 
 def read_params(reader, of):
@@ -252,6 +309,58 @@ def read_driver_function(reader, word):
     return DriverFunction(name, DRIVER_WORDS[word], reader.file, line)
 
 
+def read_kind(reader, word):
+    line = reader.line
+    reader.next("(")
+    name = reader.next()
+    reader.next(",")
+    kind = Kind(name, read_options(reader, word, line, KIND_OPTIONS), reader.file, line)
+    if "TYPES" not in kind.options:
+        reader.fail(f"kind '{name}' has no TYPES", line)
+    return kind
+
+
+def read_words(reader, of, line):
+    """Words up to a comma or the closing parenthesis."""
+    words = []
+    while reader.peek() not in (",", ")"):
+        if reader.peek() in (None, ";"):
+            reader.not_closed(of, line)
+        words.append(reader.next())
+    return words
+
+
+def read_struct_field(reader, of, opened):
+    checks = {}
+    while reader.peek() in FIELD_CHECKS:
+        word = reader.next()
+        checks[word] = re.split(r", ", reader.group(word))
+    words = read_words(reader, of, opened)
+    text = "".join(words)
+    split = next((i for i in range(len(words) - 1, 0, -1) if words[i].isidentifier() and words[i - 1].isidentifier()), 0)
+    path, count = re.fullmatch(r"([\w.]*)(?:\[(\d+)\])?", "".join(words[split:])).groups() if split else (None, None)
+    if not path:
+        reader.fail(f"'{text}' of {of}: a field needs a type and a name")
+    return StructField(path, " ".join(words[:split]), int(count or 0), checks, reader.line)
+
+
+def read_type(reader, word):
+    line = reader.line
+    opened = reader.open()
+    name, fields = reader.next(), []
+    while reader.peek() == ",":
+        reader.next()
+        if word == "GP_STRUCT":
+            fields.append(read_struct_field(reader, name, opened))
+        else:
+            words = read_words(reader, name, opened)
+            fields.append((" ".join(words[:-1]), words[-1]) if word == "GP_ATTRIBUTES" else words[-1])
+    if reader.peek() != ")":
+        reader.not_closed(word, line)
+    reader.next()
+    return Type(word[3:], name, fields, reader.file, line)
+
+
 def chapters(folder):
     """The files that chapters.txt lists, which are all that the folder has."""
     listed = (folder / "chapters.txt").read_text().split()
@@ -276,6 +385,10 @@ def parse(paths):
                 api.symbols.append(read_symbol(reader, word))
             elif word in DRIVER_WORDS:
                 api.driver.append(read_driver_function(reader, word))
+            elif word == "GP_KIND":
+                api.kinds.append(read_kind(reader, word))
+            elif word in TYPE_WORDS:
+                api.types.append(read_type(reader, word))
             elif word in ("GP_CALL", "GP_LOCAL", "GP_MESSAGE"):
                 api.calls.append(read_call(reader, word))
             else:

@@ -16,26 +16,10 @@
 #ifndef GPC_HANDLE_H
 #define GPC_HANDLE_H
 
+#include "gpc_kinds.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-enum gpc_kind {
-	GPC_KIND_CONTEXT = 1,
-	GPC_KIND_STREAM,
-	GPC_KIND_EVENT,
-	GPC_KIND_IMAGE, /* CUmodule and CUlibrary: wire object gp_image */
-	GPC_KIND_MODULE,
-	GPC_KIND_LIBRARY,
-	GPC_KIND_KERNEL,
-	GPC_KIND_FUNCTION,
-	GPC_KIND_HOST_FUNCTION, /* no handle of the application's: host_function.h */
-	GPC_KIND_POOL,
-	GPC_KIND_MEMORY,  /* CUmemGenericAllocationHandle */
-	GPC_KIND_ARRAY,   /* CUarray and CUmipmappedArray: wire object gp_array */
-	GPC_KIND_LEVEL,   /* CUarray: a level of a mipmapped array */
-	GPC_KIND_TEXTURE, /* wire object gp_texture; the application has the driver's number */
-	GPC_KIND_COUNT
-};
 
 struct gpc_handle {
 	enum gpc_kind kind;

@@ -3,6 +3,7 @@
 
 #include "client/code/module.h"
 #include "client/context/context.h"
+#include "client/context/object.h"
 #include "client/copy/array.h"
 #include "client/copy/texture.h"
 #include "client/memory/globals.h"
@@ -18,6 +19,7 @@ static const struct gpc_context_part parts[] = {
 	{ .unload = gpc_texture_forget_context },
 	{ .unload = gpc_array_forget_context },
 	{ .unload = gpc_image_forget_context },
+	{ .forget = gpc_objects_forget_context },
 	{ .forget = gpc_event_forget_context },
 	{ .prepare = gpc_stream_prepare_context,
 	  .made = gpc_stream_context_made,

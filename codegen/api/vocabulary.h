@@ -18,6 +18,37 @@
 #define GP_DRIVER(name)
 #define GP_DRIVER_OPTIONAL(name)
 
+/*
+ * A kind of handle: both ends' kinds, its form on the wire, what it costs, its life.
+ *   TYPES(type, ...)   what the prototypes call it
+ *   COST(bytes)        what the daemon keeps for one, roughly; without it the client alone has any
+ *   ORDERED            calls that name one come behind the host functions that others of it wait for
+ *   LOOKUP             generated code finds one with gpc_<kind>_id() and gpd_given_<kind>()
+ *   OBJECT(function)   it is the driver's and nothing else: NEW and DROP work without a hook, and
+ *                      what the client leaves behind is ended with this function of the driver
+ *   GOES_WITH(context or session)   when that is
+ */
+#define GP_KIND(name, ...)
+
+/*
+ * Types.
+ *   GP_ENUM(type)                        an enumeration
+ *   GP_OPAQUE(type, size)                bytes that nobody looks into
+ *   GP_STRUCT(type, member, ...)         "ctype path", the path as C would write it behind a dot;
+ *                                        "[n]" behind an array.  What is not listed stays zero.
+ *   GP_ATTRIBUTES(type, value, ...)      "ctype attribute": what IN_ATTRIBUTE and OUT_ATTRIBUTE hold
+ *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS)
+ * Before a member:
+ *   ONE_OF(value, ...)  UP_TO(value)     else CUDA_ERROR_INVALID_VALUE, at both ends
+ *   WHEN(tag, value, ...)                it is one while the member tag has one of these values:
+ *                                        members of a union
+ */
+#define GP_ENUM(type)
+#define GP_OPAQUE(type, size)
+#define GP_STRUCT(type, ...)
+#define GP_ATTRIBUTES(type, ...)
+#define GP_OPTIONS(type, ...)
+
 /* Before a prototype. Numbers are unique and never used again; a changed signature is a new number. */
 #define GP_CALL(number, completion, ...)    /* CUDA call that travels as it is */
 #define GP_LOCAL(...)                       /* CUDA call that client/ implements by hand: gpc_<name>() */
@@ -45,21 +76,28 @@
  *   CHARGES_NOTHING
  */
 
-/* Before a pointer parameter: exactly one direction is required. */
+/* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or
+ * names a parameter; elements are scalars, handles of LOOKUP or OBJECT, or described types. */
 #define IN            /* one element, read by the callee */
 #define IN_N(count)   /* count elements */
 #define IN_BYTES(size)
 #define IN_STRING     /* NUL-terminated */
+#define IN_OPTIONS(count, values) /* count options of a GP_OPTIONS type; values (BY_HOOK) has theirs */
+#define IN_ATTRIBUTE(attribute)   /* the value of what this parameter names */
 #define OUT           /* one element, written on CUDA_SUCCESS */
 #define OUT_N(count)
+#define OUT_UP_TO(count) /* as many as the INOUT parameter count says and there are; may be NULL
+                          * with OPT: then count comes back as how many there are */
 #define OUT_BYTES(size)
-#define INOUT
+#define OUT_ATTRIBUTE(attribute)
+#define INOUT         /* a scalar, read and written */
 #define BY_HOOK       /* read or written by the hand-written function of this call */
 
 /* Qualifiers, after the direction. */
 #define OPT           /* may be NULL */
 #define NEW           /* a handle that this call makes; the client names it */
 #define STATIC        /* points to storage that is never freed */
+#define SPAN(size)    /* of a CUdeviceptr: so many bytes of it must be the session's; else 1 */
 
 /* On a handle passed by value. */
 #define DROP          /* this call destroys the handle */

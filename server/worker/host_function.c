@@ -39,7 +39,8 @@ put_in_stream(struct gpd_session *session, const struct gp_args_gpHostFunction *
 
 	if (!function)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_session_name(session, GPD_KIND_FUNCTION, args->function, &function->handle);
+	result = gpd_session_name(session, GPD_KIND_HOST_FUNCTION, args->function,
+				  &function->handle);
 	if (result != CUDA_SUCCESS) {
 		free(function);
 		return result;
@@ -72,7 +73,7 @@ CUresult
 gpd_gpHostFunctionDone(struct gpd_session *session, const struct gp_args_gpHostFunctionDone *args)
 {
 	struct function *function = (struct function *)gpd_handle_get(
-		&session->handles, GPD_KIND_FUNCTION, args->function);
+		&session->handles, GPD_KIND_HOST_FUNCTION, args->function);
 
 	if (!function || !atomic_load(&function->told))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -94,6 +95,6 @@ forget(struct gpd_handle *handle, void *arg)
 void
 gpd_host_function_forget(struct gpd_session *session)
 {
-	gpd_handle_each(&session->handles, GPD_KIND_FUNCTION, forget, session);
+	gpd_handle_each(&session->handles, GPD_KIND_HOST_FUNCTION, forget, session);
 	gpd_hold_forget(session);
 }

@@ -6,9 +6,10 @@ from pathlib import Path
 
 generator, folder = Path(sys.argv[1]), Path(sys.argv[2])
 cases = sorted(folder.glob("*.h"))
+kinds = generator.resolve().parent / "api" / "kinds.h"
 failed = 0
 for number, case in enumerate(cases, 1):
-    run = subprocess.run([sys.executable, generator, "abi.txt", "/dev/null", case], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, generator, "abi.txt", "/dev/null", kinds, case], capture_output=True, text=True)
     wanted = case.with_suffix(".err").read_text()
     good = run.returncode == 1 and run.stderr == wanted
     failed += not good

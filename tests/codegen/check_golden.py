@@ -10,11 +10,12 @@ write = "--write" in sys.argv
 outputs = ["abi.txt", "api_matches_cuda_h.c", "codec_gen.c", "gp_calls.c", "gp_calls.h", "gpc_calls.c", "gpc_calls.h", "gpc_entry.c", "gpc_proc.c",
            "gpc_stubs.c", "gpd_calls.h", "gpd_dispatch.c", "gpd_driver_functions.c", "gpd_driver_functions.h",
            "libcuda.map"]
+kinds = generator.resolve().parent / "api" / "kinds.h"
 failed = 0
 with tempfile.TemporaryDirectory() as temporary:
     for number, name in enumerate(outputs, 1):
         out = Path(temporary) / name
-        subprocess.run([sys.executable, generator, name, out, folder / "sample.h"], check=True)
+        subprocess.run([sys.executable, generator, name, out, kinds, folder / "sample.h"], check=True)
         golden = folder / (name + ".golden")
         if write:
             golden.write_text(out.read_text())

@@ -7,6 +7,7 @@
 #include "server/worker/memory/memory.h"
 #include "server/worker/retire.h"
 #include "server/worker/session/event.h"
+#include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
@@ -69,6 +70,7 @@ gpd_context_destroy(struct gpd_session *session, struct gpd_context *context)
 	struct gpd_stream *next;
 
 	gpd_handle_each(&session->handles, GPD_KIND_EVENT, remove_event, &removal);
+	gpd_objects_forget_context(session, context);
 	gpd_image_forget_context(session, context);
 	/* Dropping one may free others that were dropped before: the walk begins again. */
 	for (struct gpd_stream *s = session->streams; s; s = next) {

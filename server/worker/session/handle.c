@@ -7,12 +7,7 @@
 
 #define CHUNKS (GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK)
 
-/* What an object takes of the machine's memory, with what a driver keeps of it, roughly. */
-static const uint16_t costs[GPD_KIND_COUNT] = {
-	[GPD_KIND_CONTEXT] = 1024, [GPD_KIND_STREAM] = 4096,  [GPD_KIND_EVENT] = 128,
-	[GPD_KIND_IMAGE] = 512,    [GPD_KIND_FUNCTION] = 256, [GPD_KIND_MEMORY] = 512,
-	[GPD_KIND_ARRAY] = 2048,   [GPD_KIND_TEXTURE] = 1024,
-};
+static const uint16_t costs[GPD_KIND_COUNT] = { GPD_KIND_COSTS };
 
 /* Where the handle of this name is kept; NULL: nowhere yet. */
 static struct gpd_handle **

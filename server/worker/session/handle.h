@@ -6,21 +6,10 @@
 #ifndef GPD_HANDLE_H
 #define GPD_HANDLE_H
 
+#include "gpd_kinds.h"
 #include "server/common/ledger/name_memory.h"
 
 #include <stdint.h>
-
-enum gpd_kind {
-	GPD_KIND_CONTEXT = 1,
-	GPD_KIND_STREAM,
-	GPD_KIND_EVENT,
-	GPD_KIND_IMAGE,
-	GPD_KIND_FUNCTION, /* of the client's: host_function.h */
-	GPD_KIND_MEMORY,   /* physical: physical.h */
-	GPD_KIND_ARRAY,
-	GPD_KIND_TEXTURE, /* and surface objects */
-	GPD_KIND_COUNT
-};
 
 struct gpd_handle {
 	enum gpd_kind kind;

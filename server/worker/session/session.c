@@ -23,6 +23,7 @@
 #include "server/worker/session/context.h"
 #include "server/worker/session/deferred.h"
 #include "server/worker/session/event.h"
+#include "server/worker/session/object.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
@@ -261,6 +262,7 @@ static void
 free_objects(struct gpd_session *session)
 {
 	gpd_handle_each(&session->handles, GPD_KIND_EVENT, free_event, session);
+	gpd_objects_forget_session(session);
 	gpd_host_function_forget(session);
 	gpd_copy_forget(session);
 	gpd_print_forget(session);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/context/object.h"
+
+#include "client/wire/session.h"
+
+CUresult
+gpc_object_create(enum gpc_kind kind, struct gpc_context *context, struct gpc_object **object_p)
+{
+	struct gpc_object *object = gpc_handle_new(kind, sizeof(*object));
+
+	if (!object)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	object->context = context;
+	*object_p = object;
+	return CUDA_SUCCESS;
+}
+
+void
+gpc_object_destroy(struct gpc_object *object)
+{
+	gp_scratch_free(&object->memory);
+	gpc_handle_remove(&object->handle);
+}
+
+void
+gpc_object_forget(enum gpc_kind kind, const void *token)
+{
+	struct gpc_object *object;
+
+	if (gpc_object_lookup(kind, token, &object) == CUDA_SUCCESS)
+		gpc_object_destroy(object);
+}
+
+CUresult
+gpc_object_lookup(enum gpc_kind kind, const void *token, struct gpc_object **object_p)
+{
+	*object_p = gpc_handle_get(kind, token);
+	return *object_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_object_id(struct gpc_context **context_p, enum gpc_kind kind, const void *token, uint32_t *id_p)
+{
+	struct gpc_object *object;
+	CUresult result = gpc_object_lookup(kind, token, &object);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (object->context->device->session != (*context_p)->device->session)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*context_p = object->context;
+	*id_p = object->handle.id;
+	return CUDA_SUCCESS;
+}
+
+void *
+gpc_object_token(enum gpc_kind kind, uint32_t id)
+{
+	const struct gpc_object *object = id ? gpc_handle_find(kind, id) : NULL;
+
+	return object ? object->handle.token : NULL;
+}
+
+static void
+destroy_if_of(void *arg, void *context)
+{
+	struct gpc_object *object = arg;
+
+	if (object->context == context)
+		gpc_object_destroy(object);
+}
+
+void
+gpc_objects_forget_context(struct gpc_context *context)
+{
+	for (int kind = 1; kind < GPC_KIND_COUNT; kind++) {
+		if (gpc_object_goes_with_context[kind])
+			gpc_handle_each((enum gpc_kind)kind, destroy_if_of, context);
+	}
+}
+
+CUresult
+gpc_enter_device(CUdevice ordinal, struct gpc_context **context_p)
+{
+	CUresult result = gpc_enter_initialized();
+	struct gpc_device *device;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	device = gpc_device_get(ordinal);
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*context_p = device->primary;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_device_name(const struct gpc_context *context, CUdevice ordinal, int32_t *remote_p)
+{
+	const struct gpc_device *device = gpc_device_get(ordinal);
+
+	if (!device || device->session != context->device->session)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*remote_p = device->remote;
+	return CUDA_SUCCESS;
+}
+
+CUdevice
+gpc_device_ordinal(const struct gpc_context *context, int32_t remote)
+{
+	for (int i = 0; i < gpc_device_count(); i++) {
+		const struct gpc_device *device = gpc_device_get(i);
+
+		if (device->session == context->device->session && device->remote == remote)
+			return i;
+	}
+	return -1;
+}
+
+CUresult
+gpc_context_name(struct gpc_context **context_p, CUcontext token, uint32_t *id_p)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_context_lookup(token, &context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_activate(context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*context_p = context;
+	*id_p = context->handle.id;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_reply_malformed(const struct gpc_context *context)
+{
+	gpc_session_fail(context->device->session, CUDA_ERROR_SYSTEM_NOT_READY, "malformed reply");
+	return CUDA_ERROR_SYSTEM_NOT_READY;
+}

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values as cells of 8 bytes, at both ends: what an element of an array or a field of a struct becomes."""
+from types_table import ADDRESSES, cells, is_kernel, kind_of, opaque_size, struct_of, structs_in, types_named, wire_type
+
+
+def ident(ctype):
+    return ctype.replace(" ", "_")
+
+
+def is_float(ctype):
+    return (wire_type(ctype) or ("", ""))[1] == "f32"
+
+
+def client_id(ctype, value, out):
+    """The statement that sets result and *out to the name of a handle, a kernel or a device on the wire; None: neither."""
+    if ctype == "CUdevice":
+        return f"result = gpc_device_name(context, {value}, {out});"
+    if is_kernel(ctype):
+        return f"result = gpc_function_kernel(context, {value}, {out});"
+    kind = kind_of(ctype)
+    if not kind:
+        return None
+    if kind.destroy:
+        return f"result = gpc_object_id(&context, GPC_KIND_{kind.constant}, {value}, {out});"
+    return {"stream": f"result = gpc_stream_id(&context, {value}, {out});",
+            "event": f"result = gpc_event_id({value}, {out});",
+            "context": f"result = gpc_context_name(&context, {value}, {out});"}[kind.name]
+
+
+def server_given(ctype, wire, out, span="1", works=False):
+    """The expression that finds what a wire value names, checked; None: the value is what it is."""
+    if ctype == "CUdevice":
+        return f"gpd_given_device(session, (int32_t){wire}, {out})"
+    if ctype in ADDRESSES:
+        return f"gpd_given_address(session, {wire}, {span}, {out})"
+    if is_kernel(ctype):
+        return f"gpd_function_get(session, {wire}, {out})"
+    kind = kind_of(ctype)
+    if not kind:
+        return None
+    if kind.destroy:
+        return f"gpd_given_object(session, GPD_KIND_{kind.constant}, (uint32_t){wire}, (void **){out})"
+    if kind.name == "stream":
+        return f"gpd_given_stream(session, (uint32_t){wire}, {'true' if works else 'false'}, {out})"
+    return f"gpd_given_{kind.name}(session, (uint32_t){wire}, {out})"
+
+
+def id_type(ctype):
+    return wire_type(ctype)[0]
+
+
+def pack(ctype, value, cell, indent):
+    """Client: statements that write a value into its cells and leave result."""
+    t = "\t" * indent
+    if struct_of(ctype):
+        return f"{t}result = pack_{ident(ctype)}(&context, &{value}, &{cell});\n"
+    if opaque_size(ctype):
+        return f"{t}memcpy(&{cell}, &{value}, {opaque_size(ctype)});\n"
+    named = client_id(ctype, value, "&id")
+    if named:
+        return f"{t}{{\n{t}\t{id_type(ctype)} id = 0;\n\n{t}\t{named}\n{t}\t{cell} = (uint64_t)id;\n{t}}}\n"
+    if is_float(ctype):
+        return f"{t}memcpy(&{cell}, &{value}, sizeof({value}));\n"
+    return f"{t}{cell} = (uint64_t){value};\n"
+
+
+def given(ctype, cell, value, indent):
+    """Server: statements that check cells and make the driver's value of them, and leave result."""
+    t = "\t" * indent
+    if struct_of(ctype):
+        return f"{t}result = given_{ident(ctype)}(session, &{cell}, &{value});\n"
+    if opaque_size(ctype):
+        return f"{t}memcpy(&{value}, &{cell}, {opaque_size(ctype)});\n"
+    named = server_given(ctype, cell, f"&{value}")
+    if named:
+        return f"{t}result = {named};\n"
+    if is_float(ctype):
+        return f"{t}memcpy(&{value}, &{cell}, sizeof({value}));\n"
+    return f"{t}{value} = ({ctype}){cell};\n"
+
+
+def told(ctype, value, cell, indent):
+    """Server: statements that write what the driver gave."""
+    t = "\t" * indent
+    if struct_of(ctype):
+        return f"{t}told_{ident(ctype)}(session, &{value}, &{cell});\n"
+    if opaque_size(ctype):
+        return f"{t}memcpy(&{cell}, &{value}, {opaque_size(ctype)});\n"
+    if kind_of(ctype):
+        return f"{t}{cell} = gpd_object_id(session, GPD_KIND_{kind_of(ctype).constant}, {value});\n"
+    if is_float(ctype):
+        return f"{t}memcpy(&{cell}, &{value}, sizeof({value}));\n"
+    return f"{t}{cell} = (uint64_t){value};\n"
+
+
+def taken(ctype, cell, value, indent):
+    """Client: the application's value of cells."""
+    t = "\t" * indent
+    if struct_of(ctype):
+        return f"{t}take_{ident(ctype)}(context, &{cell}, &{value});\n"
+    if opaque_size(ctype):
+        return f"{t}memcpy(&{value}, &{cell}, {opaque_size(ctype)});\n"
+    if kind_of(ctype):
+        return f"{t}{value} = gpc_object_token(GPC_KIND_{kind_of(ctype).constant}, (uint32_t){cell});\n"
+    if ctype == "CUdevice":
+        return f"{t}{value} = gpc_device_ordinal(context, (int){cell});\n"
+    if is_float(ctype):
+        return f"{t}memcpy(&{value}, &{cell}, sizeof({value}));\n"
+    return f"{t}{value} = ({ctype}){cell};\n"
+
+
+def condition(field, of):
+    """When a member of a union is one: WHEN(tag, value, ...)."""
+    when = field.checks.get("WHEN")
+    return " || ".join(f"{of}->{when[0]} == {value}" for value in when[1:]) if when else None
+
+
+def members(struct, one, of, indent=1, guard=""):
+    """The statements of each member: one(type, path, first cell, indent)."""
+    out, at = [], 0
+    for f in struct.fields:
+        width = cells(f.ctype)
+        test = condition(f, of)
+        tests = [x for x in (guard, f"({test})" if test and guard and " || " in test else test) if x]
+        t = "\t" * indent
+        if tests:
+            out.append(f"{t}if ({' && '.join(tests)}) {{\n")
+        inner = indent + bool(tests)
+        t = "\t" * inner
+        if f.count:
+            loop = "result == CUDA_SUCCESS && " if guard else ""
+            out.append(f"{t}for (size_t i = 0; {loop}i < {f.count}; i++) {{\n"
+                       + one(f.ctype, f"{f.name}[i]", f"cells[{at} + i * {width}]", inner + 1) + f"{t}}}\n")
+        else:
+            out.append(one(f.ctype, f.name, f"cells[{at}]", inner))
+        if tests:
+            out.append("\t" * indent + "}\n")
+        at += width * (f.count or 1)
+    return "".join(out)
+
+
+def checks(struct):
+    """Statements that refuse what the description does not allow; the same at both ends."""
+    out = []
+    tags = {}
+    for f in struct.fields:
+        guard = condition(f, "value")
+        guard = f"({guard}) && " if guard and " || " in guard else f"{guard} && " if guard else ""
+        if "ONE_OF" in f.checks:
+            other = " && ".join(f"value->{f.name} != {v}" for v in f.checks["ONE_OF"])
+            out.append(f"\tif ({guard}{other})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+        if "UP_TO" in f.checks:
+            out.append(f"\tif ({guard}value->{f.name} > {f.checks['UP_TO'][0]})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+        if "WHEN" in f.checks:
+            tag = tags.setdefault(f.checks["WHEN"][0], [])
+            tag += [v for v in f.checks["WHEN"][1:] if v not in tag]
+    for tag, values in tags.items():
+        if not any(f.name == tag and "ONE_OF" in f.checks for f in struct.fields):
+            other = " && ".join(f"value->{tag} != {v}" for v in values)
+            out.append(f"\tif ({other})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+    return "".join(out)
+
+
+def fits(struct):
+    """Whether a struct is one that the description allows."""
+    body = checks(struct) or "\t(void)value;\n"
+    return (f"\n/* {struct.file}:{struct.line} */\nstatic CUresult\nfits_{ident(struct.name)}(const {struct.name} *value)\n{{\n"
+            f"{body}\treturn CUDA_SUCCESS;\n}}\n")
+
+
+def pack_struct(struct):
+    name = ident(struct.name)
+    body = members(struct, lambda t, path, cell, i: pack(t, f"value->{path}", cell, i), "value", guard="result == CUDA_SUCCESS")
+    return fits(struct) + (
+        f"\nstatic CUresult\npack_{name}(struct gpc_context **context_p, const {struct.name} *value, uint64_t *cells)\n{{\n"
+        f"\tstruct gpc_context *context = *context_p;\n\tCUresult result = fits_{name}(value);\n\n{body}"
+        "\t*context_p = context;\n\treturn result;\n}\n")
+
+
+def given_struct(struct):
+    name = ident(struct.name)
+    body = members(struct, lambda t, path, cell, i: given(t, cell, f"value->{path}", i), "value", guard="result == CUDA_SUCCESS")
+    return fits(struct) + (
+        f"\nstatic CUresult\ngiven_{name}(struct gpd_session *session, const uint64_t *cells, {struct.name} *value)\n{{\n"
+        f"\tCUresult result = CUDA_SUCCESS;\n\n\tmemset(value, 0, sizeof(*value));\n{body}"
+        f"\treturn result == CUDA_SUCCESS ? fits_{name}(value) : result;\n}}\n")
+
+
+def told_struct(struct):
+    name = ident(struct.name)
+    body = members(struct, lambda t, path, cell, i: told(t, f"value->{path}", cell, i), "value")
+    return (f"\nstatic void\ntold_{name}(struct gpd_session *session, const {struct.name} *value, uint64_t *cells)\n{{\n"
+            f"\t(void)session;\n{body}}}\n")
+
+
+def take_struct(struct):
+    name = ident(struct.name)
+    body = members(struct, lambda t, path, cell, i: taken(t, cell, f"value->{path}", i), "value")
+    return (f"\nstatic void\ntake_{name}(struct gpc_context *context, const uint64_t *cells, {struct.name} *value)\n{{\n"
+            f"\t(void)context;\n\tmemset(value, 0, sizeof(*value));\n{body}}}\n")
+
+
+def structs_used(calls, directions):
+    """Structs that these calls pass in one of the directions, each behind those that it is made of."""
+    out = []
+    for call in calls:
+        for p in call.params:
+            if p.direction in directions:
+                out += [s for s in structs_in(p.ctype) if s not in out]
+    return out
+
+
+def tables_used(calls):
+    return [t for t in types_named("ATTRIBUTES") if any(p.direction in ("IN_ATTRIBUTE", "OUT_ATTRIBUTE") and q.name == p.size
+            and q.ctype == t.name for c in calls for p in c.params for q in c.params)]
+
+
+def chains_used(calls):
+    return [t for t in types_named("OPTIONS") if any(p.direction == "IN_OPTIONS" and p.ctype == t.name for c in calls for p in c.params)]
+
+
+def attribute_sizes(tables):
+    """How many bytes the value of an attribute has; 0: it is none."""
+    out = []
+    for table in tables:
+        cases = "".join(f"\tcase {name}:\n\t\treturn sizeof({ctype});\n" for ctype, name in table.fields)
+        out.append(f"\n/* {table.file}:{table.line} */\nstatic size_t\nsize_of_{table.name}(int attribute)\n{{\n\tswitch (attribute) {{\n"
+                   f"{cases}\tdefault:\n\t\treturn 0;\n\t}}\n}}\n")
+    return "".join(out)
+
+
+def option_names(chains):
+    """Whether an option of a chain is one whose value is a number."""
+    out = []
+    for chain in chains:
+        cases = "".join(f"\tcase {name}:\n" for name in chain.fields)
+        out.append(f"\n/* {chain.file}:{chain.line} */\nstatic bool\nis_{chain.name}(int option)\n{{\n\tswitch (option) {{\n"
+                   f"{cases}\t\treturn true;\n\tdefault:\n\t\treturn false;\n\t}}\n}}\n")
+    return "".join(out)

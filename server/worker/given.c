@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/given.h"
+
+#include "server/worker/memory/memory.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/event.h"
+#include "server/worker/session/object.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/worker.h"
+
+CUresult
+gpd_given_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p)
+{
+	const struct gpd_device *device = gpd_device_get(ordinal);
+
+	if (!device || !gpd_account_may_use(&session->account, ordinal))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*device_p = device->device;
+	return gpd_device_enter(ordinal);
+}
+
+CUresult
+gpd_given_address(struct gpd_session *session, uint64_t address, uint64_t size,
+		  CUdeviceptr *address_p)
+{
+	if (address && !gpd_memory_accessible(session, address, size ? size : 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	*address_p = address;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_given_context(struct gpd_session *session, uint32_t id, CUcontext *context_p)
+{
+	const struct gpd_context *context = gpd_context_get(session, id);
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*context_p = gpd_device_get(context->device)->primary;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_given_stream(struct gpd_session *session, uint32_t id, bool works, CUstream *stream_p)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, id);
+	CUresult result = stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+
+	if (works)
+		result = gpd_stream_begin(session, id, &stream);
+	if (result == CUDA_SUCCESS)
+		*stream_p = stream->driver;
+	return result;
+}
+
+CUresult
+gpd_given_event(struct gpd_session *session, uint32_t id, CUevent *event_p)
+{
+	const struct gpd_event *event = gpd_event_get(session, id);
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*event_p = event->ref->driver;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_given_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void **driver_p)
+{
+	const struct gpd_object *object = gpd_object_get(session, kind, id);
+
+	if (!object)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*driver_p = object->driver;
+	return CUDA_SUCCESS;
+}
+
+int32_t
+gpd_told_device(CUdevice device)
+{
+	for (int32_t i = 0; i < gpd_worker.device_count; i++) {
+		if (gpd_worker.devices[i].device == device)
+			return i;
+	}
+	return -1;
+}
+
+CUresult
+gpd_given_malformed(struct gpd_session *session)
+{
+	gpd_session_violation(session, "call 0x%04x came with lengths that do not fit together",
+			      session->call);
+	return CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a call that travels as it is gives the driver: the values of the wire, checked, as the
+ * driver's own.  For the generated dispatcher, on the session's executor.
+ */
+#ifndef GPD_GIVEN_H
+#define GPD_GIVEN_H
+
+#include "server/worker/session/handle.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_session;
+
+/* A device that the session may use; it becomes current. */
+CUresult gpd_given_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p);
+/* size bytes of device memory that is mapped for the session; 0 is nowhere, and stays 0. */
+CUresult gpd_given_address(struct gpd_session *session, uint64_t address, uint64_t size,
+			   CUdeviceptr *address_p);
+CUresult gpd_given_context(struct gpd_session *session, uint32_t id, CUcontext *context_p);
+/* works: the call gives it work, which is ordered and counted. */
+CUresult gpd_given_stream(struct gpd_session *session, uint32_t id, bool works, CUstream *stream_p);
+CUresult gpd_given_event(struct gpd_session *session, uint32_t id, CUevent *event_p);
+CUresult gpd_given_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
+			  void **driver_p);
+
+/* The ordinal of a device on the wire; -1: none. */
+int32_t gpd_told_device(CUdevice device);
+
+/* Lengths that do not fit together: the session ends. */
+CUresult gpd_given_malformed(struct gpd_session *session);
+
+#endif /* GPD_GIVEN_H */

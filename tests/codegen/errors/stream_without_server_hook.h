@@ -1,2 +1,0 @@
-GP_CALL(0x1, WAIT, CHARGES_NOTHING)
-CUresult cuStreamQuery(CUstream hStream);
