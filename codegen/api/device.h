@@ -43,6 +43,15 @@ CUresult cuDeviceGetAttribute(
         CUdevice_attribute attrib,
         CUdevice dev);
 
+GP_ENUM(CUarray_format)
+
+GP_CALL(0x0111, WAIT)
+CUresult cuDeviceGetTexture1DLinearMaxWidth(
+        OUT size_t *maxWidthInElements,
+        CUarray_format format,
+        unsigned numChannels,
+        CUdevice dev);
+
 GP_LOCAL()
 CUresult cuDeviceGetProperties(
         OUT CUdevprop *prop,

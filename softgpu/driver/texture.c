@@ -349,6 +349,20 @@ cuSurfObjectDestroy(CUsurfObject number)
 	return retire(number, GS_KIND_SURFACE);
 }
 
+CUresult CUDAAPI
+cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned int channels,
+				   CUdevice dev)
+{
+	CUresult r = gs_check_device(dev);
+
+	if (r)
+		return r;
+	if (!width || !gp_array_element(format, channels))
+		return CUDA_ERROR_INVALID_VALUE;
+	*width = LINEAR_WIDTH_MAX;
+	return CUDA_SUCCESS;
+}
+
 void
 gs_texture_destroy_all(void)
 {

@@ -228,6 +228,7 @@ main()
 	CUdevice device;
 	CUcontext context, current;
 	int devices = 0, version = 0;
+	size_t width = 0;
 
 	EXPECT(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount(&devices));
 	CHECK(cuInit(0));
@@ -236,6 +237,12 @@ main()
 	CHECK(cuDeviceGetCount(&devices));
 	REQUIRE(devices >= 1);
 	CHECK(cuDeviceGet(&device, 0));
+	CHECK(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, device));
+	REQUIRE(width >= 1 << 16);
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+	       cuDeviceGetTexture1DLinearMaxWidth(nullptr, CU_AD_FORMAT_FLOAT, 4, device));
+	EXPECT(CUDA_ERROR_INVALID_DEVICE,
+	       cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 99));
 	EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
 	CHECK(cuDevicePrimaryCtxRetain(&context, device));
 	CHECK(cuCtxPushCurrent(context));
