@@ -138,41 +138,39 @@ read_device(const struct gpd_config_key *key, const char *text, void *value)
 	return NULL;
 }
 
+/* One more element of this size at the end of a list. */
+static const char *
+add(void *list_p, int *count_p, const void *element, size_t size)
+{
+	void **list = list_p;
+	char *grown = realloc(*list, (size_t)(*count_p + 1) * size);
+
+	if (!grown)
+		return gpd_config_no_memory;
+	*list = grown;
+	memcpy(grown + (size_t)(*count_p)++ * size, element, size);
+	return NULL;
+}
+
 static const char *
 read_user(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config_tenant *tenant = value;
-	char name[GPD_TENANT_NAME_MAX];
+	char name[GPD_TENANT_NAME_MAX] = "";
 	const char *wrong = gpd_value_user(text, name);
-	void *grown;
 
-	if (wrong)
-		return wrong;
-	grown = realloc(tenant->users, (size_t)(tenant->user_count + 1) * sizeof(*tenant->users));
-	if (!grown)
-		return gpd_config_no_memory;
-	tenant->users = grown;
-	memcpy(tenant->users[tenant->user_count++], name, sizeof(name));
-	return NULL;
+	return wrong ? wrong : add(&tenant->users, &tenant->user_count, name, sizeof(name));
 }
 
 static const char *
 read_certificate(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config_tenant *tenant = value;
-	char name[GPD_CONFIG_CERTIFICATE_MAX];
+	char name[GPD_CONFIG_CERTIFICATE_MAX] = "";
 	const char *wrong = gpd_value_certificate(text, name);
-	void *grown;
 
-	if (wrong)
-		return wrong;
-	grown = realloc(tenant->certificates,
-			(size_t)(tenant->certificate_count + 1) * sizeof(*tenant->certificates));
-	if (!grown)
-		return gpd_config_no_memory;
-	tenant->certificates = grown;
-	memcpy(tenant->certificates[tenant->certificate_count++], name, sizeof(name));
-	return NULL;
+	return wrong ? wrong
+		     : add(&tenant->certificates, &tenant->certificate_count, name, sizeof(name));
 }
 
 static const char *
@@ -181,17 +179,9 @@ read_network(const struct gpd_config_key *key, const char *text, void *value)
 	struct gpd_config_tenant *tenant = value;
 	struct gpd_config_network network;
 	const char *wrong = gpd_value_network(text, &network);
-	void *grown;
 
-	if (wrong)
-		return wrong;
-	grown = realloc(tenant->networks,
-			(size_t)(tenant->network_count + 1) * sizeof(*tenant->networks));
-	if (!grown)
-		return gpd_config_no_memory;
-	tenant->networks = grown;
-	tenant->networks[tenant->network_count++] = network;
-	return NULL;
+	return wrong ? wrong
+		     : add(&tenant->networks, &tenant->network_count, &network, sizeof(network));
 }
 
 static const char *const isolations[] = { "shared", "process", "shared-only", NULL };
@@ -205,143 +195,92 @@ static_assert(GP_LANES_MAX == 16, "1 to 16");
 
 #define ISOLATION_WRONG "is none of shared, process, shared-only"
 
+/* A row of the tables below: how the text is read, into which field of which struct. */
+#define SECTION(key, how)                                                                          \
+	{                                                                                          \
+		.name = (key), .read = read_##how                                                  \
+	}
+#define LIST(key, how)                                                                             \
+	{                                                                                          \
+		.name = (key), .read = read_##how, .shape = GPD_CONFIG_LIST                        \
+	}
+#define VALUE(key, how, in, field)                                                                 \
+	{                                                                                          \
+		.name = (key), .read = read_##how, .offset = offsetof(struct in, field)            \
+	}
+#define WORD(key, in, field, list, text)                                                           \
+	{                                                                                          \
+		.name = (key), .read = read_word, .offset = offsetof(struct in, field),            \
+		.words = (list), .wrong = (text)                                                   \
+	}
+#define NUMBER(key, how, in, field, from, to, text)                                                \
+	{                                                                                          \
+		.name = (key), .read = read_##how, .offset = offsetof(struct in, field),           \
+		.min = (from), .max = (to), .wrong = (text)                                        \
+	}
+#define PER_DEVICE(key, how, field)                                                                \
+	{                                                                                          \
+		.name = (key), .read = read_##how, .shape = GPD_CONFIG_PER_DEVICE,                 \
+		.offset = offsetof(struct gpd_config_quota, field)                                 \
+	}
+#define NUMBER_PER_DEVICE(key, how, field, from, to, text)                                         \
+	{                                                                                          \
+		.name = (key), .read = read_##how, .shape = GPD_CONFIG_PER_DEVICE,                 \
+		.offset = offsetof(struct gpd_config_quota, field), .min = (from), .max = (to),    \
+		.wrong = (text)                                                                    \
+	}
+
 static const struct gpd_config_key daemon_keys[] = {
-	{ .name = "sessions",
-	  .read = read_number,
-	  .offset = offsetof(struct gpd_config, sessions_max),
-	  .min = 1,
-	  .max = GPD_LEDGER_SESSIONS,
-	  .wrong = "is no number from 1 to 4096" },
-	{ .name = "isolation",
-	  .read = read_word,
-	  .offset = offsetof(struct gpd_config, isolation),
-	  .words = isolations,
-	  .wrong = ISOLATION_WRONG },
-	{ .name = "host-memory",
-	  .read = read_memory,
-	  .offset = offsetof(struct gpd_config, host_memory) },
-	{ .name = "code-memory",
-	  .read = read_memory,
-	  .offset = offsetof(struct gpd_config, code_memory) },
-	{ .name = "lanes",
-	  .read = read_number,
-	  .offset = offsetof(struct gpd_config, lanes_max),
-	  .min = 1,
-	  .max = GP_LANES_MAX,
-	  .wrong = "is no number from 1 to 16" },
-	{ .name = "sessions-per-address",
-	  .read = read_number_or_unlimited,
-	  .offset = offsetof(struct gpd_config, sessions_per_address),
-	  .min = 1,
-	  .max = GPD_LEDGER_SESSIONS,
-	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
-	{ .name = "idle-timeout",
-	  .read = read_number_or_never,
-	  .offset = offsetof(struct gpd_config, idle_timeout),
-	  .min = 1,
-	  .max = 10000000,
-	  .wrong = "is neither a number of seconds nor never" },
-	{ .name = "metrics", .read = read_metrics },
-	{ .name = "admin-socket", .read = read_socket },
-	{ .name = "tokens", .read = read_path, .offset = offsetof(struct gpd_config, tokens) },
-	{ .name = "certificate",
-	  .read = read_path,
-	  .offset = offsetof(struct gpd_config, certificate) },
-	{ .name = "key", .read = read_path, .offset = offsetof(struct gpd_config, key) },
-	{ .name = "client-authority",
-	  .read = read_path,
-	  .offset = offsetof(struct gpd_config, client_authority) },
-	{ .name = "crl", .read = read_path, .offset = offsetof(struct gpd_config, crl) },
+	NUMBER("sessions", number, gpd_config, sessions_max, 1, GPD_LEDGER_SESSIONS,
+	       "is no number from 1 to 4096"),
+	WORD("isolation", gpd_config, isolation, isolations, ISOLATION_WRONG),
+	VALUE("host-memory", memory, gpd_config, host_memory),
+	VALUE("code-memory", memory, gpd_config, code_memory),
+	NUMBER("lanes", number, gpd_config, lanes_max, 1, GP_LANES_MAX,
+	       "is no number from 1 to 16"),
+	NUMBER("sessions-per-address", number_or_unlimited, gpd_config, sessions_per_address, 1,
+	       GPD_LEDGER_SESSIONS, "is neither a number from 1 to 4096 nor unlimited"),
+	NUMBER("idle-timeout", number_or_never, gpd_config, idle_timeout, 1, 10000000,
+	       "is neither a number of seconds nor never"),
+	SECTION("metrics", metrics),
+	SECTION("admin-socket", socket),
+	VALUE("tokens", path, gpd_config, tokens),
+	VALUE("certificate", path, gpd_config, certificate),
+	VALUE("key", path, gpd_config, key),
+	VALUE("client-authority", path, gpd_config, client_authority),
+	VALUE("crl", path, gpd_config, crl),
 };
 
 /* In the order of enum gpd_config_given. */
 static const struct gpd_config_key device_keys[] = {
-	{ .name = "policy",
-	  .read = read_word,
-	  .offset = offsetof(struct gpd_config_device, policy),
-	  .words = policies,
-	  .wrong = "is none of none, best-effort, equal, fixed" },
-	{ .name = "virtual-number",
-	  .read = read_number,
-	  .offset = offsetof(struct gpd_config_device, virtual_number),
-	  .min = 1,
-	  .max = 64,
-	  .wrong = "is no number from 1 to 64" },
-	{ .name = "export",
-	  .read = read_word,
-	  .offset = offsetof(struct gpd_config_device, exported),
-	  .words = answers,
-	  .wrong = "is neither yes nor no" },
-	{ .name = "sm-granularity",
-	  .read = read_granularity,
-	  .offset = offsetof(struct gpd_config_device, sm_granularity),
-	  .wrong = "is neither 2 nor 8" },
+	WORD("policy", gpd_config_device, policy, policies,
+	     "is none of none, best-effort, equal, fixed"),
+	NUMBER("virtual-number", number, gpd_config_device, virtual_number, 1, 64,
+	       "is no number from 1 to 64"),
+	WORD("export", gpd_config_device, exported, answers, "is neither yes nor no"),
+	NUMBER("sm-granularity", granularity, gpd_config_device, sm_granularity, 2, 8,
+	       "is neither 2 nor 8"),
 };
 
 static const struct gpd_config_key tenant_keys[] = {
-	{ .name = "devices", .read = read_device, .shape = GPD_CONFIG_LIST },
-	{ .name = "memory",
-	  .read = read_memory,
-	  .shape = GPD_CONFIG_PER_DEVICE,
-	  .offset = offsetof(struct gpd_config_quota, memory) },
-	{ .name = "sm",
-	  .read = read_sm,
-	  .shape = GPD_CONFIG_PER_DEVICE,
-	  .offset = offsetof(struct gpd_config_quota, sm) },
-	{ .name = "weight",
-	  .read = read_number,
-	  .shape = GPD_CONFIG_PER_DEVICE,
-	  .offset = offsetof(struct gpd_config_quota, weight),
-	  .min = 1,
-	  .max = 1000,
-	  .wrong = "is no number from 1 to 1000" },
-	{ .name = "limit",
-	  .read = read_percent,
-	  .shape = GPD_CONFIG_PER_DEVICE,
-	  .offset = offsetof(struct gpd_config_quota, limit),
-	  .min = 1,
-	  .max = 100,
-	  .wrong = "is no whole per cent from 1 to 100" },
-	{ .name = "time-share",
-	  .read = read_percent,
-	  .shape = GPD_CONFIG_PER_DEVICE,
-	  .offset = offsetof(struct gpd_config_quota, time_share),
-	  .min = 0,
-	  .max = 100,
-	  .wrong = "is no whole per cent from 0 to 100" },
-	{ .name = "session-memory",
-	  .read = read_memory,
-	  .shape = GPD_CONFIG_PER_DEVICE,
-	  .offset = offsetof(struct gpd_config_quota, session_memory) },
-	{ .name = "session-sm",
-	  .read = read_sm,
-	  .shape = GPD_CONFIG_PER_DEVICE,
-	  .offset = offsetof(struct gpd_config_quota, session_sm) },
-	{ .name = "priority",
-	  .read = read_word,
-	  .offset = offsetof(struct gpd_config_tenant, priority),
-	  .words = priorities,
-	  .wrong = "is none of normal, low, high" },
-	{ .name = "bandwidth",
-	  .read = read_bandwidth,
-	  .offset = offsetof(struct gpd_config_tenant, bandwidth) },
-	{ .name = "sessions",
-	  .read = read_number_or_unlimited,
-	  .offset = offsetof(struct gpd_config_tenant, sessions_max),
-	  .min = 0,
-	  .max = GPD_LEDGER_SESSIONS,
-	  .wrong = "is neither a number from 0 to 4096 nor unlimited" },
-	{ .name = "isolation",
-	  .read = read_word,
-	  .offset = offsetof(struct gpd_config_tenant, isolation),
-	  .words = isolations,
-	  .wrong = ISOLATION_WRONG },
-	{ .name = "code-memory",
-	  .read = read_memory,
-	  .offset = offsetof(struct gpd_config_tenant, code_memory) },
-	{ .name = "users", .read = read_user, .shape = GPD_CONFIG_LIST },
-	{ .name = "certificate", .read = read_certificate, .shape = GPD_CONFIG_LIST },
-	{ .name = "addresses", .read = read_network, .shape = GPD_CONFIG_LIST },
+	LIST("devices", device),
+	PER_DEVICE("memory", memory, memory),
+	PER_DEVICE("sm", sm, sm),
+	NUMBER_PER_DEVICE("weight", number, weight, 1, 1000, "is no number from 1 to 1000"),
+	NUMBER_PER_DEVICE("limit", percent, limit, 1, 100, "is no whole per cent from 1 to 100"),
+	NUMBER_PER_DEVICE("time-share", percent, time_share, 0, 100,
+			  "is no whole per cent from 0 to 100"),
+	PER_DEVICE("session-memory", memory, session_memory),
+	PER_DEVICE("session-sm", sm, session_sm),
+	WORD("priority", gpd_config_tenant, priority, priorities, "is none of normal, low, high"),
+	VALUE("bandwidth", bandwidth, gpd_config_tenant, bandwidth),
+	NUMBER("sessions", number_or_unlimited, gpd_config_tenant, sessions_max, 0,
+	       GPD_LEDGER_SESSIONS, "is neither a number from 0 to 4096 nor unlimited"),
+	WORD("isolation", gpd_config_tenant, isolation, isolations, ISOLATION_WRONG),
+	VALUE("code-memory", memory, gpd_config_tenant, code_memory),
+	LIST("users", user),
+	LIST("certificate", certificate),
+	LIST("addresses", network),
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))

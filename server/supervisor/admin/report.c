@@ -52,6 +52,13 @@ ledger_of(const struct builder *b)
 	return b->source->quota->ledger;
 }
 
+/* clang-format off */
+#define EACH_COUNT(DO) \
+	DO(launches) DO(copies) DO(copied_in) DO(copied_out) DO(refusals) DO(waited_ns) DO(throttled_ns)
+#define COPY(name) copy->name = atomic_load(&counts->name);
+#define ADD(name) to->name += from->name;
+/* clang-format on */
+
 static Gpupool__AdminCounts *
 keep_counts(struct builder *b, const struct gpd_ledger_counts *counts)
 {
@@ -60,26 +67,14 @@ keep_counts(struct builder *b, const struct gpd_ledger_counts *counts)
 	if (!copy)
 		return NULL;
 	gpupool__admin_counts__init(copy);
-	copy->launches = atomic_load(&counts->launches);
-	copy->copies = atomic_load(&counts->copies);
-	copy->copied_in = atomic_load(&counts->copied_in);
-	copy->copied_out = atomic_load(&counts->copied_out);
-	copy->refusals = atomic_load(&counts->refusals);
-	copy->waited_ns = atomic_load(&counts->waited_ns);
-	copy->throttled_ns = atomic_load(&counts->throttled_ns);
+	EACH_COUNT(COPY)
 	return copy;
 }
 
 static void
 add_counts(Gpupool__AdminCounts *to, const Gpupool__AdminCounts *from)
 {
-	to->launches += from->launches;
-	to->copies += from->copies;
-	to->copied_in += from->copied_in;
-	to->copied_out += from->copied_out;
-	to->refusals += from->refusals;
-	to->waited_ns += from->waited_ns;
-	to->throttled_ns += from->throttled_ns;
+	EACH_COUNT(ADD)
 }
 
 static Gpupool__AdminLine *
