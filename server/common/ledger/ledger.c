@@ -200,16 +200,6 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 		atomic_store(&tenant->devices[d].memory, 0);
 }
 
-uint32_t
-gpd_ledger_sessions(const struct gpd_ledger *ledger)
-{
-	uint32_t count = 0;
-
-	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
-		count += atomic_load_explicit(&ledger->tenants[i].sessions, memory_order_relaxed);
-	return count;
-}
-
 const struct gpd_ledger_session *
 gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
 {
@@ -276,8 +266,8 @@ raise_peak(struct gpd_ledger_line *line)
 }
 
 bool
-gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-	       uint64_t bytes)
+gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		uint64_t bytes)
 {
 	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
 	struct gpd_ledger_line *line = &session->devices[device];
@@ -295,16 +285,6 @@ gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, in
 	}
 	raise_peak(line);
 	return true;
-}
-
-bool
-gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-		uint64_t bytes)
-{
-	if (gpd_ledger_try(ledger, session, device, bytes))
-		return true;
-	gpd_ledger_count(&session->counts.refusals, 1);
-	return false;
 }
 
 bool

@@ -161,22 +161,16 @@ void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, si
 void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* The same for all sessions of a worker that is gone. */
 void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
-/* How many there are. */
-uint32_t gpd_ledger_sessions(const struct gpd_ledger *ledger);
 /* How many a worker has; one of them, NULL: it has none. */
 int gpd_ledger_count_of(const struct gpd_ledger *ledger, int32_t worker);
 const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
 
 /*
  * Takes bytes of a device, or of GPD_LEDGER_CODE, for the session: false, and nothing is taken, if
- * that would be more than the session or its tenant may have, or the device has; the refusal is
- * counted.
+ * that would be more than the session or its tenant may have, or the device has.
  */
 bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);
-/* The same, but nothing is counted. */
-bool gpd_ledger_try(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-		    uint64_t bytes);
 /* Whether memory of any other session is on its way back to the driver. */
 bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);

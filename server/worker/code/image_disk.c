@@ -151,17 +151,6 @@ has_hash(const void *bytes, size_t size, const uint8_t *sha256)
 	       !memcmp(found, sha256, GPD_SHA256_SIZE);
 }
 
-bool
-gpd_image_disk_has(const struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size)
-{
-	char name[NAME_SIZE];
-	struct stat status;
-
-	name_of(sha256, name);
-	return fstatat(disk->dir, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISREG(status.st_mode) && (uint64_t)status.st_size == size;
-}
-
 void *
 gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size, bool use)
 {

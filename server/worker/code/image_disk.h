@@ -29,9 +29,6 @@ struct gpd_image_disk *gpd_image_disk_open(const char *dir, uint64_t limit);
 /* Accepts NULL. */
 void gpd_image_disk_close(struct gpd_image_disk *disk);
 
-/* Whether there is a file of this size, whatever is in it. */
-bool gpd_image_disk_has(const struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size);
-
 /* The checked bytes, for the caller to free; NULL: not there (any more).  use: it counts as used
  * now. */
 void *gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size,

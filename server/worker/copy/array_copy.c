@@ -4,7 +4,6 @@
 #include "gpd_calls.h"
 #include "protocol/frame.h"
 #include "server/worker/copy/copy.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/copy_part.h"
 #include "server/worker/memory/memory.h"

@@ -10,7 +10,6 @@
 #include "protocol/frame.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/straight.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/memory/copy_part.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpd_calls.h"
-#include "protocol/frame.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_out_state.h"
 #include "server/worker/copy/lane.h"
@@ -8,7 +7,6 @@
 #include "server/worker/copy/straight.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/copy_part.h"
-#include "server/worker/memory/memory.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"

@@ -6,7 +6,6 @@
 #include "server/worker/copy/straight.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 #include "transport/transport.h"
 

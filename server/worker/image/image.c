@@ -7,7 +7,6 @@
 #include "protocol/image_info.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_state.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/image/image_bytes.h"
 #include "server/worker/image/image_library.h"
 #include "server/worker/image/library.h"
@@ -16,8 +15,6 @@
 #include "server/worker/session/wait.h"
 #include "server/worker/worker.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/image/image_bytes.h"
 
-#include "base/clock.h"
 #include "gpd_calls.h"
 #include "image/fatbin.h"
 #include "server/worker/code/image_cache.h"

@@ -188,8 +188,8 @@ gpd_library_trim(void)
 		gpd_quiet_jobs_run(trim, NULL);
 }
 
-static void
-give_back(struct gpd_library *library)
+void
+gpd_library_leave(struct gpd_library *library)
 {
 	bool gone;
 
@@ -217,10 +217,10 @@ note(struct gpd_library *library)
 }
 
 static void
-note_and_give_back(void *arg)
+note_and_leave(void *arg)
 {
 	note(arg);
-	give_back(arg);
+	gpd_library_leave(arg);
 }
 
 static void
@@ -229,14 +229,14 @@ note_later(struct gpd_library *library)
 	pthread_mutex_lock(&registry.lock);
 	library->refs++;
 	pthread_mutex_unlock(&registry.lock);
-	gpd_quiet_jobs_run(note_and_give_back, library);
+	gpd_quiet_jobs_run(note_and_leave, library);
 }
 
 void
 gpd_library_put(struct gpd_library *library)
 {
 	if (library->shared)
-		gpd_quiet_jobs_run(note_and_give_back, library);
+		gpd_quiet_jobs_run(note_and_leave, library);
 	else
 		unload(library);
 }
@@ -250,12 +250,6 @@ gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), v
 	unused_link_oldest(library);
 	pthread_mutex_unlock(&registry.lock);
 	gpd_library_trim();
-}
-
-void
-gpd_library_leave(struct gpd_library *library)
-{
-	give_back(library);
 }
 
 static void

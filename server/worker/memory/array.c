@@ -3,7 +3,6 @@
 
 #include "base/lock.h"
 #include "gpd_calls.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/array_memory.h"

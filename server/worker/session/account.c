@@ -42,11 +42,11 @@ take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
 	bool again;
 
 	if (account->give_back && account->give_back(account) &&
-	    gpd_ledger_try(account->ledger, account->line, line, bytes))
+	    gpd_ledger_take(account->ledger, account->line, line, bytes))
 		return true;
 	do {
 		again = gpd_account_wait(account, &until);
-		if (gpd_ledger_try(account->ledger, account->line, line, bytes))
+		if (gpd_ledger_take(account->ledger, account->line, line, bytes))
 			return true;
 	} while (again);
 	return false;
@@ -55,7 +55,7 @@ take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
 static CUresult
 take(struct gpd_account *account, int line, uint64_t bytes)
 {
-	if (gpd_ledger_try(account->ledger, account->line, line, bytes) ||
+	if (gpd_ledger_take(account->ledger, account->line, line, bytes) ||
 	    take_in_the_end(account, line, bytes))
 		return CUDA_SUCCESS;
 	gpd_ledger_count(&account->line->counts.refusals, 1);

@@ -57,7 +57,4 @@ void gpd_wait_kick(struct gpd_session *session);
 /* Calls what is left with CUDA_ERROR_DEINITIALIZED and ends the responder. */
 void gpd_wait_stop(struct gpd_session *session);
 
-/* Pinned memory for the markers of all sessions, once per process. */
-CUresult gpd_wait_setup(void);
-
 #endif /* GPD_WAIT_H */
