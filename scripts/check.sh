@@ -54,6 +54,13 @@ setup build-check -Db_sanitize=address,undefined -Db_lundef=false
 build build-check
 meson test -C build-check --no-rebuild --print-errorlogs || true
 
+echo "== locks"
+if python3 scripts/threadsafety.py build-check; then
+	passed=$((passed + 1))
+else
+	failed=$((failed + 1))
+fi
+
 # Nothing but what these tests need is built.
 echo "== threaded suites, thread sanitizer"
 setup build-tsan -Db_sanitize=thread -Db_lundef=false

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/descriptor.h"
 
+#include "base/lock.h"
 #include "transport/own_fd.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 
 /* Who is last gives the numbers back: another thread may be at a look-up still. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned int holds;
-static bool held[STANDARD];
+static unsigned int holds GP_GUARDED_BY(lock);
+static bool held[STANDARD] GP_GUARDED_BY(lock);
 
 int
 gp_fd_away(int fd)

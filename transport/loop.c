@@ -51,7 +51,7 @@ struct loop_listener {
 };
 
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct loop_listener *names;
+static struct loop_listener *names GP_GUARDED_BY(names_lock);
 
 static struct pipe *
 incoming(const struct gp_conn *conn)
@@ -69,9 +69,9 @@ outgoing(const struct gp_conn *conn)
 	return &loop->pair->pipe[!loop->side];
 }
 
-/* With the lock held, after every change. */
+/* After every change. */
 static void
-pipe_changed(struct pipe *pipe)
+pipe_changed(struct pipe *pipe) GP_LOCKED(pipe->lock)
 {
 	bool readable = pipe->used || pipe->no_writer || pipe->no_reader;
 	uint64_t count = 1;
@@ -138,9 +138,9 @@ pipe_put(struct pipe *pipe, const struct iovec *iov, int count)
 	return put;
 }
 
-/* With the lock held: until there is something to be read, or the time is over. */
+/* Until there is something to be read, or the time is over. */
 static bool
-pipe_await(struct pipe *pipe, int timeout_ms)
+pipe_await(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
 {
 	uint64_t until = timeout_ms ? gp_deadline_ns(timeout_ms) : 0;
 
@@ -172,7 +172,7 @@ loop_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 
 /* The same for room to write into. */
 static void
-pipe_await_room(struct pipe *pipe, int timeout_ms)
+pipe_await_room(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
 {
 	uint64_t until = gp_deadline_ns(timeout_ms);
 
@@ -338,9 +338,8 @@ gp_loop_pair(struct gp_conn **a_p, struct gp_conn **b_p)
 	return 0;
 }
 
-/* With names_lock held. */
 static struct loop_listener *
-find_name(const char *name)
+find_name(const char *name) GP_LOCKED(names_lock)
 {
 	struct loop_listener *at = names;
 

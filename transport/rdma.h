@@ -12,6 +12,7 @@
 #ifndef GP_RDMA_H
 #define GP_RDMA_H
 
+#include "base/lock.h"
 #include "transport/message_stream.h"
 #include "transport/rdma_lib.h"
 
@@ -217,9 +218,9 @@ void gp_rdma_drain(struct gp_rdma_conn *conn);
  * To be asked before anybody writes to it or reads from it. */
 bool gp_rdma_owns(struct gp_rdma_conn *conn, int fd);
 /* Until something may have changed: 0, or -EAGAIN at the deadline.  Without the lock meanwhile. */
-int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline);
+int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
 /* The same for who is about to get an answer: it looks for a while before it sleeps. */
-int gp_rdma_wait_soon(struct gp_rdma_conn *conn, int64_t deadline);
+int gp_rdma_wait_soon(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
 /* Makes watch_fd readable now or with the next event. */
 void gp_rdma_arm(struct gp_rdma_conn *conn);
 /* Looks for events of the connection manager. */
@@ -232,9 +233,9 @@ int gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal)
  * limit), and whether it is too late: then the connection goes down. */
 int64_t gp_rdma_taken_deadline(const struct gp_rdma_conn *conn);
 void gp_rdma_check_taken(struct gp_rdma_conn *conn, int64_t deadline);
-int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number);
+int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 /* After gp_rdma_disconnect(): the device has done with this request, too, or does not answer. */
-void gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number);
+void gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 void gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot);
 /* The peer shall not run out of credits while this end has nothing to say. */
 void gp_rdma_give_credits(struct gp_rdma_conn *conn);
@@ -242,7 +243,7 @@ void gp_rdma_give_credits(struct gp_rdma_conn *conn);
 void gp_rdma_beat(struct gp_rdma_conn *conn);
 /* A segment that takes no credit.  It may wait for room in the send queue. */
 int gp_rdma_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
-		    const struct gp_rdma_place *place);
+		    const struct gp_rdma_place *place) GP_LOCKED(conn->lock);
 /* Sends what has waited for credits. */
 void gp_rdma_flush(struct gp_rdma_conn *conn);
 /* After this the peer's device cannot reach memory of this end. */

@@ -5,6 +5,7 @@
  * is not copied, at either end.
  */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "transport/rdma.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ next_offer(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_plac
 
 /* Until the peer takes something, which it must do within the time of gp_conn_set_unread(). */
 static void
-wait_for_reader(struct gp_rdma_conn *conn, int64_t *deadline)
+wait_for_reader(struct gp_rdma_conn *conn, int64_t *deadline) GP_LOCKED(conn->lock)
 {
 	if (*deadline == 0)
 		*deadline = gp_rdma_taken_deadline(conn);
@@ -177,7 +178,7 @@ send_as_client(struct gp_rdma_conn *conn, struct source *source)
 
 /* The oldest room, as soon as there is one. */
 static int
-wait_for_room(struct gp_rdma_conn *conn, struct gp_rdma_place **room_p)
+wait_for_room(struct gp_rdma_conn *conn, struct gp_rdma_place **room_p) GP_LOCKED(conn->lock)
 {
 	int64_t deadline = 0;
 	int r;
@@ -189,7 +190,7 @@ wait_for_room(struct gp_rdma_conn *conn, struct gp_rdma_place **room_p)
 }
 
 static int
-room_filled(struct gp_rdma_conn *conn)
+room_filled(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	conn->rooms.first = (conn->rooms.first + 1) % GP_RDMA_PIECES;
 	conn->rooms.count--;
@@ -229,7 +230,7 @@ next_write(struct gp_rdma_conn *conn, struct source *source, size_t size, uint64
 
 static int
 write_room(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_place *room,
-	   uint64_t *numbers, uint64_t *count)
+	   uint64_t *numbers, uint64_t *count) GP_LOCKED(conn->lock)
 {
 	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE };
 	struct ibv_sge sge;
@@ -297,7 +298,7 @@ gp_rdma_send_bulk(struct gp_rdma_conn *conn, const struct iovec *bulk, int count
 
 /* Until something comes, but not for longer than a peer may pause inside a message. */
 static int
-wait_for_peer(struct gp_rdma_conn *conn)
+wait_for_peer(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	unsigned int stall = conn->stream.stall_ms;
 	int64_t deadline = stall ? gp_now_ms() + stall : -1;
@@ -331,7 +332,7 @@ place_piece(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, uint64
 }
 
 static void
-unstage(struct gp_rdma_conn *conn, const struct piece *piece)
+unstage(struct gp_rdma_conn *conn, const struct piece *piece) GP_LOCKED(conn->lock)
 {
 	if (!piece->staged)
 		return;
@@ -355,6 +356,7 @@ piece_size(const struct gp_rdma_conn *conn, const uint8_t *dst, size_t left, str
 
 static int
 receive_as_client(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
+	GP_LOCKED(conn->lock)
 {
 	struct piece pieces[GP_RDMA_PIECES];
 	uint64_t begin = conn->roomed, done = begin;
@@ -428,6 +430,7 @@ read_offer(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, size_t 
 
 static int
 receive_as_server(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
+	GP_LOCKED(conn->lock)
 {
 	unsigned int depth =
 		conn->device->reads_max < GP_RDMA_PIECES ? conn->device->reads_max : GP_RDMA_PIECES;

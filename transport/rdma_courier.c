@@ -4,6 +4,7 @@
  * no thread is: one thread of the process looks after all of them.  It ends when there are none.
  */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "transport/rdma.h"
 
@@ -13,8 +14,8 @@
 #define NAP_MAX_NS 5000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gp_rdma_conn *all;
-static bool running;
+static struct gp_rdma_conn *all GP_GUARDED_BY(lock);
+static bool running GP_GUARDED_BY(lock);
 
 /* The peer need not take all at once, but some of it in the time of gp_conn_set_unread(). */
 static void

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RDMA devices that connections have used, and the memory that is registered with them. */
+#include "base/lock.h"
 #include "transport/own_fd.h"
 #include "transport/rdma.h"
 #include "transport/registered_memory.h"
@@ -24,13 +25,14 @@ struct gp_memory_keys {
 	bool failed[DEVICES_MAX][2];
 };
 
-static struct gp_rdma_device *devices;
-static const struct gp_rdma_device *device_at[DEVICES_MAX];
-static unsigned int device_count;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gp_rdma_device *devices GP_GUARDED_BY(devices_lock);
+static const struct gp_rdma_device *device_at[DEVICES_MAX] GP_GUARDED_BY(devices_lock);
+static unsigned int device_count GP_GUARDED_BY(devices_lock);
 
 static struct gp_rdma_device *
 device_create(struct ibv_context *verbs, const struct sockaddr_storage *peer)
+	GP_LOCKED(devices_lock)
 {
 	struct gp_rdma_device *device = calloc(1, sizeof(*device));
 	struct ibv_device_attr attr;
@@ -61,9 +63,10 @@ device_create(struct ibv_context *verbs, const struct sockaddr_storage *peer)
 	return device;
 }
 
-/* Under the lock; NULL: there is none.  *forked_p: another process has opened it. */
+/* NULL: there is none.  *forked_p: another process has opened it. */
 static struct gp_rdma_device *
 device_find(struct ibv_context *verbs, const struct sockaddr_storage *peer, bool *forked_p)
+	GP_LOCKED(devices_lock)
 {
 	struct gp_rdma_device *found = NULL;
 
@@ -120,7 +123,7 @@ gp_rdma_device_is_whole(const struct gp_rdma_device *device)
 }
 
 void
-gp_rdma_device_abandon(struct gp_rdma_device *device)
+gp_rdma_device_abandon(struct gp_rdma_device *device) GP_LOCK_UNCHECKED
 {
 	if (!device->abandoned) {
 		gp_own_fd_close(device->verbs->cmd_fd);
@@ -225,13 +228,12 @@ gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size, bool 
 }
 
 void
-gp_memory_drop_keys(struct gp_memory_keys *keys)
+gp_memory_drop_keys(struct gp_memory_keys *keys) GP_LOCK_UNCHECKED
 {
 	for (unsigned int i = 0; keys && i < DEVICES_MAX; i++) {
-		if (device_at[i] && !gp_rdma_device_is_whole(device_at[i]))
-			continue;
 		for (int remote = 0; remote < 2; remote++) {
-			if (keys->mr[i][remote])
+			/* Its device was there before it, and stays. */
+			if (keys->mr[i][remote] && gp_rdma_device_is_whole(device_at[i]))
 				(void)gp_rdma_lib.ibv_dereg_mr(keys->mr[i][remote]);
 		}
 	}

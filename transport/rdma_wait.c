@@ -184,7 +184,7 @@ gp_rdma_beat(struct gp_rdma_conn *conn)
 
 /* Only one thread waits for the device; it tells the others. */
 static int
-wait_for_other(struct gp_rdma_conn *conn, int64_t deadline)
+wait_for_other(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock)
 {
 	uint64_t at_ns = deadline < 0 ? GP_FOREVER : (uint64_t)deadline * 1000000;
 
@@ -192,7 +192,7 @@ wait_for_other(struct gp_rdma_conn *conn, int64_t deadline)
 }
 
 static void
-nap(struct gp_rdma_conn *conn)
+nap(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	pthread_mutex_unlock(&conn->lock);
 	gp_nap(NAP_MS * UINT64_C(1000000));
@@ -202,7 +202,7 @@ nap(struct gp_rdma_conn *conn)
 /* Who finds something done has the lock all the time; others shall have it, too, however much a
  * peer sends that is done with at once. */
 static int
-went_on(struct gp_rdma_conn *conn, int left)
+went_on(struct gp_rdma_conn *conn, int left) GP_LOCKED(conn->lock)
 {
 	if (conn->more) {
 		pthread_mutex_unlock(&conn->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/registered_memory.h"
 
+#include "base/lock.h"
 #include "transport/transport.h"
 
 #include <pthread.h>
@@ -9,12 +10,12 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* By address; they do not overlap. */
-static struct gp_memory *ranges;
-static size_t range_count, range_room;
+static struct gp_memory *ranges GP_GUARDED_BY(lock);
+static size_t range_count GP_GUARDED_BY(lock), range_room GP_GUARDED_BY(lock);
 
-/* With the lock: the first range that ends behind the address. */
+/* The first range that ends behind the address. */
 static size_t
-place_of(const uint8_t *base)
+place_of(const uint8_t *base) GP_LOCKED(lock)
 {
 	size_t low = 0, high = range_count;
 
@@ -94,7 +95,7 @@ gp_memory_forget(void *base)
 }
 
 struct gp_memory *
-gp_memory_find(const void *base, size_t size)
+gp_memory_find(const void *base, size_t size) GP_LOCK_UNCHECKED
 {
 	const uint8_t *from = base;
 	size_t at;
@@ -109,7 +110,7 @@ gp_memory_find(const void *base, size_t size)
 }
 
 void
-gp_memory_found(void)
+gp_memory_found(void) GP_LOCK_UNCHECKED
 {
 	pthread_mutex_unlock(&lock);
 }

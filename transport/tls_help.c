@@ -24,11 +24,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work;
 GP_COND_AT_START(work);
-static struct gp_help *queue;
+static struct gp_help *queue GP_GUARDED_BY(lock);
 static atomic_uint waiting; /* in the queue */
 static int limit = -1, helpers, processors;
-static unsigned int looking, sleeping; /* helpers, under the lock */
-static atomic_int jobs;                /* that have begun and not ended */
+static unsigned int looking GP_GUARDED_BY(lock), sleeping GP_GUARDED_BY(lock); /* helpers */
+static atomic_int jobs; /* that have begun and not ended */
 
 void
 gp_help_limit(int count)

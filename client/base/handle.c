@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/handle.h"
 
+#include "base/lock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -95,7 +97,7 @@ token_of(enum gpc_kind kind, uint32_t id)
 				   (uint64_t)id << TOKEN_ID_SHIFT);
 }
 
-/* Under the lock. */
+/* With the lock of its table. */
 static void
 publish(struct slot *slot, enum gpc_kind kind, uint32_t index, struct gpc_handle *handle)
 {
@@ -106,9 +108,8 @@ publish(struct slot *slot, enum gpc_kind kind, uint32_t index, struct gpc_handle
 	__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
 }
 
-/* Under the lock. */
 static void
-give_slot(struct table *table, uint32_t index)
+give_slot(struct table *table, uint32_t index) GP_LOCKED(table->lock)
 {
 	struct slot *slot = slot_of(table, index);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/context/context.h"
 
+#include "base/lock.h"
 #include "client/context/context_storage.h"
 #include "client/context/device.h"
 #include "client/context/lifecycle.h"
@@ -32,8 +33,8 @@ static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 /* All there ever were: `current` of some thread may still point to a destroyed one. */
-static struct gpc_context *contexts;
-static uint64_t last_number;
+static struct gpc_context *contexts GP_GUARDED_BY(list_lock);
+static uint64_t last_number GP_GUARDED_BY(list_lock);
 
 static const struct gpc_context_part *parts;
 static size_t part_count;
@@ -64,7 +65,7 @@ gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary)
 }
 
 void
-gpc_contexts_abandon(void)
+gpc_contexts_abandon(void) GP_LOCK_UNCHECKED
 {
 	current = NULL;
 	if (stack)

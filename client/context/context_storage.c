@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/context/context_storage.h"
 
+#include "base/lock.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -15,8 +17,8 @@ struct entry {
 };
 
 /* A handful of entries: contexts times runtimes. */
-static struct entry *entries;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *entries GP_GUARDED_BY(lock);
 
 /* Counts the changes of the map, so that a thread knows when to distrust what it remembers. */
 static atomic_uint_fast64_t generation = 1;
@@ -33,13 +35,13 @@ struct remembered {
 static __thread struct remembered remembered[REMEMBERED_MAX];
 
 static void
-lock_take(void)
+lock_take(void) GP_LOCKS(lock)
 {
 	(void)pthread_mutex_lock(&lock);
 }
 
 static void
-lock_release(void)
+lock_release(void) GP_UNLOCKS(lock)
 {
 	(void)pthread_mutex_unlock(&lock);
 }
@@ -70,9 +72,9 @@ find(CUcontext ctx, void *key)
 	return place;
 }
 
-/* With the lock held, after the change: who sees the new number sees the new map. */
+/* After the change: who sees the new number sees the new map. */
 static void
-changed(void)
+changed(void) GP_LOCKED(lock)
 {
 	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/array.h"
 
+#include "base/lock.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
 #include "client/memory/memory.h"
@@ -233,9 +234,8 @@ gpc_array_forget_context(struct gpc_context *context)
 	gpc_handle_each(GPC_KIND_ARRAY, destroy_if_of, context);
 }
 
-/* Under the lock. */
 static struct gpc_array *
-make_level(struct gpc_array *whole, uint32_t number)
+make_level(struct gpc_array *whole, uint32_t number) GP_LOCKED(lock)
 {
 	struct gpc_array *level = gpc_handle_new(GPC_KIND_LEVEL, sizeof(*level));
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/texture.h"
 
+#include "base/lock.h"
 #include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/memory/address.h"
@@ -29,7 +30,7 @@ struct texture {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct texture *textures; /* hash, by key */
+static struct texture *textures GP_GUARDED_BY(lock); /* hash, by key */
 
 static struct key
 key_of(const struct gpc_context *context, unsigned long long object, bool surface)
@@ -37,9 +38,8 @@ key_of(const struct gpc_context *context, unsigned long long object, bool surfac
 	return (struct key){ context->scope.session, object, surface };
 }
 
-/* Under the lock. */
 static struct texture *
-find(struct key key)
+find(struct key key) GP_LOCKED(lock)
 {
 	struct texture *texture;
 
@@ -249,9 +249,8 @@ gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pRes
 	return CUDA_SUCCESS;
 }
 
-/* Under the lock. */
 static CUresult
-destroy(struct texture *texture)
+destroy(struct texture *texture) GP_LOCKED(lock)
 {
 	const struct gp_args_gpTextureDestroy args = { .texture = texture->handle.id };
 	CUresult result = gpc_post_gpTextureDestroy(texture->context, &args);

@@ -2,6 +2,7 @@
 #include "client/entry/init.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "client/base/config.h"
 #include "client/base/error.h"
 #include "client/base/error_names.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/globals.h"
 
+#include "base/lock.h"
 #include "client/base/ranges.h"
 #include "client/connect/window.h"
 #include "client/context/context.h"
@@ -28,8 +29,8 @@ struct global {
 };
 
 /* By daemon: their drivers place variables where they like, and not apart from one another's. */
-static struct gpc_ranges globals[GPC_SESSIONS_MAX];
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct gpc_ranges globals[GPC_SESSIONS_MAX] GP_GUARDED_BY(lock);
 
 static struct gpc_ranges *
 ranges_of(const struct gpc_context *context)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/host_memory.h"
 
+#include "base/lock.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/memory/address.h"
@@ -28,8 +29,8 @@ struct host_block {
 	size_t mapped; /* of allocated memory: whole pages */
 };
 
-static struct gpc_ranges blocks;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct gpc_ranges blocks GP_GUARDED_BY(lock);
 
 static uintptr_t
 page_size(void)

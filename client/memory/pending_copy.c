@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/pending_copy.h"
 
+#include "base/lock.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <utlist.h>
 
-static struct gpc_pending_copy *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpc_pending_copy *all GP_GUARDED_BY(lock);
 static atomic_uint count;
 
 void

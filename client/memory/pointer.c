@@ -2,6 +2,7 @@
 /* What the application asks about an address; all answers are the client's own. */
 #include "client/memory/pointer.h"
 
+#include "base/lock.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/memory/address.h"
@@ -37,8 +38,8 @@ static const uint8_t sizes[] = {
 };
 
 /* Buffer ids with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS set, as ranges of one. */
-static struct gpc_ranges synchronous;
 static pthread_rwlock_t synchronous_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct gpc_ranges synchronous GP_GUARDED_BY(synchronous_lock);
 static atomic_size_t synchronous_count;
 
 static bool

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/pool.h"
 
+#include "base/lock.h"
 #include "client/alloc/heap.h"
 #include "client/base/container.h"
 #include "client/base/ranges.h"
@@ -19,8 +20,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER; /* one thread maps at a time */
-static struct gpc_pool *pools;
-static struct gpc_ranges mappings; /* of all pools: struct gpc_space_mapping */
+static struct gpc_pool *pools GP_GUARDED_BY(lock);
+static struct gpc_ranges mappings GP_GUARDED_BY(lock); /* of all pools: struct gpc_space_mapping */
 static struct {
 	struct gpc_pool *standard, *current;
 } devices[GPC_DEVICES_MAX];
@@ -28,13 +29,13 @@ static atomic_uint_fast64_t frees;
 static atomic_bool any; /* there has been a pool */
 
 void
-gpc_pools_lock(void)
+gpc_pools_lock(void) GP_LOCKS(lock)
 {
 	(void)pthread_mutex_lock(&lock);
 }
 
 void
-gpc_pools_unlock(void)
+gpc_pools_unlock(void) GP_UNLOCKS(lock)
 {
 	(void)pthread_mutex_unlock(&lock);
 }
@@ -65,7 +66,7 @@ gpc_pool_get(CUmemoryPool handle)
 }
 
 struct gpc_pool *
-gpc_pool_create(struct gpc_device *device)
+gpc_pool_create(struct gpc_device *device) GP_LOCKED(lock)
 {
 	struct gpc_pool *pool = calloc(1, sizeof(*pool));
 
@@ -87,7 +88,7 @@ gpc_pool_create(struct gpc_device *device)
 }
 
 struct gpc_pool *
-gpc_pool_default_of(struct gpc_device *device)
+gpc_pool_default_of(struct gpc_device *device) GP_LOCKED(lock)
 {
 	struct gpc_pool *pool = devices[device->ordinal].standard;
 
@@ -102,7 +103,7 @@ gpc_pool_default_of(struct gpc_device *device)
 }
 
 struct gpc_pool *
-gpc_pool_current_of(struct gpc_device *device)
+gpc_pool_current_of(struct gpc_device *device) GP_LOCKED(lock)
 {
 	struct gpc_pool *pool = devices[device->ordinal].current;
 
@@ -115,9 +116,9 @@ gpc_pool_set_current(struct gpc_pool *pool)
 	devices[pool->device->ordinal].current = pool;
 }
 
-/* With the lock held; the caller unmaps range. */
+/* The caller unmaps range. */
 static void
-drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range)
+drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
 {
 	*range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
 	gpc_ranges_remove(&mappings, gpc_ranges_find(&mappings, mapping->base, 1));
@@ -179,7 +180,7 @@ gpc_pool_destroy(struct gpc_pool *pool)
 
 /* Gives back one mapping of a pool; false: there is none to give back. */
 static bool
-give_back(struct gpc_pool *pool, uint64_t keep, bool spare)
+give_back(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
 {
 	struct gpc_space_mapping *mapping;
 	struct gpc_heap_range range;
@@ -202,9 +203,9 @@ gpc_pool_trim(struct gpc_pool *pool, uint64_t keep)
 	gpc_pools_unlock();
 }
 
-/* With the lock held: beyond its threshold a pool keeps one mapping at most. */
+/* Beyond its threshold a pool keeps one mapping at most. */
 static void
-release(const struct gpc_device *device)
+release(const struct gpc_device *device) GP_LOCKED(lock)
 {
 	for (struct gpc_pool *pool = pools; pool; pool = pool->next) {
 		while (pool->device == device && give_back(pool, pool->threshold, true))
@@ -389,7 +390,7 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 
 static int
 free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
-	    uint64_t stream)
+	    uint64_t stream) GP_LOCKED(lock)
 {
 	struct gpc_session *session = session_of(pool_of(mapping));
 	struct gpc_space_end end = { .number = atomic_fetch_add(&frees, 1) + 1 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/virtual_memory.h"
 
+#include "base/lock.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/memory/address.h"
@@ -42,7 +43,7 @@ struct reservation {
 /* One call at a time, round trips included; who only looks takes the other. */
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct gpc_ranges reservations, mappings;
+static struct gpc_ranges reservations GP_GUARDED_BY(lock), mappings;
 static atomic_bool any; /* there has been a reservation */
 
 /* The range in which address is. */
@@ -124,7 +125,7 @@ ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range)
 
 /* With the calls locked, if it succeeds. */
 static CUresult
-enter(void)
+enter(void) GP_LOCK_UNCHECKED
 {
 	CUresult result = gpc_enter_initialized();
 
@@ -134,7 +135,7 @@ enter(void)
 }
 
 static CUresult
-leave(CUresult result)
+leave(CUresult result) GP_LOCK_UNCHECKED
 {
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;

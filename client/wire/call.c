@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/call.h"
 
+#include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/wire/session_inside.h"
@@ -15,7 +16,8 @@
 #define BACKLOG_ROOM ((uint64_t)1 << 20)
 
 CUresult
-gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size)
+gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
+	       size_t size) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = scope ? scope->session : gpc_session_get();
 	size_t record_size = sizeof(struct gp_header) + ALIGNED(size);
@@ -89,7 +91,7 @@ log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk
 		gp_enc_size(&call->enc), size_of(bulk, bulk_count));
 }
 
-/* With the lock: what the record may cost the daemon until the functions before it are done. */
+/* What the record may cost the daemon until the functions before it are done. */
 static uint64_t
 backlog_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
@@ -109,6 +111,7 @@ backlog_max(const struct gpc_session *session)
 
 static bool
 is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+	GP_LOCKED(call->session->sender.lock)
 {
 	const struct gpc_host_functions *functions = &call->session->functions;
 
@@ -139,7 +142,7 @@ fence(const struct gpc_scope *scope)
 
 /* Waits until all that was posted is done.  Another call's error stays to be told. */
 static CUresult
-settle_functions(struct gpc_call *call, uint64_t posted)
+settle_functions(struct gpc_call *call, uint64_t posted) GP_LOCKS(call->session->sender.lock)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
 	CUresult result = fence(call->scope);
@@ -154,12 +157,10 @@ settle_functions(struct gpc_call *call, uint64_t posted)
 	return result;
 }
 
-/*
- * With the lock, which it gives up meanwhile: the daemon keeps only so much behind functions that
- * are not done, so who has more to send waits for them, as it would for room in a GPU's queue.
- */
+/* The lock is free meanwhile: the daemon keeps only so much behind functions that are not done,
+ * so who has more to send waits for them, as it would for room in a GPU's queue. */
 static CUresult
-wait_for_functions(struct gpc_call *call)
+wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_session *session = call->session;
 	size_t size = gp_enc_size(&call->enc);
@@ -172,12 +173,12 @@ wait_for_functions(struct gpc_call *call)
 	{
 		uint64_t posted = session->functions.posted;
 
-		(void)pthread_mutex_unlock(&session->sender.lock);
+		(void)pthread_mutex_unlock(&call->session->sender.lock);
 		result = settle_functions(call, posted);
 	}
 	if (result == CUDA_SUCCESS)
 		result = gpc_sender_reserve_locked(
-			session, sizeof(struct gp_header) + ALIGNED(size), &record);
+			call->session, sizeof(struct gp_header) + ALIGNED(size), &record);
 	if (result == CUDA_SUCCESS) {
 		gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header),
 			    ALIGNED(size));
@@ -188,9 +189,10 @@ wait_for_functions(struct gpc_call *call)
 	return result;
 }
 
-/* With the lock, as the record is committed: the daemon counts in this order, too. */
+/* When the record is committed: the daemon counts in this order, too. */
 static void
 count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+	GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
 
@@ -215,25 +217,24 @@ gpc_call_function_refused(struct gpc_session *session)
 /* Commits the record and sees to its sending; releases the lock. */
 static CUresult
 submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
+	GP_UNLOCKS(call->session->sender.lock)
 {
-	struct gpc_session *session = call->session;
-
 	count_functions(call, bulk, bulk_count);
-	gpc_sender_commit_locked(session, finish_record(call, request, bulk_count > 0));
+	gpc_sender_commit_locked(call->session, finish_record(call, request, bulk_count > 0));
 	if (gpc_log_wants(GPC_LOG_CALLS))
 		log_call(call, request, bulk, bulk_count);
 	if (bulk_count > 0)
-		return gpc_sender_bulk_unlock(session, bulk, bulk_count);
+		return gpc_sender_bulk_unlock(call->session, bulk, bulk_count);
 	if (request || call->number == GP_CALL_gpHostFunctionDone)
-		gpc_sender_flush_unlock(session);
+		gpc_sender_flush_unlock(call->session);
 	else
-		gpc_sender_post_unlock(session);
+		gpc_sender_post_unlock(call->session);
 	return CUDA_SUCCESS;
 }
 
 /* What cannot be sent is not committed, so that nothing but this call is lost. */
 static CUresult
-check(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+check(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = call->session;
 	CUresult result = CUDA_SUCCESS;
@@ -245,12 +246,12 @@ check(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	while (result == CUDA_SUCCESS && is_too_much(call, bulk, bulk_count))
 		result = wait_for_functions(call);
 	if (result != CUDA_SUCCESS)
-		(void)pthread_mutex_unlock(&session->sender.lock);
+		(void)pthread_mutex_unlock(&call->session->sender.lock);
 	return result;
 }
 
 CUresult
-gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
 {
 	CUresult result = check(call, bulk, bulk_count);
 
@@ -259,7 +260,7 @@ gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 
 CUresult
 gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct iovec *bulk,
-	       int bulk_count)
+	       int bulk_count) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = call->session;
 	CUresult result = check(call, bulk, bulk_count);

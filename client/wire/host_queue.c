@@ -43,7 +43,7 @@ gpc_host_queue_fini(struct gpc_session *session)
 		free(function);
 	}
 	(void)pthread_cond_destroy(&functions->wanted);
-	(void)pthread_mutex_destroy(&functions->lock);
+	(void)pthread_mutex_destroy(&session->functions.lock);
 }
 
 void
@@ -53,7 +53,7 @@ gpc_host_queue_end(struct gpc_session *session)
 
 	(void)pthread_mutex_lock(&functions->lock);
 	(void)pthread_cond_signal(&functions->wanted);
-	(void)pthread_mutex_unlock(&functions->lock);
+	(void)pthread_mutex_unlock(&session->functions.lock);
 }
 
 static void
@@ -69,9 +69,10 @@ run(const struct gpc_host_function *function, CUresult result)
 	gpc_in_host_function = false;
 }
 
-/* With the lock, under which the reader of the connection looks for it. */
+/* The reader of the connection looks for it under this lock. */
 static void
 forget_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
+	GP_LOCKED(functions->lock)
 {
 	DL_DELETE(functions->all, function);
 	gpc_handle_remove(&function->handle);
@@ -108,9 +109,9 @@ answer(struct gpc_host_function *function)
 	free(function);
 }
 
-/* With the lock, after the session's end: in the order in which they were posted. */
+/* After the session's end: in the order in which they were posted. */
 static void
-drop_all_locked(struct gpc_session *session)
+drop_all_locked(struct gpc_session *session) GP_LOCKED(session->functions.lock)
 {
 	struct gpc_host_functions *functions = &session->functions;
 	CUresult result = gpc_session_status(session);
@@ -118,13 +119,13 @@ drop_all_locked(struct gpc_session *session)
 	while (functions->all) {
 		struct gpc_host_function *function = functions->all;
 
-		forget_locked(functions, function);
-		(void)pthread_mutex_unlock(&functions->lock);
+		forget_locked(&session->functions, function);
+		(void)pthread_mutex_unlock(&session->functions.lock);
 		/* At the program's exit nobody wants to hear of it. */
 		if (result != CUDA_ERROR_DEINITIALIZED)
 			run(function, result);
 		free(function);
-		(void)pthread_mutex_lock(&functions->lock);
+		(void)pthread_mutex_lock(&session->functions.lock);
 	}
 }
 
@@ -139,18 +140,18 @@ run_all(void *arg)
 		struct gpc_host_function *function = functions->turn;
 
 		if (!function) {
-			(void)pthread_cond_wait(&functions->wanted, &functions->lock);
+			(void)pthread_cond_wait(&functions->wanted, &session->functions.lock);
 			continue;
 		}
 		functions->turn = function->turn_next;
-		(void)pthread_mutex_unlock(&functions->lock);
+		(void)pthread_mutex_unlock(&session->functions.lock);
 		run(function, function->result);
 		answer(function);
-		(void)pthread_mutex_lock(&functions->lock);
+		(void)pthread_mutex_lock(&session->functions.lock);
 	}
 	drop_all_locked(session);
 	functions->started = false;
-	(void)pthread_mutex_unlock(&functions->lock);
+	(void)pthread_mutex_unlock(&session->functions.lock);
 	gpc_thread_ended(session);
 	return NULL;
 }
@@ -162,7 +163,7 @@ gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
 	struct gpc_host_function *function;
 	bool known;
 
-	(void)pthread_mutex_lock(&functions->lock);
+	(void)pthread_mutex_lock(&session->functions.lock);
 	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
 	known = function && function->scope->session == session && !function->told;
 	if (known) {
@@ -175,7 +176,7 @@ gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
 		functions->last = function;
 		(void)pthread_cond_signal(&functions->wanted);
 	}
-	(void)pthread_mutex_unlock(&functions->lock);
+	(void)pthread_mutex_unlock(&session->functions.lock);
 	if (known)
 		gpc_receiver_note_came(session);
 	return known;
@@ -200,7 +201,7 @@ enter(struct gpc_host_function *function)
 		functions->started = true;
 		DL_APPEND(functions->all, function);
 	}
-	(void)pthread_mutex_unlock(&functions->lock);
+	(void)pthread_mutex_unlock(&session->functions.lock);
 	if (r == 0)
 		return CUDA_SUCCESS;
 	gpc_handle_remove(&function->handle);
@@ -211,14 +212,13 @@ enter(struct gpc_host_function *function)
 static void
 take_back(struct gpc_session *session, uint32_t id)
 {
-	struct gpc_host_functions *functions = &session->functions;
 	struct gpc_host_function *function;
 
-	(void)pthread_mutex_lock(&functions->lock);
+	(void)pthread_mutex_lock(&session->functions.lock);
 	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
 	if (function)
-		forget_locked(functions, function);
-	(void)pthread_mutex_unlock(&functions->lock);
+		forget_locked(&session->functions, function);
+	(void)pthread_mutex_unlock(&session->functions.lock);
 	free(function);
 }
 

@@ -98,9 +98,9 @@ gpc_lanes_allow(struct gpc_session *session, const struct gpc_lanes_source *sour
 	session->lanes->source = *source;
 }
 
-/* With the lock.  The copy is sent, or nobody wants it to be. */
+/* The copy is sent, or nobody wants it to be. */
 static void
-drop_locked(struct gpc_lanes *lanes, struct outgoing *outgoing)
+drop_locked(struct gpc_lanes *lanes, struct outgoing *outgoing) GP_LOCKED(lanes->lock)
 {
 	struct outgoing **place = &lanes->outgoing;
 
@@ -232,9 +232,8 @@ send_main(void *arg)
 	return NULL;
 }
 
-/* With the lock. */
 static struct gpc_lane_in *
-find_in(struct gpc_lanes *lanes, uint32_t copy)
+find_in(struct gpc_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 {
 	struct gpc_lane_in *in = lanes->incoming;
 
@@ -399,7 +398,7 @@ wait_for_room(struct gpc_lanes *lanes)
 
 CUresult
 gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, const void *memory,
-	       uint64_t size, unsigned int flags, unsigned int *wait)
+	       uint64_t size, unsigned int flags, unsigned int *wait) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = scope->session;
 	struct gp_args_gpCopyInLanes args = {
@@ -451,9 +450,8 @@ gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait)
 	return gpc_session_status(session);
 }
 
-/* With the lock. */
 static bool
-is_being_sent(const struct gpc_lanes *lanes, uintptr_t base, uint64_t size)
+is_being_sent(const struct gpc_lanes *lanes, uintptr_t base, uint64_t size) GP_LOCKED(lanes->lock)
 {
 	for (const struct outgoing *o = lanes->outgoing; o; o = o->next) {
 		uintptr_t start = (uintptr_t)o->memory;

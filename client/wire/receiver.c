@@ -26,7 +26,7 @@ gpc_receiver_init(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
-	(void)pthread_mutex_init(&receiver->lock, NULL);
+	(void)pthread_mutex_init(&session->receiver.lock, NULL);
 	gp_cond_init(&receiver->wanted);
 	/* Without it the receiver finds out a little later. */
 	gp_fd_hold();
@@ -44,9 +44,9 @@ gpc_receiver_fini(struct gpc_session *session)
 	(void)pthread_mutex_destroy(&session->receiver.lock);
 }
 
-/* With the lock, by who leaves without reading on: somebody else may. */
+/* For who leaves without reading on: somebody else may. */
 static void
-hand_over_locked(struct gpc_session *session)
+hand_over_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	uint64_t one = 1;
@@ -88,7 +88,7 @@ gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_request **place;
 
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	do
 		request->id = ++receiver->last_id;
 	while (request->id == 0 || *place_of(receiver, request->id));
@@ -116,9 +116,9 @@ gpc_receiver_note_came(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	receiver->unattended--;
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
 
 struct gpc_request *
@@ -127,9 +127,9 @@ gpc_receiver_find(struct gpc_session *session, uint32_t id)
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_request *request;
 
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	request = *place_of(receiver, id);
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	return request;
 }
 
@@ -142,7 +142,7 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 
 	if (request->before)
 		request->before(request);
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	place = place_of(receiver, request->id);
 	*place = request->next;
 	atomic_fetch_sub_explicit(&receiver->outstanding, 1, memory_order_relaxed);
@@ -159,7 +159,7 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 	request->result = result;
 	/* From here on the request is the caller's again, unless it has done(). */
 	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (done)
 		done(request);
 }
@@ -174,9 +174,9 @@ complete_all(struct gpc_session *session)
 		for (;;) {
 			struct gpc_request *request;
 
-			(void)pthread_mutex_lock(&receiver->lock);
+			(void)pthread_mutex_lock(&session->receiver.lock);
 			request = receiver->requests[i];
-			(void)pthread_mutex_unlock(&receiver->lock);
+			(void)pthread_mutex_unlock(&session->receiver.lock);
 			if (!request)
 				break;
 			gpc_receiver_complete(session, request, gpc_session_status(session));
@@ -187,7 +187,7 @@ complete_all(struct gpc_session *session)
 /* With the lock, when nobody reads: reads one message, or, with block false, what has arrived.
  * Returns with the lock and without the token; whether anything came. */
 static bool
-read_locked(struct gpc_session *session, bool block)
+read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	int ready = 1;
@@ -208,7 +208,7 @@ read_locked(struct gpc_session *session, bool block)
 	}
 	if (gpc_session_is_over(session))
 		complete_all(session);
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	receiver->reading = false;
 	return ready > 0;
 }
@@ -225,7 +225,7 @@ gpc_receiver_abort(struct gpc_session *session)
 		(void)read_locked(session, false);
 		hand_over_locked(session);
 	}
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
 
 static void
@@ -240,7 +240,7 @@ enlist(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
 }
 
 static void
-strike_off(struct gpc_session *session, struct gpc_waiter *waiter)
+strike_off(struct gpc_session *session, struct gpc_waiter *waiter) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_waiter **place = &receiver->waiters;
@@ -259,7 +259,7 @@ gpc_request_wait(struct gpc_request *request)
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_waiter waiter = { .request = request };
 
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	if (request->complete) {
 		waiter.result = request->result;
 	} else {
@@ -267,13 +267,13 @@ gpc_request_wait(struct gpc_request *request)
 		enlist(receiver, &waiter);
 		while (!waiter.complete) {
 			if (receiver->reading)
-				(void)pthread_cond_wait(&waiter.woken, &receiver->lock);
+				(void)pthread_cond_wait(&waiter.woken, &session->receiver.lock);
 			else
 				(void)read_locked(session, true);
 		}
 		strike_off(session, &waiter);
 	}
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	return waiter.result == CUDA_SUCCESS ? gpc_session_take_deferred(session) : waiter.result;
 }
 
@@ -286,12 +286,12 @@ gpc_request_poll(struct gpc_request *request)
 
 	if (__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
 		return true;
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	while (!request->complete && !receiver->reading && read_locked(session, false))
 		;
 	complete = request->complete;
 	hand_over_locked(session);
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	return complete;
 }
 
@@ -310,16 +310,16 @@ gpc_receiver_make_room(struct gpc_session *session)
 
 	if (!is_full(session))
 		return CUDA_SUCCESS;
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	enlist(receiver, &waiter);
 	while (is_full(session) && !gpc_session_is_over(session)) {
 		if (receiver->reading)
-			(void)pthread_cond_wait(&waiter.woken, &receiver->lock);
+			(void)pthread_cond_wait(&waiter.woken, &session->receiver.lock);
 		else
 			(void)read_locked(session, true);
 	}
 	strike_off(session, &waiter);
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	return gpc_session_status(session);
 }
 
@@ -335,10 +335,10 @@ sender_is_stuck(struct gpc_session *session, uint64_t *seen_p)
 	return stuck;
 }
 
-/* With the lock; without it, and mostly without the token, while it waits.  Whether there is one.
- */
+/* Without the lock, and mostly without the token, while it waits.  Whether there is one. */
 static bool
 wait_for_message_locked(struct gpc_session *session, int timeout_ms)
+	GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	int fd = gp_conn_fd(session->lane);
@@ -349,7 +349,7 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 		receiver->reading = true;
 	else
 		receiver->polling = true;
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (fd >= 0) {
 		/* The program may have closed it, and opened a file of this number. */
 		int rouse_fd = gp_own_fd_is(receiver->rouse_fd) ? receiver->rouse_fd : -1;
@@ -362,7 +362,7 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	} else {
 		came = gp_conn_wait(session->lane, WAIT_MS) != 0;
 	}
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	if (fd < 0)
 		receiver->reading = false;
 	receiver->polling = false;
@@ -384,7 +384,7 @@ gpc_receiver_main(void *arg)
 			bool in_time;
 
 			receiver->idle = true;
-			in_time = gp_cond_wait_until(&receiver->wanted, &receiver->lock,
+			in_time = gp_cond_wait_until(&receiver->wanted, &session->receiver.lock,
 						     gp_deadline_ns(WATCH_MS));
 			receiver->idle = false;
 			if (!in_time)
@@ -400,7 +400,7 @@ gpc_receiver_main(void *arg)
 			stuck = stuck && came;
 		}
 	}
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	gpc_thread_ended(session);
 	return NULL;
 }

@@ -20,7 +20,7 @@ gpc_sender_init(struct gpc_session *session)
 {
 	struct gpc_sender *sender = &session->sender;
 
-	(void)pthread_mutex_init(&sender->lock, NULL);
+	(void)pthread_mutex_init(&session->sender.lock, NULL);
 	gp_cond_init(&sender->changed);
 	gp_cond_init(&sender->gathered);
 	for (int i = 0; i < 2; i++) {
@@ -40,11 +40,11 @@ gpc_sender_fini(struct gpc_session *session)
 		free(sender->buffers[i]);
 	(void)pthread_cond_destroy(&sender->changed);
 	(void)pthread_cond_destroy(&sender->gathered);
-	(void)pthread_mutex_destroy(&sender->lock);
+	(void)pthread_mutex_destroy(&session->sender.lock);
 }
 
 static void
-wait_for_change(struct gpc_sender *sender)
+wait_for_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 {
 	sender->waiting++;
 	(void)pthread_cond_wait(&sender->changed, &sender->lock);
@@ -52,16 +52,17 @@ wait_for_change(struct gpc_sender *sender)
 }
 
 static void
-tell_change(struct gpc_sender *sender)
+tell_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 {
 	if (sender->waiting)
 		(void)pthread_cond_broadcast(&sender->changed);
 }
 
-/* With lock and token: sends what was gathered, and this bulk behind it.  The buffer to be filled
+/* With the token: sends what was gathered, and this bulk behind it.  The buffer to be filled
  * next is empty, for only the holder of the token sends from the other one. */
 static void
 write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_count)
+	GP_LOCKED(session->sender.lock)
 {
 	struct gpc_sender *sender = &session->sender;
 	int index = sender->filling;
@@ -75,21 +76,21 @@ write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_cou
 	atomic_fetch_add_explicit(&sender->sent, 1, memory_order_relaxed);
 	atomic_store_explicit(&sender->sending, true, memory_order_relaxed);
 	gpc_stats_sent(data.iov_len, bulk, bulk_count);
-	tell_change(sender);
-	(void)pthread_mutex_unlock(&sender->lock);
+	tell_change(&session->sender);
+	(void)pthread_mutex_unlock(&session->sender.lock);
 
 	r = gpc_session_is_over(session) ? 0
 					 : gp_conn_send(session->lane, &data, 1, bulk, bulk_count);
 	if (r != 0)
 		gpc_session_lost(session, r);
 
-	(void)pthread_mutex_lock(&sender->lock);
+	(void)pthread_mutex_lock(&session->sender.lock);
 	atomic_store_explicit(&sender->sending, false, memory_order_relaxed);
 	sender->used[index] = 0;
 }
 
 static void
-release_token_locked(struct gpc_sender *sender)
+release_token_locked(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 {
 	sender->writing = false;
 	tell_change(sender);
@@ -99,9 +100,9 @@ release_token_locked(struct gpc_sender *sender)
 	}
 }
 
-/* With the lock, and neither token nor seal taken. */
+/* Neither token nor seal is taken. */
 static void
-write_gathered_locked(struct gpc_session *session)
+write_gathered_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock)
 {
 	struct gpc_sender *sender = &session->sender;
 
@@ -109,7 +110,7 @@ write_gathered_locked(struct gpc_session *session)
 	do
 		write_locked(session, NULL, 0);
 	while (sender->urgent && !sender->sealed && sender->used[sender->filling] > 0);
-	release_token_locked(sender);
+	release_token_locked(&session->sender);
 }
 
 CUresult
@@ -127,7 +128,7 @@ gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memor
 			return CUDA_SUCCESS;
 		}
 		if (sender->writing || sender->sealed)
-			wait_for_change(sender);
+			wait_for_change(&session->sender);
 		else
 			write_gathered_locked(session);
 	}
@@ -151,7 +152,7 @@ gpc_sender_post_unlock(struct gpc_session *session)
 
 	if (wake)
 		sender->sleeping = false;
-	(void)pthread_mutex_unlock(&sender->lock);
+	(void)pthread_mutex_unlock(&session->sender.lock);
 	if (wake)
 		(void)pthread_cond_signal(&sender->gathered);
 }
@@ -165,7 +166,7 @@ gpc_sender_flush_unlock(struct gpc_session *session)
 		sender->urgent = true;
 	else
 		write_gathered_locked(session);
-	(void)pthread_mutex_unlock(&sender->lock);
+	(void)pthread_mutex_unlock(&session->sender.lock);
 }
 
 CUresult
@@ -175,11 +176,11 @@ gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, in
 
 	sender->sealed = true;
 	while (sender->writing)
-		wait_for_change(sender);
+		wait_for_change(&session->sender);
 	sender->writing = true;
 	write_locked(session, bulk, count);
-	release_token_locked(sender);
-	(void)pthread_mutex_unlock(&sender->lock);
+	release_token_locked(&session->sender);
+	(void)pthread_mutex_unlock(&session->sender.lock);
 	return gpc_session_status(session);
 }
 
@@ -214,7 +215,7 @@ gpc_sender_main(void *arg)
 		} else if (!taken && !spun) {
 			(void)pthread_mutex_unlock(&sender->lock);
 			spin(sender);
-			(void)pthread_mutex_lock(&sender->lock);
+			(void)pthread_mutex_lock(&session->sender.lock);
 			spun = true;
 		} else {
 			sender->sleeping = true;
@@ -223,7 +224,7 @@ gpc_sender_main(void *arg)
 			spun = false;
 		}
 	}
-	(void)pthread_mutex_unlock(&sender->lock);
+	(void)pthread_mutex_unlock(&session->sender.lock);
 	gpc_thread_ended(session);
 	return NULL;
 }
@@ -233,10 +234,10 @@ gpc_sender_wake_all(struct gpc_session *session)
 {
 	struct gpc_sender *sender = &session->sender;
 
-	(void)pthread_mutex_lock(&sender->lock);
+	(void)pthread_mutex_lock(&session->sender.lock);
 	(void)pthread_cond_broadcast(&sender->changed);
 	(void)pthread_cond_broadcast(&sender->gathered);
-	(void)pthread_mutex_unlock(&sender->lock);
+	(void)pthread_mutex_unlock(&session->sender.lock);
 }
 
 bool
@@ -249,9 +250,9 @@ gpc_sender_drain(struct gpc_session *session, uint64_t deadline)
 	while (!gpc_session_is_over(session) &&
 	       (sender->writing || sender->used[sender->filling] > 0) && in_time) {
 		sender->waiting++;
-		in_time = gp_cond_wait_until(&sender->changed, &sender->lock, deadline);
+		in_time = gp_cond_wait_until(&sender->changed, &session->sender.lock, deadline);
 		sender->waiting--;
 	}
-	(void)pthread_mutex_unlock(&sender->lock);
+	(void)pthread_mutex_unlock(&session->sender.lock);
 	return in_time;
 }

@@ -2,6 +2,7 @@
 #include "server/supervisor/reload.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/config/options.h"
@@ -94,7 +95,7 @@ reload_certificate(const struct gpd_options *options, struct gpd_manager *manage
 
 static int
 reload_config(const struct gpd_options *options, struct gpd_manager *manager, struct gp_tls *tls,
-	      struct gpd_reloaded *reloaded)
+	      struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock)
 {
 	char path[PATH_MAX];
 	bool gone = is_gone(options, tls);

@@ -2,6 +2,7 @@
 #include "server/supervisor/supervisor.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/common/base/privilege.h"
 #include "server/supervisor/admin/manage.h"
@@ -130,7 +131,7 @@ announce(struct supervisor *s)
 
 /* Waits for whatever comes first and acts on it. */
 static void
-turn(struct supervisor *s)
+turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 {
 	struct pollfd *fds = make_room(s);
 	int64_t now = gp_now_ms();
@@ -297,7 +298,7 @@ open_gate(struct supervisor *s)
 }
 
 int
-gpd_supervisor_run(const struct gpd_options *options)
+gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 {
 	struct supervisor s = { .options = options, .status = -1, .signal_fd = -1 };
 

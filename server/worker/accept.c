@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/accept.h"
 
+#include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/worker/copy/lane.h"
@@ -37,7 +38,7 @@ struct incoming {
 static struct incoming *half_open;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct incoming *secured;
+static struct incoming *secured GP_GUARDED_BY(lock);
 static int secured_fd = -1;
 
 int

@@ -2,6 +2,7 @@
 #include "server/worker/retire.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/session/session.h"
@@ -19,7 +20,7 @@
 #define ENDLESS_MS 2500
 
 /* Under the worker's lock: who ends the process holds it, so that no session comes meanwhile. */
-static bool retired;
+static bool retired GP_GUARDED_BY(gpd_worker.lock);
 static _Atomic bool heap_used;
 
 static void
@@ -37,7 +38,7 @@ tell(const struct gpd_session *session, bool busy)
 
 /* Of a session whose client is still there; the closing ones are not in the list. */
 static bool
-any_hangs_locked(void)
+any_hangs_locked(void) GP_LOCKED(gpd_worker.lock)
 {
 	int64_t now = gp_now_ms();
 

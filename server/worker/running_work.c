@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/running_work.h"
 
+#include "base/lock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/session/session.h"
 #include "server/worker/worker.h"
@@ -54,9 +55,9 @@ gpd_running_work_find(char *text, size_t size)
 	return list.count == 1 ? list.last : NULL;
 }
 
-/* Under the worker's lock.  NULL: there are others, or none. */
+/* NULL: there are others, or none. */
 static struct gpd_session *
-find_only_one(void)
+find_only_one(void) GP_LOCKED(gpd_worker.lock)
 {
 	struct gpd_session *s = gpd_worker.sessions, *leaving = gpd_worker.leaving;
 

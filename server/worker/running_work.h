@@ -6,14 +6,17 @@
 #ifndef GPD_RUNNING_WORK_H
 #define GPD_RUNNING_WORK_H
 
+#include "base/lock.h"
+#include "server/worker/worker.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 struct gpd_session;
 
-/* Under the worker's lock: names them, "session 3 (host 17 ./program), last kernel k, session 4
- * ...", or "" if there are none.  The only one that there is, or NULL. */
-struct gpd_session *gpd_running_work_find(char *text, size_t size);
+/* Names them, "session 3 (host 17 ./program), last kernel k, session 4 ...", or "" if there are
+ * none.  The only one that there is, or NULL. */
+struct gpd_session *gpd_running_work_find(char *text, size_t size) GP_LOCKED(gpd_worker.lock);
 
 /* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
  * the session that such a line can only be about: the one that is named, or the only one that the

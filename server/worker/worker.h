@@ -9,6 +9,7 @@
 #ifndef GPD_WORKER_H
 #define GPD_WORKER_H
 
+#include "base/lock.h"
 #include "server/common/ledger/channel.h"
 
 #include <cuda.h>
@@ -75,8 +76,8 @@ struct gpd_device *gpd_device_get(int ordinal);
 /* Makes the device's primary context current in this thread. */
 CUresult gpd_device_enter(int ordinal);
 
-/* Under the worker's lock, as long as which the session stays valid; or NULL. */
-struct gpd_session *gpd_worker_find_locked(uint64_t id);
+/* The session stays as long as the lock is held.  NULL: there is none. */
+struct gpd_session *gpd_worker_find_locked(uint64_t id) GP_LOCKED(gpd_worker.lock);
 
 /* Whether threads may look for work without sleeping: few sessions, many processors. */
 bool gpd_worker_may_spin(void);

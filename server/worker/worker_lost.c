@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a worker whose GPU contexts are lost: whose work it was, and who is told. */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/driver_stderr.h"
@@ -20,7 +21,7 @@
 
 /* What has happened, and after whose work; the only one that it can have been, or NULL. */
 static struct gpd_session *
-describe_culprits(CUresult result, char *text, size_t size)
+describe_culprits(CUresult result, char *text, size_t size) GP_LOCKED(gpd_worker.lock)
 {
 	char whose[900];
 	struct gpd_session *culprit = gpd_running_work_find(whose, sizeof(whose));
@@ -54,6 +55,7 @@ bury(void *arg)
 /* Whether it is still there, under the worker's lock. */
 static bool
 is_listed(const struct gpd_session *session, const struct gpd_session *list)
+	GP_LOCKED(gpd_worker.lock)
 {
 	while (list && list != session)
 		list = list->next;

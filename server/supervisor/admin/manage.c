@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/manage.h"
 
+#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/workers/child.h"
 
@@ -91,7 +92,7 @@ gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 
 /* Nobody may be made to wait for a report that waits for this thread. */
 static void
-close_metrics(struct gpd_manager *manager)
+close_metrics(struct gpd_manager *manager) GP_LOCKED(manager->source.lock)
 {
 	gpd_manager_unlock(manager);
 	gpd_metrics_close(&manager->metrics);
@@ -101,6 +102,7 @@ close_metrics(struct gpd_manager *manager)
 /* The new address before the old one is given up, unless the old one is in its way. */
 static int
 move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t error_size)
+	GP_LOCKED(manager->source.lock)
 {
 	const struct gpd_config *config = manager->quota->tenants.config;
 	struct gpd_metrics *now = &manager->metrics, old = *now, next;
@@ -127,6 +129,7 @@ move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t err
 
 static void
 reload_metrics(struct gpd_manager *manager, bool insecure, struct gpd_reloaded *reloaded)
+	GP_LOCKED(manager->source.lock)
 {
 	const struct gpd_config *config = manager->quota->tenants.config;
 	struct gpd_metrics *now = &manager->metrics;

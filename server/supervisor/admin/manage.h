@@ -9,6 +9,7 @@
 #ifndef GPD_MANAGE_H
 #define GPD_MANAGE_H
 
+#include "base/lock.h"
 #include "server/common/config/options.h"
 #include "server/common/config/reloaded.h"
 #include "server/supervisor/admin/admin_socket.h"
@@ -45,20 +46,21 @@ struct gpd_manager {
 /* Before the first session; children: head of the supervisor's list.  0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 				   struct gpd_quota *quota, struct gpd_child *const *children,
-				   const struct gpd_manager_hooks *hooks, void *arg);
+				   const struct gpd_manager_hooks *hooks, void *arg)
+	GP_LOCKS(manager->source.lock);
 /* The admin socket and the metrics, as the options or the configuration say.  0, or -1: standard
  * error says why. */
 GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
 /* The configuration may say something else of them now. */
 void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
-			struct gpd_reloaded *reloaded);
+			struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock);
 /* Says where they are: in the log and, if asked for, the metrics on standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
-void gpd_manager_fini(struct gpd_manager *manager);
+void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
 
 /* Around the wait for events. */
-void gpd_manager_unlock(struct gpd_manager *manager);
-void gpd_manager_lock(struct gpd_manager *manager);
+void gpd_manager_unlock(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
+void gpd_manager_lock(struct gpd_manager *manager) GP_LOCKS(manager->source.lock);
 
 /* For the tests: a request of the admin socket, as gpd_admin_handler. */
 int gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,

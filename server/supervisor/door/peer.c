@@ -2,6 +2,7 @@
 #include "server/supervisor/door/peer.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/door/tls_files.h"
@@ -25,7 +26,7 @@
 #define QUEUED_MAX 2
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpd_peer_event *events, **events_end = &events;
+static struct gpd_peer_event *events GP_GUARDED_BY(lock), **events_end = &events;
 static int events_fd = -1;
 
 int

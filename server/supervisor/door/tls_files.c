@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/tls_files.h"
 
+#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gp_tls *current;
+static struct gp_tls *current GP_GUARDED_BY(lock);
 
 /* The first that is given, or the usual file if that is there; NULL: there is none. */
 static const char *

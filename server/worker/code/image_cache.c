@@ -97,9 +97,8 @@ trim(uint64_t limit)
 	}
 }
 
-/* Locked. */
 static struct gpd_blob *
-find(const uint8_t *sha256)
+find(const uint8_t *sha256) GP_LOCKED(cache.lock)
 {
 	struct gpd_blob *blob;
 
@@ -107,9 +106,9 @@ find(const uint8_t *sha256)
 	return blob;
 }
 
-/* Locked.  Without bytes; NULL: no memory. */
+/* Without bytes; NULL: no memory. */
 static struct gpd_blob *
-create(const uint8_t *sha256)
+create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 {
 	struct gpd_blob *blob = calloc(1, sizeof(*blob));
 
@@ -121,9 +120,9 @@ create(const uint8_t *sha256)
 	return blob;
 }
 
-/* Locked.  Nobody brings it any more, or `bringer` does. */
+/* Nobody brings it any more, or `bringer` does. */
 static void
-set_bringer(struct gpd_blob *blob, struct gpd_image_bringer *bringer)
+set_bringer(struct gpd_blob *blob, struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
 {
 	if (blob->bringer)
 		blob->bringer->blob = NULL;
@@ -132,9 +131,8 @@ set_bringer(struct gpd_blob *blob, struct gpd_image_bringer *bringer)
 		bringer->blob = blob;
 }
 
-/* Locked. */
 static void
-give_up(struct gpd_image_bringer *bringer)
+give_up(struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
 {
 	struct gpd_blob *blob = bringer->blob;
 
@@ -189,9 +187,9 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	return blob;
 }
 
-/* Locked.  A reference, unless it is of another size, although no two images have one hash. */
+/* A reference, unless it is of another size, although no two images have one hash. */
 static struct gpd_blob *
-take(struct gpd_blob *blob, size_t size)
+take(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 {
 	if (blob->size != size)
 		return NULL;
@@ -210,9 +208,10 @@ read_in(const struct gpd_image_name *name, bool use)
 	return bytes ? insert(name->sha256, bytes, name->size, &fresh) : NULL;
 }
 
-/* Locked.  Waits for what another bringer brings, as long as that comes.  NULL: nobody does. */
+/* Waits for what another bringer brings, as long as that comes.  NULL: nobody does. */
 static struct gpd_blob *
 await(const uint8_t *sha256, struct gpd_image_bringer *bringer, const _Atomic bool *given_up)
+	GP_LOCKED(cache.lock)
 {
 	uint64_t now = gp_now_ns();
 	struct gpd_blob *blob;

@@ -25,19 +25,18 @@ is_over(const struct gpd_session *session)
 	return session->lanes->stopped || atomic_load(&session->closing);
 }
 
-/* With the lock.  How many copies lie between the executor's and this one; -1: it is over. */
+/* How many copies lie between the executor's and this one; -1: it is over. */
 static int64_t
-distance(const struct gpd_lanes *lanes, uint32_t copy)
+distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 {
 	int32_t ahead = (int32_t)(copy - lanes->copy);
 
 	return ahead < 0 || (ahead == 0 && !lanes->expecting) ? -1 : ahead;
 }
 
-/* With the lock: the chunk is one of the executor's copy, and takes its place.  NULL, or what is
- * wrong with it. */
+/* The chunk is one of the executor's copy, and takes its place.  NULL, or what is wrong with it. */
 static const char *
-enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk)
+enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
 	uint64_t index = chunk->offset / GP_CHUNK_MAX;
 	uint64_t expected = gp_chunk_expected(lanes->size, chunk->offset);
@@ -71,10 +70,10 @@ violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 	return -EPROTO;
 }
 
-/* With the lock.  What comes ahead goes through staging, so where copies go straight to the device
- * lanes wait for the record instead, which is soon there. */
+/* What comes ahead goes through staging, so where copies go straight to the device lanes wait
+ * for the record instead, which is soon there. */
 static unsigned int
-ahead_max(const struct gpd_lanes *lanes)
+ahead_max(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
 	return lanes->open && !lanes->straight ? GPD_LANES_AHEAD : 0;
 }
@@ -126,9 +125,8 @@ take_staging(struct gpd_lane *lane, bool ahead, struct gpd_piece *piece)
 	return -ESHUTDOWN;
 }
 
-/* With the lock. */
 static void
-append(struct gpd_lanes *lanes, struct gpd_lane_arrived *arrived)
+append(struct gpd_lanes *lanes, struct gpd_lane_arrived *arrived) GP_LOCKED(lanes->lock)
 {
 	arrived->next = NULL;
 	*lanes->arrived_end = arrived;
@@ -255,9 +253,10 @@ gpd_lane_receive(void *arg)
 	return NULL;
 }
 
-/* With the lock: chunks that came ahead of this copy.  NULL, or what is wrong with one. */
+/* Chunks that came ahead of this copy.  NULL, or what is wrong with one. */
 static const char *
 take_parked(struct gpd_session *session, struct gpd_lane_arrived *bad)
+	GP_LOCKED(session->lanes->lock)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_arrived **place = &lanes->parked;
@@ -270,7 +269,7 @@ take_parked(struct gpd_session *session, struct gpd_lane_arrived *bad)
 			place = &arrived->next;
 			continue;
 		}
-		wrong = enter(lanes, &arrived->chunk);
+		wrong = enter(session->lanes, &arrived->chunk);
 		if (wrong) {
 			*bad = *arrived;
 			return wrong;
@@ -278,7 +277,7 @@ take_parked(struct gpd_session *session, struct gpd_lane_arrived *bad)
 		*place = arrived->next;
 		lanes->ahead--;
 		gpd_staging_wanted(session);
-		append(lanes, arrived);
+		append(session->lanes, arrived);
 	}
 	return NULL;
 }
@@ -297,9 +296,9 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 				      (unsigned long long)size);
 		return -EPROTO;
 	}
-	pthread_mutex_lock(&lanes->lock);
+	pthread_mutex_lock(&session->lanes->lock);
 	if (copy != (uint32_t)(lanes->copy + 1)) {
-		pthread_mutex_unlock(&lanes->lock);
+		pthread_mutex_unlock(&session->lanes->lock);
 		free(seen);
 		gpd_session_violation(session, "a copy over data lanes is number %u, not %u",
 				      (unsigned int)copy, (unsigned int)(lanes->copy + 1));
@@ -313,7 +312,7 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	lanes->expecting = true;
 	lanes->heard_ms = gp_now_ms();
 	wrong = take_parked(session, &bad);
-	pthread_mutex_unlock(&lanes->lock);
+	pthread_mutex_unlock(&session->lanes->lock);
 	pthread_cond_broadcast(&lanes->turn);
 	if (!wrong)
 		return 0;
@@ -333,11 +332,11 @@ is_deserted(const struct gpd_session *session)
 	return poller.fd >= 0 && poll(&poller, 1, 0) > 0;
 }
 
-/* With the lock.  Whether a lane has a chunk of the executor's copy on its way, perhaps since
- * before the executor came to it.  How long that may take the lane knows: it waits for its turn
- * under the tenant's limit, or for bytes of the client's. */
+/* Whether a lane has a chunk of the executor's copy on its way, perhaps since before the
+ * executor came to it.  How long that may take the lane knows: it waits for its turn under the
+ * tenant's limit, or for bytes of the client's. */
 static bool
-is_coming(const struct gpd_lanes *lanes)
+is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
 	for (int i = 0; i < GP_LANES_MAX; i++) {
 		if (lanes->coming[i].any && lanes->coming[i].copy == lanes->copy)
@@ -346,14 +345,14 @@ is_coming(const struct gpd_lanes *lanes)
 	return false;
 }
 
-/* With the lock.  Whether the chunks that are left will not come. */
+/* Whether the chunks that are left will not come. */
 static bool
-is_missing(const struct gpd_session *session)
+is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 {
 	const struct gpd_lanes *lanes = session->lanes;
 	int64_t silent_ms = gp_now_ms() - lanes->heard_ms;
 
-	if (silent_ms < ENDED_MS || is_coming(lanes))
+	if (silent_ms < ENDED_MS || is_coming(session->lanes))
 		return false;
 	return lanes->ended || (lanes->stall_ms && silent_ms >= lanes->stall_ms) ||
 	       is_deserted(session);
@@ -378,19 +377,18 @@ give_up(struct gpd_session *session, unsigned int ended)
 	gpd_session_end(session, reason);
 }
 
-/* With the lock. */
 static void
-wait_for_chunk(struct gpd_session *session)
+wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	uint64_t ms = session->copies_out ? GPD_COPY_CONTINUE_MS : LOOK_MS;
 
-	(void)gp_cond_wait_until(&lanes->came, &lanes->lock, gp_now_ns() + ms * 1000000);
+	(void)gp_cond_wait_until(&lanes->came, &session->lanes->lock, gp_now_ns() + ms * 1000000);
 	/* Copies the other way have nothing to do with this one, or it would come behind them. */
 	if (session->copies_out && !lanes->arrived) {
-		pthread_mutex_unlock(&lanes->lock);
+		pthread_mutex_unlock(&session->lanes->lock);
 		(void)gpd_copy_continue(session);
-		pthread_mutex_lock(&lanes->lock);
+		pthread_mutex_lock(&session->lanes->lock);
 	}
 }
 
@@ -403,7 +401,7 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 	bool missing = false;
 	int r = 0;
 
-	pthread_mutex_lock(&lanes->lock);
+	pthread_mutex_lock(&session->lanes->lock);
 	while (r == 0 && lanes->left > 0 && !lanes->arrived) {
 		missing = is_missing(session);
 		if (missing || is_over(session) || atomic_load(&session->sticky))
@@ -421,7 +419,7 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 	if (lanes->left == 0)
 		lanes->expecting = false;
 	ended = lanes->ended;
-	pthread_mutex_unlock(&lanes->lock);
+	pthread_mutex_unlock(&session->lanes->lock);
 	if (missing)
 		give_up(session, ended);
 	if (!arrived)

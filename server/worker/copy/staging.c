@@ -54,9 +54,8 @@ static struct {
 };
 GP_COND_AT_START(pool.freed);
 
-/* The pool is locked. */
 static CUresult
-grow(bool beyond)
+grow(bool beyond) GP_LOCKED(pool.lock)
 {
 	size_t size = SLOTS_PER_ALLOCATION * GPD_STAGING_SLOT;
 	struct gpd_slot *slots;

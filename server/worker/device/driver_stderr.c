@@ -2,6 +2,7 @@
 #include "server/worker/device/driver_stderr.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/common/ledger/log_budget.h"
@@ -54,9 +55,9 @@ remember(const char *text, size_t size)
 	complaints.used += size;
 }
 
-/* Under the lock, as all of these: what there is of a line goes to the log. */
+/* What there is of a line goes to the log. */
 static void
-end_line(void)
+end_line(void) GP_LOCKED(complaints.lock)
 {
 	char whose[GPD_DRIVER_STDERR_WHOSE_MAX];
 	uint32_t budget;
@@ -71,7 +72,7 @@ end_line(void)
 }
 
 static void
-log_lines(const char *text, size_t size)
+log_lines(const char *text, size_t size) GP_LOCKED(complaints.lock)
 {
 	for (size_t i = 0; i < size; i++) {
 		if (text[i] == '\n' || complaints.line_used == sizeof(complaints.line) - 1)

@@ -20,9 +20,9 @@ unsigned int gpd_partition_idle_max = 16;
 pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
 struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
-static uint64_t idle_count;
+static uint64_t idle_count GP_GUARDED_BY(gpd_partition_lock);
 /* Threads that make green contexts; under the lock. */
-static unsigned int makers;
+static unsigned int makers GP_GUARDED_BY(gpd_partition_lock);
 static pthread_cond_t made;
 GP_COND_AT_START(made);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who gets which groups of multiprocessors. */
+#include "base/lock.h"
 #include "server/worker/device/partition_table.h"
 #include "server/worker/worker.h"
 
 #include <limits.h>
 #include <string.h>
 
-static struct gpd_shares *all_shares; /* under the lock */
+static struct gpd_shares *all_shares GP_GUARDED_BY(gpd_partition_lock);
 
 /* What it takes from the others: its tenant's set, or, without a limit of the tenant, its own. */
 static struct gpd_partition *
@@ -23,7 +24,7 @@ same_tenant(const struct gpd_shares *a, const struct gpd_shares *b)
 
 /* Whether a share earlier in the list stands for the same set of the same tenant. */
 static bool
-is_counted(const struct gpd_shares *shares, int device)
+is_counted(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partition_lock)
 {
 	const struct gpd_share *share = &shares->devices[device];
 
@@ -38,6 +39,7 @@ is_counted(const struct gpd_shares *shares, int device)
 /* How many have each group: tenants, and sessions without one, but for this tenant or session. */
 static void
 load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
+	GP_LOCKED(gpd_partition_lock)
 {
 	memset(load, 0, GPD_GROUPS_MAX * sizeof(*load));
 	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
@@ -55,6 +57,7 @@ load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
 /* The same among the sessions of a tenant that has a set of its own. */
 static void
 load_within(const struct gpd_shares *own, int device, unsigned int *load)
+	GP_LOCKED(gpd_partition_lock)
 {
 	const struct gpd_partition *tenant = own->devices[device].tenant;
 
@@ -106,7 +109,7 @@ least_loaded(const struct gpd_partition_table *table, uint32_t groups, const uns
 /* A green context that is there already and no worse, or the set that was chosen. */
 static struct gpd_partition *
 choose(int device, uint32_t groups, const unsigned int *load, const struct gpd_groups *allowed,
-       const struct gpd_partition *present)
+       const struct gpd_partition *present) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_partition_table *table = gpd_partition_tables[device];
 	struct gpd_groups set =
@@ -150,9 +153,10 @@ empty(struct garbage *garbage)
 	}
 }
 
-/* Locked. Takes the reference over. */
+/* Takes the reference over. */
 static void
 replace(struct gpd_partition **place, struct gpd_partition *with, struct garbage *garbage)
+	GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_partition *old = *place;
 
@@ -160,9 +164,10 @@ replace(struct gpd_partition **place, struct gpd_partition *with, struct garbage
 	throw_away(garbage, gpd_partition_release(old));
 }
 
-/* Locked: the session's own part of its tenant's set, which is there. */
+/* The session's own part of its tenant's set, which is there. */
 static void
 place_within(struct gpd_shares *shares, int device, struct garbage *garbage)
+	GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
 	struct gpd_partition *chosen, *before = share->assigned;
@@ -182,10 +187,10 @@ place_within(struct gpd_shares *shares, int device, struct garbage *garbage)
 		atomic_fetch_or(&shares->changed, 1u << device);
 }
 
-/* Locked: all sessions of the tenant get this set, whose reference is taken over. */
+/* All sessions of the tenant get this set, whose reference is taken over. */
 static void
 move_tenant(struct gpd_shares *shares, int device, struct gpd_partition *set,
-	    struct garbage *garbage)
+	    struct garbage *garbage) GP_LOCKED(gpd_partition_lock)
 {
 	for (struct gpd_shares *s = all_shares; s; s = s->next) {
 		if (s->devices[device].tenant_groups != set->groups || !same_tenant(s, shares))
@@ -196,9 +201,9 @@ move_tenant(struct gpd_shares *shares, int device, struct gpd_partition *set,
 	throw_away(garbage, gpd_partition_release(set));
 }
 
-/* Locked: the set that another session of the tenant has already. */
+/* The set that another session of the tenant has already. */
 static struct gpd_partition *
-set_of_tenant(const struct gpd_shares *shares, int device)
+set_of_tenant(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partition_lock)
 {
 	uint32_t groups = shares->devices[device].tenant_groups;
 
@@ -212,9 +217,9 @@ set_of_tenant(const struct gpd_shares *shares, int device)
 	return NULL;
 }
 
-/* Locked: a place for what the share asks for. */
+/* A place for what the share asks for. */
 static void
-place(struct gpd_shares *shares, int device, struct garbage *garbage)
+place(struct gpd_shares *shares, int device, struct garbage *garbage) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
 	struct gpd_partition *chosen = NULL, *before = share->assigned;
@@ -262,9 +267,10 @@ least_sum(unsigned int count, uint32_t groups, const unsigned int *load)
 	return sum;
 }
 
-/* Locked: whether a share that has groups in common with others could have better ones. */
+/* Whether a share that has groups in common with others could have better ones. */
 static bool
 could_be_better(const struct gpd_shares *shares, int device, const unsigned int *all)
+	GP_LOCKED(gpd_partition_lock)
 {
 	const struct gpd_partition *unit = unit_of(&shares->devices[device]);
 	unsigned int count = gpd_partition_tables[device]->count;
@@ -277,9 +283,9 @@ could_be_better(const struct gpd_shares *shares, int device, const unsigned int 
 	return sum && least_sum(count, unit->groups, others) < sum;
 }
 
-/* Locked: the first of those. */
+/* The first of those. */
 static struct gpd_shares *
-find_crowded(int device)
+find_crowded(int device) GP_LOCKED(gpd_partition_lock)
 {
 	unsigned int all[GPD_GROUPS_MAX] = { 0 };
 
@@ -299,9 +305,9 @@ find_crowded(int device)
 	return NULL;
 }
 
-/* Locked: groups have become free, so shares that have some in common move to them. */
+/* Groups have become free, so shares that have some in common move to them. */
 static void
-spread(int device, struct garbage *garbage)
+spread(int device, struct garbage *garbage) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_shares *shares;
 
@@ -341,7 +347,7 @@ groups_for(int device, uint32_t wanted)
 }
 
 static void
-enlist(struct gpd_shares *shares)
+enlist(struct gpd_shares *shares) GP_LOCKED(gpd_partition_lock)
 {
 	if (shares->listed)
 		return;

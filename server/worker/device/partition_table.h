@@ -7,6 +7,7 @@
 #ifndef GPD_PARTITION_TABLE_H
 #define GPD_PARTITION_TABLE_H
 
+#include "base/lock.h"
 #include "server/worker/device/partition.h"
 
 #include <pthread.h>
@@ -55,12 +56,15 @@ extern pthread_mutex_t gpd_partition_lock;
 /* NULL: the device cannot be divided. */
 extern struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
-/* Under the lock. The one of this set, with a new reference; NULL: no memory. */
-struct gpd_partition *gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups);
-/* Under the lock. NULL is allowed. */
-struct gpd_partition *gpd_partition_ref(struct gpd_partition *partition);
-/* Under the lock. What has to be destroyed once that is released, or NULL. */
-struct gpd_partition *gpd_partition_release(struct gpd_partition *partition);
+/* The one of this set, with a new reference; NULL: no memory. */
+struct gpd_partition *gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
+	GP_LOCKED(gpd_partition_lock);
+/* NULL is allowed. */
+struct gpd_partition *gpd_partition_ref(struct gpd_partition *partition)
+	GP_LOCKED(gpd_partition_lock);
+/* What has to be destroyed once that is released, or NULL. */
+struct gpd_partition *gpd_partition_release(struct gpd_partition *partition)
+	GP_LOCKED(gpd_partition_lock);
 void gpd_partition_destroy(struct gpd_partition *partition);
 
 #endif /* GPD_PARTITION_TABLE_H */

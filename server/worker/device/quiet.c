@@ -33,9 +33,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over;
 GP_COND_AT_START(over);
 
-/* Locked. */
 static void
-let_go(int device)
+let_go(int device) GP_LOCKED(lock)
 {
 	quiets[device].held_ns = 0;
 	atomic_fetch_and(&gpd_quiet_held, ~(1u << device));

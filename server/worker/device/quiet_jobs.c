@@ -31,7 +31,7 @@ GP_COND_AT_START(jobs.given);
 GP_COND_AT_START(jobs.done);
 
 static struct job *
-take(void)
+take(void) GP_LOCKED(jobs.lock)
 {
 	struct job *job;
 

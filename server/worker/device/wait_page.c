@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/device/wait_page.h"
 
+#include "base/lock.h"
 #include "server/worker/device/driver.h"
 
 #include <errno.h>
@@ -16,10 +17,10 @@ struct node {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct node *free_pages;
+static struct node *free_pages GP_GUARDED_BY(lock);
 
 static CUresult
-add_piece(void)
+add_piece(void) GP_LOCKED(lock)
 {
 	void *host = NULL;
 	CUdeviceptr device = 0;

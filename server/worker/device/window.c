@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/device/window.h"
 
+#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/common/config/config_value.h"
 #include "server/worker/device/driver.h"
@@ -27,9 +28,9 @@
 #define APART ((size_t)24 << 40)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t next = GPD_WINDOW_FIRST;
+static uint64_t next GP_GUARDED_BY(lock) = GPD_WINDOW_FIRST;
 
-static int taken;
+static int taken GP_GUARDED_BY(lock);
 
 static uint64_t
 round_up(uint64_t value, uint64_t to)
@@ -67,7 +68,7 @@ gpd_window_size_parse(const char *text, uint64_t *size_p)
 /* Half as much again as there is memory: freed addresses wait a while before they are used again.
  */
 static uint64_t
-usual_size(uint64_t memory)
+usual_size(uint64_t memory) GP_LOCKED(lock)
 {
 	uint64_t size = 0;
 
@@ -105,9 +106,9 @@ reserve(uint64_t address, uint64_t size)
 	return false;
 }
 
-/* Under the lock. */
 static bool
 find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
+	GP_LOCKED(lock)
 {
 	uint64_t step = size < ALIGN_MAX ? size : ALIGN_MAX;
 	/* Addresses are used again late: a stray pointer of a session that ended meets nobody. */

@@ -153,9 +153,8 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 	leave(image);
 }
 
-/* Locked. */
 static struct gpd_image *
-find_leaving(const struct gpd_session *session)
+find_leaving(const struct gpd_session *session) GP_LOCKED(leaving.lock)
 {
 	struct gpd_image *image;
 

@@ -332,6 +332,7 @@ is_vain(struct gpd_session *session)
  * closing. */
 static bool
 lock_library(struct gpd_session *session, struct gpd_library *library)
+	GP_TRY_LOCKS(true, library->lock)
 {
 	while (!gp_lock_until(&library->lock, gp_now_ns() + LOOK_NS)) {
 		if (is_vain(session))
@@ -466,9 +467,8 @@ gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device, 
 	return get_shared(session, blob, device, library_p, log_p);
 }
 
-/* Under the library's lock. */
 static struct gpd_function *
-functions_on(struct gpd_library *library, int device)
+functions_on(struct gpd_library *library, int device) GP_LOCKED(library->lock)
 {
 	struct gpd_function *functions = atomic_load(&library->functions[device]);
 

@@ -20,7 +20,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gone;
 GP_COND_AT_START(gone);
-static struct gpd_array *leaving; /* utlist */
+static struct gpd_array *leaving GP_GUARDED_BY(lock); /* utlist */
 
 struct gpd_array *
 gpd_array_get(const struct gpd_session *session, uint32_t id)
@@ -47,7 +47,7 @@ gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 /* One that nothing uses, of a session or (NULL) of anybody, and of a device or (-1) of any.  Under
  * the lock. */
 static struct gpd_array *
-find_idle(const struct gpd_session *session, int device)
+find_idle(const struct gpd_session *session, int device) GP_LOCKED(lock)
 {
 	struct gpd_array *array;
 
@@ -330,9 +330,8 @@ gpd_array_leaving_size(const struct gpd_session *session, int device)
 	return size;
 }
 
-/* Under the lock. */
 static struct gpd_array *
-find_of(const struct gpd_session *session)
+find_of(const struct gpd_session *session) GP_LOCKED(lock)
 {
 	struct gpd_array *array;
 

@@ -30,7 +30,7 @@
 #define FOREVER UINT64_MAX
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpd_turns *all[GPD_DEVICES_MAX];
+static struct gpd_turns *all[GPD_DEVICES_MAX] GP_GUARDED_BY(start_lock);
 
 static void
 write_down(struct gpd_schedule_run *run, const struct gpd_meter_harvest *harvest)
@@ -53,7 +53,7 @@ unseen_ns(const struct gpd_schedule_run *run)
 
 /* The lock is not held while the driver is asked. */
 static void
-harvest(struct gpd_turns *turns, struct gpd_schedule_run *run)
+harvest(struct gpd_turns *turns, struct gpd_schedule_run *run) GP_LOCKED(turns->lock)
 {
 	struct gpd_meter_harvest found;
 
@@ -72,7 +72,7 @@ harvest(struct gpd_turns *turns, struct gpd_schedule_run *run)
 
 /* Those whose turn it is, or was: often; all: now and then.  Whether there is more to come. */
 static bool
-harvest_all(struct gpd_turns *turns, bool contended)
+harvest_all(struct gpd_turns *turns, bool contended) GP_LOCKED(turns->lock)
 {
 	uint64_t now = gp_now_ns();
 	bool tick = now - turns->tick_ns >= TICK_NS;
@@ -115,7 +115,7 @@ signal_waiting(struct gpd_turns *turns)
 
 /* How long the thread may sleep after it has done what there is to do. */
 static uint64_t
-step(struct gpd_turns *turns)
+step(struct gpd_turns *turns) GP_LOCKED(turns->lock)
 {
 	bool waits = anybody_waits(turns);
 	bool more = harvest_all(turns, waits || gpd_order_is_contended(&turns->order));

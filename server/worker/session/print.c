@@ -2,6 +2,7 @@
 #include "server/worker/session/print.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/driver.h"
@@ -236,9 +237,8 @@ write_out_all(struct printing **list)
 	}
 }
 
-/* Locked. */
 static void
-collect(struct gpd_print *session)
+collect(struct gpd_print *session) GP_LOCKED(print.lock)
 {
 	if (!session->printing && !print.stragglers)
 		return;
@@ -264,9 +264,9 @@ limit_of(const struct gpd_print *owner)
 	return gpd_print_limit_ns;
 }
 
-/* Locked, but not while it sleeps: the owner may have changed when it returns. */
+/* Sleeps without the lock: the owner may have changed when it returns. */
 static void
-pause_since(uint64_t since)
+pause_since(uint64_t since) GP_LOCKED(print.lock)
 {
 	bool often = gp_now_ns() - since < OFTEN_NS;
 
@@ -275,9 +275,9 @@ pause_since(uint64_t since)
 	pthread_mutex_lock(&print.lock);
 }
 
-/* Locked. True: the owner has no printing kernels left, or has had its time. */
+/* True: the owner has no printing kernels left, or has had its time. */
 static bool
-wait_in_line(struct gpd_session *session, const struct waiter *waiter)
+wait_in_line(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(print.lock)
 {
 	struct gpd_print *owner = NULL;
 	uint64_t since = gp_now_ns();
@@ -298,10 +298,10 @@ wait_in_line(struct gpd_session *session, const struct waiter *waiter)
 	return false;
 }
 
-/* Locked. Behind those who wait already, so that a session which always has such kernels under way
- * lets others in. */
+/* Behind those who wait already, so that a session which always has such kernels under way lets
+ * others in. */
 static bool
-wait_for_turn(struct gpd_session *session)
+wait_for_turn(struct gpd_session *session) GP_LOCKED(print.lock)
 {
 	struct waiter waiter = { NULL };
 	struct waiter **link = &print.waiters;
@@ -331,9 +331,9 @@ static void GP_PRINTF(2, 3) complain(struct gpd_print *to, const char *format, .
 	va_end(args);
 }
 
-/* Locked. The owner's kernels go on; what is printed until they end may be anybody's. */
+/* The owner's kernels go on; what is printed until they end may be anybody's. */
 static void
-leave_behind(struct gpd_print *owner, const struct gpd_print *next)
+leave_behind(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(print.lock)
 {
 	struct printing **end = &print.stragglers;
 	unsigned int seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
@@ -353,9 +353,8 @@ leave_behind(struct gpd_print *owner, const struct gpd_print *next)
 		 seconds);
 }
 
-/* Locked. */
 static void
-take_over(struct gpd_print *session)
+take_over(struct gpd_print *session) GP_LOCKED(print.lock)
 {
 	struct gpd_print *owner = print.owner;
 	unsigned int seconds = 0;

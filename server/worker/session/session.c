@@ -2,6 +2,7 @@
 #include "server/worker/session/session.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "gpd_calls.h"
 #include "server/common/base/log.h"
@@ -280,9 +281,8 @@ free_objects(struct gpd_session *session)
 	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
 }
 
-/* Under the worker's lock. */
 static void
-unlink_from(struct gpd_session **link, const struct gpd_session *session)
+unlink_from(struct gpd_session **link, const struct gpd_session *session) GP_LOCKED(gpd_worker.lock)
 {
 	while (*link != session)
 		link = &(*link)->next;
