@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/pending_copy.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <stdlib.h>
+
+#define BASE ((uintptr_t)0x100000)
+#define SIZE 1000
+
+struct copy {
+	struct gpc_pending_copy pending;
+	struct gpc_request request;
+};
+
+static int done, done_waited;
+
+static void
+copy_done(struct gpc_request *request)
+{
+	done++;
+	/* It may be freed here. */
+	done_waited += gpc_pending_copy_done(request->arg);
+}
+
+/* A copy to the memory number `at`, which is answered when somebody waits. */
+static struct copy *
+add(int at)
+{
+	struct copy *copy = calloc(1, sizeof(*copy));
+
+	assert_non_null(copy);
+	copy->request.done = copy_done;
+	copy->request.arg = &copy->pending;
+	copy->pending.request = &copy->request;
+	copy->pending.start = BASE + (uintptr_t)at * SIZE;
+	copy->pending.end = copy->pending.start + SIZE;
+	gpc_pending_copy_add(&copy->pending);
+	return copy;
+}
+
+static void
+start(struct copy *copy, CUresult result)
+{
+	fake_start(&copy->request, NULL, 0, result);
+	gpc_pending_copy_started(&copy->pending, true);
+}
+
+static CUresult
+settle(int at, size_t offset, size_t size)
+{
+	return gpc_pending_copy_settle((const void *)(BASE + (uintptr_t)at * SIZE + offset), size);
+}
+
+static int
+begin(void **state)
+{
+	done = done_waited = 0;
+	if (fake_setup(state) != 0)
+		return -1;
+	fake.lazy = true;
+	return 0;
+}
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, fake_teardown)
+
+static void
+memory_that_a_copy_writes_to_is_waited_for(void **state)
+{
+	start(add(1), CUDA_SUCCESS);
+	assert_int_equal(settle(0, 0, SIZE), CUDA_SUCCESS);
+	assert_int_equal(settle(2, 0, SIZE), CUDA_SUCCESS);
+	assert_int_equal(done, 0);
+	assert_int_equal(settle(0, SIZE - 1, 2), CUDA_SUCCESS);
+	assert_int_equal(done, 1);
+	assert_int_equal(done_waited, 1);
+	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
+}
+
+static void
+an_error_is_told_to_who_waits(void **state)
+{
+	start(add(1), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(settle(1, 0, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(done_waited, 1);
+}
+
+static void
+nobody_waits_for_what_has_been_answered(void **state)
+{
+	struct copy *copy = add(1);
+
+	fake_start(&copy->request, NULL, 0, CUDA_SUCCESS);
+	/* The answer overtakes who starts it. */
+	fake_deliver();
+	assert_int_equal(done, 1);
+	assert_int_equal(done_waited, 0);
+	gpc_pending_copy_started(&copy->pending, true);
+	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
+}
+
+static void
+a_copy_that_could_not_be_started_is_in_nobodys_way(void **state)
+{
+	gpc_pending_copy_started(&add(1)->pending, false);
+	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
+	assert_int_equal(done, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(memory_that_a_copy_writes_to_is_waited_for),
+		TEST(an_error_is_told_to_who_waits),
+		TEST(nobody_waits_for_what_has_been_answered),
+		TEST(a_copy_that_could_not_be_started_is_in_nobodys_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
