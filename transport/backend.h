@@ -15,9 +15,7 @@
 #include <sys/uio.h>
 
 struct gp_transport_ops {
-	const char *scheme;
-	bool named; /* the host of a URL is any name, and there is no port */
-	bool path;  /* it is an absolute path, and there is neither port nor device */
+	const char *scheme; /* that url.c knows */
 
 	/* `detail` says why if the errno does not: "" on entry.  The first one is absent where the
 	 * preamble is bytes like others; else it is part of connecting. */
@@ -87,14 +85,6 @@ struct gp_listener {
 	bool (*admit)(void *arg, const char *peer, const void *preamble, size_t size);
 	void *admit_arg;
 };
-
-/* NULL for an unknown scheme. */
-const struct gp_transport_ops *gp_transport_find(const char *scheme, size_t length);
-
-/* "tcp, loop": for the text of an error. */
-void gp_transport_list(char *text, size_t size);
-
-/* Milliseconds that are left until a point of gp_now_ms(); -1 for a deadline below 0. */
 
 /* 1 when one of poll()'s `events` or an error is there, 0 after timeout_ms, or -errno. */
 int gp_fd_wait(int fd, short events, int timeout_ms);

@@ -476,7 +476,6 @@ loop_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 
 const struct gp_transport_ops gp_loop_ops = {
 	.scheme = "loop",
-	.named = true,
 	.connect = loop_connect,
 	.listen = loop_listen,
 	.accept = loop_accept,

@@ -14,11 +14,13 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 512
@@ -212,6 +214,19 @@ gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms)
 	(void)setsockopt(gp_tcp_fd(conn), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
 }
 
+/* One without a path leaves the host as it is. */
+static void
+path_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
+{
+	const struct sockaddr_un *local = (const struct sockaddr_un *)address;
+	size_t size = length > offsetof(struct sockaddr_un, sun_path)
+			      ? length - offsetof(struct sockaddr_un, sun_path)
+			      : 0;
+
+	if (size && local->sun_path[0])
+		snprintf(url->host, sizeof(url->host), "%.*s", (int)size, local->sun_path);
+}
+
 static void
 address_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
 {
@@ -219,7 +234,7 @@ address_to_url(const struct sockaddr_storage *address, socklen_t length, struct 
 
 	*url = (struct gp_url){ .scheme = "tcp", .host = "local", .device = GP_URL_ANY_DEVICE };
 	if (address->ss_family == AF_UNIX) {
-		gp_unix_to_url(address, length, url);
+		path_to_url(address, length, url);
 		return;
 	}
 	(void)getnameinfo((const struct sockaddr *)address, length, url->host, sizeof(url->host),
@@ -363,10 +378,9 @@ connect_one(const struct addrinfo *address, int timeout_ms)
 }
 
 int
-gp_tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-	       size_t detail_size)
+gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+		  struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
-	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
 	struct addrinfo *list, *address;
 	int64_t deadline;
 	int left = 0;
@@ -445,8 +459,8 @@ listen_any(const struct addrinfo *list, bool wildcard)
 }
 
 int
-gp_tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	      size_t detail_size)
+gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *url,
+		 struct gp_listener **listener_p, char *detail, size_t detail_size)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
@@ -467,7 +481,7 @@ gp_tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *d
 		return -ENOMEM;
 	}
 	tcp->fd = fd;
-	tcp->listener.ops = gp_transport_find(url->scheme, strlen(url->scheme));
+	tcp->listener.ops = ops;
 	tcp->listener.url = *url;
 	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0) {
 		r = -errno;
@@ -526,10 +540,24 @@ gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **con
 	}
 }
 
+static int
+tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+	    size_t detail_size)
+{
+	return gp_tcp_connect_as(&gp_tcp_ops, url, timeout_ms, conn_p, detail, detail_size);
+}
+
+static int
+tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	   size_t detail_size)
+{
+	return gp_tcp_listen_as(&gp_tcp_ops, url, listener_p, detail, detail_size);
+}
+
 const struct gp_transport_ops gp_tcp_ops = {
 	.scheme = "tcp",
-	.connect = gp_tcp_connect,
-	.listen = gp_tcp_listen,
+	.connect = tcp_connect,
+	.listen = tcp_listen,
 	.accept = gp_tcp_accept,
 	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = gp_tcp_listener_destroy,

@@ -33,11 +33,11 @@ int gp_tcp_fd(const struct gp_conn *conn);
 void gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms);
 void gp_tcp_destroy(struct gp_conn *conn);
 
-/* Of a URL with the backend's scheme, as whose connection or listener it begins. */
-int gp_tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-		   size_t detail_size);
-int gp_tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-		  size_t detail_size);
+/* A connection or listener of the backend with these operations. */
+int gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+		      struct gp_conn **conn_p, char *detail, size_t detail_size);
+int gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *url,
+		     struct gp_listener **listener_p, char *detail, size_t detail_size);
 void gp_tcp_listener_destroy(struct gp_listener *listener);
 
 /* What the host of the URL means, to connect to or (passive) to listen on, where "*" is all; for
@@ -63,8 +63,5 @@ ssize_t gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int 
 ssize_t gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more);
 int gp_tcp_wait(struct gp_stream *stream, int timeout_ms);
 void gp_tcp_shutdown(struct gp_stream *stream);
-
-/* unix.c: the path of a local socket; one without leaves the host as it is. */
-void gp_unix_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url);
 
 #endif /* GP_TRANSPORT_TCP_H */

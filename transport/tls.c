@@ -288,6 +288,20 @@ gp_conn_secure_key(struct gp_conn *conn, bool daemon, const uint8_t key[GP_TLS_K
 /* The backend. */
 
 static int
+tls_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+	    size_t detail_size)
+{
+	return gp_tcp_connect_as(&gp_tls_ops, url, timeout_ms, conn_p, detail, detail_size);
+}
+
+static int
+tls_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	   size_t detail_size)
+{
+	return gp_tcp_listen_as(&gp_tls_ops, url, listener_p, detail, detail_size);
+}
+
+static int
 tls_adopt(int fd, struct gp_conn **conn_p)
 {
 	int r = gp_tcp_adopt_as(&gp_tls_ops, fd, conn_p);
@@ -357,8 +371,8 @@ tls_destroy(struct gp_conn *conn)
 
 const struct gp_transport_ops gp_tls_ops = {
 	.scheme = "tls",
-	.connect = gp_tcp_connect,
-	.listen = gp_tcp_listen,
+	.connect = tls_connect,
+	.listen = tls_listen,
 	.accept = gp_tcp_accept,
 	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = gp_tcp_listener_destroy,

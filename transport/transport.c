@@ -1,71 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The backends, and which of them a URL means. */
 #include "transport/transport.h"
 
-#include "base/clock.h"
 #include "transport/backend.h"
-#include "transport/own_fd.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <limits.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 
 static const struct gp_transport_ops *const backends[] = {
 	&gp_tcp_ops, &gp_unix_ops, &gp_tls_ops, &gp_loop_ops, &gp_rdma_ops,
 };
 
-enum {
-	ERROR_NONE,
-	ERROR_WRITING,
-	ERROR_SET,
-};
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-const struct gp_transport_ops *
-gp_transport_find(const char *scheme, size_t length)
+/* NULL for an unknown scheme. */
+static const struct gp_transport_ops *
+find(const char *scheme)
 {
-	for (size_t i = 0; i < COUNT(backends); i++) {
-		const char *name = backends[i]->scheme;
-
-		if (strlen(name) == length && memcmp(name, scheme, length) == 0)
+	for (size_t i = 0; i < COUNT(backends); i++)
+		if (strcmp(backends[i]->scheme, scheme) == 0)
 			return backends[i];
-	}
 	return NULL;
-}
-
-void
-gp_transport_list(char *text, size_t size)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < COUNT(backends) && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-					 backends[i]->scheme);
-}
-
-int
-gp_fd_wait(int fd, short events, int timeout_ms)
-{
-	int64_t deadline = gp_deadline_ms(timeout_ms);
-	struct pollfd poll_fd = { .fd = fd, .events = events };
-	int r;
-
-	do
-		r = poll(&poll_fd, 1, gp_left_ms(deadline));
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : r > 0;
 }
 
 static void
@@ -86,7 +42,7 @@ int
 gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size, int timeout_ms,
 	   struct gp_conn **conn_p, char *error, size_t error_size)
 {
-	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
+	const struct gp_transport_ops *ops = find(url->scheme);
 	char detail[160] = "";
 	struct gp_conn *conn;
 	int r;
@@ -121,7 +77,7 @@ static int
 listen_on(const struct gp_url *url, uint16_t port, struct gp_listener **listener_p, char *error,
 	  size_t error_size)
 {
-	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
+	const struct gp_transport_ops *ops = find(url->scheme);
 	struct gp_url at = *url;
 	char detail[160] = "";
 	int r;
@@ -187,283 +143,11 @@ gp_listener_destroy(struct gp_listener *listener)
 int
 gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 {
-	const struct gp_transport_ops *ops = gp_transport_find(scheme, strlen(scheme));
+	const struct gp_transport_ops *ops = find(scheme);
 
 	if (!ops)
 		return GP_E_INVALID;
 	if (!ops->adopt)
 		return GP_E_UNSUPPORTED;
 	return ops->adopt(fd, conn_p);
-}
-
-int
-gp_conn_release_fd(struct gp_conn *conn, int *fd_p)
-{
-	if (!conn->ops->release_fd)
-		return GP_E_UNSUPPORTED;
-	return conn->ops->release_fd(conn, fd_p);
-}
-
-int
-gp_conn_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms)
-{
-	if (size > GP_CONN_PREAMBLE_MAX)
-		return gp_conn_fail(conn, -EINVAL, "a preamble of %zu bytes", size);
-	return conn->ops->recv_preamble(conn, preamble, size, timeout_ms);
-}
-
-int
-gp_conn_send_preamble(struct gp_conn *conn, const void *preamble, size_t size)
-{
-	if (size > GP_CONN_PREAMBLE_MAX)
-		return gp_conn_fail(conn, -EINVAL, "a preamble of %zu bytes", size);
-	return conn->ops->send_preamble(conn, preamble, size);
-}
-
-/* Stops counting above `max`, so that nothing can wrap. */
-static size_t
-total(const struct iovec *iov, int count, size_t max)
-{
-	size_t sum = 0;
-
-	for (int i = 0; i < count; i++) {
-		if (iov[i].iov_len > max - sum)
-			return SIZE_MAX;
-		sum += iov[i].iov_len;
-	}
-	return sum;
-}
-
-int
-gp_conn_send(struct gp_conn *conn, const struct iovec *data, int data_count,
-	     const struct iovec *bulk, int bulk_count)
-{
-	size_t data_size = total(data, data_count, GP_CONN_MESSAGE_MAX);
-	size_t bulk_size = total(bulk, bulk_count, GP_CONN_BULK_MAX);
-
-	if (data_size == SIZE_MAX || bulk_size == SIZE_MAX)
-		return GP_E_TOO_BIG;
-	return conn->ops->send(conn, data, data_count, bulk, bulk_count, data_size, bulk_size);
-}
-
-int
-gp_conn_recv(struct gp_conn *conn, struct gp_message *message)
-{
-	return conn->ops->recv(conn, message);
-}
-
-int
-gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
-{
-	return conn->ops->recv_bulk(conn, dst, size);
-}
-
-int
-gp_conn_wait(struct gp_conn *conn, int timeout_ms)
-{
-	return conn->ops->wait(conn, timeout_ms);
-}
-
-bool
-gp_conn_pending(const struct gp_conn *conn)
-{
-	return conn->ops->pending(conn);
-}
-
-void
-gp_conn_set_spin(struct gp_conn *conn, unsigned int usec)
-{
-	conn->ops->set_spin(conn, usec);
-}
-
-void
-gp_conn_set_stall(struct gp_conn *conn, unsigned int ms)
-{
-	conn->ops->set_stall(conn, ms);
-}
-
-void
-gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms)
-{
-	conn->recv_deadline_ms = ms ? gp_now_ms() + ms : 0;
-}
-
-void
-gp_conn_set_rest(struct gp_conn *conn, unsigned int ms)
-{
-	conn->rest_ms = ms;
-}
-
-void
-gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
-{
-	/* Half of it in the send itself, which ends with what it could, and half of it behind. */
-	struct timeval time = { .tv_sec = ms / 2000, .tv_usec = (ms - ms / 2000 * 2000) * 500 };
-	/* Who sends notices first, and knows why. */
-	unsigned int system_ms = ms + ms / 8;
-	int fd;
-
-	conn->unread_ms = ms;
-	if (conn->caps & GP_CONN_CAP_REMOTE_MEM)
-		return;
-	/* What is no socket does not mind. */
-	fd = conn->ops->fd(conn);
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
-	/* A local socket has no such thing, and needs none. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &system_ms, sizeof(system_ms));
-}
-
-void
-gp_conn_set_message_max(struct gp_conn *conn, size_t size)
-{
-	atomic_store(&conn->message_max, size);
-}
-
-bool
-gp_conn_stall_parse(const char *text, unsigned int *ms_p)
-{
-	unsigned long ms;
-	char *end;
-
-	*ms_p = GP_CONN_STALL_MS;
-	if (!text || !*text)
-		return true;
-	ms = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end)
-		return false;
-	*ms_p = ms > INT_MAX ? INT_MAX : (unsigned int)ms;
-	return true;
-}
-
-unsigned int
-gp_conn_stall_of(const char *text)
-{
-	unsigned int ms;
-
-	(void)gp_conn_stall_parse(text, &ms);
-	return ms;
-}
-
-void
-gp_conn_shutdown(struct gp_conn *conn)
-{
-	conn->ops->shutdown(conn);
-}
-
-unsigned int
-gp_conn_caps(const struct gp_conn *conn)
-{
-	return conn->caps;
-}
-
-int
-gp_conn_fd(const struct gp_conn *conn)
-{
-	return conn->ops->fd(conn);
-}
-
-const char *
-gp_conn_peer(const struct gp_conn *conn)
-{
-	return conn->peer;
-}
-
-bool
-gp_conn_peer_address(const struct gp_conn *conn, char *text, size_t size)
-{
-	struct sockaddr_storage address = { 0 };
-	socklen_t length = sizeof(address);
-	char host[NI_MAXHOST];
-
-	if (conn->caps & GP_CONN_CAP_REMOTE_MEM ||
-	    getpeername(conn->ops->fd(conn), (struct sockaddr *)&address, &length) ||
-	    (address.ss_family != AF_INET && address.ss_family != AF_INET6) ||
-	    getnameinfo((const struct sockaddr *)&address, length, host, sizeof(host), NULL, 0,
-			NI_NUMERICHOST) ||
-	    strlen(host) >= size)
-		return false;
-	(void)memcpy(text, host, strlen(host) + 1);
-	return true;
-}
-
-int
-gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
-{
-	return conn->ops->peer_uid(conn, uid_p);
-}
-
-int
-gp_conn_keep(struct gp_conn *conn, void *base, size_t size, int dma_buf)
-{
-	return conn->ops->keep ? conn->ops->keep(conn, base, size, dma_buf) : GP_E_UNSUPPORTED;
-}
-
-bool
-gp_conn_reaches(struct gp_conn *conn, const void *base, size_t size)
-{
-	return conn->ops->reaches && conn->ops->reaches(conn, base, size);
-}
-
-const void *
-gp_conn_device(const struct gp_conn *conn)
-{
-	return conn->ops->device ? conn->ops->device(conn) : NULL;
-}
-
-const char *
-gp_conn_certificate(const struct gp_conn *conn)
-{
-	return conn->certificate;
-}
-
-int64_t
-gp_conn_certificate_until(const struct gp_conn *conn)
-{
-	return conn->certificate ? conn->certificate_until : INT64_MAX;
-}
-
-const char *
-gp_conn_certificate_serial(const struct gp_conn *conn)
-{
-	return conn->certificate_serial;
-}
-
-const char *
-gp_conn_error(const struct gp_conn *conn)
-{
-	return atomic_load_explicit(&conn->error_state, memory_order_acquire) == ERROR_SET
-		       ? conn->error
-		       : "";
-}
-
-int
-gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...)
-{
-	int none = ERROR_NONE;
-	va_list args;
-
-	if (!atomic_compare_exchange_strong(&conn->error_state, &none, ERROR_WRITING))
-		return r;
-	errno = r < 0 ? -r : 0;
-	va_start(args, text);
-	vsnprintf(conn->error, sizeof(conn->error), text, args);
-	va_end(args);
-	atomic_store_explicit(&conn->error_state, ERROR_SET, memory_order_release);
-	return r;
-}
-
-void
-gp_conn_abandon(struct gp_conn *conn)
-{
-	if (conn->ops->abandon)
-		conn->ops->abandon(conn);
-	else if (gp_conn_fd(conn) >= 0)
-		gp_own_fd_close(gp_conn_fd(conn));
-}
-
-void
-gp_conn_destroy(struct gp_conn *conn)
-{
-	if (conn)
-		conn->ops->destroy(conn);
 }

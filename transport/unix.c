@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,18 +39,6 @@ struct unix_listener {
 	struct gp_tcp_listener tcp;
 	struct stat status; /* of the socket, so that nobody else's is removed */
 };
-
-void
-gp_unix_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
-{
-	const struct sockaddr_un *local = (const struct sockaddr_un *)address;
-	size_t size = length > offsetof(struct sockaddr_un, sun_path)
-			      ? length - offsetof(struct sockaddr_un, sun_path)
-			      : 0;
-
-	if (size && local->sun_path[0])
-		snprintf(url->host, sizeof(url->host), "%.*s", (int)size, local->sun_path);
-}
 
 static int
 make_address(const struct gp_url *url, struct sockaddr_un *address, char *detail,
@@ -247,7 +234,6 @@ unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *det
 
 const struct gp_transport_ops gp_unix_ops = {
 	.scheme = "unix",
-	.path = true,
 	.connect = unix_connect,
 	.listen = unix_listen,
 	.accept = gp_tcp_accept,

@@ -1,15 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/url.h"
 
-#include "transport/backend.h"
-
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEVICE_MAX 1023
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What stands behind a scheme. */
+enum form {
+	FORM_AUTHORITY, /* host[:port] */
+	FORM_NAME,      /* of any kind, without a port */
+	FORM_PATH,      /* absolute, with neither port nor device */
+};
+
+struct scheme {
+	const char *name;
+	enum form form;
+};
+
+static const struct scheme schemes[] = {
+	{ "tcp", FORM_AUTHORITY },
+	{ "unix", FORM_PATH },
+	{ "tls", FORM_AUTHORITY },
+	{ "loop", FORM_NAME },
+	{ "rdma", FORM_AUTHORITY },
+	{ GP_URL_RDMA_OR_TCP, FORM_AUTHORITY }, /* the last: errors do not speak of it */
+};
 
 /* The text being parsed, and where to say what is wrong with it. */
 struct parser {
@@ -35,6 +57,27 @@ invalid(const struct parser *p, const char *what, ...)
 	return GP_E_INVALID;
 }
 
+static const struct scheme *
+find(const char *name, size_t length)
+{
+	for (size_t i = 0; i < COUNT(schemes); i++)
+		if (strlen(schemes[i].name) == length && memcmp(schemes[i].name, name, length) == 0)
+			return &schemes[i];
+	return NULL;
+}
+
+static int
+unknown_scheme(const struct parser *p, const char *name, size_t length)
+{
+	char known[64];
+	size_t used = 0;
+
+	for (size_t i = 0; i + 1 < COUNT(schemes) && used < sizeof(known); i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 schemes[i].name);
+	return invalid(p, "unknown scheme \"%.*s\" (known: %s)", (int)length, name, known);
+}
+
 static int
 parse_number(const struct parser *p, const char *what, const char *text, size_t length, long max,
 	     long *value_p)
@@ -56,33 +99,25 @@ parse_number(const struct parser *p, const char *what, const char *text, size_t 
 }
 
 static int
-parse_scheme(const struct parser *p, const char **rest_p, const char **name_p,
-	     const struct gp_transport_ops **ops_p)
+parse_scheme(const struct parser *p, const char **rest_p, const struct scheme **scheme_p)
 {
-	const char *scheme = GP_URL_DEFAULT_SCHEME;
+	const char *name = GP_URL_DEFAULT_SCHEME;
 	size_t length = strlen(GP_URL_DEFAULT_SCHEME);
 	const char *slashes = strstr(p->text, "://");
-	char known[64];
 
 	if (slashes) {
-		scheme = p->text;
+		name = p->text;
 		length = (size_t)(slashes - p->text);
 		*rest_p = slashes + 3;
 	} else if (strncmp(p->text, "loop:", 5) == 0) {
-		scheme = "loop";
+		name = "loop";
 		length = 4;
 		*rest_p = p->text + 5;
 	} else {
 		*rest_p = p->text;
 	}
-	*ops_p = gp_transport_find(scheme, length);
-	*name_p = *ops_p ? (*ops_p)->scheme : GP_URL_RDMA_OR_TCP;
-	if (!*ops_p && length == strlen(*name_p) && memcmp(scheme, *name_p, length) == 0)
-		*ops_p = &gp_rdma_ops;
-	if (*ops_p)
-		return 0;
-	gp_transport_list(known, sizeof(known));
-	return invalid(p, "unknown scheme \"%.*s\" (known: %s)", (int)length, scheme, known);
+	*scheme_p = find(name, length);
+	return *scheme_p ? 0 : unknown_scheme(p, name, length);
 }
 
 static int
@@ -156,22 +191,22 @@ gp_url_parse(const char *text, struct gp_url *url, char *error, size_t error_siz
 {
 	const struct parser p = { .text = text, .error = error, .error_size = error_size };
 	struct gp_url parsed = { .device = GP_URL_ANY_DEVICE };
-	const struct gp_transport_ops *ops;
-	const char *rest, *name, *slash;
+	const struct scheme *scheme;
+	const char *rest, *slash;
 	size_t length;
 	long device;
 	int r;
 
-	r = parse_scheme(&p, &rest, &name, &ops);
+	r = parse_scheme(&p, &rest, &scheme);
 	if (r)
 		return r;
-	snprintf(parsed.scheme, sizeof(parsed.scheme), "%s", name);
+	snprintf(parsed.scheme, sizeof(parsed.scheme), "%s", scheme->name);
 
-	slash = ops->path ? NULL : strchr(rest, '/');
+	slash = scheme->form == FORM_PATH ? NULL : strchr(rest, '/');
 	length = slash ? (size_t)(slash - rest) : strlen(rest);
-	if (ops->path)
+	if (scheme->form == FORM_PATH)
 		r = parse_path(&p, rest, &parsed);
-	else if (ops->named)
+	else if (scheme->form == FORM_NAME)
 		r = parse_host(&p, rest, length, ".-_", &parsed);
 	else
 		r = parse_authority(&p, rest, length, &parsed);
@@ -224,13 +259,14 @@ gp_url_list_parse(const char *text, struct gp_url *urls, int max, int *count_p, 
 void
 gp_url_format(const struct gp_url *url, char *text, size_t size)
 {
-	const struct gp_transport_ops *ops = gp_transport_find(url->scheme, strlen(url->scheme));
-	bool path = ops && ops->path, brackets = !path && strpbrk(url->host, ":%") != NULL;
+	const struct scheme *scheme = find(url->scheme, strlen(url->scheme));
+	enum form form = scheme ? scheme->form : FORM_AUTHORITY;
+	bool brackets = form != FORM_PATH && strpbrk(url->host, ":%") != NULL;
 	char port[8] = "", device[16] = "";
 
-	if (!ops || (!ops->named && !path))
+	if (form == FORM_AUTHORITY)
 		snprintf(port, sizeof(port), ":%u", url->port);
-	if (url->device != GP_URL_ANY_DEVICE && !path)
+	if (url->device != GP_URL_ANY_DEVICE && form != FORM_PATH)
 		snprintf(device, sizeof(device), "/%d", url->device);
 	snprintf(text, size, "%s://%s%s%s%s%s", url->scheme, brackets ? "[" : "", url->host,
 		 brackets ? "]" : "", port, device);
