@@ -10,7 +10,7 @@
 #ifndef GP_PREAMBLE_H
 #define GP_PREAMBLE_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #ifndef GP_STANDARD_H
 #define GP_STANDARD_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 /*
  * First of all in main(): opens /dev/null where one of the descriptors 0 to 2 is closed.  Else the

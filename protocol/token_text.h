@@ -9,7 +9,7 @@
 #ifndef GP_TOKEN_H
 #define GP_TOKEN_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

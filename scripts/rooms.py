@@ -33,7 +33,7 @@ class Rules:
         path = os.path.join(root, 'scripts/rooms.txt')
         self.root = root
         self.uses, self.generated, self.callbacks, self.worlds = {}, {}, {}, []
-        self.circle, self.files = 0, {}
+        self.circle, self.files, self.used = 0, {}, set()
         with open(path) as file:
             for number, line in enumerate(file, 1):
                 words = line.split('#')[0].split()
@@ -90,6 +90,16 @@ def sources(rules):
                     with open(os.path.join(rules.root, path)) as file:
                         found[path] = ATTRIBUTE.sub(' ', COMMENT.sub(' ', file.read()))
     return found
+
+
+def sees(path, files, rules, seen=None):
+    """All headers of the rooms that a file includes, and what they include."""
+    seen = set() if seen is None else seen
+    for header in includes(path, files, rules):
+        if header in files and header not in seen:
+            seen.add(header)
+            sees(header, files, rules, seen)
+    return seen
 
 
 def includes(path, files, rules):
@@ -160,7 +170,7 @@ def callbacks(rules, files, found):
         for name in names & taking:
             given[end, start].add(f'callback given to {name}()')
     for path, text in files.items():
-        included = set(includes(path, files, rules))
+        included = sees(path, files, rules)
         for name in set(re.findall(r'(?:->|\.)(\w+)\s*=[^=]', text)) & members.keys():
             for header in members[name]:
                 if header in included:
@@ -168,7 +178,9 @@ def callbacks(rules, files, found):
                     caller = caller if caller in files else header
                     given[caller, path].add(f'callback given as "{name}" of {header}')
     for (start, end), names in given.items():
-        if start != end and not {(start, end), (start, '*')} & rules.callbacks.keys():
+        named = {(start, end), (start, '*')} & rules.callbacks.keys()
+        rules.used |= named
+        if start != end and not named:
             found[start, end] |= names
 
 
@@ -256,10 +268,8 @@ def main():
         if number > limit:
             faults.append(f'{folder}: {number} files of C, the limit is {limit}')
     faults += [f'one name, several files: {" ".join(paths)}' for paths in twice(rules, files)]
-    for start, end in rules.callbacks:
-        for path in {start, end} - {'*'}:
-            if path not in files:
-                faults.append(f'scripts/rooms.txt: there is no {path}')
+    faults += [f'scripts/rooms.txt: {start} is given no callback by {end}'
+               for start, end in rules.callbacks.keys() - rules.used]
     if options.circles:
         for circle in rounds:
             print(f'{len(circle)}: {" ".join(circle)}')

@@ -6,7 +6,7 @@
 #ifndef GP_FOLDER_H
 #define GP_FOLDER_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -3,7 +3,7 @@
 #ifndef GP_PEER_H
 #define GP_PEER_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <sys/socket.h>

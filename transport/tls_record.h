@@ -10,7 +10,7 @@
 #ifndef GP_TLS_RECORD_H
 #define GP_TLS_RECORD_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <openssl/evp.h>
 #include <stdbool.h>

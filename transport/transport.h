@@ -11,7 +11,7 @@
 #ifndef GP_TRANSPORT_H
 #define GP_TRANSPORT_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "transport/url.h"
 
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #ifndef GP_URL_H
 #define GP_URL_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #ifndef GPC_FIT_H
 #define GPC_FIT_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

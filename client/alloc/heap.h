@@ -10,7 +10,7 @@
 #ifndef GPC_HEAP_H
 #define GPC_HEAP_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
 #ifndef GPC_POOL_SPACE_H
 #define GPC_POOL_SPACE_H
 
+#include "base/status.h"
 #include "client/alloc/fit.h"
-#include "protocol/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef GPC_CONFIG_H
 #define GPC_CONFIG_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "transport/url.h"
 
 #include <cuda.h>

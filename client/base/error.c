@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/error.h"
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <errno.h>
 

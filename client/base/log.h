@@ -7,7 +7,7 @@
 #ifndef GPC_LOG_H
 #define GPC_LOG_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #ifndef GPC_RANGES_H
 #define GPC_RANGES_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

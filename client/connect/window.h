@@ -6,7 +6,7 @@
 #ifndef GPC_WINDOW_H
 #define GPC_WINDOW_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #ifndef GPC_GLOBALS_H
 #define GPC_GLOBALS_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

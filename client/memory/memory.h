@@ -7,7 +7,7 @@
 #ifndef GPC_MEMORY_H
 #define GPC_MEMORY_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #ifndef GPC_RECEIVE_H
 #define GPC_RECEIVE_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <cuda.h>
 #include <stdint.h>

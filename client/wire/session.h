@@ -10,8 +10,8 @@
 #ifndef GPC_SESSION_H
 #define GPC_SESSION_H
 
+#include "base/status.h"
 #include "client/connect/facts.h"
-#include "protocol/status.h"
 
 #include <cuda.h>
 #include <stdbool.h>

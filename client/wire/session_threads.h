@@ -5,7 +5,7 @@
 #ifndef GPC_SESSION_THREADS_H
 #define GPC_SESSION_THREADS_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

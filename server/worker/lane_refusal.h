@@ -6,7 +6,7 @@
 #ifndef GPD_LANE_REFUSAL_H
 #define GPD_LANE_REFUSAL_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
 #ifndef GPD_LOG_H
 #define GPD_LOG_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
 #ifndef GPD_FOLDER_H
 #define GPD_FOLDER_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <sys/types.h>

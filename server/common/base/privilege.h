@@ -7,7 +7,7 @@
 #ifndef GPD_PRIVILEGE_H
 #define GPD_PRIVILEGE_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #ifndef GPD_SHARED_FILE_H
 #define GPD_SHARED_FILE_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

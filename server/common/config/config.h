@@ -10,7 +10,7 @@
 #ifndef GPD_CONFIG_H
 #define GPD_CONFIG_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "server/common/ledger/ledger.h"
 
 #include <assert.h>

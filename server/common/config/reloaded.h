@@ -6,7 +6,7 @@
 #ifndef GPD_RELOADED_H
 #define GPD_RELOADED_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "server/common/config/config.h"
 
 #define GPD_RELOADED_TEXT_MAX 2048

@@ -10,7 +10,7 @@
 #ifndef GPD_TOKEN_H
 #define GPD_TOKEN_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "protocol/token_text.h"
 #include "server/common/ledger/ledger.h"
 

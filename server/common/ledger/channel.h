@@ -9,7 +9,7 @@
 #ifndef GPD_CHANNEL_H
 #define GPD_CHANNEL_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 
 #include <pthread.h>
 #include <stdbool.h>

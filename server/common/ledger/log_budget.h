@@ -13,7 +13,7 @@
 #ifndef GPD_LOG_BUDGET_H
 #define GPD_LOG_BUDGET_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "server/common/base/log.h"
 
 #include <stdatomic.h>

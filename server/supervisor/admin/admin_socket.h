@@ -9,8 +9,8 @@
 #ifndef GPD_ADMIN_H
 #define GPD_ADMIN_H
 
+#include "base/status.h"
 #include "protocol/admin_messages.h"
-#include "protocol/status.h"
 
 #include <poll.h>
 #include <stdbool.h>

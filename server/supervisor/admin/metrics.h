@@ -8,7 +8,7 @@
 #ifndef GPD_METRICS_H
 #define GPD_METRICS_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "server/supervisor/admin/report.h"
 
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 #ifndef GPD_CRL_FILE_H
 #define GPD_CRL_FILE_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "server/common/base/shared_file.h"
 #include "transport/crl.h"
 

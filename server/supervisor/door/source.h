@@ -10,7 +10,7 @@
 #ifndef GPD_SOURCE_H
 #define GPD_SOURCE_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "server/common/base/bucket.h"
 #include "server/common/base/log.h"
 #include "server/common/base/source_name.h"

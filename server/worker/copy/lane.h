@@ -8,7 +8,7 @@
 #ifndef GPD_LANE_H
 #define GPD_LANE_H
 
-#include "protocol/status.h"
+#include "base/status.h"
 #include "server/worker/copy/staging.h"
 
 #include <stdbool.h>

@@ -11,8 +11,8 @@
 #ifndef GPD_SESSION_H
 #define GPD_SESSION_H
 
+#include "base/status.h"
 #include "protocol/enc.h"
-#include "protocol/status.h"
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/partition.h"
