@@ -23,6 +23,7 @@
 
 #include <argp.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,93 +57,67 @@ enum key {
 	OPTION_CONFIG = 'c',
 };
 
+#define OPTION(option, value, argument, flag, text)                                                \
+	{                                                                                          \
+		.name = (option), .key = (value), .arg = (argument), .flags = (flag),              \
+		.doc = (text)                                                                      \
+	}
+
 static const struct argp_option options[] = {
-	{ .name = "listen",
-	  .key = OPTION_LISTEN,
-	  .arg = "ADDRESS",
-	  .doc = "Listen there, [SCHEME://]HOST[:PORT]; may be given several times. Port 0 takes "
-		 "any free one; unix:///PATH is a socket of this machine. "
-		 "Default: " LISTEN_DEFAULT },
-	{ .name = "config",
-	  .key = OPTION_CONFIG,
-	  .arg = "FILE",
-	  .doc = "Tenants, quotas and devices, gpupoold.conf(5); SIGHUP reads it again. Default: "
-		 "none, everybody may use everything" },
-	{ .name = "driver",
-	  .key = OPTION_DRIVER,
-	  .arg = "FILE",
-	  .doc = "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, "
-		 "where there is none or no GPU, the software device" },
-	{ .name = "max-sessions",
-	  .key = OPTION_MAX_SESSIONS,
-	  .arg = "N",
-	  .doc = "Serve at most N clients at a time. Default: what the configuration says, or "
-		 "256" },
-	{ .name = "lanes",
-	  .key = OPTION_LANES,
-	  .arg = "N",
-	  .doc = "Let a client have at most N connections for calls and data. Default: what the "
-		 "configuration says, or 4, and 8 if they are encrypted" },
-	{ .name = "peer-memory",
-	  .key = OPTION_PEER_MEMORY,
-	  .arg = "auto|off",
-	  .doc = "Over RDMA, let the network card read and write GPU memory in large copies where "
-		 "GPU, driver and card can (auto, the default), or never" },
-	{ .name = "insecure",
-	  .key = OPTION_INSECURE,
-	  .doc = "Let everybody in without credentials, also over connections that are not "
-		 "encrypted, on whatever address" },
-	{ .name = "tokens",
-	  .key = OPTION_TOKENS,
-	  .arg = "FILE",
-	  .doc = "The tokens of clients, as gpupoolctl token makes them. Default: what the "
-		 "configuration says, or tokens in /etc/gpupool for root, in "
-		 "~/.config/gpupool for others" },
-	{ .name = "certificate",
-	  .key = OPTION_CERTIFICATE,
-	  .arg = "FILE",
-	  .doc = "What the daemon shows on addresses with TLS (tls://), PEM. Default: what the "
-		 "configuration says, or server.pem in /etc/gpupool for root, in "
-		 "~/.config/gpupool for others" },
-	{ .name = "key",
-	  .key = OPTION_KEY,
-	  .arg = "FILE",
-	  .doc = "The certificate's key, PEM. Default: likewise, server.key" },
-	{ .name = "client-authority",
-	  .key = OPTION_CLIENT_AUTHORITY,
-	  .arg = "FILE",
-	  .doc = "Whose client certificates are good, PEM. Default: likewise, ca.pem" },
-	{ .name = "crl",
-	  .key = OPTION_CRL,
-	  .arg = "FILE",
-	  .doc = "Which client certificates are revoked, PEM, as gpupoolctl cert revoke makes it. "
-		 "Default: likewise, ca.crl" },
-	{ .name = "user",
-	  .key = OPTION_USER,
-	  .arg = "NAME",
-	  .doc = "The user that the daemon of root becomes, as soon as it has opened its sockets "
-		 "and read its key. Default: gpupool, if there is such a user" },
-	{ .name = "print-address",
-	  .key = OPTION_PRINT_ADDRESS,
-	  .doc = "Print a line \"listening on URL\" for every address as soon as clients are "
-		 "served" },
-	{ .name = "log-level",
-	  .key = OPTION_LOG_LEVEL,
-	  .arg = "LEVEL",
-	  .doc = "error, warning, info (the default) or debug, which also shows every call" },
-	{ .name = "admin-socket",
-	  .key = OPTION_ADMIN_SOCKET,
-	  .arg = "PATH",
-	  .doc = "Where gpupoolctl finds the daemon; off: nowhere. Default: "
-		 "/run/gpupool/admin.sock for root, gpupool/admin.sock below XDG_RUNTIME_DIR for "
-		 "others" },
-	{ .name = "metrics",
-	  .key = OPTION_METRICS,
-	  .arg = "[HOST:]PORT",
-	  .doc = "Answer Prometheus there; a port alone is one of 127.0.0.1. Default: off" },
-	{ .name = "worker-fd", .key = OPTION_WORKER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
-	{ .name = "worker-rdma", .key = OPTION_WORKER_RDMA, .arg = "URL", .flags = OPTION_HIDDEN },
-	{ .name = "ledger-fd", .key = OPTION_LEDGER_FD, .arg = "FD", .flags = OPTION_HIDDEN },
+	OPTION("listen", OPTION_LISTEN, "ADDRESS", 0,
+	       "Listen there, [SCHEME://]HOST[:PORT]; may be given several times. Port 0 takes "
+	       "any free one; unix:///PATH is a socket of this machine. "
+	       "Default: " LISTEN_DEFAULT),
+	OPTION("config", OPTION_CONFIG, "FILE", 0,
+	       "Tenants, quotas and devices, gpupoold.conf(5); SIGHUP reads it again. Default: "
+	       "none, everybody may use everything"),
+	OPTION("driver", OPTION_DRIVER, "FILE", 0,
+	       "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, "
+	       "where there is none or no GPU, the software device"),
+	OPTION("max-sessions", OPTION_MAX_SESSIONS, "N", 0,
+	       "Serve at most N clients at a time. Default: what the configuration says, or "
+	       "256"),
+	OPTION("lanes", OPTION_LANES, "N", 0,
+	       "Let a client have at most N connections for calls and data. Default: what the "
+	       "configuration says, or 4, and 8 if they are encrypted"),
+	OPTION("peer-memory", OPTION_PEER_MEMORY, "auto|off", 0,
+	       "Over RDMA, let the network card read and write GPU memory in large copies where "
+	       "GPU, driver and card can (auto, the default), or never"),
+	OPTION("insecure", OPTION_INSECURE, NULL, 0,
+	       "Let everybody in without credentials, also over connections that are not "
+	       "encrypted, on whatever address"),
+	OPTION("tokens", OPTION_TOKENS, "FILE", 0,
+	       "The tokens of clients, as gpupoolctl token makes them. Default: what the "
+	       "configuration says, or tokens in /etc/gpupool for root, in "
+	       "~/.config/gpupool for others"),
+	OPTION("certificate", OPTION_CERTIFICATE, "FILE", 0,
+	       "What the daemon shows on addresses with TLS (tls://), PEM. Default: what the "
+	       "configuration says, or server.pem in /etc/gpupool for root, in "
+	       "~/.config/gpupool for others"),
+	OPTION("key", OPTION_KEY, "FILE", 0,
+	       "The certificate's key, PEM. Default: likewise, server.key"),
+	OPTION("client-authority", OPTION_CLIENT_AUTHORITY, "FILE", 0,
+	       "Whose client certificates are good, PEM. Default: likewise, ca.pem"),
+	OPTION("crl", OPTION_CRL, "FILE", 0,
+	       "Which client certificates are revoked, PEM, as gpupoolctl cert revoke makes it. "
+	       "Default: likewise, ca.crl"),
+	OPTION("user", OPTION_USER, "NAME", 0,
+	       "The user that the daemon of root becomes, as soon as it has opened its sockets "
+	       "and read its key. Default: gpupool, if there is such a user"),
+	OPTION("print-address", OPTION_PRINT_ADDRESS, NULL, 0,
+	       "Print a line \"listening on URL\" for every address as soon as clients are "
+	       "served"),
+	OPTION("log-level", OPTION_LOG_LEVEL, "LEVEL", 0,
+	       "error, warning, info (the default) or debug, which also shows every call"),
+	OPTION("admin-socket", OPTION_ADMIN_SOCKET, "PATH", 0,
+	       "Where gpupoolctl finds the daemon; off: nowhere. Default: "
+	       "/run/gpupool/admin.sock for root, gpupool/admin.sock below XDG_RUNTIME_DIR for "
+	       "others"),
+	OPTION("metrics", OPTION_METRICS, "[HOST:]PORT", 0,
+	       "Answer Prometheus there; a port alone is one of 127.0.0.1. Default: off"),
+	OPTION("worker-fd", OPTION_WORKER_FD, "FD", OPTION_HIDDEN, NULL),
+	OPTION("worker-rdma", OPTION_WORKER_RDMA, "URL", OPTION_HIDDEN, NULL),
+	OPTION("ledger-fd", OPTION_LEDGER_FD, "FD", OPTION_HIDDEN, NULL),
 	{ 0 },
 };
 
@@ -203,35 +178,22 @@ add_listen(struct argp_state *state, struct gpd_options *o, const char *text)
 	o->listen_count++;
 }
 
-/* Where an option goes that is taken as it stands; NULL: it is none of these. */
-static const char **
-text_of(struct gpd_options *o, int key)
-{
-	switch (key) {
-	case OPTION_CONFIG:
-		return &o->config;
-	case OPTION_DRIVER:
-		return &o->driver;
-	case OPTION_ADMIN_SOCKET:
-		return &o->admin_socket;
-	case OPTION_USER:
-		return &o->user;
-	case OPTION_TOKENS:
-		return &o->tokens;
-	case OPTION_CERTIFICATE:
-		return &o->certificate;
-	case OPTION_KEY:
-		return &o->key;
-	case OPTION_CLIENT_AUTHORITY:
-		return &o->client_authority;
-	case OPTION_CRL:
-		return &o->crl;
-	case OPTION_WORKER_RDMA:
-		return &o->rdma;
-	default:
-		return NULL;
-	}
-}
+/* Where the options go that are taken as they stand. */
+static const struct {
+	int key;
+	size_t offset; /* in struct gpd_options */
+} texts[] = {
+	{ OPTION_CONFIG, offsetof(struct gpd_options, config) },
+	{ OPTION_DRIVER, offsetof(struct gpd_options, driver) },
+	{ OPTION_ADMIN_SOCKET, offsetof(struct gpd_options, admin_socket) },
+	{ OPTION_USER, offsetof(struct gpd_options, user) },
+	{ OPTION_TOKENS, offsetof(struct gpd_options, tokens) },
+	{ OPTION_CERTIFICATE, offsetof(struct gpd_options, certificate) },
+	{ OPTION_KEY, offsetof(struct gpd_options, key) },
+	{ OPTION_CLIENT_AUTHORITY, offsetof(struct gpd_options, client_authority) },
+	{ OPTION_CRL, offsetof(struct gpd_options, crl) },
+	{ OPTION_WORKER_RDMA, offsetof(struct gpd_options, rdma) },
+};
 
 /* The others with a value. */
 static error_t
@@ -286,11 +248,12 @@ parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct command_line *line = state->input;
 	struct gpd_options *o = &line->supervisor;
-	const char **text = text_of(o, key);
 
-	if (text) {
-		*text = arg;
-		return 0;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (texts[i].key == key) {
+			*(const char **)((char *)o + texts[i].offset) = arg;
+			return 0;
+		}
 	}
 	switch (key) {
 	case OPTION_PRINT_ADDRESS:

@@ -20,9 +20,11 @@
 #define QUICK_DEATHS_MAX 5
 #define BACKOFF_MS 5000
 
+/* Also asked for by the admission, for one session. */
 static struct gpd_child *
-start_child(struct gpd_children *c)
+start_child(void *arg)
 {
+	struct gpd_children *c = arg;
 	struct gpd_child *child = gpd_child_start(c->options->driver, c->options->rdma,
 						  !c->options->no_peer_memory, c->quota->fd);
 	int64_t now = gp_now_ms();
@@ -90,13 +92,6 @@ worker_stale(struct gpd_children *c, struct gpd_child *child)
 		 "takes its place",
 		 (int)child->pid);
 	tell_to_retire(c, child);
-}
-
-/* Asked for by the admission. */
-static struct gpd_child *
-start_alone(void *arg)
-{
-	return start_child(arg);
 }
 
 static void
@@ -365,7 +360,7 @@ gpd_children_init(struct gpd_children *c, const struct gpd_options *options,
 		  struct gpd_admission *admission, struct gpd_quota *quota)
 {
 	*c = (struct gpd_children){ .options = options, .admission = admission, .quota = quota };
-	admission->start_alone = start_alone;
+	admission->start_alone = start_child;
 	admission->workers = &c->list;
 	admission->arg = c;
 }

@@ -60,37 +60,31 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 const char *
 gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts)
 {
-	switch (refusal) {
-	case GPD_AUTH_NO_CREDENTIALS:
-		if (facts->encrypted)
-			return "credentials are needed: a token (GPUPOOL_TOKEN_FILE) or a client "
-			       "certificate (GPUPOOL_TLS_CERT)";
-		if (facts->local)
-			return "the daemon is another user's: a token is needed "
-			       "(GPUPOOL_TOKEN_FILE)";
-		return "credentials are needed, and this connection is not encrypted: tls:// is";
-	case GPD_AUTH_IN_CLEAR:
-		return "a token on a connection that is not encrypted: it is known to others now";
-	case GPD_AUTH_UNKNOWN_TOKEN:
-		return "the token is not known here";
-	case GPD_AUTH_REVOKED_TOKEN:
-		return "the token has been revoked";
-	case GPD_AUTH_EXPIRED_TOKEN:
-		return "the token has expired";
-	case GPD_AUTH_UNREADABLE_TOKENS:
-		return "the daemon cannot read its tokens at the moment, so it takes none";
-	case GPD_AUTH_REVOKED_CERTIFICATE:
-		return "the client certificate has been revoked";
-	case GPD_AUTH_UNCHECKED_CERTIFICATE:
-		return "the daemon cannot tell at the moment whether the client certificate has "
-		       "been revoked, so it does not take it";
-	case GPD_AUTH_UNKNOWN_CERTIFICATE:
-		return "the client certificate names no tenant";
-	case GPD_AUTH_OTHER_TENANT:
-		return "the credentials are not those of the tenant that GPUPOOL_TENANT names";
-	default:
-		return "";
-	}
+	static const char *const texts[GPD_AUTH_REFUSALS] = {
+		[GPD_AUTH_IN_CLEAR] = "a token on a connection that is not encrypted: it is known "
+				      "to others now",
+		[GPD_AUTH_UNKNOWN_TOKEN] = "the token is not known here",
+		[GPD_AUTH_REVOKED_TOKEN] = "the token has been revoked",
+		[GPD_AUTH_EXPIRED_TOKEN] = "the token has expired",
+		[GPD_AUTH_UNREADABLE_TOKENS] =
+			"the daemon cannot read its tokens at the moment, so it takes none",
+		[GPD_AUTH_REVOKED_CERTIFICATE] = "the client certificate has been revoked",
+		[GPD_AUTH_UNCHECKED_CERTIFICATE] =
+			"the daemon cannot tell at the moment whether the client certificate has "
+			"been revoked, so it does not take it",
+		[GPD_AUTH_UNKNOWN_CERTIFICATE] = "the client certificate names no tenant",
+		[GPD_AUTH_OTHER_TENANT] =
+			"the credentials are not those of the tenant that GPUPOOL_TENANT names",
+	};
+
+	if (refusal != GPD_AUTH_NO_CREDENTIALS)
+		return refusal < GPD_AUTH_REFUSALS && texts[refusal] ? texts[refusal] : "";
+	if (facts->encrypted)
+		return "credentials are needed: a token (GPUPOOL_TOKEN_FILE) or a client "
+		       "certificate (GPUPOOL_TLS_CERT)";
+	if (facts->local)
+		return "the daemon is another user's: a token is needed (GPUPOOL_TOKEN_FILE)";
+	return "credentials are needed, and this connection is not encrypted: tls:// is";
 }
 
 const char *
