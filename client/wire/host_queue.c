@@ -51,7 +51,7 @@ gpc_host_queue_end(struct gpc_session *session)
 {
 	struct gpc_host_functions *functions = &session->functions;
 
-	(void)pthread_mutex_lock(&functions->lock);
+	(void)pthread_mutex_lock(&session->functions.lock);
 	(void)pthread_cond_signal(&functions->wanted);
 	(void)pthread_mutex_unlock(&session->functions.lock);
 }
@@ -135,7 +135,7 @@ run_all(void *arg)
 	struct gpc_session *session = arg;
 	struct gpc_host_functions *functions = &session->functions;
 
-	(void)pthread_mutex_lock(&functions->lock);
+	(void)pthread_mutex_lock(&session->functions.lock);
 	while (!gpc_session_is_over(session)) {
 		struct gpc_host_function *function = functions->turn;
 
@@ -192,7 +192,7 @@ enter(struct gpc_host_function *function)
 
 	if (r != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	(void)pthread_mutex_lock(&functions->lock);
+	(void)pthread_mutex_lock(&session->functions.lock);
 	if (gpc_session_is_over(session))
 		r = -ESHUTDOWN;
 	else if (!functions->started)

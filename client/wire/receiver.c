@@ -98,7 +98,7 @@ gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 	atomic_fetch_add_explicit(&receiver->outstanding, 1, memory_order_relaxed);
 	if (request->done)
 		attend_locked(receiver);
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
 
 void
@@ -106,9 +106,9 @@ gpc_receiver_expect_note(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	attend_locked(receiver);
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
 
 void
@@ -193,7 +193,7 @@ read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver
 	int ready = 1;
 
 	receiver->reading = true;
-	(void)pthread_mutex_unlock(&receiver->lock);
+	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (!gpc_session_is_over(session)) {
 		int r = 0;
 
@@ -218,7 +218,7 @@ gpc_receiver_abort(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	(void)pthread_cond_broadcast(&receiver->wanted);
 	/* Who reads was woken by the shutdown of the connection, and does this. */
 	if (!receiver->reading) {
@@ -377,7 +377,7 @@ gpc_receiver_main(void *arg)
 	uint64_t seen = 0;
 	bool stuck = false;
 
-	(void)pthread_mutex_lock(&receiver->lock);
+	(void)pthread_mutex_lock(&session->receiver.lock);
 	while (!gpc_session_is_over(session)) {
 		if (receiver->reading || receiver->waiters ||
 		    (receiver->unattended == 0 && !stuck)) {

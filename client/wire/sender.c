@@ -205,7 +205,7 @@ gpc_sender_main(void *arg)
 	struct gpc_sender *sender = &session->sender;
 	bool spun = true;
 
-	(void)pthread_mutex_lock(&sender->lock);
+	(void)pthread_mutex_lock(&session->sender.lock);
 	while (!gpc_session_is_over(session)) {
 		bool taken = sender->writing || sender->sealed;
 
@@ -213,14 +213,14 @@ gpc_sender_main(void *arg)
 			write_gathered_locked(session);
 			spun = false;
 		} else if (!taken && !spun) {
-			(void)pthread_mutex_unlock(&sender->lock);
+			(void)pthread_mutex_unlock(&session->sender.lock);
 			spin(sender);
 			(void)pthread_mutex_lock(&session->sender.lock);
 			spun = true;
 		} else {
 			sender->sleeping = true;
 			while (sender->sleeping && !gpc_session_is_over(session))
-				(void)pthread_cond_wait(&sender->gathered, &sender->lock);
+				(void)pthread_cond_wait(&sender->gathered, &session->sender.lock);
 			spun = false;
 		}
 	}
@@ -246,7 +246,7 @@ gpc_sender_drain(struct gpc_session *session, uint64_t deadline)
 	struct gpc_sender *sender = &session->sender;
 	bool in_time = true;
 
-	(void)pthread_mutex_lock(&sender->lock);
+	(void)pthread_mutex_lock(&session->sender.lock);
 	while (!gpc_session_is_over(session) &&
 	       (sender->writing || sender->used[sender->filling] > 0) && in_time) {
 		sender->waiting++;

@@ -9,6 +9,7 @@
 #ifndef GPC_SESSION_INSIDE_H
 #define GPC_SESSION_INSIDE_H
 
+#include "base/lock.h"
 #include "client/wire/call.h"
 #include "client/wire/session.h"
 #include "client/wire/session_state.h"
@@ -106,13 +107,16 @@ void gpc_sender_fini(struct gpc_session *session);
 void *gpc_sender_main(void *session);
 void gpc_sender_wake_all(struct gpc_session *session);
 /* Waits for size bytes of room. */
-CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memory_p);
-void gpc_sender_commit_locked(struct gpc_session *session, size_t size);
+CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memory_p)
+	GP_LOCKED(session->sender.lock);
+void gpc_sender_commit_locked(struct gpc_session *session, size_t size)
+	GP_LOCKED(session->sender.lock);
 /* Sees to it that what was gathered goes out; returns unlocked. */
-void gpc_sender_post_unlock(struct gpc_session *session);
-void gpc_sender_flush_unlock(struct gpc_session *session);
+void gpc_sender_post_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
+void gpc_sender_flush_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
 /* The same with the bulk of the last record committed, whose sending it waits for. */
-CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count);
+CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count)
+	GP_UNLOCKS(session->sender.lock);
 /* Whether all is sent before the deadline (gp_now_ns()). */
 bool gpc_sender_drain(struct gpc_session *session, uint64_t deadline);
 
