@@ -22,6 +22,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 ATTRIBUTE = re.compile(r'__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)')
 FUNCTION_TYPE = re.compile(r'\btypedef\b[^;{]*?(?:\(\s*\*\s*(\w+)\s*\)|\b(\w+))\s*\((?!\s*\*)[^;]*\)\s*;')
+POINTER = re.compile(r'\(\s*\*\s*\w*\s*\)\s*\(')  # to a function
 STRUCT = re.compile(r'\bstruct\s+\w+\s*\{(.*?)\n\}', re.S)
 DECLARATION = re.compile(r'(?:^|\n)(?!\s*(?:typedef|#))[^;{}#]*?\b(\w+)\s*\(([^;{}]*)\)[^;{}()]*;')
 
@@ -151,7 +152,7 @@ def registrars(files):
     for path, text in files.items():
         if path.endswith('.h'):
             for name, parameters in DECLARATION.findall(text):
-                if '(*' in parameters or types & set(re.findall(r'\w+', parameters)):
+                if POINTER.search(parameters) or types & set(re.findall(r'\w+', parameters)):
                     taking.add(name)
             for body in STRUCT.findall(text):
                 for name in re.findall(r'\(\s*\*\s*(\w+)\s*\)\s*\(', body):
