@@ -97,16 +97,17 @@ machine_memory(void)
 }
 
 /* What there is for device code is in equal parts for those that are configured and the guests that
- * have sessions, but for those of which the configuration says something else. */
+ * have sessions, or (index) are about to, but for those of which the configuration says something
+ * else. */
 static void
-share_code(struct gpd_tenants *tenants)
+share_code(struct gpd_tenants *tenants, int index)
 {
 	struct gpd_ledger_tenant *lines = tenants->ledger->tenants;
 	unsigned int parts = 0;
 
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		parts += tenants->places[i] >= 0 &&
-			 (!tenants->guests[i] || atomic_load(&lines[i].sessions));
+			 (!tenants->guests[i] || i == index || atomic_load(&lines[i].sessions));
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		if (tenants->places[i] >= 0)
 			atomic_store(&lines[i].devices[GPD_LEDGER_CODE].memory_max,
@@ -130,7 +131,7 @@ apply(struct gpd_tenants *tenants)
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
 	atomic_store(&tenants->ledger->host_max,
 		     gpd_config_host_memory(tenants->config, machine_memory()));
-	share_code(tenants);
+	share_code(tenants, -1);
 	for (int i = 0; i < tenants->device_count; i++) {
 		struct gpd_config_device rule =
 			gpd_config_device(tenants->config, i, tenants->devices[i].uuid);
@@ -236,7 +237,7 @@ line_of_guest(struct gpd_tenants *tenants, const char *name)
 		tenants->guests[index] = true;
 		apply_to_line(tenants, GPD_TENANT_DEFAULT, index);
 	}
-	share_code(tenants);
+	share_code(tenants, index);
 	return index;
 }
 

@@ -64,6 +64,35 @@ the_lines_of_those_who_have_no_session_are_given_to_others_at_last(void **state)
 	gpd_quota_fini(&quota);
 }
 
+static uint64_t
+code_of(const struct gpd_quota *quota, uint32_t tenant)
+{
+	return quota->ledger->tenants[tenant].devices[GPD_LEDGER_CODE].memory_max;
+}
+
+static void
+those_who_have_sessions_have_equal_parts_for_device_code(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+	struct gpd_grant alice, bob;
+	uint64_t all;
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	all = code_of(&quota, GPD_TENANT_DEFAULT);
+	alice = admit(&quota, "alice");
+	assert_int_equal(code_of(&quota, alice.tenant), all / 2);
+	assert_int_equal(code_of(&quota, GPD_TENANT_DEFAULT), all / 2);
+	assert_non_null(gpd_ledger_open(quota.ledger, 1, alice.tenant, 10));
+	bob = admit(&quota, "bob");
+	assert_int_equal(code_of(&quota, alice.tenant), all / 3);
+	assert_int_equal(code_of(&quota, bob.tenant), all / 3);
+	gpd_ledger_close_worker(quota.ledger, 10);
+	bob = admit(&quota, "bob");
+	assert_int_equal(code_of(&quota, bob.tenant), all / 2);
+	gpd_quota_fini(&quota);
+}
+
 /* Whether a client of the tenant may come that asks for this class, and has a worker of its own. */
 static int
 ask_for(struct gpd_quota *quota, const char *tenant, Gpupool__Isolation isolation, bool *alone_p,
@@ -133,6 +162,7 @@ main(void)
 		cmocka_unit_test(who_waits_for_a_session_keeps_the_line_of_its_tenant),
 		cmocka_unit_test(
 			the_lines_of_those_who_have_no_session_are_given_to_others_at_last),
+		cmocka_unit_test(those_who_have_sessions_have_equal_parts_for_device_code),
 		cmocka_unit_test(a_class_may_be_asked_for_where_it_is_not_forbidden),
 	};
 
