@@ -182,7 +182,7 @@ def carrier(call):
     out = [f"\n/* {call.where} */\nstatic CUresult\ncarry_out_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
            f"{reply}{scratch})\n{{\n"]
     out += [local(call, p) or "" for p in call.params]
-    out.append("\tCUresult result = gpd_session_enter(session, session->context);\n\n" + CHECK)
+    out.append("\tCUresult result = gpd_context_enter(session, session->context);\n\n" + CHECK)
     out += [find(call, p) for p in call.params if "NEW" not in p.quals]
     if not (new or drop or reply):
         return "".join(out) + f"\treturn {driver_call(call)};\n}}\n"
@@ -217,7 +217,7 @@ def account(call, body):
         after = f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_account_free(&session->account, args.device, args.{size});\n"
     if "LAUNCHES" in call.options:
         stream = next(p.name for p in call.params if p.ctype == "CUstream")
-        before += f"\tgpd_account_launch(&session->account);\n\tgpd_schedule_launch(session, args.{stream});\n"
+        before += f"\tgpd_account_launch(&session->account);\n\tgpd_stream_launch(session, args.{stream});\n"
     size = call.options.get("COPIES")
     if size and size != "BY_HOOK":
         before += f"\tgpd_account_copy(&session->account, args.{size}, 0);\n"
@@ -262,13 +262,13 @@ HEAD = """#include "gpd_calls.h"
 #include <string.h>
 
 #include "protocol/scratch.h"
-#include "server/worker/given.h"
-#include "server/worker/session/account.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/given.h"
 #include "server/worker/image/image.h"
-#include "server/worker/schedule/schedule.h"
-#include "server/worker/session/object.h"
+#include "server/worker/object.h"
+#include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
 
 static bool
 header_fits(const struct gp_header *header, bool waits, bool bulk)

@@ -7,7 +7,9 @@
 #include "server/worker/copy/lane.h"
 #include "server/worker/lane_refusal.h"
 #include "server/worker/session/session.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
+#include "server/worker/session_close.h"
+#include "server/worker/session_life.h"
 #include "transport/tls.h"
 
 #include <errno.h>
@@ -60,10 +62,10 @@ start_session(const struct incoming *incoming, struct gp_conn *conn, const char 
 {
 	struct gpd_session *session;
 
-	pthread_mutex_lock(&gpd_worker.lock);
-	session = gpd_worker_find_locked(incoming->session);
+	pthread_mutex_lock(&gpd_sessions.lock);
+	session = gpd_sessions_find_locked(incoming->session);
 	/* Without a session it has ended while the lane was on its way. */
-	if (session && session->conn)
+	if (session && !gpd_session_is(session, GPD_SESSION_OPENED))
 		session = NULL;
 	if (session && !reason) {
 		if (gpd_session_start(session, conn) == 0)
@@ -71,7 +73,7 @@ start_session(const struct incoming *incoming, struct gp_conn *conn, const char 
 		else
 			reason = "the daemon has no thread for it";
 	}
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (session && reason) {
 		gpd_session_log(session, GPD_LOG_WARNING, "closed: %s", reason);
 		/* Only this thread knows it. */
@@ -96,10 +98,10 @@ add_lane(const struct incoming *incoming, struct gp_conn *conn, const char *reas
 {
 	struct gpd_session *session;
 
-	pthread_mutex_lock(&gpd_worker.lock);
-	session = gpd_worker_find_locked(incoming->session);
+	pthread_mutex_lock(&gpd_sessions.lock);
+	session = gpd_sessions_find_locked(incoming->session);
 	/* Without a session it has ended while the lane was on its way. */
-	if (session && !session->conn)
+	if (session && gpd_session_is(session, GPD_SESSION_OPENED))
 		session = NULL;
 	if (session && !reason) {
 		reason = gpd_lanes_add(session, incoming->number, conn);
@@ -108,7 +110,7 @@ add_lane(const struct incoming *incoming, struct gp_conn *conn, const char *reas
 	}
 	if (session && reason)
 		refuse_locked(session, incoming->number, reason);
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	gp_conn_destroy(conn);
 }
 
@@ -243,7 +245,7 @@ begin(const struct incoming *incoming)
 		.session = incoming->session,
 	};
 
-	(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
 	serve(incoming, NULL);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/given.h"
 
+#include "server/worker/device/device.h"
 #include "server/worker/memory/memory.h"
+#include "server/worker/object.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/event.h"
-#include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 
 CUresult
 gpd_given_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p)
@@ -79,8 +79,8 @@ gpd_given_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id, v
 int32_t
 gpd_told_device(CUdevice device)
 {
-	for (int32_t i = 0; i < gpd_worker.device_count; i++) {
-		if (gpd_worker.devices[i].device == device)
+	for (int32_t i = 0; i < gpd_devices.count; i++) {
+		if (gpd_devices.all[i].device == device)
 			return i;
 	}
 	return -1;

@@ -2,7 +2,7 @@
 #include "server/worker/host_function.h"
 
 #include "gpd_calls.h"
-#include "server/worker/session/deferred.h"
+#include "server/worker/deferred.h"
 #include "server/worker/session/handle.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"

@@ -10,7 +10,7 @@
 #include "server/worker/accept.h"
 #include "server/worker/lane_refusal.h"
 #include "server/worker/session/session.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -36,9 +36,10 @@ static struct gp_listener *listener;
 static const char *
 check_lane(const struct gpd_session *session, unsigned int lane)
 {
-	if (session->lanes_come >> lane & 1 || (lane == 0 && session->conn))
+	if (session->lanes_come >> lane & 1 ||
+	    (lane == 0 && !gpd_session_is(session, GPD_SESSION_OPENED)))
 		return "that the session has already";
-	if (lane > 0 && !session->conn)
+	if (lane > 0 && gpd_session_is(session, GPD_SESSION_OPENED))
 		return "of a session without lane 0";
 	return lane >= session->lanes_max ? "beyond the session's limit" : NULL;
 }
@@ -49,11 +50,11 @@ forget(const struct arrival *arrival)
 {
 	struct gpd_session *session;
 
-	pthread_mutex_lock(&gpd_worker.lock);
-	session = gpd_worker_find_locked(arrival->session);
+	pthread_mutex_lock(&gpd_sessions.lock);
+	session = gpd_sessions_find_locked(arrival->session);
 	if (session)
 		session->lanes_come &= ~(1u << arrival->lane);
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
 /* Whether the peer with this preamble may have a connection. */
@@ -76,8 +77,9 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 		gpd_lane_refusal_report(peer, false, "a connection that is no lane: refused");
 		return false;
 	}
-	pthread_mutex_lock(&gpd_worker.lock);
-	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+	pthread_mutex_lock(&gpd_sessions.lock);
+	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
+	     s = gpd_sessions_next_locked(s)) {
 		if (gp_ticket_same(s->ticket, preamble.ticket) && !gp_ticket_same(s->ticket, none))
 			owner = s;
 	}
@@ -88,7 +90,7 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 		*arrival = (struct arrival){ owner->id, preamble.lane };
 	}
 	session = owner ? owner->id : 0;
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (!owner)
 		gpd_lane_refusal_report(peer, false, "a lane with an unknown ticket: refused");
 	else if (wrong)
@@ -152,7 +154,7 @@ accept_lanes(void *arg)
 }
 
 int
-gpd_lane_rdma_start(const char *text, char *error, size_t size)
+gpd_lane_rdma_start(const char *text, uint16_t *port_p, char *error, size_t size)
 {
 	struct gp_url url;
 	int r;
@@ -165,7 +167,7 @@ gpd_lane_rdma_start(const char *text, char *error, size_t size)
 		(void)snprintf(error, size, "no thread for lanes over RDMA: %s", strerror(-r));
 		return -1;
 	}
-	gpd_worker.rdma_port = gp_listener_url(listener)->port;
-	gpd_info("lanes may come over RDMA, on port %u", gpd_worker.rdma_port);
+	*port_p = gp_listener_url(listener)->port;
+	gpd_info("lanes may come over RDMA, on port %u", *port_p);
 	return 0;
 }

@@ -8,8 +8,9 @@
 #define GPD_LANE_RDMA_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* Fills gpd_worker.rdma_port.  0, or -1 and words. */
-int gpd_lane_rdma_start(const char *url, char *error, size_t size);
+/* 0 and the port on which they may come, or -1 and words. */
+int gpd_lane_rdma_start(const char *url, uint16_t *port_p, char *error, size_t size);
 
 #endif /* GPD_LANE_RDMA_H */

@@ -3,7 +3,7 @@
 
 #include "server/common/base/source_name.h"
 #include "server/common/ledger/ledger.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (!knows)
-		gpd_ledger_count(&gpd_worker.ledger->lanes_refused, 1);
+		gpd_ledger_count(&gpd_sessions.ledger->lanes_refused, 1);
 	gpd_source_name(peer, NULL, address);
 	gpd_log_budget_log_address(address, GPD_LOG_WARNING, "%s: %s", peer, text);
 }

@@ -4,8 +4,8 @@
 #include "gpd_calls.h"
 #include "server/common/base/log.h"
 #include "server/worker/copy/copy.h"
+#include "server/worker/deferred.h"
 #include "server/worker/schedule/schedule.h"
-#include "server/worker/session/deferred.h"
 #include "server/worker/session/session.h"
 #include "transport/transport.h"
 

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "server/common/base/log.h"
-#include "server/worker/device/quiet.h"
+#include "server/worker/device/device.h"
 #include "server/worker/session/session.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -20,8 +20,7 @@
 #define ENDLESS_MS 2500
 
 /* Under the worker's lock: who ends the process holds it, so that no session comes meanwhile. */
-static bool retired GP_GUARDED_BY(gpd_worker.lock);
-static _Atomic bool heap_used;
+static bool retired GP_GUARDED_BY(gpd_sessions.lock);
 
 static void
 tell(const struct gpd_session *session, bool busy)
@@ -32,17 +31,18 @@ tell(const struct gpd_session *session, bool busy)
 		.session = session->id,
 	};
 
-	(void)gpd_channel_send(&gpd_worker.channel, &header, session->peer, strlen(session->peer),
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, session->peer, strlen(session->peer),
 			       -1);
 }
 
 /* Of a session whose client is still there; the closing ones are not in the list. */
 static bool
-any_hangs_locked(void) GP_LOCKED(gpd_worker.lock)
+any_hangs_locked(void) GP_LOCKED(gpd_sessions.lock)
 {
 	int64_t now = gp_now_ms();
 
-	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
+	     s = gpd_sessions_next_locked(s)) {
 		int64_t since = atomic_load(&s->loading_since_ms);
 
 		if (since && now - since > HANG_MS)
@@ -60,17 +60,17 @@ gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 		session->told_busy = true;
 		tell(session, true);
 	}
-	pthread_mutex_lock(&gpd_worker.lock);
-	if (retired && !gpd_worker.sessions && waited_ms >= TELL_MS) {
+	pthread_mutex_lock(&gpd_sessions.lock);
+	if (retired && !gpd_sessions_next_locked(NULL) && waited_ms >= TELL_MS) {
 		gpd_session_log(session, GPD_LOG_WARNING,
 				"its client is gone and its work does not end: the worker ends "
 				"with it");
 		_exit(0);
 	}
 	hangs = waited_ms >= ENDLESS_MS && any_hangs_locked();
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (hangs)
-		gpd_worker_lost(session, CUDA_ERROR_LAUNCH_TIMEOUT);
+		gpd_sessions_lost(session, CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
 void
@@ -81,20 +81,13 @@ gpd_retire_done(struct gpd_session *session)
 	session->told_busy = false;
 }
 
-void
-gpd_retire_uses_heap(void)
-{
-	if (!atomic_load_explicit(&heap_used, memory_order_relaxed))
-		atomic_store(&heap_used, true);
-}
-
 static void
 tell_stale(void)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_STALE };
 
-	if (atomic_load(&heap_used))
-		(void)gpd_channel_send(&gpd_worker.channel, &header, NULL, 0, -1);
+	if (atomic_load(&gpd_devices.heap_used))
+		(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
 }
 
 void
@@ -102,13 +95,13 @@ gpd_retire_closed(void)
 {
 	bool stays;
 
-	if (atomic_load(&gpd_worker.session_count))
+	if (atomic_load(&gpd_sessions.count))
 		return;
-	pthread_mutex_lock(&gpd_worker.lock);
+	pthread_mutex_lock(&gpd_sessions.lock);
 	stays = !retired;
-	if (retired && !gpd_worker.sessions)
+	if (retired && !gpd_sessions_next_locked(NULL))
 		_exit(0);
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (stays)
 		tell_stale();
 }
@@ -116,22 +109,8 @@ gpd_retire_closed(void)
 void
 gpd_retire(void)
 {
-	pthread_mutex_lock(&gpd_worker.lock);
+	pthread_mutex_lock(&gpd_sessions.lock);
 	retired = true;
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	gpd_retire_closed();
-}
-
-bool
-gpd_retire_enter(struct gpd_session *session, int device)
-{
-	atomic_store(&session->loading_since_ms, gp_now_ms());
-	return gpd_quiet_begin(device, &session->closing);
-}
-
-void
-gpd_retire_leave(struct gpd_session *session, int device)
-{
-	gpd_quiet_end(device);
-	atomic_store(&session->loading_since_ms, 0);
 }

@@ -29,16 +29,4 @@ void gpd_retire(void);
 /* A session has closed. */
 void gpd_retire_closed(void);
 
-/* A kernel that may allocate memory on the device is launched: what such kernels do not free stays
- * in the context, so whenever there are no sessions the supervisor is told. */
-void gpd_retire_uses_heap(void);
-
-/*
- * Around calls of the driver that wait for everything in the context, at a quiet moment (quiet.h)
- * of the device, which is current.  false: the session is closing, and the call must not be made.
- * Either way gpd_retire_leave() follows.
- */
-bool gpd_retire_enter(struct gpd_session *session, int device);
-void gpd_retire_leave(struct gpd_session *session, int device);
-
 #endif /* GPD_RETIRE_H */

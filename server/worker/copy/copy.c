@@ -7,9 +7,9 @@
 
 #include "gpd_calls.h"
 #include "protocol/frame.h"
+#include "server/worker/copy/copy_part.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/memory/copy_part.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"

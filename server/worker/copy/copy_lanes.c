@@ -8,14 +8,16 @@
  */
 #include "gpd_calls.h"
 #include "protocol/frame.h"
+#include "server/worker/copy/copy_part.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/straight.h"
-#include "server/worker/memory/copy_part.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/peer_memory.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/session/stream_move.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 /* Beyond all addresses. */
 #define SIZE_LIMIT ((uint64_t)1 << 47)

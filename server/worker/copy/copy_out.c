@@ -2,16 +2,18 @@
 #include "gpd_calls.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_out_state.h"
+#include "server/worker/copy/copy_part.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/copy/straight.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/memory/copy_part.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
+#include "transport/transport.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -362,6 +364,7 @@ append(struct gpd_session *session, struct gpd_copy_out *out)
 		count++;
 	}
 	*end = out;
+	session->before_work = gpd_copy_settle;
 	/* A client that asks for more and more and reads nothing is not listened to. */
 	if (count >= WAITING_MAX)
 		gpd_copy_settle(session, NULL);

@@ -6,7 +6,7 @@
 #ifndef GPD_COPY_OUT_STATE_H
 #define GPD_COPY_OUT_STATE_H
 
-#include "server/worker/memory/copy_part.h"
+#include "server/worker/copy/copy_part.h"
 
 #include <cuda.h>
 #include <stdatomic.h>

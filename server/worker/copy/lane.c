@@ -16,6 +16,19 @@
 /* Enough for the driver, which they ask for staging; there may be many of them. */
 #define STACK_SIZE ((size_t)1 << 20)
 
+/* It is closing: whoever waits for a lane shall see it. */
+static void
+wake(struct gpd_session *session)
+{
+	struct gpd_lanes *lanes = session->lanes;
+
+	/* Who has just seen that the session is not closing has the lock until it waits. */
+	pthread_mutex_lock(&lanes->lock);
+	pthread_cond_broadcast(&lanes->turn);
+	pthread_cond_broadcast(&lanes->came);
+	pthread_mutex_unlock(&lanes->lock);
+}
+
 int
 gpd_lanes_create(struct gpd_session *session)
 {
@@ -31,6 +44,8 @@ gpd_lanes_create(struct gpd_session *session)
 	lanes->end = &lanes->first;
 	lanes->stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
 	session->lanes = lanes;
+	lanes->waker.wake = wake;
+	gpd_session_add_waker(session, &lanes->waker);
 	return 0;
 }
 
@@ -91,7 +106,7 @@ send_chunks(void *arg)
 		struct iovec bulk = { outgoing->piece.memory, outgoing->chunk.size };
 
 		gp_chunk_encode(&outgoing->chunk, header);
-		gpd_account_link_all(&session->account, outgoing->chunk.size, &session->closing);
+		gpd_account_link_all(&session->account, outgoing->chunk.size);
 		r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
 		if (r)
 			gpd_lane_fail(lane);
@@ -229,20 +244,6 @@ gpd_lanes_open(struct gpd_session *session)
 }
 
 void
-gpd_lanes_wake(struct gpd_session *session)
-{
-	struct gpd_lanes *lanes = session->lanes;
-
-	if (!lanes)
-		return;
-	/* Who has just seen that the session is not closing has the lock until it waits. */
-	pthread_mutex_lock(&lanes->lock);
-	pthread_cond_broadcast(&lanes->turn);
-	pthread_cond_broadcast(&lanes->came);
-	pthread_mutex_unlock(&lanes->lock);
-}
-
-void
 gpd_lanes_stop(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->lanes;
@@ -274,6 +275,7 @@ gpd_lanes_destroy(struct gpd_session *session)
 
 	if (!lanes)
 		return;
+	gpd_session_remove_waker(session, &lanes->waker);
 	while (lanes->first) {
 		struct gpd_lane_outgoing *outgoing = lanes->first;
 

@@ -65,10 +65,6 @@ GP_MUST_CHECK int gpd_lanes_send_kept(struct gpd_session *session, const struct 
 /* Any thread: whether there is none on its way to the client. */
 bool gpd_lanes_sent_all(struct gpd_session *session);
 
-/* Any thread that keeps the session from being freed: it is closing, whoever waits for a lane shall
- * see it. */
-void gpd_lanes_wake(struct gpd_session *session);
-
 /* Ends the lanes and their threads; no other can be added. */
 void gpd_lanes_stop(struct gpd_session *session);
 /* When the responder is gone, too: gives back what was not taken or sent.  Frees. */

@@ -186,11 +186,9 @@ receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool straight
 	int r = 0;
 
 	if (straight)
-		gpd_account_link_all(&session->account, size, &session->closing);
+		gpd_account_link_all(&session->account, size);
 	while (r == 0 && size > 0) {
-		size_t part =
-			straight ? size
-				 : gpd_account_link(&session->account, size, &session->closing);
+		size_t part = straight ? size : gpd_account_link(&session->account, size);
 
 		r = gp_conn_recv_bulk(lane->conn, memory, part);
 		memory += part;

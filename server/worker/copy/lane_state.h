@@ -7,6 +7,7 @@
 
 #include "protocol/frame.h"
 #include "server/worker/copy/lane.h"
+#include "server/worker/session/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -49,6 +50,7 @@ struct gpd_lanes {
 	pthread_cond_t turn; /* of receivers: another copy has begun */
 	pthread_cond_t came; /* of the executor */
 	pthread_cond_t out;  /* of senders */
+	struct gpd_waker waker;
 	bool open;
 	bool stopped;
 	unsigned int count;

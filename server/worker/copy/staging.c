@@ -3,10 +3,10 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 #include "transport/transport.h"
 
 #include <errno.h>

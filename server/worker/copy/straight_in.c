@@ -2,13 +2,12 @@
 #include "protocol/frame.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/copy/straight.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/session/stream_move.h"
-#include "server/worker/worker.h"
 #include "transport/transport.h"
 
 struct gpd_straight_in

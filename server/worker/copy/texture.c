@@ -2,13 +2,13 @@
 #include "server/worker/copy/texture.h"
 
 #include "gpd_calls.h"
+#include "server/worker/copy/copy_part.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/array.h"
-#include "server/worker/memory/copy_part.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition_table.h"
 #include "server/worker/device/quiet.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ create_table(int device, unsigned int granularity, CUresult *result)
 
 	*result = CUDA_ERROR_NOT_SUPPORTED;
 	if (table && driver_can())
-		*result = split(table, gpd_worker.devices[device].device, granularity);
+		*result = split(table, gpd_devices.all[device].device, granularity);
 	if (*result == CUDA_SUCCESS)
 		return table;
 	free(table);
@@ -131,7 +131,7 @@ gpd_partition_set_granularity(int device, unsigned int granularity)
 void
 gpd_partition_destroy(struct gpd_partition *partition)
 {
-	if (partition->green && atomic_load(&gpd_worker.lost) == 0)
+	if (partition->green && atomic_load(&gpd_devices.lost) == 0)
 		(void)gpd_driver.cuGreenCtxDestroy(partition->green);
 	pthread_mutex_destroy(&partition->lock);
 	free(partition);
@@ -237,7 +237,7 @@ uint32_t
 gpd_partition_multiprocessors(const struct gpd_partition *partition, int device)
 {
 	if (!partition)
-		return (uint32_t)gpd_worker.devices[device].multiprocessors;
+		return (uint32_t)gpd_devices.all[device].multiprocessors;
 	return partition->groups * gpd_partition_tables[partition->device]->group_size;
 }
 
@@ -261,7 +261,7 @@ make_green(struct gpd_partition *partition)
 	result = gpd_driver.cuDevResourceGenerateDesc(&desc, resources, count);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuGreenCtxCreate(&green, desc,
-						     gpd_worker.devices[partition->device].device,
+						     gpd_devices.all[partition->device].device,
 						     CU_GREEN_CTX_DEFAULT_STREAM);
 	if (result == CUDA_SUCCESS)
 		__atomic_store_n(&partition->green, green, __ATOMIC_RELEASE);

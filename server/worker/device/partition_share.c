@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who gets which groups of multiprocessors. */
 #include "base/lock.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/partition_table.h"
-#include "server/worker/worker.h"
 
 #include <limits.h>
 #include <string.h>
@@ -339,7 +339,7 @@ groups_for(int device, uint32_t wanted)
 	const struct gpd_partition_table *table = gpd_partition_tables[device];
 	uint32_t groups = wanted / table->group_size;
 
-	if (wanted == 0 || wanted >= (uint32_t)gpd_worker.devices[device].multiprocessors)
+	if (wanted == 0 || wanted >= (uint32_t)gpd_devices.all[device].multiprocessors)
 		return 0;
 	if (groups == 0)
 		groups = 1;
@@ -364,7 +364,7 @@ gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_want
 	struct gpd_share *share;
 	uint32_t count = 0;
 
-	if (device < 0 || device >= gpd_worker.device_count)
+	if (device < 0 || device >= gpd_devices.count)
 		return 0;
 	pthread_mutex_lock(&gpd_partition_lock);
 	if (!gpd_partition_tables[device]) {

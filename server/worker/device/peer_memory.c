@@ -2,8 +2,8 @@
 #include "server/worker/device/peer_memory.h"
 
 #include "server/common/base/log.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/worker.h"
 #include "transport/transport.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ attribute(int device, CUdevice_attribute which)
 {
 	int value = 0;
 
-	if (gpd_driver.cuDeviceGetAttribute(&value, which, gpd_worker.devices[device].device))
+	if (gpd_driver.cuDeviceGetAttribute(&value, which, gpd_devices.all[device].device))
 		return 0;
 	return value;
 }
@@ -63,7 +63,7 @@ facts_of(int device)
 		.mapped = attribute(device,
 				    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
 		.ordering = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING),
-		.alone = gpd_worker.device_count == 1,
+		.alone = gpd_devices.count == 1,
 	};
 
 	if (gpd_driver_has(cuMemGetHandleForAddressRange))
@@ -77,7 +77,7 @@ facts_of(int device)
 void
 gpd_peer_memory_start(bool wanted)
 {
-	for (int i = 0; i < gpd_worker.device_count; i++) {
+	for (int i = 0; i < gpd_devices.count; i++) {
 		struct gpd_peer_facts facts = facts_of(i);
 
 		peer.devices[i].ways =

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/worker.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -68,7 +68,7 @@ gpd_quiet_patience(int device)
 static bool
 is_vain(const _Atomic bool *given_up)
 {
-	return atomic_load(&gpd_worker.lost) || (given_up && atomic_load(given_up));
+	return atomic_load(&gpd_devices.lost) || (given_up && atomic_load(given_up));
 }
 
 /* Waits for what the GPU has been given; the time it took, or UINT64_MAX. */
@@ -78,7 +78,7 @@ await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 	uint64_t start = gp_now_ns(), took = 0;
 
 	/* If the driver cannot tell it is left to the driver to wait. */
-	if (gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) != CUDA_SUCCESS)
+	if (gpd_driver.cuCtxRecordEvent(gpd_devices.all[device].primary, event) != CUDA_SUCCESS)
 		return 0;
 	while (gpd_driver.cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
 		if (is_vain(given_up))
@@ -135,8 +135,7 @@ gpd_quiet_is(int device)
 	if (!gpd_driver_has(cuCtxRecordEvent) ||
 	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return true;
-	quiet = gpd_driver.cuCtxRecordEvent(gpd_worker.devices[device].primary, event) !=
-		CUDA_SUCCESS;
+	quiet = gpd_driver.cuCtxRecordEvent(gpd_devices.all[device].primary, event) != CUDA_SUCCESS;
 	while (!quiet && gp_now_ns() - start <= gpd_quiet_short_ns) {
 		quiet = gpd_driver.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
 		if (!quiet)

@@ -15,8 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpd_session;
-
 /* Work that takes longer disturbs; nobody is held for longer; nobody waits longer, unless there is
  * work that has not ended since. */
 extern uint64_t gpd_quiet_short_ns, gpd_quiet_long_ns, gpd_quiet_hold_ns, gpd_quiet_limit_ns;
@@ -50,21 +48,5 @@ uint64_t gpd_quiet_patience(int device);
 
 /* Until nobody is held on the device. */
 void gpd_quiet_await_end(int device, const _Atomic bool *given_up);
-
-/* Returns when the session may launch a few kernels. */
-void gpd_quiet_wait(struct gpd_session *session, int device);
-
-/* Before every launch; executor, the device need not be current. */
-static inline void
-gpd_quiet_launch(struct gpd_session *session, int device, uint32_t *pass)
-{
-	if (__builtin_expect(!gpd_quiet_is_held(device), 1))
-		return;
-	if (*pass == 0) {
-		gpd_quiet_wait(session, device);
-		*pass = 16;
-	}
-	--*pass;
-}
 
 #endif /* GPD_QUIET_H */

@@ -3,8 +3,8 @@
 
 #include "base/lock.h"
 #include "base/thread.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/quiet.h"
-#include "server/worker/worker.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ gpd_quiet_jobs_seek_quiet(void)
 {
 	bool quiet = true;
 
-	for (int i = 0; i < gpd_worker.device_count; i++) {
+	for (int i = 0; i < gpd_devices.count; i++) {
 		if (gpd_device_enter(i) != CUDA_SUCCESS)
 			continue;
 		gpd_quiet_seek(i);

@@ -4,8 +4,8 @@
 #include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/common/config/config_value.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -140,7 +140,7 @@ gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid, s
 	/* A client asks for the least it wants; the smaller, the more places there are to try. */
 	else if (size < SIZE_ASKED_MIN)
 		size = SIZE_ASKED_MIN;
-	size = round_up(size, gpd_worker.granularity);
+	size = round_up(size, gpd_devices.granularity);
 	found = size <= SIZE_ASKED_MAX && find(size, avoid, avoid_count, window_p);
 	while (!found && usual && size > SIZE_STEP) {
 		size = size / 2 / SIZE_STEP * SIZE_STEP;

@@ -10,10 +10,11 @@
 #include "server/worker/image/image_bytes.h"
 #include "server/worker/image/image_library.h"
 #include "server/worker/image/library.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
+#include "server/worker/session/sessions.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,40 +34,10 @@ GP_COND_AT_START(leaving.gone);
 /* A variable, on one device. */
 struct gpd_global {
 	struct gpd_global *next;
-	uint64_t address;
-	uint64_t size;
+	struct gpd_extent extent;
 	int device;
 	uint64_t charged; /* 0: with the image */
 };
-
-struct range {
-	uint64_t address;
-	uint64_t size;
-	bool found;
-};
-
-static void
-look_for(struct gpd_handle *handle, void *arg)
-{
-	const struct gpd_image *image = (const struct gpd_image *)handle;
-	struct range *range = arg;
-
-	for (const struct gpd_global *global = image->globals; global; global = global->next) {
-		if (range->address >= global->address &&
-		    range->address - global->address <= global->size &&
-		    range->size <= global->size - (range->address - global->address))
-			range->found = true;
-	}
-}
-
-bool
-gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size)
-{
-	struct range range = { .address = address, .size = size };
-
-	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, look_for, &range);
-	return range.found;
-}
 
 static void
 image_free(struct gpd_image *image)
@@ -165,11 +136,14 @@ find_leaving(const struct gpd_session *session) GP_LOCKED(leaving.lock)
 bool
 gpd_image_wait_unloaded(struct gpd_session *session)
 {
-	uint64_t until = gp_now_ns() + UNLOAD_NS;
-	bool any;
+	uint64_t until;
+	bool any = atomic_load(&session->images_leaving) != 0;
 
+	while (atomic_load(&session->images_leaving) && !gpd_wait_none(session))
+		gpd_wait_oldest(session);
+	until = gp_now_ns() + UNLOAD_NS;
 	pthread_mutex_lock(&leaving.lock);
-	any = find_leaving(session) != NULL;
+	any = any || find_leaving(session);
 	while (find_leaving(session) && gp_cond_wait_until(&leaving.gone, &leaving.lock, until))
 		;
 	pthread_mutex_unlock(&leaving.lock);
@@ -180,9 +154,17 @@ gpd_image_wait_unloaded(struct gpd_session *session)
 static void
 forget_kernel(struct gpd_session *session)
 {
-	pthread_mutex_lock(&gpd_worker.lock);
+	pthread_mutex_lock(&gpd_sessions.lock);
 	__atomic_store_n(&session->kernel, NULL, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
+}
+
+/* No copy may touch them any more. */
+static void
+close_globals(struct gpd_session *session, struct gpd_image *image)
+{
+	for (struct gpd_global *global = image->globals; global; global = global->next)
+		gpd_memory_close_extent(session, &global->extent);
 }
 
 CUresult
@@ -193,6 +175,7 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
 	forget_kernel(session);
+	close_globals(session, image);
 	gpd_handle_remove(&session->handles, &image->handle);
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
 	atomic_fetch_add(&session->images_leaving, 1);
@@ -218,6 +201,7 @@ mark_stale(struct gpd_handle *handle, void *arg)
 		gpd_image_forget_dynamic(image);
 	else
 		image->stale = true;
+	close_globals(forget->session, image);
 	forget_globals(forget->session, image);
 }
 
@@ -235,6 +219,7 @@ forget_image(struct gpd_handle *handle, void *arg)
 {
 	struct gpd_image *image = (struct gpd_image *)handle;
 
+	close_globals(arg, image);
 	gpd_handle_remove(&((struct gpd_session *)arg)->handles, handle);
 	uncharge(arg, image);
 	leave(image);
@@ -260,7 +245,7 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 	struct gpd_global *global = image->globals;
 	uint64_t charged = 0;
 
-	while (global && global->address != address)
+	while (global && global->extent.address != address)
 		global = global->next;
 	if (global)
 		return global;
@@ -279,8 +264,12 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 		*result = CUDA_ERROR_OUT_OF_MEMORY;
 		return NULL;
 	}
-	*global = (struct gpd_global){ image->globals, address, size, device, charged };
+	*global = (struct gpd_global){ .next = image->globals,
+				       .extent = { .address = address, .size = size },
+				       .device = device,
+				       .charged = charged };
 	image->globals = global;
+	gpd_memory_open_extent(session, &global->extent);
 	return global;
 }
 
@@ -318,7 +307,7 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = gpd_session_enter(session, args->context);
+	result = gpd_context_enter(session, args->context);
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_renew(session, image, device);
 	if (result == CUDA_SUCCESS)
@@ -371,7 +360,7 @@ enter_image(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 	    struct gpd_image *image, struct gp_reply_gpImageLoad *reply)
 {
 	int device = image->context ? image->context->device : 0;
-	CUresult result = gpd_session_enter(session, args->context);
+	CUresult result = gpd_context_enter(session, args->context);
 
 	if (result == CUDA_SUCCESS)
 		result = charge(session, image);

@@ -73,12 +73,9 @@ CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
  * and function change. */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 
-/* Out of memory: waits a while for the driver to unload images, if there are any of the session
- * that it has unloaded. */
+/* Executor, out of memory: waits a while for the driver to unload images that the session has
+ * unloaded; whether there are any. */
 bool gpd_image_wait_unloaded(struct gpd_session *session);
-
-/* Whether the range lies in a variable of an image that the client has asked for. */
-bool gpd_image_owns(struct gpd_session *session, uint64_t address, uint64_t size);
 
 /* The images that were loaded in the context stay, but their variables start anew. */
 void gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context);

@@ -2,14 +2,13 @@
 #include "server/worker/image/image_library.h"
 
 #include "protocol/image_info.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
-#include "server/worker/retire.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -53,11 +52,11 @@ gpd_image_renew(struct gpd_session *session, struct gpd_image *image, int device
 	while (!__atomic_load_n(&idle, __ATOMIC_ACQUIRE))
 		gpd_wait_oldest(session);
 	if (image->library) {
-		bool quiet = gpd_retire_enter(session, device);
+		bool quiet = gpd_session_quiet_begin(session, device);
 
 		if (quiet)
 			gpd_library_put(image->library);
-		gpd_retire_leave(session, device);
+		gpd_session_quiet_end(session, device);
 		if (!quiet)
 			return CUDA_ERROR_DEINITIALIZED;
 		image->library = NULL;
@@ -104,7 +103,7 @@ device_here(const struct gpd_session *session)
 CUresult
 gpd_image_kernel_here(struct gpd_session *session, uint64_t kernel, struct gpd_use *use)
 {
-	CUresult result = gpd_session_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->context);
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_kernel(session, kernel, device_here(session), use);
@@ -147,7 +146,7 @@ gpd_image_set_dynamic(const struct gpd_use *use, int bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!image->dynamic)
-		image->dynamic = calloc((size_t)gpd_worker.device_count, sizeof(image->dynamic[0]));
+		image->dynamic = calloc((size_t)gpd_devices.count, sizeof(image->dynamic[0]));
 	if (image->dynamic && !image->dynamic[use->device])
 		image->dynamic[use->device] =
 			calloc(image->library->kernel_count, sizeof(image->dynamic[0][0]));
@@ -160,7 +159,7 @@ gpd_image_set_dynamic(const struct gpd_use *use, int bytes)
 void
 gpd_image_forget_dynamic(struct gpd_image *image)
 {
-	for (int i = 0; image->dynamic && i < gpd_worker.device_count; i++)
+	for (int i = 0; image->dynamic && i < gpd_devices.count; i++)
 		free(image->dynamic[i]);
 	free(image->dynamic);
 	image->dynamic = NULL;
@@ -198,7 +197,7 @@ gpd_image_leave_shared(struct gpd_session *session, struct gpd_image *image, int
 	result = load_again(session, image, device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	for (int i = 0; image->dynamic && i < gpd_worker.device_count; i++) {
+	for (int i = 0; image->dynamic && i < gpd_devices.count; i++) {
 		if (image->dynamic[i] && result == CUDA_SUCCESS)
 			result = bring_dynamic(session, image, i);
 	}

@@ -2,11 +2,13 @@
 #include "server/worker/image/launch.h"
 
 #include "gpd_calls.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/retire.h"
+#include "server/worker/session/context.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
@@ -104,7 +106,7 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 			return result;
 	}
 	if (__builtin_expect(use.image->uses.malloc, 0))
-		gpd_retire_uses_heap();
+		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
 	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
 	config->hStream = stream->driver;
 	result = gpd_driver.cuLaunchKernelEx(config, atomic_load(&use.function->driver), NULL,

@@ -5,14 +5,14 @@
 #include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image_load.h"
 #include "server/worker/image/preload.h"
-#include "server/worker/retire.h"
 #include "server/worker/session/session.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ create(struct gpd_blob *blob, int device)
 
 	if (!library)
 		return NULL;
-	library->functions = calloc((size_t)gpd_worker.device_count, sizeof(library->functions[0]));
+	library->functions = calloc((size_t)gpd_devices.count, sizeof(library->functions[0]));
 	if (!library->functions) {
 		free(library);
 		return NULL;
@@ -68,7 +68,7 @@ static void
 destroy(struct gpd_library *library)
 {
 	gpd_blob_unref(library->blob);
-	for (int i = 0; i < gpd_worker.device_count; i++)
+	for (int i = 0; i < gpd_devices.count; i++)
 		free(atomic_load(&library->functions[i]));
 	free(library->functions);
 	free(library->kernels);
@@ -269,7 +269,7 @@ busy_others(int device)
 {
 	uint32_t busy = 0;
 
-	for (int i = 0; i < gpd_worker.device_count; i++) {
+	for (int i = 0; i < gpd_devices.count; i++) {
 		if (i != device && (gpd_device_enter(i) != CUDA_SUCCESS || !gpd_quiet_is(i)))
 			busy |= 1u << i;
 	}
@@ -299,11 +299,11 @@ load(struct gpd_session *session, struct gpd_library *library, int device, struc
 
 	if (!session)
 		return gpd_image_load(library, device, options);
-	if (gpd_retire_enter(session, device)) {
+	if (gpd_session_quiet_begin(session, device)) {
 		make_room(device);
 		result = gpd_image_load(library, device, options);
 	}
-	gpd_retire_leave(session, device);
+	gpd_session_quiet_end(session, device);
 	return result;
 }
 
@@ -316,9 +316,9 @@ load_function(struct gpd_session *session, struct gpd_library *library,
 	atomic_fetch_or(&library->devices, 1u << device);
 	if (!session)
 		return gpd_image_load_function(kernel, function);
-	if (gpd_retire_enter(session, device))
+	if (gpd_session_quiet_begin(session, device))
 		result = gpd_image_load_function(kernel, function);
-	gpd_retire_leave(session, device);
+	gpd_session_quiet_end(session, device);
 	return result;
 }
 

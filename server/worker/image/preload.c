@@ -4,11 +4,12 @@
 #include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image_load.h"
 #include "server/worker/image/library.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +101,7 @@ gpd_preload_note(struct gpd_library *library)
 	(void)read_note(sha256, &note);
 	good = extend(&note, library->kernel_count, owner + 1);
 	for (uint32_t i = 0; good && i < note.kernels; i++) {
-		for (int device = 0; device < gpd_worker.device_count; device++) {
+		for (int device = 0; device < gpd_devices.count; device++) {
 			if (gpd_library_loaded(library, i, device, &function))
 				*devices_of(&note, owner, i) |= 1u << device;
 		}
@@ -114,7 +115,7 @@ gpd_preload_note(struct gpd_library *library)
 static bool
 may_go_on(uint64_t start)
 {
-	return atomic_load(&gpd_worker.session_count) == 0 && !atomic_load(&gpd_worker.lost) &&
+	return atomic_load(&gpd_sessions.count) == 0 && !atomic_load(&gpd_devices.lost) &&
 	       preload.ns + (gp_now_ns() - start) < TIME_MAX_NS;
 }
 
@@ -123,7 +124,7 @@ static void
 check(CUresult result)
 {
 	if (gpd_driver_is_sticky(result))
-		gpd_worker_lost(NULL, result);
+		gpd_sessions_lost(NULL, result);
 }
 
 static void
@@ -131,7 +132,7 @@ load_kernel(struct gpd_library *library, uint32_t kernel, uint32_t devices)
 {
 	struct gpd_function *function;
 
-	for (int device = 0; device < gpd_worker.device_count; device++) {
+	for (int device = 0; device < gpd_devices.count; device++) {
 		if (devices >> device & 1 && gpd_device_enter(device) == CUDA_SUCCESS)
 			check(gpd_library_function(NULL, library, kernel, device, &function));
 	}
@@ -170,8 +171,8 @@ load_image(const struct gpd_image_name *name, uint64_t start)
 	if (blob && !gpd_blob_uses(blob).state) {
 		/* What ends the worker is not tried again by the next. */
 		gpd_image_disk_drop_note(disk, name->sha256);
-		for (uint32_t owner = 0;
-		     owner < note.owners && owner < (uint32_t)gpd_worker.device_count; owner++)
+		for (uint32_t owner = 0; owner < note.owners && owner < (uint32_t)gpd_devices.count;
+		     owner++)
 			load_noted(blob, &note, owner, start);
 		gpd_image_disk_write_note(disk, name->sha256, note.words, note.size);
 		preload.bytes += name->size;

@@ -3,13 +3,13 @@
 
 #include "base/lock.h"
 #include "gpd_calls.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/array_memory.h"
-#include "server/worker/retire.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -116,10 +116,10 @@ drop_all(struct gpd_session *waiting, const struct gpd_session *session, int dev
 
 	if (gpd_device_enter(device) != CUDA_SUCCESS)
 		return false;
-	quiet = gpd_retire_enter(waiting, device);
+	quiet = gpd_session_quiet_begin(waiting, device);
 	while (quiet && drop(session, device))
 		continue;
-	gpd_retire_leave(waiting, device);
+	gpd_session_quiet_end(waiting, device);
 	return quiet;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/memory/array_memory.h"
 
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/physical.h"
-#include "server/worker/worker.h"
 
 #include <pthread.h>
 

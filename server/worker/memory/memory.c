@@ -2,22 +2,21 @@
 #include "server/worker/memory/memory.h"
 
 #include "gpd_calls.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/device/window.h"
-#include "server/worker/image/image.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/physical.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 #include "transport/transport.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 /* Ranges of addresses besides the window, and what they may have in all: addresses are everybody's.
  */
@@ -174,7 +173,23 @@ gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t si
 {
 	if (inside(session->memory, address, size))
 		return gpd_memory_mapped(session, address, size);
-	return gpd_image_owns(session, address, size);
+	for (const struct gpd_extent *e = session->extents; e; e = e->next) {
+		if (within(e->address, e->size, address, size))
+			return true;
+	}
+	return false;
+}
+
+void
+gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent)
+{
+	DL_PREPEND(session->extents, extent);
+}
+
+void
+gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent)
+{
+	DL_DELETE(session->extents, extent);
 }
 
 static bool
@@ -490,20 +505,15 @@ gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physi
 	return later;
 }
 
-/* Before an allocation is refused: what the session has given back may be on its way out. */
-static bool
-give_back(struct gpd_account *account)
+bool
+gpd_memory_give_back(struct gpd_session *session)
 {
-	struct gpd_session *session =
-		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
-	bool waited = is_leaving(session->memory) || atomic_load(&session->images_leaving);
+	bool waited = is_leaving(session->memory);
 
 	waited = gpd_array_give_back(session) || waited;
 	if (is_leaving(session->memory))
 		gpd_memory_wait_unmapped(session);
-	while (atomic_load(&session->images_leaving) && !gpd_wait_none(session))
-		gpd_wait_oldest(session);
-	return gpd_image_wait_unloaded(session) || waited;
+	return waited;
 }
 
 int
@@ -518,7 +528,6 @@ gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
 	memory->size = size;
 	pthread_mutex_init(&memory->lock, NULL);
 	session->memory = memory;
-	session->account.give_back = give_back;
 	return 0;
 }
 

@@ -17,6 +17,13 @@
 struct gpd_physical;
 struct gpd_session;
 
+/* Memory outside of the window that the session's copies may touch, as a variable is; its owner's.
+ */
+struct gpd_extent {
+	struct gpd_extent *prev, *next; /* of the session's */
+	uint64_t address, size;
+};
+
 /* Sets session->memory.  0 or -ENOMEM. */
 int gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size);
 
@@ -34,6 +41,9 @@ bool gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *
 /* Maps the beginning of physical memory at such an address. */
 CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 			   struct gpd_physical *physical);
+/* Before an allocation is refused: waits for the memory and the arrays that the session has given
+ * back; whether there were any. */
+bool gpd_memory_give_back(struct gpd_session *session);
 /* Waits until all that is on its way out has gone: memory may be had then. */
 void gpd_memory_wait_unmapped(struct gpd_session *session);
 
@@ -45,7 +55,9 @@ int gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t siz
 /* Whether all of [address, address + size) is mapped. */
 bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* The same, or inside a variable of one of the session's images: what copies may touch. */
+/* The same, or inside an extent that is open: what copies may touch. */
 bool gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size);
+void gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent);
+void gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent);
 
 #endif /* GPD_MEMORY_H */

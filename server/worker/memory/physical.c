@@ -2,12 +2,12 @@
 #include "server/worker/memory/physical.h"
 
 #include "gpd_calls.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/worker.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,11 +2,10 @@
 #include "server/worker/schedule/schedule.h"
 
 #include "base/clock.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/quiet.h"
+#include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_turns.h"
-#include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 
@@ -98,7 +97,7 @@ static void
 begin_batch(struct gpd_schedule_run *run)
 {
 	if (!goes_on(run)) {
-		run->holds = gpd_turns_apply(run->session, run->device);
+		run->holds = gpd_turns_apply(run->account, run->device);
 		run->must = false;
 		if (!run->holds && run->takes_turns)
 			gpd_turns_quit(run, false);
@@ -116,20 +115,20 @@ begin_batch(struct gpd_schedule_run *run)
 }
 
 static struct gpd_schedule_run *
-add_run(struct gpd_session *session, int device)
+add_run(struct gpd_account *account, int device)
 {
-	struct gpd_schedule *schedule = session->account.schedule;
+	struct gpd_schedule *schedule = account->schedule;
 	struct gpd_schedule_run *run;
 
 	if (!schedule)
-		schedule = session->account.schedule = calloc(1, sizeof(*schedule));
+		schedule = account->schedule = calloc(1, sizeof(*schedule));
 	run = schedule ? calloc(1, sizeof(*run)) : NULL;
 	if (!run)
 		return NULL;
-	run->session = session;
+	run->account = account;
 	run->batch = 1;
 	run->device = device;
-	run->random = (uint32_t)session->id * 2654435761u | 1;
+	run->random = gpd_ledger_index(account->ledger, account->line) * 2654435761u | 1;
 	if (gpd_turns_join(run)) {
 		free(run);
 		return NULL;
@@ -141,19 +140,19 @@ add_run(struct gpd_session *session, int device)
 }
 
 static struct gpd_schedule_run *
-find_run(const struct gpd_session *session, int device)
+find_run(const struct gpd_account *account, int device)
 {
-	return session->account.schedule ? session->account.schedule->devices[device] : NULL;
+	return account->schedule ? account->schedule->devices[device] : NULL;
 }
 
 /* The batch's first launch on this stream, or the first of a batch. */
 static void
-begin(struct gpd_session *session, struct gpd_stream *stream)
+begin(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
 {
-	struct gpd_schedule_run *run = find_run(session, stream->device);
+	struct gpd_schedule_run *run = find_run(account, device);
 
 	if (!run)
-		run = add_run(session, stream->device);
+		run = add_run(account, device);
 	/* Without memory nothing is held back: the launch itself will fail. */
 	if (!run)
 		return;
@@ -164,28 +163,22 @@ begin(struct gpd_session *session, struct gpd_stream *stream)
 		begin_batch(run);
 	}
 	run->pass--;
-	stream->batch = run->batch;
-	if (run->measured && gpd_device_enter(stream->device) == CUDA_SUCCESS)
-		(void)gpd_meter_open(&run->meter, stream->driver, run->timed);
+	*batch = run->batch;
+	if (run->measured && gpd_device_enter(device) == CUDA_SUCCESS)
+		(void)gpd_meter_open(&run->meter, stream, run->timed);
 }
 
 void
-gpd_schedule_launch(struct gpd_session *session, uint32_t id)
+gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
 {
-	struct gpd_stream *stream = gpd_stream_get(session, id);
-	struct gpd_schedule_run *run;
+	struct gpd_schedule_run *run = find_run(account, device);
 
-	/* The hook has the answer. */
-	if (!stream)
-		return;
-	gpd_quiet_launch(session, stream->device, &session->quiet_pass);
-	run = find_run(session, stream->device);
-	if (__builtin_expect(run && run->pass && stream->batch == run->batch &&
+	if (__builtin_expect(run && run->pass && *batch == run->batch &&
 				     !atomic_load_explicit(&run->revoked, memory_order_relaxed),
 			     1))
 		run->pass--;
 	else
-		begin(session, stream);
+		begin(account, device, stream, batch);
 }
 
 void
@@ -207,11 +200,10 @@ gpd_schedule_settle(struct gpd_schedule *schedule)
 }
 
 int
-gpd_schedule_priority(const struct gpd_session *session, int device, int wanted)
+gpd_schedule_priority(const struct gpd_account *account, int device, int wanted)
 {
 	const struct gpd_device *on = gpd_device_get(device);
-	uint32_t priority =
-		atomic_load_explicit(&session->account.line->priority, memory_order_relaxed);
+	uint32_t priority = atomic_load_explicit(&account->line->priority, memory_order_relaxed);
 
 	if (!on || priority == 0)
 		return wanted;
@@ -223,9 +215,9 @@ gpd_schedule_priority(const struct gpd_session *session, int device, int wanted)
 }
 
 void
-gpd_schedule_stop(struct gpd_session *session)
+gpd_schedule_stop(struct gpd_account *account)
 {
-	struct gpd_schedule *schedule = session->account.schedule;
+	struct gpd_schedule *schedule = account->schedule;
 
 	gpd_schedule_settle(schedule);
 	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
@@ -234,9 +226,9 @@ gpd_schedule_stop(struct gpd_session *session)
 }
 
 void
-gpd_schedule_free(struct gpd_session *session)
+gpd_schedule_free(struct gpd_account *account)
 {
-	struct gpd_schedule *schedule = session->account.schedule;
+	struct gpd_schedule *schedule = account->schedule;
 
 	if (!schedule)
 		return;
@@ -248,5 +240,5 @@ gpd_schedule_free(struct gpd_session *session)
 		free(run);
 	}
 	free(schedule);
-	session->account.schedule = NULL;
+	account->schedule = NULL;
 }

@@ -10,13 +10,15 @@
 #ifndef GPD_SCHEDULE_H
 #define GPD_SCHEDULE_H
 
+#include <cuda.h>
 #include <stdint.h>
 
+struct gpd_account;
 struct gpd_schedule;
-struct gpd_session;
 
-/* Before every call that gives the device work (LAUNCHES): returns when it may be carried out. */
-void gpd_schedule_launch(struct gpd_session *session, uint32_t stream);
+/* Before a launch on this stream of the device: returns when it may be carried out.  *batch is the
+ * stream's own, 0 at first. */
+void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch);
 
 /*
  * No launch follows at once: the end of a message, a copy, an event, something that waits.  What
@@ -30,10 +32,10 @@ void gpd_schedule_settle(struct gpd_schedule *schedule);
 
 /* The driver's priority for a stream that the client wants with this one: a session of low priority
  * gets the least, one of high priority a step more. */
-int gpd_schedule_priority(const struct gpd_session *session, int device, int wanted);
+int gpd_schedule_priority(const struct gpd_account *account, int device, int wanted);
 
 /* The session closes: it launches no more.  Then, when its work is done: frees. */
-void gpd_schedule_stop(struct gpd_session *session);
-void gpd_schedule_free(struct gpd_session *session);
+void gpd_schedule_stop(struct gpd_account *account);
+void gpd_schedule_free(struct gpd_account *account);
 
 #endif /* GPD_SCHEDULE_H */

@@ -17,6 +17,7 @@ struct gpd_turns {
 	pthread_cond_t wake; /* of the thread */
 	pthread_cond_t unpinned;
 	pthread_t thread;
+	struct gpd_ledger *ledger;
 	int device;
 	struct gpd_order order;
 	struct gpd_schedule_run *runs;
@@ -46,7 +47,7 @@ gpd_run_of(struct gpd_order_run *order)
 
 /* Reads what the ledger allows, if that is some time ago or has to be done. */
 void gpd_turns_refresh(struct gpd_turns *turns, uint64_t now);
-uint8_t gpd_turns_rank(const struct gpd_session *session);
+uint8_t gpd_turns_rank(const struct gpd_account *account);
 
 /* How many launches the run may have in flight, and whether there is room for one more. */
 uint32_t gpd_holder_flight(const struct gpd_turns *turns, const struct gpd_schedule_run *run);

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ledger says of a device's time, for the order of turns. */
+#include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_holder.h"
-#include "server/worker/session/session.h"
-#include "server/worker/worker.h"
 
 #define TERMS_NS UINT64_C(5000000)
 
 static bool
-is_exempt(const struct gpd_session *session, int device)
+is_exempt(const struct gpd_account *account, int device)
 {
-	return atomic_load_explicit(&session->account.line->devices[device].sm_assigned,
+	return atomic_load_explicit(&account->line->devices[device].sm_assigned,
 				    memory_order_relaxed) != 0;
 }
 
 bool
-gpd_turns_apply(const struct gpd_session *session, int device)
+gpd_turns_apply(const struct gpd_account *account, int device)
 {
-	return atomic_load_explicit(&session->account.ledger->policies[device],
-				    memory_order_relaxed) != GPD_POLICY_NONE &&
-	       !is_exempt(session, device);
+	return atomic_load_explicit(&account->ledger->policies[device], memory_order_relaxed) !=
+		       GPD_POLICY_NONE &&
+	       !is_exempt(account, device);
 }
 
 static uint32_t
@@ -33,7 +32,7 @@ static bool
 shares(const struct gpd_turns *turns, const struct gpd_order_tenant *tenant)
 {
 	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
-		if (r->order.tenant == tenant && !is_exempt(r->session, turns->device))
+		if (r->order.tenant == tenant && !is_exempt(r->account, turns->device))
 			return true;
 	}
 	return false;
@@ -43,7 +42,7 @@ static void
 set_terms(struct gpd_turns *turns, struct gpd_order_tenant *tenant, uint32_t sharers, uint64_t now)
 {
 	const struct gpd_ledger_tenant_line *line =
-		&gpd_worker.ledger->tenants[tenant->id].devices[turns->device];
+		&turns->ledger->tenants[tenant->id].devices[turns->device];
 	uint32_t weight = atomic_load_explicit(&line->weight, memory_order_relaxed);
 	uint32_t limit = atomic_load_explicit(&line->limit, memory_order_relaxed);
 	uint32_t part = atomic_load_explicit(&line->time_share, memory_order_relaxed);
@@ -68,12 +67,11 @@ set_terms(struct gpd_turns *turns, struct gpd_order_tenant *tenant, uint32_t sha
 }
 
 uint8_t
-gpd_turns_rank(const struct gpd_session *session)
+gpd_turns_rank(const struct gpd_account *account)
 {
 	/* 0 normal, 1 low, 2 high. */
 	static const uint8_t ranks[] = { 1, 0, 2 };
-	uint32_t priority =
-		atomic_load_explicit(&session->account.line->priority, memory_order_relaxed);
+	uint32_t priority = atomic_load_explicit(&account->line->priority, memory_order_relaxed);
 
 	return ranks[priority < 3 ? priority : 0];
 }
@@ -84,7 +82,7 @@ gpd_turns_refresh(struct gpd_turns *turns, uint64_t now)
 	uint32_t sharers = 0;
 
 	turns->policy = (enum gpd_policy)atomic_load_explicit(
-		&gpd_worker.ledger->policies[turns->device], memory_order_relaxed);
+		&turns->ledger->policies[turns->device], memory_order_relaxed);
 	if (!turns->terms_changed && now - turns->terms_ns < TERMS_NS)
 		return;
 	turns->terms_changed = false;
@@ -94,5 +92,5 @@ gpd_turns_refresh(struct gpd_turns *turns, uint64_t now)
 	for (struct gpd_order_tenant *t = turns->order.tenants; t; t = t->next)
 		set_terms(turns, t, sharers, now);
 	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next)
-		r->order.rank = gpd_turns_rank(r->session);
+		r->order.rank = gpd_turns_rank(r->account);
 }

@@ -5,10 +5,10 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/ledger/ledger.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_holder.h"
-#include "server/worker/session/session.h"
-#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static struct gpd_turns *all[GPD_DEVICES_MAX] GP_GUARDED_BY(start_lock);
 static void
 write_down(struct gpd_schedule_run *run, const struct gpd_meter_harvest *harvest)
 {
-	struct gpd_ledger_session *line = run->session->account.line;
+	struct gpd_ledger_session *line = run->account->line;
 
 	run->measured_ns += harvest->all_ns;
 	run->measured_batches += harvest->batches;
@@ -172,12 +172,13 @@ run_turns(void *arg)
 }
 
 static struct gpd_turns *
-make_turns(int device)
+make_turns(struct gpd_ledger *ledger, int device)
 {
 	struct gpd_turns *turns = calloc(1, sizeof(*turns));
 
 	if (!turns)
 		return NULL;
+	turns->ledger = ledger;
 	turns->device = device;
 	pthread_mutex_init(&turns->lock, NULL);
 	gp_cond_init(&turns->wake);
@@ -191,13 +192,13 @@ make_turns(int device)
 
 /* They are as old as the process, once there was a launch on the device. */
 static struct gpd_turns *
-get_turns(int device)
+get_turns(struct gpd_ledger *ledger, int device)
 {
 	struct gpd_turns *turns;
 
 	pthread_mutex_lock(&start_lock);
 	if (!all[device])
-		all[device] = make_turns(device);
+		all[device] = make_turns(ledger, device);
 	turns = all[device];
 	pthread_mutex_unlock(&start_lock);
 	return turns;
@@ -206,17 +207,16 @@ get_turns(int device)
 int
 gpd_turns_join(struct gpd_schedule_run *run)
 {
-	struct gpd_turns *turns = get_turns(run->device);
+	struct gpd_turns *turns = get_turns(run->account->ledger, run->device);
 	int r;
 
 	if (!turns)
 		return -ENOMEM;
 	pthread_mutex_lock(&turns->lock);
-	r = gpd_order_join(&turns->order, &run->order, run->session->account.line->tenant,
-			   gp_now_ns());
+	r = gpd_order_join(&turns->order, &run->order, run->account->line->tenant, gp_now_ns());
 	if (r == 0) {
 		run->turns = turns;
-		run->order.rank = gpd_turns_rank(run->session);
+		run->order.rank = gpd_turns_rank(run->account);
 		run->window = 1;
 		gp_cond_init(&run->go);
 		gpd_meter_init(&run->meter);
@@ -257,8 +257,8 @@ gpd_turns_leave(struct gpd_schedule_run *run)
 static bool
 may_not_wait(const struct gpd_schedule_run *run)
 {
-	return atomic_load(&run->session->closing) || atomic_load(&gpd_worker.lost) ||
-	       !gpd_turns_apply(run->session, run->device);
+	return atomic_load(run->account->closing) || atomic_load(&gpd_devices.lost) ||
+	       !gpd_turns_apply(run->account, run->device);
 }
 
 static bool
@@ -330,7 +330,7 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 		run->joins = JOINS_MAX;
 	pthread_mutex_unlock(&turns->lock);
 	if (since)
-		gpd_ledger_count(&run->session->account.line->counts.waited_ns, now - since);
+		gpd_ledger_count(&run->account->line->counts.waited_ns, now - since);
 	return pass;
 }
 

@@ -20,14 +20,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpd_session;
+struct gpd_account;
 struct gpd_turns;
 
 struct gpd_schedule_run {
 	struct gpd_order_run order; /* under the turns' lock */
 	struct gpd_schedule_run *next;
 	struct gpd_schedule_run *session_next;
-	struct gpd_session *session;
+	struct gpd_account *account;
 	struct gpd_turns *turns;
 	int device;
 	struct gpd_meter meter;
@@ -66,7 +66,7 @@ struct gpd_schedule_run {
 extern uint64_t gpd_turns_idle_ns;
 
 /* Whether the session's launches on the device are held back for others. */
-bool gpd_turns_apply(const struct gpd_session *session, int device);
+bool gpd_turns_apply(const struct gpd_account *account, int device);
 
 /* 0 or -ENOMEM. */
 int gpd_turns_join(struct gpd_schedule_run *run);

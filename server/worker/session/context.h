@@ -24,7 +24,7 @@ struct gpd_context {
 /* NULL: no such context. */
 struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t id);
 
-/* Ends streams, events and images of the context and frees it. */
-void gpd_context_destroy(struct gpd_session *session, struct gpd_context *context);
+/* Makes the context's device current in this thread; of an unknown one device 0. */
+CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
 #endif /* GPD_CONTEXT_H */

@@ -2,10 +2,10 @@
 #include "server/worker/session/depth.h"
 
 #include "base/clock.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 
 #include <stdatomic.h>
 
@@ -94,7 +94,7 @@ room(void)
 static bool
 is_vain(const struct gpd_session *session)
 {
-	return atomic_load(&session->closing) || atomic_load(&gpd_worker.lost);
+	return atomic_load(&session->closing) || atomic_load(&gpd_devices.lost);
 }
 
 /* The GPU writes it. */

@@ -2,13 +2,13 @@
 #include "server/worker/session/event.h"
 
 #include "gpd_calls.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 

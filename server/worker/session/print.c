@@ -5,10 +5,10 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,9 +16,10 @@
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/partition.h"
-#include "server/worker/session/account.h"
+#include "server/worker/schedule/account.h"
 #include "server/worker/session/depth.h"
 #include "server/worker/session/handle.h"
+#include "server/worker/session/session_state.h"
 
 #include <cuda.h>
 #include <errno.h>
@@ -30,26 +31,25 @@
 #define GPD_LATER ((CUresult)0x7fff0000)
 
 struct gp_conn;
-struct gpd_memory;  /* memory.h: the window and what is mapped in it */
+struct gpd_memory; /* memory.h: the window and what is mapped in it */
+struct gpd_extent;
 struct gpd_staging; /* staging.h: pinned memory for copies */
 struct gpd_print;   /* print.h: what its kernels have printed */
-struct gpd_channel_open;
-struct gpd_range;
 struct gpd_wait_queue;
 struct gpd_hold;
 struct gpd_held;
 struct gpd_lanes; /* lane.h: data lanes */
 struct gpd_stream;
-struct gpd_worker;
+struct gpd_waker;
 
 struct gpd_session {
 	uint64_t id;
-	struct gpd_worker *worker;
-	struct gpd_session *next; /* the worker's list, under its lock */
-	struct gp_conn *conn;     /* NULL until the lane has come */
+	struct gpd_session *next; /* in sessions.h, under its lock */
+	struct gp_conn *conn;     /* NULL while OPENED */
 	struct gpd_handle_table handles;
 	struct gpd_account account;
 	struct gpd_memory *memory;
+	struct gpd_extent *extents; /* memory.h */
 	_Atomic unsigned int
 		images_leaving; /* unloaded by the client, and work may still use them */
 	struct gpd_image_bringer bringer;
@@ -57,6 +57,8 @@ struct gpd_session {
 	struct gpd_staging *staging;
 	struct gpd_print *print;
 	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
+	/* Before a stream is given work; NULL: nothing has to be before it. */
+	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
 	struct gpd_hold *hold; /* deferred.h; NULL before the first host function */
@@ -95,19 +97,29 @@ struct gpd_session {
 	pthread_mutex_t send_lock;
 	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
 	uint16_t deferred_call;
+	_Atomic int state;                /* enum gpd_session_state */
 	_Atomic int sticky;               /* CUresult that ended the session */
 	_Atomic bool told;                /* the client knows of it */
 	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
-	_Atomic bool closing;             /* no further call is carried out */
+	_Atomic bool closing;             /* ENDING or later, for who waits */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
 	uint32_t quiet_pass;              /* quiet.h; launches that may go; executor */
 	bool told_busy;                   /* retire.h */
 	_Atomic uint64_t straight_in, straight_out; /* bytes of copies without staging */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
+	pthread_mutex_t wakers_lock;
+	struct gpd_waker *wakers;
 	pthread_mutex_t reason_lock;
 	char reason[256]; /* why the session ends; the first one stays */
 };
+
+/* Any thread that keeps the session from being freed. */
+static inline bool
+gpd_session_is(const struct gpd_session *session, enum gpd_session_state state)
+{
+	return atomic_load(&session->state) == (int)state;
+}
 
 /* Bulk tail of the current call (BULK_IN): its size, and reading it in pieces (dst NULL: discard).
  */
@@ -159,10 +171,6 @@ gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Makes the device of a context current in this thread; NULL context or an unknown one: device 0.
- */
-CUresult gpd_session_enter(struct gpd_session *session, uint32_t context);
-
 /* The executor gives one more operation to a stream: its number, which the log may look at. */
 static inline uint64_t
 gpd_session_count_work(struct gpd_session *session)
@@ -173,30 +181,29 @@ gpd_session_count_work(struct gpd_session *session)
 	return work;
 }
 
-/*
- * Gives the session so many multiprocessors of the device, within what the ledger says of its
- * tenant; 0: all that the tenant has.  The answer, also in the session's line, is how many it has
- * from now on; 0: all of the device.  Its streams move when it next gives one work.  Any thread
- * that keeps the session from being freed; not two at a time for one session.
- */
-uint32_t gpd_session_set_multiprocessors(struct gpd_session *session, int device, uint32_t wanted);
-/* The same for all devices, as the session's line in the ledger wants it. */
-void gpd_session_follow_ledger(struct gpd_session *session);
-
-/*
- * Life, for the worker.  Opened with its window and its line in the ledger, before there is a lane;
- * the lane starts the threads, which end when the lane does and take the session with them.
- */
-struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open *open,
-				     const struct gpd_range *window);
-/* Takes the connection over.  0 or -ENOMEM, and the session is as it was. */
-int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
+/* Why the session ends, for the log: the first one counts.  Any thread. */
+void gpd_session_set_reason(struct gpd_session *session, const char *reason);
 /* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */
 void gpd_session_end(struct gpd_session *session, const char *reason);
 /* The same for one whose connection is over: the reason is what its receiver hears. */
 void gpd_session_break(struct gpd_session *session);
-/* Of a session without a lane. */
-void gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason);
+
+/* Who may sleep for a session: called when it is to end, or its context is lost, by any thread. */
+struct gpd_waker {
+	struct gpd_waker *next; /* the session's list */
+	void (*wake)(struct gpd_session *session);
+};
+void gpd_session_add_waker(struct gpd_session *session, struct gpd_waker *waker);
+/* After this it is not called any more. */
+void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *waker);
+void gpd_session_wake(struct gpd_session *session);
+/*
+ * Around calls of the driver that wait for everything in the context, at a quiet moment (quiet.h)
+ * of the device, which is current; meanwhile the session is seen to wait (retire.h).  false: the
+ * session is closing, and the call must not be made.  Either way gpd_session_quiet_end() follows.
+ */
+bool gpd_session_quiet_begin(struct gpd_session *session, int device);
+void gpd_session_quiet_end(struct gpd_session *session, int device);
 
 /* For the responder: tells the client of the sticky error, once. */
 void gpd_session_tell_sticky(struct gpd_session *session);

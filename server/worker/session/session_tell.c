@@ -145,7 +145,7 @@ gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t requ
 					  .request = request,
 					  .context = CUDA_SUCCESS };
 
-	gpd_account_link_all(&session->account, size, &session->closing);
+	gpd_account_link_all(&session->account, size);
 	return send_reply(session, header, (struct iovec){ 0 },
 			  (struct iovec){ (void *)data, size });
 }
@@ -169,7 +169,7 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	int r;
 
 	gp_header_encode(&header, &note.header);
-	gpd_account_link_all(&session->account, size, &session->closing);
+	gpd_account_link_all(&session->account, size);
 	pthread_mutex_lock(&session->send_lock);
 	r = send_records(session, &iov, 1, &bulk, 1);
 	pthread_mutex_unlock(&session->send_lock);

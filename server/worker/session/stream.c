@@ -4,17 +4,14 @@
 #include "base/clock.h"
 #include "gpd_calls.h"
 #include "server/common/base/log.h"
-#include "server/worker/copy/copy.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
-#include "server/worker/retire.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/event.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream_move.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 
@@ -155,8 +152,8 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 	if (__builtin_expect(
 		    atomic_load_explicit(&session->shares.changed, memory_order_relaxed) != 0, 0))
 		gpd_stream_follow_shares(session);
-	if (session->copies_out)
-		gpd_copy_settle(session, stream);
+	if (session->before_work)
+		session->before_work(session, stream);
 	result = gpd_device_enter(stream->device);
 	if (result == CUDA_SUCCESS)
 		result = pass_barrier(session, stream);
@@ -265,7 +262,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream->device = context->device;
 	stream->legacy = legacy;
 	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
-	stream->priority = gpd_schedule_priority(session, stream->device, priority);
+	stream->priority = gpd_schedule_priority(&session->account, stream->device, priority);
 	stream->partition = gpd_partition_current(&session->shares, stream->device);
 	result = gpd_partition_stream(stream->partition, stream->priority, &session->closing,
 				      &stream->driver);
@@ -300,43 +297,16 @@ gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 	reap(session);
 }
 
-static void
-cancel_all(struct gpd_session *session)
+void
+gpd_stream_cancel_all(struct gpd_session *session)
 {
+	if (!gpd_driver.gpSoftStreamCancel)
+		return;
 	for (struct gpd_stream *s = session->streams; s; s = s->next) {
 		if (!gpd_stream_is_idle(s))
 			(void)gpd_driver.gpSoftStreamCancel(s->driver);
 	}
 	gpd_stream_cancel_left(session);
-}
-
-void
-gpd_stream_finish_all(struct gpd_session *session)
-{
-	unsigned int waited = 0;
-
-	if (gpd_driver.gpSoftStreamCancel)
-		cancel_all(session);
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
-		unsigned int ms = 1;
-		CUresult result;
-
-		if (gpd_stream_is_idle(s))
-			continue;
-		/* Any error means that nothing runs any more. */
-		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
-		       !atomic_load(&gpd_worker.lost)) {
-			gp_nap(ms * UINT64_C(1000000));
-			waited += ms;
-			gpd_retire_waits(session, waited);
-			if (ms < 16)
-				ms *= 2;
-		}
-		/* While it is still known whose work was under way; cancelled work is no fault. */
-		if (!gpd_driver.gpSoftStreamCancel && gpd_driver_is_sticky(result))
-			gpd_session_poison(session, result);
-	}
-	gpd_retire_done(session);
 }
 
 void

@@ -52,6 +52,11 @@ struct gpd_stream {
  */
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
 
+/* Before every launch (LAUNCHES): returns when it may be carried out. */
+void gpd_stream_launch(struct gpd_session *session, uint32_t id);
+/* Of this the part that others' quiet moments of the device (quiet.h) are the reason for. */
+void gpd_stream_wait_quiet(struct gpd_session *session, int device);
+
 /* The stream without ordering or counting (queries). NULL: no such stream. */
 struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
 
@@ -84,8 +89,27 @@ bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_con
  */
 CUresult gpd_stream_move_all(struct gpd_session *session, int device);
 
-/* At the session's end: cancels what is left, or waits for it.  Then, without responder: frees. */
-void gpd_stream_finish_all(struct gpd_session *session);
+/* At the session's end: drops its work, on the software device.  Then, when all work is done and
+ * without responder: frees. */
+void gpd_stream_cancel_all(struct gpd_session *session);
 void gpd_stream_destroy_all(struct gpd_session *session);
+
+/* What stream.c, stream_launch.c and stream_move.c need of each other. */
+CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);
+/* Whether what the stream was given is done: CUDA_ERROR_NOT_READY. */
+CUresult gpd_stream_query_work(const struct gpd_stream *stream);
+void gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition);
+
+static inline bool
+gpd_stream_has_waits(const struct gpd_stream *stream)
+{
+	return atomic_load_explicit(&stream->waits, memory_order_acquire) != 0;
+}
+
+/* Moves the streams of those devices of which the session's share has changed. */
+void gpd_stream_follow_shares(struct gpd_session *session);
+/* At the session's end, on the software device: drops the work of the driver's streams that were
+ * left. */
+void gpd_stream_cancel_left(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/session/stream_move.h"
-
 #include "base/clock.h"
 #include "server/common/base/log.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 #include <utlist.h>

@@ -4,14 +4,15 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/wait_page.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/event.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
+#include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -70,6 +71,7 @@ struct gpd_wait_queue {
 	bool kicked;
 	_Atomic uint64_t added_ns;
 	uint64_t done_ns, asked_ns; /* responder's own */
+	struct gpd_waker waker;
 	struct gpd_wait_page page;
 	struct entry entries[ENTRIES];
 };
@@ -443,7 +445,7 @@ pause_a_while(struct gpd_session *session)
 	uint64_t since = atomic_load_explicit(&queue->added_ns, memory_order_relaxed);
 	uint64_t now = gp_now_ns();
 	uint64_t added, idle, nap, nap_max = NAP_NS;
-	int sessions = atomic_load(&gpd_worker.session_count);
+	int sessions = atomic_load(&gpd_sessions.count);
 	bool pending;
 
 	if (since < queue->done_ns)
@@ -455,7 +457,7 @@ pause_a_while(struct gpd_session *session)
 	pthread_mutex_unlock(&queue->lock);
 	if (pending && idle > ASK_NS / 2 && now - queue->asked_ns > ASK_NS)
 		ask(session, now);
-	if (idle < SPIN_NS && gpd_worker_may_spin()) {
+	if (idle < SPIN_NS && gpd_sessions_may_spin()) {
 		for (int i = 0; i < 16; i++)
 			__builtin_ia32_pause();
 		return;
@@ -504,6 +506,17 @@ respond(void *arg)
 	return NULL;
 }
 
+static void
+wake(struct gpd_session *session)
+{
+	struct gpd_wait_queue *queue = session->waits;
+
+	pthread_mutex_lock(&queue->lock);
+	queue->kicked = true;
+	pthread_mutex_unlock(&queue->lock);
+	pthread_cond_signal(&queue->wake);
+}
+
 int
 gpd_wait_start(struct gpd_session *session)
 {
@@ -526,19 +539,11 @@ gpd_wait_start(struct gpd_session *session)
 		gpd_wait_page_give(&queue->page);
 		free(queue);
 		session->waits = NULL;
+		return -r;
 	}
-	return r;
-}
-
-void
-gpd_wait_kick(struct gpd_session *session)
-{
-	struct gpd_wait_queue *queue = session->waits;
-
-	pthread_mutex_lock(&queue->lock);
-	queue->kicked = true;
-	pthread_mutex_unlock(&queue->lock);
-	pthread_cond_signal(&queue->wake);
+	queue->waker.wake = wake;
+	gpd_session_add_waker(session, &queue->waker);
+	return 0;
 }
 
 void
@@ -548,6 +553,7 @@ gpd_wait_stop(struct gpd_session *session)
 
 	if (!queue)
 		return;
+	gpd_session_remove_waker(session, &queue->waker);
 	pthread_mutex_lock(&queue->lock);
 	queue->stop = true;
 	pthread_mutex_unlock(&queue->lock);

@@ -50,10 +50,9 @@ gpd_wait_done gpd_wait_reply;
 /* The arg of gpd_wait_reply() for the current call. */
 void *gpd_wait_request(const struct gpd_session *session);
 
-/* The session's queue and its responder thread.  0 or a negative errno. */
+/* The session's queue and its responder thread, which calls all pending ones when it is woken and
+ * the context is lost.  0 or a negative errno. */
 int gpd_wait_start(struct gpd_session *session);
-/* A sticky error was set: all pending ones are called with it.  Any thread. */
-void gpd_wait_kick(struct gpd_session *session);
 /* Calls what is left with CUDA_ERROR_DEINITIALIZED and ends the responder. */
 void gpd_wait_stop(struct gpd_session *session);
 

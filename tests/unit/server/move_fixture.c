@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/server/move_fixture.h"
 
+#include "server/worker/device/device.h"
 #include "server/worker/device/wait_page.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 
 #include <dlfcn.h>
@@ -118,7 +118,7 @@ find_functions(void)
 int
 move_start(void **state)
 {
-	struct gpd_device *device = &gpd_worker.devices[0];
+	struct gpd_device *device = &gpd_devices.all[0];
 	char error[512];
 	int count;
 
@@ -126,7 +126,7 @@ move_start(void **state)
 	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	if (gpd_driver_open(getenv("GP_TEST_DRIVER"), error, sizeof(error)) || !find_functions())
 		return -1;
-	gpd_worker.device_count = 1;
+	gpd_devices.count = 1;
 	if (gpd_driver.cuInit(0) || gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, 0) ||
 	    gpd_device_enter(0) ||
 	    gpd_driver.cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0))
@@ -194,7 +194,8 @@ move_teardown(void **state)
 {
 	struct move_fixture *f = *state;
 
-	gpd_stream_finish_all(&f->session);
+	gpd_stream_cancel_all(&f->session);
+	(void)gpd_driver.cuCtxSynchronize();
 	gpd_wait_stop(&f->session);
 	gpd_stream_destroy_all(&f->session);
 	gpd_partition_forget(&f->session.shares);

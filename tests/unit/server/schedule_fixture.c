@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/server/schedule_fixture.h"
 
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/worker.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -139,7 +139,7 @@ make_ledger(void)
 {
 	int fd;
 
-	ledger = gpd_worker.ledger = gpd_ledger_create(&fd);
+	ledger = gpd_ledger_create(&fd);
 	assert_non_null(ledger);
 	(void)close(fd);
 }
@@ -156,8 +156,8 @@ schedule_setup(void **state)
 		.cuStreamQuery = stream_query,
 		.cuEventElapsedTime_v2 = event_elapsed,
 	};
-	gpd_worker.device_count = 1;
-	gpd_worker.devices[0].priority_greatest = -5;
+	gpd_devices.count = 1;
+	gpd_devices.all[0].priority_greatest = -5;
 	if (!ledger)
 		make_ledger();
 	ledger->policies[0] = GPD_POLICY_NONE;
@@ -177,14 +177,11 @@ add_client(uint32_t tenant, uint64_t kernel_ns)
 	client->kernel_ns = kernel_ns;
 	client->per_message = 10;
 	client->session.id = client_count;
+	client->session.account.closing = &client->session.closing;
 	client->session.account.ledger = ledger;
 	client->session.account.line = gpd_ledger_open(ledger, client_count, tenant, 0);
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++)
 		client->streams[i].driver = (CUstream)&client->gpu_streams[i];
-		assert_int_equal(gpd_handle_add(&client->session.handles, GPD_KIND_STREAM,
-						STREAM + i, &client->streams[i].handle),
-				 0);
-	}
 	return client;
 }
 
@@ -197,7 +194,9 @@ terms_of(uint32_t tenant)
 void
 launch_on(struct client *client, uint32_t stream, uint64_t ns)
 {
-	gpd_schedule_launch(&client->session, stream);
+	struct gpd_stream *on = &client->streams[stream - STREAM];
+
+	gpd_schedule_launch(&client->session.account, 0, on->driver, &on->batch);
 	run_kernel(&client->gpu_streams[stream - STREAM], ns);
 	client->launches++;
 }
@@ -249,10 +248,10 @@ start_clients(void)
 void
 close_client(struct client *client)
 {
-	gpd_schedule_stop(&client->session);
+	gpd_schedule_stop(&client->session.account);
 	sleep_until(end_of(&client->gpu_streams[0]));
 	sleep_until(end_of(&client->gpu_streams[1]));
-	gpd_schedule_free(&client->session);
+	gpd_schedule_free(&client->session.account);
 }
 
 void
@@ -279,13 +278,8 @@ measure(uint64_t ns)
 int
 schedule_teardown(void **state)
 {
-	for (unsigned int i = 0; i < client_count; i++) {
+	for (unsigned int i = 0; i < client_count; i++)
 		close_client(&clients[i]);
-		for (int s = 0; s < 2; s++)
-			gpd_handle_remove(&clients[i].session.handles,
-					  &clients[i].streams[s].handle);
-		gpd_handle_fini(&clients[i].session.handles);
-	}
 	assert_int_equal(gpu.events, 0);
 	gpd_ledger_close_worker(ledger, 0);
 	return 0;

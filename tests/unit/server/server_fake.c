@@ -6,11 +6,12 @@
 #include "tests/unit/server/server_fake.h"
 
 #include "server/worker/copy/copy.h"
-#include "server/worker/device/quiet.h"
-#include "server/worker/retire.h"
-#include "server/worker/session/stream_move.h"
+#include "server/worker/device/device.h"
+#include "server/worker/image/image.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/session/sessions.h"
+#include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 #include "tests/unit/server/server_fake_driver.h"
 
 #include <assert.h>
@@ -32,7 +33,19 @@ struct gpd_wait_queue {
 	unsigned int first, last;
 };
 
-struct gpd_worker gpd_worker;
+struct gpd_devices gpd_devices;
+struct gpd_sessions gpd_sessions = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* As session_life.c has it. */
+static bool
+give_back(struct gpd_account *account)
+{
+	struct gpd_session *session =
+		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
+	bool waited = session->memory && gpd_memory_give_back(session);
+
+	return gpd_image_wait_unloaded(session) || waited;
+}
 
 void
 fake_create(struct fake *fake)
@@ -41,17 +54,18 @@ fake_create(struct fake *fake)
 
 	memset(fake, 0, sizeof(*fake));
 	fake_driver_create();
-	gpd_worker.lost = 0;
-	gpd_worker.device_count = 2;
-	gpd_worker.granularity = FAKE_GRANULE;
-	gpd_worker.devices[0].memory = gpd_worker.devices[1].memory = (uint64_t)1 << 40;
-	gpd_worker.devices[0].granularity = FAKE_GRANULE;
-	gpd_worker.devices[1].granularity = FAKE_GRANULE;
+	gpd_devices.lost = 0;
+	gpd_devices.count = 2;
+	gpd_devices.granularity = FAKE_GRANULE;
+	gpd_devices.all[0].memory = gpd_devices.all[1].memory = (uint64_t)1 << 40;
+	gpd_devices.all[0].granularity = FAKE_GRANULE;
+	gpd_devices.all[1].granularity = FAKE_GRANULE;
 	fake->ledger = gpd_ledger_create(&fd);
 	assert(fake->ledger);
-	fake->ledger->device_memory[0] = fake->ledger->device_memory[1] =
-		gpd_worker.devices[0].memory;
+	fake->ledger->device_memory[0] = fake->ledger->device_memory[1] = gpd_devices.all[0].memory;
 	(void)close(fd);
+	fake->session.account.give_back = give_back;
+	fake->session.account.closing = &fake->session.closing;
 	fake->session.account.ledger = fake->ledger;
 	fake->session.account.line = gpd_ledger_open(fake->ledger, 1, 0, 0);
 	fake->session.waits = calloc(1, sizeof(struct gpd_wait_queue));
@@ -173,6 +187,23 @@ gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream)
 	return CUDA_SUCCESS;
 }
 
+bool
+gpd_session_set_state(struct gpd_session *session, enum gpd_session_state to)
+{
+	session->state = (int)to;
+	return true;
+}
+
+void
+gpd_session_add_waker(struct gpd_session *session, struct gpd_waker *waker)
+{
+}
+
+void
+gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *waker)
+{
+}
+
 struct gpd_context *
 gpd_context_get(const struct gpd_session *session, uint32_t id)
 {
@@ -180,7 +211,7 @@ gpd_context_get(const struct gpd_session *session, uint32_t id)
 }
 
 CUresult
-gpd_session_enter(struct gpd_session *session, uint32_t context)
+gpd_context_enter(const struct gpd_session *session, uint32_t id)
 {
 	return CUDA_SUCCESS;
 }
@@ -194,8 +225,7 @@ gpd_device_enter(int ordinal)
 struct gpd_device *
 gpd_device_get(int ordinal)
 {
-	return ordinal >= 0 && ordinal < gpd_worker.device_count ? &gpd_worker.devices[ordinal]
-								 : NULL;
+	return ordinal >= 0 && ordinal < gpd_devices.count ? &gpd_devices.all[ordinal] : NULL;
 }
 
 bool
@@ -300,9 +330,9 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 }
 
 void
-gpd_worker_lost(struct gpd_session *finder, CUresult result)
+gpd_sessions_lost(struct gpd_session *finder, CUresult result)
 {
-	gpd_worker.lost = (int)result;
+	gpd_devices.lost = (int)result;
 }
 
 void
@@ -328,25 +358,13 @@ gpd_session_violation(struct gpd_session *session, const char *format, ...)
 	va_end(args);
 }
 
-void
-gpd_retire_uses_heap(void)
-{
-	(void)fake_called("heap used");
-}
-
 bool
-gpd_retire_enter(struct gpd_session *session, int device)
+gpd_session_quiet_begin(struct gpd_session *session, int device)
 {
 	return true;
 }
 
 void
-gpd_retire_leave(struct gpd_session *session, int device)
+gpd_session_quiet_end(struct gpd_session *session, int device)
 {
-}
-
-void
-gpd_quiet_wait(struct gpd_session *session, int device)
-{
-	(void)fake_called("held");
 }

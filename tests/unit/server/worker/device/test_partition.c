@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How multiprocessors are divided among sessions, on a device that has 132 of them. */
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 
 #include <stdbool.h>
@@ -113,8 +113,8 @@ setup(void **state)
 	gpd_driver.cuGreenCtxDestroy = destroy;
 	gpd_driver.cuGreenCtxStreamCreate = create_green_stream;
 	gpd_driver.cuStreamCreateWithPriority = create_plain_stream;
-	gpd_worker.device_count = 1;
-	gpd_worker.devices[0].multiprocessors = (int)multiprocessors;
+	gpd_devices.count = 1;
+	gpd_devices.all[0].multiprocessors = (int)multiprocessors;
 	contexts_made = 0;
 	create_result = CUDA_SUCCESS;
 	gpd_partition_start(0);
@@ -239,7 +239,7 @@ groups_change_their_size_when_nobody_has_one(void **state)
 	forget(shares, 1);
 	/* What cannot be leaves it as it was. */
 	multiprocessors = 7;
-	gpd_worker.devices[0].multiprocessors = 7;
+	gpd_devices.all[0].multiprocessors = 7;
 	gpd_partition_stop(0);
 	gpd_partition_start(0);
 	gpd_partition_set_granularity(0, 8);

@@ -2,7 +2,6 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 #include "transport/backend.h"

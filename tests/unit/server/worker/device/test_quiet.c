@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quiet moments of a GPU that is a clock: streams that are busy until a point of time. */
 #include "server/common/ledger/ledger.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 
 #include <pthread.h>
@@ -24,7 +24,6 @@ struct client {
 	struct gpd_stream stream;
 	_Atomic uint64_t end_ns; /* of what its stream was given */
 	uint64_t kernel_ns;
-	uint32_t pass;
 	_Atomic int launches;
 	pthread_t thread;
 };
@@ -107,7 +106,7 @@ setup(void **state)
 		.cuEventQuery = event_query,
 		.cuStreamQuery = stream_query,
 	};
-	gpd_worker.device_count = 1;
+	gpd_devices.count = 1;
 	if (!ledger) {
 		ledger = gpd_ledger_create(&fd);
 		assert_non_null(ledger);
@@ -147,7 +146,7 @@ work(void *arg)
 	while (!stopped) {
 		uint64_t now;
 
-		gpd_quiet_launch(&client->session, 0, &client->pass);
+		gpd_stream_wait_quiet(&client->session, 0);
 		now = now_ns();
 		client->end_ns = (client->end_ns > now ? client->end_ns : now) + client->kernel_ns;
 		client->launches++;
@@ -303,7 +302,7 @@ a_session_that_closes_is_not_held(void **state)
 	gpd_quiet_held = 1;
 	clients[0].end_ns = begun + 1000 * SECOND;
 	clients[0].session.closing = true;
-	gpd_quiet_wait(&clients[0].session, 0);
+	gpd_stream_wait_quiet(&clients[0].session, 0);
 	gpd_quiet_held = 0;
 	assert_in_range(now_ns() - begun, 0, SECOND);
 }

@@ -9,7 +9,7 @@
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 
@@ -184,7 +184,7 @@ teardown(void **state)
 	gpd_image_forget_session(&ours.session);
 	gpd_image_forget_session(&theirs.session);
 	gpd_quiet_jobs_wait();
-	gpd_worker.session_count = 0;
+	gpd_sessions.count = 0;
 	gpd_library_stop();
 	fake_destroy(&ours);
 	fake_destroy(&theirs);

@@ -4,12 +4,13 @@
 #include "image/fatbin.h"
 #include "protocol/image_info.h"
 #include "server/worker/code/image_cache.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "server/worker/image/preload.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 
@@ -99,7 +100,7 @@ static void
 end_worker(void)
 {
 	gpd_quiet_jobs_wait();
-	gpd_worker.session_count = 0;
+	gpd_sessions.count = 0;
 	gpd_library_stop();
 	gpd_image_cache_stop();
 }
@@ -275,11 +276,11 @@ nothing_is_loaded_while_there_are_sessions(void **state)
 {
 	use_twice(PLAIN);
 	restart();
-	gpd_worker.session_count = 1;
+	gpd_sessions.count = 1;
 	preload();
 	assert_int_equal(loads, 0);
 
-	gpd_worker.session_count = 0;
+	gpd_sessions.count = 0;
 	preload();
 	assert_int_equal(loads, 1);
 	preload();
@@ -385,7 +386,7 @@ a_driver_that_is_lost_meanwhile_is_told(void **state)
 	load_result = CUDA_ERROR_ILLEGAL_ADDRESS;
 	preload();
 
-	assert_int_equal(gpd_worker.lost, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(gpd_devices.lost, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void

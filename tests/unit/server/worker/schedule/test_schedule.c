@@ -202,23 +202,14 @@ priorities_of_streams_follow_the_session(void **state)
 	struct client *client = add_client(1, 0);
 	struct gpd_ledger_session *line = client->session.account.line;
 
-	assert_int_equal(gpd_schedule_priority(&client->session, 0, -3), -3);
+	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -3), -3);
 	line->priority = 1;
-	assert_int_equal(gpd_schedule_priority(&client->session, 0, -3), 0);
+	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -3), 0);
 	line->priority = 2;
-	assert_int_equal(gpd_schedule_priority(&client->session, 0, 0), -1);
-	assert_int_equal(gpd_schedule_priority(&client->session, 0, 7), -1);
-	assert_int_equal(gpd_schedule_priority(&client->session, 0, -5), -5);
-	assert_int_equal(gpd_schedule_priority(&client->session, 0, -9), -5);
-}
-
-static void
-launches_on_no_stream_are_left_to_the_call(void **state)
-{
-	struct client *client = add_client(1, 0);
-
-	gpd_schedule_launch(&client->session, 99);
-	assert_null(client->session.account.schedule);
+	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, 0), -1);
+	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, 7), -1);
+	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -5), -5);
+	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -9), -5);
 }
 
 int
@@ -239,7 +230,6 @@ main(void)
 		CASE(a_policy_that_was_off_leaves_no_debts),
 		CASE(work_that_hangs_is_waited_for_half_a_second),
 		CASE(priorities_of_streams_follow_the_session),
-		CASE(launches_on_no_stream_are_left_to_the_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

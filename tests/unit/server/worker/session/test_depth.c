@@ -4,7 +4,6 @@
 #include "server/worker/session/depth.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 
 #include <pthread.h>

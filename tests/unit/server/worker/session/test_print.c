@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/print.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order that a session keeps between its streams, as the driver is told of it. */
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -101,7 +101,7 @@ setup(void **state)
 	gpd_driver.cuStreamWaitEvent = wait_event;
 	gpd_driver.cuCtxSetCurrent = set_current;
 	gpd_driver.cuMemHostAlloc = no_memory;
-	gpd_worker.device_count = 1;
+	gpd_devices.count = 1;
 	streams_made = events_made = 0;
 	if (f)
 		f->session.account.line = &f->line;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Markers and the responder, with a GPU that gets there when the test says so. */
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/wait_page.h"
 #include "server/worker/session/event.h"
 #include "server/worker/session/session.h"
+#include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 
 #include <pthread.h>
@@ -127,8 +128,8 @@ setup(void **state)
 	gpd_driver.cuStreamQuery = query_stream;
 	gpd_driver.cuCtxSetCurrent = set_current;
 	gpd_driver.cuEventDestroy_v2 = destroy_event;
-	gpd_worker.device_count = 1;
-	gpd_worker.cpus = 1;
+	gpd_devices.count = 1;
+	gpd_sessions.cpus = 1;
 	write_count = 0;
 	write_result = CUDA_SUCCESS;
 	told[0] = 0;
@@ -290,7 +291,7 @@ a_sticky_error_is_told_to_all(void **state)
 	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "b"), CUDA_SUCCESS);
 	atomic_store(&f->session.told, true);
 	atomic_store(&f->session.sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
-	gpd_wait_kick(&f->session);
+	gpd_session_wake(&f->session);
 	assert_true(is_told("ab"));
 	assert_int_equal(last_result, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_false(gpd_stream_is_idle(&f->a));

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/running_work.h"
+#include "server/worker/session/running_work.h"
 
 #include "base/lock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/session/session.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 
 #include <stdio.h>
+
+/* Nothing of it is given back. */
+static bool
+has_work_yet(const struct gpd_session *s)
+{
+	return atomic_load(&s->state) <= GPD_SESSION_DRAINING;
+}
 
 /* Who has launched has a lane. */
 static bool
 is_culprit(const struct gpd_session *s)
 {
-	return atomic_load(&s->account.line->counts.launches) > 0 &&
+	return has_work_yet(s) && atomic_load(&s->account.line->counts.launches) > 0 &&
 	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
 }
 
@@ -50,21 +57,24 @@ gpd_running_work_find(char *text, size_t size)
 	struct list list = { .text = text, .size = size };
 
 	text[0] = 0;
-	add_culprits(&list, gpd_worker.sessions);
-	add_culprits(&list, gpd_worker.leaving);
+	add_culprits(&list, gpd_sessions.first);
 	return list.count == 1 ? list.last : NULL;
 }
 
 /* NULL: there are others, or none. */
 static struct gpd_session *
-find_only_one(void) GP_LOCKED(gpd_worker.lock)
+find_only_one(void) GP_LOCKED(gpd_sessions.lock)
 {
-	struct gpd_session *s = gpd_worker.sessions, *leaving = gpd_worker.leaving;
+	struct gpd_session *only = NULL;
 
-	if (s && leaving)
-		return NULL;
-	s = s ? s : leaving;
-	return s && !s->next ? s : NULL;
+	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
+		if (!has_work_yet(s))
+			continue;
+		if (only)
+			return NULL;
+		only = s;
+	}
+	return only;
 }
 
 uint32_t
@@ -73,13 +83,13 @@ gpd_running_work_tell(char *text, size_t size)
 	struct gpd_session *about;
 	uint32_t budget;
 
-	pthread_mutex_lock(&gpd_worker.lock);
+	pthread_mutex_lock(&gpd_sessions.lock);
 	about = gpd_running_work_find(text, size);
 	if (!text[0])
 		about = find_only_one();
 	budget = about ? about->account.line->log_budget
 		       : gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, "sessions that share a worker");
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (!text[0])
 		(void)snprintf(text, size, "no session");
 	return budget;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/session/object.h"
+#include "server/worker/object.h"
 
+#include "server/worker/device/device.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
-#include "server/worker/worker.h"
 
 #include <stdlib.h>
 

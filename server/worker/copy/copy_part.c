@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/memory/copy_part.h"
+#include "server/worker/copy/copy_part.h"
 
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/driver.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/session/deferred.h"
+#include "server/worker/deferred.h"
 
 #include "gpd_calls.h"
 #include "server/worker/session/session.h"

@@ -15,10 +15,12 @@
 
 struct gpd_schedule;
 
+/* A session's. */
 struct gpd_account {
 	/* Executor only: waits for what the session has given back; whether there was any.  NULL:
 	 * there never is. */
 	bool (*give_back)(struct gpd_account *account);
+	const _Atomic bool *closing; /* the session ends: it waits for nothing any more */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
 	struct gpd_schedule *schedule; /* schedule.h; NULL: nothing was launched yet */
@@ -54,9 +56,9 @@ void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
  * says, or until the session closes, and returns how many of them may travel now, at least one.
  * Only these are charged: a client may announce more than it sends.
  */
-size_t gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *closing);
+size_t gpd_account_link(struct gpd_account *account, size_t bytes);
 /* The same until all of them may: for what travels in one piece. */
-void gpd_account_link_all(struct gpd_account *account, size_t bytes, const _Atomic bool *closing);
+void gpd_account_link_all(struct gpd_account *account, size_t bytes);
 
 /* What the session may have on a device in all, and can still get. */
 struct gpd_ledger_room gpd_account_room(const struct gpd_account *account, int device);

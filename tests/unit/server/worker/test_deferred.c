@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which records wait for a host function, and for one another. */
 #include "gpd_calls.h"
-#include "server/worker/session/deferred.h"
+#include "server/worker/deferred.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 

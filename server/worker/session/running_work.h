@@ -7,7 +7,7 @@
 #define GPD_RUNNING_WORK_H
 
 #include "base/lock.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct gpd_session;
 
 /* Names them, "session 3 (host 17 ./program), last kernel k, session 4 ...", or "" if there are
  * none.  The only one that there is, or NULL. */
-struct gpd_session *gpd_running_work_find(char *text, size_t size) GP_LOCKED(gpd_worker.lock);
+struct gpd_session *gpd_running_work_find(char *text, size_t size) GP_LOCKED(gpd_sessions.lock);
 
 /* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
  * the session that such a line can only be about: the one that is named, or the only one that the

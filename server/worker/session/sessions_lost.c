@@ -3,12 +3,12 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/driver_stderr.h"
-#include "server/worker/running_work.h"
+#include "server/worker/session/running_work.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/wait.h"
-#include "server/worker/worker.h"
+#include "server/worker/session/sessions.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 
 /* What has happened, and after whose work; the only one that it can have been, or NULL. */
 static struct gpd_session *
-describe_culprits(CUresult result, char *text, size_t size) GP_LOCKED(gpd_worker.lock)
+describe_culprits(CUresult result, char *text, size_t size) GP_LOCKED(gpd_sessions.lock)
 {
 	char whose[900];
 	struct gpd_session *culprit = gpd_running_work_find(whose, sizeof(whose));
@@ -40,10 +40,12 @@ bury(void *arg)
 	for (int waited = 0; waited < LOST_MS; waited += LOOK_MS) {
 		bool all = true;
 
-		pthread_mutex_lock(&gpd_worker.lock);
-		for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next)
-			all = all && (!s->conn || atomic_load(&s->told));
-		pthread_mutex_unlock(&gpd_worker.lock);
+		pthread_mutex_lock(&gpd_sessions.lock);
+		for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
+		     s = gpd_sessions_next_locked(s))
+			all = all &&
+			      (gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->told));
+		pthread_mutex_unlock(&gpd_sessions.lock);
 		/* The replies to calls that were on their way go out, too. */
 		if (all && waited >= 100)
 			break;
@@ -54,12 +56,13 @@ bury(void *arg)
 
 /* Whether it is still there, under the worker's lock. */
 static bool
-is_listed(const struct gpd_session *session, const struct gpd_session *list)
-	GP_LOCKED(gpd_worker.lock)
+is_listed(const struct gpd_session *session) GP_LOCKED(gpd_sessions.lock)
 {
-	while (list && list != session)
-		list = list->next;
-	return list != NULL;
+	const struct gpd_session *s = gpd_sessions_next_locked(NULL);
+
+	while (s && s != session)
+		s = gpd_sessions_next_locked(s);
+	return s != NULL;
 }
 
 /* Of those who find it the first.  A session that is about to go finds it as well, and takes the
@@ -72,16 +75,16 @@ is_first_to_find(CUresult result, char *text, size_t size, struct gpd_session **
 
 	/* The same holds for what the driver has written about it. */
 	gpd_driver_stderr_flush();
-	pthread_mutex_lock(&gpd_worker.lock);
-	first = atomic_compare_exchange_strong(&gpd_worker.lost, &none, (int)result);
+	pthread_mutex_lock(&gpd_sessions.lock);
+	first = atomic_compare_exchange_strong(&gpd_devices.lost, &none, (int)result);
 	if (first)
 		*culprit_p = describe_culprits(result, text, size);
-	pthread_mutex_unlock(&gpd_worker.lock);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	return first;
 }
 
 void
-gpd_worker_lost(struct gpd_session *finder, CUresult result)
+gpd_sessions_lost(struct gpd_session *finder, CUresult result)
 {
 	struct gpd_channel_header header = {
 		.type = GPD_CHANNEL_LOST,
@@ -94,17 +97,18 @@ gpd_worker_lost(struct gpd_session *finder, CUresult result)
 	if (!is_first_to_find(result, text, sizeof(text), &culprit))
 		return;
 	(void)gpd_driver_stderr_take(complaint, sizeof(complaint));
-	pthread_mutex_lock(&gpd_worker.lock);
+	pthread_mutex_lock(&gpd_sessions.lock);
 	/* A GPU's driver says nothing of other errors to who runs the program. */
-	if (is_listed(culprit, gpd_worker.sessions) && *complaint && result == CUDA_ERROR_ASSERT)
+	if (is_listed(culprit) && *complaint && result == CUDA_ERROR_ASSERT)
 		culprit->complaint = strdup(complaint);
-	for (struct gpd_session *s = gpd_worker.sessions; s; s = s->next) {
+	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
+	     s = gpd_sessions_next_locked(s)) {
 		atomic_store(&s->sticky, (int)result);
-		if (s->waits)
-			gpd_wait_kick(s);
+		(void)gpd_session_set_state(s, GPD_SESSION_LOST);
+		gpd_session_wake(s);
 	}
-	pthread_mutex_unlock(&gpd_worker.lock);
-	(void)gpd_channel_send(&gpd_worker.channel, &header, text, strlen(text), -1);
+	pthread_mutex_unlock(&gpd_sessions.lock);
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, text, strlen(text), -1);
 	if (gp_thread_start("bury", 0, bury, NULL))
 		_exit(0);
 }

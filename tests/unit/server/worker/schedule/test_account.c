@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session is charged, and refused. */
 #include "base/clock.h"
-#include "server/worker/session/account.h"
+#include "server/worker/schedule/account.h"
 #include "tests/test.h"
 
 #include <pthread.h>
@@ -9,13 +9,15 @@
 
 #define HOUR_NS UINT64_C(3600000000000)
 
-static struct gpd_account account;
+static _Atomic bool closing;
+static struct gpd_account account = { .closing = &closing };
 
 static int
 set_up(void **state)
 {
 	int fd;
 
+	closing = false;
 	account.ledger = gpd_ledger_create(&fd);
 	if (!account.ledger)
 		return -1;
@@ -133,7 +135,6 @@ launches_and_both_directions_of_copies_are_counted(void **state)
 struct waiter {
 	pthread_t thread;
 	size_t got;
-	_Atomic bool closing;
 };
 
 static void *
@@ -141,7 +142,7 @@ wait_for_link(void *arg)
 {
 	struct waiter *waiter = arg;
 
-	waiter->got = gpd_account_link(&account, 10 << 20, &waiter->closing);
+	waiter->got = gpd_account_link(&account, 10 << 20);
 	return NULL;
 }
 
@@ -188,7 +189,7 @@ a_session_that_closes_gives_back_what_it_waits_for(void **state)
 	uint64_t begin = gp_now_ns();
 
 	start_waiting(&waiter, begin);
-	waiter.closing = true;
+	closing = true;
 	assert_int_equal(pthread_join(waiter.thread, NULL), 0);
 	assert_int_equal(tenant->link_free_ns, begin + HOUR_NS);
 	assert_int_equal(account.line->link_ns, 0);
@@ -198,11 +199,10 @@ static void
 what_travels_in_one_piece_waits_for_all_its_turns(void **state)
 {
 	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
-	_Atomic bool closing = false;
 	uint64_t begin = gp_now_ns();
 
 	gpd_ledger_set_bandwidth(tenant, 1 << 20);
-	gpd_account_link_all(&account, 200 << 10, &closing);
+	gpd_account_link_all(&account, 200 << 10);
 	/* The first turn is had at once. */
 	assert_true(gp_now_ns() - begin >= 140000000);
 	assert_true(tenant->link_free_ns >= begin + 195000000);

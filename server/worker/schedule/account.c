@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/session/account.h"
+#include "server/worker/schedule/account.h"
 
 #include "base/clock.h"
 #include "server/worker/schedule/schedule.h"
@@ -121,12 +121,11 @@ gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 /* When it is not waited for any more: its time has come, the session closes or the limit is another
  * one. */
 static uint64_t
-wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *turn,
-	      const _Atomic bool *closing)
+wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *turn)
 {
 	uint64_t now = gp_now_ns();
 
-	while (now < turn->start_ns && !atomic_load(closing) &&
+	while (now < turn->start_ns && !atomic_load(account->closing) &&
 	       gpd_ledger_link_is_current(account->ledger, account->line, turn)) {
 		uint64_t left = turn->start_ns - now;
 
@@ -137,7 +136,7 @@ wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *t
 }
 
 size_t
-gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *closing)
+gpd_account_link(struct gpd_account *account, size_t bytes)
 {
 	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->line->tenant];
 	struct gpd_ledger_turn turn;
@@ -150,19 +149,19 @@ gpd_account_link(struct gpd_account *account, size_t bytes, const _Atomic bool *
 		turn = gpd_ledger_link(account->ledger, account->line, bytes, now);
 		if (turn.start_ns <= now)
 			break;
-		now = wait_for_turn(account, &turn, closing);
+		now = wait_for_turn(account, &turn);
 		gpd_ledger_link_end(account->ledger, account->line, &turn, now);
-	} while (now < turn.start_ns && !atomic_load(closing));
+	} while (now < turn.start_ns && !atomic_load(account->closing));
 	if (now > begin)
 		gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
 	return turn.bytes;
 }
 
 void
-gpd_account_link_all(struct gpd_account *account, size_t bytes, const _Atomic bool *closing)
+gpd_account_link_all(struct gpd_account *account, size_t bytes)
 {
-	while (bytes && !atomic_load(closing))
-		bytes -= gpd_account_link(account, bytes, closing);
+	while (bytes && !atomic_load(account->closing))
+		bytes -= gpd_account_link(account, bytes);
 }
 
 struct gpd_ledger_room

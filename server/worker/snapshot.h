@@ -8,8 +8,11 @@
 #define GPD_SNAPSHOT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* A malloc'ed packed Gpupool__Welcome; 0, or -1 with one line in error. */
-int gpd_snapshot_pack(void **data_p, size_t *size_p, char *error, size_t error_size);
+/* A malloc'ed packed Gpupool__Welcome; rdma_port: where lanes may come over RDMA, 0: nowhere.
+ * 0, or -1 with one line in error. */
+int gpd_snapshot_pack(uint16_t rdma_port, void **data_p, size_t *size_p, char *error,
+		      size_t error_size);
 
 #endif /* GPD_SNAPSHOT_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/device/snapshot.h"
+#include "server/worker/snapshot.h"
 
 #include "gp_calls.h"
 #include "protocol/control.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/handle.h"
-#include "server/worker/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,8 @@
 /* The newest interface that client/ offers. */
 #define VERSION_MAX 13000
 #define EXEC_AFFINITY_TYPES 1
+/* What the client maps at once for small allocations; a multiple of every granularity. */
+#define HEAP_SIZE ((uint64_t)4 << 20)
 
 /* What the devices have and gpupool does not carry across the network: reported as absent. */
 static const CUdevice_attribute absent[] = {
@@ -147,7 +149,7 @@ fill_device(struct device_memory *memory, int ordinal)
 }
 
 static int
-pack(struct device_memory *devices, void **data_p, size_t *size_p)
+pack(struct device_memory *devices, uint16_t rdma_port, void **data_p, size_t *size_p)
 {
 	Gpupool__Device *list[GPD_DEVICES_MAX];
 	Gpupool__Welcome welcome = GPUPOOL__WELCOME__INIT;
@@ -155,14 +157,14 @@ pack(struct device_memory *devices, void **data_p, size_t *size_p)
 	uint8_t calls[GP_CALL_BITMAP_SIZE];
 	int version = 0;
 
-	for (int i = 0; i < gpd_worker.device_count; i++)
+	for (int i = 0; i < gpd_devices.count; i++)
 		list[i] = &devices[i].device;
 	gp_call_bitmap(calls);
 	(void)gpd_driver.cuDriverGetVersion(&version);
 	if (version > VERSION_MAX)
 		version = VERSION_MAX;
 	welcome.call_bitmap = (ProtobufCBinaryData){ sizeof(calls), calls };
-	welcome.n_devices = (size_t)gpd_worker.device_count;
+	welcome.n_devices = (size_t)gpd_devices.count;
 	welcome.devices = list;
 	welcome.driver_name = gpd_driver.path;
 	welcome.driver_version = (uint32_t)version;
@@ -171,11 +173,11 @@ pack(struct device_memory *devices, void **data_p, size_t *size_p)
 	limits.max_bulk = GP_CONN_BULK_MAX;
 	limits.max_image = (uint64_t)2 << 30;
 	limits.max_outstanding = UINT32_MAX;
-	limits.heap_size = GPD_HEAP_SIZE;
-	limits.heap_granularity = gpd_worker.granularity;
+	limits.heap_size = HEAP_SIZE;
+	limits.heap_granularity = gpd_devices.granularity;
 	limits.max_handles = GPD_HANDLE_INDEX_MAX;
 	welcome.limits = &limits;
-	welcome.rdma_port = gpd_worker.rdma_port;
+	welcome.rdma_port = rdma_port;
 
 	*size_p = gpupool__welcome__get_packed_size(&welcome);
 	*data_p = malloc(*size_p);
@@ -186,15 +188,15 @@ pack(struct device_memory *devices, void **data_p, size_t *size_p)
 }
 
 int
-gpd_snapshot_pack(void **data_p, size_t *size_p, char *error, size_t error_size)
+gpd_snapshot_pack(uint16_t rdma_port, void **data_p, size_t *size_p, char *error, size_t error_size)
 {
-	struct device_memory *devices = calloc((size_t)gpd_worker.device_count, sizeof(*devices));
+	struct device_memory *devices = calloc((size_t)gpd_devices.count, sizeof(*devices));
 	int r = -1;
 
 	if (devices) {
-		for (int i = 0; i < gpd_worker.device_count; i++)
+		for (int i = 0; i < gpd_devices.count; i++)
 			fill_device(&devices[i], i);
-		r = pack(devices, data_p, size_p);
+		r = pack(devices, rdma_port, data_p, size_p);
 	}
 	if (r)
 		snprintf(error, error_size, "no memory");

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/device.h"
+
+#include "protocol/control.h"
+#include "server/common/ledger/ledger.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/partition.h"
+#include "server/worker/device/wait_page.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The driver makes these once and keeps them; the first kernel that prints or allocates fixes
+ * their size for everybody, so they are made large enough for most programs at once. */
+#define PRINT_SIZE ((size_t)16 << 20)
+#define HEAP_SIZE ((size_t)128 << 20)
+
+struct gpd_devices gpd_devices;
+
+static __thread int current_device = -1;
+
+struct gpd_device *
+gpd_device_get(int ordinal)
+{
+	if (ordinal < 0 || ordinal >= gpd_devices.count)
+		return NULL;
+	return &gpd_devices.all[ordinal];
+}
+
+CUresult
+gpd_device_enter(int ordinal)
+{
+	struct gpd_device *device;
+	CUresult result;
+
+	if (ordinal == current_device)
+		return CUDA_SUCCESS;
+	device = gpd_device_get(ordinal);
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	result = gpd_driver.cuCtxSetCurrent(device->primary);
+	if (result == CUDA_SUCCESS)
+		current_device = ordinal;
+	return result;
+}
+
+static const char *
+name_of(CUresult result)
+{
+	const char *name = NULL;
+
+	(void)gpd_driver.cuGetErrorName(result, &name);
+	return name ? name : "unknown error";
+}
+
+/* Tenants that are known find the green contexts of their shares made. */
+static void
+start_partitions(const struct gpd_ledger *ledger, int ordinal)
+{
+	uint32_t wanted[GPD_LEDGER_TENANTS], granularity;
+	unsigned int count = 0;
+
+	gpd_partition_start(ordinal);
+	granularity = atomic_load(&ledger->sm_granularity[ordinal]);
+	if (granularity)
+		gpd_partition_set_granularity(ordinal, granularity);
+	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		const struct gpd_ledger_tenant *tenant = &ledger->tenants[i];
+		uint32_t sms = atomic_load(&tenant->devices[ordinal].sm_wanted);
+
+		if (tenant->name[0] && sms)
+			wanted[count++] = sms;
+	}
+	gpd_partition_make_ahead(ordinal, wanted, count);
+}
+
+static CUresult
+start_device(struct gpd_ledger *ledger, int ordinal)
+{
+	struct gpd_device *device = &gpd_devices.all[ordinal];
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal },
+	};
+	const struct {
+		CUdevice_attribute attribute;
+		int *value;
+	} facts[] = {
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major },
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor },
+		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->multiprocessors },
+		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+		  &device->threads_per_multiprocessor },
+	};
+	size_t memory = 0, granularity = 0;
+	CUresult result = gpd_driver.cuDeviceGet(&device->device, ordinal);
+
+	pthread_mutex_init(&device->limit_lock, NULL);
+	if (result == CUDA_SUCCESS)
+		result =
+			gpd_driver.cuDevicePrimaryCtxSetFlags_v2(device->device, CU_CTX_SCHED_AUTO);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, device->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(ordinal);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDeviceTotalMem_v2(&memory, device->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemGetAllocationGranularity(&granularity, &prop,
+								  CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+	if (result != CUDA_SUCCESS)
+		return result;
+	device->memory = memory;
+	atomic_store(&ledger->device_memory[ordinal], memory);
+	device->granularity = granularity;
+	if (granularity > gpd_devices.granularity)
+		gpd_devices.granularity = granularity;
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		(void)gpd_driver.cuDeviceGetAttribute(facts[i].value, facts[i].attribute,
+						      device->device);
+	(void)gpd_driver.cuCtxGetStreamPriorityRange(&device->priority_least,
+						     &device->priority_greatest);
+	for (int i = 0; i < CU_LIMIT_MAX; i++) {
+		size_t value;
+
+		device->default_limits[i] = GP_LIMIT_UNSUPPORTED;
+		if (gpd_driver.cuCtxGetLimit(&value, (CUlimit)i) == CUDA_SUCCESS)
+			device->default_limits[i] = value;
+	}
+	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, PRINT_SIZE);
+	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_SIZE);
+	for (int i = 0; i < CU_LIMIT_MAX; i++)
+		(void)gpd_driver.cuCtxGetLimit(&device->limits[i], (CUlimit)i);
+	start_partitions(ledger, ordinal);
+	return CUDA_SUCCESS;
+}
+
+int
+gpd_devices_start(const char *path, struct gpd_ledger *ledger, char *error, size_t size)
+{
+	int count = 0;
+	CUresult result;
+
+	/* The daemon's driver is a real one, even if a client library is found first. */
+	(void)unsetenv("REMOTE_GPU");
+	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+	if (gpd_driver_open(path, error, size))
+		return -1;
+	result = gpd_driver.cuInit(0);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDeviceGetCount(&count);
+	if (result == CUDA_SUCCESS && count == 0)
+		result = CUDA_ERROR_NO_DEVICE;
+	if (result != CUDA_SUCCESS) {
+		snprintf(error, size, "%.512s: no usable device: %s", gpd_driver.path,
+			 name_of(result));
+		return -1;
+	}
+	if (count > GPD_DEVICES_MAX)
+		count = GPD_DEVICES_MAX;
+	gpd_devices.count = count;
+	for (int i = 0; i < count; i++) {
+		result = start_device(ledger, i);
+		if (result != CUDA_SUCCESS) {
+			snprintf(error, size, "%.512s: device %d cannot be used: %s",
+				 gpd_driver.path, i, name_of(result));
+			return -1;
+		}
+	}
+	result = gpd_device_enter(0);
+	if (result == CUDA_SUCCESS)
+		result = gpd_wait_page_setup();
+	if (result != CUDA_SUCCESS) {
+		snprintf(error, size, "%.512s: no pinned memory: %s", gpd_driver.path,
+			 name_of(result));
+		return -1;
+	}
+	return 0;
+}

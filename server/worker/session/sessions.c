@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session/sessions.h"
+
+#include "server/worker/session/session.h"
+
+#include <utlist.h>
+
+struct gpd_sessions gpd_sessions = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void
+gpd_sessions_add(struct gpd_session *session)
+{
+	pthread_mutex_lock(&gpd_sessions.lock);
+	LL_PREPEND(gpd_sessions.first, session);
+	pthread_mutex_unlock(&gpd_sessions.lock);
+}
+
+void
+gpd_sessions_remove(struct gpd_session *session)
+{
+	pthread_mutex_lock(&gpd_sessions.lock);
+	LL_DELETE(gpd_sessions.first, session);
+	pthread_mutex_unlock(&gpd_sessions.lock);
+}
+
+struct gpd_session *
+gpd_sessions_next_locked(const struct gpd_session *session)
+{
+	struct gpd_session *next = session ? session->next : gpd_sessions.first;
+
+	while (next && atomic_load(&next->state) > GPD_SESSION_ENDING)
+		next = next->next;
+	return next;
+}
+
+struct gpd_session *
+gpd_sessions_find_locked(uint64_t id)
+{
+	struct gpd_session *session = gpd_sessions_next_locked(NULL);
+
+	while (session && session->id != id)
+		session = gpd_sessions_next_locked(session);
+	return session;
+}
+
+bool
+gpd_sessions_may_spin(void)
+{
+	int cpus = gpd_sessions.cpus;
+
+	/* One may where there are two: whoever is answered, on this machine or not, waits for it.
+	 */
+	if (cpus < 4)
+		return cpus > 1 && atomic_load(&gpd_sessions.count) <= 1;
+	return atomic_load(&gpd_sessions.count) <= cpus / 4;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sessions of this process, and what it shares with its supervisor for them: the ledger and the
+ * channel.  What stands before `lock` is set before any session exists.  Any thread.
+ */
+#ifndef GPD_SESSIONS_H
+#define GPD_SESSIONS_H
+
+#include "base/lock.h"
+#include "server/common/ledger/channel.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_ledger;
+struct gpd_session;
+
+struct gpd_sessions {
+	int cpus;
+	struct gpd_ledger *ledger;
+	struct gpd_channel channel; /* to the supervisor; any thread sends */
+	pthread_mutex_t lock;
+	struct gpd_session *first; /* utlist of all; under lock */
+	_Atomic int count;         /* of those that have threads */
+};
+
+extern struct gpd_sessions gpd_sessions;
+
+/* Takes it into the list, and out of it. */
+void gpd_sessions_add(struct gpd_session *session);
+void gpd_sessions_remove(struct gpd_session *session);
+
+/* As long as the lock is held the session stays: the next one that may be asked anything
+ * (up to GPD_SESSION_ENDING), NULL: the first one; and the one of this number.  Or NULL. */
+struct gpd_session *gpd_sessions_next_locked(const struct gpd_session *session)
+	GP_LOCKED(gpd_sessions.lock);
+struct gpd_session *gpd_sessions_find_locked(uint64_t id) GP_LOCKED(gpd_sessions.lock);
+
+/* Whether threads may look for work without sleeping: few sessions, many processors. */
+bool gpd_sessions_may_spin(void);
+
+/* The driver said that its CUDA is lost: tells all sessions and ends the process. */
+void gpd_sessions_lost(struct gpd_session *finder, CUresult result);
+
+#endif /* GPD_SESSIONS_H */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a launch may go to its stream: after quiet moments of others, and in the session's turn. */
+#include "base/clock.h"
+#include "server/common/ledger/ledger.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/quiet.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+
+#define NAP_NS 20000
+#define NAP_LONG_NS 200000
+#define LONG_NS 1000000
+/* So many go before the next look. */
+#define LAUNCHES 16
+
+static bool
+has_work(const struct gpd_session *session, int device)
+{
+	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (s->device == device && gpd_stream_query_work(s) == CUDA_ERROR_NOT_READY)
+			return true;
+	}
+	return false;
+}
+
+/* Returns when the session may launch a few kernels. */
+static void
+wait_for_quiet(struct gpd_session *session, int device)
+{
+	uint64_t start = gp_now_ns(), took = 0;
+
+	if (gpd_device_enter(device) != CUDA_SUCCESS)
+		return;
+	while (gpd_quiet_is_held(device) && !atomic_load(&session->closing) &&
+	       !atomic_load(&gpd_devices.lost) && has_work(session, device)) {
+		gp_nap(took < LONG_NS ? NAP_NS : NAP_LONG_NS);
+		took = gp_now_ns() - start;
+	}
+	if (took > gpd_quiet_patience(device))
+		gpd_quiet_await_end(device, &session->closing);
+	gpd_ledger_count(&session->account.line->counts.waited_ns, gp_now_ns() - start);
+}
+
+void
+gpd_stream_wait_quiet(struct gpd_session *session, int device)
+{
+	if (__builtin_expect(!gpd_quiet_is_held(device), 1))
+		return;
+	if (session->quiet_pass == 0) {
+		wait_for_quiet(session, device);
+		session->quiet_pass = LAUNCHES;
+	}
+	session->quiet_pass--;
+}
+
+void
+gpd_stream_launch(struct gpd_session *session, uint32_t id)
+{
+	struct gpd_stream *stream = gpd_stream_get(session, id);
+
+	/* The hook has the answer. */
+	if (!stream)
+		return;
+	gpd_stream_wait_quiet(session, stream->device);
+	gpd_schedule_launch(&session->account, stream->device, stream->driver, &stream->batch);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session_close.h"
+
+#include "base/clock.h"
+#include "server/worker/code/image_cache.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/copy/lane.h"
+#include "server/worker/copy/staging.h"
+#include "server/worker/copy/texture.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/window.h"
+#include "server/worker/host_function.h"
+#include "server/worker/image/image.h"
+#include "server/worker/image/library.h"
+#include "server/worker/image/preload.h"
+#include "server/worker/memory/array.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/object.h"
+#include "server/worker/retire.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/event.h"
+#include "server/worker/session/print.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/sessions.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+#include "transport/transport.h"
+
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Others need not wait for what it was to bring. */
+static void
+give_up_images(struct gpd_session *session)
+{
+	gpd_image_cache_give_up(&session->bringer);
+}
+
+static void
+shut_connection(struct gpd_session *session)
+{
+	/* The responder shall not wait for a client that does not read. */
+	gp_conn_shutdown(session->conn);
+}
+
+static void
+stop_schedule(struct gpd_session *session)
+{
+	gpd_schedule_stop(&session->account);
+}
+
+/* Cancels what the GPU has of it, or waits for it. */
+static void
+await_gpu(struct gpd_session *session)
+{
+	unsigned int waited = 0;
+
+	gpd_stream_cancel_all(session);
+	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+		unsigned int ms = 1;
+		CUresult result;
+
+		if (gpd_stream_is_idle(s))
+			continue;
+		/* Any error means that nothing runs any more. */
+		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
+		       !atomic_load(&gpd_devices.lost)) {
+			gp_nap((uint64_t)ms * 1000000);
+			waited += ms;
+			gpd_retire_waits(session, waited);
+			if (ms < 16)
+				ms *= 2;
+		}
+		/* While it is still known whose work was under way; cancelled work is no fault. */
+		if (!gpd_driver.gpSoftStreamCancel && gpd_driver_is_sticky(result))
+			gpd_session_poison(session, result);
+	}
+	gpd_retire_done(session);
+}
+
+static void
+free_schedule(struct gpd_session *session)
+{
+	gpd_schedule_free(&session->account);
+}
+
+static void
+free_event(struct gpd_handle *handle, void *arg)
+{
+	gpd_event_destroy(arg, (struct gpd_event *)handle);
+}
+
+static void
+free_events(struct gpd_session *session)
+{
+	gpd_handle_each(&session->handles, GPD_KIND_EVENT, free_event, session);
+}
+
+static void
+free_context(struct gpd_handle *handle, void *arg)
+{
+	gpd_handle_remove(&((struct gpd_session *)arg)->handles, handle);
+	free(handle);
+}
+
+static void
+free_names(struct gpd_session *session)
+{
+	gpd_handle_each(&session->handles, GPD_KIND_CONTEXT, free_context, session);
+	gpd_handle_fini(&session->handles);
+}
+
+static void
+free_window(struct gpd_session *session)
+{
+	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
+}
+
+static void
+tell_supervisor(const struct gpd_session *session, CUresult result, const char *reason)
+{
+	struct gpd_channel_header header = {
+		.type = GPD_CHANNEL_CLOSED,
+		.result = (int32_t)result,
+		.session = session->id,
+	};
+
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, reason, strlen(reason), -1);
+}
+
+static void
+report_closed(struct gpd_session *session)
+{
+	CUresult result = (CUresult)atomic_load(&session->sticky);
+	enum gpd_log_level level = GPD_LOG_INFO;
+	char what[GPD_LEDGER_SUMMARY_MAX];
+	uint64_t straight_in = atomic_load(&session->straight_in);
+	uint64_t straight_out = atomic_load(&session->straight_out);
+	char straight[100] = "";
+
+	if (atomic_load(&session->violated)) {
+		result = result ? result : CUDA_ERROR_UNKNOWN;
+		level = GPD_LOG_WARNING;
+	}
+	if (straight_in || straight_out)
+		snprintf(straight, sizeof(straight),
+			 "; without staging %llu bytes in, %llu bytes out",
+			 (unsigned long long)straight_in, (unsigned long long)straight_out);
+	gpd_ledger_summary(session->account.line, what, sizeof(what));
+	gpd_session_log(session, level, "closed: %s; %s%s", session->reason, what, straight);
+	atomic_store(&session->account.line->logged, GPD_LOGGED_CLOSED);
+	tell_supervisor(session, result, session->reason);
+}
+
+const struct gpd_closing_part gpd_closing_parts[] = {
+	{ GPD_CLOSING_STOP, give_up_images },
+	{ GPD_CLOSING_STOP, shut_connection },
+	{ GPD_CLOSING_STOP, gpd_lanes_stop },
+	{ GPD_CLOSING_STOP, gpd_print_leave },
+	{ GPD_CLOSING_STOP, stop_schedule },
+
+	{ GPD_CLOSING_AWAIT, await_gpu },
+	/* Its callers give back what they had under way: before that nothing below may be freed. */
+	{ GPD_CLOSING_AWAIT, gpd_wait_stop },
+	{ GPD_CLOSING_AWAIT, gpd_lanes_destroy },
+	{ GPD_CLOSING_AWAIT, free_schedule },
+
+	{ GPD_CLOSING_OBJECTS, free_events },
+	{ GPD_CLOSING_OBJECTS, gpd_objects_forget_session },
+	{ GPD_CLOSING_OBJECTS, gpd_host_function_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_copy_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_print_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_image_forget_session },
+	/* Textures are of arrays, and arrays of memory that is mapped. */
+	{ GPD_CLOSING_OBJECTS, gpd_texture_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_array_forget },
+
+	{ GPD_CLOSING_MEMORY, gpd_memory_destroy },
+	{ GPD_CLOSING_MEMORY, gpd_staging_destroy },
+	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
+	/* After the streams, which have places in it. */
+	{ GPD_CLOSING_MEMORY, gpd_depth_free },
+	/* After all that has a name. */
+	{ GPD_CLOSING_MEMORY, free_names },
+	{ GPD_CLOSING_MEMORY, free_window },
+
+	/* When the GPU is lost its arrays are still known to others, which know the session. */
+	{ GPD_CLOSING_TELL, gpd_array_forget },
+	{ GPD_CLOSING_TELL, report_closed },
+};
+const size_t gpd_closing_part_count = sizeof(gpd_closing_parts) / sizeof(gpd_closing_parts[0]);
+
+static void
+free_session(struct gpd_session *session)
+{
+	gpd_partition_forget(&session->shares);
+	gpd_lanes_destroy(session);
+	gp_conn_destroy(session->conn);
+	pthread_mutex_destroy(&session->send_lock);
+	pthread_mutex_destroy(&session->wakers_lock);
+	pthread_mutex_destroy(&session->reason_lock);
+	pthread_mutex_destroy(&session->leaving_lock);
+	free(session->complaint);
+	explicit_bzero(session->ticket, sizeof(session->ticket));
+	free(session);
+}
+
+/* The state that belongs to the phase. */
+static void
+enter(struct gpd_session *session, enum gpd_closing_phase phase)
+{
+	static const enum gpd_session_state states[] = {
+		[GPD_CLOSING_STOP] = GPD_SESSION_DRAINING,
+		[GPD_CLOSING_AWAIT] = GPD_SESSION_DRAINING,
+		[GPD_CLOSING_OBJECTS] = GPD_SESSION_FREEING,
+		[GPD_CLOSING_MEMORY] = GPD_SESSION_FREEING,
+		[GPD_CLOSING_TELL] = GPD_SESSION_CLOSED,
+	};
+
+	/* Who has found it in the list goes on with it under the lock. */
+	pthread_mutex_lock(&gpd_sessions.lock);
+	(void)gpd_session_set_state(session, states[phase]);
+	pthread_mutex_unlock(&gpd_sessions.lock);
+}
+
+void
+gpd_session_close(struct gpd_session *session)
+{
+	if (atomic_load(&session->sticky))
+		gpd_session_set_reason(session, "its context was lost");
+	gpd_session_set_reason(session, "the client does not take what is sent");
+	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
+	/* Until the supervisor closes its line. */
+	gpd_account_leave_begin(&session->account);
+	for (size_t i = 0; i < gpd_closing_part_count; i++) {
+		const struct gpd_closing_part *part = &gpd_closing_parts[i];
+		bool of_the_gpu =
+			part->phase == GPD_CLOSING_OBJECTS || part->phase == GPD_CLOSING_MEMORY;
+
+		if (i == 0 || part->phase != part[-1].phase)
+			enter(session, part->phase);
+		/* What is lost goes with the process. */
+		if (!of_the_gpu || atomic_load(&gpd_devices.lost) == 0)
+			part->close(session);
+	}
+	gpd_sessions_remove(session);
+	free_session(session);
+	/* Images and their like are large, and the next session may be long in coming. */
+	(void)malloc_trim(0);
+	atomic_fetch_sub(&gpd_sessions.count, 1);
+	gpd_library_trim();
+	if (atomic_load(&gpd_sessions.count) == 0)
+		gpd_preload_idle();
+	gpd_retire_closed();
+}
+
+void
+gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason)
+{
+	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
+	gpd_sessions_remove(session);
+	free_window(session);
+	tell_supervisor(session, result, reason);
+	free_session(session);
+	gpd_retire_closed();
+}

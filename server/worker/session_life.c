@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session_life.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/copy/lane.h"
+#include "server/worker/copy/staging.h"
+#include "server/worker/deferred.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/window.h"
+#include "server/worker/image/image.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/record.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/sessions.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/session_close.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long the executor looks for the next call before it sleeps. */
+#define SPIN_USEC 50
+/* How often it looks whether the session is idle, where that has a limit. */
+#define IDLE_LOOK_MS 500
+
+/* Copies that wait for staging memory go on until the client has something new. */
+static void
+continue_copies(struct gpd_session *session)
+{
+	while (gpd_copy_continue(session)) {
+		if (gp_conn_wait(session->conn, GPD_COPY_CONTINUE_MS))
+			return;
+	}
+}
+
+/* Nobody waits for anything of it, here or at the other end. */
+static bool
+is_idle(struct gpd_session *session)
+{
+	if (!gpd_wait_none(session) || !gpd_hold_is_empty(session) || !gpd_lanes_sent_all(session))
+		return false;
+	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (!gpd_stream_is_idle(s) &&
+		    gpd_driver.cuStreamQuery(s->driver) == CUDA_ERROR_NOT_READY)
+			return false;
+	}
+	return true;
+}
+
+/* A limit can come while a session waits, so it looks now and then without one, too: when a read
+ * comes back anyway, for many sessions sleep. */
+static unsigned int
+look_without_limit_ms(void)
+{
+	unsigned int stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+
+	return stall_ms ? stall_ms : GP_CONN_STALL_MS;
+}
+
+/* The next message.  -ETIMEDOUT with a reason: it was idle for too long. */
+static int
+receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *message)
+{
+	uint64_t since = 0;
+
+	for (;;) {
+		uint32_t limit = atomic_load(&session->account.ledger->idle_timeout);
+		unsigned int look_ms = limit ? IDLE_LOOK_MS : usual_ms;
+		uint64_t now;
+		int r;
+
+		gp_conn_set_rest(session->conn, look_ms);
+		r = gp_conn_recv(session->conn, message);
+		if (r != GP_E_TIMEOUT)
+			return r;
+		now = gp_now_ns();
+		/* What it was before the look that first finds it idle nobody knows. */
+		if (!is_idle(session))
+			since = 0;
+		else if (since == 0)
+			since = now;
+		if (limit == 0 || since == 0 || now - since < limit * 1000000000ull)
+			continue;
+		gpd_session_violation(session, "it was idle for %u s (idle-timeout)", limit);
+		return -ETIMEDOUT;
+	}
+}
+
+static void
+serve(struct gpd_session *session)
+{
+	const unsigned int look_ms = look_without_limit_ms();
+	struct gp_message message;
+	bool spins = false;
+	int r;
+
+	do {
+		if (gpd_sessions_may_spin() != spins) {
+			spins = !spins;
+			gp_conn_set_spin(session->conn, spins ? SPIN_USEC : 0);
+		}
+		continue_copies(session);
+		r = receive(session, look_ms, &message);
+		if (r == 0)
+			r = gpd_record_carry_out_all(session, &message);
+		else if (!atomic_load(&session->sticky))
+			gpd_session_set_reason(session, r == GP_E_EOF
+								? "the client closed it"
+								: gp_conn_error(session->conn));
+	} while (r == 0);
+}
+
+static void
+set_multiprocessors(struct gpd_session *session, int device, uint32_t wanted)
+{
+	const struct gpd_account *account = &session->account;
+	struct gpd_ledger_tenant_line *tenant =
+		&account->ledger->tenants[account->line->tenant].devices[device];
+	uint32_t assigned = gpd_partition_assign(&session->shares, device,
+						 atomic_load(&tenant->sm_wanted), wanted);
+
+	atomic_store(&account->line->devices[device].sm_assigned, assigned);
+}
+
+void
+gpd_session_follow_ledger(struct gpd_session *session)
+{
+	for (int i = 0; i < gpd_devices.count; i++) {
+		uint32_t granularity = atomic_load(&session->account.ledger->sm_granularity[i]);
+		uint32_t wanted = atomic_load(&session->account.line->devices[i].sm_wanted);
+
+		if (granularity)
+			gpd_partition_set_granularity(i, granularity);
+		set_multiprocessors(session, i, wanted);
+	}
+}
+
+/* What an audit needs: whose it is, and by what it was let in. */
+static void
+report_open(const struct gpd_session *session)
+{
+	const struct gpd_account *account = &session->account;
+
+	gpd_session_log(session, GPD_LOG_INFO,
+			"open from %s, tenant %s, let in by %s, window 0x%llx of %llu GiB",
+			gp_conn_peer(session->conn),
+			account->ledger->tenants[account->line->tenant].name, session->let_in_by,
+			(unsigned long long)session->window_base,
+			(unsigned long long)(session->window_size >> 30));
+	atomic_store(&account->line->logged, GPD_LOGGED_OPEN);
+}
+
+/* Before an allocation is refused. */
+static bool
+give_back(struct gpd_account *account)
+{
+	struct gpd_session *session =
+		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
+	bool waited = gpd_memory_give_back(session);
+
+	return gpd_image_wait_unloaded(session) || waited;
+}
+
+static void *
+execute(void *arg)
+{
+	struct gpd_session *session = arg;
+	int r = 0;
+
+	if (gpd_device_enter(0) != CUDA_SUCCESS)
+		r = -EIO;
+	if (r == 0)
+		r = gpd_memory_create(session, session->window_base, session->window_size);
+	if (r == 0)
+		r = gpd_staging_create(session);
+	if (r == 0)
+		r = gpd_wait_start(session);
+	if (r) {
+		gpd_session_violation(session, "it could not be set up: %s", strerror(-r));
+	} else {
+		report_open(session);
+		(void)gpd_session_set_state(session, atomic_load(&session->sticky)
+							     ? GPD_SESSION_LOST
+							     : GPD_SESSION_SERVING);
+		gpd_lanes_open(session);
+		serve(session);
+	}
+	gpd_session_close(session);
+	return NULL;
+}
+
+struct gpd_session *
+gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct gpd_range *window)
+{
+	struct gpd_session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return NULL;
+	pthread_mutex_init(&session->send_lock, NULL);
+	pthread_mutex_init(&session->reason_lock, NULL);
+	pthread_mutex_init(&session->wakers_lock, NULL);
+	pthread_mutex_init(&session->leaving_lock, NULL);
+	if (gpd_lanes_create(session)) {
+		free(session);
+		return NULL;
+	}
+	session->id = id;
+	session->window_base = window->address;
+	session->window_size = window->size;
+	memcpy(session->ticket, open->ticket, sizeof(session->ticket));
+	session->lanes_max = open->lanes_max;
+	session->account.closing = &session->closing;
+	session->account.give_back = give_back;
+	session->account.ledger = gpd_sessions.ledger;
+	session->account.line = &gpd_sessions.ledger->sessions[open->line];
+	session->handles.memory = (struct gpd_name_memory){ .ledger = session->account.ledger,
+							    .line = session->account.line };
+	session->shares.tenant = session->account.line->tenant + 1;
+	gpd_session_follow_ledger(session);
+	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
+		 open->peer);
+	snprintf(session->let_in_by, sizeof(session->let_in_by), "%.*s",
+		 (int)sizeof(session->let_in_by) - 1, open->let_in_by);
+	gpd_sessions_add(session);
+	return session;
+}
+
+int
+gpd_session_start(struct gpd_session *session, struct gp_conn *conn)
+{
+	session->conn = conn;
+	(void)gpd_session_set_state(session, GPD_SESSION_STARTING);
+	atomic_fetch_add(&gpd_sessions.count, 1);
+	if (gp_thread_start("session", 0, execute, session)) {
+		atomic_fetch_sub(&gpd_sessions.count, 1);
+		session->conn = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
