@@ -7,8 +7,9 @@
  * clang check both; no comment says it again. A name ends in _locked only where the same name
  * without it takes the lock. What is left to a comment, "under X", is what clang 14 cannot be told
  * in C: members that are guarded by a member beside them, and locks that a header does not show.
- * Clang knows a lock by how it is written, so whoever takes session->sender.lock for such a
- * function writes it like that, not through a pointer of his own.
+ * base/lock_order.txt is the order of locks. Clang knows a lock by how it is written, so whoever
+ * takes session->sender.lock for such a function writes it like that, not through a pointer of his
+ * own.
  *
  * Waits with a limit go by the clock of base/clock.h. A condition variable goes by the clock that
  * it was made for, so all are made here, and pthread_cond_init(), PTHREAD_COND_INITIALIZER and
