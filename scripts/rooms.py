@@ -4,11 +4,12 @@
 
     scripts/rooms.py [--root DIR] BUILD [--circles] [--arrows]
 
-BUILD is a build folder with its objects, DIR the tree with scripts/rooms.txt (this one). An arrow goes from a file to a header that it includes,
-to the file that defines a symbol which it needs, and from a file that takes a callback to the file
-that gives it one. Prints every arrow that no rule allows as "file -> file: symbol", every circle
-that is larger than the rules allow, every folder that is too full, every name that stands twice.
---circles prints all circles of more than one file, --arrows the number of arrows between rooms.
+BUILD is a build folder with its objects, DIR the tree that has scripts/rooms.txt (this one). An
+arrow goes from a file to a header that it includes, to the file that defines a symbol which it
+needs, and from a file that takes a callback to the file that gives it one. Prints every arrow that
+no rule allows as "file -> file: symbol", every circle that is larger than the rules allow, every
+folder that is too full, every name that stands twice. --circles prints all circles of more than one
+file, --arrows the number of arrows between rooms.
 """
 import argparse
 import collections
@@ -24,6 +25,8 @@ ATTRIBUTE = re.compile(r'__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))
 FUNCTION_TYPE = re.compile(r'\btypedef\b[^;{]*?(?:\(\s*\*\s*(\w+)\s*\)|\b(\w+))\s*\((?!\s*\*)[^;]*\)\s*;')
 POINTER = re.compile(r'\(\s*\*\s*\w*\s*\)\s*\(')  # to a function
 STRUCT = re.compile(r'\bstruct\s+\w+\s*\{(.*?)\n\}', re.S)
+DEFINITION = re.compile(r'\b(\w+)\s*\([^;{}]*\)\s*\{')
+GIVEN = re.compile(r'(?:->|\.)(\w+)\s*=\s*((?:[^=;,{}()]*\?)?[\s\w&:]+)(?=[;,}])')
 DECLARATION = re.compile(r'(?:^|\n)(?!\s*(?:typedef|#))[^;{}#]*?\b(\w+)\s*\(([^;{}]*)\)[^;{}()]*;')
 
 
@@ -125,6 +128,8 @@ def objects(build, rules):
         output = os.path.join(command['directory'], command['output'])
         if rules.room(path) and os.path.exists(output):
             found[path].append(output)
+    if not found:
+        sys.exit(f'{build} has no objects of the rooms')
     return found
 
 
@@ -166,13 +171,16 @@ def registrars(files):
 def callbacks(rules, files, found):
     """Adds the arrows of callbacks to those of includes and symbols."""
     taking, members = registrars(files)
+    functions = {name for text in files.values() for name in DEFINITION.findall(text)}
     given = collections.defaultdict(set)
     for (start, end), names in found.items():
         for name in names & taking:
             given[end, start].add(f'callback given to {name}()')
     for path, text in files.items():
         included = sees(path, files, rules)
-        for name in set(re.findall(r'(?:->|\.)(\w+)\s*=[^=]', text)) & members.keys():
+        given_as = {name for name, value in GIVEN.findall(text)
+                    if functions & set(re.findall(r'\w+', value.split('?')[-1]))}
+        for name in given_as & members.keys():
             for header in members[name]:
                 if header in included:
                     caller = header[:-1] + 'c'

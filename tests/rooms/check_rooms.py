@@ -24,6 +24,8 @@ TREE = {
             void (*on_end)(int r);
         };
         int low_list(void);
+        #define LOCKED(lock)
+        int low_locked(int *lock) LOCKED(*lock);
         void low_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
         void low_call(void (*done)(int r));
         void low_call_named(low_done *done);""",
@@ -31,6 +33,7 @@ TREE = {
         #include "list.h"
         typedef long long low_wide __attribute__((vector_size(16)));
         int low_list(void) { return 0; }
+        int low_locked(int *lock) { return *lock; }
         void low_say(const char *format, ...) { }
         void low_call(void (*done)(int r)) { done(0); }
         void low_call_named(low_done *done) { done(0); }""",
@@ -38,7 +41,7 @@ TREE = {
     "high/use.c": """
         #include "high/use.h"
         #include "low/list.h"
-        int high_use(void) { low_say("%d", 1); return low_list(); }""",
+        int high_use(void) { int lock = 0; low_say("%d", 1); return low_list() + low_locked(&lock); }""",
 }
 DONE = TREE["high/use.c"] + "\nstatic void done(int r) { }"
 RING = {f"low/ring_{a}.c": f"int ring_{b}(void); int ring_{a}(void) {{ return ring_{b}(); }}"
@@ -67,6 +70,9 @@ CASES = {
     "a callback as a member": (
         {"high/use.c": DONE + "struct low_hooks hooks = { .on_end = done };"}, "",
         [GIVEN + 'as "on_end" of low/list.h']),
+    "a member of the same name that is no callback": (
+        {"high/use.c": TREE["high/use.c"] + "struct { int on_end; } mine; void high_set(void) { mine.on_end = 1; }"},
+        "", []),
     "a callback as a member of a named type": (
         {"high/use.c": DONE + "struct low_hooks hooks = { .first = done };"}, "",
         [GIVEN + 'as "first" of low/list.h']),
@@ -87,6 +93,8 @@ CASES = {
     "a name that stands twice": (
         {"high/list.c": ""}, "", ["one name, several files: high/list.c low/list.c"]),
     "an unknown word": ({}, "rom low", ['scripts/rooms.txt:7: "rom" is not understood here']),
+    "a tree that has not been built": (
+        {"build/compile_commands.json": "[]"}, "", ["build has no objects of the rooms"]),
     "a room that nobody has declared": (
         {}, "room top: middle", ['scripts/rooms.txt: there is no room "middle"']),
 }
@@ -103,7 +111,8 @@ def build(root, files):
             output = path.replace("/", "_") + ".o"
             subprocess.run([*compiler, "-w", "-I", root, "-c", root / path, "-o", root / "build" / output], check=True)
             commands.append({"directory": str(root / "build"), "file": f"../{path}", "output": output})
-    (root / "build/compile_commands.json").write_text(json.dumps(commands))
+    if "build/compile_commands.json" not in files:
+        (root / "build/compile_commands.json").write_text(json.dumps(commands))
 
 
 def check(changed, rule):
