@@ -20,7 +20,7 @@ def client_id(ctype, value, out):
     kind = kind_of(ctype)
     if not kind:
         return None
-    if kind.destroy:
+    if kind.is_object:
         return f"result = gpc_object_id(&context, GPC_KIND_{kind.constant}, {value}, {out});"
     return {"stream": f"result = gpc_stream_id(&context, {value}, {out});",
             "event": f"result = gpc_event_id({value}, {out});",
@@ -38,7 +38,7 @@ def server_given(ctype, wire, out, span="1", works=False):
     kind = kind_of(ctype)
     if not kind:
         return None
-    if kind.destroy:
+    if kind.is_object:
         return f"gpd_given_object(session, GPD_KIND_{kind.constant}, (uint32_t){wire}, (void **){out})"
     if kind.name == "stream":
         return f"gpd_given_stream(session, (uint32_t){wire}, {'true' if works else 'false'}, {out})"

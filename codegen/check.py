@@ -2,7 +2,8 @@
 """The rules of the description language. Each is one function and has a negative test."""
 import re
 
-from parse import ACCOUNT, SpecError
+from parse import ACCOUNT, ORDER, SpecError
+from model import owner_param
 from types_table import cells, is_handle, is_kernel, kind_of, kinds, learn, struct_of, wire_type, word_of
 
 OUTS = {"OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES", "OUT_ATTRIBUTE"}
@@ -129,7 +130,7 @@ def driver_functions(api):
 
 def types(call):
     for p in call.params:
-        if call.on_wire and p.direction not in ("IN_BYTES", "OUT_BYTES", "IN_STRING", "IN_ATTRIBUTE", "OUT_ATTRIBUTE", "BY_HOOK"):
+        if call.on_wire and p.direction not in ("IN_BYTES", "OUT_BYTES", "IN_STRING", "IN_ATTRIBUTE", "OUT_ATTRIBUTE", "IN_OPTIONS", "BY_HOOK"):
             if p.direction in ELEMENTS and not cells(p.ctype) or p.direction not in ELEMENTS and not wire_type(p.ctype):
                 fail(call, f"type '{p.ctype}' of '{p.name}' has no form on the wire", p.line)
             if p.direction is None and p.ctype == "gp_new_address" and "SERVER_HOOK" not in call.options:
@@ -141,7 +142,7 @@ def types(call):
 
 
 def is_object(ctype):
-    return is_handle(ctype) and kind_of(ctype).destroy is not None
+    return is_handle(ctype) and kind_of(ctype).is_object
 
 
 def has_lookup(ctype):
@@ -163,6 +164,8 @@ def generated_ends(call):
                         fail(call, f"'{p.name}' of {call.name} brings back a '{ctype}', which needs a {word}", p.line)
             if p.direction == "OUT" and is_handle(p.ctype) and not made:
                 fail(call, f"'{p.name}' of {call.name} is a handle that the call neither makes (NEW) nor lists (OUT_N, OUT_UP_TO)", p.line)
+            if "NEW" in p.quals and kind_of(p.ctype).owner and not owner_param(call, p):
+                fail(call, f"'{p.name}' of {call.name} is part of a {kind_of(p.ctype).owner}, which no parameter names", p.line)
             if p.direction == "OUT_BYTES" and p.size == "BY_HOOK":
                 fail(call, f"'OUT_BYTES(BY_HOOK)' of '{p.name}' needs a {word}", p.line)
         if sum(bool({"NEW", "DROP"} & p.quals) for p in call.params) > 1:
@@ -190,6 +193,8 @@ def kinds_are_whole(api):
             raise SpecError(f"{where}: kind '{k.name}' has no COST, so the daemon has no objects of it")
         if not re.fullmatch(r"[1-9]\d{0,4}", k.options.get("COST", "1")) or int(k.options.get("COST", "1")) > 65535:
             raise SpecError(f"{where}: COST({k.options['COST']}) of kind '{k.name}' is no number of bytes from 1 to 65535")
+        if k.owner and (k.destroy or not any(o.name == k.owner and o.destroy for o in api.kinds)):
+            raise SpecError(f"{where}: PART_OF({k.owner}) of kind '{k.name}' needs a kind with OBJECT, and has none itself")
         if ("OBJECT" in k.options) != ("GOES_WITH" in k.options):
             raise SpecError(f"{where}: OBJECT and GOES_WITH of kind '{k.name}' come together")
         if k.options.get("GOES_WITH", "context") not in ("context", "session"):
@@ -245,6 +250,22 @@ def account(call):
             fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
 
 
+def order(call):
+    """Words about a call's place among the others."""
+    words = ORDER & set(call.options)
+    if words and not call.on_wire:
+        fail(call, f"{call.name} is GP_LOCAL: {min(words)} is for what travels")
+    if "AWAITS_STREAM" in words and not any(p.ctype == "CUstream" for p in call.params):
+        fail(call, f"{call.name} has AWAITS_STREAM, but names no stream")
+    if "ASKS" in words and call.completion != "WAIT":
+        fail(call, f"{call.name} ASKS, but nobody waits for the answer")
+    if {"BARRIER", "BEFORE_ALL"} <= words:
+        fail(call, f"{call.name} is both BEFORE_ALL and a BARRIER")
+    barrier = call.options.get("BARRIER")
+    if barrier and not any(p.name == barrier and p.ctype == "unsigned int" and not p.depth for p in call.params):
+        fail(call, f"BARRIER({barrier}): no such flags of {call.name}")
+
+
 def launches_name_a_stream(call):
     """The dispatcher asks for the stream's turn, so no launch may hide where it goes."""
     if call.on_wire and "LAUNCHES" in call.options and not any(p.ctype == "CUstream" for p in call.params):
@@ -298,7 +319,7 @@ def check(api):
     types_are_whole(api)
     driver_functions(api)
     for call in api.calls:
-        for rule in (names, directions, types, sizes, account, makes_memory_allocates, hooks, generated_ends, launches_name_a_stream):
+        for rule in (names, directions, types, sizes, account, makes_memory_allocates, hooks, generated_ends, order, launches_name_a_stream):
             rule(call)
     unique_numbers_and_names(api)
     references(api)

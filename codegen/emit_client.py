@@ -2,7 +2,7 @@
 """The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
 from cells import (attribute_sizes, chains_used, client_id, option_names, pack, pack_struct, structs_used, tables_used, take_struct,
                    taken)
-from model import args_of, declaration, generated, prototype, reply_of, silent
+from model import args_of, declaration, generated, owner_param, prototype, reply_of, silent
 from types_table import cells, is_handle, is_kernel, kind_of, wire_type
 
 SOURCE = "codegen/api"
@@ -244,6 +244,10 @@ def stub_body(call):
         out.append(f"\t{'' if sent == 'post' else 'if (result == CUDA_SUCCESS)' + chr(10) + chr(9) * 2}"
                    f"gpc_object_forget(GPC_KIND_{kind_of(drop.ctype).constant}, {drop.name});\n")
     if new:
+        owner = owner_param(call, new)
+        if owner:
+            out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tresult = gpc_object_lookup(GPC_KIND_{kind_of(owner.ctype).constant}, {owner.name}, "
+                       "&object->owner);\n")
         out.append("\tif (result != CUDA_SUCCESS)\n\t\tgpc_object_destroy(object);\n\telse\n"
                    f"\t\t*{new.name} = object->handle.token;\n")
     if reply:
@@ -299,14 +303,15 @@ def wrapper(symbol, call):
 
 
 def object_kinds(api):
-    rows = "".join(f"\t[GPC_KIND_{k.constant}] = true,\n" for k in api.kinds if k.destroy and k.options.get("GOES_WITH") == "context")
-    return f"\nconst bool gpc_object_goes_with_context[GPC_KIND_COUNT] = {{\n{rows or chr(9) + '0' + chr(10)}}};\n"
+    rows = [f"\t[GPC_KIND_{k.constant}] = {{ true, 0 }},\n" for k in api.kinds if k.options.get("GOES_WITH") == "context"]
+    rows += [f"\t[GPC_KIND_{k.constant}] = {{ false, GPC_KIND_{k.owner.upper()} }},\n" for k in api.kinds if k.owner]
+    return generated(SOURCE) + f"#include \"client/context/object.h\"\n\nconst struct gpc_object_kind gpc_object_kinds[GPC_KIND_COUNT] = {{\n{''.join(rows) or chr(9) + '{ false, 0 },' + chr(10)}}};\n"
 
 
 def stubs_c(api):
     out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
            "#include \"client/code/function.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
-           "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", object_kinds(api), helpers(api)]
+           "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", helpers(api)]
     out += [stub(c) for c in stubbed(api)]
     impl, rows = implementations(api), []
     for s in api.symbols:

@@ -11,6 +11,9 @@ def functions(api):
     for call in api.wire_calls:
         if travels_as_it_is(call):
             out.setdefault(call.name, False)
+    for kind in api.kinds:
+        if kind.destroy:
+            out.setdefault(kind.destroy, False)
     return list(out.items())
 
 

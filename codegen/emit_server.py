@@ -2,7 +2,7 @@
 """The daemon's half: prototypes of the hooks and the dispatcher."""
 from cells import (attribute_sizes, chains_used, given, given_struct, option_names, server_given, structs_used, tables_used, told,
                    told_struct)
-from model import args_of, generated, is_plain, reply_of, silent, travels_as_it_is
+from model import args_of, generated, is_plain, owner_param, reply_of, silent, travels_as_it_is
 from types_table import cells, kind_of
 
 SOURCE = "codegen/api"
@@ -32,10 +32,14 @@ def calls_h(api):
             + "".join(hook(c) + "\n" for c in api.wire_calls if "SERVER_HOOK" in c.options)
             + "\n/* Carries out one record. 0, or -EPROTO: it is malformed, and the session must end. */\n"
             "int gpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size);\n"
-            "\n/* Streams, events and images that a record names, and whether it is about memory as such.\n"
-            " * false: it is unknown or malformed. */\n"
+            "\n/* What a call does to the streams that it names. */\n"
+            "enum gpd_stream_use { GPD_STREAM_WORKS, GPD_STREAM_AWAITED, GPD_STREAM_MADE_OR_DROPPED };\n"
+            "\n/* What a record names, and its place among the others. false: it is unknown or malformed. */\n"
             f"#define GPD_NAMES_MAX {max([len(named(c)) for c in api.wire_calls] + [1])}\n\n"
-            "struct gpd_names {\n\tbool memory;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
+            "struct gpd_names {\n\tbool memory;        /* it is about memory as such */\n"
+            "\tbool behind_all;    /* comes when all before it is done */\n\tbool before_all;    /* all that comes later waits for it */\n"
+            "\tbool asks;          /* whether something is done */\n\tbool passes_copies; /* need not wait for copies to the client */\n"
+            "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
             "\n#endif /* GPD_CALLS_H */\n")
 
@@ -179,6 +183,7 @@ def carrier(call):
     scratch = ", struct gp_scratch *scratch" if server_scratch(call) else ""
     new = next((p for p in call.params if "NEW" in p.quals), None)
     drop = next((p for p in call.params if "DROP" in p.quals), None)
+    owner = owner_param(call, new) if new else None
     out = [f"\n/* {call.where} */\nstatic CUresult\ncarry_out_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
            f"{reply}{scratch})\n{{\n"]
     out += [local(call, p) or "" for p in call.params]
@@ -188,7 +193,8 @@ def carrier(call):
         return "".join(out) + f"\treturn {driver_call(call)};\n}}\n"
     out.append(f"\tresult = {driver_call(call)};\n")
     if new:
-        out.append(CHECK + f"\tresult = gpd_object_add(session, GPD_KIND_{kind_of(new.ctype).constant}, args->{new.name}, {new.name});\n")
+        out.append(CHECK + f"\tresult = gpd_object_add(session, GPD_KIND_{kind_of(new.ctype).constant}, args->{new.name}, {new.name}"
+                   + (f", gpd_object_get(session, GPD_KIND_{kind_of(owner.ctype).constant}, args->{owner.name})" if owner else ", NULL") + ");\n")
     if drop:
         out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_object_forget(session, GPD_KIND_{kind_of(drop.ctype).constant}, args->{drop.name});\n")
     if reply:
@@ -316,8 +322,16 @@ def names_of(call):
     out = [f"\tcase GP_CALL_{call.name}: {{\n\t\tstruct gp_args_{call.name} args;\n\n"
            f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
     out += [f"\t\tadd_name(names, {kind}, args.{name});\n" for name, kind in named(call)]
-    if manages_memory(call):
-        out.append("\t\tnames->memory = true;\n")
+    flags = [("memory", manages_memory(call) or "ABOUT_MEMORY" in call.options), ("behind_all", "BEHIND_ALL" in call.options),
+             ("before_all", "BEFORE_ALL" in call.options), ("asks", "ASKS" in call.options),
+             ("passes_copies", "PASSES_COPIES" in call.options)]
+    out += [f"\t\tnames->{name} = true;\n" for name, is_so in flags if is_so]
+    if "BARRIER" in call.options:
+        out.append(f"\t\tnames->before_all = args.{call.options['BARRIER']} & GP_COPY_BARRIER;\n")
+    if "AWAITS_STREAM" in call.options:
+        out.append("\t\tnames->use = GPD_STREAM_AWAITED;\n")
+    elif any(p.ctype == "CUstream" and {"NEW", "DROP"} & p.quals for p in call.params):
+        out.append("\t\tnames->use = GPD_STREAM_MADE_OR_DROPPED;\n")
     return "".join(out) + "\t\tbreak;\n\t}\n"
 
 
@@ -343,20 +357,27 @@ def object_kinds(api):
     """How the driver ends the objects of each kind that is nothing but the driver's."""
     out, rows = [], []
     for k in api.kinds:
+        if k.owner:
+            rows.append(f"\t[GPD_KIND_{k.constant}] = {{ NULL, false, GPD_KIND_{k.owner.upper()} }},\n")
         if not k.destroy:
             continue
         out.append(f"\nstatic CUresult\nend_{k.name}(void *driver)\n{{\n\treturn gpd_driver.{k.destroy}(driver);\n}}\n")
-        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['GOES_WITH'] == 'context' else 'false'} }},\n")
+        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['GOES_WITH'] == 'context' else 'false'}, 0 }},\n")
     return ("".join(out) + "\nconst struct gpd_object_kind gpd_object_kinds[GPD_KIND_COUNT] = {\n"
-            + ("".join(rows) or "\t{ NULL, false },\n") + "};\n")
+            + ("".join(rows) or "\t{ NULL, false, 0 },\n") + "};\n")
 
 
 def dispatch_c(api):
-    out = [generated(SOURCE), HEAD, object_kinds(api), helpers(api)]
+    out = [generated(SOURCE), HEAD, helpers(api)]
     out += [dispatcher(c) for c in api.wire_calls]
     cases = "".join(f"\tcase GP_CALL_{c.name}:\n\t\treturn dispatch_{c.name}(session, header, &dec);\n" for c in api.wire_calls)
     out.append("\nint\ngpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size)\n"
                "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\tswitch (header->call) {\n" + cases
                + "\tdefault:\n\t\treturn -EPROTO;\n\t}\n}\n")
-    out.append(call_names(api))
     return "".join(out)
+
+
+def names_c(api):
+    """What a record names, for those who order records; and how the driver ends objects."""
+    return (generated(SOURCE) + "#include \"gpd_calls.h\"\n#include \"server/worker/device/driver.h\"\n"
+            "#include \"server/worker/session/object.h\"\n" + object_kinds(api) + call_names(api))

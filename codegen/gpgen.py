@@ -17,6 +17,7 @@ OUTPUTS = {
     "gpc_calls.h": emit_client.calls_h, "gpc_calls.c": emit_client.calls_c, "gpc_stubs.c": emit_client.stubs_c,
     "gpc_entry.c": emit_client.entry_c, "gpc_proc.c": emit_client.proc_c, "libcuda.map": emit_client.libcuda_map,
     "gpd_calls.h": emit_server.calls_h, "gpd_dispatch.c": emit_server.dispatch_c,
+    "gpd_names.c": emit_server.names_c, "gpc_kinds.c": emit_client.object_kinds,
     "gpd_driver_functions.h": emit_driver.functions_h, "gpd_driver_functions.c": emit_driver.functions_c,
     "api_matches_cuda_h.c": emit_driver.matches_c, "codec_gen.c": emit_tests.codec_c,
 }

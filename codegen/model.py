@@ -2,7 +2,7 @@
 """What the emitters share: the fields of a call, and text."""
 from dataclasses import dataclass
 
-from types_table import cells, opaque_size, struct_of, wire_type
+from types_table import cells, kind_of, opaque_size, struct_of, wire_type
 
 BYTES_IN = {"IN_BYTES", "IN_STRING", "IN", "IN_N", "IN_ATTRIBUTE", "IN_OPTIONS"}
 BYTES_OUT = {"OUT_BYTES", "OUT_N", "OUT_UP_TO", "OUT_ATTRIBUTE"}
@@ -48,6 +48,12 @@ def field_of(param):
     if param.direction in BYTES_IN | BYTES_OUT or (param.direction == "OUT" and not is_plain(param.ctype)):
         return Field(param.name, "bytes", exact_size(param), param.direction == "IN_STRING", param, "OPT" in param.quals)
     return Field(param.name, wire_type(param.ctype)[1], None, False, param)
+
+
+def owner_param(call, new):
+    """The parameter that names what a new object is part of; None: it is part of nothing, or none does."""
+    owner = kind_of(new.ctype).owner
+    return next((p for p in call.params if not p.depth and kind_of(p.ctype) and kind_of(p.ctype).name == owner), None) if owner else None
 
 
 def silent(call):

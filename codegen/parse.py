@@ -12,9 +12,9 @@ QUALIFIERS_WITH_ARGUMENT = {"SPAN"}
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
 ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_COPIES", "AWAITS_STREAM"}
 OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT"} | ACCOUNT | ORDER
-KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH"}
+KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH", "PART_OF"}
 COMPLETIONS = {"POST", "WAIT"}
-WITH_ARGUMENT = {"VIA", "ALIAS", "ALLOCATES", "FREES", "COPIES", "BARRIER", "TYPES", "COST", "OBJECT", "GOES_WITH"}
+WITH_ARGUMENT = {"VIA", "ALIAS", "ALLOCATES", "FREES", "COPIES", "BARRIER", "TYPES", "COST", "OBJECT", "GOES_WITH", "PART_OF"}
 FIELD_CHECKS = {"ONE_OF", "UP_TO", "WHEN"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
 DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
@@ -61,8 +61,18 @@ class Kind:
 
     @property
     def destroy(self):
-        """The driver's function that ends an object of it; None: its life is written by hand."""
+        """The driver's function that ends an object of it."""
         return self.options.get("OBJECT")
+
+    @property
+    def owner(self):
+        """The kind that objects of it end with."""
+        return self.options.get("PART_OF")
+
+    @property
+    def is_object(self):
+        """Whether it is the driver's and nothing else; else its life is written by hand."""
+        return bool(self.destroy or self.owner)
 
 
 @dataclass

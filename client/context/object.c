@@ -15,9 +15,22 @@ gpc_object_create(enum gpc_kind kind, struct gpc_context *context, struct gpc_ob
 	return CUDA_SUCCESS;
 }
 
+static void
+destroy_if_part_of(void *arg, void *owner)
+{
+	struct gpc_object *object = arg;
+
+	if (object->owner == owner)
+		gpc_object_destroy(object);
+}
+
 void
 gpc_object_destroy(struct gpc_object *object)
 {
+	for (int kind = 1; kind < GPC_KIND_COUNT; kind++) {
+		if (gpc_object_kinds[kind].owner == object->handle.kind)
+			gpc_handle_each((enum gpc_kind)kind, destroy_if_part_of, object);
+	}
 	gp_scratch_free(&object->memory);
 	gpc_handle_remove(&object->handle);
 }
@@ -74,7 +87,7 @@ void
 gpc_objects_forget_context(struct gpc_context *context)
 {
 	for (int kind = 1; kind < GPC_KIND_COUNT; kind++) {
-		if (gpc_object_goes_with_context[kind])
+		if (gpc_object_kinds[kind].goes_with_context)
 			gpc_handle_each((enum gpc_kind)kind, destroy_if_of, context);
 	}
 }

@@ -18,12 +18,17 @@
 struct gpc_object {
 	struct gpc_handle handle;
 	struct gpc_context *context;
+	struct gpc_object *owner; /* that it ends with, or NULL */
 	struct gp_scratch memory; /* of hand-written calls: it goes with the object */
 	void *extra;
 };
 
 /* Generated. */
-extern const bool gpc_object_goes_with_context[];
+struct gpc_object_kind {
+	bool goes_with_context;
+	enum gpc_kind owner; /* it is part of an object of this kind; 0: of none */
+};
+extern const struct gpc_object_kind gpc_object_kinds[];
 
 /* The daemon does not know it yet. */
 CUresult gpc_object_create(enum gpc_kind kind, struct gpc_context *context,

@@ -111,7 +111,7 @@ CUresult cuMemcpyAtoA_v2(
  * A plain array (levels 0) or a mipmapped one, zeroed before it is first seen.  What it takes of
  * the device only the daemon knows: the driver pads arrays.
  */
-GP_MESSAGE(0x0281, WAIT, SERVER_HOOK, ALLOCATES(BY_HOOK))
+GP_MESSAGE(0x0281, WAIT, SERVER_HOOK, ALLOCATES(BY_HOOK), PASSES_COPIES)
 void gpArrayCreate(
         NEW gp_array array,
         int device,
@@ -124,13 +124,13 @@ void gpArrayCreate(
         unsigned int levels);
 
 /* Once all work submitted before is done, and no texture or surface object is of it any more. */
-GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK))
+GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpArrayDestroy(
         DROP gp_array array);
 
 /* Host to array: a box of depth slices of height rows of width bytes, packed, in the bulk tail.
  * flags: as of gpCopyIn. */
-GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK))
+GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
 void gpArrayCopyIn(
         CUstream stream,
         gp_array array,
@@ -144,7 +144,7 @@ void gpArrayCopyIn(
         unsigned int flags);
 
 /* Array to host: the box comes back packed in data notes, in order, then the reply. */
-GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK))
+GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES)
 void gpArrayCopyOut(
         CUstream stream,
         gp_array array,
@@ -158,7 +158,7 @@ void gpArrayCopyOut(
 
 /* On the device, between arrays or an array and memory.  A side is an array if it names one: then
  * x, y and z are of the first byte in it, and address, pitch and slice are 0; else x, y and z are. */
-GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES)
+GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
 void gpArrayCopy(
         CUstream stream,
         gp_array dst_array,

@@ -45,7 +45,7 @@ CUresult cuDeviceGetAttribute(
 
 GP_ENUM(CUarray_format)
 
-GP_CALL(0x0111, WAIT)
+GP_CALL(0x0111, WAIT, PASSES_COPIES)
 CUresult cuDeviceGetTexture1DLinearMaxWidth(
         OUT size_t *maxWidthInElements,
         CUarray_format format,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: events. */
 
-GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK)
+GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuEventCreate(
         OUT NEW CUevent *phEvent,
         unsigned int Flags);
 
-GP_CALL(0x0412, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0412, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 CUresult cuEventRecordWithFlags(
         CUevent hEvent,
         CUstream hStream,
@@ -17,11 +17,11 @@ CUresult cuEventRecord(
         CUevent hEvent,
         CUstream hStream);
 
-GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK)
+GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK, ASKS, PASSES_COPIES)
 CUresult cuEventQuery(
         CUevent hEvent);
 
-GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK)
+GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuEventSynchronize(
         CUevent hEvent);
 
@@ -29,7 +29,7 @@ GP_CALL(0x0415, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventDestroy))
 CUresult cuEventDestroy_v2(
         DROP CUevent hEvent);
 
-GP_CALL(0x0416, WAIT, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventElapsedTime))
+GP_CALL(0x0416, WAIT, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventElapsedTime), ASKS, PASSES_COPIES)
 CUresult cuEventElapsedTime_v2(
         OUT float *pMilliseconds,
         CUevent hStart,

@@ -27,19 +27,19 @@ GP_LOCAL()
 CUresult cuFuncLoad(
         CUfunction function);
 
-GP_CALL(0x0511, WAIT, CLIENT_HOOK, SERVER_HOOK)
+GP_CALL(0x0511, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuFuncGetAttribute(
         OUT int *pi,
         CUfunction_attribute attrib,
         CUfunction hfunc);
 
-GP_CALL(0x0512, WAIT, CLIENT_HOOK, SERVER_HOOK)
+GP_CALL(0x0512, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuFuncSetAttribute(
         CUfunction hfunc,
         CUfunction_attribute attrib,
         int value);
 
-GP_CALL(0x0513, POST, SERVER_HOOK)
+GP_CALL(0x0513, POST, SERVER_HOOK, PASSES_COPIES)
 CUresult cuFuncSetCacheConfig(
         CUfunction hfunc,
         CUfunc_cache config);

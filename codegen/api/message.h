@@ -3,7 +3,7 @@
 
 /* A context of the application: primary or made by cuCtxCreate.  legacy names its NULL stream.
  * heap_size bytes are mapped at heap for the client to cut small allocations from (0: none). */
-GP_MESSAGE(0x0101, WAIT, SERVER_HOOK, ALLOCATES(heap_size))
+GP_MESSAGE(0x0101, WAIT, SERVER_HOOK, ALLOCATES(heap_size), PASSES_COPIES)
 void gpContextCreate(
         NEW gp_context context,
         int device,
@@ -13,12 +13,12 @@ void gpContextCreate(
         size_t heap_size);
 
 /* Streams and events of the context go with it; images and memory stay until the client drops them. */
-GP_MESSAGE(0x0102, POST, SERVER_HOOK)
+GP_MESSAGE(0x0102, POST, SERVER_HOOK, BEHIND_ALL, BEFORE_ALL)
 void gpContextDestroy(
         DROP gp_context context);
 
 /* cuCtxSynchronize: answered when all that the session submitted to this context so far is done. */
-GP_MESSAGE(0x0103, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0103, WAIT, SERVER_HOOK, BEHIND_ALL)
 void gpContextSynchronize(
         gp_context context);
 
@@ -30,27 +30,27 @@ void gpContextSetLimit(
         size_t value);
 
 /* Maps fresh zeroed memory of a device; address and size are multiples of the granularity. */
-GP_MESSAGE(0x0201, WAIT, SERVER_HOOK, ALLOCATES(size))
+GP_MESSAGE(0x0201, WAIT, SERVER_HOOK, ALLOCATES(size), PASSES_COPIES)
 void gpMemoryMap(
         gp_new_address address,
         size_t size,
         int device);
 
 /* Unmaps what one gpMemoryMap (or gpContextCreate) mapped, once all work submitted before is done. */
-GP_MESSAGE(0x0202, POST, SERVER_HOOK, FREES(BY_HOOK))
+GP_MESSAGE(0x0202, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpMemoryUnmap(
         gp_address address,
         size_t size);
 
 /* cuMemGetInfo: of the session's quota on this device. */
-GP_MESSAGE(0x0203, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0203, WAIT, SERVER_HOOK, ABOUT_MEMORY, PASSES_COPIES)
 void gpMemoryInfo(
         int device,
         OUT unsigned long long *free,
         OUT unsigned long long *total);
 
 /* Answered when all that the session submitted so far, to any stream, is done. */
-GP_MESSAGE(0x0204, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0204, WAIT, SERVER_HOOK, BEHIND_ALL)
 void gpFence(void);
 
 /* Physical memory of a device, zeroed before it is first seen; size is a multiple of the granularity. */
@@ -86,7 +86,7 @@ void gpAddressFree(
 
 /* Host to device: height rows of width bytes, packed, in the bulk tail.  flags: GP_COPY_BARRIER
  * makes all later work of the session, on every stream, wait for this copy (synchronous copies). */
-GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK))
+GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
 void gpCopyIn(
         CUstream stream,
         gp_address dst,
@@ -96,7 +96,7 @@ void gpCopyIn(
         unsigned int flags);
 
 /* Device to host: the rows come back packed in data notes, in order, then the reply. */
-GP_MESSAGE(0x0302, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK))
+GP_MESSAGE(0x0302, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES)
 void gpCopyOut(
         CUstream stream,
         gp_address src,
@@ -104,7 +104,7 @@ void gpCopyOut(
         size_t width,
         size_t height);
 
-GP_MESSAGE(0x0303, POST, SERVER_HOOK, LAUNCHES)
+GP_MESSAGE(0x0303, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
 void gpCopyDevice(
         CUstream stream,
         gp_address dst,
@@ -118,7 +118,7 @@ void gpCopyDevice(
         size_t depth);
 
 /* cuMemset*: height rows of width elements of element_size (1, 2, 4) bytes; pitch in bytes. */
-GP_MESSAGE(0x0304, POST, SERVER_HOOK, LAUNCHES)
+GP_MESSAGE(0x0304, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
 void gpFill(
         CUstream stream,
         gp_address dst,
@@ -130,7 +130,7 @@ void gpFill(
 
 /* Host to device: size bytes that come in chunks on the data lanes (wire.md, 7).  copy: how many
  * of these calls the session has made, this one included. */
-GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK))
+GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK), PASSES_COPIES)
 void gpCopyInLanes(
         CUstream stream,
         gp_address dst,
@@ -140,7 +140,7 @@ void gpCopyInLanes(
 
 /* Device to host: size bytes that come back in chunks of this copy on the data lanes; sent: how
  * many of them. */
-GP_MESSAGE(0x0312, WAIT, SERVER_HOOK, COPIES(BY_HOOK))
+GP_MESSAGE(0x0312, WAIT, SERVER_HOOK, COPIES(BY_HOOK), PASSES_COPIES)
 void gpCopyOutLanes(
         CUstream stream,
         gp_address src,
@@ -168,7 +168,7 @@ void gpHostFunctionDone(
  * client sends the call again with it.  options: (u32 CUjit_option, u32 0, u64 value) triples.
  * info: the kernels (protocol/image_info.h); log: text of the JIT compiler, also when it fails.
  */
-GP_MESSAGE(0x0501, WAIT, SERVER_HOOK, BULK_IN, ALLOCATES(BY_HOOK))
+GP_MESSAGE(0x0501, WAIT, SERVER_HOOK, BULK_IN, ALLOCATES(BY_HOOK), PASSES_COPIES)
 void gpImageLoad(
         gp_context context,
         NEW gp_image image,
@@ -180,12 +180,12 @@ void gpImageLoad(
         OUT_BYTES(BY_HOOK) void *info,
         OUT_BYTES(BY_HOOK) void *log);
 
-GP_MESSAGE(0x0502, POST, SERVER_HOOK, FREES(BY_HOOK))
+GP_MESSAGE(0x0502, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpImageUnload(
         DROP gp_image image);
 
 /* A variable of the image on the context's device; its address lies outside the window. */
-GP_MESSAGE(0x0503, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0503, WAIT, SERVER_HOOK, PASSES_COPIES)
 void gpImageGlobal(
         gp_context context,
         gp_image image,
@@ -197,7 +197,7 @@ void gpImageGlobal(
  * A launch.  kernel: image and index of the function; attributes: (u32 CUlaunchAttributeID, u32 0,
  * 64 bytes of value) each; params: the packed parameter buffer.
  */
-GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES)
+GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
 void gpLaunch(
         gp_kernel kernel,
         unsigned int grid_x,
@@ -214,7 +214,7 @@ void gpLaunch(
         size_t params_size);
 
 /* The same, answered with the result of the launch: cooperative and cluster launches, CUDA_LAUNCH_BLOCKING. */
-GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES)
+GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
 void gpLaunchChecked(
         gp_kernel kernel,
         unsigned int grid_x,
@@ -232,7 +232,7 @@ void gpLaunchChecked(
 
 /* Occupancy of clusters: config as in gpLaunch; what: 0 cuOccupancyMaxPotentialClusterSize,
  * 1 cuOccupancyMaxActiveClusters. */
-GP_MESSAGE(0x0603, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0603, WAIT, SERVER_HOOK, PASSES_COPIES)
 void gpOccupancyCluster(
         unsigned int what,
         gp_kernel kernel,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: occupancy. */
 
-GP_CALL(0x0611, WAIT, CLIENT_HOOK, SERVER_HOOK)
+GP_CALL(0x0611, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         OUT int *numBlocks,
         CUfunction func,
@@ -35,7 +35,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
         int blockSizeLimit,
         unsigned int flags);
 
-GP_CALL(0x0612, WAIT, SERVER_HOOK)
+GP_CALL(0x0612, WAIT, SERVER_HOOK, PASSES_COPIES)
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(
         OUT size_t *dynamicSmemSize,
         CUfunction func,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: streams. */
 
-GP_CALL(0x0401, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0401, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 CUresult cuStreamCreateWithPriority(
         OUT NEW CUstream *phStream,
         unsigned int flags,
@@ -82,17 +82,17 @@ GP_LOCAL()
 CUresult cuThreadExchangeStreamCaptureMode(
         OUT CUstreamCaptureMode *mode);
 
-GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 CUresult cuStreamWaitEvent(
         CUstream hStream,
         CUevent hEvent,
         unsigned int Flags);
 
-GP_CALL(0x0403, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0403, WAIT, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM)
 CUresult cuStreamQuery(
         CUstream hStream);
 
-GP_CALL(0x0404, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0404, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, AWAITS_STREAM)
 CUresult cuStreamSynchronize(
         CUstream hStream);
 

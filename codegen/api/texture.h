@@ -47,7 +47,7 @@ CUresult cuSurfObjectGetResourceDesc(
  * memory and in elements else.  has_view: 1 if there is a resource view.  object is the driver's
  * own number: kernels get it as an argument like any other, so the application must see no other.
  */
-GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpTextureCreate(
         NEW gp_texture texture,
         int device,
@@ -85,7 +85,7 @@ void gpTextureCreate(
         unsigned int view_last_layer,
         OUT unsigned long long *object);
 
-GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpSurfaceCreate(
         NEW gp_texture surface,
         gp_array array,
@@ -93,6 +93,6 @@ void gpSurfaceCreate(
         OUT unsigned long long *object);
 
 /* A texture or a surface object, once all work submitted before is done. */
-GP_MESSAGE(0x0293, POST, SERVER_HOOK)
+GP_MESSAGE(0x0293, POST, SERVER_HOOK, BEHIND_ALL)
 void gpTextureDestroy(
         DROP gp_texture texture);

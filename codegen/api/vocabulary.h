@@ -27,6 +27,8 @@
  *   OBJECT(function)   it is the driver's and nothing else: NEW and DROP work without a hook, and
  *                      what the client leaves behind is ended with this function of the driver
  *   GOES_WITH(context or session)   when that is
+ *   PART_OF(kind)      instead of both: it ends with the object of that kind that the call which
+ *                      makes it names
  */
 #define GP_KIND(name, ...)
 
@@ -66,6 +68,16 @@
  *   CLIENT_HOOK        client/ implements it by hand: gpc_<name>(); without it a stub is generated
  *   BULK_IN            a bulk tail follows the message
  *   BULK_OUT           data notes with bulk tails precede the reply
+ *
+ * Its place among the session's other calls, where the names of streams, events and images that it
+ * has do not say it:
+ *   BEHIND_ALL         comes when all that was submitted before is done
+ *   BEFORE_ALL         all that is submitted later waits for it
+ *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER
+ *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
+ *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
+ *   ASKS               asks whether something is done: answered "not yet" rather than late
+ *   PASSES_COPIES      need not wait for copies to the client that are still under way
  *
  * What it does to the session's account; required of what takes a stream or makes memory:
  *   ALLOCATES(size)    so many bytes (a parameter's name, or BY_HOOK) of the device that the

@@ -170,53 +170,12 @@ consider(struct gpd_hold *hold, struct gpd_held *held)
 	hold->ready_end = &held->ready_next;
 }
 
-/* Calls that are ordered by more than the names in them. */
-static void
-needs_of(uint16_t call, const void *fields, size_t size, struct wish *wish)
-{
-	struct gp_args_gpArrayCopyIn to_array;
-	struct gp_args_gpCopyIn copy;
-	struct gp_dec dec;
-
-	switch (call) {
-	case GP_CALL_gpContextDestroy:
-		wish->closes = ALL;
-		wish->needs = ALL;
-		break;
-	case GP_CALL_gpMemoryUnmap:
-	case GP_CALL_gpContextSynchronize:
-	case GP_CALL_gpFence:
-	case GP_CALL_gpImageUnload:
-	case GP_CALL_gpArrayDestroy:
-	case GP_CALL_gpTextureDestroy:
-		wish->needs = ALL;
-		break;
-	case GP_CALL_gpMemoryInfo:
-		wish->names.memory = true;
-		break;
-	case GP_CALL_gpCopyIn:
-		gp_dec_init(&dec, fields, size);
-		gp_args_gpCopyIn_decode(&dec, &copy);
-		if (copy.flags & GP_COPY_BARRIER)
-			wish->closes = ALL;
-		break;
-	case GP_CALL_gpArrayCopyIn:
-		gp_dec_init(&dec, fields, size);
-		gp_args_gpArrayCopyIn_decode(&dec, &to_array);
-		if (to_array.flags & GP_COPY_BARRIER)
-			wish->closes = ALL;
-		break;
-	default:
-		break;
-	}
-}
-
 /* The order that the legacy stream brings with it. */
 static void
-needs_of_stream(const struct gpd_session *session, uint16_t call, uint32_t id, struct wish *wish)
+needs_of_stream(const struct gpd_session *session, uint32_t id, struct wish *wish)
 {
 	const struct gpd_stream *stream = gpd_stream_get(session, id);
-	bool waits_only = call == GP_CALL_cuStreamSynchronize || call == GP_CALL_cuStreamQuery;
+	bool waits_only = wish->names.use == GPD_STREAM_AWAITED;
 
 	/* One that is still to be made may be a blocking one. */
 	if (stream && !stream->legacy && (!stream->blocking || waits_only))
@@ -238,15 +197,12 @@ make_wish(const struct gpd_session *session, const struct gp_header *header, con
 	memset(wish, 0, sizeof(*wish));
 	if (!gpd_call_names(header->call, fields, size, &wish->names))
 		return false;
-	needs_of(header->call, fields, size, wish);
-	/* Making and dropping a stream is no work in it. */
-	if (header->call != GP_CALL_cuStreamCreateWithPriority &&
-	    header->call != GP_CALL_gpContextCreate && header->call != GP_CALL_cuStreamDestroy_v2) {
-		for (unsigned int i = 0; i < wish->names.count; i++) {
-			if (wish->names.names[i].kind == GPD_KIND_STREAM)
-				needs_of_stream(session, header->call, wish->names.names[i].id,
-						wish);
-		}
+	wish->needs = wish->names.behind_all ? ALL : NAMES;
+	wish->closes = wish->names.before_all ? ALL : NAMES;
+	for (unsigned int i = 0; i < wish->names.count; i++) {
+		if (wish->names.names[i].kind == GPD_KIND_STREAM &&
+		    wish->names.use != GPD_STREAM_MADE_OR_DROPPED)
+			needs_of_stream(session, wish->names.names[i].id, wish);
 	}
 	return true;
 }
@@ -361,14 +317,6 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 	return 0;
 }
 
-/* What only asks whether something is done. */
-static bool
-is_query(uint16_t call)
-{
-	return call == GP_CALL_cuStreamQuery || call == GP_CALL_cuEventQuery ||
-	       call == GP_CALL_cuEventElapsedTime_v2;
-}
-
 static bool
 make_hold(struct gpd_session *session)
 {
@@ -407,7 +355,7 @@ gpd_hold_add(struct gpd_session *session, const struct gp_header *header, const 
 	if (!make_wish(session, header, fields, size, &wish))
 		return 0;
 	waits = must_wait(session->hold, &wish);
-	if (waits && is_query(header->call)) {
+	if (waits && wish.names.asks) {
 		(void)gpd_session_reply(session, header->call, header->request,
 					CUDA_ERROR_NOT_READY, NULL, 0);
 		return 1;

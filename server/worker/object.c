@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 CUresult
-gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver)
+gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver,
+	       struct gpd_object *owner)
 {
 	struct gpd_context *context = gpd_context_get(session, session->context);
 	struct gpd_object *object = calloc(1, sizeof(*object));
@@ -16,12 +17,14 @@ gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, voi
 
 	if (object) {
 		object->driver = driver;
+		object->owner = owner;
 		object->device = context ? context->device : 0;
 		object->context = gpd_object_kinds[kind].goes_with_context ? context : NULL;
 		result = gpd_session_name(session, kind, id, &object->handle);
 	}
 	if (result != CUDA_SUCCESS) {
-		(void)gpd_object_kinds[kind].end(driver);
+		if (gpd_object_kinds[kind].end)
+			(void)gpd_object_kinds[kind].end(driver);
 		free(object);
 	}
 	return result;
@@ -65,9 +68,33 @@ gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64
 	return true;
 }
 
+struct part {
+	struct gpd_session *session;
+	const struct gpd_object *owner;
+};
+
+static void forget(struct gpd_session *session, struct gpd_object *object);
+
+static void
+forget_if_part_of(struct gpd_handle *handle, void *arg)
+{
+	struct gpd_object *object = (struct gpd_object *)handle;
+	const struct part *part = arg;
+
+	if (object->owner == part->owner)
+		forget(part->session, object);
+}
+
 static void
 forget(struct gpd_session *session, struct gpd_object *object)
 {
+	struct part part = { session, object };
+
+	for (int kind = 1; kind < GPD_KIND_COUNT; kind++) {
+		if (gpd_object_kinds[kind].owner == object->handle.kind)
+			gpd_handle_each(&session->handles, (enum gpd_kind)kind, forget_if_part_of,
+					&part);
+	}
 	gpd_handle_remove(&session->handles, &object->handle);
 	gpd_name_memory_remove(&session->handles.memory, object->charged);
 	gp_scratch_free(&object->memory);

@@ -7,8 +7,8 @@ from pathlib import Path
 
 generator, folder = Path(sys.argv[1]), Path(sys.argv[2])
 write = "--write" in sys.argv
-outputs = ["abi.txt", "api_matches_cuda_h.c", "codec_gen.c", "gp_calls.c", "gp_calls.h", "gpc_calls.c", "gpc_calls.h", "gpc_entry.c", "gpc_proc.c",
-           "gpc_stubs.c", "gpd_calls.h", "gpd_dispatch.c", "gpd_driver_functions.c", "gpd_driver_functions.h",
+outputs = ["abi.txt", "api_matches_cuda_h.c", "codec_gen.c", "gp_calls.c", "gp_calls.h", "gpc_calls.c", "gpc_calls.h", "gpc_entry.c", "gpc_kinds.c", "gpc_kinds.h", "gpc_proc.c",
+           "gpc_stubs.c", "gpd_calls.h", "gpd_dispatch.c", "gpd_driver_functions.c", "gpd_driver_functions.h", "gpd_kinds.h", "gpd_names.c",
            "libcuda.map"]
 kinds = generator.resolve().parent / "api" / "kinds.h"
 failed = 0

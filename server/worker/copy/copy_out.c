@@ -291,55 +291,17 @@ gpd_copy_settle(struct gpd_session *session, const struct gpd_stream *stream)
 void
 gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, size_t size)
 {
-	uint32_t id;
+	struct gpd_names names;
 
 	if (!session->copies_out)
 		return;
-	switch (call) {
-	case GP_CALL_gpContextCreate:
-	case GP_CALL_gpMemoryMap:
-	case GP_CALL_gpMemoryInfo:
-	case GP_CALL_gpImageLoad:
-	case GP_CALL_gpImageGlobal:
-	case GP_CALL_gpCopyIn:
-	case GP_CALL_gpCopyOut:
-	case GP_CALL_gpCopyInLanes:
-	case GP_CALL_gpCopyOutLanes:
-	case GP_CALL_gpCopyDevice:
-	case GP_CALL_gpArrayCreate:
-	case GP_CALL_gpArrayCopyIn:
-	case GP_CALL_gpArrayCopyOut:
-	case GP_CALL_gpArrayCopy:
-	case GP_CALL_gpTextureCreate:
-	case GP_CALL_gpSurfaceCreate:
-	case GP_CALL_gpFill:
-	case GP_CALL_gpLaunch:
-	case GP_CALL_gpLaunchChecked:
-	case GP_CALL_gpOccupancyCluster:
-	case GP_CALL_cuStreamCreateWithPriority:
-	case GP_CALL_cuStreamWaitEvent:
-	case GP_CALL_cuEventCreate:
-	case GP_CALL_cuEventRecordWithFlags:
-	case GP_CALL_cuEventQuery:
-	case GP_CALL_cuEventSynchronize:
-	case GP_CALL_cuEventElapsedTime_v2:
-	case GP_CALL_cuFuncGetAttribute:
-	case GP_CALL_cuFuncSetAttribute:
-	case GP_CALL_cuFuncSetCacheConfig:
-	case GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags:
-	case GP_CALL_cuOccupancyAvailableDynamicSMemPerBlock:
+	(void)gpd_call_names(call, fields, size, &names); /* what is malformed is refused later */
+	if (names.passes_copies)
 		return;
-	case GP_CALL_cuStreamSynchronize:
-	case GP_CALL_cuStreamQuery:
-		/* The stream is their only field. */
-		if (size < sizeof(id))
-			return;
-		memcpy(&id, fields, sizeof(id));
-		gpd_copy_settle(session, gpd_stream_get(session, id));
-		return;
-	default:
+	if (names.use == GPD_STREAM_AWAITED && names.count == 1)
+		gpd_copy_settle(session, gpd_stream_get(session, names.names[0].id));
+	else
 		gpd_copy_settle(session, NULL);
-	}
 }
 
 void

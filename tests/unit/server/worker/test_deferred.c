@@ -40,7 +40,14 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	struct gp_args_gpCopyIn copy;
 	struct gp_dec dec;
 
-	*names = (struct gpd_names){ 0 };
+	*names = (struct gpd_names){
+		.behind_all = call == GP_CALL_gpMemoryUnmap || call == GP_CALL_gpFence,
+		.asks = call == GP_CALL_cuStreamQuery || call == GP_CALL_cuEventQuery,
+	};
+	if (call == GP_CALL_cuStreamQuery || call == GP_CALL_cuStreamSynchronize)
+		names->use = GPD_STREAM_AWAITED;
+	if (call == GP_CALL_cuStreamCreateWithPriority || call == GP_CALL_cuStreamDestroy_v2)
+		names->use = GPD_STREAM_MADE_OR_DROPPED;
 	gp_dec_init(&dec, fields, size);
 	switch (call) {
 	case GP_CALL_cuStreamWaitEvent:
@@ -56,6 +63,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 		break;
 	case GP_CALL_gpCopyIn:
 		gp_args_gpCopyIn_decode(&dec, &copy);
+		names->before_all = copy.flags & GP_COPY_BARRIER;
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
 		break;
 	case GP_CALL_gpHostFunction:

@@ -1,0 +1,1 @@
+GP_KIND(river, TYPES(CUstream), COST(64))

@@ -1,0 +1,1 @@
+GP_KIND(graph, COST(64))

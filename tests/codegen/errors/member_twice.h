@@ -1,0 +1,3 @@
+GP_STRUCT(CUfoo,
+        int a,
+        int a)

@@ -1,0 +1,2 @@
+GP_MESSAGE(0x1, WAIT)
+void gpFoo(int value);

@@ -1,0 +1,2 @@
+GP_CALL(0x1, WAIT, CLIENT_HOOK, CHARGES_NOTHING)
+CUresult cuFoo(OUT NEW CUstream *phStream);

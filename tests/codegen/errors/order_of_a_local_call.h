@@ -1,0 +1,2 @@
+GP_LOCAL(BEHIND_ALL)
+CUresult cuFoo(int value);

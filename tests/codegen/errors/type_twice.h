@@ -1,0 +1,2 @@
+GP_ENUM(CUfoo)
+GP_OPAQUE(CUfoo, 8)

@@ -1,0 +1,3 @@
+GP_STRUCT(CUfoo,
+        WHEN(tag, 1) int a,
+        int tag)

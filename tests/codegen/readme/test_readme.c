@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The example of codegen/README.md, generated whole, from the application's call to the driver's
+ * function and back: stub, record, dispatcher and reply are the generator's; the session between
+ * the two ends and the driver are this test's.
+ */
+#include "client/code/function.h"
+#include "client/context/object.h"
+#include "client/stream/event.h"
+#include "client/stream/stream.h"
+#include "client/wire/call.h"
+#include "gpc_calls.h"
+#include "gpd_calls.h"
+#include "protocol/frame.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/image/image.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/schedule/schedule.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/event.h"
+#include "server/worker/session/object.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/worker.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY 0x110000000000ull /* the session's: 4096 bytes */
+#define STREAM ((CUstream)0x51)
+#define DRIVER_STREAM ((CUstream)0xd51)
+#define CONTEXT ((CUcontext)0xc7)
+#define DRIVER_CONTEXT ((CUcontext)0xdc7)
+
+struct gpd_driver gpd_driver;
+struct gpd_worker gpd_worker;
+static struct gpd_session daemon_session;
+static struct gpc_device device = { .ordinal = 0, .remote = 1, .session = (void *)1 };
+static struct gpc_context context = { .device = &device };
+static struct gpd_context daemon_context = { .device = 1 };
+static struct gpd_stream daemon_stream = { .driver = DRIVER_STREAM };
+static _Alignas(8) uint8_t record[1 << 16];
+static uint8_t *reply_fields;
+static size_t reply_size;
+static CUresult reply_result;
+static char asked[400]; /* what the driver was last asked */
+static bool violated;
+
+/* The client's session: one record at a time, carried out at once. */
+CUresult
+gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size)
+{
+	assert_true(size <= sizeof(record));
+	memset(record, 0, sizeof(record));
+	call->number = number;
+	gp_enc_init(&call->enc, record, sizeof(record));
+	return CUDA_SUCCESS;
+}
+
+static int
+dispatch(struct gpc_call *call, uint32_t request)
+{
+	struct gp_header header = { .call = call->number, .request = request, .context = 5 };
+
+	gp_enc_pad(&call->enc);
+	assert_false(call->enc.bad);
+	daemon_session.context = header.context;
+	return gpd_dispatch(&daemon_session, &header, record, gp_enc_size(&call->enc));
+}
+
+CUresult
+gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+{
+	assert_int_equal(dispatch(call, 0), 0);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct iovec *bulk,
+	       int bulk_count)
+{
+	assert_int_equal(dispatch(call, 1), 0);
+	request->reply = reply_fields;
+	request->reply_size = reply_size;
+	request->result = reply_result;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_request_wait(struct gpc_request *request)
+{
+	return request->result;
+}
+
+int
+gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
+		  const void *fields, size_t size)
+{
+	reply_fields = malloc(size + 1);
+	if (size)
+		memcpy(reply_fields, fields, size);
+	reply_size = size;
+	reply_result = result;
+	return 0;
+}
+
+void
+gpc_session_fail(struct gpc_session *session, CUresult result, const char *reason)
+{
+	fail_msg("%s", reason);
+}
+
+void
+gpc_session_defer(struct gpc_session *session, CUresult result)
+{
+	fail();
+}
+
+/* The client's objects that are not the example's. */
+CUresult
+gpc_enter(struct gpc_context **context_p)
+{
+	*context_p = &context;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_enter_initialized(void)
+{
+	return CUDA_SUCCESS;
+}
+
+int
+gpc_device_count(void)
+{
+	return 1;
+}
+
+struct gpc_device *
+gpc_device_get(CUdevice ordinal)
+{
+	return ordinal == 0 ? &device : NULL;
+}
+
+CUresult
+gpc_context_lookup(CUcontext handle, struct gpc_context **context_p)
+{
+	*context_p = &context;
+	return handle == CONTEXT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult
+gpc_context_activate(struct gpc_context *given)
+{
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_stream_id(struct gpc_context **context_p, CUstream stream, uint32_t *id_p)
+{
+	*id_p = 51;
+	return stream == STREAM ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_event_id(CUevent event, uint32_t *id_p)
+{
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_function_kernel(struct gpc_context *given, CUfunction function, uint64_t *kernel_p)
+{
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* The daemon's. */
+CUresult
+gpd_session_enter(struct gpd_session *session, uint32_t id)
+{
+	return CUDA_SUCCESS;
+}
+
+struct gpd_device *
+gpd_device_get(int ordinal)
+{
+	return ordinal >= 0 && ordinal < gpd_worker.device_count ? &gpd_worker.devices[ordinal]
+								 : NULL;
+}
+
+CUresult
+gpd_device_enter(int ordinal)
+{
+	return CUDA_SUCCESS;
+}
+
+bool
+gpd_account_may_use(const struct gpd_account *account, int ordinal)
+{
+	return ordinal == 1;
+}
+
+void
+gpd_account_launch(struct gpd_account *account)
+{
+}
+
+void
+gpd_schedule_launch(struct gpd_session *session, uint32_t stream)
+{
+}
+
+bool
+gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	return address >= MEMORY && size <= 4096 && address - MEMORY <= 4096 - size;
+}
+
+struct gpd_context *
+gpd_context_get(const struct gpd_session *session, uint32_t id)
+{
+	return &daemon_context;
+}
+
+struct gpd_stream *
+gpd_stream_get(const struct gpd_session *session, uint32_t id)
+{
+	return NULL;
+}
+
+CUresult
+gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p)
+{
+	*stream_p = &daemon_stream;
+	return id == 51 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+struct gpd_event *
+gpd_event_get(const struct gpd_session *session, uint32_t id)
+{
+	return NULL;
+}
+
+CUresult
+gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
+{
+	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+bool
+gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes)
+{
+	memory->used += bytes;
+	return true;
+}
+
+void
+gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes)
+{
+	memory->used -= bytes;
+}
+
+void
+gpd_name_memory_fini(struct gpd_name_memory *memory)
+{
+}
+
+void
+gpd_session_violation(struct gpd_session *session, const char *format, ...)
+{
+	violated = true;
+}
+
+void
+gpd_session_poison(struct gpd_session *session, CUresult result)
+{
+	fail();
+}
+
+void
+gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
+{
+	reply_result = result;
+}
+
+bool
+gpd_driver_is_sticky(CUresult result)
+{
+	return false;
+}
+
+/* The driver: graphs are numbers. */
+static uintptr_t next_graph = 0x6000;
+static CUresult driver_result;
+
+static CUresult
+max_width(size_t *width, CUarray_format format, unsigned int channels, CUdevice dev)
+{
+	snprintf(asked, sizeof(asked), "format %d channels %u device %d", (int)format, channels,
+		 dev);
+	*width = 4711;
+	return driver_result;
+}
+
+static CUresult
+graph_create(CUgraph *graph, unsigned int flags)
+{
+	*graph = (CUgraph)(next_graph += 0x10);
+	return driver_result;
+}
+
+static CUresult
+graph_clone(CUgraph *graph, CUgraph original)
+{
+	snprintf(asked, sizeof(asked), "clone %#lx", (unsigned long)original);
+	return graph_create(graph, 0);
+}
+
+static CUresult
+graph_destroy(CUgraph graph)
+{
+	snprintf(asked, sizeof(asked), "destroy %#lx", (unsigned long)graph);
+	return driver_result;
+}
+
+static CUresult
+add_memset(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+	   const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx)
+{
+	assert_ptr_equal(ctx, DRIVER_CONTEXT);
+	snprintf(asked, sizeof(asked), "%#lx: %zu dependencies, last %#lx; %u of %u at %#llx",
+		 (unsigned long)graph, count,
+		 (unsigned long)(count ? dependencies[count - 1] : NULL), params->value,
+		 params->elementSize, params->dst);
+	*node = (CUgraphNode)((uintptr_t)graph + 1 + count);
+	return driver_result;
+}
+
+static CUresult
+get_params(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)
+{
+	*params = (CUDA_MEMSET_NODE_PARAMS){
+		.dst = 7, .pitch = 6, .value = 5, .elementSize = 4, .width = 3, .height = 2
+	};
+	return CUDA_SUCCESS;
+}
+
+/* Three nodes, of which the first two are known. */
+static CUresult
+get_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+	snprintf(asked, sizeof(asked), "up to %zu", nodes ? *count : 0);
+	for (size_t i = 0; nodes && i < *count && i < 3; i++)
+		nodes[i] = (CUgraphNode)((uintptr_t)graph + 1 + i);
+	*count = nodes && *count < 3 ? *count : 3;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+batch(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *params, unsigned int flags)
+{
+	assert_ptr_equal(stream, DRIVER_STREAM);
+	assert_int_equal(count, 2);
+	snprintf(asked, sizeof(asked), "wait for %u at %#llx, write %u at %#llx",
+		 params[0].waitValue.value, params[0].waitValue.address, params[1].writeValue.value,
+		 params[1].writeValue.address);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+get_attribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)
+{
+	*(cuuint64_t *)value = 100 + attribute;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+set_attribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)
+{
+	snprintf(asked, sizeof(asked), "attribute %d = %llu", (int)attribute,
+		 (unsigned long long)*(cuuint64_t *)value);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+print(CUgraph graph, const char *path, unsigned int flags)
+{
+	snprintf(asked, sizeof(asked), "print to '%s'", path);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+get_uuid(CUuuid *uuid, CUdevice dev)
+{
+	memcpy(uuid, "0123456789abcdef", 16);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+get_name(char *name, int length, CUdevice dev)
+{
+	snprintf(name, (size_t)length, "a device");
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+link_create(unsigned int count, CUjit_option *options, void **values, CUlinkState *state)
+{
+	snprintf(asked, sizeof(asked), "%u options, the last %d = %zu", count,
+		 (int)options[count - 1], (size_t)values[count - 1]);
+	*state = (CUlinkState)0x9000;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+link_destroy(CUlinkState state)
+{
+	snprintf(asked, sizeof(asked), "end linker");
+	return CUDA_SUCCESS;
+}
+
+static int
+begin(void **state)
+{
+	void *lacks = (void *)gpd_driver_lacks;
+
+	for (size_t i = 0; i < gpd_driver_function_count; i++)
+		memcpy((char *)&gpd_driver + gpd_driver_functions[i].offset, &lacks, sizeof(lacks));
+	gpd_driver.cuDeviceGetTexture1DLinearMaxWidth = max_width;
+	gpd_driver.cuGraphCreate = graph_create;
+	gpd_driver.cuGraphClone = graph_clone;
+	gpd_driver.cuGraphDestroy = graph_destroy;
+	gpd_driver.cuGraphGetNodes = get_nodes;
+	gpd_driver.cuGraphAddMemsetNode = add_memset;
+	gpd_driver.cuGraphMemsetNodeGetParams = get_params;
+	gpd_driver.cuStreamBatchMemOp_v2 = batch;
+	gpd_driver.cuDeviceGetGraphMemAttribute = get_attribute;
+	gpd_driver.cuDeviceSetGraphMemAttribute = set_attribute;
+	gpd_driver.cuGraphDebugDotPrint = print;
+	gpd_driver.cuDeviceGetUuid_v2 = get_uuid;
+	gpd_driver.cuDeviceGetName = get_name;
+	gpd_driver.cuLinkCreate_v2 = link_create;
+	gpd_driver.cuLinkDestroy = link_destroy;
+	gpd_worker.device_count = 2;
+	gpd_worker.devices[1].device = 11;
+	gpd_worker.devices[1].primary = DRIVER_CONTEXT;
+	device.primary = &context;
+	violated = false;
+	driver_result = CUDA_SUCCESS;
+	reply_result = CUDA_SUCCESS;
+	return 0;
+}
+
+static int
+end(void **state)
+{
+	gpd_objects_forget_session(&daemon_session);
+	assert_int_equal(daemon_session.handles.memory.used % GPD_HANDLE_CHUNK, 0);
+	gpd_handle_fini(&daemon_session.handles);
+	return 0;
+}
+
+static void
+a_device_is_the_daemons(void **state)
+{
+	size_t width = 0;
+
+	assert_int_equal(gpc_cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_HALF, 4, 0),
+			 0);
+	assert_int_equal(width, 4711);
+	assert_string_equal(asked, "format 16 channels 4 device 11");
+	assert_int_equal(gpc_cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_HALF, 4, 1),
+			 CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuDeviceGetTexture1DLinearMaxWidth(NULL, CU_AD_FORMAT_HALF, 4, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	device.remote = 0; /* the session may not use it */
+	assert_int_equal(gpc_cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_HALF, 4, 0),
+			 CUDA_ERROR_INVALID_DEVICE);
+	device.remote = 1;
+}
+
+static void
+what_the_driver_lacks_is_not_supported(void **state)
+{
+	size_t width = 0;
+
+	gpd_driver.cuDeviceGetTexture1DLinearMaxWidth = (void *)gpd_driver_lacks;
+	assert_int_equal(gpc_cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_HALF, 4, 0),
+			 CUDA_ERROR_NOT_SUPPORTED);
+}
+
+static void
+an_object_is_made_used_and_dropped(void **state)
+{
+	CUgraph graph, clone;
+
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphClone(&clone, graph), CUDA_SUCCESS);
+	assert_string_equal(asked, "clone 0x6010");
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+	assert_string_equal(asked, "destroy 0x6010");
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(gpc_cuGraphClone(&graph, (CUgraph)STREAM), CUDA_ERROR_INVALID_HANDLE);
+	driver_result = CUDA_ERROR_OUT_OF_MEMORY;
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	driver_result = CUDA_SUCCESS;
+	gpd_objects_forget_session(&daemon_session);
+	assert_string_equal(asked, "destroy 0x6020");
+	/* The daemon's is gone; a client that does not know it is told. */
+	assert_int_equal(gpc_cuGraphDestroy(clone), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void
+lists_and_structs_travel(void **state)
+{
+	CUDA_MEMSET_NODE_PARAMS params = {
+		.dst = MEMORY + 16, .value = 9, .elementSize = 2, .width = 8, .height = 1
+	};
+	CUgraphNode nodes[4], first, second;
+	size_t count = 4;
+	CUgraph graph;
+
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&first, graph, NULL, 0, &params, CONTEXT), 0);
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&second, graph, &first, 1, &params, CONTEXT), 0);
+	assert_string_equal(asked, "0x6040: 1 dependencies, last 0x6041; 9 of 2 at 0x110000000010");
+	assert_int_equal(gpc_cuGraphGetNodes(graph, NULL, &count), CUDA_SUCCESS);
+	assert_int_equal(count, 3);
+	assert_string_equal(asked, "up to 0");
+	count = 2;
+	assert_int_equal(gpc_cuGraphGetNodes(graph, nodes, &count), CUDA_SUCCESS);
+	assert_int_equal(count, 2);
+	assert_ptr_equal(nodes[0], first);
+	assert_ptr_equal(nodes[1], second);
+	memset(&params, 0, sizeof(params));
+	assert_int_equal(gpc_cuGraphMemsetNodeGetParams(second, &params), CUDA_SUCCESS);
+	assert_int_equal(params.dst, 7);
+	assert_int_equal(params.height, 2);
+	/* Nodes end with their graph. */
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphMemsetNodeGetParams(second, &params),
+			 CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void
+what_a_struct_may_not_hold_is_refused(void **state)
+{
+	CUDA_MEMSET_NODE_PARAMS params = { .dst = MEMORY, .elementSize = 3, .height = 1 };
+	CUgraphNode node;
+	CUgraph graph;
+
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, CONTEXT),
+			 CUDA_ERROR_INVALID_VALUE);
+	params.elementSize = 4;
+	params.height = 65537;
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, CONTEXT),
+			 CUDA_ERROR_INVALID_VALUE);
+	params.height = 1;
+	params.dst = MEMORY + 4096; /* somebody else's: the daemon refuses it */
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, CONTEXT),
+			 CUDA_ERROR_INVALID_VALUE);
+	params.dst = MEMORY;
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, NULL, 1, &params, CONTEXT),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
+static void
+a_union_has_the_member_of_its_tag(void **state)
+{
+	CUstreamBatchMemOpParams params[2];
+
+	memset(params, 0, sizeof(params));
+	params[0].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	params[0].waitValue.address = MEMORY;
+	params[0].waitValue.value = 3;
+	params[1].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	params[1].writeValue.address = MEMORY + 8;
+	params[1].writeValue.value = 4;
+	assert_int_equal(gpc_cuStreamBatchMemOp_v2(STREAM, 2, params, 0), CUDA_SUCCESS);
+	assert_string_equal(asked, "wait for 3 at 0x110000000000, write 4 at 0x110000000008");
+	params[1].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+	assert_int_equal(gpc_cuStreamBatchMemOp_v2(STREAM, 2, params, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuStreamBatchMemOp_v2(STREAM, 1 << 30, params, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+attributes_strings_and_bytes_travel(void **state)
+{
+	cuuint64_t value = 0;
+	CUgraph graph;
+	CUuuid uuid;
+	char name[20];
+
+	assert_int_equal(
+		gpc_cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value),
+		CUDA_SUCCESS);
+	assert_int_equal(value, 100 + CU_GRAPH_MEM_ATTR_USED_MEM_HIGH);
+	value = 12;
+	assert_int_equal(
+		gpc_cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value),
+		CUDA_SUCCESS);
+	assert_string_equal(asked, "attribute 1 = 12");
+	assert_int_equal(gpc_cuDeviceSetGraphMemAttribute(0, (CUgraphMem_attribute)99, &value),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphDebugDotPrint(graph, "a file", 0), CUDA_SUCCESS);
+	assert_string_equal(asked, "print to 'a file'");
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDeviceGetUuid_v2(&uuid, 0), CUDA_SUCCESS);
+	assert_memory_equal(&uuid, "0123456789abcdef", 16);
+	assert_int_equal(gpc_cuDeviceGetName(name, sizeof(name), 0), CUDA_SUCCESS);
+	assert_string_equal(name, "a device");
+}
+
+static void
+options_are_numbers(void **state)
+{
+	CUjit_option options[] = { CU_JIT_MAX_REGISTERS, CU_JIT_OPTIMIZATION_LEVEL };
+	void *values[] = { (void *)32, (void *)3 };
+	CUlinkState linker;
+
+	assert_int_equal(gpc_cuLinkCreate_v2(2, options, values, &linker), CUDA_SUCCESS);
+	assert_string_equal(asked, "2 options, the last 7 = 3");
+	options[1] = CU_JIT_INFO_LOG_BUFFER;
+	assert_int_equal(gpc_cuLinkCreate_v2(2, options, values, &linker),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	gpd_objects_forget_context(&daemon_session, &daemon_context);
+	assert_string_equal(asked, "end linker");
+}
+
+/* A list whose length is not what the record says of it. */
+static void
+a_hostile_length_ends_the_session(void **state)
+{
+	uint64_t cells[7] = { CU_STREAM_MEM_OP_WRITE_VALUE_32 };
+	struct gp_args_cuStreamBatchMemOp_v2 args = { .stream = 51,
+						      .count = 2,
+						      .paramArray = { cells, sizeof(cells) } };
+
+	assert_false(violated);
+	assert_int_equal(gpc_post_cuStreamBatchMemOp_v2(&context, &args), CUDA_SUCCESS);
+	assert_true(violated);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_device_is_the_daemons, begin, end),
+		cmocka_unit_test_setup_teardown(what_the_driver_lacks_is_not_supported, begin, end),
+		cmocka_unit_test_setup_teardown(an_object_is_made_used_and_dropped, begin, end),
+		cmocka_unit_test_setup_teardown(lists_and_structs_travel, begin, end),
+		cmocka_unit_test_setup_teardown(what_a_struct_may_not_hold_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(a_union_has_the_member_of_its_tag, begin, end),
+		cmocka_unit_test_setup_teardown(attributes_strings_and_bytes_travel, begin, end),
+		cmocka_unit_test_setup_teardown(options_are_numbers, begin, end),
+		cmocka_unit_test_setup_teardown(a_hostile_length_ends_the_session, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
