@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: modules. */
+/* CUDA driver API: modules, and the linker that makes their images. */
 
 GP_LOCAL(VIA(gpImageLoad))
 CUresult cuModuleLoad(
@@ -55,3 +55,77 @@ CUresult cuModuleGetGlobal_v2(
         OUT size_t *bytes,
         CUmodule hmod,
         IN_STRING const char *name);
+
+/*
+ * The linker.  Its options are encoded as those of gpImageLoad; what it says so far comes back with
+ * every call.
+ */
+GP_KIND(linker, TYPES(CUlinkState), COST(16384), OBJECT(cuLinkDestroy), GOES_WITH(context))
+
+GP_ENUM(CUjitInputType)
+
+GP_DRIVER_OPTIONAL(cuLinkCreate_v2)
+GP_DRIVER_OPTIONAL(cuLinkAddData_v2)
+GP_DRIVER_OPTIONAL(cuLinkComplete)
+
+GP_LOCAL(ALIAS(cuLinkCreate), VIA(gpLinkCreate))
+CUresult cuLinkCreate_v2(
+        unsigned int numOptions,
+        BY_HOOK CUjit_option *options,
+        BY_HOOK void **optionValues,
+        OUT CUlinkState *stateOut);
+
+GP_LOCAL(ALIAS(cuLinkAddData), VIA(gpLinkAdd))
+CUresult cuLinkAddData_v2(
+        CUlinkState state,
+        CUjitInputType type,
+        BY_HOOK void *data,
+        size_t size,
+        IN_STRING const char *name,
+        unsigned int numOptions,
+        BY_HOOK CUjit_option *options,
+        BY_HOOK void **optionValues);
+
+/* The file is read by the client: the daemon opens none for it. */
+GP_LOCAL(ALIAS(cuLinkAddFile), VIA(gpLinkAdd))
+CUresult cuLinkAddFile_v2(
+        CUlinkState state,
+        CUjitInputType type,
+        IN_STRING const char *path,
+        unsigned int numOptions,
+        BY_HOOK CUjit_option *options,
+        BY_HOOK void **optionValues);
+
+GP_LOCAL(VIA(gpLinkComplete))
+CUresult cuLinkComplete(
+        CUlinkState state,
+        BY_HOOK void **cubinOut,
+        OUT OPT size_t *sizeOut);
+
+GP_CALL(0x0524, WAIT)
+CUresult cuLinkDestroy(
+        DROP CUlinkState state);
+
+GP_MESSAGE(0x0521, WAIT, SERVER_HOOK)
+void gpLinkCreate(
+        NEW CUlinkState linker,
+        IN_BYTES(options_size) const void *options,
+        size_t options_size);
+
+/* The input is the bulk tail. */
+GP_MESSAGE(0x0522, WAIT, SERVER_HOOK, BULK_IN)
+void gpLinkAdd(
+        CUlinkState linker,
+        CUjitInputType type,
+        IN_STRING const char *name,
+        IN_BYTES(options_size) const void *options,
+        size_t options_size,
+        OUT_BYTES(BY_HOOK) void *info,
+        OUT_BYTES(BY_HOOK) void *error);
+
+GP_MESSAGE(0x0523, WAIT, SERVER_HOOK)
+void gpLinkComplete(
+        CUlinkState linker,
+        OUT_BYTES(BY_HOOK) void *image,
+        OUT_BYTES(BY_HOOK) void *info,
+        OUT_BYTES(BY_HOOK) void *error);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuModule and cuLibrary calls. */
+/* cuModule, cuLibrary and cuLink calls. */
+#include "image/fatbin.h"
 #include "softgpu/driver/binary.h"
 #include "softgpu/driver/loading.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define LINKER_TEXT_MAX ((size_t)256 << 20)
 
 static CUresult
 enter_library(void)
@@ -335,4 +340,190 @@ cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *size, CUlibrary handle, const char 
 	r = get_global(code, name, ptr, size);
 	put(code);
 	return r;
+}
+
+/* What cuLinkAddData has been given: texts one behind the other, as the engine links them. */
+struct linker {
+	struct gs_object object; /* GS_KIND_LINKER */
+	struct gs_jit_log log;
+	char *text;
+	size_t size;
+};
+
+static void
+linker_destroy(struct gs_object *object)
+{
+	struct linker *linker = (struct linker *)object;
+
+	free(linker->text);
+	free(linker);
+}
+
+CUresult CUDAAPI
+cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values, CUlinkState *state)
+{
+	struct linker *linker;
+	struct gs_jit_log log;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = read_options(count, options, values, &log);
+	if (r)
+		return r;
+	clear_sizes(count, options, values);
+	linker = calloc(1, sizeof(*linker));
+	if (!linker)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	linker->log = log;
+	gs_object_init(&linker->object, GS_KIND_LINKER, NULL, linker_destroy);
+	gs_object_publish(&linker->object);
+	*state = (CUlinkState)linker;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+append(struct linker *linker, const char *text, size_t size)
+{
+	char *larger;
+
+	size = strnlen(text, size);
+	larger = realloc(linker->text, linker->size + size + 2);
+	if (!larger)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	linker->text = larger;
+	memcpy(larger + linker->size, text, size);
+	linker->size += size;
+	larger[linker->size++] = '\n';
+	larger[linker->size] = '\0';
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+explain(const struct linker *linker, const char *text, CUresult result)
+{
+	const struct gs_jit_log *log = &linker->log;
+
+	if (log->buffer && log->size) {
+		int length = snprintf(log->buffer, log->size, "%s", text);
+
+		if (log->size_p)
+			*log->size_p = (void *)(uintptr_t)length;
+	}
+	return result;
+}
+
+/* Whether a text is one by itself, but for what other texts have. */
+static CUresult
+check_text(const struct linker *linker, const char *text, size_t size)
+{
+	struct gs_module *module;
+	struct gs_error error;
+	int r = gs_module_load(text, size, &module, &error);
+
+	if (r == 0) {
+		gs_module_unload(module);
+		return CUDA_SUCCESS;
+	}
+	if (r == GS_INVALID_PTX && strstr(error.text, "is not defined in this module"))
+		return CUDA_SUCCESS;
+	return explain(linker, error.text, (CUresult)r);
+}
+
+/* The PTX that a fatbin or an object has. */
+static CUresult
+append_image(struct linker *linker, const void *data)
+{
+	struct gp_image *image;
+	CUresult r = CUDA_ERROR_INVALID_IMAGE;
+
+	if (gp_image_create(data, &image))
+		return r;
+	for (unsigned int i = 0; i < gp_image_count(image); i++) {
+		char *text;
+		size_t size;
+
+		if (gp_image_software_ptx(image, i, LINKER_TEXT_MAX - linker->size, &text, &size))
+			continue;
+		r = append(linker, text, size);
+		free(text);
+	}
+	gp_image_destroy(image);
+	return r;
+}
+
+CUresult CUDAAPI
+cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+		 unsigned int count, CUjit_option *options, void **values)
+{
+	struct linker *linker;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!data || !size || size > LINKER_TEXT_MAX || (count && (!options || !values)))
+		return CUDA_ERROR_INVALID_VALUE;
+	linker = gs_object_get(state, GS_KIND_LINKER);
+	if (!linker)
+		return CUDA_ERROR_INVALID_HANDLE;
+	switch (type) {
+	case CU_JIT_INPUT_PTX:
+		r = check_text(linker, data, strnlen(data, size));
+		if (!r)
+			r = append(linker, data, size);
+		break;
+	case CU_JIT_INPUT_FATBINARY:
+		r = append_image(linker, data);
+		break;
+	default:
+		r = explain(linker, "the software device links PTX only",
+			    CUDA_ERROR_NO_BINARY_FOR_GPU);
+	}
+	gs_object_put(&linker->object);
+	return r;
+}
+
+CUresult CUDAAPI
+cuLinkComplete(CUlinkState state, void **image, size_t *size)
+{
+	struct gs_module *module;
+	struct gs_error error;
+	struct linker *linker;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!image)
+		return CUDA_ERROR_INVALID_VALUE;
+	linker = gs_object_get(state, GS_KIND_LINKER);
+	if (!linker)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = linker->size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = (CUresult)gs_module_load(linker->text, linker->size, &module, &error);
+	if (r == CUDA_ERROR_INVALID_PTX)
+		r = explain(linker, error.text, CUDA_ERROR_INVALID_SOURCE);
+	if (!r) {
+		gs_module_unload(module);
+		*image = linker->text;
+		if (size)
+			*size = linker->size + 1;
+	}
+	gs_object_put(&linker->object);
+	return r;
+}
+
+CUresult CUDAAPI
+cuLinkDestroy(CUlinkState state)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!gs_object_retire(state, GS_KIND_LINKER))
+		return CUDA_ERROR_INVALID_HANDLE;
+	gs_object_put((struct gs_object *)state);
+	return CUDA_SUCCESS;
 }

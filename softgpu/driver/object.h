@@ -27,6 +27,7 @@ enum gs_kind {
 	GS_KIND_GREEN,
 	GS_KIND_GREEN_CONTEXT,
 	GS_KIND_RESOURCES,
+	GS_KIND_LINKER,
 };
 
 struct gs_object {

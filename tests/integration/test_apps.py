@@ -26,6 +26,8 @@ SHAPES = {
     "smcount": r"multiprocessors: (\d+)\na grid ran on \1\na cooperative one ran on \1\nsmcount: ok\n",
     "driverapi": None,
 }
+# They have no runtime that could be shared.
+DRIVER_API = ("driverapi", "linkptx")
 # Lines in which devices may differ.
 VARYING = [(r"^priorities 0 to -\d+$", "priorities 0 to -N")]
 STDERR = {"assertion": r"\S*assertion\.cu:\d+: void insist\(int\): block: \[0,0,0\], thread: \[3,0,0\] "
@@ -41,7 +43,7 @@ def normal(text):
 
 
 def binary_of(name, kind):
-    return name + "-shared" if kind == "shared" and name != "driverapi" else name
+    return name + "-shared" if kind == "shared" and name not in DRIVER_API else name
 
 
 def judge(name, result):
