@@ -8,7 +8,6 @@
 #include "server/worker/lane_refusal.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
-#include "server/worker/session_close.h"
 #include "server/worker/session_life.h"
 #include "transport/tls.h"
 

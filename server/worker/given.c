@@ -3,9 +3,9 @@
 
 #include "server/worker/device/device.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/object.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/event.h"
+#include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/session_close.h"
-
 #include "base/clock.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/copy/copy.h"
@@ -16,15 +14,16 @@
 #include "server/worker/image/preload.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/object.h"
 #include "server/worker/retire.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/event.h"
+#include "server/worker/session/object.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/session_life.h"
 #include "transport/transport.h"
 
 #include <malloc.h>

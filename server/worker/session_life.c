@@ -17,7 +17,6 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/session_close.h"
 #include "transport/transport.h"
 
 #include <errno.h>

@@ -21,7 +21,6 @@
 #include "server/worker/session/running_work.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
-#include "server/worker/session_close.h"
 #include "server/worker/session_life.h"
 #include "server/worker/snapshot.h"
 #include "transport/transport.h"

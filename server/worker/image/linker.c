@@ -5,6 +5,7 @@
  */
 #include "gpd_calls.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/session/context.h"
 #include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 
@@ -78,7 +79,7 @@ read_options(struct gp_bytes bytes, struct options *options)
 CUresult
 gpd_gpLinkCreate(struct gpd_session *session, const struct gp_args_gpLinkCreate *args)
 {
-	CUresult result = gpd_session_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->context);
 	struct gp_scratch memory = { 0 };
 	struct gpd_object *object;
 	struct linker *linker;
@@ -168,7 +169,7 @@ gpd_gpLinkAdd(struct gpd_session *session, const struct gp_args_gpLinkAdd *args,
 	      struct gp_reply_gpLinkAdd *reply)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_session_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->context);
 	const struct linker *linker;
 	void *data = NULL;
 	size_t size;
@@ -192,7 +193,7 @@ gpd_gpLinkComplete(struct gpd_session *session, const struct gp_args_gpLinkCompl
 		   struct gp_reply_gpLinkComplete *reply)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_session_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->context);
 	const struct linker *linker;
 	void *image, *copy;
 	size_t size;

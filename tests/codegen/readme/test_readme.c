@@ -12,6 +12,7 @@
 #include "gpc_calls.h"
 #include "gpd_calls.h"
 #include "protocol/frame.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/memory/memory.h"
@@ -21,7 +22,6 @@
 #include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/worker.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@
 #define DRIVER_CONTEXT ((CUcontext)0xdc7)
 
 struct gpd_driver gpd_driver;
-struct gpd_worker gpd_worker;
+struct gpd_devices gpd_devices;
 static struct gpd_session daemon_session;
 static struct gpc_device device = { .ordinal = 0, .remote = 1, .session = (void *)1 };
 static struct gpc_context context = { .device = &device };
@@ -178,7 +178,7 @@ gpc_function_kernel(struct gpc_context *given, CUfunction function, uint64_t *ke
 
 /* The daemon's. */
 CUresult
-gpd_session_enter(struct gpd_session *session, uint32_t id)
+gpd_context_enter(const struct gpd_session *session, uint32_t id)
 {
 	return CUDA_SUCCESS;
 }
@@ -186,8 +186,7 @@ gpd_session_enter(struct gpd_session *session, uint32_t id)
 struct gpd_device *
 gpd_device_get(int ordinal)
 {
-	return ordinal >= 0 && ordinal < gpd_worker.device_count ? &gpd_worker.devices[ordinal]
-								 : NULL;
+	return ordinal >= 0 && ordinal < gpd_devices.count ? &gpd_devices.all[ordinal] : NULL;
 }
 
 CUresult
@@ -208,7 +207,7 @@ gpd_account_launch(struct gpd_account *account)
 }
 
 void
-gpd_schedule_launch(struct gpd_session *session, uint32_t stream)
+gpd_stream_launch(struct gpd_session *session, uint32_t stream)
 {
 }
 
@@ -443,9 +442,9 @@ begin(void **state)
 	gpd_driver.cuDeviceGetName = get_name;
 	gpd_driver.cuLinkCreate_v2 = link_create;
 	gpd_driver.cuLinkDestroy = link_destroy;
-	gpd_worker.device_count = 2;
-	gpd_worker.devices[1].device = 11;
-	gpd_worker.devices[1].primary = DRIVER_CONTEXT;
+	gpd_devices.count = 2;
+	gpd_devices.all[1].device = 11;
+	gpd_devices.all[1].primary = DRIVER_CONTEXT;
 	device.primary = &context;
 	violated = false;
 	driver_result = CUDA_SUCCESS;

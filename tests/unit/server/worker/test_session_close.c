@@ -12,7 +12,7 @@
 #include "server/worker/session/print.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "server/worker/session_close.h"
+#include "server/worker/session_life.h"
 #include "tests/test.h"
 
 typedef void close_func(struct gpd_session *session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/object.h"
+#include "server/worker/session/object.h"
 
 #include "server/worker/device/device.h"
 #include "server/worker/session/context.h"
