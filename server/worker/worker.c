@@ -18,7 +18,6 @@
 #include "server/worker/lane_rdma.h"
 #include "server/worker/retire.h"
 #include "server/worker/session/print.h"
-#include "server/worker/session/running_work.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
 #include "server/worker/session_life.h"

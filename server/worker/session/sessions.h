@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct gpd_ledger;
@@ -44,5 +45,19 @@ bool gpd_sessions_may_spin(void);
 
 /* The driver said that its CUDA is lost: tells all sessions and ends the process. */
 void gpd_sessions_lost(struct gpd_session *finder, CUresult result);
+
+/*
+ * Whose work the GPUs may be at, for the log: sessions that have given kernels which are not known
+ * to be done, those among them whose clients have gone.
+ */
+
+/* Names them, "session 3 (host 17 ./program), last kernel k, session 4 ...", or "" if there are
+ * none.  The only one that there is, or NULL. */
+struct gpd_session *gpd_running_work_find(char *text, size_t size) GP_LOCKED(gpd_sessions.lock);
+
+/* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
+ * the session that such a line can only be about: the one that is named, or the only one that the
+ * worker has; if there may be others, one budget for all such lines of all workers. */
+uint32_t gpd_running_work_tell(char *text, size_t size);
 
 #endif /* GPD_SESSIONS_H */
