@@ -48,10 +48,11 @@ find_log(const struct gpc_jit_options *options, CUjit_option buffer, CUjit_optio
 static void
 fill_log(const struct log *log, struct gp_bytes text)
 {
-	size_t length = text.size < log->room ? text.size : log->room - 1;
+	size_t length;
 
-	if (!log->text)
+	if (!log->text || log->room == 0)
 		return;
+	length = text.size < log->room ? text.size : log->room - 1;
 	if (length > 0)
 		memcpy(log->text, text.data, length);
 	log->text[length] = '\0';
