@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "transport/tls_link.h"
 
 #include <errno.h>
@@ -81,9 +82,10 @@ gp_tls_link_start(struct gp_tcp_conn *conn, const struct gp_tls_secrets *secrets
 
 /* Sending. */
 
-/* With the lock.  An alert that cannot go out at once does not go. */
+/* An alert that cannot go out at once does not go. */
 static void
 send_alert(struct gp_tcp_conn *conn, struct gp_tls_link *link, uint8_t level, uint8_t alert)
+	GP_LOCKED(link->send_lock)
 {
 	uint8_t content[2] = { level, alert }, record[sizeof(content) + GP_RECORD_MORE];
 	struct iovec part = { content, sizeof(content) };

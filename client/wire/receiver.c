@@ -184,7 +184,7 @@ complete_all(struct gpc_session *session)
 	}
 }
 
-/* With the lock, when nobody reads: reads one message, or, with block false, what has arrived.
+/* When nobody reads: reads one message, or, with block false, what has arrived.
  * Returns with the lock and without the token; whether anything came. */
 static bool
 read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver.lock)

@@ -40,9 +40,9 @@ static struct {
 	char line[LINE_MAX_SIZE];
 } complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
-/* Under the lock.  Keeps the beginning of what is written at one time: that says what happened. */
+/* Keeps the beginning of what is written at one time: that says what happened. */
 static void
-remember(const char *text, size_t size)
+remember(const char *text, size_t size) GP_LOCKED(complaints.lock)
 {
 	int64_t now = gp_now_ms();
 

@@ -70,9 +70,8 @@ uncharge(struct gpd_session *session, struct gpd_image *image)
 	forget_globals(session, image);
 }
 
-/* Locked. */
 static void
-stop_paying(struct gpd_image *image)
+stop_paying(struct gpd_image *image) GP_LOCKED(leaving.lock)
 {
 	LL_DELETE(leaving.images, image);
 	uncharge(image->payer, image);
