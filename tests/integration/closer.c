@@ -179,6 +179,8 @@ close_all(const char *kind, const char *folder, size_t size)
 	printf("%s: %d %d %d%s%s, touched %d", kind, (int)results[0], (int)results[1],
 	       (int)results[2], begin < SECONDS ? "" : ", late",
 	       processor < CPU_SECONDS ? "" : ", busy", count_touched(kind));
+	/* A sanitizer writes a child's copy of this when the child ends. */
+	fflush(stdout);
 	printf(", in a child %d\n", count_touched_in_child(kind));
 	fprintf(stderr, "%s: %.2f s, %.2f s of a processor\n", kind, begin, processor);
 	return 0;
