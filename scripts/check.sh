@@ -52,8 +52,10 @@ build() {
 echo "== tests, address and undefined behaviour sanitizers"
 setup build-check -Db_sanitize=address,undefined -Db_lundef=false
 build build-check
-meson test -C build-check --no-rebuild --print-errorlogs || true
-python3 scripts/again.py build-check/meson-logs/testlog.json meson test -C build-check
+# A test's limit of time is there for a hang: a busy machine may need several times as long.
+meson test -C build-check --no-rebuild --print-errorlogs --timeout-multiplier 4 || true
+python3 scripts/again.py build-check/meson-logs/testlog.json \
+	meson test -C build-check --timeout-multiplier 4
 
 echo "== locks"
 if python3 scripts/threadsafety.py build-check; then
@@ -70,16 +72,16 @@ fixed=
 if setarch -R true 2>/dev/null; then
 	fixed="setarch -R"
 fi
-$fixed meson test -C build-tsan --print-errorlogs --timeout-multiplier 2 --suite unit --suite contract || true
+$fixed meson test -C build-tsan --print-errorlogs --timeout-multiplier 8 --suite unit --suite contract || true
 python3 scripts/again.py build-tsan/meson-logs/testlog.json \
-	$fixed meson test -C build-tsan --timeout-multiplier 2
+	$fixed meson test -C build-tsan --timeout-multiplier 8
 # The other integration tests need more address space than the sanitizer leaves. It makes these four
-# times as slow, so the limit that is there for a hang is a longer one.
-$fixed meson test -C build-tsan --print-errorlogs --timeout-multiplier 2 --logbase integration \
+# times as slow.
+$fixed meson test -C build-tsan --print-errorlogs --timeout-multiplier 8 --logbase integration \
 	'apps static 1' 'apps static 2' 'apps static 3' \
 	'apps shared 1' 'apps shared 2' 'apps shared 3' faults lanes tls trips || true
 python3 scripts/again.py build-tsan/meson-logs/integration.json \
-	$fixed meson test -C build-tsan --timeout-multiplier 2
+	$fixed meson test -C build-tsan --timeout-multiplier 8
 
 logs=
 if [ -e /dev/nvidiactl ]; then
