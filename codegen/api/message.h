@@ -246,3 +246,12 @@ void gpOccupancyCluster(
         IN_BYTES(attributes_size) const void *attributes,
         size_t attributes_size,
         OUT int *value);
+
+/* A tensor map as the driver encodes it on the context's device.  shape: struct gp_tensor_shape
+ * (protocol/tensor_shape.h). */
+GP_MESSAGE(0x0901, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpTensorMap(
+        gp_context context,
+        IN_BYTES(shape_size) const void *shape,
+        size_t shape_size,
+        OUT_BYTES(BY_HOOK) void *map);

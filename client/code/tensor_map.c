@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tensor maps (cuTensorMap*), the descriptors by which kernels of compute capability 9.0 and later
+ * move tiles.  The driver alone knows their bits, so the daemon is asked, once for each shape: the
+ * first eight bytes of a map are the tensor's address, and the others do not depend on it.  The
+ * shapes asked for are kept here, at most KEPT_MAX of them, for all contexts.  Any thread may call.
+ */
+#include "base/lock.h"
+#include "client/context/context.h"
+#include "client/context/device.h"
+#include "gpc_calls.h"
+#include "protocol/tensor_shape.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+enum {
+	KEPT_MAX = 1024,
+	MAP_ALIGNMENT = 64,     /* of a CUtensorMap */
+	ADDRESS_ALIGNMENT = 16, /* of a tensor */
+	/* What of an address a shape may depend on: how it is aligned. */
+	ADDRESS_BITS = 0xff,
+};
+
+struct key {
+	const struct gpc_device *device;
+	struct gp_tensor_shape shape; /* the address: its ADDRESS_BITS alone */
+};
+
+struct kept {
+	struct key key;
+	CUtensorMap map;
+	UT_hash_handle hh; /* in the order in which they came */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *all_kept GP_GUARDED_BY(lock);
+
+static bool
+find_kept(const struct key *key, CUtensorMap *map)
+{
+	const struct kept *kept;
+
+	pthread_mutex_lock(&lock);
+	HASH_FIND(hh, all_kept, key, sizeof(*key), kept);
+	if (kept)
+		*map = kept->map;
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
+
+/* Without memory nothing is kept. */
+static void
+keep(const struct key *key, const CUtensorMap *map)
+{
+	struct kept *kept = aligned_alloc(_Alignof(struct kept), sizeof(*kept));
+	struct kept *other;
+
+	if (!kept)
+		return;
+	*kept = (struct kept){ .map = *map };
+	memcpy(&kept->key, key, sizeof(*key));
+	pthread_mutex_lock(&lock);
+	HASH_REPLACE(hh, all_kept, key, sizeof(*key), kept, other);
+	free(other);
+	if (HASH_COUNT(all_kept) > KEPT_MAX) {
+		other = all_kept;
+		HASH_DEL(all_kept, other);
+		free(other);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static CUresult
+ask(struct gpc_context *context, const struct gp_tensor_shape *shape, CUtensorMap *map)
+{
+	struct gp_args_gpTensorMap args = { .context = context->handle.id,
+					    .shape = { shape, sizeof(*shape) } };
+	struct gp_reply_gpTensorMap reply;
+	void *raw = NULL;
+	CUresult result = gpc_wait_gpTensorMap(context, &args, &reply, &raw);
+
+	if (result == CUDA_SUCCESS && reply.map.size != sizeof(*map))
+		result = CUDA_ERROR_UNKNOWN;
+	if (result == CUDA_SUCCESS)
+		memcpy(map, reply.map.data, sizeof(*map));
+	free(raw);
+	return result;
+}
+
+/* The map with the address of the tensor that the shape names. */
+static CUresult
+encode(CUtensorMap *map, const struct gp_tensor_shape *shape)
+{
+	struct gpc_context *context;
+	struct key key;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!map || (uintptr_t)map % MAP_ALIGNMENT)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(&key, 0, sizeof(key));
+	key.device = context->device;
+	key.shape = *shape;
+	key.shape.address &= ADDRESS_BITS;
+	if (!find_kept(&key, map)) {
+		result = ask(context, shape, map);
+		if (result != CUDA_SUCCESS)
+			return result;
+		keep(&key, map);
+	}
+	map->opaque[0] = shape->address;
+	return CUDA_SUCCESS;
+}
+
+/* What all kinds have. */
+struct common {
+	CUtensorMapDataType type;
+	cuuint32_t rank;
+	void *address;
+	const cuuint64_t *dims, *strides;
+	const cuuint32_t *element_strides;
+	CUtensorMapInterleave interleave;
+	CUtensorMapSwizzle swizzle;
+	CUtensorMapL2promotion l2;
+	CUtensorMapFloatOOBfill fill;
+};
+
+static CUresult
+fill_shape(struct gp_tensor_shape *shape, enum gp_tensor_kind kind, const struct common *common)
+{
+	if (common->rank < 1 || common->rank > GP_TENSOR_RANK_MAX || !common->address ||
+	    !common->dims || (!common->strides && common->rank > 1) || !common->element_strides)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(shape, 0, sizeof(*shape));
+	shape->kind = kind;
+	shape->type = common->type;
+	shape->rank = common->rank;
+	shape->address = (uintptr_t)common->address;
+	shape->interleave = common->interleave;
+	shape->swizzle = common->swizzle;
+	shape->l2 = common->l2;
+	shape->fill = common->fill;
+	for (cuuint32_t i = 0; i < common->rank; i++) {
+		shape->dims[i] = common->dims[i];
+		shape->element_strides[i] = common->element_strides[i];
+	}
+	for (cuuint32_t i = 0; i + 1 < common->rank; i++)
+		shape->strides[i] = common->strides[i];
+	return CUDA_SUCCESS;
+}
+
+#define COMMON                                                                                     \
+	{                                                                                          \
+		tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,               \
+			elementStrides, interleave, swizzle, l2Promotion, oobFill                  \
+	}
+
+CUresult
+gpc_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+			   cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+			   const cuuint64_t *globalStrides, const cuuint32_t *boxDim,
+			   const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+			   CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+			   CUtensorMapFloatOOBfill oobFill)
+{
+	struct gp_tensor_shape shape;
+	CUresult result = fill_shape(&shape, GP_TENSOR_TILED, &(struct common)COMMON);
+
+	if (result != CUDA_SUCCESS || !boxDim)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (cuuint32_t i = 0; i < tensorRank; i++)
+		shape.box[i] = boxDim[i];
+	return encode(tensorMap, &shape);
+}
+
+CUresult
+gpc_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+			    cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+			    const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
+			    const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
+			    cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+			    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+			    CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+{
+	struct gp_tensor_shape shape;
+	CUresult result = fill_shape(&shape, GP_TENSOR_IM2COL, &(struct common)COMMON);
+
+	if (result != CUDA_SUCCESS || !pixelBoxLowerCorner || !pixelBoxUpperCorner)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (cuuint32_t i = 0; i + 2 < tensorRank; i++) {
+		shape.lower[i] = (uint64_t)(int64_t)pixelBoxLowerCorner[i];
+		shape.upper[i] = (uint64_t)(int64_t)pixelBoxUpperCorner[i];
+	}
+	shape.channels = channelsPerPixel;
+	shape.pixels = pixelsPerColumn;
+	return encode(tensorMap, &shape);
+}
+
+CUresult
+gpc_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+				cuuint32_t tensorRank, void *globalAddress,
+				const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+				int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth,
+				cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+				const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+				CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+				CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+{
+	struct gp_tensor_shape shape;
+	CUresult result = fill_shape(&shape, GP_TENSOR_IM2COL_WIDE, &(struct common)COMMON);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	shape.lower[0] = (uint64_t)(int64_t)pixelBoxLowerCornerWidth;
+	shape.upper[0] = (uint64_t)(int64_t)pixelBoxUpperCornerWidth;
+	shape.channels = channelsPerPixel;
+	shape.pixels = pixelsPerColumn;
+	shape.mode = mode;
+	return encode(tensorMap, &shape);
+}
+
+CUresult
+gpc_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!tensorMap || (uintptr_t)tensorMap % MAP_ALIGNMENT || !globalAddress ||
+	    (uintptr_t)globalAddress % ADDRESS_ALIGNMENT)
+		return CUDA_ERROR_INVALID_VALUE;
+	tensorMap->opaque[0] = (uintptr_t)globalAddress;
+	return CUDA_SUCCESS;
+}

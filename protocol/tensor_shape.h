@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a tensor map says, as gpTensorMap sends it: words of 64 bits, since both ends have to agree.
+ * Signed values are sign-extended; what a kind or a rank has no use for is 0.  The driver checks
+ * the values; the daemon checks kind and rank, by which the driver reads the arrays.
+ */
+#ifndef GP_PROTOCOL_TENSOR_SHAPE_H
+#define GP_PROTOCOL_TENSOR_SHAPE_H
+
+#include <stdint.h>
+
+enum gp_tensor_kind {
+	GP_TENSOR_TILED = 0,
+	GP_TENSOR_IM2COL = 1,
+	GP_TENSOR_IM2COL_WIDE = 2,
+};
+
+enum {
+	GP_TENSOR_RANK_MAX = 5,
+	GP_TENSOR_WORDS = 41,
+};
+
+struct gp_tensor_shape {
+	uint64_t kind; /* enum gp_tensor_kind */
+	uint64_t type; /* CUtensorMapDataType */
+	uint64_t rank;
+	uint64_t address;
+	uint64_t dims[GP_TENSOR_RANK_MAX];
+	uint64_t strides[GP_TENSOR_RANK_MAX]; /* bytes; rank - 1 of them */
+	uint64_t element_strides[GP_TENSOR_RANK_MAX];
+	uint64_t box[GP_TENSOR_RANK_MAX];   /* tiled */
+	uint64_t lower[GP_TENSOR_RANK_MAX]; /* im2col: rank - 2 of them; wide: one */
+	uint64_t upper[GP_TENSOR_RANK_MAX];
+	uint64_t channels, pixels, mode; /* im2col; mode: wide */
+	uint64_t interleave, swizzle, l2, fill;
+};
+
+_Static_assert(sizeof(struct gp_tensor_shape) == GP_TENSOR_WORDS * 8, "words without gaps");
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensor maps: encoded by the driver, for kernels that get them as parameters. */
+#include "gpd_calls.h"
+#include "protocol/tensor_shape.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The arrays as the driver takes them. */
+struct narrow {
+	cuuint32_t box[GP_TENSOR_RANK_MAX], element_strides[GP_TENSOR_RANK_MAX];
+	int lower[GP_TENSOR_RANK_MAX], upper[GP_TENSOR_RANK_MAX];
+};
+
+static struct narrow
+narrow(const struct gp_tensor_shape *shape)
+{
+	struct narrow narrow;
+
+	for (int i = 0; i < GP_TENSOR_RANK_MAX; i++) {
+		narrow.box[i] = (cuuint32_t)shape->box[i];
+		narrow.element_strides[i] = (cuuint32_t)shape->element_strides[i];
+		narrow.lower[i] = (int)(int64_t)shape->lower[i];
+		narrow.upper[i] = (int)(int64_t)shape->upper[i];
+	}
+	return narrow;
+}
+
+/* The driver looks at nothing behind the address. */
+static CUresult
+encode(const struct gp_tensor_shape *shape, CUtensorMap *map)
+{
+	struct narrow n = narrow(shape);
+	void *address = (void *)(uintptr_t)shape->address;
+
+	switch (shape->kind) {
+	case GP_TENSOR_TILED:
+		return gpd_driver.cuTensorMapEncodeTiled(
+			map, shape->type, (cuuint32_t)shape->rank, address, shape->dims,
+			shape->strides, n.box, n.element_strides, shape->interleave, shape->swizzle,
+			shape->l2, shape->fill);
+	case GP_TENSOR_IM2COL:
+		return gpd_driver.cuTensorMapEncodeIm2col(
+			map, shape->type, (cuuint32_t)shape->rank, address, shape->dims,
+			shape->strides, n.lower, n.upper, (cuuint32_t)shape->channels,
+			(cuuint32_t)shape->pixels, n.element_strides, shape->interleave,
+			shape->swizzle, shape->l2, shape->fill);
+	case GP_TENSOR_IM2COL_WIDE:
+		return gpd_driver.cuTensorMapEncodeIm2colWide(
+			map, shape->type, (cuuint32_t)shape->rank, address, shape->dims,
+			shape->strides, n.lower[0], n.upper[0], (cuuint32_t)shape->channels,
+			(cuuint32_t)shape->pixels, n.element_strides, shape->interleave,
+			shape->mode, shape->swizzle, shape->l2, shape->fill);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult
+gpd_gpTensorMap(struct gpd_session *session, const struct gp_args_gpTensorMap *args,
+		struct gp_reply_gpTensorMap *reply)
+{
+	struct gp_tensor_shape shape;
+	CUtensorMap *map;
+	CUresult result = gpd_context_enter(session, args->context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (args->shape.size != sizeof(shape))
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&shape, args->shape.data, sizeof(shape));
+	if (shape.rank < 1 || shape.rank > GP_TENSOR_RANK_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	map = aligned_alloc(_Alignof(CUtensorMap), sizeof(*map));
+	if (!map)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = encode(&shape, map);
+	if (result == CUDA_SUCCESS)
+		reply->map = (struct gp_bytes){ map, sizeof(*map) };
+	else
+		free(map);
+	return result;
+}
