@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/stats.h"
 
+#include "base/clock.h"
 #include "gp_calls.h"
 
 #include <inttypes.h>
@@ -8,12 +9,21 @@
 #include <stdlib.h>
 
 #define NUMBERS 65536
+#define NS_PER_MS 1e6
 
 static atomic_uint_fast64_t waits, posted, messages, bytes_sent, bytes_received;
 static atomic_bool launched;
 static uint64_t waits_at_launch;
 /* Indexed by call number; the pages of unused numbers are never touched. */
 static atomic_uint_fast32_t counts[NUMBERS];
+static atomic_uint_fast64_t wait_counts[GPC_WAIT_END], wait_ns[GPC_WAIT_END];
+
+/* The wait that this thread is in. */
+static _Thread_local struct {
+	unsigned int depth;
+	unsigned int cause;
+	uint64_t begun;
+} current;
 
 static void
 add(atomic_uint_fast64_t *counter, uint64_t amount)
@@ -50,9 +60,28 @@ gpc_stats_received(size_t size)
 }
 
 void
-gpc_stats_wait(void)
+gpc_stats_wait_begin(unsigned int cause)
 {
+	if (current.depth++ > 0)
+		return;
+	current.cause = cause;
+	current.begun = gp_now_ns();
 	add(&waits, 1);
+	add(&wait_counts[cause], 1);
+}
+
+void
+gpc_stats_wait_end(void)
+{
+	if (--current.depth == 0)
+		add(&wait_ns[current.cause], gp_now_ns() - current.begun);
+}
+
+void
+gpc_stats_waited(unsigned int cause, uint64_t *count_p, uint64_t *ns_p)
+{
+	*count_p = atomic_load(&wait_counts[cause]);
+	*ns_p = atomic_load(&wait_ns[cause]);
 }
 
 void
@@ -87,32 +116,85 @@ gpc_call_name(uint16_t number)
 	return info ? info->name : "unknown call";
 }
 
-static int
-compare_counts(const void *a, const void *b)
+const char *
+gpc_wait_name(unsigned int cause)
 {
-	uint_fast32_t left = atomic_load(&counts[*(const uint16_t *)a]);
-	uint_fast32_t right = atomic_load(&counts[*(const uint16_t *)b]);
+	static const char *const names[] = { "connection", "TLS handshake", "welcome", "window",
+					     "room for calls" };
 
-	return left < right ? 1 : left > right ? -1 : 0;
+	return cause < NUMBERS ? gpc_call_name((uint16_t)cause) : names[cause - NUMBERS];
+}
+
+/* What is printed, largest first. */
+struct line {
+	unsigned int number;
+	uint64_t order;
+};
+
+static int
+compare_lines(const void *a, const void *b)
+{
+	const struct line *left = a, *right = b;
+
+	if (left->order != right->order)
+		return left->order < right->order ? 1 : -1;
+	return left->number < right->number ? -1 : 1;
+}
+
+/* The numbers below end whose value is not 0, in order of their values; the caller frees them. */
+static struct line *
+lines_of(uint64_t (*value)(unsigned int number), unsigned int end, size_t *count_p)
+{
+	struct line *lines = malloc(end * sizeof(*lines));
+
+	*count_p = 0;
+	for (unsigned int i = 0; lines && i < end; i++) {
+		uint64_t order = value(i);
+
+		if (order > 0)
+			lines[(*count_p)++] = (struct line){ .number = i, .order = order };
+	}
+	if (lines)
+		qsort(lines, *count_p, sizeof(*lines), compare_lines);
+	return lines;
+}
+
+static uint64_t
+calls_of(unsigned int number)
+{
+	return atomic_load_explicit(&counts[number], memory_order_relaxed);
+}
+
+static uint64_t
+waits_of(unsigned int cause)
+{
+	return atomic_load_explicit(&wait_counts[cause], memory_order_relaxed);
+}
+
+static void
+print_waits(FILE *file)
+{
+	size_t count;
+	struct line *lines = lines_of(waits_of, GPC_WAIT_END, &count);
+
+	for (size_t i = 0; i < count; i++)
+		(void)fprintf(file, "gpupool: stats: %10" PRIu64 " waits %12.3f ms %s\n",
+			      lines[i].order,
+			      (double)atomic_load(&wait_ns[lines[i].number]) / NS_PER_MS,
+			      gpc_wait_name(lines[i].number));
+	free(lines);
 }
 
 static void
 print_counts(FILE *file)
 {
-	uint16_t *numbers = malloc(NUMBERS * sizeof(*numbers));
-	size_t used = 0;
+	size_t count;
+	struct line *lines = lines_of(calls_of, NUMBERS, &count);
 
-	if (!numbers)
-		return;
-	for (size_t i = 0; i < NUMBERS; i++) {
-		if (atomic_load_explicit(&counts[i], memory_order_relaxed) > 0)
-			numbers[used++] = (uint16_t)i;
-	}
-	qsort(numbers, used, sizeof(*numbers), compare_counts);
-	for (size_t i = 0; i < used; i++)
-		(void)fprintf(file, "gpupool: stats: %10" PRIuFAST32 " %s\n",
-			      atomic_load(&counts[numbers[i]]), gpc_call_name(numbers[i]));
-	free(numbers);
+	for (size_t i = 0; i < count; i++)
+		(void)fprintf(file, "gpupool: stats: %10" PRIu64 " %s\n", lines[i].order,
+			      gpc_call_name((uint16_t)lines[i].number));
+	free(lines);
 }
 
 void
@@ -128,5 +210,6 @@ gpc_stats_print(FILE *file)
 		      " messages; sent %.1f MiB, received %.1f MiB\n",
 		      stats.waits, stats.waits_before_launch, stats.posted, stats.messages,
 		      (double)stats.bytes_sent / mib, (double)stats.bytes_received / mib);
+	print_waits(file);
 	print_counts(file);
 }

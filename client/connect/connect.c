@@ -87,8 +87,9 @@ connect_with(struct opening *opening, const struct gp_url *url, const struct gp_
 	int r;
 
 	gp_preamble_encode(preamble, bytes);
-	gpc_stats_wait();
+	gpc_stats_wait_begin(GPC_WAIT_CONNECT);
 	r = gp_connect(url, bytes, sizeof(bytes), opening->connect_ms, conn_p, why, sizeof(why));
+	gpc_stats_wait_end();
 	if (r != 0) {
 		(void)snprintf(opening->error, opening->error_size, "%s", why);
 		return r;
@@ -135,8 +136,9 @@ secure(struct opening *opening, struct gp_conn *conn, struct gp_tls *tls)
 {
 	int r;
 
-	gpc_stats_wait();
+	gpc_stats_wait_begin(GPC_WAIT_TLS);
 	r = gp_conn_secure(conn, tls, opening->url->host, ANSWER_MS);
+	gpc_stats_wait_end();
 	return r == 0 ? 0 : fail(opening, r, ": %s", gp_conn_error(conn));
 }
 
@@ -177,8 +179,9 @@ open_secure(struct opening *opening, struct gpc_link *link, const struct gp_prea
 		return fail(opening, r, ": %s", why);
 	r = connect_with(opening, &opening->control, preamble, &link->control);
 	if (r == 0) {
-		gpc_stats_wait();
+		gpc_stats_wait_begin(GPC_WAIT_HELLO);
 		r = take_preamble(opening, link->control);
+		gpc_stats_wait_end();
 	}
 	if (r == 0)
 		r = secure(opening, link->control, tls);
@@ -273,7 +276,6 @@ take_message(struct opening *opening, struct gp_conn *conn,
 	char said[SAID_MAX];
 	int r;
 
-	gpc_stats_wait();
 	/* For one that comes byte by byte, too. */
 	gp_conn_set_deadline(conn, ANSWER_MS);
 	r = gp_conn_wait(conn, ANSWER_MS);
@@ -302,6 +304,22 @@ take_message(struct opening *opening, struct gp_conn *conn,
 	return r;
 }
 
+/* Hello is on its way.  Inside TLS the daemon's preamble has come before. */
+static int
+take_welcome(struct opening *opening, struct gpc_link *link, bool tls)
+{
+	int r = 0;
+
+	gpc_stats_wait_begin(GPC_WAIT_HELLO);
+	if (!tls)
+		r = take_preamble(opening, link->control);
+	if (r == 0)
+		r = take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME,
+				 &link->welcome);
+	gpc_stats_wait_end();
+	return r;
+}
+
 /* The control connection up to a Welcome that makes sense. */
 static int
 open_control(struct opening *opening, struct gpc_link *link)
@@ -321,11 +339,8 @@ open_control(struct opening *opening, struct gpc_link *link)
 	/* A daemon that closed at once may have said why before our Hello bounced. */
 	if (greeted && (r == -EPIPE || r == -ECONNRESET))
 		r = 0;
-	if (r == 0 && !tls)
-		r = take_preamble(opening, link->control);
 	if (r == 0)
-		r = take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME,
-				 &link->welcome);
+		r = take_welcome(opening, link, tls);
 	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
 		r = fail(opening, GP_E_INVALID, ": the daemon's welcome makes no sense (%s)", what);
 	if (r == 0 && opening->device_count &&
@@ -369,8 +384,10 @@ ask_for_window(struct opening *opening, struct gpc_link *link)
 		return fail(opening, r, ": %s",
 			    r == -ENOMEM ? strerror(ENOMEM) : gp_conn_error(link->control));
 
+	gpc_stats_wait_begin(GPC_WAIT_WINDOW);
 	r = take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY,
 			 &reply);
+	gpc_stats_wait_end();
 	if (r != 0)
 		return r;
 	if (gpc_window_is_sound(reply->window_reply->window, link->facts.granularity)) {
@@ -475,8 +492,9 @@ secure_lane(struct opening *opening, const uint8_t *ticket, unsigned int lane,
 	int r;
 
 	gp_ticket_key(ticket, (uint16_t)lane, key);
-	gpc_stats_wait();
+	gpc_stats_wait_begin(GPC_WAIT_TLS);
 	r = gp_conn_secure_key(*conn_p, false, key, ANSWER_MS);
+	gpc_stats_wait_end();
 	explicit_bzero(key, sizeof(key));
 	if (r == 0)
 		return 0;

@@ -2,6 +2,7 @@
 #include "client/copy/copy_out.h"
 
 #include "client/base/container.h"
+#include "client/base/stats.h"
 #include "client/copy/array.h"
 #include "client/memory/pending_copy.h"
 #include "client/stream/stream.h"
@@ -198,6 +199,9 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 		result = slice_start(&slices[started], stream, copy, at + started);
 		started += result == CUDA_SUCCESS;
 	}
+	/* One wait, however many answers it takes. */
+	if (started > 0)
+		gpc_stats_wait_begin(slices[0].request.call);
 	for (unsigned int i = 0; i < started; i++) {
 		CUresult one = gpc_request_wait(&slices[i].request);
 
@@ -205,6 +209,8 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 		if (result == CUDA_SUCCESS)
 			result = one;
 	}
+	if (started > 0)
+		gpc_stats_wait_end();
 	return result;
 }
 

@@ -258,12 +258,17 @@ gpc_request_wait(struct gpc_request *request)
 	struct gpc_session *session = request->session;
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_waiter waiter = { .request = request };
+	bool waits;
 
 	(void)pthread_mutex_lock(&session->receiver.lock);
+	/* An answer that another thread has read meanwhile was waited for, too, unless the request
+	 * is one that goes on behind the call. */
+	waits = !request->complete || !request->done;
+	if (waits)
+		gpc_stats_wait_begin(request->call);
 	if (request->complete) {
 		waiter.result = request->result;
 	} else {
-		gpc_stats_wait();
 		enlist(receiver, &waiter);
 		while (!waiter.complete) {
 			if (receiver->reading)
@@ -274,6 +279,8 @@ gpc_request_wait(struct gpc_request *request)
 		strike_off(session, &waiter);
 	}
 	(void)pthread_mutex_unlock(&session->receiver.lock);
+	if (waits)
+		gpc_stats_wait_end();
 	return waiter.result == CUDA_SUCCESS ? gpc_session_take_deferred(session) : waiter.result;
 }
 
@@ -310,6 +317,7 @@ gpc_receiver_make_room(struct gpc_session *session)
 
 	if (!is_full(session))
 		return CUDA_SUCCESS;
+	gpc_stats_wait_begin(GPC_WAIT_ROOM);
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	enlist(receiver, &waiter);
 	while (is_full(session) && !gpc_session_is_over(session)) {
@@ -320,6 +328,7 @@ gpc_receiver_make_room(struct gpc_session *session)
 	}
 	strike_off(session, &waiter);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
+	gpc_stats_wait_end();
 	return gpc_session_status(session);
 }
 

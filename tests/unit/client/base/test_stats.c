@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/thread.h"
+#include "client/base/stats.h"
+#include "gp_calls.h"
+#include "tests/test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_MS 1000000
+#define THREADS 4
+#define WAITS 1000
+
+/* Counts since the last look: they are the process's, and every case adds to them. */
+static uint64_t
+more_waits(unsigned int cause, uint64_t *ns_p)
+{
+	static uint64_t seen[GPC_WAIT_END], seen_ns[GPC_WAIT_END];
+	uint64_t count, ns;
+
+	gpc_stats_waited(cause, &count, &ns);
+	count -= seen[cause];
+	ns -= seen_ns[cause];
+	seen[cause] += count;
+	seen_ns[cause] += ns;
+	*ns_p = ns;
+	return count;
+}
+
+static uint64_t
+all_waits(void)
+{
+	struct gpc_stats stats;
+
+	gpc_stats_get(&stats);
+	return stats.waits;
+}
+
+static void
+a_wait_counts_with_its_cause_and_its_time(void **state)
+{
+	uint64_t before = all_waits(), ns;
+
+	gpc_stats_wait_begin(GP_CALL_gpFence);
+	gp_clock_move(5 * NS_PER_MS);
+	gpc_stats_wait_end();
+	assert_int_equal(all_waits(), before + 1);
+	assert_int_equal(more_waits(GP_CALL_gpFence, &ns), 1);
+	assert_true(ns >= 5 * NS_PER_MS);
+	assert_int_equal(more_waits(GPC_WAIT_CONNECT, &ns), 0);
+	assert_int_equal(ns, 0);
+}
+
+static void
+a_wait_inside_another_is_part_of_it(void **state)
+{
+	uint64_t before = all_waits(), ns;
+
+	gpc_stats_wait_begin(GPC_WAIT_HELLO);
+	for (int i = 0; i < 3; i++) {
+		gpc_stats_wait_begin(GP_CALL_gpFence);
+		gp_clock_move(NS_PER_MS);
+		gpc_stats_wait_end();
+	}
+	gpc_stats_wait_end();
+	assert_int_equal(all_waits(), before + 1);
+	assert_int_equal(more_waits(GPC_WAIT_HELLO, &ns), 1);
+	assert_true(ns >= 3 * NS_PER_MS);
+	assert_int_equal(more_waits(GP_CALL_gpFence, &ns), 0);
+	assert_int_equal(ns, 0);
+}
+
+static void *
+wait_often(void *arg)
+{
+	for (int i = 0; i < WAITS; i++) {
+		gpc_stats_wait_begin(GPC_WAIT_ROOM);
+		gpc_stats_wait_end();
+	}
+	return NULL;
+}
+
+static void
+each_thread_has_waits_of_its_own(void **state)
+{
+	pthread_t threads[THREADS];
+	uint64_t ns;
+
+	gpc_stats_wait_begin(GPC_WAIT_WINDOW);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(gp_thread_start_joined(&threads[i], "waits", 0, wait_often, NULL),
+				 0);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	gpc_stats_wait_end();
+	assert_int_equal(more_waits(GPC_WAIT_ROOM, &ns), THREADS * WAITS);
+	assert_int_equal(more_waits(GPC_WAIT_WINDOW, &ns), 1);
+}
+
+static void
+waits_before_the_first_kernel_are_told_apart(void **state)
+{
+	struct gpc_stats stats;
+	uint64_t before = all_waits();
+
+	gpc_stats_launch();
+	gpc_stats_wait_begin(GP_CALL_gpFence);
+	gpc_stats_wait_end();
+	gpc_stats_get(&stats);
+	assert_int_equal(stats.waits, before + 1);
+	assert_int_equal(stats.waits_before_launch, before);
+}
+
+static void
+every_cause_is_printed_with_its_count_time_and_name(void **state)
+{
+	char *text = NULL, line[128];
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	assert_non_null(file);
+	gpc_stats_print(file);
+	assert_int_equal(fclose(file), 0);
+	(void)snprintf(line, sizeof(line), "%10d waits ", THREADS * WAITS);
+	assert_non_null(strstr(text, line));
+	assert_non_null(strstr(text, " ms room for calls\n"));
+	assert_non_null(strstr(text, " ms welcome\n"));
+	assert_non_null(strstr(text, " ms gpFence\n"));
+	assert_null(strstr(text, "connection"));
+	free(text);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_counts_with_its_cause_and_its_time),
+		cmocka_unit_test(a_wait_inside_another_is_part_of_it),
+		cmocka_unit_test(each_thread_has_waits_of_its_own),
+		cmocka_unit_test(waits_before_the_first_kernel_are_told_apart),
+		cmocka_unit_test(every_cause_is_printed_with_its_count_time_and_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
