@@ -36,7 +36,7 @@ def guest_script(commands, each_seconds):
     return '\n'.join(lines) + '\n'
 
 
-def run(commands, seconds=300, each_seconds=120, log=None, rdma=False):
+def run(commands, seconds=300, each_seconds=600, log=None, rdma=False):
     """[(environment, [program, argument, ...])] to [(status, output, error output, seconds)].
 
     Addresses that the environments name are of the machine's own network, in which this machine's

@@ -116,7 +116,7 @@ class Neighbour:
             result.expect(out="threads: ok\n", err="")
         require(self.target.workers() == self.workers, "the worker was replaced")
         self.target.settle(20)
-        wait_until("nothing is in use any more", lambda: self.target.in_use() == (0, 0), 20)
+        wait_until("nothing is in use any more", lambda: self.target.in_use() == (0, 0), 60)
 
 
 def endings(target):
@@ -125,7 +125,7 @@ def endings(target):
 
 
 def expect_one_ending(target, session, reason=r".*"):
-    wait_until(f"the log says how session {session} ended", lambda: str(session) in endings(target), 20)
+    wait_until(f"the log says how session {session} ended", lambda: str(session) in endings(target), 60)
     lines = re.findall(rf"^gpupoold.*: session {session} \(.*\): closed: .*$", target.log(), re.M)
     require(len(lines) == 1, f"not one line of session {session}: {lines}")
     require(re.match(reason, endings(target)[str(session)]), f"expected {reason!r}: {lines}")

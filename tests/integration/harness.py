@@ -288,7 +288,7 @@ class Daemon:
             0 < fds <= fds_before and threads <= threads_before + DRIVER_THREADS
             for (fds, threads), (fds_before, threads_before) in zip(now, self.idle))
 
-    def settle(self, seconds=10):
+    def settle(self, seconds=PATIENCE):
         """Waits until no more descriptors and threads are in use than before the first client."""
         try:
             wait_until("the daemon is as idle as before its clients", self.is_idle, seconds)
@@ -296,7 +296,7 @@ class Daemon:
             raise Failed(f"{failed}\n(descriptors, threads) of supervisor and workers: {self.usage()}, "
                          f"before: {self.idle}\n{self.describe()}") from None
 
-    def wait_for_log(self, pattern, seconds=10, count=1):
+    def wait_for_log(self, pattern, seconds=PATIENCE, count=1):
         wait_until(f"the daemon's log has {pattern!r}",
                    lambda: len(re.findall(pattern, self.log(), re.M)) >= count, seconds)
 
@@ -317,7 +317,7 @@ class Daemon:
         except subprocess.TimeoutExpired:
             raise Failed("the daemon does not end on SIGTERM") from None
         require(self.process.returncode == status, f"the daemon ended with {self.process.returncode}")
-        wait_until("no process of the daemon stays", self.group_is_gone, 10)
+        wait_until("no process of the daemon stays", self.group_is_gone, 60)
         self.check_log()
         self.check_sessions()
 

@@ -30,7 +30,7 @@ class Neighbour:
             self.daemon.settle()
 
 
-def expect_closed(conn, seconds=10):
+def expect_closed(conn, seconds=60):
     conn.socket.settimeout(seconds)
     try:
         conn.wait_closed()

@@ -25,7 +25,7 @@ SUCCESS = 0
 SOON = PATIENCE / 4
 
 
-def expect_closed(conn, seconds=20):
+def expect_closed(conn, seconds=60):
     conn.socket.settimeout(seconds)
     try:
         conn.wait_closed()

@@ -68,11 +68,11 @@ def _():
         require(result == OUT_OF_MEMORY, f"it does not count: {result}")
         # A process that is killed takes nothing along.
         os.kill(max(daemon.workers()), 9)
-        wait_until("it is gone", lambda: len(daemon.workers()) == 2, 20)
+        wait_until("it is gone", lambda: len(daemon.workers()) == 2, 60)
         for session in alone:
             session.close()
-        wait_until("only one worker is left", lambda: len(daemon.workers()) == 1, 20)
-        wait_until("what the others had is there", lambda: loads(shared, 4, image_of(90 * MIB, 8)), 10)
+        wait_until("only one worker is left", lambda: len(daemon.workers()) == 1, 60)
+        wait_until("what the others had is there", lambda: loads(shared, 4, image_of(90 * MIB, 8)), 60)
         for session in shared, *others:
             session.close()
 
@@ -91,10 +91,10 @@ def _():
         values = {"context": 1, "image": 1, "sha256": bytes(32), "size": 60 * MIB, "options": b""}
         said = record("gpImageLoad", values, 1, 1, BULK)
         boasts.lane.send(struct.pack("<II", len(said), 60 * MIB) + said + bytes(1000))
-        wait_until("it counts", lambda: not loads(asks, 3, image_of(11 * MIB, 2)) or asks.post("gpImageUnload", {"image": 3}), 10)
+        wait_until("it counts", lambda: not loads(asks, 3, image_of(11 * MIB, 2)) or asks.post("gpImageUnload", {"image": 3}), 60)
         require(loads(neighbour, 1, image_of(90 * MIB, 3)), "another tenant's programs are kept out")
         boasts.lane.close()
-        wait_until("it has gone with its session", lambda: loads(asks, 4, image_of(90 * MIB, 4)), 10)
+        wait_until("it has gone with its session", lambda: loads(asks, 4, image_of(90 * MIB, 4)), 60)
         for session in neighbour, asks:
             session.close()
 
@@ -127,7 +127,7 @@ def _():
         require(loads(greedy, 2, image_of(91 * MIB, 24)), "the session has no room for the next")
         greedy.close()
         for number, session in enumerate((stays, alone)):
-            wait_until("what the session has had is there for others", lambda: loads(session, 2, image_of(45 * MIB, 30 + number)), 10)
+            wait_until("what the session has had is there for others", lambda: loads(session, 2, image_of(45 * MIB, 30 + number)), 60)
         for session in stays, alone:
             session.close()
 

@@ -19,7 +19,7 @@ from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Program, Skip, as_te
 from pool import Pool, ctl, token_of
 
 # What revoking a token may take, and a little more.
-SOON = 10 if SANITIZED else 3
+SOON = 30 if SANITIZED else 3
 
 
 def write_token(pool, text):
@@ -493,7 +493,7 @@ class Remote:
         result = Program("vectoradd", (), remote or self.address, env=env).finish()
         require(result.status == 1 and text in result.err and result.err.count("\n") == 1, f"expected {text!r}: {result}")
         if log:
-            wait_until(f"the log has {log!r}: {self.log()}", lambda: re.search(log, self.log()), 10)
+            wait_until(f"the log has {log!r}: {self.log()}", lambda: re.search(log, self.log()), 60)
         lines = len(re.findall("warning|error", self.log())) - before
         require(lines == (1 if log else 0), f"{lines} lines in the log:\n{self.log()}")
 
@@ -600,7 +600,7 @@ def know_certificates(folder):
         with open(config, "w", encoding="ascii") as file:
             file.write(text)
         os.kill(daemon.process.pid, signal.SIGHUP)
-        wait_until("it is read", lambda: daemon.log().count("is in force") == 2, 10)
+        wait_until("it is read", lambda: daemon.log().count("is in force") == 2, 60)
         daemon.refused("refused: the credentials are not those of the tenant", 'tenant "carol"', GPUPOOL_TENANT="carol",
                        **as_client("dave"))
         ctl("cert", "client", "late", "-D", folder, "--expires", "3s", "--force")

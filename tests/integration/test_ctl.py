@@ -19,7 +19,7 @@ from harness import PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Result, S
 
 MIB = 1 << 20
 UNIT = 2 * MIB  # of memory, to which shares are rounded
-SOON = 10 if SANITIZED else 2
+SOON = 30 if SANITIZED else 2
 
 
 class Pool(Daemon):
@@ -132,7 +132,7 @@ def _():
                 and int(rows[0]["pid"]) == pool.pid, f"{rows}")
         require(re.search(r"^state: +serving$", table, re.M), table)
         client.finish().expect()
-        wait_until("the client is listed no more", lambda: pool.clients() == [], 10)
+        wait_until("the client is listed no more", lambda: pool.clients() == [], 60)
         after = pool.rows("tenant", "list")[0]
         require(after["clients"] == "0" and after["clients_total"] == "1" and int(after["launches"]) >= 1
                 and after["memory_bytes"] == "0", f"what is left of the client: {after}")
@@ -160,7 +160,7 @@ def _():
         who = pool.clients()[0]
         for sms, wanted in ("sm=8", 8), ("sm=25%", 4), ("sm=all", 16):
             pool.say("client", "set", who, sms)
-            wait_until(f"{sms} is assigned", lambda: pool.json("client", "show", who)["sms"] == wanted, 10)
+            wait_until(f"{sms} is assigned", lambda: pool.json("client", "show", who)["sms"] == wanted, 60)
         client.finish().expect()
 
 
@@ -184,7 +184,7 @@ def _():
                 and tenant["share_percent"] == 20 and tenant["bandwidth_limit_bytes_per_second"] == 1 << 30, f"{tenant}")
         result = pool.run("memhog", "80")
         require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
-        wait_until("the refusal is counted", lambda: pool.json("tenant", "list")[0]["refusals"] >= 1, 10)
+        wait_until("the refusal is counted", lambda: pool.json("tenant", "list")[0]["refusals"] >= 1, 60)
         pool.say("tenant", "set", "default", "memory=25%")
         quarter = pool.json("device", "list")[0]["memory_total_bytes"] // 4 // UNIT * UNIT
         require(pool.json("tenant", "list")[0]["memory_limit_bytes"] == quarter, "a share of the device")
@@ -320,7 +320,7 @@ def _():
         client.wait_for_output("free after")
         wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], env=base_environment(),
                                 stderr=subprocess.PIPE, text=True)
-        wait_until("it drains", lambda: pool.json("status")["state"] == "draining", 10)
+        wait_until("it drains", lambda: pool.json("status")["state"] == "draining", 60)
         pool.say("drain", "--undo")
         _out, err = wait.communicate(timeout=PATIENCE)
         require(wait.returncode == 1 and "admitted again" in err, err)
@@ -471,14 +471,14 @@ def _():
         pool.check_works()
         require(len(pool.say("get_server_list").split()) == 2, "there is no second server")
         client.finish().expect()
-        wait_until("the old one ends", lambda: old not in pool.say("get_server_list").split(), 10)
+        wait_until("the old one ends", lambda: old not in pool.say("get_server_list").split(), 60)
         client = pool.start("memhog", stdin=True)
         client.wait_for_output("free after")
         new = pool.say("get_server_list").strip()
         pool.say("shutdown_server", new, "-f")
         pool.wait_for_log(r"closed: terminated by the administrator")
         require("(810)" in client.finish().out, "forced, and its client is not told")
-        wait_until("the old one ends", lambda: new not in pool.say("get_server_list").split(), 10)
+        wait_until("the old one ends", lambda: new not in pool.say("get_server_list").split(), 60)
         refused(pool.ctl("shutdown_server", "1"), "there is no worker 1")
 
 

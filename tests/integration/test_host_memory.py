@@ -60,7 +60,7 @@ def _():
         second = Session(daemon.port)
         require((first.max_held, second.max_held) == (64 * MIB, MIN), f"{first.max_held} and {second.max_held} bytes")
         first.close()
-        wait_until("its part is free", lambda: room_again(daemon), 10)
+        wait_until("its part is free", lambda: room_again(daemon), 60)
         second.close()
 
 

@@ -154,7 +154,7 @@ def _():
             data, _ = session.control.take_message()
             reply = wire.fields_of(wire.fields_of(data)[5][0])
             require(2 not in wire.fields_of(reply.get(1, [b""])[0]), f"a window was found: {reply}")
-            require(time.monotonic() - begin < 3, f"a window of {size} bytes was searched for too long")
+            require(time.monotonic() - begin < 30, f"a window of {size} bytes was searched for too long")
 
 
 @case("tickets of others, used ones and invented ones")

@@ -190,7 +190,7 @@ def _():
             # Those that were destroyed may be gone already.
             require(watcher.free() <= before - 20 * MIB, "the arrays take no memory")
             client.close()
-            wait_until("the memory is back", lambda: watcher.free() == before, 10)
+            wait_until("the memory is back", lambda: watcher.free() == before, 60)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from harness import (PATIENCE, SANITIZED, Configured, Daemon, Failed, as_tenant,
 from wire import Conn, field, hello, message, preamble
 
 PROCESS = {"GPUPOOL_ISOLATION": "process"}
-SOON = 10 if SANITIZED else 2
+SOON = 30 if SANITIZED else 2
 WISH = field(13, field(4, 2))
 # How many workers start at the same time.
 STARTING = 4
@@ -24,7 +24,7 @@ SLOW = software_env(GPUPOOL_SOFT_START_MS="400")
 
 
 def one_worker(daemon):
-    wait_until("only the shared worker is left", lambda: len(daemon.workers()) == 1, 30)
+    wait_until("only the shared worker is left", lambda: len(daemon.workers()) == 1, 60)
 
 
 @case("a session of its own process has the same results, and its process ends with it")
@@ -195,7 +195,7 @@ def state_of(pid):
 def start_one(daemon, known):
     """A client whose worker is stopped while it starts; None: it was ready before that, and is gone again."""
     conn = ask(daemon)
-    pid, = wait_until("a worker starts", lambda: [pid for pid in daemon.workers() if pid not in known], 10)
+    pid, = wait_until("a worker starts", lambda: [pid for pid in daemon.workers() if pid not in known], 60)
     os.kill(pid, signal.SIGSTOP)
     # What it may have said before that is in the log by then.
     time.sleep(0.1)
@@ -204,7 +204,7 @@ def start_one(daemon, known):
         return conn, pid
     os.kill(pid, signal.SIGCONT)
     conn.close()
-    wait_until("the worker is gone", lambda: pid not in daemon.workers(), 10)
+    wait_until("the worker is gone", lambda: pid not in daemon.workers(), 60)
     return None
 
 

@@ -156,8 +156,8 @@ def _():
         os.kill(daemon.workers()[0], 9)
         result = program.finish().expect()
         require(re.search(r"cudaError\w+\n$", result.out), str(result))
-        wait_until("there is another worker", daemon.workers, 20)
-        wait_until("and it works", lambda: daemon.run("vectoradd").status == 0, 20)
+        wait_until("there is another worker", daemon.workers, 60)
+        wait_until("and it works", lambda: daemon.run("vectoradd").status == 0, 60)
 
 
 def close_all(session, lanes):
@@ -248,7 +248,7 @@ def expect_end(session, lanes, reason):
     def ended():
         return re.search(rf"session {session.id} \(.*: closed: .*{reason}", session.daemon.log())
     try:
-        wait_until(f"the log says {reason!r} of session {session.id}", ended, 15)
+        wait_until(f"the log says {reason!r} of session {session.id}", ended, 60)
     finally:
         close_all(session, lanes)
 

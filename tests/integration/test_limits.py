@@ -24,7 +24,7 @@ def silent_address():
         silent = [Conn(daemon.port, source=FAR) for _ in range(400)]
         neighbour(daemon)
         # Those beyond what may wait are closed, and the others when their time is over.
-        wait_until("some are closed", lambda: sum(not is_open(c) for c in silent) >= 400 - 32 - 256, 10)
+        wait_until("some are closed", lambda: sum(not is_open(c) for c in silent) >= 400 - 32 - 256, 60)
         neighbour(daemon)
         for conn in silent:
             expect_closed(conn, 25)
@@ -69,7 +69,7 @@ def busy_addresses():
                 for _ in range(10):
                     begin = time.monotonic()
                     Session(daemon.port, lane=False).close()
-                    require(time.monotonic() - begin < 3, "a welcome took too long")
+                    require(time.monotonic() - begin < SOON, "a welcome took too long")
         finally:
             stop.set()
             for thread in threads:
@@ -224,7 +224,7 @@ def _():
             require(session.map(0, session.granularity) == SUCCESS, "the session suffers")
             for conn in held:
                 conn.close()
-            wait_until("it comes in again", lambda: comes_in(pool), 10)
+            wait_until("it comes in again", lambda: comes_in(pool), 60)
             resource.prlimit(pool.pid, resource.RLIMIT_NOFILE, before)
         neighbour(pool)
 

@@ -28,7 +28,7 @@ def many_sessions():
             require("sessions-per-address" in refusal(conn), "another reason")
         neighbour(daemon)
         held.pop().close()
-        wait_until("one has a place again", lambda: comes_in(daemon, source=FAR), 10)
+        wait_until("one has a place again", lambda: comes_in(daemon, source=FAR), 60)
         daemon.reload("[daemon]\nsessions-per-address = unlimited\n")
         held += [Session(daemon.port, source=FAR, lane=False) for _ in range(4)]
         for session in held:
@@ -132,7 +132,7 @@ def _():
                 with Conn(daemon.port) as conn:
                     conn.send(preamble(wire.LANE_TLS, 1, bytes(32)))
                     expect_closed(conn)
-            wait_until("all are counted", lambda: counted(daemon, "unknown_ticket") == 136, 10)
+            wait_until("all are counted", lambda: counted(daemon, "unknown_ticket") == 136, 60)
             require(owner.map(0, owner.granularity) == SUCCESS, "the session suffers")
         neighbour(daemon)
         lines = daemon.log().count("a lane (1) is refused")
@@ -159,7 +159,7 @@ def come_and_go():
 
     with Daemon("--insecure") as daemon:
         come("rough", 130, True)
-        wait_until("the log has them", lambda: opened(daemon.log(), FAR) >= 130, 10)
+        wait_until("the log has them", lambda: opened(daemon.log(), FAR) >= 130, 60)
         begin = time.monotonic()
         others = [threading.Thread(target=come, args=("quick", 200, False)) for _ in range(4)]
         for thread in others:
@@ -169,7 +169,7 @@ def come_and_go():
         seconds = time.monotonic() - begin
         # Another one who is heard besides.
         come("quiet", 1, False, source=None)
-        wait_until("the neighbour's lines", lambda: closed(daemon.log(), "info", "quiet") == 1, 10)
+        wait_until("the neighbour's lines", lambda: closed(daemon.log(), "info", "quiet") == 1, 60)
         log = daemon.log()
         require(opened(log, "127.0.0.1") == 1, "the neighbour's first line is missing")
         warnings, news = closed(log, "warning", "rough"), opened(log, FAR) + closed(log, "info", "quick")

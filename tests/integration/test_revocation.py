@@ -17,7 +17,7 @@ from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Encrypted, Result, S
                      main, read_file, require)
 
 # What revoking a certificate may take, and a little more.
-SOON = 10 if SANITIZED else 3
+SOON = 30 if SANITIZED else 3
 # So long sessions go on while the list cannot be used.
 GRACE = 10
 CONFIG = "[tenant carol]\n[tenant dave]\n"

@@ -192,7 +192,7 @@ def _():
         program.wait_for_output("running")
         require(len(daemon.workers()) == 2, "there is no process of its own")
         program.finish().expect()
-        wait_until("it ends", lambda: len(daemon.workers()) == 1, 30)
+        wait_until("it ends", lambda: len(daemon.workers()) == 1, 60)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import test_apps
 from harness import Daemon, Result, client_environment, main, require
 from planned import Planned, vm
 
-SECONDS = 400
+SECONDS = 2000
 # With the shared runtime, too. An emulated machine takes seconds for each.
 SHARED = ("errors", "multifile", "vectoradd")
 NO_GPU = ["sh", "-c", "! ls -d /dev/nvidia* /proc/driver/nvidia* /sys/module/nvidia* /sys/class/drm/card* 2>/dev/null"]
