@@ -46,12 +46,12 @@ enum gp_note {
 #define GP_LAUNCH_PARAMS_MAX 32764
 
 /* What a client may send from its first host function that is not done on, in bytes: each record
- * counts as its size, its bulk and GP_HOLD_RECORD. */
-#define GP_HOLD_MAX ((uint64_t)64 << 20)
+ * counts as its size, its bulk and GP_BACKLOG_RECORD. */
+#define GP_BACKLOG_MAX ((uint64_t)64 << 20)
 /* The daemon may say less, but not less than this. */
-#define GP_HOLD_MIN ((uint64_t)4 << 20)
-#define GP_HOLD_RECORD ((uint64_t)256)
-#define GP_HOLD_COST(record_size, bulk_size) (GP_HOLD_RECORD + (record_size) + (bulk_size))
+#define GP_BACKLOG_MIN ((uint64_t)4 << 20)
+#define GP_BACKLOG_RECORD ((uint64_t)256)
+#define GP_BACKLOG_COST(record_size, bulk_size) (GP_BACKLOG_RECORD + (record_size) + (bulk_size))
 
 /* Of gpCopyIn and gpCopyInLanes. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */

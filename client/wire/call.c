@@ -95,8 +95,8 @@ log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk
 static uint64_t
 backlog_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
-	return GP_HOLD_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
-			    size_of(bulk, bulk_count));
+	return GP_BACKLOG_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
+			       size_of(bulk, bulk_count));
 }
 
 static uint64_t
@@ -104,9 +104,9 @@ backlog_max(const struct gpc_session *session)
 {
 	uint64_t max = session->facts.max_held;
 
-	if (max == 0 || max > GP_HOLD_MAX)
-		max = GP_HOLD_MAX;
-	return (max < GP_HOLD_MIN ? GP_HOLD_MIN : max) - BACKLOG_ROOM;
+	if (max == 0 || max > GP_BACKLOG_MAX)
+		max = GP_BACKLOG_MAX;
+	return (max < GP_BACKLOG_MIN ? GP_BACKLOG_MIN : max) - BACKLOG_ROOM;
 }
 
 static bool

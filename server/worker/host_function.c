@@ -2,7 +2,7 @@
 #include "server/worker/host_function.h"
 
 #include "gpd_calls.h"
-#include "server/worker/deferred.h"
+#include "server/worker/backlog.h"
 #include "server/worker/session/handle.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
@@ -13,8 +13,8 @@
 
 struct function {
 	struct gpd_handle handle;
-	struct gpd_held *held; /* its record, in front of what waits for it */
-	_Atomic bool told;     /* the client may say that it is done */
+	struct gpd_backlog_entry *entry; /* its record, in front of what waits for it */
+	_Atomic bool told;               /* the client may say that it is done */
 };
 
 static void
@@ -45,12 +45,12 @@ put_in_stream(struct gpd_session *session, const struct gp_args_gpHostFunction *
 		free(function);
 		return result;
 	}
-	function->held = session->held;
+	function->entry = session->entry;
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS)
 		result = gpd_wait_add(session, stream, turn_has_come, function);
 	if (result == CUDA_SUCCESS) {
-		session->held = NULL;
+		session->entry = NULL;
 	} else {
 		gpd_handle_remove(&session->handles, &function->handle);
 		free(function);
@@ -77,7 +77,7 @@ gpd_gpHostFunctionDone(struct gpd_session *session, const struct gp_args_gpHostF
 
 	if (!function || !atomic_load(&function->told))
 		return CUDA_ERROR_INVALID_HANDLE;
-	gpd_hold_remove(session, function->held);
+	gpd_backlog_remove(session, function->entry);
 	gpd_handle_remove(&session->handles, &function->handle);
 	free(function);
 	return CUDA_SUCCESS;
@@ -96,5 +96,5 @@ void
 gpd_host_function_forget(struct gpd_session *session)
 {
 	gpd_handle_each(&session->handles, GPD_KIND_HOST_FUNCTION, forget, session);
-	gpd_hold_forget(session);
+	gpd_backlog_forget(session);
 }

@@ -4,7 +4,7 @@
  *
  * When a marker behind the stream's earlier work is reached the client is told; nothing of the
  * stream's later work is given to the GPU before it says that the function has returned
- * (deferred.h), so a client that never does keeps only itself waiting, and one that dies leaves
+ * (backlog.h), so a client that never does keeps only itself waiting, and one that dies leaves
  * nothing behind. Functions have names of the client's choice, in the session's table; the executor
  * owns them.
  */

@@ -3,8 +3,8 @@
 
 #include "gpd_calls.h"
 #include "server/common/base/log.h"
+#include "server/worker/backlog.h"
 #include "server/worker/copy/copy.h"
-#include "server/worker/deferred.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
 #include "transport/transport.h"
@@ -43,9 +43,9 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
 		return -EPROTO;
 	}
-	if (session->held)
-		gpd_hold_remove(session, session->held);
-	session->held = NULL;
+	if (session->entry)
+		gpd_backlog_remove(session, session->entry);
+	session->entry = NULL;
 	return 0;
 }
 
@@ -53,16 +53,16 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 static int
 carry_out_kept(struct gpd_session *session)
 {
-	struct gpd_hold_record record;
+	struct gpd_backlog_record record;
 	int r = 0;
 
 	while (r == 0 && atomic_load(&session->sticky) == CUDA_SUCCESS &&
 	       !atomic_load_explicit(&session->closing, memory_order_relaxed) &&
-	       (session->held = gpd_hold_next(session, &record))) {
-		session->bulk_kept = record.bulk;
+	       (session->entry = gpd_backlog_next(session, &record))) {
+		session->bulk_read = record.bulk;
 		session->bulk_left = record.bulk_size;
 		r = carry_out(session, &record.header, record.fields, record.size);
-		session->bulk_kept = NULL;
+		session->bulk_read = NULL;
 		session->bulk_left = 0;
 	}
 	return r;
@@ -85,9 +85,9 @@ take_record(struct gpd_session *session, const struct gp_header *header, const v
 						NULL, 0);
 		return 0;
 	}
-	if (!session->hold && header->call != GP_CALL_gpHostFunction)
+	if (!session->backlog && header->call != GP_CALL_gpHostFunction)
 		return carry_out(session, header, fields, size);
-	r = gpd_hold_add(session, header, fields, size, &session->held);
+	r = gpd_backlog_add(session, header, fields, size, &session->entry);
 	if (r == 0)
 		r = carry_out(session, header, fields, size);
 	return r < 0 ? r : carry_out_kept(session);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The records of a session's messages: each is checked, carried out, or kept behind a host function
- * (deferred.h) and carried out later.  Executor only.
+ * (backlog.h) and carried out later.  Executor only.
  */
 #ifndef GPD_RECORD_H
 #define GPD_RECORD_H

@@ -159,7 +159,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_STOP, give_up_images },
 	{ GPD_CLOSING_STOP, shut_connection },
 	{ GPD_CLOSING_STOP, gpd_lanes_stop },
-	{ GPD_CLOSING_STOP, gpd_print_leave },
+	{ GPD_CLOSING_STOP, gpd_print_gone },
 	{ GPD_CLOSING_STOP, stop_schedule },
 
 	{ GPD_CLOSING_AWAIT, await_gpu },

@@ -3,10 +3,10 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "server/worker/backlog.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/staging.h"
-#include "server/worker/deferred.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/window.h"
@@ -45,7 +45,8 @@ continue_copies(struct gpd_session *session)
 static bool
 is_idle(struct gpd_session *session)
 {
-	if (!gpd_wait_none(session) || !gpd_hold_is_empty(session) || !gpd_lanes_sent_all(session))
+	if (!gpd_wait_none(session) || !gpd_backlog_is_empty(session) ||
+	    !gpd_lanes_sent_all(session))
 		return false;
 	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
 		if (!gpd_stream_is_idle(s) &&

@@ -83,7 +83,7 @@ static uint64_t
 choose_backlog(const struct gpd_ledger *ledger)
 {
 	uint64_t max = atomic_load(&ledger->host_max) / 2;
-	uint64_t more = GP_HOLD_MAX - GPD_BACKLOG_MIN, given = 0;
+	uint64_t more = GP_BACKLOG_MAX - GPD_BACKLOG_MIN, given = 0;
 
 	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
 		const struct gpd_ledger_session *session = &ledger->sessions[i];
@@ -91,7 +91,7 @@ choose_backlog(const struct gpd_ledger *ledger)
 		if (atomic_load(&session->id))
 			given += session->backlog_max - GPD_BACKLOG_MIN;
 	}
-	return max >= more && given <= max - more ? GP_HOLD_MAX : GPD_BACKLOG_MIN;
+	return max >= more && given <= max - more ? GP_BACKLOG_MAX : GPD_BACKLOG_MIN;
 }
 
 struct gpd_ledger_session *

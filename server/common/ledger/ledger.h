@@ -36,7 +36,7 @@
 
 /* What each session may have of the machine's memory in any case, whatever others have: of records
  * behind host functions, and of names and printed text. */
-#define GPD_BACKLOG_MIN GP_HOLD_MIN
+#define GPD_BACKLOG_MIN GP_BACKLOG_MIN
 #define GPD_HOST_MIN ((uint64_t)4 << 20)
 
 /* Device code that one session may have loaded. */
@@ -144,7 +144,7 @@ void gpd_ledger_destroy(struct gpd_ledger *ledger);
 void gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
 
 /* Supervisor: a line for a session of this tenant, without limits of its own; NULL: all are taken.
- * Its records behind host functions may be GP_HOLD_MAX as long as there is room for that, then
+ * Its records behind host functions may be GP_BACKLOG_MAX as long as there is room for that, then
  * GPD_BACKLOG_MIN. */
 struct gpd_ledger_session *gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant,
 					   int32_t worker);

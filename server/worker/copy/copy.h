@@ -37,7 +37,7 @@ bool gpd_copy_continue(struct gpd_session *session);
 void gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, size_t size);
 
 /* Waits until what the stream must come behind has all its parts; NULL: every copy. */
-void gpd_copy_settle(struct gpd_session *session, const struct gpd_stream *stream);
+void gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream);
 
 /* At the session's end, when its wait queue is gone. */
 void gpd_copy_forget(struct gpd_session *session);

@@ -50,7 +50,7 @@ gpd_copy_out_answer(struct gpd_session *session, const struct gpd_copy_out *out)
 }
 
 void
-gpd_copy_out_leave(struct gpd_session *session, struct gpd_copy_out *out)
+gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	if (atomic_fetch_sub(&out->users, 1) > 1)
 		return;
@@ -111,7 +111,7 @@ part_done(struct gpd_session *session, void *arg, CUresult result)
 			gpd_copy_out_lost(session, out, r);
 	}
 	free(part);
-	gpd_copy_out_leave(session, out);
+	gpd_copy_out_unref(session, out);
 }
 
 CUresult
@@ -169,7 +169,7 @@ given(struct gpd_session *session, struct gpd_copy_out *out, CUresult result)
 		gpd_copy_out_fail(out, result);
 	if (gpd_driver_is_sticky(result))
 		gpd_session_poison(session, result);
-	gpd_copy_out_leave(session, out);
+	gpd_copy_out_unref(session, out);
 }
 
 CUresult
@@ -239,7 +239,7 @@ gpd_copy_continue(struct gpd_session *session)
 	while ((out = *link)) {
 		if (gpd_straight_out_is_done(out)) {
 			*link = out->next;
-			gpd_copy_out_leave(session, out);
+			gpd_copy_out_unref(session, out);
 			continue;
 		}
 		if (gpd_straight_out_has(out) ||
@@ -273,7 +273,7 @@ take_back(struct gpd_session *session, const struct gpd_stream *stream)
 }
 
 void
-gpd_copy_settle(struct gpd_session *session, const struct gpd_stream *stream)
+gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream)
 {
 	bool under_way = take_back(session, stream);
 
@@ -299,9 +299,9 @@ gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, 
 	if (names.passes_copies)
 		return;
 	if (names.use == GPD_STREAM_AWAITED && names.count == 1)
-		gpd_copy_settle(session, gpd_stream_get(session, names.names[0].id));
+		gpd_copy_await(session, gpd_stream_get(session, names.names[0].id));
 	else
-		gpd_copy_settle(session, NULL);
+		gpd_copy_await(session, NULL);
 }
 
 void
@@ -326,10 +326,10 @@ append(struct gpd_session *session, struct gpd_copy_out *out)
 		count++;
 	}
 	*end = out;
-	session->before_work = gpd_copy_settle;
+	session->before_work = gpd_copy_await;
 	/* A client that asks for more and more and reads nothing is not listened to. */
 	if (count >= WAITING_MAX)
-		gpd_copy_settle(session, NULL);
+		gpd_copy_await(session, NULL);
 }
 
 /* lanes: which copy of the client's on the data lanes; NULL: it goes over lane 0. */

@@ -44,7 +44,7 @@ struct gpd_copy_out {
 void gpd_copy_out_fail(struct gpd_copy_out *out, CUresult result);
 void gpd_copy_out_answer(struct gpd_session *session, const struct gpd_copy_out *out);
 /* A reference less; the last one answers, if nobody has, and frees. */
-void gpd_copy_out_leave(struct gpd_session *session, struct gpd_copy_out *out);
+void gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out);
 /* It could not be sent.  Nobody is there to read: what else was asked for need not be done. */
 void gpd_copy_out_lost(struct gpd_session *session, struct gpd_copy_out *out, int r);
 

@@ -158,8 +158,8 @@ gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size
 }
 
 int
-gpd_lanes_send_kept(struct gpd_session *session, const struct gp_chunk *chunk, uint64_t address,
-		    gpd_lanes_sent *sent, void *arg)
+gpd_lanes_send_registered(struct gpd_session *session, const struct gp_chunk *chunk,
+			  uint64_t address, gpd_lanes_sent *sent, void *arg)
 {
 	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
 

@@ -59,8 +59,9 @@ GP_MUST_CHECK int gpd_lanes_send(struct gpd_session *session, uint32_t copy, uin
 /* The same from memory that is kept for the lanes, until sent() is called: by the lane's thread, or
  * when the session goes.  If adding failed it is not. */
 typedef void gpd_lanes_sent(struct gpd_session *session, void *arg, int r);
-GP_MUST_CHECK int gpd_lanes_send_kept(struct gpd_session *session, const struct gp_chunk *chunk,
-				      uint64_t address, gpd_lanes_sent *sent, void *arg);
+GP_MUST_CHECK int gpd_lanes_send_registered(struct gpd_session *session,
+					    const struct gp_chunk *chunk, uint64_t address,
+					    gpd_lanes_sent *sent, void *arg);
 
 /* Any thread: whether there is none on its way to the client. */
 bool gpd_lanes_sent_all(struct gpd_session *session);

@@ -69,8 +69,8 @@ send_straight(struct gpd_session *session, struct gpd_copy_out *out)
 		chunk.size = gp_chunk_expected(out->total, chunk.offset);
 		atomic_fetch_add(&out->straight.chunks, 1);
 		atomic_fetch_add(&out->sent, chunk.size);
-		r = gpd_lanes_send_kept(session, &chunk, out->cut.address + chunk.offset,
-					chunk_sent, out);
+		r = gpd_lanes_send_registered(session, &chunk, out->cut.address + chunk.offset,
+					      chunk_sent, out);
 		if (r) {
 			gpd_copy_out_lost(session, out, r);
 			chunk_sent(session, out, r);
@@ -97,7 +97,7 @@ promised_done(struct gpd_session *session, void *arg, CUresult result)
 			chunk_sent(session, out, 0);
 		}
 	}
-	gpd_copy_out_leave(session, out);
+	gpd_copy_out_unref(session, out);
 }
 
 /* The last chunk, which goes through the stream in any case. */

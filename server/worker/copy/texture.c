@@ -191,7 +191,7 @@ add(struct gpd_session *session, uint32_t id, const struct texture *made)
 	if (result == CUDA_SUCCESS) {
 		session->texture_count++;
 		if (texture->array)
-			gpd_array_hold(texture->array);
+			gpd_array_use(texture->array);
 		return CUDA_SUCCESS;
 	}
 	destroy_object(made);

@@ -179,7 +179,7 @@ note(int device, bool kept, const char *text)
 }
 
 bool
-gpd_peer_memory_keep(struct gp_conn *conn, uint64_t address, uint64_t size, int device)
+gpd_peer_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size, int device)
 {
 	const struct gpd_peer_ways *ways = &peer.devices[device].ways;
 	char no_buf[80] = "dma-buf: not supported; ", no_address[120] = "no addresses for others";

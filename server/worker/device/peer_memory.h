@@ -47,7 +47,7 @@ void gpd_peer_memory_unprepared(int device);
  * gp_conn_reaches() says so, until gp_memory_forget(), which comes before the memory goes.  false:
  * it goes through staging.  Tells the log which way it is, once for each device.  Any thread.
  */
-bool gpd_peer_memory_keep(struct gp_conn *conn, uint64_t address, uint64_t size, int device);
+bool gpd_peer_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size, int device);
 
 /* The network card has written there: the device's later work shall see it. */
 CUresult gpd_peer_memory_written(int device);

@@ -14,19 +14,19 @@
 /* How often a moment is looked for: at first, and when it does not come soon. */
 #define NAP_NS (20 * US)
 #define NAP_LONG_NS (200 * US)
-/* Who is held looks so often whether its session has ended. */
+/* Who is stopped looks so often whether its session has ended. */
 #define LOOK_NS 20000000
 
 uint64_t gpd_quiet_short_ns = 10 * MS;
 uint64_t gpd_quiet_long_ns = 250 * MS;
-uint64_t gpd_quiet_hold_ns = 60000 * MS;
+uint64_t gpd_quiet_stop_ns = 60000 * MS;
 uint64_t gpd_quiet_limit_ns = 120000 * MS;
-_Atomic uint32_t gpd_quiet_held;
+_Atomic uint32_t gpd_quiet_stopped;
 
 static struct quiet {
 	unsigned int callers; /* between begin and end */
-	uint64_t held_ns;     /* since when; 0: nobody is held */
-	bool spent;           /* nobody is held again for these callers */
+	uint64_t stopped_ns;  /* since when; 0: nobody is stopped */
+	bool spent;           /* nobody is stopped again for these callers */
 	_Atomic bool last;    /* there is no long work any more */
 } quiets[GPD_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,23 +36,23 @@ GP_COND_AT_START(over);
 static void
 let_go(int device) GP_LOCKED(lock)
 {
-	quiets[device].held_ns = 0;
-	atomic_fetch_and(&gpd_quiet_held, ~(1u << device));
+	quiets[device].stopped_ns = 0;
+	atomic_fetch_and(&gpd_quiet_stopped, ~(1u << device));
 	pthread_cond_broadcast(&over);
 }
 
 /* The moment does not come by itself. */
 static void
-hold(int device, uint64_t now)
+stop(int device, uint64_t now)
 {
 	struct quiet *quiet = &quiets[device];
 
 	pthread_mutex_lock(&lock);
-	if (!quiet->held_ns && !quiet->spent) {
-		quiet->held_ns = now;
-		atomic_fetch_or(&gpd_quiet_held, 1u << device);
-	} else if (quiet->held_ns && now - quiet->held_ns > gpd_quiet_hold_ns) {
-		/* What it waits for may be waiting for something that is held. */
+	if (!quiet->stopped_ns && !quiet->spent) {
+		quiet->stopped_ns = now;
+		atomic_fetch_or(&gpd_quiet_stopped, 1u << device);
+	} else if (quiet->stopped_ns && now - quiet->stopped_ns > gpd_quiet_stop_ns) {
+		/* What it waits for may be waiting for something that is stopped. */
 		quiet->spent = true;
 		let_go(device);
 	}
@@ -73,7 +73,7 @@ is_vain(const _Atomic bool *given_up)
 
 /* Waits for what the GPU has been given; the time it took, or UINT64_MAX. */
 static uint64_t
-await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
+await(int device, CUevent event, bool stops, const _Atomic bool *given_up)
 {
 	uint64_t start = gp_now_ns(), took = 0;
 
@@ -83,8 +83,8 @@ await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 	while (gpd_driver.cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
 		if (is_vain(given_up))
 			return UINT64_MAX;
-		if (holds && took > gpd_quiet_short_ns)
-			hold(device, start + took);
+		if (stops && took > gpd_quiet_short_ns)
+			stop(device, start + took);
 		gp_nap(took < MS ? NAP_NS : NAP_LONG_NS);
 		took = gp_now_ns() - start;
 	}
@@ -92,7 +92,7 @@ await(int device, CUevent event, bool holds, const _Atomic bool *given_up)
 }
 
 static bool
-seek(int device, bool holds, const _Atomic bool *given_up)
+seek(int device, bool stops, const _Atomic bool *given_up)
 {
 	uint64_t start = gp_now_ns(), took;
 	CUevent event;
@@ -101,8 +101,8 @@ seek(int device, bool holds, const _Atomic bool *given_up)
 	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return !is_vain(given_up);
 	do {
-		took = await(device, event, holds, given_up);
-		if (holds && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
+		took = await(device, event, stops, given_up);
+		if (stops && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
 			atomic_store(&quiets[device].last, true);
 	} while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
 		 gp_now_ns() - start < gpd_quiet_limit_ns);
@@ -161,7 +161,7 @@ void
 gpd_quiet_await_end(int device, const _Atomic bool *given_up)
 {
 	pthread_mutex_lock(&lock);
-	while (gpd_quiet_is_held(device) && !is_vain(given_up))
+	while (gpd_quiet_is_stopped(device) && !is_vain(given_up))
 		(void)gp_cond_wait_until(&over, &lock, gp_now_ns() + LOOK_NS);
 	pthread_mutex_unlock(&lock);
 }

@@ -284,7 +284,7 @@ find_global(struct gpd_session *session, struct gpd_image *image, int device, st
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_library_global(image->library, device, name, address_p, size_p);
 	if (result == CUDA_SUCCESS && image->library->shared) {
-		result = gpd_image_leave_shared(session, image, device);
+		result = gpd_image_unshare(session, image, device);
 		if (result == CUDA_SUCCESS)
 			result =
 				gpd_library_global(image->library, device, name, address_p, size_p);

@@ -187,7 +187,7 @@ bring_dynamic(struct gpd_session *session, struct gpd_image *image, int device)
 }
 
 CUresult
-gpd_image_leave_shared(struct gpd_session *session, struct gpd_image *image, int device)
+gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int device)
 {
 	struct gpd_library *before = image->library;
 	CUresult result;
@@ -220,7 +220,7 @@ gpd_image_make_own(struct gpd_session *session, struct gpd_use *use)
 
 	if (!use->image->library->shared)
 		return CUDA_SUCCESS;
-	result = gpd_image_leave_shared(session, use->image, use->device);
+	result = gpd_image_unshare(session, use->image, use->device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	use->kernel = &use->image->library->kernels[use->index];

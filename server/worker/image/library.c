@@ -189,7 +189,7 @@ gpd_library_trim(void)
 }
 
 void
-gpd_library_leave(struct gpd_library *library)
+gpd_library_unref(struct gpd_library *library)
 {
 	bool gone;
 
@@ -217,10 +217,10 @@ note(struct gpd_library *library)
 }
 
 static void
-note_and_leave(void *arg)
+note_and_unref(void *arg)
 {
 	note(arg);
-	gpd_library_leave(arg);
+	gpd_library_unref(arg);
 }
 
 static void
@@ -229,14 +229,14 @@ note_later(struct gpd_library *library)
 	pthread_mutex_lock(&registry.lock);
 	library->refs++;
 	pthread_mutex_unlock(&registry.lock);
-	gpd_quiet_jobs_run(note_and_leave, library);
+	gpd_quiet_jobs_run(note_and_unref, library);
 }
 
 void
 gpd_library_put(struct gpd_library *library)
 {
 	if (library->shared)
-		gpd_quiet_jobs_run(note_and_leave, library);
+		gpd_quiet_jobs_run(note_and_unref, library);
 	else
 		unload(library);
 }
@@ -435,7 +435,7 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 		if (!library)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		if (loading) {
-			gpd_library_leave(library);
+			gpd_library_unref(library);
 			return CUDA_ERROR_DEINITIALIZED;
 		}
 		if (fresh)
@@ -445,7 +445,7 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 			break;
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			copy_log(library, log_p);
-		gpd_library_leave(library);
+		gpd_library_unref(library);
 		/* Who was to load it gave up, for its client is gone. */
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			return result;

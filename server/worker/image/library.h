@@ -99,7 +99,7 @@ void gpd_library_put(struct gpd_library *library);
 /* The same of one that is not shared, when no kernel runs: gone() is called then, by any thread. */
 void gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), void *arg);
 /* The same of a shared one that was not used. */
-void gpd_library_leave(struct gpd_library *library);
+void gpd_library_unref(struct gpd_library *library);
 
 /* Whether the kernel is loaded on the device. */
 static inline bool

@@ -158,7 +158,7 @@ load_noted(struct gpd_blob *blob, const struct note *note, uint32_t owner, uint6
 	for (; library->kernel_count == note->kernels && kernel < note->kernels && may_go_on(start);
 	     kernel++)
 		load_kernel(library, kernel, *devices_of(note, owner, kernel));
-	gpd_library_leave(library);
+	gpd_library_unref(library);
 }
 
 static void

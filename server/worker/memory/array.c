@@ -108,7 +108,7 @@ drop_one(void *none)
 		gpd_quiet_jobs_run(drop_one, NULL);
 }
 
-/* Somebody waits; others may be held for it.  false: there is no such moment any more. */
+/* Somebody waits; others may be stopped for it.  false: there is no such moment any more. */
 static bool
 drop_all(struct gpd_session *waiting, const struct gpd_session *session, int device)
 {
@@ -152,7 +152,7 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 }
 
 void
-gpd_array_hold(struct gpd_array *array)
+gpd_array_use(struct gpd_array *array)
 {
 	array->users++;
 }

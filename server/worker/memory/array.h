@@ -49,7 +49,7 @@ CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t
 			const struct gp_array_box *box, CUarray *array_p);
 
 /* For objects made of it; the last use gives it back. */
-void gpd_array_hold(struct gpd_array *array);
+void gpd_array_use(struct gpd_array *array);
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
 /* The same at the session's end, when no work is left. */

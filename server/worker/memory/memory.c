@@ -162,8 +162,8 @@ gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
 	if (i == memory->count || !within(chunk->address, chunk->size, address, size))
 		return -1;
 	if (!chunk->asked)
-		chunk->kept = gpd_peer_memory_keep(session->conn, chunk->address, chunk->size,
-						   chunk->device);
+		chunk->kept = gpd_peer_memory_register(session->conn, chunk->address, chunk->size,
+						       chunk->device);
 	chunk->asked = true;
 	return chunk->kept ? chunk->device : -1;
 }

@@ -129,7 +129,7 @@ add_run(struct gpd_account *account, int device)
 	run->batch = 1;
 	run->device = device;
 	run->random = gpd_ledger_index(account->ledger, account->line) * 2654435761u | 1;
-	if (gpd_turns_join(run)) {
+	if (gpd_turns_add(run)) {
 		free(run);
 		return NULL;
 	}
@@ -191,12 +191,12 @@ gpd_schedule_pause(struct gpd_schedule *schedule)
 }
 
 void
-gpd_schedule_settle(struct gpd_schedule *schedule)
+gpd_schedule_mark(struct gpd_schedule *schedule)
 {
 	gpd_schedule_pause(schedule);
 	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
 	     run = run->session_next)
-		gpd_meter_settle(&run->meter);
+		gpd_meter_mark(&run->meter);
 }
 
 int
@@ -219,7 +219,7 @@ gpd_schedule_stop(struct gpd_account *account)
 {
 	struct gpd_schedule *schedule = account->schedule;
 
-	gpd_schedule_settle(schedule);
+	gpd_schedule_mark(schedule);
 	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
 	     run = run->session_next)
 		gpd_turns_quit(run, true);
@@ -236,7 +236,7 @@ gpd_schedule_free(struct gpd_account *account)
 		struct gpd_schedule_run *run = schedule->runs;
 
 		schedule->runs = run->session_next;
-		gpd_turns_leave(run);
+		gpd_turns_remove(run);
 		free(run);
 	}
 	free(schedule);

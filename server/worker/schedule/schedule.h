@@ -28,7 +28,7 @@ void gpd_schedule_launch(struct gpd_account *account, int device, CUstream strea
 void gpd_schedule_pause(struct gpd_schedule *schedule);
 
 /* The same, before a stream is dropped or exchanged: from now on the driver is not asked for it. */
-void gpd_schedule_settle(struct gpd_schedule *schedule);
+void gpd_schedule_mark(struct gpd_schedule *schedule);
 
 /* The driver's priority for a stream that the client wants with this one: a session of low priority
  * gets the least, one of high priority a step more. */

@@ -30,7 +30,7 @@ find_tenant(struct gpd_order *order, uint32_t id)
 }
 
 int
-gpd_order_join(struct gpd_order *order, struct gpd_order_run *run, uint32_t id, uint64_t now)
+gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t id, uint64_t now)
 {
 	struct gpd_order_tenant *tenant = find_tenant(order, id);
 
@@ -55,7 +55,7 @@ gpd_order_join(struct gpd_order *order, struct gpd_order_run *run, uint32_t id, 
 }
 
 void
-gpd_order_leave(struct gpd_order *order, struct gpd_order_run *run)
+gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run)
 {
 	struct gpd_order_run **link = &order->runs;
 	struct gpd_order_tenant **tenant = &order->tenants;

@@ -52,10 +52,10 @@ struct gpd_order {
 };
 
 /* 0 or -ENOMEM. */
-int gpd_order_join(struct gpd_order *order, struct gpd_order_run *run, uint32_t tenant,
-		   uint64_t now);
+int gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t tenant,
+		  uint64_t now);
 /* If it is the holder there is none afterwards. */
-void gpd_order_leave(struct gpd_order *order, struct gpd_order_run *run);
+void gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run);
 
 /* cap: GPD_ORDER_UNCAPPED or more is none. */
 void gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, uint64_t now);

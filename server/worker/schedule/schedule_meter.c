@@ -190,7 +190,7 @@ gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint
 }
 
 void
-gpd_meter_settle(struct gpd_meter *meter)
+gpd_meter_mark(struct gpd_meter *meter)
 {
 	pthread_mutex_lock(&meter->lock);
 	for (struct gpd_meter_entry *e = meter->first; e; e = e->next) {

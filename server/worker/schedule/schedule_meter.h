@@ -59,7 +59,7 @@ gpd_meter_has_room(const struct gpd_meter *meter)
 void gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins);
 
 /* What has no event gets one: a stream is on its way out. */
-void gpd_meter_settle(struct gpd_meter *meter);
+void gpd_meter_mark(struct gpd_meter *meter);
 
 /* What has become known since the last time. */
 struct gpd_meter_harvest {

@@ -205,7 +205,7 @@ get_turns(struct gpd_ledger *ledger, int device)
 }
 
 int
-gpd_turns_join(struct gpd_schedule_run *run)
+gpd_turns_add(struct gpd_schedule_run *run)
 {
 	struct gpd_turns *turns = get_turns(run->account->ledger, run->device);
 	int r;
@@ -213,7 +213,7 @@ gpd_turns_join(struct gpd_schedule_run *run)
 	if (!turns)
 		return -ENOMEM;
 	pthread_mutex_lock(&turns->lock);
-	r = gpd_order_join(&turns->order, &run->order, run->account->line->tenant, gp_now_ns());
+	r = gpd_order_add(&turns->order, &run->order, run->account->line->tenant, gp_now_ns());
 	if (r == 0) {
 		run->turns = turns;
 		run->order.rank = gpd_turns_rank(run->account);
@@ -229,7 +229,7 @@ gpd_turns_join(struct gpd_schedule_run *run)
 }
 
 void
-gpd_turns_leave(struct gpd_schedule_run *run)
+gpd_turns_remove(struct gpd_schedule_run *run)
 {
 	struct gpd_turns *turns = run->turns;
 	struct gpd_schedule_run **link = &turns->runs;
@@ -242,7 +242,7 @@ gpd_turns_leave(struct gpd_schedule_run *run)
 	while (*link != run)
 		link = &(*link)->next;
 	*link = run->next;
-	gpd_order_leave(&turns->order, &run->order);
+	gpd_order_remove(&turns->order, &run->order);
 	turns->terms_changed = true;
 	pthread_mutex_unlock(&turns->lock);
 	pthread_cond_signal(&turns->wake);

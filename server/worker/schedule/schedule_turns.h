@@ -69,9 +69,9 @@ extern uint64_t gpd_turns_idle_ns;
 bool gpd_turns_apply(const struct gpd_account *account, int device);
 
 /* 0 or -ENOMEM. */
-int gpd_turns_join(struct gpd_schedule_run *run);
+int gpd_turns_add(struct gpd_schedule_run *run);
 /* Returns when nobody else uses the run; what its work took has been written down. */
-void gpd_turns_leave(struct gpd_schedule_run *run);
+void gpd_turns_remove(struct gpd_schedule_run *run);
 
 /* Waits for the run's turn.  How many launches may go; *timed_p: their time must be known. */
 uint32_t gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p);

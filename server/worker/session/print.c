@@ -333,7 +333,7 @@ static void GP_PRINTF(2, 3) complain(struct gpd_print *to, const char *format, .
 
 /* The owner's kernels go on; what is printed until they end may be anybody's. */
 static void
-leave_behind(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(print.lock)
+make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(print.lock)
 {
 	struct printing **end = &print.stragglers;
 	unsigned int seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
@@ -363,7 +363,7 @@ take_over(struct gpd_print *session) GP_LOCKED(print.lock)
 		seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
 		collect(owner);
 		if (any_unfinished(owner->printing))
-			leave_behind(owner, session);
+			make_straggler(owner, session);
 	}
 	print.owner = session;
 	collect(session);
@@ -501,7 +501,7 @@ gpd_print_flush(struct gpd_session *session)
 }
 
 void
-gpd_print_leave(struct gpd_session *session)
+gpd_print_gone(struct gpd_session *session)
 {
 	pthread_mutex_lock(&print.lock);
 	if (session->print)

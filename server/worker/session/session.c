@@ -46,10 +46,10 @@ gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 				      session->call);
 		return -EPROTO;
 	}
-	if (session->bulk_kept) {
+	if (session->bulk_read) {
 		if (dst)
-			memcpy(dst, session->bulk_kept, size);
-		session->bulk_kept += size;
+			memcpy(dst, session->bulk_read, size);
+		session->bulk_read += size;
 		session->bulk_left -= size;
 		return 0;
 	}

@@ -36,8 +36,8 @@ struct gpd_extent;
 struct gpd_staging; /* staging.h: pinned memory for copies */
 struct gpd_print;   /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
-struct gpd_hold;
-struct gpd_held;
+struct gpd_backlog;
+struct gpd_backlog_entry;
 struct gpd_lanes; /* lane.h: data lanes */
 struct gpd_stream;
 struct gpd_waker;
@@ -61,7 +61,7 @@ struct gpd_session {
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
-	struct gpd_hold *hold; /* deferred.h; NULL before the first host function */
+	struct gpd_backlog *backlog; /* backlog.h; NULL before the first host function */
 	uint64_t window_base, window_size;
 	char peer[128];         /* "host pid program", for the log */
 	char let_in_by[200];    /* "token abcdefghij", for the log */
@@ -89,10 +89,10 @@ struct gpd_session {
 	uint16_t call;
 	uint32_t context;
 	uint64_t bulk_left;
-	const uint8_t *bulk_kept; /* where it is, of a record that had to wait; NULL: on the way */
-	struct gpd_held *held;    /* that record; who wants it to be kept takes it */
-	const char *kernel;       /* of the last launch, for the log; image.c forgets it, under the
-				   * worker's lock */
+	const uint8_t *bulk_read; /* where it is, of a record that had to wait; NULL: on the way */
+	struct gpd_backlog_entry *entry; /* that record; who wants it to be kept takes it */
+	const char *kernel; /* of the last launch, for the log; image.c forgets it, under the
+			     * worker's lock */
 
 	pthread_mutex_t send_lock;
 	CUresult deferred; /* error of a posted call, not yet told; under send_lock */

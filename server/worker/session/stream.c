@@ -51,7 +51,7 @@ gpd_stream_query_work(const struct gpd_stream *stream)
 	    legacy->work > stream->work && gpd_stream_is_idle(legacy))
 		return CUDA_SUCCESS;
 	/* One that was moved and has got nothing since only waits for what it had. */
-	if (stream->left_work && stream->left_work == stream->work)
+	if (stream->moved_work && stream->moved_work == stream->work)
 		return gpd_driver.cuEventQuery(stream->order);
 	return gpd_driver.cuStreamQuery(stream->driver);
 }
@@ -288,7 +288,7 @@ nobody(struct gpd_session *session, void *arg, CUresult result)
 void
 gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 {
-	gpd_schedule_settle(session->account.schedule);
+	gpd_schedule_mark(session->account.schedule);
 	gpd_handle_remove(&session->handles, &stream->handle);
 	stream->dropped = true;
 	/* Its end is noticed by a marker; without one it stays until the session goes. */
@@ -306,7 +306,7 @@ gpd_stream_cancel_all(struct gpd_session *session)
 		if (!gpd_stream_is_idle(s))
 			(void)gpd_driver.gpSoftStreamCancel(s->driver);
 	}
-	gpd_stream_cancel_left(session);
+	gpd_stream_cancel_leaving(session);
 }
 
 void

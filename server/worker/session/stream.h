@@ -37,7 +37,7 @@ struct gpd_stream {
 	uint64_t seen_barrier;
 	CUevent order;       /* made on first need */
 	uint64_t order_work; /* what order stands for */
-	uint64_t left_work;  /* work that it had when it was moved, all done elsewhere */
+	uint64_t moved_work; /* work that it had when it was moved, all done elsewhere */
 	CUevent before;      /* copy_lanes.c; made on first need */
 	CUevent barrier;     /* behind its last barrier; made on first need */
 	uint64_t batch;      /* schedule.h: of its last launch */
@@ -110,6 +110,6 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
 void gpd_stream_follow_shares(struct gpd_session *session);
 /* At the session's end, on the software device: drops the work of the driver's streams that were
  * left. */
-void gpd_stream_cancel_left(struct gpd_session *session);
+void gpd_stream_cancel_leaving(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

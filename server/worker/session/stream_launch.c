@@ -32,7 +32,7 @@ wait_for_quiet(struct gpd_session *session, int device)
 
 	if (gpd_device_enter(device) != CUDA_SUCCESS)
 		return;
-	while (gpd_quiet_is_held(device) && !atomic_load(&session->closing) &&
+	while (gpd_quiet_is_stopped(device) && !atomic_load(&session->closing) &&
 	       !atomic_load(&gpd_devices.lost) && has_work(session, device)) {
 		gp_nap(took < LONG_NS ? NAP_NS : NAP_LONG_NS);
 		took = gp_now_ns() - start;
@@ -45,7 +45,7 @@ wait_for_quiet(struct gpd_session *session, int device)
 void
 gpd_stream_wait_quiet(struct gpd_session *session, int device)
 {
-	if (__builtin_expect(!gpd_quiet_is_held(device), 1))
+	if (__builtin_expect(!gpd_quiet_is_stopped(device), 1))
 		return;
 	if (session->quiet_pass == 0) {
 		wait_for_quiet(session, device);

@@ -50,7 +50,7 @@ follow(struct gpd_stream *stream, CUstream fresh)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	stream->order_work = stream->left_work = stream->work;
+	stream->order_work = stream->moved_work = stream->work;
 	return gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
 }
 
@@ -114,7 +114,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 {
 	CUresult result = gpd_device_enter(device);
 
-	gpd_schedule_settle(session->account.schedule);
+	gpd_schedule_mark(session->account.schedule);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		struct gpd_partition *now;
 
@@ -167,7 +167,7 @@ gpd_stream_follow_shares(struct gpd_session *session)
 }
 
 void
-gpd_stream_cancel_left(struct gpd_session *session)
+gpd_stream_cancel_leaving(struct gpd_session *session)
 {
 	struct gpd_leaving *leaving;
 

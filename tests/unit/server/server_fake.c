@@ -168,7 +168,7 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	gpd_copy_settle(session, stream);
+	gpd_copy_await(session, stream);
 	stream->work = ++session->work;
 	*stream_p = stream;
 	return CUDA_SUCCESS;

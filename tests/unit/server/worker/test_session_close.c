@@ -50,7 +50,7 @@ what_others_use_is_closed_after_them(void **state)
 		{ gpd_wait_stop, gpd_lanes_destroy },
 		{ gpd_wait_stop, gpd_copy_forget },
 		{ gpd_wait_stop, gpd_image_forget_session },
-		{ gpd_print_leave, gpd_print_forget },
+		{ gpd_print_gone, gpd_print_forget },
 		/* Pieces of staging. */
 		{ gpd_lanes_destroy, gpd_staging_destroy },
 		{ gpd_copy_forget, gpd_staging_destroy },

@@ -364,14 +364,14 @@ what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
 {
 	struct gpd_ledger_session *a, *b;
 
-	ledger->host_max = 2 * (GP_HOLD_MAX - GPD_BACKLOG_MIN);
+	ledger->host_max = 2 * (GP_BACKLOG_MAX - GPD_BACKLOG_MIN);
 	a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
-	assert_int_equal(a->backlog_max, GP_HOLD_MAX);
+	assert_int_equal(a->backlog_max, GP_BACKLOG_MAX);
 	assert_int_equal(b->backlog_max, GPD_BACKLOG_MIN);
 	gpd_ledger_close(ledger, a);
 	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT, 10);
-	assert_int_equal(b->backlog_max, GP_HOLD_MAX);
+	assert_int_equal(b->backlog_max, GP_BACKLOG_MAX);
 }
 
 static void

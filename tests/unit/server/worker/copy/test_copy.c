@@ -335,7 +335,7 @@ blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
 
 	fake.stream.legacy = true;
 	start_large_copy_out();
-	gpd_copy_settle(&fake.session, &fake.other);
+	gpd_copy_await(&fake.session, &fake.other);
 	assert_non_null(fake.session.copies_out);
 	fake.other.blocking = true;
 	gpd_copy_before(&fake.session, GP_CALL_cuStreamQuery, &other, sizeof(other));

@@ -277,10 +277,10 @@ work_behind_it_sends_it_through_the_stream(void **state)
 {
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
 	/* Another stream has nothing to do with it. */
-	gpd_copy_settle(&fake.session, &fake.other);
+	gpd_copy_await(&fake.session, &fake.other);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 0);
 
-	gpd_copy_settle(&fake.session, &fake.stream);
+	gpd_copy_await(&fake.session, &fake.stream);
 	assert_null(fake.session.copies_out);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 4);
 	fake_run_markers(&fake, -1);
@@ -297,7 +297,7 @@ static _Atomic bool settled;
 static void *
 settle(void *arg)
 {
-	gpd_copy_settle(&fake.session, NULL);
+	gpd_copy_await(&fake.session, NULL);
 	settled = true;
 	return NULL;
 }
@@ -344,7 +344,7 @@ static void
 a_short_last_chunk_is_not_sent_twice(void **state)
 {
 	assert_int_equal(copy_out(7, 4 * MIB + 100, FAKE_STREAM, 1), GPD_LATER);
-	gpd_copy_settle(&fake.session, NULL);
+	gpd_copy_await(&fake.session, NULL);
 	fake_run_markers(&fake, -1);
 	wait_sent(5);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 5);

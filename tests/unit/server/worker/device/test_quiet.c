@@ -124,7 +124,7 @@ setup(void **state)
 	}
 	stopped = fails = false;
 	records = 0;
-	gpd_quiet_hold_ns = 10 * SECOND;
+	gpd_quiet_stop_ns = 10 * SECOND;
 	gpd_quiet_long_ns = 250 * MS;
 	gpd_quiet_limit_ns = 30 * SECOND;
 	return 0;
@@ -134,7 +134,7 @@ static int
 teardown(void **state)
 {
 	assert_int_equal(events, 0);
-	assert_int_equal(gpd_quiet_held, 0);
+	assert_int_equal(gpd_quiet_stopped, 0);
 	return 0;
 }
 
@@ -192,7 +192,7 @@ it_is_quiet_beside_short_work(void **state)
 	start(0, MS);
 	assert_true(gpd_quiet_is(0));
 	assert_true(gpd_quiet_begin(0, NULL));
-	assert_int_equal(gpd_quiet_held, 0);
+	assert_int_equal(gpd_quiet_stopped, 0);
 	gpd_quiet_end(0);
 	stop(1);
 }
@@ -210,9 +210,9 @@ long_work_is_waited_for_and_held_and_short_work_goes_on(void **state)
 	/* Both kernels that it had been given are done, and it has got no other. */
 	assert_true(clients[0].end_ns <= now_ns());
 	assert_true(clients[1].launches - before > 20);
-	assert_int_equal(gpd_quiet_held, 1);
+	assert_int_equal(gpd_quiet_stopped, 1);
 	gpd_quiet_end(0);
-	assert_int_equal(gpd_quiet_held, 0);
+	assert_int_equal(gpd_quiet_stopped, 0);
 	before = clients[0].launches;
 	(void)usleep(700000);
 	assert_true(clients[0].launches > before);
@@ -246,7 +246,7 @@ seeking_holds_nobody(void **state)
 	gpd_quiet_limit_ns = SECOND;
 	start(0, 200 * MS);
 	gpd_quiet_seek(0);
-	assert_int_equal(gpd_quiet_held, 0);
+	assert_int_equal(gpd_quiet_stopped, 0);
 	stop(1);
 }
 
@@ -281,14 +281,14 @@ nobody_is_held_forever(void **state)
 	uint64_t begun = now_ns();
 	pthread_t thread;
 
-	gpd_quiet_hold_ns = 30 * MS;
+	gpd_quiet_stop_ns = 30 * MS;
 	clients[0].end_ns = begun + 1000 * SECOND;
 	clients[0].kernel_ns = MS;
 	assert_int_equal(pthread_create(&clients[0].thread, NULL, work, &clients[0]), 0);
 	assert_int_equal(pthread_create(&thread, NULL, end_soon, &given_up), 0);
 	assert_false(gpd_quiet_begin(0, &given_up));
 	assert_true(clients[0].launches > 0);
-	assert_int_equal(gpd_quiet_held, 0);
+	assert_int_equal(gpd_quiet_stopped, 0);
 	gpd_quiet_end(0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	stop(1);
@@ -299,11 +299,11 @@ a_session_that_closes_is_not_held(void **state)
 {
 	uint64_t begun = now_ns();
 
-	gpd_quiet_held = 1;
+	gpd_quiet_stopped = 1;
 	clients[0].end_ns = begun + 1000 * SECOND;
 	clients[0].session.closing = true;
 	gpd_stream_wait_quiet(&clients[0].session, 0);
-	gpd_quiet_held = 0;
+	gpd_quiet_stopped = 0;
 	assert_in_range(now_ns() - begun, 0, SECOND);
 }
 

@@ -34,7 +34,7 @@ add(struct gpu *gpu, uint32_t tenant, uint64_t kernel_ns)
 
 	*client = (struct client){ .kernel_ns = kernel_ns, .until = UINT64_MAX };
 	client->run.rank = 1;
-	assert_int_equal(gpd_order_join(&gpu->order, &client->run, tenant, gpu->now), 0);
+	assert_int_equal(gpd_order_add(&gpu->order, &client->run, tenant, gpu->now), 0);
 	return client;
 }
 
@@ -58,7 +58,7 @@ teardown(void **state)
 	struct gpu *gpu = *state;
 
 	for (unsigned int i = 0; i < gpu->count; i++)
-		gpd_order_leave(&gpu->order, &gpu->clients[i].run);
+		gpd_order_remove(&gpu->order, &gpu->clients[i].run);
 	assert_null(gpu->order.tenants);
 	test_free(gpu);
 	return 0;
@@ -420,9 +420,9 @@ the_holder_that_leaves_makes_room(void **state)
 	assert_ptr_equal(gpd_order_pick(&gpu->order, gpu->now, &when), &a->run);
 	gpd_order_want(&gpu->order, &b->run, gpu->now);
 	assert_null(gpd_order_pick(&gpu->order, gpu->now, &when));
-	gpd_order_leave(&gpu->order, &a->run);
+	gpd_order_remove(&gpu->order, &a->run);
 	assert_ptr_equal(gpd_order_pick(&gpu->order, gpu->now, &when), &b->run);
-	assert_int_equal(gpd_order_join(&gpu->order, &a->run, 1, gpu->now), 0);
+	assert_int_equal(gpd_order_add(&gpu->order, &a->run, 1, gpu->now), 0);
 }
 
 int

@@ -156,7 +156,7 @@ a_stream_that_goes_is_asked_no_more(void **state)
 		launch(client, 20 * US);
 		pause_client(client);
 	}
-	gpd_schedule_settle(client->session.account.schedule);
+	gpd_schedule_mark(client->session.account.schedule);
 	gpu.gone = client->streams[0].driver;
 	sleep_until(end_of(&client->gpu_streams[0]) + 30 * MS);
 	(void)add_client(2, 0);

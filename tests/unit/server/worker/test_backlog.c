@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which records wait for a host function, and for one another. */
 #include "gpd_calls.h"
-#include "server/worker/deferred.h"
+#include "server/worker/backlog.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 
@@ -22,7 +22,7 @@ struct seen {
 	bool barrier, memory, query;
 	unsigned int begun, ended; /* when, as steps; 0: not yet */
 	bool answered;             /* with CUDA_ERROR_NOT_READY */
-	struct gpd_held *held;
+	struct gpd_backlog_entry *entry;
 };
 
 static struct fake fake;
@@ -113,27 +113,27 @@ encode(const struct seen *record, void *memory, size_t room)
 }
 
 static void
-carry_out(struct seen *record, struct gpd_held *held)
+carry_out(struct seen *record, struct gpd_backlog_entry *entry)
 {
 	assert_int_equal(record->begun, 0);
 	record->begun = ++step;
 	if (record->call == GP_CALL_gpHostFunction) {
-		record->held = held;
+		record->entry = entry;
 		return;
 	}
 	record->ended = record->begun;
-	if (held)
-		gpd_hold_remove(&fake.session, held);
+	if (entry)
+		gpd_backlog_remove(&fake.session, entry);
 }
 
 static void
 carry_out_kept(void)
 {
-	struct gpd_hold_record record;
-	struct gpd_held *held;
+	struct gpd_backlog_record record;
+	struct gpd_backlog_entry *entry;
 
-	while ((held = gpd_hold_next(&fake.session, &record)))
-		carry_out(&seen[record.header.context], held);
+	while ((entry = gpd_backlog_next(&fake.session, &record)))
+		carry_out(&seen[record.header.context], entry);
 }
 
 /* Sends it; its number is where the context is, which nobody here looks at. */
@@ -141,7 +141,7 @@ static struct seen *
 send_record(struct seen record)
 {
 	struct gp_header header = { .call = record.call, .context = seen_count };
-	struct gpd_held *held;
+	struct gpd_backlog_entry *entry;
 	uint8_t fields[128];
 	size_t size;
 
@@ -150,12 +150,12 @@ send_record(struct seen record)
 	size = encode(&record, fields, sizeof(fields));
 	header.request = record.query;
 	fake.reply_count = 0;
-	switch (gpd_hold_add(&fake.session, &header, fields, size, &held)) {
+	switch (gpd_backlog_add(&fake.session, &header, fields, size, &entry)) {
 	case 0:
-		carry_out(&seen[seen_count], held);
+		carry_out(&seen[seen_count], entry);
 		break;
 	case 1:
-		assert_null(held);
+		assert_null(entry);
 		seen[seen_count].answered = fake.reply_count == 1;
 		break;
 	default:
@@ -182,7 +182,7 @@ finish(struct seen *record)
 {
 	assert_int_not_equal(record->begun, 0);
 	record->ended = ++step;
-	gpd_hold_remove(&fake.session, record->held);
+	gpd_backlog_remove(&fake.session, record->entry);
 	carry_out_kept();
 }
 
@@ -224,7 +224,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	gpd_hold_forget(&fake.session);
+	gpd_backlog_forget(&fake.session);
 	fake_destroy(&fake);
 	return 0;
 }
@@ -235,7 +235,7 @@ without_functions_nothing_is_kept(void **state)
 	assert_true(work(A)->ended);
 	assert_true(work(LEGACY)->ended);
 	assert_true(call(GP_CALL_gpFence)->ended);
-	assert_null(fake.session.hold);
+	assert_null(fake.session.backlog);
 	finish(function(A));
 	assert_true(work(A)->ended);
 }
@@ -362,8 +362,8 @@ a_kept_record_has_its_bulk(void **state)
 {
 	struct gp_header header = { .call = GP_CALL_gpCopyIn };
 	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
-	struct gpd_hold_record record;
-	struct gpd_held *held;
+	struct gpd_backlog_record record;
+	struct gpd_backlog_entry *entry;
 	uint8_t fields[128];
 	size_t size = encode(&copy, fields, sizeof(fields));
 	struct seen *gate = function(FREE);
@@ -372,18 +372,18 @@ a_kept_record_has_its_bulk(void **state)
 		bulk[i] = (uint8_t)(i * 7);
 	fake.bulk = bulk;
 	fake.session.bulk_left = sizeof(bulk);
-	assert_int_equal(gpd_hold_add(&fake.session, &header, fields, size, &held), 1);
+	assert_int_equal(gpd_backlog_add(&fake.session, &header, fields, size, &entry), 1);
 	assert_int_equal(fake.session.bulk_left, 0);
 	gate->ended = ++step;
-	gpd_hold_remove(&fake.session, gate->held);
-	held = gpd_hold_next(&fake.session, &record);
-	assert_non_null(held);
+	gpd_backlog_remove(&fake.session, gate->entry);
+	entry = gpd_backlog_next(&fake.session, &record);
+	assert_non_null(entry);
 	assert_int_equal(record.size, size);
 	assert_memory_equal(record.fields, fields, size);
 	assert_int_equal(record.bulk_size, sizeof(bulk));
 	assert_memory_equal(record.bulk, bulk, sizeof(bulk));
-	gpd_hold_remove(&fake.session, held);
-	assert_null(gpd_hold_next(&fake.session, &record));
+	gpd_backlog_remove(&fake.session, entry);
+	assert_null(gpd_backlog_next(&fake.session, &record));
 }
 
 static void
@@ -393,11 +393,11 @@ who_sends_too_much_is_shown_out(void **state)
 	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
 	uint8_t fields[128];
 	size_t size = encode(&copy, fields, sizeof(fields));
-	struct gpd_held *held;
+	struct gpd_backlog_entry *entry;
 
 	(void)function(FREE);
-	fake.session.bulk_left = GP_HOLD_MAX;
-	assert_true(gpd_hold_add(&fake.session, &header, fields, size, &held) < 0);
+	fake.session.bulk_left = GP_BACKLOG_MAX;
+	assert_true(gpd_backlog_add(&fake.session, &header, fields, size, &entry) < 0);
 	assert_string_equal(fake.violation, "it sent more than 64 MiB behind a host function");
 }
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records that must wait for a host function of the client (host_function.h).
+ *
+ * What a client runs may take for ever, and the GPU is everybody's: a stream that waits on it would
+ * hold up streams of other sessions that share its hardware queue, the driver's loading of code,
+ * and this session's own executor once the queue is full.  So nothing is given to the GPU that
+ * depends on a client: records behind a function wait here, and carried out when it is done.
+ * A record waits for those before it that name the same stream, event or image; besides, what
+ * works on the legacy stream and what the blocking ones do wait for one another, and some calls
+ * (needs_of() in backlog.c) wait for all.  Everything else goes past.  Executor only.
+ */
+#ifndef GPD_BACKLOG_H
+#define GPD_BACKLOG_H
+
+#include "protocol/frame.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpd_backlog_entry;
+struct gpd_session;
+
+/* A record; of the backlog its fields and bulk valid until it is given back. */
+struct gpd_backlog_record {
+	struct gp_header header;
+	const void *fields;
+	size_t size;
+	const uint8_t *bulk;
+	size_t bulk_size;
+};
+
+/*
+ * A record has come.  0: carry it out now.  1: nothing is to be done, it is in the backlog or
+ * answered. -EPROTO: the session must end.  Of a gpHostFunction that is to be carried out the
+ * record waits as well; *entry_p names it, else it is NULL.
+ */
+int gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
+		    size_t size, struct gpd_backlog_entry **entry_p);
+
+/* The next record of the backlog that may be carried out now; NULL: there is none. */
+struct gpd_backlog_entry *gpd_backlog_next(struct gpd_session *session,
+					   struct gpd_backlog_record *record);
+
+/* It has been carried out, or its function is done: what waited for it may go on. */
+void gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry);
+
+/* Whether none waits, and no function is under way. */
+bool gpd_backlog_is_empty(const struct gpd_session *session);
+
+/* At the session's end: forgets them all. */
+void gpd_backlog_forget(struct gpd_session *session);
+
+#endif /* GPD_BACKLOG_H */
