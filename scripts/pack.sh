@@ -20,13 +20,13 @@ mkdir -p "$flat/lib"
 
 ninja -C "$build" --quiet
 cp -L "$build"/server/gpupoold "$build"/client/libcuda.so.1 "$build"/ctl/gpupoolctl "$flat"
-for sub in bench bench/nbody bench/tenants bench/driver tests tests/apps tests/integration; do
+for sub in bench bench/nbody bench/network bench/tenants bench/driver tests tests/apps tests/integration; do
 	find "$build/$sub" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' -exec cp -t "$flat" {} +
 done
 cp "$build"/tests/apps/saxpy.fatbin "$build"/tests/apps/saxpy.ptx "$build"/tests/integration/sass.fatbin \
 	"$build"/scripts/gpupoold.service "$flat"
 # The tests look for one another where they are in the repository.
-(cd "$root" && cp --parents -r bench/suites.py tests/integration/*.py tests/apps/expected protocol/abi.lock "$flat")
+(cd "$root" && cp --parents -r bench/suites.py bench/network/*.py tests/integration/*.py tests/apps/expected protocol/abi.lock "$flat")
 # Programs and libraries name one another; what the C library brings is everywhere.
 for file in "$flat"/*; do
 	[ ! -f "$file" ] || ldd "$file" 2>/dev/null || true

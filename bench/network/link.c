@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/network/link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Bytes that arrive together on the other side; more than that arrive one part after the other. */
+#define PART ((size_t)16384)
+#define PARTS 4096
+#define READ_MAX ((size_t)262144)
+/* A sleep ends so much late at worst, mostly: the rest is waited for awake. */
+#define AWAKE_NS 80000
+
+struct part {
+	uint64_t end; /* of its bytes, counted from the connection's first */
+	uint64_t due;
+};
+
+struct connection {
+	int near, far;
+	pthread_mutex_t lock;
+	int ways; /* that have not ended */
+};
+
+/* One way of a connection. */
+struct pump {
+	struct connection *connection;
+	enum link_way way;
+	int from, to;
+	uint8_t *ring;
+	uint64_t in, out; /* bytes, counted from the first */
+	struct part parts[PARTS];
+	unsigned int first, next;
+	bool ended; /* nothing more comes */
+};
+
+static struct link_options set;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* All under the lock. */
+static uint64_t free_at[2]; /* when the link has sent all that it has taken */
+static struct link_counts counts;
+static enum link_way last_way = LINK_DOWN;
+
+uint64_t
+link_now(void)
+{
+	struct timespec time;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void
+link_set(const struct link_options *options)
+{
+	set = *options;
+}
+
+void
+link_get_counts(struct link_counts *result)
+{
+	(void)pthread_mutex_lock(&lock);
+	*result = counts;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void
+link_forget_counts(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	counts = (struct link_counts){ 0 };
+	last_way = LINK_DOWN;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* As the program sees it: when its bytes go, and just before the daemon's bytes come. */
+static void
+count_way(enum link_way way, size_t bytes)
+{
+	(void)pthread_mutex_lock(&lock);
+	counts.trips += way == LINK_DOWN && last_way == LINK_UP;
+	counts.bytes[way] += bytes;
+	last_way = way;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* Since now the link has so many bytes more to send; when they are on the other side. */
+static uint64_t
+due_of(enum link_way way, uint64_t now, size_t bytes)
+{
+	uint64_t due = now;
+
+	if (set.bytes_per_ns > 0) {
+		(void)pthread_mutex_lock(&lock);
+		if (free_at[way] > due)
+			due = free_at[way];
+		due += (uint64_t)((double)bytes / set.bytes_per_ns);
+		free_at[way] = due;
+		(void)pthread_mutex_unlock(&lock);
+	}
+	return due + set.rtt_ns / 2;
+}
+
+static void
+add_parts(struct pump *pump, uint64_t now, size_t bytes)
+{
+	while (bytes > 0) {
+		size_t part = bytes < PART ? bytes : PART;
+
+		pump->in += part;
+		pump->parts[pump->next % PARTS] =
+			(struct part){ .end = pump->in, .due = due_of(pump->way, now, part) };
+		pump->next++;
+		bytes -= part;
+	}
+}
+
+/* How many bytes may be read at once now. */
+static size_t
+room_of(const struct pump *pump)
+{
+	size_t room = set.window - (size_t)(pump->in - pump->out);
+	size_t left = set.window - (size_t)(pump->in % set.window);
+
+	if (pump->ended || pump->next - pump->first > PARTS - READ_MAX / PART - 1)
+		return 0;
+	if (room > left)
+		room = left;
+	return room < READ_MAX ? room : READ_MAX;
+}
+
+/* Whether anything came. */
+static bool
+take(struct pump *pump)
+{
+	size_t room = room_of(pump);
+	ssize_t got;
+
+	if (room == 0)
+		return false;
+	got = recv(pump->from, pump->ring + pump->in % set.window, room, MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (got <= 0) {
+		pump->ended = true;
+		return true;
+	}
+	if (pump->way == LINK_UP)
+		count_way(LINK_UP, (size_t)got);
+	add_parts(pump, link_now(), (size_t)got);
+	return true;
+}
+
+/* The end of what is on the other side by now. */
+static uint64_t
+arrived(const struct pump *pump)
+{
+	uint64_t now = link_now(), end = pump->out;
+
+	for (unsigned int i = pump->first; i != pump->next && pump->parts[i % PARTS].due <= now;
+	     i++)
+		end = pump->parts[i % PARTS].end;
+	return end;
+}
+
+/* 1: something went; 0: nothing is there yet, or the receiver has no room, which *full_p says; -1:
+ * the receiver is gone. */
+static int
+give(struct pump *pump, bool *full_p)
+{
+	uint64_t end = arrived(pump);
+	size_t at = (size_t)(pump->out % set.window), size = (size_t)(end - pump->out);
+	ssize_t sent;
+
+	*full_p = false;
+	if (size == 0)
+		return 0;
+	if (size > set.window - at)
+		size = set.window - at;
+	if (pump->way == LINK_DOWN)
+		count_way(LINK_DOWN, size);
+	sent = send(pump->to, pump->ring + at, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+		*full_p = true;
+		return 0;
+	}
+	if (sent <= 0)
+		return -1;
+	pump->out += (uint64_t)sent;
+	while (pump->first != pump->next && pump->parts[pump->first % PARTS].end <= pump->out)
+		pump->first++;
+	return 1;
+}
+
+/* Until something comes, or the next part is due, or the receiver has room again. */
+static void
+rest(struct pump *pump, bool full)
+{
+	struct pollfd fds[2] = { { .fd = room_of(pump) > 0 ? pump->from : -1, .events = POLLIN },
+				 { .fd = full ? pump->to : -1, .events = POLLOUT } };
+	struct timespec time = { 0 };
+	uint64_t now = link_now(), due;
+
+	if (pump->first == pump->next || full) {
+		(void)poll(fds, 2, -1);
+		return;
+	}
+	due = pump->parts[pump->first % PARTS].due;
+	if (due <= now + AWAKE_NS)
+		return;
+	due -= now + AWAKE_NS;
+	time.tv_sec = (time_t)(due / 1000000000u);
+	time.tv_nsec = (long)(due % 1000000000u);
+	(void)ppoll(fds, 2, &time, NULL);
+}
+
+static void
+pass_on(struct pump *pump)
+{
+	bool full = false;
+	int given = 0;
+
+	while (given >= 0 && !(pump->ended && pump->in == pump->out)) {
+		bool taken = take(pump);
+
+		given = give(pump, &full);
+		if (!taken && given == 0)
+			rest(pump, full);
+	}
+	/* The other way ends, too, if nobody takes what comes; else when its sender says so. */
+	(void)shutdown(pump->to, given < 0 ? SHUT_RDWR : SHUT_WR);
+	if (given < 0)
+		(void)shutdown(pump->from, SHUT_RDWR);
+}
+
+static void
+leave(struct connection *connection)
+{
+	bool last;
+
+	(void)pthread_mutex_lock(&connection->lock);
+	last = --connection->ways == 0;
+	(void)pthread_mutex_unlock(&connection->lock);
+	if (!last)
+		return;
+	close(connection->near);
+	close(connection->far);
+	(void)pthread_mutex_destroy(&connection->lock);
+	free(connection);
+}
+
+static void
+sleep_until(uint64_t end)
+{
+	const struct timespec time = { .tv_sec = (time_t)(end / 1000000000u),
+				       .tv_nsec = (long)(end % 1000000000u) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR)
+		;
+}
+
+static void *
+run(void *arg)
+{
+	struct pump *pump = arg;
+
+	(void)prctl(PR_SET_TIMERSLACK, 1UL);
+	if (pump->way == LINK_UP) {
+		uint64_t made = link_now() + set.rtt_ns;
+
+		/* The kernel has accepted at once.  What the program sends goes when it could have
+		 * known of that. */
+		count_way(LINK_UP, 0);
+		sleep_until(made);
+		count_way(LINK_DOWN, 0);
+	}
+	pass_on(pump);
+	leave(pump->connection);
+	free(pump->ring);
+	free(pump);
+	return NULL;
+}
+
+static struct pump *
+pump_of(struct connection *connection, enum link_way way)
+{
+	struct pump *pump = calloc(1, sizeof(*pump));
+	uint8_t *ring = malloc(set.window);
+
+	if (!pump || !ring) {
+		free(pump);
+		free(ring);
+		return NULL;
+	}
+	pump->connection = connection;
+	pump->way = way;
+	pump->ring = ring;
+	pump->from = way == LINK_UP ? connection->near : connection->far;
+	pump->to = way == LINK_UP ? connection->far : connection->near;
+	return pump;
+}
+
+int
+link_connect(int near, int far)
+{
+	struct connection *connection = calloc(1, sizeof(*connection));
+	struct pump *pumps[2] = { NULL, NULL };
+	pthread_t thread;
+	int one = 1;
+
+	if (!connection)
+		return -1;
+	(void)setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(far, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)pthread_mutex_init(&connection->lock, NULL);
+	connection->near = near;
+	connection->far = far;
+	connection->ways = 2;
+	for (int way = LINK_UP; way <= LINK_DOWN; way++) {
+		pumps[way] = pump_of(connection, (enum link_way)way);
+		if (!pumps[way] || pthread_create(&thread, NULL, run, pumps[way]))
+			abort(); /* half a connection is of no use to any measurement */
+		(void)pthread_detach(thread);
+	}
+	(void)pthread_mutex_lock(&lock);
+	counts.connections++;
+	(void)pthread_mutex_unlock(&lock);
+	return 0;
+}

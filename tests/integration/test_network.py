@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/network, a network of one's choice on loopback; and that the round trips that the client
+library counts are those that pass through it."""
+import os
+import socket
+import sys
+import threading
+import time
+
+from harness import Daemon, case, main, require
+from stats import ASKED, read_stats
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "network"))
+from network import Network
+
+PROGRAM = os.environ["GP_NETWORK"]
+MIB = 1 << 20
+# A thread of the client or of the network that is held up for half of this between two sends makes a
+# round trip more or less of them; such a run says nothing, and there is another.
+RTT = 200
+RUNS = 5
+
+
+class Echo:
+    """Sends back what comes, on a connection of its own."""
+
+    def __enter__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        return self
+
+    def serve(self):
+        connection, _ = self.listener.accept()
+        with connection:
+            while data := connection.recv(65536):
+                connection.sendall(data)
+
+    def __exit__(self, *_):
+        self.thread.join()
+        self.listener.close()
+
+
+def connect(network):
+    host, port = network.address.split(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.settimeout(60)
+    return connection
+
+
+def receive(connection, size):
+    data = bytearray()
+    while len(data) < size:
+        more = connection.recv(size - len(data))
+        require(more, f"the connection ended after {len(data)} bytes")
+        data += more
+    return bytes(data)
+
+
+@case("what goes through the network comes out on the other side, whole and counted, in a small window")
+def _():
+    sent = os.urandom(3 * MIB + 17)
+    with Echo() as echo, Network(PROGRAM, echo.address, rtt=1, rate=10, window=100000) as network:
+        with connect(network) as connection:
+            sender = threading.Thread(target=connection.sendall, args=(sent,))
+            sender.start()
+            came = receive(connection, len(sent))
+            sender.join()
+            counts = network.counts()
+    require(came == sent, "not the bytes that were sent")
+    require((counts.connections, counts.up, counts.down) == (1, len(sent), len(sent)), f"{counts}")
+
+
+@case("nothing comes sooner than the round trip, and a connection costs one")
+def _():
+    with Echo() as echo, Network(PROGRAM, echo.address, rtt=50) as network:
+        require(network.rtt >= 50, f"a round trip of 50 ms takes {network.rtt} ms")
+        begin = time.monotonic()
+        with connect(network) as connection:
+            for number in range(1, 4):
+                connection.sendall(b"x")
+                receive(connection, 1)
+                took = time.monotonic() - begin
+                require(took >= 0.05 * (number + 1), f"{number} times there and back after {took} s")
+                counts = network.counts()
+                require(counts.trips == number + 1, f"{number} times there and back: {counts}")
+
+
+@case("nothing comes faster than the rate")
+def _():
+    size = 2 * MIB
+    with Echo() as echo, Network(PROGRAM, echo.address, rate=0.1) as network:
+        with connect(network) as connection:
+            begin = time.monotonic()
+            sender = threading.Thread(target=connection.sendall, args=(bytes(size),))
+            sender.start()
+            receive(connection, size)
+            took = time.monotonic() - begin
+            sender.join()
+    require(took >= size * 8 / 1e8, f"{size} bytes at 100 Mbit/s in {took} s")
+
+
+@case("an end of one side reaches the other")
+def _():
+    with Echo() as echo, Network(PROGRAM, echo.address, rtt=1) as network:
+        with connect(network) as connection:
+            connection.sendall(b"bytes")
+            connection.shutdown(socket.SHUT_WR)
+            require(receive(connection, 5) == b"bytes" and connection.recv(1) == b"", "no end after the bytes")
+
+
+def compare(name, *args):
+    """(counted by the library, by the network)"""
+    with Daemon() as daemon, Network(PROGRAM, daemon.address, rtt=RTT) as network:
+        result = daemon.run(name, *args, env={**ASKED, "REMOTE_GPU": network.address})
+        return read_stats(result), network.counts()
+
+
+def agree(name, *args):
+    seen = []
+    for _ in range(RUNS):
+        stats, counts = compare(name, *args)
+        if stats.trips == counts.trips:
+            require(sum(stats.milliseconds.values()) >= RTT * stats.trips, f"waited for less than {RTT} ms each: {stats}")
+            return
+        seen.append((stats, counts))
+    require(False, f"the network counts other round trips, in each of {RUNS} runs: {seen}")
+
+
+@case("the round trips of a program that computes and reads are those of the network")
+def _():
+    agree("vectoradd")
+
+
+@case("the round trips of a program that launches often are those of the network")
+def _():
+    agree("launchrate", "1000")
+
+
+@case("the round trips of a program that allocates, copies and synchronises are those of the network")
+def _():
+    agree("memset")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
