@@ -26,11 +26,12 @@ FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'bench/network', 'tests
 FILES = {
     'GP_CERTIFICATES': 'makecertificates', 'GP_CLOSER': 'closer', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold',
     'GP_NBODY': 'nbody', 'GP_NETWORK': 'network', 'GP_PROBE': 'probe',
-    'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service', 'GP_STRANGER': 'stranger',
+    'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service',
+    'GP_STEPS': 'steps', 'GP_STRANGER': 'stranger',
 }
 # limits first: they wait most.
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
-           'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'host_memory', 'lanes', 'network', 'peers', 'trips']
+           'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'host_memory', 'lanes', 'network', 'peers', 'trips', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'service']

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What programs do again and again: steps KIND COUNT.
+ *
+ *   train    input to the device, kernels on two streams that wait for one another, memory in a
+ *            stream's order, and the loss read at the end
+ *   token    kernels, and one number read with its stream synchronised, through pinned memory
+ *   objects  streams, events and questions about kernels and memory, as a library makes them
+ *   order    work that nothing is read of
+ */
+#include <cuda.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KERNELS 30
+#define INPUT 4096
+
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			  ".visible .entry increase(.param .u64 where)\n{\n"
+			  "\t.reg .u64 %rd<2>;\n\t.reg .u32 %r<2>;\n"
+			  "\tld.param.u64 %rd1, [where];\n"
+			  "\tld.global.u32 %r1, [%rd1];\n\tadd.u32 %r1, %r1, 1;\n"
+			  "\tst.global.u32 [%rd1], %r1;\n\tret;\n}\n";
+
+struct program {
+	CUmodule module;
+	CUfunction increase;
+	CUstream streams[2];
+	CUevent events[2];
+	CUdeviceptr number, input;
+	uint32_t *pinned;
+	uint32_t expected;
+};
+
+static void
+require(CUresult result, const char *what)
+{
+	const char *name = "?";
+
+	if (result == CUDA_SUCCESS)
+		return;
+	(void)cuGetErrorName(result, &name);
+	printf("%s: %s (%d)\n", what, name, (int)result);
+	exit(1);
+}
+
+static void
+prepare(struct program *p)
+{
+	require(cuModuleLoadData(&p->module, ptx), "cuModuleLoadData");
+	require(cuModuleGetFunction(&p->increase, p->module, "increase"), "cuModuleGetFunction");
+	for (int i = 0; i < 2; i++) {
+		require(cuStreamCreate(&p->streams[i], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+		require(cuEventCreate(&p->events[i], CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+	}
+	require(cuMemAlloc(&p->number, sizeof(uint32_t)), "cuMemAlloc");
+	require(cuMemAlloc(&p->input, INPUT), "cuMemAlloc");
+	require(cuMemHostAlloc((void **)&p->pinned, sizeof(uint32_t), 0), "cuMemHostAlloc");
+	require(cuMemsetD32(p->number, 0, 1), "cuMemsetD32");
+	require(cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+static void
+launch(struct program *p, CUstream stream)
+{
+	void *params[] = { &p->number };
+
+	require(cuLaunchKernel(p->increase, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL),
+		"cuLaunchKernel");
+	p->expected++;
+}
+
+/* What follows on the one stream comes behind what the other has. */
+static void
+order(struct program *p, int behind)
+{
+	require(cuEventRecord(p->events[!behind], p->streams[!behind]), "cuEventRecord");
+	require(cuStreamWaitEvent(p->streams[behind], p->events[!behind], 0), "cuStreamWaitEvent");
+}
+
+static void
+work(struct program *p)
+{
+	char input[INPUT];
+	CUdeviceptr scratch;
+
+	memset(input, 1, sizeof(input));
+	require(cuMemcpyHtoDAsync(p->input, input, sizeof(input), p->streams[0]),
+		"cuMemcpyHtoDAsync");
+	require(cuMemAllocAsync(&scratch, INPUT, p->streams[0]), "cuMemAllocAsync");
+	require(cuMemcpyDtoDAsync(scratch, p->input, INPUT, p->streams[0]), "cuMemcpyDtoDAsync");
+	require(cuMemsetD8Async(scratch, 0, INPUT, p->streams[0]), "cuMemsetD8Async");
+	for (int i = 0; i < KERNELS; i++) {
+		launch(p, p->streams[i % 2]);
+		order(p, (i + 1) % 2);
+	}
+	require(cuMemFreeAsync(scratch, p->streams[0]), "cuMemFreeAsync");
+}
+
+static void
+check(const struct program *p, uint32_t number)
+{
+	if (number == p->expected)
+		return;
+	printf("%u where %u should be\n", number, p->expected);
+	exit(1);
+}
+
+static void
+train(struct program *p)
+{
+	uint32_t loss;
+
+	work(p);
+	require(cuMemcpyDtoHAsync(&loss, p->number, sizeof(loss), p->streams[0]),
+		"cuMemcpyDtoHAsync");
+	require(cuStreamSynchronize(p->streams[0]), "cuStreamSynchronize");
+	check(p, loss);
+}
+
+static void
+token(struct program *p)
+{
+	for (int i = 0; i < KERNELS; i++)
+		launch(p, p->streams[0]);
+	require(cuMemcpyDtoHAsync(p->pinned, p->number, sizeof(*p->pinned), p->streams[0]),
+		"cuMemcpyDtoHAsync");
+	require(cuStreamSynchronize(p->streams[0]), "cuStreamSynchronize");
+	check(p, *p->pinned);
+}
+
+static void
+objects(struct program *p)
+{
+	CUfunction function;
+	CUdeviceptr base;
+	CUstream stream;
+	CUevent event;
+	size_t size;
+	int value;
+
+	require(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+		"cuStreamCreateWithPriority");
+	require(cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate");
+	require(cuEventRecord(event, stream), "cuEventRecord");
+	require(cuModuleGetFunction(&function, p->module, "increase"), "cuModuleGetFunction");
+	require(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function),
+		"cuFuncGetAttribute");
+	require(cuMemGetAddressRange(&base, &size, p->input), "cuMemGetAddressRange");
+	require(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p->input),
+		"cuPointerGetAttribute");
+	require(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0),
+		"cuDeviceGetAttribute");
+	require(cuEventDestroy(event), "cuEventDestroy");
+	require(cuStreamDestroy(stream), "cuStreamDestroy");
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*step)(struct program *program);
+	} kinds[] = {
+		{ "train", train }, { "token", token }, { "objects", objects }, { "order", work }
+	};
+	struct program program = { 0 };
+	void (*step)(struct program * program) = NULL;
+	CUcontext context;
+	CUdevice device;
+
+	for (size_t i = 0; argc == 3 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(argv[1], kinds[i].name) == 0)
+			step = kinds[i].step;
+	}
+	if (!step) {
+		fprintf(stderr, "usage: steps train|token|objects|order COUNT\n");
+		return 2;
+	}
+	require(cuInit(0), "cuInit");
+	require(cuDeviceGet(&device, 0), "cuDeviceGet");
+	require(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+	require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	prepare(&program);
+	for (int i = 0; i < atoi(argv[2]); i++)
+		step(&program);
+	require(cuCtxSynchronize(), "cuCtxSynchronize");
+	printf("steps: ok\n");
+	return 0;
+}

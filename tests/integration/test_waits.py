@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often typical programs wait for the daemon, and for what: nothing may be added unseen."""
+import os
+import sys
+
+from harness import Daemon, case, main, require
+from stats import ASKED, read_stats
+
+STEPS = os.environ["GP_STEPS"]
+
+# (what a step waits for, how often); steps.c says what a step is.
+READS = {
+    "train": {"gpCopyOut": 1, "cuStreamSynchronize": 1},
+    "token": {"cuStreamSynchronize": 1},
+    "objects": {},
+    "order": {},
+}
+
+# What a whole program waits for at most, the daemon's first one.
+BEGIN = {"connection": 2, "welcome": 1, "gpContextCreate": 1}
+PROGRAMS = {
+    "vectoradd": {**BEGIN, "gpImageLoad": 1, "gpCopyOut": 1},
+    "launchrate": {**BEGIN, "gpImageLoad": 1, "gpContextSynchronize": 2},
+    "matmul": {**BEGIN, "gpImageLoad": 1, "gpCopyOut": 1},
+    "memset": {**BEGIN, "gpCopyOut": 5, "cuStreamSynchronize": 2, "gpContextSynchronize": 1},
+    "copies2d": {**BEGIN, "gpCopyOut": 6, "cuStreamSynchronize": 1, "gpContextSynchronize": 1},
+    "symbols": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 4, "gpCopyOut": 4},
+    "pinned": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 1, "cuStreamSynchronize": 6},
+}
+
+
+def causes(daemon, name, *args, **more):
+    return read_stats(daemon.run(name, *args, env=ASKED, **more)).causes
+
+
+def excess(causes, allowed):
+    """What there is more of."""
+    return {name: count for name, count in causes.items() if count > allowed.get(name, 0)}
+
+
+for kind in READS:
+    @case(f"a step of the program '{kind}' waits for nothing but what it reads")
+    def _(kind=kind):
+        with Daemon() as daemon:
+            few, many = (causes(daemon, "steps", kind, str(count), path=STEPS) for count in (10, 30))
+        more = {name: count - few.get(name, 0) for name, count in many.items()}
+        too_much = excess(more, {name: 20 * count for name, count in READS[kind].items()})
+        require(not too_much, f"20 steps more wait too often for {too_much}: {few}, {many}")
+
+
+@case("whole programs wait for no more than is known")
+def _():
+    for name, allowed in PROGRAMS.items():
+        with Daemon() as daemon:
+            found = causes(daemon, name)
+        require(not excess(found, allowed), f"{name} waits for {found}, of which {excess(found, allowed)} is too much")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
