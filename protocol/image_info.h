@@ -29,7 +29,9 @@ struct gp_kernel_info {
 	int32_t attributes[GP_KERNEL_ATTRIBUTES];
 	uint32_t param_count;
 	const struct gp_param_info *params; /* in order of the parameters */
-	bool absent; /* not on the wire: the client's image has no such kernel (image_check.h) */
+	/* Not on the wire, the client's: */
+	bool absent;     /* its image has no such kernel (image_check.h) */
+	uint32_t varies; /* bit i: attribute i was set, and differs between devices */
 };
 
 struct gp_image_info {

@@ -2,6 +2,7 @@
 #include "client/code/function.h"
 
 #include "client/code/module.h"
+#include "client/context/device.h"
 #include "gpc_calls.h"
 
 CUresult
@@ -87,64 +88,128 @@ context_of(const struct gpc_function *function)
 	return function->image->device->primary;
 }
 
+/* The values of a kernel are read without a lock: who sets one while others launch it has no order
+ * between the two. */
+static struct gp_kernel_info *
+info_of(const struct gpc_function *function)
+{
+	return &function->image->info->kernels[function->index];
+}
+
+bool
+gpc_function_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
+		       int *value_p)
+{
+	const struct gp_kernel_info *info = info_of(function);
+
+	if ((unsigned int)attribute >= GP_KERNEL_ATTRIBUTES ||
+	    !(__atomic_load_n(&info->attributes_known, __ATOMIC_ACQUIRE) >> attribute & 1))
+		return false;
+	*value_p = __atomic_load_n(&info->attributes[attribute], __ATOMIC_RELAXED);
+	return true;
+}
+
+static void
+remember(const struct gpc_function *function, CUfunction_attribute attribute, int value)
+{
+	struct gp_kernel_info *info = info_of(function);
+
+	if ((unsigned int)attribute >= GP_KERNEL_ATTRIBUTES)
+		return;
+	(void)pthread_mutex_lock(&function->image->lock);
+	if (!(info->varies >> attribute & 1)) {
+		__atomic_store_n(&info->attributes[attribute], value, __ATOMIC_RELAXED);
+		(void)__atomic_fetch_or(&info->attributes_known, 1u << attribute, __ATOMIC_RELEASE);
+	}
+	(void)pthread_mutex_unlock(&function->image->lock);
+}
+
+/* Of several devices one has its own value: each is asked from now on. */
+static void
+differs(const struct gpc_function *function, CUfunction_attribute attribute)
+{
+	struct gp_kernel_info *info = info_of(function);
+
+	if ((unsigned int)attribute >= GP_KERNEL_ATTRIBUTES)
+		return;
+	(void)pthread_mutex_lock(&function->image->lock);
+	info->varies |= 1u << attribute;
+	(void)__atomic_fetch_and(&info->attributes_known, ~(1u << attribute), __ATOMIC_RELEASE);
+	(void)pthread_mutex_unlock(&function->image->lock);
+}
+
 static CUresult
 get_attribute(struct gpc_function *function, struct gpc_context *context, int *value_p,
 	      CUfunction_attribute attribute)
 {
 	struct gp_reply_cuFuncGetAttribute reply;
 	struct gp_args_cuFuncGetAttribute args = { .attrib = (int32_t)attribute };
-	unsigned int index = (unsigned int)attribute;
-	struct gp_kernel_info *info;
 	CUresult result;
 
-	if (!value_p || index >= CU_FUNC_ATTRIBUTE_MAX)
+	if (!value_p || (unsigned int)attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_function_in(function, context, &function);
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS || gpc_function_attribute(function, attribute, value_p))
 		return result;
-	info = &function->image->info->kernels[function->index];
 	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
-	pthread_mutex_lock(&function->image->lock);
-	result = index < GP_KERNEL_ATTRIBUTES && (info->attributes_known >> index & 1)
-			 ? CUDA_SUCCESS
-			 : CUDA_ERROR_NOT_FOUND;
-	if (result == CUDA_SUCCESS)
-		*value_p = info->attributes[index];
-	pthread_mutex_unlock(&function->image->lock);
-	if (result == CUDA_SUCCESS)
-		return result;
 	result = gpc_wait_cuFuncGetAttribute(context, &args, &reply);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*value_p = reply.pi;
-	pthread_mutex_lock(&function->image->lock);
-	if (index < GP_KERNEL_ATTRIBUTES) {
-		info->attributes[index] = reply.pi;
-		info->attributes_known |= 1u << index;
-	}
-	pthread_mutex_unlock(&function->image->lock);
+	remember(function, attribute, reply.pi);
 	return CUDA_SUCCESS;
+}
+
+/* Whether no driver refuses it; what nobody can say here the daemon is asked. */
+static bool
+is_allowed(const struct gpc_function *function, CUfunction_attribute attribute, int value)
+{
+	int fixed,
+		most = gpc_device_attribute(function->image->device,
+					    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+
+	return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 &&
+	       gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &fixed) &&
+	       value <= most - fixed;
+}
+
+/* Dynamic shared memory only: setting anything else may load the code once more, and memory for
+ * that may be out, which is never told late. */
+static CUresult
+send_attribute(const struct gpc_function *function, struct gpc_context *context,
+	       CUfunction_attribute attribute, int value)
+{
+	const uint64_t kernel = GP_KERNEL(function->image->handle.id, function->index);
+	const struct gp_args_gpFunctionAttribute post = { kernel, (int32_t)attribute, value };
+	const struct gp_args_cuFuncSetAttribute args = { kernel, (int32_t)attribute, value };
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+	if (is_allowed(function, attribute, value))
+		result = gpc_post_gpFunctionAttribute(context, &post);
+	/* An older daemon does not know the message. */
+	return result == CUDA_ERROR_NOT_SUPPORTED ? gpc_wait_cuFuncSetAttribute(context, &args)
+						  : result;
 }
 
 static CUresult
 set_attribute(struct gpc_function *function, struct gpc_context *context,
 	      CUfunction_attribute attribute, int value)
 {
-	struct gp_args_cuFuncSetAttribute args = { .attrib = (int32_t)attribute, .value = value };
-	struct gp_kernel_info *info;
 	CUresult result = gpc_function_in(function, context, &function);
+	bool here;
+	int now;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	info = &function->image->info->kernels[function->index];
-	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
-	result = gpc_wait_cuFuncSetAttribute(context, &args);
-	/* Whatever depends on it is asked again. */
-	if (result == CUDA_SUCCESS) {
-		pthread_mutex_lock(&function->image->lock);
-		info->attributes_known &= ~(1u << ((unsigned int)attribute % 32));
-		pthread_mutex_unlock(&function->image->lock);
-	}
+	here = context->device == function->image->device;
+	if (here && (int)attribute >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+	    gpc_function_attribute(function, attribute, &now) && now == value)
+		return CUDA_SUCCESS;
+	result = send_attribute(function, context, attribute, value);
+	if (result == CUDA_SUCCESS && here)
+		remember(function, attribute, value);
+	else if (result == CUDA_SUCCESS)
+		differs(function, attribute);
 	return result;
 }
 
@@ -368,18 +433,37 @@ gpc_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel token, C
 	return result == CUDA_SUCCESS ? set_attribute(kernel, context, attrib, val) : result;
 }
 
+static CUresult
+set_cache(struct gpc_function *function, struct gpc_context *context, CUfunc_cache config)
+{
+	struct gp_args_cuFuncSetCacheConfig args = { .config = (int32_t)config };
+	CUresult result = gpc_function_in(function, context, &function);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
+	result = gpc_post_cuFuncSetCacheConfig(context, &args);
+	gpc_answers_forget(function->image);
+	return result;
+}
+
+CUresult
+gpc_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
+{
+	struct gpc_function *function;
+	CUresult result = enter_function(hfunc, &function);
+
+	return result == CUDA_SUCCESS ? set_cache(function, context_of(function), config) : result;
+}
+
 CUresult
 gpc_cuKernelSetCacheConfig(CUkernel token, CUfunc_cache config, CUdevice dev)
 {
-	struct gp_args_cuFuncSetCacheConfig args = { .config = (int32_t)config };
 	struct gpc_function *kernel;
 	struct gpc_context *context;
 	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_function_in(kernel, context, &kernel);
-	if (result != CUDA_SUCCESS)
-		return result;
-	args.hfunc = GP_KERNEL(kernel->image->handle.id, kernel->index);
-	return gpc_post_cuFuncSetCacheConfig(context, &args);
+	return result == CUDA_SUCCESS ? set_cache(kernel, context, config) : result;
 }

@@ -11,6 +11,7 @@
 #include "client/wire/session.h"
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpc_image;
@@ -35,6 +36,10 @@ CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
  * another daemon's context; CUDA_ERROR_NO_BINARY_FOR_GPU: the library did not load there. */
 CUresult gpc_function_in(struct gpc_function *function, const struct gpc_context *context,
 			 struct gpc_function **twin_p);
+
+/* An attribute that needs no question; false: ask the daemon. */
+bool gpc_function_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
+			    int *value_p);
 
 /* Its name on the wire (gp_kernel). */
 CUresult gpc_function_kernel(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);

@@ -164,6 +164,7 @@ static void
 image_free(struct gpc_image *image)
 {
 	gpc_function_list_fini(&image->kernels);
+	gpc_answers_fini(&image->answers);
 	while (image->globals) {
 		struct gpc_image_global *next = image->globals->next;
 
@@ -309,13 +310,31 @@ gpc_image_unload(struct gpc_image *image)
 	image_free(image);
 }
 
+/* What was set of its kernels goes with the context, as their variables do. */
 static void
-forget_globals(void *object, void *context)
+forget_settings(struct gpc_image *image)
+{
+	struct gp_image_info *info = __atomic_load_n(&image->info, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; info && i < info->kernel_count; i++) {
+		info->kernels[i].varies = 0;
+		(void)__atomic_fetch_and(&info->kernels[i].attributes_known,
+					 (1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) -
+						 1,
+					 __ATOMIC_RELEASE);
+	}
+}
+
+static void
+forget_of(void *object, void *arg)
 {
 	struct gpc_image *image = object;
 	struct gpc_image_global **at = &image->globals;
+	const struct gpc_context *context = arg;
 
 	pthread_mutex_lock(&image->lock);
+	if (image->device == context->device)
+		forget_settings(image);
 	while (*at) {
 		struct gpc_image_global *global = *at;
 
@@ -332,7 +351,7 @@ forget_globals(void *object, void *context)
 void
 gpc_image_forget_context(struct gpc_context *context)
 {
-	gpc_handle_each(GPC_KIND_IMAGE, forget_globals, context);
+	gpc_handle_each(GPC_KIND_IMAGE, forget_of, context);
 }
 
 int64_t

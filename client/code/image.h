@@ -11,6 +11,7 @@
 #define GPC_IMAGE_H
 
 #include "client/base/handle.h"
+#include "client/code/answers.h"
 #include "client/code/function.h"
 #include "client/code/function_list.h"
 #include "client/context/context.h"
@@ -29,6 +30,7 @@ struct gpc_image {
 	struct gp_image_variables *variables; /* as the image itself says */
 	struct gpc_function_list kernels;     /* CUkernel objects */
 	struct gpc_image_global *globals;
+	struct gpc_answers answers;
 	pthread_mutex_t lock;
 	void *owner;            /* the token of its CUlibrary; NULL for a module's */
 	struct gpc_image *twin; /* of a library: the same image with the next daemon, or NULL */
@@ -55,7 +57,8 @@ void gpc_image_load_twins(struct gpc_image *image, const void *source,
 /* The image or the twin of it that the daemon of this session has; NULL: none. */
 struct gpc_image *gpc_image_in(struct gpc_image *image, const struct gpc_session *session);
 
-/* The variables of libraries start anew when the context does: their addresses are asked again. */
+/* The variables of libraries start anew when the context does, and so do settings of kernels: they
+ * are asked again. */
 void gpc_image_forget_context(struct gpc_context *context);
 
 /* -1: no kernel of this name. */

@@ -16,7 +16,6 @@
 
 /* What fits the caller's stack without a thought; larger buffers come from the heap. */
 #define PARAMS_SMALL 4096
-#define ATTRIBUTES_MAX 16
 
 /* The packed parameters of one launch. */
 struct params {
@@ -107,33 +106,29 @@ dimension_fits(const struct gpc_device *device, unsigned int value, CUdevice_att
 	return value > 0 && value <= (unsigned int)gpc_device_attribute(device, limit);
 }
 
-static bool
-known(const struct gp_kernel_info *info, CUfunction_attribute attribute)
-{
-	return info->attributes_known >> attribute & 1;
-}
-
 /* A block beyond what the kernel allows: the driver tells registers that run out (701) from launch
  * bounds that are passed (1). */
 static CUresult
-too_many_threads(const struct gpc_device *device, const struct gp_kernel_info *info,
+too_many_threads(const struct gpc_device *device, const struct gpc_function *function,
 		 uint64_t threads)
 {
 	uint64_t available =
 		(uint64_t)gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+	int registers;
 
-	if (known(info, CU_FUNC_ATTRIBUTE_NUM_REGS) &&
-	    threads * (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] > available)
+	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, &registers) &&
+	    threads * (uint64_t)registers > available)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* What the driver would refuse at once, and what can be told here. */
 static CUresult
-check_shape(const struct gpc_device *device, const struct gp_kernel_info *info,
+check_shape(const struct gpc_device *device, const struct gpc_function *function,
 	    const CUlaunchConfig *config)
 {
 	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+	int most;
 
 	if (!dimension_fits(device, config->gridDimX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
 	    !dimension_fits(device, config->gridDimY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
@@ -144,69 +139,169 @@ check_shape(const struct gpc_device *device, const struct gp_kernel_info *info,
 	    threads > (uint64_t)gpc_device_attribute(device,
 						     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (known(info, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) &&
-	    threads > (uint64_t)info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
-		return too_many_threads(device, info, threads);
-	if (known(info, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) &&
-	    config->sharedMemBytes >
-		    (unsigned int)info->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES])
+	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &most) &&
+	    threads > (uint64_t)most)
+		return too_many_threads(device, function, threads);
+	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				   &most) &&
+	    config->sharedMemBytes > (unsigned int)most)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
+/* What a launch that the driver may refuse for its attributes hangs on. */
+static CUresult
+take_attribute(struct gpc_launch_attributes *attributes, const CUlaunchAttribute *attribute)
+{
+	const CUlaunchAttributeValue *value = &attribute->value;
+
+	switch ((unsigned int)attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		attributes->cooperative = value->cooperative != 0;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+		attributes->cluster[0] = value->clusterDim.x;
+		attributes->cluster[1] = value->clusterDim.y;
+		attributes->cluster[2] = value->clusterDim.z;
+		attributes->clustered = true;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+		attributes->preferred[0] = value->preferredClusterDim.x;
+		attributes->preferred[1] = value->preferredClusterDim.y;
+		attributes->preferred[2] = value->preferredClusterDim.z;
+		attributes->clustered = true;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+		return CUDA_SUCCESS;
+	default: /* events, graphs, access policies: not remoted */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
 CUresult
-gpc_launch_attributes_encode(const CUlaunchAttribute *attributes, unsigned int count, void *memory,
-			     size_t room, struct gp_bytes *bytes_p, bool *checked_p)
+gpc_launch_attributes_encode(const CUlaunchConfig *config, struct gpc_launch_attributes *attributes)
 {
 	struct gp_enc enc;
+	CUresult result = CUDA_SUCCESS;
 
-	*bytes_p = (struct gp_bytes){ 0 };
-	*checked_p = false;
-	if (count > 0 && !attributes)
+	memset(attributes, 0, offsetof(struct gpc_launch_attributes, memory));
+	if (config->numAttrs > 0 && !config->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
-	gp_enc_init(&enc, memory, room);
-	for (unsigned int i = 0; i < count; i++) {
+	gp_enc_init(&enc, attributes->memory, sizeof(attributes->memory));
+	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
 		uint64_t value[8];
 
-		switch (attributes[i].id) {
-		case CU_LAUNCH_ATTRIBUTE_IGNORE:
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_IGNORE)
 			continue;
-		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-			*checked_p = true;
-			break;
-		case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-			break;
-		default: /* events, graphs, access policies: not remoted */
-			return CUDA_ERROR_NOT_SUPPORTED;
-		}
-		_Static_assert(sizeof(attributes[i].value) == sizeof(value),
+		result = take_attribute(attributes, &config->attrs[i]);
+		_Static_assert(sizeof(config->attrs[i].value) == sizeof(value),
 			       "a launch attribute is 64 bytes");
-		memcpy(value, &attributes[i].value, sizeof(value));
-		gp_enc_u32(&enc, attributes[i].id);
+		memcpy(value, &config->attrs[i].value, sizeof(value));
+		gp_enc_u32(&enc, config->attrs[i].id);
 		gp_enc_u32(&enc, 0);
 		for (int word = 0; word < 8; word++)
 			gp_enc_u64(&enc, value[word]);
 	}
-	if (enc.bad)
-		return CUDA_ERROR_INVALID_VALUE;
-	*bytes_p = (struct gp_bytes){ memory, gp_enc_size(&enc) };
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS && enc.bad)
+		result = CUDA_ERROR_INVALID_VALUE;
+	attributes->bytes = (struct gp_bytes){ attributes->memory, gp_enc_size(&enc) };
+	return result;
+}
+
+void
+gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
+		    const struct gpc_context *context, const struct gpc_function *function)
+{
+	memset(question, 0, sizeof(*question));
+	question->what = what;
+	question->kernel = function->index;
+	question->device = context->device->ordinal;
+	for (unsigned int i = 0; i < GPC_QUESTION_SETTINGS; i++) {
+		const unsigned int attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES + i;
+
+		if (gpc_function_attribute(function, (CUfunction_attribute)attribute,
+					   &question->settings[i]))
+			question->settings_known |= 1u << i;
+	}
+}
+
+void
+gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
+			  const struct gpc_launch_attributes *attributes)
+{
+	const uint32_t words[GPC_QUESTION_WORDS] = {
+		config->blockDimX,        config->blockDimY,        config->blockDimZ,
+		config->sharedMemBytes,   attributes->cluster[0],   attributes->cluster[1],
+		attributes->cluster[2],   attributes->preferred[0], attributes->preferred[1],
+		attributes->preferred[2], attributes->cooperative,
+	};
+
+	memcpy(question->words, words, sizeof(words));
+}
+
+/* A launch whose attributes the driver may refuse. */
+struct check {
+	struct gpc_function *function;
+	struct gpc_question question;
+	uint64_t blocks;
+	uint64_t revision;
+	bool needed;
+};
+
+static bool
+divides(const uint32_t *cluster, const CUlaunchConfig *config)
+{
+	return !cluster[0] ||
+	       (cluster[1] && cluster[2] && config->gridDimX % cluster[0] == 0 &&
+		config->gridDimY % cluster[1] == 0 && config->gridDimZ % cluster[2] == 0);
+}
+
+/* The shape is asked once.  What has been accepted is accepted again, with as many blocks that must
+ * run together or fewer, and with any grid of whole clusters. */
+static void
+check_begin(struct check *check, struct gpc_context *context, struct gpc_function *function,
+	    const CUlaunchConfig *config, const struct gpc_launch_attributes *attributes)
+{
+	uint64_t accepted;
+
+	check->needed = attributes->cooperative || attributes->clustered;
+	if (!check->needed)
+		return;
+	check->function = function;
+	check->blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
+	gpc_launch_question(&check->question, GPC_QUESTION_LAUNCH, context, function);
+	gpc_launch_question_shape(&check->question, config, attributes);
+	if (!gpc_answers_find(function->image, &check->question, &accepted, &check->revision))
+		return;
+	check->needed = !divides(attributes->cluster, config) ||
+			(attributes->cooperative && check->blocks > accepted);
+}
+
+static void
+check_end(const struct check *check)
+{
+	gpc_answers_keep(check->function->image, &check->question, check->blocks, check->revision);
 }
 
 /* CUDA_LAUNCH_BLOCKING: the kernel has run when the launch returns. */
 static CUresult
-launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunchChecked *args,
-		bool finish)
+launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args,
+		const struct check *check, bool finish)
 {
 	struct gp_args_cuStreamSynchronize stream = { .hStream = args->stream };
-	CUresult result = gpc_wait_gpLaunchChecked(context, args);
+	CUresult result;
 
+	_Static_assert(sizeof(struct gp_args_gpLaunch) == sizeof(struct gp_args_gpLaunchChecked),
+		       "the two launches have the same arguments");
+	result = gpc_wait_gpLaunchChecked(context, (const struct gp_args_gpLaunchChecked *)args);
+	if (result == CUDA_SUCCESS && check->needed)
+		check_end(check);
 	return result == CUDA_SUCCESS && finish ? gpc_wait_cuStreamSynchronize(context, &stream)
 						: result;
 }
@@ -214,12 +309,13 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunchChecke
 static CUresult
 launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 {
-	uint64_t attributes[ATTRIBUTES_MAX * 9];
+	struct gpc_launch_attributes attributes;
 	struct gp_args_gpLaunch args;
 	struct gpc_function *function;
 	struct gpc_context *context;
 	struct params params;
-	bool checked, blocking = gpc_config_launch_blocking();
+	struct check check;
+	bool blocking = gpc_config_launch_blocking();
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
@@ -232,11 +328,9 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)
-		result = check_shape(context->device, function->info, config);
+		result = check_shape(context->device, function, config);
 	if (result == CUDA_SUCCESS)
-		result = gpc_launch_attributes_encode(config->attrs, config->numAttrs, attributes,
-						      sizeof(attributes), &args.attributes,
-						      &checked);
+		result = gpc_launch_attributes_encode(config, &attributes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.kernel = GP_KERNEL(function->image->handle.id, function->index);
@@ -247,16 +341,14 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.block_y = config->blockDimY;
 	args.block_z = config->blockDimZ;
 	args.shared = config->sharedMemBytes;
+	args.attributes = attributes.bytes;
 	result = take_params(&params, function->info, values, extra);
 	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
-		_Static_assert(sizeof(struct gp_args_gpLaunch) ==
-				       sizeof(struct gp_args_gpLaunchChecked),
-			       "the two launches have the same arguments");
-		if (checked || blocking)
-			result = launch_and_wait(
-				context, (const struct gp_args_gpLaunchChecked *)&args, blocking);
+		check_begin(&check, context, function, config, &attributes);
+		if (__builtin_expect(check.needed || blocking, 0))
+			result = launch_and_wait(context, &args, &check, blocking);
 		else
 			result = gpc_post_gpLaunch(context, &args);
 		/* Counted behind it: a fence in between does not cover the launch. */

@@ -1,21 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launch attributes on their way to the wire, for launches and for the occupancy of clusters. */
+/* What launches and questions about launches have in common.  Any thread may call. */
 #ifndef GPC_LAUNCH_H
 #define GPC_LAUNCH_H
 
+#include "client/code/answers.h"
 #include "protocol/enc.h"
 
 #include <cuda.h>
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
-/*
- * Encodes into memory (72 bytes for each attribute), to which bytes_p will point.  checked_p: the
- * driver must be asked before the application goes on.  CUDA_ERROR_NOT_SUPPORTED for attributes
- * that are not remoted.
- */
-CUresult gpc_launch_attributes_encode(const CUlaunchAttribute *attributes, unsigned int count,
-				      void *memory, size_t room, struct gp_bytes *bytes_p,
-				      bool *checked_p);
+#define GPC_LAUNCH_ATTRIBUTES_MAX 16
+
+struct gpc_context;
+struct gpc_function;
+
+/* Of one launch; in the caller's memory. */
+struct gpc_launch_attributes {
+	struct gp_bytes bytes; /* for the wire, in memory */
+	uint32_t cluster[3];
+	uint32_t preferred[3]; /* cluster */
+	bool clustered;
+	bool cooperative;
+	uint64_t memory[GPC_LAUNCH_ATTRIBUTES_MAX * 9];
+};
+
+/* CUDA_ERROR_NOT_SUPPORTED: there are attributes that are not remoted. */
+CUresult gpc_launch_attributes_encode(const CUlaunchConfig *config,
+				      struct gpc_launch_attributes *attributes);
+
+/* A question about a kernel, as it is set up now; and what it says of a launch's shape. */
+void gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
+			 const struct gpc_context *context, const struct gpc_function *function);
+void gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
+			       const struct gpc_launch_attributes *attributes);
 
 #endif /* GPC_LAUNCH_H */

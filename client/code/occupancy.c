@@ -119,21 +119,20 @@ gpc_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunctio
 static CUresult
 clusters(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *config)
 {
-	uint64_t attributes[16 * 9];
+	struct gpc_launch_attributes attributes;
 	struct gp_reply_gpOccupancyCluster reply;
 	struct gp_args_gpOccupancyCluster args = { .what = what };
 	struct gpc_context *context;
-	bool checked;
 	CUresult result = enter_function(func, &context, &args.kernel);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!value || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_launch_attributes_encode(config->attrs, config->numAttrs, attributes,
-					      sizeof(attributes), &args.attributes, &checked);
+	result = gpc_launch_attributes_encode(config, &attributes);
 	if (result != CUDA_SUCCESS)
 		return result;
+	args.attributes = attributes.bytes;
 	args.grid_x = config->gridDimX;
 	args.grid_y = config->gridDimY;
 	args.grid_z = config->gridDimZ;

@@ -5,6 +5,7 @@
 #include "client/base/stats.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/session_inside.h"
+#include "gp_calls.h"
 #include "protocol/dec.h"
 #include "protocol/frame.h"
 
@@ -104,6 +105,9 @@ take_error(struct gpc_session *session, const struct record *record)
 		return malformed(session, "error note");
 	gpc_log(GPC_LOG_ERROR, "%s: %s failed with error %u%s", gp_conn_peer(session->lane),
 		gpc_call_name((uint16_t)call), result, sticky ? ", which ends the session" : "");
+	/* What it was accepted by before does not hold any more. */
+	if (call == GP_CALL_gpLaunch)
+		gpc_session_revise(session);
 	if (sticky)
 		gpc_session_fail(session, (CUresult)result, "a kernel faulted");
 	else

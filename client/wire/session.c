@@ -246,6 +246,18 @@ gpc_session_take_deferred(struct gpc_session *session)
 	return (CUresult)atomic_exchange(&session->deferred, CUDA_SUCCESS);
 }
 
+uint64_t
+gpc_session_revision(const struct gpc_session *session)
+{
+	return atomic_load(&session->revision);
+}
+
+void
+gpc_session_revise(struct gpc_session *session)
+{
+	atomic_fetch_add(&session->revision, 1);
+}
+
 bool
 gpc_session_has_functions(const struct gpc_session *session)
 {

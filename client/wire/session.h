@@ -56,6 +56,11 @@ CUresult gpc_session_status(struct gpc_session *session);
 /* Ends the session with this sticky error; the first one stays. */
 void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
 
+/* Grows when an answer of the daemon about kernels may not be true any more: one of them was
+ * refused after it had been posted. */
+uint64_t gpc_session_revision(const struct gpc_session *session);
+void gpc_session_revise(struct gpc_session *session);
+
 /* A posted call failed; returned by, and forgotten after, the next call that waits. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);
 

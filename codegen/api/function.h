@@ -33,13 +33,14 @@ CUresult cuFuncGetAttribute(
         CUfunction_attribute attrib,
         CUfunction hfunc);
 
+/* Mostly by way of gpFunctionAttribute, which nobody waits for. */
 GP_CALL(0x0512, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuFuncSetAttribute(
         CUfunction hfunc,
         CUfunction_attribute attrib,
         int value);
 
-GP_CALL(0x0513, POST, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0513, POST, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuFuncSetCacheConfig(
         CUfunction hfunc,
         CUfunc_cache config);
@@ -70,7 +71,7 @@ CUresult cuLaunchKernelEx(
         BY_HOOK void **kernelParams,
         BY_HOOK void **extra);
 
-GP_LOCAL(VIA(gpLaunchChecked))
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked))
 CUresult cuLaunchCooperativeKernel(
         CUfunction f,
         unsigned int gridDimX,

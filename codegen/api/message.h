@@ -213,7 +213,8 @@ void gpLaunch(
         IN_BYTES(params_size) const void *params,
         size_t params_size);
 
-/* The same, answered with the result of the launch: cooperative and cluster launches, CUDA_LAUNCH_BLOCKING. */
+/* The same, answered with the result of the launch: a cooperative or cluster launch of a shape that has
+ * not been accepted before, CUDA_LAUNCH_BLOCKING. */
 GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
 void gpLaunchChecked(
         gp_kernel kernel,
@@ -229,6 +230,13 @@ void gpLaunchChecked(
         size_t attributes_size,
         IN_BYTES(params_size) const void *params,
         size_t params_size);
+
+/* cuFuncSetAttribute of what the client has found to be right; also of a value that the kernel has. */
+GP_MESSAGE(0x0604, POST, SERVER_HOOK, PASSES_COPIES)
+void gpFunctionAttribute(
+        gp_kernel kernel,
+        int attribute,
+        int value);
 
 /* Occupancy of clusters: config as in gpLaunch; what: 0 cuOccupancyMaxPotentialClusterSize,
  * 1 cuOccupancyMaxActiveClusters. */

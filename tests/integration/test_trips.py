@@ -28,6 +28,13 @@ def _():
         require(few == many, f"{few} round trips with 10 launches, {many} with 1000")
 
 
+@case("launches with attributes and settings of kernels wait the first time only")
+def _():
+    with Daemon() as daemon:
+        few, many = trips(daemon, "attributes", "2")[0], trips(daemon, "attributes", "60")[0]
+        require(few == many, f"{few} round trips with 2 rounds, {many} with 60")
+
+
 @case("a program's first kernel is on its way after five round trips")
 def _():
     with Daemon() as daemon:

@@ -66,27 +66,39 @@ is_so_already(const struct gpd_use *use, int attribute, int value)
 	       now == value;
 }
 
-CUresult
-gpd_cuFuncSetAttribute(struct gpd_session *session, const struct gp_args_cuFuncSetAttribute *args)
+static CUresult
+set_attribute(struct gpd_session *session, uint64_t kernel, int attribute, int value)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel_here(session, args->hfunc, &use);
+	CUresult result = gpd_image_kernel_here(session, kernel, &use);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!is_attribute(args->attrib))
+	if (!is_attribute(attribute))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (is_shared(&use) && !is_fact(args->attrib)) {
-		if (args->attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-			return gpd_image_set_dynamic(&use, args->value);
-		if (is_so_already(&use, args->attrib, args->value))
+	if (is_shared(&use) && !is_fact(attribute)) {
+		if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+			return gpd_image_set_dynamic(&use, value);
+		if (is_so_already(&use, attribute, value))
 			return CUDA_SUCCESS;
 		result = gpd_image_make_own(session, &use);
 	}
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuFuncSetAttribute(
-			function_of(&use), (CUfunction_attribute)args->attrib, args->value);
+		result = gpd_driver.cuFuncSetAttribute(function_of(&use),
+						       (CUfunction_attribute)attribute, value);
 	return result;
+}
+
+CUresult
+gpd_cuFuncSetAttribute(struct gpd_session *session, const struct gp_args_cuFuncSetAttribute *args)
+{
+	return set_attribute(session, args->hfunc, args->attrib, args->value);
+}
+
+CUresult
+gpd_gpFunctionAttribute(struct gpd_session *session, const struct gp_args_gpFunctionAttribute *args)
+{
+	return set_attribute(session, args->kernel, args->attribute, args->value);
 }
 
 CUresult

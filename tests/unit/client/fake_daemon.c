@@ -154,7 +154,13 @@ fake_reply(struct fake_daemon *daemon, const struct gp_header *to, CUresult resu
 void
 fake_note_error(struct fake_daemon *daemon, CUresult result, bool sticky)
 {
-	uint32_t fields[4] = { result, sticky, GP_CALL_gpFill, 0 };
+	fake_note_error_of(daemon, result, sticky, GP_CALL_gpFill);
+}
+
+void
+fake_note_error_of(struct fake_daemon *daemon, CUresult result, bool sticky, uint16_t call)
+{
+	uint32_t fields[4] = { result, sticky, call, 0 };
 	struct gp_header header = { .size = sizeof(header) + sizeof(fields),
 				    .call = GP_NOTE_ERROR };
 

@@ -55,6 +55,7 @@ void fake_send(struct fake_daemon *daemon, const struct gp_header *header, const
 void fake_reply(struct fake_daemon *daemon, const struct gp_header *to, CUresult result,
 		const void *fields, size_t size);
 void fake_note_error(struct fake_daemon *daemon, CUresult result, bool sticky);
+void fake_note_error_of(struct fake_daemon *daemon, CUresult result, bool sticky, uint16_t call);
 void fake_note_print(struct fake_daemon *daemon, const char *text);
 void fake_note_data(struct fake_daemon *daemon, uint32_t request, uint64_t offset, const void *data,
 		    size_t size);

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches, settings of kernels and questions about them: what is sent, and what is waited for. */
+#include "client/code/function.h"
+#include "client/code/image.h"
+#include "client/context/device.h"
+#include "client/context/lifecycle.h"
+#include "client/entry/context_parts.h"
+#include "gpc_calls.h"
+#include "tests/test.h"
+#include "tests/unit/client/fake_daemon.h"
+
+#include <string.h>
+
+#define SHARED_DEFAULT 49152
+#define SHARED_STATIC 1024
+#define SHARED_MOST (227 << 10)
+
+struct fixture {
+	struct fake_daemon daemon;
+	struct gpc_session *session;
+	struct gpc_image image;
+	struct gp_image_info info;
+	struct gp_kernel_info kernels[2];
+	CUfunction kernel, other;
+	atomic_int refusal; /* of launches that are waited for */
+	atomic_bool late;   /* the next answer comes behind a note: a launch was refused */
+};
+
+static struct fixture fixture;
+
+static int
+answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
+{
+	static const uint64_t number;
+	CUresult result = CUDA_SUCCESS;
+	bool has_number = false;
+
+	if (!header->request)
+		return 0;
+	if (atomic_exchange(&fixture.late, false))
+		fake_note_error_of(daemon, CUDA_ERROR_INVALID_CLUSTER_SIZE, false,
+				   GP_CALL_gpLaunch);
+	if (header->call == GP_CALL_gpLaunchChecked)
+		result = (CUresult)atomic_load(&fixture.refusal);
+	if (header->call == GP_CALL_cuFuncGetAttribute)
+		has_number = true;
+	fake_reply(daemon, header, result, &number, has_number ? sizeof(number) : 0);
+	return 0;
+}
+
+static void
+make_devices(void)
+{
+	static int32_t attributes[CU_DEVICE_ATTRIBUTE_MAX];
+	static uint8_t uuids[2][16] = { { 1, 2 }, { 3, 4 } };
+	struct gpc_device_source sources[2];
+	Gpupool__Device devices[2];
+
+	attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32;
+	attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 10;
+	attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 2048;
+	attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
+	for (int i = CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X; i <= CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z;
+	     i++)
+		attributes[i] = 1024;
+	attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] = SHARED_MOST;
+	for (int i = 0; i < 2; i++) {
+		gpupool__device__init(&devices[i]);
+		devices[i].name = (char *)"one of two";
+		devices[i].uuid = (ProtobufCBinaryData){ 16, uuids[i] };
+		devices[i].attributes = attributes;
+		devices[i].n_attributes = 140;
+		devices[i].ordinal = i;
+		sources[i] = (struct gpc_device_source){ &devices[i], fixture.session, 0 };
+	}
+	assert_int_equal(gpc_devices_create(sources, 2), 0);
+}
+
+static struct gp_kernel_info
+kernel_info(const char *name)
+{
+	struct gp_kernel_info info = { .name = name };
+
+	info.attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
+	info.attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] = SHARED_STATIC;
+	info.attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = SHARED_DEFAULT;
+	info.attributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = -1;
+	info.attributes_known = 1u << CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK |
+				1u << CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES |
+				1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES |
+				1u << CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+	return info;
+}
+
+static void
+make_image(void)
+{
+	struct gpc_image *image = &fixture.image;
+
+	fixture.kernels[0] = kernel_info("kernel");
+	fixture.kernels[1] = kernel_info("other");
+	fixture.info = (struct gp_image_info){ 2, fixture.kernels };
+	image->device = gpc_device_get(0);
+	image->info = &fixture.info;
+	image->kernels = (struct gpc_function_list){ .kind = GPC_KIND_KERNEL, .image = image };
+	(void)pthread_mutex_init(&image->lock, NULL);
+	assert_int_equal(gpc_handle_add(GPC_KIND_IMAGE, &image->handle), 0);
+	assert_true(gpc_function_list_init(&image->kernels));
+	fixture.kernel = (CUfunction)gpc_function_list_get(&image->kernels, 0)->handle.token;
+	fixture.other = (CUfunction)gpc_function_list_get(&image->kernels, 1)->handle.token;
+}
+
+static int
+set_up(void **state)
+{
+	memset(&fixture, 0, sizeof(fixture));
+	fixture.daemon.answer = answer;
+	fake_daemon_start(&fixture.daemon, "tcp", 100, &fixture.session);
+	gpc_context_parts_set();
+	make_devices();
+	make_image();
+	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSetCurrent(gpc_device_get(0)->primary->handle.token),
+			 CUDA_SUCCESS);
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
+	gpc_function_list_fini(&fixture.image.kernels);
+	gpc_answers_fini(&fixture.image.answers);
+	gpc_handle_remove(&fixture.image.handle);
+	(void)pthread_mutex_destroy(&fixture.image.lock);
+	fake_daemon_stop(&fixture.daemon, fixture.session);
+	gpc_devices_destroy();
+	return 0;
+}
+
+/* How many of these the daemon has got, once it has got all that was posted before. */
+static size_t
+received(uint16_t call)
+{
+	struct gp_args_gpFence args = { 0 };
+	size_t count = 0;
+
+	assert_int_equal(gpc_wait_gpFence(NULL, &args), CUDA_SUCCESS);
+	for (size_t i = 0; i < atomic_load(&fixture.daemon.count); i++)
+		count += fixture.daemon.records[i].header.call == call;
+	return count;
+}
+
+static CUresult
+launch_clusters(unsigned int cluster, unsigned int grid, unsigned int block)
+{
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+					.value.clusterDim = { cluster, 1, 1 } };
+	const CUlaunchConfig config = { .gridDimX = grid,
+					.gridDimY = 1,
+					.gridDimZ = 1,
+					.blockDimX = block,
+					.blockDimY = 1,
+					.blockDimZ = 1,
+					.attrs = &attribute,
+					.numAttrs = 1 };
+
+	return gpc_cuLaunchKernelEx(&config, fixture.kernel, NULL, NULL);
+}
+
+static CUresult
+launch_together(CUfunction kernel, unsigned int grid)
+{
+	return gpc_cuLaunchCooperativeKernel(kernel, grid, 1, 1, 64, 1, 1, 0, NULL, NULL);
+}
+
+static CUresult
+launch_shared(unsigned int shared)
+{
+	return gpc_cuLaunchKernel(fixture.kernel, 1, 1, 1, 32, 1, 1, shared, NULL, NULL, NULL);
+}
+
+static CUresult
+allow_shared(int value)
+{
+	return gpc_cuFuncSetAttribute(fixture.kernel,
+				      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value);
+}
+
+static void
+shape_of_clusters_is_asked_once(void **state)
+{
+	for (unsigned int grid = 2; grid <= 200; grid += 2)
+		assert_int_equal(launch_clusters(2, grid, 64), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 1);
+	assert_int_equal(received(GP_CALL_gpLaunch), 99);
+	/* Another block, another cluster: another question. */
+	assert_int_equal(launch_clusters(2, 2, 128), CUDA_SUCCESS);
+	assert_int_equal(launch_clusters(4, 4, 64), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
+}
+
+static void
+grid_that_is_no_whole_clusters_is_asked(void **state)
+{
+	assert_int_equal(launch_clusters(2, 4, 64), CUDA_SUCCESS);
+	atomic_store(&fixture.refusal, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	assert_int_equal(launch_clusters(2, 5, 64), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	assert_int_equal(launch_clusters(2, 6, 64), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
+}
+
+static void
+refused_shape_is_asked_again(void **state)
+{
+	atomic_store(&fixture.refusal, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(launch_clusters(16, 16, 64), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	atomic_store(&fixture.refusal, CUDA_SUCCESS);
+	assert_int_equal(launch_clusters(16, 16, 64), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 4);
+	assert_int_equal(received(GP_CALL_gpLaunch), 0);
+}
+
+static void
+cooperative_launch_is_asked_for_more_blocks_than_were_accepted(void **state)
+{
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.kernel, 3), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 1);
+	atomic_store(&fixture.refusal, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	assert_int_equal(launch_together(fixture.kernel, 9),
+			 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.other, 1),
+			 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
+	assert_int_equal(received(GP_CALL_gpLaunch), 3);
+}
+
+/* The share has become smaller, say. */
+static void
+late_refusal_is_told_once_and_launches_are_asked_again(void **state)
+{
+	struct gp_args_gpFence fence = { 0 };
+
+	assert_int_equal(launch_clusters(2, 2, 64), CUDA_SUCCESS);
+	assert_int_equal(launch_clusters(2, 2, 64), CUDA_SUCCESS);
+	atomic_store(&fixture.late, true);
+	assert_int_equal(gpc_wait_gpFence(NULL, &fence), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	assert_int_equal(gpc_wait_gpFence(NULL, &fence), CUDA_SUCCESS);
+	atomic_store(&fixture.refusal, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	assert_int_equal(launch_clusters(2, 2, 64), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
+}
+
+static void
+attributes_that_nothing_hangs_on_are_never_asked(void **state)
+{
+	CUlaunchAttribute attributes[] = {
+		{ .id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -1 },
+		{ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+		  .value.programmaticStreamSerializationAllowed = 1 },
+		{ .id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN },
+		{ .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 0 },
+		{ .id = CU_LAUNCH_ATTRIBUTE_IGNORE },
+	};
+	CUlaunchConfig config = { .gridDimX = 1,
+				  .gridDimY = 1,
+				  .gridDimZ = 1,
+				  .blockDimX = 32,
+				  .blockDimY = 1,
+				  .blockDimZ = 1,
+				  .attrs = attributes,
+				  .numAttrs = 5 };
+
+	assert_int_equal(gpc_cuLaunchKernelEx(&config, fixture.kernel, NULL, NULL), CUDA_SUCCESS);
+	attributes[4].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+	assert_int_equal(gpc_cuLaunchKernelEx(&config, fixture.kernel, NULL, NULL),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	config.attrs = NULL;
+	assert_int_equal(gpc_cuLaunchKernelEx(&config, fixture.kernel, NULL, NULL),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(received(GP_CALL_gpLaunch), 1);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 0);
+}
+
+static void
+dynamic_shared_memory_is_allowed_without_waiting(void **state)
+{
+	int value;
+
+	assert_int_equal(launch_shared(SHARED_DEFAULT + 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC), CUDA_SUCCESS);
+	assert_int_equal(launch_shared(SHARED_DEFAULT + 1), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuFuncGetAttribute(&value,
+						CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+						fixture.kernel),
+			 CUDA_SUCCESS);
+	assert_int_equal(value, SHARED_MOST - SHARED_STATIC);
+	/* The same again is nothing. */
+	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(1000), CUDA_SUCCESS);
+	assert_int_equal(launch_shared(1001), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 0);
+	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 0);
+}
+
+static void
+what_may_be_refused_is_waited_for(void **state)
+{
+	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC + 1), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(-1), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuFuncSetAttribute(fixture.kernel,
+						CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+						50),
+			 CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 3);
+	/* But not twice. */
+	assert_int_equal(gpc_cuFuncSetAttribute(fixture.kernel,
+						CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+						50),
+			 CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 3);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 0);
+}
+
+static void
+older_daemon_is_asked(void **state)
+{
+	struct gpc_session_facts *facts =
+		(struct gpc_session_facts *)gpc_session_facts(fixture.session);
+
+	facts->unknown_calls[GP_CALL_gpFunctionAttribute / 8] |=
+		(uint8_t)(1u << GP_CALL_gpFunctionAttribute % 8);
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 1);
+}
+
+/* Of a library that is used on two devices of one daemon. */
+static void
+device_that_differs_is_asked(void **state)
+{
+	const CUfunction_attribute dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+	CUkernel kernel = (CUkernel)fixture.kernel;
+	int value;
+
+	assert_int_equal(gpc_cuKernelSetAttribute(dynamic, 60000, kernel, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuKernelSetAttribute(dynamic, 60000, kernel, 1), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+	assert_int_equal(gpc_cuKernelGetAttribute(&value, dynamic, kernel, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuKernelGetAttribute(&value, dynamic, kernel, 1), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 2);
+}
+
+static void
+settings_go_with_the_context(void **state)
+{
+	CUcontext context;
+
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+}
+
+static void
+setting_is_part_of_the_question(void **state)
+{
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
+	assert_int_equal(allow_shared(SHARED_DEFAULT), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
+	assert_int_equal(gpc_cuFuncSetCacheConfig(fixture.kernel, CU_FUNC_CACHE_PREFER_L1),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_cuFuncSetCacheConfig(fixture.kernel, (CUfunc_cache)4),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
+}
+
+static void
+answers_are_bounded(void **state)
+{
+	for (unsigned int block = 1; block <= 1024; block++) {
+		for (unsigned int shared = 0; shared < 5; shared++) {
+			assert_int_equal(gpc_cuLaunchCooperativeKernel(fixture.kernel, 1, 1, 1,
+								       block, 1, 1, shared, NULL,
+								       NULL),
+					 CUDA_SUCCESS);
+		}
+	}
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 5120);
+	/* The last ones are still known. */
+	assert_int_equal(
+		gpc_cuLaunchCooperativeKernel(fixture.kernel, 1, 1, 1, 1024, 1, 1, 4, NULL, NULL),
+		CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 5120);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(shape_of_clusters_is_asked_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(grid_that_is_no_whole_clusters_is_asked, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(refused_shape_is_asked_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			cooperative_launch_is_asked_for_more_blocks_than_were_accepted, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			late_refusal_is_told_once_and_launches_are_asked_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(attributes_that_nothing_hangs_on_are_never_asked,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(dynamic_shared_memory_is_allowed_without_waiting,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_may_be_refused_is_waited_for, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(older_daemon_is_asked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(device_that_differs_is_asked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(settings_go_with_the_context, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(setting_is_part_of_the_question, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(answers_are_bounded, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
