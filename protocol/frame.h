@@ -53,7 +53,7 @@ enum gp_note {
 #define GP_BACKLOG_RECORD ((uint64_t)256)
 #define GP_BACKLOG_COST(record_size, bulk_size) (GP_BACKLOG_RECORD + (record_size) + (bulk_size))
 
-/* Of gpCopyIn and gpCopyInLanes. */
+/* Of gpCopyIn, gpCopyInShort and gpCopyInLanes. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */
 
 /* Decodes a header; 0, or GP_FRAME_MALFORMED when size is short, unaligned or beyond available. */

@@ -20,6 +20,10 @@
 #define ROWS_MAX 256
 #define PACKED_MAX ((uint64_t)1 << 20)
 
+/* So few bytes go in the record itself, and many such records in one message: a copy costs the
+ * caller no system call. */
+#define SHORT_MAX ((size_t)16 << 10)
+
 struct sending {
 	struct gpc_stream *stream;
 	const struct gpc_copy *copy;
@@ -63,6 +67,21 @@ post_to_array(const struct sending *sending, const struct part *part, const stru
 }
 
 static CUresult
+post_short(const struct sending *sending, const struct gp_args_gpCopyIn *copy,
+	   const struct iovec *bytes)
+{
+	const struct gp_args_gpCopyInShort args = { .stream = copy->stream,
+						    .dst = copy->dst,
+						    .pitch = copy->pitch,
+						    .width = copy->width,
+						    .height = copy->height,
+						    .flags = copy->flags,
+						    .data = { bytes->iov_base, bytes->iov_len } };
+
+	return gpc_post_gpCopyInShort(sending->stream->context, &args);
+}
+
+static CUresult
 post(const struct sending *sending, const struct part *part, const struct iovec *bulk, int count)
 {
 	const struct gpc_side *dst = &sending->copy->dst;
@@ -77,6 +96,8 @@ post(const struct sending *sending, const struct part *part, const struct iovec 
 
 	if (dst->array)
 		return post_to_array(sending, part, bulk, count);
+	if (count == 1 && bulk->iov_len <= SHORT_MAX)
+		return post_short(sending, &args, bulk);
 	return gpc_post_gpCopyIn(sending->stream->context, &args, bulk, count);
 }
 
@@ -209,7 +230,9 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (copy->width < ROW_MIN && copy->height > 1) {
-		sending.packed = malloc(PACKED_MAX);
+		sending.packed =
+			malloc(copy->height < PACKED_MAX / copy->width ? copy->width * copy->height
+								       : PACKED_MAX);
 		if (!sending.packed)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}

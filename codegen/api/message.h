@@ -95,6 +95,18 @@ void gpCopyIn(
         size_t height,
         unsigned int flags);
 
+/* The same, of few bytes: they are part of the record, so that many go in one message. */
+GP_MESSAGE(0x0305, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
+void gpCopyInShort(
+        CUstream stream,
+        gp_address dst,
+        size_t pitch,
+        size_t width,
+        size_t height,
+        unsigned int flags,
+        IN_BYTES(size) const void *data,
+        size_t size);
+
 /* Device to host: the rows come back packed in data notes, in order, then the reply. */
 GP_MESSAGE(0x0302, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES)
 void gpCopyOut(

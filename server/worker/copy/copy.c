@@ -98,6 +98,27 @@ gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 	return result;
 }
 
+/* What the record has is taken as a tail that is here already. */
+CUresult
+gpd_gpCopyInShort(struct gpd_session *session, const struct gp_args_gpCopyInShort *args)
+{
+	const struct gp_args_gpCopyIn copy = { .stream = args->stream,
+					       .dst = args->dst,
+					       .pitch = args->pitch,
+					       .width = args->width,
+					       .height = args->height,
+					       .flags = args->flags };
+	CUresult result;
+
+	gpd_account_link_all(&session->account, args->data.size);
+	session->bulk_read = args->data.data;
+	session->bulk_left = args->data.size;
+	result = gpd_gpCopyIn(session, &copy);
+	session->bulk_read = NULL;
+	session->bulk_left = 0;
+	return result;
+}
+
 /* A box of one row per plane, or of one plane, is a rectangle. */
 static void
 flatten(struct gp_args_gpCopyDevice *box)

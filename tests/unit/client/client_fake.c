@@ -623,6 +623,21 @@ gpc_post_gpCopyIn(struct gpc_context *c, const struct gp_args_gpCopyIn *args,
 }
 
 CUresult
+gpc_post_gpCopyInShort(struct gpc_context *c, const struct gp_args_gpCopyInShort *args)
+{
+	const struct gp_args_gpCopyIn copy = { .stream = args->stream,
+					       .dst = args->dst,
+					       .pitch = args->pitch,
+					       .width = args->width,
+					       .height = args->height,
+					       .flags = args->flags };
+	const struct iovec bytes = { (void *)args->data.data, args->data.size };
+
+	count(&fake.copies_in_short);
+	return gpc_post_gpCopyIn(c, &copy, &bytes, 1);
+}
+
+CUresult
 gpc_start_gpCopyOut(struct gpc_context *c, const struct gp_args_gpCopyOut *args,
 		    struct gpc_request *request)
 {

@@ -42,8 +42,8 @@ struct fake {
 	CUresult failed;
 	uint64_t posted, done;
 	/* Counts of calls. */
-	int maps, unmaps, fences, waits, copies_in, barriers, copies_out, copies_device, fills,
-		syncs;
+	int copies_in_short, maps, unmaps, fences, waits, copies_in, barriers, copies_out,
+		copies_device, fills, syncs;
 	size_t largest_copy_in;
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;

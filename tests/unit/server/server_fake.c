@@ -243,12 +243,12 @@ gpd_session_bulk_size(const struct gpd_session *session)
 int
 gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 {
-	struct fake *fake = of(session);
+	const uint8_t **from = session->bulk_read ? &session->bulk_read : &of(session)->bulk;
 
 	assert(size <= session->bulk_left);
 	if (dst)
-		memcpy(dst, fake->bulk, size);
-	fake->bulk += size;
+		memcpy(dst, *from, size);
+	*from += size;
 	session->bulk_left -= size;
 	return 0;
 }

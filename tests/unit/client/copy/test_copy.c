@@ -89,6 +89,27 @@ no_record_is_larger_than_the_daemon_allows(void **state)
 }
 
 static void
+few_bytes_travel_in_the_record(void **state)
+{
+	uint8_t *out = fake_pattern(16385, 3);
+	CUdeviceptr device = fake_alloc(65536);
+	CUDA_MEMCPY2D copy = to_device_2d(out, 128, device, 512, 100, 100);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 16384));
+	assert_memory_equal(fake_at(device), out, 16384);
+	assert_int_equal(fake.copies_in_short, 1);
+	assert_int_equal(fake.barriers, 1);
+	CU(gpc_cuMemcpy2D_v2(&copy));
+	assert_memory_equal(fake_at(device + 99 * 512), out + 99 * 128, 100);
+	assert_int_equal(fake.copies_in_short, 2);
+	CU(gpc_cuMemcpyHtoD_v2(device, out, 16385));
+
+	assert_int_equal(fake.copies_in_short, 2);
+	assert_int_equal(fake.copies_in, 3);
+	free(out);
+}
+
+static void
 asynchronous_copies_to_the_device_hold_nobody_up(void **state)
 {
 	uint8_t *out = fake_pattern(1000, 3);
@@ -609,6 +630,7 @@ main(void)
 		FAKE_TEST(bytes_go_to_the_device_and_come_back),
 		FAKE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier),
 		FAKE_TEST(no_record_is_larger_than_the_daemon_allows),
+		FAKE_TEST(few_bytes_travel_in_the_record),
 		FAKE_TEST(asynchronous_copies_to_the_device_hold_nobody_up),
 		FAKE_TEST(copies_into_pinned_memory_arrive_later),
 		FAKE_TEST(copies_into_pageable_memory_are_waited_for),

@@ -111,6 +111,43 @@ a_small_copy_costs_the_driver_one_call(void **state)
 }
 
 static void
+bytes_of_the_record_arrive(void **state)
+{
+	uint8_t *bytes = pattern(300);
+	struct gp_args_gpCopyInShort args = { .stream = FAKE_STREAM,
+					      .dst = FAKE_WINDOW + 3,
+					      .pitch = 200,
+					      .width = 100,
+					      .height = 3,
+					      .data = { bytes, 300 } };
+
+	memset(device, 0, 1000);
+	assert_int_equal(gpd_gpCopyInShort(&fake.session, &args), CUDA_SUCCESS);
+	for (size_t y = 0; y < 3; y++)
+		assert_memory_equal(device + 3 + y * 200, bytes + y * 100, 100);
+	assert_int_equal(device[103], 0);
+	assert_int_equal(fake.session.bulk_left, 0);
+	assert_null(fake.session.bulk_read);
+	assert_int_equal(fake.session.account.line->counts.copied_in, 300);
+	free(bytes);
+}
+
+static void
+a_record_with_other_bytes_than_it_says_ends_the_session(void **state)
+{
+	static const uint8_t bytes[64];
+	struct gp_args_gpCopyInShort args = { .stream = FAKE_STREAM,
+					      .dst = FAKE_WINDOW,
+					      .width = 65,
+					      .height = 1,
+					      .data = { bytes, 64 } };
+
+	(void)gpd_gpCopyInShort(&fake.session, &args);
+	assert_string_equal(fake.violation, "copy of 1 rows of 65 bytes with a tail of 64");
+	assert_null(fake.session.bulk_read);
+}
+
+static void
 rows_in(size_t pitch, size_t width, size_t height)
 {
 	uint8_t *bytes = pattern(width * height);
@@ -603,6 +640,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_small_copy_costs_the_driver_one_call),
 		TEST(bytes_arrive_whole),
+		TEST(bytes_of_the_record_arrive),
+		TEST(a_record_with_other_bytes_than_it_says_ends_the_session),
 		TEST(rows_arrive_at_their_pitch),
 		TEST(rows_go_out_packed),
 		TEST(a_copy_out_is_answered_once_when_all_is_sent),
