@@ -3,6 +3,7 @@
 
 #include "client/base/log.h"
 #include "client/code/jit_options.h"
+#include "client/code/known_images.h"
 #include "client/context/device.h"
 #include "client/memory/globals.h"
 #include "client/wire/session.h"
@@ -86,22 +87,23 @@ flatten(const void *source, const struct gp_image_target *target, struct gp_imag
 }
 
 static bool
-digest(const void *bytes, size_t size, unsigned char sha256[32])
+digest(const void *bytes, size_t size, uint8_t sha256[GPC_SHA256_SIZE])
 {
 	return EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL) == 1;
 }
 
 /* Asks the daemon to load the bytes; sends them when it has not seen them before. */
 static CUresult
-load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
-     const struct gpc_jit_options *options, struct gp_image_info **info_p)
+load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
+	      const uint8_t sha256[GPC_SHA256_SIZE], const struct gpc_jit_options *options,
+	      struct gp_image_info **info_p)
 {
 	struct iovec bulk = { .iov_base = (void *)bytes, .iov_len = size };
 	struct gp_reply_gpImageLoad reply = { 0 };
 	struct gp_args_gpImageLoad args = { .context = context->handle.id,
 					    .image = id,
+					    .sha256 = { sha256, GPC_SHA256_SIZE },
 					    .size = size };
-	unsigned char sha256[32];
 	bool send = size <= SEND_AT_ONCE;
 	void *encoded = NULL, *raw = NULL;
 	CUresult result;
@@ -109,11 +111,6 @@ load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
 	result = gpc_jit_options_encode(options, &encoded, &args.options);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!digest(bytes, size, sha256)) {
-		free(encoded);
-		return CUDA_ERROR_UNKNOWN;
-	}
-	args.sha256 = (struct gp_bytes){ sha256, sizeof(sha256) };
 	do {
 		free(raw);
 		result = gpc_wait_gpImageLoad(context, &args, &reply, send ? &bulk : NULL,
@@ -129,6 +126,22 @@ load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
 	free(raw);
 	free(encoded);
 	return result;
+}
+
+/* What the daemon has promised is loaded without waiting. */
+static CUresult
+load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
+     const struct gpc_jit_options *options, struct gp_image_info **info_p)
+{
+	struct gp_args_gpImageUse args = { .context = context->handle.id, .image = id };
+	uint8_t sha256[GPC_SHA256_SIZE];
+
+	if (!digest(bytes, size, sha256))
+		return CUDA_ERROR_UNKNOWN;
+	if ((options && options->count) || !gpc_known_images_use(context->device, sha256, info_p))
+		return load_and_wait(context, id, bytes, size, sha256, options, info_p);
+	args.sha256 = (struct gp_bytes){ sha256, sizeof(sha256) };
+	return gpc_post_gpImageUse(context, &args);
 }
 
 /* Launches copy as many bytes out of the program's memory as parameters have, so it is for the

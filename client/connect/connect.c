@@ -4,6 +4,7 @@
 #include "client/base/config.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
+#include "client/connect/program.h"
 #include "client/connect/tls_files.h"
 #include "client/connect/token.h"
 #include "client/connect/window.h"
@@ -235,6 +236,7 @@ send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	char host[256] = "", user[64] = "", program[32] = "";
+	uint8_t key[GPC_PROGRAM_KEY_SIZE];
 	struct gpc_wish wanted;
 	int r = gpc_config_wish(&wanted, opening->error, opening->error_size);
 
@@ -253,6 +255,8 @@ send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 	hello.pid = (uint32_t)getpid();
 	hello.program = program;
 	hello.lanes = *lanes_p;
+	if (gpc_program_key(key))
+		hello.program_key = (ProtobufCBinaryData){ sizeof(key), key };
 	hello.n_devices = (size_t)opening->device_count;
 	hello.devices = (int32_t *)opening->devices;
 	if (wanted.tenant)

@@ -8,6 +8,7 @@
 #include "client/base/error_names.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
+#include "client/code/known_images.h"
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
 #include "client/context/device.h"
@@ -138,6 +139,7 @@ open_daemon(struct daemon *daemon)
 		(unsigned long long)daemon->link.facts.session_id,
 		daemon->link.welcome->welcome->driver_name);
 	gpc_lanes_allow(daemon->session, &source);
+	gpc_known_images_take(daemon->session, daemon->link.welcome->welcome);
 	/* They are the session's now. */
 	daemon->link.lane = daemon->link.control = NULL;
 	return 0;

@@ -192,6 +192,16 @@ void gpImageLoad(
         OUT_BYTES(BY_HOOK) void *info,
         OUT_BYTES(BY_HOOK) void *log);
 
+/*
+ * The same, without waiting, of an image that Welcome names as known for the device of the context.
+ * Each can be loaded so once; its kernels are those that Welcome tells of.
+ */
+GP_MESSAGE(0x0504, POST, SERVER_HOOK, ALLOCATES(BY_HOOK), PASSES_COPIES)
+void gpImageUse(
+        gp_context context,
+        NEW gp_image image,
+        IN_BYTES(32) const void *sha256);
+
 GP_MESSAGE(0x0502, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpImageUnload(
         DROP gp_image image);

@@ -12,6 +12,7 @@
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "server/worker/image/preload.h"
+#include "server/worker/image/promise.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/retire.h"
@@ -174,6 +175,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_OBJECTS, gpd_copy_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_print_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_image_forget_session },
+	{ GPD_CLOSING_OBJECTS, gpd_promise_forget },
 	/* Textures are of arrays, and arrays of memory that is mapped. */
 	{ GPD_CLOSING_OBJECTS, gpd_texture_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_array_forget },
@@ -262,6 +264,7 @@ gpd_session_discard(struct gpd_session *session, CUresult result, const char *re
 {
 	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
 	gpd_sessions_remove(session);
+	gpd_promise_forget(session);
 	free_window(session);
 	tell_supervisor(session, result, reason);
 	free_session(session);

@@ -15,6 +15,7 @@
 #include "server/worker/device/window.h"
 #include "server/worker/image/library.h"
 #include "server/worker/image/preload.h"
+#include "server/worker/image/promise.h"
 #include "server/worker/lane_rdma.h"
 #include "server/worker/retire.h"
 #include "server/worker/session/print.h"
@@ -40,29 +41,31 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+/* known: Welcome.known_images. */
 static void
-reply_opened(uint64_t id, const struct gpd_range *window)
+reply_opened(uint64_t id, const struct gpd_range *window, struct gp_bytes known)
 {
-	union {
-		struct gpd_channel_opened opened;
-		char room[sizeof(struct gpd_channel_opened) + GPD_DEVICES_MAX * sizeof(uint64_t)];
-	} reply;
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_OPENED, .session = id };
+	size_t fixed =
+		sizeof(struct gpd_channel_opened) + (size_t)gpd_devices.count * sizeof(uint64_t);
+	struct gpd_channel_opened *opened = calloc(1, fixed + known.size);
 
-	memset(&reply, 0, sizeof(reply));
-	reply.opened.window = *window;
-	reply.opened.device_count = (uint32_t)gpd_devices.count;
+	/* The supervisor gives the opening up. */
+	if (!opened)
+		return;
+	opened->window = *window;
+	opened->device_count = (uint32_t)gpd_devices.count;
 	for (int i = 0; i < gpd_devices.count; i++) {
 		size_t free_memory = 0, total = 0;
 
 		if (gpd_device_enter(i) == CUDA_SUCCESS)
 			(void)gpd_driver.cuMemGetInfo_v2(&free_memory, &total);
-		reply.opened.memory_free[i] = free_memory;
+		opened->memory_free[i] = free_memory;
 	}
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, &reply,
-			       sizeof(struct gpd_channel_opened) +
-				       (size_t)gpd_devices.count * sizeof(uint64_t),
-			       -1);
+	if (known.size)
+		memcpy((char *)opened + fixed, known.data, known.size);
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, opened, fixed + known.size, -1);
+	free(opened);
 }
 
 /* What the session may have on all its devices together. */
@@ -93,12 +96,14 @@ open_session(const struct gpd_channel_message *message)
 	};
 	static const char reason[] = "the daemon has no memory for another session";
 	struct gpd_range window = { 0 };
+	struct gpd_session *session = NULL;
+	struct gp_bytes known = { 0 };
 
 	if (open->line >= GPD_LEDGER_SESSIONS)
 		return;
 	if (gpd_window_take(open->window_size, memory_of(open->line), open->avoid,
 			    open->avoid_count, &window) == 0 &&
-	    !gpd_session_open(message->header.session, open, &window)) {
+	    !(session = gpd_session_open(message->header.session, open, &window))) {
 		gpd_window_give(&window);
 		gpd_log_budget_log(gpd_sessions.ledger->sessions[open->line].log_budget,
 				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
@@ -107,7 +112,10 @@ open_session(const struct gpd_channel_message *message)
 		(void)gpd_channel_send(&gpd_sessions.channel, &closed, reason, strlen(reason), -1);
 		return;
 	}
-	reply_opened(message->header.session, &window);
+	if (session)
+		known = gpd_promise_make(session, open->program);
+	reply_opened(message->header.session, &window, known);
+	free((void *)known.data);
 }
 
 /* Another window for a session whose lane has not come. */
@@ -130,7 +138,7 @@ move_session(const struct gpd_channel_message *message)
 		gpd_window_give(&old);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	reply_opened(message->header.session, &window);
+	reply_opened(message->header.session, &window, (struct gp_bytes){ 0 });
 }
 
 static void

@@ -7,14 +7,14 @@ import re
 import sys
 import tempfile
 
-from harness import SOFTWARE, Daemon, case, main, require, run
+from harness import SOFTWARE, Configured, Daemon, as_tenant, case, main, require, run
 
 PROBE = os.environ["GP_PROBE"]
 
 
-def trips(daemon, name, *args, **more):
+def trips(daemon, name, *args, more_env=None, **more):
     """(round trips in all, before the first kernel) of a program."""
-    result = daemon.run(name, *args, env={"GPUPOOL_LOG": "stats"}, **more)
+    result = daemon.run(name, *args, env={"GPUPOOL_LOG": "stats", **(more_env or {})}, **more)
     require(result.status == 0, f"{result}")
     found = re.search(r"(\d+) blocking round trips, (\d+) before the first kernel", result.err)
     require(found, f"no statistics: {result}")
@@ -24,6 +24,8 @@ def trips(daemon, name, *args, **more):
 @case("launches wait for nothing, however many they are")
 def _():
     with Daemon() as daemon:
+        # Its code is known from the second time on.
+        trips(daemon, "launchrate", "10")
         few, many = trips(daemon, "launchrate", "10")[0], trips(daemon, "launchrate", "1000")[0]
         require(few == many, f"{few} round trips with 10 launches, {many} with 1000")
 
@@ -40,6 +42,25 @@ def _():
     with Daemon() as daemon:
         before = trips(daemon, "vectoradd")[1]
         require(before <= 5, f"{before} round trips before the first kernel")
+
+
+@case("code that a program has used before is loaded without waiting")
+def _():
+    with Daemon() as daemon:
+        # Code without state, which is loaded for all; and with variables.
+        for name in ("vectoradd", "symbols"):
+            first, again, more = (trips(daemon, name)[0] for _ in range(3))
+            require(again < first, f"{name}: {first} round trips the first time, {again} later")
+            require(more == again, f"{name}: {again} round trips the second time, {more} the third")
+        require(trips(daemon, "vectoradd")[1] <= 4, "more than four round trips before the first kernel")
+
+
+@case("what is remembered of a program is its tenant's")
+def _():
+    with Configured("[tenant one]\n\n[tenant two]\n") as daemon:
+        first = trips(daemon, "vectoradd", more_env=as_tenant("one"))[0]
+        require(trips(daemon, "vectoradd", more_env=as_tenant("two"))[0] == first, "another's program is known")
+        require(trips(daemon, "vectoradd", more_env=as_tenant("one"))[0] < first, "its own is not")
 
 
 @case("small allocations wait for nothing")

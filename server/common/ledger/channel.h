@@ -57,8 +57,9 @@ struct gpd_channel_open {
 	uint64_t window_size; /* at least; 0: as configured */
 	uint32_t line;        /* of the session in the ledger */
 	uint32_t avoid_count;
-	uint8_t ticket[32]; /* for lanes that come over RDMA; zero in REWINDOW */
-	uint32_t lanes_max; /* numbers below it */
+	uint8_t ticket[32];  /* for lanes that come over RDMA; zero in REWINDOW */
+	uint8_t program[32]; /* Hello.program_key; zero: the client says none */
+	uint32_t lanes_max;  /* numbers below it */
 	uint32_t reserved;
 	struct gpd_range avoid[];
 };
@@ -73,7 +74,7 @@ struct gpd_channel_opened {
 	struct gpd_range window; /* size 0: there is none */
 	uint32_t device_count;
 	uint32_t reserved;
-	uint64_t memory_free[]; /* per device */
+	uint64_t memory_free[]; /* per device; behind them Welcome.known_images */
 };
 
 struct gpd_channel_message {

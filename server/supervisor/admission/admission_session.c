@@ -44,7 +44,11 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
 	message.open.window_size = size;
 	message.open.line = line;
 	if (type == GPD_CHANNEL_OPEN) {
+		const ProtobufCBinaryData *program = &peer->hello->hello->program_key;
+
 		memcpy(message.open.ticket, peer->ticket, sizeof(message.open.ticket));
+		if (program->len == sizeof(message.open.program))
+			memcpy(message.open.program, program->data, program->len);
 		snprintf(message.open.let_in_by, sizeof(message.open.let_in_by), "%s",
 			 gpd_roster_client(admission->roster, line, peer->session)->credentials);
 	}
@@ -322,12 +326,15 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	struct gpd_peer *peer =
 		gpd_admission_find_session(admission, worker, message->header.session);
 	const struct gpd_channel_opened *opened = message->data;
+	struct gp_bytes known;
 	bool moving;
 
 	/* Without a peer the client has left meanwhile, and the worker was told so. */
 	if (!peer || message->size < sizeof(*opened) ||
 	    message->size < sizeof(*opened) + opened->device_count * sizeof(uint64_t))
 		return;
+	known.data = &opened->memory_free[opened->device_count];
+	known.size = message->size - sizeof(*opened) - opened->device_count * sizeof(uint64_t);
 	moving = peer->state == GPD_PEER_MOVING;
 	if (!moving && peer->state != GPD_PEER_OPENING)
 		return;
@@ -341,7 +348,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
 	if (moving)
 		gpd_control_reply_window(peer, worker->facts, opened);
-	else if (gpd_control_reply_welcome(admission->quota, peer, worker->facts, opened))
+	else if (gpd_control_reply_welcome(admission->quota, peer, worker->facts, opened, known))
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
 				     "the daemon has no memory for another session");
 }

@@ -57,7 +57,8 @@ show_devices(const struct gpd_quota *quota, const struct gpd_peer *peer,
 
 int
 gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
-			  const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened)
+			  const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened,
+			  struct gp_bytes known)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
 	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
@@ -82,6 +83,7 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		welcome.devices = list;
 		welcome.window = &window;
 		welcome.lanes = peer->lanes_max;
+		welcome.known_images = (ProtobufCBinaryData){ known.size, (uint8_t *)known.data };
 		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
 		message.welcome = &welcome;
 		gpd_peer_send(peer, &message);

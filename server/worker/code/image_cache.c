@@ -254,7 +254,7 @@ gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_bringer 
 }
 
 struct gpd_blob *
-gpd_image_cache_peek(const struct gpd_image_name *name)
+gpd_image_cache_here(const struct gpd_image_name *name)
 {
 	struct gpd_blob *blob;
 
@@ -265,6 +265,14 @@ gpd_image_cache_peek(const struct gpd_image_name *name)
 	else
 		blob = NULL;
 	pthread_mutex_unlock(&cache.lock);
+	return blob;
+}
+
+struct gpd_blob *
+gpd_image_cache_peek(const struct gpd_image_name *name)
+{
+	struct gpd_blob *blob = gpd_image_cache_here(name);
+
 	return blob ? blob : read_in(name, false);
 }
 

@@ -53,6 +53,9 @@ struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
 /* The same without waiting, without bringing it, and without its being used. */
 struct gpd_blob *gpd_image_cache_peek(const struct gpd_image_name *name);
 
+/* The same, if its bytes are in memory. */
+struct gpd_blob *gpd_image_cache_here(const struct gpd_image_name *name);
+
 /* Some of the bytes have come. */
 void gpd_image_cache_goes_on(struct gpd_image_bringer *bringer);
 /* They do not come from this bringer, if any were to. */

@@ -10,6 +10,7 @@
 #include "server/worker/image/image_bytes.h"
 #include "server/worker/image/image_library.h"
 #include "server/worker/image/library.h"
+#include "server/worker/image/promise.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
@@ -354,11 +355,23 @@ copy_info(const struct gpd_library *library, struct gp_bytes *info_p)
 	return CUDA_SUCCESS;
 }
 
+static int
+device_of(const struct gpd_image *image)
+{
+	return image->context ? image->context->device : 0;
+}
+
+static void
+remember(const struct gpd_session *session, const struct gpd_image *image)
+{
+	gpd_promise_remember(session, image->blob, device_of(image), image->library->info);
+}
+
 static CUresult
 enter_image(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 	    struct gpd_image *image, struct gp_reply_gpImageLoad *reply)
 {
-	int device = image->context ? image->context->device : 0;
+	int device = device_of(image);
 	CUresult result = gpd_context_enter(session, args->context);
 
 	if (result == CUDA_SUCCESS)
@@ -393,6 +406,8 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 	if (result != CUDA_SUCCESS) {
 		uncharge(session, image);
 		leave(image);
+	} else if (!args->options.size) {
+		remember(session, image);
 	}
 	return result;
 }
@@ -412,5 +427,55 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return load(session, args, blob, reply);
 	if (session->bulk_left)
 		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+	return result;
+}
+
+static struct gpd_image *
+image_of_promise(struct gpd_promise *promise, struct gpd_context *context)
+{
+	struct gpd_image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->blob = promise->blob;
+	image->context = context;
+	image->uses = gpd_blob_uses(promise->blob);
+	image->code = promise->code;
+	image->charged = promise->variables;
+	image->charged_device = promise->device;
+	free(promise);
+	return image;
+}
+
+CUresult
+gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->context);
+	struct gpd_promise *promise;
+	struct gpd_image *image;
+	struct gp_bytes log = { 0 };
+	CUresult result = gpd_context_enter(session, args->context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	promise = gpd_promise_keep(session, args->sha256, context ? context->device : 0);
+	if (!promise)
+		return CUDA_ERROR_INVALID_VALUE;
+	image = image_of_promise(promise, context);
+	if (!image) {
+		gpd_promise_release(session, promise);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = gpd_library_get(session, image->blob, device_of(image), true,
+				 (struct gp_bytes){ 0 }, &image->library, &log);
+	free((void *)log.data);
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
+	if (result == CUDA_SUCCESS) {
+		remember(session, image);
+		return CUDA_SUCCESS;
+	}
+	uncharge(session, image);
+	leave(image);
 	return result;
 }

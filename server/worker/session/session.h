@@ -34,6 +34,7 @@ struct gp_conn;
 struct gpd_memory; /* memory.h: the window and what is mapped in it */
 struct gpd_extent;
 struct gpd_staging; /* staging.h: pinned memory for copies */
+struct gpd_promise; /* promise.h: images that it is promised */
 struct gpd_print;   /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_backlog;
@@ -67,7 +68,10 @@ struct gpd_session {
 	char let_in_by[200];    /* "token abcdefghij", for the log */
 	uint8_t ticket[32];     /* of lanes that come over RDMA */
 	unsigned int lanes_max; /* numbers below it */
-	uint32_t lanes_come;    /* bit for each that was let in; under the worker's lock */
+	bool has_program;       /* its client says which program it is */
+	uint8_t program[32];    /* Hello.program_key */
+	struct gpd_promise *promises;
+	uint32_t lanes_come; /* bit for each that was let in; under the worker's lock */
 
 	/* Order of the streams' work; stream.h. */
 	struct gpd_stream *streams;        /* list of all */

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/image/promise.h"
+
+#include "protocol/control.h"
+#include "server/common/ledger/ledger.h"
+#include "server/worker/code/image_cache.h"
+#include "server/worker/session/session.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* Of a program.  A Welcome with all of it is below GPD_CHANNEL_MAX. */
+#define IMAGES_MAX 64
+#define INFO_MAX ((size_t)64 << 10)
+/* Larger ones would leave no room for others. */
+#define INFO_OF_IMAGE_MAX ((size_t)16 << 10)
+/* Of a tenant, and of all: 8 MiB at most. */
+#define PROGRAMS_OF_TENANT_MAX 16
+#define PROGRAMS_MAX 128
+/* Variables that are charged to a session before it uses them. */
+#define VARIABLES_MAX ((uint64_t)64 << 10)
+
+/* An image that a program has loaded. */
+struct used {
+	struct used *prev, *next;
+	struct gpd_image_name name;
+	int device;
+	size_t info_size;
+	uint8_t info[];
+};
+
+struct program {
+	struct program *prev, *next;
+	uint8_t key[GPD_PROGRAM_KEY_SIZE];
+	uint32_t tenant;
+	struct used *images; /* utlist, loaded last first */
+	unsigned int count;
+	size_t info_size;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct program *programs; /* utlist, used last first */
+} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void
+drop_image(struct program *program, struct used *used)
+{
+	DL_DELETE(program->images, used);
+	program->count--;
+	program->info_size -= used->info_size;
+	free(used);
+}
+
+static void
+drop_program(struct program *program)
+{
+	while (program->images)
+		drop_image(program, program->images);
+	DL_DELETE(memory.programs, program);
+	free(program);
+}
+
+/* So that no tenant has more than its part, the one used longest ago goes. */
+static void
+make_room(uint32_t tenant)
+{
+	struct program *program, *oldest = NULL, *own = NULL;
+	unsigned int all = 0, of_tenant = 0;
+
+	DL_FOREACH(memory.programs, program)
+	{
+		oldest = program;
+		all++;
+		if (program->tenant == tenant) {
+			own = program;
+			of_tenant++;
+		}
+	}
+	if (of_tenant >= PROGRAMS_OF_TENANT_MAX)
+		drop_program(own);
+	else if (all >= PROGRAMS_MAX)
+		drop_program(oldest);
+}
+
+static struct program *
+find_program(uint32_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
+{
+	struct program *program;
+
+	DL_FOREACH(memory.programs, program)
+	{
+		if (program->tenant == tenant &&
+		    memcmp(program->key, key, sizeof(program->key)) == 0)
+			break;
+	}
+	if (!program)
+		return NULL;
+	DL_DELETE(memory.programs, program);
+	DL_PREPEND(memory.programs, program);
+	return program;
+}
+
+static struct program *
+add_program(uint32_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
+{
+	struct program *program = calloc(1, sizeof(*program));
+
+	if (!program)
+		return NULL;
+	make_room(tenant);
+	program->tenant = tenant;
+	memcpy(program->key, key, sizeof(program->key));
+	DL_PREPEND(memory.programs, program);
+	return program;
+}
+
+static void
+put_image(struct program *program, struct used *new)
+{
+	struct used *used, *next;
+
+	DL_FOREACH_SAFE(program->images, used, next)
+	{
+		if (used->device == new->device &&
+		    memcmp(used->name.sha256, new->name.sha256, sizeof(used->name.sha256)) == 0)
+			drop_image(program, used);
+	}
+	DL_PREPEND(program->images, new);
+	program->count++;
+	program->info_size += new->info_size;
+	while (program->count > IMAGES_MAX || program->info_size > INFO_MAX)
+		drop_image(program, program->images->prev);
+}
+
+void
+gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, int device,
+		     struct gp_bytes info)
+{
+	uint32_t tenant = session->account.line->tenant;
+	struct program *program;
+	struct used *used;
+
+	if (!session->has_program || info.size > INFO_OF_IMAGE_MAX)
+		return;
+	used = calloc(1, sizeof(*used) + info.size);
+	if (!used)
+		return;
+	used->device = device;
+	used->name.size = gpd_blob_size(blob);
+	memcpy(used->name.sha256, gpd_blob_sha256(blob), sizeof(used->name.sha256));
+	used->info_size = info.size;
+	memcpy(used->info, info.data, info.size);
+	pthread_mutex_lock(&memory.lock);
+	program = find_program(tenant, session->program);
+	if (!program)
+		program = add_program(tenant, session->program);
+	if (program)
+		put_image(program, used);
+	else
+		free(used);
+	pthread_mutex_unlock(&memory.lock);
+}
+
+/* What a load would take: nobody waits for it here. */
+static bool
+take(struct gpd_session *session, struct gpd_promise *promise)
+{
+	struct gpd_account *account = &session->account;
+	struct gpd_image_uses uses = gpd_blob_uses(promise->blob);
+	uint64_t size = gpd_blob_size(promise->blob);
+
+	if (uses.variables > VARIABLES_MAX ||
+	    !gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_CODE, size))
+		return false;
+	promise->code = size;
+	if (uses.variables &&
+	    !gpd_ledger_take(account->ledger, account->line, promise->device, uses.variables))
+		return false;
+	promise->variables = uses.variables;
+	return true;
+}
+
+void
+gpd_promise_release(struct gpd_session *session, struct gpd_promise *promise)
+{
+	gpd_account_give_code(&session->account, promise->code);
+	gpd_account_free(&session->account, promise->device, promise->variables);
+	gpd_blob_unref(promise->blob);
+	free(promise);
+}
+
+static bool
+promise(struct gpd_session *session, const struct used *used)
+{
+	struct gpd_promise *promise;
+
+	if (!gpd_account_may_use(&session->account, used->device))
+		return false;
+	promise = calloc(1, sizeof(*promise));
+	if (!promise)
+		return false;
+	promise->device = used->device;
+	promise->blob = gpd_image_cache_here(&used->name);
+	if (!promise->blob || !take(session, promise)) {
+		gpd_promise_release(session, promise);
+		return false;
+	}
+	LL_PREPEND(session->promises, promise);
+	return true;
+}
+
+static struct gp_bytes
+pack(Gpupool__KnownImage **images, size_t count)
+{
+	Gpupool__KnownImages all = GPUPOOL__KNOWN_IMAGES__INIT;
+	struct gp_bytes packed = { 0 };
+	uint8_t *room;
+
+	all.n_images = count;
+	all.images = images;
+	packed.size = gpupool__known_images__get_packed_size(&all);
+	room = malloc(packed.size);
+	if (room)
+		(void)gpupool__known_images__pack(&all, room);
+	packed.data = room;
+	return room ? packed : (struct gp_bytes){ 0 };
+}
+
+/* Promises what the program used last first. */
+static struct gp_bytes
+promise_all(struct gpd_session *session, struct program *program)
+{
+	Gpupool__KnownImage images[IMAGES_MAX], *list[IMAGES_MAX];
+	struct gp_bytes packed = { 0 };
+	struct used *used;
+	size_t count = 0;
+
+	DL_FOREACH(program->images, used)
+	{
+		if (!promise(session, used))
+			continue;
+		gpupool__known_image__init(&images[count]);
+		images[count].sha256 =
+			(ProtobufCBinaryData){ sizeof(used->name.sha256), used->name.sha256 };
+		images[count].device = used->device;
+		images[count].info = (ProtobufCBinaryData){ used->info_size, used->info };
+		list[count] = &images[count];
+		count++;
+	}
+	if (count)
+		packed = pack(list, count);
+	return packed;
+}
+
+struct gp_bytes
+gpd_promise_make(struct gpd_session *session, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
+{
+	static const uint8_t none[GPD_PROGRAM_KEY_SIZE];
+	struct gp_bytes packed = { 0 };
+	struct program *program;
+
+	session->has_program = memcmp(key, none, sizeof(none)) != 0;
+	if (!session->has_program)
+		return packed;
+	memcpy(session->program, key, sizeof(session->program));
+	pthread_mutex_lock(&memory.lock);
+	program = find_program(session->account.line->tenant, key);
+	if (program)
+		packed = promise_all(session, program);
+	pthread_mutex_unlock(&memory.lock);
+	return packed;
+}
+
+struct gpd_promise *
+gpd_promise_keep(struct gpd_session *session, struct gp_bytes sha256, int device)
+{
+	struct gpd_promise *found;
+
+	LL_FOREACH(session->promises, found)
+	{
+		if (found->device == device && sha256.size == GPD_SHA256_SIZE &&
+		    memcmp(gpd_blob_sha256(found->blob), sha256.data, GPD_SHA256_SIZE) == 0)
+			break;
+	}
+	if (found)
+		LL_DELETE(session->promises, found);
+	return found;
+}
+
+void
+gpd_promise_forget(struct gpd_session *session)
+{
+	struct gpd_promise *promise;
+
+	while ((promise = session->promises)) {
+		LL_DELETE(session->promises, promise);
+		gpd_promise_release(session, promise);
+	}
+}

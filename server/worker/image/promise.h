@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images that a session will probably load: what its program loaded before.
+ *
+ * The worker remembers for each program of a tenant which images its sessions loaded.  A session
+ * that begins is promised them: it is told of their kernels in its Welcome, their bytes stay in
+ * memory, and what loading them takes of its quotas is taken.  So it can load each once with
+ * gpImageUse, without waiting.  A promise is the session's until it is kept or the session ends.
+ *
+ * A promise is made by the main thread, before the session has an executor; kept and forgotten by
+ * the executor.
+ */
+#ifndef GPD_PROMISE_H
+#define GPD_PROMISE_H
+
+#include "protocol/enc.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPD_PROGRAM_KEY_SIZE 32
+
+struct gpd_blob;
+struct gpd_session;
+
+struct gpd_promise {
+	struct gpd_promise *next;
+	struct gpd_blob *blob; /* a reference */
+	int device;
+	uint64_t code;      /* taken of what the session may have of device code */
+	uint64_t variables; /* and of the device's memory */
+};
+
+/* What a session of this program is told, a packed KnownImages, malloc'ed; no bytes: nothing.  All
+ * zeros are no program. */
+struct gp_bytes gpd_promise_make(struct gpd_session *session,
+				 const uint8_t program[GPD_PROGRAM_KEY_SIZE]);
+
+/* The session has loaded this without options; info: what it was told of its kernels. */
+void gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, int device,
+			  struct gp_bytes info);
+
+/* The promise of this image on the device: the caller's now, to be freed.  NULL: there is none. */
+struct gpd_promise *gpd_promise_keep(struct gpd_session *session, struct gp_bytes sha256,
+				     int device);
+
+/* It is not kept after all. */
+void gpd_promise_release(struct gpd_session *session, struct gpd_promise *promise);
+
+/* Those that were not kept. */
+void gpd_promise_forget(struct gpd_session *session);
+
+#endif /* GPD_PROMISE_H */

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker remembers of programs, and promises to their sessions. */
+#include "image/fatbin.h"
+#include "protocol/control.h"
+#include "server/common/ledger/ledger.h"
+#include "server/worker/code/image_cache.h"
+#include "server/worker/image/promise.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct fake fake;
+static size_t size; /* of an image */
+static uint8_t program[GPD_PROGRAM_KEY_SIZE];
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ (uint64_t)1 << 20, 0 });
+	/* Each case has a program of its own: nothing is forgotten between them. */
+	program[0]++;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	gpd_promise_forget(&fake.session);
+	gpd_image_cache_stop();
+	fake_destroy(&fake);
+	return 0;
+}
+
+/* An image of its own for each number, with a variable. */
+static struct gpd_blob *
+blob_of(int number)
+{
+	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gp_image *image;
+	struct gpd_blob *blob;
+	char text[64];
+	void *flat, *bytes;
+
+	(void)snprintf(text, sizeof(text), ".version 8.0\n.global .b32 v[%d];\n", 1000 + number);
+	assert_int_equal(gp_image_create(text, &image), 0);
+	assert_int_equal(gp_image_flatten(image, NULL, &flat, &size), 0);
+	gp_image_destroy(image);
+	bytes = gpd_image_bytes_alloc(size);
+	memcpy(bytes, flat, size);
+	free(flat);
+	assert_int_equal(EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL), 1);
+	blob = gpd_image_cache_add(sha256, bytes, size);
+	assert_non_null(blob);
+	return blob;
+}
+
+/* Makes promises to a session of the program; how many images it is told of. */
+static size_t
+promised(void)
+{
+	struct gp_bytes packed = gpd_promise_make(&fake.session, program);
+	Gpupool__KnownImages *all = gpupool__known_images__unpack(NULL, packed.size, packed.data);
+	size_t count;
+
+	assert_non_null(all);
+	count = all->n_images;
+	gpupool__known_images__free_unpacked(all, NULL);
+	free((void *)packed.data);
+	return count;
+}
+
+static void
+remember(int number, size_t info_size)
+{
+	struct gpd_blob *blob = blob_of(number);
+	void *info = calloc(1, info_size);
+
+	gpd_promise_remember(&fake.session, blob, 0, (struct gp_bytes){ info, info_size });
+	free(info);
+	gpd_blob_unref(blob);
+}
+
+static uint64_t
+code(void)
+{
+	return fake_allocated(&fake, GPD_LEDGER_CODE);
+}
+
+static void
+test_kept_once(void **state)
+{
+	struct gpd_blob *blob = blob_of(1);
+	struct gp_bytes sha256 = { gpd_blob_sha256(blob), GPD_SHA256_SIZE };
+	uint64_t before = fake_allocated(&fake, 0);
+	struct gpd_promise *promise;
+
+	assert_int_equal(promised(), 0);
+	remember(1, 8);
+	assert_null(gpd_promise_keep(&fake.session, sha256, 0));
+	assert_int_equal(promised(), 1);
+	assert_int_equal(code(), size);
+	assert_int_equal(fake_allocated(&fake, 0), before + 4 * 1001);
+	assert_null(gpd_promise_keep(&fake.session, sha256, 1));
+	assert_null(gpd_promise_keep(&fake.session, (struct gp_bytes){ sha256.data, 3 }, 0));
+	promise = gpd_promise_keep(&fake.session, sha256, 0);
+	assert_non_null(promise);
+	assert_ptr_equal(promise->blob, blob);
+	assert_null(gpd_promise_keep(&fake.session, sha256, 0));
+	gpd_promise_release(&fake.session, promise);
+	assert_int_equal(code(), 0);
+	assert_int_equal(fake_allocated(&fake, 0), before);
+	gpd_blob_unref(blob);
+}
+
+static void
+test_given_back(void **state)
+{
+	assert_int_equal(promised(), 0);
+	remember(1, 8);
+	remember(2, 8);
+	/* It is one image, however often it is loaded. */
+	remember(1, 8);
+	assert_int_equal(promised(), 2);
+	assert_int_equal(code(), 2 * size);
+	gpd_promise_forget(&fake.session);
+	assert_int_equal(code(), 0);
+}
+
+static void
+test_of_whom(void **state)
+{
+	uint32_t tenant = fake.session.account.line->tenant;
+
+	assert_int_equal(promised(), 0);
+	remember(1, 8);
+	fake.session.account.line->tenant = tenant + 1;
+	assert_int_equal(promised(), 0);
+	fake.session.account.line->tenant = tenant;
+	program[1]++;
+	assert_int_equal(promised(), 0);
+	program[1]--;
+	assert_int_equal(promised(), 1);
+	gpd_promise_forget(&fake.session);
+	atomic_store(&fake.session.account.line->devices[0].allowed, false);
+	assert_int_equal(promised(), 0);
+	atomic_store(&fake.session.account.line->devices[0].allowed, true);
+}
+
+/* Who does not say which program it is has none. */
+static void
+test_no_program(void **state)
+{
+	const uint8_t none[GPD_PROGRAM_KEY_SIZE] = { 0 };
+	struct gp_bytes packed = gpd_promise_make(&fake.session, none);
+
+	assert_int_equal(packed.size, 0);
+	remember(1, 8);
+	packed = gpd_promise_make(&fake.session, none);
+	assert_int_equal(packed.size, 0);
+}
+
+static void
+test_gone_from_memory(void **state)
+{
+	assert_int_equal(promised(), 0);
+	remember(1, 8);
+	gpd_image_cache_stop();
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ (uint64_t)1 << 20, 0 });
+	assert_int_equal(promised(), 0);
+	assert_int_equal(code(), 0);
+}
+
+static void
+test_limits(void **state)
+{
+	assert_int_equal(promised(), 0);
+	for (int i = 0; i < 70; i++)
+		remember(i, 8);
+	assert_int_equal(promised(), 64);
+	gpd_promise_forget(&fake.session);
+	/* An image with much to tell takes the place of others, and one with more has none. */
+	for (int i = 0; i < 5; i++)
+		remember(100 + i, (size_t)16 << 10);
+	assert_int_equal(promised(), 4);
+	gpd_promise_forget(&fake.session);
+	remember(200, ((size_t)16 << 10) + 1);
+	assert_int_equal(promised(), 4);
+}
+
+/* A tenant that has many programs forgets its own, and not another's. */
+static void
+test_programs(void **state)
+{
+	uint32_t *tenant = &fake.session.account.line->tenant, own = *tenant;
+
+	assert_int_equal(promised(), 0);
+	*tenant = own + 1;
+	assert_int_equal(promised(), 0);
+	remember(1, 8);
+	*tenant = own;
+	for (int i = 1; i <= 20; i++) {
+		program[1] = (uint8_t)i;
+		assert_int_equal(promised(), 0);
+		remember(1, 8);
+	}
+	program[1] = 1;
+	assert_int_equal(promised(), 0);
+	program[1] = 20;
+	assert_int_equal(promised(), 1);
+	gpd_promise_forget(&fake.session);
+	program[1] = 0;
+	fake.ledger->tenants[own + 1] = fake.ledger->tenants[own];
+	*tenant = own + 1;
+	assert_int_equal(promised(), 1);
+	gpd_promise_forget(&fake.session);
+	*tenant = own;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_kept_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_of_whom, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_program, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_from_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
