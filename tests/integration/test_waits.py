@@ -56,5 +56,13 @@ def _():
         require(not excess(found, allowed), f"{name} waits for {found}, of which {excess(found, allowed)} is too much")
 
 
+@case("a program's second start waits for no code")
+def _():
+    with Daemon() as daemon:
+        for name in ("vectoradd", "matmul", "symbols"):
+            first, second = causes(daemon, name), causes(daemon, name)
+            require("gpImageLoad" in first and "gpImageLoad" not in second, f"{name} waits for {first}, then for {second}")
+
+
 if __name__ == "__main__":
     sys.exit(main())
