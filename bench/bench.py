@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures everything, natively and remotely, in turns, and prints and keeps the medians.
+
+  bench.py run FOLDER [--group local,programs,clients,torch] [--row NAME,...] [--transport tcp,unix]
+           [--rtt MS,...] [--rate GBIT,...] [--turns 5] [--json FILE] [--driver LIBRARY]
+  bench.py compare BEFORE AFTER     two files of results
+  bench.py draw FILE FOLDER         latency.svg, bandwidth.svg and clients.svg
+
+FOLDER is a release build or what scripts/pack.sh packed. --rtt and --rate put bench/network before
+the daemon (0: not); they are for tcp alone. --driver: the software device, where figures say nothing
+of a GPU. A row of the file: {name, transport, rtt_ms, rate_gbit, unit, native, remote, ratio, limit},
+where ratio is remote by native and limit what the link alone allows; programs of PyTorch have waits,
+too: how many round trips a step makes for each cause.
+"""
+import argparse
+import collections
+import json
+import sys
+import tempfile
+
+import bench_draw
+import bench_rows
+from bench_sides import TRANSPORTS, Daemon, Failed, Programs, Side, median
+
+COLUMNS = ('name', 'transport', 'rtt_ms', 'rate_gbit', 'unit', 'native', 'remote', 'ratio', 'limit')
+
+
+def numbers(text):
+    return [float(word) for word in text.split(',')]
+
+
+def words(known):
+    def parse(text):
+        found = text.split(',')
+        unknown = [word for word in found if known and word not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: known are {', '.join(known)}")
+        return found
+    return parse
+
+
+def make_sides(programs, daemon, options):
+    sides = []
+    for transport in options.transport:
+        for rtt in options.rtt:
+            for rate in options.rate:
+                if transport == 'tcp' or not (rtt or rate):
+                    sides.append(Side(programs, daemon, transport, rtt, rate))
+    return sides
+
+
+def measure(programs, sides, group, options, values, units):
+    """One turn: natively, then over each side. What fails is said, and left out."""
+    for side in [None, *sides]:
+        for once in bench_rows.GROUPS[group](programs, side, set(options.row)):
+            try:
+                figures = once()
+            except Failed as error:
+                print(f"{group}, {side or 'native'}: {error}", file=sys.stderr, flush=True)
+                options.failed = True
+                continue
+            for name, (value, unit) in figures.items():
+                values[name, side].append(value)
+                units[name] = unit
+
+
+def rows_of(sides, values, units, waits):
+    rows = []
+    for side in sides:
+        raw = side.limits()
+        for name, unit in units.items():
+            native, remote = median(values[name, None]), median(values[name, side])
+            if remote is None:
+                continue
+            row = {'name': name, 'transport': side.transport, 'rtt_ms': round(side.measured_rtt, 4), 'rate_gbit': side.rate,
+                   'unit': unit, 'native': native, 'remote': remote, 'ratio': remote / native if native else None,
+                   'limit': bench_rows.limit_of(name, native, raw, side.measured_rtt) if native else None}
+            if (name, side) in waits:
+                row['waits'] = waits[name, side]
+            rows.append(row)
+    return rows
+
+
+def text_of(value):
+    return '' if value is None else f'{value:.4g}' if isinstance(value, float) else str(value)
+
+
+def print_table(titles, lines):
+    lines = [titles, *([text_of(cell) for cell in line] for line in lines)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
+    for line in lines:
+        print('  '.join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
+
+
+def run(options):
+    values, units, waits = collections.defaultdict(list), {}, {}
+    with tempfile.TemporaryDirectory(prefix='gpupool-bench-') as work:
+        programs = Programs(options.folder, work, options.driver)
+        with Daemon(programs) as daemon:
+            sides = make_sides(programs, daemon, options)
+            try:
+                for group in options.group:
+                    for turn in range(options.turns):
+                        print(f'{group}: turn {turn + 1} of {options.turns}', file=sys.stderr, flush=True)
+                        measure(programs, sides, group, options, values, units)
+                for name, side in [(name, side) for name in bench_rows.READS for side in sides if values[name, side]]:
+                    waits[name, side] = bench_rows.waits_of(programs, side, name)
+                rows = rows_of(sides, values, units, waits)
+            finally:
+                for side in sides:
+                    side.close()
+    print_table(COLUMNS, [[row[column] for column in COLUMNS] for row in rows])
+    for row in rows:
+        if 'waits' in row:
+            print(f"{row['name']}, {row['transport']}, {row['rtt_ms']} ms: a step waits for {row['waits'] or 'nothing'}")
+    if options.json:
+        with open(options.json, 'w', encoding='utf-8') as file:
+            json.dump(rows, file, indent=1)
+            file.write('\n')
+    return 1 if options.failed or not rows else 0
+
+
+def read_rows(path):
+    """By name, transport, round trip as it was asked for, roughly, and rate."""
+    with open(path, encoding='utf-8') as file:
+        return {(row['name'], row['transport'], float(f"{row['rtt_ms']:.1g}"), row.get('rate_gbit', 0)): row for row in json.load(file)}
+
+
+def compare(options):
+    before, after = read_rows(options.before), read_rows(options.after)
+    lines = []
+    for key, row in after.items():
+        if key not in before:
+            continue
+        old, new = before[key]['remote'], row['remote']
+        lines.append([*key, row['unit'], old, new, new / old if old else None, before[key]['ratio'], row['ratio']])
+    print_table(('name', 'transport', 'rtt_ms', 'rate_gbit', 'unit', 'before', 'after', 'after/before', 'ratio before', 'ratio after'),
+                lines)
+    for text, keys in ('only before', before.keys() - after.keys()), ('only after', after.keys() - before.keys()):
+        for key in sorted(keys):
+            print(f'{text}: {key}')
+    return 0
+
+
+def draw(options):
+    with open(options.file, encoding='utf-8') as file:
+        rows = json.load(file)
+    for path in bench_draw.draw_all(rows, options.folder):
+        print(path)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser('run')
+    command.add_argument('folder')
+    command.add_argument('--group', type=words(list(bench_rows.GROUPS)), default=['local', 'programs', 'clients'])
+    command.add_argument('--row', type=words([]), default=[])
+    command.add_argument('--transport', type=words(TRANSPORTS), default=['tcp'])
+    command.add_argument('--rtt', type=numbers, default=[0.0])
+    command.add_argument('--rate', type=numbers, default=[0.0])
+    command.add_argument('--turns', type=int, default=5)
+    command.add_argument('--json')
+    command.add_argument('--driver')
+    command.set_defaults(does=run, failed=False)
+    command = commands.add_parser('compare')
+    command.add_argument('before')
+    command.add_argument('after')
+    command.set_defaults(does=compare)
+    command = commands.add_parser('draw')
+    command.add_argument('file')
+    command.add_argument('folder')
+    command.set_defaults(does=draw)
+    options = parser.parse_args()
+    return options.does(options)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

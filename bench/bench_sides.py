@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where bench.py runs programs: natively, and through a daemon by a transport and over a network."""
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'network'))
+from network import Network  # noqa: E402
+
+FOLDERS = ['', 'server', 'client', 'ctl', 'bench', 'bench/nbody', 'bench/network', 'tests/apps', 'tests/integration', 'lib']
+TRANSPORTS = ['tcp', 'unix']
+
+
+class Failed(Exception):
+    """A program did not do what it is measured for."""
+
+
+class Programs:
+    """What a build made, in its folders or flat (scripts/pack.sh); driver: another than the machine's."""
+
+    def __init__(self, folder, work, driver=None):
+        self.folder, self.work, self.driver = os.path.abspath(folder), work, driver
+        self.client = self.link_to('client', self.need('libcuda.so.1'), 'libcuda.so.1')
+        self.native = self.link_to('native', os.path.abspath(driver), 'libcuda.so.1') if driver else None
+        runtime = self.find('libcudart.so.13')
+        self.runtime = self.link_to('runtime', runtime, 'libcudart.so.13') if runtime else None
+
+    def link_to(self, name, target, file):
+        """A folder with this file alone: a native run must not find the client."""
+        path = os.path.join(self.work, name)
+        os.makedirs(path, exist_ok=True)
+        if not os.path.lexists(os.path.join(path, file)):
+            os.symlink(target, os.path.join(path, file))
+        return path
+
+    def find(self, name):
+        for sub in FOLDERS:
+            path = os.path.join(self.folder, sub, name)
+            if os.path.isfile(path):
+                return path
+        return None
+
+    def need(self, name):
+        path = self.find(name)
+        if not path:
+            sys.exit(f'bench: no {name} below {self.folder}')
+        return path
+
+    def environment(self, side=None):
+        """For a native run, or one on this side."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith(('REMOTE_GPU', 'GPUPOOL_'))}
+        libraries = [self.client if side else self.native, self.runtime, env.get('LD_LIBRARY_PATH'),
+                     os.path.join(self.folder, 'lib')]
+        env['LD_LIBRARY_PATH'] = ':'.join(path for path in libraries if path)
+        if side:
+            env['REMOTE_GPU'] = side.address
+        return env
+
+
+class Daemon:
+    """One for all transports, for as long as the with lasts."""
+
+    def __init__(self, programs):
+        self.local = f'unix://{programs.work}/gpupool.sock'
+        options = ['--driver', programs.driver] if programs.driver else []
+        with open(os.path.join(programs.work, 'gpupoold.log'), 'w', encoding='utf-8') as log:
+            self.process = subprocess.Popen(
+                [programs.need('gpupoold'), '--listen', '127.0.0.1:0', '--listen', self.local, '--print-address',
+                 '--admin-socket', 'off', *options],
+                env={**programs.environment(), 'GPUPOOL_CACHE_DIR': programs.work}, stdout=subprocess.PIPE, stderr=log, text=True)
+        found = re.search(r'(127\.0\.0\.1:\d+)', self.process.stdout.readline())
+        if not found:
+            sys.exit('bench: the daemon does not start; see gpupoold.log')
+        self.tcp = found[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Side:
+    """A way to the daemon, with its raw limit: figures of bench/network/raw.c over the same link."""
+
+    def __init__(self, programs, daemon, transport, rtt, rate):
+        self.programs, self.transport, self.rtt, self.rate = programs, transport, rtt, rate
+        self.network = self.raw_network = None
+        self.address = daemon.tcp if transport == 'tcp' else daemon.local
+        self.raw = subprocess.Popen([programs.need('raw'), 'serve'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.raw_address = self.raw.stdout.readline().split()[-1]
+        if rtt or rate:
+            program = programs.need('network')
+            self.network = Network(program, self.address, rtt, rate)
+            self.raw_network = Network(program, self.raw_address, rtt, rate)
+            self.address, self.raw_address = self.network.address, self.raw_network.address
+        self.measured_rtt = self.network.rtt if self.network else 0.0
+
+    def limits(self, connections=4):
+        """name -> value, of the link alone; a local socket has none that is told here."""
+        if self.transport != 'tcp':
+            return {}
+        return read_figures(run([self.programs.need('raw'), self.raw_address, str(connections)], os.environ)[1])
+
+    def close(self):
+        for network in self.network, self.raw_network:
+            if network:
+                network.__exit__()
+        self.raw.stdin.close()
+        self.raw.wait()
+        self.raw.stdout.close()
+
+    def __str__(self):
+        network = f', {self.rtt:g} ms' if self.rtt else ''
+        return f'{self.transport}{network}' + (f', {self.rate:g} Gbit/s' if self.rate else '')
+
+
+def run(command, env, limit=600):
+    """(seconds, standard output, standard error) of a program that succeeds."""
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        raise Failed(f'{command}: not done after {limit} s') from None
+    if done.returncode:
+        raise Failed(f'{command}: status {done.returncode}: {done.stdout[-400:]}{done.stderr[-400:]}')
+    return time.monotonic() - begin, done.stdout, done.stderr
+
+
+def run_together(command, env, count, limit=600):
+    """(seconds until the last has ended, their outputs) of so many at once."""
+    begin = time.monotonic()
+    processes = [subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True) for _ in range(count)]
+    outputs = []
+    for process in processes:
+        try:
+            outputs.append(process.communicate(timeout=max(1, limit - (time.monotonic() - begin)))[0])
+        except subprocess.TimeoutExpired:
+            for other in processes:
+                other.kill()
+                other.communicate()
+            raise Failed(f'{count} of {command}: not done after {limit} s') from None
+    if any(process.returncode for process in processes):
+        raise Failed(f'{count} of {command}: one failed')
+    return time.monotonic() - begin, outputs
+
+
+def read_figures(text):
+    """name -> value of lines of three words."""
+    return {words[0]: float(words[1]) for words in map(str.split, text.splitlines()) if len(words) == 3}
+
+
+def read_causes(text):
+    """What GPUPOOL_LOG=stats says: cause -> how many round trips."""
+    return {name: int(count) for count, name in re.findall(r'^gpupool: stats: +(\d+) waits +[\d.]+ ms (.+)$', text, re.M)}
+
+
+def median(values):
+    return statistics.median(values) if values else None

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark command: what it measures on the software device has every field, and two files of
+results are compared and drawn. What the figures are says nothing here."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+from harness import DRIVER, PATIENCE, SANITIZED, SANITIZER, SOFTWARE, Skip, case, main, require, sanitizer_library
+
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "bench.py")
+BUILD = os.path.dirname(os.path.dirname(os.environ["GP_DAEMON"]))
+FIELDS = {"name", "transport", "rtt_ms", "rate_gbit", "unit", "native", "remote", "ratio", "limit"}
+
+
+def bench(*args):
+    env = dict(os.environ)
+    if SANITIZED:
+        env.update(LD_PRELOAD=sanitizer_library(), ASAN_OPTIONS="detect_leaks=0")
+    result = subprocess.run([sys.executable, BENCH, *args], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    require(result.returncode == 0, f"{args}: status {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def row(name, **more):
+    return {"name": name, "transport": "tcp", "rtt_ms": 1.01, "rate_gbit": 0, "unit": "ms", "native": 2.0, "remote": 3.0, "ratio": 1.5,
+            "limit": None, **more}
+
+
+def write(folder, name, rows):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(rows, file)
+    return path
+
+
+@case("a run measures natively, over tcp, over a network and over a local socket")
+def _():
+    if not SOFTWARE or SANITIZER == "thread":
+        raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
+    with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
+        path = os.path.join(folder, "results.json")
+        said = bench("run", BUILD, "--driver", DRIVER, "--group", "local,clients", "--turns", "1", "--rtt", "0,1",
+                     "--row", "sync_idle,dtoh_pinned_64k,clients_1", "--transport", "tcp,unix", "--json", path)
+        with open(path, encoding="utf-8") as file:
+            rows = json.load(file)
+    names = {"sync_idle", "dtoh_pinned_64k", "clients_1"}
+    seen = sorted((row["name"], row["transport"], row["rtt_ms"] > 0) for row in rows)
+    wanted = sorted((name, *side) for name in names for side in (("tcp", False), ("tcp", True), ("unix", False)))
+    require(seen == wanted, f"expected {wanted}: {seen}")
+    for found in rows:
+        require(set(found) == FIELDS and found["native"] > 0 and found["remote"] > 0, f"{found}")
+        require(found["rtt_ms"] == 0 or found["rtt_ms"] >= 1, f"{found}")
+        require(found["name"] in said, f"{found['name']} is not in the table:\n{said}")
+        limited = found["name"] == "dtoh_pinned_64k" and found["transport"] == "tcp"
+        require((found["limit"] is not None) == limited, f"{found}")
+
+
+@case("two files of results are compared row by row")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
+        before = write(folder, "before.json", [row("a_step"), row("gone")])
+        after = write(folder, "after.json", [row("a_step", remote=1.5, rtt_ms=1.04), row("new")])
+        said = bench("compare", before, after)
+    line = next((line.split() for line in said.splitlines() if line.startswith("a_step")), None)
+    require(line and line[5:8] == ["3", "1.5", "0.5"], said)
+    require("only before: ('gone'" in said and "only after: ('new'" in said, said)
+
+
+@case("results are drawn: latency by round trip, bandwidth by size, speed by number of clients")
+def _():
+    rows = [row("a_step", rtt_ms=rtt, remote=rtt + 2) for rtt in (0.0, 0.2, 1.0, 10.0)]
+    rows += [row(f"htod_pinned_{size}", unit="GB/s", remote=speed) for size, speed in (("64k", 1.0), ("1m", 5.0), ("256m", 10.0))]
+    rows += [row(f"clients_{count}", unit="launches/s", remote=100000.0 * count, native=None) for count in (1, 8)]
+    with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
+        said = bench("draw", write(folder, "results.json", rows), folder).split()
+        require([os.path.basename(path) for path in said] == ["latency.svg", "bandwidth.svg", "clients.svg"], f"{said}")
+        for path, circles in zip(said, (8, 6, 2)):
+            tree = xml.etree.ElementTree.parse(path)
+            found = tree.findall(".//{http://www.w3.org/2000/svg}circle")
+            require(len(found) == circles, f"{path}: {len(found)} points, not {circles}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
