@@ -152,8 +152,8 @@ def run_together(command, env, count, limit=600):
 
 
 def read_figures(text):
-    """name -> value of lines of three words."""
-    return {words[0]: float(words[1]) for words in map(str.split, text.splitlines()) if len(words) == 3}
+    """name -> value of lines with a name, a number and a unit."""
+    return {name: float(value) for name, value in re.findall(r'^(\w+) (\d[\d.e+-]*) \S+$', text, re.M)}
 
 
 def read_causes(text):
