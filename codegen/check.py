@@ -312,12 +312,29 @@ def symbols_are_unique(api):
         seen[s.name] = s
 
 
+def lacks_are_lacking(api):
+    """What is said of a symbol that is not supported is not said of one that is."""
+    symbols = {s.name for s in api.symbols}
+    described = {name for c in api.calls for name in [c.name] + c.names("ALIAS")}
+    seen = set()
+    for lack in api.lacks:
+        where = f"{lack.file}:{lack.line}"
+        if symbols and lack.name not in symbols:
+            raise SpecError(f"{where}: {lack.name} is no symbol of the driver (symbols.h)")
+        if lack.name in described:
+            raise SpecError(f"{where}: {lack.name} is described, so it is supported")
+        if lack.name in seen:
+            raise SpecError(f"{where}: {lack.name} is listed twice")
+        seen.add(lack.name)
+
+
 def check(api):
     learn(api)
     symbols_are_unique(api)
     kinds_are_whole(api)
     types_are_whole(api)
     driver_functions(api)
+    lacks_are_lacking(api)
     for call in api.calls:
         for rule in (names, directions, types, sizes, account, makes_memory_allocates, hooks, generated_ends, order, launches_name_a_stream):
             rule(call)

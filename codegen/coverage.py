@@ -24,11 +24,12 @@ def table(api):
 
 def main():
     try:
-        rows = table(check(parse(chapters(API))))
+        api = check(parse(chapters(API)))
+        rows, lacks = table(api), {lack.name: lack.instead for lack in api.lacks}
     except SpecError as error:
         sys.exit(str(error))
     for name, how in rows:
-        print(f"{name:<56} {how}")
+        print(f"{name:<56} {how}{'; instead: ' + lacks[name] if lacks.get(name) else ''}")
     count = {how: sum(1 for row in rows if row[1] == how) for how in ("remoted", "local", "unsupported")}
     print(f"{len(rows)} symbols: {count['remoted']} remoted, {count['local']} local, {count['unsupported']} unsupported")
 

@@ -308,13 +308,21 @@ def object_kinds(api):
     return generated(SOURCE) + f"#include \"client/context/object.h\"\n\nconst struct gpc_object_kind gpc_object_kinds[GPC_KIND_COUNT] = {{\n{''.join(rows) or chr(9) + '{ false, 0 },' + chr(10)}}};\n"
 
 
+def entry_row(symbol, target, lack):
+    instead = f'"{lack.instead}"' if lack and lack.instead else "NULL"
+    told = "false" if lack and not lack.instead else "true"
+    if target:
+        return f"\t{{ \"{symbol.name}\", (void *){target}, true, false, NULL }},\n"
+    return f"\t{{ \"{symbol.name}\", (void *)lacks_{symbol.name}, false, {told}, {instead} }},\n"
+
+
 def stubs_c(api):
     out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
            "#include \"client/code/function.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
            "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", helpers(api)]
     out += [stub(c) for c in stubbed(api)]
-    impl, rows = implementations(api), []
-    for s in api.symbols:
+    impl, rows, lacks = implementations(api), [], {lack.name: lack for lack in api.lacks}
+    for number, s in enumerate(api.symbols):
         call = impl.get(s.name)
         other = twin(s, impl)
         if call:
@@ -323,10 +331,9 @@ def stubs_c(api):
             out.append(wrapper(s, other))
             target = f"gpc_twin_{s.name}"
         else:
-            target = "gpc_unsupported"
-        rows.append(f"\t{{ \"{s.name}\", (void *){target}, {'false' if target == 'gpc_unsupported' else 'true'} }},\n")
-    out.append("\n/* What CUDA functions do that this version does not remote. */\nCUresult\ngpc_unsupported(void)\n{\n"
-               "\treturn CUDA_ERROR_NOT_SUPPORTED;\n}\n")
+            target = None
+            out.append(f"\nstatic CUresult\nlacks_{s.name}(void)\n{{\n\treturn gpc_unsupported({number});\n}}\n")
+        rows.append(entry_row(s, target, lacks.get(s.name)))
     out.append("\nconst struct gpc_entry_info gpc_entries[] = {\n" + "".join(rows) + "};\n\n"
                "const size_t gpc_entry_count = sizeof(gpc_entries) / sizeof(gpc_entries[0]);\n")
     return "".join(out)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
+TOKEN = re.compile(r"\"[^\"\n]*\"|/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
 DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "IN_OPTIONS", "IN_ATTRIBUTE", "OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES",
               "OUT_ATTRIBUTE", "INOUT", "BY_HOOK"}
 QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP"}
@@ -18,6 +18,7 @@ WITH_ARGUMENT = {"VIA", "ALIAS", "ALLOCATES", "FREES", "COPIES", "BARRIER", "TYP
 FIELD_CHECKS = {"ONE_OF", "UP_TO", "WHEN"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
 DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
+LACK_WORDS = {"GP_INSTEAD", "GP_PROBED"}
 
 
 TYPE_WORDS = {"GP_ENUM", "GP_OPAQUE", "GP_STRUCT", "GP_ATTRIBUTES", "GP_OPTIONS"}
@@ -137,11 +138,21 @@ class DriverFunction:
 
 
 @dataclass
+class Lack:
+    """What a user is told of a symbol that is not supported."""
+    name: str
+    instead: str | None     # what else to do; None: programs only ask whether it is there
+    file: str
+    line: int
+
+
+@dataclass
 class Api:
     chapters: list = field(default_factory=list)  # as messages name them
     calls: list = field(default_factory=list)
     symbols: list = field(default_factory=list)
     driver: list = field(default_factory=list)
+    lacks: list = field(default_factory=list)
     kinds: list = field(default_factory=list)
     types: list = field(default_factory=list)
 
@@ -319,6 +330,23 @@ def read_driver_function(reader, word):
     return DriverFunction(name, DRIVER_WORDS[word], reader.file, line)
 
 
+def read_lacks(reader, word):
+    """GP_INSTEAD("text", name, ...) or GP_PROBED(name, ...)"""
+    line, instead, lacks = reader.open(), None, []
+    if word == "GP_INSTEAD":
+        instead = reader.next()
+        if not instead.startswith('"'):
+            reader.fail(f"GP_INSTEAD begins with a text, found '{instead}'")
+        reader.next(",")
+    while not lacks or reader.next() == ",":
+        if not (reader.peek() or "").isidentifier():
+            reader.not_closed(word, line)
+        lacks.append(Lack(reader.next(), instead and instead[1:-1], reader.file, reader.line))
+        if reader.peek() not in (",", ")"):
+            reader.not_closed(word, line)
+    return lacks
+
+
 def read_kind(reader, word):
     line = reader.line
     reader.next("(")
@@ -395,6 +423,8 @@ def parse(paths):
                 api.symbols.append(read_symbol(reader, word))
             elif word in DRIVER_WORDS:
                 api.driver.append(read_driver_function(reader, word))
+            elif word in LACK_WORDS:
+                api.lacks += read_lacks(reader, word)
             elif word == "GP_KIND":
                 api.kinds.append(read_kind(reader, word))
             elif word in TYPE_WORDS:

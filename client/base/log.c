@@ -17,7 +17,7 @@ static const struct {
 	enum gpc_log word;
 } words[] = {
 	{ "error", GPC_LOG_ERROR },   { "info", GPC_LOG_INFO },   { "stats", GPC_LOG_STATS },
-	{ "tables", GPC_LOG_TABLES }, { "calls", GPC_LOG_CALLS },
+	{ "tables", GPC_LOG_TABLES }, { "calls", GPC_LOG_CALLS }, { "quiet", GPC_LOG_QUIET },
 };
 
 unsigned int

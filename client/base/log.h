@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the library says on stderr: nothing, unless GPUPOOL_LOG names what it shall say, the session
- * cannot be opened or is ended by the daemon, or the daemon tells something untrue of an image. Any
- * thread, at any time.
+ * cannot be opened or is ended by the daemon, the daemon tells something untrue of an image, or the
+ * program calls what is not supported. Any thread, at any time.
  */
 #ifndef GPC_LOG_H
 #define GPC_LOG_H
@@ -19,6 +19,7 @@ enum gpc_log {
 	GPC_LOG_STATS = 1 << 2,  /* statistics at exit */
 	GPC_LOG_TABLES = 1 << 3, /* requests for private tables */
 	GPC_LOG_CALLS = 1 << 4,  /* every call that is sent */
+	GPC_LOG_QUIET = 1 << 5,  /* not a word of calls that are not supported */
 };
 
 bool gpc_log_wants(enum gpc_log word);

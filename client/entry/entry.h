@@ -15,6 +15,9 @@ struct gpc_entry_info {
 	const char *name; /* as exported */
 	void *ours;
 	bool supported;
+	/* Of one that is not: whether the user is told, and what the program may do instead or NULL. */
+	bool told;
+	const char *instead;
 };
 
 /* Generated; the order is that of codegen/api/symbols.h. */
@@ -22,7 +25,11 @@ extern const struct gpc_entry_info gpc_entries[];
 extern const size_t gpc_entry_count;
 extern void *gpc_entry[];
 
-/* CUDA_ERROR_NOT_SUPPORTED, whatever the arguments. */
-CUresult gpc_unsupported(void);
+/* What an exported symbol without a function does, whatever its arguments: says so on stderr, the
+ * first time, and returns CUDA_ERROR_NOT_SUPPORTED.  entry: its place.  Any thread. */
+CUresult gpc_unsupported(size_t entry);
+
+/* In pass-through, what the machine's own driver lacks: CUDA_ERROR_NOT_SUPPORTED, and not a word. */
+CUresult gpc_absent(void);
 
 #endif /* GPC_ENTRY_H */

@@ -160,7 +160,7 @@ gpc_passthrough_start(void)
 	for (size_t i = 0; library && i < gpc_entry_count; i++) {
 		void *function = dlsym(library, gpc_entries[i].name);
 
-		gpc_entry[i] = function ? function : (void *)gpc_unsupported;
+		gpc_entry[i] = function ? function : (void *)gpc_absent;
 	}
 	return library != NULL;
 }

@@ -19,6 +19,14 @@
 #define GP_DRIVER_OPTIONAL(name)
 
 /*
+ * What the user is told of symbols that no chapter describes.
+ *   GP_INSTEAD("text", name, ...)   what the program may do instead
+ *   GP_PROBED(name, ...)            nothing: programs ask only whether the driver has it
+ */
+#define GP_INSTEAD(text, ...)
+#define GP_PROBED(...)
+
+/*
  * A kind of handle: both ends' kinds, its form on the wire, what it costs, its life.
  *   TYPES(type, ...)   what the prototypes call it
  *   COST(bytes)        what the daemon keeps for one, roughly; without it the client alone has any
