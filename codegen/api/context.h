@@ -118,3 +118,12 @@ CUresult cuCtxAttach(
 GP_LOCAL()
 CUresult cuCtxDetach(
         CUcontext ctx);
+
+GP_LOCAL()
+CUresult cuCtxEnablePeerAccess(
+        CUcontext peerContext,
+        unsigned int Flags);
+
+GP_LOCAL()
+CUresult cuCtxDisablePeerAccess(
+        CUcontext peerContext);

@@ -164,3 +164,53 @@ CUresult cuMemsetD2D32Async(
         size_t Width,
         size_t Height,
         CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyDevice))
+CUresult cuMemcpyPeer(
+        CUdeviceptr dstDevice,
+        CUcontext dstContext,
+        CUdeviceptr srcDevice,
+        CUcontext srcContext,
+        size_t ByteCount);
+
+GP_LOCAL(VIA(gpCopyDevice))
+CUresult cuMemcpyPeerAsync(
+        CUdeviceptr dstDevice,
+        CUcontext dstContext,
+        CUdeviceptr srcDevice,
+        CUcontext srcContext,
+        size_t ByteCount,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy))
+CUresult cuMemcpy3DPeer(
+        BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy);
+
+GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy))
+CUresult cuMemcpy3DPeerAsync(
+        BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpyBatchAsync_v2(
+        BY_HOOK CUdeviceptr *dsts,
+        BY_HOOK CUdeviceptr *srcs,
+        BY_HOOK size_t *sizes,
+        size_t count,
+        BY_HOOK CUmemcpyAttributes *attrs,
+        BY_HOOK size_t *attrsIdxs,
+        size_t numAttrs,
+        CUstream hStream);
+
+/* cuda.h of 13.0 has the newer one alone under this name. */
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+CUresult cuMemcpyBatchAsync(
+        BY_HOOK CUdeviceptr *dsts,
+        BY_HOOK CUdeviceptr *srcs,
+        BY_HOOK size_t *sizes,
+        size_t count,
+        BY_HOOK CUmemcpyAttributes *attrs,
+        BY_HOOK size_t *attrsIdxs,
+        size_t numAttrs,
+        BY_HOOK size_t *failIdx,
+        CUstream hStream);

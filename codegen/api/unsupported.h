@@ -77,22 +77,12 @@ GP_INSTEAD("copies through memory of the processes",
         cuIpcOpenMemHandle_v2)
 
 GP_INSTEAD("copies through host memory",
-        cuMemcpy3DPeer,
-        cuMemcpy3DPeer_ptds,
-        cuMemcpy3DPeerAsync,
-        cuMemcpy3DPeerAsync_ptsz,
-        cuMemcpyPeer,
-        cuMemcpyPeer_ptds,
-        cuMemcpyPeerAsync,
-        cuMemcpyPeerAsync_ptsz,
         cuMulticastAddDevice,
         cuMulticastBindAddr,
         cuMulticastBindMem,
         cuMulticastCreate,
         cuMulticastGetGranularity,
-        cuMulticastUnbind,
-        cuCtxDisablePeerAccess,
-        cuCtxEnablePeerAccess)
+        cuMulticastUnbind)
 
 GP_INSTEAD("copies through host memory, as the window is on another machine than the GPU",
         cuGraphicsMapResources,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 codegen = Path(sys.argv[1])
 lines = subprocess.run([sys.executable, codegen / "coverage.py"], check=True, capture_output=True, text=True).stdout.splitlines()
-rows = [line.split() for line in lines[:-1]]
+rows = [line.partition(";")[0].split() for line in lines[:-1]]
 symbols = re.findall(r"^GP_SYMBOL\w*\((\w+)", (codegen / "api/symbols.h").read_text(), re.M)
 count = {how: sum(1 for _, status in rows if status == how) for how in ("remoted", "local", "unsupported")}
 wanted = f"{len(symbols)} symbols: {count['remoted']} remoted, {count['local']} local, {count['unsupported']} unsupported"

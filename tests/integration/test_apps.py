@@ -12,9 +12,7 @@ from harness import PATIENCE, Certificates, Daemon, Encrypted, case, main, read_
 
 EXPECTED = os.path.join(os.path.dirname(__file__), "..", "apps", "expected")
 # Calls that do not travel yet; the program says so with its own words and status.
-NOT_REMOTED = {
-    "peer": "copies between devices",
-}
+NOT_REMOTED = {}
 # Their output depends on the device.
 SHAPES = {
     "devicequery": r"device 0: \S.*\n(  [^\n]+: [^\n]+\n)+devicequery: ok\n",

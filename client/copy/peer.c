@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies between contexts (cuMemcpyPeer*), peer access, and copies in batches.
+ *
+ * An address says whose memory it is, so the contexts that the program names only have to exist; a
+ * synchronous copy also comes behind the work of both and before their later work.  No device of a
+ * pool is another's peer, as cuDeviceCanAccessPeer() says.
+ */
+#include "client/context/context.h"
+#include "client/stream/stream.h"
+#include "gpc_calls.h"
+
+#include <stddef.h>
+
+static CUresult
+enter_peers(CUcontext a, CUcontext b)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_lookup(a, &context);
+	return result == CUDA_SUCCESS ? gpc_context_lookup(b, &context) : result;
+}
+
+/* All work of a context that is not the current one, whose order its own stream keeps. */
+static CUresult
+await_other(CUcontext context)
+{
+	CUcontext current;
+	CUresult result = gpc_cuCtxGetCurrent(&current);
+
+	if (result != CUDA_SUCCESS || context == current)
+		return result;
+	return gpc_cuCtxSynchronize_v2(context);
+}
+
+static CUresult
+await_others(CUcontext a, CUcontext b)
+{
+	CUresult result = await_other(a);
+
+	return result == CUDA_SUCCESS && a != b ? await_other(b) : result;
+}
+
+/* What was copied has to be there before the other contexts' later work. */
+static CUresult
+end_for_others(CUcontext a, CUcontext b)
+{
+	CUcontext current;
+	CUresult result = gpc_cuCtxGetCurrent(&current);
+
+	if (result != CUDA_SUCCESS || (a == current && b == current))
+		return result;
+	return gpc_cuStreamSynchronize(CU_STREAM_LEGACY);
+}
+
+CUresult
+gpc_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+		 CUcontext srcContext, size_t ByteCount)
+{
+	CUresult result = enter_peers(dstContext, srcContext);
+
+	if (result == CUDA_SUCCESS)
+		result = await_others(dstContext, srcContext);
+	if (result == CUDA_SUCCESS)
+		result = gpc_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
+	return result == CUDA_SUCCESS ? end_for_others(dstContext, srcContext) : result;
+}
+
+CUresult
+gpc_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+		      CUcontext srcContext, size_t ByteCount, CUstream hStream)
+{
+	CUresult result = enter_peers(dstContext, srcContext);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpc_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+}
+
+/* The context of one side; that of an array is the array's. */
+static CUcontext
+context_of(CUmemorytype type, CUcontext named, CUcontext other)
+{
+	return type == CU_MEMORYTYPE_DEVICE ? named : other;
+}
+
+static CUresult
+plain_copy(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcontext contexts[2])
+{
+	CUcontext current;
+	CUresult result = peer ? gpc_cuCtxGetCurrent(&current) : CUDA_ERROR_INVALID_VALUE;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	contexts[0] = context_of(peer->dstMemoryType, peer->dstContext, current);
+	contexts[1] = context_of(peer->srcMemoryType, peer->srcContext, current);
+	*copy = (CUDA_MEMCPY3D){
+		.srcXInBytes = peer->srcXInBytes,
+		.srcY = peer->srcY,
+		.srcZ = peer->srcZ,
+		.srcLOD = peer->srcLOD,
+		.srcMemoryType = peer->srcMemoryType,
+		.srcHost = peer->srcHost,
+		.srcDevice = peer->srcDevice,
+		.srcArray = peer->srcArray,
+		.srcPitch = peer->srcPitch,
+		.srcHeight = peer->srcHeight,
+		.dstXInBytes = peer->dstXInBytes,
+		.dstY = peer->dstY,
+		.dstZ = peer->dstZ,
+		.dstLOD = peer->dstLOD,
+		.dstMemoryType = peer->dstMemoryType,
+		.dstHost = peer->dstHost,
+		.dstDevice = peer->dstDevice,
+		.dstArray = peer->dstArray,
+		.dstPitch = peer->dstPitch,
+		.dstHeight = peer->dstHeight,
+		.WidthInBytes = peer->WidthInBytes,
+		.Height = peer->Height,
+		.Depth = peer->Depth,
+	};
+	return enter_peers(contexts[0], contexts[1]);
+}
+
+CUresult
+gpc_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+	CUDA_MEMCPY3D copy;
+	CUcontext contexts[2];
+	CUresult result = plain_copy(pCopy, &copy, contexts);
+
+	if (result == CUDA_SUCCESS)
+		result = await_others(contexts[0], contexts[1]);
+	if (result == CUDA_SUCCESS)
+		result = gpc_cuMemcpy3D_v2(&copy);
+	return result == CUDA_SUCCESS ? end_for_others(contexts[0], contexts[1]) : result;
+}
+
+CUresult
+gpc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+	CUDA_MEMCPY3D copy;
+	CUcontext contexts[2];
+	CUresult result = plain_copy(pCopy, &copy, contexts);
+
+	return result == CUDA_SUCCESS ? gpc_cuMemcpy3DAsync_v2(&copy, hStream) : result;
+}
+
+CUresult
+gpc_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+{
+	CUresult result = enter_peers(peerContext, peerContext);
+
+	if (result == CUDA_SUCCESS && Flags)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : result;
+}
+
+CUresult
+gpc_cuCtxDisablePeerAccess(CUcontext peerContext)
+{
+	CUresult result = enter_peers(peerContext, peerContext);
+
+	return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : result;
+}
+
+/* Each copy has attributes, in runs that begin at attrsIdxs[]. */
+static bool
+attributes_ok(const CUmemcpyAttributes *attrs, const size_t *begins, size_t number, size_t count)
+{
+	if (!attrs || !begins || number == 0 || number > count || begins[0] != 0)
+		return false;
+	for (size_t i = 0; i < number; i++) {
+		if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+		    attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
+		    begins[i] >= count || (i > 0 && begins[i] <= begins[i - 1]))
+			return false;
+	}
+	return true;
+}
+
+/* One behind the other: the stream's order is one that a batch may have.  The source of a copy is
+ * read before the call returns, or is pinned and read in the stream's order. */
+CUresult
+gpc_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+			  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+			  CUstream hStream)
+{
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_lookup(context, hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!dsts || !srcs || !sizes || count == 0 || stream == context->legacy ||
+	    !attributes_ok(attrs, attrsIdxs, numAttrs, count))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		if (sizes[i] == 0)
+			return CUDA_ERROR_INVALID_VALUE;
+		result = gpc_cuMemcpyAsync(dsts[i], srcs[i], sizes[i], hStream);
+	}
+	return result;
+}
+
+/* Before 13.0; which copy failed is not told. */
+CUresult
+gpc_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+		       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		       size_t *failIdx, CUstream hStream)
+{
+	if (failIdx)
+		*failIdx = SIZE_MAX;
+	return gpc_cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
+					 hStream);
+}
