@@ -15,7 +15,8 @@ struct gpc_entry_info {
 	const char *name; /* as exported */
 	void *ours;
 	bool supported;
-	/* Of one that is not: whether the user is told, and what the program may do instead or NULL. */
+	/* Of one that is not: whether the user is told, and what the program may do instead or
+	 * NULL. */
 	bool told;
 	const char *instead;
 };
@@ -29,7 +30,8 @@ extern void *gpc_entry[];
  * first time, and returns CUDA_ERROR_NOT_SUPPORTED.  entry: its place.  Any thread. */
 CUresult gpc_unsupported(size_t entry);
 
-/* In pass-through, what the machine's own driver lacks: CUDA_ERROR_NOT_SUPPORTED, and not a word. */
+/* In pass-through, what the machine's own driver lacks: CUDA_ERROR_NOT_SUPPORTED, and not a word.
+ */
 CUresult gpc_absent(void);
 
 #endif /* GPC_ENTRY_H */
