@@ -20,7 +20,6 @@
 #define QUICK_DEATHS_MAX 5
 #define BACKOFF_MS 5000
 
-/* Also asked for by the admission, for one session. */
 static struct gpd_child *
 start_child(void *arg)
 {
@@ -38,6 +37,31 @@ start_child(void *arg)
 	child->next = c->list;
 	c->list = child;
 	gpd_debug("worker %d starts", (int)child->pid);
+	return child;
+}
+
+static struct gpd_child *
+find_spare(const struct gpd_children *c, enum gpd_child_state state)
+{
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (child->spare && child->state == state && !child->channel_closed)
+			return child;
+	}
+	return NULL;
+}
+
+/* Asked for by the admission, for one session: one that is in reserve, or will be soonest. */
+static struct gpd_child *
+start_alone(void *arg)
+{
+	struct gpd_children *c = arg;
+	struct gpd_child *child = find_spare(c, GPD_CHILD_SPARE);
+
+	if (!child)
+		child = find_spare(c, GPD_CHILD_STARTING);
+	if (!child)
+		return start_child(c);
+	child->spare = false;
 	return child;
 }
 
@@ -106,7 +130,7 @@ static void
 worker_ready(struct gpd_children *c, struct gpd_child *child,
 	     const struct gpd_channel_message *message)
 {
-	bool own = gpd_child_is_own(child);
+	bool own = gpd_child_is_own(child), quiet = own || child->spare;
 
 	child->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
 	if (!child->facts || child->state != GPD_CHILD_STARTING)
@@ -114,12 +138,16 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 	child->deadline_ms = INT64_MAX;
 	/* One for each session: these have as many lines as there is room for, and no others. */
 	for (size_t i = 0; i < child->facts->n_devices; i++)
-		gpd_log(own ? GPD_LOG_DEBUG : GPD_LOG_INFO, "worker %d: device %d is %s, %llu MiB",
-			(int)child->pid, child->facts->devices[i]->ordinal,
-			child->facts->devices[i]->name,
+		gpd_log(quiet ? GPD_LOG_DEBUG : GPD_LOG_INFO,
+			"worker %d: device %d is %s, %llu MiB", (int)child->pid,
+			child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
 			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
 	gpd_roster_set_devices(c->admission->roster, child->facts);
+	if (child->spare) {
+		(void)gpd_child_set_state(child, GPD_CHILD_SPARE, gp_now_ms());
+		return;
+	}
 	if (own) {
 		if (c->stopping || !gpd_admission_alone_ready(c->admission, child, gp_now_ms()))
 			tell_to_retire(c, child);
@@ -245,6 +273,42 @@ is_needless(const struct gpd_children *c, const struct gpd_child *child)
 	       gpd_ledger_count_of(c->quota->ledger, child->pid) <= child->orphans;
 }
 
+static uint32_t
+count_spare(const struct gpd_children *c)
+{
+	uint32_t count = 0;
+
+	for (const struct gpd_child *child = c->list; child; child = child->next)
+		count += child->spare && child->state <= GPD_CHILD_SPARE;
+	return count;
+}
+
+/* One at a time is started for the reserve, and behind what sessions wait for. */
+static bool
+wants_spare(const struct gpd_children *c)
+{
+	return c->served && c->serving && c->serving->state != GPD_CHILD_STARTING &&
+	       !find_spare(c, GPD_CHILD_STARTING) &&
+	       count_spare(c) < c->quota->tenants.config->ready_workers;
+}
+
+static void
+keep_reserve(struct gpd_children *c, int64_t now)
+{
+	struct gpd_child *child;
+
+	if (wants_spare(c) && c->spare_ms <= now) {
+		child = start_child(c);
+		if (child)
+			child->spare = true;
+		else
+			c->spare_ms = now + BACKOFF_MS;
+	}
+	while (count_spare(c) > c->quota->tenants.config->ready_workers &&
+	       (child = find_spare(c, GPD_CHILD_SPARE)))
+		tell_to_retire(c, child);
+}
+
 /* Which worker gets new sessions, and which of the others end. */
 static void
 choose_workers(struct gpd_children *c, int64_t now)
@@ -265,6 +329,7 @@ choose_workers(struct gpd_children *c, int64_t now)
 		if (is_needless(c, child))
 			tell_to_retire(c, child);
 	}
+	keep_reserve(c, now);
 }
 
 static void
@@ -326,7 +391,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 	if (!expected && !c->served && !own) {
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
 		c->useless = true;
-	} else if (!expected && own) {
+	} else if (!expected && (own || child->spare)) {
 		report_error(c, child, how);
 	} else if (!expected) {
 		c->quick_deaths = now - child->started_ms < QUICK_MS ? c->quick_deaths + 1 : 0;
@@ -337,6 +402,8 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 	} else {
 		gpd_debug("worker %d %s", (int)child->pid, how);
 	}
+	if (child->spare && child->state != GPD_CHILD_RETIRED)
+		c->spare_ms = now + BACKOFF_MS;
 	take_out(c, child, GPD_CHILD_ENDING, start);
 	gpd_admission_report_ended(c->admission, child,
 				   c->stopping        ? "the daemon stops"
@@ -360,7 +427,7 @@ gpd_children_init(struct gpd_children *c, const struct gpd_options *options,
 		  struct gpd_admission *admission, struct gpd_quota *quota)
 {
 	*c = (struct gpd_children){ .options = options, .admission = admission, .quota = quota };
-	admission->start_alone = start_child;
+	admission->start_alone = start_alone;
 	admission->workers = &c->list;
 	admission->arg = c;
 }
@@ -400,6 +467,8 @@ gpd_children_deadline(const struct gpd_children *c)
 
 	if (!c->serving && !c->stopping)
 		deadline = c->start_ms;
+	if (!c->stopping && wants_spare(c) && c->spare_ms < deadline)
+		deadline = c->spare_ms;
 	for (const struct gpd_child *child = c->list; child; child = child->next) {
 		if (child->state == GPD_CHILD_BUSY && child->state_ms + BUSY_MS < deadline)
 			deadline = child->state_ms + BUSY_MS;
@@ -481,7 +550,7 @@ gpd_children_retire(struct gpd_children *c, pid_t worker)
 		bool chosen = child->pid == worker;
 
 		found = found || (chosen && (is_shared(child) || child->state == GPD_CHILD_OWN));
-		if (is_shared(child) && (chosen || all))
+		if ((is_shared(child) || child->state == GPD_CHILD_SPARE) && (chosen || all))
 			tell_to_retire(c, child);
 	}
 	return found;

@@ -6,8 +6,8 @@
  * is SERVING, or a new one.  A worker that new sessions do not get ends with its last session, or
  * gets new ones again when the other one is BUSY; so there are never more than the STUCK ones
  * (orphans.h) and one.  Besides there are those that serve one session alone, which the admission
- * has asked for.  The admission tells sessions of a death; another worker then starts by itself.
- * Main thread only.
+ * has asked for, and those in reserve that it gets then: as many as the configuration says.  The
+ * admission tells sessions of a death; another worker then starts by itself. Main thread only.
  */
 #ifndef GPD_CHILDREN_H
 #define GPD_CHILDREN_H
@@ -30,6 +30,7 @@ struct gpd_children {
 	struct gpd_child *list;
 	struct gpd_child *serving; /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
 	int64_t start_ms;          /* not before this, if there is none */
+	int64_t spare_ms;          /* the same of those in reserve */
 	int quick_deaths;
 	bool served;   /* one was ready once */
 	bool useless;  /* the first could not start, and standard error says why */

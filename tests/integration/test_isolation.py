@@ -41,6 +41,54 @@ def _():
         require(daemon.workers() == shared, "the shared worker was replaced")
 
 
+def reserve_of(daemon, count):
+    """The daemon, which has the shared worker alone, keeps so many in reserve."""
+    daemon.reload(f"[daemon]\nready-workers = {count}\n")
+    wait_until(f"{count} are in reserve", lambda: len(daemon.workers()) == 1 + count, 60)
+
+
+@case("a worker in reserve serves the next session of its own process, and another takes its place")
+def _():
+    with Configured("") as daemon:
+        one_worker(daemon)
+        reserve_of(daemon, 1)
+        known = daemon.workers()
+        daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
+
+        def replaced():
+            now = daemon.workers()
+            return len(now) == 2 and sum(pid in known for pid in now) == 1
+        wait_until("another one takes its place", replaced, 60)
+        daemon.check_works()
+        reserve_of(daemon, 0)
+        require(daemon.workers() == known[:1], "the shared worker was replaced")
+
+
+@case("more sessions of their own process than the reserve has workers are served all the same")
+def _():
+    with Configured("") as daemon:
+        one_worker(daemon)
+        reserve_of(daemon, 2)
+        programs = [daemon.start("vectoradd", env=PROCESS) for _ in range(5)]
+        for program in programs:
+            program.finish().expect(out="vectoradd: ok\n", err="")
+        wait_until("the reserve is filled again", lambda: len(daemon.workers()) == 3, 60)
+        reserve_of(daemon, 0)
+
+
+@case("a worker that dies in reserve is replaced")
+def _():
+    with Configured("") as daemon:
+        one_worker(daemon)
+        shared = daemon.workers()
+        reserve_of(daemon, 1)
+        spare, = (pid for pid in daemon.workers() if pid not in shared)
+        os.kill(spare, signal.SIGKILL)
+        wait_until("another one is there", lambda: any(pid not in [*shared, spare] for pid in daemon.workers()), 60)
+        daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
+        reserve_of(daemon, 0)
+
+
 @case("the log has two lines of a session of its own process, as of any other")
 def _():
     with Daemon() as daemon:

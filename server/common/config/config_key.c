@@ -234,6 +234,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	NUMBER("sessions", number, gpd_config, sessions_max, 1, GPD_LEDGER_SESSIONS,
 	       "is no number from 1 to 4096"),
 	WORD("isolation", gpd_config, isolation, isolations, ISOLATION_WRONG),
+	NUMBER("ready-workers", number, gpd_config, ready_workers, 0, 16,
+	       "is no number from 0 to 16"),
 	VALUE("host-memory", memory, gpd_config, host_memory),
 	VALUE("code-memory", memory, gpd_config, code_memory),
 	NUMBER("lanes", number, gpd_config, lanes_max, 1, GP_LANES_MAX,

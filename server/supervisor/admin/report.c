@@ -395,6 +395,7 @@ state_of_worker(const struct gpd_child *child)
 		return GPUPOOL__ADMIN_WORKER__STATE__STARTING;
 	case GPD_CHILD_SERVING:
 	case GPD_CHILD_BUSY:
+	case GPD_CHILD_SPARE:
 	case GPD_CHILD_OWN:
 		return GPUPOOL__ADMIN_WORKER__STATE__SERVING;
 	case GPD_CHILD_LOST:

@@ -32,7 +32,7 @@ struct gpd_admission {
 	struct gpd_quota *quota;
 	struct gpd_roster *roster; /* of those that have a session */
 	struct gpd_child *worker;  /* that new sessions are given to; NULL: none at the moment */
-	/* Starts a worker for one session; NULL: it cannot. */
+	/* Starts a worker for one session, or gives one from the reserve; NULL: it cannot. */
 	struct gpd_child *(*start_alone)(void *arg);
 	void *arg;
 	struct gpd_child *const *workers; /* the first of all that there are; NULL: none yet */

@@ -112,6 +112,9 @@ start_worker(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now
 	admission->tenant_starts[peer->grant.tenant] = ++admission->starts;
 	peer->source->last_start = admission->starts;
 	gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, now_ms + GPD_QUEUED_MS);
+	/* It was in reserve. */
+	if (child->state == GPD_CHILD_SPARE)
+		(void)gpd_admission_alone_ready(admission, child, now_ms);
 }
 
 void

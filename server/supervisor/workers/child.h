@@ -3,7 +3,7 @@
  * A worker process, as the supervisor sees it.  Main thread only.
  *
  * A shared worker serves the sessions of many clients; a worker of its own has one session and ends
- * with it.
+ * with it.  One in reserve becomes a session's own.
  */
 #ifndef GPD_CHILD_H
 #define GPD_CHILD_H
@@ -37,11 +37,14 @@ enum gpd_child_state {
 	/* Shared.  In: such work goes on for too long.  Out: it ends, or the worker is told to
 	 * retire, or it is the oldest of too many and killed.  New sessions get another worker. */
 	GPD_CHILD_STUCK,
-	/* Shared.  In: it is told to retire.  Out: it ends with its last session.  It gets no new
-	 * ones. */
+	/* In reserve.  In: it is ready.  Out: a session of class `process` takes it, or it is told
+	 * to retire.  It has no session. */
+	GPD_CHILD_SPARE,
+	/* Shared, or in reserve.  In: it is told to retire.  Out: it ends with its last session. It
+	 * gets no new ones. */
 	GPD_CHILD_RETIRED,
-	/* Of its own.  In: it is ready, and is asked to open its session and to retire.  Out: the
-	 * client is gone.  It ends with its session. */
+	/* Of its own.  In: it is ready, or was so in reserve, and is asked to open its session and
+	 * to retire.  Out: the client is gone.  It ends with its session. */
 	GPD_CHILD_OWN,
 	/* Of its own.  In: the client has gone, which may be before it is ready.  Out: it ends.
 	 * Its place is free when the process has ended. */
@@ -64,6 +67,7 @@ struct gpd_child {
 	int64_t deadline_ms;       /* then it is killed; INT64_MAX: never */
 	Gpupool__Welcome *facts;   /* once it was ready: what every session is told */
 	struct gpd_source *source; /* of its own: where its client comes from, counted */
+	bool spare;                /* started for the reserve, and taken by no session */
 	int orphans;               /* sessions whose clients are gone and whose work goes on */
 	int orphans_of[GPD_LEDGER_TENANTS]; /* of these tenants */
 	char reason[GPD_CHILD_REASON_MAX]; /* why its sessions end with it; "": it says so itself */

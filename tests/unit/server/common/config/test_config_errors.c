@@ -34,7 +34,8 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 						      "at most 107 bytes (/run/gpupool/admin)" },
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: there is no such key here (sessions, "
-		  "isolation, host-memory, code-memory, lanes, sessions-per-address, idle-timeout, "
+		  "isolation, ready-workers, host-memory, code-memory, lanes, "
+		  "sessions-per-address, idle-timeout, "
 		  "metrics, "
 		  "admin-socket, tokens, certificate, key, client-authority, crl)" },
 		{ "[daemon]\nsessions-per-address = 0\n",

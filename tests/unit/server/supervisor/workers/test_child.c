@@ -6,13 +6,13 @@
 #include <string.h>
 
 /* A row for each state that there may be, a column for each that may follow, in the enum's order:
- * starting, serving, busy, stuck, retired, own, abandoned, lost, ending. */
+ * starting, serving, busy, stuck, spare, retired, own, abandoned, lost, ending. */
 static const char *const follows[GPD_CHILD_STATES] = {
-	[GPD_CHILD_STARTING] = ".+...++++",  [GPD_CHILD_SERVING] = "..+.+..++",
-	[GPD_CHILD_BUSY] = ".+.++..++",      [GPD_CHILD_STUCK] = ".+..+..++",
-	[GPD_CHILD_RETIRED] = ".......++",   [GPD_CHILD_OWN] = "......+++",
-	[GPD_CHILD_ABANDONED] = ".......++", [GPD_CHILD_LOST] = "........+",
-	[GPD_CHILD_ENDING] = ".........",
+	[GPD_CHILD_STARTING] = ".+..+.++++", [GPD_CHILD_SERVING] = "..+..+..++",
+	[GPD_CHILD_BUSY] = ".+.+.+..++",     [GPD_CHILD_STUCK] = ".+...+..++",
+	[GPD_CHILD_SPARE] = ".....++.++",    [GPD_CHILD_RETIRED] = "........++",
+	[GPD_CHILD_OWN] = ".......+++",      [GPD_CHILD_ABANDONED] = "........++",
+	[GPD_CHILD_LOST] = ".........+",     [GPD_CHILD_ENDING] = "..........",
 };
 
 static void
