@@ -11,7 +11,6 @@
 #include "server/worker/host_function.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
-#include "server/worker/image/preload.h"
 #include "server/worker/image/promise.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
@@ -254,8 +253,6 @@ gpd_session_close(struct gpd_session *session)
 	(void)malloc_trim(0);
 	atomic_fetch_sub(&gpd_sessions.count, 1);
 	gpd_library_trim();
-	if (atomic_load(&gpd_sessions.count) == 0)
-		gpd_preload_idle();
 	gpd_retire_closed();
 }
 

@@ -14,7 +14,6 @@
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/device/window.h"
 #include "server/worker/image/library.h"
-#include "server/worker/image/preload.h"
 #include "server/worker/image/promise.h"
 #include "server/worker/lane_rdma.h"
 #include "server/worker/retire.h"
@@ -308,7 +307,6 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (gpd_channel_send(&gpd_sessions.channel, &ready, snapshot, snapshot_size, -1))
 		return 1;
 	free(snapshot);
-	gpd_preload_idle();
 	while (wait_for_work() == 0) {
 		gpd_accept_secured();
 		while ((r = gpd_channel_recv(&gpd_sessions.channel, false, &message)) == 0)

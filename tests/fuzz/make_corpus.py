@@ -116,9 +116,7 @@ def make_calls():
 
 
 def make_disk():
-    note = b"0 0 -\n0 0 kernel\n1 1 _Z6kernelPf\n"
-    for name, data in {"image": b"\2" + bytes(100), "image_of_another_hash": b"\0" + bytes(100), "note": b"\3" + note, "note_of_another_hash": b"\1" + b"0" * 64 + b"\n" + note,
-                       "note_empty": b"\3", "note_short": b"\1" + b"0" * 20, "note_without_end": b"\1" + b"f" * 66000, "note_large": b"\3" + b"0 0 k\n" * 11000}.items():
+    for name, data in {"image": b"\2" + bytes(100), "image_of_another_hash": b"\0" + bytes(100), "empty": b"\2"}.items():
         put("disk", name, data)
 
 

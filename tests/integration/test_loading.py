@@ -3,7 +3,6 @@
 code."""
 import re
 import sys
-import tempfile
 import time
 
 from harness import SANITIZED, Daemon, software_env, case, main, require
@@ -20,12 +19,6 @@ def counts(daemon):
     """(loaded to be shared, times shared, loaded for one alone) as of now."""
     found = re.findall(r"; (\d+) loaded to be shared, (\d+) times shared, (\d+) loaded for one alone", daemon.log())
     return tuple(max(int(number) for number in column) for column in zip(*found)) if found else (0, 0, 0)
-
-
-def wait_for_preload(daemon, images):
-    daemon.wait_for_log(f"{images} images that were used before are loaded")
-    # It had files open when it was looked at first.
-    daemon.take_idle()
 
 
 @case("programs that start at once have the driver load their code once")
@@ -91,41 +84,6 @@ def _():
         daemon.start("vectoradd").finish(SOON).expect(out="vectoradd: ok\n", err="")
         require(neighbour.process.poll() is None, "the neighbour has ended, so nothing was shown")
         neighbour.kill()
-
-
-@case("a program that ran before only with an earlier worker waits for nobody either")
-def _():
-    with tempfile.TemporaryDirectory(prefix="gpupool-cache-") as folder:
-        env = {**WAITS, "GPUPOOL_CACHE_DIR": folder}
-        # What a session used is noted when it ends, if the image is on disk by then.
-        for preloads in (False, True):
-            with Daemon(env=env) as daemon:
-                if preloads:
-                    wait_for_preload(daemon, 2)
-                daemon.check_works()
-                daemon.run("sleeper").expect()
-                daemon.settle()
-        with Daemon("--log-level", "debug", env=env) as daemon:
-            wait_for_preload(daemon, 2)
-            neighbour = daemon.start("sleeper", "-endless")
-            neighbour.wait_for_output("running")
-            time.sleep(0.5)
-            daemon.start("vectoradd").finish(SOON).expect(out="vectoradd: ok\n", err="")
-            require(neighbour.process.poll() is None, "the neighbour has ended, so nothing was shown")
-            require(counts(daemon) == (2, 2, 0), f"{counts(daemon)}")
-            neighbour.kill()
-
-
-@case("after a fault, too, what was used before is loaded")
-def _():
-    with tempfile.TemporaryDirectory(prefix="gpupool-cache-") as folder:
-        with Daemon("--log-level", "debug", env={**WAITS, "GPUPOOL_CACHE_DIR": folder}) as daemon:
-            for _ in range(2):
-                daemon.check_works()
-                time.sleep(0.3)
-            require(daemon.run("sticky").status is not None, "it did not run")
-            daemon.wait_for_log("images? that were used before are loaded")
-            daemon.check_works()
 
 
 if __name__ == "__main__":

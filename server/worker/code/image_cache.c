@@ -199,10 +199,9 @@ take(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 }
 
 static struct gpd_blob *
-read_in(const struct gpd_image_name *name, bool use)
+read_in(const struct gpd_image_name *name)
 {
-	void *bytes =
-		cache.disk ? gpd_image_disk_read(cache.disk, name->sha256, name->size, use) : NULL;
+	void *bytes = cache.disk ? gpd_image_disk_read(cache.disk, name->sha256, name->size) : NULL;
 	bool fresh;
 
 	return bytes ? insert(name->sha256, bytes, name->size, &fresh) : NULL;
@@ -250,7 +249,7 @@ gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_bringer 
 		blob->heard_ns = gp_now_ns();
 	}
 	pthread_mutex_unlock(&cache.lock);
-	return read_in(name, true);
+	return read_in(name);
 }
 
 struct gpd_blob *
@@ -266,20 +265,6 @@ gpd_image_cache_here(const struct gpd_image_name *name)
 		blob = NULL;
 	pthread_mutex_unlock(&cache.lock);
 	return blob;
-}
-
-struct gpd_blob *
-gpd_image_cache_peek(const struct gpd_image_name *name)
-{
-	struct gpd_blob *blob = gpd_image_cache_here(name);
-
-	return blob ? blob : read_in(name, false);
-}
-
-struct gpd_image_disk *
-gpd_image_cache_disk(void)
-{
-	return cache.disk;
 }
 
 static void *

@@ -50,8 +50,6 @@ void gpd_image_cache_stop(void);
 struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
 				     struct gpd_image_bringer *bringer,
 				     const _Atomic bool *given_up);
-/* The same without waiting, without bringing it, and without its being used. */
-struct gpd_blob *gpd_image_cache_peek(const struct gpd_image_name *name);
 
 /* The same, if its bytes are in memory. */
 struct gpd_blob *gpd_image_cache_here(const struct gpd_image_name *name);
@@ -64,9 +62,6 @@ void gpd_image_cache_give_up(struct gpd_image_bringer *bringer);
 /* Takes bytes over, whose hash this is (from gpd_image_bytes_alloc()); NULL: no memory. */
 struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
-
-/* The folder; NULL: there is none. */
-struct gpd_image_disk *gpd_image_cache_disk(void);
 
 void gpd_blob_ref(struct gpd_blob *blob);
 /* Accepts NULL. */

@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #define NAME_SIZE (2 * GPD_SHA256_SIZE + 1)
-#define NOTE_SUFFIX ".note"
-#define NOTE_NAME_SIZE (NAME_SIZE + sizeof(NOTE_SUFFIX) - 1)
 /* A file that a worker left half-written when it ended; older ones are deleted. */
 #define UNFINISHED ".new-"
 #define UNFINISHED_SECONDS 3600
@@ -152,7 +150,7 @@ has_hash(const void *bytes, size_t size, const uint8_t *sha256)
 }
 
 void *
-gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size, bool use)
+gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size)
 {
 	char name[NAME_SIZE];
 	struct stat status;
@@ -174,7 +172,7 @@ gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_
 		free(bytes);
 		bytes = NULL;
 	}
-	if (bytes && use)
+	if (bytes)
 		(void)futimens(fd, NULL);
 	close(fd);
 	return bytes;
@@ -241,17 +239,6 @@ collect(const struct gpd_image_disk *disk, struct entry **entries_p, uint64_t *t
 	return count;
 }
 
-/* With its note. */
-static void
-remove_image(struct gpd_image_disk *disk, const char *name)
-{
-	char note[NOTE_NAME_SIZE];
-
-	snprintf(note, sizeof(note), "%s" NOTE_SUFFIX, name);
-	unlinkat(disk->dir, note, 0);
-	unlinkat(disk->dir, name, 0);
-}
-
 static void
 trim(struct gpd_image_disk *disk)
 {
@@ -262,7 +249,7 @@ trim(struct gpd_image_disk *disk)
 	if (total > disk->limit)
 		qsort(entries, count, sizeof(*entries), older_first);
 	for (size_t i = 0; i < count && total > disk->limit; i++) {
-		remove_image(disk, entries[i].name);
+		unlinkat(disk->dir, entries[i].name, 0);
 		total -= entries[i].size;
 	}
 	free(entries);
@@ -297,98 +284,4 @@ gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], cons
 	name_of(sha256, name);
 	put_file(disk, name, bytes, size);
 	trim(disk);
-}
-
-static bool
-read_name(const char *text, uint8_t *sha256)
-{
-	for (int i = 0; i < GPD_SHA256_SIZE; i++) {
-		unsigned int byte;
-
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-			return false;
-		sha256[i] = (uint8_t)byte;
-	}
-	return true;
-}
-
-size_t
-gpd_image_disk_recent(struct gpd_image_disk *disk, struct gpd_image_name *names, size_t room)
-{
-	struct entry *entries;
-	uint64_t total;
-	size_t found = collect(disk, &entries, &total), count = 0;
-
-	if (found)
-		qsort(entries, found, sizeof(*entries), older_first);
-	while (found-- && count < room) {
-		char note[NOTE_NAME_SIZE];
-
-		snprintf(note, sizeof(note), "%s" NOTE_SUFFIX, entries[found].name);
-		if (faccessat(disk->dir, note, R_OK, 0) ||
-		    !read_name(entries[found].name, names[count].sha256))
-			continue;
-		names[count++].size = entries[found].size;
-	}
-	free(entries);
-	return count;
-}
-
-bool
-gpd_image_disk_use(struct gpd_image_disk *disk, const uint8_t sha256[32])
-{
-	char name[NAME_SIZE];
-
-	name_of(sha256, name);
-	return !utimensat(disk->dir, name, NULL, AT_SYMLINK_NOFOLLOW);
-}
-
-static void
-note_name_of(const uint8_t *sha256, char *note)
-{
-	name_of(sha256, note);
-	strcpy(note + NAME_SIZE - 1, NOTE_SUFFIX);
-}
-
-void
-gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *note,
-			  size_t size)
-{
-	char name[NOTE_NAME_SIZE];
-
-	note_name_of(sha256, name);
-	put_file(disk, name, note, size);
-}
-
-void
-gpd_image_disk_drop_note(struct gpd_image_disk *disk, const uint8_t sha256[32])
-{
-	char name[NOTE_NAME_SIZE];
-
-	note_name_of(sha256, name);
-	unlinkat(disk->dir, name, 0);
-}
-
-void *
-gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t *size_p)
-{
-	char name[NOTE_NAME_SIZE];
-	struct stat status;
-	void *note = NULL;
-	int fd;
-
-	note_name_of(sha256, name);
-	fd = openat(disk->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &status) && status.st_size > 0 && (uint64_t)status.st_size <= GPD_NOTE_MAX) {
-		*size_p = (size_t)status.st_size;
-		note = malloc(*size_p);
-	}
-	if (note && read_all(fd, note, *size_p)) {
-		free(note);
-		note = NULL;
-	}
-	close(fd);
-	return note;
 }

@@ -11,8 +11,6 @@
 #include <stdint.h>
 
 #define GPD_SHA256_SIZE 32
-/* Of what is kept about an image. */
-#define GPD_NOTE_MAX ((size_t)256 << 10)
 
 struct gpd_image_disk;
 
@@ -29,28 +27,11 @@ struct gpd_image_disk *gpd_image_disk_open(const char *dir, uint64_t limit);
 /* Accepts NULL. */
 void gpd_image_disk_close(struct gpd_image_disk *disk);
 
-/* The checked bytes, for the caller to free; NULL: not there (any more).  use: it counts as used
- * now. */
-void *gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size,
-			  bool use);
+/* The checked bytes, for the caller to free; NULL: not there (any more).  It counts as used now. */
+void *gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size);
 
 /* Also deletes the files that were used longest ago when there is too much. */
 void gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *bytes,
 			  size_t size);
-
-/* Those that have a note, the last used ones first. */
-size_t gpd_image_disk_recent(struct gpd_image_disk *disk, struct gpd_image_name *names,
-			     size_t room);
-
-/* It counts as used now.  false: it is not there (yet). */
-bool gpd_image_disk_use(struct gpd_image_disk *disk, const uint8_t sha256[32]);
-
-/* What is noted about an image goes with it.  Read: malloc'ed, of at most GPD_NOTE_MAX bytes, which
- * may be anything; or NULL. */
-void gpd_image_disk_write_note(struct gpd_image_disk *disk, const uint8_t sha256[32],
-			       const void *note, size_t size);
-void *gpd_image_disk_read_note(struct gpd_image_disk *disk, const uint8_t sha256[32],
-			       size_t *size_p);
-void gpd_image_disk_drop_note(struct gpd_image_disk *disk, const uint8_t sha256[32]);
 
 #endif /* GPD_IMAGE_DISK_H */

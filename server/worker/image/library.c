@@ -10,7 +10,6 @@
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image_load.h"
-#include "server/worker/image/preload.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
 
@@ -203,40 +202,11 @@ gpd_library_unref(struct gpd_library *library)
 	gpd_library_trim();
 }
 
-/* Janitor. */
-static void
-note(struct gpd_library *library)
-{
-	unsigned int loaded = 1 + atomic_load(&library->loaded);
-	struct gpd_image_disk *disk = gpd_image_cache_disk();
-
-	if (disk && loaded == atomic_load(&library->noted))
-		(void)gpd_image_disk_use(disk, gpd_blob_sha256(library->blob));
-	else if (gpd_preload_note(library))
-		atomic_store(&library->noted, loaded);
-}
-
-static void
-note_and_unref(void *arg)
-{
-	note(arg);
-	gpd_library_unref(arg);
-}
-
-static void
-note_later(struct gpd_library *library)
-{
-	pthread_mutex_lock(&registry.lock);
-	library->refs++;
-	pthread_mutex_unlock(&registry.lock);
-	gpd_quiet_jobs_run(note_and_unref, library);
-}
-
 void
 gpd_library_put(struct gpd_library *library)
 {
 	if (library->shared)
-		gpd_quiet_jobs_run(note_and_unref, library);
+		gpd_library_unref(library);
 	else
 		unload(library);
 }
@@ -297,8 +267,6 @@ load(struct gpd_session *session, struct gpd_library *library, int device, struc
 {
 	CUresult result = CUDA_ERROR_DEINITIALIZED;
 
-	if (!session)
-		return gpd_image_load(library, device, options);
 	if (gpd_session_quiet_begin(session, device)) {
 		make_room(device);
 		result = gpd_image_load(library, device, options);
@@ -322,12 +290,6 @@ load_function(struct gpd_session *session, struct gpd_library *library,
 	return result;
 }
 
-static bool
-is_vain(struct gpd_session *session)
-{
-	return session && atomic_load(&session->closing);
-}
-
 /* Another session may be in it for long, as it waits for a quiet moment.  false: the session is
  * closing. */
 static bool
@@ -335,7 +297,7 @@ lock_library(struct gpd_session *session, struct gpd_library *library)
 	GP_TRY_LOCKS(true, library->lock)
 {
 	while (!gp_lock_until(&library->lock, gp_now_ns() + LOOK_NS)) {
-		if (is_vain(session))
+		if (session && atomic_load(&session->closing))
 			return false;
 	}
 	return true;
@@ -358,7 +320,7 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh
 	if (library) {
 		if (!library->refs++)
 			unused_unlink(library);
-		while (library->loading && !is_vain(session))
+		while (library->loading && !atomic_load(&session->closing))
 			(void)gp_cond_wait_until(&registry.loaded, &registry.lock,
 						 gp_now_ns() + LOOK_NS);
 		*loading_p = library->loading;
@@ -450,8 +412,6 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			return result;
 	}
-	if (fresh && session)
-		note_later(library);
 	copy_log(library, log_p);
 	tell(library, fresh ? "loaded" : "was loaded before");
 	*library_p = library;
@@ -485,7 +445,6 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 {
 	struct gpd_function *functions;
 	CUresult result = CUDA_SUCCESS;
-	unsigned int loaded = 0;
 
 	if (gpd_library_loaded(library, index, device, function_p))
 		return CUDA_SUCCESS;
@@ -497,12 +456,7 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 	else if (!atomic_load(&functions[index].driver))
 		result = load_function(session, library, &library->kernels[index], device,
 				       &functions[index]);
-	if (result == CUDA_SUCCESS)
-		loaded = atomic_fetch_add(&library->loaded, 1) + 1;
 	pthread_mutex_unlock(&library->lock);
-	/* Not for each of hundreds. */
-	if (session && library->shared && loaded && (loaded & (loaded - 1)) == 0)
-		note_later(library);
 	if (result == CUDA_SUCCESS)
 		*function_p = &functions[index];
 	return result;

@@ -63,7 +63,6 @@ struct gpd_library {
 
 	pthread_mutex_t lock; /* over loading functions */
 	pthread_mutex_t allowing;
-	_Atomic unsigned int loaded;               /* functions */
 	_Atomic(struct gpd_function *) *functions; /* per device, on first use: per kernel */
 
 	/* Under the registry's lock; of a shared one. */
@@ -71,7 +70,6 @@ struct gpd_library {
 	unsigned int refs;
 	bool loading;
 	CUresult result;
-	_Atomic unsigned int noted;        /* how many of `loaded`, and one more: preload.h */
 	struct gpd_library *newer, *older; /* while nobody uses it */
 };
 
@@ -116,7 +114,7 @@ gpd_library_loaded(const struct gpd_library *library, uint32_t index, int device
 }
 
 /* The kernel on the device, which is current; loads it if need be.  session as above, NULL: the
- * caller is seen to wait, or has nobody to be seen by. */
+ * caller has waited for a quiet moment already. */
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
 
