@@ -11,9 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Clients that come meanwhile wait for it. */
-#define LOOKUP_MS 2000
-
 int
 gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 		 struct gpd_quota *quota, struct gpd_child *const *children,
@@ -65,7 +62,7 @@ open_metrics(struct gpd_manager *manager, const char *host, uint16_t port, bool 
 {
 	char error[512];
 
-	if (gpd_metrics_open(&manager->metrics, &manager->source, host, port, insecure, 0, error,
+	if (gpd_metrics_open(&manager->metrics, &manager->source, host, port, insecure, error,
 			     sizeof(error)) == 0)
 		return 0;
 	fprintf(stderr, "gpupoold: no metrics: %s\n", error);
@@ -90,77 +87,19 @@ gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 	return 0;
 }
 
-/* Nobody may be made to wait for a report that waits for this thread. */
-static void
-close_metrics(struct gpd_manager *manager) GP_LOCKED(manager->source.lock)
-{
-	gpd_manager_unlock(manager);
-	gpd_metrics_close(&manager->metrics);
-	gpd_manager_lock(manager);
-}
-
-/* The new address before the old one is given up, unless the old one is in its way. */
-static int
-move_metrics(struct gpd_manager *manager, bool insecure, char *error, size_t error_size)
-	GP_LOCKED(manager->source.lock)
-{
-	const struct gpd_config *config = manager->quota->tenants.config;
-	struct gpd_metrics *now = &manager->metrics, old = *now, next;
-	char why[256];
-	int r = gpd_metrics_open(&next, &manager->source, config->metrics_host,
-				 config->metrics_port, insecure, LOOKUP_MS, error, error_size);
-
-	if (r == 0) {
-		close_metrics(manager);
-		*now = next;
-		return 0;
-	}
-	if (r != -EADDRINUSE || !now->http || now->port != config->metrics_port)
-		return -1;
-	close_metrics(manager);
-	if (gpd_metrics_open(now, &manager->source, config->metrics_host, config->metrics_port,
-			     insecure, LOOKUP_MS, error, error_size) == 0)
-		return 0;
-	if (gpd_metrics_open(now, &manager->source, old.host, old.port, insecure, LOOKUP_MS, why,
-			     sizeof(why)))
-		gpd_error("there are no metrics any more: %s", why);
-	return -1;
-}
-
-static void
-reload_metrics(struct gpd_manager *manager, bool insecure, struct gpd_reloaded *reloaded)
-	GP_LOCKED(manager->source.lock)
-{
-	const struct gpd_config *config = manager->quota->tenants.config;
-	struct gpd_metrics *now = &manager->metrics;
-	char error[512];
-
-	if (config->metrics_port == now->port &&
-	    (!now->port || strcmp(config->metrics_host, now->host) == 0))
-		return;
-	if (!config->metrics_port) {
-		close_metrics(manager);
-	} else if (move_metrics(manager, insecure, error, sizeof(error))) {
-		gpd_reloaded_failed(reloaded,
-				    now->http ? "the metrics stay where they were: %s"
-					      : "no metrics: %s",
-				    error);
-		return;
-	}
-	if (now->http)
-		gpd_info("metrics at %s", now->url);
-	else
-		gpd_info("there are no metrics any more");
-}
-
 void
 gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
 		   struct gpd_reloaded *reloaded)
 {
 	const struct gpd_config *config = manager->quota->tenants.config;
+	const struct gpd_metrics *now = &manager->metrics;
 
-	if (!options->metrics_given)
-		reload_metrics(manager, options->insecure, reloaded);
+	if (!options->metrics_given &&
+	    (config->metrics_port != now->port ||
+	     (now->port && strcmp(config->metrics_host, now->host) != 0)))
+		gpd_reloaded_later(reloaded,
+				   "metrics needs a new start of the daemon: until then %s",
+				   now->http ? now->url : "there are none");
 	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
 		gpd_reloaded_later(reloaded,
 				   "admin-socket needs a new start of the daemon: until then %s",

@@ -2,7 +2,6 @@
 #include "server/supervisor/admin/metrics.h"
 
 #include "server/common/base/log.h"
-#include "server/common/base/resolve.h"
 #include "server/common/config/config_value.h"
 #include "server/supervisor/admin/metrics_text.h"
 
@@ -162,8 +161,7 @@ listen_on(const struct addrinfo *a)
 }
 
 static int
-open_socket(const char *host, uint16_t port, bool insecure, unsigned int wait_ms, char *error,
-	    size_t size)
+open_socket(const char *host, uint16_t port, bool insecure, char *error, size_t size)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *list;
 	bool any = strcmp(host, "*") == 0;
@@ -173,7 +171,7 @@ open_socket(const char *host, uint16_t port, bool insecure, unsigned int wait_ms
 	snprintf(service, sizeof(service), "%u", port);
 	if (any)
 		hints.ai_family = AF_INET6;
-	r = gpd_resolve(any ? NULL : host, service, &hints, wait_ms, &list);
+	r = getaddrinfo(any ? NULL : host, service, &hints, &list);
 	if (r) {
 		snprintf(error, size, "%s: %s", host, gai_strerror(r));
 		return -EINVAL;
@@ -210,9 +208,9 @@ describe(struct gpd_metrics *metrics, int fd)
 
 int
 gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, const char *host,
-		 uint16_t port, bool insecure, unsigned int wait_ms, char *error, size_t error_size)
+		 uint16_t port, bool insecure, char *error, size_t error_size)
 {
-	int fd = open_socket(host, port, insecure, wait_ms, error, error_size);
+	int fd = open_socket(host, port, insecure, error, error_size);
 
 	*metrics = (struct gpd_metrics){ .port = port };
 	if (fd < 0)

@@ -30,12 +30,11 @@ struct gpd_metrics {
  * host empty. false: none of these. */
 bool gpd_metrics_parse(const char *text, char host[GPD_METRICS_HOST_MAX], uint16_t *port_p);
 
-/* Signals must be blocked.  An address that other machines can reach must be allowed by insecure;
- * a name is looked up for wait_ms at most, 0: as long as that takes.  0, or a negative errno
- * (-EADDRINUSE: somebody else, or this daemon, has it): error says why. */
+/* Signals must be blocked.  An address that other machines can reach must be allowed by insecure.
+ * 0, or a negative errno: error says why. */
 GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
-				   const char *host, uint16_t port, bool insecure,
-				   unsigned int wait_ms, char *error, size_t error_size);
+				   const char *host, uint16_t port, bool insecure, char *error,
+				   size_t error_size);
 /* Not under the source's lock. */
 void gpd_metrics_close(struct gpd_metrics *metrics);
 
