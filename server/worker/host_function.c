@@ -21,13 +21,14 @@ static void
 turn_has_come(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct function *function = arg;
+	uint32_t id = function->handle.id;
 
 	/* Of a session that is over the client knows, and what to do with its functions. */
 	if (result != CUDA_SUCCESS)
 		return;
-	/* From the note on the function may be done, and be gone. */
+	/* From here on the client may say that it is done, and it may be gone. */
 	atomic_store(&function->told, true);
-	(void)gpd_session_send_function(session, function->handle.id, CUDA_SUCCESS);
+	(void)gpd_session_send_function(session, id, CUDA_SUCCESS);
 }
 
 static CUresult

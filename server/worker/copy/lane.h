@@ -3,7 +3,8 @@
  * Data lanes of a session (protocol/wire.md, 7): connections that carry the bytes of large copies,
  * while their records stay in the call stream.  Each lane has two threads: one receives chunks
  * straight into staging, for the executor to give to the GPU; one sends what the responder hands
- * over.  So only the executor gives work to streams, as everywhere.
+ * over.  So only the executor gives work to streams, as everywhere.  A lane is freed when
+ * its threads have been joined, all of them when the responder has ended, too.
  */
 #ifndef GPD_LANE_H
 #define GPD_LANE_H

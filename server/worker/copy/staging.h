@@ -4,7 +4,8 @@
  *
  * A piece is memory inside a slot: small ones share slots, large ones have their own.  A small copy
  * to the device needs no marker of its own, because its slot is given back when it is full and all
- * work given until then is done; every other piece goes back with gpd_staging_put().  A session
+ * work given until then is done; every other piece goes back with gpd_staging_put().  Slots are
+ * counted and never freed.  A session
  * holds at most its share, and waits for its own earlier copies when it has that.
  */
 #ifndef GPD_STAGING_H

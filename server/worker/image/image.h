@@ -4,7 +4,9 @@
  *
  * An image belongs to the session's handle table and names its kernels by number.  Its library may
  * be other sessions', too (library.h), until it needs one of its own; it is given back when all
- * work given before is done.  Executor only.
+ * work given before is done.  Executor only.  One that the client has unloaded is no longer the
+ * executor's: whoever unloads the library frees it, and the session reaches it by image.c's list of
+ * those, under its lock, alone.
  */
 #ifndef GPD_IMAGE_H
 #define GPD_IMAGE_H

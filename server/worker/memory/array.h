@@ -4,7 +4,8 @@
  * work before is done and no texture or surface object is of it any more it may be used again for
  * an array of the same shape; its memory goes at a quiet moment of the device (quiet.h), for
  * the driver cannot destroy arrays without holding up everybody, and counts for the session until
- * then, or until the session ends.  Executor only, where nothing else is said.
+ * then, or until the session ends.  Executor only, where nothing else is said.  One that has left
+ * is in a list alone, under its lock; who has given its memory to the driver frees it.
  */
 #ifndef GPD_ARRAY_H
 #define GPD_ARRAY_H

@@ -8,6 +8,9 @@
  * and hands the turn on; nobody holds a lock while waiting.  What does not finish within half a
  * second (or four times what a launch usually takes) is waited for no longer: a stream may hang on
  * a host function.
+ *
+ * The executor ends a run when the thread does not look at it (pins); what the thread has once seen
+ * it looks up again under the lock.
  */
 #ifndef GPD_SCHEDULE_TURNS_H
 #define GPD_SCHEDULE_TURNS_H

@@ -5,6 +5,9 @@
  * is read here, and at any time only one session has kernels under way that may print: its owner,
  * who gets what comes.  Another session's printing launch waits for the owner's work, and takes
  * over; the owner's next one waits behind it.
+ *
+ * What a session has here its executor frees, under the lock under which others reach it as the
+ * owner or as the one to receive.
  */
 #ifndef GPD_PRINT_H
 #define GPD_PRINT_H

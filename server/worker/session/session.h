@@ -7,6 +7,10 @@
  * the session waits for and sends what comes later.  Everything below is for the executor unless
  * it says otherwise.  Hooks return the driver's CUresult; GPD_LATER means that the hook arranged
  * for the reply itself.
+ *
+ * Its executor frees it, or the main thread before it has one, when it is out of the list of
+ * sessions.  Its other threads have ended by then; whoever else looks at it holds the list's lock
+ * (sessions.h).
  */
 #ifndef GPD_SESSION_H
 #define GPD_SESSION_H

@@ -3,7 +3,8 @@
  * Streams of a session.  Every one is a private non-blocking stream of the shared context, in the
  * session's partition of the device if it has one; what the legacy default stream means is kept
  * inside the session: work on it waits for the session's blocking streams, and they wait for it (by
- * events, recorded only when they are needed).  For the executor.
+ * events, recorded only when they are needed).  For the executor, which frees a stream that is
+ * dropped when no pending wait names it: the responder looks at no other.
  */
 #ifndef GPD_STREAM_H
 #define GPD_STREAM_H
