@@ -68,16 +68,44 @@ void gp_dump_record(FILE *file, const struct gp_header *header, const void *fiel
     return "".join(out)
 
 
+WIDTH = {"u32": 4, "i32": 4, "f32": 4, "u64": 8}
+
+
+def encoder(side, fields):
+    """Statements: what has a place that is known goes there, under one check of the room; bytes and what follows by the encoder."""
+    head, at = [], 0
+    for f in fields:
+        if f.kind == "bytes":
+            break
+        if at % WIDTH[f.kind]:
+            head.append(f"\t\tgp_put_u32(at + {at}, 0);\n")
+            at += 4
+        value = f"(uint32_t){side}->{f.name}" if f.kind == "i32" else f"{side}->{f.name}"
+        head.append(f"\t\tgp_put_{f.kind.replace('i', 'u')}(at + {at}, {value});\n")
+        at += WIDTH[f.kind]
+    count = next((i for i, f in enumerate(fields) if f.kind == "bytes"), len(fields))
+    out = []
+    if head and count == len(fields) and at % 8:
+        head.append(f"\t\tgp_put_u32(at + {at}, 0);\n")
+        at += 4
+    if head:
+        out.append(f"\tuint8_t *at = gp_enc_room(enc, {at});\n\n\tif (at) {{\n{''.join(head)}\t}}\n")
+    for f in fields[count:]:
+        cast = "(uint32_t)" if f.kind == "i32" else ""
+        out.append(f"\tgp_enc_{f.kind.replace('i', 'u')}(enc, {cast}{side}->{f.name});\n")
+    if count < len(fields):
+        out.append("\tgp_enc_pad(enc);\n")
+    return "".join(out)
+
+
 def codec(name, side, fields):
     size = " + ".join(["0"] + [f"GP_ENC_BYTES_SIZE({side}->{f.name}.size)" if f.kind == "bytes" else "8" for f in fields])
-    enc, dec = [], []
+    dec = []
     for f in fields:
         value = f"{side}->{f.name}"
         if f.kind == "i32":
-            enc.append(f"\tgp_enc_u32(enc, (uint32_t){value});\n")
             dec.append(f"\t{value} = (int32_t)gp_dec_u32(dec);\n")
         else:
-            enc.append(f"\tgp_enc_{f.kind}(enc, {value});\n")
             dec.append(f"\t{value} = gp_dec_{f.kind}(dec);\n")
         if f.exact:
             dec.append(f"\tif ({f'{value}.size && ' if f.optional else ''}{value}.size != {f.exact})\n\t\tdec->bad = true;\n")
@@ -86,7 +114,7 @@ def codec(name, side, fields):
     if not fields:
         dec.append(f"\t{side}->unused = 0;\n")
     return (f"\nsize_t\n{name}_size(const struct {name} *{side})\n{{\n\treturn {size};\n}}\n"
-            f"\nvoid\n{name}_encode(struct gp_enc *enc, const struct {name} *{side})\n{{\n{''.join(enc)}\tgp_enc_pad(enc);\n}}\n"
+            f"\nvoid\n{name}_encode(struct gp_enc *enc, const struct {name} *{side})\n{{\n{encoder(side, fields)}}}\n"
             f"\nvoid\n{name}_decode(struct gp_dec *dec, struct {name} *{side})\n{{\n{''.join(dec)}}}\n"
             f"\nstatic void\n{name}_decode_any(struct gp_dec *dec, void *{side})\n{{\n\t{name}_decode(dec, {side});\n}}\n")
 

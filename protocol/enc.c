@@ -35,6 +35,21 @@ align(struct gp_enc *enc, size_t alignment)
 		put(enc, zeros, size);
 }
 
+uint8_t *
+gp_enc_room(struct gp_enc *enc, size_t size)
+{
+	uint8_t *at;
+
+	align(enc, 8);
+	at = enc->cur;
+	if (enc->bad || size > (size_t)(enc->end - at)) {
+		enc->bad = true;
+		return NULL;
+	}
+	enc->cur = at + size;
+	return at;
+}
+
 void
 gp_enc_u32(struct gp_enc *enc, uint32_t value)
 {
@@ -64,10 +79,24 @@ gp_enc_f32(struct gp_enc *enc, float value)
 void
 gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes)
 {
-	gp_enc_u32(enc, (uint32_t)bytes.size);
-	align(enc, 8);
-	put(enc, bytes.data, bytes.size);
-	align(enc, 8);
+	/* With what follows to the next multiple of 8; the length is there, or 4 behind it. */
+	size_t size = (bytes.size + 7) & ~(size_t)7;
+	size_t head = 8 - ((size_t)(enc->cur - enc->start) & 4);
+	size_t room = (size_t)(enc->end - enc->cur);
+
+	if (enc->bad || bytes.size > room || size + head > room) {
+		enc->bad = true;
+		return;
+	}
+	if (head == 8)
+		gp_put_u32(enc->cur + 4, 0);
+	gp_put_u32(enc->cur, (uint32_t)bytes.size);
+	enc->cur += head;
+	if (size == 0)
+		return;
+	gp_put_u64(enc->cur + size - 8, 0);
+	memcpy(enc->cur, bytes.data, bytes.size);
+	enc->cur += size;
 }
 
 void

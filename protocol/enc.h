@@ -9,9 +9,11 @@
 #ifndef GP_ENC_H
 #define GP_ENC_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct gp_bytes {
 	const void *data;
@@ -31,6 +33,38 @@ void gp_enc_u32(struct gp_enc *enc, uint32_t value);
 void gp_enc_u64(struct gp_enc *enc, uint64_t value);
 void gp_enc_f32(struct gp_enc *enc, float value);
 void gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes);
+/*
+ * Room for so many bytes at once, from a multiple of 8 on, which the caller fills with the
+ * functions below: the fields at the beginning of a record, whose places the generator knows. NULL:
+ * there is none.
+ */
+uint8_t *gp_enc_room(struct gp_enc *enc, size_t size);
+
+static inline void
+gp_put_u32(uint8_t *at, uint32_t value)
+{
+	uint32_t wire = htole32(value);
+
+	memcpy(at, &wire, sizeof(wire));
+}
+
+static inline void
+gp_put_u64(uint8_t *at, uint64_t value)
+{
+	uint64_t wire = htole64(value);
+
+	memcpy(at, &wire, sizeof(wire));
+}
+
+static inline void
+gp_put_f32(uint8_t *at, float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	gp_put_u32(at, bits);
+}
+
 /* Zeros up to the next multiple of 8, where every record ends. */
 void gp_enc_pad(struct gp_enc *enc);
 size_t gp_enc_size(const struct gp_enc *enc);

@@ -183,6 +183,12 @@ gpc_handle_get(enum gpc_kind kind, const void *token)
 	return find(&tables[kind], id);
 }
 
+unsigned int
+gpc_handle_kind(const void *token)
+{
+	return (unsigned int)((uintptr_t)token >> TOKEN_KIND_SHIFT & 0xff);
+}
+
 void *
 gpc_handle_find(enum gpc_kind kind, uint32_t id)
 {

@@ -36,6 +36,9 @@ int gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle);
 /* The object behind token, or NULL when it is none of this kind (any bit pattern is allowed). */
 void *gpc_handle_get(enum gpc_kind kind, const void *token);
 
+/* What kind the token says that it is of; any number, of what is no token. */
+unsigned int gpc_handle_kind(const void *token);
+
 /* The object of this name on the wire, or NULL. */
 void *gpc_handle_find(enum gpc_kind kind, uint32_t id);
 

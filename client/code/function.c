@@ -8,10 +8,10 @@
 CUresult
 gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_function **function_p)
 {
-	struct gpc_function *function = gpc_handle_get(GPC_KIND_FUNCTION, token);
+	enum gpc_kind kind =
+		gpc_handle_kind(token) == GPC_KIND_KERNEL ? GPC_KIND_KERNEL : GPC_KIND_FUNCTION;
+	struct gpc_function *function = gpc_handle_get(kind, token);
 
-	if (!function)
-		function = gpc_handle_get(GPC_KIND_KERNEL, token);
 	if (!function)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*function_p = function;

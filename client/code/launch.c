@@ -24,24 +24,34 @@ struct params {
 	uint64_t small[PARAMS_SMALL / 8];
 };
 
+/* Most parameters have one of two sizes, for which this is no call of a function. */
+static inline void
+copy_value(char *to, const void *from, size_t size)
+{
+	if (size == 8)
+		memcpy(to, from, 8);
+	else if (size == 4)
+		memcpy(to, from, 4);
+	else
+		memcpy(to, from, size);
+}
+
+/* They ascend (protocol/image_info.h). */
 static size_t
 params_size(const struct gp_kernel_info *info)
 {
-	size_t size = 0;
+	const struct gp_param_info *last;
 
-	for (uint32_t i = 0; i < info->param_count; i++) {
-		size_t end = (size_t)info->params[i].offset + info->params[i].size;
-
-		if (end > size)
-			size = end;
-	}
-	return size;
+	if (info->param_count == 0)
+		return 0;
+	last = &info->params[info->param_count - 1];
+	return (size_t)last->offset + last->size;
 }
 
 static CUresult
 pack(struct params *params, const struct gp_kernel_info *info, void **values)
 {
-	size_t size = params_size(info);
+	size_t size = params_size(info), at = 0;
 	char *buffer = (char *)params->small;
 
 	if (size == 0)
@@ -54,11 +64,15 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		buffer = params->heap;
 	}
-	memset(buffer, 0, size);
 	for (uint32_t i = 0; i < info->param_count; i++) {
+		const struct gp_param_info *param = &info->params[i];
+
 		if (!values[i])
 			return CUDA_ERROR_INVALID_VALUE;
-		memcpy(buffer + info->params[i].offset, values[i], info->params[i].size);
+		while (at < param->offset)
+			buffer[at++] = 0;
+		copy_value(buffer + at, values[i], param->size);
+		at += param->size;
 	}
 	params->bytes = (struct gp_bytes){ buffer, size };
 	return CUDA_SUCCESS;
