@@ -2,6 +2,7 @@
 /* CUDA driver API: contexts. */
 #include "client/context/context.h"
 #include "client/context/device.h"
+#include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -321,6 +322,9 @@ gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
 	args.context = context->handle.id;
 	result = gpc_wait_gpContextSetLimit(context, &args);
+	/* Memory that is kept for later may be what is missing. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
+		result = gpc_wait_gpContextSetLimit(context, &args);
 	if (result == CUDA_SUCCESS)
 		__atomic_store_n(&context->limits[limit], value, __ATOMIC_RELAXED);
 	return result;

@@ -6,6 +6,7 @@
 #include "client/code/known_images.h"
 #include "client/context/device.h"
 #include "client/memory/globals.h"
+#include "client/memory/memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "image/fatbin.h"
@@ -104,7 +105,7 @@ load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_
 					    .image = id,
 					    .sha256 = { sha256, GPC_SHA256_SIZE },
 					    .size = size };
-	bool send = size <= SEND_AT_ONCE;
+	bool send = size <= SEND_AT_ONCE, reclaimed = false;
 	void *encoded = NULL, *raw = NULL;
 	CUresult result;
 
@@ -115,7 +116,10 @@ load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_
 		free(raw);
 		result = gpc_wait_gpImageLoad(context, &args, &reply, send ? &bulk : NULL,
 					      send ? 1 : 0, &raw);
-	} while (result == CUDA_SUCCESS && reply.missing && !send && (send = true));
+		/* Memory that is kept for later may be what is missing. */
+	} while ((result == CUDA_SUCCESS && reply.missing && !send && (send = true)) ||
+		 (result == CUDA_ERROR_OUT_OF_MEMORY && !reclaimed && (reclaimed = true) &&
+		  gpc_memory_reclaim(context) == CUDA_SUCCESS));
 	gpc_jit_options_log(options, result, reply.log);
 	if (result == CUDA_SUCCESS &&
 	    (reply.missing || gp_image_info_decode(info_p, reply.info) < 0)) {

@@ -2,6 +2,7 @@
 #include "client/memory/memory.h"
 
 #include "client/alloc/heap.h"
+#include "client/alloc/kept.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
 #include "client/memory/address.h"
@@ -16,6 +17,8 @@
 #define WAITING_MAX ((uint64_t)1 << 20)
 /* And from which on it rather waits than maps more. */
 #define WAITING_MUCH ((uint64_t)16 << 20)
+/* What a session keeps of the mappings that nothing uses any more. */
+#define KEPT_MAX ((uint64_t)512 << 20)
 
 /* The device memory of one session; kept like the session itself. */
 struct memory {
@@ -26,6 +29,11 @@ struct memory {
 	pthread_mutex_t grow_lock; /* one thread maps a chunk, the others find it */
 	/* How many unmappings were posted, and how many of them a fence is known to be behind. */
 	atomic_uint_fast64_t unmaps, unmaps_done;
+	struct gpc_kept kept;
+	/* The daemon was told that something may be kept, and answers when it wants that back. */
+	atomic_bool keeps;
+	struct gpc_request recall;
+	struct gpc_context *primary; /* in whose name it is told; set before */
 };
 
 static _Atomic(struct memory *) memories;
@@ -63,6 +71,7 @@ memory_create(struct gpc_session *session)
 	}
 	memory->session = session;
 	gpc_fence_init(&memory->fence);
+	gpc_kept_init(&memory->kept);
 	(void)pthread_mutex_init(&memory->grow_lock, NULL);
 	memory->next = atomic_load(&memories);
 	atomic_store(&memories, memory);
@@ -133,6 +142,63 @@ unmap(struct memory *memory, struct gpc_context *context, const struct gpc_heap_
 	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
 }
 
+/* What is kept beyond so many bytes goes, in the name of the primary context, which always exists.
+ */
+static void
+give_back(struct memory *memory, uint64_t beyond)
+{
+	struct gpc_kept_mapping mapping;
+
+	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping))
+		unmap(memory, ((struct gpc_device *)mapping.owner)->primary, &mapping.range);
+}
+
+/* Whoever keeps something from here on tells the daemon anew; what is kept already goes. */
+static void
+recalled(struct gpc_request *request)
+{
+	struct memory *memory = request->arg;
+	const struct gp_args_gpMemoryKept args = { 0 };
+
+	free(request->reply);
+	request->reply = NULL;
+	atomic_store(&memory->keeps, false);
+	give_back(memory, 0);
+	(void)gpc_post_gpMemoryKept(memory->primary, &args);
+}
+
+static void
+tell_that_something_is_kept(struct memory *memory, struct gpc_context *context)
+{
+	const struct gp_args_gpMemoryKeep args = { 0 };
+
+	if (atomic_load(&memory->keeps) || atomic_exchange(&memory->keeps, true))
+		return;
+	memory->primary = context->device->primary;
+	memory->recall = (struct gpc_request){
+		.session = memory->session, .done = recalled, .arg = memory, .lazy = true
+	};
+	if (gpc_start_gpMemoryKeep(memory->primary, &args, &memory->recall) != CUDA_SUCCESS)
+		atomic_store(&memory->keeps, false);
+}
+
+/* The mapping may be had again without a round trip, until the daemon wants it back. */
+static void
+keep(struct memory *memory, struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	const struct gpc_kept_mapping mapping = { *range, context->device,
+						  gpc_session_work_posted(memory->session) };
+
+	if (range->size > KEPT_MAX || !gpc_kept_put(&memory->kept, &mapping)) {
+		unmap(memory, context, range);
+		return;
+	}
+	give_back(memory, KEPT_MAX);
+	tell_that_something_is_kept(memory, context);
+	if (mapping.tag > gpc_session_work_done(memory->session))
+		gpc_fence_start(&memory->fence, context);
+}
+
 static void
 retire(struct memory *memory)
 {
@@ -169,7 +235,29 @@ reclaim(struct memory *memory, struct gpc_context *context)
 	gpc_pool_reclaim(context->device);
 	while (gpc_heap_take_spare(memory->heap, &range))
 		unmap(memory, context, &range);
+	give_back(memory, 0);
 	return settle(memory, context);
+}
+
+/* Something that was kept.  What only waits for work is waited for, as cuMemFree itself may do:
+ * mapping more would take a round trip, too. */
+static bool
+have_again(struct memory *memory, struct gpc_context *context, uint64_t size,
+	   struct gpc_heap_range *range_p)
+{
+	uint64_t unit = gpc_session_facts(memory->session)->granularity;
+	bool waits;
+
+	size = (size + unit - 1) & ~(unit - 1);
+	gpc_fence_poll(&memory->fence);
+	if (gpc_kept_take(&memory->kept, context->device, size,
+			  gpc_session_work_done(memory->session), range_p, &waits))
+		return true;
+	if (!waits || gpc_session_has_functions(memory->session) ||
+	    settle(memory, context) != CUDA_SUCCESS)
+		return false;
+	return gpc_kept_take(&memory->kept, context->device, size,
+			     gpc_session_work_done(memory->session), range_p, &waits);
 }
 
 static CUresult
@@ -180,6 +268,8 @@ map(struct memory *memory, struct gpc_context *context, uint64_t size,
 	struct gpc_request request = { 0 };
 	CUresult result;
 
+	if (have_again(memory, context, size, range_p))
+		return CUDA_SUCCESS;
 	if (gpc_heap_reserve(memory->heap, size, range_p))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	args.address = range_p->base;
@@ -325,7 +415,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 			  gpc_session_work_done(memory->session), &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (range.size != 0)
-		unmap(memory, context, &range);
+		keep(memory, context, &range);
 	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
 		gpc_fence_start(&memory->fence, context);
 	return CUDA_SUCCESS;
@@ -342,7 +432,7 @@ gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range
 void
 gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	unmap(memory_of(context), context, range);
+	keep(memory_of(context), context, range);
 }
 
 CUresult
@@ -396,7 +486,8 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 	struct memory *memory = memory_of(context);
 
 	if (memory)
-		*bytes_p = gpc_heap_available(memory->heap, context);
+		*bytes_p = gpc_heap_available(memory->heap, context) +
+			   gpc_kept_bytes(&memory->kept, context->device);
 	return memory != NULL;
 }
 
@@ -439,4 +530,6 @@ gpc_memory_forget_context(struct gpc_context *context)
 
 	while (memory && gpc_heap_take_any(memory->heap, context, &range))
 		unmap(memory, context, &range);
+	if (memory)
+		give_back(memory, 0);
 }

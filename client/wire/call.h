@@ -45,12 +45,15 @@ struct gpc_scope {
  * before() is called in front of that, and before anybody sees that the request is complete, with
  * its reply there unless the session is lost; later messages wait for it.
  * Requests with done() are answered though nobody waits; the others are read while somebody does.
+ * Nobody is woken for the answer of a lazy one, which has done(): it is read with other answers, or
+ * within a second.
  */
 struct gpc_request {
 	struct gpc_session *session;
 	uint32_t id;
 	uint16_t call;
 	bool complete;
+	bool lazy;
 	CUresult result;
 	void *reply; /* malloc'ed copy of the reply's fields; the caller of gpc_start_X frees it */
 	size_t reply_size;

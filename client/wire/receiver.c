@@ -15,8 +15,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How often the receiver thread looks after a sender that may be stuck, because the daemon, too, is
- * stuck sending what nobody here reads. */
+/* How often the receiver thread looks for lazy answers, and after a sender that may be stuck,
+ * because the daemon, too, is stuck sending what nobody here reads. */
 #define WATCH_MS 500
 /* Without a descriptor to poll, the token is held this long at a time. */
 #define WAIT_MS 1
@@ -96,7 +96,9 @@ gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 	request->next = NULL;
 	*place = request;
 	atomic_fetch_add_explicit(&receiver->outstanding, 1, memory_order_relaxed);
-	if (request->done)
+	if (request->lazy)
+		receiver->lazy++;
+	else if (request->done)
 		attend_locked(receiver);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
@@ -146,7 +148,9 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 	place = place_of(receiver, request->id);
 	*place = request->next;
 	atomic_fetch_sub_explicit(&receiver->outstanding, 1, memory_order_relaxed);
-	if (done)
+	if (request->lazy)
+		receiver->lazy--;
+	else if (done)
 		receiver->unattended--;
 	for (struct gpc_waiter *waiter = receiver->waiters; waiter; waiter = waiter->next) {
 		/* Those of no request wait for there to be fewer. */
@@ -344,6 +348,18 @@ sender_is_stuck(struct gpc_session *session, uint64_t *seen_p)
 	return stuck;
 }
 
+/* What has come for those who do not wait. */
+static void
+look_for_answers_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	while (receiver->lazy > 0 && !receiver->reading && !gpc_session_is_over(session) &&
+	       read_locked(session, false))
+		;
+	hand_over_locked(session);
+}
+
 /* Without the lock, and mostly without the token, while it waits.  Whether there is one. */
 static bool
 wait_for_message_locked(struct gpc_session *session, int timeout_ms)
@@ -396,8 +412,10 @@ gpc_receiver_main(void *arg)
 			in_time = gp_cond_wait_until(&receiver->wanted, &session->receiver.lock,
 						     gp_deadline_ns(WATCH_MS));
 			receiver->idle = false;
-			if (!in_time)
+			if (!in_time) {
 				stuck = sender_is_stuck(session, &seen);
+				look_for_answers_locked(session);
+			}
 		} else {
 			bool came = read_locked(session, false);
 

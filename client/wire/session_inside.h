@@ -59,6 +59,7 @@ struct gpc_receiver {
 	struct gpc_waiter *waiters;
 	uint32_t last_id;
 	unsigned int unattended; /* outstanding requests with done(), and notes to come */
+	unsigned int lazy;       /* outstanding requests that are: they do not count above */
 	atomic_uint outstanding;
 };
 

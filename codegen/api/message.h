@@ -84,6 +84,17 @@ GP_MESSAGE(0x0209, POST, SERVER_HOOK)
 void gpAddressFree(
         gp_address address);
 
+/*
+ * The client keeps memory that nothing uses, and may do so until this is answered: somebody else
+ * needs it.  One at a time.
+ */
+GP_MESSAGE(0x020a, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpMemoryKeep(void);
+
+/* After that answer: what was kept has been given back. */
+GP_MESSAGE(0x020b, POST, SERVER_HOOK, BEHIND_ALL)
+void gpMemoryKept(void);
+
 /* Host to device: height rows of width bytes, packed, in the bulk tail.  flags: GP_COPY_BARRIER
  * makes all later work of the session, on every stream, wait for this copy (synchronous copies). */
 GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)

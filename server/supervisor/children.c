@@ -332,6 +332,18 @@ choose_workers(struct gpd_children *c, int64_t now)
 	keep_reserve(c, now);
 }
 
+/* Whose sessions they are says the ledger. */
+static void
+tell_all_to_recall(struct gpd_children *c)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
+
+	for (struct gpd_child *child = c->list; child; child = child->next) {
+		if (gpd_ledger_any_of(c->quota->ledger, child->pid))
+			(void)gpd_channel_post(&child->channel, &header, NULL, 0, -1);
+	}
+}
+
 static void
 read_channel(struct gpd_children *c, struct gpd_child *child)
 {
@@ -353,6 +365,9 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 			break;
 		case GPD_CHANNEL_OPENED:
 			gpd_admission_opened(c->admission, child, &message, gp_now_ms());
+			break;
+		case GPD_CHANNEL_RECALL:
+			tell_all_to_recall(c);
 			break;
 		case GPD_CHANNEL_BUSY:
 			worker_busy(c, child, &message);

@@ -170,6 +170,14 @@ give_back(struct gpd_account *account)
 	return gpd_image_wait_unloaded(session) || waited;
 }
 
+static void
+recall(void)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
+
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
+}
+
 static void *
 execute(void *arg)
 {
@@ -220,6 +228,7 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	session->lanes_max = open->lanes_max;
 	session->account.closing = &session->closing;
 	session->account.give_back = give_back;
+	session->account.recall = recall;
 	session->account.ledger = gpd_sessions.ledger;
 	session->account.line = &gpd_sessions.ledger->sessions[open->line];
 	session->handles.memory = (struct gpd_name_memory){ .ledger = session->account.ledger,

@@ -172,6 +172,18 @@ close_session(const struct gpd_channel_message *message)
 }
 
 static void
+recall_all(void)
+{
+	pthread_mutex_lock(&gpd_sessions.lock);
+	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
+	     s = gpd_sessions_next_locked(s)) {
+		if (atomic_load(&s->account.line->keeps) == GPD_KEEPS_RECALLED)
+			gpd_session_wake(s);
+	}
+	pthread_mutex_unlock(&gpd_sessions.lock);
+}
+
+static void
 end_all(const char *reason)
 {
 	pthread_mutex_lock(&gpd_sessions.lock);
@@ -219,6 +231,9 @@ handle(struct gpd_channel_message *message)
 		break;
 	case GPD_CHANNEL_SHARES:
 		follow_shares(message);
+		break;
+	case GPD_CHANNEL_RECALL:
+		recall_all();
 		break;
 	case GPD_CHANNEL_RETIRE:
 		gpd_retire();

@@ -6,6 +6,8 @@
  *   probe variable FILE NAME  of a module: what is said of it, and whether the program itself can
  *                             have memory at its address then and after the module is unloaded
  *   probe allocations COUNT SIZE   that many allocations, freed in turn
+ *   probe again COUNT SIZE   that many times: allocated and freed
+ *   probe hold SIZE   allocates and frees, prints "held" and waits for the end of its input
  *   probe pairs COUNT SIZE   that many times: allocated, set and freed in a stream's order
  */
 #include <cuda.h>
@@ -83,6 +85,16 @@ allocate(int count, size_t size)
 }
 
 static void
+hold(size_t size)
+{
+	allocate(1, size);
+	require(cuCtxSynchronize(), "cuCtxSynchronize");
+	printf("held\n");
+	(void)fflush(stdout);
+	(void)getchar();
+}
+
+static void
 allocate_in_order(int count, size_t size)
 {
 	CUdeviceptr memory;
@@ -144,11 +156,16 @@ main(int argc, char **argv)
 		ask_for_variable(argv[2], argv[3]);
 	} else if (argc == 4 && strcmp(argv[1], "allocations") == 0) {
 		allocate(atoi(argv[2]), strtoul(argv[3], NULL, 10));
+	} else if (argc == 3 && strcmp(argv[1], "hold") == 0) {
+		hold(strtoul(argv[2], NULL, 10));
+	} else if (argc == 4 && strcmp(argv[1], "again") == 0) {
+		for (int i = atoi(argv[2]); i > 0; i--)
+			allocate(1, strtoul(argv[3], NULL, 10));
 	} else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
 		allocate_in_order(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
-		fprintf(stderr, "usage: probe images FILE... | variable FILE NAME | "
-				"allocations|pairs COUNT SIZE\n");
+		fprintf(stderr, "usage: probe images FILE... | variable FILE NAME | hold SIZE | "
+				"allocations|again|pairs COUNT SIZE\n");
 		return 2;
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quotas of memory: shown as the device's size, held to the byte, over all ways of allocating."""
+import os
 import re
 import sys
 
-from harness import SOFTWARE, Daemon, case, main, require, software_env
+from harness import SOFTWARE, Daemon, case, main, need_software, require, software_env
+from wire import Session, record
 
+MIB = 1 << 20
+PROBE = os.environ["GP_PROBE"]
 LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 
 
@@ -48,6 +52,62 @@ def _():
         limited(daemon, 128, "bigglobal").expect(out="bigglobal: ok\n")
         limited(daemon, 32, "bigglobal").expect(status=1, out="cudaErrorMemoryAllocation\n")
         daemon.run("bigglobal").expect(out="bigglobal: ok\n")
+
+
+def keeper(daemon, size):
+    """A client that keeps so much memory, and the number of its question."""
+    session = Session(daemon.port)
+    require(session.create_context() == 0 and session.map(0, size) == 0, "no memory for who keeps it")
+    session.requests += 1
+    session.send(record("gpMemoryKeep", {}, session.requests, 1))
+    require(session.ask("gpFence")[0] == 0, "it is answered at once")
+    return session, session.requests - 1
+
+
+@case("what one client keeps another gets, which waits until it is given back")
+def _():
+    env = software_env(GPUPOOL_SOFT_MEMORY="64M")
+    need_software(env)
+    with Daemon(env=env) as daemon:
+        first, question = keeper(daemon, 40 * MIB)
+        with Session(daemon.port) as second:
+            require(second.create_context() == 0, "no context")
+            second.requests += 1
+            second.send(record("gpMemoryMap", {"address": second.base, "size": 40 * MIB, "device": 0}, second.requests, 1))
+            require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked for its memory")
+            first.post("gpMemoryUnmap", {"address": first.base, "size": 40 * MIB})
+            first.post("gpMemoryKept")
+            require(second.reply("gpMemoryMap", second.requests)[0] == 0, "what was given back is not had")
+        first.close()
+        daemon.settle()
+
+
+@case("who keeps its memory though it is asked for it delays others only so long")
+def _():
+    env = software_env(GPUPOOL_SOFT_MEMORY="64M")
+    need_software(env)
+    with Daemon(env=env) as daemon:
+        first, question = keeper(daemon, 40 * MIB)
+        require(first.ask("gpMemoryKeep")[0] == 1, "it may ask twice")
+        with Session(daemon.port) as second:
+            require(second.create_context() == 0, "no context")
+            require(second.map(0, 40 * MIB) == 2, "there was memory")
+            require(second.map(0, 16 * MIB) == 0, "what there is is not had")
+        require(first.reply("gpMemoryKeep", question)[0] == 0, "it was not asked")
+        first.close()
+        daemon.settle()
+
+
+@case("programs that keep what they free do not take it from one another")
+def _():
+    env = software_env(GPUPOOL_SOFT_MEMORY="512M")
+    need_software(env)
+    with Daemon(env=env) as daemon:
+        holder = daemon.start("probe", "hold", str(200 * MIB), path=PROBE, stdin=True)
+        holder.wait_for_output("held\n")
+        daemon.run("memhog", "400").expect(err="")
+        holder.finish().expect(out="held\nprobe: ok\n")
+        daemon.settle()
 
 
 @case("a wish beyond the device changes nothing")

@@ -73,6 +73,15 @@ def _():
         require(few == many, f"{few} round trips with one allocation, {many} with 500")
 
 
+@case("a large allocation that is freed is had again without waiting")
+def _():
+    with Daemon() as daemon:
+        for size in (3 << 20, 256 << 20):
+            few = trips(daemon, "probe", "again", "1", str(size), path=PROBE)[0]
+            many = trips(daemon, "probe", "again", "100", str(size), path=PROBE)[0]
+            require(few == many, f"{few} round trips with one allocation of {size} bytes, {many} with 100")
+
+
 @case("memory allocated and freed in a stream's order waits for nothing")
 def _():
     with Daemon() as daemon:

@@ -27,6 +27,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_DATA_LANE, /* the same; result: the lane's number, 1 and up */
 	GPD_CHANNEL_CLOSE,     /* text: why the session ends */
 	GPD_CHANNEL_SHARES,    /* the ledger says something else of the session's multiprocessors */
+	GPD_CHANNEL_RECALL,    /* the ledger says who is to give back what it keeps; either way */
 	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */
 	GPD_CHANNEL_STOP,      /* end all sessions and the process */
 	/* Worker to supervisor. */

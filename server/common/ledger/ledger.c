@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/ledger/ledger.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -294,6 +296,42 @@ gpd_ledger_is_leaving(const struct gpd_ledger *ledger, const struct gpd_ledger_s
 		const struct gpd_ledger_session *other = &ledger->sessions[i];
 
 		if (other != session && atomic_load(&other->id) && atomic_load(&other->leaving))
+			return true;
+	}
+	return false;
+}
+
+bool
+gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		  bool of_tenant)
+{
+	bool any = false;
+
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		struct gpd_ledger_session *other = &ledger->sessions[i];
+		uint32_t keeps = GPD_KEEPS;
+
+		if (other == session || atomic_load(&other->keeps) != GPD_KEEPS ||
+		    (of_tenant && other->tenant != session->tenant))
+			continue;
+		atomic_store(&other->recalled_ns, gp_now_ns());
+		any = atomic_compare_exchange_strong(&other->keeps, &keeps, GPD_KEEPS_RECALLED) ||
+		      any;
+	}
+	return any;
+}
+
+bool
+gpd_ledger_is_recalling(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	uint64_t now = gp_now_ns();
+
+	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
+		const struct gpd_ledger_session *other = &ledger->sessions[i];
+
+		if (other != session && atomic_load(&other->id) &&
+		    atomic_load(&other->keeps) == GPD_KEEPS_RECALLED &&
+		    now - atomic_load(&other->recalled_ns) < GPD_RECALL_NS)
 			return true;
 	}
 	return false;

@@ -101,6 +101,13 @@ enum gpd_ledger_logged {
 	GPD_LOGGED_CLOSED,
 };
 
+/* Whether a session's client has memory that nothing uses. */
+enum gpd_ledger_keeps {
+	GPD_KEEPS_NOTHING,
+	GPD_KEEPS,
+	GPD_KEEPS_RECALLED, /* and has been asked for it */
+};
+
 struct gpd_ledger_session {
 	_Atomic uint64_t id;     /* 0: the line is free */
 	uint32_t tenant;         /* index */
@@ -108,9 +115,11 @@ struct gpd_ledger_session {
 	uint32_t log_budget;     /* index: what the log has room for about it */
 	_Atomic uint32_t logged; /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority;
-	_Atomic uint32_t leaving; /* memory that is on its way back to the driver: how often */
-	uint64_t backlog_max;     /* bytes of records behind its host functions */
-	_Atomic uint64_t host;    /* bytes of the machine's memory for names and printed text */
+	_Atomic uint32_t leaving;     /* memory that is on its way back to the driver: how often */
+	_Atomic uint32_t keeps;       /* enum gpd_ledger_keeps */
+	_Atomic uint64_t recalled_ns; /* when it was asked last for what it keeps */
+	uint64_t backlog_max;         /* bytes of records behind its host functions */
+	_Atomic uint64_t host;        /* bytes of the machine's memory for names and printed text */
 	_Atomic uint64_t link_ns; /* of its tenant's link: what it has asked for and waits for */
 	struct gpd_ledger_counts counts;
 	struct gpd_ledger_line devices[GPD_LEDGER_LINES];
@@ -171,6 +180,16 @@ const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledg
  */
 bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);
+/*
+ * Asks all other sessions that keep memory for it, or those of the same tenant; whether there are
+ * any, which the workers are to be told.  Whether any session still has time to give back what it
+ * was asked for: a client that does not do so costs others no more than GPD_RECALL_NS.
+ */
+#define GPD_RECALL_NS UINT64_C(5000000000)
+bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		       bool of_tenant);
+bool gpd_ledger_is_recalling(const struct gpd_ledger *ledger,
+			     const struct gpd_ledger_session *session);
 /* Whether memory of any other session is on its way back to the driver. */
 bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);

@@ -287,7 +287,8 @@ add(struct gpd_session *session, struct chunk *chunk)
 		result = place(chunk);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_array_wait_gone(session, chunk->device))
 		result = place(chunk);
-	while (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_account_wait(&session->account, &until))
+	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	       gpd_account_wait(&session->account, false, &until))
 		result = place(chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -444,6 +445,26 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
 	reply->free = quota.left < available ? quota.left : available;
 	reply->total = quota.max < total ? quota.max : total;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep *args)
+{
+	uint32_t none = 0, nothing = GPD_KEEPS_NOTHING;
+
+	if (!atomic_compare_exchange_strong(&session->keep_request, &none, session->request))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Asked already, it has yet to say that it gave that back. */
+	(void)atomic_compare_exchange_strong(&session->account.line->keeps, &nothing, GPD_KEEPS);
+	return GPD_LATER;
+}
+
+CUresult
+gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
+{
+	atomic_store(&session->account.line->keeps,
+		     atomic_load(&session->keep_request) ? GPD_KEEPS : GPD_KEEPS_NOTHING);
 	return CUDA_SUCCESS;
 }
 

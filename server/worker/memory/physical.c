@@ -93,13 +93,19 @@ static CUresult
 obtain(struct gpd_session *session, struct gpd_physical *physical)
 {
 	CUresult result = gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+	uint64_t until = 0;
+	bool again;
 
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
 	/* What the client has given back may still have been on its way out. */
 	gpd_memory_wait_unmapped(session);
 	(void)gpd_array_wait_gone(session, physical->device);
-	return gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+	do {
+		again = gpd_account_wait(&session->account, false, &until);
+		result = gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+	} while (again && result == CUDA_ERROR_OUT_OF_MEMORY);
+	return result;
 }
 
 CUresult

@@ -23,13 +23,17 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 }
 
 bool
-gpd_account_wait(struct gpd_account *account, uint64_t *until)
+gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 {
 	uint64_t now = gp_now_ns();
 
-	if (!*until)
+	if (!*until) {
 		*until = now + LEAVING_NS;
-	if (now > *until || !gpd_ledger_is_leaving(account->ledger, account->line))
+		if (account->recall && gpd_ledger_recall(account->ledger, account->line, of_tenant))
+			account->recall();
+	}
+	if ((now > *until || !gpd_ledger_is_leaving(account->ledger, account->line)) &&
+	    !gpd_ledger_is_recalling(account->ledger, account->line))
 		return false;
 	gp_nap(LEAVING_NAP_NS);
 	return true;
@@ -45,7 +49,7 @@ take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
 	    gpd_ledger_take(account->ledger, account->line, line, bytes))
 		return true;
 	do {
-		again = gpd_account_wait(account, &until);
+		again = gpd_account_wait(account, true, &until);
 		if (gpd_ledger_take(account->ledger, account->line, line, bytes))
 			return true;
 	} while (again);

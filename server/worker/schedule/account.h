@@ -20,6 +20,8 @@ struct gpd_account {
 	/* Executor only: waits for what the session has given back; whether there was any.  NULL:
 	 * there never is. */
 	bool (*give_back)(struct gpd_account *account);
+	/* Tells all workers that sessions have been asked for what they keep.  NULL: nobody is. */
+	void (*recall)(void);
 	const _Atomic bool *closing; /* the session ends: it waits for nothing any more */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
@@ -39,11 +41,12 @@ CUresult gpd_account_take_code(struct gpd_account *account, uint64_t bytes);
 void gpd_account_give_code(struct gpd_account *account, uint64_t bytes);
 
 /*
- * There is no memory, but others' may be on its way back to the driver: a session that ends, or a
- * free behind work.  Waits for a moment; false: there is none of that, or *until (0 at first) has
- * passed.  Either way it is worth one more try.
+ * There is no memory, but others' may be on its way back to the driver: a session that ends, a free
+ * behind work, or what others keep and are asked for now (of_tenant: of the same tenant, whose
+ * quota is what is missing).  Waits for a moment; false: there is none of that, or *until (0 at
+ * first) has passed.  Either way it is worth one more try.
  */
-bool gpd_account_wait(struct gpd_account *account, uint64_t *until);
+bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until);
 /* What the session gives back is on its way to the driver from begin to end. */
 void gpd_account_leave_begin(struct gpd_account *account);
 void gpd_account_leave_end(struct gpd_account *account);

@@ -108,6 +108,7 @@ struct gpd_session {
 	_Atomic int state;                /* enum gpd_session_state */
 	_Atomic int sticky;               /* CUresult that ended the session */
 	_Atomic bool told;                /* the client knows of it */
+	_Atomic uint32_t keep_request;    /* gpMemoryKeep; 0: the client keeps nothing */
 	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
@@ -142,6 +143,8 @@ int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t 
 			   const void *data, size_t size);
 int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 			  const void *data, size_t size);
+/* Responder: asks the client for what it keeps, if the ledger says so. */
+void gpd_session_recall(struct gpd_session *session);
 /* A host function's turn has come; result is what the client tells it of its stream. */
 int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);

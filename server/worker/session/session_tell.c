@@ -150,6 +150,20 @@ gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t requ
 			  (struct iovec){ (void *)data, size });
 }
 
+void
+gpd_session_recall(struct gpd_session *session)
+{
+	uint32_t request;
+
+	if (atomic_load_explicit(&session->account.line->keeps, memory_order_relaxed) !=
+	    GPD_KEEPS_RECALLED)
+		return;
+	request = atomic_exchange(&session->keep_request, 0);
+	if (request)
+		(void)gpd_session_reply(session, GP_CALL_gpMemoryKeep, request, CUDA_SUCCESS, NULL,
+					0);
+}
+
 int
 gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 		      const void *data, size_t size)

@@ -491,6 +491,7 @@ respond(void *arg)
 
 		if (sticky != CUDA_SUCCESS)
 			gpd_session_tell_sticky(session);
+		gpd_session_recall(session);
 		pthread_mutex_lock(&queue->lock);
 		stop = queue->stop;
 		queue->kicked = false;

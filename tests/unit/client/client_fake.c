@@ -500,6 +500,46 @@ gpc_post_gpMemoryUnmap(struct gpc_context *c, const struct gp_args_gpMemoryUnmap
 	return CUDA_SUCCESS;
 }
 
+static struct gpc_request *keeping;
+
+CUresult
+gpc_start_gpMemoryKeep(struct gpc_context *c, const struct gp_args_gpMemoryKeep *args,
+		       struct gpc_request *request)
+{
+	assert_null(keeping);
+	assert_true(request->lazy);
+	count(&fake.keeps);
+	keeping = request;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_post_gpMemoryKept(struct gpc_context *c, const struct gp_args_gpMemoryKept *args)
+{
+	count(&fake.kept);
+	return CUDA_SUCCESS;
+}
+
+void
+fake_recall(void)
+{
+	struct gpc_request *request = keeping;
+
+	assert_non_null(request);
+	keeping = NULL;
+	request->result = CUDA_SUCCESS;
+	request->complete = true;
+	request->done(request);
+}
+
+uint64_t
+fake_mapped(void)
+{
+	if (keeping)
+		fake_recall();
+	return fake.mapped;
+}
+
 static struct physical *
 physical_find(uint32_t id)
 {

@@ -43,7 +43,7 @@ struct fake {
 	uint64_t posted, done;
 	/* Counts of calls. */
 	int copies_in_short, maps, unmaps, fences, waits, copies_in, barriers, copies_out,
-		copies_device, fills, syncs;
+		copies_device, fills, syncs, keeps, kept;
 	size_t largest_copy_in;
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;
@@ -70,6 +70,11 @@ int fake_arrays(void);
 void fake_deliver(void);
 /* Whether nothing is under way. */
 bool fake_is_idle(void);
+
+/* The daemon wants back what is kept. */
+void fake_recall(void);
+/* Bytes that are mapped when that has been given back. */
+uint64_t fake_mapped(void);
 
 /* Device memory, as a kernel would see it. */
 uint8_t *fake_at(CUdeviceptr address);

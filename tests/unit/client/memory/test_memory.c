@@ -53,10 +53,67 @@ large_blocks_are_mapped_and_unmapped_by_themselves(void **state)
 {
 	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
 
-	assert_int_equal(fake.mapped, 6 * FAKE_MIB);
+	assert_int_equal(fake_mapped(), 6 * FAKE_MIB);
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
-	assert_int_equal(fake.mapped, 0);
+	assert_int_equal(fake_mapped(), 0);
 	assert_int_equal(fake.unmaps, 1);
+}
+
+static void
+what_was_freed_is_had_again_without_a_round_trip(void **state)
+{
+	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
+
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuMemsetD8_v2(block, 0, 1), CUDA_ERROR_INVALID_VALUE);
+		assert_int_equal(fake_alloc(5 * FAKE_MIB), block);
+	}
+	assert_int_equal(fake.maps, 1);
+	assert_int_equal(fake.unmaps, 0);
+	assert_int_equal(fake.waits, 0);
+}
+
+static void
+what_is_kept_is_given_back_when_the_daemon_wants_it(void **state)
+{
+	CUdeviceptr block = fake_alloc(5 * FAKE_MIB), other = fake_alloc(7 * FAKE_MIB);
+
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 8 * FAKE_MIB);
+	assert_int_equal(fake.kept, 1);
+	/* It is told anew of what is kept from then on. */
+	assert_int_equal(gpc_cuMemFree_v2(other), CUDA_SUCCESS);
+	assert_int_equal(fake.mapped, 8 * FAKE_MIB);
+	fake_recall();
+	assert_int_equal(fake.mapped, 0);
+	assert_int_equal(fake.kept, 2);
+}
+
+static void
+what_work_still_uses_is_had_again_behind_it(void **state)
+{
+	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
+
+	fake.lazy = true;
+	fake.posted++;
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	assert_int_equal(fake_alloc(5 * FAKE_MIB), block);
+	assert_int_equal(fake.done, fake.posted);
+	assert_int_equal(fake.maps, 1);
+}
+
+static void
+no_more_is_kept_than_there_is_place_for(void **state)
+{
+	CUdeviceptr blocks[70];
+
+	for (int i = 0; i < 70; i++)
+		blocks[i] = fake_alloc(2 * FAKE_MIB);
+	for (int i = 0; i < 70; i++)
+		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	assert_in_range(fake.mapped, 60 * 2 * FAKE_MIB, 64 * 2 * FAKE_MIB);
+	assert_int_equal(fake_mapped(), 0);
 }
 
 static void
@@ -70,7 +127,7 @@ an_error_of_earlier_work_does_not_lose_what_was_mapped(void **state)
 	/* Another call tells it. */
 	assert_int_equal(fake.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
-	assert_int_equal(fake.mapped, 0);
+	assert_int_equal(fake_mapped(), 0);
 }
 
 static void
@@ -172,7 +229,7 @@ work_is_waited_for_rather_than_mapping_more_and_more(void **state)
 		fake.posted++;
 		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 	}
-	assert_true(fake.mapped <= 32 * FAKE_MIB);
+	assert_true(fake_mapped() <= 32 * FAKE_MIB);
 	assert_in_range(fake.waits, 1, 200 / 8);
 }
 
@@ -183,11 +240,11 @@ wholly_free_chunks_go_back_but_one(void **state)
 
 	for (int i = 0; i < 60; i++)
 		blocks[i] = fake_alloc(FAKE_MIB);
-	assert_int_equal(fake.mapped, 60 * FAKE_MIB);
+	assert_int_equal(fake_mapped(), 60 * FAKE_MIB);
 	for (int i = 0; i < 60; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 
-	assert_int_equal(fake.mapped, 32 * FAKE_MIB);
+	assert_int_equal(fake_mapped(), 32 * FAKE_MIB);
 }
 
 static void
@@ -506,6 +563,10 @@ main(void)
 		FAKE_TEST(small_blocks_need_one_round_trip_for_many),
 		FAKE_TEST(the_heap_that_comes_with_the_context_needs_none),
 		FAKE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves),
+		FAKE_TEST(what_was_freed_is_had_again_without_a_round_trip),
+		FAKE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it),
+		FAKE_TEST(what_work_still_uses_is_had_again_behind_it),
+		FAKE_TEST(no_more_is_kept_than_there_is_place_for),
 		FAKE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped),
 		FAKE_TEST(senseless_sizes_are_refused_at_once),
 		FAKE_TEST(only_what_cumemalloc_returned_can_be_freed),

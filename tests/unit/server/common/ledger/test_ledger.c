@@ -52,6 +52,31 @@ sessions_of_a_tenant_share_its_memory(void **state)
 }
 
 static void
+who_keeps_memory_is_asked_for_it_for_so_long(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	struct gpd_ledger_session *c = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
+
+	assert_false(gpd_ledger_recall(ledger, a, false));
+	a->keeps = b->keeps = c->keeps = GPD_KEEPS;
+	assert_true(gpd_ledger_recall(ledger, a, true));
+	assert_int_equal(a->keeps, GPD_KEEPS);
+	assert_int_equal(b->keeps, GPD_KEEPS_RECALLED);
+	assert_int_equal(c->keeps, GPD_KEEPS);
+	assert_true(gpd_ledger_is_recalling(ledger, a));
+	assert_false(gpd_ledger_is_recalling(ledger, b));
+	/* Not twice. */
+	assert_false(gpd_ledger_recall(ledger, a, true));
+	b->recalled_ns -= GPD_RECALL_NS;
+	assert_false(gpd_ledger_is_recalling(ledger, a));
+	assert_true(gpd_ledger_recall(ledger, a, false));
+	assert_int_equal(c->keeps, GPD_KEEPS_RECALLED);
+	c->keeps = GPD_KEEPS_NOTHING;
+	assert_false(gpd_ledger_is_recalling(ledger, a));
+}
+
+static void
 what_a_session_is_refused_its_tenant_keeps(void **state)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -391,6 +416,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(sessions_of_a_tenant_share_its_memory),
+		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
 		TEST(what_a_session_is_refused_its_tenant_keeps),
 		TEST(a_lowered_quota_takes_nothing_away),
 		TEST(device_code_counts_as_device_memory_does),

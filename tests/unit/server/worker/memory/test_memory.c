@@ -45,6 +45,40 @@ mapped(uint64_t from, uint64_t size)
 	return gpd_memory_mapped(&fake.session, FAKE_WINDOW + from, size);
 }
 
+static CUresult
+keep(uint32_t request)
+{
+	fake.session.request = request;
+	return gpd_gpMemoryKeep(&fake.session, &(struct gp_args_gpMemoryKeep){ 0 });
+}
+
+static uint32_t
+given_back(void)
+{
+	assert_int_equal(gpd_gpMemoryKept(&fake.session, &(struct gp_args_gpMemoryKept){ 0 }),
+			 CUDA_SUCCESS);
+	return fake.session.account.line->keeps;
+}
+
+static void
+the_ledger_knows_who_keeps_memory(void **state)
+{
+	struct gpd_ledger_session *line = fake.session.account.line;
+
+	assert_int_equal(keep(7), GPD_LATER);
+	assert_int_equal(line->keeps, GPD_KEEPS);
+	assert_int_equal(keep(8), CUDA_ERROR_INVALID_VALUE);
+	line->keeps = GPD_KEEPS_RECALLED;
+	assert_int_equal(fake.session.keep_request, 7);
+	fake.session.keep_request = 0;
+	/* More is kept before the first is given back: that is what is waited for. */
+	assert_int_equal(keep(9), GPD_LATER);
+	assert_int_equal(line->keeps, GPD_KEEPS_RECALLED);
+	assert_int_equal(given_back(), GPD_KEEPS);
+	fake.session.keep_request = 0;
+	assert_int_equal(given_back(), GPD_KEEPS_NOTHING);
+}
+
 static void
 fresh_memory_is_zero_and_exportable(void **state)
 {
@@ -218,6 +252,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_ledger_knows_who_keeps_memory, setup,
 		cmocka_unit_test_setup_teardown(fresh_memory_is_zero_and_exportable, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_mapped_is_known_to_the_byte, setup,
