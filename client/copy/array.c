@@ -2,13 +2,16 @@
 #include "client/copy/array.h"
 
 #include "base/lock.h"
+#include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
+#include "client/copy/texture.h"
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of the levels that are made when they are asked for. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -20,7 +23,7 @@ gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 
 	if (!array)
 		array = gpc_handle_get(GPC_KIND_LEVEL, hArray);
-	if (!array || array->shape.levels)
+	if (!array || array->gone || array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*array_p = array;
 	return CUDA_SUCCESS;
@@ -31,7 +34,7 @@ gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **
 {
 	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hMipmappedArray);
 
-	if (!array || !array->shape.levels)
+	if (!array || array->gone || !array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*array_p = array;
 	return CUDA_SUCCESS;
@@ -83,25 +86,72 @@ obtain(const struct gpc_array *array)
 	return result;
 }
 
-/* Another thread may be asking for a level. */
+/* Another thread may be asking for one. */
+static void
+forget_levels(struct gpc_array *array, bool for_ever)
+{
+	(void)pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < array->shape.levels; i++) {
+		if (array->levels[i])
+			gpc_handle_remove(&array->levels[i]->handle);
+		array->levels[i] = NULL;
+	}
+	array->gone = true;
+	if (for_ever) {
+		array->shape.levels = 0;
+		free(array->levels);
+		array->levels = NULL;
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
 static void
 forget(struct gpc_array *array)
 {
-	struct gpc_array **levels;
-	uint32_t count;
-
-	(void)pthread_mutex_lock(&lock);
-	levels = array->levels;
-	count = array->shape.levels;
-	array->levels = NULL;
-	array->shape.levels = 0;
-	(void)pthread_mutex_unlock(&lock);
-	for (uint32_t i = 0; i < count; i++) {
-		if (levels[i])
-			gpc_handle_remove(&levels[i]->handle);
-	}
-	free(levels);
+	forget_levels(array, true);
 	gpc_handle_remove(&array->handle);
+}
+
+static CUresult
+drop(struct gpc_array *array)
+{
+	const struct gp_args_gpArrayDestroy args = { .array = array->handle.id };
+	CUresult result = gpc_post_gpArrayDestroy(array->context, &args);
+
+	gpc_texture_forget_array(array->handle.id);
+	forget(array);
+	return result;
+}
+
+static void
+drop_kept(struct gpc_kept_object *object)
+{
+	(void)drop(GPC_CONTAINER(object, struct gpc_array, kept));
+}
+
+static bool
+has_shape(const struct gpc_kept_object *object, const void *shape)
+{
+	const struct gpc_array *array = GPC_CONTAINER(object, const struct gpc_array, kept);
+
+	return memcmp(&array->shape, shape, sizeof(array->shape)) == 0;
+}
+
+static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, has_shape);
+
+/* One of this shape that the program has destroyed, with what was in it. */
+static bool
+have_again(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
+{
+	struct gpc_kept_object *object = gpc_keeper_take(&keeper, context, shape);
+	struct gpc_array *array;
+
+	if (!object)
+		return false;
+	array = GPC_CONTAINER(object, struct gpc_array, kept);
+	array->gone = false;
+	*token_p = array->handle.token;
+	return true;
 }
 
 static CUresult
@@ -115,6 +165,8 @@ create(struct gpc_context *context, const struct gp_array_shape *shape, void **t
 	/* Absurd sizes need no round trip. */
 	if (gp_array_bytes(shape) > context->device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (have_again(context, shape, token_p))
+		return CUDA_SUCCESS;
 	array = gpc_handle_new(GPC_KIND_ARRAY, sizeof(*array));
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -187,11 +239,10 @@ gpc_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 static CUresult
 destroy(struct gpc_array *array)
 {
-	const struct gp_args_gpArrayDestroy args = { .array = array->handle.id };
-	CUresult result = gpc_post_gpArrayDestroy(array->context, &args);
-
-	forget(array);
-	return result;
+	forget_levels(array, false);
+	if (gpc_keeper_put(&keeper, &array->kept, array->context, gp_array_bytes(&array->shape)))
+		return CUDA_SUCCESS;
+	return drop(array);
 }
 
 CUresult
@@ -225,12 +276,13 @@ destroy_if_of(void *object, void *context)
 	struct gpc_array *array = object;
 
 	if (array->context == context)
-		(void)destroy(array);
+		(void)drop(array);
 }
 
 void
 gpc_array_forget_context(struct gpc_context *context)
 {
+	gpc_keeper_forget_context(&keeper, context);
 	gpc_handle_each(GPC_KIND_ARRAY, destroy_if_of, context);
 }
 
@@ -263,7 +315,7 @@ gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedAr
 	if (!pLevelArray)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&lock);
-	if (level >= whole->shape.levels)
+	if (whole->gone || level >= whole->shape.levels)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (!whole->levels[level] && !make_level(whole, level))
 		result = CUDA_ERROR_OUT_OF_MEMORY;

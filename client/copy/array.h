@@ -9,6 +9,7 @@
 #define GPC_ARRAY_H
 
 #include "client/base/handle.h"
+#include "client/memory/keeper.h"
 #include "protocol/array_geometry.h"
 
 #include <cuda.h>
@@ -23,6 +24,8 @@ struct gpc_array {
 	uint32_t level;
 	struct gp_array_shape shape; /* of a level: its own */
 	struct gpc_array **levels;   /* of a mipmapped array: those that were asked for */
+	bool gone;                   /* the program has destroyed it, and it is kept */
+	struct gpc_kept_object kept;
 };
 
 /* CUDA_ERROR_INVALID_HANDLE: it is none, or has been destroyed. */

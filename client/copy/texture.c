@@ -2,9 +2,11 @@
 #include "client/copy/texture.h"
 
 #include "base/lock.h"
+#include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/memory/address.h"
+#include "client/memory/keeper.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>
@@ -23,6 +25,8 @@ struct texture {
 	UT_hash_handle hh;
 	struct key key;
 	struct gpc_context *context;
+	struct gpc_kept_object kept;
+	struct gp_args_gpTextureCreate args; /* without its name; of a surface array and level */
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC description;
 	CUDA_RESOURCE_VIEW_DESC view;
@@ -54,6 +58,63 @@ enter(struct texture *texture)
 	(void)pthread_mutex_lock(&lock);
 	HASH_ADD(hh, textures, key, sizeof(texture->key), texture);
 	(void)pthread_mutex_unlock(&lock);
+}
+
+static CUresult
+drop(struct texture *texture)
+{
+	const struct gp_args_gpTextureDestroy args = { .texture = texture->handle.id };
+	CUresult result = gpc_post_gpTextureDestroy(texture->context, &args);
+
+	gpc_handle_remove(&texture->handle);
+	return result;
+}
+
+static void
+drop_kept(struct gpc_kept_object *object)
+{
+	(void)drop(GPC_CONTAINER(object, struct texture, kept));
+}
+
+struct wanted {
+	const struct gp_args_gpTextureCreate *args;
+	bool surface;
+};
+
+static bool
+is_the_same(const struct gpc_kept_object *object, const void *arg)
+{
+	const struct texture *texture = GPC_CONTAINER(object, const struct texture, kept);
+	const struct wanted *wanted = arg;
+
+	return wanted->surface == texture->key.surface &&
+	       memcmp(&texture->args, wanted->args, sizeof(texture->args)) == 0;
+}
+
+static bool
+is_of_array(const struct gpc_kept_object *object, const void *array)
+{
+	const struct texture *texture = GPC_CONTAINER(object, const struct texture, kept);
+
+	return texture->args.array == *(const uint32_t *)array;
+}
+
+static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, is_the_same);
+
+void
+gpc_texture_forget_array(uint32_t array)
+{
+	gpc_keeper_drop(&keeper, is_of_array, &array);
+}
+
+/* One that the program has destroyed, and that is just the same; NULL: there is none. */
+static struct texture *
+have_again(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface)
+{
+	const struct wanted wanted = { args, surface };
+	struct gpc_kept_object *object = gpc_keeper_take(&keeper, context, &wanted);
+
+	return object ? GPC_CONTAINER(object, struct texture, kept) : NULL;
 }
 
 static CUresult
@@ -174,13 +235,34 @@ check_memory(const struct gp_args_gpTextureCreate *args)
 	return found.kind == GPC_ADDRESS_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* args: all but the name. */
+static CUresult
+ask_for_texture(struct gpc_context *context, const struct gp_args_gpTextureCreate *args,
+		struct texture **texture_p)
+{
+	struct gp_args_gpTextureCreate named = *args;
+	struct gp_reply_gpTextureCreate reply;
+	CUresult result = create_named(context, texture_p);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	named.texture = (*texture_p)->handle.id;
+	result = gpc_wait_gpTextureCreate(context, &named, &reply);
+	if (result != CUDA_SUCCESS) {
+		gpc_handle_remove(&(*texture_p)->handle);
+		return result;
+	}
+	(*texture_p)->args = *args;
+	(*texture_p)->key = key_of(context, reply.object, false);
+	return CUDA_SUCCESS;
+}
+
 CUresult
 gpc_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 		      const CUDA_TEXTURE_DESC *pTexDesc,
 		      const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
 	struct gp_args_gpTextureCreate args = { 0 };
-	struct gp_reply_gpTextureCreate reply;
 	struct gpc_context *context;
 	struct texture *texture;
 	CUresult result = gpc_enter(&context);
@@ -192,36 +274,52 @@ gpc_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDes
 	result = describe_resource(pResDesc, context, &args);
 	if (result == CUDA_SUCCESS)
 		result = check_memory(&args);
-	if (result == CUDA_SUCCESS)
-		result = create_named(context, &texture);
 	if (result != CUDA_SUCCESS)
 		return result;
 	describe_sampling(pTexDesc, &args);
 	if (pResViewDesc)
 		describe_view(pResViewDesc, &args);
-	args.texture = texture->handle.id;
 	args.device = context->device->remote;
-	result = gpc_wait_gpTextureCreate(context, &args, &reply);
-	if (result != CUDA_SUCCESS) {
-		gpc_handle_remove(&texture->handle);
+	texture = have_again(context, &args, false);
+	if (!texture)
+		result = ask_for_texture(context, &args, &texture);
+	if (result != CUDA_SUCCESS)
 		return result;
-	}
 	texture->resource = *pResDesc;
 	texture->description = *pTexDesc;
 	texture->has_view = pResViewDesc != NULL;
 	if (pResViewDesc)
 		texture->view = *pResViewDesc;
-	texture->key = key_of(context, reply.object, false);
+	*pTexObject = texture->key.object;
 	enter(texture);
-	*pTexObject = reply.object;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+ask_for_surface(struct gpc_context *context, const struct gp_args_gpTextureCreate *of,
+		struct texture **surface_p)
+{
+	struct gp_args_gpSurfaceCreate args = { .array = of->array, .level = of->level };
+	struct gp_reply_gpSurfaceCreate reply;
+	CUresult result = create_named(context, surface_p);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.surface = (*surface_p)->handle.id;
+	result = gpc_wait_gpSurfaceCreate(context, &args, &reply);
+	if (result != CUDA_SUCCESS) {
+		gpc_handle_remove(&(*surface_p)->handle);
+		return result;
+	}
+	(*surface_p)->args = *of;
+	(*surface_p)->key = key_of(context, reply.object, true);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
 {
-	struct gp_args_gpSurfaceCreate args = { 0 };
-	struct gp_reply_gpSurfaceCreate reply;
+	struct gp_args_gpTextureCreate args = { 0 };
 	struct gpc_context *context;
 	struct texture *surface;
 	CUresult result = gpc_enter(&context);
@@ -232,32 +330,30 @@ gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pRes
 	    pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = describe_array(pResDesc->res.array.hArray, context, &args.array, &args.level);
-	if (result == CUDA_SUCCESS)
-		result = create_named(context, &surface);
 	if (result != CUDA_SUCCESS)
 		return result;
-	args.surface = surface->handle.id;
-	result = gpc_wait_gpSurfaceCreate(context, &args, &reply);
-	if (result != CUDA_SUCCESS) {
-		gpc_handle_remove(&surface->handle);
+	surface = have_again(context, &args, true);
+	if (!surface)
+		result = ask_for_surface(context, &args, &surface);
+	if (result != CUDA_SUCCESS)
 		return result;
-	}
 	surface->resource = *pResDesc;
-	surface->key = key_of(context, reply.object, true);
+	*pSurfObject = surface->key.object;
 	enter(surface);
-	*pSurfObject = reply.object;
 	return CUDA_SUCCESS;
 }
 
+/* What is of an array that is gone could be taken for one of a later array. */
 static CUresult
 destroy(struct texture *texture) GP_LOCKED(lock)
 {
-	const struct gp_args_gpTextureDestroy args = { .texture = texture->handle.id };
-	CUresult result = gpc_post_gpTextureDestroy(texture->context, &args);
+	uint32_t array = texture->args.array;
 
 	HASH_DELETE(hh, textures, texture);
-	gpc_handle_remove(&texture->handle);
-	return result;
+	if ((array == 0 || gpc_handle_find(GPC_KIND_ARRAY, array)) &&
+	    gpc_keeper_put(&keeper, &texture->kept, texture->context, 0))
+		return CUDA_SUCCESS;
+	return drop(texture);
 }
 
 static CUresult
@@ -293,11 +389,14 @@ gpc_texture_forget_context(struct gpc_context *context)
 {
 	struct texture *texture, *next;
 
+	gpc_keeper_forget_context(&keeper, context);
 	(void)pthread_mutex_lock(&lock);
 	HASH_ITER(hh, textures, texture, next)
 	{
-		if (texture->context == context)
-			(void)destroy(texture);
+		if (texture->context != context)
+			continue;
+		HASH_DELETE(hh, textures, texture);
+		(void)drop(texture);
 	}
 	(void)pthread_mutex_unlock(&lock);
 }

@@ -6,6 +6,7 @@
 #include "client/context/context.h"
 #include "client/context/fence.h"
 #include "client/memory/address.h"
+#include "client/memory/keeper.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -153,18 +154,26 @@ give_back(struct memory *memory, uint64_t beyond)
 		unmap(memory, ((struct gpc_device *)mapping.owner)->primary, &mapping.range);
 }
 
+static void
+give_all_back(struct memory *memory)
+{
+	gpc_keepers_give_back(memory->session);
+	give_back(memory, 0);
+}
+
 /* Whoever keeps something from here on tells the daemon anew; what is kept already goes. */
 static void
 recalled(struct gpc_request *request)
 {
 	struct memory *memory = request->arg;
+	struct gpc_context *primary = memory->primary;
 	const struct gp_args_gpMemoryKept args = { 0 };
 
 	free(request->reply);
 	request->reply = NULL;
 	atomic_store(&memory->keeps, false);
-	give_back(memory, 0);
-	(void)gpc_post_gpMemoryKept(memory->primary, &args);
+	give_all_back(memory);
+	(void)gpc_post_gpMemoryKept(primary, &args);
 }
 
 static void
@@ -235,7 +244,7 @@ reclaim(struct memory *memory, struct gpc_context *context)
 	gpc_pool_reclaim(context->device);
 	while (gpc_heap_take_spare(memory->heap, &range))
 		unmap(memory, context, &range);
-	give_back(memory, 0);
+	give_all_back(memory);
 	return settle(memory, context);
 }
 
@@ -464,6 +473,24 @@ gpc_memory_poll(struct gpc_context *context)
 	gpc_fence_start(&memory->fence, context);
 }
 
+void
+gpc_memory_take_answer(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	if (memory)
+		gpc_fence_poll(&memory->fence);
+}
+
+void
+gpc_memory_keeps(struct gpc_context *context)
+{
+	struct memory *memory = memory_of(context);
+
+	if (memory)
+		tell_that_something_is_kept(memory, context);
+}
+
 CUresult
 gpc_memory_settle(struct gpc_context *context)
 {
@@ -487,7 +514,8 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 
 	if (memory)
 		*bytes_p = gpc_heap_available(memory->heap, context) +
-			   gpc_kept_bytes(&memory->kept, context->device);
+			   gpc_kept_bytes(&memory->kept, context->device) +
+			   gpc_keepers_bytes(context->device);
 	return memory != NULL;
 }
 
@@ -531,5 +559,5 @@ gpc_memory_forget_context(struct gpc_context *context)
 	while (memory && gpc_heap_take_any(memory->heap, context, &range))
 		unmap(memory, context, &range);
 	if (memory)
-		give_back(memory, 0);
+		give_all_back(memory);
 }

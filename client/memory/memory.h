@@ -39,6 +39,10 @@ CUresult gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_h
 void gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range);
 /* Asks how far the work is, and takes the answer to what was asked before. */
 void gpc_memory_poll(struct gpc_context *context);
+/* Takes the answer that has come, and asks nothing. */
+void gpc_memory_take_answer(struct gpc_context *context);
+/* Something is kept (keeper.h): the daemon is told, and may want it back. */
+void gpc_memory_keeps(struct gpc_context *context);
 /* Waits for all work posted; and gives everything back besides that nothing uses. */
 CUresult gpc_memory_settle(struct gpc_context *context);
 CUresult gpc_memory_reclaim(struct gpc_context *context);

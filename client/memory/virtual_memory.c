@@ -6,6 +6,7 @@
 #include "client/context/context.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
+#include "client/memory/physical_memory.h"
 #include "client/memory/virtual_address.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -18,18 +19,8 @@
 
 #define PAGE ((uint64_t)4096)
 
-/* Physical memory. */
-struct allocation {
-	struct gpc_handle handle;
-	struct gpc_device *device;
-	uint64_t size;
-	CUmemAllocationProp prop;
-	int users;    /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
-	int mappings; /* it goes when it has neither */
-};
-
 struct mapping {
-	struct allocation *allocation;
+	struct gpc_physical *allocation;
 	uint64_t id;
 	bool accessible;
 };
@@ -210,87 +201,6 @@ gpc_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* Physical memory. */
 
-static CUresult
-check_prop(const CUmemAllocationProp *prop)
-{
-	/* What is exportable here is exported nowhere: programs ask for it without need. */
-	const unsigned int handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-
-	if (prop->type == CU_MEM_ALLOCATION_TYPE_MANAGED)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch (prop->location.type) {
-	case CU_MEM_LOCATION_TYPE_DEVICE:
-		break;
-	case CU_MEM_LOCATION_TYPE_HOST:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-	if (!gpc_device_get(prop->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (((unsigned int)prop->requestedHandleTypes & ~handle_types) || prop->allocFlags.usage)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return CUDA_SUCCESS;
-}
-
-static CUresult
-ask_for(const struct allocation *allocation)
-{
-	const struct gp_args_gpMemoryCreate args = {
-		.memory = allocation->handle.id,
-		.size = allocation->size,
-		.device = allocation->device->remote,
-	};
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
-
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
-}
-
-static CUresult
-obtain(const struct allocation *allocation)
-{
-	CUresult result = ask_for(allocation);
-
-	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
-	    gpc_memory_reclaim(allocation->device->primary) == CUDA_SUCCESS)
-		result = ask_for(allocation);
-	return result;
-}
-
-static CUresult
-create(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle)
-{
-	struct gpc_device *device = gpc_device_get(prop->location.id);
-	struct allocation *allocation;
-	CUresult result;
-
-	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* Absurd sizes need no round trip. */
-	if (size > device->total_memory)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	allocation = gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
-	if (!allocation)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	allocation->device = device;
-	allocation->size = size;
-	allocation->users = 1;
-	allocation->prop = *prop;
-	/* Hints that are not followed. */
-	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
-	result = obtain(allocation);
-	if (result == CUDA_SUCCESS)
-		*handle = (uintptr_t)allocation->handle.token;
-	else
-		gpc_handle_remove(&allocation->handle);
-	return result;
-}
-
 CUresult
 gpc_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
 		unsigned long long flags)
@@ -302,45 +212,23 @@ gpc_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAl
 	result = enter();
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = check_prop(prop);
-	return leave(result == CUDA_SUCCESS ? create(size, prop, handle) : result);
-}
-
-/* NULL: it is none, or has been released. */
-static struct allocation *
-allocation_get(CUmemGenericAllocationHandle handle)
-{
-	struct allocation *allocation =
-		gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
-
-	return allocation && allocation->users > 0 ? allocation : NULL;
-}
-
-static void
-drop_unused(struct allocation *allocation)
-{
-	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
-
-	if (allocation->users > 0 || allocation->mappings > 0)
-		return;
-	/* A dead session's memory is gone as well. */
-	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
-	gpc_handle_remove(&allocation->handle);
+	result = gpc_physical_check_prop(prop);
+	return leave(result == CUDA_SUCCESS ? gpc_physical_create(size, prop, handle) : result);
 }
 
 CUresult
 gpc_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-	struct allocation *allocation;
+	struct gpc_physical *allocation;
 	CUresult result = enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	allocation = allocation_get(handle);
+	allocation = gpc_physical_get(handle);
 	if (!allocation)
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	allocation->users--;
-	drop_unused(allocation);
+	gpc_physical_drop_unused(allocation);
 	return leave(CUDA_SUCCESS);
 }
 
@@ -348,7 +236,7 @@ CUresult
 gpc_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	const struct gpc_range *range;
-	struct allocation *allocation;
+	struct gpc_physical *allocation;
 	CUresult result = enter();
 
 	if (result != CUDA_SUCCESS)
@@ -366,12 +254,12 @@ CUresult
 gpc_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 					   CUmemGenericAllocationHandle handle)
 {
-	const struct allocation *allocation;
+	const struct gpc_physical *allocation;
 	CUresult result = enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	allocation = allocation_get(handle);
+	allocation = gpc_physical_get(handle);
 	if (!prop || !allocation)
 		return leave(CUDA_ERROR_INVALID_VALUE);
 	*prop = allocation->prop;
@@ -390,7 +278,7 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
 	     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_prop(prop);
+	result = gpc_physical_check_prop(prop);
 	if (result == CUDA_SUCCESS)
 		*granularity =
 			gpc_session_facts(gpc_device_get(prop->location.id)->session)->granularity;
@@ -399,42 +287,38 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 
 /* Mappings. */
 
+/* All that the daemon checks has been checked: nobody waits for it. */
 static CUresult
-map(uint64_t address, uint64_t size, struct allocation *allocation)
+map(uint64_t address, uint64_t size, struct gpc_physical *allocation)
 {
-	struct gp_args_gpMemoryAttach args = {
+	const struct gp_args_gpMemoryPlace args = {
 		.memory = allocation->handle.id,
 		.address = address,
 		.size = size,
 	};
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
-	struct gpc_request request = { 0 };
 	CUresult result;
 
 	if (!mapping)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpc_start_gpMemoryAttach(allocation->device->primary, &args, &request);
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	if (result != CUDA_SUCCESS) {
-		free(mapping);
-		return result;
-	}
 	mapping->allocation = allocation;
 	mapping->id = gpc_memory_next_id();
 	if (ranges_add(&mappings, address, size, mapping)) {
-		struct gp_args_gpMemoryUnmap undo = { .address = address, .size = size };
-
-		(void)gpc_post_gpMemoryUnmap(allocation->device->primary, &undo);
 		free(mapping);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = gpc_post_gpMemoryPlace(allocation->device->primary, &args);
+	if (result != CUDA_SUCCESS) {
+		ranges_remove(&mappings, around(&mappings, address));
+		free(mapping);
+		return result;
 	}
 	allocation->mappings++;
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-check_map(uint64_t address, uint64_t size, const struct allocation *allocation)
+check_map(uint64_t address, uint64_t size, const struct gpc_physical *allocation)
 {
 	const struct gpc_range *range = around(&reservations, address);
 	const struct reservation *reservation;
@@ -448,19 +332,20 @@ check_map(uint64_t address, uint64_t size, const struct allocation *allocation)
 	    gpc_ranges_find(&mappings, address, size) ||
 	    reservation->context->scope.session != allocation->device->session)
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	/* NVIDIA's driver maps no part, either. */
+	return size == allocation->size ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult
 gpc_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 	     unsigned long long flags)
 {
-	struct allocation *allocation;
+	struct gpc_physical *allocation;
 	CUresult result = enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	allocation = allocation_get(handle);
+	allocation = gpc_physical_get(handle);
 	result = offset || flags ? CUDA_ERROR_INVALID_VALUE : check_map(ptr, size, allocation);
 	return leave(result == CUDA_SUCCESS ? map(ptr, size, allocation) : result);
 }
@@ -487,13 +372,13 @@ unmap(struct gpc_range *range)
 {
 	struct gp_args_gpMemoryUnmap args = { .address = range->base, .size = range->size };
 	struct mapping *mapping = range->item;
-	struct allocation *allocation = mapping->allocation;
+	struct gpc_physical *allocation = mapping->allocation;
 
 	ranges_remove(&mappings, range);
 	(void)gpc_post_gpMemoryUnmap(allocation->device->primary, &args);
 	free(mapping);
 	allocation->mappings--;
-	drop_unused(allocation);
+	gpc_physical_drop_unused(allocation);
 }
 
 CUresult

@@ -73,6 +73,13 @@ void gpMemoryAttach(
         gp_address address,
         size_t size);
 
+/* The same, and nobody waits: of the whole of it, which is what a driver maps. */
+GP_MESSAGE(0x020c, POST, SERVER_HOOK, CHARGES_NOTHING)
+void gpMemoryPlace(
+        gp_memory memory,
+        gp_address address,
+        size_t size);
+
 /* Addresses besides the window's, for the client to map memory at. */
 GP_MESSAGE(0x0208, WAIT, SERVER_HOOK)
 void gpAddressReserve(

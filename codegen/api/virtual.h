@@ -25,7 +25,7 @@ GP_LOCAL(VIA(gpMemoryRelease))
 CUresult cuMemRelease(
         CUmemGenericAllocationHandle handle);
 
-GP_LOCAL(VIA(gpMemoryAttach))
+GP_LOCAL(VIA(gpMemoryPlace))
 CUresult cuMemMap(
         CUdeviceptr ptr,
         size_t size,

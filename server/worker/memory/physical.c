@@ -171,14 +171,26 @@ gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRe
 	return CUDA_SUCCESS;
 }
 
+static CUresult
+attach(struct gpd_session *session, uint32_t memory, uint64_t address, uint64_t size)
+{
+	struct gpd_physical *physical = get(session, memory);
+
+	if (!physical || size > physical->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpd_memory_attach(session, address, size, physical);
+}
+
 CUresult
 gpd_gpMemoryAttach(struct gpd_session *session, const struct gp_args_gpMemoryAttach *args)
 {
-	struct gpd_physical *physical = get(session, args->memory);
+	return attach(session, args->memory, args->address, args->size);
+}
 
-	if (!physical || args->size > physical->size)
-		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_memory_attach(session, args->address, args->size, physical);
+CUresult
+gpd_gpMemoryPlace(struct gpd_session *session, const struct gp_args_gpMemoryPlace *args)
+{
+	return attach(session, args->memory, args->address, args->size);
 }
 
 void

@@ -155,8 +155,8 @@ gpd_session_recall(struct gpd_session *session)
 {
 	uint32_t request;
 
-	if (atomic_load_explicit(&session->account.line->keeps, memory_order_relaxed) !=
-	    GPD_KEEPS_RECALLED)
+	if (atomic_load(&session->keep_request) == 0 ||
+	    atomic_load(&session->account.line->keeps) != GPD_KEEPS_RECALLED)
 		return;
 	request = atomic_exchange(&session->keep_request, 0);
 	if (request)

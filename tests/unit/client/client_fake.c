@@ -232,6 +232,12 @@ gpc_session_facts(const struct gpc_session *s)
 	return &s->facts;
 }
 
+CUresult
+gpc_session_status(struct gpc_session *s)
+{
+	return CUDA_SUCCESS;
+}
+
 bool
 gpc_session_has_functions(const struct gpc_session *unused)
 {
@@ -577,11 +583,10 @@ gpc_post_gpMemoryRelease(struct gpc_context *c, const struct gp_args_gpMemoryRel
 }
 
 CUresult
-gpc_start_gpMemoryAttach(struct gpc_context *c, const struct gp_args_gpMemoryAttach *args,
-			 struct gpc_request *request)
+gpc_post_gpMemoryPlace(struct gpc_context *c, const struct gp_args_gpMemoryPlace *args)
 {
-	assert_true(args->size <= physical_find(args->memory)->size);
-	return answered(request, map(args->address, args->size, args->memory));
+	assert_int_equal(args->size, physical_find(args->memory)->size);
+	return map(args->address, args->size, args->memory);
 }
 
 CUresult

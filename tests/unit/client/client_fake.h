@@ -45,6 +45,7 @@ struct fake {
 	int copies_in_short, maps, unmaps, fences, waits, copies_in, barriers, copies_out,
 		copies_device, fills, syncs, keeps, kept;
 	size_t largest_copy_in;
+	int objects; /* texture and surface objects that the daemon has */
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;
 	CUresult reserve_result;
@@ -63,7 +64,7 @@ int fake_teardown(void **state);
 /* A request that will be answered with these bytes, which are malloc'ed. */
 void fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);
 
-/* Arrays that the daemon has. */
+/* Arrays that the daemon has when what is kept has been given back. */
 int fake_arrays(void);
 
 /* Answers everything that is under way: the reader of the connection. */

@@ -32,6 +32,7 @@ fake_arrays(void)
 {
 	int count = 0;
 
+	(void)fake_mapped();
 	for (int i = 0; i < ARRAYS; i++)
 		count += arrays[i].id != 0;
 	return count;
@@ -160,5 +161,32 @@ gpc_post_gpArrayCopy(struct gpc_context *c, const struct gp_args_gpArrayCopy *ar
 			memmove(dst + z * dst_slice + y * dst_pitch,
 				src + z * src_slice + y * src_pitch, args->width);
 	fake.copies_device++;
+	return CUDA_SUCCESS;
+}
+
+static unsigned long long objects;
+
+CUresult
+gpc_wait_gpTextureCreate(struct gpc_context *c, const struct gp_args_gpTextureCreate *args,
+			 struct gp_reply_gpTextureCreate *reply)
+{
+	fake.objects++;
+	reply->object = ++objects;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_wait_gpSurfaceCreate(struct gpc_context *c, const struct gp_args_gpSurfaceCreate *args,
+			 struct gp_reply_gpSurfaceCreate *reply)
+{
+	fake.objects++;
+	reply->object = ++objects;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_post_gpTextureDestroy(struct gpc_context *c, const struct gp_args_gpTextureDestroy *args)
+{
+	fake.objects--;
 	return CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/array.h"
+#include "client/copy/texture.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 
@@ -171,6 +172,90 @@ rows_move_between_arrays_and_memory(void **state)
 }
 
 static void
+an_array_of_the_same_shape_is_had_again(void **state)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0);
+	CUmipmappedArray mipmap, again;
+	CUarray array = make(20, 30, 0), level;
+
+	CU(gpc_cuArrayDestroy(array));
+	NO_HANDLE(gpc_cuArrayDestroy(array));
+	assert_ptr_not_equal(make(20, 31, 0), array);
+	assert_ptr_equal(make(20, 30, 0), array);
+	assert_ptr_not_equal(make(20, 30, 0), array);
+	CU(gpc_cuMipmappedArrayCreate(&mipmap, &described, 3));
+	CU(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 1));
+	CU(gpc_cuMipmappedArrayDestroy(mipmap));
+	NO_HANDLE(gpc_cuArrayDestroy(level));
+	CU(gpc_cuMipmappedArrayCreate(&again, &described, 3));
+	assert_ptr_equal(again, mipmap);
+	CU(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 1));
+	gpc_array_forget_context(fake.context);
+	assert_int_equal(fake_arrays(), 0);
+}
+
+static void
+an_object_that_is_just_the_same_is_had_again(void **state)
+{
+	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
+	CUDA_TEXTURE_DESC sampled = { .filterMode = CU_TR_FILTER_MODE_LINEAR };
+	CUtexObject texture, other;
+	CUsurfObject surface;
+
+	of.res.array.hArray = make(20, 30, 0);
+	CU(gpc_cuTexObjectCreate(&texture, &of, &sampled, NULL));
+	CU(gpc_cuTexObjectDestroy(texture));
+	NO_HANDLE(gpc_cuTexObjectDestroy(texture));
+	CU(gpc_cuSurfObjectCreate(&surface, &of));
+	assert_int_not_equal(surface, texture);
+	sampled.filterMode = CU_TR_FILTER_MODE_POINT;
+	CU(gpc_cuTexObjectCreate(&other, &of, &sampled, NULL));
+	assert_int_not_equal(other, texture);
+	sampled.filterMode = CU_TR_FILTER_MODE_LINEAR;
+	CU(gpc_cuTexObjectCreate(&other, &of, &sampled, NULL));
+	assert_int_equal(other, texture);
+	assert_int_equal(fake.objects, 3);
+	CU(gpc_cuSurfObjectDestroy(surface));
+	CU(gpc_cuSurfObjectCreate(&surface, &of));
+	assert_int_equal(fake.objects, 3);
+	gpc_texture_forget_context(fake.context);
+	assert_int_equal(fake.objects, 0);
+	gpc_array_forget_context(fake.context);
+}
+
+static void
+what_is_kept_of_an_array_goes_with_it(void **state)
+{
+	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
+	CUarray array = make(20, 30, 0);
+	CUsurfObject surface;
+
+	of.res.array.hArray = array;
+	CU(gpc_cuSurfObjectCreate(&surface, &of));
+	CU(gpc_cuSurfObjectDestroy(surface));
+	CU(gpc_cuArrayDestroy(array));
+	assert_int_equal(fake.objects, 1);
+	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake.objects, 0);
+}
+
+static void
+what_work_still_uses_is_not_had_again(void **state)
+{
+	CUarray array = make(20, 30, 0);
+
+	fake.lazy = true;
+	fake.posted++;
+	CU(gpc_cuArrayDestroy(array));
+	fake.done = 0;
+	fake.busy = true;
+	assert_ptr_not_equal(make(20, 30, 0), array);
+	fake.done = fake.posted;
+	assert_ptr_equal(make(20, 30, 0), array);
+	gpc_array_forget_context(fake.context);
+}
+
+static void
 a_context_takes_its_arrays_along(void **state)
 {
 	CUarray array = make(10, 10, 0);
@@ -189,6 +274,10 @@ main(void)
 		FAKE_TEST(levels_go_with_their_mipmapped_array),
 		FAKE_TEST(volumes_go_in_and_come_back),
 		FAKE_TEST(rows_move_between_arrays_and_memory),
+		FAKE_TEST(an_object_that_is_just_the_same_is_had_again),
+		FAKE_TEST(what_is_kept_of_an_array_goes_with_it),
+		FAKE_TEST(what_work_still_uses_is_not_had_again),
+		FAKE_TEST(an_array_of_the_same_shape_is_had_again),
 		FAKE_TEST(a_context_takes_its_arrays_along),
 	};
 

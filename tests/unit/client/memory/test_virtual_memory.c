@@ -64,14 +64,35 @@ memory_counts_from_its_making_until_its_last_use(void **state)
 	CUmemGenericAllocationHandle handle = create(2 * FAKE_GRANULE);
 	CUdeviceptr base = reserve(RESERVED);
 
-	assert_int_equal(fake.mapped, 2 * FAKE_GRANULE);
+	assert_int_equal(fake_mapped(), 2 * FAKE_GRANULE);
 	map(base, 2 * FAKE_GRANULE, handle);
-	map(base + 4 * FAKE_GRANULE, FAKE_GRANULE, handle);
+	map(base + 4 * FAKE_GRANULE, 2 * FAKE_GRANULE, handle);
 	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemUnmap(base, 2 * FAKE_GRANULE), CUDA_SUCCESS);
-	assert_int_equal(fake.mapped, 2 * FAKE_GRANULE);
-	assert_int_equal(gpc_cuMemUnmap(base + 4 * FAKE_GRANULE, FAKE_GRANULE), CUDA_SUCCESS);
-	assert_int_equal(fake.mapped, 0);
+	assert_int_equal(fake_mapped(), 2 * FAKE_GRANULE);
+	assert_int_equal(gpc_cuMemUnmap(base + 4 * FAKE_GRANULE, 2 * FAKE_GRANULE), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 0);
+	give_back(base, 0, RESERVED);
+}
+
+static void
+what_was_released_is_had_again(void **state)
+{
+	CUmemGenericAllocationHandle first = create(2 * FAKE_GRANULE);
+	CUdeviceptr base = reserve(RESERVED);
+
+	for (int i = 0; i < 10; i++) {
+		map(base, 2 * FAKE_GRANULE, first);
+		assert_int_equal(gpc_cuMemUnmap(base, 2 * FAKE_GRANULE), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuMemRelease(first), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuMemMap(base, 2 * FAKE_GRANULE, 0, first, 0),
+				 CUDA_ERROR_INVALID_VALUE);
+		assert_int_equal(create(2 * FAKE_GRANULE), first);
+		assert_int_equal(fake.mapped, 2 * FAKE_GRANULE);
+	}
+	assert_int_equal(gpc_cuMemMap(base, FAKE_GRANULE, 0, first, 0), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(gpc_cuMemRelease(first), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 0);
 	give_back(base, 0, RESERVED);
 }
 
@@ -95,7 +116,7 @@ a_released_handle_is_none_until_it_is_retained(void **state)
 	give_back(base, FAKE_GRANULE, RESERVED);
 	assert_int_equal(gpc_cuMemGetAllocationPropertiesFromHandle(&found, handle), CUDA_SUCCESS);
 	assert_int_equal(found.location.id, ORDINAL);
-	assert_int_equal(fake.mapped, FAKE_GRANULE);
+	assert_int_equal(fake_mapped(), FAKE_GRANULE);
 	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemRetainAllocationHandle(&same, (void *)(uintptr_t)base),
 			 CUDA_ERROR_INVALID_VALUE);
@@ -178,7 +199,7 @@ neighbouring_mappings_are_one_piece_of_memory(void **state)
 	assert_int_equal(gpc_cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, base),
 			 CUDA_ERROR_INVALID_VALUE);
 	give_back(base, 5 * FAKE_GRANULE, RESERVED);
-	assert_int_equal(fake.mapped, 0);
+	assert_int_equal(fake_mapped(), 0);
 }
 
 static void
@@ -301,6 +322,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FAKE_TEST(memory_counts_from_its_making_until_its_last_use),
+		FAKE_TEST(what_was_released_is_had_again),
 		FAKE_TEST(a_released_handle_is_none_until_it_is_retained),
 		FAKE_TEST(memory_is_accessible_when_access_was_given),
 		FAKE_TEST(access_is_given_to_the_device_itself_and_to_all_that_is_named),

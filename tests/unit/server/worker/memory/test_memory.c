@@ -252,7 +252,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_ledger_knows_who_keeps_memory, setup,
+		cmocka_unit_test_setup_teardown(the_ledger_knows_who_keeps_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(fresh_memory_is_zero_and_exportable, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_mapped_is_known_to_the_byte, setup,

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/physical_memory.h"
+
+#include "client/base/container.h"
+#include "client/context/context.h"
+#include "client/memory/memory.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <string.h>
+
+CUresult
+gpc_physical_check_prop(const CUmemAllocationProp *prop)
+{
+	/* What is exportable here is exported nowhere: programs ask for it without need. */
+	const unsigned int handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+	if (prop->type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (prop->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		break;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!gpc_device_get(prop->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (((unsigned int)prop->requestedHandleTypes & ~handle_types) || prop->allocFlags.usage)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+static void
+drop(struct gpc_physical *allocation)
+{
+	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
+
+	/* A dead session's memory is gone as well. */
+	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
+	gpc_handle_remove(&allocation->handle);
+}
+
+static void
+drop_kept(struct gpc_kept_object *object)
+{
+	drop(GPC_CONTAINER(object, struct gpc_physical, kept));
+}
+
+static bool
+has_size(const struct gpc_kept_object *object, const void *size)
+{
+	return object->bytes == *(const uint64_t *)size;
+}
+
+/* The primary context, in whose name all is done, says of which device it is. */
+static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, has_size);
+
+static struct gpc_physical *
+have_again(const struct gpc_device *device, uint64_t size)
+{
+	struct gpc_kept_object *object = gpc_keeper_take(&keeper, device->primary, &size);
+
+	return object ? GPC_CONTAINER(object, struct gpc_physical, kept) : NULL;
+}
+
+static CUresult
+ask_for(const struct gpc_physical *allocation)
+{
+	const struct gp_args_gpMemoryCreate args = {
+		.memory = allocation->handle.id,
+		.size = allocation->size,
+		.device = allocation->device->remote,
+	};
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+static CUresult
+obtain(struct gpc_device *device, uint64_t size, struct gpc_physical **allocation_p)
+{
+	struct gpc_physical *allocation = gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
+	CUresult result;
+
+	if (!allocation)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	allocation->device = device;
+	allocation->size = size;
+	result = ask_for(allocation);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	    gpc_memory_reclaim(device->primary) == CUDA_SUCCESS)
+		result = ask_for(allocation);
+	if (result == CUDA_SUCCESS)
+		*allocation_p = allocation;
+	else
+		gpc_handle_remove(&allocation->handle);
+	return result;
+}
+
+CUresult
+gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
+		    CUmemGenericAllocationHandle *handle)
+{
+	struct gpc_device *device = gpc_device_get(prop->location.id);
+	CUresult result = CUDA_SUCCESS;
+	struct gpc_physical *allocation;
+
+	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Absurd sizes need no round trip. */
+	if (size > device->total_memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	allocation = have_again(device, size);
+	if (!allocation)
+		result = obtain(device, size, &allocation);
+	if (result != CUDA_SUCCESS)
+		return result;
+	allocation->users = 1;
+	allocation->prop = *prop;
+	/* Hints that are not followed. */
+	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
+	*handle = (uintptr_t)allocation->handle.token;
+	return CUDA_SUCCESS;
+}
+
+struct gpc_physical *
+gpc_physical_get(CUmemGenericAllocationHandle handle)
+{
+	struct gpc_physical *allocation =
+		gpc_handle_get(GPC_KIND_MEMORY, (const void *)(uintptr_t)handle);
+
+	return allocation && allocation->users > 0 ? allocation : NULL;
+}
+
+void
+gpc_physical_drop_unused(struct gpc_physical *allocation)
+{
+	if (allocation->users == 0 && allocation->mappings == 0 &&
+	    !gpc_keeper_put(&keeper, &allocation->kept, allocation->device->primary,
+			    allocation->size))
+		drop(allocation);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Physical memory of the application (cuMemCreate), which the daemon has.  What has been released
+ * and is mapped nowhere is kept (keeper.h).  The caller locks the calls of virtual_memory.c.
+ */
+#ifndef GPC_PHYSICAL_MEMORY_H
+#define GPC_PHYSICAL_MEMORY_H
+
+#include "client/base/handle.h"
+#include "client/memory/keeper.h"
+
+#include <cuda.h>
+#include <stdint.h>
+
+struct gpc_device;
+
+struct gpc_physical {
+	struct gpc_handle handle;
+	struct gpc_device *device;
+	uint64_t size;
+	CUmemAllocationProp prop;
+	int users;    /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
+	int mappings; /* it goes when it has neither */
+	struct gpc_kept_object kept;
+};
+
+/* Whether such memory can be had at all. */
+CUresult gpc_physical_check_prop(const CUmemAllocationProp *prop);
+/* prop has been checked. */
+CUresult gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
+			     CUmemGenericAllocationHandle *handle);
+/* NULL: it is none, or has been released. */
+struct gpc_physical *gpc_physical_get(CUmemGenericAllocationHandle handle);
+/* If it has no users and no mappings. */
+void gpc_physical_drop_unused(struct gpc_physical *allocation);
+
+#endif /* GPC_PHYSICAL_MEMORY_H */
