@@ -40,6 +40,7 @@ enum gp_note {
 		0xff03, /* output of the session's kernels: bytes, for the client's stdout */
 	GP_NOTE_COMPLAIN = 0xff04, /* what the driver says of a failed kernel: bytes, for stderr */
 	GP_NOTE_FUNCTION = 0xff05, /* a host function's turn has come: u32 function, u32 CUresult */
+	GP_NOTE_SHARE = 0xff06,    /* other multiprocessors: u32 device, u32 0 */
 };
 
 /* Bytes of a kernel's packed parameters: CUDA's own limit since 12.1. */

@@ -18,6 +18,14 @@
 #define GP_IMAGE_KERNELS_MAX 65536
 #define GP_KERNEL_PARAMS_MAX 4096
 
+/* Of gpOccupancyBlocks, little-endian as on the wire. */
+#define GP_OCCUPANCY_QUESTIONS_MAX 64
+struct gp_occupancy_question {
+	uint32_t size; /* of the block */
+	uint32_t zero;
+	uint64_t shared; /* dynamic, bytes */
+};
+
 struct gp_param_info {
 	uint32_t offset; /* bytes into the packed parameter buffer */
 	uint32_t size;

@@ -3,6 +3,7 @@
 
 #include "client/code/image.h"
 #include "client/wire/session.h"
+#include "gpc_calls.h"
 
 #include <stdlib.h>
 #include <uthash.h>
@@ -39,6 +40,21 @@ find(struct gpc_answers *answers, const struct gpc_question *question)
 
 	HASH_FIND(hh, answers->table, question, sizeof(*question), answer);
 	return answer;
+}
+
+bool
+gpc_answers_watch(struct gpc_context *context)
+{
+	const struct gp_args_gpShareWatch args = { 0 };
+	struct gpc_session *session = context->scope.session;
+
+	if (gpc_session_is_watched(session))
+		return true;
+	/* Twice does no harm; and nobody believes that it is posted before it is. */
+	if (gpc_post_gpShareWatch(context, &args) != CUDA_SUCCESS)
+		return false;
+	gpc_session_set_watched(session);
+	return true;
 }
 
 bool

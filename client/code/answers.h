@@ -17,9 +17,13 @@
 
 enum gpc_question_what {
 	GPC_QUESTION_LAUNCH = 1, /* answer: the most blocks that were accepted */
+	GPC_QUESTION_BLOCKS,
+	GPC_QUESTION_SHARED,
+	GPC_QUESTION_CLUSTERS, /* and the next one: what of gpOccupancyCluster */
 };
 
-#define GPC_QUESTION_WORDS 12
+#define GPC_QUESTION_WORDS 16
+#define GPC_QUESTION_GRID 12 /* of a shape, where the grid stands */
 #define GPC_QUESTION_SETTINGS 8
 
 /* Compared byte by byte: what is not used is zero. */
@@ -33,6 +37,7 @@ struct gpc_question {
 };
 
 struct gpc_answer;
+struct gpc_context;
 struct gpc_image;
 
 struct gpc_answers {
@@ -40,6 +45,10 @@ struct gpc_answers {
 	uint64_t revision; /* at which they were given */
 	uint64_t changes;  /* of the preferred cache */
 };
+
+/* Before a question whose answer hangs on the session's share: sees to being told when that
+ * changes. false: the daemon cannot, so the answer is not to be kept. */
+bool gpc_answers_watch(struct gpc_context *context);
 
 /* Whether there is an answer.  Otherwise *revision_p is to be taken before the daemon is asked. */
 bool gpc_answers_find(struct gpc_image *image, const struct gpc_question *question,

@@ -20,6 +20,7 @@ struct gpc_launch_attributes {
 	struct gp_bytes bytes; /* for the wire, in memory */
 	uint32_t cluster[3];
 	uint32_t preferred[3]; /* cluster */
+	uint32_t policy;       /* by which clusters are distributed */
 	bool clustered;
 	bool cooperative;
 	uint64_t memory[GPC_LAUNCH_ATTRIBUTES_MAX * 9];

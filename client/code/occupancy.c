@@ -1,15 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each distinct question is asked once (answers.h). */
 #include "client/code/function.h"
+#include "client/code/image.h"
 #include "client/code/launch.h"
+#include "client/context/device.h"
+#include "client/context/object.h"
 #include "gpc_calls.h"
 #include "protocol/image_info.h"
 
-static CUresult
-enter_function(CUfunction token, struct gpc_context **context_p, uint64_t *kernel_p)
-{
-	CUresult result = gpc_enter(context_p);
+#include <stdlib.h>
+#include <string.h>
 
-	return result == CUDA_SUCCESS ? gpc_function_kernel(*context_p, token, kernel_p) : result;
+/* Block sizes of whole warps that are asked for together. */
+#define CANDIDATES_MAX 64
+
+/* What is asked about: the kernel as the current context's daemon knows it. */
+struct subject {
+	struct gpc_context *context;
+	struct gpc_function *function;
+	uint64_t kernel;
+};
+
+/* How many blocks of this size fit on a multiprocessor. */
+struct candidate {
+	int size;
+	uint64_t shared;
+	int blocks;
+	bool known;
+	uint64_t revision;
+};
+
+static CUresult
+enter(CUfunction token, struct subject *subject)
+{
+	CUresult result = gpc_enter(&subject->context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_lookup(subject->context, token, &subject->function);
+	if (result == CUDA_SUCCESS)
+		result = gpc_function_in(subject->function, subject->context, &subject->function);
+	if (result == CUDA_SUCCESS)
+		subject->kernel =
+			GP_KERNEL(subject->function->image->handle.id, subject->function->index);
+	return result;
+}
+
+static void
+question_of(struct gpc_question *question, const struct subject *subject,
+	    enum gpc_question_what what, const uint32_t *words, size_t count)
+{
+	gpc_launch_question(question, what, subject->context, subject->function);
+	memcpy(question->words, words, count * sizeof(words[0]));
+}
+
+static void
+question_of_blocks(struct gpc_question *question, const struct subject *subject,
+		   const struct candidate *candidate, unsigned int flags)
+{
+	const uint32_t words[] = { (uint32_t)candidate->size, flags, (uint32_t)candidate->shared,
+				   (uint32_t)(candidate->shared >> 32) };
+
+	question_of(question, subject, GPC_QUESTION_BLOCKS, words, 4);
+}
+
+static void
+find(const struct subject *subject, struct candidate *candidate, unsigned int flags)
+{
+	struct gpc_question question;
+	uint64_t answer = 0;
+
+	question_of_blocks(&question, subject, candidate, flags);
+	candidate->known = gpc_answers_find(subject->function->image, &question, &answer,
+					    &candidate->revision);
+	candidate->blocks = (int)answer;
+}
+
+static void
+keep(const struct subject *subject, struct candidate *candidate, unsigned int flags, int blocks)
+{
+	struct gpc_question question;
+
+	candidate->blocks = blocks;
+	candidate->known = true;
+	question_of_blocks(&question, subject, candidate, flags);
+	gpc_answers_keep(subject->function->image, &question, (uint32_t)blocks,
+			 candidate->revision);
+}
+
+static CUresult
+ask_one(const struct subject *subject, struct candidate *candidate, unsigned int flags)
+{
+	struct gp_reply_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags reply;
+	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags args = {
+		.func = subject->kernel,
+		.blockSize = candidate->size,
+		.dynamicSMemSize = candidate->shared,
+		.flags = flags,
+	};
+	CUresult result;
+
+	find(subject, candidate, flags);
+	if (candidate->known)
+		return CUDA_SUCCESS;
+	result = gpc_wait_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(subject->context,
+									       &args, &reply);
+	if (result == CUDA_SUCCESS)
+		keep(subject, candidate, flags, reply.numBlocks);
+	return result;
+}
+
+/* Together, those that are not known. */
+static CUresult
+ask_all(const struct subject *subject, struct candidate *candidates, size_t count,
+	unsigned int flags)
+{
+	struct gp_occupancy_question questions[CANDIDATES_MAX];
+	struct gp_reply_gpOccupancyBlocks reply;
+	struct gp_args_gpOccupancyBlocks args = { .kernel = subject->kernel, .flags = flags };
+	uint32_t blocks[CANDIDATES_MAX];
+	size_t asked = 0;
+	void *memory = NULL;
+	CUresult result;
+
+	for (size_t i = 0; i < count; i++) {
+		find(subject, &candidates[i], flags);
+		if (!candidates[i].known)
+			questions[asked++] =
+				(struct gp_occupancy_question){ (uint32_t)candidates[i].size, 0,
+								candidates[i].shared };
+	}
+	if (asked == 0)
+		return CUDA_SUCCESS;
+	args.questions = (struct gp_bytes){ questions, asked * sizeof(questions[0]) };
+	result = gpc_wait_gpOccupancyBlocks(subject->context, &args, &reply, &memory);
+	if (result == CUDA_SUCCESS && reply.blocks.size != asked * sizeof(blocks[0]))
+		result = gpc_reply_malformed(subject->context);
+	if (result == CUDA_SUCCESS)
+		memcpy(blocks, reply.blocks.data, reply.blocks.size);
+	free(memory);
+	asked = 0;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		if (!candidates[i].known)
+			keep(subject, &candidates[i], flags, (int)blocks[asked++]);
+	}
+	return result;
 }
 
 CUresult
@@ -17,23 +151,17 @@ gpc_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunct
 							 int blockSize, size_t dynamicSMemSize,
 							 unsigned int flags)
 {
-	struct gp_reply_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags reply;
-	struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags args = {
-		.blockSize = blockSize,
-		.dynamicSMemSize = dynamicSMemSize,
-		.flags = flags,
-	};
-	struct gpc_context *context;
-	CUresult result = enter_function(func, &context, &args.func);
+	struct candidate candidate = { .size = blockSize, .shared = dynamicSMemSize };
+	struct subject subject;
+	CUresult result = enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!numBlocks)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_wait_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(context, &args,
-									       &reply);
+	result = ask_one(&subject, &candidate, flags);
 	if (result == CUDA_SUCCESS)
-		*numBlocks = reply.numBlocks;
+		*numBlocks = candidate.blocks;
 	return result;
 }
 
@@ -45,63 +173,132 @@ gpc_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func,
 									dynamicSMemSize, 0);
 }
 
+CUresult
+gpc_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
+					    int blockSize)
+{
+	const uint32_t words[] = { (uint32_t)numBlocks, (uint32_t)blockSize };
+	struct gp_args_cuOccupancyAvailableDynamicSMemPerBlock args = { .numBlocks = numBlocks,
+									.blockSize = blockSize };
+	struct gp_reply_cuOccupancyAvailableDynamicSMemPerBlock reply;
+	struct gpc_question question;
+	struct subject subject;
+	uint64_t revision;
+	CUresult result = enter(func, &subject);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!dynamicSmemSize)
+		return CUDA_ERROR_INVALID_VALUE;
+	question_of(&question, &subject, GPC_QUESTION_SHARED, words, 2);
+	if (!gpc_answers_find(subject.function->image, &question, &reply.dynamicSmemSize,
+			      &revision)) {
+		args.func = subject.kernel;
+		result = gpc_wait_cuOccupancyAvailableDynamicSMemPerBlock(subject.context, &args,
+									  &reply);
+		if (result != CUDA_SUCCESS)
+			return result;
+		gpc_answers_keep(subject.function->image, &question, reply.dynamicSmemSize,
+				 revision);
+	}
+	*dynamicSmemSize = reply.dynamicSmemSize;
+	return CUDA_SUCCESS;
+}
+
 static int
 least(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-/*
- * cuOccupancyMaxPotentialBlockSize: of the block sizes that are whole warps (and the limit itself),
- * largest first, the one that keeps most threads on a multiprocessor.
- */
+/* The block sizes that are whole warps (and the limit itself), largest first; how many. */
+static size_t
+list_candidates(const struct subject *subject, int limit, CUoccupancyB2DSize shared_of,
+		size_t shared, struct candidate *candidates)
+{
+	int warp = gpc_device_attribute(subject->context->device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	size_t count = 0;
+
+	for (int aligned = (limit + warp - 1) / warp * warp; aligned > 0 && count < CANDIDATES_MAX;
+	     aligned -= warp) {
+		int size = least(aligned, limit);
+
+		candidates[count++] = (struct candidate){
+			.size = size,
+			.shared = shared_of ? shared_of(size) : shared,
+		};
+	}
+	return count;
+}
+
+/* cuOccupancyMaxPotentialBlockSize: the one that keeps most threads on a multiprocessor. */
+static const struct candidate *
+best_of(const struct candidate *candidates, size_t count)
+{
+	const struct candidate *best = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		if (candidates[i].blocks > 0 &&
+		    (!best ||
+		     candidates[i].blocks * candidates[i].size > best->blocks * best->size))
+			best = &candidates[i];
+	}
+	return best;
+}
+
+/* Of an older daemon, one after the other. */
+static CUresult
+ask_each(const struct subject *subject, struct candidate *candidates, size_t count,
+	 unsigned int flags)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = ask_one(subject, &candidates[i], flags);
+	return result;
+}
+
 CUresult
 gpc_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
 					      CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 					      size_t dynamicSMemSize, int blockSizeLimit,
 					      unsigned int flags)
 {
-	int limit, threads_max, per_sm, sms, warp, best_threads = 0, best_blocks = 0, best_size = 0;
-	const int32_t *attributes;
-	struct gpc_context *context;
-	uint64_t kernel;
-	CUresult result = enter_function(func, &context, &kernel);
+	struct candidate candidates[CANDIDATES_MAX];
+	const struct candidate *best;
+	const struct gpc_device *device;
+	struct subject subject;
+	size_t count;
+	int limit;
+	CUresult result = enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!minGridSize || !blockSize || blockSizeLimit < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	result =
-		gpc_cuFuncGetAttribute(&threads_max, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, func);
+	result = gpc_cuFuncGetAttribute(&limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, func);
 	if (result != CUDA_SUCCESS)
 		return result;
-	attributes = context->device->attributes;
-	warp = attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE];
-	sms = attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
-	per_sm = attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR];
-	limit = least(threads_max, attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]);
+	device = subject.context->device;
+	if (gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE) <= 0)
+		return CUDA_ERROR_INVALID_DEVICE;
+	limit = least(limit,
+		      gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
 	if (blockSizeLimit > 0)
 		limit = least(limit, blockSizeLimit);
-	if (warp <= 0)
-		return CUDA_ERROR_INVALID_DEVICE;
-	for (int aligned = (limit + warp - 1) / warp * warp; aligned > 0 && best_threads < per_sm;
-	     aligned -= warp) {
-		int size = least(aligned, limit), blocks;
-
-		if (blockSizeToDynamicSMemSize)
-			dynamicSMemSize = blockSizeToDynamicSMemSize(size);
-		result = gpc_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-			&blocks, func, size, dynamicSMemSize, flags);
-		if (result != CUDA_SUCCESS)
-			return result;
-		if (blocks * size > best_threads) {
-			best_threads = blocks * size;
-			best_blocks = blocks;
-			best_size = size;
-		}
-	}
-	*minGridSize = best_blocks * sms;
-	*blockSize = best_size;
+	count = list_candidates(&subject, limit, blockSizeToDynamicSMemSize, dynamicSMemSize,
+				candidates);
+	result = ask_all(&subject, candidates, count, flags);
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		result = ask_each(&subject, candidates, count, flags);
+	if (result != CUDA_SUCCESS)
+		return result;
+	best = best_of(candidates, count);
+	*minGridSize =
+		best ? best->blocks * gpc_device_attribute(device,
+							   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+		     : 0;
+	*blockSize = best ? best->size : 0;
 	return CUDA_SUCCESS;
 }
 
@@ -115,15 +312,40 @@ gpc_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunctio
 		blockSizeLimit, CU_OCCUPANCY_DEFAULT);
 }
 
-/* what: gpOccupancyCluster. */
+static CUresult
+ask_clusters(const struct subject *subject, unsigned int what, const CUlaunchConfig *config,
+	     const struct gpc_launch_attributes *attributes, int *value)
+{
+	const struct gp_args_gpOccupancyCluster args = {
+		.what = what,
+		.kernel = subject->kernel,
+		.grid_x = config->gridDimX,
+		.grid_y = config->gridDimY,
+		.grid_z = config->gridDimZ,
+		.block_x = config->blockDimX,
+		.block_y = config->blockDimY,
+		.block_z = config->blockDimZ,
+		.shared = config->sharedMemBytes,
+		.attributes = attributes->bytes,
+	};
+	struct gp_reply_gpOccupancyCluster reply;
+	CUresult result = gpc_wait_gpOccupancyCluster(subject->context, &args, &reply);
+
+	if (result == CUDA_SUCCESS)
+		*value = reply.value;
+	return result;
+}
+
+/* what: gpOccupancyCluster.  The answer hangs on the share, of whose changes the daemon tells. */
 static CUresult
 clusters(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *config)
 {
 	struct gpc_launch_attributes attributes;
-	struct gp_reply_gpOccupancyCluster reply;
-	struct gp_args_gpOccupancyCluster args = { .what = what };
-	struct gpc_context *context;
-	CUresult result = enter_function(func, &context, &args.kernel);
+	struct gpc_question question;
+	struct subject subject;
+	uint64_t answer, revision;
+	bool watched;
+	CUresult result = enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -132,17 +354,17 @@ clusters(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *c
 	result = gpc_launch_attributes_encode(config, &attributes);
 	if (result != CUDA_SUCCESS)
 		return result;
-	args.attributes = attributes.bytes;
-	args.grid_x = config->gridDimX;
-	args.grid_y = config->gridDimY;
-	args.grid_z = config->gridDimZ;
-	args.block_x = config->blockDimX;
-	args.block_y = config->blockDimY;
-	args.block_z = config->blockDimZ;
-	args.shared = config->sharedMemBytes;
-	result = gpc_wait_gpOccupancyCluster(context, &args, &reply);
-	if (result == CUDA_SUCCESS)
-		*value = reply.value;
+	gpc_launch_question(&question, GPC_QUESTION_CLUSTERS + what, subject.context,
+			    subject.function);
+	gpc_launch_question_shape(&question, config, &attributes);
+	watched = gpc_answers_watch(subject.context);
+	if (gpc_answers_find(subject.function->image, &question, &answer, &revision)) {
+		*value = (int)answer;
+		return CUDA_SUCCESS;
+	}
+	result = ask_clusters(&subject, what, config, &attributes, value);
+	if (result == CUDA_SUCCESS && watched)
+		gpc_answers_keep(subject.function->image, &question, (uint32_t)*value, revision);
 	return result;
 }
 

@@ -148,6 +148,20 @@ take_function(struct gpc_session *session, const struct record *record)
 }
 
 static int
+take_share(struct gpc_session *session, const struct record *record)
+{
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	(void)gp_dec_u32(&dec); /* device */
+	(void)gp_dec_u32(&dec); /* reserved */
+	if (!gp_dec_done(&dec) || record->bulk_size > 0)
+		return malformed(session, "share note");
+	gpc_session_revise(session);
+	return 0;
+}
+
+static int
 take_record(struct gpc_session *session, const struct record *record)
 {
 	if (record->header.flags & ~(GP_FRAME_BULK | GP_FRAME_REPLY))
@@ -165,6 +179,8 @@ take_record(struct gpc_session *session, const struct record *record)
 		return take_print(session, record, stderr);
 	case GP_NOTE_FUNCTION:
 		return take_function(session, record);
+	case GP_NOTE_SHARE:
+		return take_share(session, record);
 	default:
 		return malformed(session, "note");
 	}

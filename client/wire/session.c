@@ -259,6 +259,18 @@ gpc_session_revise(struct gpc_session *session)
 }
 
 bool
+gpc_session_is_watched(const struct gpc_session *session)
+{
+	return atomic_load(&session->watched);
+}
+
+void
+gpc_session_set_watched(struct gpc_session *session)
+{
+	atomic_store(&session->watched, true);
+}
+
+bool
 gpc_session_has_functions(const struct gpc_session *session)
 {
 	return atomic_load_explicit(&session->functions.unanswered, memory_order_relaxed) > 0;

@@ -57,9 +57,12 @@ CUresult gpc_session_status(struct gpc_session *session);
 void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
 
 /* Grows when an answer of the daemon about kernels may not be true any more: one of them was
- * refused after it had been posted. */
+ * refused after it had been posted, or the session's share of a GPU is another. */
 uint64_t gpc_session_revision(const struct gpc_session *session);
 void gpc_session_revise(struct gpc_session *session);
+/* Whether the daemon was asked to tell of that. */
+bool gpc_session_is_watched(const struct gpc_session *session);
+void gpc_session_set_watched(struct gpc_session *session);
 
 /* A posted call failed; returned by, and forgotten after, the next call that waits. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);

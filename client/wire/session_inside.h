@@ -85,6 +85,7 @@ struct gpc_session {
 	atomic_uint state;       /* session_state.h */
 	atomic_int deferred;     /* CUresult of a posted call, not yet told */
 	atomic_uint_fast64_t revision;
+	atomic_bool watched;
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;

@@ -278,6 +278,20 @@ void gpFunctionAttribute(
         int attribute,
         int value);
 
+/* From now on the note 0xff06 tells when the session's share of a device has changed. */
+GP_MESSAGE(0x0605, POST, SERVER_HOOK, PASSES_COPIES)
+void gpShareWatch(void);
+
+/* cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags for up to 64 block sizes: questions of 16 bytes
+ * (u32 size, u32 0, u64 dynamic shared memory), answered by a u32 each. */
+GP_MESSAGE(0x0606, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpOccupancyBlocks(
+        gp_kernel kernel,
+        unsigned int flags,
+        IN_BYTES(questions_size) const void *questions,
+        size_t questions_size,
+        OUT_BYTES(BY_HOOK) void *blocks);
+
 /* Occupancy of clusters: config as in gpLaunch; what: 0 cuOccupancyMaxPotentialClusterSize,
  * 1 cuOccupancyMaxActiveClusters. */
 GP_MESSAGE(0x0603, WAIT, SERVER_HOOK, PASSES_COPIES)

@@ -16,7 +16,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
         int blockSize,
         size_t dynamicSMemSize);
 
-GP_LOCAL(VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
+GP_LOCAL(VIA(gpOccupancyBlocks))
 CUresult cuOccupancyMaxPotentialBlockSize(
         OUT int *minGridSize,
         OUT int *blockSize,
@@ -25,7 +25,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(
         size_t dynamicSMemSize,
         int blockSizeLimit);
 
-GP_LOCAL(VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
+GP_LOCAL(VIA(gpOccupancyBlocks))
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
         OUT int *minGridSize,
         OUT int *blockSize,
@@ -35,7 +35,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
         int blockSizeLimit,
         unsigned int flags);
 
-GP_CALL(0x0612, WAIT, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0612, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(
         OUT size_t *dynamicSmemSize,
         CUfunction func,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * smcount [ROUNDS [PAUSE_MS]]: on how many multiprocessors a grid runs that has enough blocks for
- * all of them, and how many the device says it has. A second launch in each round has as many
- * cooperative blocks as that allows.
+ * smcount [ROUNDS [PAUSE_MS [clusters]]]: on how many multiprocessors a grid runs that has enough
+ * blocks for all of them, and how many the device says it has. A second launch in each round has as
+ * many cooperative blocks as that allows. "clusters": for how many there is room at a time, too.
  */
 #include "app.h"
 
@@ -33,6 +33,20 @@ distinct(unsigned int *ran, unsigned int blocks)
 	return (size_t)(std::unique(all.begin(), all.end()) - all.begin());
 }
 
+/* A cluster of one block. */
+static void
+count_clusters(unsigned int blocks, int fit)
+{
+	cudaLaunchConfig_t config = {};
+	int clusters;
+
+	config.gridDim = dim3(blocks);
+	config.blockDim = dim3(THREADS);
+	CHECK(cudaOccupancyMaxActiveClusters(&clusters, record, &config));
+	printf("room for clusters on %d\n", clusters / fit);
+	fflush(stdout);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -56,6 +70,8 @@ main(int argc, char **argv)
 		CHECK(cudaGetLastError());
 		printf("a grid ran on %zu\n", distinct(ran, blocks));
 		fflush(stdout);
+		if (argc > 3)
+			count_clusters(blocks, fit);
 		if (!cooperative || rounds > 1)
 			continue;
 		CHECK(cudaLaunchCooperativeKernel((void *)record, count * fit, THREADS, args, 0,

@@ -84,16 +84,16 @@ def _():
         daemon.run("smcount", env=share(70)).expect(out=told(22))
 
 
-def last_count(program):
-    return int(re.findall(r"ran on (\d+)$", program.out(), re.M)[-1])
+def last_count(program, what):
+    return int(re.findall(what + r" on (\d+)$", program.out(), re.M)[-1])
 
 
-def wait_for_count(program, count):
+def wait_for_count(program, count, what="ran"):
     """Seconds until its grids run on so many."""
     begin = time.monotonic()
-    while last_count(program) != count:
+    while last_count(program, what) != count:
         require(program.process.poll() is None, f"ended with {program.process.returncode}: {program.err()}")
-        require(time.monotonic() < begin + 20, f"still on {last_count(program)}, not {count}")
+        require(time.monotonic() < begin + 60, f"still on {last_count(program, what)}, not {count}")
         time.sleep(0.005)
     return time.monotonic() - begin
 
@@ -111,6 +111,17 @@ def _():
         for program in programs:
             require("multiprocessors: 8\n" in program.out(), program.out())
             program.kill()
+
+
+@case("what a program was told of clusters is forgotten when its share changes")
+def _():
+    with Configured("[tenant a]\nsm = 8\n", env=ENV) as daemon:
+        program = daemon.start("smcount", "1000000", "2", "clusters", env=as_tenant("a"))
+        program.wait_for_output("room for clusters on 8\n")
+        for count in (20, 4, 16):
+            daemon.reload(f"[tenant a]\nsm = {count}\n")
+            wait_for_count(program, count, "clusters")
+        program.kill()
 
 
 if __name__ == "__main__":

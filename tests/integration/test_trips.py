@@ -39,6 +39,14 @@ def _():
         require(few == many, f"{few} round trips with 2 rounds, {many} with 60")
 
 
+@case("what fits on a multiprocessor is asked once")
+def _():
+    with Daemon() as daemon:
+        before, many = trips(daemon, "vectoradd")[0], trips(daemon, "occupancy")[0]
+        # Seven block sizes, all at once, shared memory, and what the two programs have besides.
+        require(many <= before + 10, f"{many} round trips, {before} without questions")
+
+
 @case("a program's first kernel is on its way after five round trips")
 def _():
     with Daemon() as daemon:

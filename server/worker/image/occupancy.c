@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpd_calls.h"
+#include "protocol/image_info.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/launch.h"
@@ -7,6 +8,10 @@
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Of gpOccupancyCluster. */
 enum {
@@ -40,21 +45,29 @@ enter_kernel(struct gpd_session *session, uint64_t kernel, uint64_t dynamic, CUf
 	return result;
 }
 
+static CUresult
+active_blocks(struct gpd_session *session, uint64_t kernel, int size, uint64_t shared,
+	      unsigned int flags, int32_t *blocks_p)
+{
+	CUfunction function;
+	CUresult result = enter_kernel(session, kernel, shared, &function);
+	int blocks = 0;
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+			&blocks, function, size, shared, flags);
+	*blocks_p = blocks;
+	return result;
+}
+
 CUresult
 gpd_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	struct gpd_session *session,
 	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *args,
 	struct gp_reply_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags *reply)
 {
-	CUfunction function;
-	CUresult result = enter_kernel(session, args->func, args->dynamicSMemSize, &function);
-	int blocks = 0;
-
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-			&blocks, function, args->blockSize, args->dynamicSMemSize, args->flags);
-	reply->numBlocks = blocks;
-	return result;
+	return active_blocks(session, args->func, args->blockSize, args->dynamicSMemSize,
+			     args->flags, &reply->numBlocks);
 }
 
 CUresult
@@ -73,6 +86,44 @@ gpd_cuOccupancyAvailableDynamicSMemPerBlock(
 			&size, function, args->numBlocks, args->blockSize);
 	reply->dynamicSmemSize = size;
 	return result;
+}
+
+CUresult
+gpd_gpOccupancyBlocks(struct gpd_session *session, const struct gp_args_gpOccupancyBlocks *args,
+		      struct gp_reply_gpOccupancyBlocks *reply)
+{
+	const size_t count = args->questions.size / sizeof(struct gp_occupancy_question);
+	CUresult result = CUDA_SUCCESS;
+	uint32_t *answers;
+
+	if (!count || count > GP_OCCUPANCY_QUESTIONS_MAX ||
+	    args->questions.size % sizeof(struct gp_occupancy_question))
+		return CUDA_ERROR_INVALID_VALUE;
+	answers = calloc(count, sizeof(answers[0]));
+	if (!answers)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		struct gp_occupancy_question question;
+		int32_t blocks = 0;
+
+		memcpy(&question, (const char *)args->questions.data + i * sizeof(question),
+		       sizeof(question));
+		result = active_blocks(session, args->kernel, (int)le32toh(question.size),
+				       le64toh(question.shared), args->flags, &blocks);
+		answers[i] = htole32((uint32_t)blocks);
+	}
+	if (result == CUDA_SUCCESS)
+		reply->blocks = (struct gp_bytes){ answers, count * sizeof(answers[0]) };
+	else
+		free(answers);
+	return result;
+}
+
+CUresult
+gpd_gpShareWatch(struct gpd_session *session, const struct gp_args_gpShareWatch *args)
+{
+	session->watches_shares = true;
+	return CUDA_SUCCESS;
 }
 
 CUresult

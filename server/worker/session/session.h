@@ -88,6 +88,7 @@ struct gpd_session {
 
 	/* Where they run; stream.h. */
 	struct gpd_shares shares;
+	bool watches_shares;    /* its client is to be told when they change; executor */
 	uint64_t move_again_ns; /* not before then, as moving them has failed */
 	pthread_mutex_t leaving_lock;
 	struct gpd_leaving *leaving; /* the driver's streams that were left; under leaving_lock */
@@ -147,6 +148,8 @@ int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_
 void gpd_session_recall(struct gpd_session *session);
 /* A host function's turn has come; result is what the client tells it of its stream. */
 int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
+/* Its streams on this device have other multiprocessors now. */
+int gpd_session_send_share(struct gpd_session *session, int device);
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
 /* For the program's standard error: whole lines. */
 int gpd_session_send_complaint(struct gpd_session *session, const char *text);

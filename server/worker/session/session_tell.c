@@ -190,14 +190,15 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	return r;
 }
 
-int
-gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result)
+/* A note of two numbers. */
+static int
+send_pair(struct gpd_session *session, enum gp_note kind, uint32_t first, uint32_t second)
 {
 	struct {
 		struct gp_header header;
-		uint32_t function, result;
-	} note = { .function = htole32(function), .result = htole32((uint32_t)result) };
-	struct gp_header header = { .size = sizeof(note), .call = GP_NOTE_FUNCTION };
+		uint32_t first, second;
+	} note = { .first = htole32(first), .second = htole32(second) };
+	struct gp_header header = { .size = sizeof(note), .call = (uint16_t)kind };
 	struct iovec iov = { &note, sizeof(note) };
 	int r;
 
@@ -206,6 +207,18 @@ gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresu
 	r = send_records(session, &iov, 1, NULL, 0);
 	pthread_mutex_unlock(&session->send_lock);
 	return r;
+}
+
+int
+gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result)
+{
+	return send_pair(session, GP_NOTE_FUNCTION, function, (uint32_t)result);
+}
+
+int
+gpd_session_send_share(struct gpd_session *session, int device)
+{
+	return send_pair(session, GP_NOTE_SHARE, (uint32_t)device, 0);
 }
 
 int

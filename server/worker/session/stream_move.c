@@ -150,6 +150,8 @@ gpd_stream_follow_shares(struct gpd_session *session)
 
 		if (changed & 1)
 			result = gpd_stream_move_all(session, i);
+		if (changed & 1 && result == CUDA_SUCCESS && session->watches_shares)
+			(void)gpd_session_send_share(session, i);
 		if (result == CUDA_SUCCESS)
 			continue;
 		atomic_fetch_or(&session->shares.changed, 1u << i);

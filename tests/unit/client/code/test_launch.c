@@ -6,6 +6,7 @@
 #include "client/context/lifecycle.h"
 #include "client/entry/context_parts.h"
 #include "gpc_calls.h"
+#include "protocol/image_info.h"
 #include "tests/test.h"
 #include "tests/unit/client/fake_daemon.h"
 
@@ -14,6 +15,7 @@
 #define SHARED_DEFAULT 49152
 #define SHARED_STATIC 1024
 #define SHARED_MOST (227 << 10)
+#define NUMBER 3 /* what the daemon answers */
 
 struct fixture {
 	struct fake_daemon daemon;
@@ -28,10 +30,39 @@ struct fixture {
 
 static struct fixture fixture;
 
+static void
+note_share(struct fake_daemon *daemon)
+{
+	const uint32_t fields[2] = { 0 };
+	const struct gp_header header = { .size = sizeof(header) + sizeof(fields),
+					  .call = GP_NOTE_SHARE };
+
+	fake_send(daemon, &header, fields, sizeof(fields), NULL, 0);
+}
+
+/* One, two, three … blocks of the sizes in question, largest first. */
+static void
+answer_blocks(struct fake_daemon *daemon, const struct gp_header *header, size_t size)
+{
+	/* Before the questions: kernel, flags, their size, padding to 8. */
+	const uint32_t count = (uint32_t)((size - 16) / sizeof(struct gp_occupancy_question));
+	uint32_t blocks[GP_OCCUPANCY_QUESTIONS_MAX];
+	uint64_t fields[GP_OCCUPANCY_QUESTIONS_MAX];
+	struct gp_enc enc;
+
+	for (uint32_t i = 0; i < count; i++)
+		blocks[i] = i + 1;
+	gp_enc_init(&enc, fields, sizeof(fields));
+	gp_enc_bytes(&enc, (struct gp_bytes){ blocks, (count - atomic_load(&fixture.fewer)) *
+							      sizeof(blocks[0]) });
+	gp_enc_pad(&enc);
+	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
+}
+
 static int
 answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
-	static const uint64_t number;
+	const uint64_t number = NUMBER;
 	CUresult result = CUDA_SUCCESS;
 	bool has_number = false;
 
@@ -40,9 +71,18 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	if (atomic_exchange(&fixture.late, false))
 		fake_note_error_of(daemon, CUDA_ERROR_INVALID_CLUSTER_SIZE, false,
 				   GP_CALL_gpLaunch);
+	if (atomic_exchange(&fixture.share, false))
+		note_share(daemon);
 	if (header->call == GP_CALL_gpLaunchChecked)
 		result = (CUresult)atomic_load(&fixture.refusal);
-	if (header->call == GP_CALL_cuFuncGetAttribute)
+	if (header->call == GP_CALL_gpOccupancyBlocks) {
+		answer_blocks(daemon, header, size);
+		return 0;
+	}
+	if (header->call == GP_CALL_cuFuncGetAttribute ||
+	    header->call == GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags ||
+	    header->call == GP_CALL_cuOccupancyAvailableDynamicSMemPerBlock ||
+	    header->call == GP_CALL_gpOccupancyCluster)
 		has_number = true;
 	fake_reply(daemon, header, result, &number, has_number ? sizeof(number) : 0);
 	return 0;
@@ -386,6 +426,122 @@ setting_is_part_of_the_question(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
 }
 
+static CUresult
+ask_blocks(int size, size_t shared, int *blocks)
+{
+	return gpc_cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, fixture.kernel, size,
+							       shared);
+}
+
+static void
+occupancy_is_asked_once(void **state)
+{
+	size_t bytes;
+	int blocks;
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ask_blocks(64, 0, &blocks), CUDA_SUCCESS);
+		assert_int_equal(blocks, NUMBER);
+		assert_int_equal(ask_blocks(64, (size_t)1 << 32, &blocks), CUDA_SUCCESS);
+		assert_int_equal(ask_blocks(128, 0, &blocks), CUDA_SUCCESS);
+		assert_int_equal(
+			gpc_cuOccupancyAvailableDynamicSMemPerBlock(&bytes, fixture.kernel, 2, 64),
+			CUDA_SUCCESS);
+		assert_int_equal(bytes, NUMBER);
+	}
+	assert_int_equal(ask_blocks(64, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(received(GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags), 3);
+	assert_int_equal(received(GP_CALL_cuOccupancyAvailableDynamicSMemPerBlock), 1);
+}
+
+static void
+best_block_size_is_one_question(void **state)
+{
+	int grid, block, blocks;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(gpc_cuOccupancyMaxPotentialBlockSize(&grid, &block, fixture.kernel,
+								      NULL, 0, 0),
+				 CUDA_SUCCESS);
+		/* Of 32 sizes: n blocks of 1024 - 32 (n - 1) threads. */
+		assert_int_equal(block, 1024 - 32 * 15);
+		assert_int_equal(grid, 16 * 10);
+	}
+	assert_int_equal(received(GP_CALL_gpOccupancyBlocks), 1);
+	/* What it brought answers others. */
+	assert_int_equal(ask_blocks(992, 0, &blocks), CUDA_SUCCESS);
+	assert_int_equal(blocks, 2);
+	assert_int_equal(
+		gpc_cuOccupancyMaxPotentialBlockSize(&grid, &block, fixture.kernel, NULL, 0, 64),
+		CUDA_SUCCESS);
+	assert_int_equal(block, 32);
+	assert_int_equal(received(GP_CALL_gpOccupancyBlocks), 1);
+	assert_int_equal(
+		gpc_cuOccupancyMaxPotentialBlockSize(&grid, &block, fixture.kernel, NULL, 0, 40),
+		CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpOccupancyBlocks), 2);
+	assert_int_equal(received(GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags), 0);
+}
+
+static void
+too_few_answers_end_the_session(void **state)
+{
+	int grid, block;
+
+	atomic_store(&fixture.fewer, 1);
+	assert_int_equal(
+		gpc_cuOccupancyMaxPotentialBlockSize(&grid, &block, fixture.kernel, NULL, 0, 0),
+		CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_SYSTEM_NOT_READY);
+}
+
+static void
+clusters_are_asked_again_when_the_share_changes(void **state)
+{
+	const CUlaunchConfig config = { .gridDimX = 4,
+					.gridDimY = 1,
+					.gridDimZ = 1,
+					.blockDimX = 64,
+					.blockDimY = 1,
+					.blockDimZ = 1 };
+	struct gp_args_gpFence fence = { 0 };
+	int clusters, blocks;
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			gpc_cuOccupancyMaxActiveClusters(&clusters, fixture.kernel, &config),
+			CUDA_SUCCESS);
+		assert_int_equal(clusters, NUMBER);
+	}
+	assert_int_equal(gpc_cuOccupancyMaxPotentialClusterSize(&clusters, fixture.kernel, &config),
+			 CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 2);
+	assert_int_equal(received(GP_CALL_gpShareWatch), 1);
+	atomic_store(&fixture.share, true);
+	assert_int_equal(gpc_wait_gpFence(NULL, &fence), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuOccupancyMaxActiveClusters(&clusters, fixture.kernel, &config),
+			 CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 3);
+	assert_int_equal(received(GP_CALL_gpShareWatch), 1);
+	assert_int_equal(ask_blocks(64, 0, &blocks), CUDA_SUCCESS);
+}
+
+static void
+daemon_that_tells_of_no_shares_is_asked_each_time(void **state)
+{
+	const CUlaunchConfig config = { .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1 };
+	struct gpc_session_facts *facts =
+		(struct gpc_session_facts *)gpc_session_facts(fixture.session);
+	int clusters;
+
+	facts->unknown_calls[GP_CALL_gpShareWatch / 8] |= (uint8_t)(1u << GP_CALL_gpShareWatch % 8);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			gpc_cuOccupancyMaxActiveClusters(&clusters, fixture.kernel, &config),
+			CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 2);
+}
+
 static void
 answers_are_bounded(void **state)
 {
@@ -428,6 +584,13 @@ main(void)
 		cmocka_unit_test_setup_teardown(device_that_differs_is_asked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_go_with_the_context, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(setting_is_part_of_the_question, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(occupancy_is_asked_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(best_block_size_is_one_question, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_few_answers_end_the_session, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(clusters_are_asked_again_when_the_share_changes,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(daemon_that_tells_of_no_shares_is_asked_each_time,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(answers_are_bounded, set_up, tear_down),
 	};
 
