@@ -35,9 +35,17 @@ def calls_h(api):
     return "".join(out)
 
 
+def stream_given_work(call):
+    """The stream that a record gives work to, which a later wait may have to wait for; "0": none."""
+    if "AWAITS_STREAM" in call.options:
+        return "0"
+    return next((f"args->{p.name}" for p in call.params
+                 if p.ctype == "CUstream" and not p.depth and not {"NEW", "DROP"} & p.quals), "0")
+
+
 def begin(call):
     return (f"\tstruct gpc_call call;\n\tCUresult result;\n\n"
-            f"\tresult = gpc_call_begin(&call, gpc_scope_of(context), GP_CALL_{call.name}, gp_args_{call.name}_size(args));\n"
+            f"\tresult = gpc_call_begin(&call, gpc_scope_of(context), GP_CALL_{call.name}, gp_args_{call.name}_size(args), {stream_given_work(call)});\n"
             f"\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n\tgp_args_{call.name}_encode(&call.enc, args);\n")
 
 

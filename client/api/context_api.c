@@ -4,6 +4,7 @@
 #include "client/context/device.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
+#include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "protocol/control.h"
@@ -259,11 +260,17 @@ synchronize(struct gpc_context *context)
 	struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
 	uint64_t posted = gpc_session_work_posted(context->scope.session);
 	uint64_t frees = gpc_pool_frees();
+	uint64_t given = gpc_session_given(context->scope.session);
 	CUresult result;
 	int active = 0;
 
 	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
-	result = gpc_wait_gpContextSynchronize(context, &args);
+	if (given <= atomic_load(&context->done))
+		result = gpc_session_result(context->scope.session);
+	else
+		result = gpc_wait_gpContextSynchronize(context, &args);
+	if (result == CUDA_SUCCESS)
+		gpc_stream_set_context_done(context, given);
 	/* Freed memory need not wait for work of the only context there is. */
 	if (result == CUDA_SUCCESS && active == 1)
 		gpc_session_work_set_done(context->scope.session, posted);

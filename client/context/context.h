@@ -13,6 +13,7 @@
 
 #include <cuda.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +47,7 @@ struct gpc_context {
 	bool destroyed;  /* for good; or, of a primary one, reset and not retained since */
 	int retained;    /* uses: of a primary context, or by cuCtxAttach */
 	uint64_t number; /* cuCtxGetId */
+	atomic_uint_fast64_t done; /* what its streams were given up to this record is done */
 	unsigned int flags;
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;

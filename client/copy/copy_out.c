@@ -206,6 +206,8 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 		CUresult one = gpc_request_wait(&slices[i].request);
 
 		one = slice_result(&slices[i], one);
+		if (one == CUDA_SUCCESS)
+			gpc_stream_set_done(stream, slices[i].request.given);
 		if (result == CUDA_SUCCESS)
 			result = one;
 	}

@@ -3,6 +3,8 @@
 
 #include "client/memory/pool.h"
 #include "client/stream/stream.h"
+#include "client/stream/watch.h"
+#include "client/wire/session.h"
 #include "gpc_calls.h"
 
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
@@ -38,8 +40,10 @@ forget_if_of(void *object, void *context)
 {
 	struct gpc_event *event = object;
 
-	if (event->context == context)
-		gpc_handle_remove(&event->handle);
+	if (event->context != context)
+		return;
+	gpc_watch_drop(&event->watch);
+	gpc_handle_remove(&event->handle);
 }
 
 void
@@ -88,6 +92,7 @@ gpc_cuEventDestroy_v2(CUevent hEvent)
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.hEvent = event->handle.id;
+	gpc_watch_drop(&event->watch);
 	result = gpc_post_cuEventDestroy_v2(event->context, &args);
 	/* Only now, or another thread could announce a new event of that place before. */
 	gpc_handle_remove(&event->handle);
@@ -114,8 +119,10 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	if (event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hEvent = event->handle.id;
-	event->recorded = true;
-	return gpc_post_cuEventRecordWithFlags(context, &args);
+	result = gpc_post_cuEventRecordWithFlags(context, &args);
+	/* Behind it: who sees the number and asks, asks about this time. */
+	atomic_fetch_add(&event->recorded, 1);
+	return result;
 }
 
 CUresult
@@ -145,18 +152,50 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	return gpc_post_cuStreamWaitEvent(context, &args);
 }
 
+/* Whether it is known to be complete, as it was when it was recorded so often. */
+static bool
+is_done(struct gpc_event *event, uint64_t recorded)
+{
+	return atomic_load(&event->done) == recorded;
+}
+
+static CUresult
+ask(struct gpc_event *event, uint64_t recorded)
+{
+	const struct gp_args_cuEventQuery args = { .hEvent = event->handle.id };
+	CUresult result;
+
+	switch (gpc_watch_look(&event->watch, recorded)) {
+	case GPC_WATCHED_PENDING:
+		return CUDA_ERROR_NOT_READY;
+	case GPC_WATCHED_DONE:
+		return gpc_session_result(event->context->scope.session);
+	default:
+		break;
+	}
+	result = gpc_wait_cuEventQuery(event->context, &args);
+	if (result == CUDA_ERROR_NOT_READY)
+		gpc_watch_event(&event->watch, recorded, event->context, event->handle.id);
+	return result;
+}
+
 /* cuEventQuery, cuEventSynchronize: an event never recorded counts as complete. */
 CUresult
 gpc_cuEventQuery(CUevent hEvent)
 {
-	struct gp_args_cuEventQuery args;
 	struct gpc_event *event;
+	uint64_t recorded;
 	CUresult result = enter_event(hEvent, &event);
 
-	if (result != CUDA_SUCCESS || !event->recorded)
+	if (result != CUDA_SUCCESS)
 		return result;
-	args.hEvent = event->handle.id;
-	return gpc_wait_cuEventQuery(event->context, &args);
+	recorded = atomic_load(&event->recorded);
+	if (is_done(event, recorded))
+		return gpc_session_result(event->context->scope.session);
+	result = ask(event, recorded);
+	if (result == CUDA_SUCCESS)
+		atomic_store(&event->done, recorded);
+	return result;
 }
 
 CUresult
@@ -164,15 +203,21 @@ gpc_cuEventSynchronize(CUevent hEvent)
 {
 	struct gp_args_cuEventSynchronize args;
 	struct gpc_event *event;
+	uint64_t recorded;
 	CUresult result = enter_event(hEvent, &event);
 
-	if (result != CUDA_SUCCESS || !event->recorded)
+	if (result != CUDA_SUCCESS)
 		return result;
+	recorded = atomic_load(&event->recorded);
 	args.hEvent = event->handle.id;
+	if (is_done(event, recorded))
+		return gpc_session_result(event->context->scope.session);
 	result = gpc_wait_cuEventSynchronize(event->context, &args);
-	if (result == CUDA_SUCCESS)
-		gpc_pool_event_done(event->context);
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	atomic_store(&event->done, recorded);
+	gpc_pool_event_done(event->context);
+	return CUDA_SUCCESS;
 }
 
 CUresult

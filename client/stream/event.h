@@ -10,14 +10,16 @@
 #include "client/context/context.h"
 
 #include <cuda.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct gpc_event {
 	struct gpc_handle handle;
 	struct gpc_context *context;
 	unsigned int flags;
-	bool recorded; /* cuEventRecord was called: until then it counts as complete */
+	atomic_uint_fast64_t recorded; /* how often; until then it counts as complete */
+	atomic_uint_fast64_t done;     /* so often it was, when it was complete */
+	struct gpc_watch *watch;
 };
 
 /* The event behind hEvent, or its name on the wire; CUDA_ERROR_INVALID_HANDLE. */

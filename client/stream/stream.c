@@ -2,6 +2,7 @@
 #include "client/stream/stream.h"
 
 #include "client/memory/pool.h"
+#include "client/stream/watch.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -66,6 +67,7 @@ stream_drop(struct gpc_stream *stream)
 	struct gp_args_cuStreamDestroy_v2 args = { .hStream = stream->handle.id };
 	CUresult result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
 
+	gpc_watch_drop(&stream->watch);
 	/* Only now, or another thread could announce a new stream of that place before. */
 	gpc_handle_remove(&stream->handle);
 	return result;
@@ -169,8 +171,10 @@ forget_if_of(void *object, void *context)
 {
 	struct gpc_stream *stream = object;
 
-	if (stream->context == context)
-		gpc_handle_remove(&stream->handle);
+	if (stream->context != context)
+		return;
+	gpc_watch_drop(&stream->watch);
+	gpc_handle_remove(&stream->handle);
 }
 
 CUresult
@@ -242,10 +246,61 @@ gpc_cuStreamDestroy_v2(CUstream hStream)
 	return stream_drop(stream);
 }
 
+static void
+raise(atomic_uint_fast64_t *done, uint64_t given)
+{
+	uint_fast64_t before = atomic_load(done);
+
+	while (before < given && !atomic_compare_exchange_weak(done, &before, given))
+		;
+}
+
+void
+gpc_stream_set_done(struct gpc_stream *stream, uint64_t given)
+{
+	raise(&stream->done, given);
+}
+
+void
+gpc_stream_set_context_done(struct gpc_context *context, uint64_t given)
+{
+	raise(&context->done, given);
+}
+
+/* The last record that gave it work.  The legacy stream stands for all that wait for it. */
+static uint64_t
+given_to(const struct gpc_stream *stream)
+{
+	const struct gpc_session *session = stream->context->scope.session;
+
+	return stream->legacy ? gpc_session_given(session)
+			      : gpc_session_given_to(session, stream->handle.id);
+}
+
+static bool
+is_idle(struct gpc_stream *stream, uint64_t given)
+{
+	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
+}
+
+CUresult
+gpc_stream_fence(struct gpc_stream *stream)
+{
+	const struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
+	uint64_t given = given_to(stream);
+	CUresult result;
+
+	if (is_idle(stream, given))
+		return gpc_session_result(stream->context->scope.session);
+	result = gpc_wait_cuStreamSynchronize(stream->context, &args);
+	if (result == CUDA_SUCCESS)
+		gpc_stream_set_done(stream, given);
+	return result;
+}
+
 CUresult
 gpc_cuStreamSynchronize(CUstream hStream)
 {
-	struct gp_args_cuStreamSynchronize args;
 	struct gpc_context *context;
 	struct gpc_stream *stream;
 	uint64_t frees = gpc_pool_frees();
@@ -255,19 +310,51 @@ gpc_cuStreamSynchronize(CUstream hStream)
 		result = gpc_stream_lookup(context, hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	args.hStream = stream->handle.id;
-	result = gpc_wait_cuStreamSynchronize(stream->context, &args);
+	result = gpc_stream_fence(stream);
 	if (result == CUDA_SUCCESS)
 		gpc_pool_stream_done(stream->context, stream->number, frees);
 	return result;
 }
 
-CUresult
-gpc_stream_fence(struct gpc_stream *stream)
+static CUresult
+ask(struct gpc_stream *stream, uint64_t given)
 {
-	struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
+	const struct gp_args_cuStreamQuery args = { .hStream = stream->handle.id };
+	CUresult result;
 
-	return gpc_wait_cuStreamSynchronize(stream->context, &args);
+	switch (gpc_watch_look(&stream->watch, given)) {
+	case GPC_WATCHED_PENDING:
+		return CUDA_ERROR_NOT_READY;
+	case GPC_WATCHED_DONE:
+		return gpc_session_result(stream->context->scope.session);
+	default:
+		break;
+	}
+	result = gpc_wait_cuStreamQuery(stream->context, &args);
+	if (result == CUDA_ERROR_NOT_READY)
+		gpc_watch_stream(&stream->watch, given, stream->context, stream->handle.id);
+	return result;
+}
+
+CUresult
+gpc_cuStreamQuery(CUstream hStream)
+{
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	uint64_t given;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_lookup(context, hStream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	given = given_to(stream);
+	if (is_idle(stream, given))
+		return gpc_session_result(stream->context->scope.session);
+	result = ask(stream, given);
+	if (result == CUDA_SUCCESS)
+		gpc_stream_set_done(stream, given);
+	return result;
 }
 
 CUresult

@@ -12,8 +12,11 @@
 #include "client/context/context.h"
 
 #include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+struct gpc_watch;
 
 struct gpc_stream {
 	struct gpc_handle handle;
@@ -22,7 +25,9 @@ struct gpc_stream {
 	int priority;
 	bool legacy;
 	bool per_thread;
-	uint64_t number; /* cuStreamGetId */
+	uint64_t number;           /* cuStreamGetId */
+	atomic_uint_fast64_t done; /* what it was given up to this record (session.h) is done */
+	struct gpc_watch *watch;
 };
 
 /* The stream that hStream means in this thread with context current.  CUDA_ERROR_INVALID_HANDLE,
@@ -36,8 +41,13 @@ CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_
 /* The stream of the calls that name none (cuMemcpyHtoD, cuMemsetD8 …). */
 CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p);
 
-/* Blocks until the work posted to the stream so far is done. */
+/* Blocks until the work posted to the stream so far is done; there may be none. */
 CUresult gpc_stream_fence(struct gpc_stream *stream);
+
+/* All that the stream was given up to this record is done (gpc_request's given). */
+void gpc_stream_set_done(struct gpc_stream *stream, uint64_t given);
+/* So is all that any stream of the context was given. */
+void gpc_stream_set_context_done(struct gpc_context *context, uint64_t given);
 
 /*
  * Before something is done at once that CUDA does in the stream's order, where a host function may

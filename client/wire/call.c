@@ -16,8 +16,8 @@
 #define BACKLOG_ROOM ((uint64_t)1 << 20)
 
 CUresult
-gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
-	       size_t size) GP_LOCK_UNCHECKED
+gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size,
+	       uint32_t stream) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = scope ? scope->session : gpc_session_get();
 	size_t record_size = sizeof(struct gp_header) + ALIGNED(size);
@@ -45,6 +45,7 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 	call->session = session;
 	call->scope = scope;
 	call->number = number;
+	call->stream = stream;
 	gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header), ALIGNED(size));
 	return CUDA_SUCCESS;
 }
@@ -128,7 +129,7 @@ fence(const struct gpc_scope *scope)
 	struct gpc_request request = { 0 };
 	struct gpc_call call;
 	CUresult result =
-		gpc_call_begin(&call, scope, GP_CALL_gpFence, gp_args_gpFence_size(&args));
+		gpc_call_begin(&call, scope, GP_CALL_gpFence, gp_args_gpFence_size(&args), 0);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -214,12 +215,28 @@ gpc_call_function_refused(struct gpc_session *session)
 	(void)pthread_mutex_unlock(&session->sender.lock);
 }
 
+/* When the record is committed: who sees the number knows that it is on its way. */
+static void
+count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
+{
+	struct gpc_given *given = &call->session->given;
+	uint64_t number;
+
+	if (!call->stream)
+		return;
+	number = atomic_load_explicit(&given->last, memory_order_relaxed) + 1;
+	atomic_store_explicit(&given->last, number, memory_order_relaxed);
+	atomic_store_explicit(&given->to[call->stream % GPC_GIVEN_PLACES], number,
+			      memory_order_relaxed);
+}
+
 /* Commits the record and sees to its sending; releases the lock. */
 static CUresult
 submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 	GP_UNLOCKS(call->session->sender.lock)
 {
 	count_functions(call, bulk, bulk_count);
+	count_given(call);
 	gpc_sender_commit_locked(call->session, finish_record(call, request, bulk_count > 0));
 	if (gpc_log_wants(GPC_LOG_CALLS))
 		log_call(call, request, bulk, bulk_count);
@@ -274,6 +291,7 @@ gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct 
 	request->result = CUDA_SUCCESS;
 	request->reply = NULL;
 	request->reply_size = 0;
+	request->given = gpc_session_given(session) + (call->stream != 0);
 	gpc_receiver_expect(session, request);
 	id = request->id; /* once it is on its way the request may complete, and go */
 	(void)submit(call, id, bulk, bulk_count);

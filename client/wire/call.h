@@ -62,6 +62,7 @@ struct gpc_request {
 	void (*before)(struct gpc_request *request);
 	void (*done)(struct gpc_request *request);
 	void *arg;
+	uint64_t given; /* gpc_session_given() when it was started, this call included */
 	struct gpc_request *next;
 };
 
@@ -95,15 +96,16 @@ struct gpc_call {
 	const struct gpc_scope *scope;
 	struct gp_enc enc;
 	uint16_t number;
+	uint32_t stream; /* that it gives work to; 0: none */
 };
 
 /*
  * Takes the session's send lock and room for size bytes of fields, to be encoded with call->enc;
  * the lock is released by post or start, and not held after a failure.  scope NULL: a call of the
- * first session that acts in no context.
+ * first session that acts in no context.  stream: the name of the one that gets work, or 0.
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
-			size_t size);
+			size_t size, uint32_t stream);
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);

@@ -84,7 +84,7 @@ tell_done(const struct gpc_host_function *function)
 	const struct gp_args_gpHostFunctionDone args = { .function = function->handle.id };
 	struct gpc_call call;
 	CUresult result = gpc_call_begin(&call, function->scope, GP_CALL_gpHostFunctionDone,
-					 gp_args_gpHostFunctionDone_size(&args));
+					 gp_args_gpHostFunctionDone_size(&args), 0);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -227,7 +227,7 @@ tell_posted(const struct gpc_scope *scope, const struct gp_args_gpHostFunction *
 {
 	struct gpc_call call;
 	CUresult result = gpc_call_begin(&call, scope, GP_CALL_gpHostFunction,
-					 gp_args_gpHostFunction_size(args));
+					 gp_args_gpHostFunction_size(args), args->stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;

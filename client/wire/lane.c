@@ -418,7 +418,7 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 	outgoing->wait = wait;
 	wait_for_room(session->lanes);
 	result = gpc_call_begin(&call, scope, GP_CALL_gpCopyInLanes,
-				gp_args_gpCopyInLanes_size(&args));
+				gp_args_gpCopyInLanes_size(&args), stream);
 	if (result != CUDA_SUCCESS) {
 		free(outgoing);
 		return result;

@@ -343,3 +343,24 @@ gpc_session_work_set_done(struct gpc_session *session, uint64_t count)
 	while (before < count && !atomic_compare_exchange_weak(&session->work_done, &before, count))
 		;
 }
+
+uint64_t
+gpc_session_given(const struct gpc_session *session)
+{
+	return atomic_load_explicit(&session->given.last, memory_order_relaxed);
+}
+
+uint64_t
+gpc_session_given_to(const struct gpc_session *session, uint32_t stream)
+{
+	return atomic_load_explicit(&session->given.to[stream % GPC_GIVEN_PLACES],
+				    memory_order_relaxed);
+}
+
+CUresult
+gpc_session_result(struct gpc_session *session)
+{
+	CUresult result = gpc_session_status(session);
+
+	return result == CUDA_SUCCESS ? gpc_session_take_deferred(session) : result;
+}

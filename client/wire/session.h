@@ -81,4 +81,18 @@ uint64_t gpc_session_work_posted(struct gpc_session *session); /* count of the l
 uint64_t gpc_session_work_done(struct gpc_session *session); /* all work up to this count is done */
 void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
 
+/*
+ * The same, exact, for waits that have nothing to wait for: numbers of the records that gave a
+ * stream work, the last one of all and that of a stream (or of another one that shares its place).
+ * A record's number is seen before the call that posts it returns.
+ */
+uint64_t gpc_session_given(const struct gpc_session *session);
+uint64_t gpc_session_given_to(const struct gpc_session *session, uint32_t stream);
+
+/* What a wait for nothing returns: why the session is over, the deferred error, which is forgotten,
+ * or CUDA_SUCCESS. */
+CUresult gpc_session_result(struct gpc_session *session);
+/* CUDA_SUCCESS, or the deferred error, which is forgotten. */
+CUresult gpc_session_take_deferred(struct gpc_session *session);
+
 #endif /* GPC_SESSION_H */

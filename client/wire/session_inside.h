@@ -76,6 +76,15 @@ struct gpc_host_functions {
 	uint64_t settled;       /* so many of them are behind it for certain */
 };
 
+/* Streams whose names differ by a multiple of it share a place. */
+#define GPC_GIVEN_PLACES 4096
+
+/* Records that gave a stream work; written under the sender's lock. */
+struct gpc_given {
+	atomic_uint_fast64_t last;                 /* how many there are */
+	atomic_uint_fast64_t to[GPC_GIVEN_PLACES]; /* which was the last one for the stream */
+};
+
 struct gpc_session {
 	struct gpc_session_facts facts;
 	int number; /* of gpc_session_at() */
@@ -91,6 +100,7 @@ struct gpc_session {
 	struct gpc_host_functions functions;
 	struct gpc_lanes *lanes; /* lane.h */
 	atomic_uint_fast64_t work_posted, work_done;
+	struct gpc_given given;
 	pthread_mutex_t reason_lock; /* who reads the control connection */
 	pthread_mutex_t threads_lock;
 	pthread_cond_t threads_ended;
@@ -142,7 +152,5 @@ void gpc_session_lost(struct gpc_session *session, int r);
 /* The same of another one than the lane, which the log names. */
 void gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name,
 			 int r);
-/* CUDA_SUCCESS, or the deferred error, which is forgotten. */
-CUresult gpc_session_take_deferred(struct gpc_session *session);
 
 #endif /* GPC_SESSION_INSIDE_H */

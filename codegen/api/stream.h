@@ -88,7 +88,7 @@ CUresult cuStreamWaitEvent(
         CUevent hEvent,
         unsigned int Flags);
 
-GP_CALL(0x0403, WAIT, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM)
+GP_CALL(0x0403, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM)
 CUresult cuStreamQuery(
         CUstream hStream);
 

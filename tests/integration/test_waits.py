@@ -10,7 +10,7 @@ STEPS = os.environ["GP_STEPS"]
 
 # (what a step waits for, how often); steps.c says what a step is.
 READS = {
-    "train": {"gpCopyOut": 1, "cuStreamSynchronize": 1},
+    "train": {"gpCopyOut": 1},
     "token": {"cuStreamSynchronize": 1},
     "objects": {},
     "order": {},

@@ -50,7 +50,8 @@ static bool violated;
 
 /* The client's session: one record at a time, carried out at once. */
 CUresult
-gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size)
+gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size,
+	       uint32_t stream)
 {
 	assert_true(size <= sizeof(record));
 	memset(record, 0, sizeof(record));

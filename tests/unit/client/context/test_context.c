@@ -184,14 +184,16 @@ static void
 context_is_announced_once_before_its_first_use(void **state)
 {
 	CUcontext context;
+	CUstream stream;
 
 	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSetCurrent(context), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuStreamCreate(&stream, 0), CUDA_SUCCESS);
 
+	assert_int_equal(received(GP_CALL_cuStreamCreateWithPriority), 1);
 	assert_int_equal(fixture.daemon.records[0].header.call, GP_CALL_gpContextCreate);
 	assert_int_equal(fixture.daemon.records[0].header.context, 0);
-	assert_int_equal(fixture.daemon.records[1].header.call, GP_CALL_gpContextSynchronize);
+	assert_int_equal(fixture.daemon.records[1].header.call, GP_CALL_cuStreamCreateWithPriority);
 	assert_int_equal(fixture.daemon.records[1].header.context,
 			 gpc_device_get(0)->primary->handle.id);
 }

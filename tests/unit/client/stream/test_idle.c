@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits that have nothing to wait for send nothing, and queries in a loop ask once. */
+#include "client/context/lifecycle.h"
+#include "client/stream/event.h"
+#include "client/stream/stream.h"
+#include "client/stream/watch.h"
+#include "client/wire/session_inside.h"
+#include "tests/unit/client/call_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000
+
+static struct gpc_device device;
+static struct gpc_context context;
+static struct gpc_stream legacy, streams[2];
+/* Whether work is done; until then waits stay open. */
+static atomic_bool done;
+static struct gp_header open_waits[2 * GPC_WATCHES_MAX];
+static atomic_uint open_count;
+
+/* In the daemon's thread. */
+static int
+answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
+{
+	const bool asks =
+		header->call == GP_CALL_cuEventQuery || header->call == GP_CALL_cuStreamQuery;
+	const bool waits = header->call == GP_CALL_cuEventSynchronize ||
+			   header->call == GP_CALL_cuStreamSynchronize;
+
+	if (atomic_load(&done) || !(asks || waits))
+		return fake_answer(daemon, header, fields, size);
+	if (asks) {
+		fake_reply(daemon, header, CUDA_ERROR_NOT_READY, NULL, 0);
+		return 0;
+	}
+	assert_in_range(open_count, 0, 2 * GPC_WATCHES_MAX - 1);
+	open_waits[atomic_load(&open_count)] = *header;
+	atomic_fetch_add(&open_count, 1);
+	return 0;
+}
+
+static struct fixture *
+begin_idle(void **state)
+{
+	struct fixture *fixture;
+
+	atomic_store(&done, true);
+	atomic_store(&open_count, 0);
+	fixture = begin(state, answer);
+	device = (struct gpc_device){ .session = fixture->session };
+	memset(&context, 0, sizeof(context));
+	context.device = &device;
+	context.scope = (struct gpc_scope){ fixture->session, 1 };
+	memset(&legacy, 0, sizeof(legacy));
+	legacy.context = &context;
+	legacy.handle.id = 7;
+	legacy.legacy = true;
+	context.legacy = &legacy;
+	for (unsigned int i = 0; i < 2; i++) {
+		memset(&streams[i], 0, sizeof(streams[i]));
+		streams[i].context = &context;
+		streams[i].handle.id = 8 + i;
+	}
+	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
+	assert_int_equal(gpc_context_set_current(&context), CUDA_SUCCESS);
+	return fixture;
+}
+
+static void
+end_idle(struct fixture *fixture)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		gpc_watch_drop(&streams[i].watch);
+	gpc_watch_drop(&legacy.watch);
+	gpc_event_forget_context(&context);
+	assert_int_equal(gpc_context_set_current(NULL), CUDA_SUCCESS);
+	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
+	end(fixture);
+}
+
+/* What was open is answered, and what comes will be at once. */
+static void
+finish_work(struct fixture *fixture)
+{
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	atomic_store(&done, true);
+	for (unsigned int i = 0; i < atomic_load(&open_count); i++)
+		fake_reply(&fixture->daemon, &open_waits[i], CUDA_SUCCESS, NULL, 0);
+}
+
+static void
+give_work(const struct gpc_stream *stream)
+{
+	struct gp_args_gpFill args = { .stream = stream->handle.id };
+
+	assert_int_equal(gpc_post_gpFill(&context, &args), CUDA_SUCCESS);
+}
+
+/* How many of these the daemon has got. */
+static size_t
+received(struct fixture *fixture, uint16_t call)
+{
+	size_t count = 0;
+
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	for (size_t i = 0; i < atomic_load(&fixture->daemon.count); i++)
+		count += fixture->daemon.records[i].header.call == call;
+	return count;
+}
+
+static CUresult
+query(struct gpc_stream *stream)
+{
+	struct gpc_stream *legacy_before = context.legacy;
+	CUresult result;
+
+	/* The NULL stream is whichever the test means: it has no tokens. */
+	context.legacy = stream;
+	result = gpc_cuStreamQuery(NULL);
+	context.legacy = legacy_before;
+	return result;
+}
+
+static CUevent
+make_event(void)
+{
+	CUevent event;
+
+	assert_int_equal(gpc_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventRecord(event, NULL), CUDA_SUCCESS);
+	return event;
+}
+
+static void
+stream_without_work_is_not_waited_for(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamQuery(NULL), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	}
+	assert_int_equal(atomic_load(&fixture->daemon.count), 0);
+	for (int i = 0; i < 3; i++) {
+		give_work(&legacy);
+		assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamQuery(NULL), CUDA_SUCCESS);
+	}
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 3);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamQuery), 0);
+	end_idle(fixture);
+}
+
+static void
+stream_is_idle_by_its_own_work(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+
+	give_work(&streams[0]);
+	give_work(&streams[1]);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	give_work(&streams[1]);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	/* The legacy stream stands for all. */
+	assert_int_equal(gpc_stream_fence(&legacy), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 2);
+	assert_int_equal(gpc_stream_fence(&streams[1]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 3);
+	/* The context's wait is all streams' wait. */
+	give_work(&streams[0]);
+	give_work(&streams[1]);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[1]), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&legacy), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 3);
+	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 1);
+	end_idle(fixture);
+}
+
+static void
+stream_that_waits_for_an_event_has_work(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent event = make_event();
+	struct gp_args_cuStreamWaitEvent args = { .hStream = streams[1].handle.id };
+
+	assert_int_equal(gpc_event_id(event, &args.hEvent), CUDA_SUCCESS);
+	assert_int_equal(gpc_post_cuStreamWaitEvent(&context, &args), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[1]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	end_idle(fixture);
+}
+
+static void
+answer_to_a_read_says_that_the_stream_is_idle(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	struct gp_args_gpCopyOut args = { .stream = legacy.handle.id };
+	struct gpc_request request = { 0 };
+
+	give_work(&legacy);
+	assert_int_equal(gpc_start_gpCopyOut(&context, &args, &request), CUDA_SUCCESS);
+	assert_int_equal(gpc_request_wait(&request), CUDA_SUCCESS);
+	gpc_stream_set_done(&legacy, request.given);
+	assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 0);
+	give_work(&legacy);
+	gpc_stream_set_done(&legacy, request.given);
+	assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	end_idle(fixture);
+}
+
+static void
+late_error_is_told_by_a_wait_for_nothing_once(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+
+	gpc_session_defer(fixture->session, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	end_idle(fixture);
+}
+
+static void
+stream_that_is_queried_in_a_loop_is_asked_once(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUresult result = CUDA_ERROR_NOT_READY;
+
+	give_work(&streams[0]);
+	atomic_store(&done, false);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(query(&streams[0]), CUDA_ERROR_NOT_READY);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamQuery), 1);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	/* More work is another question. */
+	give_work(&streams[0]);
+	assert_int_equal(query(&streams[0]), CUDA_ERROR_NOT_READY);
+	assert_int_equal(query(&streams[0]), CUDA_ERROR_NOT_READY);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamQuery), 2);
+	finish_work(fixture);
+	for (int i = 0; i < PATIENCE_MS && result == CUDA_ERROR_NOT_READY; i++) {
+		result = query(&streams[0]);
+		if (result == CUDA_ERROR_NOT_READY)
+			(void)usleep(1000);
+	}
+	assert_int_equal(result, CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamQuery), 2);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 2);
+	end_idle(fixture);
+}
+
+static void
+event_is_asked_once_and_again_when_it_was_recorded_again(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent event = make_event();
+	CUresult result = CUDA_ERROR_NOT_READY;
+
+	atomic_store(&done, false);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 1);
+	assert_int_equal(gpc_cuEventRecord(event, NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 2);
+	finish_work(fixture);
+	for (int i = 0; i < PATIENCE_MS && result == CUDA_ERROR_NOT_READY; i++) {
+		result = gpc_cuEventQuery(event);
+		if (result == CUDA_ERROR_NOT_READY)
+			(void)usleep(1000);
+	}
+	assert_int_equal(result, CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventSynchronize(event), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 2);
+	assert_int_equal(received(fixture, GP_CALL_cuEventSynchronize), 2);
+	/* Recorded once more, nothing is known. */
+	assert_int_equal(gpc_cuEventRecord(event, NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventSynchronize(event), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuEventSynchronize), 3);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 2);
+	end_idle(fixture);
+}
+
+static void
+only_so_many_are_watched(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent events[2 * GPC_WATCHES_MAX];
+
+	for (int i = 0; i < 2 * GPC_WATCHES_MAX; i++)
+		events[i] = make_event();
+	atomic_store(&done, false);
+	for (int k = 0; k < 2; k++) {
+		for (int i = 0; i < 2 * GPC_WATCHES_MAX; i++)
+			assert_int_equal(gpc_cuEventQuery(events[i]), CUDA_ERROR_NOT_READY);
+	}
+	assert_int_equal(received(fixture, GP_CALL_cuEventSynchronize), GPC_WATCHES_MAX);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 3 * GPC_WATCHES_MAX);
+	/* Some go while they are watched. */
+	for (int i = 0; i < GPC_WATCHES_MAX; i++)
+		assert_int_equal(gpc_cuEventDestroy_v2(events[i]), CUDA_SUCCESS);
+	finish_work(fixture);
+	end_idle(fixture);
+}
+
+static void
+lost_session_ends_what_is_watched(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent event = make_event();
+
+	atomic_store(&done, false);
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	gpc_session_fail(fixture->session, CUDA_ERROR_LAUNCH_FAILED, "test");
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_LAUNCH_FAILED);
+	end_idle(fixture);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stream_without_work_is_not_waited_for),
+		cmocka_unit_test(stream_is_idle_by_its_own_work),
+		cmocka_unit_test(stream_that_waits_for_an_event_has_work),
+		cmocka_unit_test(answer_to_a_read_says_that_the_stream_is_idle),
+		cmocka_unit_test(late_error_is_told_by_a_wait_for_nothing_once),
+		cmocka_unit_test(stream_that_is_queried_in_a_loop_is_asked_once),
+		cmocka_unit_test(event_is_asked_once_and_again_when_it_was_recorded_again),
+		cmocka_unit_test(only_so_many_are_watched),
+		cmocka_unit_test(lost_session_ends_what_is_watched),
+	};
+
+	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+}
