@@ -111,7 +111,7 @@ def make_calls():
         for reply in (0, 1):
             put("calls", f"call{call}_{reply}", struct.pack("<HB", call, reply) + struct.pack("<8Q", *range(8)))
             put("calls", f"call{call}_{reply}_bytes", struct.pack("<HB", call, reply) + struct.pack("<2I", 1, 0) + bytes_field * 3)
-    for note in range(0xff01, 0xff06):
+    for note in range(0xff01, 0xff07):
         put("calls", f"note{note & 7}", struct.pack("<HB", note, 0) + struct.pack("<2Q", 0, 8))
 
 
