@@ -30,7 +30,7 @@ struct gp_transport_ops {
 	int (*listener_fd)(const struct gp_listener *listener);
 	void (*listener_destroy)(struct gp_listener *listener);
 
-	/* Both absent without GP_CONN_CAP_ADOPT. */
+	/* Both absent without GP_CONN_CAP_ADOPT; of shm the second only. */
 	int (*adopt)(int fd, struct gp_conn **conn_p);
 	int (*release_fd)(struct gp_conn *conn, int *fd_p);
 
@@ -57,6 +57,7 @@ struct gp_transport_ops {
 
 extern const struct gp_transport_ops gp_tcp_ops;
 extern const struct gp_transport_ops gp_unix_ops;
+extern const struct gp_transport_ops gp_shm_ops;
 extern const struct gp_transport_ops gp_tls_ops;
 extern const struct gp_transport_ops gp_loop_ops;
 extern const struct gp_transport_ops gp_rdma_ops;

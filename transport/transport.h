@@ -89,7 +89,8 @@ void gp_listener_destroy(struct gp_listener *listener);
 
 /*
  * A connection on a connected descriptor that this process was given.  It owns the descriptor
- * on success only.  GP_E_UNSUPPORTED without GP_CONN_CAP_ADOPT, GP_E_INVALID: unknown scheme.
+ * on success only.  "shm": a local socket whose other end connects to shm:, too; this end makes the
+ * memory.  GP_E_UNSUPPORTED without GP_CONN_CAP_ADOPT, GP_E_INVALID: unknown scheme.
  */
 GP_MUST_CHECK int gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p);
 

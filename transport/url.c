@@ -30,7 +30,9 @@ static const struct scheme schemes[] = {
 	{ "tls", FORM_AUTHORITY },
 	{ "loop", FORM_NAME },
 	{ "rdma", FORM_AUTHORITY },
-	{ GP_URL_RDMA_OR_TCP, FORM_AUTHORITY }, /* the last: errors do not speak of it */
+	/* The last two: errors do not speak of them. */
+	{ GP_URL_RDMA_OR_TCP, FORM_AUTHORITY },
+	{ "shm", FORM_PATH },
 };
 
 /* The text being parsed, and where to say what is wrong with it. */
@@ -72,7 +74,7 @@ unknown_scheme(const struct parser *p, const char *name, size_t length)
 	char known[64];
 	size_t used = 0;
 
-	for (size_t i = 0; i + 1 < COUNT(schemes) && used < sizeof(known); i++)
+	for (size_t i = 0; i + 2 < COUNT(schemes) && used < sizeof(known); i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 schemes[i].name);
 	return invalid(p, "unknown scheme \"%.*s\" (known: %s)", (int)length, name, known);

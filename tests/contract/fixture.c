@@ -89,7 +89,7 @@ fixture_init(int argc, char **argv)
 		exit(2);
 	}
 	/* Tests that run at a time have a path each. */
-	if (strcmp(fixture_url.scheme, "unix") == 0)
+	if (fixture_url.host[0] == '/')
 		snprintf(fixture_url.host + strlen(fixture_url.host), 16, "%d", (int)getpid());
 	r = gp_listen(&fixture_url, &listener, error, sizeof(error));
 	if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT) {
