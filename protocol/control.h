@@ -22,6 +22,7 @@
 enum gp_feature {
 	GP_FEATURE_RESUME = 1 << 0, /* a cut session can be taken up again */
 	GP_FEATURE_LZ4 = 1 << 1,    /* bulk data may be compressed */
+	GP_FEATURE_SHM = 1 << 2,    /* lanes may go through shared memory */
 };
 
 /* GP_E_TOO_BIG: over GP_CONTROL_MAX, nothing was sent. */

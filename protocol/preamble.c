@@ -95,7 +95,7 @@ gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE], struct gp_preamble *pr
 		return GP_E_VERSION;
 	if (!all_zero(bytes + AT_REST, GP_PREAMBLE_SIZE - AT_REST))
 		return GP_E_INVALID;
-	if (decoded.kind > GP_PREAMBLE_LANE_TLS)
+	if (decoded.kind > GP_PREAMBLE_LANE_SHM)
 		return GP_E_INVALID;
 	if (gp_preamble_is_control(&decoded) &&
 	    (decoded.lane != 0 || !all_zero(bytes + AT_TICKET, GP_TICKET_SIZE)))

@@ -27,6 +27,7 @@ enum gp_preamble_kind {
 	GP_PREAMBLE_LANE = 1,        /* the call stream of the session that owns the ticket */
 	GP_PREAMBLE_CONTROL_TLS = 2, /* the same two inside TLS, whose handshake follows */
 	GP_PREAMBLE_LANE_TLS = 3,
+	GP_PREAMBLE_LANE_SHM = 4, /* a lane through memory, which the daemon sends over it */
 };
 
 struct gp_preamble {

@@ -46,6 +46,7 @@ struct gp_transport_ops {
 	void (*set_stall)(struct gp_conn *conn, unsigned int ms);
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
+	void (*fd_left)(struct gp_conn *conn); /* absent: the descriptor tells by itself */
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
 	/* All three absent without GP_CONN_CAP_REMOTE_MEM. */
 	int (*keep)(struct gp_conn *conn, void *base, size_t size, int dma_buf);

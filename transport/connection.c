@@ -145,7 +145,7 @@ gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 	int fd;
 
 	conn->unread_ms = ms;
-	if (conn->caps & GP_CONN_CAP_REMOTE_MEM)
+	if (conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_left)
 		return;
 	/* What is no socket does not mind. */
 	fd = conn->ops->fd(conn);
@@ -203,6 +203,13 @@ gp_conn_fd(const struct gp_conn *conn)
 	return conn->ops->fd(conn);
 }
 
+void
+gp_conn_fd_left(struct gp_conn *conn)
+{
+	if (conn->ops->fd_left)
+		conn->ops->fd_left(conn);
+}
+
 const char *
 gp_conn_peer(const struct gp_conn *conn)
 {
@@ -216,7 +223,7 @@ gp_conn_peer_address(const struct gp_conn *conn, char *text, size_t size)
 	socklen_t length = sizeof(address);
 	char host[NI_MAXHOST];
 
-	if (conn->caps & GP_CONN_CAP_REMOTE_MEM ||
+	if (conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_left ||
 	    getpeername(conn->ops->fd(conn), (struct sockaddr *)&address, &length) ||
 	    (address.ss_family != AF_INET && address.ss_family != AF_INET6) ||
 	    getnameinfo((const struct sockaddr *)&address, length, host, sizeof(host), NULL, 0,

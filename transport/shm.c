@@ -34,8 +34,10 @@ struct shm_conn {
 	struct gp_stream stream;
 	struct gp_tcp_conn *door; /* the socket, as a connection of its own */
 	struct gp_rings rings;
+	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
+	atomic_bool watched;
 	/* The reading thread's. */
-	bool armed;
+	bool armed;   /* a wake-up may come, or have come */
 	bool ended;   /* the socket's end was seen */
 	int ready_fd; /* always readable, for gp_conn_fd(); -1: not made yet */
 	/* The writing thread's: since when no byte could be written, 0: it could. */
@@ -71,26 +73,41 @@ take_wakes(struct shm_conn *shm)
 		shm->ended = true;
 }
 
+static int
+broken(struct shm_conn *shm)
+{
+	return gp_conn_fail(&shm->stream.conn, -EPROTO, "the peer has broken the ring");
+}
+
 /* 1: there are bytes or the end, 0: not yet; or -EPROTO.  Looks at memory only. */
 static int
-look(const struct shm_conn *shm)
+look(struct shm_conn *shm)
 {
 	bool over = shm->ended || gp_ring_is_closed(&shm->rings.in) ||
 		    atomic_load(&shm->stream.stopped);
 	ssize_t used = gp_ring_used(&shm->rings.in);
 
-	return used < 0 ? (int)used : used > 0 || over;
+	return used < 0 ? broken(shm) : used > 0 || over;
 }
 
+static void
+arm(struct shm_conn *shm)
+{
+	shm->armed = true;
+	gp_ring_arm(&shm->rings.in);
+}
+
+/* What has come until now is no news to the next poll(). */
 static void
 disarm(struct shm_conn *shm)
 {
 	if (!shm->armed)
 		return;
-	gp_ring_disarm(&shm->rings.in);
 	shm->armed = false;
-	/* What has come until now is no news to the next poll(). */
+	gp_ring_disarm(&shm->rings.in);
 	take_wakes(shm);
+	if (atomic_load(&shm->watched))
+		arm(shm);
 }
 
 static int
@@ -103,8 +120,7 @@ shm_wait(struct gp_stream *stream, int timeout_ms)
 	while (r == 0) {
 		int fd;
 
-		shm->armed = true;
-		gp_ring_arm(&shm->rings.in);
+		arm(shm);
 		r = look(shm);
 		if (r != 0)
 			break;
@@ -141,8 +157,17 @@ shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 		return r;
 	if (atomic_load(&stream->stopped))
 		return 0;
+	/* Whoever polls was woken for these bytes, and wants to be for the next ones. */
+	if (atomic_load(&shm->watched))
+		arm(shm);
 	/* 0 where there is the end alone. */
 	return gp_ring_take(&shm->rings.in, iov, count);
+}
+
+static bool
+shm_pending(const struct gp_conn *conn)
+{
+	return gp_stream_pending(conn) || gp_ring_used(&shm_of(conn)->rings.in) > 0;
 }
 
 /* Whether the socket has ended, without taking anything from it. */
@@ -199,7 +224,7 @@ shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 			return r;
 	}
 	if (put < 0)
-		return put;
+		return put == -EPROTO ? broken(shm) : put;
 	shm->full_ms = 0;
 	r = wake_reader(shm);
 	return r != 0 ? r : put;
@@ -439,13 +464,13 @@ shm_fd(const struct gp_conn *conn)
 	struct shm_conn *shm = shm_of(conn);
 	int fd = gp_tcp_fd(&shm->door->stream.conn);
 
-	if (fd < 0 || look(shm) == 0) {
+	atomic_store(&shm->watched, true);
+	if (look(shm) == 0) {
 		disarm(shm);
-		shm->armed = true;
-		gp_ring_arm(&shm->rings.in);
-		if (fd < 0 || look(shm) == 0)
-			return fd;
+		arm(shm);
 	}
+	if (fd < 0 || look(shm) == 0)
+		return fd;
 	/* Nobody will wake this end for what is there already. */
 	if (shm->ready_fd >= 0 && !gp_own_fd_is(shm->ready_fd))
 		shm->ready_fd = -1;
@@ -454,6 +479,12 @@ shm_fd(const struct gp_conn *conn)
 		gp_own_fd_mark(shm->ready_fd);
 	}
 	return shm->ready_fd;
+}
+
+static void
+shm_fd_left(struct gp_conn *conn)
+{
+	atomic_store(&shm_of(conn)->watched, false);
 }
 
 static int
@@ -487,11 +518,12 @@ const struct gp_transport_ops gp_shm_ops = {
 	.recv = gp_stream_recv,
 	.recv_bulk = gp_stream_recv_bulk,
 	.wait = gp_stream_wait,
-	.pending = gp_stream_pending,
+	.pending = shm_pending,
 	.set_spin = gp_stream_set_spin,
 	.set_stall = gp_stream_set_stall,
 	.shutdown = gp_stream_shutdown,
 	.fd = shm_fd,
+	.fd_left = shm_fd_left,
 	.abandon = shm_abandon,
 	.destroy = shm_destroy,
 };

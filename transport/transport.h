@@ -145,7 +145,8 @@ GP_MUST_CHECK int gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size
  */
 GP_MUST_CHECK int gp_conn_wait(struct gp_conn *conn, int timeout_ms);
 
-/* Bytes were read ahead: gp_conn_fd() need not become readable for them. */
+/* There are bytes for which gp_conn_fd() need not become readable: read ahead, or come while
+ * somebody else read.  When no thread receives. */
 bool gp_conn_pending(const struct gp_conn *conn);
 
 /*
@@ -200,8 +201,10 @@ void gp_conn_shutdown(struct gp_conn *conn);
 
 unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
 /* -1 without GP_CONN_CAP_FD, or if there is none left.  For the receiving thread, before each poll:
- * it may take an effort to make the descriptor tell of the next message. */
+ * it may take an effort to make the descriptor tell of the next message.  It goes on to tell while
+ * others receive, until gp_conn_fd_left(): who polled does not any more. */
 int gp_conn_fd(const struct gp_conn *conn);
+void gp_conn_fd_left(struct gp_conn *conn);
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */
 /* The peer's address in digits, of several that its name may have; false, and nothing is written,

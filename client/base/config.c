@@ -336,6 +336,17 @@ check_stall(char *error, size_t error_size)
 	return refuse(error, error_size, name, "no number of milliseconds (0: without limit)");
 }
 
+static int
+check_shm(char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_SHM";
+	const char *text = value_of(name);
+
+	if (!text || strcmp(text, "0") == 0 || strcmp(text, "1") == 0)
+		return 0;
+	return refuse(error, error_size, name, "neither 0 nor 1");
+}
+
 int
 gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 {
@@ -353,7 +364,17 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 		r = read_lanes(wish, error, error_size);
 	if (r == 0)
 		r = check_stall(error, error_size);
+	if (r == 0)
+		r = check_shm(error, error_size);
 	return r;
+}
+
+bool
+gpc_config_shm(void)
+{
+	const char *text = value_of("GPUPOOL_SHM");
+
+	return !text || strcmp(text, "0") != 0;
 }
 
 unsigned int

@@ -57,4 +57,7 @@ GP_MUST_CHECK int gpc_config_wish(struct gpc_wish *wish, char *error, size_t err
  * sense gpc_config_wish() says. */
 unsigned int gpc_config_stall_ms(void);
 
+/* Whether lanes may go through shared memory where the daemon offers it: GPUPOOL_SHM, not 0. */
+bool gpc_config_shm(void);
+
 #endif /* GPC_CONFIG_H */

@@ -79,6 +79,13 @@ control_url(const struct gp_url *url, struct gp_url *control)
 			       gpc_tls_is_configured() ? "tls" : "tcp");
 }
 
+/* Over a local socket, which memory can come over. */
+static bool
+wants_shm(const struct gp_url *url)
+{
+	return strcmp(url->scheme, "unix") == 0 && gpc_config_shm();
+}
+
 static int
 connect_with(struct opening *opening, const struct gp_url *url, const struct gp_preamble *preamble,
 	     struct gp_conn **conn_p)
@@ -257,6 +264,7 @@ send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 	hello.lanes = *lanes_p;
 	if (gpc_program_key(key))
 		hello.program_key = (ProtobufCBinaryData){ sizeof(key), key };
+	hello.features = wants_shm(&opening->control) ? GP_FEATURE_SHM : 0;
 	hello.n_devices = (size_t)opening->device_count;
 	hello.devices = (int32_t *)opening->devices;
 	if (wanted.tenant)
@@ -512,11 +520,14 @@ static int
 link_lane(struct opening *opening, const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
 	  unsigned int lane, struct gp_conn **conn_p)
 {
+	bool tls = wants_tls(url), shm = strcmp(url->scheme, "shm") == 0;
+	enum gp_preamble_kind kind = tls   ? GP_PREAMBLE_LANE_TLS
+				     : shm ? GP_PREAMBLE_LANE_SHM
+					   : GP_PREAMBLE_LANE;
 	struct gp_preamble preamble;
-	bool tls = wants_tls(url);
 	int r;
 
-	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_LANE_TLS : GP_PREAMBLE_LANE, (uint16_t)lane);
+	gp_preamble_init(&preamble, kind, (uint16_t)lane);
 	if (tls)
 		gp_ticket_name(ticket, preamble.ticket);
 	else
@@ -564,6 +575,8 @@ open_lane(struct opening *opening, struct gpc_link *link)
 		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "rdma");
 		link->lanes_url.port = (uint16_t)welcome->rdma_port;
 	}
+	if (wants_shm(&opening->control) && welcome->features & GP_FEATURE_SHM)
+		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "shm");
 	stay_there(&link->lanes_url, link->control);
 	if (wants_rdma(url) && !welcome->rdma_port)
 		r = fail(opening, GP_E_UNSUPPORTED,

@@ -391,6 +391,7 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	if (fd < 0)
 		receiver->reading = false;
 	receiver->polling = false;
+	gp_conn_fd_left(session->lane);
 	return came;
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole sessions that are hostile: cut short at every boundary, replayed, in another order, with
-what belongs to others, in floods and very slowly; over tcp and the local socket."""
+what belongs to others, in floods and very slowly; over tcp, the local socket and shared memory."""
 import functools
 import hashlib
 import random
@@ -48,9 +48,10 @@ def each_way(function):
     """The case, for each way by which this test can speak itself."""
     @functools.wraps(function)
     def run():
-        for way in ("tcp", "unix"):
+        for way in ("tcp", "unix", "shm"):
             with Attacked() as target:
-                function(target, target.port if way == "tcp" else target.local)
+                wheres = {"tcp": target.port, "unix": target.local, "shm": wire.Shm(target.local)}
+                function(target, wheres[way])
     return run
 
 

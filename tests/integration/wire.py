@@ -2,14 +2,16 @@
 """The protocol spoken by hand, well or badly (protocol/wire.md): for peers that a client library
 would never be."""
 import hashlib
+import mmap
 import os
 import re
 import select
 import socket
 import struct
+import time
 
 MAGIC = b"GPUPOOL1"
-CONTROL, LANE, CONTROL_TLS, LANE_TLS = 0, 1, 2, 3
+CONTROL, LANE, CONTROL_TLS, LANE_TLS, LANE_SHM = 0, 1, 2, 3, 4
 BULK, REPLY = 1, 2
 NOTE_DATA, NOTE_ERROR, NOTE_PRINT, NOTE_FUNCTION = 0xff01, 0xff02, 0xff03, 0xff05
 
@@ -223,6 +225,90 @@ class Conn:
         self.close()
 
 
+class Shm(str):
+    """The path of a local socket, for sessions whose lanes go through shared memory."""
+
+
+class RingConn(Conn):
+    """A lane through shared memory (protocol/wire.md, section 10)."""
+    TAIL, HEAD, WAITS, WORDS, PAGE = 0, 128, 192, 256, 4096
+
+    def __init__(self, path, opening):
+        super().__init__(path)
+        super().send(opening)
+        greeting, (self.file, *_), _, _ = socket.recv_fds(self.socket, 64, 1)
+        if greeting != b"gpupool shm 1\0":
+            raise Closed(f"instead of memory {greeting!r}")
+        self.memory = mmap.mmap(self.file, os.fstat(self.file).st_size)
+        self.ring = (len(self.memory) - self.PAGE) // 2
+        self.tail = self.head = 0
+
+    def word(self, ring, at):
+        return struct.unpack_from("<I", self.memory, ring * self.WORDS + at)[0]
+
+    def set_word(self, ring, at, value):
+        struct.pack_into("<I", self.memory, ring * self.WORDS + at, value & 0xffffffff)
+
+    def wake(self):
+        """Whether or not somebody sleeps there."""
+        try:
+            self.socket.send(b"\0", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            pass
+        except (BrokenPipeError, ConnectionResetError):
+            raise Closed("while sending") from None
+
+    def is_over(self):
+        poller = select.poll()
+        poller.register(self.socket, select.POLLRDHUP)
+        return bool(poller.poll(0))
+
+    def send(self, data):
+        view, end = memoryview(data), time.monotonic() + 20
+        while view:
+            if self.is_over():
+                raise Closed("while sending")
+            if time.monotonic() > end:
+                raise TimeoutError("the peer does not read")
+            start = self.tail % self.ring
+            size = min(len(view), self.ring - (self.tail - self.word(0, self.HEAD) & 0xffffffff), self.ring - start)
+            if size <= 0:
+                time.sleep(0.001)
+                continue
+            self.memory[self.PAGE + start:self.PAGE + start + size] = bytes(view[:size])
+            self.tail += size
+            self.set_word(0, self.TAIL, self.tail)
+            self.wake()
+            view = view[size:]
+
+    def take(self, size):
+        data, end = b"", time.monotonic() + self.socket.gettimeout()
+        while len(data) < size:
+            over = self.is_over()
+            there = self.word(1, self.TAIL) - self.head & 0xffffffff
+            start = self.head % self.ring
+            part = min(size - len(data), there, self.ring - start)
+            if not part:
+                if over:
+                    raise Closed(f"after {len(data)} of {size} bytes")
+                if time.monotonic() > end:
+                    raise TimeoutError("nothing comes")
+                time.sleep(0.0005)
+                continue
+            at = self.PAGE + self.ring + start
+            data += self.memory[at:at + part]
+            self.head += part
+            self.set_word(1, self.HEAD, self.head)
+        return data
+
+    def close(self):
+        self.socket.close()
+        if self.file >= 0:
+            self.memory.close()
+            os.close(self.file)
+            self.file = -1
+
+
 class Session:
     """A session with its control connection and lane 0."""
 
@@ -232,6 +318,8 @@ class Session:
         self.notes = []
         self.lane = None
         self.control = Conn(port, source=source)
+        if isinstance(port, Shm):
+            more += field(7, 4)
         self.control.send(preamble() + message(hello(program=program, lanes=lanes, more=more)))
         self.answer = self.control.take(64)
         data, _ = self.control.take_message()
@@ -250,6 +338,8 @@ class Session:
             self.lane = self.connect_lane()
 
     def connect_lane(self, lane=0, ticket=None):
+        if isinstance(self.port, Shm):
+            return RingConn(self.port, preamble(LANE_SHM, lane, ticket or self.ticket))
         conn = Conn(self.port, source=self.source)
         conn.send(preamble(LANE, lane, ticket or self.ticket))
         return conn

@@ -33,7 +33,8 @@ hand_lane(struct gpd_admission *admission, struct gpd_peer *owner,
 	};
 	struct gpd_channel_lane handed = { .tls = gp_preamble_is_tls(preamble) };
 
-	(void)snprintf(handed.scheme, sizeof(handed.scheme), "%s", scheme);
+	(void)snprintf(handed.scheme, sizeof(handed.scheme), "%s",
+		       preamble->kind == GP_PREAMBLE_LANE_SHM ? "shm" : scheme);
 	if (handed.tls)
 		gp_ticket_key(owner->ticket, preamble->lane, handed.key);
 	gpd_admission_tell(owner->worker, &header, &handed, sizeof(handed), fd);
@@ -69,6 +70,8 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 	/* Over RDMA its lanes may come in clear, but those come to the worker. */
 	if (owner && strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
 		wrong = "in clear, of a session over TLS";
+	if (owner && preamble->kind == GP_PREAMBLE_LANE_SHM && strcmp(scheme, "unix") != 0)
+		wrong = "through shared memory, not over a local socket";
 	admission->gate.refusals[GPD_AUTH_TICKET] += !owner;
 	if (!owner)
 		gpd_source_log(lane->source, GPD_LOG_WARNING,

@@ -139,6 +139,7 @@ gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer
 
 	peer->worker = worker;
 	peer->lanes_max = lanes_max(admission, peer);
+	peer->features = hello->features;
 	if (hello->lanes && hello->lanes < peer->lanes_max)
 		peer->lanes_max = hello->lanes;
 	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);

@@ -2,6 +2,7 @@
 #include "server/supervisor/door/control_reply.h"
 
 #include <errno.h>
+#include <string.h>
 
 void
 gpd_control_reply_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const char *text)
@@ -84,6 +85,8 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		welcome.window = &window;
 		welcome.lanes = peer->lanes_max;
 		welcome.known_images = (ProtobufCBinaryData){ known.size, (uint8_t *)known.data };
+		if (strcmp(peer->scheme, "unix") == 0)
+			welcome.features |= GP_FEATURE_SHM & peer->features;
 		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
 		message.welcome = &welcome;
 		gpd_peer_send(peer, &message);

@@ -324,10 +324,13 @@ static bool
 is_deserted(const struct gpd_session *session)
 {
 	struct pollfd poller = { .fd = -1, .events = POLLRDHUP };
+	bool deserted;
 
 	if (!gp_conn_device(session->conn))
 		poller.fd = gp_conn_fd(session->conn);
-	return poller.fd >= 0 && poll(&poller, 1, 0) > 0;
+	deserted = poller.fd >= 0 && poll(&poller, 1, 0) > 0;
+	gp_conn_fd_left(session->conn);
+	return deserted;
 }
 
 /* Whether a lane has a chunk of the executor's copy on its way, perhaps since before the

@@ -66,9 +66,11 @@ a_kind_says_what_follows_and_whether_inside_tls(void **state)
 	static const struct {
 		uint8_t kind;
 		bool control, tls;
-	} kinds[] = {
-		{ 0, true, false }, { 1, false, false }, { 2, true, true }, { 3, false, true }
-	};
+	} kinds[] = { { 0, true, false },
+		      { 1, false, false },
+		      { 2, true, true },
+		      { 3, false, true },
+		      { 4, false, false } };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct gp_preamble preamble;
@@ -107,7 +109,7 @@ what_is_wrong_is_told_apart(void **state)
 	assert_string_equal(text, "the peer speaks gpupool 9.4, this end 1.0");
 
 	memcpy(bytes, good, sizeof(bytes));
-	bytes[12] = 4;
+	bytes[12] = 5;
 	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_INVALID);
 	gp_preamble_explain(GP_E_INVALID, &preamble, text, sizeof(text));
 	assert_string_equal(text, "the peer sent a malformed preamble");

@@ -125,6 +125,14 @@ put_message(struct peer *peer, const char *text)
 	put(peer, text, strlen(text));
 }
 
+static int
+poll_for(int fd)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0);
+}
+
 static void
 nobody_can_change_the_memorys_size(void **state)
 {
@@ -237,6 +245,30 @@ a_reader_in_time_is_not_woken(void **state)
 		assert_int_equal(gp_ring_take(&peer->rings.in, &mine, 1), sizeof(bytes));
 	}
 	assert_int_equal(atomic_load(&wakes_sent), before);
+}
+
+/* As a library's own thread polls while one of the program reads its answer itself. */
+static void
+who_polls_is_woken_although_another_one_reads(void **state)
+{
+	struct peer *peer = *state;
+	struct gp_message message;
+
+	assert_int_equal(poll_for(gp_conn_fd(peer->daemon)), 0);
+	put_message(peer, "one");
+	assert_true(gp_ring_must_wake(&peer->rings.out));
+	assert_int_equal(write(peer->fd, "", 1), 1);
+	assert_int_equal(gp_conn_recv(peer->daemon, &message), 0);
+	assert_int_equal(gp_conn_wait(peer->daemon, 0), 0);
+	assert_false(gp_conn_pending(peer->daemon));
+	put_message(peer, "two");
+	assert_true(gp_ring_must_wake(&peer->rings.out));
+	assert_true(gp_conn_pending(peer->daemon));
+	assert_int_equal(gp_conn_recv(peer->daemon, &message), 0);
+	gp_conn_fd_left(peer->daemon);
+	assert_int_equal(gp_conn_wait(peer->daemon, 0), 0);
+	put_message(peer, "three");
+	assert_false(gp_ring_must_wake(&peer->rings.out));
 }
 
 static void *
@@ -452,6 +484,7 @@ main(void)
 		SHM_TEST(wake_ups_that_nobody_takes_stop_nobody),
 		SHM_TEST(wake_ups_without_bytes_make_no_wait_longer),
 		SHM_TEST(a_reader_in_time_is_not_woken),
+		SHM_TEST(who_polls_is_woken_although_another_one_reads),
 		SHM_TEST(an_idle_reader_sleeps),
 		SHM_TEST(what_a_peer_wrote_before_its_end_is_read),
 		SHM_TEST(a_writer_without_room_notices_that_its_peer_is_gone),

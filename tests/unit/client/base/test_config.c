@@ -277,6 +277,7 @@ a_wish_that_makes_no_sense_is_named(void **state)
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=77=1G: 77 is no device" },
 		{ "GPUPOOL_STALL_MS", "abc",
 		  "GPUPOOL_STALL_MS=abc: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_SHM", "yes", "GPUPOOL_SHM=yes: neither 0 nor 1" },
 		{ "GPUPOOL_STALL_MS", "-1",
 		  "GPUPOOL_STALL_MS=-1: no number of milliseconds (0: without limit)" },
 		{ "GPUPOOL_STALL_MS", "30s",

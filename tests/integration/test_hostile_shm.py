@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client can do to the memory that it shares with the worker; all the while a neighbour works."""
+import fcntl
+import os
+import random
+import sys
+import threading
+
+import attacked
+import wire
+from attacked import SUCCESS, Attacked, expect_one_ending
+from harness import SANITIZED, case, require, wait_until
+from wire import Closed, Conn, Session, preamble
+
+ROUNDS = 5 if SANITIZED else 20
+SEAL, SHRINK, GROW, WRITE = 1, 2, 4, 8
+
+
+def refused(function, *args):
+    try:
+        function(*args)
+    except PermissionError:
+        return
+    raise AssertionError(f"{function.__name__}{args} is allowed")
+
+
+@case("the memory of a lane has its size for ever, and a hole in it harms the client alone")
+def _():
+    with Attacked() as target, Session(wire.Shm(target.local)) as session:
+        lane = session.lane
+        require(fcntl.fcntl(lane.file, fcntl.F_GET_SEALS) & 7 == SEAL | SHRINK | GROW, "it is not sealed")
+        refused(os.ftruncate, lane.file, 0)
+        refused(os.ftruncate, lane.file, 4096)
+        refused(os.ftruncate, lane.file, 1 << 24)
+        refused(fcntl.fcntl, lane.file, fcntl.F_ADD_SEALS, WRITE)
+        require(session.create_context() == SUCCESS, "no context")
+        # All positions are 0 again, which is no way to be.
+        lane.memory[:] = bytes(len(lane.memory))
+        lane.wake()
+        lane.wait_closed()
+        expect_one_ending(target, session.id, ".*has broken the ring")
+
+
+@case("positions that cannot be end the session, in either ring")
+def _():
+    with Attacked() as target:
+        for tail in (0x80000000, 0xffffffff, (1 << 19) + 1):
+            with Session(wire.Shm(target.local)) as session:
+                session.lane.set_word(0, 0, tail)
+                session.lane.wake()
+                session.lane.wait_closed()
+                expect_one_ending(target, session.id, ".*has broken the ring")
+        with Session(wire.Shm(target.local)) as session:
+            session.lane.set_word(1, 128, 4711)
+            try:
+                session.create_context()
+                raise AssertionError("an answer came")
+            except Closed:
+                pass
+            expect_one_ending(target, session.id, ".*has broken the ring")
+
+
+@case("bytes that change while they are read are what they were at one moment")
+def _():
+    with Attacked() as target:
+        for seed in range(ROUNDS):
+            chance = random.Random(seed)
+            session = Session(wire.Shm(target.local))
+            session.create_context()
+            over = threading.Event()
+
+            def change(lane=session.lane, chance=chance, over=over):
+                while not over.is_set():
+                    at = lane.PAGE + (lane.tail + chance.randrange(-64, 64)) % lane.ring
+                    lane.memory[at] = chance.randrange(256)
+            thread = threading.Thread(target=change)
+            thread.start()
+            try:
+                for _ in range(200):
+                    session.post("gpFence")
+                    session.post("cuStreamCreateWithPriority", {"phStream": chance.randrange(2, 64)})
+            except (Closed, TimeoutError):
+                pass
+            over.set()
+            thread.join()
+            session.close()
+            wait_until("the session has ended", lambda session=session: str(session.id) in attacked.endings(target), 60)
+
+
+@case("who never takes a wake-up, and asks for one with every byte, holds nobody up")
+def _():
+    with Attacked() as target, Session(wire.Shm(target.local)) as session:
+        require(session.create_context() == SUCCESS, "no context")
+        for _ in range(2000):
+            session.lane.set_word(1, 192, 1)
+            require(session.ask("gpFence", acting=0)[0] == SUCCESS, "no fence")
+
+
+@case("memory is for local sockets alone, and for the ticket's session")
+def _():
+    with Attacked() as target:
+        with Session(target.port, lane=False) as session, Conn(target.port) as lane:
+            lane.send(preamble(wire.LANE_SHM, 0, session.ticket))
+            lane.wait_closed()
+            wait_until("the log tells why", lambda: "through shared memory, not over a local socket: closed" in target.log(), 20)
+        with Conn(target.local) as lane:
+            lane.send(preamble(wire.LANE_SHM, 0, bytes(31) + b"x"))
+            require(lane.socket.recv(64) == b"", "a stranger gets something")
+
+
+if __name__ == "__main__":
+    sys.exit(attacked.run())

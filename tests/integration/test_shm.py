@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_shm.py PROGRAM...: over a local socket, whose lanes go through shared memory, each program prints
+what it prints next to a GPU; and which transport is chosen when."""
+import re
+import sys
+
+import test_apps
+from harness import Program, case, main, require
+from pool import Pool
+
+
+def add(pool, name):
+    @case(f"{name} over shared memory prints what it prints next to a GPU")
+    def _():
+        test_apps.judge(name, Program(name, (), pool.local).finish())
+        pool.settle()
+
+
+def transport_of(remote, **env):
+    result = Program("lanes", (), remote, env={"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info", **env}).finish().expect()
+    return re.search(r"(\w+)://\S+: 3 data lanes", result.err)[1]
+
+
+@case("a local socket means shared memory unless the program or its user does not want it, and tcp is tcp")
+def _():
+    with Pool() as pool:
+        require(transport_of(pool.local) == "shm", "no shared memory")
+        require(transport_of(pool.local, GPUPOOL_SHM="1") == "shm", "no shared memory though it was asked for")
+        require(transport_of(pool.local, GPUPOOL_SHM="0") == "unix", "GPUPOOL_SHM=0 says nothing")
+        require(transport_of(pool.address) == "tcp", "tcp is no tcp")
+
+
+if __name__ == "__main__":
+    names, sys.argv[1:] = sys.argv[1:], []
+    with Pool() as one:
+        for program in names:
+            add(one, program)
+        status = main()
+    sys.exit(status)
