@@ -82,6 +82,27 @@ def make_tls_bulk():
     put("tls_bulk", "nowhere", bytes([0x80, 5]) + record(data, stream(b"", 40 << 14, b"")) + record(full, b"\x28"))
 
 
+def make_shm():
+    def put_in(data):
+        return struct.pack("<BB", 0, len(data)) + bytes(3) + data
+
+    def word(which, value):
+        return struct.pack("<BBI", 2, which, value)
+
+    receive, send, watch, wake = b"\6", b"\4\x40\0", b"\5", b"\3"
+    whole = put_in(stream(b"hello, 16 bytes.", 3, b"bul"))
+    put("shm", "whole", whole + receive + whole + whole + receive + receive)
+    put("shm", "cut", whole + receive + put_in(stream(b"hello")[:9]) + receive)
+    put("shm", "woken", watch + whole + wake + receive + watch + wake + receive + send)
+    put("shm", "tail_too_far", word(0, 0x80001) + receive)
+    put("shm", "tail_back", whole + receive + word(0, 1) + receive)
+    put("shm", "zeros_for_ever", word(0, 0x80000) + receive * 20)
+    put("shm", "head_too_far", send + word(8 + 3, 0x1000) + send)
+    put("shm", "over", whole + word(1, 1) + receive + receive)
+    put("shm", "unread", word(8 + 4, 1) + send)
+    put("shm", "behind_the_tail", b"\1\x08\0\0\0" + b"\4\0\0\0\0\0\0\0" + word(0, 12) + receive)
+
+
 def make_url():
     for number, text in enumerate((
             "host", "tcp://host:4833/0", "tls://[::1]:1/1023", "unix:///run/gpupool/gpupool.sock", "loop:name", "rdma://10.0.0.1",
@@ -347,7 +368,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if len(sys.argv) > 2:
         FOLDER = sys.argv[2]
-    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_lane_in, make_lanes, make_link, make_params, make_peer, make_variables):
+    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_variables):
         make()
     # Keys are new ones each time.
     if not os.path.exists(os.path.join(FOLDER, "certificate")):
