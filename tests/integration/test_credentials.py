@@ -46,11 +46,11 @@ def _():
     with Pool(config="[tenant bob]\n") as pool:
         Program("vectoradd", (), pool.local).finish().expect()
         Program("vectoradd", (), pool.address, env=as_tenant("bob")).finish().expect()
-        pool.wait_for_log(rf": open from unix://.*, tenant default, let in by user {os.geteuid()} of this machine, ")
+        pool.wait_for_log(rf": open from shm://.*, tenant default, let in by user {os.geteuid()} of this machine, ")
         pool.wait_for_log(rf": open from tcp://.*, tenant bob, let in by user {os.geteuid()} of this machine, ")
     with Pool("--insecure") as pool:
         pool.other("vectoradd", remote=pool.local).finish().expect()
-        pool.wait_for_log(r": open from unix://.*, tenant default, let in by --insecure, ")
+        pool.wait_for_log(r": open from shm://.*, tenant default, let in by --insecure, ")
 
 
 @case("a file of tokens that is named and is not there is warned of, where it usually is none need be")
@@ -107,7 +107,7 @@ def _():
                 program.wait_for_output("free after")
                 require(pool.sessions() == [name], f"{pool.sessions()}")
                 require(pool.credentials() == f"token {token}", pool.credentials())
-                pool.wait_for_log(rf"session \d+ \(.* memhog\S*\): open from unix://.*, tenant {name}, let in by token {token}, ")
+                pool.wait_for_log(rf"session \d+ \(.* memhog\S*\): open from shm://.*, tenant {name}, let in by token {token}, ")
                 require(re.search(f"free before: {size} MiB", program.out()), program.out())
                 program.finish().expect()
             for other in ("default", "carol"):
