@@ -218,6 +218,10 @@ shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	int r;
 
 	(void)more;
+	/* A program that has closed its descriptors is told so, though the memory would still do.
+	 */
+	if (shm->door->client && door_fd(shm) < 0)
+		return -EBADF;
 	while ((put = gp_ring_put(&shm->rings.out, iov, count)) == 0) {
 		r = await_room(shm);
 		if (r != 0)
