@@ -36,6 +36,7 @@ struct shm_conn {
 	struct gp_rings rings;
 	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
 	atomic_bool watched;
+	atomic_bool is_broken;
 	/* The reading thread's. */
 	bool armed;   /* a wake-up may come, or have come */
 	bool ended;   /* the socket's end was seen */
@@ -73,10 +74,15 @@ take_wakes(struct shm_conn *shm)
 		shm->ended = true;
 }
 
+/* Nothing goes on in either direction, whoever waits there. */
 static int
 broken(struct shm_conn *shm)
 {
-	return gp_conn_fail(&shm->stream.conn, -EPROTO, "the peer has broken the ring");
+	int r = gp_conn_fail(&shm->stream.conn, -EPROTO, "the peer has broken the ring");
+
+	atomic_store(&shm->is_broken, true);
+	gp_tcp_shutdown(&shm->door->stream);
+	return r;
 }
 
 /* 1: there are bytes or the end, 0: not yet; or -EPROTO.  Looks at memory only. */
@@ -87,7 +93,9 @@ look(struct shm_conn *shm)
 		    atomic_load(&shm->stream.stopped);
 	ssize_t used = gp_ring_used(&shm->rings.in);
 
-	return used < 0 ? broken(shm) : used > 0 || over;
+	if (used < 0 || atomic_load(&shm->is_broken))
+		return broken(shm);
+	return used > 0 || over;
 }
 
 static void

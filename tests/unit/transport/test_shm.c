@@ -188,6 +188,19 @@ positions_that_cannot_be_end_the_connection(void **state)
 }
 
 static void
+who_breaks_the_one_ring_is_not_read_from_in_the_other_one(void **state)
+{
+	struct peer *peer = *state;
+	struct gp_message message;
+	struct iovec iov = { "x", 1 };
+
+	atomic_store(&peer->rings.in.words->head, 1);
+	assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), -EPROTO);
+	assert_int_equal(gp_conn_wait(peer->daemon, -1), -EPROTO);
+	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
+}
+
+static void
 a_tail_that_goes_back_ends_the_connection(void **state)
 {
 	struct peer *peer = *state;
@@ -480,6 +493,7 @@ main(void)
 		SHM_TEST(nobody_can_change_the_memorys_size),
 		SHM_TEST(a_record_is_the_receivers_own),
 		SHM_TEST(positions_that_cannot_be_end_the_connection),
+		SHM_TEST(who_breaks_the_one_ring_is_not_read_from_in_the_other_one),
 		SHM_TEST(a_tail_that_goes_back_ends_the_connection),
 		SHM_TEST(wake_ups_that_nobody_takes_stop_nobody),
 		SHM_TEST(wake_ups_without_bytes_make_no_wait_longer),
