@@ -236,7 +236,14 @@ class RingConn(Conn):
     def __init__(self, path, opening):
         super().__init__(path)
         super().send(opening)
-        greeting, (self.file, *_), _, _ = socket.recv_fds(self.socket, 64, 1)
+        self.file = -1
+        try:
+            greeting, files, _, _ = socket.recv_fds(self.socket, 64, 1)
+        except ConnectionResetError:
+            files = []
+        if not files:
+            return  # It is refused, which wait_closed() and is_over() tell.
+        self.file = files[0]
         if greeting != b"gpupool shm 1\0":
             raise Closed(f"instead of memory {greeting!r}")
         self.memory = mmap.mmap(self.file, os.fstat(self.file).st_size)
