@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define POSTED 65536
 #define SIZE ((size_t)4 << 20)
 #define NUMBERS 1024
 #define OWN 64
@@ -169,8 +170,11 @@ close_all(const char *kind, const char *folder, size_t size)
 		own[i] = open_one(kind, folder, i);
 	begin = now();
 	processor = processor_time();
-	results[0] = cuMemcpyHtoD(device, memory, size);
-	results[1] = cuMemcpyDtoH(memory, device, size);
+	/* A few bytes to the device are posted: they cannot tell. */
+	results[0] = size < POSTED ? cuMemcpyDtoH(memory, device, size)
+				   : cuMemcpyHtoD(device, memory, size);
+	results[1] = size < POSTED ? cuMemcpyHtoD(device, memory, size)
+				   : cuMemcpyDtoH(memory, device, size);
 	results[2] = cuCtxSynchronize();
 	begin = now() - begin;
 	/* The library's threads are still there. */
