@@ -21,8 +21,9 @@
 /* Bits of Hello.features and Welcome.features; a bit is used when both ends have it. */
 enum gp_feature {
 	GP_FEATURE_RESUME = 1 << 0, /* a cut session can be taken up again */
-	GP_FEATURE_LZ4 = 1 << 1,    /* bulk data may be compressed */
+	GP_FEATURE_LZ4 = 1 << 1,    /* chunks of the data lanes may be compressed */
 	GP_FEATURE_SHM = 1 << 2,    /* lanes may go through shared memory */
+	GP_FEATURE_SPREAD = 1 << 3, /* gp_chunk_step(): short copies, too, spread over the lanes */
 };
 
 /* GP_E_TOO_BIG: over GP_CONTROL_MAX, nothing was sent. */

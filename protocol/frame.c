@@ -38,6 +38,10 @@ gp_header_encode(const struct gp_header *header, void *memory)
 	memcpy(memory, &wire, sizeof(wire));
 }
 
+/* Of a copy that is too short for whole chunks: at most so many, of a multiple of this size. */
+#define CHUNKS_SPREAD 8
+#define CHUNK_UNIT ((uint64_t)64 << 10)
+
 int
 gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bulk_size)
 {
@@ -53,7 +57,12 @@ gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bu
 		.offset = le64toh(offset),
 		.size = bulk_size,
 	};
-	if (words[1] != 0 || chunk->offset > UINT64_MAX - bulk_size)
+	if (words[1] != 0) {
+		chunk->packed = (uint32_t)bulk_size;
+		chunk->size = le32toh(words[1]);
+	}
+	if (chunk->size > GP_CHUNK_MAX || chunk->packed >= chunk->size + !chunk->packed ||
+	    chunk->offset > UINT64_MAX - chunk->size)
 		return GP_FRAME_MALFORMED;
 	return 0;
 }
@@ -61,7 +70,8 @@ gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bu
 void
 gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE])
 {
-	uint32_t words[2] = { htole32(chunk->copy), 0 };
+	uint32_t words[2] = { htole32(chunk->copy),
+			      htole32(chunk->packed ? (uint32_t)chunk->size : 0) };
 	uint64_t offset = htole64(chunk->offset);
 
 	memcpy(memory, words, sizeof(words));
@@ -69,9 +79,19 @@ gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE])
 }
 
 uint64_t
-gp_chunk_expected(uint64_t copy_size, uint64_t offset)
+gp_chunk_step(uint64_t copy_size, bool spread)
 {
-	if (offset >= copy_size || offset % GP_CHUNK_MAX != 0)
+	uint64_t part = copy_size / CHUNKS_SPREAD / CHUNK_UNIT + 1;
+
+	if (!spread || part * CHUNK_UNIT >= GP_CHUNK_MAX)
+		return GP_CHUNK_MAX;
+	return part < 2 ? 2 * CHUNK_UNIT : part * CHUNK_UNIT;
+}
+
+uint64_t
+gp_chunk_expected(uint64_t copy_size, uint64_t step, uint64_t offset)
+{
+	if (offset >= copy_size || offset % step != 0)
 		return 0;
-	return copy_size - offset < GP_CHUNK_MAX ? copy_size - offset : GP_CHUNK_MAX;
+	return copy_size - offset < step ? copy_size - offset : step;
 }

@@ -9,6 +9,7 @@
 #ifndef GP_FRAME_H
 #define GP_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -74,14 +75,18 @@ void gp_header_encode(const struct gp_header *header, void *memory);
 struct gp_chunk {
 	uint32_t copy;
 	uint64_t offset;
-	uint64_t size; /* of the bulk */
+	uint64_t size;   /* of the copy's bytes, which are the bulk ... */
+	uint32_t packed; /* ... or, if this is not 0, so many compressed ones are */
 };
 
 /* 0, or GP_FRAME_MALFORMED: it is none, or goes on beyond the largest offset. */
 int gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bulk_size);
 void gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE]);
 
+/* How far apart the chunks of a copy to the device begin; spread: both ends have
+ * GP_FEATURE_SPREAD. */
+uint64_t gp_chunk_step(uint64_t copy_size, bool spread);
 /* Bytes of the chunk that begins at this offset of a copy to the device; 0: none begins there. */
-uint64_t gp_chunk_expected(uint64_t copy_size, uint64_t offset);
+uint64_t gp_chunk_expected(uint64_t copy_size, uint64_t step, uint64_t offset);
 
 #endif /* GP_FRAME_H */

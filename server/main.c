@@ -79,7 +79,7 @@ static const struct argp_option options[] = {
 	       "256"),
 	OPTION("lanes", OPTION_LANES, "N", 0,
 	       "Let a client have at most N connections for calls and data. Default: what the "
-	       "configuration says, or 4, and 8 if they are encrypted"),
+	       "configuration says, or 8"),
 	OPTION("peer-memory", OPTION_PEER_MEMORY, "auto|off", 0,
 	       "Over RDMA, let the network card read and write GPU memory in large copies where "
 	       "GPU, driver and card can (auto, the default), or never"),

@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +13,6 @@
 #include <strings.h>
 
 #define UUID_TEXT_SIZE 37
-/* Three data lanes: several times what one connection carries. */
-#define LANES_DEFAULT 4
-/* Encrypted, each carries less. */
-#define LANES_ENCRYPTED 8
 
 /* Set and not empty, or NULL. */
 static const char *
@@ -291,18 +286,21 @@ read_isolation(struct gpc_wish *wish, char *error, size_t error_size)
 	return 0;
 }
 
-/* Each data lane keeps a core busy, which shall be half of them at most.  One data lane alone
- * carries no more than the lane does. */
-static unsigned int
-lanes_default(unsigned int most)
+static int
+read_compression(struct gpc_wish *wish, char *error, size_t error_size)
 {
-	cpu_set_t cores;
-	int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-	unsigned int data_lanes = (unsigned int)count / 2;
+	static const char name[] = "GPUPOOL_COMPRESSION";
+	const char *text = value_of(name);
 
-	if (data_lanes < 2)
-		return 1;
-	return data_lanes < most - 1 ? 1 + data_lanes : most;
+	if (!text || strcmp(text, "auto") == 0)
+		wish->compression = GP_PACK_AUTO;
+	else if (strcmp(text, "on") == 0)
+		wish->compression = GP_PACK_ON;
+	else if (strcmp(text, "off") == 0)
+		wish->compression = GP_PACK_OFF;
+	else
+		return refuse(error, error_size, name, "none of auto, on, off");
+	return 0;
 }
 
 static int
@@ -313,14 +311,12 @@ read_lanes(struct gpc_wish *wish, char *error, size_t error_size)
 	unsigned long lanes;
 	char *end;
 
-	wish->lanes = lanes_default(LANES_DEFAULT);
-	wish->lanes_encrypted = lanes_default(LANES_ENCRYPTED);
 	if (!text)
 		return 0;
 	lanes = strtoul(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || lanes < 1 || lanes > GP_LANES_MAX)
 		return refuse(error, error_size, name, "no number from 1 to %d", GP_LANES_MAX);
-	wish->lanes = wish->lanes_encrypted = (unsigned int)lanes;
+	wish->lanes = (unsigned int)lanes;
 	return 0;
 }
 
@@ -362,6 +358,8 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 		r = read_isolation(wish, error, error_size);
 	if (r == 0)
 		r = read_lanes(wish, error, error_size);
+	if (r == 0)
+		r = read_compression(wish, error, error_size);
 	if (r == 0)
 		r = check_stall(error, error_size);
 	if (r == 0)

@@ -7,6 +7,7 @@
 #define GPC_CONFIG_H
 
 #include "base/status.h"
+#include "protocol/pack.h"
 #include "transport/url.h"
 
 #include <cuda.h>
@@ -44,10 +45,10 @@ struct gpc_wish {
 	int priority;                   /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
 	uint64_t memory[GPC_WISH_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; 0: none */
 	int memory_count;
-	enum gpc_isolation isolation; /* GPUPOOL_ISOLATION */
-	const char *tenant;           /* GPUPOOL_TENANT, or NULL */
-	unsigned int lanes;           /* GPUPOOL_LANES, or what suits this machine; 1 to 16 */
-	unsigned int lanes_encrypted; /* the same where they are */
+	enum gpc_isolation isolation;  /* GPUPOOL_ISOLATION */
+	const char *tenant;            /* GPUPOOL_TENANT, or NULL */
+	enum gp_pack_mode compression; /* GPUPOOL_COMPRESSION */
+	unsigned int lanes;            /* GPUPOOL_LANES, 1 to 16; 0: as suits machine and link */
 };
 
 /* GP_E_INVALID: error says which variable makes no sense, and why. */

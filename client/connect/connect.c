@@ -22,6 +22,10 @@
 #include <unistd.h>
 
 #define CONNECT_MS 10000
+/* What this end can do besides. */
+#define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4)
+/* Asked for with lane 0; how many of them suit the link shows later (lane_plan.h). */
+#define LANES_DEFAULT 8
 /* Where there is another way, and the daemon waits for the lane. */
 #define TRY_RDMA_MS 3000
 #define ANSWER_MS 10000
@@ -238,7 +242,8 @@ show_token(struct opening *opening, const struct gp_conn *conn, ProtobufCBinaryD
 }
 
 static int
-send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
+send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p, bool *exact_p,
+	   enum gp_pack_mode *compression_p)
 {
 	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
@@ -251,7 +256,8 @@ send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 		r = show_token(opening, conn, &hello.token);
 	if (r != 0)
 		return r;
-	*lanes_p = wants_tls(opening->url) ? wanted.lanes_encrypted : wanted.lanes;
+	*lanes_p = wanted.lanes ? wanted.lanes : LANES_DEFAULT;
+	*exact_p = wanted.lanes != 0;
 	(void)gethostname(host, sizeof(host) - 1);
 	user_name(user, sizeof(user));
 	program_name(program);
@@ -264,7 +270,10 @@ send_hello(struct opening *opening, struct gp_conn *conn, unsigned int *lanes_p)
 	hello.lanes = *lanes_p;
 	if (gpc_program_key(key))
 		hello.program_key = (ProtobufCBinaryData){ sizeof(key), key };
-	hello.features = wants_shm(&opening->control) ? GP_FEATURE_SHM : 0;
+	hello.features = FEATURES | (wants_shm(&opening->control) ? GP_FEATURE_SHM : 0);
+	if (wanted.compression == GP_PACK_OFF)
+		hello.features &= ~(uint64_t)GP_FEATURE_LZ4;
+	*compression_p = wanted.compression;
 	hello.n_devices = (size_t)opening->device_count;
 	hello.devices = (int32_t *)opening->devices;
 	if (wanted.tenant)
@@ -347,7 +356,8 @@ open_control(struct opening *opening, struct gpc_link *link)
 		: connect_with(opening, &opening->control, &preamble, &link->control);
 	greeted = r == 0;
 	if (r == 0)
-		r = send_hello(opening, link->control, &link->lanes_wanted);
+		r = send_hello(opening, link->control, &link->lanes, &link->lanes_exact,
+			       &link->compression);
 	/* A daemon that closed at once may have said why before our Hello bounced. */
 	if (greeted && (r == -EPIPE || r == -ECONNRESET))
 		r = 0;
@@ -461,7 +471,7 @@ lanes_of(const struct gpc_link *link)
 	if (given < 2 || !knows(&link->facts, GP_CALL_gpCopyInLanes) ||
 	    !knows(&link->facts, GP_CALL_gpCopyOutLanes))
 		return 1;
-	return given < link->lanes_wanted ? given : link->lanes_wanted;
+	return given < link->lanes ? given : link->lanes;
 }
 
 static void
@@ -481,6 +491,7 @@ take_facts(struct gpc_link *link)
 				    ? limits->max_bulk
 				    : GP_CONN_BULK_MAX,
 		.max_held = limits->max_held,
+		.features = welcome->features & FEATURES,
 		.driver_version =
 			welcome->driver_version > 0 && welcome->driver_version < CUDA_VERSION
 				? (int)welcome->driver_version

@@ -8,6 +8,7 @@
 
 #include "client/connect/facts.h"
 #include "protocol/control.h"
+#include "protocol/pack.h"
 #include "protocol/preamble.h"
 #include "transport/transport.h"
 
@@ -23,7 +24,9 @@ struct gpc_link {
 	struct gp_url lanes_url;          /* where its lanes are */
 	struct gpc_session_facts facts;
 	unsigned int max_outstanding;
-	unsigned int lanes_wanted, lanes; /* and that there may be; the lane included */
+	unsigned int lanes; /* that there may be, lane 0 included */
+	enum gp_pack_mode compression;
+	bool lanes_exact; /* the user wants so many, whatever suits the link */
 };
 
 /*

@@ -17,6 +17,7 @@ struct gpc_session_facts {
 	uint64_t max_bulk;                          /* of the bulk of one call */
 	uint64_t max_held;                          /* behind host functions; 0: GP_BACKLOG_MAX */
 	int driver_version;                         /* as cuDriverGetVersion reports it here */
+	uint64_t features;                          /* enum gp_feature: that both ends have */
 	bool software;                              /* the software device: it wants PTX */
 	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not know call n */
 };

@@ -135,6 +135,8 @@ open_daemon(struct daemon *daemon)
 	memcpy(source.ticket, daemon->link.welcome->welcome->ticket.data, sizeof(source.ticket));
 	source.url = daemon->link.lanes_url;
 	source.max = daemon->link.lanes;
+	source.exact = daemon->link.lanes_exact;
+	source.compression = daemon->link.compression;
 	gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(daemon->link.control),
 		(unsigned long long)daemon->link.facts.session_id,
 		daemon->link.welcome->welcome->driver_name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/call.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
@@ -286,6 +287,7 @@ gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct 
 	if (result != CUDA_SUCCESS)
 		return result;
 	request->session = session;
+	request->started_ns = gp_now_ns();
 	request->call = call->number;
 	request->complete = false;
 	request->result = CUDA_SUCCESS;

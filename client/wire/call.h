@@ -50,6 +50,7 @@ struct gpc_scope {
  */
 struct gpc_request {
 	struct gpc_session *session;
+	uint64_t started_ns;
 	uint32_t id;
 	uint16_t call;
 	bool complete;

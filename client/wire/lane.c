@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/lane.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
@@ -8,6 +9,7 @@
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 #include "gp_calls.h"
+#include "protocol/control.h"
 #include "protocol/frame.h"
 
 #include <errno.h>
@@ -23,6 +25,7 @@
 
 enum state {
 	CLOSED,
+	OPENING, /* their threads connect them */
 	OPEN,
 	NONE, /* there are none, and there will be none */
 };
@@ -31,6 +34,10 @@ struct lane {
 	struct gpc_session *session;
 	struct gp_conn *conn;
 	unsigned int number;
+	/* Of the thread that sends, and of the one that receives: room for a compressed chunk, NULL
+	 * before the first one. */
+	struct gp_pack pack;
+	uint8_t *packed_out, *packed_in;
 };
 
 /* A copy to the device, until it is sent. */
@@ -38,6 +45,7 @@ struct outgoing {
 	struct outgoing *next;
 	const uint8_t *memory;
 	uint64_t size, at;  /* at: the next chunk */
+	uint64_t step;      /* from one chunk's beginning to the next */
 	unsigned int busy;  /* chunks that are being sent */
 	unsigned int *wait; /* less one when it is sent; or NULL */
 	uint32_t copy;
@@ -50,8 +58,8 @@ struct gpc_lanes {
 	pthread_mutex_t lock;
 	pthread_cond_t work;    /* for who sends */
 	pthread_cond_t changed; /* for who waits for sends and receives */
-	unsigned int count;
-	struct lane lanes[GP_LANES_MAX];
+	unsigned int count, connecting;
+	struct lane lanes[GP_LANES_MAX]; /* of those that could not be had conn is NULL */
 	bool over;
 	struct outgoing *outgoing; /* in the order of their records */
 	atomic_uint unsent;        /* how many */
@@ -82,8 +90,11 @@ gpc_lanes_fini(struct gpc_session *session)
 
 	if (!lanes)
 		return;
-	for (unsigned int i = 0; i < lanes->count; i++)
+	for (unsigned int i = 0; i < lanes->count; i++) {
 		gp_conn_destroy(lanes->lanes[i].conn);
+		free(lanes->lanes[i].packed_out);
+		free(lanes->lanes[i].packed_in);
+	}
 	(void)pthread_cond_destroy(&lanes->work);
 	(void)pthread_cond_destroy(&lanes->changed);
 	(void)pthread_mutex_destroy(&lanes->lock);
@@ -122,8 +133,10 @@ gpc_lanes_end(struct gpc_session *session)
 
 	(void)pthread_mutex_lock(&lanes->lock);
 	lanes->over = true;
-	for (unsigned int i = 0; i < lanes->count; i++)
-		gp_conn_shutdown(lanes->lanes[i].conn);
+	for (unsigned int i = 0; i < lanes->count; i++) {
+		if (lanes->lanes[i].conn)
+			gp_conn_shutdown(lanes->lanes[i].conn);
+	}
 	for (struct outgoing *outgoing = lanes->outgoing; outgoing; outgoing = next) {
 		next = outgoing->next;
 		if (outgoing->busy == 0)
@@ -139,8 +152,10 @@ gpc_lanes_abandon(struct gpc_session *session)
 {
 	const struct gpc_lanes *lanes = session->lanes;
 
-	for (unsigned int i = 0; i < lanes->count; i++)
-		gp_conn_abandon(lanes->lanes[i].conn);
+	for (unsigned int i = 0; i < lanes->count; i++) {
+		if (lanes->lanes[i].conn)
+			gp_conn_abandon(lanes->lanes[i].conn);
+	}
 }
 
 bool
@@ -186,7 +201,7 @@ next_chunk(struct gpc_lanes *lanes, struct outgoing **outgoing_p, struct gp_chun
 		*chunk = (struct gp_chunk){
 			.copy = outgoing->copy,
 			.offset = outgoing->at,
-			.size = gp_chunk_expected(outgoing->size, outgoing->at),
+			.size = gp_chunk_expected(outgoing->size, outgoing->step, outgoing->at),
 		};
 		outgoing->at += chunk->size;
 		outgoing->busy++;
@@ -206,6 +221,40 @@ chunk_sent(struct gpc_lanes *lanes, struct outgoing *outgoing)
 	(void)pthread_mutex_unlock(&lanes->lock);
 }
 
+/* Into the lane's own room, if that is worth it and there is some. */
+static void
+pack_chunk(struct lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
+{
+	if (!gp_pack_wants(&lane->pack, chunk->size))
+		return;
+	if (!lane->packed_out)
+		lane->packed_out = malloc(GP_CHUNK_MAX);
+	if (!lane->packed_out)
+		return;
+	chunk->packed =
+		(uint32_t)gp_pack_try(&lane->pack, bulk->iov_base, chunk->size, lane->packed_out);
+	if (chunk->packed)
+		*bulk = (struct iovec){ lane->packed_out, chunk->packed };
+}
+
+static int
+send_chunk(struct lane *lane, const struct outgoing *outgoing, struct gp_chunk *chunk)
+{
+	uint8_t header[GP_CHUNK_SIZE];
+	struct iovec data = { header, sizeof(header) };
+	struct iovec bulk = { (void *)(outgoing->memory + chunk->offset), chunk->size };
+	uint64_t begun;
+	int r;
+
+	pack_chunk(lane, chunk, &bulk);
+	gp_chunk_encode(chunk, header);
+	gpc_stats_sent(sizeof(header), &bulk, 1);
+	begun = gp_now_ns();
+	r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
+	gp_pack_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
+	return r;
+}
+
 static void *
 send_main(void *arg)
 {
@@ -217,13 +266,7 @@ send_main(void *arg)
 	int r = 0;
 
 	while (r == 0 && next_chunk(lanes, &outgoing, &chunk)) {
-		uint8_t header[GP_CHUNK_SIZE];
-		struct iovec data = { header, sizeof(header) };
-		struct iovec bulk = { (void *)(outgoing->memory + chunk.offset), chunk.size };
-
-		gp_chunk_encode(&chunk, header);
-		gpc_stats_sent(sizeof(header), &bulk, 1);
-		r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
+		r = send_chunk(lane, outgoing, &chunk);
 		chunk_sent(lanes, outgoing);
 	}
 	if (r != 0)
@@ -242,6 +285,29 @@ find_in(struct gpc_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 	return in;
 }
 
+static bool
+may_be_packed(const struct lane *lane)
+{
+	return lane->session->facts.features & GP_FEATURE_LZ4 && !gp_conn_device(lane->conn);
+}
+
+static int
+receive_bytes(struct lane *lane, const struct gp_chunk *chunk, void *memory)
+{
+	int r;
+
+	if (!chunk->packed)
+		return gp_conn_recv_bulk(lane->conn, memory, chunk->size);
+	if (!lane->packed_in)
+		lane->packed_in = malloc(GP_CHUNK_MAX);
+	if (!lane->packed_in)
+		return gp_conn_fail(lane->conn, -ENOMEM, "no memory for a compressed chunk");
+	r = gp_conn_recv_bulk(lane->conn, lane->packed_in, chunk->packed);
+	if (r == 0 && gp_unpack(lane->packed_in, chunk->packed, memory, chunk->size) != 0)
+		r = gp_conn_fail(lane->conn, -EPROTO, "malformed compressed chunk");
+	return r;
+}
+
 static int
 receive_chunk(struct lane *lane)
 {
@@ -254,7 +320,8 @@ receive_chunk(struct lane *lane)
 	if (r != 0)
 		return r;
 	gpc_stats_received(message.size + message.bulk_size);
-	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size) != 0)
+	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size) != 0 ||
+	    (chunk.packed && !may_be_packed(lane)))
 		return gp_conn_fail(lane->conn, -EPROTO, "malformed chunk");
 	(void)pthread_mutex_lock(&lanes->lock);
 	if (!lanes->over)
@@ -266,7 +333,7 @@ receive_chunk(struct lane *lane)
 	(void)pthread_mutex_unlock(&lanes->lock);
 	if (!in)
 		return gp_conn_fail(lane->conn, -EPROTO, "a chunk that was not asked for");
-	r = gp_conn_recv_bulk(lane->conn, in->memory + chunk.offset, chunk.size);
+	r = receive_bytes(lane, &chunk, in->memory + chunk.offset);
 	(void)pthread_mutex_lock(&lanes->lock);
 	in->busy--;
 	if (r == 0)
@@ -276,88 +343,126 @@ receive_chunk(struct lane *lane)
 	return r;
 }
 
+/* One lane more is there, or cannot be had.  Whether it is there. */
+static bool
+settle_lane(struct lane *lane, struct gp_conn *conn)
+{
+	struct gpc_lanes *lanes = lane->session->lanes;
+	unsigned int open = 0;
+
+	(void)pthread_mutex_lock(&lanes->lock);
+	if (!lanes->over) {
+		lane->conn = conn;
+		conn = NULL;
+	}
+	for (unsigned int i = 0; i < lanes->count; i++)
+		open += lanes->lanes[i].conn != NULL;
+	if (--lanes->connecting == 0) {
+		gpc_log(GPC_LOG_INFO, "%s: %u data lanes", gp_conn_peer(lane->session->lane), open);
+		atomic_store(&lanes->state, open > 0 ? (int)OPEN : (int)NONE);
+		(void)pthread_cond_broadcast(&lanes->changed);
+	}
+	(void)pthread_mutex_unlock(&lanes->lock);
+	gp_conn_destroy(conn);
+	return lane->conn != NULL;
+}
+
+static void
+connect_lane(struct lane *lane)
+{
+	struct gpc_session *session = lane->session;
+	const struct gpc_lanes_source *source = &session->lanes->source;
+	struct gp_conn *conn = NULL;
+	char error[640];
+
+	if (gpc_link_lane(&source->url, source->ticket, lane->number, &conn, error,
+			  sizeof(error)) != 0) {
+		conn = NULL;
+		gpc_log(GPC_LOG_ERROR, "data lane %u: %s", lane->number, error);
+	}
+	lane->pack.mode = GP_PACK_OFF;
+	if (conn && session->facts.features & GP_FEATURE_LZ4 && !gp_conn_device(conn))
+		lane->pack.mode = source->compression;
+	/* Without threads for them the session is not what the daemon takes it for. */
+	if (settle_lane(lane, conn) &&
+	    gpc_thread_start(session, send_main, lane, "gpupool-lane-out") != 0)
+		gpc_session_fail(session, CUDA_ERROR_OUT_OF_MEMORY, "no thread for a data lane");
+}
+
 static void *
 receive_main(void *arg)
 {
 	struct lane *lane = arg;
 	struct gpc_session *session = lane->session;
-	int r;
+	int r = 0;
 
-	do
+	connect_lane(lane);
+	while (lane->conn && r == 0)
 		r = receive_chunk(lane);
-	while (r == 0);
-	fail(lane, r);
+	if (lane->conn)
+		fail(lane, r);
 	gpc_thread_ended(session);
 	return NULL;
 }
 
-/* Those that can be had; without threads for them the session is not what the daemon takes it for.
- */
 static unsigned int
-connect_all(struct gpc_session *session)
+count_lanes(const struct gpc_session *session)
 {
-	struct gpc_lanes *lanes = session->lanes;
-	const struct gpc_lanes_source *source = &lanes->source;
-	unsigned int count = 0;
-	char error[640];
+	const struct gpc_lanes_source *source = &session->lanes->source;
 
-	while (count + 1 < source->max && count < GP_LANES_MAX) {
-		struct lane *lane = &lanes->lanes[count];
-
-		*lane = (struct lane){ .session = session, .number = count + 1 };
-		if (gpc_link_lane(&source->url, source->ticket, lane->number, &lane->conn, error,
-				  sizeof(error)) != 0) {
-			gpc_log(GPC_LOG_ERROR, "data lane %u: %s", lane->number, error);
-			break;
-		}
-		count++;
-	}
-	return count;
+	if (source->exact)
+		return source->max - 1;
+	return gpc_lane_count(source->max - 1, gpc_lane_cores(),
+			      atomic_load(&session->round_trip_ns),
+			      strcmp(source->url.scheme, "rdma") == 0);
 }
 
-static enum state
+/* With the lock that only one thread opens them.  All connect at once. */
+static void
 open_lanes(struct gpc_session *session)
 {
 	struct gpc_lanes *lanes = session->lanes;
-	unsigned int count = connect_all(session);
-	bool over;
-	int r = 0;
+	unsigned int count = count_lanes(session);
 
-	if (count == 0)
-		return NONE;
 	(void)pthread_mutex_lock(&lanes->lock);
-	lanes->count = count;
-	over = lanes->over;
+	lanes->count = lanes->connecting = count;
+	for (unsigned int i = 0; i < count; i++)
+		lanes->lanes[i] = (struct lane){ .session = session, .number = i + 1 };
+	atomic_store(&lanes->state, count > 0 ? (int)OPENING : (int)NONE);
 	(void)pthread_mutex_unlock(&lanes->lock);
-	if (over)
-		return NONE;
-	for (unsigned int i = 0; i < count && r == 0; i++) {
-		r = gpc_thread_start(session, receive_main, &lanes->lanes[i], "gpupool-lane-in");
-		if (r == 0)
-			r = gpc_thread_start(session, send_main, &lanes->lanes[i],
-					     "gpupool-lane-out");
+	for (unsigned int i = 0; i < count; i++) {
+		if (gpc_thread_start(session, receive_main, &lanes->lanes[i], "gpupool-lane-in") !=
+		    0)
+			(void)settle_lane(&lanes->lanes[i], NULL);
 	}
-	if (r != 0) {
-		gpc_session_fail(session, CUDA_ERROR_OUT_OF_MEMORY, "no thread for a data lane");
-		return NONE;
-	}
-	gpc_log(GPC_LOG_INFO, "%s: %u data lanes", gp_conn_peer(session->lane), count);
-	return OPEN;
+}
+
+static bool
+await_lanes(struct gpc_lanes *lanes)
+{
+	(void)pthread_mutex_lock(&lanes->lock);
+	while (atomic_load(&lanes->state) == OPENING && !lanes->over)
+		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
+	(void)pthread_mutex_unlock(&lanes->lock);
+	return atomic_load(&lanes->state) == OPEN;
 }
 
 bool
 gpc_lanes_want(struct gpc_session *session, uint64_t size)
 {
 	struct gpc_lanes *lanes = session->lanes;
+	uint64_t round_trip = atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
 
-	if (size < GPC_LANE_COPY_MIN || lanes->source.max < 2)
+	if (size < gpc_lane_copy_min(round_trip) || lanes->source.max < 2)
 		return false;
 	if (atomic_load(&lanes->state) == CLOSED) {
 		(void)pthread_mutex_lock(&lanes->open_lock);
 		if (atomic_load(&lanes->state) == CLOSED)
-			atomic_store(&lanes->state, (int)open_lanes(session));
+			open_lanes(session);
 		(void)pthread_mutex_unlock(&lanes->open_lock);
 	}
+	if (atomic_load(&lanes->state) == OPENING && !gpc_lane_link_is_long(round_trip))
+		return await_lanes(lanes);
 	return atomic_load(&lanes->state) == OPEN;
 }
 
@@ -415,6 +520,7 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	outgoing->memory = memory;
 	outgoing->size = size;
+	outgoing->step = gp_chunk_step(size, session->facts.features & GP_FEATURE_SPREAD);
 	outgoing->wait = wait;
 	wait_for_room(session->lanes);
 	result = gpc_call_begin(&call, scope, GP_CALL_gpCopyInLanes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data lanes: connections of a session besides its lane, which carry the bytes of large copies in
- * chunks (protocol/wire.md, 7).  They are opened at the first copy that is large enough; each has a
+ * chunks (protocol/wire.md, 7).  They are opened by the first copy that is large enough; each has a
  * thread that sends, straight from the application's memory, and one that receives, straight into
  * it.  Any thread may call.
  */
@@ -9,24 +9,22 @@
 #define GPC_LANE_H
 
 #include "client/wire/call.h"
+#include "client/wire/lane_plan.h"
 #include "client/wire/session.h"
+#include "protocol/pack.h"
 #include "protocol/preamble.h"
 #include "transport/url.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Copies from this size on: below it one connection is done before the others were of use, and the
- * wakeups of their threads cost more than they gain.
- */
-#define GPC_LANE_COPY_MIN ((uint64_t)4 << 20)
-
 /* What it takes to open them. */
 struct gpc_lanes_source {
 	struct gp_url url;
 	uint8_t ticket[GP_TICKET_SIZE];
-	unsigned int max; /* lanes of the session, the call stream's included */
+	unsigned int max;              /* lanes of the session, the call stream's included */
+	bool exact;                    /* so many in any case */
+	enum gp_pack_mode compression; /* of what is sent, if the daemon can */
 };
 
 /* session.c: sets session->lanes, and at the end, when no thread is left.  0 or -ENOMEM. */
@@ -41,7 +39,10 @@ void gpc_lanes_end(struct gpc_session *session);
 /* In the child of a fork. */
 void gpc_lanes_abandon(struct gpc_session *session);
 
-/* Whether a copy of this size goes over them; opens them. */
+/*
+ * Whether a copy of this size goes over them.  The first such copy has them opened, all at once; on
+ * a long link it does not wait for them, and copies go over lane 0 meanwhile.
+ */
 bool gpc_lanes_want(struct gpc_session *session, uint64_t size);
 
 /*

@@ -256,6 +256,18 @@ strike_off(struct gpc_session *session, struct gpc_waiter *waiter) GP_LOCKED(ses
 	hand_over_locked(session);
 }
 
+/* What nothing waits for on its way shows how long the link is. */
+static void
+note_round_trip(struct gpc_session *session, const struct gpc_request *request)
+{
+	uint64_t took = gp_now_ns() - request->started_ns;
+	uint64_t least = atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
+
+	/* Of two threads that write at once either may win: another wait comes. */
+	if (least == 0 || took < least)
+		atomic_store_explicit(&session->round_trip_ns, took, memory_order_relaxed);
+}
+
 CUresult
 gpc_request_wait(struct gpc_request *request)
 {
@@ -281,6 +293,7 @@ gpc_request_wait(struct gpc_request *request)
 				(void)read_locked(session, true);
 		}
 		strike_off(session, &waiter);
+		note_round_trip(session, request);
 	}
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (waits)

@@ -90,9 +90,10 @@ struct gpc_session {
 	int number; /* of gpc_session_at() */
 	unsigned int max_outstanding;
 	struct gp_conn *lane;
-	struct gp_conn *control; /* NULL: none */
-	atomic_uint state;       /* session_state.h */
-	atomic_int deferred;     /* CUresult of a posted call, not yet told */
+	struct gp_conn *control;            /* NULL: none */
+	atomic_uint state;                  /* session_state.h */
+	atomic_int deferred;                /* CUresult of a posted call, not yet told */
+	atomic_uint_fast64_t round_trip_ns; /* the shortest that a caller waited for; 0: none */
 	atomic_uint_fast64_t revision;
 	atomic_bool watched;
 	struct gpc_sender sender;

@@ -226,6 +226,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	session->window_size = window->size;
 	memcpy(session->ticket, open->ticket, sizeof(session->ticket));
 	session->lanes_max = open->lanes_max;
+	session->features = open->features;
+	session->compression = open->compression;
 	session->account.closing = &session->closing;
 	session->account.give_back = give_back;
 	session->account.recall = recall;

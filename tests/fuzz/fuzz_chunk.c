@@ -38,7 +38,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			gp_chunk_encode(&chunk, again);
 			if (memcmp(again, data, sizeof(again)) != 0 || chunk.size != bulk)
 				abort();
-			if (gp_chunk_expected(copy_size, chunk.offset) == chunk.size) {
+			if (gp_chunk_expected(copy_size, GP_CHUNK_MAX, chunk.offset) ==
+			    chunk.size) {
 				uint64_t bit = 1ull << chunk.offset / GP_CHUNK_MAX;
 
 				if (chunk.offset + chunk.size > copy_size)

@@ -3,15 +3,17 @@
 the bytes are the same; and a lane that is cut, or that says what it should not, costs its session
 and nobody else anything."""
 import os
+import queue
 import random
 import re
+import socket
 import struct
 import sys
 import threading
 import time
 
 import wire
-from harness import Configured, Daemon, case, main, read_file, require, wait_until
+from harness import Configured, Daemon, case, main, read_file, require, run, wait_until
 from wire import Closed, Session, message, record
 
 MIB = 1 << 20
@@ -180,8 +182,8 @@ def send_copy(session, lanes, copy, address, data):
         lanes[number % len(lanes)].send(chunk(copy, at, data[at:at + MIB]))
 
 
-def open_session(daemon, count=3, size=8 * MIB):
-    session = Session(daemon.port, lanes=4)
+def open_session(daemon, count=3, size=8 * MIB, more=b""):
+    session = Session(daemon.port, lanes=4, more=more)
     session.create_context()
     require(session.map(0, size) == SUCCESS, "map")
     return session, [session.connect_lane(n + 1) for n in range(count)]
@@ -244,6 +246,149 @@ def _():
         close_all(session, lanes)
 
 
+SPREAD = wire.field(7, 8)
+LZ4 = wire.field(7, 2)
+
+
+def packed(byte, size):
+    """One block of LZ4: this byte so many times."""
+    match = size - 6 - 4 - 15
+    return bytes([0x1f, byte, 1, 0]) + b"\xff" * (match // 255) + bytes([match % 255, 0x50]) + bytes([byte] * 5)
+
+
+def packed_chunk(copy, offset, size, data):
+    return message(struct.pack("<IIQ", copy, size, offset), data)
+
+
+@case("copies that are compressed both ways, one way, or neither, are the same")
+def _():
+    for tenant, client in (("on", "on"), ("on", "auto"), ("off", "on"), ("auto", "off")):
+        with Configured(f"[tenant default]\ncompression = {tenant}\n") as daemon:
+            daemon.run("lanes", "short", env={**FOUR, "GPUPOOL_COMPRESSION": client}).expect(out=SHORT)
+    with Configured("[tenant default]\ncompression = on\n") as daemon:
+        daemon.run("lanes", env={**FOUR, "GPUPOOL_COMPRESSION": "on"}).expect(out=OUT)
+
+
+@case("by hand: compressed chunks beside others, and compressed ones back")
+def _():
+    with Configured("[tenant default]\ncompression = on\n") as daemon:
+        session = Session(daemon.port, lanes=4, more=LZ4)
+        session.create_context()
+        require(session.map(0, 8 * MIB) == SUCCESS, "map")
+        lanes = [session.connect_lane(n) for n in (1, 2, 3)]
+        lanes[0].send(packed_chunk(1, MIB, MIB, packed(7, MIB)))
+        ask_in(session, 1, session.base, 2 * MIB + 100)
+        lanes[1].send(chunk(1, 2 * MIB, b"x" * 100))
+        lanes[2].send(packed_chunk(1, 0, MIB, packed(9, MIB)))
+        data = b"\x09" * MIB + b"\x07" * MIB + b"x" * 100
+        require(session.copy_out(session.base, len(data)) == (SUCCESS, data), "copy")
+        session.requests += 1
+        session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": MIB, "copy": 5},
+                            session.requests, 1))
+        poller = wire.select.poll()
+        by_fd = {lane.socket.fileno(): lane for lane in lanes}
+        for fd in by_fd:
+            poller.register(fd, wire.select.POLLIN)
+        left = MIB
+        while left:
+            ready = poller.poll(20000)
+            require(ready, "no chunk comes")
+            for fd, _ in ready:
+                head, bulk = by_fd[fd].take_message()
+                size = struct.unpack("<IIQ", head)[1]
+                require(0 < len(bulk) < size // 50, f"{size} bytes came as {len(bulk)}")
+                left -= size
+        require(session.reply("gpCopyOutLanes", session.requests) == (SUCCESS, {"sent": MIB}), "reply")
+        close_all(session, lanes)
+
+
+@case("by hand: shorter chunks of a short copy, where both ends know them")
+def _():
+    with Daemon() as daemon:
+        session = Session(daemon.port, lanes=4, more=SPREAD)
+        session.create_context()
+        require(session.map(0, 4 * MIB) == SUCCESS, "map")
+        lanes = [session.connect_lane(n) for n in (1, 2, 3)]
+        data = random.Random(5).randbytes(MIB + 77)
+        step = 3 << 16
+        ask_in(session, 1, session.base, len(data))
+        for number, at in enumerate(reversed(range(0, len(data), step))):
+            lanes[number % 3].send(chunk(1, at, data[at:at + step]))
+        require(session.copy_out(session.base, len(data)) == (SUCCESS, data), "copy")
+        session.requests += 1
+        session.send(record("gpCopyOutLanes", {"stream": 1, "src": session.base, "size": len(data), "copy": 7},
+                            session.requests, 1))
+        require(take_chunks(lanes, len(data)) == data, "copy over the lanes")
+        require(session.reply("gpCopyOutLanes", session.requests) == (SUCCESS, {"sent": len(data)}), "reply")
+        close_all(session, lanes)
+
+
+@case("by hand: a client that knows no shorter chunks sends whole ones")
+def _():
+    with Daemon() as daemon:
+        session, lanes = open_session(daemon)
+        data = random.Random(6).randbytes(2 * MIB + 5)
+        send_copy(session, lanes, 1, session.base, data)
+        require(session.copy_out(session.base, len(data)) == (SUCCESS, data), "copy")
+        close_all(session, lanes)
+
+
+class FarAway:
+    """Brings bytes to a daemon and back, each so many seconds late: a context manager."""
+
+    def __init__(self, port, seconds):
+        self.port, self.seconds = port, seconds
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self.port))
+            for source, target in ((near, far), (far, near)):
+                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                late = queue.Queue()
+                threading.Thread(target=self.take, args=(source, late), daemon=True).start()
+                threading.Thread(target=self.give, args=(target, late), daemon=True).start()
+
+    def take(self, source, late):
+        data = b"."
+        while data:
+            try:
+                data = source.recv(1 << 18)
+            except OSError:
+                data = b""
+            late.put((time.monotonic() + self.seconds, data))
+
+    def give(self, target, late):
+        while True:
+            when, data = late.get()
+            time.sleep(max(0.0, when - time.monotonic()))
+            try:
+                if not data:
+                    target.shutdown(socket.SHUT_WR)
+                    return
+                target.sendall(data)
+            except OSError:
+                return
+
+
+@case("a daemon that is far away: copies go over lane 0 and then over more lanes than there are cores")
+def _():
+    with Daemon() as daemon, FarAway(daemon.port, 0.004) as far:
+        run("lanes", "short", remote=far.address, env={"GPUPOOL_LOG": "info,error"}).expect(out=SHORT)
+
+
 def expect_end(session, lanes, reason):
     def ended():
         return re.search(rf"session {session.id} \(.*: closed: .*{reason}", session.daemon.log())
@@ -253,7 +398,7 @@ def expect_end(session, lanes, reason):
         close_all(session, lanes)
 
 
-def hostile(reason, count=3, env=None, size=8 * MIB):
+def hostile(reason, count=3, env=None, size=8 * MIB, more=b""):
     """A peer that does this while a program copies, which does not notice."""
     def add(function):
         @case(f"hostile: {function.__doc__}")
@@ -261,7 +406,7 @@ def hostile(reason, count=3, env=None, size=8 * MIB):
             with Daemon(env=env) as daemon:
                 workers = daemon.workers()
                 program = daemon.start("lanes", "short", env=FOUR)
-                session, lanes = open_session(daemon, count, size)
+                session, lanes = open_session(daemon, count, size, more)
                 session.daemon = daemon
                 try:
                     function(session, lanes)
@@ -341,6 +486,41 @@ def _over(session, lanes):
 def _none(session, lanes):
     """a chunk of no copy"""
     lanes[0].send(chunk(0, 0, bytes(MIB)))
+
+
+@hostile("data lane 1: a chunk of the wrong size", more=SPREAD)
+def _whole(session, lanes):
+    """a whole chunk of a copy that has shorter ones"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(chunk(1, 0, bytes(MIB)))
+
+
+@hostile("data lane 1: a chunk that is malformed")
+def _packed_unasked(session, lanes):
+    """a compressed chunk, where nothing was said of compression"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(packed_chunk(1, 0, MIB, packed(1, MIB)))
+
+
+@hostile("data lane 1: a chunk that is malformed", more=LZ4)
+def _packed_too_large(session, lanes):
+    """a compressed chunk that would be larger than any may be"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(packed_chunk(1, 0, MIB + 1, packed(1, MIB + 1)))
+
+
+@hostile("data lane 1: a chunk that is compressed wrongly", more=LZ4)
+def _packed_short(session, lanes):
+    """a compressed chunk of fewer bytes than it says"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(packed_chunk(1, 0, MIB, packed(1, MIB - 1)))
+
+
+@hostile("data lane 1: a chunk that is compressed wrongly", more=LZ4)
+def _packed_long(session, lanes):
+    """a compressed chunk of more bytes than it says"""
+    ask_in(session, 1, session.base, 2 * MIB)
+    lanes[0].send(packed_chunk(1, 0, MIB, packed(1, 64 * MIB)))
 
 
 @hostile("data lane 1: a chunk that is malformed")

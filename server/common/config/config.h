@@ -71,6 +71,7 @@ struct gpd_config_tenant {
 	uint32_t sessions_max; /* UINT32_MAX: as many as the daemon has; 0: none is admitted */
 	uint32_t priority;     /* enum gpd_config_priority */
 	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
+	uint32_t compression;  /* enum gp_pack_mode */
 	struct gpd_config_amount code_memory; /* number 0 and share 0: an equal part */
 	int user_count;
 	int certificate_count;

@@ -185,6 +185,8 @@ read_network(const struct gpd_config_key *key, const char *text, void *value)
 }
 
 static const char *const isolations[] = { "shared", "process", "shared-only", NULL };
+/* In the order of enum gp_pack_mode. */
+static const char *const compressions[] = { "auto", "on", "off", NULL };
 static const char *const priorities[] = { "normal", "low", "high", NULL };
 static const char *const policies[] = { "none", "best-effort", "equal", "fixed", NULL };
 static const char *const answers[] = { "no", "yes", NULL };
@@ -279,6 +281,8 @@ static const struct gpd_config_key tenant_keys[] = {
 	NUMBER("sessions", number_or_unlimited, gpd_config_tenant, sessions_max, 0,
 	       GPD_LEDGER_SESSIONS, "is neither a number from 0 to 4096 nor unlimited"),
 	WORD("isolation", gpd_config_tenant, isolation, isolations, ISOLATION_WRONG),
+	WORD("compression", gpd_config_tenant, compression, compressions,
+	     "is none of auto, on, off"),
 	VALUE("code-memory", memory, gpd_config_tenant, code_memory),
 	LIST("users", user),
 	LIST("certificate", certificate),

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPD_CONFIG_KEYS_MAX 16 /* in a kind of section */
+#define GPD_CONFIG_KEYS_MAX 20 /* in a kind of section */
 
 enum gpd_config_section {
 	GPD_CONFIG_SECTION_NONE,

@@ -29,7 +29,7 @@ struct gpd_options {
 	const char *user;   /* that root becomes, or NULL: the usual one if it exists */
 	const char *tokens; /* path, or NULL: as the configuration says, or the usual one */
 	int sessions_max;   /* 0: as the configuration says, or 256 */
-	int lanes_max;      /* of a session; 0: as the configuration says, or 4 */
+	int lanes_max;      /* of a session; 0: as the configuration says, or 8 */
 };
 
 #endif /* GPD_OPTIONS_H */

@@ -58,10 +58,11 @@ struct gpd_channel_open {
 	uint64_t window_size; /* at least; 0: as configured */
 	uint32_t line;        /* of the session in the ledger */
 	uint32_t avoid_count;
-	uint8_t ticket[32];  /* for lanes that come over RDMA; zero in REWINDOW */
-	uint8_t program[32]; /* Hello.program_key; zero: the client says none */
-	uint32_t lanes_max;  /* numbers below it */
-	uint32_t reserved;
+	uint8_t ticket[32];   /* for lanes that come over RDMA; zero in REWINDOW */
+	uint8_t program[32];  /* Hello.program_key; zero: the client says none */
+	uint32_t lanes_max;   /* numbers below it */
+	uint32_t compression; /* enum gp_pack_mode: of what the worker sends */
+	uint64_t features;    /* enum gp_feature: that both ends have */
 	struct gpd_range avoid[];
 };
 

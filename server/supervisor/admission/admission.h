@@ -39,7 +39,7 @@ struct gpd_admission {
 	uint64_t starts;                  /* workers for one session that were started */
 	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
 	int sessions_max;                           /* 0: as the configuration says, or 256 */
-	int lanes_max; /* of a session; 0: as the configuration says, or 4 */
+	int lanes_max; /* of a session; 0: as the configuration says, or 8 */
 	int handshakes;
 	uint64_t last_session;
 	bool stopping;

@@ -2,6 +2,7 @@
 /* From Hello to a session: who has room for it, which worker opens it and in which window, and what
  * the worker says of it until it is over. */
 #include "base/clock.h"
+#include "protocol/pack.h"
 #include "protocol/ticket.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
@@ -15,10 +16,10 @@
 #include <sys/random.h>
 
 #define SESSIONS_DEFAULT 256
-/* Three data lanes: several times what one connection carries, and cores left for the rest. */
-#define LANES_DEFAULT 4
-/* Encrypted, each carries less. */
-#define LANES_ENCRYPTED 8
+/* Clients open fewer where the link is short and their cores are few. */
+#define LANES_DEFAULT 8
+/* What this daemon can do besides. */
+#define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM)
 #define OPENING_MS 15000
 /* A client looks for a window that it can have, and has a few tries. */
 #define WINDOWS_MAX 16
@@ -53,6 +54,8 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
 			 gpd_roster_client(admission->roster, line, peer->session)->credentials);
 	}
 	message.open.lanes_max = peer->lanes_max;
+	message.open.features = peer->features;
+	message.open.compression = peer->grant.compression;
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
@@ -82,15 +85,13 @@ gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *p
 }
 
 static unsigned int
-lanes_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+lanes_max(const struct gpd_admission *admission)
 {
 	uint32_t configured = admission->quota->tenants.config->lanes_max;
 
 	if (admission->lanes_max)
 		return (unsigned int)admission->lanes_max;
-	if (configured)
-		return configured;
-	return gp_conn_caps(peer->conn) & GP_CONN_CAP_ENCRYPTED ? LANES_ENCRYPTED : LANES_DEFAULT;
+	return configured ? configured : LANES_DEFAULT;
 }
 
 struct gpd_ledger_session *
@@ -138,8 +139,10 @@ gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer
 	const Gpupool__Hello *hello = peer->hello->hello;
 
 	peer->worker = worker;
-	peer->lanes_max = lanes_max(admission, peer);
-	peer->features = hello->features;
+	peer->lanes_max = lanes_max(admission);
+	peer->features = hello->features & FEATURES;
+	if (peer->grant.compression == GP_PACK_OFF)
+		peer->features &= ~(uint64_t)GP_FEATURE_LZ4;
 	if (hello->lanes && hello->lanes < peer->lanes_max)
 		peer->lanes_max = hello->lanes;
 	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);

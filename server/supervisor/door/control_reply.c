@@ -85,8 +85,9 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		welcome.window = &window;
 		welcome.lanes = peer->lanes_max;
 		welcome.known_images = (ProtobufCBinaryData){ known.size, (uint8_t *)known.data };
-		if (strcmp(peer->scheme, "unix") == 0)
-			welcome.features |= GP_FEATURE_SHM & peer->features;
+		welcome.features = peer->features;
+		if (strcmp(peer->scheme, "unix") != 0)
+			welcome.features &= ~(uint64_t)GP_FEATURE_SHM;
 		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
 		message.welcome = &welcome;
 		gpd_peer_send(peer, &message);

@@ -87,8 +87,8 @@ struct gpd_peer {
 	struct gpd_child *own;    /* started for this session alone; NULL: there is none (yet) */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	unsigned int lanes_max; /* numbers below it */
-	uint64_t features;      /* of its Hello */
 	uint32_t lanes;         /* bit for each that the worker has got */
+	uint64_t features;      /* enum gp_feature: that both ends have */
 };
 
 enum gpd_peer_event_type {

@@ -273,6 +273,7 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 			       tenants->ledger->tenants[line].name);
 		return GP_E_INVALID;
 	}
+	grant->compression = config->tenants[place].compression;
 	grant->alone = wants_alone || isolation == GPD_CONFIG_ISOLATION_PROCESS;
 	return 0;
 }

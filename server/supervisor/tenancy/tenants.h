@@ -32,8 +32,9 @@ struct gpd_defaults {
 
 /* What a session was given. */
 struct gpd_grant {
-	uint32_t tenant; /* in the ledger */
-	bool alone;      /* in a process of its own */
+	uint32_t tenant;      /* in the ledger */
+	bool alone;           /* in a process of its own */
+	uint32_t compression; /* enum gp_pack_mode */
 	int count;
 	struct gpd_unit units[GPD_LEDGER_DEVICES];
 	struct gpd_defaults defaults; /* as they were when it began */

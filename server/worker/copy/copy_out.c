@@ -381,6 +381,9 @@ start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args, co
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_cut_start(&cut, args->src, args->pitch, args->width, args->height);
+	/* What may go straight to the client is cut as straight.h cuts it. */
+	if (lanes && !gp_conn_device(session->conn))
+		cut.largest = gp_chunk_step(total, true);
 	return start(session, args->stream, &cut, total, lanes);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/lane.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
+#include "protocol/control.h"
 #include "server/common/base/log.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/session/session.h"
@@ -92,6 +94,44 @@ free_outgoing(struct gpd_session *session, struct gpd_lane_outgoing *outgoing, i
 	free(outgoing);
 }
 
+/* Into a slot that is there to be had. */
+static void
+pack_chunk(struct gpd_lane *lane, struct gp_chunk *chunk, struct iovec *bulk,
+	   struct gpd_piece *room)
+{
+	if (!gp_pack_wants(&lane->pack, chunk->size) ||
+	    gpd_staging_take_lane(lane->session, false, room) != CUDA_SUCCESS)
+		return;
+	gpd_staging_sending(lane->session, 1);
+	chunk->packed =
+		(uint32_t)gp_pack_try(&lane->pack, bulk->iov_base, chunk->size, room->memory);
+	if (chunk->packed)
+		*bulk = (struct iovec){ room->memory, chunk->packed };
+}
+
+static int
+send_chunk(struct gpd_lane *lane, struct gpd_lane_outgoing *outgoing)
+{
+	struct gpd_session *session = lane->session;
+	uint8_t header[GP_CHUNK_SIZE];
+	struct iovec data = { header, sizeof(header) };
+	struct iovec bulk = { outgoing->piece.memory, outgoing->chunk.size };
+	struct gpd_piece room = { 0 };
+	uint64_t begun;
+	int r;
+
+	pack_chunk(lane, &outgoing->chunk, &bulk, &room);
+	gp_chunk_encode(&outgoing->chunk, header);
+	gpd_account_link_all(&session->account, bulk.iov_len);
+	begun = gp_now_ns();
+	r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
+	gp_pack_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
+	if (room.slot)
+		gpd_staging_sending(session, -1);
+	gpd_staging_put(session, &room);
+	return r;
+}
+
 static void *
 send_chunks(void *arg)
 {
@@ -101,13 +141,7 @@ send_chunks(void *arg)
 	int r = 0;
 
 	while (r == 0 && (outgoing = next_outgoing(session->lanes))) {
-		uint8_t header[GP_CHUNK_SIZE];
-		struct iovec data = { header, sizeof(header) };
-		struct iovec bulk = { outgoing->piece.memory, outgoing->chunk.size };
-
-		gp_chunk_encode(&outgoing->chunk, header);
-		gpd_account_link_all(&session->account, outgoing->chunk.size);
-		r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
+		r = send_chunk(lane, outgoing);
 		if (r)
 			gpd_lane_fail(lane);
 		free_outgoing(session, outgoing, r);
@@ -221,6 +255,9 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 	if (!lane)
 		return "the daemon has no memory for it";
 	*lane = (struct gpd_lane){ .session = session, .number = number, .conn = conn };
+	lane->pack.mode = GP_PACK_OFF;
+	if (session->features & GP_FEATURE_LZ4 && !gp_conn_device(conn))
+		lane->pack.mode = session->compression;
 	/* Before it has a thread that sends. */
 	if (gp_conn_device(conn) != gp_conn_device(session->conn))
 		atomic_store(&lanes->mixed, true);

@@ -2,6 +2,7 @@
 /* Chunks on their way to the device: from a lane's connection to the executor. */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "protocol/control.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/copy/straight.h"
@@ -38,8 +39,8 @@ distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 static const char *
 enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
-	uint64_t index = chunk->offset / GP_CHUNK_MAX;
-	uint64_t expected = gp_chunk_expected(lanes->size, chunk->offset);
+	uint64_t index = chunk->offset / lanes->step;
+	uint64_t expected = gp_chunk_expected(lanes->size, lanes->step, chunk->offset);
 
 	if (!expected)
 		return "out of place";
@@ -197,6 +198,26 @@ receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool straight
 	return r;
 }
 
+/* In room of a slot's size, which has some more behind it. */
+static int
+receive_packed(struct gpd_lane *lane, const struct gp_chunk *chunk, void *memory)
+{
+	int r = receive_bytes(lane, gp_unpack_place(memory, chunk->packed, chunk->size),
+			      chunk->packed, false);
+
+	if (r == 0 && gp_unpack_in_place(memory, chunk->packed, chunk->size) != 0)
+		return violation(lane, chunk, "that is compressed wrongly");
+	if (r)
+		gpd_lane_fail(lane);
+	return r;
+}
+
+static bool
+may_be_packed(const struct gpd_lane *lane)
+{
+	return lane->session->features & GP_FEATURE_LZ4 && !gp_conn_device(lane->conn);
+}
+
 /* 0, GP_E_EOF between two chunks, or a negative errno; what the session must be told was. */
 static int
 receive_chunk(struct gpd_lane *lane)
@@ -213,7 +234,8 @@ receive_chunk(struct gpd_lane *lane)
 		gpd_lane_fail(lane);
 	if (r)
 		return r;
-	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size))
+	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size) ||
+	    (chunk.packed && !may_be_packed(lane)))
 		return violation(lane, &chunk, "that is malformed");
 	r = admit(lane, &chunk, &ahead, &memory);
 	if (r == 0 && !memory) {
@@ -222,10 +244,14 @@ receive_chunk(struct gpd_lane *lane)
 	}
 	if (r)
 		return r;
-	r = receive_bytes(lane, memory, chunk.size, piece.memory == NULL);
-	if (r)
-		gpd_lane_fail(lane);
-	else
+	if (chunk.packed) {
+		r = receive_packed(lane, &chunk, memory);
+	} else {
+		r = receive_bytes(lane, memory, chunk.size, piece.memory == NULL);
+		if (r)
+			gpd_lane_fail(lane);
+	}
+	if (r == 0)
 		r = deliver(lane, ahead, &chunk, &piece);
 	gpd_staging_put(session, &piece);
 	return r;
@@ -284,7 +310,8 @@ int
 gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint64_t straight)
 {
 	struct gpd_lanes *lanes = session->lanes;
-	uint64_t chunks = size / GP_CHUNK_MAX + 1;
+	uint64_t step = gp_chunk_step(size, session->features & GP_FEATURE_SPREAD);
+	uint64_t chunks = size / step + 1;
 	uint8_t *seen = calloc(chunks / 8 + 1, 1);
 	struct gpd_lane_arrived bad;
 	const char *wrong = NULL;
@@ -306,6 +333,7 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	lanes->seen = seen;
 	lanes->copy = copy;
 	lanes->size = lanes->left = size;
+	lanes->step = step;
 	lanes->straight = straight;
 	lanes->expecting = true;
 	lanes->heard_ms = gp_now_ms();

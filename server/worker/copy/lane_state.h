@@ -6,6 +6,7 @@
 #define GPD_LANE_STATE_H
 
 #include "protocol/frame.h"
+#include "protocol/pack.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/session/session.h"
 
@@ -22,6 +23,7 @@ struct gpd_lane {
 	unsigned int number;
 	struct gp_conn *conn;
 	pthread_t receiver, sender;
+	struct gp_pack pack; /* the sender's */
 };
 
 struct gpd_lane_arrived {
@@ -62,6 +64,7 @@ struct gpd_lanes {
 	/* The copy that the executor is at; before the first one, 0. */
 	uint32_t copy;
 	uint64_t size, left; /* bytes; left: not yet taken */
+	uint64_t step;       /* from one chunk's beginning to the next */
 	uint64_t straight;   /* where it goes in device memory; 0: through staging */
 	uint8_t *seen;       /* bit for each chunk that has come, or is on its way */
 	bool expecting;

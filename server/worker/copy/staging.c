@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "protocol/pack.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 
 #define SLOTS_PER_ALLOCATION 8
+/* Compressed chunks are unpacked in place. */
+#define STRIDE (GPD_STAGING_SLOT + GP_PACK_SLACK)
 /* Pinning memory takes milliseconds: no client's first copy shall wait for it. */
 #define START_SIZE (GPD_STAGING_SHARE * GPD_STAGING_SLOT)
 #define LIMIT_DEFAULT ((size_t)1 << 30)
@@ -57,7 +60,7 @@ GP_COND_AT_START(pool.freed);
 static CUresult
 grow(bool beyond) GP_LOCKED(pool.lock)
 {
-	size_t size = SLOTS_PER_ALLOCATION * GPD_STAGING_SLOT;
+	size_t size = SLOTS_PER_ALLOCATION * STRIDE;
 	struct gpd_slot *slots;
 	void *memory;
 	CUresult result;
@@ -75,7 +78,7 @@ grow(bool beyond) GP_LOCKED(pool.lock)
 		return result;
 	}
 	for (int i = 0; i < SLOTS_PER_ALLOCATION; i++) {
-		slots[i].memory = (uint8_t *)memory + i * GPD_STAGING_SLOT;
+		slots[i].memory = (uint8_t *)memory + i * STRIDE;
 		slots[i].next = pool.idle;
 		pool.idle = &slots[i];
 	}

@@ -66,7 +66,7 @@ send_straight(struct gpd_session *session, struct gpd_copy_out *out)
 	/* Until all are with the lanes, one more. */
 	atomic_store(&out->straight.chunks, 1);
 	while (r == 0 && chunk.offset < out->cut.width) {
-		chunk.size = gp_chunk_expected(out->total, chunk.offset);
+		chunk.size = gp_chunk_expected(out->total, GP_CHUNK_MAX, chunk.offset);
 		atomic_fetch_add(&out->straight.chunks, 1);
 		atomic_fetch_add(&out->sent, chunk.size);
 		r = gpd_lanes_send_registered(session, &chunk, out->cut.address + chunk.offset,

@@ -75,7 +75,9 @@ struct gpd_session {
 	bool has_program;       /* its client says which program it is */
 	uint8_t program[32];    /* Hello.program_key */
 	struct gpd_promise *promises;
-	uint32_t lanes_come; /* bit for each that was let in; under the worker's lock */
+	uint64_t features;    /* enum gp_feature: that both ends have */
+	uint32_t compression; /* enum gp_pack_mode: of what is sent on data lanes */
+	uint32_t lanes_come;  /* bit for each that was let in; under the worker's lock */
 
 	/* Order of the streams' work; stream.h. */
 	struct gpd_stream *streams;        /* list of all */

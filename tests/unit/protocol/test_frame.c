@@ -46,11 +46,18 @@ what_is_no_chunk_is_malformed(void **state)
 	assert_int_equal(gp_chunk_decode(&chunk, bytes, 15, 1), GP_FRAME_MALFORMED);
 	assert_int_equal(gp_chunk_decode(&chunk, bytes, 24, 1), GP_FRAME_MALFORMED);
 	assert_int_equal(gp_chunk_decode(&chunk, bytes, 0, 1), GP_FRAME_MALFORMED);
-	for (size_t i = 4; i < 8; i++) {
+	for (size_t i = 6; i < 8; i++) {
 		bytes[i] = 0x80;
 		assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 1), GP_FRAME_MALFORMED);
 		bytes[i] = 0;
 	}
+	/* Compressed ones are shorter than what they are. */
+	bytes[5] = 1;
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 255), 0);
+	assert_int_equal(chunk.size, 256);
+	assert_int_equal(chunk.packed, 255);
+	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 256), GP_FRAME_MALFORMED);
+	bytes[5] = 0;
 	memset(bytes + 8, 0xff, 8);
 	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 1), GP_FRAME_MALFORMED);
 }
@@ -60,16 +67,37 @@ chunks_of_a_copy_have_fixed_places(void **state)
 {
 	const uint64_t size = 2 * GP_CHUNK_MAX + 5;
 
-	assert_int_equal(gp_chunk_expected(size, 0), GP_CHUNK_MAX);
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX), GP_CHUNK_MAX);
-	assert_int_equal(gp_chunk_expected(size, 2 * GP_CHUNK_MAX), 5);
-	assert_int_equal(gp_chunk_expected(size, 3 * GP_CHUNK_MAX), 0);
-	assert_int_equal(gp_chunk_expected(size, 1), 0);
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX / 2), 0);
-	assert_int_equal(gp_chunk_expected(GP_CHUNK_MAX, GP_CHUNK_MAX), 0);
-	assert_int_equal(gp_chunk_expected(1, 0), 1);
-	assert_int_equal(gp_chunk_expected(0, 0), 0);
-	assert_int_equal(gp_chunk_expected(UINT64_MAX, UINT64_MAX), 0);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 0), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, GP_CHUNK_MAX), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 2 * GP_CHUNK_MAX), 5);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 3 * GP_CHUNK_MAX), 0);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 1), 0);
+	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, GP_CHUNK_MAX / 2), 0);
+	assert_int_equal(gp_chunk_expected(GP_CHUNK_MAX, GP_CHUNK_MAX, GP_CHUNK_MAX), 0);
+	assert_int_equal(gp_chunk_expected(1, GP_CHUNK_MAX, 0), 1);
+	assert_int_equal(gp_chunk_expected(0, GP_CHUNK_MAX, 0), 0);
+	assert_int_equal(gp_chunk_expected(UINT64_MAX, GP_CHUNK_MAX, UINT64_MAX), 0);
+}
+
+static void
+chunks_of_short_copies_are_short_where_both_ends_know_it(void **state)
+{
+	const uint64_t unit = 64 << 10;
+
+	for (uint64_t size = 1; size < 20 * GP_CHUNK_MAX; size += 77777) {
+		uint64_t step = gp_chunk_step(size, true);
+
+		assert_int_equal(gp_chunk_step(size, false), GP_CHUNK_MAX);
+		assert_int_equal(step % unit, 0);
+		assert_in_range(step, 2 * unit, GP_CHUNK_MAX);
+		assert_true(step == GP_CHUNK_MAX || (size + step - 1) / step <= 8);
+	}
+	assert_int_equal(gp_chunk_step(8 * GP_CHUNK_MAX, true), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_step(4 * GP_CHUNK_MAX, true), 9 * unit);
+	assert_int_equal(gp_chunk_step(UINT64_MAX, true), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_expected(300000, 2 * unit, 2 * unit), 2 * unit);
+	assert_int_equal(gp_chunk_expected(300000, 2 * unit, 4 * unit), 300000 - 4 * unit);
+	assert_int_equal(gp_chunk_expected(300000, 2 * unit, unit), 0);
 }
 
 int
@@ -80,6 +108,7 @@ main(void)
 		cmocka_unit_test(decoding_yields_what_was_encoded),
 		cmocka_unit_test(what_is_no_chunk_is_malformed),
 		cmocka_unit_test(chunks_of_a_copy_have_fixed_places),
+		cmocka_unit_test(chunks_of_short_copies_are_short_where_both_ends_know_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

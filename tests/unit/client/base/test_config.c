@@ -176,21 +176,19 @@ forget_wishes(void)
 }
 
 static void
-lanes_are_as_many_as_was_said_or_as_suit_the_cores(void **state)
+lanes_are_as_many_as_was_said_or_as_suit_the_link(void **state)
 {
 	struct gpc_wish wish;
 	char error[400], text[16];
 
 	forget_wishes();
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
-	assert_true(wish.lanes == 1 || wish.lanes == 3 || wish.lanes == 4);
-	assert_true(wish.lanes_encrypted >= wish.lanes && wish.lanes_encrypted <= 8);
+	assert_int_equal(wish.lanes, 0);
 	for (unsigned int lanes = 1; lanes <= 16; lanes++) {
 		(void)snprintf(text, sizeof(text), "%u", lanes);
 		(void)setenv("GPUPOOL_LANES", text, 1);
 		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
 		assert_int_equal(wish.lanes, lanes);
-		assert_int_equal(wish.lanes_encrypted, lanes);
 	}
 	(void)setenv("GPUPOOL_LANES", "17", 1);
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);
@@ -317,7 +315,7 @@ main(void)
 		cmocka_unit_test(devices_of_rcuda_are_understood),
 		cmocka_unit_test(a_list_that_makes_no_sense_is_refused_in_words),
 		cmocka_unit_test(modules_are_loaded_lazily_unless_told_otherwise),
-		cmocka_unit_test(lanes_are_as_many_as_was_said_or_as_suit_the_cores),
+		cmocka_unit_test(lanes_are_as_many_as_was_said_or_as_suit_the_link),
 		cmocka_unit_test(without_wishes_nothing_is_asked_for),
 		cmocka_unit_test(wishes_are_read),
 		cmocka_unit_test(a_wish_that_makes_no_sense_is_named),

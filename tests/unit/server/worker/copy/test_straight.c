@@ -381,7 +381,7 @@ bring(void *arg)
 	pthread_mutex_lock(&wire.lock);
 	wire.next = (struct gp_chunk){ .copy = 1 };
 	while (wire.next.offset < size) {
-		wire.next.size = gp_chunk_expected(size, wire.next.offset);
+		wire.next.size = gp_chunk_expected(size, GP_CHUNK_MAX, wire.next.offset);
 		pthread_cond_broadcast(&wire.changed);
 		while (wire.next.size)
 			pthread_cond_wait(&wire.changed, &wire.lock);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/pack.h"
+
+#include "base/clock.h"
+
+/* For what unpacking in place takes. */
+#define LZ4_STATIC_LINKING_ONLY
+#include <lz4.h>
+
+#define MIB ((uint64_t)1 << 20)
+/* A lane that carries more than 250 MB/s waits for processors rather than for the link. */
+#define LINK_SLOW_NS ((uint64_t)4 << 20)
+/* Compressing must leave less than this many parts of eight. */
+#define WORTH_EIGHTHS 7
+/* What did not pay is tried again after so many chunks, and then less and less often. */
+#define PAUSE_FIRST 2
+#define PAUSE_MAX 64
+
+static uint64_t
+average(uint64_t before, uint64_t now)
+{
+	return before == 0 ? now : before - before / 4 + now / 4;
+}
+
+/* By what is known of link, processor and bytes. */
+static bool
+pays(const struct gp_pack *pack)
+{
+	if (pack->mode == GP_PACK_ON)
+		return true;
+	if (pack->link_ns < LINK_SLOW_NS)
+		return false;
+	return pack->share == 0 || pack->pack_ns + pack->link_ns * pack->share / 1024 <
+					   pack->link_ns * WORTH_EIGHTHS / 8;
+}
+
+static void
+give_up(struct gp_pack *pack)
+{
+	pack->pause = pack->next_pause ? pack->next_pause : PAUSE_FIRST;
+	pack->next_pause = pack->pause < PAUSE_MAX ? pack->pause * 2 : PAUSE_MAX;
+	/* Other bytes may come. */
+	pack->share = 0;
+}
+
+bool
+gp_pack_wants(struct gp_pack *pack, size_t size)
+{
+	if (pack->mode == GP_PACK_OFF || size < GP_PACK_MIN)
+		return false;
+	if (pack->pause > 0) {
+		pack->pause--;
+		return false;
+	}
+	return pays(pack);
+}
+
+size_t
+gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *room)
+{
+	uint64_t begun = gp_now_ns();
+	int packed = LZ4_compress_default(from, room, (int)size, (int)(size / 8 * WORTH_EIGHTHS));
+
+	if (packed <= 0) {
+		give_up(pack);
+		return 0;
+	}
+	pack->pack_ns = average(pack->pack_ns, (gp_now_ns() - begun) * MIB / size);
+	pack->share = (unsigned int)average(pack->share, 1 + (uint64_t)packed * 1024 / size);
+	if (pays(pack))
+		pack->next_pause = 0;
+	else
+		give_up(pack);
+	return (size_t)packed;
+}
+
+void
+gp_pack_sent(struct gp_pack *pack, size_t bytes, uint64_t took_ns)
+{
+	if (bytes >= GP_PACK_MIN)
+		pack->link_ns = average(pack->link_ns, took_ns * MIB / bytes);
+}
+
+int
+gp_unpack(const void *from, size_t packed, void *to, size_t size)
+{
+	return LZ4_decompress_safe(from, to, (int)packed, (int)size) == (int)size ? 0 : -1;
+}
+
+void *
+gp_unpack_place(void *memory, size_t packed, size_t size)
+{
+	return (uint8_t *)memory + size + GP_PACK_SLACK - packed;
+}
+
+int
+gp_unpack_in_place(void *memory, size_t packed, size_t size)
+{
+	_Static_assert(LZ4_DECOMPRESS_INPLACE_MARGIN(1 << 20) <= (int)GP_PACK_SLACK, "for a chunk");
+	return gp_unpack(gp_unpack_place(memory, packed, size), packed, memory, size);
+}
