@@ -13,6 +13,7 @@
 #include "protocol/array_geometry.h"
 
 #include <cuda.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct gpc_context;
@@ -24,7 +25,7 @@ struct gpc_array {
 	uint32_t level;
 	struct gp_array_shape shape; /* of a level: its own */
 	struct gpc_array **levels;   /* of a mipmapped array: those that were asked for */
-	bool gone;                   /* the program has destroyed it, and it is kept */
+	atomic_bool gone;            /* the program has destroyed it, and it is kept */
 	struct gpc_kept_object kept;
 };
 

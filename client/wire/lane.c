@@ -405,6 +405,21 @@ receive_main(void *arg)
 	return NULL;
 }
 
+static bool
+is_rdma(const struct gpc_lanes_source *source)
+{
+	return strcmp(source->url.scheme, "rdma") == 0;
+}
+
+/* 0: not known, or RDMA, whose lanes and copies are those of a short link. */
+static uint64_t
+round_trip_of(const struct gpc_session *session)
+{
+	if (is_rdma(&session->lanes->source))
+		return 0;
+	return atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
+}
+
 static unsigned int
 count_lanes(const struct gpc_session *session)
 {
@@ -412,9 +427,8 @@ count_lanes(const struct gpc_session *session)
 
 	if (source->exact)
 		return source->max - 1;
-	return gpc_lane_count(source->max - 1, gpc_lane_cores(),
-			      atomic_load(&session->round_trip_ns),
-			      strcmp(source->url.scheme, "rdma") == 0);
+	return gpc_lane_count(source->max - 1, gpc_lane_cores(), round_trip_of(session),
+			      is_rdma(source));
 }
 
 /* With the lock that only one thread opens them.  All connect at once. */
@@ -451,7 +465,7 @@ bool
 gpc_lanes_want(struct gpc_session *session, uint64_t size)
 {
 	struct gpc_lanes *lanes = session->lanes;
-	uint64_t round_trip = atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
+	uint64_t round_trip = round_trip_of(session);
 
 	if (size < gpc_lane_copy_min(round_trip) || lanes->source.max < 2)
 		return false;
@@ -461,7 +475,7 @@ gpc_lanes_want(struct gpc_session *session, uint64_t size)
 			open_lanes(session);
 		(void)pthread_mutex_unlock(&lanes->open_lock);
 	}
-	if (atomic_load(&lanes->state) == OPENING && !gpc_lane_link_is_long(round_trip))
+	if (atomic_load(&lanes->state) == OPENING)
 		return await_lanes(lanes);
 	return atomic_load(&lanes->state) == OPEN;
 }

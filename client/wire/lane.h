@@ -40,8 +40,8 @@ void gpc_lanes_end(struct gpc_session *session);
 void gpc_lanes_abandon(struct gpc_session *session);
 
 /*
- * Whether a copy of this size goes over them.  The first such copy has them opened, all at once; on
- * a long link it does not wait for them, and copies go over lane 0 meanwhile.
+ * Whether a copy of this size goes over them.  The first such copy has them opened, all at once,
+ * and waits for them.
  */
 bool gpc_lanes_want(struct gpc_session *session, uint64_t size);
 

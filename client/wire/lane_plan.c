@@ -8,8 +8,8 @@
 /* One connection has a few MiB under way at most: on a link of 25 Gbit/s it fills this much of the
  * round trip. */
 #define LANE_FILLS_NS 500000u
-/* A network card carries what three bring, and keeps their memory pinned. */
-#define RDMA_MAX 3
+/* A network card carries what three bring without a core, and keeps their memory pinned. */
+#define RDMA_LANES 3
 
 bool
 gpc_lane_link_is_long(uint64_t round_trip_ns)
@@ -41,8 +41,8 @@ gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns, bo
 
 	if (count < cores / 2)
 		count = cores / 2;
-	if (rdma && count > RDMA_MAX)
-		count = RDMA_MAX;
+	if (rdma)
+		count = RDMA_LANES;
 	if (count > GPC_LANES_DEFAULT - 1)
 		count = GPC_LANES_DEFAULT - 1;
 	if (count > most)

@@ -89,7 +89,7 @@ give_bytes(struct gp_conn *conn, struct input *input, size_t bulk_max)
 static void
 open_lanes(struct gpc_session *session, struct gp_conn **far)
 {
-	struct gpc_lanes_source source = { .max = LANES };
+	struct gpc_lanes_source source = { .max = LANES, .exact = true };
 
 	source.url = *gp_listener_url(listener);
 	gpc_lanes_allow(session, &source);

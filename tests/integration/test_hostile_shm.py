@@ -73,7 +73,7 @@ def _():
                 while not over.is_set():
                     at = lane.PAGE + (lane.tail + chance.randrange(-64, 64)) % lane.ring
                     lane.memory[at] = chance.randrange(256)
-            thread = threading.Thread(target=change)
+            thread = threading.Thread(target=change, daemon=True)
             thread.start()
             try:
                 for _ in range(200):

@@ -102,7 +102,7 @@ a_small_copy_costs_the_driver_one_call(void **state)
 
 	copy_in(&args, bytes, 64);
 
-	assert_string_equal(fake_calls, "cuMemHostAlloc 8388608\n"
+	assert_string_equal(fake_calls, "cuMemHostAlloc 8454144\n"
 					"cuMemcpyHtoDAsync " WINDOW " 64\n");
 	fake_forget_calls();
 	copy_in(&args, bytes, 64);
