@@ -231,7 +231,8 @@ static const struct refusal tenant_names[] = {
 	{ "[tenant a]\nmemroy = 16G\n",
 	  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here (devices, "
 	  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, "
-	  "bandwidth, sessions, isolation, compression, code-memory, users, certificate, addresses)" },
+	  "bandwidth, sessions, isolation, compression, code-memory, users, certificate, "
+	  "addresses)" },
 	{ "[tenant a]\nmemory.32 = 16G\n",
 	  "gpupoold.conf:2: [tenant a] memory.32 = 16G: \"32\" is no device from 0 to 31" },
 	{ "[tenant a]\nmemory. = 16G\n",
