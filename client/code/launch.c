@@ -114,6 +114,24 @@ take_params(struct params *params, const struct gp_kernel_info *info, void **val
 	return pack(params, info, values);
 }
 
+CUresult
+gpc_launch_params(const struct gp_kernel_info *info, void **values, void **extra, void **packed_p,
+		  size_t *size_p)
+{
+	struct params params;
+	CUresult result = take_params(&params, info, values, extra);
+
+	*packed_p = params.heap;
+	*size_p = params.bytes.size;
+	if (result != CUDA_SUCCESS || params.heap || params.bytes.size == 0)
+		return result;
+	*packed_p = malloc(params.bytes.size);
+	if (!*packed_p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(*packed_p, params.bytes.data, params.bytes.size);
+	return CUDA_SUCCESS;
+}
+
 static bool
 dimension_fits(const struct gpc_device *device, unsigned int value, CUdevice_attribute limit)
 {
@@ -137,9 +155,9 @@ too_many_threads(const struct gpc_device *device, const struct gpc_function *fun
 }
 
 /* What the driver would refuse at once, and what can be told here. */
-static CUresult
-check_shape(const struct gpc_device *device, const struct gpc_function *function,
-	    const CUlaunchConfig *config)
+CUresult
+gpc_launch_check(const struct gpc_device *device, const struct gpc_function *function,
+		 const CUlaunchConfig *config)
 {
 	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
 	int most;
@@ -347,7 +365,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)
-		result = check_shape(context->device, function, config);
+		result = gpc_launch_check(context->device, function, config);
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_attributes_encode(config, &attributes);
 	if (result != CUDA_SUCCESS)

@@ -8,11 +8,14 @@
 
 #include <cuda.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GPC_LAUNCH_ATTRIBUTES_MAX 16
 
+struct gp_kernel_info;
 struct gpc_context;
+struct gpc_device;
 struct gpc_function;
 
 /* Of one launch; in the caller's memory. */
@@ -35,5 +38,15 @@ void gpc_launch_question(struct gpc_question *question, enum gpc_question_what w
 			 const struct gpc_context *context, const struct gpc_function *function);
 void gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
 			       const struct gpc_launch_attributes *attributes);
+
+/*
+ * For nodes of graphs.  Whether a launch of this shape would be refused at once; and the parameters
+ * of one, as the application gives them, packed into memory that free() frees (NULL: there are
+ * none).
+ */
+CUresult gpc_launch_check(const struct gpc_device *device, const struct gpc_function *function,
+			  const CUlaunchConfig *config);
+CUresult gpc_launch_params(const struct gp_kernel_info *info, void **values, void **extra,
+			   void **packed_p, size_t *size_p);
 
 #endif /* GPC_LAUNCH_H */

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/graph/graph.h"
+
+#include "client/context/context.h"
+#include "client/graph/user_object.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+pthread_mutex_t gpc_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
+
+CUresult
+gpc_graphs_begin(void)
+{
+	CUresult result = gpc_enter_initialized();
+
+	pthread_mutex_lock(&gpc_graphs_lock);
+	return result;
+}
+
+CUresult
+gpc_graphs_end(CUresult result)
+{
+	struct gpc_users_ended *ended = gpc_users_take_ended();
+
+	pthread_mutex_unlock(&gpc_graphs_lock);
+	gpc_users_end(ended);
+	return result;
+}
+
+CUresult
+gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p)
+{
+	struct gpc_graph *graph = gpc_handle_get(GPC_KIND_GRAPH, token);
+
+	*graph_p = graph && !graph->hidden ? graph : NULL;
+	return *graph_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p)
+{
+	struct gpc_node *node = gpc_handle_get(GPC_KIND_GRAPH_NODE, token);
+
+	*node_p = node && !node->graph->hidden ? node : NULL;
+	return *node_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_graphs_begin_graph(CUgraph token, struct gpc_graph **graph_p)
+{
+	CUresult result = gpc_graphs_begin();
+
+	return result == CUDA_SUCCESS ? gpc_graph_lookup(token, graph_p) : result;
+}
+
+CUresult
+gpc_graphs_begin_node(CUgraphNode token, struct gpc_node **node_p)
+{
+	CUresult result = gpc_graphs_begin();
+
+	return result == CUDA_SUCCESS ? gpc_node_lookup(token, node_p) : result;
+}
+
+struct gpc_graph *
+gpc_graph_create(void)
+{
+	return gpc_handle_new(GPC_KIND_GRAPH, sizeof(struct gpc_graph));
+}
+
+static struct gpc_edge *
+edge_find(const struct gpc_edges *edges, const struct gpc_node *node)
+{
+	for (size_t i = 0; i < edges->count; i++) {
+		if (edges->list[i].node == node)
+			return &edges->list[i];
+	}
+	return NULL;
+}
+
+static bool
+edge_append(struct gpc_edges *edges, struct gpc_node *node, const CUgraphEdgeData *data)
+{
+	if (edges->count == edges->room) {
+		size_t room = edges->room ? 2 * edges->room : 2;
+		struct gpc_edge *list = realloc(edges->list, room * sizeof(*list));
+
+		if (!list)
+			return false;
+		edges->list = list;
+		edges->room = room;
+	}
+	edges->list[edges->count++] =
+		(struct gpc_edge){ node, data ? *data : (CUgraphEdgeData){ 0 } };
+	return true;
+}
+
+static void
+edge_drop(struct gpc_edges *edges, const struct gpc_node *node)
+{
+	struct gpc_edge *edge = edge_find(edges, node);
+
+	if (!edge)
+		return;
+	edges->count--;
+	memmove(edge, edge + 1, (size_t)(edges->list + edges->count - edge) * sizeof(*edge));
+}
+
+/* Ports and programmatic edges are between kernels. */
+static bool
+is_edge(const struct gpc_node *from, const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData plain;
+
+	if (!data || memcmp(data, &plain, sizeof(plain)) == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(data->reserved); i++) {
+		if (data->reserved[i])
+			return false;
+	}
+	return from->params.type == CU_GRAPH_NODE_TYPE_KERNEL && data->to_port == 0 &&
+	       data->from_port <= CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER &&
+	       data->type <= CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+}
+
+CUresult
+gpc_edge_add(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data)
+{
+	if (from == to || from->graph != to->graph || edge_find(&to->in, from) ||
+	    !is_edge(from, data))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!edge_append(&to->in, from, data))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (edge_append(&from->out, to, data))
+		return CUDA_SUCCESS;
+	edge_drop(&to->in, from);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpc_edge_remove(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData plain;
+	const struct gpc_edge *edge = edge_find(&to->in, from);
+
+	if (!edge || memcmp(&edge->data, data ? data : &plain, sizeof(plain)) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	edge_drop(&to->in, from);
+	edge_drop(&from->out, to);
+	return CUDA_SUCCESS;
+}
+
+void
+gpc_node_destroy(struct gpc_node *node)
+{
+	for (size_t i = 0; i < node->in.count; i++)
+		edge_drop(&node->in.list[i].node->out, node);
+	for (size_t i = 0; i < node->out.count; i++)
+		edge_drop(&node->out.list[i].node->in, node);
+	DL_DELETE(node->graph->nodes, node);
+	node->graph->count--;
+	free(node->in.list);
+	free(node->out.list);
+	gpc_node_params_free(&node->params);
+	gpc_handle_remove(&node->handle);
+}
+
+void
+gpc_graph_destroy(struct gpc_graph *graph)
+{
+	/* From the last one: few have edges behind them then. */
+	while (graph->nodes)
+		gpc_node_destroy(graph->nodes->prev);
+	gpc_users_release(&graph->users);
+	gpc_handle_remove(&graph->handle);
+}
+
+static struct gpc_node *
+node_create(struct gpc_graph *graph, const struct gpc_node_params *params)
+{
+	struct gpc_node *node = gpc_handle_new(GPC_KIND_GRAPH_NODE, sizeof(*node));
+
+	if (!node)
+		return NULL;
+	node->graph = graph;
+	node->params = *params;
+	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		params->child->holder = node;
+	DL_APPEND(graph->nodes, node);
+	graph->count++;
+	return node;
+}
+
+CUresult
+gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+	      size_t count, struct gpc_node_params *params, struct gpc_node **node_p)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct gpc_node *node = NULL, *from;
+
+	if (count > 0 && !dependencies)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (!(node = node_create(graph, params)))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!node) {
+		gpc_node_params_free(params);
+		return result;
+	}
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		result = gpc_node_lookup(dependencies[i], &from);
+		if (result == CUDA_SUCCESS)
+			result = gpc_edge_add(from, node, data ? &data[i] : NULL);
+	}
+	if (result == CUDA_SUCCESS)
+		*node_p = node;
+	else
+		gpc_node_destroy(node);
+	return result;
+}
+
+static CUresult
+clone_nodes(struct gpc_graph *clone, const struct gpc_graph *graph)
+{
+	struct gpc_node *node;
+	CUresult result;
+
+	DL_FOREACH(graph->nodes, node)
+	{
+		struct gpc_node_params params;
+
+		result = gpc_node_params_dup(&node->params, &params);
+		if (result != CUDA_SUCCESS)
+			return result;
+		result = gpc_graph_add(clone, NULL, NULL, 0, &params, &node->copy);
+		if (result != CUDA_SUCCESS)
+			return result;
+		node->copy->origin = node->handle.token;
+		node->copy->disabled = node->disabled;
+	}
+	DL_FOREACH(graph->nodes, node)
+	{
+		for (size_t i = 0; i < node->in.count; i++) {
+			const struct gpc_edge *edge = &node->in.list[i];
+
+			result = gpc_edge_add(edge->node->copy, node->copy, &edge->data);
+			if (result != CUDA_SUCCESS)
+				return result;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p)
+{
+	struct gpc_graph *clone = gpc_graph_create();
+	CUresult result = clone ? clone_nodes(clone, graph) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_users_share(graph->users, &clone->users);
+	if (result == CUDA_SUCCESS)
+		*clone_p = clone;
+	else if (clone)
+		gpc_graph_destroy(clone);
+	return result;
+}
+
+struct gpc_node *
+gpc_graph_find_clone(const struct gpc_graph *clone, const struct gpc_node *origin)
+{
+	struct gpc_node *node;
+
+	DL_SEARCH_SCALAR(clone->nodes, node, origin, origin->handle.token);
+	return node;
+}
+
+CUresult
+gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p)
+{
+	struct gpc_node **nodes = calloc(graph->count + 1, sizeof(struct gpc_node *)), *node;
+	size_t ready = 0;
+
+	if (!nodes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Until a node is in the array its mark counts the edges to it that are left. */
+	DL_FOREACH(graph->nodes, node)
+	{
+		node->mark = node->in.count;
+		if (node->mark == 0)
+			nodes[ready++] = node;
+	}
+	for (size_t i = 0; i < ready; i++) {
+		for (size_t j = 0; j < nodes[i]->out.count; j++) {
+			struct gpc_node *next = nodes[i]->out.list[j].node;
+
+			if (--next->mark == 0)
+				nodes[ready++] = next;
+		}
+	}
+	if (ready < graph->count) {
+		free(nodes);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	for (size_t i = 0; i < ready; i++)
+		nodes[i]->mark = i;
+	*nodes_p = nodes;
+	return CUDA_SUCCESS;
+}

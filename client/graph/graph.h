@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs of the application and their nodes (docs/graphs.md).
+ *
+ * A graph owns its nodes, a child node the copy of the graph that it was given.  One lock is over
+ * all of them: every CUDA function about graphs begins with gpc_graphs_begin() and ends with
+ * gpc_graphs_end().  What these look up stays until then; memory behind a stale token is never
+ * read (client/base/handle.h).  A wrong or stale one is CUDA_ERROR_INVALID_VALUE.
+ */
+#ifndef GPC_GRAPH_H
+#define GPC_GRAPH_H
+
+#include "base/lock.h"
+#include "client/base/handle.h"
+#include "client/graph/node_params.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct gpc_node;
+
+/* From or to another node of the graph. */
+struct gpc_edge {
+	struct gpc_node *node;
+	CUgraphEdgeData data;
+};
+
+struct gpc_edges {
+	struct gpc_edge *list;
+	size_t count, room;
+};
+
+struct gpc_graph {
+	struct gpc_handle handle;
+	struct gpc_node *nodes; /* utlist, in the order in which they were added */
+	size_t count;
+	struct gpc_node *holder; /* the child node whose copy it is, or NULL */
+	bool hidden;             /* an executable's copy: the application has no name for it */
+	bool capturing;
+	struct gpc_user *users; /* what lives at least as long (user_object.h) */
+};
+
+struct gpc_node {
+	struct gpc_handle handle;
+	struct gpc_graph *graph;
+	struct gpc_node *prev, *next;
+	struct gpc_edges in, out;
+	void *origin; /* token of the node that it was cloned from */
+	struct gpc_node_params params;
+	struct gpc_node *copy; /* while its graph is cloned */
+	size_t mark;           /* of who walks the graph */
+	bool disabled;         /* of an executable's copy */
+};
+
+extern pthread_mutex_t gpc_graphs_lock;
+
+/* CUDA_SUCCESS, or what every call answers now.  The lock is the caller's in any case. */
+CUresult gpc_graphs_begin(void) GP_LOCKS(gpc_graphs_lock);
+/* Returns result. */
+CUresult gpc_graphs_end(CUresult result) GP_UNLOCKS(gpc_graphs_lock);
+/* gpc_graphs_begin() and a look-up. */
+CUresult gpc_graphs_begin_graph(CUgraph token, struct gpc_graph **graph_p)
+	GP_LOCKS(gpc_graphs_lock);
+CUresult gpc_graphs_begin_node(CUgraphNode token, struct gpc_node **node_p)
+	GP_LOCKS(gpc_graphs_lock);
+
+/* All that follow are called under the lock. */
+CUresult gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p);
+CUresult gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p);
+
+/* An empty graph; NULL: out of memory. */
+struct gpc_graph *gpc_graph_create(void);
+/* With its nodes, and what they own. */
+void gpc_graph_destroy(struct gpc_graph *graph);
+CUresult gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p);
+/* The node of the clone that was cloned from the other one, at any depth of neither; or NULL. */
+struct gpc_node *gpc_graph_find_clone(const struct gpc_graph *clone, const struct gpc_node *origin);
+
+/* Gives the graph a node of these parameters, which it takes over, or frees where it fails.
+ * CUDA_ERROR_INVALID_VALUE: dependencies that are not of the graph, or twice the same. */
+CUresult gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies,
+		       const CUgraphEdgeData *data, size_t count, struct gpc_node_params *params,
+		       struct gpc_node **node_p);
+void gpc_node_destroy(struct gpc_node *node);
+
+CUresult gpc_edge_add(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data);
+/* CUDA_ERROR_INVALID_VALUE: there is no such edge. */
+CUresult gpc_edge_remove(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data);
+
+/*
+ * The graph's nodes, each behind those that it depends on, as malloc'ed array; every node's mark
+ * is its place there.  CUDA_ERROR_INVALID_VALUE: there is a cycle.
+ */
+CUresult gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p);
+
+#endif /* GPC_GRAPH_H */

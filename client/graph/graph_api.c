@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: graphs, their edges, and questions about them. */
+#include "client/graph/graph.h"
+#include "gpc_calls.h"
+
+#include <string.h>
+#include <utlist.h>
+
+CUresult
+gpc_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+{
+	struct gpc_graph *graph;
+	CUresult result = gpc_graphs_begin();
+
+	if (result == CUDA_SUCCESS && (!phGraph || flags != 0))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	graph = gpc_graph_create();
+	if (!graph)
+		return gpc_graphs_end(CUDA_ERROR_OUT_OF_MEMORY);
+	*phGraph = graph->handle.token;
+	return gpc_graphs_end(CUDA_SUCCESS);
+}
+
+CUresult
+gpc_cuGraphDestroy(CUgraph hGraph)
+{
+	struct gpc_graph *graph;
+	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
+
+	/* A child node's copy goes with the node; what is being captured, with the capture. */
+	if (result == CUDA_SUCCESS && (graph->holder || graph->capturing))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		gpc_graph_destroy(graph);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
+{
+	struct gpc_graph *graph, *clone;
+	CUresult result = gpc_graphs_begin_graph(originalGraph, &graph);
+
+	if (result == CUDA_SUCCESS && !phGraphClone)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_graph_clone(graph, &clone);
+	if (result == CUDA_SUCCESS)
+		*phGraphClone = clone->handle.token;
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
+{
+	struct gpc_graph *clone;
+	struct gpc_node *origin, *node = NULL;
+	CUresult result = gpc_graphs_begin_graph(hClonedGraph, &clone);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_lookup(hOriginalNode, &origin);
+	if (result == CUDA_SUCCESS)
+		node = gpc_graph_find_clone(clone, origin);
+	if (result == CUDA_SUCCESS && (!node || !phNode))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*phNode = node->handle.token;
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphDestroyNode(CUgraphNode hNode)
+{
+	struct gpc_node *node;
+	CUresult result = gpc_graphs_begin_node(hNode, &node);
+
+	if (result == CUDA_SUCCESS)
+		gpc_node_destroy(node);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
+{
+	struct gpc_node *node;
+	CUresult result = gpc_graphs_begin_node(hNode, &node);
+
+	if (result == CUDA_SUCCESS && !type)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*type = node->params.type;
+	return gpc_graphs_end(result);
+}
+
+/*
+ * A list that is asked for: with `nodes` NULL how many there are, else as many as there is room
+ * for.  Places that are left are cleared.
+ */
+struct answer {
+	CUgraphNode *nodes, *others;
+	CUgraphEdgeData *data;
+	size_t room, count;
+};
+
+static void
+put(struct answer *answer, const struct gpc_node *node, const struct gpc_node *other,
+    const CUgraphEdgeData *data)
+{
+	size_t at = answer->count++;
+
+	if (at >= answer->room)
+		return;
+	if (answer->nodes)
+		answer->nodes[at] = node->handle.token;
+	if (answer->others)
+		answer->others[at] = other->handle.token;
+	if (answer->data)
+		answer->data[at] = *data;
+}
+
+static void
+finish(struct answer *answer, size_t *count_p)
+{
+	for (size_t i = answer->count; i < answer->room && answer->nodes; i++) {
+		answer->nodes[i] = NULL;
+		if (answer->others)
+			answer->others[i] = NULL;
+	}
+	*count_p = answer->nodes && answer->count > answer->room ? answer->room : answer->count;
+}
+
+static CUresult
+get_nodes(CUgraph hGraph, CUgraphNode *nodes, size_t *count_p, bool roots)
+{
+	struct answer answer = { .nodes = nodes, .room = nodes && count_p ? *count_p : 0 };
+	struct gpc_graph *graph;
+	struct gpc_node *node;
+	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
+
+	if (result == CUDA_SUCCESS && !count_p)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	DL_FOREACH(graph->nodes, node)
+	{
+		if (!roots || node->in.count == 0)
+			put(&answer, node, NULL, NULL);
+	}
+	finish(&answer, count_p);
+	return gpc_graphs_end(CUDA_SUCCESS);
+}
+
+CUresult
+gpc_cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
+{
+	return get_nodes(hGraph, nodes, numNodes, false);
+}
+
+CUresult
+gpc_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
+{
+	return get_nodes(hGraph, rootNodes, numRootNodes, true);
+}
+
+static bool
+is_plain(const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData plain;
+
+	return memcmp(data, &plain, sizeof(plain)) == 0;
+}
+
+/* lossy: the caller could not see data of an edge. */
+static CUresult
+get_edges(CUgraph hGraph, struct answer *answer, size_t *count_p, bool lossy)
+{
+	struct gpc_graph *graph;
+	struct gpc_node *node;
+	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
+
+	if (result == CUDA_SUCCESS && (!count_p || !answer->nodes != !answer->others))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	answer->room = answer->nodes ? *count_p : 0;
+	DL_FOREACH(graph->nodes, node)
+	{
+		for (size_t i = 0; i < node->out.count; i++) {
+			const struct gpc_edge *edge = &node->out.list[i];
+
+			if (lossy && answer->nodes && !is_plain(&edge->data))
+				result = CUDA_ERROR_LOSSY_QUERY;
+			put(answer, node, edge->node, &edge->data);
+		}
+	}
+	finish(answer, count_p);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
+{
+	struct answer answer = { .nodes = from, .others = to };
+
+	return get_edges(hGraph, &answer, numEdges, true);
+}
+
+CUresult
+gpc_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
+		       CUgraphEdgeData *edgeData, size_t *numEdges)
+{
+	struct answer answer = { .nodes = from, .others = to, .data = edgeData };
+
+	return get_edges(hGraph, &answer, numEdges, !edgeData);
+}
+
+static CUresult
+get_neighbours(CUgraphNode hNode, struct answer *answer, size_t *count_p, bool in)
+{
+	const struct gpc_edges *edges;
+	struct gpc_node *node;
+	CUresult result = gpc_graphs_begin_node(hNode, &node);
+
+	if (result == CUDA_SUCCESS && !count_p)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	answer->room = answer->nodes ? *count_p : 0;
+	edges = in ? &node->in : &node->out;
+	for (size_t i = 0; i < edges->count; i++) {
+		if (answer->nodes && !answer->data && !is_plain(&edges->list[i].data))
+			result = CUDA_ERROR_LOSSY_QUERY;
+		put(answer, edges->list[i].node, NULL, &edges->list[i].data);
+	}
+	finish(answer, count_p);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
+			       size_t *numDependencies)
+{
+	return gpc_cuGraphNodeGetDependencies_v2(hNode, dependencies, NULL, numDependencies);
+}
+
+CUresult
+gpc_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
+				  CUgraphEdgeData *edgeData, size_t *numDependencies)
+{
+	struct answer answer = { .nodes = dependencies, .data = edgeData };
+
+	return get_neighbours(hNode, &answer, numDependencies, true);
+}
+
+CUresult
+gpc_cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
+				 size_t *numDependentNodes)
+{
+	return gpc_cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
+}
+
+CUresult
+gpc_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
+				    CUgraphEdgeData *edgeData, size_t *numDependentNodes)
+{
+	struct answer answer = { .nodes = dependentNodes, .data = edgeData };
+
+	return get_neighbours(hNode, &answer, numDependentNodes, false);
+}
+
+typedef CUresult change_function(struct gpc_node *from, struct gpc_node *to,
+				 const CUgraphEdgeData *data);
+
+static CUresult
+change(const struct gpc_graph *graph, CUgraphNode from_token, CUgraphNode to_token,
+       const CUgraphEdgeData *data, change_function *function)
+{
+	struct gpc_node *from, *to;
+	CUresult result = gpc_node_lookup(from_token, &from);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_lookup(to_token, &to);
+	if (result == CUDA_SUCCESS && (from->graph != graph || to->graph != graph))
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? function(from, to, data) : result;
+}
+
+/* Of a list that fails, what came before the failure is done. */
+static CUresult
+change_edges(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+	     const CUgraphEdgeData *data, size_t count, change_function *function)
+{
+	struct gpc_graph *graph;
+	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
+
+	if (result == CUDA_SUCCESS && count > 0 && (!from || !to))
+		result = CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = change(graph, from[i], to[i], data ? &data[i] : NULL, function);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+			   size_t numDependencies)
+{
+	return change_edges(hGraph, from, to, NULL, numDependencies, gpc_edge_add);
+}
+
+CUresult
+gpc_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+			      const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+	return change_edges(hGraph, from, to, edgeData, numDependencies, gpc_edge_add);
+}
+
+CUresult
+gpc_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+			      size_t numDependencies)
+{
+	return change_edges(hGraph, from, to, NULL, numDependencies, gpc_edge_remove);
+}
+
+CUresult
+gpc_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+				 const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+	return change_edges(hGraph, from, to, edgeData, numDependencies, gpc_edge_remove);
+}

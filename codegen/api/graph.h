@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUDA driver API: graphs as the application builds and asks them.  They live in the client
+ * (docs/graphs.md): nothing travels.
+ */
+
+GP_KIND(graph, TYPES(CUgraph))
+GP_KIND(graph_node, TYPES(CUgraphNode))
+GP_KIND(user_object, TYPES(CUuserObject))
+
+GP_LOCAL()
+CUresult cuGraphCreate(
+        OUT CUgraph *phGraph,
+        unsigned int flags);
+
+GP_LOCAL()
+CUresult cuGraphDestroy(
+        CUgraph hGraph);
+
+GP_LOCAL()
+CUresult cuGraphClone(
+        OUT CUgraph *phGraphClone,
+        CUgraph originalGraph);
+
+GP_LOCAL()
+CUresult cuGraphNodeFindInClone(
+        OUT CUgraphNode *phNode,
+        CUgraphNode hOriginalNode,
+        CUgraph hClonedGraph);
+
+GP_LOCAL()
+CUresult cuGraphDestroyNode(
+        CUgraphNode hNode);
+
+GP_LOCAL()
+CUresult cuGraphNodeGetType(
+        CUgraphNode hNode,
+        OUT CUgraphNodeType *type);
+
+GP_LOCAL()
+CUresult cuGraphGetNodes(
+        CUgraph hGraph,
+        BY_HOOK CUgraphNode *nodes,
+        BY_HOOK size_t *numNodes);
+
+GP_LOCAL()
+CUresult cuGraphGetRootNodes(
+        CUgraph hGraph,
+        BY_HOOK CUgraphNode *rootNodes,
+        BY_HOOK size_t *numRootNodes);
+
+GP_LOCAL()
+CUresult cuGraphGetEdges(
+        CUgraph hGraph,
+        BY_HOOK CUgraphNode *from,
+        BY_HOOK CUgraphNode *to,
+        BY_HOOK size_t *numEdges);
+
+GP_LOCAL()
+CUresult cuGraphGetEdges_v2(
+        CUgraph hGraph,
+        BY_HOOK CUgraphNode *from,
+        BY_HOOK CUgraphNode *to,
+        BY_HOOK CUgraphEdgeData *edgeData,
+        BY_HOOK size_t *numEdges);
+
+GP_LOCAL()
+CUresult cuGraphNodeGetDependencies(
+        CUgraphNode hNode,
+        BY_HOOK CUgraphNode *dependencies,
+        BY_HOOK size_t *numDependencies);
+
+GP_LOCAL()
+CUresult cuGraphNodeGetDependencies_v2(
+        CUgraphNode hNode,
+        BY_HOOK CUgraphNode *dependencies,
+        BY_HOOK CUgraphEdgeData *edgeData,
+        BY_HOOK size_t *numDependencies);
+
+GP_LOCAL()
+CUresult cuGraphNodeGetDependentNodes(
+        CUgraphNode hNode,
+        BY_HOOK CUgraphNode *dependentNodes,
+        BY_HOOK size_t *numDependentNodes);
+
+GP_LOCAL()
+CUresult cuGraphNodeGetDependentNodes_v2(
+        CUgraphNode hNode,
+        BY_HOOK CUgraphNode *dependentNodes,
+        BY_HOOK CUgraphEdgeData *edgeData,
+        BY_HOOK size_t *numDependentNodes);
+
+GP_LOCAL()
+CUresult cuGraphAddDependencies(
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *from,
+        IN_N(numDependencies) OPT const CUgraphNode *to,
+        size_t numDependencies);
+
+GP_LOCAL()
+CUresult cuGraphAddDependencies_v2(
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *from,
+        IN_N(numDependencies) OPT const CUgraphNode *to,
+        IN_N(numDependencies) OPT const CUgraphEdgeData *edgeData,
+        size_t numDependencies);
+
+GP_LOCAL()
+CUresult cuGraphRemoveDependencies(
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *from,
+        IN_N(numDependencies) OPT const CUgraphNode *to,
+        size_t numDependencies);
+
+GP_LOCAL()
+CUresult cuGraphRemoveDependencies_v2(
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *from,
+        IN_N(numDependencies) OPT const CUgraphNode *to,
+        IN_N(numDependencies) OPT const CUgraphEdgeData *edgeData,
+        size_t numDependencies);
+
+GP_LOCAL()
+CUresult cuGraphAddEmptyNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies);
+
+GP_LOCAL()
+CUresult cuGraphAddChildGraphNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        CUgraph childGraph);
+
+GP_LOCAL()
+CUresult cuGraphChildGraphNodeGetGraph(
+        CUgraphNode hNode,
+        OUT CUgraph *phGraph);
+
+GP_LOCAL()
+CUresult cuGraphAddEventRecordNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        CUevent event);
+
+GP_LOCAL()
+CUresult cuGraphEventRecordNodeGetEvent(
+        CUgraphNode hNode,
+        OUT CUevent *event_out);
+
+GP_LOCAL()
+CUresult cuGraphEventRecordNodeSetEvent(
+        CUgraphNode hNode,
+        CUevent event);
+
+GP_LOCAL()
+CUresult cuGraphAddEventWaitNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        CUevent event);
+
+GP_LOCAL()
+CUresult cuGraphEventWaitNodeGetEvent(
+        CUgraphNode hNode,
+        OUT CUevent *event_out);
+
+GP_LOCAL()
+CUresult cuGraphEventWaitNodeSetEvent(
+        CUgraphNode hNode,
+        CUevent event);
+
+GP_LOCAL()
+CUresult cuGraphAddHostNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        IN const CUDA_HOST_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphHostNodeGetParams(
+        CUgraphNode hNode,
+        OUT CUDA_HOST_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphHostNodeSetParams(
+        CUgraphNode hNode,
+        IN const CUDA_HOST_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphAddMemcpyNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        IN const CUDA_MEMCPY3D *copyParams,
+        CUcontext ctx);
+
+GP_LOCAL()
+CUresult cuGraphMemcpyNodeGetParams(
+        CUgraphNode hNode,
+        OUT CUDA_MEMCPY3D *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphMemcpyNodeSetParams(
+        CUgraphNode hNode,
+        IN const CUDA_MEMCPY3D *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphAddMemsetNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        IN const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+        CUcontext ctx);
+
+GP_LOCAL()
+CUresult cuGraphMemsetNodeGetParams(
+        CUgraphNode hNode,
+        OUT CUDA_MEMSET_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphMemsetNodeSetParams(
+        CUgraphNode hNode,
+        IN const CUDA_MEMSET_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphAddKernelNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        IN const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphAddKernelNode_v2(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        IN const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphKernelNodeGetParams(
+        CUgraphNode hNode,
+        OUT CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphKernelNodeGetParams_v2(
+        CUgraphNode hNode,
+        OUT CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphKernelNodeSetParams(
+        CUgraphNode hNode,
+        IN const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphKernelNodeSetParams_v2(
+        CUgraphNode hNode,
+        IN const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphKernelNodeCopyAttributes(
+        CUgraphNode dst,
+        CUgraphNode src);
+
+GP_LOCAL()
+CUresult cuGraphKernelNodeGetAttribute(
+        CUgraphNode hNode,
+        CUkernelNodeAttrID attr,
+        OUT CUkernelNodeAttrValue *value_out);
+
+GP_LOCAL()
+CUresult cuGraphKernelNodeSetAttribute(
+        CUgraphNode hNode,
+        CUkernelNodeAttrID attr,
+        IN const CUkernelNodeAttrValue *value);
+
+GP_LOCAL()
+CUresult cuGraphAddNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        BY_HOOK CUgraphNodeParams *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphAddNode_v2(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        IN_N(numDependencies) OPT const CUgraphEdgeData *dependencyData,
+        size_t numDependencies,
+        BY_HOOK CUgraphNodeParams *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphNodeSetParams(
+        CUgraphNode hNode,
+        BY_HOOK CUgraphNodeParams *nodeParams);
+
+/* What lives as long as the graphs that hold it: its end is a function of the application's. */
+GP_LOCAL()
+CUresult cuUserObjectCreate(
+        OUT CUuserObject *object_out,
+        BY_HOOK void *ptr,
+        CUhostFn destroy,
+        unsigned int initialRefcount,
+        unsigned int flags);
+
+GP_LOCAL()
+CUresult cuUserObjectRetain(
+        CUuserObject object,
+        unsigned int count);
+
+GP_LOCAL()
+CUresult cuUserObjectRelease(
+        CUuserObject object,
+        unsigned int count);
+
+GP_LOCAL()
+CUresult cuGraphRetainUserObject(
+        CUgraph graph,
+        CUuserObject object,
+        unsigned int count,
+        unsigned int flags);
+
+GP_LOCAL()
+CUresult cuGraphReleaseUserObject(
+        CUgraph graph,
+        CUuserObject object,
+        unsigned int count);
