@@ -2,7 +2,7 @@
 """The rules of the description language. Each is one function and has a negative test."""
 import re
 
-from parse import ACCOUNT, ORDER, SpecError
+from parse import ACCOUNT, CAPTURE, ORDER, SpecError
 from model import owner_param
 from types_table import cells, is_handle, is_kernel, kind_of, kinds, learn, struct_of, wire_type, word_of
 
@@ -266,6 +266,21 @@ def order(call):
         fail(call, f"BARRIER({barrier}): no such flags of {call.name}")
 
 
+def capture(call):
+    """What takes a stream must say what it does while that is captured."""
+    how = call.options.get("CAPTURE")
+    streams = [p.name for p in call.params if p.ctype == "CUstream" and not p.depth]
+    if how is None:
+        if streams and call.kind != "MESSAGE":
+            fail(call, f"{call.name} takes a stream, but does not say what it does while that is captured (CAPTURE)")
+    elif how not in CAPTURE:
+        fail(call, f"CAPTURE({how}) of {call.name}: it is {', '.join(sorted(CAPTURE))}")
+    elif call.kind == "MESSAGE":
+        fail(call, f"{call.name} is a message: CAPTURE is for CUDA calls")
+    elif how == "refused" and len(streams) != 1:
+        fail(call, f"CAPTURE(refused), but {call.name} names {'several streams' if streams else 'no stream'}")
+
+
 def launches_name_a_stream(call):
     """The dispatcher asks for the stream's turn, so no launch may hide where it goes."""
     if call.on_wire and "LAUNCHES" in call.options and not any(p.ctype == "CUstream" for p in call.params):
@@ -336,7 +351,7 @@ def check(api):
     driver_functions(api)
     lacks_are_lacking(api)
     for call in api.calls:
-        for rule in (names, directions, types, sizes, account, makes_memory_allocates, hooks, generated_ends, order, launches_name_a_stream):
+        for rule in (names, directions, types, sizes, account, makes_memory_allocates, hooks, generated_ends, order, launches_name_a_stream, capture):
             rule(call)
     unique_numbers_and_names(api)
     references(api)

@@ -28,6 +28,10 @@ def calls_h(api):
            "#include \"client/wire/call.h\"\n#include \"client/context/context.h\"\n#include \"gp_calls.h\"\n\n"
            "/* The CUDA functions of this library; those of GP_LOCAL and CLIENT_HOOK are written by hand. */\n"]
     out += [declaration(c, "gpc_") + "\n" for c in api.cuda_calls]
+    nodes = [c for c in api.cuda_calls if c.options.get("CAPTURE") == "node"]
+    if nodes:
+        out.append("\n/* client/graph/capture.h: the same while a stream is captured. */\n")
+    out += [declaration(c, "gpc_capture_") + "\n" for c in nodes]
     out.append("\n/* Sending a call: client/wire/call.h. */\n")
     for call in api.wire_calls:
         out += [text.replace("\n", " ") + ";\n" for _, text in senders(call)]
@@ -302,11 +306,33 @@ def twin(symbol, impl):
     return impl.get(symbol.name.removesuffix("_" + symbol.variant)) if symbol.variant else None
 
 
+CAPTURES = {"node": "gpc_capture_{name}({names})", "refused": "gpc_capture_refuse({stream})", "unsafe": "gpc_capture_unsafe()",
+            "default_stream": "gpc_capture_default_stream()"}
+
+
+def is_watched(call):
+    """Whether it passes through client/graph while a stream is captured."""
+    return call.options.get("CAPTURE") in CAPTURES
+
+
+def target_of(call):
+    return f"gpc_watched_{call.name}" if is_watched(call) else f"gpc_{call.name}"
+
+
+def watched(call):
+    names = ", ".join(p.name for p in call.params)
+    stream = next((p.name for p in call.params if p.ctype == "CUstream"), "")
+    other = CAPTURES[call.options["CAPTURE"]].format(name=call.name, names=names, stream=stream)
+    return (f"\n/* {call.where} */\nstatic {prototype(call, 'gpc_watched_')}\n{{\n"
+            f"\tif (__builtin_expect(__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) != 0, 0)) {{\n\t\tCUresult result = {other};\n\n"
+            f"\t\tif (result != GPC_NOT_CAPTURED)\n\t\t\treturn result;\n\t}}\n\treturn gpc_{call.name}({names});\n}}\n")
+
+
 def wrapper(symbol, call):
     names = ", ".join(p.name for p in call.params)
     text = prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_twin_{symbol.name}(")
     return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tbool before = gpc_per_thread_default;\n\tCUresult result;\n\n"
-            f"\tgpc_per_thread_default = true;\n\tresult = gpc_{call.name}({names});\n"
+            f"\tgpc_per_thread_default = true;\n\tresult = {target_of(call)}({names});\n"
             f"\tgpc_per_thread_default = before;\n\treturn result;\n}}\n")
 
 
@@ -326,15 +352,16 @@ def entry_row(symbol, target, lack):
 
 def stubs_c(api):
     out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
-           "#include \"client/code/function.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
+           "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
            "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", helpers(api)]
     out += [stub(c) for c in stubbed(api)]
+    out += [watched(c) for c in api.cuda_calls if is_watched(c)]
     impl, rows, lacks = implementations(api), [], {lack.name: lack for lack in api.lacks}
     for number, s in enumerate(api.symbols):
         call = impl.get(s.name)
         other = twin(s, impl)
         if call:
-            target = f"gpc_{call.name}"
+            target = target_of(call)
         elif other:
             out.append(wrapper(s, other))
             target = f"gpc_twin_{s.name}"

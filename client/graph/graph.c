@@ -10,20 +10,29 @@
 
 pthread_mutex_t gpc_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Whether this thread's gpc_graphs_begin() found CUDA usable: a child of a fork, or a host
+ * function, does not touch the lock. */
+static __thread bool begun;
+
 CUresult
-gpc_graphs_begin(void)
+gpc_graphs_begin(void) GP_LOCK_UNCHECKED
 {
 	CUresult result = gpc_enter_initialized();
 
-	pthread_mutex_lock(&gpc_graphs_lock);
+	begun = result == CUDA_SUCCESS;
+	if (begun)
+		pthread_mutex_lock(&gpc_graphs_lock);
 	return result;
 }
 
 CUresult
-gpc_graphs_end(CUresult result)
+gpc_graphs_end(CUresult result) GP_LOCK_UNCHECKED
 {
-	struct gpc_users_ended *ended = gpc_users_take_ended();
+	struct gpc_users_ended *ended;
 
+	if (!begun)
+		return result;
+	ended = gpc_users_take_ended();
 	pthread_mutex_unlock(&gpc_graphs_lock);
 	gpc_users_end(ended);
 	return result;

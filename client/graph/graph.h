@@ -55,7 +55,7 @@ struct gpc_node {
 
 extern pthread_mutex_t gpc_graphs_lock;
 
-/* CUDA_SUCCESS, or what every call answers now.  The lock is the caller's in any case. */
+/* CUDA_SUCCESS, or what every call answers now.  gpc_graphs_end() follows in any case. */
 CUresult gpc_graphs_begin(void) GP_LOCKS(gpc_graphs_lock);
 /* Returns result. */
 CUresult gpc_graphs_end(CUresult result) GP_UNLOCKS(gpc_graphs_lock);

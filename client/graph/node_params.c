@@ -60,8 +60,9 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 	struct gpc_function *function;
 	CUresult result;
 
-	kernel->is_kernel = !given->func;
-	kernel->function = given->func ? (void *)given->func : (void *)given->kern;
+	kernel->func = given->func;
+	kernel->kern = given->kern;
+	kernel->function = given->func ? given->func : (CUfunction)given->kern;
 	memcpy(kernel->grid, &given->gridDimX, sizeof(kernel->grid));
 	memcpy(kernel->block, &given->blockDimX, sizeof(kernel->block));
 	kernel->shared = given->sharedMemBytes;
@@ -84,7 +85,7 @@ gpc_node_params_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_par
 	CUresult result;
 
 	*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_KERNEL };
-	if (!given || !given->func == !given->kern)
+	if (!given || (!given->func && !given->kern))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = find_context(given->ctx, &params->context);
 	if (result == CUDA_SUCCESS)
@@ -158,6 +159,9 @@ child(CUgraph token, struct gpc_node_params *params)
 	return result == CUDA_SUCCESS ? gpc_graph_clone(graph, &params->child) : result;
 }
 
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == sizeof(CUDA_KERNEL_NODE_PARAMS_v3),
+	       "the same members");
+
 CUresult
 gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_node_params *params)
 {
@@ -169,7 +173,6 @@ gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_node_params *para
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (given->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		_Static_assert(sizeof(kernel) == sizeof(given->kernel), "the same members");
 		memcpy(&kernel, &given->kernel, sizeof(kernel));
 		return gpc_node_params_kernel(&kernel, params);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
@@ -309,8 +312,8 @@ gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PA
 	const struct gpc_kernel_params *kernel = &params->kernel;
 
 	*told = (CUDA_KERNEL_NODE_PARAMS){
-		.func = kernel->is_kernel ? NULL : kernel->function,
-		.kern = kernel->is_kernel ? kernel->function : NULL,
+		.func = kernel->func,
+		.kern = kernel->kern,
 		.gridDimX = kernel->grid[0],
 		.gridDimY = kernel->grid[1],
 		.gridDimZ = kernel->grid[2],

@@ -14,8 +14,9 @@ struct gpc_context;
 struct gpc_graph;
 
 struct gpc_kernel_params {
-	void *function; /* token: of a CUkernel or a CUfunction */
-	bool is_kernel;
+	CUfunction function; /* as it was given, or the CUkernel */
+	CUfunction func;     /* both as they were given */
+	CUkernel kern;
 	unsigned int grid[3], block[3], shared;
 	void *packed; /* the parameters as the kernel gets them */
 	size_t packed_size;

@@ -20,7 +20,6 @@ struct thread_stream {
 static pthread_key_t thread_streams_key;
 static pthread_once_t thread_streams_once = PTHREAD_ONCE_INIT;
 static _Atomic uint64_t next_number = 1;
-static __thread CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 static struct gpc_stream *
 stream_of(const void *token)
@@ -481,48 +480,4 @@ gpc_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 	CUresult result = enter_stream(dstStream, &stream);
 
 	return result == CUDA_SUCCESS ? enter_stream(srcStream, &stream) : result;
-}
-
-/* Capture cannot begin (cuStreamBeginCapture is not supported), so no stream is ever capturing. */
-CUresult
-gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!captureStatus)
-		return CUDA_ERROR_INVALID_VALUE;
-	*captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-			      cuuint64_t *id_out, CUgraph *graph_out,
-			      const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-	return gpc_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult
-gpc_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-			      cuuint64_t *id_out, CUgraph *graph_out,
-			      const CUgraphNode **dependencies_out,
-			      const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-	return gpc_cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult
-gpc_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	CUstreamCaptureMode before = capture_mode;
-
-	if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	capture_mode = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
 }

@@ -62,7 +62,7 @@ CUresult cuMemcpyHtoA_v2(
         BY_HOOK const void *srcHost,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpArrayCopyIn))
+GP_LOCAL(VIA(gpArrayCopyIn), CAPTURE(refused))
 CUresult cuMemcpyHtoAAsync_v2(
         CUarray dstArray,
         size_t dstOffset,
@@ -77,7 +77,7 @@ CUresult cuMemcpyAtoH_v2(
         size_t srcOffset,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpArrayCopyOut))
+GP_LOCAL(VIA(gpArrayCopyOut), CAPTURE(refused))
 CUresult cuMemcpyAtoHAsync_v2(
         BY_HOOK void *dstHost,
         CUarray srcArray,

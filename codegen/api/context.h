@@ -64,10 +64,11 @@ CUresult cuCtxGetId(
         CUcontext ctx,
         OUT unsigned long long *ctxId);
 
-GP_LOCAL(VIA(gpContextSynchronize))
-CUresult cuCtxSynchronize(void);
+GP_LOCAL(VIA(gpContextSynchronize), CAPTURE(unsafe))
+CUresult cuCtxSynchronize(
+void);
 
-GP_LOCAL(VIA(gpContextSynchronize))
+GP_LOCAL(VIA(gpContextSynchronize), CAPTURE(unsafe))
 CUresult cuCtxSynchronize_v2(
         CUcontext ctx);
 

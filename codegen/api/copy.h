@@ -1,99 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: copies and memsets. */
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(default_stream))
 CUresult cuMemcpy(
         CUdeviceptr dst,
         CUdeviceptr src,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(node))
 CUresult cuMemcpyAsync(
         CUdeviceptr dst,
         CUdeviceptr src,
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(default_stream))
 CUresult cuMemcpy2D_v2(
         IN const CUDA_MEMCPY2D *pCopy);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(default_stream))
 CUresult cuMemcpy2DUnaligned_v2(
         IN const CUDA_MEMCPY2D *pCopy);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(node))
 CUresult cuMemcpy2DAsync_v2(
         IN const CUDA_MEMCPY2D *pCopy,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(default_stream))
 CUresult cuMemcpy3D_v2(
         IN const CUDA_MEMCPY3D *pCopy);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(node))
 CUresult cuMemcpy3DAsync_v2(
         IN const CUDA_MEMCPY3D *pCopy,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn))
+GP_LOCAL(VIA(gpCopyIn), CAPTURE(default_stream))
 CUresult cuMemcpyHtoD_v2(
         CUdeviceptr dstDevice,
         BY_HOOK const void *srcHost,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyIn))
+GP_LOCAL(VIA(gpCopyIn), CAPTURE(node))
 CUresult cuMemcpyHtoDAsync_v2(
         CUdeviceptr dstDevice,
         BY_HOOK const void *srcHost,
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyOut))
+GP_LOCAL(VIA(gpCopyOut), CAPTURE(default_stream))
 CUresult cuMemcpyDtoH_v2(
         BY_HOOK void *dstHost,
         CUdeviceptr srcDevice,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyOut))
+GP_LOCAL(VIA(gpCopyOut), CAPTURE(node))
 CUresult cuMemcpyDtoHAsync_v2(
         BY_HOOK void *dstHost,
         CUdeviceptr srcDevice,
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyDevice))
+GP_LOCAL(VIA(gpCopyDevice), CAPTURE(default_stream))
 CUresult cuMemcpyDtoD_v2(
         CUdeviceptr dstDevice,
         CUdeviceptr srcDevice,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyDevice))
+GP_LOCAL(VIA(gpCopyDevice), CAPTURE(node))
 CUresult cuMemcpyDtoDAsync_v2(
         CUdeviceptr dstDevice,
         CUdeviceptr srcDevice,
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
 CUresult cuMemsetD8_v2(
         CUdeviceptr dstDevice,
         unsigned char uc,
         size_t N);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
 CUresult cuMemsetD16_v2(
         CUdeviceptr dstDevice,
         unsigned short us,
         size_t N);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
 CUresult cuMemsetD32_v2(
         CUdeviceptr dstDevice,
         unsigned int ui,
         size_t N);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
 CUresult cuMemsetD2D8_v2(
         CUdeviceptr dstDevice,
         size_t dstPitch,
@@ -101,7 +101,7 @@ CUresult cuMemsetD2D8_v2(
         size_t Width,
         size_t Height);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
 CUresult cuMemsetD2D16_v2(
         CUdeviceptr dstDevice,
         size_t dstPitch,
@@ -109,7 +109,7 @@ CUresult cuMemsetD2D16_v2(
         size_t Width,
         size_t Height);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
 CUresult cuMemsetD2D32_v2(
         CUdeviceptr dstDevice,
         size_t dstPitch,
@@ -117,28 +117,28 @@ CUresult cuMemsetD2D32_v2(
         size_t Width,
         size_t Height);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(node))
 CUresult cuMemsetD8Async(
         CUdeviceptr dstDevice,
         unsigned char uc,
         size_t N,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(node))
 CUresult cuMemsetD16Async(
         CUdeviceptr dstDevice,
         unsigned short us,
         size_t N,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(node))
 CUresult cuMemsetD32Async(
         CUdeviceptr dstDevice,
         unsigned int ui,
         size_t N,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(node))
 CUresult cuMemsetD2D8Async(
         CUdeviceptr dstDevice,
         size_t dstPitch,
@@ -147,7 +147,7 @@ CUresult cuMemsetD2D8Async(
         size_t Height,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(node))
 CUresult cuMemsetD2D16Async(
         CUdeviceptr dstDevice,
         size_t dstPitch,
@@ -156,7 +156,7 @@ CUresult cuMemsetD2D16Async(
         size_t Height,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill))
+GP_LOCAL(VIA(gpFill), CAPTURE(node))
 CUresult cuMemsetD2D32Async(
         CUdeviceptr dstDevice,
         size_t dstPitch,
@@ -173,7 +173,7 @@ CUresult cuMemcpyPeer(
         CUcontext srcContext,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyDevice))
+GP_LOCAL(VIA(gpCopyDevice), CAPTURE(refused))
 CUresult cuMemcpyPeerAsync(
         CUdeviceptr dstDevice,
         CUcontext dstContext,
@@ -186,12 +186,12 @@ GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy))
 CUresult cuMemcpy3DPeer(
         BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy);
 
-GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy))
+GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy), CAPTURE(refused))
 CUresult cuMemcpy3DPeerAsync(
         BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(refused))
 CUresult cuMemcpyBatchAsync_v2(
         BY_HOOK CUdeviceptr *dsts,
         BY_HOOK CUdeviceptr *srcs,
@@ -203,7 +203,7 @@ CUresult cuMemcpyBatchAsync_v2(
         CUstream hStream);
 
 /* cuda.h of 13.0 has the newer one alone under this name. */
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(refused))
 CUresult cuMemcpyBatchAsync(
         BY_HOOK CUdeviceptr *dsts,
         BY_HOOK CUdeviceptr *srcs,

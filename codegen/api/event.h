@@ -6,22 +6,22 @@ CUresult cuEventCreate(
         OUT NEW CUevent *phEvent,
         unsigned int Flags);
 
-GP_CALL(0x0412, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_CALL(0x0412, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, CAPTURE(node))
 CUresult cuEventRecordWithFlags(
         CUevent hEvent,
         CUstream hStream,
         unsigned int flags);
 
-GP_LOCAL(VIA(cuEventRecordWithFlags))
+GP_LOCAL(VIA(cuEventRecordWithFlags), CAPTURE(node))
 CUresult cuEventRecord(
         CUevent hEvent,
         CUstream hStream);
 
-GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK, ASKS, PASSES_COPIES)
+GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK, ASKS, PASSES_COPIES, CAPTURE(node))
 CUresult cuEventQuery(
         CUevent hEvent);
 
-GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES, CAPTURE(node))
 CUresult cuEventSynchronize(
         CUevent hEvent);
 

@@ -50,7 +50,7 @@ CUresult cuFuncSetSharedMemConfig(
         CUfunction hfunc,
         CUsharedconfig config);
 
-GP_LOCAL(VIA(gpLaunch, gpLaunchChecked))
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
 CUresult cuLaunchKernel(
         CUfunction f,
         unsigned int gridDimX,
@@ -64,14 +64,14 @@ CUresult cuLaunchKernel(
         BY_HOOK void **kernelParams,
         BY_HOOK void **extra);
 
-GP_LOCAL(VIA(gpLaunch, gpLaunchChecked))
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
 CUresult cuLaunchKernelEx(
         IN const CUlaunchConfig *config,
         CUfunction f,
         BY_HOOK void **kernelParams,
         BY_HOOK void **extra);
 
-GP_LOCAL(VIA(gpLaunch, gpLaunchChecked))
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
 CUresult cuLaunchCooperativeKernel(
         CUfunction f,
         unsigned int gridDimX,

@@ -7,6 +7,9 @@
 GP_KIND(graph, TYPES(CUgraph))
 GP_KIND(graph_node, TYPES(CUgraphNode))
 GP_KIND(user_object, TYPES(CUuserObject))
+GP_KIND(graph_exec, TYPES(CUgraphExec))
+/* A set of nodes that the daemon has made a graph of its driver from. */
+GP_KIND(graph_plan, TYPES(gp_graph_plan), COST(4096), ORDERED)
 
 GP_LOCAL()
 CUresult cuGraphCreate(
@@ -338,3 +341,155 @@ CUresult cuGraphReleaseUserObject(
         CUgraph graph,
         CUuserObject object,
         unsigned int count);
+
+GP_DRIVER_OPTIONAL(cuCtxFromGreenCtx)
+GP_DRIVER_OPTIONAL(cuGraphAddEmptyNode)
+GP_DRIVER_OPTIONAL(cuGraphAddKernelNode_v2)
+GP_DRIVER_OPTIONAL(cuGraphAddMemcpyNode)
+GP_DRIVER_OPTIONAL(cuGraphAddMemsetNode)
+GP_DRIVER_OPTIONAL(cuGraphCreate)
+GP_DRIVER_OPTIONAL(cuGraphDestroy)
+GP_DRIVER_OPTIONAL(cuGraphExecDestroy)
+GP_DRIVER_OPTIONAL(cuGraphInstantiateWithFlags)
+GP_DRIVER_OPTIONAL(cuGraphKernelNodeSetAttribute)
+GP_DRIVER_OPTIONAL(cuGraphLaunch)
+
+/* Executables.  Each set of nodes travels as the bulk tail (protocol/graph_plan.h). */
+GP_MESSAGE(0x0a01, WAIT, SERVER_HOOK, BULK_IN, PASSES_COPIES)
+void gpGraphMake(
+        gp_context context,
+        NEW gp_graph_plan plan);
+
+/* The same name stands for other nodes from now on. */
+GP_MESSAGE(0x0a02, POST, SERVER_HOOK, BULK_IN, PASSES_COPIES)
+void gpGraphRemake(
+        gp_graph_plan plan);
+
+GP_MESSAGE(0x0a03, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
+void gpGraphLaunch(
+        gp_graph_plan plan,
+        CUstream stream);
+
+GP_MESSAGE(0x0a04, POST, SERVER_HOOK, PASSES_COPIES)
+void gpGraphDrop(
+        DROP gp_graph_plan plan);
+
+GP_LOCAL(VIA(gpGraphMake))
+CUresult cuGraphInstantiateWithFlags(
+        OUT CUgraphExec *phGraphExec,
+        CUgraph hGraph,
+        unsigned long long flags);
+
+GP_LOCAL(ALIAS(cuGraphInstantiate), VIA(gpGraphMake))
+CUresult cuGraphInstantiate_v2(
+        OUT CUgraphExec *phGraphExec,
+        CUgraph hGraph,
+        OUT CUgraphNode *phErrorNode,
+        BY_HOOK char *logBuffer,
+        size_t bufferSize);
+
+GP_LOCAL(VIA(gpGraphMake))
+CUresult cuGraphInstantiateWithParams(
+        OUT CUgraphExec *phGraphExec,
+        CUgraph hGraph,
+        BY_HOOK CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
+
+GP_LOCAL(VIA(gpGraphDrop))
+CUresult cuGraphExecDestroy(
+        CUgraphExec hGraphExec);
+
+GP_LOCAL()
+CUresult cuGraphExecGetFlags(
+        CUgraphExec hGraphExec,
+        OUT cuuint64_t *flags);
+
+GP_LOCAL(VIA(gpGraphLaunch, gpGraphRemake), CAPTURE(node))
+CUresult cuGraphLaunch(
+        CUgraphExec hGraphExec,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpGraphRemake), CAPTURE(as_ever))
+CUresult cuGraphUpload(
+        CUgraphExec hGraphExec,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecKernelNodeSetParams(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        IN const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecKernelNodeSetParams_v2(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        IN const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecMemcpyNodeSetParams(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        IN const CUDA_MEMCPY3D *copyParams,
+        CUcontext ctx);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecMemsetNodeSetParams(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        IN const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+        CUcontext ctx);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecHostNodeSetParams(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        IN const CUDA_HOST_NODE_PARAMS *nodeParams);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecEventRecordNodeSetEvent(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        CUevent event);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecEventWaitNodeSetEvent(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        CUevent event);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecChildGraphNodeSetParams(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        CUgraph childGraph);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecNodeSetParams(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        BY_HOOK CUgraphNodeParams *nodeParams);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphNodeSetEnabled(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        unsigned int isEnabled);
+
+GP_LOCAL()
+CUresult cuGraphNodeGetEnabled(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        OUT unsigned int *isEnabled);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecUpdate(
+        CUgraphExec hGraphExec,
+        CUgraph hGraph,
+        OUT CUgraphNode *hErrorNode_out,
+        OUT CUgraphExecUpdateResult *updateResult_out);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecUpdate_v2(
+        CUgraphExec hGraphExec,
+        CUgraph hGraph,
+        OUT CUgraphExecUpdateResultInfo *resultInfo);

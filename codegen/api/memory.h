@@ -6,12 +6,12 @@ CUresult cuMemGetInfo_v2(
         OUT size_t *free,
         OUT size_t *total);
 
-GP_LOCAL(VIA(gpMemoryMap))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(unsafe))
 CUresult cuMemAlloc_v2(
         OUT CUdeviceptr *dptr,
         size_t bytesize);
 
-GP_LOCAL(VIA(gpMemoryMap))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(unsafe))
 CUresult cuMemAllocPitch_v2(
         OUT CUdeviceptr *dptr,
         OUT size_t *pPitch,
@@ -29,7 +29,7 @@ CUresult cuMemGetAddressRange_v2(
         OUT OPT size_t *psize,
         CUdeviceptr dptr);
 
-GP_LOCAL()
+GP_LOCAL(CAPTURE(unsafe))
 CUresult cuMemAllocHost_v2(
         BY_HOOK void **pp,
         size_t bytesize);
@@ -38,7 +38,7 @@ GP_LOCAL()
 CUresult cuMemFreeHost(
         BY_HOOK void *p);
 
-GP_LOCAL()
+GP_LOCAL(CAPTURE(unsafe))
 CUresult cuMemHostAlloc(
         BY_HOOK void **pp,
         size_t bytesize,

@@ -2,20 +2,20 @@
 /* CUDA driver API: memory pools.  They are the client's own; what it costs the account is what
  * gpMemoryMap maps for them. */
 
-GP_LOCAL(VIA(gpMemoryMap))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(refused))
 CUresult cuMemAllocAsync(
         OUT CUdeviceptr *dptr,
         size_t bytesize,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpMemoryMap))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(refused))
 CUresult cuMemAllocFromPoolAsync(
         OUT CUdeviceptr *dptr,
         size_t bytesize,
         CUmemoryPool pool,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpMemoryUnmap))
+GP_LOCAL(VIA(gpMemoryUnmap), CAPTURE(refused))
 CUresult cuMemFreeAsync(
         CUdeviceptr dptr,
         CUstream hStream);

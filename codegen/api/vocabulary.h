@@ -87,6 +87,13 @@
  *   ASKS               asks whether something is done: answered "not yet" rather than late
  *   PASSES_COPIES      need not wait for copies to the client that are still under way
  *
+ * What it does while streams are captured (docs/graphs.md); required of what takes a stream:
+ *   CAPTURE(node)            client/graph's gpc_capture_<name>() comes first: it becomes a node
+ *   CAPTURE(refused)         its stream cannot be captured: the capture is invalid from then on
+ *   CAPTURE(unsafe)          it would disturb a capture: refused as the modes of capture say
+ *   CAPTURE(default_stream)  both, of the default stream, which it works on
+ *   CAPTURE(as_ever)         the same as outside of captures
+ *
  * What it does to the session's account; required of what takes a stream or makes memory:
  *   ALLOCATES(size)    so many bytes (a parameter's name, or BY_HOOK) of the device that the
  *                      parameter "device" names
@@ -125,7 +132,7 @@
 /*
  * Types of our own messages.  gp_address is checked against the caller's window; gp_new_address is
  * where memory is made; gp_kernel names a function of an image; gp_context, gp_image, gp_function (a
- * host function), gp_memory (physical memory), gp_array (plain or mipmapped), gp_texture (a texture
+ * host function), gp_memory (physical memory), gp_graph_plan (graph.h), gp_array (plain or mipmapped), gp_texture (a texture
  * or a surface object): handles.
  */
 typedef unsigned long long gp_address;
@@ -135,6 +142,7 @@ typedef unsigned int gp_context;
 typedef unsigned int gp_image;
 typedef unsigned int gp_function;
 typedef unsigned int gp_memory;
+typedef unsigned int gp_graph_plan;
 typedef unsigned int gp_array;
 typedef unsigned int gp_texture;
 

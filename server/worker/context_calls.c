@@ -3,6 +3,7 @@
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/image/graph.h"
 #include "server/worker/image/image.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
@@ -38,6 +39,7 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 
 	gpd_handle_each(&session->handles, GPD_KIND_EVENT, remove_event, &removal);
 	gpd_objects_forget_context(session, context);
+	gpd_graph_forget_context(session, context);
 	gpd_image_forget_context(session, context);
 	/* Dropping one may free others that were dropped before: the walk begins again. */
 	for (struct gpd_stream *s = session->streams; s; s = next) {

@@ -9,6 +9,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/window.h"
 #include "server/worker/host_function.h"
+#include "server/worker/image/graph.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "server/worker/image/promise.h"
@@ -173,6 +174,8 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_OBJECTS, gpd_host_function_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_copy_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_print_forget },
+	/* Graphs are of kernels, and kernels of images. */
+	{ GPD_CLOSING_OBJECTS, gpd_graph_forget_session },
 	{ GPD_CLOSING_OBJECTS, gpd_image_forget_session },
 	{ GPD_CLOSING_OBJECTS, gpd_promise_forget },
 	/* Textures are of arrays, and arrays of memory that is mapped. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "softgpu/driver/launch.h"
+
 #include "softgpu/driver/binary.h"
 #include "softgpu/driver/green.h"
 #include "softgpu/driver/loading.h"
@@ -11,6 +13,7 @@ struct launch_op {
 	struct gs_op op;
 	struct gs_launch launch;
 	struct gs_kernel *kernel; /* a reference */
+	struct gs_green *green;   /* of a node of a graph: a reference, or NULL */
 	uint8_t params[];
 };
 
@@ -20,7 +23,9 @@ struct request {
 	uint32_t block[3];
 	uint32_t dynamic_shared;
 	bool cooperative;
-	struct gs_partition *partition; /* that the stream is confined to, or NULL */
+	struct gs_partition *partition; /* that it is confined to, or NULL */
+	bool in_graph;                  /* where it runs says not the stream, but: */
+	struct gs_green *green;         /* NULL: the whole device */
 	void **params;
 	void **extra;
 };
@@ -44,6 +49,7 @@ launch_run(struct gs_op *op, struct gs_stream *stream)
 static void
 launch_release(struct gs_op *op)
 {
+	gs_green_put(((struct launch_op *)op)->green);
 	gs_kernel_put(((struct launch_op *)op)->kernel);
 	free(op);
 }
@@ -170,12 +176,13 @@ static CUresult
 submit(struct gs_kernel *kernel, const struct request *asked, struct gs_stream *stream)
 {
 	struct request request = *asked;
+	struct gs_green *green = request.in_graph ? request.green : gs_stream_green(stream);
 	struct launch_op *op = NULL;
 	CUresult r;
 
 	/* The stream keeps its green context until it has done all its work. */
-	if (gs_stream_green(stream))
-		request.partition = gs_green_partition(gs_stream_green(stream));
+	if (green)
+		request.partition = gs_green_partition(green);
 	r = check_request(kernel, &request);
 	if (!r) {
 		op = calloc(1, sizeof(*op) + kernel->info.param_bytes);
@@ -189,6 +196,7 @@ submit(struct gs_kernel *kernel, const struct request *asked, struct gs_stream *
 	op->op.run = launch_run;
 	op->op.release = launch_release;
 	op->kernel = kernel;
+	op->green = gs_green_ref(request.green);
 	return gs_stream_submit(stream, &op->op, NULL);
 }
 
@@ -281,17 +289,14 @@ apply_attribute(const CUlaunchAttribute *attr, struct request *request)
 	}
 }
 
-CUresult CUDAAPI
-cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+static CUresult
+read_config(const CUlaunchConfig *config, void **params, void **extra, struct request *request)
 {
-	struct request request;
-	CUresult r = gs_enter();
+	CUresult r = CUDA_SUCCESS;
 
-	if (r)
-		return r;
 	if (!config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
-	request = (struct request){
+	*request = (struct request){
 		.grid = { config->gridDimX, config->gridDimY, config->gridDimZ },
 		.block = { config->blockDimX, config->blockDimY, config->blockDimZ },
 		.dynamic_shared = config->sharedMemBytes,
@@ -299,6 +304,63 @@ cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **param
 		.extra = extra,
 	};
 	for (unsigned int i = 0; !r && i < config->numAttrs; i++)
-		r = apply_attribute(&config->attrs[i], &request);
+		r = apply_attribute(&config->attrs[i], request);
+	return r;
+}
+
+CUresult CUDAAPI
+cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+{
+	struct request request;
+	CUresult r = gs_enter();
+
+	if (!r)
+		r = read_config(config, params, extra, &request);
 	return r ? r : launch_kernel(function, &request, config->hStream);
+}
+
+CUresult
+gs_launch_node(const CUlaunchConfig *config, CUfunction function, void **extra,
+	       struct gs_green *green)
+{
+	struct request request;
+	CUresult r = read_config(config, NULL, extra, &request);
+
+	request.in_graph = true;
+	request.green = green;
+	return r ? r : launch_kernel(function, &request, config->hStream);
+}
+
+CUresult
+gs_launch_check(const CUlaunchConfig *config, CUfunction function, void **params, void **extra,
+		struct gs_green *green, size_t *params_size_p)
+{
+	struct gs_kernel *kernel = gs_kernel_get(function);
+	struct request request;
+	CUresult r;
+
+	if (!kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*params_size_p = kernel->info.param_bytes;
+	r = read_config(config, params, extra, &request);
+	if (!r && green)
+		request.partition = gs_green_partition(green);
+	if (!r)
+		r = check_request(kernel, &request);
+	gs_kernel_put(kernel);
+	return r;
+}
+
+CUresult
+gs_launch_params(CUfunction function, void **params, void **extra, uint8_t *packed)
+{
+	const struct request request = { .params = params, .extra = extra };
+	struct gs_kernel *kernel = gs_kernel_get(function);
+	CUresult r;
+
+	if (!kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = copy_params(&kernel->info, &request, packed);
+	gs_kernel_put(kernel);
+	return r;
 }

@@ -28,6 +28,9 @@ enum gs_kind {
 	GS_KIND_GREEN_CONTEXT,
 	GS_KIND_RESOURCES,
 	GS_KIND_LINKER,
+	GS_KIND_GRAPH,
+	GS_KIND_GRAPH_NODE,
+	GS_KIND_GRAPH_EXEC,
 };
 
 struct gs_object {

@@ -169,20 +169,56 @@ copy_box(const struct gp_args_gpCopyDevice *box, CUstream stream)
 			    box->width, box->height, box->depth, stream);
 }
 
+static bool
+is_accessible(struct gpd_session *session, const struct gp_args_gpCopyDevice *box)
+{
+	uint64_t from, to;
+
+	return span_3d(box->src_pitch, box->src_slice, box->width, box->height, box->depth,
+		       &from) &&
+	       span_3d(box->dst_pitch, box->dst_slice, box->width, box->height, box->depth, &to) &&
+	       gpd_memory_accessible(session, box->src, from) &&
+	       gpd_memory_accessible(session, box->dst, to);
+}
+
+CUresult
+gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
+		    CUDA_MEMCPY3D *params)
+{
+	struct gp_args_gpCopyDevice box = *args;
+
+	if (!box.width || !box.height || !box.depth || !is_accessible(session, &box))
+		return CUDA_ERROR_INVALID_VALUE;
+	flatten(&box);
+	if (box.depth > 1 && (!box.dst_pitch || !box.src_pitch || box.dst_slice % box.dst_pitch ||
+			      box.src_slice % box.src_pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	*params = (CUDA_MEMCPY3D){
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = box.src,
+		.srcPitch = box.height > 1 ? box.src_pitch : 0,
+		.srcHeight = box.depth > 1 ? box.src_slice / box.src_pitch : 0,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = box.dst,
+		.dstPitch = box.height > 1 ? box.dst_pitch : 0,
+		.dstHeight = box.depth > 1 ? box.dst_slice / box.dst_pitch : 0,
+		.WidthInBytes = box.width,
+		.Height = box.height,
+		.Depth = box.depth,
+	};
+	return CUDA_SUCCESS;
+}
+
 CUresult
 gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice *args)
 {
 	struct gp_args_gpCopyDevice box = *args;
 	struct gpd_stream *stream;
-	uint64_t from, to;
 	CUresult result;
 
 	if (!box.width || !box.height || !box.depth)
 		return CUDA_SUCCESS;
-	if (!span_3d(box.src_pitch, box.src_slice, box.width, box.height, box.depth, &from) ||
-	    !span_3d(box.dst_pitch, box.dst_slice, box.width, box.height, box.depth, &to) ||
-	    !gpd_memory_accessible(session, box.src, from) ||
-	    !gpd_memory_accessible(session, box.dst, to))
+	if (!is_accessible(session, &box))
 		return CUDA_ERROR_INVALID_VALUE;
 	flatten(&box);
 	result = gpd_stream_begin(session, box.stream, &stream);

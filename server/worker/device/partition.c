@@ -196,6 +196,15 @@ gpd_partition_release(struct gpd_partition *partition)
 	return evict(table);
 }
 
+struct gpd_partition *
+gpd_partition_hold(struct gpd_partition *partition)
+{
+	pthread_mutex_lock(&gpd_partition_lock);
+	(void)gpd_partition_ref(partition);
+	pthread_mutex_unlock(&gpd_partition_lock);
+	return partition;
+}
+
 void
 gpd_partition_unref(struct gpd_partition *partition)
 {
@@ -325,6 +334,15 @@ make(void *arg)
 	pthread_cond_broadcast(&made);
 	pthread_mutex_unlock(&gpd_partition_lock);
 	return NULL;
+}
+
+CUresult
+gpd_partition_context(const struct gpd_partition *partition, int device, CUcontext *context_p)
+{
+	if (partition)
+		return gpd_driver.cuCtxFromGreenCtx(context_p, green_of(partition));
+	*context_p = gpd_devices.all[device].primary;
+	return CUDA_SUCCESS;
 }
 
 bool

@@ -64,6 +64,8 @@ void gpd_partition_forget(struct gpd_shares *shares);
 
 /* What new streams are made in: a new reference, or NULL: the primary context. */
 struct gpd_partition *gpd_partition_current(struct gpd_shares *shares, int device);
+/* A new reference; NULL is allowed. */
+struct gpd_partition *gpd_partition_hold(struct gpd_partition *partition);
 /* NULL is allowed. The last one may make the driver destroy a green context. */
 void gpd_partition_unref(struct gpd_partition *partition);
 
@@ -77,6 +79,10 @@ uint32_t gpd_partition_multiprocessors(const struct gpd_partition *partition, in
  */
 CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,
 			      const _Atomic bool *given_up, CUstream *stream);
+
+/* The context of nodes of graphs: of one that a stream has, or the device's primary one. */
+CUresult gpd_partition_context(const struct gpd_partition *partition, int device,
+			       CUcontext *context_p);
 
 /* Whether a stream can be had at once. If not, the green context is made meanwhile. */
 bool gpd_partition_is_ready(struct gpd_partition *partition);

@@ -23,7 +23,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(
         int numBlocks,
         int blockSize);
 
-GP_CALL(0x0003, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_CALL(0x0003, WAIT, SERVER_HOOK, CHARGES_NOTHING, CAPTURE(refused))
 CUresult cuStreamQuery(
         CUstream hStream);
 

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/graph/capture.h"
+
+#include "client/context/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* What an event stands for that was recorded in a capture. */
+struct captured_event {
+	struct captured_event *next; /* utlist */
+	const struct gpc_event *event;
+	uint32_t id; /* the event's: its memory may be another one's */
+	struct gpc_capture *capture;
+	struct gpc_nodes nodes;
+};
+
+unsigned int gpc_captures;
+__thread CUstreamCaptureMode gpc_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static struct gpc_capture *captures;
+static struct gpc_captured_stream *streams;
+static struct captured_event *events;
+static uint64_t last_id;
+static __thread char this_thread;
+
+const void *
+gpc_capture_thread(void)
+{
+	return &this_thread;
+}
+
+struct gpc_captured_stream *
+gpc_capture_find(const struct gpc_stream *stream)
+{
+	struct gpc_captured_stream *captured;
+
+	LL_FOREACH(streams, captured)
+	{
+		if (captured->stream == stream && captured->number == stream->number)
+			return captured;
+	}
+	return NULL;
+}
+
+static struct captured_event *
+event_find(const struct gpc_event *event)
+{
+	struct captured_event *captured;
+
+	LL_FOREACH(events, captured)
+	{
+		if (captured->event == event && captured->id == event->handle.id)
+			return captured;
+	}
+	return NULL;
+}
+
+struct gpc_capture *
+gpc_capture_of_event(const struct gpc_event *event, const struct gpc_nodes **nodes_p)
+{
+	const struct captured_event *captured = event_find(event);
+
+	if (captured)
+		*nodes_p = &captured->nodes;
+	return captured ? captured->capture : NULL;
+}
+
+static bool
+has_node(const struct gpc_nodes *nodes, const struct gpc_node *node)
+{
+	for (size_t i = 0; i < nodes->count; i++) {
+		if (nodes->list[i] == node)
+			return true;
+	}
+	return false;
+}
+
+/* Puts the nodes of `more` that it has not into it. */
+static CUresult
+merge(struct gpc_nodes *nodes, const struct gpc_nodes *more)
+{
+	struct gpc_node **list =
+		realloc(nodes->list, (nodes->count + more->count + 1) * sizeof(*list));
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	nodes->list = list;
+	for (size_t i = 0; i < more->count; i++) {
+		if (!has_node(nodes, more->list[i]))
+			nodes->list[nodes->count++] = more->list[i];
+	}
+	return CUDA_SUCCESS;
+}
+
+static void
+stream_drop(struct gpc_captured_stream *captured)
+{
+	LL_DELETE(streams, captured);
+	free(captured->last.list);
+	free(captured->told);
+	free(captured->edges);
+	free(captured);
+}
+
+static void
+event_drop(struct captured_event *captured)
+{
+	LL_DELETE(events, captured);
+	free(captured->nodes.list);
+	free(captured);
+}
+
+/* A stream comes into the capture, behind these nodes. */
+static CUresult
+stream_join(struct gpc_capture *capture, const struct gpc_stream *stream,
+	    const struct gpc_nodes *nodes)
+{
+	struct gpc_captured_stream *captured = calloc(1, sizeof(*captured));
+
+	if (!captured || merge(&captured->last, nodes) != CUDA_SUCCESS) {
+		free(captured);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	captured->stream = stream;
+	captured->number = stream->number;
+	captured->capture = capture;
+	LL_PREPEND(streams, captured);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
+		  struct gpc_graph *graph)
+{
+	const struct gpc_nodes none = { 0 };
+	struct gpc_capture *capture;
+	CUresult result;
+
+	if (stream->legacy)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (gpc_capture_find(stream) || (graph && graph->capturing))
+		return CUDA_ERROR_ILLEGAL_STATE;
+	capture = calloc(1, sizeof(*capture));
+	if (!capture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*capture = (struct gpc_capture){
+		.id = ++last_id,
+		.graph = graph ? graph : gpc_graph_create(),
+		.own = !graph,
+		.mode = mode,
+		.thread = gpc_capture_thread(),
+		.origin = stream,
+	};
+	result = capture->graph ? stream_join(capture, stream, &none) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
+		if (capture->own && capture->graph)
+			gpc_graph_destroy(capture->graph);
+		free(capture);
+		return result;
+	}
+	capture->graph->capturing = true;
+	LL_PREPEND(captures, capture);
+	__atomic_add_fetch(&gpc_captures, 1, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+/* Marks what the nodes depend on, and themselves. */
+static CUresult
+mark_behind(const struct gpc_graph *graph, const struct gpc_nodes *nodes)
+{
+	struct gpc_node **sorted, *node;
+	CUresult result = gpc_graph_sort(graph, &sorted);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	DL_FOREACH(graph->nodes, node)
+	{
+		node->mark = has_node(nodes, node);
+	}
+	for (size_t i = graph->count; i > 0; i--) {
+		node = sorted[i - 1];
+		for (size_t j = 0; node->mark && j < node->in.count; j++)
+			node->in.list[j].node->mark = 1;
+	}
+	free(sorted);
+	return CUDA_SUCCESS;
+}
+
+/* Whether what other streams were given comes before the end of the one that it began with. */
+static CUresult
+check_joined(const struct gpc_captured_stream *origin)
+{
+	const struct gpc_captured_stream *other;
+	CUresult result = mark_behind(origin->capture->graph, &origin->last);
+
+	LL_FOREACH(streams, other)
+	{
+		if (other->capture != origin->capture)
+			continue;
+		for (size_t i = 0; i < other->last.count && result == CUDA_SUCCESS; i++) {
+			if (!other->last.list[i]->mark)
+				result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+		}
+	}
+	return result;
+}
+
+static void
+capture_drop(struct gpc_capture *capture)
+{
+	struct gpc_captured_stream *stream, *next_stream;
+	struct captured_event *event, *next_event;
+
+	LL_FOREACH_SAFE(streams, stream, next_stream)
+	{
+		if (stream->capture == capture)
+			stream_drop(stream);
+	}
+	LL_FOREACH_SAFE(events, event, next_event)
+	{
+		if (event->capture == capture)
+			event_drop(event);
+	}
+	capture->graph->capturing = false;
+	LL_DELETE(captures, capture);
+	free(capture);
+	__atomic_sub_fetch(&gpc_captures, 1, __ATOMIC_RELEASE);
+}
+
+CUresult
+gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **graph_p)
+{
+	struct gpc_captured_stream *captured = gpc_capture_find(stream);
+	struct gpc_capture *capture = captured ? captured->capture : NULL;
+	struct gpc_graph *graph;
+	bool own;
+	CUresult result;
+
+	*graph_p = NULL;
+	if (!capture)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (capture->origin != stream) {
+		capture->invalid = true;
+		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	}
+	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+	    capture->thread != gpc_capture_thread())
+		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(captured);
+	graph = capture->graph;
+	own = capture->own;
+	capture_drop(capture);
+	if (result == CUDA_SUCCESS)
+		*graph_p = graph;
+	else if (own)
+		gpc_graph_destroy(graph);
+	return result;
+}
+
+CUresult
+gpc_capture_add(struct gpc_captured_stream *captured, struct gpc_node_params *params)
+{
+	const struct gpc_nodes *last = &captured->last;
+	CUgraphNode *dependencies;
+	struct gpc_node *node;
+	CUresult result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+
+	if (captured->capture->invalid) {
+		gpc_node_params_free(params);
+		return result;
+	}
+	dependencies = calloc(last->count + 1, sizeof(CUgraphNode));
+	if (!dependencies) {
+		gpc_node_params_free(params);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	for (size_t i = 0; i < last->count; i++)
+		dependencies[i] = last->list[i]->handle.token;
+	result = gpc_graph_add(captured->capture->graph, dependencies, NULL, last->count, params,
+			       &node);
+	free(dependencies);
+	return result == CUDA_SUCCESS
+		       ? gpc_capture_set_last(captured, &(struct gpc_nodes){ &node, 1 }, false)
+		       : result;
+}
+
+CUresult
+gpc_capture_set_last(struct gpc_captured_stream *captured, const struct gpc_nodes *nodes, bool add)
+{
+	struct gpc_nodes now = { 0 };
+	CUresult result = add ? merge(&now, &captured->last) : CUDA_SUCCESS;
+
+	if (result == CUDA_SUCCESS)
+		result = merge(&now, nodes);
+	if (result != CUDA_SUCCESS) {
+		free(now.list);
+		return result;
+	}
+	free(captured->last.list);
+	captured->last = now;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event *event)
+{
+	struct captured_event *record;
+
+	if (captured->capture->invalid)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	gpc_capture_forget_event(event);
+	record = calloc(1, sizeof(*record));
+	if (!record || merge(&record->nodes, &captured->last) != CUDA_SUCCESS) {
+		free(record);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	record->event = event;
+	record->id = event->handle.id;
+	record->capture = captured->capture;
+	LL_PREPEND(events, record);
+	return CUDA_SUCCESS;
+}
+
+void
+gpc_capture_forget_event(const struct gpc_event *event)
+{
+	struct captured_event *record = event_find(event);
+
+	if (record)
+		event_drop(record);
+}
+
+CUresult
+gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_event *event)
+{
+	struct gpc_captured_stream *captured = gpc_capture_find(stream);
+	struct captured_event *record = event_find(event);
+	CUresult result = CUDA_SUCCESS;
+
+	if (captured && captured->capture->invalid)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (!record && !captured)
+		return gpc_capture_check_legacy(stream);
+	if (!record)
+		result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+	else if (captured && captured->capture != record->capture)
+		result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	else if (stream->legacy)
+		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (result != CUDA_SUCCESS) {
+		if (captured)
+			captured->capture->invalid = true;
+		if (record)
+			record->capture->invalid = true;
+		return result;
+	}
+	if (record->capture->invalid)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	return captured ? gpc_capture_set_last(captured, &record->nodes, true)
+			: stream_join(record->capture, stream, &record->nodes);
+}
+
+CUresult
+gpc_capture_check_legacy(const struct gpc_stream *stream)
+{
+	struct gpc_captured_stream *captured;
+	CUresult result = GPC_NOT_CAPTURED;
+
+	LL_FOREACH(streams, captured)
+	{
+		if (stream->legacy && captured->stream->context == stream->context &&
+		    !(captured->stream->flags & CU_STREAM_NON_BLOCKING)) {
+			captured->capture->invalid = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+		}
+	}
+	return result;
+}
+
+/* cuThreadExchangeStreamCaptureMode: a relaxed thread is stopped by nobody, one that is local by
+ * its own captures, and a global one also by others' that are global. */
+static bool
+forbids(const struct gpc_capture *capture)
+{
+	if (gpc_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED ||
+	    capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return false;
+	return capture->thread == gpc_capture_thread() ||
+	       (gpc_capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+		capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult
+gpc_capture_check_unsafe(void)
+{
+	struct gpc_capture *capture;
+	CUresult result = GPC_NOT_CAPTURED;
+
+	LL_FOREACH(captures, capture)
+	{
+		if (forbids(capture)) {
+			capture->invalid = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	return result;
+}
+
+/* Of a stream that it names: one that is captured, or would wait for one. */
+static CUresult
+check_stream(CUstream hStream)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+
+	/* The call itself says what is wrong with it. */
+	if (gpc_enter(&context) != CUDA_SUCCESS ||
+	    gpc_stream_lookup(context, hStream, &stream) != CUDA_SUCCESS)
+		return GPC_NOT_CAPTURED;
+	captured = gpc_capture_find(stream);
+	if (!captured)
+		return gpc_capture_check_legacy(stream);
+	captured->capture->invalid = true;
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+/* The call itself says where nothing can be done. */
+static CUresult
+check(CUstream hStream, bool stream, bool unsafe)
+{
+	CUresult result = gpc_graphs_begin();
+
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(GPC_NOT_CAPTURED);
+	result = stream ? check_stream(hStream) : GPC_NOT_CAPTURED;
+	if (result == GPC_NOT_CAPTURED && unsafe)
+		result = gpc_capture_check_unsafe();
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_capture_refuse(CUstream hStream)
+{
+	return check(hStream, true, false);
+}
+
+CUresult
+gpc_capture_unsafe(void)
+{
+	return check(NULL, false, true);
+}
+
+CUresult
+gpc_capture_default_stream(void)
+{
+	return check(NULL, true, true);
+}

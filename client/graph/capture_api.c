@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: stream capture, begun, ended, asked and steered. */
+#include "client/context/context.h"
+#include "client/graph/capture.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* gpc_graphs_begin(), and the stream that hStream means in this thread. */
+static CUresult
+begin_stream(CUstream hStream, struct gpc_stream **stream_p) GP_LOCKS(gpc_graphs_lock)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_graphs_begin();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_enter(&context);
+	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, stream_p) : result;
+}
+
+/* Nodes of the capture's graph that the application names. */
+static CUresult
+take_nodes(const struct gpc_graph *graph, const CUgraphNode *tokens, size_t count,
+	   struct gpc_nodes *nodes)
+{
+	CUresult result = count > 0 && !tokens ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+
+	nodes->list = calloc(count + 1, sizeof(*nodes->list));
+	if (!nodes->list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		result = gpc_node_lookup(tokens[i], &nodes->list[i]);
+		if (result == CUDA_SUCCESS && nodes->list[i]->graph != graph)
+			result = CUDA_ERROR_INVALID_VALUE;
+		nodes->count = i + 1;
+	}
+	return result;
+}
+
+CUresult
+gpc_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+{
+	struct gpc_stream *stream;
+	CUresult result = begin_stream(hStream, &stream);
+
+	if (result == CUDA_SUCCESS && (unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_capture_begin(stream, mode, NULL);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuStreamBeginCapture(CUstream hStream)
+{
+	return gpc_cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult
+gpc_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+				const CUgraphEdgeData *dependencyData, size_t numDependencies,
+				CUstreamCaptureMode mode)
+{
+	struct gpc_nodes nodes = { 0 };
+	struct gpc_stream *stream;
+	struct gpc_graph *graph;
+	CUresult result = begin_stream(hStream, &stream);
+
+	if (result == CUDA_SUCCESS && (unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_graph_lookup(hGraph, &graph);
+	if (result == CUDA_SUCCESS)
+		result = take_nodes(graph, dependencies, numDependencies, &nodes);
+	if (result == CUDA_SUCCESS)
+		result = gpc_capture_begin(stream, mode, graph);
+	if (result == CUDA_SUCCESS)
+		result = gpc_capture_set_last(gpc_capture_find(stream), &nodes, false);
+	free(nodes.list);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+{
+	struct gpc_graph *graph;
+	struct gpc_stream *stream;
+	CUresult result = begin_stream(hStream, &stream);
+
+	if (result == CUDA_SUCCESS && !phGraph)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	result = gpc_capture_end(stream, &graph);
+	*phGraph = graph ? graph->handle.token : NULL;
+	return gpc_graphs_end(result);
+}
+
+static CUstreamCaptureStatus
+status_of(const struct gpc_captured_stream *captured)
+{
+	if (!captured)
+		return CU_STREAM_CAPTURE_STATUS_NONE;
+	return captured->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+					  : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+/* What the stream's next node will depend on, as it stays until the stream is given more. */
+static CUresult
+tell_last(struct gpc_captured_stream *captured)
+{
+	free(captured->told);
+	free(captured->edges);
+	captured->told = calloc(captured->last.count + 1, sizeof(CUgraphNode));
+	captured->edges = calloc(captured->last.count + 1, sizeof(CUgraphEdgeData));
+	if (!captured->told || !captured->edges)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < captured->last.count; i++)
+		captured->told[i] = captured->last.list[i]->handle.token;
+	return CUDA_SUCCESS;
+}
+
+/* A question about the legacy stream while another one is captured that it waits for. */
+static CUresult
+check_question(const struct gpc_stream *stream, const struct gpc_captured_stream *captured)
+{
+	CUresult result = captured ? GPC_NOT_CAPTURED : gpc_capture_check_legacy(stream);
+
+	return result == GPC_NOT_CAPTURED ? CUDA_SUCCESS : result;
+}
+
+CUresult
+gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	const struct gpc_captured_stream *captured = NULL;
+	struct gpc_stream *stream;
+	CUresult result = begin_stream(hStream, &stream);
+
+	if (result == CUDA_SUCCESS && !captureStatus)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS) {
+		captured = gpc_capture_find(stream);
+		result = check_question(stream, captured);
+	}
+	if (result == CUDA_SUCCESS)
+		*captureStatus = status_of(captured);
+	return gpc_graphs_end(result);
+}
+
+/* What of a capture the application wants to know; pointers may be NULL. */
+struct wanted {
+	cuuint64_t *id;
+	CUgraph *graph;
+	const CUgraphNode **dependencies;
+	const CUgraphEdgeData **edges;
+	size_t *count;
+};
+
+static CUresult
+tell(struct gpc_captured_stream *captured, const struct wanted *wanted)
+{
+	CUresult result = tell_last(captured);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (wanted->id)
+		*wanted->id = captured->capture->id;
+	if (wanted->graph)
+		*wanted->graph = captured->capture->graph->handle.token;
+	if (wanted->dependencies)
+		*wanted->dependencies = captured->told;
+	if (wanted->edges)
+		*wanted->edges = captured->edges;
+	if (wanted->count)
+		*wanted->count = captured->last.count;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+get_info(CUstream hStream, CUstreamCaptureStatus *status, const struct wanted *wanted)
+{
+	struct gpc_captured_stream *captured = NULL;
+	struct gpc_stream *stream;
+	CUresult result = begin_stream(hStream, &stream);
+
+	if (result == CUDA_SUCCESS && !status)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS) {
+		captured = gpc_capture_find(stream);
+		result = check_question(stream, captured);
+	}
+	if (result == CUDA_SUCCESS) {
+		*status = status_of(captured);
+		if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+			result = tell(captured, wanted);
+	}
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+			   cuuint64_t *id_out)
+{
+	return get_info(hStream, captureStatus_out, &(struct wanted){ .id = id_out });
+}
+
+CUresult
+gpc_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+			      cuuint64_t *id_out, CUgraph *graph_out,
+			      const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+{
+	return get_info(hStream, captureStatus_out,
+			&(struct wanted){ .id = id_out,
+					  .graph = graph_out,
+					  .dependencies = dependencies_out,
+					  .count = numDependencies_out });
+}
+
+CUresult
+gpc_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+			      cuuint64_t *id_out, CUgraph *graph_out,
+			      const CUgraphNode **dependencies_out,
+			      const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	return get_info(hStream, captureStatus_out,
+			&(struct wanted){ .id = id_out,
+					  .graph = graph_out,
+					  .dependencies = dependencies_out,
+					  .edges = edgeData_out,
+					  .count = numDependencies_out });
+}
+
+CUresult
+gpc_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
+				      size_t numDependencies, unsigned int flags)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_nodes nodes = { 0 };
+	struct gpc_stream *stream;
+	CUresult result = begin_stream(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	captured = gpc_capture_find(stream);
+	if (!captured)
+		result = CUDA_ERROR_ILLEGAL_STATE;
+	else if (captured->capture->invalid)
+		result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	else if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result =
+			take_nodes(captured->capture->graph, dependencies, numDependencies, &nodes);
+	if (result == CUDA_SUCCESS)
+		result = gpc_capture_set_last(captured, &nodes,
+					      flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+	free(nodes.list);
+	return gpc_graphs_end(result);
+}
+
+/* Edges begin where the node before them ends (docs/graphs.md). */
+CUresult
+gpc_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+					 const CUgraphEdgeData *dependencyData,
+					 size_t numDependencies, unsigned int flags)
+{
+	return gpc_cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags);
+}
+
+CUresult
+gpc_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	CUstreamCaptureMode before = gpc_capture_mode;
+
+	if (!mode || (unsigned int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	gpc_capture_mode = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}

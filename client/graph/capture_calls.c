@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls of streams that become nodes while their stream is captured (CAPTURE(node) in the
+ * description).  Each answers GPC_NOT_CAPTURED where it is not.
+ */
+#include "client/context/context.h"
+#include "client/graph/capture.h"
+#include "client/graph/exec.h"
+#include "gpc_calls.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* gpc_graphs_begin(), and whether the stream is captured; *captured_p then is not NULL. */
+static CUresult
+begin(CUstream hStream, struct gpc_captured_stream **captured_p) GP_LOCKS(gpc_graphs_lock)
+{
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	CUresult result = gpc_graphs_begin();
+
+	*captured_p = NULL;
+	/* The call itself says what is wrong. */
+	if (result != CUDA_SUCCESS || gpc_enter(&context) != CUDA_SUCCESS ||
+	    gpc_stream_lookup(context, hStream, &stream) != CUDA_SUCCESS)
+		return GPC_NOT_CAPTURED;
+	*captured_p = gpc_capture_find(stream);
+	if (!*captured_p)
+		return gpc_capture_check_legacy(stream);
+	return (*captured_p)->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+					       : CUDA_SUCCESS;
+}
+
+static CUcontext
+context_of(const struct gpc_captured_stream *captured)
+{
+	return captured->stream->context->handle.token;
+}
+
+/* Ends what begin() began: the node, unless what was done before has failed. */
+static CUresult
+end(struct gpc_captured_stream *captured, CUresult result, struct gpc_node_params *params)
+	GP_UNLOCKS(gpc_graphs_lock)
+{
+	if (result == CUDA_SUCCESS)
+		result = gpc_capture_add(captured, params);
+	return gpc_graphs_end(result);
+}
+
+static CUresult
+set_attributes(const CUlaunchConfig *config, struct gpc_kernel_params *kernel)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (config->numAttrs > 0 && !config->attrs)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
+		const CUlaunchAttribute *attribute = &config->attrs[i];
+
+		/* The kernel begins when the one before it ends: nothing that it would notice. */
+		if (attribute->id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
+		    attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+			continue;
+		result = gpc_kernel_params_set(kernel, attribute->id, &attribute->value);
+	}
+	return result;
+}
+
+CUresult
+gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+			     void **extra)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_node_params params;
+	CUDA_KERNEL_NODE_PARAMS given;
+	CUresult result;
+
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = begin(config->hStream, &captured);
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	given = (CUDA_KERNEL_NODE_PARAMS){
+		.func = f,
+		.gridDimX = config->gridDimX,
+		.gridDimY = config->gridDimY,
+		.gridDimZ = config->gridDimZ,
+		.blockDimX = config->blockDimX,
+		.blockDimY = config->blockDimY,
+		.blockDimZ = config->blockDimZ,
+		.sharedMemBytes = config->sharedMemBytes,
+		.kernelParams = kernelParams,
+		.extra = extra,
+		.ctx = context_of(captured),
+	};
+	result = gpc_node_params_kernel(&given, &params);
+	if (result == CUDA_SUCCESS) {
+		result = set_attributes(config, &params.kernel);
+		if (result != CUDA_SUCCESS)
+			gpc_node_params_free(&params);
+	}
+	return end(captured, result, &params);
+}
+
+#define SHAPE                                                                                      \
+	.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,  \
+	.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes,          \
+	.hStream = hStream
+
+CUresult
+gpc_capture_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+			   unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+			   unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+			   void **kernelParams, void **extra)
+{
+	const CUlaunchConfig config = { SHAPE };
+
+	return gpc_capture_cuLaunchKernelEx(&config, f, kernelParams, extra);
+}
+
+CUresult
+gpc_capture_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+				      unsigned int gridDimZ, unsigned int blockDimX,
+				      unsigned int blockDimY, unsigned int blockDimZ,
+				      unsigned int sharedMemBytes, CUstream hStream,
+				      void **kernelParams)
+{
+	CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+					  .value.cooperative = 1 };
+	const CUlaunchConfig config = { SHAPE, .attrs = &cooperative, .numAttrs = 1 };
+
+	return gpc_capture_cuLaunchKernelEx(&config, f, kernelParams, NULL);
+}
+
+CUresult
+gpc_capture_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_node_params params;
+	CUresult result = begin(hStream, &captured);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_copy(pCopy, context_of(captured), &params);
+	return end(captured, result, &params);
+}
+
+CUresult
+gpc_capture_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+	CUDA_MEMCPY3D copy;
+
+	if (!pCopy)
+		return CUDA_ERROR_INVALID_VALUE;
+	copy = (CUDA_MEMCPY3D){
+		.srcXInBytes = pCopy->srcXInBytes,
+		.srcY = pCopy->srcY,
+		.srcMemoryType = pCopy->srcMemoryType,
+		.srcHost = pCopy->srcHost,
+		.srcDevice = pCopy->srcDevice,
+		.srcArray = pCopy->srcArray,
+		.srcPitch = pCopy->srcPitch,
+		.dstXInBytes = pCopy->dstXInBytes,
+		.dstY = pCopy->dstY,
+		.dstMemoryType = pCopy->dstMemoryType,
+		.dstHost = pCopy->dstHost,
+		.dstDevice = pCopy->dstDevice,
+		.dstArray = pCopy->dstArray,
+		.dstPitch = pCopy->dstPitch,
+		.WidthInBytes = pCopy->WidthInBytes,
+		.Height = pCopy->Height,
+		.Depth = 1,
+	};
+	return gpc_capture_cuMemcpy3DAsync_v2(&copy, hStream);
+}
+
+static CUresult
+copy_row(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src, size_t size,
+	 CUstream hStream)
+{
+	const CUDA_MEMCPY3D copy = {
+		.srcMemoryType = src_type,
+		.srcHost = src_type == CU_MEMORYTYPE_HOST ? (const void *)(uintptr_t)src : NULL,
+		.srcDevice = src,
+		.dstMemoryType = dst_type,
+		.dstHost = dst_type == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)dst : NULL,
+		.dstDevice = dst,
+		.WidthInBytes = size,
+		.Height = 1,
+		.Depth = 1,
+	};
+
+	return gpc_capture_cuMemcpy3DAsync_v2(&copy, hStream);
+}
+
+CUresult
+gpc_capture_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+	return copy_row(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src, ByteCount, hStream);
+}
+
+CUresult
+gpc_capture_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+				 CUstream hStream)
+{
+	return copy_row(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uintptr_t)srcHost,
+			ByteCount, hStream);
+}
+
+CUresult
+gpc_capture_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+				 CUstream hStream)
+{
+	return copy_row(CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice,
+			ByteCount, hStream);
+}
+
+CUresult
+gpc_capture_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+				 CUstream hStream)
+{
+	return copy_row(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount,
+			hStream);
+}
+
+static CUresult
+fill(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int value, size_t width,
+     size_t height, CUstream hStream)
+{
+	const CUDA_MEMSET_NODE_PARAMS given = { .dst = dst,
+						.pitch = pitch,
+						.value = value,
+						.elementSize = element_size,
+						.width = width,
+						.height = height };
+	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
+	struct gpc_captured_stream *captured;
+	CUresult result = begin(hStream, &captured);
+
+	/* A memset of nothing is a node that does nothing. */
+	if (result == CUDA_SUCCESS && width > 0 && height > 0)
+		result = gpc_node_params_fill(&given, context_of(captured), &params);
+	return end(captured, result, &params);
+}
+
+#define MEMSET(bits, type)                                                                         \
+	CUresult gpc_capture_cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,     \
+						    CUstream hStream)                              \
+	{                                                                                          \
+		return fill(dst, 0, sizeof(value), value, count, 1, hStream);                      \
+	}                                                                                          \
+	CUresult gpc_capture_cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value,   \
+						      size_t width, size_t height,                 \
+						      CUstream hStream)                            \
+	{                                                                                          \
+		return fill(dst, pitch, sizeof(value), value, width, height, hStream);             \
+	}
+
+MEMSET(8, unsigned char)
+MEMSET(16, unsigned short)
+MEMSET(32, unsigned int)
+
+CUresult
+gpc_capture_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+	const CUDA_HOST_NODE_PARAMS given = { .fn = fn, .userData = userData };
+	struct gpc_captured_stream *captured;
+	struct gpc_node_params params;
+	CUresult result = begin(hStream, &captured);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_host(&given, &params);
+	return end(captured, result, &params);
+}
+
+/* The launch of a graph is a child. */
+CUresult
+gpc_capture_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_node_params params;
+	CUresult result = begin(hStream, &captured);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_exec_child(hGraphExec, &params);
+	return end(captured, result, &params);
+}
+
+/* In a capture an event stands for nodes, unless it is said to be for others to see. */
+CUresult
+gpc_capture_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_node_params params;
+	struct gpc_event *event;
+	CUresult result = begin(hStream, &captured);
+
+	if (gpc_event_lookup(hEvent, &event) != CUDA_SUCCESS)
+		return gpc_graphs_end(captured ? CUDA_ERROR_INVALID_HANDLE : GPC_NOT_CAPTURED);
+	if (!captured) {
+		gpc_capture_forget_event(event);
+		return gpc_graphs_end(result);
+	}
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	if (!(flags & CU_EVENT_RECORD_EXTERNAL))
+		return gpc_graphs_end(gpc_capture_record(captured, event));
+	result = gpc_node_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, hEvent, &params);
+	return end(captured, result, &params);
+}
+
+CUresult
+gpc_capture_cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+	return gpc_capture_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CUresult
+gpc_capture_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_node_params params;
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	struct gpc_event *event;
+	CUresult result = gpc_graphs_begin();
+
+	if (result != CUDA_SUCCESS || gpc_enter(&context) != CUDA_SUCCESS ||
+	    gpc_stream_lookup(context, hStream, &stream) != CUDA_SUCCESS ||
+	    gpc_event_lookup(hEvent, &event) != CUDA_SUCCESS)
+		return gpc_graphs_end(GPC_NOT_CAPTURED);
+	captured = gpc_capture_find(stream);
+	if (!captured || !(Flags & CU_EVENT_WAIT_EXTERNAL))
+		return gpc_graphs_end(gpc_capture_wait(stream, event));
+	result = gpc_node_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, hEvent, &params);
+	return end(captured, result, &params);
+}
+
+/* What was recorded in a capture is done when its graph has run: nobody can wait for it. */
+static CUresult
+refuse_captured(CUevent hEvent)
+{
+	const struct gpc_nodes *nodes;
+	struct gpc_capture *capture = NULL;
+	struct gpc_event *event;
+	CUresult result = gpc_graphs_begin();
+
+	if (result == CUDA_SUCCESS && gpc_event_lookup(hEvent, &event) == CUDA_SUCCESS)
+		capture = gpc_capture_of_event(event, &nodes);
+	if (!capture)
+		return gpc_graphs_end(GPC_NOT_CAPTURED);
+	capture->invalid = true;
+	return gpc_graphs_end(CUDA_ERROR_CAPTURED_EVENT);
+}
+
+CUresult
+gpc_capture_cuEventQuery(CUevent hEvent)
+{
+	return refuse_captured(hEvent);
+}
+
+CUresult
+gpc_capture_cuEventSynchronize(CUevent hEvent)
+{
+	return refuse_captured(hEvent);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: changes of executable graphs, of one node or of all. */
+#include "client/graph/exec.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* Ends a change of one node: the parameters are given up where it fails. */
+static CUresult
+set(struct gpc_exec *exec, struct gpc_node *copy, CUresult result, struct gpc_node_params *params)
+	GP_UNLOCKS(gpc_graphs_lock)
+{
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	if (copy->params.type != params->type) {
+		gpc_node_params_free(params);
+		return gpc_graphs_end(CUDA_ERROR_INVALID_VALUE);
+	}
+	gpc_node_params_replace(&copy->params, params);
+	gpc_exec_changed(exec);
+	return gpc_graphs_end(CUDA_SUCCESS);
+}
+
+CUresult
+gpc_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+				      const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	struct gpc_node_params params;
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_kernel(nodeParams, &params);
+	return set(exec, copy, result, &params);
+}
+
+CUresult
+gpc_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+				   const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS now = { 0 };
+
+	if (nodeParams)
+		memcpy(&now, nodeParams, sizeof(*nodeParams));
+	return gpc_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &now);
+}
+
+CUresult
+gpc_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+				   const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+{
+	struct gpc_node_params params;
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_copy(copyParams, ctx, &params);
+	return set(exec, copy, result, &params);
+}
+
+CUresult
+gpc_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+				   const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+	struct gpc_node_params params;
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_fill(memsetParams, ctx, &params);
+	return set(exec, copy, result, &params);
+}
+
+CUresult
+gpc_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+				 const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	struct gpc_node_params params;
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_host(nodeParams, &params);
+	return set(exec, copy, result, &params);
+}
+
+static CUresult
+set_event(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeType type, CUevent event)
+{
+	struct gpc_node_params params;
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_event(type, event, &params);
+	return set(exec, copy, result, &params);
+}
+
+CUresult
+gpc_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult
+gpc_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+	return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+/* Two graphs are alike when their nodes, in the order of adding, are of the same types and have
+ * the same edges. */
+struct difference {
+	CUgraphExecUpdateResult result;
+	const struct gpc_node *node; /* of the new graph */
+};
+
+static void
+number(const struct gpc_graph *graph)
+{
+	struct gpc_node *node;
+	size_t count = 0;
+
+	DL_FOREACH(graph->nodes, node)
+	{
+		node->mark = count++;
+	}
+}
+
+static bool
+has_edge_from(const struct gpc_node *node, size_t mark)
+{
+	for (size_t i = 0; i < node->in.count; i++) {
+		if (node->in.list[i].node->mark == mark)
+			return true;
+	}
+	return false;
+}
+
+static bool are_alike(const struct gpc_graph *now, const struct gpc_graph *before,
+		      struct difference *difference);
+
+static bool
+is_like(const struct gpc_node *now, const struct gpc_node *before, struct difference *difference)
+{
+	difference->node = now;
+	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+	if (now->params.type != before->params.type)
+		return false;
+	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+	if (now->params.context != before->params.context)
+		return false;
+	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+	if (now->in.count != before->in.count)
+		return false;
+	for (size_t i = 0; i < now->in.count; i++) {
+		if (!has_edge_from(before, now->in.list[i].node->mark))
+			return false;
+	}
+	return now->params.type != CU_GRAPH_NODE_TYPE_GRAPH ||
+	       are_alike(now->params.child, before->params.child, difference);
+}
+
+static bool
+are_alike(const struct gpc_graph *now, const struct gpc_graph *before,
+	  struct difference *difference)
+{
+	const struct gpc_node *node, *other = before->nodes;
+
+	*difference = (struct difference){ CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL };
+	if (now->count != before->count)
+		return false;
+	number(now);
+	number(before);
+	DL_FOREACH(now->nodes, node)
+	{
+		if (!is_like(node, other, difference))
+			return false;
+		other = other->next;
+	}
+	return true;
+}
+
+/* Of graphs that are alike. */
+static CUresult
+take_all(struct gpc_graph *copy, const struct gpc_graph *now)
+{
+	const struct gpc_node *from = now->nodes;
+	struct gpc_node *node;
+	CUresult result = CUDA_SUCCESS;
+
+	DL_FOREACH(copy->nodes, node)
+	{
+		struct gpc_node_params params;
+
+		if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+			result = take_all(node->params.child, from->params.child);
+		} else {
+			result = gpc_node_params_dup(&from->params, &params);
+			if (result == CUDA_SUCCESS) {
+				gpc_node_params_free(&node->params);
+				node->params = params;
+			}
+		}
+		if (result != CUDA_SUCCESS)
+			return result;
+		from = from->next;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+			 CUgraphExecUpdateResultInfo *resultInfo)
+{
+	struct difference difference;
+	struct gpc_graph *graph;
+	struct gpc_exec *exec;
+	CUresult result = gpc_exec_begin_change(hGraphExec, &exec);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_graph_lookup(hGraph, &graph);
+	if (result == CUDA_SUCCESS && !resultInfo)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	*resultInfo = (CUgraphExecUpdateResultInfo){ .result = CU_GRAPH_EXEC_UPDATE_SUCCESS };
+	if (!are_alike(graph, gpc_exec_graph(exec), &difference)) {
+		resultInfo->result = difference.result;
+		resultInfo->errorNode = difference.node ? difference.node->handle.token : NULL;
+		return gpc_graphs_end(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	}
+	gpc_exec_changed(exec);
+	return gpc_graphs_end(take_all(gpc_exec_graph(exec), graph));
+}
+
+CUresult
+gpc_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
+		      CUgraphExecUpdateResult *updateResult_out)
+{
+	CUgraphExecUpdateResultInfo info = { .result = CU_GRAPH_EXEC_UPDATE_ERROR };
+	CUresult result = gpc_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+
+	if (hErrorNode_out)
+		*hErrorNode_out = info.errorNode;
+	if (updateResult_out)
+		*updateResult_out = info.result;
+	return result;
+}
+
+CUresult
+gpc_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+				       CUgraph childGraph)
+{
+	struct difference difference;
+	struct gpc_graph *graph;
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_graph_lookup(childGraph, &graph);
+	if (result == CUDA_SUCCESS && (copy->params.type != CU_GRAPH_NODE_TYPE_GRAPH ||
+				       !are_alike(graph, copy->params.child, &difference)))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	gpc_exec_changed(exec);
+	return gpc_graphs_end(take_all(copy->params.child, graph));
+}
+
+CUresult
+gpc_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+			     CUgraphNodeParams *nodeParams)
+{
+	struct gpc_node_params params;
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result;
+
+	if (nodeParams && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return gpc_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode,
+							      nodeParams->graph.graph);
+	result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_any(nodeParams, &params);
+	return set(exec, copy, result, &params);
+}
+
+/* CUDA allows it for these. */
+static bool
+can_be_disabled(const struct gpc_node *node)
+{
+	return node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ||
+	       node->params.type == CU_GRAPH_NODE_TYPE_MEMSET ||
+	       node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY;
+}
+
+CUresult
+gpc_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+{
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS && !can_be_disabled(copy))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && copy->disabled != !isEnabled) {
+		copy->disabled = !isEnabled;
+		gpc_exec_changed(exec);
+	}
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+{
+	struct gpc_exec *exec;
+	struct gpc_node *copy;
+	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+
+	if (result == CUDA_SUCCESS && (!isEnabled || !can_be_disabled(copy)))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*isEnabled = !copy->disabled;
+	return gpc_graphs_end(result);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/graph_plan.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER 16
+
+static uint32_t
+word(const uint8_t *at)
+{
+	uint32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return le32toh(value);
+}
+
+static size_t
+padded(size_t size)
+{
+	return (size + 7) & ~(size_t)7;
+}
+
+void
+gp_graph_reader_init(struct gp_graph_reader *reader, const void *data, size_t size)
+{
+	*reader = (struct gp_graph_reader){ .cur = data, .end = (const uint8_t *)data + size };
+}
+
+uint32_t
+gp_graph_dependency(const struct gp_graph_node *node, uint32_t index)
+{
+	return word((const uint8_t *)node->dependencies.data + (size_t)4 * index);
+}
+
+static bool
+depends_on_earlier(const struct gp_graph_node *node, uint32_t number)
+{
+	uint64_t least = 0;
+
+	for (uint32_t i = 0; i < node->count; i++) {
+		uint32_t dependency = gp_graph_dependency(node, i);
+
+		if (dependency < least || dependency >= number)
+			return false;
+		least = (uint64_t)dependency + 1;
+	}
+	return true;
+}
+
+bool
+gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node)
+{
+	size_t left = (size_t)(reader->end - reader->cur), dependencies, fields;
+
+	if (reader->bad || left == 0)
+		return false;
+	reader->bad = true;
+	if (left < HEADER)
+		return false;
+	node->call = word(reader->cur);
+	node->count = word(reader->cur + 4);
+	fields = word(reader->cur + 8);
+	left -= HEADER;
+	dependencies = padded((size_t)4 * node->count);
+	if (word(reader->cur + 12) != 0 || node->count > reader->read || dependencies > left ||
+	    fields % 8 != 0 || fields > left - dependencies)
+		return false;
+	node->dependencies = (struct gp_bytes){ reader->cur + HEADER, (size_t)4 * node->count };
+	node->fields = (struct gp_bytes){ reader->cur + HEADER + dependencies, fields };
+	if (!depends_on_earlier(node, reader->read))
+		return false;
+	reader->cur += HEADER + dependencies + fields;
+	reader->read++;
+	reader->bad = false;
+	return true;
+}
+
+static bool
+make_room(struct gp_graph_writer *writer, size_t size)
+{
+	size_t room = writer->room ? writer->room : 4096;
+	uint8_t *memory;
+
+	if (size > GP_GRAPH_PLAN_MAX - writer->size)
+		return false;
+	while (room < writer->size + size)
+		room *= 2;
+	if (room == writer->room)
+		return true;
+	memory = realloc(writer->memory, room);
+	if (!memory)
+		return false;
+	writer->memory = memory;
+	writer->room = room;
+	return true;
+}
+
+void *
+gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *dependencies,
+	       uint32_t count, size_t fields_size)
+{
+	size_t fields = padded(fields_size), list = padded((size_t)4 * count);
+	const uint32_t header[] = { htole32(call), htole32(count), htole32((uint32_t)fields), 0 };
+	uint8_t *at;
+
+	if (fields > GP_GRAPH_PLAN_MAX || !make_room(writer, HEADER + list + fields))
+		return NULL;
+	at = writer->memory + writer->size;
+	memset(at, 0, HEADER + list + fields);
+	memcpy(at, header, HEADER);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t dependency = htole32(dependencies[i]);
+
+		memcpy(at + HEADER + (size_t)4 * i, &dependency, sizeof(dependency));
+	}
+	writer->last = writer->size;
+	writer->size += HEADER + list + fields;
+	return at + HEADER + list;
+}
+
+void
+gp_graph_fit(struct gp_graph_writer *writer, size_t fields_size)
+{
+	uint8_t *at = writer->memory + writer->last + 8;
+	uint32_t room = word(at), fields = htole32((uint32_t)padded(fields_size));
+
+	memcpy(at, &fields, sizeof(fields));
+	writer->size -= room - padded(fields_size);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The nodes of a graph as gpGraphMake carries them in its bulk tail (wire.md, 9): a call each, with
+ * the nodes before it that it depends on.  Reading bounds everything, and allocates nothing.
+ */
+#ifndef GP_GRAPH_PLAN_H
+#define GP_GRAPH_PLAN_H
+
+#include "protocol/enc.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The most that a bulk tail may have. */
+#define GP_GRAPH_PLAN_MAX ((size_t)16 << 20)
+
+struct gp_graph_node {
+	uint32_t call; /* gpLaunch, gpCopyDevice, gpFill; 0: nothing */
+	uint32_t count;
+	struct gp_bytes dependencies; /* count numbers of 32 bits; each is higher than the last */
+	struct gp_bytes fields;       /* of the call; its stream is 0 */
+};
+
+struct gp_graph_reader {
+	const uint8_t *cur, *end;
+	uint32_t read; /* nodes */
+	bool bad;
+};
+
+void gp_graph_reader_init(struct gp_graph_reader *reader, const void *data, size_t size);
+/* false: that was the last one, or reader->bad. */
+bool gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node);
+uint32_t gp_graph_dependency(const struct gp_graph_node *node, uint32_t index);
+
+/* Zeroed it is empty; the caller frees memory. */
+struct gp_graph_writer {
+	uint8_t *memory;
+	size_t size, room;
+	size_t last; /* where the last node begins */
+};
+
+/* One more node; the answer is room for its fields, aligned to 8, until the next one.  NULL: no
+ * memory, or more than GP_GRAPH_PLAN_MAX.  dependencies: ascending. */
+void *gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *dependencies,
+		     uint32_t count, size_t fields_size);
+
+/* The last node's fields, for which there is room, have turned out to be so long. */
+void gp_graph_fit(struct gp_graph_writer *writer, size_t fields_size);
+
+#endif /* GP_GRAPH_PLAN_H */

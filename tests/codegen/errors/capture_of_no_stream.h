@@ -1,0 +1,3 @@
+GP_LOCAL(CAPTURE(refused))
+CUresult cuCtxSynchronize(
+        void);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's nodes of a graph: what can be read is written to what reads the same. */
+#include "protocol/graph_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+copy_node(struct gp_graph_writer *writer, const struct gp_graph_node *node)
+{
+	uint32_t *dependencies = calloc((size_t)node->count + 1, sizeof(*dependencies));
+	void *fields;
+
+	if (!dependencies)
+		abort();
+	for (uint32_t i = 0; i < node->count; i++)
+		dependencies[i] = gp_graph_dependency(node, i);
+	fields = gp_graph_write(writer, node->call, dependencies, node->count, node->fields.size);
+	if (!fields)
+		abort();
+	memcpy(fields, node->fields.data, node->fields.size);
+	free(dependencies);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gp_graph_writer writer = { 0 };
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+	uint8_t *copy = malloc(size + 1);
+
+	if (!copy)
+		return 0;
+	memcpy(copy, data, size);
+	gp_graph_reader_init(&reader, copy, size);
+	while (gp_graph_read(&reader, &node))
+		copy_node(&writer, &node);
+	/* Between two dependencies and the fields padding may be anything. */
+	if (writer.size != (size_t)(reader.cur - copy))
+		abort();
+	free(writer.memory);
+	free(copy);
+	return 0;
+}

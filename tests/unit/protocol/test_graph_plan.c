@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes of graphs on the wire: what is written is read, and what is damaged is refused. */
+#include "protocol/graph_plan.h"
+#include "tests/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES 200
+
+static void
+write_nodes(struct gp_graph_writer *writer)
+{
+	uint32_t dependencies[NODES];
+
+	for (uint32_t i = 0; i < NODES; i++) {
+		uint32_t count = i < 5 ? i : 5;
+		uint8_t *fields;
+
+		for (uint32_t j = 0; j < count; j++)
+			dependencies[j] = i - count + j;
+		fields = gp_graph_write(writer, 7 + i, dependencies, count, 64 + i);
+		assert_non_null(fields);
+		assert_int_equal((uintptr_t)fields % 8, 0);
+		memset(fields, (int)(i & 0x7f), i);
+		gp_graph_fit(writer, i);
+	}
+}
+
+static void
+test_what_is_written_is_read(void **state)
+{
+	struct gp_graph_writer writer = { 0 };
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+
+	write_nodes(&writer);
+	gp_graph_reader_init(&reader, writer.memory, writer.size);
+	for (uint32_t i = 0; i < NODES; i++) {
+		const uint8_t *fields;
+
+		assert_true(gp_graph_read(&reader, &node));
+		assert_int_equal(node.call, 7 + i);
+		assert_int_equal(node.count, i < 5 ? i : 5);
+		assert_int_equal(node.fields.size, (i + 7) / 8 * 8);
+		fields = node.fields.data;
+		for (uint32_t j = 0; j < node.fields.size; j++)
+			assert_int_equal(fields[j], j < i ? i & 0x7f : 0);
+		for (uint32_t j = 0; j < node.count; j++)
+			assert_int_equal(gp_graph_dependency(&node, j), i - node.count + j);
+	}
+	assert_false(gp_graph_read(&reader, &node));
+	assert_false(reader.bad);
+	free(writer.memory);
+}
+
+static bool
+is_refused(const uint32_t *words, size_t count)
+{
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+
+	gp_graph_reader_init(&reader, words, count * sizeof(*words));
+	while (gp_graph_read(&reader, &node))
+		;
+	return reader.bad;
+}
+
+static void
+test_what_is_no_plan_is_refused(void **state)
+{
+	const uint32_t fine[] = { 1, 0, 0, 0, 1, 1, 0, 0, 0, 0 };
+	const uint32_t itself[] = { 1, 0, 0, 0, 1, 1, 0, 0, 1, 0 };
+	const uint32_t first[] = { 1, 1, 0, 0, 0, 0 };
+	const uint32_t twice[] = { 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0, 0, 0 };
+	const uint32_t reserved[] = { 1, 0, 0, 1 };
+	const uint32_t long_fields[] = { 1, 0, 16, 0, 0, 0 };
+	const uint32_t odd_fields[] = { 1, 0, 4, 0, 0, 0 };
+	const uint32_t huge[] = { 1, 0, 0xfffffff8, 0 };
+	const uint32_t many[] = { 1, 0xffffffff, 0, 0 };
+
+	assert_false(is_refused(fine, 10));
+	assert_true(is_refused(fine, 9));
+	assert_true(is_refused(fine, 7));
+	assert_true(is_refused(itself, 10));
+	assert_true(is_refused(first, 6));
+	assert_true(is_refused(twice, 14));
+	assert_true(is_refused(reserved, 4));
+	assert_true(is_refused(long_fields, 6));
+	assert_true(is_refused(odd_fields, 6));
+	assert_true(is_refused(huge, 4));
+	assert_true(is_refused(many, 4));
+	assert_false(is_refused(fine, 0));
+}
+
+/* Each byte of a plan changed, and each length: nothing is read that is not there. */
+static void
+test_damage_stays_inside(void **state)
+{
+	struct gp_graph_writer writer = { 0 };
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+
+	write_nodes(&writer);
+	for (size_t at = 0; at < writer.size; at++) {
+		size_t size = at % 3 ? writer.size : at;
+		uint8_t *copy = malloc(size + 1);
+
+		assert_non_null(copy);
+		memcpy(copy, writer.memory, size);
+		if (at < size)
+			copy[at] ^= (uint8_t)(1u << at % 8);
+		gp_graph_reader_init(&reader, copy, size);
+		while (gp_graph_read(&reader, &node)) {
+			assert_true(node.count < reader.read);
+			assert_true((const uint8_t *)node.fields.data + node.fields.size <=
+				    copy + size);
+		}
+		free(copy);
+	}
+	free(writer.memory);
+}
+
+static void
+test_more_than_the_most_is_not_written(void **state)
+{
+	struct gp_graph_writer writer = { 0 };
+
+	assert_null(gp_graph_write(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX + 1));
+	assert_null(gp_graph_write(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX));
+	assert_non_null(gp_graph_write(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX - 64));
+	assert_null(gp_graph_write(&writer, 1, NULL, 0, 64));
+	free(writer.memory);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_what_is_no_plan_is_refused),
+		cmocka_unit_test(test_damage_stays_inside),
+		cmocka_unit_test(test_more_than_the_most_is_not_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
