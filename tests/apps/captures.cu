@@ -79,6 +79,8 @@ work(void)
 	CHECK(cudaMallocHost(&pinned, 2 * N * sizeof(int)));
 	memset(pinned, 0, 2 * N * sizeof(int));
 	CHECK(cudaMemset(b, 0, N * sizeof(int)));
+	/* The streams do not wait for the default one. */
+	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	CHECK(cudaMemsetAsync(a, 0, N * sizeof(int), stream));
 	CHECK(cudaEventRecord(fork, stream));
@@ -131,6 +133,7 @@ nested(void)
 	cudaGraph_t graph;
 
 	CHECK(cudaMemset(a, 0, N * sizeof(int)));
+	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	add<<<N / 256, 256, 0, stream>>>(a, 1);
 	CHECK(cudaStreamEndCapture(stream, &graph));
