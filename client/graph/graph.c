@@ -172,6 +172,8 @@ gpc_node_destroy(struct gpc_node *node)
 	free(node->in.list);
 	free(node->out.list);
 	gpc_node_params_free(&node->params);
+	/* Who has cloned it last may look at it later (find_copy()). */
+	node->graph = NULL;
 	gpc_handle_remove(&node->handle);
 }
 
