@@ -3,6 +3,7 @@
 
 #include "client/context/context.h"
 #include "client/graph/plan.h"
+#include "client/graph/user_object.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -373,10 +374,14 @@ begin_use(CUgraphExec token, CUstream hStream, struct gpc_exec **exec_p,
 static void
 end_use(struct gpc_exec *exec)
 {
+	struct gpc_users_ended *ended;
+
 	pthread_mutex_lock(&gpc_graphs_lock);
 	if (--exec->uses == 0 && exec->ended)
 		exec_free(exec);
+	ended = gpc_users_take_ended();
 	pthread_mutex_unlock(&gpc_graphs_lock);
+	gpc_users_end(ended);
 }
 
 CUresult
