@@ -42,7 +42,7 @@ note_image(struct gpd_graph_built *built, const struct gpd_use *use)
 	images = realloc(built->images, (i + 1) * sizeof(*images));
 	if (!images)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	images[i] = (struct gpd_graph_image){ use->image->handle.id, use->image->library };
+	images[i] = (struct gpd_graph_image){ use->image->handle.id, use->image->library->number };
 	built->images = images;
 	built->image_count++;
 	return CUDA_SUCCESS;
@@ -252,7 +252,8 @@ gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *
 	for (uint32_t i = 0; i < built->image_count && fits; i++) {
 		const struct gpd_image *image = gpd_image_get(session, built->images[i].id);
 
-		fits = image && !image->stale && image->library == built->images[i].library;
+		fits = image && !image->stale && image->library &&
+		       image->library->number == built->images[i].library;
 	}
 	return fits;
 }

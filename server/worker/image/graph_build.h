@@ -19,10 +19,10 @@ struct gpd_session;
 /* What a node is charged for: of executables of 32 nodes 65 take 8 MiB of an H200's memory. */
 #define GPD_GRAPH_NODE_COST 4096
 
-/* An image that a kernel is of, and the library that it had. */
+/* An image that a kernel is of, and the number of the library that it had. */
 struct gpd_graph_image {
 	uint32_t id;
-	const struct gpd_library *library;
+	uint64_t library;
 };
 
 /* Plain data; gpd_graph_unbuild() ends it. */

@@ -43,6 +43,7 @@ GP_COND_AT_START(registry.loaded);
 static struct gpd_library *
 create(struct gpd_blob *blob, int device)
 {
+	static _Atomic uint64_t last_number;
 	struct gpd_library *library = calloc(1, sizeof(*library));
 
 	if (!library)
@@ -52,6 +53,7 @@ create(struct gpd_blob *blob, int device)
 		free(library);
 		return NULL;
 	}
+	library->number = atomic_fetch_add(&last_number, 1) + 1;
 	gpd_blob_ref(blob);
 	library->blob = blob;
 	memcpy(library->key.sha256, gpd_blob_sha256(blob), sizeof(library->key.sha256));
