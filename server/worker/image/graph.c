@@ -95,15 +95,20 @@ take(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t si
 {
 	struct gpd_graph_built built;
 	uint64_t bytes;
-	CUresult result = gpd_graph_build(session, plan, size, graph->device,
-					  partition_of(session, graph->context), &built);
+	uint32_t nodes;
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	bytes = size + (uint64_t)built.nodes * GPD_GRAPH_NODE_COST;
-	if (!gpd_name_memory_add(&session->handles.memory, bytes)) {
-		gpd_graph_unbuild(&built, true);
+	if (!gpd_graph_count(plan, size, &nodes))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Before the driver is asked for it: a plan may have a million nodes. */
+	bytes = size + (uint64_t)nodes * GPD_GRAPH_NODE_COST;
+	if (!gpd_name_memory_add(&session->handles.memory, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_graph_build(session, plan, size, graph->device,
+				 partition_of(session, graph->context), &built);
+	if (result != CUDA_SUCCESS) {
+		gpd_name_memory_remove(&session->handles.memory, bytes);
+		return result;
 	}
 	gpd_name_memory_remove(&session->handles.memory, graph->charged);
 	if (graph->plan)

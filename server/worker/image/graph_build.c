@@ -175,9 +175,8 @@ add_node(const struct build *build, const struct gp_graph_node *node, CUgraphNod
 	}
 }
 
-/* How many nodes there are; false: it is no plan. */
-static bool
-count_nodes(const void *plan, size_t size, uint32_t *count_p)
+bool
+gpd_graph_count(const void *plan, size_t size, uint32_t *count_p)
 {
 	struct gp_graph_reader reader;
 	struct gp_graph_node node;
@@ -232,7 +231,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 	CUresult result;
 
 	*built = (struct gpd_graph_built){ .device = device };
-	if (!count_nodes(plan, size, &built->nodes))
+	if (!gpd_graph_count(plan, size, &built->nodes))
 		return CUDA_ERROR_INVALID_VALUE;
 	built->partition = gpd_partition_hold(partition);
 	result = make(&build, plan, size);

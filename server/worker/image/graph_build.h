@@ -37,6 +37,9 @@ struct gpd_graph_built {
 	const char *kernel;         /* the last one's name, or NULL */
 };
 
+/* How many nodes there are; false: it is no plan. */
+bool gpd_graph_count(const void *plan, size_t size, uint32_t *count_p);
+
 /* CUDA_ERROR_INVALID_VALUE: it is no plan, or uses memory that is not the session's;
  * CUDA_ERROR_INVALID_HANDLE: a kernel of no image. */
 CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
