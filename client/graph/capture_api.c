@@ -130,13 +130,33 @@ check_question(const struct gpc_stream *stream, const struct gpc_captured_stream
 	return result == GPC_NOT_CAPTURED ? CUDA_SUCCESS : result;
 }
 
+/* While nothing is captured: without the lock, which others hold while the daemon makes a graph. */
+static CUresult
+tell_none(CUstream hStream, CUstreamCaptureStatus *status)
+{
+	struct gpc_context *context;
+	struct gpc_stream *stream;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_stream_lookup(context, hStream, &stream);
+	if (result == CUDA_SUCCESS && !status)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return result;
+}
+
 CUresult
 gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	const struct gpc_captured_stream *captured = NULL;
 	struct gpc_stream *stream;
-	CUresult result = begin_stream(hStream, &stream);
+	CUresult result;
 
+	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
+		return tell_none(hStream, captureStatus);
+	result = begin_stream(hStream, &stream);
 	if (result == CUDA_SUCCESS && !captureStatus)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS) {
@@ -182,8 +202,11 @@ get_info(CUstream hStream, CUstreamCaptureStatus *status, const struct wanted *w
 {
 	struct gpc_captured_stream *captured = NULL;
 	struct gpc_stream *stream;
-	CUresult result = begin_stream(hStream, &stream);
+	CUresult result;
 
+	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
+		return tell_none(hStream, status);
+	result = begin_stream(hStream, &stream);
 	if (result == CUDA_SUCCESS && !status)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS) {
