@@ -93,7 +93,7 @@ static void
 extension_is_found_by_name(void **state)
 {
 	symbol("gpSoftStreamCancel");
-	assert_null(dlsym(driver, "cuGraphCreate"));
+	assert_null(dlsym(driver, "cuGraphicsMapResources"));
 	assert_null(dlsym(driver, "gs_launch"));
 }
 
