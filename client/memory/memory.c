@@ -3,12 +3,14 @@
 
 #include "client/alloc/heap.h"
 #include "client/alloc/kept.h"
+#include "client/base/log.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
 #include "client/memory/address.h"
 #include "client/memory/keeper.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
+#include "client/wire/session_threads.h"
 #include "gpc_calls.h"
 
 #include <stdatomic.h>
@@ -162,18 +164,31 @@ give_all_back(struct memory *memory)
 }
 
 /* Whoever keeps something from here on tells the daemon anew; what is kept already goes. */
+static void *
+return_all(void *arg)
+{
+	struct memory *memory = arg;
+	struct gpc_context *primary = memory->primary;
+	const struct gp_args_gpMemoryKept args = { 0 };
+
+	atomic_store(&memory->keeps, false);
+	give_all_back(memory);
+	(void)gpc_post_gpMemoryKept(primary, &args);
+	gpc_thread_ended(memory->session);
+	return NULL;
+}
+
+/* The thread that reads the answers must not post: a call may have to wait for one of them. */
 static void
 recalled(struct gpc_request *request)
 {
 	struct memory *memory = request->arg;
-	struct gpc_context *primary = memory->primary;
-	const struct gp_args_gpMemoryKept args = { 0 };
 
 	free(request->reply);
 	request->reply = NULL;
-	atomic_store(&memory->keeps, false);
-	give_all_back(memory);
-	(void)gpc_post_gpMemoryKept(primary, &args);
+	if (request->result == CUDA_SUCCESS &&
+	    gpc_thread_start(memory->session, return_all, memory, "gpupool-recall") != 0)
+		gpc_log(GPC_LOG_ERROR, "no thread that gives kept memory back");
 }
 
 static void

@@ -6,6 +6,7 @@
 #include "client/memory/memory.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
+#include "client/wire/session_threads.h"
 #include "gpc_calls.h"
 #include "protocol/frame.h"
 #include "transport/transport.h"
@@ -541,6 +542,18 @@ fake_recall(void)
 	request->result = CUDA_SUCCESS;
 	request->complete = true;
 	request->done(request);
+}
+
+int
+gpc_thread_start(struct gpc_session *s, void *(*main)(void *arg), void *arg, const char *name)
+{
+	(void)main(arg);
+	return 0;
+}
+
+void
+gpc_thread_ended(struct gpc_session *s)
+{
 }
 
 uint64_t
