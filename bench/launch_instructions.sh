@@ -6,7 +6,7 @@
 #
 # BUILD is a release build (meson setup --buildtype=release) with server/gpupoold,
 # client/libcuda.so.1, softgpu/driver/libcuda-soft.so and bench/launches. Valgrind counts what runs
-# inside cuLaunchKernel, in two runs of different length, through a daemon on the software device:
+# behind the exported cuLaunchKernel, in two runs of different length, through a daemon on the software device:
 # the difference is free of what only the first launches do.
 set -euo pipefail
 
@@ -39,11 +39,12 @@ done
 instructions() {
 	REMOTE_GPU=$address LD_LIBRARY_PATH=$build/client valgrind --tool=callgrind \
 		--callgrind-out-file="$work/out" --collect-atstart=no \
-		--toggle-collect=gpc_cuLaunchKernel "$build/bench/launches" "$1" 2>"$work/log" ||
+		--toggle-collect='gpc_watched_cuLaunchKernel*' "$build/bench/launches" "$1" 2>"$work/log" ||
 		{ cat "$work/log" >&2; exit 1; }
 	sed -n 's/^\(summary\|totals\): //p' "$work/out" | head -n 1
 }
 
 first=$(instructions $few)
 second=$(instructions $many)
+[ "$first" -gt 0 ] || { echo "nothing was counted: has the function another name?" >&2; exit 1; }
 echo "$(((second - first) / (many - few))) instructions a launch"

@@ -40,10 +40,10 @@ STATUS_ONLY = {'memhog', 'badhandle'}
 LAST = ['sticky', 'assertion']  # poison the context that all clients share
 
 APPS = [
-    'arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'callbacks', 'copies', 'copies2d',
+    'arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d',
     'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork',
-    'hostfunc', 'launch', 'launchrate', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
-    'peer', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
+    'graphs', 'captures', 'tensormaps', 'attributes', 'linkptx', 'vmm', 'hostfunc', 'launch', 'launchrate', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
+    'peer', 'references', 'batches', 'oldlaunch', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
     'textures', 'threads', 'vectoradd', 'warp',
 ]
 

@@ -35,7 +35,7 @@ HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_ca
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'service']
-APPS = ['arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'bigglobal', 'callbacks', 'copies', 'copies2d', 'devicequery',
+APPS = ['arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'bigglobal', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d', 'devicequery',
         'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork', 'hostfunc', 'lanes', 'launch', 'launchrate',
         'manydevices', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned', 'printf', 'reset',
         'sleeper', 'smcount', 'sticky', 'straight', 'streams', 'symbols', 'textures', 'threads', 'vectoradd', 'vmm', 'warp']

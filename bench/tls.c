@@ -8,7 +8,7 @@
  * "wanted" is the smaller of tcp's figure and 0.9 of cipher times connections; "met" is what tls
  * has of it.
  */
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 #include "bench/bench.h"
 

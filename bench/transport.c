@@ -7,7 +7,7 @@
 #include "transport/transport.h"
 
 #include "bench/bench.h"
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values as cells of 8 bytes, at both ends: what an element of an array or a field of a struct becomes."""
-from types_table import ADDRESSES, cells, is_kernel, kind_of, opaque_size, struct_of, structs_in, types_named, wire_type
+from types_table import LOOKUPS, cells, is_address, is_kernel, kind_of, opaque_size, struct_of, structs_in, types_named, wire_type
 
 
 def ident(ctype):
@@ -22,16 +22,14 @@ def client_id(ctype, value, out):
         return None
     if kind.is_object:
         return f"result = gpc_object_id(&context, GPC_KIND_{kind.constant}, {value}, {out});"
-    return {"stream": f"result = gpc_stream_id(&context, {value}, {out});",
-            "event": f"result = gpc_event_id({value}, {out});",
-            "context": f"result = gpc_context_name(&context, {value}, {out});"}[kind.name]
+    return f"result = {LOOKUPS[kind.name].format(value=value, out=out)};"
 
 
 def server_given(ctype, wire, out, span="1", works=False):
     """The expression that finds what a wire value names, checked; None: the value is what it is."""
     if ctype == "CUdevice":
         return f"gpd_given_device(session, (int32_t){wire}, {out})"
-    if ctype in ADDRESSES:
+    if is_address(ctype):
         return f"gpd_given_address(session, {wire}, {span}, {out})"
     if is_kernel(ctype):
         return f"gpd_function_get(session, {wire}, {out})"
@@ -43,6 +41,12 @@ def server_given(ctype, wire, out, span="1", works=False):
     if kind.name == "stream":
         return f"gpd_given_stream(session, (uint32_t){wire}, {'true' if works else 'false'}, {out})"
     return f"gpd_given_{kind.name}(session, (uint32_t){wire}, {out})"
+
+
+def span_of(words, of):
+    """How many bytes of device memory are given: SPAN's words, of these arguments or members."""
+    sizes = [w if w.isdigit() else f"{of}{w}" for w in words]
+    return sizes[0] if len(sizes) == 1 else f"gpd_span({', '.join(sizes + ['0', '1'][len(sizes) - 2:])})"
 
 
 def id_type(ctype):
@@ -64,14 +68,14 @@ def pack(ctype, value, cell, indent):
     return f"{t}{cell} = (uint64_t){value};\n"
 
 
-def given(ctype, cell, value, indent):
+def given(ctype, cell, value, indent, span="1"):
     """Server: statements that check cells and make the driver's value of them, and leave result."""
     t = "\t" * indent
     if struct_of(ctype):
         return f"{t}result = given_{ident(ctype)}(session, &{cell}, &{value});\n"
     if opaque_size(ctype):
         return f"{t}memcpy(&{value}, &{cell}, {opaque_size(ctype)});\n"
-    named = server_given(ctype, cell, f"&{value}")
+    named = server_given(ctype, cell, f"&{value}", span)
     if named:
         return f"{t}result = {named};\n"
     if is_float(ctype):
@@ -88,6 +92,8 @@ def told(ctype, value, cell, indent):
         return f"{t}memcpy(&{cell}, &{value}, {opaque_size(ctype)});\n"
     if kind_of(ctype):
         return f"{t}{cell} = gpd_object_id(session, GPD_KIND_{kind_of(ctype).constant}, {value});\n"
+    if ctype == "CUdevice":
+        return f"{t}{cell} = (uint64_t)gpd_told_device({value});\n"
     if is_float(ctype):
         return f"{t}memcpy(&{cell}, &{value}, sizeof({value}));\n"
     return f"{t}{cell} = (uint64_t){value};\n"
@@ -115,11 +121,14 @@ def condition(field, of):
     return " || ".join(f"{of}->{when[0]} == {value}" for value in when[1:]) if when else None
 
 
-def members(struct, one, of, indent=1, guard=""):
-    """The statements of each member: one(type, path, first cell, indent)."""
-    out, at = [], 0
+def members(struct, one, of, guard="", only=lambda f: True):
+    """The statements of each member: one(member, path, first cell, indent)."""
+    out, at, indent = [], 0, 1
     for f in struct.fields:
         width = cells(f.ctype)
+        if not only(f):
+            at += width * (f.count or 1)
+            continue
         test = condition(f, of)
         tests = [x for x in (guard, f"({test})" if test and guard and " || " in test else test) if x]
         t = "\t" * indent
@@ -130,9 +139,9 @@ def members(struct, one, of, indent=1, guard=""):
         if f.count:
             loop = "result == CUDA_SUCCESS && " if guard else ""
             out.append(f"{t}for (size_t i = 0; {loop}i < {f.count}; i++) {{\n"
-                       + one(f.ctype, f"{f.name}[i]", f"cells[{at} + i * {width}]", inner + 1) + f"{t}}}\n")
+                       + one(f, f"{f.name}[i]", f"cells[{at} + i * {width}]", inner + 1) + f"{t}}}\n")
         else:
-            out.append(one(f.ctype, f.name, f"cells[{at}]", inner))
+            out.append(one(f, f.name, f"cells[{at}]", inner))
         if tests:
             out.append("\t" * indent + "}\n")
         at += width * (f.count or 1)
@@ -170,7 +179,7 @@ def fits(struct):
 
 def pack_struct(struct):
     name = ident(struct.name)
-    body = members(struct, lambda t, path, cell, i: pack(t, f"value->{path}", cell, i), "value", guard="result == CUDA_SUCCESS")
+    body = members(struct, lambda f, path, cell, i: pack(f.ctype, f"value->{path}", cell, i), "value", "result == CUDA_SUCCESS")
     return fits(struct) + (
         f"\nstatic CUresult\npack_{name}(struct gpc_context **context_p, const {struct.name} *value, uint64_t *cells)\n{{\n"
         f"\tstruct gpc_context *context = *context_p;\n\tCUresult result = fits_{name}(value);\n\n{body}"
@@ -179,7 +188,9 @@ def pack_struct(struct):
 
 def given_struct(struct):
     name = ident(struct.name)
-    body = members(struct, lambda t, path, cell, i: given(t, cell, f"value->{path}", i), "value", guard="result == CUDA_SUCCESS")
+    # Device pointers come last: how far one reaches, other members say.
+    one = lambda f, path, cell, i: given(f.ctype, cell, f"value->{path}", i, span_of(f.checks.get("SPAN", ["1"]), "value->"))  # noqa: E731
+    body = "".join(members(struct, one, "value", "result == CUDA_SUCCESS", lambda f: is_address(f.ctype) == last) for last in (False, True))
     return fits(struct) + (
         f"\nstatic CUresult\ngiven_{name}(struct gpd_session *session, const uint64_t *cells, {struct.name} *value)\n{{\n"
         f"\tCUresult result = CUDA_SUCCESS;\n\n\tmemset(value, 0, sizeof(*value));\n{body}"
@@ -188,14 +199,14 @@ def given_struct(struct):
 
 def told_struct(struct):
     name = ident(struct.name)
-    body = members(struct, lambda t, path, cell, i: told(t, f"value->{path}", cell, i), "value")
+    body = members(struct, lambda f, path, cell, i: told(f.ctype, f"value->{path}", cell, i), "value")
     return (f"\nstatic void\ntold_{name}(struct gpd_session *session, const {struct.name} *value, uint64_t *cells)\n{{\n"
             f"\t(void)session;\n{body}}}\n")
 
 
 def take_struct(struct):
     name = ident(struct.name)
-    body = members(struct, lambda t, path, cell, i: taken(t, cell, f"value->{path}", i), "value")
+    body = members(struct, lambda f, path, cell, i: taken(f.ctype, cell, f"value->{path}", i), "value")
     return (f"\nstatic void\ntake_{name}(struct gpc_context *context, const uint64_t *cells, {struct.name} *value)\n{{\n"
             f"\t(void)context;\n\tmemset(value, 0, sizeof(*value));\n{body}}}\n")
 
@@ -215,10 +226,6 @@ def tables_used(calls):
             and q.ctype == t.name for c in calls for p in c.params for q in c.params)]
 
 
-def chains_used(calls):
-    return [t for t in types_named("OPTIONS") if any(p.direction == "IN_OPTIONS" and p.ctype == t.name for c in calls for p in c.params)]
-
-
 def attribute_sizes(tables):
     """How many bytes the value of an attribute has; 0: it is none."""
     out = []
@@ -229,11 +236,43 @@ def attribute_sizes(tables):
     return "".join(out)
 
 
-def option_names(chains):
-    """Whether an option of a chain is one whose value is a number."""
-    out = []
-    for chain in chains:
-        cases = "".join(f"\tcase {name}:\n" for name in chain.fields)
-        out.append(f"\n/* {chain.file}:{chain.line} */\nstatic bool\nis_{chain.name}(int option)\n{{\n\tswitch (option) {{\n"
-                   f"{cases}\t\treturn true;\n\tdefault:\n\t\treturn false;\n\t}}\n}}\n")
-    return "".join(out)
+def cases(chain, how):
+    return "".join(f"\t\tcase {name}:\n" for word, name in chain.fields if word == how)
+
+
+def skipped(chain):
+    return cases(chain, "HERE") + "\t\t\tcontinue;\n" if cases(chain, "HERE") else ""
+
+
+def packs_options(chain):
+    return (f"CUresult\ngpc_pack_{chain.name}(unsigned int count, const {chain.name} *options, void *const *values, "
+            "struct gp_scratch *scratch, struct gp_bytes *bytes)")
+
+
+def pack_options(chain):
+    """Client: numbers of a chain to cells; what stays HERE is left out."""
+    return (f"\n/* {chain.file}:{chain.line} */\n{packs_options(chain)}\n{{\n\tuint64_t *cells;\n\tsize_t at = 0;\n\n"
+            "\t*bytes = (struct gp_bytes){ 0 };\n\tif (count == 0)\n\t\treturn CUDA_SUCCESS;\n"
+            "\tif (!options || !values || count > 256)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            "\tcells = gp_scratch_cells(scratch, count, 2);\n\tif (!cells)\n\t\treturn CUDA_ERROR_OUT_OF_MEMORY;\n"
+            "\tfor (unsigned int i = 0; i < count; i++) {\n\t\tswitch ((int)options[i]) {\n" + skipped(chain) + cases(chain, "")
+            + "\t\t\tbreak;\n\t\tdefault:\n\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n\t\t}\n"
+            "\t\tcells[at++] = (uint64_t)options[i];\n\t\tcells[at++] = (uint64_t)(uintptr_t)values[i];\n\t}\n"
+            "\t*bytes = (struct gp_bytes){ cells, at * 8 };\n\treturn CUDA_SUCCESS;\n}\n")
+
+
+def takes_options(chain):
+    return (f"CUresult\ngpd_take_{chain.name}(struct gp_bytes bytes, {chain.name} *options, void **values, unsigned int room, "
+            "unsigned int *count_p)")
+
+
+def take_options(chain):
+    """Server: the same back, no more than there is room for."""
+    return (f"\n/* {chain.file}:{chain.line} */\n{takes_options(chain)}\n{{\n\tunsigned int count = 0;\n\n"
+            "\tif (bytes.size % 16)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            "\tfor (size_t at = 0; at < bytes.size; at += 16) {\n\t\tuint64_t cells[2];\n\n"
+            "\t\tmemcpy(cells, (const uint8_t *)bytes.data + at, sizeof(cells));\n\t\tswitch (cells[0]) {\n" + skipped(chain) + cases(chain, "")
+            + "\t\t\tbreak;\n\t\tdefault:\n\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n\t\t}\n"
+            "\t\tif (count >= room)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            f"\t\toptions[count] = ({chain.name})cells[0];\n\t\tvalues[count++] = (void *)(uintptr_t)cells[1];\n\t}}\n"
+            "\t*count_p = count;\n\treturn CUDA_SUCCESS;\n}\n")

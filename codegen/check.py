@@ -1,24 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the description language. Each is one function and has a negative test."""
+"""The rules of the description language. Each has a negative test."""
 import re
 
-from parse import ACCOUNT, CAPTURE, ORDER, SpecError
-from model import owner_param
-from types_table import cells, is_handle, is_kernel, kind_of, kinds, learn, struct_of, wire_type, word_of
+from check_types import KEYWORDS, check_types, fail
+from emit_narrow import struct_of_old, widened
+from model import entered, owner_param, silent, streams_named
+from types_table import (COUNTS, SCALARS, cells, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object,
+                         kind_of, kinds, learn, struct_of, types_in, wire_type, word_of)
+from words import ACCOUNT, CAPTURE, CONSTANT, HELD_VALUE, NUMBER, ORDER, SOURCES
 
 OUTS = {"OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES", "OUT_ATTRIBUTE"}
-SIZED = {"IN_N", "IN_BYTES", "IN_OPTIONS", "IN_ATTRIBUTE", "OUT_N", "OUT_UP_TO", "OUT_BYTES", "OUT_ATTRIBUTE"}
 ELEMENTS = {"IN", "IN_N", "OUT", "OUT_N", "OUT_UP_TO"}
-KEYWORDS = set("auto break case char const continue default do double else enum extern float for goto if inline int long "
-               "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-               "asm bool true false typeof".split())
+BYTES = {"void", "char", "unsigned char"}
 # What the generated code around the parameters of a call calls its own things.
-OURS = {"args", "bulk", "bulk_count", "call", "dec", "header", "raw_p", "reply", "request", "result", "session", "unused"}
-OURS_OF_STUBS = {"cells", "context", "i", "id", "object", "raw", "scratch"}
+OURS = {"before", "begun", "result"}
+OURS_ON_THE_WIRE = {"args", "bulk", "bulk_count", "call", "dec", "header", "raw_p", "reply", "request", "session", "unused"}
+OURS_OF_ANSWERS = {"found", "other"}
+OURS_OF_STUBS = {"cells", "context", "i", "id", "listed", "object", "raw", "scratch", "memcpy", "strlen", "gpd_driver"}
+
+WAYS = {"CALL": "travels", "MESSAGE": "is a message", "HAND": "is written by hand", "ANSWER": "is answered by the client alone",
+        "SAME": "is AS another call", "NARROW": "is NARROW"}
+# word -> the calls that may have it; a word that is not here, any.
+OF_CALLS = {
+    **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"ANSWER"}),
+    **dict.fromkeys(ORDER | {"DROP", "NEW", "SPAN", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
+    **dict.fromkeys(ACCOUNT, set(WAYS) - {"NARROW"}),
+    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, "CAPTURE": set(WAYS) - {"MESSAGE", "NARROW"}, "AS": {"SAME"}, "VIA": {"HAND", "SAME"},
+    "NARROW": {"NARROW"}, "UNDO": {"NARROW"}, "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
+}
+# word -> (whether a parameter may have it, what it is for)
+OF_PARAMETERS = {
+    "IN_STRING": (lambda c, p: p.ctype == "char", "text"),
+    **dict.fromkeys(("IN_BYTES", "OUT_BYTES", "IN_ATTRIBUTE", "OUT_ATTRIBUTE"), (lambda c, p: p.ctype in BYTES or not c.on_wire, "void or char")),
+    "INOUT": (lambda c, p: not p.const, "what is not const"),
+    **dict.fromkeys(OUTS, (lambda c, p: p.depth > 1 or not p.const, "what is not const")),
+    "OPT": (lambda c, p: p.depth and p.direction not in ("INOUT", "IN_ATTRIBUTE", "OUT_ATTRIBUTE", "IN_OPTIONS") and "NEW" not in p.quals
+            and not (c.on_wire and p.direction == "IN_STRING"), "pointers that may be NULL"),
+    "STATIC": (lambda c, p: p.depth == 2 and p.direction == "OUT", "a pointer that is given out"),
+    "NEW": (lambda c, p: is_handle(p.ctype) and (p.direction == "OUT" if c.kind == "CALL" else not p.depth), "a handle that is given OUT, or one of a message"),
+    "DROP": (lambda c, p: is_handle(p.ctype) and not p.depth and "NEW" not in p.quals, "a handle"),
+    "SPAN": (lambda c, p: is_address(p.ctype) and p.direction in (None, "IN", "IN_N"), "a device pointer that is given"),
+    **dict.fromkeys(("FROM", "BY"), (lambda c, p: p.direction == "OUT" or p.direction == "OUT_BYTES" and p.size != "BY_HOOK" and p.ctype == "char",
+                                     "OUT, or a text of a size")),
+    "ALWAYS": (lambda c, p: p.direction == "OUT" and p.depth == 1 and (p.ctype not in kinds or p.words["ALWAYS"] == "NULL"), "OUT; of a handle, NULL"),
+    "TO": (lambda c, p: not p.depth and not is_handle(p.ctype) and p.ctype not in held, "a number"),
+    "WITHIN": (lambda c, p: not p.depth and not is_handle(p.ctype) and (wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
+               "a number of 32 bits"),
+}
 
 
-def fail(call, message, line=None):
-    raise SpecError(f"{call.file}:{line or call.line}: {message}")
+def words(call):
+    """Each word is of such a call, and before such a parameter."""
+    found = [(word, f"{word} of {call.name}", None) for word in call.options]
+    for p in call.params:
+        given = ({p.direction} if p.direction else set()) | p.quals | set(p.words)
+        found += [(word, f"'{word}' on '{p.name}' of {call.name}", p) for word in sorted(given)]
+    for word, where, p in found:
+        if call.way not in OF_CALLS.get(word, WAYS):
+            fail(call, f"{where}, which {WAYS[call.way]}", p and p.line)
+        fits, what = OF_PARAMETERS.get(word, (None, None))
+        if p and fits and not fits(call, p):
+            fail(call, f"{where}: it is for {what}", p.line)
 
 
 def unique_numbers_and_names(api):
@@ -41,23 +83,16 @@ def directions(call):
     for p in call.params:
         if p.depth and not p.direction:
             fail(call, f"pointer '{p.name}' has no direction", p.line)
+        if p.ctype == "void" and not p.depth:
+            fail(call, f"'{p.name}' of {call.name} is void", p.line)
         if p.direction and not p.depth:
             fail(call, f"'{p.direction}' on '{p.name}', which is not a pointer", p.line)
-        if p.const and p.direction in OUTS and p.depth == 1:
-            fail(call, f"'{p.direction}' on const '{p.name}'", p.line)
-        needs = p.direction in SIZED
-        if needs != (p.size is not None):
-            fail(call, f"'{p.direction}' of '{p.name}' {'needs a' if needs else 'takes no'} size", p.line)
         if call.completion == "POST" and p.direction in OUTS | {"INOUT"} and "NEW" not in p.quals:
             fail(call, f"{call.name} is POST, but '{p.name}' is written", p.line)
         if call.on_wire and p.direction == "BY_HOOK" and not is_value_of_options(call, p):
             fail(call, f"'{p.direction}' on '{p.name}' of {call.name}, which travels as it is", p.line)
         if call.on_wire and p.depth > 1 and not is_value_of_options(call, p):
             fail(call, f"'{p.name}' of {call.name} points to a pointer, which has no form on the wire", p.line)
-        if "STATIC" in p.quals and call.on_wire:
-            fail(call, f"'STATIC' on '{p.name}' of {call.name}: what the daemon points to is not here", p.line)
-        if p.span and p.ctype != "CUdeviceptr":
-            fail(call, f"'SPAN' on '{p.name}', which is no device pointer", p.line)
 
 
 def is_value_of_options(call, p):
@@ -70,83 +105,83 @@ def wire_size(call, p):
     other = by_name.get(p.size)
     if p.direction in ("IN_N", "OUT_N") and p.size == "BY_HOOK":
         fail(call, f"'{p.direction}(BY_HOOK)' of '{p.name}', which travels as it is", p.line)
-    if p.direction == "OUT_UP_TO":
-        if not other or other.direction != "INOUT":
-            fail(call, f"OUT_UP_TO({p.size}) of '{p.name}' needs an INOUT parameter of this name, which says how many there are", p.line)
     if p.direction == "IN_OPTIONS":
-        words = p.size.split(", ")
-        if len(words) != 2 or words[0] not in by_name or words[1] not in by_name:
-            fail(call, f"IN_OPTIONS({p.size}) of '{p.name}' needs two parameters: how many, and their values", p.line)
+        count, values = (by_name.get(name) for name in p.size.split(", "))
+        if not count or count.depth or count.ctype not in COUNTS or not values or (values.direction, values.ctype, values.depth) != ("BY_HOOK", "void", 2):
+            fail(call, f"IN_OPTIONS({p.size}) of '{p.name}' needs two parameters: how many, and their values (BY_HOOK void **)", p.line)
         if word_of(p.ctype) != "OPTIONS":
             fail(call, f"type '{p.ctype}' of '{p.name}' has no GP_OPTIONS", p.line)
-    if p.direction in ("IN_ATTRIBUTE", "OUT_ATTRIBUTE"):
-        if not other or word_of(other.ctype) != "ATTRIBUTES":
-            fail(call, f"{p.direction}({p.size}) of '{p.name}' needs a parameter whose type has GP_ATTRIBUTES", p.line)
+    if p.direction in ("IN_ATTRIBUTE", "OUT_ATTRIBUTE") and (not other or other.depth or word_of(other.ctype) != "ATTRIBUTES"):
+        fail(call, f"{p.direction}({p.size}) of '{p.name}' needs a parameter whose type has GP_ATTRIBUTES", p.line)
+
+
+def counted(call):
+    """(the word and its argument, the parameter that it stands before or None, what it names) of all that counts something."""
+    for p in call.params:
+        if p.direction in ("IN_N", "OUT_N", "IN_BYTES", "OUT_BYTES"):
+            yield f"{p.direction}({p.size}) of '{p.name}'", p, p.size
+        for size in (p.span or "").split(", "):
+            yield f"SPAN({p.span}) of '{p.name}'", p, size
+    for word in ("ALLOCATES", "FREES", "COPIES"):
+        yield f"{word}({call.options.get(word)})", None, call.options.get(word)
 
 
 def sizes(call):
-    scalars = {p.name for p in call.params if not p.depth}
+    values = {p.name: p.ctype for p in call.params if not p.depth}
     for p in call.params:
         if call.on_wire:
             wire_size(call, p)
-        if p.span and p.span not in scalars:
-            fail(call, f"SPAN({p.span}) of '{p.name}': no such parameter of {call.name}", p.line)
-        if p.direction in ("OUT_UP_TO", "IN_OPTIONS"):
+        if p.direction == "OUT_UP_TO" and not any((q.name, q.direction, q.ctype in COUNTS) == (p.size, "INOUT", True) for q in call.params):
+            fail(call, f"OUT_UP_TO({p.size}) of '{p.name}' needs an INOUT parameter of this name, which says how many there are", p.line)
+    for what, p, name in counted(call):
+        if not name or name.isdigit() or name == "BY_HOOK" and "SPAN" not in what:
             continue
-        if p.size and not p.size.isdigit() and p.size not in scalars and p.size != "BY_HOOK":
-            fail(call, f"size of '{p.name}' names '{p.size}', which is no parameter of {call.name}", p.line)
-    for word in ("ALLOCATES", "FREES", "COPIES"):
-        argument = call.options.get(word)
-        if argument and argument != "BY_HOOK" and argument not in scalars:
-            fail(call, f"{word}({argument}): no such parameter of {call.name}")
-        if argument and argument != "BY_HOOK" and word != "COPIES" and "device" not in scalars:
+        if values.get(name) not in COUNTS:
+            fail(call, f"{what}: {call.name} has no such parameter that counts", p and p.line)
+    silent_is_used_once(call)
+    for word in {"ALLOCATES", "FREES", "COPIES"} & set(call.options):
+        argument = call.options[word]
+        if argument != "BY_HOOK" and word != "COPIES" and values.get("device") not in ("int", "CUdevice"):
             fail(call, f"{word}({argument}), but no parameter 'device' of {call.name} says of which device")
         if argument == "BY_HOOK" and "SERVER_HOOK" not in call.options:
             fail(call, f"{word}(BY_HOOK), but {call.name} has no SERVER_HOOK")
 
 
+def silent_is_used_once(call):
+    """The length of bytes and the count of options come with these, so nothing else may go by them."""
+    used = [name for _, _, name in counted(call)] + [name for p in call.params if p.direction == "IN_OPTIONS" for name in p.size.split(", ")]
+    used.append(call.options.get("BARRIER"))
+    for name in silent(call) if call.on_wire else ():
+        if used.count(name) > 1 and name != "BY_HOOK" and not name.isdigit():
+            fail(call, f"'{name}' of {call.name} is the size of two things, but comes with one of them")
+
+
 def names(call):
     """Each parameter has a name of its own, which C and the generated code leave to it."""
     seen = set()
+    ours = OURS | (OURS_ON_THE_WIRE if call.on_wire else set()) | (OURS_OF_STUBS if call.kind == "CALL" else set())
+    ours |= OURS_OF_ANSWERS if call.is_answer else set()
     for p in call.params:
         if p.name in seen:
             fail(call, f"{call.name} has two parameters '{p.name}'", p.line)
         seen.add(p.name)
-        ours = OURS | (OURS_OF_STUBS if call.kind == "CALL" else set()) if call.on_wire else set()
-        if p.name in KEYWORDS | ours:
+        if p.name in KEYWORDS | ours or p.name in SCALARS or p.name in described or p.name in kinds or re.fullmatch(CONSTANT, p.name):
             fail(call, f"'{p.name}' of {call.name} is a reserved name", p.line)
-
-
-def driver_functions(api):
-    seen, symbols = set(), {s.name for s in api.symbols}
-    for f in api.driver:
-        where = f"{f.file}:{f.line}"
-        if f.name in seen:
-            raise SpecError(f"{where}: the driver's function {f.name} is listed twice")
-        if symbols and f.name not in symbols:
-            raise SpecError(f"{where}: {f.name} is no symbol of the driver (symbols.h)")
-        seen.add(f.name)
 
 
 def types(call):
     for p in call.params:
+        if call.kind != "MESSAGE" and p.ctype.startswith("gp_"):
+            fail(call, f"type '{p.ctype}' of '{p.name}' is for messages", p.line)
         if call.on_wire and p.direction not in ("IN_BYTES", "OUT_BYTES", "IN_STRING", "IN_ATTRIBUTE", "OUT_ATTRIBUTE", "IN_OPTIONS", "BY_HOOK"):
             if p.direction in ELEMENTS and not cells(p.ctype) or p.direction not in ELEMENTS and not wire_type(p.ctype):
                 fail(call, f"type '{p.ctype}' of '{p.name}' has no form on the wire", p.line)
-            if p.direction is None and p.ctype == "gp_new_address" and "SERVER_HOOK" not in call.options:
-                fail(call, f"'{p.name}' of {call.name} needs a SERVER_HOOK", p.line)
-        if "NEW" in p.quals and not is_handle(p.ctype):
-            fail(call, f"'NEW' on '{p.name}', which is no handle", p.line)
-        if "DROP" in p.quals and (p.depth or not is_handle(p.ctype)):
-            fail(call, f"'DROP' on '{p.name}', which is no handle", p.line)
 
 
-def is_object(ctype):
-    return is_handle(ctype) and kind_of(ctype).is_object
-
-
-def has_lookup(ctype):
-    return is_object(ctype) or "LOOKUP" in kind_of(ctype).options
+def spans(p):
+    """Whether the daemon knows how far each device pointer reaches that this parameter gives the driver."""
+    struct = struct_of(p.ctype)
+    return all("SPAN" in f.checks if is_address(f.ctype) else spans(f) for f in struct.fields) if struct else not is_address(p.ctype)
 
 
 def generated_ends(call):
@@ -154,112 +189,68 @@ def generated_ends(call):
     for word, ours in (("CLIENT_HOOK", call.kind == "CALL"), ("SERVER_HOOK", call.on_wire)):
         if not ours or word in call.options:
             continue
+        bulk = {"BULK_IN", "BULK_OUT"} & set(call.options)
+        if bulk:
+            fail(call, f"{call.name} has {min(bulk)}, but no {word}")
         for p in call.params:
-            made = "NEW" in p.quals or "DROP" in p.quals
-            if made and not is_object(p.ctype) or is_handle(p.ctype) and not has_lookup(p.ctype):
-                fail(call, f"'{p.name}' of {call.name} needs a {word}", p.line)
-            if p.direction in OUTS and not made:
-                for ctype in types_in(p.ctype):
-                    if is_kernel(ctype) or is_handle(ctype) and not is_object(ctype):
-                        fail(call, f"'{p.name}' of {call.name} brings back a '{ctype}', which needs a {word}", p.line)
-            if p.direction == "OUT" and is_handle(p.ctype) and not made:
-                fail(call, f"'{p.name}' of {call.name} is a handle that the call neither makes (NEW) nor lists (OUT_N, OUT_UP_TO)", p.line)
-            if "NEW" in p.quals and kind_of(p.ctype).owner and not owner_param(call, p):
-                fail(call, f"'{p.name}' of {call.name} is part of a {kind_of(p.ctype).owner}, which no parameter names", p.line)
-            if p.direction == "OUT_BYTES" and p.size == "BY_HOOK":
-                fail(call, f"'OUT_BYTES(BY_HOOK)' of '{p.name}' needs a {word}", p.line)
+            generated_end(call, p, word)
         if sum(bool({"NEW", "DROP"} & p.quals) for p in call.params) > 1:
             fail(call, f"{call.name} makes or drops more than one object, which needs a {word}")
 
 
-def types_in(ctype):
-    """A type, and those of its members."""
-    struct = struct_of(ctype)
-    return [ctype] + [t for f in struct.fields for t in types_in(f.ctype)] if struct else [ctype]
+def generated_end(call, p, word):
+    made = "NEW" in p.quals or "DROP" in p.quals
+    if made and not is_object(p.ctype) or is_handle(p.ctype) and not has_lookup(p.ctype) or p.ctype == "gp_new_address":
+        fail(call, f"'{p.name}' of {call.name} needs a {word}", p.line)
+    for ctype in types_in(p.ctype):
+        if p.direction in OUTS and not made and (is_kernel(ctype) or is_handle(ctype) and not is_object(ctype)):
+            fail(call, f"'{p.name}' of {call.name} brings back a '{ctype}', which needs a {word}", p.line)
+        if ctype == "CUkernel" or p.direction == "INOUT" and not is_number(ctype):
+            fail(call, f"'{p.name}' of {call.name} is a '{ctype}', which is not translated without a {word}", p.line)
+    if p.direction == "OUT" and is_handle(p.ctype) and not made:
+        fail(call, f"'{p.name}' of {call.name} is a handle that the call neither makes (NEW) nor lists (OUT_N, OUT_UP_TO)", p.line)
+    if "NEW" in p.quals and kind_of(p.ctype).owner and not owner_param(call, p):
+        fail(call, f"'{p.name}' of {call.name} is part of a {kind_of(p.ctype).owner}, which no parameter names", p.line)
+    if p.size == "BY_HOOK":
+        fail(call, f"'{p.direction}(BY_HOOK)' of '{p.name}' needs a {word}", p.line)
+    if word == "SERVER_HOOK" and p.direction in (None, "IN", "IN_N") and not p.span and not spans(p):
+        fail(call, f"'{p.name}' of {call.name} has a device pointer without SPAN, which needs a {word}", p.line)
 
 
-def kinds_are_whole(api):
-    seen, types_seen = {}, {}
-    for k in api.kinds:
-        where = f"{k.file}:{k.line}"
-        if k.name in seen:
-            raise SpecError(f"{where}: kind '{k.name}' is already declared at {seen[k.name]}")
-        seen[k.name] = where
-        for t in k.types:
-            if t in types_seen:
-                raise SpecError(f"{where}: type '{t}' is already that of a kind, at {types_seen[t]}")
-            types_seen[t] = where
-        if "COST" not in k.options and len(k.options) > 1:
-            raise SpecError(f"{where}: kind '{k.name}' has no COST, so the daemon has no objects of it")
-        if not re.fullmatch(r"[1-9]\d{0,4}", k.options.get("COST", "1")) or int(k.options.get("COST", "1")) > 65535:
-            raise SpecError(f"{where}: COST({k.options['COST']}) of kind '{k.name}' is no number of bytes from 1 to 65535")
-        if k.owner and (k.destroy or not any(o.name == k.owner and o.destroy for o in api.kinds)):
-            raise SpecError(f"{where}: PART_OF({k.owner}) of kind '{k.name}' needs a kind with OBJECT, and has none itself")
-        if ("OBJECT" in k.options) != ("GOES_WITH" in k.options):
-            raise SpecError(f"{where}: OBJECT and GOES_WITH of kind '{k.name}' come together")
-        if k.options.get("GOES_WITH", "context") not in ("context", "session"):
-            raise SpecError(f"{where}: GOES_WITH({k.options['GOES_WITH']}): it is context or session")
-        if k.destroy and api.symbols and k.destroy not in {s.name for s in api.symbols}:
-            raise SpecError(f"{where}: OBJECT({k.destroy}) is no symbol of the driver (symbols.h)")
-
-
-def types_are_whole(api):
-    seen = {}
-    for t in api.types:
-        where = f"{t.file}:{t.line}"
-        if t.name in seen or t.name in kinds:
-            raise SpecError(f"{where}: type '{t.name}' is already described{' at ' + seen[t.name] if t.name in seen else ''}")
-        seen[t.name] = where
-        if t.word == "OPAQUE" and not (len(t.fields) == 1 and t.fields[0].isdigit() and 0 < int(t.fields[0]) <= 4096):
-            raise SpecError(f"{where}: GP_OPAQUE({t.name}) needs its size, 1 to 4096 bytes")
-        if t.word in ("STRUCT", "ATTRIBUTES", "OPTIONS") and not t.fields:
-            raise SpecError(f"{where}: GP_{t.word}({t.name}) describes nothing")
-        if t.word == "STRUCT":
-            struct_is_whole(t)
-
-
-def struct_is_whole(t):
-    names = []
-    for f in t.fields:
-        where = f"{t.file}:{f.line}"
-        if f.name in names:
-            raise SpecError(f"{where}: {t.name} has two members '{f.name}'")
-        if f.ctype == t.name or not cells(f.ctype):
-            raise SpecError(f"{where}: type '{f.ctype}' of '{f.name}' has no form on the wire")
-        if is_handle(f.ctype) and not has_lookup(f.ctype):
-            raise SpecError(f"{where}: '{f.name}' of {t.name} is a handle that generated code cannot look up")
-        when = f.checks.get("WHEN")
-        if when and (len(when) < 2 or when[0] not in names):
-            raise SpecError(f"{where}: WHEN({', '.join(when)}) of '{f.name}' needs a member before it, and its values")
-        names.append(f.name)
+def streams(call):
+    """Parameters that name streams: by value, in lists, in structs."""
+    return [p for p in call.params if "CUstream" in types_in(p.ctype)]
 
 
 def account(call):
     """What takes a stream or makes memory must say what that costs, so that no quota has a gap."""
-    words = [w for w in call.options if w in ACCOUNT]
-    if "CHARGES_NOTHING" in words and len(words) > 1:
+    given = [w for w in call.options if w in ACCOUNT]
+    if "CHARGES_NOTHING" in given and len(given) > 1:
         fail(call, f"{call.name} both charges and CHARGES_NOTHING")
-    if words or "VIA" in call.options:
+    if any(p.ctype == "gp_new_address" for p in call.params) and "ALLOCATES" not in given:
+        fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
+    if call.on_wire and "LAUNCHES" in given and len(streams_named(call)) != 1:
+        fail(call, f"{call.name} LAUNCHES, but names {'several streams' if streams_named(call) else 'no stream'}")
+    if given or "VIA" in call.options:
         return
-    for p in call.params:
-        if p.ctype == "CUstream":
-            fail(call, f"{call.name} takes a stream, but does not say what it does to the account "
-                       "(ALLOCATES, FREES, LAUNCHES, COPIES or CHARGES_NOTHING)")
-        if p.ctype == "gp_new_address" or (p.ctype == "CUdeviceptr" and p.depth == 1
-                                           and re.search("Alloc|Create|Import", call.name)):
-            fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
+    if streams(call):
+        fail(call, f"{call.name} takes a stream, but does not say what it does to the account "
+                   "(ALLOCATES, FREES, LAUNCHES, COPIES or CHARGES_NOTHING)")
+    if any(p.ctype == "CUdeviceptr" and p.depth == 1 for p in call.params) and re.search("Alloc|Create|Import", call.name):
+        fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
 
 
 def order(call):
-    """Words about a call's place among the others."""
-    words = ORDER & set(call.options)
-    if words and not call.on_wire:
-        fail(call, f"{call.name} is GP_LOCAL: {min(words)} is for what travels")
-    if "AWAITS_STREAM" in words and not any(p.ctype == "CUstream" for p in call.params):
+    """A call's place among the others: by words, and by the handles that it names one by one."""
+    for p in call.params:
+        for ctype in types_in(p.ctype) if call.on_wire and p.direction not in OUTS | {None} else ():
+            if is_handle(ctype) and kind_of(ctype).ordered:
+                fail(call, f"'{p.name}' of {call.name} has a '{ctype}' in a list or a struct, where nobody sees what the call must wait for", p.line)
+    if "AWAITS_STREAM" in call.options and not streams_named(call):
         fail(call, f"{call.name} has AWAITS_STREAM, but names no stream")
-    if "ASKS" in words and call.completion != "WAIT":
+    if "ASKS" in call.options and call.completion != "WAIT":
         fail(call, f"{call.name} ASKS, but nobody waits for the answer")
-    if {"BARRIER", "BEFORE_ALL"} <= words:
+    if {"BARRIER", "BEFORE_ALL"} <= set(call.options):
         fail(call, f"{call.name} is both BEFORE_ALL and a BARRIER")
     barrier = call.options.get("BARRIER")
     if barrier and not any(p.name == barrier and p.ctype == "unsigned int" and not p.depth for p in call.params):
@@ -269,37 +260,111 @@ def order(call):
 def capture(call):
     """What takes a stream must say what it does while that is captured."""
     how = call.options.get("CAPTURE")
-    streams = [p.name for p in call.params if p.ctype == "CUstream" and not p.depth]
     if how is None:
-        if streams and call.kind != "MESSAGE":
+        if call.kind != "MESSAGE" and any(p.direction not in OUTS for p in streams(call)):
             fail(call, f"{call.name} takes a stream, but does not say what it does while that is captured (CAPTURE)")
     elif how not in CAPTURE:
         fail(call, f"CAPTURE({how}) of {call.name}: it is {', '.join(sorted(CAPTURE))}")
-    elif call.kind == "MESSAGE":
-        fail(call, f"{call.name} is a message: CAPTURE is for CUDA calls")
-    elif how == "refused" and len(streams) != 1:
-        fail(call, f"CAPTURE(refused), but {call.name} names {'several streams' if streams else 'no stream'}")
+    elif how == "refused" and (len(streams_named(call)) != 1 or len(streams(call)) != 1):
+        fail(call, f"CAPTURE(refused), but {call.name} names {'several streams' if streams(call) else 'no stream'}")
 
 
-def launches_name_a_stream(call):
-    """The dispatcher asks for the stream's turn, so no launch may hide where it goes."""
-    if call.on_wire and "LAUNCHES" in call.options and not any(p.ctype == "CUstream" for p in call.params):
-        fail(call, f"{call.name} LAUNCHES, but names no stream")
+def arguments(call):
+    """What words give to functions is there: parameters of the call, and constants."""
+    given = [(f"BY({p.words['BY']}) of '{p.name}'", p.words["BY"], p.line) for p in call.params if "BY" in p.words]
+    given += [(f"AS({call.options['AS']}) of {call.name}", call.options["AS"], None)] if call.is_same else []
+    known = {p.name for p in call.params}
+    for what, text, line in given:
+        for a in text.split(", ")[1:]:
+            if a not in known and not re.fullmatch(HELD_VALUE, a):
+                fail(call, f"{what}: '{a}' is neither a parameter nor a constant", line)
 
 
-def makes_memory_allocates(call):
-    if any(p.ctype == "gp_new_address" for p in call.params) and "ALLOCATES" not in call.options:
-        fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
+def answers(call):
+    """A function that is generated out of what the client holds."""
+    if not call.is_answer:
+        return
+    of = call.options.get("OF")
+    if of and (of not in held_named or held_named[of].types):
+        fail(call, f"OF({of}) of {call.name}: no GP_HELD without TYPES")
+    objects = entered(call)
+    if not 1 <= len(objects) <= 2:
+        fail(call, f"{call.name} is of {len(objects)} objects (GP_HELD, OF): it is one or two")
+    if len(objects) > 1 and any(held.end for _, held in objects):
+        fail(call, f"{call.name} is of two objects, one of which has an END")
+    given = {w for p in call.params for w in p.words} | set(call.options)
+    needs = given & {"FROM", "TO", "WHEN"}
+    if needs and not objects[0][1].struct:
+        fail(call, f"{call.name} has {min(needs)}, but its GP_HELD({objects[0][1].name}) has no STRUCT")
+    if "ANSWERS" in call.options and given & (SOURCES | {"TO"}):
+        fail(call, f"{call.name} ANSWERS, and so writes nothing")
+    for p in call.params:
+        if len(SOURCES & set(p.words)) > 1:
+            fail(call, f"'{p.name}' has {' and '.join(sorted(SOURCES & set(p.words)))}: it is written once", p.line)
+        least, most = (p.words.get("WITHIN") or "0, 0").split(", ")
+        if re.fullmatch(NUMBER, least) and re.fullmatch(NUMBER, most) and int(least, 0) > int(most, 0):
+            fail(call, f"WITHIN({least}, {most}) of '{p.name}': nothing is", p.line)
+    if "ANSWERS" not in call.options:
+        nothing_is_left(call, objects)
+
+
+def same_as(api):
+    """AS(function, argument, ...): parameters and constants, as many as the function has, and none is left."""
+    by_name = {c.name: c for c in api.cuda_calls}
+    for call in api.calls:
+        if not call.is_same:
+            continue
+        name, *arguments = call.names("AS")
+        other = by_name.get(name)
+        if not other or other.is_same:
+            fail(call, f"AS({name}) of {call.name}: no function that is described, and not AS another itself")
+        if len(arguments) != len(other.params):
+            fail(call, f"AS({name}) of {call.name} gives {len(arguments)} arguments of {len(other.params)}")
+        for p in call.params:
+            if p.name not in arguments:
+                fail(call, f"'{p.name}' of {call.name} is not given to {name}", p.line)
+        own = {p.name: p for p in call.params}
+        for p, q in [(own[a], q) for a, q in zip(arguments, other.params) if a in own]:
+            if p.depth != q.depth or p.depth and p.ctype != q.ctype:
+                fail(call, f"'{p.name}' of {call.name} is given to {name} as '{q.name}', of another type", p.line)
+
+
+def narrow_as(api):
+    """NARROW(function): the same parameters, some of them with 32 bits."""
+    by_name = {c.name: c for c in api.cuda_calls}
+    for call in (c for c in api.calls if c.is_narrow):
+        name = call.options["NARROW"]
+        other, undo = by_name.get(name), by_name.get(call.options.get("UNDO"))
+        if not other or other.is_narrow:
+            fail(call, f"NARROW({name}) of {call.name}: no function that is described, and not NARROW itself")
+        if len(call.params) != len(other.params):
+            fail(call, f"{call.name} has {len(call.params)} parameters, {name} {len(other.params)}")
+        for p, q in zip(call.params, other.params):
+            narrowed(call, p, q)
+        if "UNDO" in call.options and (not undo or [(p.ctype, p.depth) for p in undo.params] != [("CUdeviceptr", 0)]):
+            fail(call, f"UNDO({call.options['UNDO']}) of {call.name}: no function that is described, of one CUdeviceptr")
+
+
+def narrowed(call, p, q):
+    """One parameter, and that of the function of today."""
+    if p.depth != q.depth or p.direction != q.direction or p.ctype != q.ctype and widened(p.ctype) != q.ctype:
+        fail(call, f"'{p.name}' of {call.name} is not '{q.name}' of {q.ctype} narrowed", p.line)
+    if p.ctype != q.ctype and (p.depth > 1 or p.direction not in (None, "IN", "OUT") or p.direction == "IN" and not struct_of_old(p.ctype)):
+        fail(call, f"'{p.name}' of {call.name} has more than a NARROW call can narrow", p.line)
+
+
+def nothing_is_left(call, objects):
+    """Each parameter of an answer does something."""
+    used = {p.name for p, _ in objects if p} | {p.size for p in call.params}
+    used |= {a for p in call.params for a in p.words.get("BY", "").split(", ")}
+    for p in call.params:
+        if not p.words and p.name not in used:
+            fail(call, f"'{p.name}' of {call.name} has neither FROM, BY, ALWAYS nor TO", p.line)
 
 
 def hooks(call):
-    bulk = {"BULK_IN", "BULK_OUT"} & set(call.options)
-    if bulk and "SERVER_HOOK" not in call.options:
-        fail(call, f"{call.name} has {bulk.pop()}, but no SERVER_HOOK")
     if "BULK_OUT" in call.options and call.completion != "WAIT":
         fail(call, f"{call.name} has BULK_OUT, but nobody waits for it")
-    if call.kind == "LOCAL" and {"SERVER_HOOK", "CLIENT_HOOK"} & set(call.options):
-        fail(call, f"{call.name} is GP_LOCAL: it is always a hook of the client's")
     if call.kind == "MESSAGE" and "SERVER_HOOK" not in call.options:
         fail(call, f"{call.name} is a message, which needs a SERVER_HOOK: the driver has no such function")
     if (call.result == "CUresult") != (call.kind != "MESSAGE"):
@@ -319,40 +384,21 @@ def references(api):
                     fail(call, f"{name} is no symbol of the driver (symbols.h)")
 
 
-def symbols_are_unique(api):
-    seen = {}
-    for s in api.symbols:
-        if s.name in seen:
-            raise SpecError(f"{s.file}:{s.line}: symbol {s.name} is listed twice")
-        seen[s.name] = s
-
-
-def lacks_are_lacking(api):
-    """What is said of a symbol that is not supported is not said of one that is."""
-    symbols = {s.name for s in api.symbols}
-    described = {name for c in api.calls for name in [c.name] + c.names("ALIAS")}
-    seen = set()
-    for lack in api.lacks:
-        where = f"{lack.file}:{lack.line}"
-        if symbols and lack.name not in symbols:
-            raise SpecError(f"{where}: {lack.name} is no symbol of the driver (symbols.h)")
-        if lack.name in described:
-            raise SpecError(f"{where}: {lack.name} is described, so it is supported")
-        if lack.name in seen:
-            raise SpecError(f"{where}: {lack.name} is listed twice")
-        seen.add(lack.name)
+def check_call(call):
+    rules = (names, words, directions)
+    if not call.is_narrow:
+        rules += (types, sizes, account, hooks, generated_ends, order, capture, arguments, answers)
+    for rule in rules:
+        rule(call)
 
 
 def check(api):
     learn(api)
-    symbols_are_unique(api)
-    kinds_are_whole(api)
-    types_are_whole(api)
-    driver_functions(api)
-    lacks_are_lacking(api)
+    check_types(api)
     for call in api.calls:
-        for rule in (names, directions, types, sizes, account, makes_memory_allocates, hooks, generated_ends, order, launches_name_a_stream, capture):
-            rule(call)
+        check_call(call)
     unique_numbers_and_names(api)
     references(api)
+    same_as(api)
+    narrow_as(api)
     return api

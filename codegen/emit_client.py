@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
-from cells import (attribute_sizes, chains_used, client_id, option_names, pack, pack_struct, structs_used, tables_used, take_struct,
+from cells import (attribute_sizes, client_id, pack, pack_options, pack_struct, packs_options, structs_used, tables_used, take_struct,
                    taken)
-from model import args_of, declaration, generated, owner_param, prototype, reply_of, silent
-from types_table import cells, is_handle, is_kernel, kind_of, wire_type
+from emit_narrow import narrow_c
+from model import args_of, declaration, generated, owner_param, prototype, reply_of, silent, streams_named
+from types_table import cells, is_handle, is_kernel, kind_of, types_named, wire_type
 
 SOURCE = "codegen/api"
 
@@ -27,7 +28,7 @@ def calls_h(api):
     out = [generated(SOURCE), "#ifndef GPC_CALLS_H\n#define GPC_CALLS_H\n\n#include <cuda.h>\n\n"
            "#include \"client/wire/call.h\"\n#include \"client/context/context.h\"\n#include \"gp_calls.h\"\n\n"
            "/* The CUDA functions of this library; those of GP_LOCAL and CLIENT_HOOK are written by hand. */\n"]
-    out += [declaration(c, "gpc_") + "\n" for c in api.cuda_calls]
+    out += [declaration(c, "gpc_") + "\n" for c in api.cuda_calls if not c.is_narrow]
     nodes = [c for c in api.cuda_calls if c.options.get("CAPTURE") == "node"]
     if nodes:
         out.append("\n/* client/graph/capture.h: the same while a stream is captured. */\n")
@@ -35,16 +36,22 @@ def calls_h(api):
     out.append("\n/* Sending a call: client/wire/call.h. */\n")
     for call in api.wire_calls:
         out += [text.replace("\n", " ") + ";\n" for _, text in senders(call)]
+    chains = types_named("OPTIONS")
+    if chains:
+        out.append("\n/* Options to the wire, in the scratch's memory.  CUDA_ERROR_NOT_SUPPORTED: one that the description does not list. */\n"
+                   "struct gp_scratch;\n")
+    out += [packs_options(c).replace("\n", " ") + ";\n" for c in chains]
     out.append("\n#endif /* GPC_CALLS_H */\n")
     return "".join(out)
 
 
 def stream_given_work(call):
     """The stream that a record gives work to, which a later wait may have to wait for; "0": none."""
+    if call.kind == "CALL" and "BEFORE_ALL" in call.options:
+        return "GPC_ALL_STREAMS"
     if "AWAITS_STREAM" in call.options:
         return "0"
-    return next((f"args->{p.name}" for p in call.params
-                 if p.ctype == "CUstream" and not p.depth and not {"NEW", "DROP"} & p.quals), "0")
+    return next((f"args->{p.name}" for p in call.params if p.name in streams_named(call) and "DROP" not in p.quals), "0")
 
 
 def begin(call):
@@ -73,7 +80,8 @@ def must_know(call):
 
 
 def calls_c(api):
-    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/wire/session.h\"\n",
+    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/wire/session.h\"\n"
+           + ("#include \"protocol/scratch.h\"\n" if types_named("OPTIONS") else ""),
            """
 /* A reply that is none ends the session: the two ends no longer agree on the stream. */
 static CUresult
@@ -99,6 +107,7 @@ gpc_reply_decode(struct gpc_request *request, CUresult result, const struct gp_c
             body = {"post": begin(call) + f"\treturn gpc_call_post(&call, {bulk});\n",
                     "start": begin(call) + f"\treturn gpc_call_start(&call, request, {bulk});\n"}.get(kind) or wait_body(call)
             out.append(f"\n/* {call.where} */\n{text}\n{{\n{body}}}\n")
+    out += [pack_options(c) for c in types_named("OPTIONS")]
     return "".join(out)
 
 
@@ -156,22 +165,13 @@ def pack_list(p):
             f"\t\targs.{p.name} = (struct gp_bytes){{ cells, (size_t){count} * {width * 8} }};\n\t}}\n")
 
 
-def pack_options(p):
-    count, values = p.size.split(", ")
-    return (f"\tif ({count}) {{\n\t\tuint64_t *cells = {values} ? gp_scratch_cells(scratch, {count}, 2) : NULL;\n\n"
-            "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
-            f"\t\tfor (size_t i = 0; i < (size_t){count}; i++) {{\n"
-            f"\t\t\tif (!is_{p.ctype}((int){p.name}[i]))\n\t\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n"
-            f"\t\t\tcells[2 * i] = (uint64_t){p.name}[i];\n\t\t\tcells[2 * i + 1] = (uint64_t)(uintptr_t){values}[i];\n\t\t}}\n"
-            f"\t\targs.{p.name} = (struct gp_bytes){{ cells, (size_t){count} * 16 }};\n\t}}\n")
-
-
 def stub_argument(p):
     """Statements that fill the argument of one parameter in."""
     if p.direction in ("IN", "IN_N"):
         return pack_list(p)
     if p.direction == "IN_OPTIONS":
-        return pack_options(p)
+        count, values = p.size.split(", ")
+        return f"\tresult = gpc_pack_{p.ctype}({count}, {p.name}, {values}, scratch, &args.{p.name});\n" + CHECK
     if p.direction == "IN_STRING":
         return f"\tif ({p.name})\n\t\targs.{p.name} = (struct gp_bytes){{ {p.name}, strlen({p.name}) }};\n"
     if p.direction == "IN_BYTES":
@@ -289,7 +289,7 @@ def helpers(api):
     ins = structs_used(calls, {"IN", "IN_N"})
     outs = structs_used(calls, {"OUT", "OUT_N", "OUT_UP_TO"})
     return ("".join(pack_struct(s) for s in ins) + "".join(take_struct(s) for s in outs)
-            + attribute_sizes(tables_used(calls)) + option_names(chains_used(calls)))
+            + attribute_sizes(tables_used(calls)))
 
 
 def implementations(api):
@@ -316,12 +316,14 @@ def is_watched(call):
 
 
 def target_of(call):
+    if call.is_narrow:
+        return f"narrow_{call.name}"
     return f"gpc_watched_{call.name}" if is_watched(call) else f"gpc_{call.name}"
 
 
 def watched(call):
     names = ", ".join(p.name for p in call.params)
-    stream = next((p.name for p in call.params if p.ctype == "CUstream"), "")
+    stream = next(iter(streams_named(call)), "")
     other = CAPTURES[call.options["CAPTURE"]].format(name=call.name, names=names, stream=stream)
     return (f"\n/* {call.where} */\nstatic {prototype(call, 'gpc_watched_')}\n{{\n"
             f"\tif (__builtin_expect(__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) != 0, 0)) {{\n\t\tCUresult result = {other};\n\n"
@@ -336,6 +338,14 @@ def wrapper(symbol, call):
             f"\tgpc_per_thread_default = before;\n\treturn result;\n}}\n")
 
 
+def traced(symbol, call, target):
+    """The same, with a line in the timeline."""
+    names = ", ".join(p.name for p in call.params)
+    text = prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_traced_{symbol.name}(")
+    return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tuint64_t begun = gp_now_ns();\n\tCUresult result = {target}({names});\n\n"
+            f"\tgpc_trace_call(\"{symbol.name}\", begun, result);\n\treturn result;\n}}\n")
+
+
 def object_kinds(api):
     rows = [f"\t[GPC_KIND_{k.constant}] = {{ true, 0 }},\n" for k in api.kinds if k.options.get("GOES_WITH") == "context"]
     rows += [f"\t[GPC_KIND_{k.constant}] = {{ false, GPC_KIND_{k.owner.upper()} }},\n" for k in api.kinds if k.owner]
@@ -346,16 +356,20 @@ def entry_row(symbol, target, lack):
     instead = f'"{lack.instead}"' if lack and lack.instead else "NULL"
     told = "false" if lack and not lack.instead else "true"
     if target:
-        return f"\t{{ \"{symbol.name}\", (void *){target}, true, false, NULL }},\n"
-    return f"\t{{ \"{symbol.name}\", (void *)lacks_{symbol.name}, false, {told}, {instead} }},\n"
+        return f"\t{{ \"{symbol.name}\", (void *){target}, (void *)gpc_traced_{symbol.name}, true, false, NULL }},\n"
+    lacks = f"(void *)lacks_{symbol.name}"
+    return f"\t{{ \"{symbol.name}\", {lacks}, {lacks}, false, {told}, {instead} }},\n"
 
 
 def stubs_c(api):
-    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
+    narrow = narrow_c(api, target_of)
+    out = [generated(SOURCE), "#define __CUDA_API_VERSION_INTERNAL\n#include <limits.h>\n" if narrow else "",
+           "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
            "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
            "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", helpers(api)]
     out += [stub(c) for c in stubbed(api)]
     out += [watched(c) for c in api.cuda_calls if is_watched(c)]
+    out.append(narrow)
     impl, rows, lacks = implementations(api), [], {lack.name: lack for lack in api.lacks}
     for number, s in enumerate(api.symbols):
         call = impl.get(s.name)
@@ -368,23 +382,30 @@ def stubs_c(api):
         else:
             target = None
             out.append(f"\nstatic CUresult\nlacks_{s.name}(void)\n{{\n\treturn gpc_unsupported({number});\n}}\n")
+        if target:
+            out.append(traced(s, call or other, target))
         rows.append(entry_row(s, target, lacks.get(s.name)))
     out.append("\nconst struct gpc_entry_info gpc_entries[] = {\n" + "".join(rows) + "};\n\n"
                "const size_t gpc_entry_count = sizeof(gpc_entries) / sizeof(gpc_entries[0]);\n")
     return "".join(out)
 
 
-def entry_c(api):
-    """Exported symbols: each jumps through its place in gpc_entry[], which pass-through rewrites."""
-    out = [generated(SOURCE + "/symbols.h"), "extern void *gpc_entry[];\n\n"
-           f"void *gpc_entry[{len(api.symbols)}];\n\n"
+def thunks(names, prefix):
+    """Exported symbols that jump through their places in <prefix>_entry[]."""
+    entry, thunk = f"{prefix}_entry", f"{prefix.upper()}_THUNK"
+    out = [f"extern void *{entry}[];\n\nvoid *{entry}[{len(names)}];\n\n"
            "#if defined(__x86_64__)\n"
-           "#define GPC_THUNK(name, offset)                                                    \\\n"
+           f"#define {thunk}(name, offset)                                                    \\\n"
            "\t__asm__(\".text\\n.globl \" #name \"\\n.type \" #name \",@function\\n.balign 16\\n\" #name \\\n"
-           "\t\t\":\\n\\tendbr64\\n\\tjmp *gpc_entry+\" #offset \"(%rip)\\n\"                      \\\n"
+           f"\t\t\":\\n\\tendbr64\\n\\tjmp *{entry}+\" #offset \"(%rip)\\n\"                      \\\n"
            "\t\t\".size \" #name \",.-\" #name \"\\n\")\n"
            "#else\n#error \"the exported entries are written for x86-64\"\n#endif\n\n"]
-    out += [f"GPC_THUNK({s.name}, {i * 8});\n" for i, s in enumerate(api.symbols)]
+    return "".join(out + [f"{thunk}({name}, {i * 8});\n" for i, name in enumerate(names)])
+
+
+def entry_c(api):
+    """Exported symbols: each jumps through its place in gpc_entry[], which pass-through rewrites."""
+    out = [generated(SOURCE + "/symbols.h"), thunks([s.name for s in api.symbols], "gpc")]
     out += ["\n"] + [f"extern const char {s.name}[];\n" for s in api.symbols]
     out.append("\nconst void *const gpc_entry_address[] = {\n" + "".join(f"\t{s.name},\n" for s in api.symbols) + "};\n")
     return "".join(out)

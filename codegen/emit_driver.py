@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver's functions that the daemon uses, and the comparison of the description with cuda.h."""
+import re
+
 from model import generated, travels_as_it_is
+from words import CONSTANT
 
 SOURCE = "codegen/api"
 
@@ -19,8 +22,12 @@ def functions(api):
 
 def functions_h(api):
     rows = "".join(f" \\\n\tX({name})" for name, _ in functions(api))
+    sets = "".join(f"/* {t.file}:{t.line} */\nstatic inline bool\ngpd_is_{t.name}(int64_t value)\n{{\n\tswitch (value) {{\n"
+                   + "".join(f"\tcase {value}:\n" for value in t.fields)
+                   + "\t\treturn true;\n\tdefault:\n\t\treturn false;\n\t}\n}\n\n" for t in api.types if t.word == "SET")
     return (generated(SOURCE) + "#ifndef GPD_DRIVER_FUNCTIONS_H\n#define GPD_DRIVER_FUNCTIONS_H\n\n"
-            f"#define GPD_DRIVER_FUNCTIONS(X){rows}\n\n#endif /* GPD_DRIVER_FUNCTIONS_H */\n")
+            "#include <cuda.h>\n#include <stdbool.h>\n#include <stdint.h>\n\n"
+            f"#define GPD_DRIVER_FUNCTIONS(X){rows}\n\n{sets}#endif /* GPD_DRIVER_FUNCTIONS_H */\n")
 
 
 def functions_c(api):
@@ -32,13 +39,39 @@ def functions_c(api):
             "const size_t gpd_driver_function_count = sizeof(gpd_driver_functions) / sizeof(gpd_driver_functions[0]);\n")
 
 
+def constants(api):
+    """(file, line, constant) of each that the description says is in cuda.h."""
+    for call in api.cuda_calls:
+        texts = [(call.line, a) for a in call.options.values()] + [(p.line, a) for p in call.params for a in p.words.values()]
+        yield from ((call, line, word) for line, text in texts for word in re.findall(rf"\b{CONSTANT}\b", text or ""))
+    for t in api.types:
+        for f in t.fields if t.word not in ("OPAQUE", "NARROW") else []:
+            words = [v for values in f.checks.values() for v in values] if t.word == "STRUCT" else [f[1] if isinstance(f, tuple) else f]
+            yield from ((t, f.line if t.word == "STRUCT" else t.line, w) for w in words if re.fullmatch(CONSTANT, w))
+
+
+def assertion(file, line, condition, message):
+    return f"\n#line {line} \"codegen/{file}\"\n_Static_assert({condition},\n\"{message}\");\n"
+
+
+def same_type(one, other):
+    return f"__builtin_types_compatible_p(__typeof__({one}), __typeof__({other}))"
+
+
 def matches_c(api):
-    """Compiles if the toolkit's cuda.h says the same of every call, and of each of its other names."""
+    """Compiles if the toolkit's cuda.h says the same of every call and each of its other names, and has each member and constant."""
     out = [generated(SOURCE), "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n\n"
            "#include \"codegen/api/vocabulary.h\"\n"]
     out += [f"#include \"codegen/{chapter}\"\n" for chapter in api.chapters]
     for call in api.cuda_calls:
-        for name in call.names("ALIAS"):
-            out.append(f"\n#line {call.line} \"codegen/{call.file}\"\n_Static_assert(__builtin_types_compatible_p(__typeof__({name}), "
-                       f"__typeof__({call.name})),\n\"ALIAS({name}): its signature is not that of {call.name}\");\n")
+        out += [assertion(call.file, call.line, same_type(name, call.name), f"ALIAS({name}): its signature is not that of {call.name}")
+                for name in call.names("ALIAS")]
+    for t in api.types:
+        for f in t.fields if t.word == "STRUCT" else []:
+            member, kind = f"(({t.name} *)0)->{f.name}", f"{f.ctype}[{f.count}]" if f.count else f.ctype
+            out.append(assertion(t.file, f.line, same_type(member, kind), f"{f.name} of {t.name} is no {kind}"))
+        if t.word in ("ENUM", "OPAQUE"):
+            size = t.fields[0] if t.fields else "sizeof(int)"
+            out.append(assertion(t.file, t.line, f"sizeof({t.name}) == {size}", f"{t.name} has another size"))
+    out += [assertion(of.file, line, f"sizeof(({name})) > 0", f"{name}") for of, line, name in constants(api)]
     return "".join(out)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Call numbers, argument structs, their codec, and the table that names them for logs and dumps."""
 from model import args_of, generated, reply_of, signature
+from parse import SpecError
 
 SOURCE = "codegen/api"
 
@@ -19,6 +20,8 @@ def sides(call):
 
 
 def calls_h(api):
+    if not api.wire_calls:
+        raise SpecError(f"{api.chapters[-1]}:1: nothing that travels is described")
     out = [generated(SOURCE), "#ifndef GP_CALLS_H\n#define GP_CALLS_H\n\n#include <stdio.h>\n\n"
            "#include \"protocol/dec.h\"\n#include \"protocol/enc.h\"\n#include \"protocol/frame.h\"\n\nenum gp_call {\n"]
     out += [f"\tGP_CALL_{c.name} = 0x{c.number:04x},\n" for c in api.wire_calls]

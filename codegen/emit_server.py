@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's half: prototypes of the hooks and the dispatcher."""
-from cells import (attribute_sizes, chains_used, given, given_struct, option_names, server_given, structs_used, tables_used, told,
+from cells import (attribute_sizes, given, given_struct, server_given, span_of, structs_used, tables_used, take_options, takes_options, told,
                    told_struct)
-from model import args_of, generated, is_plain, owner_param, reply_of, silent, travels_as_it_is
-from types_table import cells, kind_of
+from model import args_of, generated, is_plain, owner_param, reply_of, silent, streams_named, travels_as_it_is
+from types_table import cells, kind_of, types_named
 
 SOURCE = "codegen/api"
 
@@ -41,6 +41,9 @@ def calls_h(api):
             "\tbool asks;          /* whether something is done */\n\tbool passes_copies; /* need not wait for copies to the client */\n"
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
+            + ("\n/* Options of the wire.  CUDA_ERROR_INVALID_VALUE: malformed, or more than there is room for; CUDA_ERROR_NOT_SUPPORTED: one that\n"
+               " * the description does not list. */\n" if types_named("OPTIONS") else "")
+            + "".join(takes_options(c).replace("\n", " ") + ";\n" for c in types_named("OPTIONS")) +
             "\n#endif /* GPD_CALLS_H */\n")
 
 
@@ -61,7 +64,8 @@ def local(call, p):
     if p.name in silent(call) and p.direction != "BY_HOOK" and not any(q.direction == "IN_OPTIONS" and p.name in q.size for q in call.params):
         return None
     if p.direction == "IN_OPTIONS":
-        return f"\t{p.ctype} *{p.name} = NULL;\n\tvoid **{p.size.split(', ')[1]} = NULL;\n"
+        count, values = p.size.split(", ")
+        return f"\tunsigned int {count} = 0;\n\t{p.ctype} *{p.name} = NULL;\n\tvoid **{values} = NULL;\n"
     if any(q.direction == "IN_OPTIONS" and p.name in q.size.split(", ") for q in call.params):
         return None
     if is_list(p):
@@ -92,26 +96,23 @@ def find(call, p):
     """Statements that make of an argument what the driver is given, checked."""
     works = bool({"LAUNCHES", "COPIES"} & set(call.options))
     if p.direction is None and server_given(p.ctype, "", ""):
-        span = f"args->{p.span}" if p.span else "1"
+        span = span_of((p.span or "1").split(", "), "args->")
         return f"\tresult = {server_given(p.ctype, f'args->{p.name}', f'&{p.name}', span, works)};\n" + CHECK
     if p.direction in ("IN", "IN_N"):
         width, count = cells(p.ctype), "1" if p.direction == "IN" else count_of(p)
         body = (f"\tif (args->{p.name}.size != (uint64_t){count} * {width * 8})\n" + MALFORMED if p.direction == "IN_N" else "") + make_list(p, count)
         body += (f"\tfor (size_t i = 0; result == CUDA_SUCCESS && i < (size_t){count}; i++) {{\n"
                  f"\t\tconst uint64_t *cells = (const uint64_t *)args->{p.name}.data + i * {width};\n\n"
-                 + given(p.ctype, "cells[0]", f"{p.name}[i]", 2) + "\t}\n" + CHECK)
+                 + given(p.ctype, "cells[0]", f"{p.name}[i]", 2, span_of((p.span or "1").split(", "), "args->")) + "\t}\n" + CHECK)
         if "OPT" not in p.quals:
             return body
         return f"\tif (args->{p.name}.size) {{\n" + "".join("\t" + line + "\n" for line in body.splitlines()) + "\t}\n"
     if p.direction == "IN_OPTIONS":
-        values = p.size.split(", ")[1]
+        count, values = p.size.split(", ")
         return (f"\tif (args->{p.name}.size % 16)\n" + MALFORMED
                 + make_list(p, f"args->{p.name}.size / 16") + f"\t{values} = gp_scratch_items(scratch, args->{p.name}.size / 16, sizeof(void *));\n"
                 f"\tif (!{values})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
-                f"\tfor (size_t i = 0; i < args->{p.name}.size / 16; i++) {{\n"
-                f"\t\tconst uint64_t *cells = (const uint64_t *)args->{p.name}.data + 2 * i;\n\n"
-                f"\t\tif (!is_{p.ctype}((int)cells[0]))\n\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n"
-                f"\t\t{p.name}[i] = ({p.ctype})cells[0];\n\t\t{values}[i] = (void *)(uintptr_t)cells[1];\n\t}}\n")
+                f"\tresult = gpd_take_{p.ctype}(args->{p.name}, {p.name}, {values}, (unsigned int)(args->{p.name}.size / 16), &{count});\n" + CHECK)
     if p.direction == "IN_STRING":
         copy = (f"\t{p.name} = gp_scratch_items(scratch, args->{p.name}.size + 1, 1);\n"
                 f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n\tif (args->{p.name}.size)\n"
@@ -127,22 +128,24 @@ def find(call, p):
         return f"\tif (args->{p.name}) {{\n" + "".join("\t" + line + "\n" for line in make_list(p, count_of(p)).splitlines()) + "\t}\n"
     if p.direction in ("OUT_BYTES", "OUT_ATTRIBUTE"):
         size = count_of(p) if p.direction == "OUT_BYTES" else f"size_of_{table_of(call, p)}(args->{p.size})"
-        return f"\t{p.name} = gp_scratch_items(scratch, {size}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+        unknown = f"\tif ({size} == 0)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n" if p.direction == "OUT_ATTRIBUTE" else ""
+        return unknown + f"\t{p.name} = gp_scratch_items(scratch, {size}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
     return ""
 
 
 def driver_call(call):
     """The driver's function with what it is given."""
-    chains = {q.size.split(", ")[0]: q for q in call.params if q.direction == "IN_OPTIONS"}
+    chains = {q.size.split(", ")[0] for q in call.params if q.direction == "IN_OPTIONS"}
     lengths = {q.size: q for q in call.params if q.direction == "IN_BYTES"}
     words = []
     for p in call.params:
         if p.name in chains:
-            words.append(f"(unsigned int)(args->{chains[p.name].name}.size / 16)")
+            words.append(p.name)
         elif p.name in lengths:
             words.append(f"({p.ctype})args->{lengths[p.name].name}.size")
         elif p.direction in ("IN_BYTES", "IN_ATTRIBUTE"):
-            words.append(f"({p.ctype} *)(uintptr_t)args->{p.name}.data")
+            data = f"(args->{p.name}.size ? args->{p.name}.data : NULL)" if "OPT" in p.quals else f"args->{p.name}.data"
+            words.append(f"({p.ctype} *)(uintptr_t){data}")
         elif p.direction in ("OUT", "INOUT") and is_plain(p.ctype):
             words.append(f"&{p.name}")
         elif local(call, p) or p.depth:
@@ -163,10 +166,10 @@ def tell(call, f):
         count = "1" if p.direction == "OUT" else count_of(p)
         if p.direction == "OUT_UP_TO":
             count = f"(!{p.name} ? 0 : {p.size} < args->{p.size} ? {p.size} : args->{p.size})"
-        return (f"\t{{\n\t\tsize_t count = (size_t){count};\n\t\tuint64_t *cells = gp_scratch_cells(scratch, count, {width});\n\n"
+        return (f"\t{{\n\t\tsize_t listed = (size_t){count};\n\t\tuint64_t *cells = gp_scratch_cells(scratch, listed, {width});\n\n"
                 "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_OUT_OF_MEMORY;\n"
-                "\t\tfor (size_t i = 0; i < count; i++) {\n" + told(p.ctype, f"{p.name}[i]", f"cells[i * {width}]", 3)
-                + f"\t\t}}\n\t\treply->{p.name} = (struct gp_bytes){{ cells, count * {width * 8} }};\n\t}}\n")
+                "\t\tfor (size_t i = 0; i < listed; i++) {\n" + told(p.ctype, f"{p.name}[i]", f"cells[i * {width}]", 3)
+                + f"\t\t}}\n\t\treply->{p.name} = (struct gp_bytes){{ cells, listed * {width * 8} }};\n\t}}\n")
     if p.ctype == "CUdevice":
         return f"\treply->{p.name} = gpd_told_device({p.name});\n"
     return f"\treply->{p.name} = ({f.ctype}){p.name};\n"
@@ -203,11 +206,25 @@ def carrier(call):
     return "".join(out) + "\treturn result;\n}\n"
 
 
+def traced_stream(call):
+    """The stream whose time the call takes, or None: work, and waiting for an event."""
+    streams = [p for p in call.params if p.ctype == "CUstream" and not p.depth]
+    waits = bool(streams) and streams[0] is call.params[0] and any(p.ctype == "CUevent" for p in call.params)
+    return streams[0].name if streams and (waits or {"LAUNCHES", "COPIES"} & set(call.options)) else None
+
+
 def work(call):
     """Statements that carry the call out and leave its result in result."""
     name = f"carry_out_{call.name}" if travels_as_it_is(call) else f"gpd_{call.name}"
     scratch = ", &scratch" if travels_as_it_is(call) and server_scratch(call) else ""
-    return f"\tresult = {name}(session, &args{', &reply' if reply_of(call) else ''}{scratch});\n"
+    text = f"\tresult = {name}(session, &args{', &reply' if reply_of(call) else ''}{scratch});\n"
+    stream = traced_stream(call)
+    if not stream:
+        return text
+    kernel = next((f".kernel = args.{p.name}, " for p in call.params if p.ctype == "gp_kernel"), "")
+    return ("\tbegun = gpd_trace_begin(session);\n" + text + "\tif (result == CUDA_SUCCESS)\n"
+            f"\t\tgpd_trace_work(session, &(struct gpd_trace_work){{ .begun_ns = begun, {kernel}.stream = args.{stream}, "
+            ".call = header->call });\n")
 
 
 def account(call, body):
@@ -222,8 +239,7 @@ def account(call, body):
     if size and size != "BY_HOOK":
         after = f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_account_free(&session->account, args.device, args.{size});\n"
     if "LAUNCHES" in call.options:
-        stream = next(p.name for p in call.params if p.ctype == "CUstream")
-        before += f"\tgpd_account_launch(&session->account);\n\tgpd_stream_launch(session, args.{stream});\n"
+        before += f"\tgpd_account_launch(&session->account);\n\tgpd_stream_launch(session, args.{streams_named(call)[0]});\n"
     size = call.options.get("COPIES")
     if size and size != "BY_HOOK":
         before += f"\tgpd_account_copy(&session->account, args.{size}, 0);\n"
@@ -241,6 +257,8 @@ def dispatcher(call):
         out.insert(0, carrier(call))
     if scratch:
         out.append("\tstruct gp_scratch scratch = { 0 };\n")
+    if traced_stream(call):
+        out.append("\tuint64_t begun;\n")
     out.append(f"\tCUresult result;\n\n\tgp_args_{call.name}_decode(dec, &args);\n"
                f"\tif (!gp_dec_done(dec) || !header_fits(header, {'true' if call.completion == 'WAIT' else 'false'}, "
                f"{'true' if 'BULK_IN' in call.options else 'false'}))\n\t\treturn -EPROTO;\n")
@@ -275,6 +293,7 @@ HEAD = """#include "gpd_calls.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
+#include "server/worker/trace/trace.h"
 
 static bool
 header_fits(const struct gp_header *header, bool waits, bool bulk)
@@ -350,7 +369,7 @@ def helpers(api):
     calls = [c for c in api.wire_calls if travels_as_it_is(c)]
     return ("".join(given_struct(s) for s in structs_used(calls, {"IN", "IN_N"}))
             + "".join(told_struct(s) for s in structs_used(calls, {"OUT", "OUT_N", "OUT_UP_TO"}))
-            + attribute_sizes(tables_used(calls)) + option_names(chains_used(calls)))
+            + attribute_sizes(tables_used(calls)))
 
 
 def object_kinds(api):
@@ -380,4 +399,10 @@ def dispatch_c(api):
 def names_c(api):
     """What a record names, for those who order records; and how the driver ends objects."""
     return (generated(SOURCE) + "#include \"gpd_calls.h\"\n#include \"server/worker/device/driver.h\"\n"
-            "#include \"server/worker/session/object.h\"\n" + object_kinds(api) + call_names(api))
+            "#include \"server/worker/session/object.h\"\n\n#include <string.h>\n" + object_kinds(api) + call_names(api))
+
+
+def options_c(api):
+    """Chains of options, out of their bytes."""
+    return (generated(SOURCE) + "#include \"gpd_calls.h\"\n\n#include <string.h>\n"
+            + "".join(take_options(c) for c in types_named("OPTIONS")))

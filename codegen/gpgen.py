@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import emit_answers
 import emit_client
 import emit_driver
 import emit_protocol
@@ -15,12 +16,19 @@ OUTPUTS = {
     "gp_calls.h": emit_protocol.calls_h, "gp_calls.c": emit_protocol.calls_c, "abi.txt": emit_protocol.abi_txt,
     "gpc_kinds.h": emit_protocol.gpc_kinds_h, "gpd_kinds.h": emit_protocol.gpd_kinds_h,
     "gpc_calls.h": emit_client.calls_h, "gpc_calls.c": emit_client.calls_c, "gpc_stubs.c": emit_client.stubs_c,
+    "gpc_answers.c": emit_answers.answers_c,
     "gpc_entry.c": emit_client.entry_c, "gpc_proc.c": emit_client.proc_c, "libcuda.map": emit_client.libcuda_map,
     "gpd_calls.h": emit_server.calls_h, "gpd_dispatch.c": emit_server.dispatch_c,
-    "gpd_names.c": emit_server.names_c, "gpc_kinds.c": emit_client.object_kinds,
+    "gpd_names.c": emit_server.names_c, "gpd_options.c": emit_server.options_c, "gpc_kinds.c": emit_client.object_kinds,
     "gpd_driver_functions.h": emit_driver.functions_h, "gpd_driver_functions.c": emit_driver.functions_c,
     "api_matches_cuda_h.c": emit_driver.matches_c, "codec_gen.c": emit_tests.codec_c,
 }
+
+
+def made(api, names=OUTPUTS):
+    """The text of each of these outputs."""
+    check(api)
+    return {name: OUTPUTS[name](api) for name in names}
 
 
 def main(arguments):
@@ -28,7 +36,7 @@ def main(arguments):
         sys.exit(f"usage: gpgen.py {{{','.join(OUTPUTS)}}} OUTPUT FILE...")
     what, output, *files = arguments
     try:
-        text = OUTPUTS[what](check(parse(files)))
+        text = made(parse(files), [what])[what]
     except SpecError as error:
         sys.exit(str(error))
     path = Path(output)

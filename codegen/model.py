@@ -2,7 +2,7 @@
 """What the emitters share: the fields of a call, and text."""
 from dataclasses import dataclass
 
-from types_table import cells, kind_of, opaque_size, struct_of, wire_type
+from types_table import cells, held, held_named, kind_of, opaque_size, struct_of, wire_type
 
 BYTES_IN = {"IN_BYTES", "IN_STRING", "IN", "IN_N", "IN_ATTRIBUTE", "IN_OPTIONS"}
 BYTES_OUT = {"OUT_BYTES", "OUT_N", "OUT_UP_TO", "OUT_ATTRIBUTE"}
@@ -48,6 +48,11 @@ def field_of(param):
     if param.direction in BYTES_IN | BYTES_OUT or (param.direction == "OUT" and not is_plain(param.ctype)):
         return Field(param.name, "bytes", exact_size(param), param.direction == "IN_STRING", param, "OPT" in param.quals)
     return Field(param.name, wire_type(param.ctype)[1], None, False, param)
+
+
+def streams_named(call):
+    """Parameters that name a stream which there is before the call."""
+    return [p.name for p in call.params if p.ctype == "CUstream" and not p.depth and "NEW" not in p.quals]
 
 
 def owner_param(call, new):
@@ -104,6 +109,12 @@ def declaration(call, prefix):
 def travels_as_it_is(call):
     """The daemon calls the driver's function of the same name, by generated code."""
     return call.kind == "CALL" and "SERVER_HOOK" not in call.options
+
+
+def entered(call):
+    """What an answer looks up, in order: (parameter or None, parse.Held); its values are of the first."""
+    of = held_named.get(call.options.get("OF"))
+    return ([(None, of)] if of else []) + [(p, held[p.ctype]) for p in call.params if not p.depth and p.ctype in held]
 
 
 def generated(*sources):

@@ -4,25 +4,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from words import (COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FIELD_CHECKS, FORMS, HELD_OPTIONS, KIND_OPTIONS, LACK_WORDS, NAME, OPTIONS, QUALIFIERS,
+                   SOURCES, SYMBOL_WORDS, TYPE_WORDS, misfit)
+
 TOKEN = re.compile(r"\"[^\"\n]*\"|/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
-DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "IN_OPTIONS", "IN_ATTRIBUTE", "OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES",
-              "OUT_ATTRIBUTE", "INOUT", "BY_HOOK"}
-QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP"}
-QUALIFIERS_WITH_ARGUMENT = {"SPAN"}
-ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
-ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_COPIES", "AWAITS_STREAM"}
-OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE"} | ACCOUNT | ORDER
-KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH", "PART_OF"}
-CAPTURE = {"node", "refused", "unsafe", "default_stream", "as_ever"}
-COMPLETIONS = {"POST", "WAIT"}
-WITH_ARGUMENT = {"VIA", "ALIAS", "ALLOCATES", "FREES", "COPIES", "BARRIER", "CAPTURE", "TYPES", "COST", "OBJECT", "GOES_WITH", "PART_OF"}
-FIELD_CHECKS = {"ONE_OF", "UP_TO", "WHEN"}
-SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
-DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
-LACK_WORDS = {"GP_INSTEAD", "GP_PROBED"}
-
-
-TYPE_WORDS = {"GP_ENUM", "GP_OPAQUE", "GP_STRUCT", "GP_ATTRIBUTES", "GP_OPTIONS"}
+WORDLIKE = re.compile(r"[\w\"]")
 
 
 class SpecError(Exception):
@@ -39,7 +25,17 @@ class Param:
     size: str | None        # argument of the direction
     quals: set
     line: int
-    span: str | None = None # how many bytes of device memory it points to
+    words: dict = field(default_factory=dict)   # qualifier -> its argument
+
+    @property
+    def span(self):
+        """How many bytes of device memory it points to."""
+        return self.words.get("SPAN")
+
+    @property
+    def source(self):
+        """What a generated answer writes to it: (word, argument), or None."""
+        return next(((w, a) for w, a in self.words.items() if w in SOURCES), None)
 
 
 @dataclass
@@ -78,6 +74,35 @@ class Kind:
 
 
 @dataclass
+class Held:
+    """What the client holds for a type of handle, or without one: where generated answers come from."""
+    name: str
+    options: dict
+    file: str
+    line: int
+
+    @property
+    def types(self):
+        return [t for t in re.split(r"\s*,\s*", self.options.get("TYPES", "")) if t]
+
+    @property
+    def struct(self):
+        return self.options.get("STRUCT")
+
+    @property
+    def enter(self):
+        return self.options.get("ENTER")
+
+    @property
+    def kind(self):
+        return self.options.get("KIND")
+
+    @property
+    def end(self):
+        return self.options.get("END")
+
+
+@dataclass
 class StructField:
     name: str               # a path: "res.array.hArray"
     ctype: str
@@ -88,10 +113,10 @@ class StructField:
 
 @dataclass
 class Type:
-    """An enumeration, opaque bytes, a struct, a table of attributes, or a chain of options."""
+    """An enumeration, opaque bytes, a struct, a table of attributes, a chain of options, a set of values, or an old struct."""
     word: str
     name: str
-    fields: list            # StructField, or (type, attribute), or option
+    fields: list            # StructField, or (type, attribute), or ("" or "HERE", option), or value, or the new struct and members
     file: str
     line: int
 
@@ -115,6 +140,28 @@ class Call:
     @property
     def on_wire(self):
         return self.kind != "LOCAL"
+
+    @property
+    def is_same(self):
+        """Whether the client's function is another one with some of its parameters given."""
+        return "AS" in self.options
+
+    @property
+    def is_narrow(self):
+        """Whether the client's function is another one with 32 bits for addresses and sizes."""
+        return "NARROW" in self.options
+
+    @property
+    def is_answer(self):
+        """Whether the client's function is generated out of what it holds."""
+        return self.kind == "LOCAL" and not self.is_same and not self.is_narrow and ("ANSWERS" in self.options or any(p.source or "TO" in p.words for p in self.params))
+
+    @property
+    def way(self):
+        """How the client's function comes to be, or the message: what the words that it may have depend on."""
+        if self.on_wire:
+            return self.kind
+        return "NARROW" if self.is_narrow else "SAME" if self.is_same else "ANSWER" if self.is_answer else "HAND"
 
     def names(self, option):
         return [w for w in re.split(r"\s*,\s*", self.options.get(option) or "") if w]
@@ -155,6 +202,7 @@ class Api:
     driver: list = field(default_factory=list)
     lacks: list = field(default_factory=list)
     kinds: list = field(default_factory=list)
+    held: list = field(default_factory=list)
     types: list = field(default_factory=list)
 
     @property
@@ -167,11 +215,13 @@ class Api:
 
 
 class Reader:
-    def __init__(self, path, shown):
+    def __init__(self, text, shown):
         self.file, self.line, self.tokens, self.at = shown, 1, [], 0
         line = 1
-        for token in TOKEN.findall(Path(path).read_text()):
-            if not token.isspace() and not token.startswith(("/*", "//", "#")):
+        for token in TOKEN.findall(text):
+            if token.startswith("#"):
+                self.fail("a description has no lines for the preprocessor", line)
+            if not token.isspace() and not token.startswith(("/*", "//")):
                 self.tokens.append((token, line))
             line += token.count("\n")
 
@@ -198,19 +248,33 @@ class Reader:
     def not_closed(self, of, line):
         self.fail(f"the parenthesis of '{of}' is not closed", line)
 
-    def group(self, of):
-        """The words between parentheses, separated by a comma and a blank."""
-        line, out = self.open(), []
-        while True:
+    def name(self):
+        token = self.next()
+        if not re.fullmatch(NAME, token):
+            self.fail(f"expected a name, found '{token}'")
+        return token
+
+    def argument(self, word):
+        """What is between the parentheses of a word, in the form that it takes: elements, separated by a comma and a blank."""
+        if (self.peek() == "(") != (word in FORMS):
+            self.fail(f"'{word}' {'needs an' if word in FORMS else 'takes no'} argument")
+        if word not in FORMS:
+            return None
+        line, elements, last = self.open(), [""], ""
+        while self.peek() != ")":
             token = self.peek()
-            if token == ")" and (not out or out[-1] != ", "):
-                self.next()
-                return "".join(out)
-            if token is None or not (token == "," or token.isidentifier() or token.isdigit()):
-                self.not_closed(of, line)
-            if (token == ",") == (not out or out[-1] == ", "):
-                self.not_closed(of, line)
-            out.append(", " if self.next() == "," else token)
+            if token is None or token in "(;" or WORDLIKE.match(token) and WORDLIKE.match(last):
+                self.not_closed(word, line)
+            last = self.next()
+            if token == ",":
+                elements.append("")
+            else:
+                elements[-1] += token
+        self.next()
+        wrong = misfit(word, elements)
+        if wrong:
+            self.fail(wrong, line)
+        return ", ".join(elements)
 
 
 def read_number(reader):
@@ -234,10 +298,7 @@ def read_options(reader, word, line, known=OPTIONS):
             reader.fail(f"unknown option '{option}'")
         if option in options:
             reader.fail(f"option '{option}' is given twice")
-        argument = reader.group(option) if reader.peek() == "(" else None
-        if (argument is not None) != (option in WITH_ARGUMENT):
-            reader.fail(f"option '{option}' {'needs an' if option in WITH_ARGUMENT else 'takes no'} argument")
-        options[option] = argument
+        options[option] = reader.argument(option)
         if reader.peek() == ",":
             reader.next()
         elif reader.peek() != ")":
@@ -247,19 +308,14 @@ def read_options(reader, word, line, known=OPTIONS):
 
 
 def read_param(reader, of, line):
-    direction = size = None
-    quals, words, depth, const, span = set(), [], 0, False, None
-    while reader.peek() in DIRECTIONS | QUALIFIERS | QUALIFIERS_WITH_ARGUMENT:
+    given, words, depth, const = {}, [], 0, False
+    while reader.peek() in DIRECTIONS | QUALIFIERS:
         word = reader.next()
-        if word in QUALIFIERS:
-            quals.add(word)
-        elif word in QUALIFIERS_WITH_ARGUMENT:
-            span = reader.group(word)
-        elif direction:
+        if word in given:
+            reader.fail(f"'{word}' is given twice")
+        if word in DIRECTIONS and DIRECTIONS & set(given):
             reader.fail(f"second direction '{word}'")
-        else:
-            direction = word
-            size = reader.group(word) if reader.peek() == "(" else None
+        given[word] = reader.argument(word)
     while reader.peek() not in (",", ")"):
         if reader.peek() in (None, ";", "("):
             reader.not_closed(of, line)
@@ -268,18 +324,21 @@ def read_param(reader, of, line):
             depth += 1
         elif token == "const":
             const = True
-        elif token.isidentifier():
+        elif token.isidentifier() and token not in DIRECTIONS | QUALIFIERS:
             words.append(token)
         else:
-            reader.fail(f"'{token}' has no meaning in a parameter")
+            reader.fail(f"'{token}' has no meaning in a parameter's type and name")
     if len(words) < 2:
         reader.fail("a parameter needs a type and a name")
-    return Param(words[-1], " ".join(words[:-1]), depth, const, direction, size, quals, reader.line, span)
+    direction = next(iter(DIRECTIONS & set(given)), None)
+    return Param(words[-1], " ".join(words[:-1]), depth, const, direction, given.get(direction),
+                 {w for w in QUALIFIERS & set(given) if given[w] is None}, reader.line,
+                 {w: a for w, a in given.items() if a is not None and w != direction})
 
 
 def read_params(reader, of):
     line = reader.open()
-    if reader.peek() == "void" and reader.tokens[reader.at + 1][0] == ")":
+    if [token for token, _ in reader.tokens[reader.at:reader.at + 2]] == ["void", ")"]:
         reader.next()
         reader.next(")")
         return []
@@ -304,8 +363,7 @@ def read_call(reader, word):
         elif reader.peek() != ")":
             reader.not_closed(word, line)
     options = read_options(reader, word, line)
-    result = reader.next()
-    name = reader.next()
+    result, name = reader.name(), reader.name()
     params = read_params(reader, name)
     reader.next(";")
     return Call(word[3:], number, completion, options, result, name, params, reader.file, line)
@@ -314,9 +372,9 @@ def read_call(reader, word):
 def read_symbol(reader, word):
     line = reader.line
     reader.next("(")
-    name = reader.next()
+    name = reader.name()
     reader.next(",")
-    base = reader.next()
+    base = reader.name()
     reader.next(",")
     since = read_number(reader)
     reader.next(")")
@@ -326,7 +384,7 @@ def read_symbol(reader, word):
 def read_driver_function(reader, word):
     line = reader.line
     reader.next("(")
-    name = reader.next()
+    name = reader.name()
     reader.next(")")
     return DriverFunction(name, DRIVER_WORDS[word], reader.file, line)
 
@@ -340,9 +398,7 @@ def read_lacks(reader, word):
             reader.fail(f"GP_INSTEAD begins with a text, found '{instead}'")
         reader.next(",")
     while not lacks or reader.next() == ",":
-        if not (reader.peek() or "").isidentifier():
-            reader.not_closed(word, line)
-        lacks.append(Lack(reader.next(), instead and instead[1:-1], reader.file, reader.line))
+        lacks.append(Lack(reader.name(), instead and instead[1:-1], reader.file, reader.line))
         if reader.peek() not in (",", ")"):
             reader.not_closed(word, line)
     return lacks
@@ -351,12 +407,20 @@ def read_lacks(reader, word):
 def read_kind(reader, word):
     line = reader.line
     reader.next("(")
-    name = reader.next()
+    name = reader.name()
     reader.next(",")
     kind = Kind(name, read_options(reader, word, line, KIND_OPTIONS), reader.file, line)
     if "TYPES" not in kind.options:
         reader.fail(f"kind '{name}' has no TYPES", line)
     return kind
+
+
+def read_held(reader, word):
+    line = reader.line
+    reader.next("(")
+    name = reader.name()
+    reader.next(",")
+    return Held(name, read_options(reader, word, line, HELD_OPTIONS), reader.file, line)
 
 
 def read_words(reader, of, line):
@@ -373,27 +437,35 @@ def read_struct_field(reader, of, opened):
     checks = {}
     while reader.peek() in FIELD_CHECKS:
         word = reader.next()
-        checks[word] = re.split(r", ", reader.group(word))
+        if word in checks:
+            reader.fail(f"'{word}' is given twice")
+        checks[word] = reader.argument(word).split(", ")
     words = read_words(reader, of, opened)
-    text = "".join(words)
     split = next((i for i in range(len(words) - 1, 0, -1) if words[i].isidentifier() and words[i - 1].isidentifier()), 0)
-    path, count = re.fullmatch(r"([\w.]*)(?:\[(\d+)\])?", "".join(words[split:])).groups() if split else (None, None)
-    if not path:
-        reader.fail(f"'{text}' of {of}: a field needs a type and a name")
-    return StructField(path, " ".join(words[:split]), int(count or 0), checks, reader.line)
+    form = re.fullmatch(rf"({NAME}(?:\.{NAME})*)(?:\[([1-9]\d{{0,5}})\])?", "".join(words[split:]))
+    if not (split and form) or FIELD_CHECKS & set(words):
+        reader.fail(f"'{' '.join(words)}' of {of}: a member needs a type and a name, with [number] if it is an array")
+    return StructField(form[1], " ".join(words[:split]), int(form[2] or 0), checks, reader.line)
+
+
+def read_type_word(reader, word, name, opened):
+    form, what = TYPE_WORDS[word]
+    text = re.sub("^- ", "-", " ".join(read_words(reader, name, opened)))
+    if not re.fullmatch(form, text):
+        reader.fail(f"'{text}' of {word}({name}): it takes {what}")
+    return text.rpartition(" ")[::2] if word in ("GP_ATTRIBUTES", "GP_OPTIONS") else text
 
 
 def read_type(reader, word):
     line = reader.line
     opened = reader.open()
-    name, fields = reader.next(), []
+    name, fields = reader.name(), []
     while reader.peek() == ",":
         reader.next()
         if word == "GP_STRUCT":
             fields.append(read_struct_field(reader, name, opened))
         else:
-            words = read_words(reader, name, opened)
-            fields.append((" ".join(words[:-1]), words[-1]) if word == "GP_ATTRIBUTES" else words[-1])
+            fields.append(read_type_word(reader, word, name, opened))
     if reader.peek() != ")":
         reader.not_closed(word, line)
     reader.next()
@@ -412,26 +484,45 @@ def chapters(folder):
     return [folder / name for name in listed]
 
 
+def text_of(path, shown):
+    try:
+        data = Path(path).read_bytes()
+        return data.decode()
+    except OSError as error:
+        raise SpecError(f"{shown}:1: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SpecError(f"{shown}:{line}: this is no UTF-8") from None
+
+
+def parse_text(api, text, shown):
+    """What a file says, into api. Messages name the file so."""
+    reader = Reader(text, shown)
+    api.chapters.append(reader.file)
+    while reader.peek() is not None:
+        word = reader.next()
+        if word in SYMBOL_WORDS:
+            api.symbols.append(read_symbol(reader, word))
+        elif word in DRIVER_WORDS:
+            api.driver.append(read_driver_function(reader, word))
+        elif word in LACK_WORDS:
+            api.lacks += read_lacks(reader, word)
+        elif word == "GP_KIND":
+            api.kinds.append(read_kind(reader, word))
+        elif word == "GP_HELD":
+            api.held.append(read_held(reader, word))
+        elif word in TYPE_WORDS:
+            api.types.append(read_type(reader, word))
+        elif word in ("GP_CALL", "GP_LOCAL", "GP_MESSAGE"):
+            api.calls.append(read_call(reader, word))
+        else:
+            reader.fail(f"expected a GP_ word, found '{word}'")
+
+
 def parse(paths):
     """All description files, in the order given. Messages name a file as its last two parts."""
     api = Api()
     for path in paths:
-        reader = Reader(path, "/".join(Path(path).parts[-2:]))
-        api.chapters.append(reader.file)
-        while reader.peek() is not None:
-            word = reader.next()
-            if word in SYMBOL_WORDS:
-                api.symbols.append(read_symbol(reader, word))
-            elif word in DRIVER_WORDS:
-                api.driver.append(read_driver_function(reader, word))
-            elif word in LACK_WORDS:
-                api.lacks += read_lacks(reader, word)
-            elif word == "GP_KIND":
-                api.kinds.append(read_kind(reader, word))
-            elif word in TYPE_WORDS:
-                api.types.append(read_type(reader, word))
-            elif word in ("GP_CALL", "GP_LOCAL", "GP_MESSAGE"):
-                api.calls.append(read_call(reader, word))
-            else:
-                reader.fail(f"expected a GP_ word, found '{word}'")
+        shown = "/".join(Path(path).parts[-2:])
+        parse_text(api, text_of(path, shown), shown)
     return api

@@ -12,9 +12,16 @@ SCALARS = {
     "gp_address": U64, "gp_new_address": U64,
     "float": F32,
 }
+# What counts things and bytes.
+COUNTS = {"int", "unsigned int", "unsigned", "size_t", "unsigned long long", "cuuint64_t"}
+# Kinds that generated code finds by hand-written functions, and the client's for it.
+LOOKUPS = {"stream": "gpc_stream_id(&context, {value}, {out})", "event": "gpc_event_id({value}, {out})",
+           "context": "gpc_context_name(&context, {value}, {out})"}
 
 kinds = {}      # type of a handle -> parse.Kind
 described = {}  # name -> parse.Type
+held = {}       # type of a handle -> parse.Held
+held_named = {} # name -> parse.Held
 
 
 def learn(api):
@@ -25,6 +32,10 @@ def learn(api):
         for name in kind.types:
             kinds[name] = kind
     described.update((t.name, t) for t in api.types)
+    held.clear()
+    held_named.clear()
+    held_named.update((h.name, h) for h in api.held)
+    held.update((t, h) for h in api.held for t in h.types)
 
 
 def is_kernel(ctype):
@@ -39,6 +50,23 @@ def kind_of(ctype):
 
 def is_handle(ctype):
     return kind_of(ctype) is not None
+
+
+def is_object(ctype):
+    return is_handle(ctype) and kind_of(ctype).is_object
+
+
+def has_lookup(ctype):
+    return is_object(ctype) or "LOOKUP" in kind_of(ctype).options
+
+
+def is_address(ctype):
+    return ctype in ADDRESSES
+
+
+def is_number(ctype):
+    """One field that means the same at both ends."""
+    return ctype in SCALARS and ctype not in ADDRESSES | {"CUdevice", "gp_new_address"} or word_of(ctype) in ("ENUM", "ATTRIBUTES", "OPTIONS")
 
 
 def word_of(ctype):
@@ -85,6 +113,12 @@ def structs_in(ctype):
     for f in struct.fields:
         out += [s for s in structs_in(f.ctype) if s not in out]
     return out + [struct]
+
+
+def types_in(ctype):
+    """A type, and those of its members."""
+    struct = struct_of(ctype)
+    return [ctype] + [t for f in struct.fields for t in types_in(f.ctype)] if struct else [ctype]
 
 
 def types_named(word):

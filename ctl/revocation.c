@@ -50,9 +50,8 @@ int
 ctl_revocation_read(const char *path, X509 *authority, X509_CRL **list_p)
 {
 	char error[512], *text = NULL;
-	struct stat status;
 	size_t size = 0;
-	int r = gpd_shared_file_read(path, &text, &size, &status, error, sizeof(error));
+	int r = gpd_shared_file_read(path, &text, &size, error, sizeof(error));
 
 	*list_p = NULL;
 	if (r == -ENOENT)

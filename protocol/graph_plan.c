@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define HEADER 16
+#define CONDITION 16
 
 static uint32_t
 word(const uint8_t *at)
@@ -14,6 +15,15 @@ word(const uint8_t *at)
 
 	memcpy(&value, at, sizeof(value));
 	return le32toh(value);
+}
+
+static uint64_t
+long_word(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return le64toh(value);
 }
 
 static size_t
@@ -77,6 +87,39 @@ gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node)
 	return true;
 }
 
+bool
+gp_graph_condition_init(struct gp_graph_condition *condition, const struct gp_graph_node *node)
+{
+	const uint8_t *fields = node->fields.data;
+
+	if (node->call != GP_GRAPH_CONDITION || node->fields.size < CONDITION)
+		return false;
+	*condition = (struct gp_graph_condition){
+		.handle = long_word(fields),
+		.type = word(fields + 8),
+		.count = word(fields + 12),
+		.cur = fields + CONDITION,
+		.end = fields + node->fields.size,
+	};
+	return condition->count <= (node->fields.size - CONDITION) / 8;
+}
+
+bool
+gp_graph_condition_body(struct gp_graph_condition *condition, struct gp_bytes *body)
+{
+	size_t left = (size_t)(condition->end - condition->cur);
+	uint64_t size;
+
+	if (left < 8)
+		return false;
+	size = long_word(condition->cur);
+	if (size > left - 8 || size % 8 != 0)
+		return false;
+	*body = (struct gp_bytes){ condition->cur + 8, (size_t)size };
+	condition->cur += 8 + size;
+	return true;
+}
+
 static bool
 make_room(struct gp_graph_writer *writer, size_t size)
 {
@@ -118,6 +161,35 @@ gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *de
 	writer->last = writer->size;
 	writer->size += HEADER + list + fields;
 	return at + HEADER + list;
+}
+
+bool
+gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *dependencies,
+			 uint32_t dependency_count, uint64_t handle, uint32_t type,
+			 const struct gp_graph_writer *bodies, uint32_t count)
+{
+	const uint32_t words[] = { htole32(type), htole32(count) };
+	size_t size = CONDITION;
+	uint8_t *at;
+
+	for (uint32_t i = 0; i < count && size <= GP_GRAPH_PLAN_MAX; i++)
+		size += 8 + bodies[i].size;
+	at = gp_graph_write(writer, GP_GRAPH_CONDITION, dependencies, dependency_count, size);
+	if (!at)
+		return false;
+	handle = htole64(handle);
+	memcpy(at, &handle, sizeof(handle));
+	memcpy(at + 8, words, sizeof(words));
+	at += CONDITION;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t body = htole64(bodies[i].size);
+
+		memcpy(at, &body, sizeof(body));
+		if (bodies[i].size > 0)
+			memcpy(at + 8, bodies[i].memory, bodies[i].size);
+		at += 8 + bodies[i].size;
+	}
+	return true;
 }
 
 void

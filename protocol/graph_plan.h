@@ -15,8 +15,13 @@
 /* The most that a bulk tail may have. */
 #define GP_GRAPH_PLAN_MAX ((size_t)16 << 20)
 
+/* Conditions in bodies of conditions, and so on. */
+#define GP_GRAPH_DEPTH_MAX 16
+/* Instead of a call: bodies that are run as a number says that kernels set. */
+#define GP_GRAPH_CONDITION 1u
+
 struct gp_graph_node {
-	uint32_t call; /* gpLaunch, gpCopyDevice, gpFill; 0: nothing */
+	uint32_t call; /* gpLaunch, gpCopyDevice, gpFill; 0: nothing; GP_GRAPH_CONDITION */
 	uint32_t count;
 	struct gp_bytes dependencies; /* count numbers of 32 bits; each is higher than the last */
 	struct gp_bytes fields;       /* of the call; its stream is 0 */
@@ -33,6 +38,20 @@ void gp_graph_reader_init(struct gp_graph_reader *reader, const void *data, size
 bool gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node);
 uint32_t gp_graph_dependency(const struct gp_graph_node *node, uint32_t index);
 
+/* A node that is a condition: u64 handle, u32 type, u32 count, and so many bodies: u64 size, nodes.
+ */
+struct gp_graph_condition {
+	uint64_t handle;
+	uint32_t type, count;
+	const uint8_t *cur, *end;
+};
+
+/* false: it is none. */
+bool gp_graph_condition_init(struct gp_graph_condition *condition,
+			     const struct gp_graph_node *node);
+/* Its next body, count times; false: it is malformed. */
+bool gp_graph_condition_body(struct gp_graph_condition *condition, struct gp_bytes *body);
+
 /* Zeroed it is empty; the caller frees memory. */
 struct gp_graph_writer {
 	uint8_t *memory;
@@ -44,6 +63,12 @@ struct gp_graph_writer {
  * memory, or more than GP_GRAPH_PLAN_MAX.  dependencies: ascending. */
 void *gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *dependencies,
 		     uint32_t count, size_t fields_size);
+
+/* A condition behind these nodes; bodies: count writers, which stay the caller's.  false: no
+ * memory, or too much. */
+bool gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *dependencies,
+			      uint32_t dependency_count, uint64_t handle, uint32_t type,
+			      const struct gp_graph_writer *bodies, uint32_t count);
 
 /* The last node's fields, for which there is room, have turned out to be so long. */
 void gp_graph_fit(struct gp_graph_writer *writer, size_t fields_size);

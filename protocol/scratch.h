@@ -16,7 +16,10 @@ struct gp_scratch {
 	struct gp_scratch_block *blocks;
 };
 
-/* Zeroed room for count items of size bytes, count may be 0.  NULL: too many, or no memory. */
+/*
+ * Zeroed room for count items of size bytes.  count may be 0: then no byte of it may be written.
+ * NULL: too many, or no memory.
+ */
 void *gp_scratch_items(struct gp_scratch *scratch, size_t count, size_t size);
 
 /* The same for count elements of width cells of 8 bytes each. */

@@ -52,8 +52,10 @@ build() {
 echo "== tests, address and undefined behaviour sanitizers"
 setup build-check -Db_sanitize=address,undefined -Db_lundef=false
 build build-check
-# A test's limit of time is there for a hang: a busy machine may need several times as long.
-meson test -C build-check --no-rebuild --print-errorlogs --timeout-multiplier 4 || true
+# A test's limit of time is there for a hang: a busy machine may need several times as long.  Many
+# tests wait rather than work, so there is one more at a time than processors.
+tests=(--num-processes $(($(nproc) + 1)))
+meson test "${tests[@]}" -C build-check --no-rebuild --print-errorlogs --timeout-multiplier 4 || true
 python3 scripts/again.py build-check/meson-logs/testlog.json \
 	meson test -C build-check --timeout-multiplier 4
 
@@ -72,7 +74,7 @@ fixed=
 if setarch -R true 2>/dev/null; then
 	fixed="setarch -R"
 fi
-$fixed meson test -C build-tsan --print-errorlogs --timeout-multiplier 8 --suite unit --suite contract || true
+$fixed meson test "${tests[@]}" -C build-tsan --print-errorlogs --timeout-multiplier 8 --suite unit --suite contract || true
 python3 scripts/again.py build-tsan/meson-logs/testlog.json \
 	$fixed meson test -C build-tsan --timeout-multiplier 8
 # The other integration tests need more address space than the sanitizer leaves. It makes these four

@@ -19,23 +19,23 @@ flat=$folder/gpupool
 mkdir -p "$flat/lib"
 
 ninja -C "$build" --quiet
-cp -L "$build"/server/gpupoold "$build"/client/libcuda.so.1 "$build"/ctl/gpupoolctl "$flat"
+cp -L "$build"/server/gpupoold "$build"/client/libcuda.so.1 "$build"/nvml/libnvidia-ml.so.1 "$build"/ctl/gpupoolctl "$flat"
 for sub in bench bench/nbody bench/network bench/tenants bench/driver tests tests/apps tests/integration; do
 	find "$build/$sub" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' -exec cp -t "$flat" {} +
 done
 cp "$build"/tests/apps/saxpy.fatbin "$build"/tests/apps/saxpy.ptx "$build"/tests/integration/sass.fatbin \
 	"$build"/scripts/gpupoold.service "$flat"
 # The tests look for one another where they are in the repository.
-(cd "$root" && cp --parents -r bench/*.py bench/network/*.py bench/tenants/*.py tests/integration/*.py tests/apps/expected protocol/abi.lock "$flat")
+(cd "$root" && cp --parents -r bench/*.py bench/network/*.py bench/tenants/*.py tests/integration/*.py tests/apps/expected protocol/abi.lock scripts/vm.py scripts/vm.sh "$flat")
 # Programs and libraries name one another; what the C library brings is everywhere.
 for file in "$flat"/*; do
 	[ ! -f "$file" ] || ldd "$file" 2>/dev/null || true
 done | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
-	grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux.*|libssl|libcrypto|libcuda)\.so' |
+	grep -Ev '/(libstdc\+\+|libgcc_s|libc|libm|libdl|librt|libpthread|libresolv|ld-linux.*|libssl|libcrypto|libcuda|libnvidia-ml)\.so' |
 	xargs cp -L -t "$flat/lib"
 cp -L "$("$root/scripts/toolkit.sh")"/lib64/libcudart.so.13 "$flat"
 find "$flat" -type f -exec strip --strip-debug {} + 2>/dev/null || true
 tar -C "$folder" -caf "$pack" gpupool
-newest=$(objdump -T "$flat"/gpupoold "$flat"/libcuda.so.1 "$flat"/lib/* 2>/dev/null |
+newest=$(objdump -T "$flat"/gpupoold "$flat"/libcuda.so.1 "$flat"/libnvidia-ml.so.1 "$flat"/lib/* 2>/dev/null |
 	grep -o 'GLIBC_[0-9.]*[0-9]' | sort -uV | tail -1)
 echo "$pack: $(du -h "$pack" | cut -f1), for ${newest/GLIBC_/glibc } and later"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Fetches older CUDA runtimes for the suite 'compat' into .toolkit/runtimes of this repository; each
-# is a folder named in scripts/runtimes.txt with the libraries of one wheel. Quick and silent when
+# is a folder named in scripts/runtimes.txt with the libraries, or the interface, of one wheel. Quick and silent when
 # all are there.
 set -euo pipefail
 
@@ -24,11 +24,12 @@ for wheel in glob.glob(wheels + '/*.whl'):
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
             parts = entry.filename.split('/')
-            if parts[-2:-1] == ['lib'] and ('.so' in parts[-1] or parts[-1].endswith('.a')):
+            if parts[-1] in ('nvml.h', 'pynvml.py') or (
+                    parts[-2:-1] == ['lib'] and ('.so' in parts[-1] or parts[-1].endswith('.a'))):
                 with open(os.path.join(target, parts[-1]), 'wb') as copy:
                     copy.write(archive.read(entry))
                 found += 1
-sys.exit(0 if found else 'no libraries in the wheel')
+sys.exit(0 if found else 'nothing of use in the wheel')
 PYTHON
 }
 

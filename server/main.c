@@ -13,8 +13,8 @@
 #include "protocol/standard.h"
 #include "server/common/base/log.h"
 #include "server/common/base/privilege.h"
+#include "server/common/config/config_value.h"
 #include "server/common/config/options.h"
-#include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/supervisor.h"
 #include "server/worker/device/window.h"
 #include "server/worker/worker.h"
@@ -201,6 +201,7 @@ parse_value(int key, const char *arg, struct argp_state *state)
 {
 	struct command_line *line = state->input;
 	struct gpd_options *o = &line->supervisor;
+	const char *wrong;
 
 	switch (key) {
 	case OPTION_LISTEN:
@@ -226,11 +227,10 @@ parse_value(int key, const char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_METRICS:
 		o->metrics_given = true;
-		if (!gpd_metrics_parse(arg, o->metrics_host, &o->metrics_port))
-			argp_failure(state, 1, 0,
-				     "--metrics: \"%s\" is no address to listen on "
-				     "(9400, 127.0.0.1:9400, [::1]:9400 or off)",
-				     arg);
+		wrong = gpd_value_metrics(arg, 0, o->metrics_host, sizeof(o->metrics_host),
+					  &o->metrics_port);
+		if (wrong)
+			argp_failure(state, 1, 0, "--metrics: \"%s\" %s", arg, wrong);
 		return 0;
 	case OPTION_WORKER_FD:
 		line->worker_fd = parse_number(state, "--worker-fd", arg, 3, INT_MAX);

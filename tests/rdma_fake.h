@@ -8,7 +8,7 @@
 #ifndef TESTS_RDMA_FAKE_H
 #define TESTS_RDMA_FAKE_H
 
-#include "transport/rdma.h"
+#include "transport/rdma/rdma.h"
 
 struct rdma_fake {
 	struct ibv_context verbs;

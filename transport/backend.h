@@ -24,6 +24,10 @@ struct gp_transport_ops {
 			    size_t detail_size);
 	int (*connect)(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p,
 		       char *detail, size_t detail_size);
+	/* Both absent where connecting takes no time. */
+	int (*connect_ahead)(const struct gp_conn *conn, int *fd_p);
+	int (*connect_finish)(const struct gp_conn *conn, int fd, int timeout_ms,
+			      struct gp_conn **conn_p);
 	int (*listen)(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
 		      size_t detail_size);
 	int (*accept)(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
@@ -47,6 +51,7 @@ struct gp_transport_ops {
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
 	void (*fd_left)(struct gp_conn *conn); /* absent: the descriptor tells by itself */
+	bool (*peer_closed)(const struct gp_conn *conn); /* absent: it cannot be told */
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
 	/* All three absent without GP_CONN_CAP_REMOTE_MEM. */
 	int (*keep)(struct gp_conn *conn, void *base, size_t size, int dma_buf);

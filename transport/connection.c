@@ -210,6 +210,12 @@ gp_conn_fd_left(struct gp_conn *conn)
 		conn->ops->fd_left(conn);
 }
 
+bool
+gp_conn_peer_closed(const struct gp_conn *conn)
+{
+	return conn->ops->peer_closed && conn->ops->peer_closed(conn);
+}
+
 const char *
 gp_conn_peer(const struct gp_conn *conn)
 {

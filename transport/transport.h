@@ -55,6 +55,16 @@ GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, siz
 			     int timeout_ms, struct gp_conn **conn_p, char *error,
 			     size_t error_size);
 
+/*
+ * A further connection to the very address of this one, without waiting for it: *fd_p is the
+ * caller's until gp_connect_finish(), which owns it in any case.  That one waits, and sends
+ * nothing; -ETIMEDOUT: it is not connected within timeout_ms.  GP_E_UNSUPPORTED: connecting takes
+ * no time there, or more than a socket.
+ */
+GP_MUST_CHECK int gp_connect_ahead(const struct gp_conn *conn, int *fd_p);
+GP_MUST_CHECK int gp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms,
+				    struct gp_conn **conn_p);
+
 /* First, by a process that will become this user: it may own the folder of a local socket, and
  * those above, as the user that the process is, and root, may anyway. */
 void gp_listen_as(uid_t uid);
@@ -205,6 +215,9 @@ unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
  * others receive, until gp_conn_fd_left(): who polled does not any more. */
 int gp_conn_fd(const struct gp_conn *conn);
 void gp_conn_fd_left(struct gp_conn *conn);
+/* Whether the peer has closed its end, whatever of it is still unread; false as well where only
+ * reading tells (RDMA, loop). */
+bool gp_conn_peer_closed(const struct gp_conn *conn);
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */
 /* The peer's address in digits, of several that its name may have; false, and nothing is written,

@@ -10,13 +10,35 @@ gpc_kept_init(struct gpc_kept *kept)
 	(void)pthread_mutex_init(&kept->lock, NULL);
 }
 
+static struct gpc_range *
+find_refused(struct gpc_kept *kept, uint64_t base)
+{
+	return gpc_ranges_find(&kept->refused, base, 1);
+}
+
+int
+gpc_kept_refuse(struct gpc_kept *kept, uint64_t base)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&kept->lock);
+	if (!find_refused(kept, base))
+		r = gpc_ranges_add(&kept->refused, base, 1, NULL);
+	(void)pthread_mutex_unlock(&kept->lock);
+	return r;
+}
+
 bool
 gpc_kept_put(struct gpc_kept *kept, const struct gpc_kept_mapping *mapping)
 {
+	struct gpc_range *refused;
 	bool fits;
 
 	(void)pthread_mutex_lock(&kept->lock);
-	fits = kept->count < GPC_KEPT_COUNT;
+	refused = find_refused(kept, mapping->range.base);
+	if (refused)
+		gpc_ranges_remove(&kept->refused, refused);
+	fits = !refused && kept->count < GPC_KEPT_COUNT;
 	if (fits) {
 		kept->mappings[kept->count++] = *mapping;
 		kept->bytes += mapping->range.size;

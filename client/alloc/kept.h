@@ -6,7 +6,9 @@
 #ifndef GPC_KEPT_H
 #define GPC_KEPT_H
 
+#include "base/status.h"
 #include "client/alloc/heap.h"
+#include "client/base/ranges.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,12 +27,16 @@ struct gpc_kept {
 	unsigned int count;
 	uint64_t bytes;
 	struct gpc_kept_mapping mappings[GPC_KEPT_COUNT];
+	struct gpc_ranges refused; /* by base, of one byte each */
 };
 
 void gpc_kept_init(struct gpc_kept *kept);
 
-/* false: there is no place for it. */
+/* false: there is no place for it, or it was refused. */
 bool gpc_kept_put(struct gpc_kept *kept, const struct gpc_kept_mapping *mapping);
+
+/* The mapping that begins at base is not kept the next time.  -ENOMEM. */
+GP_MUST_CHECK int gpc_kept_refuse(struct gpc_kept *kept, uint64_t base);
 
 /* Takes out the oldest, if there are more bytes than these, or no place for one more; with 0, any.
  * false: there is none. */

@@ -9,9 +9,6 @@
 #include "gpc_calls.h"
 #include "protocol/control.h"
 
-/* What cuCtxGetApiVersion has answered since the API's second version. */
-#define CONTEXT_API_VERSION 3020
-
 static bool
 flags_are_valid(unsigned int flags)
 {
@@ -53,6 +50,10 @@ CUresult
 gpc_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 		   unsigned int flags, CUdevice dev)
 {
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (numParams < 0 || (numParams > 0 && !paramsArray))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* cuDeviceGetExecAffinitySupport says so. */
@@ -73,11 +74,14 @@ gpc_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned
 				  ctxCreateParams->numExecAffinityParams, flags, dev);
 }
 
+/* A context that must be named: what NULL is answered with. */
 static CUresult
-enter_lookup(CUcontext ctx, struct gpc_context **context_p)
+enter_named(CUcontext ctx, struct gpc_context **context_p, CUresult null)
 {
 	CUresult result = gpc_enter_local();
 
+	if (result == CUDA_SUCCESS && !ctx)
+		result = null;
 	return result == CUDA_SUCCESS ? gpc_context_lookup(ctx, context_p) : result;
 }
 
@@ -94,12 +98,12 @@ CUresult
 gpc_cuCtxDestroy_v2(CUcontext ctx)
 {
 	struct gpc_context *context;
-	CUresult result = ctx ? enter_lookup(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = enter_named(ctx, &context, CUDA_ERROR_INVALID_VALUE);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Those are released, or reset. */
-	if (context->primary)
+	if (context->primary || context->parent)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	destroy(context);
 	return CUDA_SUCCESS;
@@ -109,13 +113,13 @@ CUresult
 gpc_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
 	struct gpc_context *context;
-	CUresult result = enter_lookup(NULL, &context);
+	CUresult result = gpc_context_enter_current(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pctx || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!context->primary)
+	if (!context->primary && !context->parent)
 		(void)__atomic_add_fetch(&context->retained, 1, __ATOMIC_RELAXED);
 	*pctx = context->handle.token;
 	return CUDA_SUCCESS;
@@ -125,11 +129,11 @@ CUresult
 gpc_cuCtxDetach(CUcontext ctx)
 {
 	struct gpc_context *context;
-	CUresult result = ctx ? enter_lookup(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = enter_named(ctx, &context, CUDA_ERROR_INVALID_VALUE);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (context->primary || context != gpc_context_get_current())
+	if (context->primary || context->parent || context != gpc_context_get_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (__atomic_sub_fetch(&context->retained, 1, __ATOMIC_RELAXED) == 0)
 		destroy(context);
@@ -140,7 +144,7 @@ CUresult
 gpc_cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	struct gpc_context *context;
-	CUresult result = ctx ? enter_lookup(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
+	CUresult result = enter_named(ctx, &context, CUDA_ERROR_INVALID_CONTEXT);
 
 	return result == CUDA_SUCCESS ? gpc_context_push(context) : result;
 }
@@ -165,7 +169,7 @@ CUresult
 gpc_cuCtxSetCurrent(CUcontext ctx)
 {
 	struct gpc_context *context = NULL;
-	CUresult result = ctx ? enter_lookup(ctx, &context) : gpc_enter_local();
+	CUresult result = ctx ? gpc_context_enter(ctx, &context) : gpc_enter_local();
 
 	return result == CUDA_SUCCESS ? gpc_context_set_current(context) : result;
 }
@@ -185,64 +189,16 @@ gpc_cuCtxGetCurrent(CUcontext *pctx)
 }
 
 CUresult
-gpc_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
-{
-	struct gpc_context *context;
-	CUresult result = enter_lookup(ctx, &context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = context->device->ordinal;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuCtxGetDevice(CUdevice *device)
-{
-	return gpc_cuCtxGetDevice_v2(device, NULL);
-}
-
-CUresult
-gpc_cuCtxGetFlags(unsigned int *flags)
-{
-	struct gpc_context *context;
-	CUresult result = enter_lookup(NULL, &context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = context->flags;
-	return CUDA_SUCCESS;
-}
-
-CUresult
 gpc_cuCtxSetFlags(unsigned int flags)
 {
 	struct gpc_context *context;
-	CUresult result = enter_lookup(NULL, &context);
+	CUresult result = gpc_context_enter_current(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!flags_are_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	context->flags = flags;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
-{
-	struct gpc_context *context;
-	CUresult result = enter_lookup(ctx, &context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ctxId)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ctxId = context->number;
 	return CUDA_SUCCESS;
 }
 
@@ -264,6 +220,9 @@ synchronize(struct gpc_context *context)
 	CUresult result;
 	int active = 0;
 
+	/* The primary context's other streams are not waited for. */
+	if (context->parent)
+		return gpc_wait_gpContextSynchronize(context, &args);
 	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
 	if (given <= atomic_load(&context->done))
 		result = gpc_session_result(context->scope.session);
@@ -285,7 +244,7 @@ gpc_cuCtxSynchronize(void)
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
 
-	return result == CUDA_SUCCESS ? synchronize(context) : result;
+	return result == CUDA_SUCCESS ? synchronize(gpc_context_get_current()) : result;
 }
 
 CUresult
@@ -313,6 +272,16 @@ check_limit(const struct gpc_context *context, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
+/* The daemon's limits are for all and only grow: it has this one since it gave the device's. */
+static bool
+is_had_already(const struct gpc_context *context, CUlimit limit, size_t value)
+{
+	const struct gpc_device *device = context->device;
+
+	return limit != CU_LIMIT_MAX_L2_FETCH_GRANULARITY && (int)limit < device->limit_count &&
+	       value <= device->limits[limit];
+}
+
 CUresult
 gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 {
@@ -328,7 +297,8 @@ gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 	if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED)
 		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
 	args.context = context->handle.id;
-	result = gpc_wait_gpContextSetLimit(context, &args);
+	if (!is_had_already(context, limit, value))
+		result = gpc_wait_gpContextSetLimit(context, &args);
 	/* Memory that is kept for later may be what is missing. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
 		result = gpc_wait_gpContextSetLimit(context, &args);
@@ -352,101 +322,4 @@ gpc_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 		return result;
 	*pvalue = __atomic_load_n(&context->limits[limit], __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pconfig)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pconfig = context->cache_config;
-	return CUDA_SUCCESS;
-}
-
-/* A preference, which a shared context cannot follow; kept to be asked for. */
-CUresult
-gpc_cuCtxSetCacheConfig(CUfunc_cache config)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if ((unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL)
-		return CUDA_ERROR_INVALID_VALUE;
-	context->cache_config = config;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pConfig)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pConfig = context->shared_config;
-	return CUDA_SUCCESS;
-}
-
-/* Without effect since the GPUs of the Kepler generation; kept to be asked for. */
-CUresult
-gpc_cuCtxSetSharedMemConfig(CUsharedconfig config)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if ((unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
-		return CUDA_ERROR_INVALID_VALUE;
-	context->shared_config = config;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
-{
-	struct gpc_context *context;
-	CUresult result = enter_lookup(ctx, &context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!version)
-		return CUDA_ERROR_INVALID_VALUE;
-	*version = CONTEXT_API_VERSION;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (leastPriority)
-		*leastPriority = context->device->priority_least;
-	if (greatestPriority)
-		*greatestPriority = context->device->priority_greatest;
-	return CUDA_SUCCESS;
-}
-
-/* The cache belongs to all sessions of the device. */
-CUresult
-gpc_cuCtxResetPersistingL2Cache(void)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
 }

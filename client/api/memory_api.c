@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: device memory. */
 #include "client/context/context.h"
+#include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
@@ -62,6 +63,7 @@ gpc_cuMemFree_v2(CUdeviceptr dptr)
 
 	if (result != CUDA_SUCCESS || dptr == 0)
 		return result;
+	gpc_ipc_memory_frees(dptr);
 	result = gpc_memory_free(context, dptr);
 	/* Of a pool's memory all uses have ended, too, when it is freed in no stream's order. */
 	return result == CUDA_SUCCESS ? result : gpc_pool_free(dptr, NULL, 0);

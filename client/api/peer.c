@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies between contexts (cuMemcpyPeer*), peer access, and copies in batches.
+ * Copies between contexts (cuMemcpyPeer*), and peer access.
  *
  * An address says whose memory it is, so the contexts that the program names only have to exist; a
  * synchronous copy also comes behind the work of both and before their later work.  No device of a
@@ -11,6 +11,7 @@
 #include "gpc_calls.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static CUresult
 enter_peers(CUcontext a, CUcontext b)
@@ -166,55 +167,42 @@ gpc_cuCtxDisablePeerAccess(CUcontext peerContext)
 	return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : result;
 }
 
-/* Each copy has attributes, in runs that begin at attrsIdxs[]. */
-static bool
-attributes_ok(const CUmemcpyAttributes *attrs, const size_t *begins, size_t number, size_t count)
+/* No link of a pool's device does atomic operations. */
+static CUresult
+no_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
 {
-	if (!attrs || !begins || number == 0 || number > count || begins[0] != 0)
-		return false;
-	for (size_t i = 0; i < number; i++) {
-		if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-		    attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
-		    begins[i] >= count || (i > 0 && begins[i] <= begins[i - 1]))
-			return false;
+	if (!capabilities || !operations || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; i < count; i++) {
+		if ((unsigned int)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+			return CUDA_ERROR_INVALID_VALUE;
 	}
-	return true;
+	memset(capabilities, 0, count * sizeof(capabilities[0]));
+	return CUDA_SUCCESS;
 }
 
-/* One behind the other: the stream's order is one that a batch may have.  The source of a copy is
- * read before the call returns, or is pinned and read in the stream's order. */
 CUresult
-gpc_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-			  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-			  CUstream hStream)
+gpc_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+				      const CUatomicOperation *operations, unsigned int count,
+				      CUdevice dev)
 {
-	struct gpc_context *context;
-	struct gpc_stream *stream;
-	CUresult result = gpc_enter(&context);
+	struct gpc_device *device;
+	CUresult result = gpc_device_enter(dev, &device);
+
+	return result == CUDA_SUCCESS ? no_atomics(capabilities, operations, count) : result;
+}
+
+CUresult
+gpc_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+				     const CUatomicOperation *operations, unsigned int count,
+				     CUdevice srcDevice, CUdevice dstDevice)
+{
+	struct gpc_device *device;
+	CUresult result = gpc_device_enter(srcDevice, &device);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, &stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!dsts || !srcs || !sizes || count == 0 || stream == context->legacy ||
-	    !attributes_ok(attrs, attrsIdxs, numAttrs, count))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (sizes[i] == 0)
-			return CUDA_ERROR_INVALID_VALUE;
-		result = gpc_cuMemcpyAsync(dsts[i], srcs[i], sizes[i], hStream);
-	}
-	return result;
-}
-
-/* Before 13.0; which copy failed is not told. */
-CUresult
-gpc_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-		       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-		       size_t *failIdx, CUstream hStream)
-{
-	if (failIdx)
-		*failIdx = SIZE_MAX;
-	return gpc_cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
-					 hStream);
+		result = gpc_device_enter(dstDevice, &device);
+	if (result == CUDA_SUCCESS && srcDevice == dstDevice)
+		result = CUDA_ERROR_INVALID_DEVICE;
+	return result == CUDA_SUCCESS ? no_atomics(capabilities, operations, count) : result;
 }

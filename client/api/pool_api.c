@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: memory pools. */
 #include "client/context/context.h"
+#include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "client/stream/stream.h"
@@ -13,12 +14,9 @@
 static CUresult
 alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-	struct gpc_context *context;
 	struct gpc_stream *stream;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_stream_enter(hStream, &stream);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!dptr || bytesize == 0)
@@ -35,7 +33,11 @@ gpc_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 CUresult
 gpc_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
-	return pool ? alloc_async(pool, dptr, bytesize, hStream) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = pool ? CUDA_SUCCESS : gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS && !pool)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? alloc_async(pool, dptr, bytesize, hStream) : result;
 }
 
 CUresult
@@ -50,8 +52,11 @@ gpc_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	if (result != CUDA_SUCCESS || dptr == 0)
 		return result;
 	result = gpc_pool_free(dptr, stream->context, stream->number);
+	if (result != CUDA_ERROR_INVALID_VALUE)
+		return result;
 	/* Memory of cuMemAlloc may be freed like this, too: it waits for all work. */
-	return result == CUDA_ERROR_INVALID_VALUE ? gpc_memory_free(context, dptr) : result;
+	gpc_ipc_memory_frees(dptr);
+	return gpc_memory_free(context, dptr);
 }
 
 /* Pools. */

@@ -4,17 +4,6 @@
 #include "client/context/device.h"
 #include "gpc_calls.h"
 
-static CUresult
-enter_device(CUdevice dev, struct gpc_device **device_p)
-{
-	CUresult result = gpc_enter_local();
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	*device_p = gpc_device_get(dev);
-	return *device_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
 CUresult
 gpc_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
@@ -22,7 +11,7 @@ gpc_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS)
-		result = enter_device(dev, &device);
+		result = gpc_device_enter(dev, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pctx)
@@ -41,7 +30,7 @@ CUresult
 gpc_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
 	struct gpc_device *device;
-	CUresult result = enter_device(dev, &device);
+	CUresult result = gpc_device_enter(dev, &device);
 	bool last;
 
 	if (result != CUDA_SUCCESS)
@@ -62,7 +51,7 @@ CUresult
 gpc_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	struct gpc_device *device;
-	CUresult result = enter_device(dev, &device);
+	CUresult result = gpc_device_enter(dev, &device);
 
 	/* Who retained it still has to release it. */
 	if (result == CUDA_SUCCESS)
@@ -74,7 +63,7 @@ CUresult
 gpc_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
 	struct gpc_device *device;
-	CUresult result = enter_device(dev, &device);
+	CUresult result = gpc_device_enter(dev, &device);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -88,7 +77,7 @@ CUresult
 gpc_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
 	struct gpc_device *device;
-	CUresult result = enter_device(dev, &device);
+	CUresult result = gpc_device_enter(dev, &device);
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/log.h"
 
+#include "client/base/log_kept.h"
 #include "protocol/printable.h"
 
 #include <pthread.h>
@@ -55,32 +56,44 @@ gpc_log_wants(enum gpc_log word)
 	return wanted_words & word;
 }
 
-/* In one write, so that lines of several threads and processes do not mix. */
+/* One line, whatever has come into it. */
 static void
-put_line(const char *text, va_list arguments)
+make_line(char *line, size_t room, const char *text, va_list arguments)
 {
-	char said[LINE_MAX_SIZE], line[2 * LINE_MAX_SIZE];
-	size_t size = (size_t)snprintf(line, sizeof(line), "gpupool: ");
+	char said[LINE_MAX_SIZE];
 
 	if (vsnprintf(said, sizeof(said), text, arguments) < 0)
-		return;
-	/* Whatever has come into it, it is one line. */
-	size += gp_printable(line + size, sizeof(line) - size - 1, said);
-	line[size++] = '\n';
-	if (write(STDERR_FILENO, line, size) < 0)
+		said[0] = '\0';
+	line[gp_printable(line, room - 1, said)] = '\0';
+}
+
+/* In one write, so that lines of several threads and processes do not mix. */
+static void
+put_line(const char *said)
+{
+	char line[2 * LINE_MAX_SIZE + 16];
+	int size = snprintf(line, sizeof(line), "gpupool: %s\n", said);
+
+	if (write(STDERR_FILENO, line, (size_t)size) < 0)
 		return;
 }
 
 void
 gpc_log(enum gpc_log word, const char *text, ...)
 {
+	char line[2 * LINE_MAX_SIZE];
 	va_list arguments;
 
-	if (!gpc_log_wants(word))
+	/* What went wrong is kept for the program, too. */
+	if (word != GPC_LOG_ERROR && !gpc_log_wants(word))
 		return;
 	va_start(arguments, text);
-	put_line(text, arguments);
+	make_line(line, sizeof(line), text, arguments);
 	va_end(arguments);
+	if (word == GPC_LOG_ERROR)
+		gpc_log_keep(line);
+	if (gpc_log_wants(word))
+		put_line(line);
 }
 
 /* Whether the text differs from the last one that was asked about. */
@@ -88,7 +101,7 @@ static bool
 is_new(const char *line)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static char last[LINE_MAX_SIZE];
+	static char last[2 * LINE_MAX_SIZE];
 	bool differs;
 
 	(void)pthread_mutex_lock(&lock);
@@ -98,24 +111,16 @@ is_new(const char *line)
 	return differs;
 }
 
-static void GP_PRINTF(1, 2) put(const char *text, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, text);
-	put_line(text, arguments);
-	va_end(arguments);
-}
-
 void
 gpc_log_always(const char *text, ...)
 {
-	char line[LINE_MAX_SIZE];
+	char line[2 * LINE_MAX_SIZE];
 	va_list arguments;
 
 	va_start(arguments, text);
-	(void)vsnprintf(line, sizeof(line), text, arguments);
+	make_line(line, sizeof(line), text, arguments);
 	va_end(arguments);
+	gpc_log_keep(line);
 	if (is_new(line))
-		put("%s", line);
+		put_line(line);
 }

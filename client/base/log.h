@@ -2,7 +2,8 @@
 /*
  * What the library says on stderr: nothing, unless GPUPOOL_LOG names what it shall say, the session
  * cannot be opened or is ended by the daemon, the daemon tells something untrue of an image, or the
- * program calls what is not supported. Any thread, at any time.
+ * program calls what is not supported. Any thread, at any time. Errors are kept besides
+ * (log_kept.h).
  */
 #ifndef GPC_LOG_H
 #define GPC_LOG_H

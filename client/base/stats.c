@@ -2,6 +2,7 @@
 #include "client/base/stats.h"
 
 #include "base/clock.h"
+#include "client/base/trace.h"
 #include "gp_calls.h"
 
 #include <inttypes.h>
@@ -25,10 +26,11 @@ static _Thread_local struct {
 	uint64_t begun;
 } current;
 
-static void
+/* The new count. */
+static uint64_t
 add(atomic_uint_fast64_t *counter, uint64_t amount)
 {
-	atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
+	return atomic_fetch_add_explicit(counter, amount, memory_order_relaxed) + amount;
 }
 
 void
@@ -49,14 +51,18 @@ gpc_stats_sent(size_t data, const struct iovec *bulk, int bulk_count)
 {
 	for (int i = 0; i < bulk_count; i++)
 		data += bulk[i].iov_len;
-	add(&messages, 1);
-	add(&bytes_sent, data);
+	(void)add(&messages, 1);
+	data = add(&bytes_sent, data);
+	if (gpc_trace_is_on())
+		gpc_trace_bytes(GPC_TRACE_SENT, data);
 }
 
 void
 gpc_stats_received(size_t size)
 {
-	add(&bytes_received, size);
+	size = add(&bytes_received, size);
+	if (gpc_trace_is_on())
+		gpc_trace_bytes(GPC_TRACE_RECEIVED, size);
 }
 
 void
@@ -66,15 +72,18 @@ gpc_stats_wait_begin(unsigned int cause)
 		return;
 	current.cause = cause;
 	current.begun = gp_now_ns();
-	add(&waits, 1);
-	add(&wait_counts[cause], 1);
+	(void)add(&waits, 1);
+	(void)add(&wait_counts[cause], 1);
 }
 
 void
 gpc_stats_wait_end(void)
 {
-	if (--current.depth == 0)
-		add(&wait_ns[current.cause], gp_now_ns() - current.begun);
+	if (--current.depth > 0)
+		return;
+	(void)add(&wait_ns[current.cause], gp_now_ns() - current.begun);
+	if (gpc_trace_is_on())
+		gpc_trace_wait(current.cause, current.begun);
 }
 
 void

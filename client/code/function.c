@@ -3,6 +3,7 @@
 
 #include "client/code/module.h"
 #include "client/context/device.h"
+#include "client/context/object.h"
 #include "gpc_calls.h"
 
 CUresult
@@ -67,8 +68,8 @@ gpc_function_kernel(struct gpc_context *context, CUfunction token, uint64_t *ker
 	return result;
 }
 
-static CUresult
-enter_function(CUfunction token, struct gpc_function **function_p)
+CUresult
+gpc_function_enter(CUfunction token, struct gpc_function **function_p)
 {
 	CUresult result = gpc_enter_initialized();
 
@@ -217,7 +218,7 @@ CUresult
 gpc_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	struct gpc_function *function;
-	CUresult result = enter_function(hfunc, &function);
+	CUresult result = gpc_function_enter(hfunc, &function);
 
 	return result == CUDA_SUCCESS ? get_attribute(function, context_of(function), pi, attrib)
 				      : result;
@@ -227,37 +228,10 @@ CUresult
 gpc_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 {
 	struct gpc_function *function;
-	CUresult result = enter_function(hfunc, &function);
+	CUresult result = gpc_function_enter(hfunc, &function);
 
 	return result == CUDA_SUCCESS ? set_attribute(function, context_of(function), attrib, value)
 				      : result;
-}
-
-CUresult
-gpc_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
-{
-	struct gpc_function *function;
-	CUresult result = enter_function(hfunc, &function);
-
-	/* Deprecated, and without effect on every GPU since Maxwell. */
-	if (result == CUDA_SUCCESS &&
-	    (unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
-		result = CUDA_ERROR_INVALID_VALUE;
-	return result;
-}
-
-CUresult
-gpc_cuFuncGetName(const char **name, CUfunction hfunc)
-{
-	struct gpc_function *function;
-	CUresult result = enter_function(hfunc, &function);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	*name = function->info->name;
-	return CUDA_SUCCESS;
 }
 
 static CUresult
@@ -275,7 +249,7 @@ CUresult
 gpc_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct gpc_function *function;
-	CUresult result = enter_function(func, &function);
+	CUresult result = gpc_function_enter(func, &function);
 
 	return result == CUDA_SUCCESS
 		       ? param_info(function->info, paramIndex, paramOffset, paramSize)
@@ -287,7 +261,7 @@ gpc_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
 	struct gpc_function *function;
 	struct gpc_module *module;
-	CUresult result = enter_function(hfunc, &function);
+	CUresult result = gpc_function_enter(hfunc, &function);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -302,39 +276,6 @@ gpc_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 }
 
 CUresult
-gpc_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction token)
-{
-	struct gpc_function *function;
-	CUresult result = enter_function(token, &function);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!state)
-		return CUDA_ERROR_INVALID_VALUE;
-	*state = CU_FUNCTION_LOADING_STATE_LOADED;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuFuncLoad(CUfunction token)
-{
-	struct gpc_function *function;
-
-	return enter_function(token, &function);
-}
-
-static CUresult
-enter_kernel(CUkernel token, struct gpc_function **kernel_p)
-{
-	CUresult result = gpc_enter_initialized();
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	*kernel_p = gpc_handle_get(GPC_KIND_KERNEL, token);
-	return *kernel_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult
 gpc_cuKernelGetFunction(CUfunction *pFunc, CUkernel token)
 {
 	struct gpc_function *kernel, *function;
@@ -343,7 +284,7 @@ gpc_cuKernelGetFunction(CUfunction *pFunc, CUkernel token)
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
-		result = enter_kernel(token, &kernel);
+		result = gpc_enter_kind(GPC_KIND_KERNEL, token, &kernel);
 	if (result == CUDA_SUCCESS && !pFunc)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
@@ -360,38 +301,10 @@ gpc_cuKernelGetFunction(CUfunction *pFunc, CUkernel token)
 }
 
 CUresult
-gpc_cuKernelGetLibrary(CUlibrary *pLib, CUkernel token)
-{
-	struct gpc_function *kernel;
-	CUresult result = enter_kernel(token, &kernel);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pLib)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pLib = kernel->image->owner;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuKernelGetName(const char **name, CUkernel token)
-{
-	struct gpc_function *kernel;
-	CUresult result = enter_kernel(token, &kernel);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	*name = kernel->info->name;
-	return CUDA_SUCCESS;
-}
-
-CUresult
 gpc_cuKernelGetParamInfo(CUkernel token, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 {
 	struct gpc_function *kernel;
-	CUresult result = enter_kernel(token, &kernel);
+	CUresult result = gpc_enter_kind(GPC_KIND_KERNEL, token, &kernel);
 
 	return result == CUDA_SUCCESS ? param_info(kernel->info, paramIndex, paramOffset, paramSize)
 				      : result;
@@ -403,7 +316,7 @@ enter_kernel_on(CUkernel token, CUdevice dev, struct gpc_function **kernel_p,
 		struct gpc_context **context_p)
 {
 	struct gpc_device *device = gpc_device_get(dev);
-	CUresult result = enter_kernel(token, kernel_p);
+	CUresult result = gpc_enter_kind(GPC_KIND_KERNEL, token, kernel_p);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -453,7 +366,7 @@ CUresult
 gpc_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	struct gpc_function *function;
-	CUresult result = enter_function(hfunc, &function);
+	CUresult result = gpc_function_enter(hfunc, &function);
 
 	return result == CUDA_SUCCESS ? set_cache(function, context_of(function), config) : result;
 }

@@ -17,6 +17,16 @@
 struct gpc_image;
 struct gp_kernel_info;
 
+/* What functions from before CUDA 4 have set of its next launch (old_launch.c). */
+struct gpc_old_launch {
+	int block_x, block_y, block_z;
+	unsigned int shared;
+	unsigned int size; /* of the parameters */
+	char *params;      /* GPC_OLD_PARAMS bytes, or NULL; under the image's lock */
+};
+
+#define GPC_OLD_PARAMS 4096
+
 /* What is behind a CUfunction or CUkernel. */
 struct gpc_function {
 	struct gpc_handle handle; /* GPC_KIND_KERNEL or GPC_KIND_FUNCTION */
@@ -25,12 +35,16 @@ struct gpc_function {
 	uint32_t index;              /* of the kernel in the image */
 	const struct gp_kernel_info *info;
 	struct gpc_function *twins[GPC_SESSIONS_MAX]; /* of a CUkernel: found on first use */
+	struct gpc_old_launch old;
 };
 
 /* A CUfunction or a CUkernel in its place; CUDA_ERROR_INVALID_HANDLE.  Loads the image if need be.
  */
 CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
 			     struct gpc_function **function_p);
+
+/* Begins a call about one, whichever it is. */
+CUresult gpc_function_enter(CUfunction token, struct gpc_function **function_p);
 
 /* The same kernel as the daemon of this context knows it.  CUDA_ERROR_INVALID_HANDLE: a function of
  * another daemon's context; CUDA_ERROR_NO_BINARY_FOR_GPU: the library did not load there. */

@@ -23,6 +23,16 @@
 
 struct gpc_image_global;
 
+/* Of images whose texture or surface references the application has asked for. */
+struct gpc_reference;
+
+struct gpc_reference_calls {
+	/* Before a launch: they become what they are set to. */
+	CUresult (*bind_references)(const struct gpc_image *image, struct gpc_context *context);
+	/* The image is about to be unloaded. */
+	void (*drop_references)(const struct gpc_image *image);
+};
+
 struct gpc_image {
 	struct gpc_handle handle;  /* its name on the wire */
 	struct gpc_device *device; /* where its calls go */
@@ -31,8 +41,12 @@ struct gpc_image {
 	struct gpc_function_list kernels;     /* CUkernel objects */
 	struct gpc_image_global *globals;
 	struct gpc_answers answers;
+	struct gpc_reference *references;                  /* client/copy/reference.c's */
+	const struct gpc_reference_calls *reference_calls; /* NULL: there are none */
 	pthread_mutex_t lock;
-	void *owner;            /* the token of its CUlibrary; NULL for a module's */
+	struct gpc_image_loading *loading; /* until gpc_image_await(); then NULL */
+	CUresult loaded;                   /* what came of it */
+	void *owner;                       /* the token of its CUlibrary; NULL for a module's */
 	struct gpc_image *twin; /* of a library: the same image with the next daemon, or NULL */
 };
 
@@ -45,6 +59,14 @@ struct gpc_jit_options {
 /* source: what cuLibraryLoadData and cuModuleLoadData accept. */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
 			const struct gpc_jit_options *options, struct gpc_image **image_p);
+/*
+ * The same of what a compiler has put into a program, without waiting: several such images cost one
+ * round trip.  What the daemon says of it gpc_image_await() returns, which comes before any other
+ * use of the image.  Without options.
+ */
+CUresult gpc_image_load_later(struct gpc_context *context, const void *source,
+			      struct gpc_image **image_p);
+CUresult gpc_image_await(struct gpc_image *image);
 /* What is in a file, for these; to be freed. */
 CUresult gpc_image_read_file(const char *path, void **source_p);
 /* Its twins, too. */

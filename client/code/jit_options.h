@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of the JIT compiler: to the wire, and the log buffers among them filled on the way back.
- * The values of an option array are pointers or scalars in a void *, as cuModuleLoadDataEx says.
+ * Options of the JIT compiler that stay here: the log buffers of the application among them, which
+ * are filled on the way back.  The values of an option array are pointers or scalars in a void *,
+ * as cuModuleLoadDataEx says.
  */
 #ifndef GPC_JIT_OPTIONS_H
 #define GPC_JIT_OPTIONS_H
@@ -11,10 +12,16 @@
 
 #include <cuda.h>
 
-/* encoded_p owns what bytes_p points to. Log buffers stay here; other pointers are not supported.
- */
-CUresult gpc_jit_options_encode(const struct gpc_jit_options *options, void **encoded_p,
-				struct gp_bytes *bytes_p);
+/* A buffer of the application's. */
+struct gpc_jit_log {
+	char *text; /* NULL: it gave none */
+	size_t room;
+	void **size_p; /* gets how much was written */
+};
+
+/* The info log, or the error log. */
+struct gpc_jit_log gpc_jit_log_find(const struct gpc_jit_options *options, bool error);
+void gpc_jit_log_fill(const struct gpc_jit_log *log, struct gp_bytes text);
 
 /* log went to the error log when result is a failure, else to the info log. */
 void gpc_jit_options_log(const struct gpc_jit_options *options, CUresult result,

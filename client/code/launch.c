@@ -80,7 +80,7 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 
 /* cuLaunchKernel's extra: the application has packed the parameters itself. */
 static CUresult
-take_extra(struct params *params, void **extra)
+take_extra(struct params *params, const struct gp_kernel_info *info, void **extra)
 {
 	const size_t *size = NULL;
 	const void *buffer = NULL;
@@ -93,7 +93,7 @@ take_extra(struct params *params, void **extra)
 		else
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX)
+	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX || *size < params_size(info))
 		return CUDA_ERROR_INVALID_VALUE;
 	params->bytes = (struct gp_bytes){ buffer, *size };
 	return CUDA_SUCCESS;
@@ -108,7 +108,7 @@ take_params(struct params *params, const struct gp_kernel_info *info, void **val
 	if (values && extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (extra)
-		return take_extra(params, extra);
+		return take_extra(params, info, extra);
 	if (!values)
 		return info->param_count > 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	return pack(params, info, values);
@@ -368,6 +368,9 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 		result = gpc_launch_check(context->device, function, config);
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_attributes_encode(config, &attributes);
+	if (result == CUDA_SUCCESS && __builtin_expect(function->image->reference_calls != NULL, 0))
+		result =
+			function->image->reference_calls->bind_references(function->image, context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.kernel = GP_KERNEL(function->image->handle.id, function->index);

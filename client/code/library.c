@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/code/module.h"
+#include "client/context/object.h"
 #include "gpc_calls.h"
+#include "image/fatbin.h"
+#include "image/image_variables.h"
 
 #include <stdlib.h>
 
@@ -11,15 +14,17 @@ struct library {
 	struct gpc_module *modules; /* one view for each context that asked; under image->lock */
 };
 
-static CUresult
-enter_library(CUlibrary token, struct library **library_p)
+CUresult
+gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p)
 {
-	CUresult result = gpc_enter_initialized();
+	struct library *library;
+	CUresult result = gpc_enter_kind(GPC_KIND_LIBRARY, token, &library);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	*library_p = gpc_handle_get(GPC_KIND_LIBRARY, token);
-	return *library_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_image_await(library->image);
+	if (result == CUDA_SUCCESS)
+		*image_p = library->image;
+	return result;
 }
 
 /* A library belongs to no context; without a current one it is loaded on the first device. */
@@ -64,6 +69,17 @@ check_options(const CUlibraryOption *options, unsigned int count)
 	return CUDA_SUCCESS;
 }
 
+/* Where the daemon is asked and not waited for: what a compiler has put into the program is code,
+ * and CUDA, too, looks at it when a kernel is wanted.  With several daemons each is to have it. */
+static bool
+may_be_later(const void *code, const struct gpc_jit_options *jit)
+{
+	enum gp_image_kind kind = code ? gp_image_kind(code) : GP_IMAGE_UNKNOWN;
+
+	return jit->count == 0 && gpc_session_count() == 1 &&
+	       (kind == GP_IMAGE_WRAPPER || kind == GP_IMAGE_FATBIN);
+}
+
 static CUresult
 load(CUlibrary *library, const void *code, const struct gpc_jit_options *jit,
      const CUlibraryOption *options, unsigned int option_count)
@@ -77,7 +93,8 @@ load(CUlibrary *library, const void *code, const struct gpc_jit_options *jit,
 	if (result == CUDA_SUCCESS)
 		result = check_options(options, option_count);
 	if (result == CUDA_SUCCESS)
-		result = gpc_image_load(context, code, jit, &image);
+		result = may_be_later(code, jit) ? gpc_image_load_later(context, code, &image)
+						 : gpc_image_load(context, code, jit, &image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_image_load_twins(image, code, jit);
@@ -121,7 +138,7 @@ gpc_cuLibraryUnload(CUlibrary token)
 	struct gpc_module *modules;
 	struct gpc_image *image;
 	struct library *library;
-	CUresult result = enter_library(token, &library);
+	CUresult result = gpc_enter_kind(GPC_KIND_LIBRARY, token, &library);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -141,37 +158,23 @@ gpc_cuLibraryUnload(CUlibrary token)
 CUresult
 gpc_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary token, const char *name)
 {
-	struct library *library;
-	CUresult result = enter_library(token, &library);
+	struct gpc_image *image;
+	CUresult result = gpc_library_enter_image(token, &image);
 
 	return result == CUDA_SUCCESS
-		       ? gpc_function_list_find(&library->image->kernels, name, (void **)pKernel)
+		       ? gpc_function_list_find(&image->kernels, name, (void **)pKernel)
 		       : result;
-}
-
-CUresult
-gpc_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
-{
-	struct library *library;
-	CUresult result = enter_library(lib, &library);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	*count = library->image->info->kernel_count;
-	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-	struct library *library;
-	CUresult result = enter_library(lib, &library);
+	struct gpc_image *image;
+	CUresult result = gpc_library_enter_image(lib, &image);
 
-	return result == CUDA_SUCCESS ? gpc_function_list_tokens(&library->image->kernels,
-								 (void **)kernels, numKernels)
-				      : result;
+	return result == CUDA_SUCCESS
+		       ? gpc_function_list_tokens(&image->kernels, (void **)kernels, numKernels)
+		       : result;
 }
 
 CUresult
@@ -212,9 +215,11 @@ gpc_cuLibraryGetModule(CUmodule *pMod, CUlibrary token)
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
-		result = enter_library(token, &library);
+		result = gpc_enter_kind(GPC_KIND_LIBRARY, token, &library);
 	if (result == CUDA_SUCCESS && !pMod)
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_image_await(library->image);
 	if (result == CUDA_SUCCESS)
 		result = gpc_library_module(library->image, context, &module);
 	if (result == CUDA_SUCCESS)
@@ -230,10 +235,31 @@ gpc_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const 
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
-		result = enter_library(token, &library);
+		result = gpc_enter_kind(GPC_KIND_LIBRARY, token, &library);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_image_await(library->image);
+	if (result != CUDA_SUCCESS)
+		return result;
 	return gpc_image_global(library->image, context, name, dptr, bytes);
+}
+
+/* Of a variable that is there nobody here can tell whether it is managed. */
+CUresult
+gpc_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const char *name)
+{
+	struct gpc_image *image;
+	uint64_t size;
+	CUresult result = gpc_library_enter_image(token, &image);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return image->variables && gp_image_variables_judge(image->variables, name, 0, &size) ==
+					   GP_VARIABLE_ABSENT
+		       ? CUDA_ERROR_NOT_FOUND
+		       : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -15,49 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A buffer of the application's. */
-struct log {
-	char *text; /* NULL: it gave none */
-	size_t room;
-	void **size_p; /* gets how much was written */
-};
-
 /* In the object's memory. */
 struct linker {
-	struct log info, error;
+	struct gpc_jit_log info, error;
 };
-
-static struct log
-find_log(const struct gpc_jit_options *options, CUjit_option buffer, CUjit_option size)
-{
-	struct log log = { 0 };
-
-	for (unsigned int i = 0; i < options->count; i++) {
-		if (options->keys[i] == buffer)
-			log.text = options->values[i];
-		if (options->keys[i] == size) {
-			log.room = (unsigned int)(uintptr_t)options->values[i];
-			log.size_p = &options->values[i];
-		}
-	}
-	if (log.room == 0)
-		log.text = NULL;
-	return log;
-}
-
-static void
-fill_log(const struct log *log, struct gp_bytes text)
-{
-	size_t length;
-
-	if (!log->text || log->room == 0)
-		return;
-	length = text.size < log->room ? text.size : log->room - 1;
-	if (length > 0)
-		memcpy(log->text, text.data, length);
-	log->text[length] = '\0';
-	*log->size_p = (void *)(uintptr_t)length;
-}
 
 CUresult
 gpc_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
@@ -69,49 +30,36 @@ gpc_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optio
 	struct gpc_context *context;
 	struct gpc_object *object;
 	struct linker *linker;
-	void *encoded;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!stateOut)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_jit_options_encode(&jit, &encoded, &args.options);
+	result = gpc_object_create(GPC_KIND_LINKER, context, &object);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpc_object_create(GPC_KIND_LINKER, context, &object);
-	if (result != CUDA_SUCCESS) {
-		free(encoded);
-		return result;
-	}
 	args.linker = object->handle.id;
 	linker = gp_scratch_items(&object->memory, 1, sizeof(*linker));
-	result = linker ? gpc_start_gpLinkCreate(context, &args, &request)
+	result = linker ? gpc_pack_CUjit_option(numOptions, options, optionValues, &object->memory,
+						&args.options)
 			: CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = gpc_start_gpLinkCreate(context, &args, &request);
 	if (result == CUDA_SUCCESS)
 		result = gpc_request_wait_own(&request);
 	free(request.reply);
-	free(encoded);
 	if (result != CUDA_SUCCESS) {
 		gpc_object_destroy(object);
 		return result;
 	}
-	linker->info = find_log(&jit, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
-	linker->error = find_log(&jit, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-	fill_log(&linker->info, (struct gp_bytes){ 0 });
-	fill_log(&linker->error, (struct gp_bytes){ 0 });
+	linker->info = gpc_jit_log_find(&jit, false);
+	linker->error = gpc_jit_log_find(&jit, true);
+	gpc_jit_log_fill(&linker->info, (struct gp_bytes){ 0 });
+	gpc_jit_log_fill(&linker->error, (struct gp_bytes){ 0 });
 	object->extra = linker;
 	*stateOut = object->handle.token;
 	return CUDA_SUCCESS;
-}
-
-static CUresult
-enter_linker(CUlinkState state, struct gpc_object **object_p)
-{
-	CUresult result = gpc_enter_initialized();
-
-	return result == CUDA_SUCCESS ? gpc_object_lookup(GPC_KIND_LINKER, state, object_p)
-				      : result;
 }
 
 static CUresult
@@ -122,20 +70,21 @@ add(const struct gpc_object *object, CUjitInputType type, void *data, size_t siz
 	const struct linker *linker = object->extra;
 	const struct iovec bulk = { data, size };
 	struct gp_reply_gpLinkAdd reply;
-	void *encoded, *raw;
-	CUresult result = gpc_jit_options_encode(jit, &encoded, &args.options);
+	struct gp_scratch scratch = { 0 };
+	void *raw = NULL;
+	CUresult result =
+		gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &scratch, &args.options);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (name)
 		args.name = (struct gp_bytes){ name, strnlen(name, 4096) };
-	result = gpc_wait_gpLinkAdd(object->context, &args, &reply, &bulk, 1, &raw);
+	if (result == CUDA_SUCCESS)
+		result = gpc_wait_gpLinkAdd(object->context, &args, &reply, &bulk, 1, &raw);
 	if (raw) {
-		fill_log(&linker->info, reply.info);
-		fill_log(&linker->error, reply.error);
+		gpc_jit_log_fill(&linker->info, reply.info);
+		gpc_jit_log_fill(&linker->error, reply.error);
 	}
 	free(raw);
-	free(encoded);
+	gp_scratch_free(&scratch);
 	return result;
 }
 
@@ -146,7 +95,7 @@ gpc_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t 
 {
 	const struct gpc_jit_options jit = { options, optionValues, numOptions };
 	struct gpc_object *object;
-	CUresult result = enter_linker(state, &object);
+	CUresult result = gpc_enter_kind(GPC_KIND_LINKER, state, &object);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -183,7 +132,7 @@ gpc_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 {
 	const struct gpc_jit_options jit = { options, optionValues, numOptions };
 	struct gpc_object *object;
-	CUresult result = enter_linker(state, &object);
+	CUresult result = gpc_enter_kind(GPC_KIND_LINKER, state, &object);
 	void *data = NULL;
 	size_t size = 0;
 	int fd;
@@ -211,7 +160,7 @@ gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	const struct linker *linker;
 	struct gpc_object *object;
 	void *raw;
-	CUresult result = enter_linker(state, &object);
+	CUresult result = gpc_enter_kind(GPC_KIND_LINKER, state, &object);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -221,8 +170,8 @@ gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	args.linker = object->handle.id;
 	result = gpc_wait_gpLinkComplete(object->context, &args, &reply, &raw);
 	if (raw) {
-		fill_log(&linker->info, reply.info);
-		fill_log(&linker->error, reply.error);
+		gpc_jit_log_fill(&linker->info, reply.info);
+		gpc_jit_log_fill(&linker->error, reply.error);
 	}
 	if (result == CUDA_SUCCESS) {
 		/* The linker's own, until it is destroyed. */

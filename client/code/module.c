@@ -2,6 +2,7 @@
 #include "client/code/module.h"
 
 #include "client/base/config.h"
+#include "client/context/object.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>
@@ -96,18 +97,6 @@ gpc_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOpti
 }
 
 CUresult
-gpc_cuModuleLoadData(CUmodule *module, const void *image)
-{
-	return gpc_cuModuleLoadDataEx(module, image, 0, NULL, NULL);
-}
-
-CUresult
-gpc_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
-{
-	return gpc_cuModuleLoadDataEx(module, fatCubin, 0, NULL, NULL);
-}
-
-CUresult
 gpc_cuModuleLoad(CUmodule *module, const char *fname)
 {
 	struct gpc_context *context;
@@ -122,7 +111,7 @@ gpc_cuModuleLoad(CUmodule *module, const char *fname)
 	result = gpc_image_read_file(fname, &source);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpc_image_load(context, source, NULL, &loaded);
+	result = gpc_image_load(context, source, &(struct gpc_jit_options){ 0 }, &loaded);
 	free(source);
 	return result == CUDA_SUCCESS ? module_of_image(context, loaded, module) : result;
 }
@@ -131,10 +120,8 @@ CUresult
 gpc_cuModuleUnload(CUmodule hmod)
 {
 	struct gpc_module *module;
-	CUresult result = gpc_enter_initialized();
+	CUresult result = gpc_enter_kind(GPC_KIND_MODULE, hmod, &module);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_module_lookup(hmod, &module);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* cuModuleUnload: a library's module goes with the library. */
@@ -145,31 +132,10 @@ gpc_cuModuleUnload(CUmodule hmod)
 }
 
 CUresult
-gpc_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
-{
-	CUresult result = gpc_enter_initialized();
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	*mode = gpc_config_module_loading();
-	return CUDA_SUCCESS;
-}
-
-static CUresult
-enter_module(CUmodule hmod, struct gpc_module **module_p)
-{
-	CUresult result = gpc_enter_initialized();
-
-	return result == CUDA_SUCCESS ? gpc_module_lookup(hmod, module_p) : result;
-}
-
-CUresult
 gpc_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
 	struct gpc_module *module;
-	CUresult result = enter_module(hmod, &module);
+	CUresult result = gpc_enter_kind(GPC_KIND_MODULE, hmod, &module);
 
 	return result == CUDA_SUCCESS
 		       ? gpc_function_list_find(&module->functions, name, (void **)hfunc)
@@ -177,24 +143,10 @@ gpc_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 }
 
 CUresult
-gpc_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
-{
-	struct gpc_module *module;
-	CUresult result = enter_module(mod, &module);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	*count = module->image->info->kernel_count;
-	return CUDA_SUCCESS;
-}
-
-CUresult
 gpc_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
 {
 	struct gpc_module *module;
-	CUresult result = enter_module(mod, &module);
+	CUresult result = gpc_enter_kind(GPC_KIND_MODULE, mod, &module);
 
 	return result == CUDA_SUCCESS ? gpc_function_list_tokens(&module->functions,
 								 (void **)functions, numFunctions)
@@ -205,7 +157,7 @@ CUresult
 gpc_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
 	struct gpc_module *module;
-	CUresult result = enter_module(hmod, &module);
+	CUresult result = gpc_enter_kind(GPC_KIND_MODULE, hmod, &module);
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -25,6 +25,8 @@ struct gpc_module {
 };
 
 CUresult gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p);
+/* Begins a call about a library, and finds its image. */
+CUresult gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p);
 
 /* A view of a library's image in a context; NULL: out of memory. */
 struct gpc_module *gpc_module_create_view(struct gpc_image *image, struct gpc_context *context);

@@ -166,14 +166,6 @@ gpc_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunct
 }
 
 CUresult
-gpc_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-						size_t dynamicSMemSize)
-{
-	return gpc_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize,
-									dynamicSMemSize, 0);
-}
-
-CUresult
 gpc_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
 					    int blockSize)
 {
@@ -300,16 +292,6 @@ gpc_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, 
 		     : 0;
 	*blockSize = best ? best->size : 0;
 	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
-				     CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-				     size_t dynamicSMemSize, int blockSizeLimit)
-{
-	return gpc_cuOccupancyMaxPotentialBlockSizeWithFlags(
-		minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize,
-		blockSizeLimit, CU_OCCUPANCY_DEFAULT);
 }
 
 static CUresult

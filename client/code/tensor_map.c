@@ -18,7 +18,6 @@
 
 enum {
 	KEPT_MAX = 1024,
-	MAP_ALIGNMENT = 64,     /* of a CUtensorMap */
 	ADDRESS_ALIGNMENT = 16, /* of a tensor */
 	/* What of an address a shape may depend on: how it is aligned. */
 	ADDRESS_BITS = 0xff,
@@ -90,29 +89,34 @@ ask(struct gpc_context *context, const struct gp_tensor_shape *shape, CUtensorMa
 	return result;
 }
 
-/* The map with the address of the tensor that the shape names. */
+/*
+ * The map with the address of the tensor that the shape names.  A program's map may stand anywhere:
+ * the driver does not ask for the alignment of its type.
+ */
 static CUresult
-encode(CUtensorMap *map, const struct gp_tensor_shape *shape)
+encode(void *target, const struct gp_tensor_shape *shape)
 {
 	struct gpc_context *context;
+	CUtensorMap map;
 	struct key key;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!map || (uintptr_t)map % MAP_ALIGNMENT)
+	if (!target)
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(&key, 0, sizeof(key));
 	key.device = context->device;
 	key.shape = *shape;
 	key.shape.address &= ADDRESS_BITS;
-	if (!find_kept(&key, map)) {
-		result = ask(context, shape, map);
+	if (!find_kept(&key, &map)) {
+		result = ask(context, shape, &map);
 		if (result != CUDA_SUCCESS)
 			return result;
-		keep(&key, map);
+		keep(&key, &map);
 	}
-	map->opaque[0] = shape->address;
+	map.opaque[0] = shape->address;
+	memcpy(target, &map, sizeof(map));
 	return CUDA_SUCCESS;
 }
 
@@ -230,9 +234,8 @@ gpc_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!tensorMap || (uintptr_t)tensorMap % MAP_ALIGNMENT || !globalAddress ||
-	    (uintptr_t)globalAddress % ADDRESS_ALIGNMENT)
+	if (!tensorMap || !globalAddress || (uintptr_t)globalAddress % ADDRESS_ALIGNMENT)
 		return CUDA_ERROR_INVALID_VALUE;
-	tensorMap->opaque[0] = (uintptr_t)globalAddress;
+	memcpy((void *)tensorMap, &globalAddress, sizeof(globalAddress));
 	return CUDA_SUCCESS;
 }

@@ -24,7 +24,8 @@ struct gpc_link {
 	struct gp_url lanes_url;          /* where its lanes are */
 	struct gpc_session_facts facts;
 	unsigned int max_outstanding;
-	unsigned int lanes; /* that there may be, lane 0 included */
+	uint64_t round_trip_ns; /* until the answer to the first bytes, for which nothing is done */
+	unsigned int lanes;     /* that there may be, lane 0 included */
 	enum gp_pack_mode compression;
 	bool lanes_exact; /* the user wants so many, whatever suits the link */
 };

@@ -22,4 +22,10 @@ struct gpc_session_facts {
 	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not know call n */
 };
 
+static inline bool
+gpc_facts_know(const struct gpc_session_facts *facts, unsigned int call)
+{
+	return !(facts->unknown_calls[call / 8] >> call % 8 & 1);
+}
+
 #endif /* GPC_FACTS_H */

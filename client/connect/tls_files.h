@@ -6,7 +6,7 @@
 #ifndef GPC_TLS_H
 #define GPC_TLS_H
 
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 /* Reads the files; to be given back with gp_tls_put().  Any thread.  0, GP_E_INVALID or -ENOMEM;
  * then error says what is wrong, and with which variable. */

@@ -8,6 +8,7 @@
 #define ADDRESS_MAX ((uint64_t)1 << 47)
 #define GRANULARITY_MIN ((uint64_t)4 << 10)
 #define GRANULARITY_MAX ((uint64_t)1 << 30)
+#define GRANTED_MAX ((uint64_t)1 << 30)
 #define ATTRIBUTES_MAX 1024
 #define LIMITS_MAX 64
 #define NAME_MAX_LEN 255
@@ -47,6 +48,10 @@ gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p)
 		*what_p = "number of devices";
 	else
 		*what_p = NULL;
+	for (size_t i = 0; !*what_p && i < welcome->n_granted; i++) {
+		if (welcome->granted[i] % granularity != 0 || welcome->granted[i] > GRANTED_MAX)
+			*what_p = "granted memory";
+	}
 	for (size_t i = 0; !*what_p && i < welcome->n_devices; i++) {
 		if (!device_is_sound(welcome->devices[i]))
 			*what_p = "device";

@@ -2,6 +2,7 @@
 #include "client/context/context.h"
 
 #include "base/lock.h"
+#include "client/base/log_kept.h"
 #include "client/context/context_storage.h"
 #include "client/context/device.h"
 #include "client/context/lifecycle.h"
@@ -120,26 +121,57 @@ tell_parts(struct gpc_context *context, const struct gp_args_gpContextCreate *ar
 	}
 }
 
+/* A device that is full has no room for the heap that a daemon of before maps with a context. */
+static CUresult
+create_and_wait(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
+{
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpContextCreate(context, args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+/* The memory that its heap begins with is the session's already. */
+static CUresult
+announce(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
+{
+	const struct gp_args_gpContextMake make = {
+		.context = args->context,
+		.device = args->device,
+		.flags = args->flags,
+		.legacy = args->legacy,
+	};
+	const struct gp_args_gpMemoryUse use = {
+		.address = args->heap,
+		.size = args->heap_size,
+		.device = args->device,
+	};
+	CUresult result = gpc_post_gpContextMake(context, &make);
+
+	if (result == CUDA_SUCCESS && args->heap_size != 0)
+		result = gpc_post_gpMemoryUse(context, &use);
+	return result;
+}
+
 static CUresult
 activate_locked(struct gpc_context *context)
 {
+	const struct gpc_session *session = context->scope.session;
 	struct gp_args_gpContextCreate args = {
 		.context = context->handle.id,
 		.device = context->device->remote,
 		.flags = context->flags,
 	};
-	struct gpc_request request = { 0 };
 	CUresult result;
 
 	if (context->destroyed)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	set_defaults(context);
 	result = prepare_parts(context, &args);
-	/* Waited for: a device that is full has no room for the heap, and the caller is to know. */
 	if (result == CUDA_SUCCESS)
-		result = gpc_start_gpContextCreate(context, &args, &request);
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
+		result = gpc_facts_know(gpc_session_facts(session), GP_CALL_gpContextMake)
+				 ? announce(context, &args)
+				 : create_and_wait(context, &args);
 	tell_parts(context, &args, result == CUDA_SUCCESS);
 	if (result == CUDA_SUCCESS)
 		__atomic_store_n(&context->scope.context, context->handle.id, __ATOMIC_RELEASE);
@@ -168,6 +200,10 @@ gpc_context_reset(struct gpc_context *context)
 
 	/* The runtimes give back what they keep while the context still works. */
 	gpc_context_storage_reset(context->handle.token);
+	for (size_t i = 0; i < part_count; i++) {
+		if (parts[i].leave)
+			parts[i].leave(context);
+	}
 
 	(void)pthread_mutex_lock(&context->lock);
 	for (size_t i = 0; i < part_count; i++) {
@@ -216,6 +252,8 @@ gpc_enter(struct gpc_context **context_p)
 		return result;
 	if (__builtin_expect(!context, 0))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (__builtin_expect(context->parent != NULL, 0))
+		context = context->parent;
 	if (__builtin_expect(!gpc_context_is_active(context), 0)) {
 		result = gpc_context_activate(context);
 		if (result != CUDA_SUCCESS)
@@ -244,6 +282,20 @@ gpc_context_lookup(CUcontext token, struct gpc_context **context_p)
 	}
 	*context_p = gpc_handle_get(GPC_KIND_CONTEXT, token);
 	return *context_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult
+gpc_context_enter(CUcontext token, struct gpc_context **context_p)
+{
+	CUresult result = gpc_enter_local();
+
+	return result == CUDA_SUCCESS ? gpc_context_lookup(token, context_p) : result;
+}
+
+CUresult
+gpc_context_enter_current(struct gpc_context **context_p)
+{
+	return gpc_context_enter(NULL, context_p);
 }
 
 static void

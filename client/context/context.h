@@ -30,7 +30,8 @@ struct gpc_device {
 	CUuuid uuid;
 	char pci_bus_id[16];
 	int pci_domain, pci_bus, pci_device;
-	uint64_t total_memory; /* bytes */
+	uint64_t total_memory;        /* bytes */
+	atomic_uint_fast64_t granted; /* so many are there already, for the first context */
 	int priority_least, priority_greatest;
 	int attribute_count;
 	const int32_t *attributes; /* by CUdevice_attribute */
@@ -43,6 +44,9 @@ struct gpc_context {
 	struct gpc_device *device;
 	struct gpc_scope scope;    /* its context is written under lock; 0 while inactive */
 	struct gpc_stream *legacy; /* its NULL stream; NULL while inactive */
+	struct gpc_context
+		*parent; /* of a green context, the primary one: all but streams is its */
+	void *green;     /* what the application calls that; else NULL */
 	bool primary;
 	bool destroyed;  /* for good; or, of a primary one, reset and not retained since */
 	int retained;    /* uses: of a primary context, or by cuCtxAttach */
@@ -63,6 +67,13 @@ gpc_context_is_active(const struct gpc_context *context)
 	return __atomic_load_n(&context->scope.context, __ATOMIC_ACQUIRE) != 0;
 }
 
+/* Whether objects of the second are of the first, too. */
+static inline bool
+gpc_context_covers(const struct gpc_context *context, const struct gpc_context *other)
+{
+	return other == context || (other && other->parent == context);
+}
+
 /* NULL for none. */
 static inline const struct gpc_scope *
 gpc_scope_of(const struct gpc_context *context)
@@ -72,9 +83,11 @@ gpc_scope_of(const struct gpc_context *context)
 
 /*
  * What goes with a context: one kind of object, or memory.  Functions that are NULL have nothing to
- * do.  All are called under the context's lock, in the order of the parts.
+ * do.  All but leave() are called under the context's lock, in the order of the parts.
  */
 struct gpc_context_part {
+	/* The context is about to go; without its lock. */
+	void (*leave)(struct gpc_context *context);
 	/* The context is about to be activated: sees to what the daemon makes with it. */
 	CUresult (*prepare)(struct gpc_context *context, struct gp_args_gpContextCreate *args);
 	/* After all prepare(): the daemon has made it, or it has not. */
@@ -92,11 +105,18 @@ void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
 /* Devices after a successful cuInit. */
 int gpc_device_count(void);
 struct gpc_device *gpc_device_get(CUdevice ordinal); /* NULL: no such device */
+/* Begins a call about a device; CUDA_ERROR_INVALID_DEVICE. */
+CUresult gpc_device_enter(CUdevice ordinal, struct gpc_device **device_p);
+/* What cuDeviceGetProperties() tells of it. */
+CUdevprop gpc_device_properties(const struct gpc_device *device);
+/* 0 for an attribute that the daemon's driver does not know. */
+int gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribute);
 
 /*
  * Every CUDA function that needs a context begins with one of these.  They check initialisation,
  * fork (CUDA_ERROR_NOT_INITIALIZED), the session's sticky error, and yield the current context,
- * activated.  CUDA_ERROR_INVALID_CONTEXT when the thread has none.
+ * activated; where that is a green one, its primary one.  CUDA_ERROR_INVALID_CONTEXT when the
+ * thread has none.
  */
 CUresult gpc_enter(struct gpc_context **context_p);
 /* Without a context: functions of objects that belong to none. */
@@ -106,6 +126,9 @@ CUresult gpc_enter_local(void);
 
 /* The object behind a CUcontext (NULL means the current one); destroyed ones are not found. */
 CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
+/* The same, as the start of a call, which needs not be one of the daemon's. */
+CUresult gpc_context_enter(CUcontext handle, struct gpc_context **context_p);
+CUresult gpc_context_enter_current(struct gpc_context **context_p);
 struct gpc_context *gpc_context_get_current(void); /* NULL: none */
 
 /* Makes an object that is neither current nor known to the daemon; NULL: out of memory. */

@@ -15,8 +15,11 @@
 /* Of a PCI domain, how many bits are a machine's own. */
 #define DOMAIN_SHIFT 12
 
+/* Those that the program sees, then those that CUDA_VISIBLE_DEVICES hides. */
 static struct gpc_device *devices;
-static int device_count;
+static int device_count; /* that it sees */
+static int *listed;      /* the place among them of each device of REMOTE_GPU's list */
+static int listed_count;
 
 int
 gpc_device_count(void)
@@ -30,6 +33,27 @@ gpc_device_get(CUdevice ordinal)
 	return ordinal >= 0 && ordinal < device_count ? &devices[ordinal] : NULL;
 }
 
+CUresult
+gpc_device_enter(CUdevice ordinal, struct gpc_device **device_p)
+{
+	CUresult result = gpc_enter_local();
+
+	*device_p = gpc_device_get(ordinal);
+	return result == CUDA_SUCCESS && !*device_p ? CUDA_ERROR_INVALID_DEVICE : result;
+}
+
+int
+gpc_device_listed_count(void)
+{
+	return listed_count;
+}
+
+const struct gpc_device *
+gpc_device_listed(int index)
+{
+	return index >= 0 && index < listed_count ? &devices[listed[index]] : NULL;
+}
+
 /*
  * What the GPU can do but this library does not carry to it: programs ask before they use it.
  * 0 means "no" for each of them.
@@ -41,14 +65,10 @@ static const CUdevice_attribute not_remoted[] = {
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
 	CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
 	CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
-	CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1,
-	CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1,
-	CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1,
 	CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH,
 	CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
 	CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
-	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED,
@@ -58,10 +78,7 @@ static const CUdevice_attribute not_remoted[] = {
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
 	CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
 	CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
-	CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR,
 	CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
@@ -83,10 +100,31 @@ gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribu
 		       : 0;
 }
 
+CUdevprop
+gpc_device_properties(const struct gpc_device *device)
+{
+#define ATTRIBUTE(name) gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_##name)
+	return (CUdevprop){
+		.maxThreadsPerBlock = ATTRIBUTE(MAX_THREADS_PER_BLOCK),
+		.maxThreadsDim = { ATTRIBUTE(MAX_BLOCK_DIM_X), ATTRIBUTE(MAX_BLOCK_DIM_Y),
+				   ATTRIBUTE(MAX_BLOCK_DIM_Z) },
+		.maxGridSize = { ATTRIBUTE(MAX_GRID_DIM_X), ATTRIBUTE(MAX_GRID_DIM_Y),
+				 ATTRIBUTE(MAX_GRID_DIM_Z) },
+		.sharedMemPerBlock = ATTRIBUTE(MAX_SHARED_MEMORY_PER_BLOCK),
+		.totalConstantMemory = ATTRIBUTE(TOTAL_CONSTANT_MEMORY),
+		.SIMDWidth = ATTRIBUTE(WARP_SIZE),
+		.memPitch = ATTRIBUTE(MAX_PITCH),
+		.regsPerBlock = ATTRIBUTE(MAX_REGISTERS_PER_BLOCK),
+		.clockRate = ATTRIBUTE(CLOCK_RATE),
+		.textureAlign = ATTRIBUTE(TEXTURE_ALIGNMENT),
+	};
+#undef ATTRIBUTE
+}
+
 static bool
 knows(const struct gpc_session *session, int call)
 {
-	return session && !(gpc_session_facts(session)->unknown_calls[call / 8] >> call % 8 & 1);
+	return session && gpc_facts_know(gpc_session_facts(session), (unsigned int)call);
 }
 
 static int
@@ -107,6 +145,10 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 	attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
 	attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
 		knows(device->session, GP_CALL_gpMemoryCreate);
+	attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] =
+		knows(device->session, GP_CALL_gpEventShare);
+	attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] =
+		knows(device->session, GP_CALL_gpPhysicalShare);
 	/* The runtime checks that both ways of asking agree. */
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = device->pci_domain;
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = source->pci_bus;
@@ -151,6 +193,7 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 		       (unsigned int)device->pci_domain, (unsigned int)source->pci_bus & 0xff,
 		       (unsigned int)source->pci_device & 0xff);
 	device->total_memory = source->total_memory;
+	atomic_store(&device->granted, from->granted);
 	device->priority_least = source->priority_least;
 	device->priority_greatest = source->priority_greatest;
 	if (!device->name || copy_attributes(device, source) != 0 ||
@@ -161,31 +204,53 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 	return device->primary ? 0 : -ENOMEM;
 }
 
+/* Fills in the order of the places, and where each device is in it; how many the program sees. */
+static int
+sort_devices(const struct gpc_device_source *sources, int count, int *order)
+{
+	CUuuid *uuids = calloc((size_t)count + 1, sizeof(*uuids));
+	int visible;
+
+	if (!uuids)
+		return -ENOMEM;
+	for (int i = 0; i < count; i++) {
+		memcpy(uuids[i].bytes, sources[i].device->uuid.data, sizeof(uuids[i].bytes));
+		listed[i] = -1;
+	}
+	visible = gpc_config_visible_devices(getenv("CUDA_VISIBLE_DEVICES"), uuids, count, order);
+	for (int i = 0; i < visible; i++)
+		listed[order[i]] = i;
+	for (int i = 0, hidden = visible; i < count; i++) {
+		if (listed[i] >= 0)
+			continue;
+		order[hidden] = i;
+		listed[i] = hidden++;
+	}
+	free(uuids);
+	return visible;
+}
+
 int
 gpc_devices_create(const struct gpc_device_source *sources, int source_count)
 {
-	CUuuid *uuids = calloc((size_t)source_count + 1, sizeof(*uuids));
-	int *indices = calloc((size_t)source_count + 1, sizeof(*indices));
-	int count = 0, r = uuids && indices ? 0 : -ENOMEM;
+	int *order = calloc((size_t)source_count + 1, sizeof(*order));
+	int visible, r;
 
-	for (int i = 0; r == 0 && i < source_count; i++)
-		memcpy(uuids[i].bytes, sources[i].device->uuid.data, sizeof(uuids[i].bytes));
-	if (r == 0) {
-		count = gpc_config_visible_devices(getenv("CUDA_VISIBLE_DEVICES"), uuids,
-						   source_count, indices);
-		devices = calloc((size_t)count + 1, sizeof(*devices));
-		r = devices ? 0 : -ENOMEM;
-	}
-	for (device_count = 0; r == 0 && device_count < count; device_count++) {
-		struct gpc_device *device = &devices[device_count];
+	devices = calloc((size_t)source_count + 1, sizeof(*devices));
+	listed = calloc((size_t)source_count + 1, sizeof(*listed));
+	visible = order && devices && listed ? sort_devices(sources, source_count, order) : -ENOMEM;
+	r = visible < 0 ? visible : 0;
+	for (listed_count = 0; r == 0 && listed_count < source_count; listed_count++) {
+		struct gpc_device *device = &devices[listed_count];
 
-		r = init_device(device, device_count, &sources[indices[device_count]]);
-		if (r == 0)
-			gpc_log(GPC_LOG_INFO, "device %d: %s, %llu MiB", device_count, device->name,
-				(unsigned long long)device->total_memory >> 20);
+		r = init_device(device, listed_count, &sources[order[listed_count]]);
+		if (r != 0 || listed_count >= visible)
+			continue;
+		device_count++;
+		gpc_log(GPC_LOG_INFO, "device %d: %s, %llu MiB", listed_count, device->name,
+			(unsigned long long)device->total_memory >> 20);
 	}
-	free(uuids);
-	free(indices);
+	free(order);
 	if (r != 0)
 		gpc_devices_destroy();
 	return r;
@@ -195,12 +260,14 @@ void
 gpc_devices_destroy(void)
 {
 	gpc_contexts_abandon();
-	for (int i = 0; i < device_count; i++) {
+	for (int i = 0; i < listed_count; i++) {
 		free((char *)devices[i].name);
 		free((int32_t *)devices[i].attributes);
 		free((uint64_t *)devices[i].limits);
 	}
 	free(devices);
+	free(listed);
 	devices = NULL;
-	device_count = 0;
+	listed = NULL;
+	device_count = listed_count = 0;
 }

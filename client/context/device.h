@@ -13,18 +13,20 @@
 struct gpc_device_source {
 	const Gpupool__Device *device;
 	struct gpc_session *session;
-	int daemon; /* its number in REMOTE_GPU */
+	int daemon;       /* its number in REMOTE_GPU */
+	uint64_t granted; /* memory that is the session's already */
 };
 
 /*
- * Makes those devices that CUDA_VISIBLE_DEVICES admits, each with its primary context, which stays
- * inactive.  0 or -ENOMEM.
+ * Makes the devices, each with its primary context, which stays inactive.  The program sees those
+ * that CUDA_VISIBLE_DEVICES admits.  0 or -ENOMEM.
  */
 GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, int count);
 /* Forgets them and their primary contexts; for the child of a fork, and tests. */
 void gpc_devices_destroy(void);
 
-/* 0 for an attribute that the daemon's driver does not know. */
-int gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribute);
+/* All of them, hidden ones too, in the order in which REMOTE_GPU lists them; NULL: none. */
+int gpc_device_listed_count(void);
+const struct gpc_device *gpc_device_listed(int index);
 
 #endif /* GPC_DEVICE_H */

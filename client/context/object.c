@@ -93,6 +93,16 @@ gpc_objects_forget_context(struct gpc_context *context)
 }
 
 CUresult
+gpc_enter_kind(enum gpc_kind kind, const void *token, void *object_p)
+{
+	CUresult result = gpc_enter_initialized();
+	void *object = gpc_handle_get(kind, token);
+
+	*(void **)object_p = object;
+	return result == CUDA_SUCCESS && !object ? CUDA_ERROR_INVALID_HANDLE : result;
+}
+
+CUresult
 gpc_enter_device(CUdevice ordinal, struct gpc_context **context_p)
 {
 	CUresult result = gpc_enter_initialized();

@@ -46,6 +46,8 @@ CUresult gpc_object_id(struct gpc_context **context_p, enum gpc_kind kind, const
 void *gpc_object_token(enum gpc_kind kind, uint32_t id);
 void gpc_objects_forget_context(struct gpc_context *context);
 
+/* Begins a call about what is behind a handle: *object_p is a pointer to an object of the kind. */
+CUresult gpc_enter_kind(enum gpc_kind kind, const void *token, void *object_p);
 /* Begins a call about a device, which needs no current context: *context_p is its primary one. */
 CUresult gpc_enter_device(CUdevice ordinal, struct gpc_context **context_p);
 /* The daemon's ordinal of a device of the context's session; CUDA_ERROR_INVALID_DEVICE. */

@@ -40,6 +40,23 @@ gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpc_array_enter(CUarray hArray, struct gpc_array **array_p)
+{
+	CUresult result = gpc_enter_initialized();
+
+	return result == CUDA_SUCCESS ? gpc_array_lookup(hArray, array_p) : result;
+}
+
+CUresult
+gpc_array_enter_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p)
+{
+	CUresult result = gpc_enter_initialized();
+
+	return result == CUDA_SUCCESS ? gpc_array_lookup_mipmapped(hMipmappedArray, array_p)
+				      : result;
+}
+
 static struct gp_array_shape
 shape_of(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
 {
@@ -116,10 +133,13 @@ static CUresult
 drop(struct gpc_array *array)
 {
 	const struct gp_args_gpArrayDestroy args = { .array = array->handle.id };
-	CUresult result = gpc_post_gpArrayDestroy(array->context, &args);
+	struct gpc_context *context = array->context;
+	CUresult result;
 
-	gpc_texture_forget_array(array->handle.id);
+	/* First, so that nothing of it is kept behind gpc_texture_forget_array(). */
 	forget(array);
+	result = gpc_post_gpArrayDestroy(context, &args);
+	gpc_texture_forget_array(args.array);
 	return result;
 }
 
@@ -249,10 +269,8 @@ CUresult
 gpc_cuArrayDestroy(CUarray hArray)
 {
 	struct gpc_array *array;
-	CUresult result = gpc_enter_initialized();
+	CUresult result = gpc_array_enter(hArray, &array);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_array_lookup(hArray, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* A level goes with its mipmapped array. */
@@ -263,10 +281,8 @@ CUresult
 gpc_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
 	struct gpc_array *array;
-	CUresult result = gpc_enter_initialized();
+	CUresult result = gpc_array_enter_mipmapped(hMipmappedArray, &array);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_array_lookup_mipmapped(hMipmappedArray, &array);
 	return result == CUDA_SUCCESS ? destroy(array) : result;
 }
 
@@ -306,10 +322,8 @@ gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedAr
 			     unsigned int level)
 {
 	struct gpc_array *whole;
-	CUresult result = gpc_enter_initialized();
+	CUresult result = gpc_array_enter_mipmapped(hMipmappedArray, &whole);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_array_lookup_mipmapped(hMipmappedArray, &whole);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pLevelArray)
@@ -325,19 +339,21 @@ gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedAr
 	return result;
 }
 
-CUresult
-gpc_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+CUDA_ARRAY_DESCRIPTOR
+gpc_array_described(const struct gpc_array *array)
 {
-	struct gpc_array *array;
-	CUresult result = gpc_enter_initialized();
+	return (CUDA_ARRAY_DESCRIPTOR){
+		.Width = array->shape.width,
+		.Height = array->shape.height,
+		.Format = (CUarray_format)array->shape.format,
+		.NumChannels = array->shape.channels,
+	};
+}
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_array_lookup(hArray, &array);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pArrayDescriptor)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pArrayDescriptor = (CUDA_ARRAY3D_DESCRIPTOR){
+CUDA_ARRAY3D_DESCRIPTOR
+gpc_array_described_3d(const struct gpc_array *array)
+{
+	return (CUDA_ARRAY3D_DESCRIPTOR){
 		.Width = array->shape.width,
 		.Height = array->shape.height,
 		.Depth = array->shape.depth,
@@ -345,43 +361,4 @@ gpc_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray
 		.NumChannels = array->shape.channels,
 		.Flags = array->shape.flags,
 	};
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
-{
-	CUDA_ARRAY3D_DESCRIPTOR described;
-	CUresult result = gpc_cuArray3DGetDescriptor_v2(&described, hArray);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pArrayDescriptor)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){
-		.Width = described.Width,
-		.Height = described.Height,
-		.Format = described.Format,
-		.NumChannels = described.NumChannels,
-	};
-	return CUDA_SUCCESS;
-}
-
-/* CUDA tells it of arrays with deferred mapping only, which are not made here. */
-CUresult
-gpc_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
-				 CUdevice device)
-{
-	CUresult result = gpc_enter_initialized();
-
-	return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
-}
-
-CUresult
-gpc_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-					  CUmipmappedArray mipmap, CUdevice device)
-{
-	CUresult result = gpc_enter_initialized();
-
-	return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
 }

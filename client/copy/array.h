@@ -33,6 +33,14 @@ struct gpc_array {
 CUresult gpc_array_lookup(CUarray hArray, struct gpc_array **array_p);
 CUresult gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p);
 
+/* The same, as the start of a call. */
+CUresult gpc_array_enter(CUarray hArray, struct gpc_array **array_p);
+CUresult gpc_array_enter_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p);
+
+/* As CUDA tells what it looks like. */
+CUDA_ARRAY_DESCRIPTOR gpc_array_described(const struct gpc_array *array);
+CUDA_ARRAY3D_DESCRIPTOR gpc_array_described_3d(const struct gpc_array *array);
+
 /* Those of a context that is being destroyed or reset; before gpContextDestroy is posted. */
 void gpc_array_forget_context(struct gpc_context *context);
 

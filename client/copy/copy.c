@@ -20,25 +20,12 @@ struct target {
 	bool async;
 };
 
+/* A synchronous call is one of the default stream's. */
 static CUresult
-target_default(struct target *target)
+enter(struct target *target, CUstream hStream, bool async)
 {
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	target->async = false;
-	return result == CUDA_SUCCESS ? gpc_stream_default(context, &target->stream) : result;
-}
-
-static CUresult
-target_stream(struct target *target, CUstream hStream)
-{
-	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
-
-	target->async = true;
-	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, &target->stream)
-				      : result;
+	target->async = async;
+	return gpc_stream_enter(hStream, &target->stream);
 }
 
 static CUresult
@@ -161,177 +148,135 @@ run(const struct target *given, const struct gpc_copy *copy)
 }
 
 static CUresult
-run_linear(const struct target *target, CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type,
-	   uint64_t src, size_t size)
-{
-	struct gpc_copy copy;
-	CUresult result = gpc_copy_linear(&copy, dst_type, dst, src_type, src, size);
-
-	return result == CUDA_SUCCESS ? run(target, &copy) : result;
-}
-
-static CUresult
-linear(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src, size_t size)
+linear(CUstream hStream, bool async, CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type,
+       uint64_t src, size_t size)
 {
 	struct target target;
-	CUresult result = target_default(&target);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return run_linear(&target, dst_type, dst, src_type, src, size);
-}
-
-static CUresult
-linear_async(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src, size_t size,
-	     CUstream hStream)
-{
-	struct target target;
-	CUresult result = target_stream(&target, hStream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return run_linear(&target, dst_type, dst, src_type, src, size);
-}
-
-static CUresult
-run_2d(const struct target *target, const CUDA_MEMCPY2D *pCopy)
-{
 	struct gpc_copy copy;
-	CUresult result = pCopy ? gpc_copy_2d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = enter(&target, hStream, async);
 
-	return result == CUDA_SUCCESS ? run(target, &copy) : result;
-}
-
-static CUresult
-run_3d(const struct target *target, const CUDA_MEMCPY3D *pCopy)
-{
-	struct gpc_copy copy;
-	CUresult result = pCopy ? gpc_copy_3d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
-
-	return result == CUDA_SUCCESS ? run(target, &copy) : result;
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_linear(&copy, dst_type, dst, src_type, src, size);
+	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
 }
 
 CUresult
 gpc_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-	return linear(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src, ByteCount);
+	return linear(NULL, false, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src,
+		      ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-	return linear_async(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src, ByteCount,
-			    hStream);
+	return linear(hStream, true, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src,
+		      ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-	return linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uintptr_t)srcHost,
-		      ByteCount);
+	return linear(NULL, false, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST,
+		      (uintptr_t)srcHost, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
 			 CUstream hStream)
 {
-	return linear_async(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uintptr_t)srcHost,
-			    ByteCount, hStream);
+	return linear(hStream, true, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST,
+		      (uintptr_t)srcHost, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-	return linear(CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice,
-		      ByteCount);
+	return linear(NULL, false, CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE,
+		      srcDevice, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-	return linear_async(CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice,
-			    ByteCount, hStream);
+	return linear(hStream, true, CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE,
+		      srcDevice, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-	return linear(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount);
+	return linear(NULL, false, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice,
+		      ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
 			 CUstream hStream)
 {
-	return linear_async(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice,
-			    ByteCount, hStream);
+	return linear(hStream, true, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE,
+		      srcDevice, ByteCount);
+}
+
+static CUresult
+copy_2d(CUstream hStream, bool async, const CUDA_MEMCPY2D *pCopy)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = enter(&target, hStream, async);
+
+	if (result == CUDA_SUCCESS)
+		result = pCopy ? gpc_copy_2d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
 }
 
 CUresult
 gpc_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
-	struct target target;
-	CUresult result = target_default(&target);
-
-	return result == CUDA_SUCCESS ? run_2d(&target, pCopy) : result;
-}
-
-CUresult
-gpc_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
-{
-	return gpc_cuMemcpy2D_v2(pCopy);
+	return copy_2d(NULL, false, pCopy);
 }
 
 CUresult
 gpc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-	struct target target;
-	CUresult result = target_stream(&target, hStream);
+	return copy_2d(hStream, true, pCopy);
+}
 
-	return result == CUDA_SUCCESS ? run_2d(&target, pCopy) : result;
+static CUresult
+copy_3d(CUstream hStream, bool async, const CUDA_MEMCPY3D *pCopy)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = enter(&target, hStream, async);
+
+	if (result == CUDA_SUCCESS)
+		result = pCopy ? gpc_copy_3d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
 }
 
 CUresult
 gpc_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
-	struct target target;
-	CUresult result = target_default(&target);
-
-	return result == CUDA_SUCCESS ? run_3d(&target, pCopy) : result;
+	return copy_3d(NULL, false, pCopy);
 }
 
 CUresult
 gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-	struct target target;
-	CUresult result = target_stream(&target, hStream);
-
-	return result == CUDA_SUCCESS ? run_3d(&target, pCopy) : result;
+	return copy_3d(hStream, true, pCopy);
 }
 
 /* Arrays: one row. */
 
 static CUresult
-row(const struct gpc_place *dst, const struct gpc_place *src, size_t size)
+row(CUstream hStream, bool async, struct gpc_place dst, struct gpc_place src, size_t size)
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = target_default(&target);
+	CUresult result = enter(&target, hStream, async);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_copy_row(&copy, dst, src, size);
-	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
-}
-
-static CUresult
-row_async(const struct gpc_place *dst, const struct gpc_place *src, size_t size, CUstream hStream)
-{
-	struct target target;
-	struct gpc_copy copy;
-	CUresult result = target_stream(&target, hStream);
-
-	if (result == CUDA_SUCCESS)
-		result = gpc_copy_row(&copy, dst, src, size);
+		result = gpc_copy_row(&copy, &dst, &src, size);
 	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
 }
 
@@ -356,59 +301,45 @@ on_device(CUdeviceptr address)
 CUresult
 gpc_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_host(srcHost);
-
-	return row(&dst, &src, ByteCount);
+	return row(NULL, false, in_array(dstArray, dstOffset), on_host(srcHost), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
 			 CUstream hStream)
 {
-	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_host(srcHost);
-
-	return row_async(&dst, &src, ByteCount, hStream);
+	return row(hStream, true, in_array(dstArray, dstOffset), on_host(srcHost), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-	const struct gpc_place dst = on_host(dstHost), src = in_array(srcArray, srcOffset);
-
-	return row(&dst, &src, ByteCount);
+	return row(NULL, false, on_host(dstHost), in_array(srcArray, srcOffset), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
 			 CUstream hStream)
 {
-	const struct gpc_place dst = on_host(dstHost), src = in_array(srcArray, srcOffset);
-
-	return row_async(&dst, &src, ByteCount, hStream);
+	return row(hStream, true, on_host(dstHost), in_array(srcArray, srcOffset), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-	const struct gpc_place dst = in_array(dstArray, dstOffset), src = on_device(srcDevice);
-
-	return row(&dst, &src, ByteCount);
+	return row(NULL, false, in_array(dstArray, dstOffset), on_device(srcDevice), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-	const struct gpc_place dst = on_device(dstDevice), src = in_array(srcArray, srcOffset);
-
-	return row(&dst, &src, ByteCount);
+	return row(NULL, false, on_device(dstDevice), in_array(srcArray, srcOffset), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
 		    size_t ByteCount)
 {
-	const struct gpc_place dst = in_array(dstArray, dstOffset);
-	const struct gpc_place src = in_array(srcArray, srcOffset);
-
-	return row(&dst, &src, ByteCount);
+	return row(NULL, false, in_array(dstArray, dstOffset), in_array(srcArray, srcOffset),
+		   ByteCount);
 }

@@ -96,12 +96,9 @@ fill_in(CUstream hStream, bool async, CUdeviceptr dst, size_t pitch, unsigned in
 		.width = width,
 		.height = height,
 	};
-	struct gpc_context *context;
 	struct gpc_stream *stream;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_stream_enter(hStream, &stream);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, &stream);
 	return result == CUDA_SUCCESS ? fill(stream, &args, async) : result;
 }
 

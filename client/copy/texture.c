@@ -27,10 +27,7 @@ struct texture {
 	struct gpc_context *context;
 	struct gpc_kept_object kept;
 	struct gp_args_gpTextureCreate args; /* without its name; of a surface array and level */
-	CUDA_RESOURCE_DESC resource;
-	CUDA_TEXTURE_DESC description;
-	CUDA_RESOURCE_VIEW_DESC view;
-	bool has_view;
+	struct gpc_texture told;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -104,6 +101,9 @@ static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, is_the_same);
 void
 gpc_texture_forget_array(uint32_t array)
 {
+	/* Whoever found the array and keeps something of it has done so by now. */
+	(void)pthread_mutex_lock(&lock);
+	(void)pthread_mutex_unlock(&lock);
 	gpc_keeper_drop(&keeper, is_of_array, &array);
 }
 
@@ -115,18 +115,6 @@ have_again(struct gpc_context *context, const struct gp_args_gpTextureCreate *ar
 	struct gpc_kept_object *object = gpc_keeper_take(&keeper, context, &wanted);
 
 	return object ? GPC_CONTAINER(object, struct texture, kept) : NULL;
-}
-
-static CUresult
-create_named(struct gpc_context *context, struct texture **texture_p)
-{
-	struct texture *texture = gpc_handle_new(GPC_KIND_TEXTURE, sizeof(*texture));
-
-	if (!texture)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	texture->context = context;
-	*texture_p = texture;
-	return CUDA_SUCCESS;
 }
 
 static CUresult
@@ -237,41 +225,57 @@ check_memory(const struct gp_args_gpTextureCreate *args)
 
 /* args: all but the name. */
 static CUresult
-ask_for_texture(struct gpc_context *context, const struct gp_args_gpTextureCreate *args,
-		struct texture **texture_p)
+ask_for(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface,
+	struct texture *texture)
 {
+	const struct gp_args_gpSurfaceCreate of = { texture->handle.id, args->array, args->level };
 	struct gp_args_gpTextureCreate named = *args;
-	struct gp_reply_gpTextureCreate reply;
-	CUresult result = create_named(context, texture_p);
+	struct gp_reply_gpTextureCreate reply = { 0 };
+	struct gp_reply_gpSurfaceCreate made = { 0 };
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	named.texture = (*texture_p)->handle.id;
-	result = gpc_wait_gpTextureCreate(context, &named, &reply);
+	named.texture = texture->handle.id;
+	result = surface ? gpc_wait_gpSurfaceCreate(context, &of, &made)
+			 : gpc_wait_gpTextureCreate(context, &named, &reply);
+	texture->context = context;
+	texture->args = *args;
+	texture->key = key_of(context, surface ? made.object : reply.object, surface);
+	return result;
+}
+
+/* One that is there, or a new one. */
+static CUresult
+obtain(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface,
+       const struct gpc_texture *told, unsigned long long *object_p)
+{
+	struct texture *texture = have_again(context, args, surface);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!texture) {
+		texture = gpc_handle_new(GPC_KIND_TEXTURE, sizeof(*texture));
+		if (!texture)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		result = ask_for(context, args, surface, texture);
+	}
 	if (result != CUDA_SUCCESS) {
-		gpc_handle_remove(&(*texture_p)->handle);
+		gpc_handle_remove(&texture->handle);
 		return result;
 	}
-	(*texture_p)->args = *args;
-	(*texture_p)->key = key_of(context, reply.object, false);
+	texture->told = *told;
+	*object_p = texture->key.object;
+	enter(texture);
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpc_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
-		      const CUDA_TEXTURE_DESC *pTexDesc,
-		      const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+gpc_texture_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
+		   const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+		   CUtexObject *object_p)
 {
 	struct gp_args_gpTextureCreate args = { 0 };
-	struct gpc_context *context;
-	struct texture *texture;
-	CUresult result = gpc_enter(&context);
+	struct gpc_texture told;
+	CUresult result = describe_resource(pResDesc, context, &args);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pTexObject || !pResDesc || !pTexDesc || pResDesc->flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = describe_resource(pResDesc, context, &args);
 	if (result == CUDA_SUCCESS)
 		result = check_memory(&args);
 	if (result != CUDA_SUCCESS)
@@ -280,48 +284,44 @@ gpc_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDes
 	if (pResViewDesc)
 		describe_view(pResViewDesc, &args);
 	args.device = context->device->remote;
-	texture = have_again(context, &args, false);
-	if (!texture)
-		result = ask_for_texture(context, &args, &texture);
-	if (result != CUDA_SUCCESS)
-		return result;
-	texture->resource = *pResDesc;
-	texture->description = *pTexDesc;
-	texture->has_view = pResViewDesc != NULL;
+	told = (struct gpc_texture){ .resource = *pResDesc, .description = *pTexDesc };
+	told.has_view = pResViewDesc != NULL;
 	if (pResViewDesc)
-		texture->view = *pResViewDesc;
-	*pTexObject = texture->key.object;
-	enter(texture);
-	return CUDA_SUCCESS;
+		told.view = *pResViewDesc;
+	return obtain(context, &args, false, &told, object_p);
 }
 
-static CUresult
-ask_for_surface(struct gpc_context *context, const struct gp_args_gpTextureCreate *of,
-		struct texture **surface_p)
+CUresult
+gpc_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+		      const CUDA_TEXTURE_DESC *pTexDesc,
+		      const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
-	struct gp_args_gpSurfaceCreate args = { .array = of->array, .level = of->level };
-	struct gp_reply_gpSurfaceCreate reply;
-	CUresult result = create_named(context, surface_p);
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	args.surface = (*surface_p)->handle.id;
-	result = gpc_wait_gpSurfaceCreate(context, &args, &reply);
-	if (result != CUDA_SUCCESS) {
-		gpc_handle_remove(&(*surface_p)->handle);
-		return result;
-	}
-	(*surface_p)->args = *of;
-	(*surface_p)->key = key_of(context, reply.object, true);
-	return CUDA_SUCCESS;
+	if (!pTexObject || !pResDesc || !pTexDesc || pResDesc->flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_texture_create(context, pResDesc, pTexDesc, pResViewDesc, pTexObject);
+}
+
+CUresult
+gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
+		   CUsurfObject *object_p)
+{
+	const struct gpc_texture told = { .resource = *pResDesc };
+	struct gp_args_gpTextureCreate args = { 0 };
+	CUresult result =
+		describe_array(pResDesc->res.array.hArray, context, &args.array, &args.level);
+
+	return result == CUDA_SUCCESS ? obtain(context, &args, true, &told, object_p) : result;
 }
 
 CUresult
 gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
 {
-	struct gp_args_gpTextureCreate args = { 0 };
 	struct gpc_context *context;
-	struct texture *surface;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
@@ -329,18 +329,7 @@ gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pRes
 	if (!pSurfObject || !pResDesc || pResDesc->flags ||
 	    pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = describe_array(pResDesc->res.array.hArray, context, &args.array, &args.level);
-	if (result != CUDA_SUCCESS)
-		return result;
-	surface = have_again(context, &args, true);
-	if (!surface)
-		result = ask_for_surface(context, &args, &surface);
-	if (result != CUDA_SUCCESS)
-		return result;
-	surface->resource = *pResDesc;
-	*pSurfObject = surface->key.object;
-	enter(surface);
-	return CUDA_SUCCESS;
+	return gpc_surface_create(context, pResDesc, pSurfObject);
 }
 
 /* What is of an array that is gone could be taken for one of a later array. */
@@ -356,20 +345,39 @@ destroy(struct texture *texture) GP_LOCKED(lock)
 	return drop(texture);
 }
 
-static CUresult
-destroy_object(unsigned long long object, bool surface)
+CUresult
+gpc_texture_destroy(struct gpc_context *context, unsigned long long object, bool surface)
 {
-	struct gpc_context *context;
 	struct texture *texture;
-	CUresult result = gpc_enter(&context);
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	(void)pthread_mutex_lock(&lock);
 	texture = find(key_of(context, object, surface));
 	result = texture ? destroy(texture) : CUDA_ERROR_INVALID_HANDLE;
 	(void)pthread_mutex_unlock(&lock);
 	return result;
+}
+
+uint32_t
+gpc_texture_id(const struct gpc_context *context, unsigned long long object, bool surface)
+{
+	const struct texture *texture;
+	uint32_t id;
+
+	(void)pthread_mutex_lock(&lock);
+	texture = find(key_of(context, object, surface));
+	id = texture ? texture->handle.id : 0;
+	(void)pthread_mutex_unlock(&lock);
+	return id;
+}
+
+static CUresult
+destroy_object(unsigned long long object, bool surface)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	return result == CUDA_SUCCESS ? gpc_texture_destroy(context, object, surface) : result;
 }
 
 CUresult
@@ -401,76 +409,36 @@ gpc_texture_forget_context(struct gpc_context *context)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* A copy of it, for it may go meanwhile. */
 static CUresult
-look_at(unsigned long long object, bool surface, struct texture *copy)
+begin(unsigned long long object, bool surface, struct gpc_texture **told_p) GP_LOCKS(lock)
 {
 	struct gpc_context *context;
-	const struct texture *texture;
+	struct texture *texture = NULL;
 	CUresult result = gpc_enter(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	(void)pthread_mutex_lock(&lock);
-	texture = find(key_of(context, object, surface));
+	if (result == CUDA_SUCCESS)
+		texture = find(key_of(context, object, surface));
 	if (texture)
-		*copy = *texture;
+		*told_p = &texture->told;
+	return result == CUDA_SUCCESS && !texture ? CUDA_ERROR_INVALID_HANDLE : result;
+}
+
+CUresult
+gpc_texture_begin(CUtexObject object, struct gpc_texture **told_p) GP_LOCKS(lock)
+{
+	return begin(object, false, told_p);
+}
+
+CUresult
+gpc_surface_begin(CUsurfObject object, struct gpc_texture **told_p) GP_LOCKS(lock)
+{
+	return begin(object, true, told_p);
+}
+
+CUresult
+gpc_texture_end(CUresult result) GP_UNLOCKS(lock)
+{
 	(void)pthread_mutex_unlock(&lock);
-	return texture ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult
-gpc_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
-{
-	struct texture texture;
-	CUresult result = look_at(texObject, false, &texture);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pResDesc)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pResDesc = texture.resource;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject)
-{
-	struct texture texture;
-	CUresult result = look_at(texObject, false, &texture);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pTexDesc)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pTexDesc = texture.description;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
-{
-	struct texture texture;
-	CUresult result = look_at(texObject, false, &texture);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pResViewDesc || !texture.has_view)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pResViewDesc = texture.view;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)
-{
-	struct texture surface;
-	CUresult result = look_at(surfObject, true, &surface);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pResDesc)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pResDesc = surface.resource;
-	return CUDA_SUCCESS;
+	return result;
 }

@@ -8,9 +8,34 @@
 #ifndef GPC_TEXTURE_H
 #define GPC_TEXTURE_H
 
+#include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpc_context;
+
+/* What the application said when it made one. */
+struct gpc_texture {
+	CUDA_RESOURCE_DESC resource;
+	CUDA_TEXTURE_DESC description;
+	CUDA_RESOURCE_VIEW_DESC view;
+	bool has_view;
+};
+
+/* Begin a call that asks for it; gpc_texture_end() follows in any case, and returns result. */
+CUresult gpc_texture_begin(CUtexObject object, struct gpc_texture **told_p);
+CUresult gpc_surface_begin(CUsurfObject object, struct gpc_texture **told_p);
+CUresult gpc_texture_end(CUresult result);
+
+/* The calls of the same names, in a context; all that they need is checked. */
+CUresult gpc_texture_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
+			    const CUDA_TEXTURE_DESC *pTexDesc,
+			    const CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject *object_p);
+CUresult gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
+			    CUsurfObject *object_p);
+CUresult gpc_texture_destroy(struct gpc_context *context, unsigned long long object, bool surface);
+/* Its name on the wire; 0: there is none. */
+uint32_t gpc_texture_id(const struct gpc_context *context, unsigned long long object, bool surface);
 
 /* Those of a context that is being destroyed or reset; before gpContextDestroy is posted. */
 void gpc_texture_forget_context(struct gpc_context *context);

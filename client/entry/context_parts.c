@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/entry/context_parts.h"
 
+#include "client/api/green.h"
 #include "client/code/module.h"
 #include "client/context/context.h"
 #include "client/context/object.h"
 #include "client/copy/array.h"
+#include "client/copy/reference.h"
 #include "client/copy/texture.h"
+#include "client/graph/capture.h"
 #include "client/memory/globals.h"
 #include "client/memory/host_memory.h"
+#include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/stream/event.h"
 #include "client/stream/stream.h"
@@ -15,10 +19,14 @@
 /* In this order they go: modules before what their kernels use, streams before the memory that is
  * used in their order. */
 static const struct gpc_context_part parts[] = {
+	{ .leave = gpc_capture_leave_context },
+	{ .leave = gpc_green_leave_context },
 	{ .unload = gpc_module_forget_context },
+	{ .unload = gpc_reference_forget_context },
 	{ .unload = gpc_texture_forget_context },
 	{ .unload = gpc_array_forget_context },
 	{ .unload = gpc_image_forget_context },
+	{ .unload = gpc_ipc_memory_forget_context },
 	{ .forget = gpc_objects_forget_context },
 	{ .forget = gpc_event_forget_context },
 	{ .prepare = gpc_stream_prepare_context,

@@ -14,6 +14,7 @@
 struct gpc_entry_info {
 	const char *name; /* as exported */
 	void *ours;
+	void *traced; /* the same with a line in the timeline (client/base/trace.h) */
 	bool supported;
 	/* Of one that is not: whether the user is told, and what the program may do instead or
 	 * NULL. */

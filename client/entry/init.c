@@ -3,11 +3,13 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/api/listed.h"
 #include "client/base/config.h"
 #include "client/base/error.h"
 #include "client/base/error_names.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
+#include "client/base/trace.h"
 #include "client/code/known_images.h"
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
@@ -17,6 +19,7 @@
 #include "client/entry/export_table.h"
 #include "client/entry/passthrough.h"
 #include "client/entry/proc_address.h"
+#include "client/entry/tracer.h"
 #include "client/wire/lane.h"
 #include "gpc_calls.h"
 
@@ -137,6 +140,7 @@ open_daemon(struct daemon *daemon)
 	source.max = daemon->link.lanes;
 	source.exact = daemon->link.lanes_exact;
 	source.compression = daemon->link.compression;
+	source.round_trip_ns = daemon->link.round_trip_ns;
 	gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(daemon->link.control),
 		(unsigned long long)daemon->link.facts.session_id,
 		daemon->link.welcome->welcome->driver_name);
@@ -169,6 +173,7 @@ make_devices(struct daemons *all)
 				.device = welcome->devices[k],
 				.session = daemon->session,
 				.daemon = (int)(daemon - all->daemons),
+				.granted = k < welcome->n_granted ? welcome->granted[k] : 0,
 			};
 	}
 	return gpc_devices_create(sources, count);
@@ -233,10 +238,13 @@ gpc_session_open(void)
 
 	(void)pthread_mutex_lock(&open_lock);
 	if (!gpc_session_get()) {
+		gpc_tracer_start();
 		if (last_failure && gp_now_ns() - last_failure < RETRY_NS) {
 			r = last_result;
 		} else {
 			r = open_session();
+			if (r == 0)
+				gpc_tracer_follow();
 			last_failure = r == 0 ? 0 : gp_now_ns();
 			last_result = r;
 		}
@@ -325,6 +333,24 @@ gpc_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint6
 	return gpc_proc_address_v2(symbol, pfn, cudaVersion, flags, CUDA_VERSION, symbolStatus);
 }
 
+static CUresult
+open_pool(int *count_p)
+{
+	CUresult result = gpc_session_open();
+
+	*count_p = result == CUDA_SUCCESS ? gpc_device_listed_count() : 0;
+	return result;
+}
+
+static const CUuuid pool_table_id = GPC_POOL_TABLE_ID;
+static const struct gpc_pool_table pool_table = {
+	.size = sizeof(pool_table),
+	.open = open_pool,
+	.device = gpc_listed_device,
+	.state = gpc_listed_state,
+	.driver_version = gpc_driver_version,
+};
+
 CUresult
 gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
@@ -333,26 +359,15 @@ gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 		*ppExportTable = &gpc_passthrough_mark;
 		return CUDA_SUCCESS;
 	}
+	if (ppExportTable && pExportTableId &&
+	    memcmp(pExportTableId, &pool_table_id, sizeof(pool_table_id)) == 0) {
+		*ppExportTable = &pool_table;
+		return CUDA_SUCCESS;
+	}
 	return gpc_export_table_get(ppExportTable, pExportTableId);
 }
 
 /* No tool can be attached: there is nothing to start or to stop. */
-
-CUresult
-gpc_cuProfilerStart(void)
-{
-	struct gpc_context *context;
-
-	return gpc_enter(&context);
-}
-
-CUresult
-gpc_cuProfilerStop(void)
-{
-	struct gpc_context *context;
-
-	return gpc_enter(&context);
-}
 
 /* The connections are the parent's.  As with NVIDIA's driver, the child of a process that has
  * called cuInit has no CUDA; if it had only asked for the version, the child begins anew. */
@@ -363,6 +378,7 @@ after_fork(void)
 	int count = gpc_session_count();
 
 	(void)pthread_mutex_init(&open_lock, NULL);
+	gpc_tracer_after_fork();
 	for (int i = 0; i < count; i++) {
 		const struct gpc_session_facts *facts = gpc_session_facts(gpc_session_at(i));
 
@@ -382,7 +398,7 @@ after_fork(void)
 __attribute__((constructor)) static void
 on_load(void)
 {
-	gpc_entries_fill();
+	gpc_entries_fill(gpc_trace_begin());
 	gpc_context_parts_set();
 	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
 	if (gpc_config_remote() || !gpc_passthrough_start())
@@ -397,8 +413,10 @@ at_exit(void)
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_DEINITIALIZED);
 	if (forked)
 		return;
+	gpc_tracer_finish();
 	for (int i = 0; i < gpc_session_count(); i++)
 		gpc_session_close(gpc_session_at(i), EXIT_MS);
+	gpc_tracer_end();
 	if (gpc_session_count() && gpc_log_wants(GPC_LOG_STATS))
 		gpc_stats_print(stderr);
 }

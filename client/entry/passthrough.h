@@ -9,8 +9,8 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Our own functions. */
-void gpc_entries_fill(void);
+/* Our own functions, or with a line in the timeline for each call. */
+void gpc_entries_fill(bool traced);
 
 /* Those of the machine's driver, if there is one; whether there is. */
 bool gpc_passthrough_start(void);

@@ -2,6 +2,7 @@
 #include "client/graph/capture.h"
 
 #include "client/context/context.h"
+#include "client/graph/user_object.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,58 @@ capture_drop(struct gpc_capture *capture)
 	__atomic_sub_fetch(&gpc_captures, 1, __ATOMIC_RELEASE);
 }
 
+/* What it has made ends with it. */
+static void
+abandon(struct gpc_capture *capture)
+{
+	struct gpc_graph *graph = capture->own ? capture->graph : NULL;
+
+	capture_drop(capture);
+	if (graph)
+		gpc_graph_destroy(graph);
+}
+
+/* The context that the stream was made in. */
+static const struct gpc_context *
+home_of(const struct gpc_stream *stream)
+{
+	return stream->green ? stream->green : stream->context;
+}
+
+static void
+leave_context(const struct gpc_context *context)
+{
+	struct gpc_capture *capture, *next;
+	struct gpc_captured_stream *stream, *next_stream;
+
+	LL_FOREACH_SAFE(captures, capture, next)
+	{
+		if (gpc_context_covers(context, home_of(capture->origin)))
+			abandon(capture);
+	}
+	LL_FOREACH_SAFE(streams, stream, next_stream)
+	{
+		if (gpc_context_covers(context, home_of(stream->stream))) {
+			stream->capture->invalid = true;
+			stream_drop(stream);
+		}
+	}
+}
+
+void
+gpc_capture_leave_context(struct gpc_context *context)
+{
+	struct gpc_users_ended *ended;
+
+	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
+		return;
+	pthread_mutex_lock(&gpc_graphs_lock);
+	leave_context(context);
+	ended = gpc_users_take_ended();
+	pthread_mutex_unlock(&gpc_graphs_lock);
+	gpc_users_end(ended);
+}
+
 CUresult
 gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **graph_p)
 {
@@ -370,10 +423,29 @@ gpc_capture_check_legacy(const struct gpc_stream *stream)
 
 	LL_FOREACH(streams, captured)
 	{
-		if (stream->legacy && captured->stream->context == stream->context &&
+		if (stream->legacy && home_of(captured->stream) == home_of(stream) &&
 		    !(captured->stream->flags & CU_STREAM_NON_BLOCKING)) {
 			captured->capture->invalid = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+		}
+	}
+	return result;
+}
+
+CUresult
+gpc_capture_check_context(CUcontext token)
+{
+	struct gpc_captured_stream *captured;
+	CUresult result = GPC_NOT_CAPTURED;
+
+	LL_FOREACH(streams, captured)
+	{
+		const struct gpc_context *home = home_of(captured->stream);
+
+		if (home->handle.token == token ||
+		    (home->parent && home->parent->handle.token == token)) {
+			captured->capture->invalid = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 		}
 	}
 	return result;
@@ -408,19 +480,20 @@ gpc_capture_check_unsafe(void)
 	return result;
 }
 
-/* Of a stream that it names: one that is captured, or would wait for one. */
-static CUresult
-check_stream(CUstream hStream)
+struct gpc_stream *
+gpc_capture_stream(CUstream hStream)
 {
-	struct gpc_captured_stream *captured;
-	struct gpc_context *context;
 	struct gpc_stream *stream;
 
-	/* The call itself says what is wrong with it. */
-	if (gpc_enter(&context) != CUDA_SUCCESS ||
-	    gpc_stream_lookup(context, hStream, &stream) != CUDA_SUCCESS)
-		return GPC_NOT_CAPTURED;
-	captured = gpc_capture_find(stream);
+	return gpc_stream_enter(hStream, &stream) == CUDA_SUCCESS ? stream : NULL;
+}
+
+/* One that is captured, or would wait for one. */
+static CUresult
+check_stream(const struct gpc_stream *stream)
+{
+	struct gpc_captured_stream *captured = gpc_capture_find(stream);
+
 	if (!captured)
 		return gpc_capture_check_legacy(stream);
 	captured->capture->invalid = true;
@@ -429,13 +502,13 @@ check_stream(CUstream hStream)
 
 /* The call itself says where nothing can be done. */
 static CUresult
-check(CUstream hStream, bool stream, bool unsafe)
+check(const struct gpc_stream *stream, bool unsafe)
 {
 	CUresult result = gpc_graphs_begin();
 
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(GPC_NOT_CAPTURED);
-	result = stream ? check_stream(hStream) : GPC_NOT_CAPTURED;
+	result = stream ? check_stream(stream) : GPC_NOT_CAPTURED;
 	if (result == GPC_NOT_CAPTURED && unsafe)
 		result = gpc_capture_check_unsafe();
 	return gpc_graphs_end(result);
@@ -444,17 +517,17 @@ check(CUstream hStream, bool stream, bool unsafe)
 CUresult
 gpc_capture_refuse(CUstream hStream)
 {
-	return check(hStream, true, false);
+	return check(gpc_capture_stream(hStream), false);
 }
 
 CUresult
 gpc_capture_unsafe(void)
 {
-	return check(NULL, false, true);
+	return check(NULL, true);
 }
 
 CUresult
 gpc_capture_default_stream(void)
 {
-	return check(NULL, true, true);
+	return check(gpc_capture_stream(NULL), true);
 }

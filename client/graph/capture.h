@@ -21,7 +21,7 @@
 /* What gpc_capture_<name>() answers where the call is to be carried out. */
 #define GPC_NOT_CAPTURED ((CUresult)0x7fff0001)
 
-/* How many captures there are; any thread reads it. */
+/* How many captures there are, and memories of graphs; any thread reads it. */
 extern unsigned int gpc_captures;
 
 struct gpc_capture {
@@ -54,6 +54,10 @@ struct gpc_captured_stream {
 const void *gpc_capture_thread(void);
 extern __thread CUstreamCaptureMode gpc_capture_mode;
 
+/* What hStream means in this thread; NULL: the call itself says what is wrong with it.  Without the
+ * lock: the daemon may have to learn of it. */
+struct gpc_stream *gpc_capture_stream(CUstream hStream);
+
 /* NULL: it is not being captured. */
 struct gpc_captured_stream *gpc_capture_find(const struct gpc_stream *stream);
 /* The capture in which the event was recorded last, and what it stands for; NULL: in none. */
@@ -68,6 +72,12 @@ CUresult gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **gra
 /* Adds a node behind what the stream has been given; takes the parameters over in any case. */
 CUresult gpc_capture_add(struct gpc_captured_stream *captured, struct gpc_node_params *params);
 
+/* A node of operations on words of memory; GPC_NOT_CAPTURED.  Without the lock. */
+CUresult gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
+
+/* A node that frees memory of a graph; GPC_NOT_CAPTURED.  Without the lock. */
+CUresult gpc_capture_add_free(CUdeviceptr address, CUstream hStream);
+
 CUresult gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event *event);
 /* The event is recorded outside of captures, or gone. */
 void gpc_capture_forget_event(const struct gpc_event *event);
@@ -78,12 +88,18 @@ CUresult gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_even
 CUresult gpc_capture_set_last(struct gpc_captured_stream *captured, const struct gpc_nodes *nodes,
 			      bool add);
 
+/* For struct gpc_context_part: captures that began in the context end; those that have come into it
+ * become invalid.  Without the lock. */
+void gpc_capture_leave_context(struct gpc_context *context);
+
 /*
  * Whether something may be done to a stream that is not captured.
  * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: it is the legacy stream, and one that it waits for is being
  * captured; that capture is invalid now.
  */
 CUresult gpc_capture_check_legacy(const struct gpc_stream *stream);
+/* The same for a context: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a stream of it is captured. */
+CUresult gpc_capture_check_context(CUcontext token);
 /* Whether this thread may do what would disturb a capture; else those that it would are invalid,
  * and CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult gpc_capture_check_unsafe(void);

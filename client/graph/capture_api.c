@@ -11,12 +11,11 @@
 static CUresult
 begin_stream(CUstream hStream, struct gpc_stream **stream_p) GP_LOCKS(gpc_graphs_lock)
 {
-	struct gpc_context *context;
+	/* Without the lock: the daemon may have to learn of it. */
+	CUresult found = gpc_stream_enter(hStream, stream_p);
 	CUresult result = gpc_graphs_begin();
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_enter(&context);
-	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, stream_p) : result;
+	return result == CUDA_SUCCESS ? found : result;
 }
 
 /* Nodes of the capture's graph that the application names. */
@@ -49,12 +48,6 @@ gpc_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 	if (result == CUDA_SUCCESS)
 		result = gpc_capture_begin(stream, mode, NULL);
 	return gpc_graphs_end(result);
-}
-
-CUresult
-gpc_cuStreamBeginCapture(CUstream hStream)
-{
-	return gpc_cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 CUresult
@@ -134,12 +127,9 @@ check_question(const struct gpc_stream *stream, const struct gpc_captured_stream
 static CUresult
 tell_none(CUstream hStream, CUstreamCaptureStatus *status)
 {
-	struct gpc_context *context;
 	struct gpc_stream *stream;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_stream_enter(hStream, &stream);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, &stream);
 	if (result == CUDA_SUCCESS && !status)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
@@ -219,25 +209,6 @@ get_info(CUstream hStream, CUstreamCaptureStatus *status, const struct wanted *w
 			result = tell(captured, wanted);
 	}
 	return gpc_graphs_end(result);
-}
-
-CUresult
-gpc_cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-			   cuuint64_t *id_out)
-{
-	return get_info(hStream, captureStatus_out, &(struct wanted){ .id = id_out });
-}
-
-CUresult
-gpc_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-			      cuuint64_t *id_out, CUgraph *graph_out,
-			      const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-	return get_info(hStream, captureStatus_out,
-			&(struct wanted){ .id = id_out,
-					  .graph = graph_out,
-					  .dependencies = dependencies_out,
-					  .count = numDependencies_out });
 }
 
 CUresult

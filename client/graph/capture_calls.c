@@ -3,9 +3,13 @@
  * The calls of streams that become nodes while their stream is captured (CAPTURE(node) in the
  * description).  Each answers GPC_NOT_CAPTURED where it is not.
  */
+#include "client/api/green.h"
+#include "client/code/old_launch.h"
 #include "client/context/context.h"
 #include "client/graph/capture.h"
 #include "client/graph/exec.h"
+#include "client/graph/graph_memory.h"
+#include "client/memory/pool.h"
 #include "gpc_calls.h"
 
 #include <stddef.h>
@@ -15,14 +19,11 @@
 static CUresult
 begin(CUstream hStream, struct gpc_captured_stream **captured_p) GP_LOCKS(gpc_graphs_lock)
 {
-	struct gpc_context *context;
-	struct gpc_stream *stream;
+	struct gpc_stream *stream = gpc_capture_stream(hStream);
 	CUresult result = gpc_graphs_begin();
 
 	*captured_p = NULL;
-	/* The call itself says what is wrong. */
-	if (result != CUDA_SUCCESS || gpc_enter(&context) != CUDA_SUCCESS ||
-	    gpc_stream_lookup(context, hStream, &stream) != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS || !stream)
 		return GPC_NOT_CAPTURED;
 	*captured_p = gpc_capture_find(stream);
 	if (!*captured_p)
@@ -45,6 +46,19 @@ end(struct gpc_captured_stream *captured, CUresult result, struct gpc_node_param
 	if (result == CUDA_SUCCESS)
 		result = gpc_capture_add(captured, params);
 	return gpc_graphs_end(result);
+}
+
+/* A node of the captured stream's context; NULL: nothing was given. */
+static CUresult
+add_any(CUstream hStream, const CUgraphNodeParams *any)
+{
+	struct gpc_captured_stream *captured;
+	struct gpc_node_params params;
+	CUresult result = begin(hStream, &captured);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_any(any, captured->stream->context, &params);
+	return end(captured, result, &params);
 }
 
 static CUresult
@@ -73,6 +87,7 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 	struct gpc_captured_stream *captured;
 	struct gpc_node_params params;
 	CUDA_KERNEL_NODE_PARAMS given;
+	CUgraphNodeParams any;
 	CUresult result;
 
 	if (!config)
@@ -93,7 +108,7 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 		.extra = extra,
 		.ctx = context_of(captured),
 	};
-	result = gpc_node_params_kernel(&given, &params);
+	result = gpc_node_params_any(gpc_any_kernel(&any, &given), NULL, &params);
 	if (result == CUDA_SUCCESS) {
 		result = set_attributes(config, &params.kernel);
 		if (result != CUDA_SUCCESS)
@@ -119,6 +134,26 @@ gpc_capture_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
 }
 
 CUresult
+gpc_capture_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
+{
+	struct gpc_old_call call;
+	CUresult result = gpc_old_call_make(&call, f, grid_width, grid_height, hStream);
+
+	return result == CUDA_SUCCESS
+		       ? gpc_capture_cuLaunchKernelEx(&call.config, f, NULL, call.extra)
+		       : result;
+}
+
+/* Its one stream cannot be captured. */
+CUresult
+gpc_capture_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+						 unsigned int numDevices, unsigned int flags)
+{
+	return launchParamsList && numDevices == 1 ? gpc_capture_refuse(launchParamsList[0].hStream)
+						   : GPC_NOT_CAPTURED;
+}
+
+CUresult
 gpc_capture_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 				      unsigned int gridDimZ, unsigned int blockDimX,
 				      unsigned int blockDimY, unsigned int blockDimZ,
@@ -135,13 +170,9 @@ gpc_capture_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsig
 CUresult
 gpc_capture_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-	struct gpc_captured_stream *captured;
-	struct gpc_node_params params;
-	CUresult result = begin(hStream, &captured);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_copy(pCopy, context_of(captured), &params);
-	return end(captured, result, &params);
+	return add_any(hStream, gpc_any_copy(&any, pCopy, NULL));
 }
 
 CUresult
@@ -232,14 +263,10 @@ fill(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int valu
 						.elementSize = element_size,
 						.width = width,
 						.height = height };
-	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
-	struct gpc_captured_stream *captured;
-	CUresult result = begin(hStream, &captured);
+	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 
 	/* A memset of nothing is a node that does nothing. */
-	if (result == CUDA_SUCCESS && width > 0 && height > 0)
-		result = gpc_node_params_fill(&given, context_of(captured), &params);
-	return end(captured, result, &params);
+	return add_any(hStream, width > 0 && height > 0 ? gpc_any_fill(&any, &given, NULL) : &any);
 }
 
 #define MEMSET(bits, type)                                                                         \
@@ -263,26 +290,106 @@ CUresult
 gpc_capture_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	const CUDA_HOST_NODE_PARAMS given = { .fn = fn, .userData = userData };
-	struct gpc_captured_stream *captured;
-	struct gpc_node_params params;
-	CUresult result = begin(hStream, &captured);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_host(&given, &params);
-	return end(captured, result, &params);
+	return add_any(hStream, gpc_any_host(&any, &given));
 }
 
-/* The launch of a graph is a child. */
 CUresult
-gpc_capture_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
+gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+{
+	CUgraphNodeParams any;
+
+	return add_any(hStream, gpc_any_mem_ops(&any, given));
+}
+
+/* Its memory, which the daemon may have to give, is there before the node. */
+static CUresult
+add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
+{
+	const CUDA_MEM_ALLOC_NODE_PARAMS given = {
+		.poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			       .location = { CU_MEM_LOCATION_TYPE_DEVICE, ordinal } },
+		.bytesize = size,
+	};
+	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+	struct gpc_captured_stream *captured;
+	CUdeviceptr address;
+	CUresult result = gpc_graph_memory_create(&given, &params.memory);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	address = gpc_graph_memory_address(params.memory);
+	result = begin(hStream, &captured);
+	if (result != CUDA_SUCCESS)
+		gpc_graph_memory_drop(params.memory);
+	result = end(captured, result, &params);
+	if (result == CUDA_SUCCESS)
+		*dptr = address;
+	return result;
+}
+
+/* Whether the stream is captured: without the lock, it is asked again. */
+static CUresult
+look(CUstream hStream, int *ordinal_p)
 {
 	struct gpc_captured_stream *captured;
-	struct gpc_node_params params;
 	CUresult result = begin(hStream, &captured);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_exec_child(hGraphExec, &params);
-	return end(captured, result, &params);
+		*ordinal_p = captured->stream->context->device->ordinal;
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_capture_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	int ordinal = 0;
+	CUresult result = look(hStream, &ordinal);
+
+	if (result == CUDA_SUCCESS && !dptr)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? add_alloc(ordinal, dptr, bytesize, hStream) : result;
+}
+
+/* Of the pool's device: what a graph allocates is in no pool. */
+CUresult
+gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+				    CUstream hStream)
+{
+	const struct gpc_pool *found;
+	int ordinal = 0;
+	CUresult result = look(hStream, &ordinal);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_pools_lock();
+	found = gpc_pool_get(pool);
+	if (found)
+		ordinal = found->device->ordinal;
+	gpc_pools_unlock();
+	return found && dptr ? add_alloc(ordinal, dptr, bytesize, hStream)
+			     : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_capture_add_free(CUdeviceptr address, CUstream hStream)
+{
+	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_FREE };
+	struct gpc_captured_stream *captured;
+	struct gpc_graph_memory *memory;
+	CUresult result = begin(hStream, &captured);
+
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	memory = gpc_graph_memory_find(address);
+	if (!memory || gpc_graph_memory_is_freed(memory))
+		return gpc_graphs_end(CUDA_ERROR_INVALID_VALUE);
+	params.memory = gpc_graph_memory_hold(memory);
+	result = gpc_capture_add(captured, &params);
+	if (result == CUDA_SUCCESS)
+		gpc_graph_memory_set_freed(memory, true);
+	return gpc_graphs_end(result);
 }
 
 /* In a capture an event stands for nodes, unless it is said to be for others to see. */
@@ -291,6 +398,7 @@ gpc_capture_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 {
 	struct gpc_captured_stream *captured;
 	struct gpc_node_params params;
+	CUgraphNodeParams any;
 	struct gpc_event *event;
 	CUresult result = begin(hStream, &captured);
 
@@ -304,7 +412,8 @@ gpc_capture_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 		return gpc_graphs_end(result);
 	if (!(flags & CU_EVENT_RECORD_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_record(captured, event));
-	result = gpc_node_params_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, hEvent, &params);
+	result = gpc_node_params_any(gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, hEvent),
+				     NULL, &params);
 	return end(captured, result, &params);
 }
 
@@ -319,20 +428,76 @@ gpc_capture_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
 {
 	struct gpc_captured_stream *captured;
 	struct gpc_node_params params;
-	struct gpc_context *context;
-	struct gpc_stream *stream;
+	CUgraphNodeParams any;
+	struct gpc_stream *stream = gpc_capture_stream(hStream);
 	struct gpc_event *event;
 	CUresult result = gpc_graphs_begin();
 
-	if (result != CUDA_SUCCESS || gpc_enter(&context) != CUDA_SUCCESS ||
-	    gpc_stream_lookup(context, hStream, &stream) != CUDA_SUCCESS ||
-	    gpc_event_lookup(hEvent, &event) != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS || !stream || gpc_event_lookup(hEvent, &event) != CUDA_SUCCESS)
 		return gpc_graphs_end(GPC_NOT_CAPTURED);
 	captured = gpc_capture_find(stream);
 	if (!captured || !(Flags & CU_EVENT_WAIT_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_wait(stream, event));
-	result = gpc_node_params_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, hEvent, &params);
+	result = gpc_node_params_any(gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, hEvent),
+				     NULL, &params);
 	return end(captured, result, &params);
+}
+
+/* The event that was recorded in a capture, or a captured stream of the context: neither may be.
+ * record: else the event is outside of captures from now on. */
+static CUresult
+check_context(CUcontext hCtx, CUevent hEvent, bool record)
+{
+	const struct gpc_nodes *nodes;
+	struct gpc_capture *capture;
+	struct gpc_event *event;
+	CUresult result = gpc_graphs_begin();
+
+	if (result != CUDA_SUCCESS || gpc_event_lookup(hEvent, &event) != CUDA_SUCCESS)
+		return gpc_graphs_end(GPC_NOT_CAPTURED);
+	result = gpc_capture_check_context(hCtx);
+	capture = record ? NULL : gpc_capture_of_event(event, &nodes);
+	if (capture) {
+		capture->invalid = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	if (record && result == GPC_NOT_CAPTURED)
+		gpc_capture_forget_event(event);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_capture_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	return check_context(hCtx, hEvent, true);
+}
+
+CUresult
+gpc_capture_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	return check_context(hCtx, hEvent, false);
+}
+
+static CUresult
+check_green(CUgreenCtx hCtx, CUevent hEvent, bool record)
+{
+	struct gpc_green *green;
+
+	if (gpc_green_enter(hCtx, &green) != CUDA_SUCCESS)
+		return GPC_NOT_CAPTURED;
+	return check_context(green->context->handle.token, hEvent, record);
+}
+
+CUresult
+gpc_capture_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	return check_green(hCtx, hEvent, true);
+}
+
+CUresult
+gpc_capture_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	return check_green(hCtx, hEvent, false);
 }
 
 /* What was recorded in a capture is done when its graph has run: nobody can wait for it. */

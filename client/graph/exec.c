@@ -2,13 +2,13 @@
 #include "client/graph/exec.h"
 
 #include "client/context/context.h"
+#include "client/graph/graph_memory.h"
 #include "client/graph/plan.h"
+#include "client/graph/sets.h"
 #include "client/graph/user_object.h"
 #include "client/stream/stream.h"
-#include "client/wire/session.h"
 #include "gpc_calls.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 #define KNOWN_FLAGS                                                                                \
@@ -16,34 +16,39 @@
 	 CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |                                               \
 	 CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
-/* A node of the client's, or a set that the daemon has. */
-struct step {
-	struct gpc_node_params params; /* of a copy, a memset, a host function or an event */
-	struct gpc_handle *set;        /* NULL: the client's */
-};
-
 struct gpc_exec {
 	struct gpc_handle handle;
 	struct gpc_graph *graph; /* hidden */
+	CUgraph origin;          /* token of the one that it was made of, if that has memory */
 	unsigned long long flags;
-	struct gpc_context *context; /* of the sets; NULL: there are none */
-	uint64_t number;             /* number_of() it: after a reset the daemon has no set */
-	struct step *steps;
-	size_t count;
-	unsigned int uses; /* threads that launch it */
-	bool changed;      /* what the daemon has is not what the copy says */
-	bool ended;        /* destroyed, but in use */
+	struct gpc_sets sets; /* while one sends them: that thread's */
+	unsigned int uses;    /* threads that send or launch it */
+	bool sending;
+	bool changed; /* what the daemon has is not what the copy says */
+	bool ended;   /* destroyed, but in use */
+	/* Of the last launch, whose stream it was; NULL: there was none. */
+	struct gpc_context *launched;
 };
+
+/* Some executable is sent no more; under the lock. */
+static pthread_cond_t sent;
+GP_COND_AT_START(sent);
+
+static CUresult
+lookup(CUgraphExec token, struct gpc_exec **exec_p)
+{
+	struct gpc_exec *exec = gpc_handle_get(GPC_KIND_GRAPH_EXEC, token);
+
+	*exec_p = exec;
+	return exec && !exec->ended ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult
 gpc_exec_begin(CUgraphExec token, struct gpc_exec **exec_p)
 {
 	CUresult result = gpc_graphs_begin();
 
-	*exec_p = gpc_handle_get(GPC_KIND_GRAPH_EXEC, token);
-	if (result == CUDA_SUCCESS && (!*exec_p || (*exec_p)->ended))
-		result = CUDA_ERROR_INVALID_VALUE;
-	return result;
+	return result == CUDA_SUCCESS ? lookup(token, exec_p) : result;
 }
 
 CUresult
@@ -60,14 +65,10 @@ gpc_exec_graph(struct gpc_exec *exec)
 	return exec->graph;
 }
 
-CUresult
-gpc_exec_child(CUgraphExec token, struct gpc_node_params *params)
+cuuint64_t
+gpc_exec_flags(const struct gpc_exec *exec)
 {
-	struct gpc_exec *exec = gpc_handle_get(GPC_KIND_GRAPH_EXEC, token);
-
-	*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_GRAPH };
-	return exec && !exec->ended ? gpc_graph_clone(exec->graph, &params->child)
-				    : CUDA_ERROR_INVALID_VALUE;
+	return exec->flags;
 }
 
 void
@@ -80,6 +81,7 @@ static struct gpc_node *
 find_copy(struct gpc_graph *graph, const struct gpc_node *origin)
 {
 	struct gpc_node *node, *found;
+	size_t count;
 
 	/* What it was cloned to last, most likely. */
 	if (origin->copy && origin->copy->graph == graph &&
@@ -88,8 +90,10 @@ find_copy(struct gpc_graph *graph, const struct gpc_node *origin)
 	found = gpc_graph_find_clone(graph, origin);
 	DL_FOREACH(graph->nodes, node)
 	{
-		if (!found && node->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
-			found = find_copy(node->params.child, origin);
+		struct gpc_graph *const *inner = gpc_node_params_graphs(&node->params, &count);
+
+		for (size_t i = 0; i < count && !found; i++)
+			found = find_copy(inner[i], origin);
 	}
 	return found;
 }
@@ -109,145 +113,95 @@ gpc_exec_begin_node(CUgraphExec token, CUgraphNode node_token, struct gpc_exec *
 	return *copy_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Another one each time that the context is made known to the daemon; 0: it is not. */
-static uint64_t
-number_of(const struct gpc_context *context)
-{
-	return context && gpc_context_is_active(context) && context->legacy
-		       ? context->legacy->number
-		       : 0;
-}
-
-/* Whether the daemon still has the sets. */
-static bool
-has_sets(const struct gpc_exec *exec)
-{
-	return exec->number != 0 && number_of(exec->context) == exec->number;
-}
+/* The last use is over, or there was none: what is left is given up without the lock. */
+struct left {
+	struct gpc_sets sets;
+	struct gpc_graph *graph; /* or NULL */
+	struct gpc_context *context;
+};
 
 static void
-drop_set(const struct gpc_exec *exec, struct gpc_handle *set)
+exec_free(struct gpc_exec *exec, struct left *left)
 {
-	const struct gp_args_gpGraphDrop args = { .plan = set->id };
+	struct gpc_graph *origin;
 
-	if (has_sets(exec))
-		(void)gpc_post_gpGraphDrop(exec->context, &args);
-	/* Only now, or another thread could announce a new one of that place before. */
-	gpc_handle_remove(set);
-}
-
-static void
-drop_steps(struct gpc_exec *exec, struct step *steps, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (steps[i].set)
-			drop_set(exec, steps[i].set);
-	}
-	free(steps);
-}
-
-static CUresult
-make_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc_handle **set_p)
-{
-	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
-	struct gp_args_gpGraphMake args = { .context = context->handle.id };
-	struct gpc_request request = { 0 };
-	CUresult result;
-
-	*set_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**set_p));
-	if (!*set_p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	args.plan = (*set_p)->id;
-	result = gpc_start_gpGraphMake(context, &args, &request, &bulk, 1);
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	free(request.reply);
-	if (result == CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	gpc_handle_remove(*set_p);
-	*set_p = NULL;
-	return result;
-}
-
-/* Gives a set that the daemon has another content: what is wrong with it a later call tells. */
-static CUresult
-remake_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc_handle *set)
-{
-	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
-	const struct gp_args_gpGraphRemake args = { .plan = set->id };
-
-	return gpc_post_gpGraphRemake(context, &args, &bulk, 1);
-}
-
-/* The next set of the executable's that has no place in the new steps. */
-static struct gpc_handle *
-take_set(struct gpc_exec *exec, size_t *from)
-{
-	while (*from < exec->count) {
-		struct step *step = &exec->steps[(*from)++];
-		struct gpc_handle *set = step->set;
-
-		step->set = NULL;
-		if (set)
-			return set;
-	}
-	return NULL;
-}
-
-/* Brings the daemon up to what the copy says. */
-static CUresult
-send_plan(struct gpc_exec *exec, const struct gpc_plan *plan)
-{
-	struct step *steps = calloc(plan->count + 1, sizeof(*steps));
-	size_t taken = 0;
-	CUresult result = CUDA_SUCCESS;
-
-	if (!steps)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < plan->count && result == CUDA_SUCCESS; i++) {
-		const struct gpc_step *planned = &plan->steps[i];
-
-		if (planned->node) {
-			steps[i].params = planned->node->params;
-			continue;
-		}
-		if (has_sets(exec) && exec->context == plan->context)
-			steps[i].set = take_set(exec, &taken);
-		if (steps[i].set)
-			result = remake_set(plan->context, planned, steps[i].set);
-		else
-			result = make_set(plan->context, planned, &steps[i].set);
-	}
-	/* What failed in between is sent anew with the next launch. */
-	drop_steps(exec, exec->steps, exec->count);
-	exec->context = plan->context;
-	exec->number = number_of(plan->context);
-	exec->steps = steps;
-	exec->count = plan->count;
-	exec->changed = result != CUDA_SUCCESS;
-	return result;
-}
-
-static CUresult
-bring_up(struct gpc_exec *exec, const struct gpc_node **error_p)
-{
-	struct gpc_plan plan;
-	CUresult result = gpc_plan_make(exec->graph, &plan, error_p);
-
-	if (result == CUDA_SUCCESS && plan.context)
-		result = gpc_context_activate(plan.context);
-	if (result == CUDA_SUCCESS)
-		result = send_plan(exec, &plan);
-	gpc_plan_free(&plan);
-	return result;
-}
-
-static void
-exec_free(struct gpc_exec *exec)
-{
-	drop_steps(exec, exec->steps, exec->count);
-	gpc_graph_destroy(exec->graph);
+	*left = (struct left){ .sets = exec->sets, .context = exec->launched };
+	if (exec->origin && gpc_graph_lookup(exec->origin, &origin) == CUDA_SUCCESS)
+		origin->instantiated = false;
+	/* Launches may still use what the application's objects stand for. */
+	if (exec->launched && gpc_graph_has_users(exec->graph))
+		left->graph = exec->graph;
+	else
+		gpc_graph_destroy(exec->graph);
 	gpc_handle_remove(&exec->handle);
+}
+
+/* Without the lock. */
+static void
+end_use(struct gpc_exec *exec, bool destroy)
+{
+	struct gpc_users_ended *ended;
+	struct left left = { 0 };
+
+	pthread_mutex_lock(&gpc_graphs_lock);
+	exec->ended |= destroy;
+	if (--exec->uses == 0 && exec->ended)
+		exec_free(exec, &left);
+	ended = gpc_users_take_ended();
+	pthread_mutex_unlock(&gpc_graphs_lock);
+	gpc_sets_drop(&left.sets);
+	if (left.graph)
+		gpc_graph_destroy_later(left.graph, left.context);
+	gpc_users_end(ended);
+}
+
+/* Behind begin_sending(): the daemon is told of the plan, which is freed. */
+static CUresult
+send_plan(struct gpc_exec *exec, struct gpc_plan *plan)
+{
+	CUresult result = gpc_sets_send(&exec->sets, plan);
+
+	gpc_plan_free(plan);
+	pthread_mutex_lock(&gpc_graphs_lock);
+	exec->sending = false;
+	exec->changed = result != CUDA_SUCCESS;
+	pthread_cond_broadcast(&sent);
+	pthread_mutex_unlock(&gpc_graphs_lock);
+	return result;
+}
+
+/* What send_plan() will send; other threads wait for it from now on. */
+static CUresult
+begin_sending(struct gpc_exec *exec, struct gpc_plan *plan, const struct gpc_node **error_p)
+	GP_LOCKED(gpc_graphs_lock)
+{
+	CUresult result = gpc_plan_make(exec->graph, plan, error_p);
+
+	exec->sending = result == CUDA_SUCCESS;
+	return result;
+}
+
+/* A copy of the graph that nobody has a name for yet, in use. */
+static CUresult
+exec_create(struct gpc_graph *graph, unsigned long long flags, struct gpc_exec **exec_p)
+{
+	struct gpc_exec *exec = gpc_handle_new(GPC_KIND_GRAPH_EXEC, sizeof(*exec));
+	CUresult result = exec ? gpc_graph_clone(graph, &exec->graph) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result != CUDA_SUCCESS) {
+		if (exec)
+			gpc_handle_remove(&exec->handle);
+		return result;
+	}
+	exec->graph->hidden = true;
+	if (graph->has_memory) {
+		exec->origin = graph->handle.token;
+		graph->instantiated = true;
+	}
+	exec->flags = flags;
+	exec->uses = 1;
+	*exec_p = exec;
+	return CUDA_SUCCESS;
 }
 
 static CUresult
@@ -256,32 +210,29 @@ instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgra
 	const struct gpc_node *error = NULL;
 	struct gpc_graph *graph;
 	struct gpc_exec *exec;
+	struct gpc_plan plan;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
 	if (result == CUDA_SUCCESS && (!exec_p || (flags & ~(unsigned long long)KNOWN_FLAGS)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
 		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS && graph->instantiated)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = exec_create(graph, flags, &exec);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	exec = gpc_handle_new(GPC_KIND_GRAPH_EXEC, sizeof(*exec));
-	if (!exec)
-		return gpc_graphs_end(CUDA_ERROR_OUT_OF_MEMORY);
-	exec->flags = flags;
-	result = gpc_graph_clone(graph, &exec->graph);
-	if (result != CUDA_SUCCESS) {
-		gpc_handle_remove(&exec->handle);
-		return gpc_graphs_end(result);
-	}
-	exec->graph->hidden = true;
-	result = bring_up(exec, &error);
+	result = begin_sending(exec, &plan, &error);
 	if (error_out)
 		*error_out = error ? error->origin : NULL;
+	gpc_graphs_end(result);
+	if (result == CUDA_SUCCESS)
+		result = send_plan(exec, &plan);
 	if (result == CUDA_SUCCESS)
 		*exec_p = exec->handle.token;
-	else
-		exec_free(exec);
-	return gpc_graphs_end(result);
+	end_use(exec, result != CUDA_SUCCESS);
+	return result;
 }
 
 CUresult
@@ -327,24 +278,23 @@ gpc_cuGraphExecDestroy(CUgraphExec hGraphExec)
 
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	if (exec->uses > 0)
-		exec->ended = true;
-	else
-		exec_free(exec);
-	return gpc_graphs_end(CUDA_SUCCESS);
+	exec->uses++;
+	gpc_graphs_end(CUDA_SUCCESS);
+	end_use(exec, true);
+	return CUDA_SUCCESS;
 }
 
-CUresult
-gpc_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+/* What gpc_exec_begin() does, when no thread sends the executable. */
+static CUresult
+begin_sent(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gpc_graphs_lock)
 {
-	struct gpc_exec *exec;
-	CUresult result = gpc_exec_begin(hGraphExec, &exec);
+	CUresult result = gpc_exec_begin(token, exec_p);
 
-	if (result == CUDA_SUCCESS && !flags)
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		*flags = exec->flags;
-	return gpc_graphs_end(result);
+	while (result == CUDA_SUCCESS && (*exec_p)->sending) {
+		pthread_cond_wait(&sent, &gpc_graphs_lock);
+		result = lookup(token, exec_p);
+	}
+	return result;
 }
 
 /* Before a launch: what has changed is sent, and the executable stays until end_use(). */
@@ -353,61 +303,65 @@ begin_use(CUgraphExec token, CUstream hStream, struct gpc_exec **exec_p,
 	  struct gpc_stream **stream_p)
 {
 	const struct gpc_node *error;
-	struct gpc_context *context;
-	CUresult result = gpc_exec_begin(token, exec_p);
+	/* Without the lock: the daemon may have to learn of it. */
+	CUresult found = gpc_stream_enter(hStream, stream_p), result;
+	struct gpc_exec *exec;
+	struct gpc_plan plan;
+	bool send;
 
+	result = begin_sent(token, &exec);
 	if (result == CUDA_SUCCESS)
-		result = gpc_enter(&context);
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, stream_p);
-	if (result == CUDA_SUCCESS &&
-	    ((*exec_p)->changed || ((*exec_p)->context && !has_sets(*exec_p))))
-		result = (*exec_p)->uses > 0 ? CUDA_ERROR_ILLEGAL_STATE : bring_up(*exec_p, &error);
-	if (result == CUDA_SUCCESS && (*exec_p)->context &&
-	    (*exec_p)->context->device != (*stream_p)->context->device)
+		result = found;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	send = exec->changed || !gpc_sets_are_there(&exec->sets);
+	if (send)
+		result = exec->uses > 0 ? CUDA_ERROR_ILLEGAL_STATE
+					: begin_sending(exec, &plan, &error);
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	exec->uses++;
+	gpc_graphs_end(CUDA_SUCCESS);
+	if (send)
+		result = send_plan(exec, &plan);
+	if (result == CUDA_SUCCESS && exec->sets.context &&
+	    exec->sets.context->device != (*stream_p)->context->device)
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		(*exec_p)->uses++;
-	return gpc_graphs_end(result);
+	if (result != CUDA_SUCCESS)
+		end_use(exec, false);
+	*exec_p = exec;
+	return result;
 }
 
-static void
-end_use(struct gpc_exec *exec)
+/* What it allocates is in use from now on, what it frees is not. */
+static CUresult
+launch_memory(const struct gpc_exec *exec)
 {
-	struct gpc_users_ended *ended;
+	CUresult result;
 
+	if (!exec->graph->has_memory)
+		return CUDA_SUCCESS;
 	pthread_mutex_lock(&gpc_graphs_lock);
-	if (--exec->uses == 0 && exec->ended)
-		exec_free(exec);
-	ended = gpc_users_take_ended();
+	result = gpc_graph_memory_launch(
+		exec->graph, exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 	pthread_mutex_unlock(&gpc_graphs_lock);
-	gpc_users_end(ended);
+	return result;
 }
 
 CUresult
 gpc_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
-	struct gp_args_gpGraphLaunch args;
 	struct gpc_stream *stream;
 	struct gpc_exec *exec;
 	CUresult result = begin_use(hGraphExec, hStream, &exec, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	args.stream = stream->handle.id;
-	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
-		const struct step *step = &exec->steps[i];
-
-		if (!step->set) {
-			result = gpc_step_run(&step->params, stream->handle.token);
-			continue;
-		}
-		args.plan = step->set->id;
-		result = gpc_post_gpGraphLaunch(stream->context, &args);
-		/* Counted behind it: a fence in between does not cover the launch. */
-		(void)gpc_session_work_mark(stream->context->scope.session);
-	}
-	end_use(exec);
+	__atomic_store_n(&exec->launched, stream->context, __ATOMIC_RELAXED);
+	result = launch_memory(exec);
+	if (result == CUDA_SUCCESS)
+		result = gpc_sets_launch(&exec->sets, stream);
+	end_use(exec, false);
 	return result;
 }
 
@@ -420,6 +374,6 @@ gpc_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 	CUresult result = begin_use(hGraphExec, hStream, &exec, &stream);
 
 	if (result == CUDA_SUCCESS)
-		end_use(exec);
+		end_use(exec, false);
 	return result;
 }

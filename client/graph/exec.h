@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executable graphs: a copy of a graph, the steps that it is run in (plan.h), and the daemon's
- * names of the sets.  A change of a node is sent with the next launch.  One that a thread launches
- * is in use until that returns: it cannot be changed meanwhile, and ends behind it.
+ * Executable graphs: a copy of a graph, and what it is run as (sets.h).  A change of a node is sent
+ * with the next launch.  One that a thread sends or launches is in use until that returns: it
+ * cannot be changed meanwhile, and ends behind it.  Neither is done under gpc_graphs_lock.
  */
 #ifndef GPC_EXEC_H
 #define GPC_EXEC_H
@@ -20,8 +20,7 @@ CUresult gpc_exec_begin_node(CUgraphExec token, CUgraphNode node, struct gpc_exe
 			     struct gpc_node **copy_p) GP_LOCKS(gpc_graphs_lock);
 
 struct gpc_graph *gpc_exec_graph(struct gpc_exec *exec);
-/* Parameters of a child node that does what a launch of the executable does.  Under the lock. */
-CUresult gpc_exec_child(CUgraphExec token, struct gpc_node_params *params);
+cuuint64_t gpc_exec_flags(const struct gpc_exec *exec);
 /* Something of the copy has changed. */
 void gpc_exec_changed(struct gpc_exec *exec);
 

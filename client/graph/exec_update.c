@@ -7,112 +7,77 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Ends a change of one node: the parameters are given up where it fails. */
-static CUresult
-set(struct gpc_exec *exec, struct gpc_node *copy, CUresult result, struct gpc_node_params *params)
-	GP_UNLOCKS(gpc_graphs_lock)
-{
-	if (result != CUDA_SUCCESS)
-		return gpc_graphs_end(result);
-	if (copy->params.type != params->type) {
-		gpc_node_params_free(params);
-		return gpc_graphs_end(CUDA_ERROR_INVALID_VALUE);
-	}
-	gpc_node_params_replace(&copy->params, params);
-	gpc_exec_changed(exec);
-	return gpc_graphs_end(CUDA_SUCCESS);
-}
-
 CUresult
 gpc_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
 				      const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	struct gpc_node_params params;
-	struct gpc_exec *exec;
-	struct gpc_node *copy;
-	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_kernel(nodeParams, &params);
-	return set(exec, copy, result, &params);
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_kernel(&any, nodeParams));
 }
 
 CUresult
 gpc_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 				   const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	CUDA_KERNEL_NODE_PARAMS now = { 0 };
+	CUgraphNodeParams any;
 
-	if (nodeParams)
-		memcpy(&now, nodeParams, sizeof(*nodeParams));
-	return gpc_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &now);
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_kernel_v1(&any, nodeParams));
 }
 
 CUresult
 gpc_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 				   const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	struct gpc_node_params params;
-	struct gpc_exec *exec;
-	struct gpc_node *copy;
-	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_copy(copyParams, ctx, &params);
-	return set(exec, copy, result, &params);
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_copy(&any, copyParams, ctx));
 }
 
 CUresult
 gpc_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 				   const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-	struct gpc_node_params params;
-	struct gpc_exec *exec;
-	struct gpc_node *copy;
-	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_fill(memsetParams, ctx, &params);
-	return set(exec, copy, result, &params);
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode,
+					    gpc_any_fill(&any, memsetParams, ctx));
 }
 
 CUresult
 gpc_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 				 const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	struct gpc_node_params params;
-	struct gpc_exec *exec;
-	struct gpc_node *copy;
-	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_host(nodeParams, &params);
-	return set(exec, copy, result, &params);
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_host(&any, nodeParams));
 }
 
-static CUresult
-set_event(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeType type, CUevent event)
+CUresult
+gpc_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+				       const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-	struct gpc_node_params params;
-	struct gpc_exec *exec;
-	struct gpc_node *copy;
-	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_event(type, event, &params);
-	return set(exec, copy, result, &params);
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_mem_ops(&any, nodeParams));
 }
 
 CUresult
 gpc_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-	return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphExecNodeSetParams(
+		hGraphExec, hNode, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 }
 
 CUresult
 gpc_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-	return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphExecNodeSetParams(
+		hGraphExec, hNode, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 /* Two graphs are alike when their nodes, in the order of adding, are of the same types and have
@@ -147,12 +112,35 @@ has_edge_from(const struct gpc_node *node, size_t mark)
 static bool are_alike(const struct gpc_graph *now, const struct gpc_graph *before,
 		      struct difference *difference);
 
+/* The graphs in nodes of one type. */
+static bool
+have_like_graphs(const struct gpc_node_params *now, const struct gpc_node_params *before,
+		 struct difference *difference)
+{
+	size_t count, count_before;
+	struct gpc_graph *const *graphs = gpc_node_params_graphs(now, &count);
+	struct gpc_graph *const *graphs_before = gpc_node_params_graphs(before, &count_before);
+
+	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+	if (count != count_before || (now->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+				      now->condition.type != before->condition.type))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (!are_alike(graphs[i], graphs_before[i], difference))
+			return false;
+	}
+	return true;
+}
+
 static bool
 is_like(const struct gpc_node *now, const struct gpc_node *before, struct difference *difference)
 {
 	difference->node = now;
 	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
 	if (now->params.type != before->params.type)
+		return false;
+	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+	if (gpc_node_params_is_memory(&now->params) && now->params.memory != before->params.memory)
 		return false;
 	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 	if (now->params.context != before->params.context)
@@ -164,8 +152,7 @@ is_like(const struct gpc_node *now, const struct gpc_node *before, struct differ
 		if (!has_edge_from(before, now->in.list[i].node->mark))
 			return false;
 	}
-	return now->params.type != CU_GRAPH_NODE_TYPE_GRAPH ||
-	       are_alike(now->params.child, before->params.child, difference);
+	return have_like_graphs(&now->params, &before->params, difference);
 }
 
 static bool
@@ -199,10 +186,15 @@ take_all(struct gpc_graph *copy, const struct gpc_graph *now)
 	DL_FOREACH(copy->nodes, node)
 	{
 		struct gpc_node_params params;
+		size_t count;
+		struct gpc_graph *const *graphs = gpc_node_params_graphs(&node->params, &count);
 
-		if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH) {
-			result = take_all(node->params.child, from->params.child);
-		} else {
+		if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+			gpc_condition_follow(&node->params.condition, &from->params.condition);
+		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+			result = take_all(graphs[i],
+					  gpc_node_params_graphs(&from->params, &count)[i]);
+		if (count == 0) {
 			result = gpc_node_params_dup(&from->params, &params);
 			if (result == CUDA_SUCCESS) {
 				gpc_node_params_free(&node->params);
@@ -289,9 +281,17 @@ gpc_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		return gpc_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode,
 							      nodeParams->graph.graph);
 	result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
+	if (result == CUDA_SUCCESS && (!nodeParams || nodeParams->type != copy->params.type))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_any(nodeParams, &params);
-	return set(exec, copy, result, &params);
+		result = gpc_node_params_any(nodeParams, copy->params.context, &params);
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	gpc_node_params_replace(&copy->params, &params);
+	gpc_exec_changed(exec);
+	return gpc_graphs_end(CUDA_SUCCESS);
 }
 
 /* CUDA allows it for these. */

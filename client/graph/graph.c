@@ -2,6 +2,7 @@
 #include "client/graph/graph.h"
 
 #include "client/context/context.h"
+#include "client/graph/graph_memory.h"
 #include "client/graph/user_object.h"
 
 #include <stdlib.h>
@@ -171,6 +172,8 @@ gpc_node_destroy(struct gpc_node *node)
 	node->graph->count--;
 	free(node->in.list);
 	free(node->out.list);
+	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE && !node->origin)
+		gpc_graph_memory_set_freed(node->params.memory, false);
 	gpc_node_params_free(&node->params);
 	/* Who has cloned it last may look at it later (find_copy()). */
 	node->graph = NULL;
@@ -184,6 +187,7 @@ gpc_graph_destroy(struct gpc_graph *graph)
 	while (graph->nodes)
 		gpc_node_destroy(graph->nodes->prev);
 	gpc_users_release(&graph->users);
+	gpc_graph_root_drop(graph->root);
 	gpc_handle_remove(&graph->handle);
 }
 
@@ -191,13 +195,18 @@ static struct gpc_node *
 node_create(struct gpc_graph *graph, const struct gpc_node_params *params)
 {
 	struct gpc_node *node = gpc_handle_new(GPC_KIND_GRAPH_NODE, sizeof(*node));
+	struct gpc_graph *const *inner;
+	size_t count;
 
 	if (!node)
 		return NULL;
 	node->graph = graph;
 	node->params = *params;
-	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		params->child->holder = node;
+	inner = gpc_node_params_graphs(params, &count);
+	for (size_t i = 0; i < count; i++)
+		inner[i]->holder = node;
+	if (gpc_node_params_is_memory(params))
+		graph->has_memory = true;
 	DL_APPEND(graph->nodes, node);
 	graph->count++;
 	return node;
@@ -212,7 +221,11 @@ gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies, const CU
 
 	if (count > 0 && !dependencies)
 		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!(node = node_create(graph, params)))
+	else if (!gpc_condition_allows(graph, params->type))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		result = gpc_condition_bind(graph, &params->condition);
+	if (result == CUDA_SUCCESS && !(node = node_create(graph, params)))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!node) {
 		gpc_node_params_free(params);
@@ -270,10 +283,12 @@ gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p)
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_users_share(graph->users, &clone->users);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		clone->root = gpc_graph_root_hold(graph->root);
 		*clone_p = clone;
-	else if (clone)
+	} else if (clone) {
 		gpc_graph_destroy(clone);
+	}
 	return result;
 }
 

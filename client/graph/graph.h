@@ -35,9 +35,13 @@ struct gpc_graph {
 	struct gpc_handle handle;
 	struct gpc_node *nodes; /* utlist, in the order in which they were added */
 	size_t count;
-	struct gpc_node *holder; /* the child node whose copy it is, or NULL */
-	bool hidden;             /* an executable's copy: the application has no name for it */
+	struct gpc_node *holder; /* the child node whose copy it is, or the condition whose body */
+	struct gpc_graph_root *root; /* of handles that were made for it; or NULL */
+	bool hidden;                 /* an executable's copy: the application has no name for it */
 	bool capturing;
+	bool has_memory;        /* nodes that allocate or free: it loses none, and is copied by one
+				 * executable at a time */
+	bool instantiated;      /* there is that one */
 	struct gpc_user *users; /* what lives at least as long (user_object.h) */
 };
 

@@ -45,6 +45,8 @@ gpc_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 
 	if (result == CUDA_SUCCESS && !phGraphClone)
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && graph->has_memory)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
 		result = gpc_graph_clone(graph, &clone);
 	if (result == CUDA_SUCCESS)
@@ -76,21 +78,10 @@ gpc_cuGraphDestroyNode(CUgraphNode hNode)
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_node(hNode, &node);
 
+	if (result == CUDA_SUCCESS && node->graph->has_memory)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
 		gpc_node_destroy(node);
-	return gpc_graphs_end(result);
-}
-
-CUresult
-gpc_cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
-{
-	struct gpc_node *node;
-	CUresult result = gpc_graphs_begin_node(hNode, &node);
-
-	if (result == CUDA_SUCCESS && !type)
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		*type = node->params.type;
 	return gpc_graphs_end(result);
 }
 
@@ -239,26 +230,12 @@ get_neighbours(CUgraphNode hNode, struct answer *answer, size_t *count_p, bool i
 }
 
 CUresult
-gpc_cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
-			       size_t *numDependencies)
-{
-	return gpc_cuGraphNodeGetDependencies_v2(hNode, dependencies, NULL, numDependencies);
-}
-
-CUresult
 gpc_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
 				  CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
 	struct answer answer = { .nodes = dependencies, .data = edgeData };
 
 	return get_neighbours(hNode, &answer, numDependencies, true);
-}
-
-CUresult
-gpc_cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
-				 size_t *numDependentNodes)
-{
-	return gpc_cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
 }
 
 CUresult
@@ -297,16 +274,11 @@ change_edges(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 
 	if (result == CUDA_SUCCESS && count > 0 && (!from || !to))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && graph->has_memory && function == gpc_edge_remove)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
 		result = change(graph, from[i], to[i], data ? &data[i] : NULL, function);
 	return gpc_graphs_end(result);
-}
-
-CUresult
-gpc_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-			   size_t numDependencies)
-{
-	return change_edges(hGraph, from, to, NULL, numDependencies, gpc_edge_add);
 }
 
 CUresult
@@ -314,13 +286,6 @@ gpc_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUg
 			      const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
 	return change_edges(hGraph, from, to, edgeData, numDependencies, gpc_edge_add);
-}
-
-CUresult
-gpc_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-			      size_t numDependencies)
-{
-	return change_edges(hGraph, from, to, NULL, numDependencies, gpc_edge_remove);
 }
 
 CUresult

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: nodes of graphs, added, asked and changed. */
 #include "client/graph/graph.h"
+#include "client/graph/graph_memory.h"
+#include "client/graph/mem_ops.h"
 #include "gpc_calls.h"
 
 #include <string.h>
@@ -66,15 +68,68 @@ set(struct gpc_node *node, CUresult result, const struct gpc_node_params *params
 	return gpc_graphs_end(result);
 }
 
+/* Its memory, which the daemon may have to give, is there before the node. */
 static CUresult
-add_any(const struct place *place, const CUgraphNodeParams *nodeParams)
+add_alloc(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS *given)
 {
-	struct gpc_node_params params;
+	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+	CUresult result = gpc_graph_memory_create(given, &params.memory);
+	CUdeviceptr address;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	address = gpc_graph_memory_address(params.memory);
+	result = gpc_graphs_begin();
+	if (result != CUDA_SUCCESS)
+		gpc_graph_memory_drop(params.memory);
+	result = add(place, result, &params);
+	if (result == CUDA_SUCCESS)
+		given->dptr = address;
+	return result;
+}
+
+static CUresult
+add_free(const struct place *place, CUdeviceptr address)
+{
+	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_FREE };
 	CUresult result = gpc_graphs_begin();
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_any(nodeParams, &params);
-	return add(place, result, &params);
+		params.memory = gpc_graph_memory_find(address);
+	if (!params.memory || gpc_graph_memory_is_freed(params.memory))
+		return gpc_graphs_end(result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result);
+	(void)gpc_graph_memory_hold(params.memory);
+	gpc_graph_memory_set_freed(params.memory, true);
+	return add(place, CUDA_SUCCESS, &params);
+}
+
+_Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2),
+	       "the same members");
+
+static CUresult
+add_any(const struct place *place, CUgraphNodeParams *nodeParams)
+{
+	struct gpc_node_params params;
+	CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+	CUresult result;
+
+	if (nodeParams && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+		memcpy(&alloc, &nodeParams->alloc, sizeof(alloc));
+		result = add_alloc(place, &alloc);
+		if (result == CUDA_SUCCESS)
+			nodeParams->alloc.dptr = alloc.dptr;
+		return result;
+	}
+	if (nodeParams && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+		return add_free(place, nodeParams->free.dptr);
+	result = gpc_graphs_begin();
+	if (result == CUDA_SUCCESS)
+		result = gpc_node_params_any(nodeParams, NULL, &params);
+	result = add(place, result, &params);
+	/* As long as the node is there. */
+	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		nodeParams->conditional.phGraph_out = params.condition.told;
+	return result;
 }
 
 CUresult
@@ -89,15 +144,6 @@ gpc_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNod
 }
 
 CUresult
-gpc_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		   size_t numDependencies, CUgraphNodeParams *nodeParams)
-{
-	const struct place place = PLACE;
-
-	return add_any(&place, nodeParams);
-}
-
-CUresult
 gpc_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
 	struct gpc_node_params params;
@@ -106,8 +152,10 @@ gpc_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 
 	if (result == CUDA_SUCCESS && (!nodeParams || nodeParams->type != node->params.type))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_any(nodeParams, &params);
+		result = gpc_node_params_any(nodeParams, node->params.context, &params);
 	return set(node, result, &params);
 }
 
@@ -115,7 +163,7 @@ CUresult
 gpc_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			size_t numDependencies)
 {
-	const CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
+	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 	const struct place place = PLACE;
 
 	return add_any(&place, &any);
@@ -126,21 +174,50 @@ gpc_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			     const CUgraphNode *dependencies, size_t numDependencies,
 			     CUgraph childGraph)
 {
-	const CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_GRAPH,
-					.graph.graph = childGraph };
+	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_GRAPH, .graph.graph = childGraph };
 	const struct place place = PLACE;
 
 	return add_any(&place, &any);
 }
 
 CUresult
-gpc_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
+gpc_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+			   const CUgraphNode *dependencies, size_t numDependencies,
+			   CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+	const struct place place = PLACE;
+
+	return add_alloc(&place, nodeParams);
+}
+
+CUresult
+gpc_cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
 	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_GRAPH, phGraph, &node);
+	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params_out, &node);
 
 	if (result == CUDA_SUCCESS)
-		*phGraph = node->params.child->handle.token;
+		gpc_graph_memory_tell(node->params.memory, params_out);
+	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+			  size_t numDependencies, CUdeviceptr dptr)
+{
+	const struct place place = PLACE;
+
+	return add_free(&place, dptr);
+}
+
+CUresult
+gpc_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
+{
+	struct gpc_node *node;
+	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, dptr_out, &node);
+
+	if (result == CUDA_SUCCESS)
+		*dptr_out = gpc_graph_memory_address(node->params.memory);
 	return gpc_graphs_end(result);
 }
 
@@ -149,69 +226,38 @@ gpc_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			      const CUgraphNode *dependencies, size_t numDependencies,
 			      CUevent event)
 {
-	const CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-					.eventRecord.event = event };
 	const struct place place = PLACE;
+	CUgraphNodeParams any;
 
-	return add_any(&place, &any);
+	return add_any(&place, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+}
+
+CUresult
+gpc_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
+{
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphNodeSetParams(
+		hNode, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 }
 
 CUresult
 gpc_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			    const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	const CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-					.eventWait.event = event };
 	const struct place place = PLACE;
+	CUgraphNodeParams any;
 
-	return add_any(&place, &any);
-}
-
-static CUresult
-get_event(CUgraphNode hNode, CUgraphNodeType type, CUevent *event_p)
-{
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, type, event_p, &node);
-
-	if (result == CUDA_SUCCESS)
-		*event_p = node->params.event;
-	return gpc_graphs_end(result);
-}
-
-static CUresult
-set_event(CUgraphNode hNode, CUgraphNodeType type, CUevent event)
-{
-	struct gpc_node_params params;
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, type, event, &node);
-
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_event(type, event, &params);
-	return set(node, result, &params);
-}
-
-CUresult
-gpc_cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
-{
-	return get_event(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_out);
-}
-
-CUresult
-gpc_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-	return set_event(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-}
-
-CUresult
-gpc_cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
-{
-	return get_event(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_out);
+	return add_any(&place, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 CUresult
 gpc_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-	return set_event(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphNodeSetParams(hNode,
+					gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 CUresult
@@ -219,35 +265,49 @@ gpc_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNo
 		       size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
 	const struct place place = PLACE;
-	struct gpc_node_params params;
-	CUresult result = gpc_graphs_begin();
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_host(nodeParams, &params);
-	return add(&place, result, &params);
-}
-
-CUresult
-gpc_cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
-{
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_HOST, nodeParams, &node);
-
-	if (result == CUDA_SUCCESS)
-		*nodeParams = node->params.host;
-	return gpc_graphs_end(result);
+	return add_any(&place, gpc_any_host(&any, nodeParams));
 }
 
 CUresult
 gpc_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	struct gpc_node_params params;
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphNodeSetParams(hNode, gpc_any_host(&any, nodeParams));
+}
+
+CUresult
+gpc_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+			     const CUgraphNode *dependencies, size_t numDependencies,
+			     const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	const struct place place = PLACE;
+	CUgraphNodeParams any;
+
+	return add_any(&place, gpc_any_mem_ops(&any, nodeParams));
+}
+
+CUresult
+gpc_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
+				   const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphNodeSetParams(hNode, gpc_any_mem_ops(&any, nodeParams));
+}
+
+CUresult
+gpc_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
+{
 	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_HOST, nodeParams, &node);
+	CUresult result =
+		begin_typed(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams_out, &node);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_host(nodeParams, &params);
-	return set(node, result, &params);
+		*nodeParams_out = node->params.ops->given;
+	return gpc_graphs_end(result);
 }
 
 CUresult
@@ -255,37 +315,18 @@ gpc_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraph
 			 size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
 	const struct place place = PLACE;
-	struct gpc_node_params params;
-	CUresult result = gpc_graphs_begin();
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_copy(copyParams, ctx, &params);
-	return add(&place, result, &params);
-}
-
-CUresult
-gpc_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
-{
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, nodeParams, &node);
-
-	if (result == CUDA_SUCCESS)
-		*nodeParams = node->params.copy;
-	return gpc_graphs_end(result);
+	return add_any(&place, gpc_any_copy(&any, copyParams, ctx));
 }
 
 /* A node stays in its context. */
 CUresult
 gpc_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-	struct gpc_node_params params;
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, nodeParams, &node);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_copy(nodeParams, node->params.context->handle.token,
-					      &params);
-	return set(node, result, &params);
+	return gpc_cuGraphNodeSetParams(hNode, gpc_any_copy(&any, nodeParams, NULL));
 }
 
 CUresult
@@ -294,36 +335,35 @@ gpc_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraph
 			 CUcontext ctx)
 {
 	const struct place place = PLACE;
-	struct gpc_node_params params;
-	CUresult result = gpc_graphs_begin();
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_fill(memsetParams, ctx, &params);
-	return add(&place, result, &params);
-}
-
-CUresult
-gpc_cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams)
-{
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEMSET, nodeParams, &node);
-
-	if (result == CUDA_SUCCESS)
-		*nodeParams = node->params.fill;
-	return gpc_graphs_end(result);
+	return add_any(&place, gpc_any_fill(&any, memsetParams, ctx));
 }
 
 CUresult
 gpc_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-	struct gpc_node_params params;
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEMSET, nodeParams, &node);
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_fill(nodeParams, node->params.context->handle.token,
-					      &params);
-	return set(node, result, &params);
+	return gpc_cuGraphNodeSetParams(hNode, gpc_any_fill(&any, nodeParams, NULL));
+}
+
+CUresult
+gpc_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+			 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	const struct place place = PLACE;
+	CUgraphNodeParams any;
+
+	return add_any(&place, gpc_any_kernel_v1(&any, nodeParams));
+}
+
+CUresult
+gpc_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphNodeSetParams(hNode, gpc_any_kernel_v1(&any, nodeParams));
 }
 
 CUresult
@@ -332,12 +372,17 @@ gpc_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 			    const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	const struct place place = PLACE;
-	struct gpc_node_params params;
-	CUresult result = gpc_graphs_begin();
+	CUgraphNodeParams any;
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_kernel(nodeParams, &params);
-	return add(&place, result, &params);
+	return add_any(&place, gpc_any_kernel(&any, nodeParams));
+}
+
+CUresult
+gpc_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	CUgraphNodeParams any;
+
+	return gpc_cuGraphNodeSetParams(hNode, gpc_any_kernel(&any, nodeParams));
 }
 
 CUresult
@@ -352,34 +397,6 @@ gpc_cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *no
 }
 
 CUresult
-gpc_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-{
-	struct gpc_node_params params;
-	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, &node);
-
-	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_kernel(nodeParams, &params);
-	return set(node, result, &params);
-}
-
-/* Before CUDA 12 a kernel was a function, and its context that of the function. */
-_Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1),
-	       "the later struct begins with the earlier one");
-
-CUresult
-gpc_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-			 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-	CUDA_KERNEL_NODE_PARAMS now = { 0 };
-
-	if (nodeParams)
-		memcpy(&now, nodeParams, sizeof(*nodeParams));
-	return gpc_cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies,
-					   &now);
-}
-
-CUresult
 gpc_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	CUDA_KERNEL_NODE_PARAMS now;
@@ -389,16 +406,6 @@ gpc_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *no
 	if (result == CUDA_SUCCESS)
 		memcpy(nodeParams, &now, sizeof(*nodeParams));
 	return result;
-}
-
-CUresult
-gpc_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-	CUDA_KERNEL_NODE_PARAMS now = { 0 };
-
-	if (nodeParams)
-		memcpy(&now, nodeParams, sizeof(*nodeParams));
-	return gpc_cuGraphKernelNodeSetParams_v2(hNode, &now);
 }
 
 CUresult

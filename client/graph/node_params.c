@@ -6,6 +6,8 @@
 #include "client/context/context.h"
 #include "client/copy/copy_region.h"
 #include "client/graph/graph.h"
+#include "client/graph/graph_memory.h"
+#include "client/graph/mem_ops.h"
 #include "client/memory/address.h"
 #include "client/stream/event.h"
 #include "protocol/image_info.h"
@@ -13,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ATTRIBUTES_MAX 16
-
 static CUresult
-find_context(CUcontext token, struct gpc_context **context_p)
+find_context(CUcontext token, struct gpc_node_params *params)
 {
-	return token ? gpc_context_lookup(token, context_p) : gpc_enter(context_p);
+	if (token)
+		return gpc_context_lookup(token, &params->context);
+	return params->context ? CUDA_SUCCESS : gpc_enter(&params->context);
 }
 
 /* Where each parameter is in the packed ones, for who asks the node. */
@@ -79,15 +81,12 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 	return result == CUDA_SUCCESS ? point(kernel, function->info) : result;
 }
 
-CUresult
-gpc_node_params_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
+static CUresult
+take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
 {
-	CUresult result;
+	CUresult result = given->func || given->kern ? find_context(given->ctx, params)
+						     : CUDA_ERROR_INVALID_VALUE;
 
-	*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_KERNEL };
-	if (!given || (!given->func && !given->kern))
-		return CUDA_ERROR_INVALID_VALUE;
-	result = find_context(given->ctx, &params->context);
 	if (result == CUDA_SUCCESS)
 		result = kernel_take(given, params);
 	if (result != CUDA_SUCCESS)
@@ -95,29 +94,23 @@ gpc_node_params_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_par
 	return result;
 }
 
-CUresult
-gpc_node_params_copy(const CUDA_MEMCPY3D *given, CUcontext ctx, struct gpc_node_params *params)
+static CUresult
+take_copy(const CUDA_MEMCPY3D *given, CUcontext ctx, struct gpc_node_params *params)
 {
 	struct gpc_copy copy;
 	CUresult result;
 
-	*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_MEMCPY };
-	if (!given)
-		return CUDA_ERROR_INVALID_VALUE;
 	params->copy = *given;
-	result = find_context(ctx, &params->context);
+	result = find_context(ctx, params);
 	return result == CUDA_SUCCESS ? gpc_copy_3d(&copy, given) : result;
 }
 
-CUresult
-gpc_node_params_fill(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx,
-		     struct gpc_node_params *params)
+static CUresult
+take_fill(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx, struct gpc_node_params *params)
 {
 	struct gpc_address found;
 
-	*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_MEMSET };
-	if (!given ||
-	    (given->elementSize != 1 && given->elementSize != 2 && given->elementSize != 4) ||
+	if ((given->elementSize != 1 && given->elementSize != 2 && given->elementSize != 4) ||
 	    given->width == 0 || given->height == 0 || given->dst % given->elementSize != 0 ||
 	    (given->height > 1 && (given->pitch % given->elementSize != 0 ||
 				   given->pitch / given->elementSize < given->width)))
@@ -126,73 +119,82 @@ gpc_node_params_fill(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx,
 	gpc_address_lookup(given->dst, &found);
 	if (found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	return find_context(ctx, &params->context);
+	return find_context(ctx, params);
 }
 
-CUresult
-gpc_node_params_host(const CUDA_HOST_NODE_PARAMS *given, struct gpc_node_params *params)
-{
-	*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_HOST };
-	if (!given || !given->fn)
-		return CUDA_ERROR_INVALID_VALUE;
-	params->host = *given;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_node_params_event(CUgraphNodeType type, CUevent event, struct gpc_node_params *params)
+static CUresult
+take_event(CUevent event, struct gpc_node_params *params)
 {
 	struct gpc_event *found;
 
-	*params = (struct gpc_node_params){ .type = type, .event = event };
+	params->event = event;
 	return gpc_event_lookup(event, &found) == CUDA_SUCCESS ? CUDA_SUCCESS
 							       : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult
-child(CUgraph token, struct gpc_node_params *params)
+take_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_node_params *params)
+{
+	CUresult result = find_context(given->ctx, params);
+
+	return result == CUDA_SUCCESS ? gpc_mem_ops_make(given, &params->ops) : result;
+}
+
+static CUresult
+take_condition(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_node_params *params)
+{
+	CUresult result = find_context(given->ctx, params);
+
+	return result == CUDA_SUCCESS ? gpc_condition_take(given, &params->condition) : result;
+}
+
+static CUresult
+take_child(CUgraph token, struct gpc_node_params *params)
 {
 	struct gpc_graph *graph;
 	CUresult result = gpc_graph_lookup(token, &graph);
 
-	*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_GRAPH };
+	if (result == CUDA_SUCCESS && graph->has_memory)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	return result == CUDA_SUCCESS ? gpc_graph_clone(graph, &params->child) : result;
 }
 
-_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == sizeof(CUDA_KERNEL_NODE_PARAMS_v3),
-	       "the same members");
-
 CUresult
-gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_node_params *params)
+gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
+		    struct gpc_node_params *params)
 {
 	CUDA_MEMSET_NODE_PARAMS fill;
-	CUDA_HOST_NODE_PARAMS host;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
 	CUDA_KERNEL_NODE_PARAMS kernel;
 
 	if (!given)
 		return CUDA_ERROR_INVALID_VALUE;
+	*params = (struct gpc_node_params){ .type = given->type, .context = usual };
 	switch (given->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		memcpy(&kernel, &given->kernel, sizeof(kernel));
-		return gpc_node_params_kernel(&kernel, params);
+		return take_kernel(&kernel, params);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return gpc_node_params_copy(&given->memcpy.copyParams, given->memcpy.copyCtx,
-					    params);
+		return take_copy(&given->memcpy.copyParams, given->memcpy.copyCtx, params);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		memcpy(&fill, &given->memset, sizeof(fill));
-		return gpc_node_params_fill(&fill, given->memset.ctx, params);
+		return take_fill(&fill, given->memset.ctx, params);
 	case CU_GRAPH_NODE_TYPE_HOST:
-		host = (CUDA_HOST_NODE_PARAMS){ given->host.fn, given->host.userData };
-		return gpc_node_params_host(&host, params);
+		params->host = (CUDA_HOST_NODE_PARAMS){ given->host.fn, given->host.userData };
+		return given->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return child(given->graph.graph, params);
+		return take_child(given->graph.graph, params);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
-		*params = (struct gpc_node_params){ .type = CU_GRAPH_NODE_TYPE_EMPTY };
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return gpc_node_params_event(given->type, given->eventWait.event, params);
+		return take_event(given->eventWait.event, params);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return gpc_node_params_event(given->type, given->eventRecord.event, params);
+		return take_event(given->eventRecord.event, params);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		memcpy(&ops, &given->memOp, sizeof(ops));
+		return take_mem_ops(&ops, params);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return take_condition(&given->conditional, params);
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
@@ -275,6 +277,12 @@ gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params
 	*copy = *params;
 	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return gpc_graph_clone(params->child, &copy->child);
+	if (gpc_node_params_is_memory(params))
+		(void)gpc_graph_memory_hold(copy->memory);
+	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		(void)gpc_mem_ops_hold(copy->ops);
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		return gpc_condition_dup(&params->condition, &copy->condition);
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		return kernel_dup(&params->kernel, &copy->kernel);
 	return CUDA_SUCCESS;
@@ -287,6 +295,12 @@ gpc_node_params_free(struct gpc_node_params *params)
 		kernel_free(&params->kernel);
 	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		gpc_graph_destroy(params->child);
+	if (gpc_node_params_is_memory(params))
+		gpc_graph_memory_drop(params->memory);
+	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		gpc_mem_ops_drop(params->ops);
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		gpc_condition_free(&params->condition);
 }
 
 void
@@ -324,4 +338,70 @@ gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PA
 		.kernelParams = kernel->values,
 		.ctx = params->context->handle.token,
 	};
+}
+
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == sizeof(CUDA_KERNEL_NODE_PARAMS_v3) &&
+		       sizeof(CUDA_HOST_NODE_PARAMS) == sizeof(CUDA_HOST_NODE_PARAMS_v2) &&
+		       sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS) ==
+			       sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2),
+	       "the same members");
+/* Before CUDA 12 a kernel was a function, and its context that of the function. */
+_Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1),
+	       "the later struct begins with the earlier one");
+
+/* All types' parameters are a union, so they begin at the same place. */
+static CUgraphNodeParams *
+take(CUgraphNodeParams *any, CUgraphNodeType type, const void *given, size_t size)
+{
+	*any = (CUgraphNodeParams){ .type = type };
+	if (given)
+		memcpy(any->reserved1, given, size);
+	return given ? any : NULL;
+}
+
+CUgraphNodeParams *
+gpc_any_kernel(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS *given)
+{
+	return take(any, CU_GRAPH_NODE_TYPE_KERNEL, given, sizeof(*given));
+}
+
+CUgraphNodeParams *
+gpc_any_kernel_v1(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS_v1 *given)
+{
+	return take(any, CU_GRAPH_NODE_TYPE_KERNEL, given, sizeof(*given));
+}
+
+CUgraphNodeParams *
+gpc_any_copy(CUgraphNodeParams *any, const CUDA_MEMCPY3D *given, CUcontext ctx)
+{
+	*any = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_MEMCPY, .memcpy.copyCtx = ctx };
+	if (given)
+		any->memcpy.copyParams = *given;
+	return given ? any : NULL;
+}
+
+CUgraphNodeParams *
+gpc_any_fill(CUgraphNodeParams *any, const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx)
+{
+	(void)take(any, CU_GRAPH_NODE_TYPE_MEMSET, given, sizeof(*given));
+	any->memset.ctx = ctx;
+	return given ? any : NULL;
+}
+
+CUgraphNodeParams *
+gpc_any_host(CUgraphNodeParams *any, const CUDA_HOST_NODE_PARAMS *given)
+{
+	return take(any, CU_GRAPH_NODE_TYPE_HOST, given, sizeof(*given));
+}
+
+CUgraphNodeParams *
+gpc_any_mem_ops(CUgraphNodeParams *any, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+{
+	return take(any, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, given, sizeof(*given));
+}
+
+CUgraphNodeParams *
+gpc_any_event(CUgraphNodeParams *any, CUgraphNodeType type, CUevent event)
+{
+	return take(any, type, &event, sizeof(event));
 }

@@ -6,12 +6,16 @@
 #ifndef GPC_NODE_PARAMS_H
 #define GPC_NODE_PARAMS_H
 
+#include "client/graph/condition.h"
+
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct gpc_context;
 struct gpc_graph;
+struct gpc_graph_memory;
+struct gpc_mem_ops;
 
 struct gpc_kernel_params {
 	CUfunction function; /* as it was given, or the CUkernel */
@@ -28,7 +32,7 @@ struct gpc_kernel_params {
 
 struct gpc_node_params {
 	CUgraphNodeType type;
-	struct gpc_context *context; /* of kernels, copies and memsets */
+	struct gpc_context *context; /* of what runs in one */
 	union {
 		struct gpc_kernel_params kernel;
 		CUDA_MEMCPY3D copy;
@@ -36,28 +40,58 @@ struct gpc_node_params {
 		CUDA_HOST_NODE_PARAMS host;
 		CUevent event;
 		struct gpc_graph *child;
+		struct gpc_graph_memory *memory; /* of who allocates or frees it: a reference */
+		struct gpc_mem_ops *ops;         /* a reference */
+		struct gpc_condition condition;
 	};
 };
 
 /*
- * These make parameters of what the application gives, and check it as CUDA does when a node is
- * added.  Where one fails there is nothing to be freed.  ctx NULL: the current context.
+ * Makes parameters of what the application gives, and checks it as CUDA does when a node is added.
+ * Where it fails there is nothing to be freed; CUDA_ERROR_NOT_SUPPORTED: a type that is not known
+ * here.  A context that is NULL is `usual`, or the
+ * current one where that is NULL, too.
  */
-CUresult gpc_node_params_kernel(const CUDA_KERNEL_NODE_PARAMS *given,
-				struct gpc_node_params *params);
-CUresult gpc_node_params_copy(const CUDA_MEMCPY3D *given, CUcontext ctx,
-			      struct gpc_node_params *params);
-CUresult gpc_node_params_fill(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx,
-			      struct gpc_node_params *params);
-CUresult gpc_node_params_host(const CUDA_HOST_NODE_PARAMS *given, struct gpc_node_params *params);
-CUresult gpc_node_params_event(CUgraphNodeType type, CUevent event, struct gpc_node_params *params);
-/* Any of these, or a child, or an empty node.  CUDA_ERROR_NOT_SUPPORTED: another type. */
-CUresult gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_node_params *params);
+CUresult gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
+			     struct gpc_node_params *params);
+
+/* What the functions for one type of node are given, as gpc_node_params_any() takes it: any, or
+ * NULL where nothing is given. */
+CUgraphNodeParams *gpc_any_kernel(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS *given);
+CUgraphNodeParams *gpc_any_kernel_v1(CUgraphNodeParams *any,
+				     const CUDA_KERNEL_NODE_PARAMS_v1 *given);
+CUgraphNodeParams *gpc_any_copy(CUgraphNodeParams *any, const CUDA_MEMCPY3D *given, CUcontext ctx);
+CUgraphNodeParams *gpc_any_fill(CUgraphNodeParams *any, const CUDA_MEMSET_NODE_PARAMS *given,
+				CUcontext ctx);
+CUgraphNodeParams *gpc_any_host(CUgraphNodeParams *any, const CUDA_HOST_NODE_PARAMS *given);
+CUgraphNodeParams *gpc_any_mem_ops(CUgraphNodeParams *any,
+				   const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
+CUgraphNodeParams *gpc_any_event(CUgraphNodeParams *any, CUgraphNodeType type, CUevent event);
 
 /* Sets or replaces one attribute of a kernel's launches.  CUDA_ERROR_NOT_SUPPORTED: one that a
  * node of a graph cannot have. */
 CUresult gpc_kernel_params_set(struct gpc_kernel_params *kernel, CUlaunchAttributeID id,
 			       const CUlaunchAttributeValue *value);
+
+/* The graphs that the node owns: a child, or the bodies of a condition. */
+static inline struct gpc_graph *const *
+gpc_node_params_graphs(const struct gpc_node_params *params, size_t *count_p)
+{
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+		*count_p = params->condition.size;
+		return params->condition.bodies;
+	}
+	*count_p = params->type == CU_GRAPH_NODE_TYPE_GRAPH;
+	return &params->child;
+}
+
+/* Whether the node allocates or frees memory. */
+static inline bool
+gpc_node_params_is_memory(const struct gpc_node_params *params)
+{
+	return params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+	       params->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+}
 
 /* A copy that owns what it points to. */
 CUresult gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params *copy);

@@ -6,6 +6,8 @@
 #include "client/code/launch.h"
 #include "client/context/context.h"
 #include "client/copy/copy_region.h"
+#include "client/graph/capture.h"
+#include "client/graph/mem_ops.h"
 #include "client/memory/address.h"
 #include "gpc_calls.h"
 
@@ -59,6 +61,14 @@ append(struct flats *flats, const struct gpc_node *node)
 	return &flats->list[flats->count++];
 }
 
+static void
+flats_free(struct flats *flats)
+{
+	for (size_t i = 0; i < flats->count; i++)
+		free(flats->list[i].dependencies);
+	free(flats->list);
+}
+
 static CUresult flatten(struct flats *flats, const struct gpc_graph *graph, size_t root);
 
 /* A child: its roots depend on `entry`, which does nothing, and what ends it on its nodes. */
@@ -86,7 +96,8 @@ static CUresult
 flatten_node(struct flats *flats, const struct gpc_node *node, const size_t *ends, size_t root)
 {
 	bool child = node->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
-	bool idle = child || node->disabled || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY;
+	bool idle = child || node->disabled || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY ||
+		    gpc_node_params_is_memory(&node->params);
 	struct flat *flat = append(flats, idle ? NULL : node);
 
 	if (!flat)
@@ -129,6 +140,7 @@ is_on_device(const struct gpc_node_params *params)
 
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return true;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		gpc_address_lookup(params->fill.dst, &found);
@@ -282,6 +294,55 @@ number_dependencies(const struct flats *flats, const struct flat *flat, uint32_t
 	return kept;
 }
 
+static CUresult write_flat(struct gpc_plan *plan, const struct flats *flats,
+			   const struct flat *flat, struct gp_graph_writer *writer);
+
+/* All nodes of it are for the daemon. */
+static CUresult
+write_body(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_writer *writer)
+{
+	struct flats flats = { 0 };
+	CUresult result = flatten(&flats, body, SIZE_MAX);
+
+	if (result == CUDA_SUCCESS)
+		find_stages(&flats);
+	for (size_t i = 0; i < flats.count && result == CUDA_SUCCESS; i++) {
+		flats.list[i].number = (uint32_t)i;
+		result = flats.list[i].stage > 0 ? CUDA_ERROR_NOT_SUPPORTED
+						 : write_flat(plan, &flats, &flats.list[i], writer);
+	}
+	flats_free(&flats);
+	return result;
+}
+
+/* The conditions of a graph are in one set, with handles of one root: the daemon makes that set in
+ * the root's graph. */
+static CUresult
+write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
+		const uint32_t *dependencies, uint32_t count, struct gp_graph_writer *writer)
+{
+	struct gp_graph_writer *bodies;
+	CUresult result = CUDA_SUCCESS;
+
+	if (plan->root && (plan->root != condition->root || plan->root_stage != plan->stage))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	plan->root = condition->root;
+	plan->root_stage = plan->stage;
+	bodies = calloc(condition->size, sizeof(*bodies));
+	if (!bodies)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned int i = 0; i < condition->size && result == CUDA_SUCCESS; i++)
+		result = write_body(plan, condition->bodies[i], &bodies[i]);
+	if (result == CUDA_SUCCESS &&
+	    !gp_graph_write_condition(writer, dependencies, count, condition->handle,
+				      condition->type, bodies, condition->size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned int i = 0; i < condition->size; i++)
+		free(bodies[i].memory);
+	free(bodies);
+	return result;
+}
+
 static CUresult
 write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *flat,
 	   struct gp_graph_writer *writer)
@@ -302,6 +363,8 @@ write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	else if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		result = write_kernel(writer, params, numbers, count);
+	else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		result = write_condition(plan, &params->condition, numbers, count, writer);
 	else if (params->type == CU_GRAPH_NODE_TYPE_MEMSET)
 		result = write_fill(writer, &params->fill, numbers, count);
 	else
@@ -318,6 +381,7 @@ add_set(struct gpc_plan *plan, struct flats *flats, size_t stage, const struct g
 	uint32_t number = 0;
 	bool any = false;
 
+	plan->stage = stage;
 	for (size_t i = 0; i < flats->count && result == CUDA_SUCCESS; i++) {
 		struct flat *flat = &flats->list[i];
 
@@ -357,8 +421,13 @@ add_steps(struct gpc_plan *plan, struct flats *flats, const struct gpc_node **er
 			continue;
 		}
 		for (size_t i = 0; i < flats->count; i++) {
-			if (flats->list[i].stage == stage)
-				plan->steps[plan->count++].node = flats->list[i].node;
+			struct gpc_step *step = &plan->steps[plan->count];
+
+			if (flats->list[i].stage != stage || result != CUDA_SUCCESS)
+				continue;
+			result = gpc_node_params_dup(&flats->list[i].node->params, &step->params);
+			step->is_client = result == CUDA_SUCCESS;
+			plan->count += step->is_client;
 		}
 	}
 	return result;
@@ -374,9 +443,7 @@ gpc_plan_make(const struct gpc_graph *graph, struct gpc_plan *plan, const struct
 	*error_p = NULL;
 	if (result == CUDA_SUCCESS)
 		result = add_steps(plan, &flats, error_p);
-	for (size_t i = 0; i < flats.count; i++)
-		free(flats.list[i].dependencies);
-	free(flats.list);
+	flats_free(&flats);
 	if (result != CUDA_SUCCESS)
 		gpc_plan_free(plan);
 	return result;
@@ -385,8 +452,11 @@ gpc_plan_make(const struct gpc_graph *graph, struct gpc_plan *plan, const struct
 void
 gpc_plan_free(struct gpc_plan *plan)
 {
-	for (size_t i = 0; i < plan->count; i++)
+	for (size_t i = 0; i < plan->count; i++) {
+		if (plan->steps[i].is_client)
+			gpc_node_params_free(&plan->steps[i].params);
 		free(plan->steps[i].writer.memory);
+	}
 	free(plan->steps);
 	*plan = (struct gpc_plan){ 0 };
 }
@@ -407,6 +477,24 @@ run_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
 	}
 }
 
+/* What it stood for in a capture it stands for no more. */
+static CUresult
+run_record(CUevent token, CUstream stream)
+{
+	struct gpc_event *event;
+	CUresult result;
+
+	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
+		return gpc_cuEventRecordWithFlags(token, stream, 0);
+	result = gpc_graphs_begin();
+	if (result == CUDA_SUCCESS)
+		result = gpc_event_lookup(token, &event);
+	if (result == CUDA_SUCCESS)
+		gpc_capture_forget_event(event);
+	result = gpc_graphs_end(result);
+	return result == CUDA_SUCCESS ? gpc_cuEventRecordWithFlags(token, stream, 0) : result;
+}
+
 CUresult
 gpc_step_run(const struct gpc_node_params *params, CUstream stream)
 {
@@ -417,8 +505,10 @@ gpc_step_run(const struct gpc_node_params *params, CUstream stream)
 		return run_fill(&params->fill, stream);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return gpc_cuLaunchHostFunc(stream, params->host.fn, params->host.userData);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return gpc_mem_ops_post(params->ops, stream);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return gpc_cuEventRecord(params->event, stream);
+		return run_record(params->event, stream);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return gpc_cuStreamWaitEvent(stream, params->event, 0);
 	default:

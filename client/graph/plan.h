@@ -3,7 +3,8 @@
  * How a graph is run: as steps, one after the other in the order of the stream that it is launched
  * into.  A step is a set of kernels, memsets and copies within device memory, which the daemon
  * makes a graph of its driver from; or one node that the client does as the call of a stream that
- * it stands for (docs/graphs.md).  Under gpc_graphs_lock.
+ * it stands for (docs/graphs.md).  A plan is made under gpc_graphs_lock, and shares nothing with
+ * the graph that it was made of.
  */
 #ifndef GPC_PLAN_H
 #define GPC_PLAN_H
@@ -12,14 +13,18 @@
 #include "protocol/graph_plan.h"
 
 struct gpc_step {
-	const struct gpc_node *node;   /* of the client's; NULL: a set of the daemon's */
-	struct gp_graph_writer writer; /* the set, encoded */
+	bool is_client;
+	struct gpc_node_params params; /* of the client's: what it points to is the application's */
+	struct gp_graph_writer writer; /* a set of the daemon's, encoded */
 };
 
 struct gpc_plan {
 	struct gpc_context *context; /* of the sets; NULL: there is none */
 	struct gpc_step *steps;
 	size_t count;
+	/* While it is made: whose handles its conditions have, and the stages of theirs and now. */
+	const struct gpc_graph_root *root;
+	size_t root_stage, stage;
 };
 
 /*
@@ -30,7 +35,7 @@ CUresult gpc_plan_make(const struct gpc_graph *graph, struct gpc_plan *plan,
 		       const struct gpc_node **error_p);
 void gpc_plan_free(struct gpc_plan *plan);
 
-/* Puts a step of the client's into the stream. */
+/* Puts a step of the client's into the stream.  Without the lock. */
 CUresult gpc_step_run(const struct gpc_node_params *params, CUstream stream);
 
 #endif /* GPC_PLAN_H */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/user_object.h"
 
+#include "client/context/context.h"
 #include "client/graph/graph.h"
+#include "client/wire/host_queue.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 struct gpc_user_object {
 	struct gpc_handle handle;
@@ -13,14 +16,14 @@ struct gpc_user_object {
 	void *data;
 };
 
-/* Of an object whose last reference is gone: called when the lock is free. */
-struct gpc_users_ended {
-	struct gpc_users_ended *next;
-	CUhostFn destroy;
-	void *data;
-};
-
 static struct gpc_users_ended *ended_list;
+
+void
+gpc_users_add_ended(struct gpc_users_ended *ended)
+{
+	ended->next = ended_list;
+	ended_list = ended;
+}
 
 static void
 release(struct gpc_user_object *object, unsigned int count)
@@ -32,8 +35,10 @@ release(struct gpc_user_object *object, unsigned int count)
 		return;
 	ended = malloc(sizeof(*ended));
 	if (ended) {
-		*ended = (struct gpc_users_ended){ ended_list, object->destroy, object->data };
-		ended_list = ended;
+		*ended = (struct gpc_users_ended){ .destroy = object->destroy,
+						   .data = object->data,
+						   .owned = true };
+		gpc_users_add_ended(ended);
 	}
 	gpc_handle_remove(&object->handle);
 }
@@ -51,11 +56,13 @@ void
 gpc_users_end(struct gpc_users_ended *list)
 {
 	while (list) {
-		struct gpc_users_ended *next = list->next;
+		struct gpc_users_ended *ended = list;
+		bool owned = ended->owned;
 
-		list->destroy(list->data);
-		free(list);
-		list = next;
+		list = ended->next;
+		ended->destroy(ended->data);
+		if (owned)
+			free(ended);
 	}
 }
 
@@ -209,4 +216,68 @@ gpc_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int co
 		}
 	}
 	return gpc_graphs_end(result);
+}
+
+/* The end of what an executable held while launches may still use it. */
+struct later {
+	struct gpc_request fence;
+	struct gpc_graph *graph;
+	const struct gpc_scope *scope;
+};
+
+bool
+gpc_graph_has_users(const struct gpc_graph *graph)
+{
+	const struct gpc_node *node;
+	bool has = graph->users != NULL;
+	size_t count;
+
+	DL_FOREACH(graph->nodes, node)
+	{
+		struct gpc_graph *const *inner = gpc_node_params_graphs(&node->params, &count);
+
+		for (size_t i = 0; i < count; i++)
+			has = has || gpc_graph_has_users(inner[i]);
+	}
+	return has;
+}
+
+static void
+destroy(void *data)
+{
+	struct gpc_users_ended *ended;
+	struct later *later = data;
+
+	pthread_mutex_lock(&gpc_graphs_lock);
+	gpc_graph_destroy(later->graph);
+	ended = gpc_users_take_ended();
+	pthread_mutex_unlock(&gpc_graphs_lock);
+	gpc_users_end(ended);
+	free(later);
+}
+
+/* By who reads the connection, and may hold any lock of graphs meanwhile. */
+static void
+work_is_done(struct gpc_request *fence)
+{
+	struct later *later = fence->arg;
+
+	free(fence->reply);
+	if (gpc_host_queue_run(later->scope, destroy, later) != CUDA_SUCCESS)
+		free(later);
+}
+
+void
+gpc_graph_destroy_later(struct gpc_graph *graph, struct gpc_context *context)
+{
+	const struct gp_args_gpFence args = { 0 };
+	struct later *later = malloc(sizeof(*later));
+
+	if (!later)
+		return;
+	*later = (struct later){ .graph = graph, .scope = &context->scope };
+	later->fence.done = work_is_done;
+	later->fence.arg = later;
+	if (gpc_start_gpFence(context, &args, &later->fence) != CUDA_SUCCESS)
+		free(later);
 }

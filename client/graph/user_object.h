@@ -7,9 +7,19 @@
 #define GPC_USER_OBJECT_H
 
 #include <cuda.h>
+#include <stdbool.h>
 
+struct gpc_context;
+struct gpc_graph;
 struct gpc_user_object;
-struct gpc_users_ended;
+
+/* What is to be called when the lock is free; the function may free it. */
+struct gpc_users_ended {
+	struct gpc_users_ended *next;
+	CUhostFn destroy;
+	void *data;
+	bool owned; /* of user_object.c's own memory */
+};
 
 /* References that a graph holds to one object. */
 struct gpc_user {
@@ -23,8 +33,17 @@ CUresult gpc_users_share(const struct gpc_user *users, struct gpc_user **copy_p)
 /* Drops all; the last one ends its object. */
 void gpc_users_release(struct gpc_user **users_p);
 
+/* One more that has ended, in the caller's memory. */
+void gpc_users_add_ended(struct gpc_users_ended *ended);
 /* The objects that have ended since the last call, and, without the lock, their functions. */
 struct gpc_users_ended *gpc_users_take_ended(void);
 void gpc_users_end(struct gpc_users_ended *list);
+
+/* Whether the end of the graph could end objects of the application.  Under the lock. */
+bool gpc_graph_has_users(const struct gpc_graph *graph);
+/* Destroys a graph that nobody has a name for when what the context's session was given so far is
+ * done, in the thread that runs host functions.  Of a session that is over its objects stay.
+ * Without the lock. */
+void gpc_graph_destroy_later(struct gpc_graph *graph, struct gpc_context *context);
 
 #endif /* GPC_USER_OBJECT_H */

@@ -3,6 +3,7 @@
 
 #include "client/memory/globals.h"
 #include "client/memory/host_memory.h"
+#include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "client/memory/virtual_memory.h"
@@ -11,7 +12,8 @@ void
 gpc_address_lookup(uint64_t address, struct gpc_address *found)
 {
 	if (gpc_memory_find(address, found)) {
-		if (found->kind == GPC_ADDRESS_INVALID && !gpc_pool_find(address, found))
+		if (found->kind == GPC_ADDRESS_INVALID && !gpc_pool_find(address, found) &&
+		    !gpc_ipc_memory_find(address, found))
 			(void)gpc_virtual_memory_find(address, found);
 		return;
 	}

@@ -28,6 +28,9 @@ struct gpc_address {
 	size_t mapping_size;
 	void *pool;       /* the CUmemoryPool it comes from; NULL: from none */
 	bool contextless; /* it belongs to its device; context is the primary one */
+	bool shared;      /* of physical memory or another process's: others have it, too */
+	unsigned int handle_types; /* of physical memory: CUmemAllocationHandleType */
+	bool plain;                /* of cuMemAlloc and its like: other processes can be given it */
 };
 
 /* Finds out what an address is, locally. */

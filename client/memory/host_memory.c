@@ -188,18 +188,6 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 }
 
 CUresult
-gpc_cuMemAllocHost_v2(void **pp, size_t bytesize)
-{
-	return gpc_cuMemHostAlloc(pp, bytesize, 0);
-}
-
-CUresult
-gpc_cuMemAllocHost(void **pp, unsigned int bytesize)
-{
-	return gpc_cuMemHostAlloc(pp, bytesize, 0);
-}
-
-CUresult
 gpc_cuMemFreeHost(void *p)
 {
 	struct gpc_context *context;

@@ -8,6 +8,7 @@
 #include "client/context/fence.h"
 #include "client/memory/address.h"
 #include "client/memory/keeper.h"
+#include "client/memory/map_ahead.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
 #include "client/wire/session_threads.h"
@@ -37,6 +38,7 @@ struct memory {
 	atomic_bool keeps;
 	struct gpc_request recall;
 	struct gpc_context *primary; /* in whose name it is told; set before */
+	struct gpc_map_ahead ahead;
 };
 
 static _Atomic(struct memory *) memories;
@@ -75,6 +77,7 @@ memory_create(struct gpc_session *session)
 	memory->session = session;
 	gpc_fence_init(&memory->fence);
 	gpc_kept_init(&memory->kept);
+	gpc_map_ahead_init(&memory->ahead, memory->heap, &memory->kept, &memory->keeps);
 	(void)pthread_mutex_init(&memory->grow_lock, NULL);
 	memory->next = atomic_load(&memories);
 	atomic_store(&memories, memory);
@@ -132,6 +135,7 @@ gpc_memory_find(uint64_t address, struct gpc_address *found)
 	found->buffer_id = block.id;
 	found->mapping_base = block.mapping_base;
 	found->mapping_size = block.mapping_size;
+	found->plain = true;
 	return true;
 }
 
@@ -152,7 +156,8 @@ give_back(struct memory *memory, uint64_t beyond)
 {
 	struct gpc_kept_mapping mapping;
 
-	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping))
+	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping) ||
+	       gpc_map_ahead_take_stray(&memory->ahead, &mapping))
 		unmap(memory, ((struct gpc_device *)mapping.owner)->primary, &mapping.range);
 }
 
@@ -172,6 +177,7 @@ return_all(void *arg)
 	const struct gp_args_gpMemoryKept args = { 0 };
 
 	atomic_store(&memory->keeps, false);
+	gpc_map_ahead_await(&memory->ahead, primary);
 	give_all_back(memory);
 	(void)gpc_post_gpMemoryKept(primary, &args);
 	gpc_thread_ended(memory->session);
@@ -284,6 +290,21 @@ have_again(struct memory *memory, struct gpc_context *context, uint64_t size,
 			     gpc_session_work_done(memory->session), range_p, &waits);
 }
 
+/* One was waited for, and others of its size may follow. */
+static void
+map_ahead(struct memory *memory, struct gpc_context *context, uint64_t size)
+{
+	unsigned int count;
+
+	if (!gpc_facts_know(gpc_session_facts(memory->session), GP_CALL_gpMemoryTry))
+		return;
+	count = gpc_map_ahead_plan(&memory->ahead, size);
+	if (count == 0)
+		return;
+	tell_that_something_is_kept(memory, context);
+	gpc_map_ahead_start(&memory->ahead, context, size, count);
+}
+
 static CUresult
 map(struct memory *memory, struct gpc_context *context, uint64_t size,
     struct gpc_heap_range *range_p)
@@ -303,6 +324,8 @@ map(struct memory *memory, struct gpc_context *context, uint64_t size,
 		result = gpc_request_wait_own(&request);
 	if (result != CUDA_SUCCESS)
 		gpc_heap_give_back(memory->heap, range_p);
+	else
+		map_ahead(memory, context, range_p->size);
 	return result;
 }
 
@@ -460,6 +483,15 @@ gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range
 }
 
 CUresult
+gpc_memory_refuse_to_keep(struct gpc_context *context, uint64_t base)
+{
+	struct memory *memory = memory_of(context);
+
+	return memory && gpc_kept_refuse(&memory->kept, base) == 0 ? CUDA_SUCCESS
+								   : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
 gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
 			  struct gpc_heap_range *range_p)
 {
@@ -534,16 +566,27 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 	return memory != NULL;
 }
 
-/* Where the context's first heap chunk goes, which the daemon maps with it; 0: none is wanted. */
+/* What the context has before it asks for any: a daemon that waits for nobody gives no more than it
+ * has granted, the others what they map with the context. */
+static uint64_t
+first_chunk(struct memory *memory, struct gpc_context *context)
+{
+	const struct gpc_session_facts *facts = gpc_session_facts(memory->session);
+
+	if (gpc_facts_know(facts, GP_CALL_gpContextMake))
+		return atomic_exchange(&context->device->granted, 0);
+	return facts->heap_size ? gpc_heap_chunk_size(memory->heap, context) : 0;
+}
+
+/* Where the context's first heap chunk goes; 0: none is wanted. */
 CUresult
 gpc_memory_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {
 	struct memory *memory = memory_of(context);
+	uint64_t size = memory ? first_chunk(memory, context) : 0;
 	struct gpc_heap_range range;
 
-	if (!memory || gpc_session_facts(memory->session)->heap_size == 0)
-		return CUDA_SUCCESS;
-	if (gpc_heap_reserve(memory->heap, gpc_heap_chunk_size(memory->heap, context), &range))
+	if (size == 0 || gpc_heap_reserve(memory->heap, size, &range))
 		return CUDA_SUCCESS;
 	args->heap = range.base;
 	args->heap_size = range.size;

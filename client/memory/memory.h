@@ -46,6 +46,9 @@ void gpc_memory_keeps(struct gpc_context *context);
 /* Waits for all work posted; and gives everything back besides that nothing uses. */
 CUresult gpc_memory_settle(struct gpc_context *context);
 CUresult gpc_memory_reclaim(struct gpc_context *context);
+/* What is mapped at base is given back when it is freed, and not kept: another process may have it.
+ */
+CUresult gpc_memory_refuse_to_keep(struct gpc_context *context, uint64_t base);
 /* Addresses of the window at which nothing is mapped, for the caller to map at. */
 CUresult gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
 				   struct gpc_heap_range *range_p);

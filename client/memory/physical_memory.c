@@ -3,16 +3,18 @@
 
 #include "client/base/container.h"
 #include "client/context/context.h"
+#include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 CUresult
 gpc_physical_check_prop(const CUmemAllocationProp *prop)
 {
-	/* What is exportable here is exported nowhere: programs ask for it without need. */
 	const unsigned int handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 	if (prop->type == CU_MEM_ALLOCATION_TYPE_MANAGED)
@@ -41,6 +43,12 @@ drop(struct gpc_physical *allocation)
 {
 	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
 
+	if (allocation->share) {
+		const struct gp_args_gpUnshare share = { .share = allocation->share->handle.id };
+
+		(void)gpc_post_gpUnshare(allocation->device->primary, &share);
+		gpc_handle_remove(&allocation->share->handle);
+	}
 	/* A dead session's memory is gone as well. */
 	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
 	gpc_handle_remove(&allocation->handle);
@@ -130,6 +138,97 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 	return CUDA_SUCCESS;
 }
 
+static atomic_bool any_shared;
+
+bool
+gpc_physical_any_shared(void)
+{
+	return atomic_load_explicit(&any_shared, memory_order_relaxed);
+}
+
+static CUresult
+ask_to_share(const struct gpc_physical *allocation, struct gpc_ipc_share *share)
+{
+	const struct gp_args_gpPhysicalShare args = { .share = share->handle.id,
+						      .memory = allocation->handle.id };
+	struct gp_reply_gpPhysicalShare reply;
+	void *raw = NULL;
+	CUresult result =
+		gpc_wait_gpPhysicalShare(allocation->device->primary, &args, &reply, &raw);
+
+	if (result == CUDA_SUCCESS && reply.handle.size != sizeof(share->bytes))
+		result = CUDA_ERROR_UNKNOWN;
+	if (result == CUDA_SUCCESS)
+		memcpy(&share->bytes, reply.handle.data, sizeof(share->bytes));
+	free(raw);
+	return result;
+}
+
+CUresult
+gpc_physical_share(struct gpc_physical *allocation)
+{
+	struct gpc_ipc_share *share;
+	CUresult result;
+
+	if (allocation->share)
+		return CUDA_SUCCESS;
+	share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
+	if (!share)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = ask_to_share(allocation, share);
+	if (result != CUDA_SUCCESS) {
+		gpc_handle_remove(&share->handle);
+		return result;
+	}
+	allocation->share = share;
+	allocation->shared = true;
+	atomic_store(&any_shared, true);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+ask_to_open(const struct gpc_physical *allocation, const struct gp_ipc_handle *bytes)
+{
+	const struct gp_args_gpPhysicalOpen args = {
+		.memory = allocation->handle.id,
+		.size = allocation->size,
+		.device = allocation->device->remote,
+		.handle = { bytes, sizeof(*bytes) },
+	};
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpPhysicalOpen(allocation->device->primary, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+CUresult
+gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+		  CUmemGenericAllocationHandle *handle)
+{
+	struct gpc_physical *allocation = gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
+	CUresult result;
+
+	if (!allocation)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	allocation->device = device;
+	allocation->size = bytes->mapping;
+	result = ask_to_open(allocation, bytes);
+	if (result != CUDA_SUCCESS) {
+		gpc_handle_remove(&allocation->handle);
+		return result;
+	}
+	allocation->users = 1;
+	allocation->shared = true;
+	atomic_store(&any_shared, true);
+	allocation->prop = (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal },
+	};
+	*handle = (uintptr_t)allocation->handle.token;
+	return CUDA_SUCCESS;
+}
+
 struct gpc_physical *
 gpc_physical_get(CUmemGenericAllocationHandle handle)
 {
@@ -142,8 +241,9 @@ gpc_physical_get(CUmemGenericAllocationHandle handle)
 void
 gpc_physical_drop_unused(struct gpc_physical *allocation)
 {
-	if (allocation->users == 0 && allocation->mappings == 0 &&
-	    !gpc_keeper_put(&keeper, &allocation->kept, allocation->device->primary,
-			    allocation->size))
+	if (allocation->users > 0 || allocation->mappings > 0)
+		return;
+	if (allocation->shared || !gpc_keeper_put(&keeper, &allocation->kept,
+						  allocation->device->primary, allocation->size))
 		drop(allocation);
 }

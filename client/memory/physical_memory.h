@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Physical memory of the application (cuMemCreate), which the daemon has.  What has been released
- * and is mapped nowhere is kept (keeper.h).  The caller locks the calls of virtual_memory.c.
+ * and is mapped nowhere is kept (keeper.h), unless it was shared.  The caller locks the calls of
+ * virtual_memory.c.
  */
 #ifndef GPC_PHYSICAL_MEMORY_H
 #define GPC_PHYSICAL_MEMORY_H
@@ -10,9 +11,12 @@
 #include "client/memory/keeper.h"
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
+struct gp_ipc_handle;
 struct gpc_device;
+struct gpc_ipc_share;
 
 struct gpc_physical {
 	struct gpc_handle handle;
@@ -21,6 +25,8 @@ struct gpc_physical {
 	CUmemAllocationProp prop;
 	int users;    /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
 	int mappings; /* it goes when it has neither */
+	struct gpc_ipc_share *share; /* NULL: nothing of this process opens it for others */
+	bool shared;                 /* others have it, or may have */
 	struct gpc_kept_object kept;
 };
 
@@ -29,6 +35,13 @@ CUresult gpc_physical_check_prop(const CUmemAllocationProp *prop);
 /* prop has been checked. */
 CUresult gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 			     CUmemGenericAllocationHandle *handle);
+/* Whether any has been.  Any thread, without that lock. */
+bool gpc_physical_any_shared(void);
+/* Others may open it from now on: share says how. */
+CUresult gpc_physical_share(struct gpc_physical *allocation);
+/* Another process's, or this one's once more, on this device. */
+CUresult gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+			   CUmemGenericAllocationHandle *handle);
 /* NULL: it is none, or has been released. */
 struct gpc_physical *gpc_physical_get(CUmemGenericAllocationHandle handle);
 /* If it has no users and no mappings. */

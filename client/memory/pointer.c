@@ -6,6 +6,8 @@
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/memory/address.h"
+#include "client/memory/ipc_memory.h"
+#include "client/memory/physical_memory.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>
@@ -60,10 +62,12 @@ gpc_pointer_is_synchronous(uint64_t address)
 {
 	struct gpc_address found;
 
-	if (atomic_load(&synchronous_count) == 0)
+	if (atomic_load(&synchronous_count) == 0 && !gpc_ipc_memory_any() &&
+	    !gpc_physical_any_shared())
 		return false;
 	gpc_address_lookup(address, &found);
-	return found.buffer_id != 0 && is_synchronous(found.buffer_id);
+	return found.buffer_id != 0 && (found.shared || is_synchronous(found.buffer_id) ||
+					gpc_ipc_memory_is_shared(address));
 }
 
 static CUresult
@@ -84,7 +88,7 @@ set_synchronous(uint64_t id, bool on)
 }
 
 /* Of memory that CUDA knows.  What is not named here is 0: nothing is managed, or can be shared
- * with other processes or devices. */
+ * with other devices. */
 static CUresult
 answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr,
        uint64_t *value_p)
@@ -119,6 +123,9 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		value = (uint32_t)found->context->device->ordinal;
 		break;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		value = gpc_ipc_memory_can_share(found);
+		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		value = found->base;
 		break;
@@ -130,6 +137,9 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 		break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		value = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+		break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		value = found->handle_types;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		value = (uintptr_t)found->pool;

@@ -73,6 +73,8 @@ describe(const struct gpc_range *range, struct gpc_address *found)
 		.mapping_base = range->base,
 		.mapping_size = range->size,
 		.contextless = true,
+		.shared = mapping->allocation->shared,
+		.handle_types = mapping->allocation->prop.requestedHandleTypes,
 	};
 }
 
@@ -114,9 +116,8 @@ ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range)
 	(void)pthread_rwlock_unlock(&lock);
 }
 
-/* With the calls locked, if it succeeds. */
-static CUresult
-enter(void) GP_LOCK_UNCHECKED
+CUresult
+gpc_virtual_memory_enter(void) GP_LOCK_UNCHECKED
 {
 	CUresult result = gpc_enter_initialized();
 
@@ -125,8 +126,8 @@ enter(void) GP_LOCK_UNCHECKED
 	return result;
 }
 
-static CUresult
-leave(CUresult result) GP_LOCK_UNCHECKED
+CUresult
+gpc_virtual_memory_leave(CUresult result) GP_LOCK_UNCHECKED
 {
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;
@@ -163,16 +164,15 @@ CUresult
 gpc_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
 			unsigned long long flags)
 {
-	CUresult result;
+	CUresult result = gpc_virtual_memory_enter();
 
-	if (!ptr || size == 0 || size % PAGE || addr % PAGE || (alignment & (alignment - 1)) ||
-	    flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = enter();
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!ptr || size == 0 || size % PAGE || addr % PAGE || (alignment & (alignment - 1)) ||
+	    flags)
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	atomic_store(&any, true);
-	return leave(reserve(size, alignment, ptr));
+	return gpc_virtual_memory_leave(reserve(size, alignment, ptr));
 }
 
 static CUresult
@@ -194,9 +194,9 @@ unreserve(uint64_t address, uint64_t size)
 CUresult
 gpc_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
-	return result == CUDA_SUCCESS ? leave(unreserve(ptr, size)) : result;
+	return result == CUDA_SUCCESS ? gpc_virtual_memory_leave(unreserve(ptr, size)) : result;
 }
 
 /* Physical memory. */
@@ -205,31 +205,31 @@ CUresult
 gpc_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
 		unsigned long long flags)
 {
-	CUresult result;
+	CUresult result = gpc_virtual_memory_enter();
 
-	if (!handle || !prop || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = enter();
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!handle || !prop || flags)
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	result = gpc_physical_check_prop(prop);
-	return leave(result == CUDA_SUCCESS ? gpc_physical_create(size, prop, handle) : result);
+	return gpc_virtual_memory_leave(
+		result == CUDA_SUCCESS ? gpc_physical_create(size, prop, handle) : result);
 }
 
 CUresult
 gpc_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	struct gpc_physical *allocation;
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation = gpc_physical_get(handle);
 	if (!allocation)
-		return leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	allocation->users--;
 	gpc_physical_drop_unused(allocation);
-	return leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }
 
 CUresult
@@ -237,17 +237,17 @@ gpc_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr
 {
 	const struct gpc_range *range;
 	struct gpc_physical *allocation;
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	range = around(&mappings, (uintptr_t)addr);
 	if (!handle || !range)
-		return leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	allocation = ((const struct mapping *)range->item)->allocation;
 	allocation->users++;
 	*handle = (uintptr_t)allocation->handle.token;
-	return leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }
 
 CUresult
@@ -255,15 +255,15 @@ gpc_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 					   CUmemGenericAllocationHandle handle)
 {
 	const struct gpc_physical *allocation;
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation = gpc_physical_get(handle);
 	if (!prop || !allocation)
-		return leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	*prop = allocation->prop;
-	return leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }
 
 CUresult
@@ -341,13 +341,14 @@ gpc_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocation
 	     unsigned long long flags)
 {
 	struct gpc_physical *allocation;
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation = gpc_physical_get(handle);
 	result = offset || flags ? CUDA_ERROR_INVALID_VALUE : check_map(ptr, size, allocation);
-	return leave(result == CUDA_SUCCESS ? map(ptr, size, allocation) : result);
+	return gpc_virtual_memory_leave(result == CUDA_SUCCESS ? map(ptr, size, allocation)
+							       : result);
 }
 
 /* The mappings that fill the range from end to end; NULL: they do not. */
@@ -386,17 +387,17 @@ gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	struct gpc_range *range;
 	size_t count = 0;
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	range = filling(ptr, size, &count);
 	if (!range)
-		return leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	/* Each removal moves the next one to its place. */
 	for (; count > 0; count--)
 		unmap(range);
-	return leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }
 
 /* Of a device's memory the device itself can be given access, reading and writing, and no other;
@@ -447,14 +448,14 @@ gpc_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, si
 {
 	struct gpc_range *range;
 	size_t range_count = 0;
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	range = filling(ptr, size, &range_count);
 	if (!range || !desc || count == 0)
-		return leave(CUDA_ERROR_INVALID_VALUE);
-	return leave(set_access(range, range_count, desc, count));
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+	return gpc_virtual_memory_leave(set_access(range, range_count, desc, count));
 }
 
 CUresult
@@ -462,17 +463,17 @@ gpc_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUd
 {
 	const struct gpc_range *range;
 	const struct mapping *mapping;
-	CUresult result = enter();
+	CUresult result = gpc_virtual_memory_enter();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	range = around(&mappings, ptr);
 	if (!flags || !location || !range)
-		return leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	mapping = range->item;
 	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && mapping->accessible &&
 				 gpc_device_get(location->id) == mapping->allocation->device
 			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	return leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }

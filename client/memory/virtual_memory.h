@@ -6,6 +6,7 @@
 #ifndef GPC_VIRTUAL_MEMORY_H
 #define GPC_VIRTUAL_MEMORY_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,5 +15,10 @@ struct gpc_address;
 /* Whether the application has reserved the address; what is accessible there, as far as it goes on
  * without a gap. */
 bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
+
+/* Around what is done with physical memory: with the calls locked, if it succeeds; and the end of
+ * it, which returns the result. */
+CUresult gpc_virtual_memory_enter(void);
+CUresult gpc_virtual_memory_leave(CUresult result);
 
 #endif /* GPC_VIRTUAL_MEMORY_H */

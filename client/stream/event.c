@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/stream/event.h"
 
+#include "client/context/object.h"
 #include "client/memory/pool.h"
 #include "client/stream/stream.h"
 #include "client/stream/watch.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
@@ -27,12 +31,14 @@ gpc_event_id(CUevent hEvent, uint32_t *id_p)
 	return result;
 }
 
-static CUresult
-enter_event(CUevent hEvent, struct gpc_event **event_p)
+/* Behind the call: who sees the number and asks, asks about this time.  No two events have one
+ * number, so what is found out of one that another thread destroys says nothing of the next. */
+static void
+set_recorded(struct gpc_event *event)
 {
-	CUresult result = gpc_enter_initialized();
+	static atomic_uint_fast64_t last;
 
-	return result == CUDA_SUCCESS ? gpc_event_lookup(hEvent, event_p) : result;
+	atomic_store(&event->recorded, atomic_fetch_add(&last, 1) + 1);
 }
 
 static void
@@ -66,7 +72,8 @@ gpc_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	if (!phEvent || (Flags & ~(unsigned int)KNOWN_FLAGS) ||
 	    ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (Flags & CU_EVENT_INTERPROCESS)
+	if ((Flags & CU_EVENT_INTERPROCESS) &&
+	    !gpc_facts_know(gpc_session_facts(context->scope.session), GP_CALL_gpEventShare))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	event = gpc_handle_new(GPC_KIND_EVENT, sizeof(*event));
 	if (!event)
@@ -87,7 +94,7 @@ gpc_cuEventDestroy_v2(CUevent hEvent)
 {
 	struct gp_args_cuEventDestroy_v2 args;
 	struct gpc_event *event;
-	CUresult result = enter_event(hEvent, &event);
+	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -97,6 +104,24 @@ gpc_cuEventDestroy_v2(CUevent hEvent)
 	/* Only now, or another thread could announce a new event of that place before. */
 	gpc_handle_remove(&event->handle);
 	return result;
+}
+
+static bool
+is_interprocess(const struct gpc_event *event)
+{
+	return event->flags & CU_EVENT_INTERPROCESS;
+}
+
+/* Other processes may be told of it in ways that the daemon does not see: when the call returns,
+ * the event is recorded for all. */
+static CUresult
+record_for_all(struct gpc_context *context, const struct gp_args_cuEventRecordWithFlags *record)
+{
+	const struct gp_args_gpEventRecord args = { .event = record->hEvent,
+						    .stream = record->hStream,
+						    .flags = record->flags };
+
+	return gpc_wait_gpEventRecord(context, &args);
 }
 
 CUresult
@@ -119,16 +144,10 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	if (event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hEvent = event->handle.id;
-	result = gpc_post_cuEventRecordWithFlags(context, &args);
-	/* Behind it: who sees the number and asks, asks about this time. */
-	atomic_fetch_add(&event->recorded, 1);
+	result = is_interprocess(event) ? record_for_all(context, &args)
+					: gpc_post_cuEventRecordWithFlags(context, &args);
+	set_recorded(event);
 	return result;
-}
-
-CUresult
-gpc_cuEventRecord(CUevent hEvent, CUstream hStream)
-{
-	return gpc_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
 }
 
 CUresult
@@ -143,6 +162,8 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 		result = gpc_stream_id(&context, hStream, &args.hStream);
 	if (result == CUDA_SUCCESS)
 		result = gpc_event_lookup(hEvent, &event);
+	if (result == CUDA_SUCCESS && (Flags & ~(unsigned int)CU_EVENT_WAIT_EXTERNAL))
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Two daemons know nothing of each other: the event is waited for here. */
@@ -152,47 +173,94 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	return gpc_post_cuStreamWaitEvent(context, &args);
 }
 
-/* Whether it is known to be complete, as it was when it was recorded so often. */
+/* A context that is named, made known to the daemon. */
+static CUresult
+enter_context(CUcontext hCtx, CUevent hEvent, struct gpc_context **context_p,
+	      struct gpc_event **event_p)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = hCtx ? gpc_context_lookup(hCtx, context_p) : CUDA_ERROR_INVALID_CONTEXT;
+	if (result == CUDA_SUCCESS)
+		result = gpc_event_lookup(hEvent, event_p);
+	return result == CUDA_SUCCESS ? gpc_context_activate(*context_p) : result;
+}
+
+CUresult
+gpc_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct gp_args_cuCtxRecordEvent args;
+	struct gpc_context *context;
+	struct gpc_event *event;
+	CUresult result = enter_context(hCtx, hEvent, &context, &event);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!gpc_context_covers(event->context, context))
+		return CUDA_ERROR_INVALID_HANDLE;
+	args.hCtx = context->handle.id;
+	args.hEvent = event->handle.id;
+	result = gpc_post_cuCtxRecordEvent(context, &args);
+	if (result == CUDA_SUCCESS && is_interprocess(event))
+		result = gpc_wait_cuEventSynchronize(context, &(struct gp_args_cuEventSynchronize){
+								      .hEvent = event->handle.id });
+	set_recorded(event);
+	return result;
+}
+
+CUresult
+gpc_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	struct gp_args_cuCtxWaitEvent args;
+	struct gpc_context *context;
+	struct gpc_event *event;
+	CUresult result = enter_context(hCtx, hEvent, &context, &event);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Two daemons know nothing of each other: the event is waited for here. */
+	if (event->context->scope.session != context->scope.session)
+		return gpc_cuEventSynchronize(hEvent);
+	args.hCtx = context->handle.id;
+	args.hEvent = event->handle.id;
+	return gpc_post_cuCtxWaitEvent(context, &args);
+}
+
+/* Whether it is known to be complete, as it was recorded with this number: not of one that others
+ * record, too. */
 static bool
 is_done(struct gpc_event *event, uint64_t recorded)
 {
-	return atomic_load(&event->done) == recorded;
+	return atomic_load(&event->done) == recorded && !is_interprocess(event);
 }
 
 static CUresult
-ask(struct gpc_event *event, uint64_t recorded)
+query(const struct gpc_event *event)
 {
 	const struct gp_args_cuEventQuery args = { .hEvent = event->handle.id };
-	CUresult result;
 
-	switch (gpc_watch_look(&event->watch, recorded)) {
-	case GPC_WATCHED_PENDING:
-		return CUDA_ERROR_NOT_READY;
-	case GPC_WATCHED_DONE:
-		return gpc_session_result(event->context->scope.session);
-	default:
-		break;
-	}
-	result = gpc_wait_cuEventQuery(event->context, &args);
-	if (result == CUDA_ERROR_NOT_READY)
-		gpc_watch_event(&event->watch, recorded, event->context, event->handle.id);
-	return result;
+	return gpc_wait_cuEventQuery(event->context, &args);
 }
 
 /* cuEventQuery, cuEventSynchronize: an event never recorded counts as complete. */
 CUresult
 gpc_cuEventQuery(CUevent hEvent)
 {
+	struct gpc_watched watched;
 	struct gpc_event *event;
 	uint64_t recorded;
-	CUresult result = enter_event(hEvent, &event);
+	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	recorded = atomic_load(&event->recorded);
 	if (is_done(event, recorded))
 		return gpc_session_result(event->context->scope.session);
-	result = ask(event, recorded);
+	if (is_interprocess(event))
+		return query(event);
+	watched = (struct gpc_watched){ event->context, event->handle.id, true };
+	result = gpc_watch_ask(&event->watch, recorded, &watched);
 	if (result == CUDA_SUCCESS)
 		atomic_store(&event->done, recorded);
 	return result;
@@ -204,7 +272,7 @@ gpc_cuEventSynchronize(CUevent hEvent)
 	struct gp_args_cuEventSynchronize args;
 	struct gpc_event *event;
 	uint64_t recorded;
-	CUresult result = enter_event(hEvent, &event);
+	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -226,7 +294,7 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 	struct gp_args_cuEventElapsedTime_v2 args;
 	struct gp_reply_cuEventElapsedTime_v2 reply;
 	struct gpc_event *start, *end;
-	CUresult result = enter_event(hStart, &start);
+	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hStart, &start);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_event_lookup(hEnd, &end);
@@ -244,5 +312,56 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 	result = gpc_wait_cuEventElapsedTime_v2(end->context, &args, &reply);
 	if (result == CUDA_SUCCESS)
 		*pMilliseconds = reply.pMilliseconds;
+	return result;
+}
+
+CUresult
+gpc_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	struct gp_args_gpEventShare args;
+	struct gp_reply_gpEventShare reply;
+	struct gpc_event *found;
+	void *raw = NULL;
+	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, event, &found);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!is_interprocess(found))
+		return CUDA_ERROR_INVALID_HANDLE;
+	args.event = found->handle.id;
+	result = gpc_wait_gpEventShare(found->context, &args, &reply, &raw);
+	if (result == CUDA_SUCCESS && reply.handle.size != sizeof(*pHandle))
+		result = CUDA_ERROR_UNKNOWN;
+	if (result == CUDA_SUCCESS)
+		memcpy(pHandle, reply.handle.data, sizeof(*pHandle));
+	free(raw);
+	return result;
+}
+
+CUresult
+gpc_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	struct gp_args_gpEventOpen args = { .handle = { &handle, sizeof(handle) } };
+	struct gpc_context *context;
+	struct gpc_event *event;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!phEvent)
+		return CUDA_ERROR_INVALID_VALUE;
+	event = gpc_handle_new(GPC_KIND_EVENT, sizeof(*event));
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->context = context;
+	event->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+	args.event = event->handle.id;
+	result = gpc_wait_gpEventOpen(context, &args);
+	if (result == CUDA_SUCCESS)
+		*phEvent = event->handle.token;
+	else
+		gpc_handle_remove(&event->handle);
 	return result;
 }

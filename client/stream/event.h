@@ -17,8 +17,9 @@ struct gpc_event {
 	struct gpc_handle handle;
 	struct gpc_context *context;
 	unsigned int flags;
-	atomic_uint_fast64_t recorded; /* how often; until then it counts as complete */
-	atomic_uint_fast64_t done;     /* so often it was, when it was complete */
+	/* The number of the last record, of all events'; 0: none, and it counts as complete. */
+	atomic_uint_fast64_t recorded;
+	atomic_uint_fast64_t done; /* that number, when it was complete */
 	struct gpc_watch *watch;
 };
 

@@ -7,12 +7,9 @@
 static CUresult
 launch(CUstream hStream, const struct gpc_host_call *wanted)
 {
-	struct gpc_context *context;
 	struct gpc_stream *stream;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_stream_enter(hStream, &stream);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, &stream);
 	return result == CUDA_SUCCESS
 		       ? gpc_host_queue_post(&stream->context->scope, stream->handle.id, wanted)
 		       : result;
@@ -34,5 +31,9 @@ gpc_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userD
 					      .stream = hStream,
 					      .data = userData };
 
-	return callback && flags == 0 ? launch(hStream, &wanted) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS && (!callback || flags != 0))
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? launch(hStream, &wanted) : result;
 }

@@ -35,7 +35,8 @@ stream_create(struct gpc_context *context, unsigned int flags, int priority)
 
 	if (!stream)
 		return NULL;
-	stream->context = context;
+	stream->context = context->parent ? context->parent : context;
+	stream->green = context->parent ? context : NULL;
 	stream->flags = flags;
 	stream->priority = priority;
 	stream->number = atomic_fetch_add(&next_number, 1);
@@ -94,12 +95,25 @@ make_thread_streams_key(void)
 	(void)pthread_key_create(&thread_streams_key, thread_ended);
 }
 
+/* Where the thread's default streams are: gpc_enter() has said the primary context of a green one.
+ */
+static struct gpc_context *
+green_of(struct gpc_context *context)
+{
+	struct gpc_context *current = gpc_context_get_current();
+
+	return current && current->parent == context ? current : context;
+}
+
 static CUresult
 per_thread_stream(struct gpc_context *context, struct gpc_stream **stream_p)
 {
 	struct thread_stream *entry, **list_p;
 	CUresult result;
 
+	/* cuStreamGetCtx_v2: a green context has none. */
+	if (green_of(context) != context)
+		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_once(&thread_streams_once, make_thread_streams_key);
 	entry = pthread_getspecific(thread_streams_key);
 	for (; entry; entry = entry->next) {
@@ -136,7 +150,7 @@ gpc_stream_lookup(struct gpc_context *context, CUstream hStream, struct gpc_stre
 		return gpc_stream_default(context, stream_p);
 	if (hStream == CU_STREAM_PER_THREAD)
 		return per_thread_stream(context, stream_p);
-	stream = hStream == CU_STREAM_LEGACY ? context->legacy : stream_of(hStream);
+	stream = hStream == CU_STREAM_LEGACY ? green_of(context)->legacy : stream_of(hStream);
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*stream_p = stream;
@@ -148,8 +162,8 @@ gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p)
 {
 	if (gpc_per_thread_default)
 		return per_thread_stream(context, stream_p);
-	*stream_p = context->legacy;
-	return context->legacy ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	*stream_p = green_of(context)->legacy;
+	return *stream_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult
@@ -170,7 +184,7 @@ forget_if_of(void *object, void *context)
 {
 	struct gpc_stream *stream = object;
 
-	if (stream->context != context)
+	if (stream->context != context && stream->green != context)
 		return;
 	gpc_watch_drop(&stream->watch);
 	gpc_handle_remove(&stream->handle);
@@ -208,11 +222,20 @@ CUresult
 gpc_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
 	struct gpc_context *context;
-	struct gpc_stream *stream;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	return gpc_stream_create_in(green_of(context), flags, priority, phStream);
+}
+
+CUresult
+gpc_stream_create_in(struct gpc_context *context, unsigned int flags, int priority,
+		     CUstream *phStream)
+{
+	struct gpc_stream *stream;
+	CUresult result;
+
 	if (!phStream || (flags & ~(unsigned int)CU_STREAM_NON_BLOCKING))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (priority > context->device->priority_least)
@@ -223,12 +246,6 @@ gpc_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int prior
 	if (result == CUDA_SUCCESS)
 		*phStream = stream->handle.token;
 	return result;
-}
-
-CUresult
-gpc_cuStreamCreate(CUstream *phStream, unsigned int Flags)
-{
-	return gpc_cuStreamCreateWithPriority(phStream, Flags, 0);
 }
 
 CUresult
@@ -300,13 +317,10 @@ gpc_stream_fence(struct gpc_stream *stream)
 CUresult
 gpc_cuStreamSynchronize(CUstream hStream)
 {
-	struct gpc_context *context;
 	struct gpc_stream *stream;
 	uint64_t frees = gpc_pool_frees();
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_stream_enter(hStream, &stream);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpc_stream_fence(stream);
@@ -315,42 +329,21 @@ gpc_cuStreamSynchronize(CUstream hStream)
 	return result;
 }
 
-static CUresult
-ask(struct gpc_stream *stream, uint64_t given)
-{
-	const struct gp_args_cuStreamQuery args = { .hStream = stream->handle.id };
-	CUresult result;
-
-	switch (gpc_watch_look(&stream->watch, given)) {
-	case GPC_WATCHED_PENDING:
-		return CUDA_ERROR_NOT_READY;
-	case GPC_WATCHED_DONE:
-		return gpc_session_result(stream->context->scope.session);
-	default:
-		break;
-	}
-	result = gpc_wait_cuStreamQuery(stream->context, &args);
-	if (result == CUDA_ERROR_NOT_READY)
-		gpc_watch_stream(&stream->watch, given, stream->context, stream->handle.id);
-	return result;
-}
-
 CUresult
 gpc_cuStreamQuery(CUstream hStream)
 {
-	struct gpc_context *context;
+	struct gpc_watched watched;
 	struct gpc_stream *stream;
 	uint64_t given;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_stream_enter(hStream, &stream);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_stream_lookup(context, hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	given = given_to(stream);
 	if (is_idle(stream, given))
 		return gpc_session_result(stream->context->scope.session);
-	result = ask(stream, given);
+	watched = (struct gpc_watched){ stream->context, stream->handle.id, false };
+	result = gpc_watch_ask(&stream->watch, given, &watched);
 	if (result == CUDA_SUCCESS)
 		gpc_stream_set_done(stream, given);
 	return result;
@@ -359,13 +352,21 @@ gpc_cuStreamQuery(CUstream hStream)
 CUresult
 gpc_stream_fence_functions(struct gpc_stream *stream)
 {
-	return gpc_session_has_functions(stream->context->scope.session) ? gpc_stream_fence(stream)
-									 : CUDA_SUCCESS;
+	return gpc_session_has_host_functions(stream->context->scope.session)
+		       ? gpc_stream_fence(stream)
+		       : CUDA_SUCCESS;
 }
 
-/* For the queries that are answered here. */
-static CUresult
-enter_stream(CUstream hStream, struct gpc_stream **stream_p)
+uint64_t
+gpc_stream_context_number(const struct gpc_context *context)
+{
+	return context && gpc_context_is_active(context) && context->legacy
+		       ? context->legacy->number
+		       : 0;
+}
+
+CUresult
+gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p)
 {
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
@@ -373,82 +374,12 @@ enter_stream(CUstream hStream, struct gpc_stream **stream_p)
 	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, stream_p) : result;
 }
 
-CUresult
-gpc_cuStreamGetPriority(CUstream hStream, int *priority)
-{
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!priority)
-		return CUDA_ERROR_INVALID_VALUE;
-	*priority = stream->priority;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
-{
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = stream->flags;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
-{
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!streamId)
-		return CUDA_ERROR_INVALID_VALUE;
-	*streamId = stream->number;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
-{
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pctx)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pctx = stream->context->handle.token;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuStreamGetDevice(CUstream hStream, CUdevice *device)
-{
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = stream->context->device->ordinal;
-	return CUDA_SUCCESS;
-}
-
 /* Of the attributes only the priority is kept; it cannot change once the stream is made. */
 CUresult
 gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
 {
 	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
+	CUresult result = gpc_stream_enter(hStream, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -461,23 +392,14 @@ gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValu
 	return CUDA_SUCCESS;
 }
 
-CUresult
-gpc_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
+CUcontext
+gpc_stream_context(const struct gpc_stream *stream)
 {
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return param ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	return (stream->green ? stream->green : stream->context)->handle.token;
 }
 
-/* There is nothing that could differ between two streams and be copied. */
-CUresult
-gpc_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
+CUgreenCtx
+gpc_stream_green(const struct gpc_stream *stream)
 {
-	struct gpc_stream *stream;
-	CUresult result = enter_stream(dstStream, &stream);
-
-	return result == CUDA_SUCCESS ? enter_stream(srcStream, &stream) : result;
+	return stream->green ? stream->green->green : NULL;
 }

@@ -21,7 +21,8 @@ struct gpc_watch;
 struct gpc_stream {
 	struct gpc_handle handle;
 	struct gpc_context *context;
-	unsigned int flags; /* CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING */
+	struct gpc_context *green; /* that it was made in; context is its primary one; or NULL */
+	unsigned int flags;        /* CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING */
 	int priority;
 	bool legacy;
 	bool per_thread;
@@ -34,6 +35,16 @@ struct gpc_stream {
  * CUDA_ERROR_CONTEXT_IS_DESTROYED. */
 CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);
+
+/* What cuStreamGetCtx() and cuStreamGetGreenCtx() answer. */
+CUcontext gpc_stream_context(const struct gpc_stream *stream);
+CUgreenCtx gpc_stream_green(const struct gpc_stream *stream);
+/* A stream of a green context. */
+CUresult gpc_stream_create_in(struct gpc_context *context, unsigned int flags, int priority,
+			      CUstream *stream_p);
+
+/* Begins a call about a stream: gpc_enter() and a look-up. */
+CUresult gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p);
 
 /* Its name on the wire; *context_p becomes the stream's own context. */
 CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p);
@@ -54,6 +65,9 @@ void gpc_stream_set_context_done(struct gpc_context *context, uint64_t given);
  * be meant to come first: blocks until the stream's are done, if there may be any.
  */
 CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
+
+/* Another one each time that the daemon learns of the context; 0: it does not know it. */
+uint64_t gpc_stream_context_number(const struct gpc_context *context);
 
 /* For struct gpc_context_part: its legacy stream comes, and all its streams go, with a context. */
 CUresult gpc_stream_prepare_context(struct gpc_context *context,

@@ -9,18 +9,21 @@
 
 struct gpc_watch {
 	struct gpc_request request;
+	uint32_t id; /* of the event or stream; the next one in its memory has another */
 	uint64_t mark;
 	atomic_uint refs;
 };
 
 /* Over all places. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* In a place that is dropped: who still asks begins no watch there. */
+static struct gpc_watch dropped;
 static atomic_uint count;
 
 static void
 unref(struct gpc_watch *watch)
 {
-	if (!watch || atomic_fetch_sub(&watch->refs, 1) > 1)
+	if (!watch || watch == &dropped || atomic_fetch_sub(&watch->refs, 1) > 1)
 		return;
 	free(watch->request.reply);
 	free(watch);
@@ -33,14 +36,16 @@ answered(struct gpc_request *request)
 	unref(request->arg);
 }
 
+/* What is not in the place any more, or is not put there: the caller's to give back. */
 static struct gpc_watch *
 exchange(struct gpc_watch **place, struct gpc_watch *watch)
 {
 	struct gpc_watch *before;
 
 	(void)pthread_mutex_lock(&lock);
-	before = *place;
-	*place = watch;
+	before = *place == &dropped ? watch : *place;
+	if (*place != &dropped)
+		*place = watch;
 	(void)pthread_mutex_unlock(&lock);
 	return before;
 }
@@ -48,44 +53,51 @@ exchange(struct gpc_watch **place, struct gpc_watch *watch)
 void
 gpc_watch_drop(struct gpc_watch **place)
 {
-	unref(exchange(place, NULL));
+	unref(exchange(place, &dropped));
 }
 
-enum gpc_watched
-gpc_watch_look(struct gpc_watch **place, uint64_t mark)
+enum watched {
+	WATCHED_NOT, /* nobody watches the work up to this mark: ask */
+	WATCHED_PENDING,
+	WATCHED_DONE,
+};
+
+/* Reads what has arrived, without blocking. */
+static enum watched
+look(struct gpc_watch **place, uint32_t id, uint64_t mark)
 {
-	enum gpc_watched watched = GPC_WATCHED_PENDING;
+	enum watched watched = WATCHED_PENDING;
 	struct gpc_watch *watch;
 
 	(void)pthread_mutex_lock(&lock);
 	watch = *place;
-	if (watch && watch->mark == mark)
+	if (watch && watch->id == id && watch->mark == mark)
 		atomic_fetch_add(&watch->refs, 1);
 	else
 		watch = NULL;
 	(void)pthread_mutex_unlock(&lock);
 	if (!watch)
-		return GPC_WATCHED_NOT;
+		return WATCHED_NOT;
 	if (gpc_request_poll(&watch->request))
-		watched =
-			watch->request.result == CUDA_SUCCESS ? GPC_WATCHED_DONE : GPC_WATCHED_NOT;
+		watched = watch->request.result == CUDA_SUCCESS ? WATCHED_DONE : WATCHED_NOT;
 	unref(watch);
 	return watched;
 }
 
 /* NULL: none is to be begun. */
 static struct gpc_watch *
-make(uint64_t mark, const struct gpc_context *context)
+make(uint64_t mark, const struct gpc_watched *watched)
 {
 	struct gpc_watch *watch;
 
-	if (gpc_session_has_functions(context->scope.session))
+	if (gpc_session_has_functions(watched->context->scope.session))
 		return NULL;
 	watch = atomic_fetch_add(&count, 1) < GPC_WATCHES_MAX ? calloc(1, sizeof(*watch)) : NULL;
 	if (!watch) {
 		atomic_fetch_sub(&count, 1);
 		return NULL;
 	}
+	watch->id = watched->id;
 	watch->mark = mark;
 	watch->request.done = answered;
 	watch->request.arg = watch;
@@ -93,7 +105,7 @@ make(uint64_t mark, const struct gpc_context *context)
 	return watch;
 }
 
-/* result: of starting its request.  The place has it from now on. */
+/* result: of starting its request.  The place has it from now on, if nobody has dropped that. */
 static void
 begun(struct gpc_watch **place, struct gpc_watch *watch, CUresult result)
 {
@@ -105,24 +117,41 @@ begun(struct gpc_watch **place, struct gpc_watch *watch, CUresult result)
 	unref(watch);
 }
 
-void
-gpc_watch_event(struct gpc_watch **place, uint64_t mark, struct gpc_context *context,
-		uint32_t event)
+/* Begins to watch; not if too many are, or where the wait would have to be kept behind host
+ * functions. */
+static void
+watch_work(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
 {
-	const struct gp_args_cuEventSynchronize args = { .hEvent = event };
-	struct gpc_watch *watch = make(mark, context);
+	const struct gp_args_cuStreamSynchronize stream = { .hStream = watched->id };
+	const struct gp_args_cuEventSynchronize event = { .hEvent = watched->id };
+	struct gpc_context *context = watched->context;
+	struct gpc_watch *watch = make(mark, watched);
 
-	if (watch)
-		begun(place, watch, gpc_start_cuEventSynchronize(context, &args, &watch->request));
+	if (watch && watched->is_event)
+		begun(place, watch, gpc_start_cuEventSynchronize(context, &event, &watch->request));
+	else if (watch)
+		begun(place, watch,
+		      gpc_start_cuStreamSynchronize(context, &stream, &watch->request));
 }
 
-void
-gpc_watch_stream(struct gpc_watch **place, uint64_t mark, struct gpc_context *context,
-		 uint32_t stream)
+CUresult
+gpc_watch_ask(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
 {
-	const struct gp_args_cuStreamSynchronize args = { .hStream = stream };
-	struct gpc_watch *watch = make(mark, context);
+	const struct gp_args_cuStreamQuery stream = { .hStream = watched->id };
+	const struct gp_args_cuEventQuery event = { .hEvent = watched->id };
+	CUresult result;
 
-	if (watch)
-		begun(place, watch, gpc_start_cuStreamSynchronize(context, &args, &watch->request));
+	switch (look(place, watched->id, mark)) {
+	case WATCHED_PENDING:
+		return CUDA_ERROR_NOT_READY;
+	case WATCHED_DONE:
+		return gpc_session_result(watched->context->scope.session);
+	default:
+		break;
+	}
+	result = watched->is_event ? gpc_wait_cuEventQuery(watched->context, &event)
+				   : gpc_wait_cuStreamQuery(watched->context, &stream);
+	if (result == CUDA_ERROR_NOT_READY)
+		watch_work(place, mark, watched);
+	return result;
 }

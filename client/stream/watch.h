@@ -4,13 +4,16 @@
  * that nobody here waits for, and until its answer comes the next questions are answered here.
  *
  * A place (of an event or a stream) has one at a time, about the work up to a mark.  A watch is
- * counted, by its place and by its request; any thread may call.
+ * counted, by its place and by its request; any thread may call.  Who asks while another thread
+ * drops the place gets an answer about what was there, and leaves nothing behind: a watch is of one
+ * name, and a dropped place takes none.
  */
 #ifndef GPC_WATCH_H
 #define GPC_WATCH_H
 
 #include "client/context/context.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* More are not begun: the daemon keeps each. */
@@ -18,23 +21,18 @@
 
 struct gpc_watch;
 
-enum gpc_watched {
-	GPC_WATCHED_NOT, /* nobody watches the work up to this mark: ask */
-	GPC_WATCHED_PENDING,
-	GPC_WATCHED_DONE,
+/* An event, or a stream. */
+struct gpc_watched {
+	struct gpc_context *context;
+	uint32_t id;
+	bool is_event;
 };
 
-/* Reads what has arrived, without blocking. */
-enum gpc_watched gpc_watch_look(struct gpc_watch **place, uint64_t mark);
+/* Whether its work up to the mark is done, as cuEventQuery and cuStreamQuery answer.  Where it is
+ * not, it is watched from then on. */
+CUresult gpc_watch_ask(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched);
 
-/* Begins to watch an event's work, or a stream's; not if too many are, or where the wait would have
- * to be kept behind host functions. */
-void gpc_watch_event(struct gpc_watch **place, uint64_t mark, struct gpc_context *context,
-		     uint32_t event);
-void gpc_watch_stream(struct gpc_watch **place, uint64_t mark, struct gpc_context *context,
-		      uint32_t stream);
-
-/* The place goes. */
+/* The place goes: nothing is watched there until its memory is zeros again. */
 void gpc_watch_drop(struct gpc_watch **place);
 
 #endif /* GPC_WATCH_H */

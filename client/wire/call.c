@@ -27,7 +27,7 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 
 	if (!session)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (session->facts.unknown_calls[number / 8] >> number % 8 & 1)
+	if (!gpc_facts_know(&session->facts, number))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (record_size > GP_CONN_MESSAGE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -198,8 +198,12 @@ count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
 
-	if (call->number == GP_CALL_gpHostFunction)
+	if (call->number == GP_CALL_gpHostFunction || call->number == GP_CALL_gpStreamWait)
 		functions->unanswered++;
+	if (call->number == GP_CALL_gpStreamWait) {
+		functions->waits++;
+		gpc_receiver_expect_note(call->session);
+	}
 	if (call->number == GP_CALL_gpHostFunctionDone)
 		functions->unanswered--;
 	else if (functions->unanswered > 0)
@@ -216,6 +220,24 @@ gpc_call_function_refused(struct gpc_session *session)
 	(void)pthread_mutex_unlock(&session->sender.lock);
 }
 
+bool
+gpc_call_waits_over(struct gpc_session *session, uint32_t count)
+{
+	struct gpc_host_functions *functions = &session->functions;
+	bool known;
+
+	(void)pthread_mutex_lock(&session->sender.lock);
+	known = count <= functions->waits;
+	if (known) {
+		functions->waits -= count;
+		functions->unanswered -= count;
+	}
+	(void)pthread_mutex_unlock(&session->sender.lock);
+	for (uint32_t i = 0; known && i < count; i++)
+		gpc_receiver_note_came(session);
+	return known;
+}
+
 /* When the record is committed: who sees the number knows that it is on its way. */
 static void
 count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
@@ -227,6 +249,8 @@ count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 		return;
 	number = atomic_load_explicit(&given->last, memory_order_relaxed) + 1;
 	atomic_store_explicit(&given->last, number, memory_order_relaxed);
+	for (size_t i = 0; call->stream == GPC_ALL_STREAMS && i < GPC_GIVEN_PLACES; i++)
+		atomic_store_explicit(&given->to[i], number, memory_order_relaxed);
 	atomic_store_explicit(&given->to[call->stream % GPC_GIVEN_PLACES], number,
 			      memory_order_relaxed);
 }

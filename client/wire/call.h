@@ -91,19 +91,23 @@ gpc_request_wait_own(struct gpc_request *request)
 /* Reads what has arrived without blocking; whether request is complete. */
 bool gpc_request_poll(struct gpc_request *request);
 
+/* The stream of a call that gives all of them work. */
+#define GPC_ALL_STREAMS UINT32_MAX
+
 /* What the generated functions are made of. */
 struct gpc_call {
 	struct gpc_session *session;
 	const struct gpc_scope *scope;
 	struct gp_enc enc;
 	uint16_t number;
-	uint32_t stream; /* that it gives work to; 0: none */
+	uint32_t stream; /* that it gives work to; 0: none; GPC_ALL_STREAMS */
 };
 
 /*
  * Takes the session's send lock and room for size bytes of fields, to be encoded with call->enc;
  * the lock is released by post or start, and not held after a failure.  scope NULL: a call of the
- * first session that acts in no context.  stream: the name of the one that gets work, or 0.
+ * first session that acts in no context.  stream: the name of the one that gets work, or 0, or
+ * GPC_ALL_STREAMS.
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size, uint32_t stream);
@@ -113,5 +117,8 @@ CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 
 /* The daemon did not take a host function: nothing is kept behind it. */
 void gpc_call_function_refused(struct gpc_session *session);
+
+/* By who reads the connection: so many gpStreamWait are over.  false: there were not so many. */
+bool gpc_call_waits_over(struct gpc_session *session, uint32_t count);
 
 #endif /* GPC_CALL_H */

@@ -4,6 +4,7 @@
 #include "base/lock.h"
 #include "client/base/handle.h"
 #include "client/base/log.h"
+#include "client/base/log_kept.h"
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 #include "gp_calls.h"
@@ -20,9 +21,8 @@ struct gpc_host_function {
 	struct gpc_host_call call;
 	CUresult result;
 	bool told;
+	bool local; /* the daemon knows nothing of it */
 };
-
-__thread bool gpc_in_host_function __attribute__((tls_model("initial-exec")));
 
 void
 gpc_host_queue_init(struct gpc_session *session)
@@ -99,9 +99,9 @@ answer(struct gpc_host_function *function)
 {
 	struct gpc_session *session = function->scope->session;
 
-	if (function->result == CUDA_SUCCESS)
+	if (!function->local && function->result == CUDA_SUCCESS)
 		(void)tell_done(function);
-	else
+	else if (!function->local)
 		gpc_call_function_refused(session);
 	(void)pthread_mutex_lock(&session->functions.lock);
 	forget_locked(&session->functions, function);
@@ -123,7 +123,7 @@ drop_all_locked(struct gpc_session *session) GP_LOCKED(session->functions.lock)
 		(void)pthread_mutex_unlock(&session->functions.lock);
 		/* At the program's exit nobody wants to hear of it. */
 		if (result != CUDA_ERROR_DEINITIALIZED)
-			run(function, result);
+			run(function, function->local ? CUDA_SUCCESS : result);
 		free(function);
 		(void)pthread_mutex_lock(&session->functions.lock);
 	}
@@ -156,10 +156,22 @@ run_all(void *arg)
 	return NULL;
 }
 
+static void
+take_turn_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
+	GP_LOCKED(functions->lock)
+{
+	function->told = true;
+	if (functions->turn)
+		functions->last->turn_next = function;
+	else
+		functions->turn = function;
+	functions->last = function;
+	(void)pthread_cond_signal(&functions->wanted);
+}
+
 bool
 gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
 {
-	struct gpc_host_functions *functions = &session->functions;
 	struct gpc_host_function *function;
 	bool known;
 
@@ -167,14 +179,8 @@ gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
 	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
 	known = function && function->scope->session == session && !function->told;
 	if (known) {
-		function->told = true;
 		function->result = result;
-		if (functions->turn)
-			functions->last->turn_next = function;
-		else
-			functions->turn = function;
-		functions->last = function;
-		(void)pthread_cond_signal(&functions->wanted);
+		take_turn_locked(&session->functions, function);
 	}
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	if (known)
@@ -200,6 +206,8 @@ enter(struct gpc_host_function *function)
 	if (r == 0) {
 		functions->started = true;
 		DL_APPEND(functions->all, function);
+		if (function->local)
+			take_turn_locked(&session->functions, function);
 	}
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	if (r == 0)
@@ -259,5 +267,22 @@ gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 		take_back(scope->session, args.function);
 		gpc_receiver_note_came(scope->session);
 	}
+	return result;
+}
+
+CUresult
+gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn wanted, void *data)
+{
+	struct gpc_host_function *function = calloc(1, sizeof(*function));
+	CUresult result;
+
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->scope = scope;
+	function->call = (struct gpc_host_call){ .function = wanted, .data = data };
+	function->local = true;
+	result = enter(function);
+	if (result != CUDA_SUCCESS)
+		free(function);
 	return result;
 }

@@ -28,6 +28,10 @@ struct gpc_host_call {
 CUresult gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 			     const struct gpc_host_call *wanted);
 
+/* As soon as those are done whose turn has come; it runs too when the session is lost.  Any thread.
+ * CUDA_ERROR_OUT_OF_MEMORY, or why the session is over: it does not run. */
+CUresult gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn function, void *data);
+
 /* The daemon's note; by who reads the connection.  false: there is no such function. */
 bool gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result);
 
@@ -37,8 +41,5 @@ void gpc_host_queue_init(struct gpc_session *session);
 void gpc_host_queue_fini(struct gpc_session *session);
 /* The session is over: those that are left will have no turn. */
 void gpc_host_queue_end(struct gpc_session *session);
-
-/* Whether this thread is inside one: CUDA calls are not permitted there. */
-extern __thread bool gpc_in_host_function __attribute__((tls_model("initial-exec")));
 
 #endif /* GPC_HOST_QUEUE_H */

@@ -25,6 +25,7 @@ struct gpc_lanes_source {
 	unsigned int max;              /* lanes of the session, the call stream's included */
 	bool exact;                    /* so many in any case */
 	enum gp_pack_mode compression; /* of what is sent, if the daemon can */
+	uint64_t round_trip_ns;        /* of the link, as far as that is known; 0: it is not */
 };
 
 /* session.c: sets session->lanes, and at the end, when no thread is left.  0 or -ENOMEM. */

@@ -148,6 +148,20 @@ take_function(struct gpc_session *session, const struct record *record)
 }
 
 static int
+take_waits(struct gpc_session *session, const struct record *record)
+{
+	struct gp_dec dec;
+	uint32_t count;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	count = gp_dec_u32(&dec);
+	(void)gp_dec_u32(&dec); /* reserved */
+	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !gpc_call_waits_over(session, count))
+		return malformed(session, "note of waits");
+	return 0;
+}
+
+static int
 take_share(struct gpc_session *session, const struct record *record)
 {
 	struct gp_dec dec;
@@ -181,6 +195,8 @@ take_record(struct gpc_session *session, const struct record *record)
 		return take_function(session, record);
 	case GP_NOTE_SHARE:
 		return take_share(session, record);
+	case GP_NOTE_WAITS:
+		return take_waits(session, record);
 	default:
 		return malformed(session, "note");
 	}

@@ -276,6 +276,17 @@ gpc_session_has_functions(const struct gpc_session *session)
 	return atomic_load_explicit(&session->functions.unanswered, memory_order_relaxed) > 0;
 }
 
+bool
+gpc_session_has_host_functions(const struct gpc_session *session)
+{
+	const struct gpc_host_functions *functions = &session->functions;
+
+	/* In this order: what is over meanwhile counts as there. */
+	unsigned int waits = atomic_load(&functions->waits);
+
+	return atomic_load(&functions->unanswered) > waits;
+}
+
 void
 gpc_session_close(struct gpc_session *session, int timeout_ms)
 {

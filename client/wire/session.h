@@ -67,8 +67,10 @@ void gpc_session_set_watched(struct gpc_session *session);
 /* A posted call failed; returned by, and forgotten after, the next call that waits. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);
 
-/* Whether there are host functions that the daemon may be waiting for. */
+/* Whether there are host functions, or words, that the daemon may be waiting for. */
 bool gpc_session_has_functions(const struct gpc_session *session);
+/* The first alone. */
+bool gpc_session_has_host_functions(const struct gpc_session *session);
 
 /*
  * Work bookkeeping, for memory that may only be used again when the GPU is done with it: mark

@@ -71,7 +71,8 @@ struct gpc_host_functions {
 	struct gpc_host_function *turn, *last; /* whose turn has come */
 	bool started;                          /* the thread */
 	/* Under the sender's lock: what the daemon may have to keep until they are done. */
-	atomic_uint unanswered; /* posted, and not yet answered */
+	atomic_uint unanswered; /* posted, and not yet answered; and streams' waits for words */
+	atomic_uint waits;      /* these alone */
 	uint64_t posted;        /* bytes, as protocol/frame.h counts them */
 	uint64_t settled;       /* so many of them are behind it for certain */
 };

@@ -18,20 +18,38 @@ CUresult cuArrayDestroy(
 
 GP_LOCAL()
 CUresult cuArrayGetDescriptor_v2(
-        OUT CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
+        OUT BY(gpc_array_described) CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
 GP_LOCAL()
 CUresult cuArray3DGetDescriptor_v2(
-        OUT CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
+        OUT BY(gpc_array_described_3d) CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
 /* Of arrays whose memory the application maps itself, of which there are none. */
-GP_LOCAL()
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuArrayGetMemoryRequirements(
         OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
         CUarray array,
         CUdevice device);
+
+/* Nor are there planar ones. */
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+CUresult cuArrayGetPlane(
+        OUT CUarray *pPlaneArray,
+        CUarray hArray,
+        unsigned int planeIdx);
+
+/* Nor sparse ones. */
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+CUresult cuArrayGetSparseProperties(
+        OUT CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+        CUarray array);
+
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+CUresult cuMipmappedArrayGetSparseProperties(
+        OUT CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+        CUmipmappedArray mipmap);
 
 GP_LOCAL(VIA(gpArrayCreate))
 CUresult cuMipmappedArrayCreate(
@@ -49,7 +67,7 @@ CUresult cuMipmappedArrayGetLevel(
         CUmipmappedArray hMipmappedArray,
         unsigned int level);
 
-GP_LOCAL()
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuMipmappedArrayGetMemoryRequirements(
         OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
         CUmipmappedArray mipmap,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: contexts. */
 
-GP_LOCAL(VIA(gpContextCreate))
+GP_LOCAL(ALIAS(cuCtxCreate), VIA(gpContextMake, gpContextCreate))
 CUresult cuCtxCreate_v2(
         OUT CUcontext *pctx,
         unsigned int flags,
         CUdevice dev);
 
-GP_LOCAL(VIA(gpContextCreate))
+GP_LOCAL(VIA(gpContextMake, gpContextCreate))
 CUresult cuCtxCreate_v3(
         OUT CUcontext *pctx,
         OUT CUexecAffinityParam *paramsArray,
@@ -15,7 +15,7 @@ CUresult cuCtxCreate_v3(
         unsigned int flags,
         CUdevice dev);
 
-GP_LOCAL(VIA(gpContextCreate))
+GP_LOCAL(VIA(gpContextMake, gpContextCreate))
 CUresult cuCtxCreate_v4(
         OUT CUcontext *pctx,
         OUT CUctxCreateParams *ctxCreateParams,
@@ -42,18 +42,18 @@ GP_LOCAL()
 CUresult cuCtxGetCurrent(
         OUT CUcontext *pctx);
 
-GP_LOCAL()
+GP_LOCAL(OF(current))
 CUresult cuCtxGetDevice(
-        OUT CUdevice *device);
+        OUT FROM(device->ordinal) CUdevice *device);
 
 GP_LOCAL()
 CUresult cuCtxGetDevice_v2(
-        OUT CUdevice *device,
+        OUT FROM(device->ordinal) CUdevice *device,
         CUcontext ctx);
 
-GP_LOCAL()
+GP_LOCAL(OF(current))
 CUresult cuCtxGetFlags(
-        OUT unsigned int *flags);
+        OUT FROM(flags) unsigned int *flags);
 
 GP_LOCAL()
 CUresult cuCtxSetFlags(
@@ -62,7 +62,7 @@ CUresult cuCtxSetFlags(
 GP_LOCAL()
 CUresult cuCtxGetId(
         CUcontext ctx,
-        OUT unsigned long long *ctxId);
+        OUT FROM(number) unsigned long long *ctxId);
 
 GP_LOCAL(VIA(gpContextSynchronize), CAPTURE(unsafe))
 CUresult cuCtxSynchronize(
@@ -82,33 +82,54 @@ CUresult cuCtxGetLimit(
         OUT size_t *pvalue,
         CUlimit limit);
 
-GP_LOCAL()
+GP_LOCAL(OF(active))
 CUresult cuCtxGetCacheConfig(
-        OUT CUfunc_cache *pconfig);
+        OUT FROM(cache_config) CUfunc_cache *pconfig);
 
-GP_LOCAL()
+/* A preference, which a shared context cannot follow; kept to be asked for. */
+GP_LOCAL(OF(active))
 CUresult cuCtxSetCacheConfig(
-        CUfunc_cache config);
+        TO(cache_config) WITHIN(0, CU_FUNC_CACHE_PREFER_EQUAL) CUfunc_cache config);
 
-GP_LOCAL()
+GP_LOCAL(OF(active))
 CUresult cuCtxGetSharedMemConfig(
-        OUT CUsharedconfig *pConfig);
+        OUT FROM(shared_config) CUsharedconfig *pConfig);
 
-GP_LOCAL()
+/* Without effect since the GPUs of the Kepler generation; kept to be asked for. */
+GP_LOCAL(OF(active))
 CUresult cuCtxSetSharedMemConfig(
-        CUsharedconfig config);
+        TO(shared_config) WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
 
+/* What it has answered since the API's second version. */
 GP_LOCAL()
 CUresult cuCtxGetApiVersion(
         CUcontext ctx,
-        OUT unsigned int *version);
+        OUT ALWAYS(3020) unsigned int *version);
 
-GP_LOCAL()
+GP_LOCAL(OF(active))
 CUresult cuCtxGetStreamPriorityRange(
-        OUT int *leastPriority,
-        OUT int *greatestPriority);
+        OUT OPT FROM(device->priority_least) int *leastPriority,
+        OUT OPT FROM(device->priority_greatest) int *greatestPriority);
 
-GP_LOCAL()
+/* What all streams of the context were given; a stream of it that is captured is what CAPTURE(node) asks about. */
+GP_CALL(0x0121, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, BEHIND_ALL, CAPTURE(node))
+CUresult cuCtxRecordEvent(
+        CUcontext hCtx,
+        CUevent hEvent);
+
+GP_CALL(0x0122, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, BEFORE_ALL, CAPTURE(node))
+CUresult cuCtxWaitEvent(
+        CUcontext hCtx,
+        CUevent hEvent);
+
+/* No device has it: cuDeviceGetExecAffinitySupport says so. */
+GP_LOCAL(OF(current), ANSWERS(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY))
+CUresult cuCtxGetExecAffinity(
+        OUT CUexecAffinityParam *pExecAffinity,
+        WITHIN(0, CU_EXEC_AFFINITY_TYPE_SM_COUNT) CUexecAffinityType type);
+
+/* The cache belongs to all sessions of the device. */
+GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_NOT_SUPPORTED))
 CUresult cuCtxResetPersistingL2Cache(void);
 
 GP_LOCAL()

@@ -14,12 +14,8 @@ CUresult cuMemcpyAsync(
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(default_stream))
+GP_LOCAL(ALIAS(cuMemcpy2DUnaligned_v2), VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(default_stream))
 CUresult cuMemcpy2D_v2(
-        IN const CUDA_MEMCPY2D *pCopy);
-
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(default_stream))
-CUresult cuMemcpy2DUnaligned_v2(
         IN const CUDA_MEMCPY2D *pCopy);
 
 GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(node))
@@ -213,4 +209,19 @@ CUresult cuMemcpyBatchAsync(
         BY_HOOK size_t *attrsIdxs,
         size_t numAttrs,
         BY_HOOK size_t *failIdx,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(refused))
+CUresult cuMemcpy3DBatchAsync_v2(
+        size_t numOps,
+        IN_N(numOps) CUDA_MEMCPY3D_BATCH_OP *opList,
+        unsigned long long flags,
+        CUstream hStream);
+
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(refused))
+CUresult cuMemcpy3DBatchAsync(
+        size_t numOps,
+        IN_N(numOps) CUDA_MEMCPY3D_BATCH_OP *opList,
+        BY_HOOK size_t *failIdx,
+        unsigned long long flags,
         CUstream hStream);

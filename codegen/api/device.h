@@ -3,30 +3,26 @@
 
 GP_LOCAL()
 CUresult cuDeviceGet(
-        OUT CUdevice *device,
-        int ordinal);
+        OUT FROM(ordinal) CUdevice *device,
+        CUdevice ordinal);
 
-GP_LOCAL()
+GP_LOCAL(OF(program))
 CUresult cuDeviceGetCount(
-        OUT int *count);
+        OUT BY(gpc_device_count) int *count);
 
 GP_LOCAL()
 CUresult cuDeviceGetName(
-        OUT_BYTES(len) char *name,
+        OUT_BYTES(len) FROM(name) char *name,
         int len,
         CUdevice dev);
 
-GP_LOCAL()
-CUresult cuDeviceGetUuid(
-        OUT CUuuid *uuid,
-        CUdevice dev);
-
-GP_LOCAL()
+GP_LOCAL(ALIAS(cuDeviceGetUuid))
 CUresult cuDeviceGetUuid_v2(
-        OUT CUuuid *uuid,
+        OUT FROM(uuid) CUuuid *uuid,
         CUdevice dev);
 
-GP_LOCAL()
+/* Of Windows only. */
+GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_SUPPORTED))
 CUresult cuDeviceGetLuid(
         OUT_BYTES(8) char *luid,
         OUT unsigned int *deviceNodeMask,
@@ -34,13 +30,15 @@ CUresult cuDeviceGetLuid(
 
 GP_LOCAL()
 CUresult cuDeviceTotalMem_v2(
-        OUT size_t *bytes,
+        OUT FROM(total_memory) size_t *bytes,
         CUdevice dev);
 
+/* 0 for those that the daemon's driver does not know: the runtime of a newer toolkit gives up when
+ * one of its questions fails.  No driver has had attributes beyond 1023. */
 GP_LOCAL()
 CUresult cuDeviceGetAttribute(
-        OUT int *pi,
-        CUdevice_attribute attrib,
+        OUT BY(gpc_device_attribute, attrib) int *pi,
+        WITHIN(1, 1023) CUdevice_attribute attrib,
         CUdevice dev);
 
 GP_ENUM(CUarray_format)
@@ -54,13 +52,13 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(
 
 GP_LOCAL()
 CUresult cuDeviceGetProperties(
-        OUT CUdevprop *prop,
+        OUT BY(gpc_device_properties) CUdevprop *prop,
         CUdevice dev);
 
 GP_LOCAL()
 CUresult cuDeviceComputeCapability(
-        OUT int *major,
-        OUT int *minor,
+        OUT BY(gpc_device_attribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) int *major,
+        OUT BY(gpc_device_attribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) int *minor,
         CUdevice dev);
 
 GP_LOCAL()
@@ -70,19 +68,19 @@ CUresult cuDeviceGetByPCIBusId(
 
 GP_LOCAL()
 CUresult cuDeviceGetPCIBusId(
-        OUT_BYTES(len) char *pciBusId,
+        OUT_BYTES(len) FROM(pci_bus_id) char *pciBusId,
         int len,
         CUdevice dev);
 
 GP_LOCAL()
 CUresult cuDeviceGetExecAffinitySupport(
-        OUT int *pi,
-        CUexecAffinityType type,
+        OUT ALWAYS(0) int *pi,
+        WITHIN(0, CU_EXEC_AFFINITY_TYPE_SM_COUNT) CUexecAffinityType type,
         CUdevice dev);
 
 GP_LOCAL()
 CUresult cuDeviceCanAccessPeer(
-        OUT int *canAccessPeer,
+        OUT ALWAYS(0) int *canAccessPeer,
         CUdevice dev,
         CUdevice peerDev);
 
@@ -116,3 +114,62 @@ CUresult cuDevicePrimaryCtxGetState(
 GP_LOCAL(ALIAS(cuDevicePrimaryCtxReset), VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxReset_v2(
         CUdevice dev);
+
+/* What the devices have and gpupool does not carry across the network: reported as absent. */
+GP_SET(absent_attribute,
+        CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
+        CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+        CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+        CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+        CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+        CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
+        CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+        CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH,
+        CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE,
+        CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE,
+        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+        CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
+        CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MPS_ENABLED,
+        CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK,
+        CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH,
+        CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
+
+/* Whose host is another machine: the link does none. */
+GP_LOCAL()
+CUresult cuDeviceGetHostAtomicCapabilities(
+        OUT_N(count) unsigned int *capabilities,
+        IN_N(count) const CUatomicOperation *operations,
+        unsigned int count,
+        CUdevice dev);
+
+GP_LOCAL()
+CUresult cuDeviceGetP2PAtomicCapabilities(
+        OUT_N(count) unsigned int *capabilities,
+        IN_N(count) const CUatomicOperation *operations,
+        unsigned int count,
+        CUdevice srcDevice,
+        CUdevice dstDevice);

@@ -12,7 +12,7 @@ CUresult cuEventRecordWithFlags(
         CUstream hStream,
         unsigned int flags);
 
-GP_LOCAL(VIA(cuEventRecordWithFlags), CAPTURE(node))
+GP_LOCAL(AS(cuEventRecordWithFlags, hEvent, hStream, CU_EVENT_RECORD_DEFAULT), VIA(cuEventRecordWithFlags), CAPTURE(node))
 CUresult cuEventRecord(
         CUevent hEvent,
         CUstream hStream);
@@ -29,7 +29,7 @@ GP_CALL(0x0415, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventDestroy))
 CUresult cuEventDestroy_v2(
         DROP CUevent hEvent);
 
-GP_CALL(0x0416, WAIT, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventElapsedTime), ASKS, PASSES_COPIES)
+GP_CALL(0x0416, WAIT, CLIENT_HOOK, ALIAS(cuEventElapsedTime), ASKS, PASSES_COPIES)
 CUresult cuEventElapsedTime_v2(
         OUT float *pMilliseconds,
         CUevent hStart,

@@ -8,7 +8,7 @@ CUresult cuFuncGetModule(
 
 GP_LOCAL()
 CUresult cuFuncGetName(
-        BY_HOOK const char **name,
+        OUT FROM(info->name) const char **name,
         CUfunction hfunc);
 
 GP_LOCAL()
@@ -20,10 +20,10 @@ CUresult cuFuncGetParamInfo(
 
 GP_LOCAL()
 CUresult cuFuncIsLoaded(
-        OUT CUfunctionLoadingState *state,
+        OUT ALWAYS(CU_FUNCTION_LOADING_STATE_LOADED) CUfunctionLoadingState *state,
         CUfunction function);
 
-GP_LOCAL()
+GP_LOCAL(ANSWERS(CUDA_SUCCESS))
 CUresult cuFuncLoad(
         CUfunction function);
 
@@ -45,10 +45,11 @@ CUresult cuFuncSetCacheConfig(
         CUfunction hfunc,
         CUfunc_cache config);
 
-GP_LOCAL()
+/* Deprecated, and without effect on every GPU since Maxwell. */
+GP_LOCAL(ANSWERS(CUDA_SUCCESS))
 CUresult cuFuncSetSharedMemConfig(
         CUfunction hfunc,
-        CUsharedconfig config);
+        WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
 
 GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
 CUresult cuLaunchKernel(
@@ -83,3 +84,64 @@ CUresult cuLaunchCooperativeKernel(
         unsigned int sharedMemBytes,
         CUstream hStream,
         BY_HOOK void **kernelParams);
+
+/* On one device: a kernel that waits for other devices cannot be told from one that does not. */
+GP_LOCAL(VIA(gpLaunchChecked), CAPTURE(node))
+CUresult cuLaunchCooperativeKernelMultiDevice(
+        IN_N(numDevices) CUDA_LAUNCH_PARAMS *launchParamsList,
+        unsigned int numDevices,
+        unsigned int flags);
+
+/* As it was before CUDA 4: the function keeps what its next launches have. */
+GP_LOCAL()
+CUresult cuFuncSetBlockShape(
+        CUfunction hfunc,
+        TO(old.block_x) WITHIN(1, 1024) int x,
+        TO(old.block_y) WITHIN(1, 1024) int y,
+        TO(old.block_z) WITHIN(1, 64) int z);
+
+GP_LOCAL()
+CUresult cuFuncSetSharedSize(
+        CUfunction hfunc,
+        TO(old.shared) unsigned int bytes);
+
+GP_LOCAL()
+CUresult cuParamSetSize(
+        CUfunction hfunc,
+        TO(old.size) WITHIN(0, GPC_OLD_PARAMS) unsigned int numbytes);
+
+GP_LOCAL()
+CUresult cuParamSetv(
+        CUfunction hfunc,
+        int offset,
+        BY_HOOK void *ptr,
+        unsigned int numbytes);
+
+GP_LOCAL()
+CUresult cuParamSeti(
+        CUfunction hfunc,
+        int offset,
+        unsigned int value);
+
+GP_LOCAL()
+CUresult cuParamSetf(
+        CUfunction hfunc,
+        int offset,
+        float value);
+
+GP_LOCAL(AS(cuLaunchGridAsync, f, 1, 1, NULL), VIA(gpLaunch, gpLaunchChecked), CAPTURE(default_stream))
+CUresult cuLaunch(
+        CUfunction f);
+
+GP_LOCAL(AS(cuLaunchGridAsync, f, grid_width, grid_height, NULL), VIA(gpLaunch, gpLaunchChecked), CAPTURE(default_stream))
+CUresult cuLaunchGrid(
+        CUfunction f,
+        int grid_width,
+        int grid_height);
+
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
+CUresult cuLaunchGridAsync(
+        CUfunction f,
+        int grid_width,
+        int grid_height,
+        CUstream hStream);

@@ -10,6 +10,8 @@ GP_KIND(user_object, TYPES(CUuserObject))
 GP_KIND(graph_exec, TYPES(CUgraphExec))
 /* A set of nodes that the daemon has made a graph of its driver from. */
 GP_KIND(graph_plan, TYPES(gp_graph_plan), COST(4096), ORDERED)
+/* A graph of the driver for which there are handles of conditions; sets with such nodes are made in it. */
+GP_KIND(graph_root, TYPES(gp_graph_root), COST(4096))
 
 GP_LOCAL()
 CUresult cuGraphCreate(
@@ -38,7 +40,7 @@ CUresult cuGraphDestroyNode(
 GP_LOCAL()
 CUresult cuGraphNodeGetType(
         CUgraphNode hNode,
-        OUT CUgraphNodeType *type);
+        OUT FROM(params.type) CUgraphNodeType *type);
 
 GP_LOCAL()
 CUresult cuGraphGetNodes(
@@ -67,7 +69,7 @@ CUresult cuGraphGetEdges_v2(
         BY_HOOK CUgraphEdgeData *edgeData,
         BY_HOOK size_t *numEdges);
 
-GP_LOCAL()
+GP_LOCAL(AS(cuGraphNodeGetDependencies_v2, hNode, dependencies, NULL, numDependencies))
 CUresult cuGraphNodeGetDependencies(
         CUgraphNode hNode,
         BY_HOOK CUgraphNode *dependencies,
@@ -80,7 +82,7 @@ CUresult cuGraphNodeGetDependencies_v2(
         BY_HOOK CUgraphEdgeData *edgeData,
         BY_HOOK size_t *numDependencies);
 
-GP_LOCAL()
+GP_LOCAL(AS(cuGraphNodeGetDependentNodes_v2, hNode, dependentNodes, NULL, numDependentNodes))
 CUresult cuGraphNodeGetDependentNodes(
         CUgraphNode hNode,
         BY_HOOK CUgraphNode *dependentNodes,
@@ -93,7 +95,7 @@ CUresult cuGraphNodeGetDependentNodes_v2(
         BY_HOOK CUgraphEdgeData *edgeData,
         BY_HOOK size_t *numDependentNodes);
 
-GP_LOCAL()
+GP_LOCAL(AS(cuGraphAddDependencies_v2, hGraph, from, to, NULL, numDependencies))
 CUresult cuGraphAddDependencies(
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *from,
@@ -108,7 +110,7 @@ CUresult cuGraphAddDependencies_v2(
         IN_N(numDependencies) OPT const CUgraphEdgeData *edgeData,
         size_t numDependencies);
 
-GP_LOCAL()
+GP_LOCAL(AS(cuGraphRemoveDependencies_v2, hGraph, from, to, NULL, numDependencies))
 CUresult cuGraphRemoveDependencies(
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *from,
@@ -138,10 +140,59 @@ CUresult cuGraphAddChildGraphNode(
         size_t numDependencies,
         CUgraph childGraph);
 
-GP_LOCAL()
+GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_GRAPH))
 CUresult cuGraphChildGraphNodeGetGraph(
         CUgraphNode hNode,
-        OUT CUgraph *phGraph);
+        OUT FROM(params.child->handle.token) CUgraph *phGraph);
+
+GP_LOCAL()
+CUresult cuGraphDebugDotPrint(
+        CUgraph hGraph,
+        IN_STRING const char *path,
+        unsigned int flags);
+
+/* Memory that graphs allocate and free. */
+GP_LOCAL(VIA(gpMemoryMap))
+CUresult cuGraphAddMemAllocNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        BY_HOOK CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphMemAllocNodeGetParams(
+        CUgraphNode hNode,
+        OUT CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
+
+GP_LOCAL()
+CUresult cuGraphAddMemFreeNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        CUdeviceptr dptr);
+
+GP_LOCAL()
+CUresult cuGraphMemFreeNodeGetParams(
+        CUgraphNode hNode,
+        OUT CUdeviceptr *dptr_out);
+
+GP_LOCAL()
+CUresult cuDeviceGraphMemTrim(
+        CUdevice device);
+
+GP_LOCAL()
+CUresult cuDeviceGetGraphMemAttribute(
+        CUdevice device,
+        CUgraphMem_attribute attr,
+        BY_HOOK void *value);
+
+GP_LOCAL()
+CUresult cuDeviceSetGraphMemAttribute(
+        CUdevice device,
+        CUgraphMem_attribute attr,
+        BY_HOOK void *value);
 
 GP_LOCAL()
 CUresult cuGraphAddEventRecordNode(
@@ -151,10 +202,10 @@ CUresult cuGraphAddEventRecordNode(
         size_t numDependencies,
         CUevent event);
 
-GP_LOCAL()
+GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_EVENT_RECORD))
 CUresult cuGraphEventRecordNodeGetEvent(
         CUgraphNode hNode,
-        OUT CUevent *event_out);
+        OUT FROM(params.event) CUevent *event_out);
 
 GP_LOCAL()
 CUresult cuGraphEventRecordNodeSetEvent(
@@ -169,10 +220,10 @@ CUresult cuGraphAddEventWaitNode(
         size_t numDependencies,
         CUevent event);
 
-GP_LOCAL()
+GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_WAIT_EVENT))
 CUresult cuGraphEventWaitNodeGetEvent(
         CUgraphNode hNode,
-        OUT CUevent *event_out);
+        OUT FROM(params.event) CUevent *event_out);
 
 GP_LOCAL()
 CUresult cuGraphEventWaitNodeSetEvent(
@@ -187,10 +238,10 @@ CUresult cuGraphAddHostNode(
         size_t numDependencies,
         IN const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_HOST))
 CUresult cuGraphHostNodeGetParams(
         CUgraphNode hNode,
-        OUT CUDA_HOST_NODE_PARAMS *nodeParams);
+        OUT FROM(params.host) CUDA_HOST_NODE_PARAMS *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphHostNodeSetParams(
@@ -206,15 +257,33 @@ CUresult cuGraphAddMemcpyNode(
         IN const CUDA_MEMCPY3D *copyParams,
         CUcontext ctx);
 
-GP_LOCAL()
+GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_MEMCPY))
 CUresult cuGraphMemcpyNodeGetParams(
         CUgraphNode hNode,
-        OUT CUDA_MEMCPY3D *nodeParams);
+        OUT FROM(params.copy) CUDA_MEMCPY3D *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphMemcpyNodeSetParams(
         CUgraphNode hNode,
         IN const CUDA_MEMCPY3D *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphAddBatchMemOpNode(
+        OUT CUgraphNode *phGraphNode,
+        CUgraph hGraph,
+        IN_N(numDependencies) OPT const CUgraphNode *dependencies,
+        size_t numDependencies,
+        IN const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+
+GP_LOCAL()
+CUresult cuGraphBatchMemOpNodeGetParams(
+        CUgraphNode hNode,
+        OUT CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
+
+GP_LOCAL()
+CUresult cuGraphBatchMemOpNodeSetParams(
+        CUgraphNode hNode,
+        IN const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphAddMemsetNode(
@@ -225,10 +294,10 @@ CUresult cuGraphAddMemsetNode(
         IN const CUDA_MEMSET_NODE_PARAMS *memsetParams,
         CUcontext ctx);
 
-GP_LOCAL()
+GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_MEMSET))
 CUresult cuGraphMemsetNodeGetParams(
         CUgraphNode hNode,
-        OUT CUDA_MEMSET_NODE_PARAMS *nodeParams);
+        OUT FROM(params.fill) CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphMemsetNodeSetParams(
@@ -288,7 +357,7 @@ CUresult cuGraphKernelNodeSetAttribute(
         CUkernelNodeAttrID attr,
         IN const CUkernelNodeAttrValue *value);
 
-GP_LOCAL()
+GP_LOCAL(AS(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams))
 CUresult cuGraphAddNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
@@ -347,9 +416,13 @@ GP_DRIVER_OPTIONAL(cuGraphAddEmptyNode)
 GP_DRIVER_OPTIONAL(cuGraphAddKernelNode_v2)
 GP_DRIVER_OPTIONAL(cuGraphAddMemcpyNode)
 GP_DRIVER_OPTIONAL(cuGraphAddMemsetNode)
+GP_DRIVER_OPTIONAL(cuGraphAddNode_v2)
+GP_DRIVER_OPTIONAL(cuGraphConditionalHandleCreate)
 GP_DRIVER_OPTIONAL(cuGraphCreate)
 GP_DRIVER_OPTIONAL(cuGraphDestroy)
+GP_DRIVER_OPTIONAL(cuGraphDestroyNode)
 GP_DRIVER_OPTIONAL(cuGraphExecDestroy)
+GP_DRIVER_OPTIONAL(cuGraphGetNodes)
 GP_DRIVER_OPTIONAL(cuGraphInstantiateWithFlags)
 GP_DRIVER_OPTIONAL(cuGraphKernelNodeSetAttribute)
 GP_DRIVER_OPTIONAL(cuGraphLaunch)
@@ -373,6 +446,33 @@ void gpGraphLaunch(
 GP_MESSAGE(0x0a04, POST, SERVER_HOOK, PASSES_COPIES)
 void gpGraphDrop(
         DROP gp_graph_plan plan);
+
+/* Where nodes that are conditions will be: the driver's handles belong to a graph of its own. */
+GP_MESSAGE(0x0a05, POST, SERVER_HOOK, PASSES_COPIES)
+void gpGraphRoot(
+        gp_context context,
+        NEW gp_graph_root root);
+
+/* cuGraphConditionalHandleCreate: device code has the driver's value. */
+GP_MESSAGE(0x0a06, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpGraphHandle(
+        gp_graph_root root,
+        unsigned int value,
+        unsigned int flags,
+        OUT unsigned long long *handle);
+
+/* No set has conditions with its handles any more. */
+GP_MESSAGE(0x0a07, POST, SERVER_HOOK, BEHIND_ALL)
+void gpGraphRootDrop(
+        DROP gp_graph_root root);
+
+GP_LOCAL(VIA(gpGraphRoot, gpGraphHandle))
+CUresult cuGraphConditionalHandleCreate(
+        OUT CUgraphConditionalHandle *pHandle_out,
+        CUgraph hGraph,
+        CUcontext ctx,
+        unsigned int defaultLaunchValue,
+        unsigned int flags);
 
 GP_LOCAL(VIA(gpGraphMake))
 CUresult cuGraphInstantiateWithFlags(
@@ -401,9 +501,9 @@ CUresult cuGraphExecDestroy(
 GP_LOCAL()
 CUresult cuGraphExecGetFlags(
         CUgraphExec hGraphExec,
-        OUT cuuint64_t *flags);
+        OUT BY(gpc_exec_flags) cuuint64_t *flags);
 
-GP_LOCAL(VIA(gpGraphLaunch, gpGraphRemake), CAPTURE(node))
+GP_LOCAL(VIA(gpGraphLaunch, gpGraphRemake), CAPTURE(refused))
 CUresult cuGraphLaunch(
         CUgraphExec hGraphExec,
         CUstream hStream);
@@ -438,6 +538,12 @@ CUresult cuGraphExecMemsetNodeSetParams(
         CUgraphNode hNode,
         IN const CUDA_MEMSET_NODE_PARAMS *memsetParams,
         CUcontext ctx);
+
+GP_LOCAL(VIA(gpGraphRemake))
+CUresult cuGraphExecBatchMemOpNodeSetParams(
+        CUgraphExec hGraphExec,
+        CUgraphNode hNode,
+        IN const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
 GP_LOCAL(VIA(gpGraphRemake))
 CUresult cuGraphExecHostNodeSetParams(

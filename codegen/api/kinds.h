@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kinds of handles.  Those without COST are the client's alone: no object of the daemon's is behind
- * them.  A new kind of the driver's own objects goes into its chapter, with OBJECT.
+ * Kinds of handles that several chapters name; a kind of one chapter stands there.  Those without
+ * COST are the client's alone: no object of the daemon's is behind them.
  */
 
 GP_KIND(context, TYPES(CUcontext, gp_context), COST(1024), LOOKUP)
@@ -17,11 +17,42 @@ GP_KIND(memory, TYPES(gp_memory), COST(512))
 GP_KIND(array, TYPES(gp_array), COST(2048))
 /* Texture and surface objects; the application has the driver's number. */
 GP_KIND(texture, TYPES(gp_texture), COST(1024))
+/* What other processes may open (ipc.h). */
+GP_KIND(share, TYPES(gp_share), COST(512))
 
 GP_KIND(module, TYPES(CUmodule))
 GP_KIND(library, TYPES(CUlibrary))
 GP_KIND(kernel, TYPES(CUkernel))
 GP_KIND(function, TYPES(CUfunction))
 GP_KIND(pool, TYPES(CUmemoryPool))
+/* Its context is what the daemon knows. */
+GP_KIND(green, TYPES(CUgreenCtx))
 /* A level of a mipmapped array. */
 GP_KIND(level, TYPES(CUarray))
+
+/* What the client answers without the daemon. */
+GP_HELD(program, ENTER(gpc_enter_local), HEADER("client/context/context.h"))
+GP_HELD(session, ENTER(gpc_enter_initialized), HEADER("client/base/config.h", "client/context/context.h"))
+/* The current context: made known to the daemon, or as it is. */
+GP_HELD(active, STRUCT(gpc_context), ENTER(gpc_enter), HEADER("client/context/context.h"))
+GP_HELD(current, STRUCT(gpc_context), ENTER(gpc_context_enter_current), HEADER("client/context/context.h"))
+GP_HELD(context, TYPES(CUcontext), STRUCT(gpc_context), ENTER(gpc_context_enter), HEADER("client/context/context.h"))
+GP_HELD(green, TYPES(CUgreenCtx), STRUCT(gpc_green), ENTER(gpc_green_enter), HEADER("client/api/green.h"))
+GP_HELD(device, TYPES(CUdevice), STRUCT(gpc_device), ENTER(gpc_device_enter), HEADER("client/context/context.h"))
+GP_HELD(stream, TYPES(CUstream), STRUCT(gpc_stream), ENTER(gpc_stream_enter), HEADER("client/stream/stream.h"))
+GP_HELD(module, TYPES(CUmodule), STRUCT(gpc_module), KIND(module), HEADER("client/code/module.h"))
+/* Whether a kernel or a function is meant, its token says. */
+GP_HELD(function, TYPES(CUfunction), STRUCT(gpc_function), ENTER(gpc_function_enter), HEADER("client/code/image.h"))
+GP_HELD(kernel, TYPES(CUkernel), STRUCT(gpc_function), KIND(kernel), HEADER("client/code/image.h"))
+GP_HELD(library, TYPES(CUlibrary), STRUCT(gpc_image), ENTER(gpc_library_enter_image), HEADER("client/code/module.h"))
+GP_HELD(array, TYPES(CUarray), STRUCT(gpc_array), ENTER(gpc_array_enter), HEADER("client/copy/array.h"))
+GP_HELD(mipmapped, TYPES(CUmipmappedArray), STRUCT(gpc_array), ENTER(gpc_array_enter_mipmapped),
+        HEADER("client/copy/array.h"))
+GP_HELD(texture, TYPES(CUtexObject), STRUCT(gpc_texture), ENTER(gpc_texture_begin), END(gpc_texture_end),
+        HEADER("client/copy/texture.h"))
+GP_HELD(surface, TYPES(CUsurfObject), STRUCT(gpc_texture), ENTER(gpc_surface_begin), END(gpc_texture_end),
+        HEADER("client/copy/texture.h"))
+GP_HELD(graph_node, TYPES(CUgraphNode), STRUCT(gpc_node), ENTER(gpc_graphs_begin_node), END(gpc_graphs_end),
+        HEADER("client/graph/graph.h"))
+GP_HELD(graph_exec, TYPES(CUgraphExec), STRUCT(gpc_exec), ENTER(gpc_exec_begin), END(gpc_graphs_end),
+        HEADER("client/graph/exec.h"))

@@ -35,7 +35,7 @@ CUresult cuLibraryGetKernel(
 
 GP_LOCAL()
 CUresult cuLibraryGetKernelCount(
-        OUT unsigned int *count,
+        OUT FROM(info->kernel_count) unsigned int *count,
         CUlibrary lib);
 
 GP_LOCAL()
@@ -63,7 +63,7 @@ CUresult cuKernelGetFunction(
 
 GP_LOCAL()
 CUresult cuKernelGetLibrary(
-        OUT CUlibrary *pLib,
+        OUT FROM(image->owner) CUlibrary *pLib,
         CUkernel kernel);
 
 GP_LOCAL(VIA(cuFuncGetAttribute))
@@ -88,7 +88,7 @@ CUresult cuKernelSetCacheConfig(
 
 GP_LOCAL()
 CUresult cuKernelGetName(
-        BY_HOOK const char **name,
+        OUT FROM(info->name) const char **name,
         CUkernel hfunc);
 
 GP_LOCAL()
@@ -97,3 +97,18 @@ CUresult cuKernelGetParamInfo(
         size_t paramIndex,
         OUT size_t *paramOffset,
         OUT size_t *paramSize);
+
+/* Managed memory is not carried; what the image does not have is not found. */
+GP_LOCAL()
+CUresult cuLibraryGetManaged(
+        OUT OPT CUdeviceptr *dptr,
+        OUT OPT size_t *bytes,
+        CUlibrary library,
+        IN_STRING const char *name);
+
+/* The table of the host's functions is not read. */
+GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_FOUND))
+CUresult cuLibraryGetUnifiedFunction(
+        OUT void **fptr,
+        CUlibrary library,
+        IN_STRING const char *symbol);

@@ -19,7 +19,7 @@ CUresult cuMemAllocPitch_v2(
         size_t Height,
         unsigned int ElementSizeBytes);
 
-GP_LOCAL(VIA(gpMemoryUnmap, gpFence))
+GP_LOCAL(VIA(gpMemoryUnmap, gpFence), CAPTURE(node))
 CUresult cuMemFree_v2(
         CUdeviceptr dptr);
 
@@ -29,7 +29,7 @@ CUresult cuMemGetAddressRange_v2(
         OUT OPT size_t *psize,
         CUdeviceptr dptr);
 
-GP_LOCAL(CAPTURE(unsafe))
+GP_LOCAL(AS(cuMemHostAlloc, pp, bytesize, 0), CAPTURE(unsafe))
 CUresult cuMemAllocHost_v2(
         BY_HOOK void **pp,
         size_t bytesize);
@@ -49,7 +49,7 @@ CUresult cuMemHostGetFlags(
         OUT unsigned int *pFlags,
         BY_HOOK void *p);
 
-GP_LOCAL()
+GP_LOCAL(ALIAS(cuMemHostRegister))
 CUresult cuMemHostRegister_v2(
         BY_HOOK void *p,
         size_t bytesize,
@@ -59,7 +59,7 @@ GP_LOCAL()
 CUresult cuMemHostUnregister(
         BY_HOOK void *p);
 
-GP_LOCAL()
+GP_LOCAL(AS(cuMemHostAlloc, pp, bytesize, 0))
 CUresult cuMemAllocHost(
         BY_HOOK void **pp,
         unsigned int bytesize);

@@ -12,6 +12,14 @@ void gpContextCreate(
         gp_new_address heap,
         size_t heap_size);
 
+/* The same, and nobody waits for it; it takes no device memory. */
+GP_MESSAGE(0x0105, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpContextMake(
+        NEW gp_context context,
+        int device,
+        unsigned int flags,
+        NEW CUstream legacy);
+
 /* Streams and events of the context go with it; images and memory stay until the client drops them. */
 GP_MESSAGE(0x0102, POST, SERVER_HOOK, BEHIND_ALL, BEFORE_ALL)
 void gpContextDestroy(
@@ -21,6 +29,50 @@ void gpContextDestroy(
 GP_MESSAGE(0x0103, WAIT, SERVER_HOOK, BEHIND_ALL)
 void gpContextSynchronize(
         gp_context context);
+
+/*
+ * Multiprocessors of a device: of a green context, or (source 0) what the session has.  What a
+ * CUdevResource says of them: count, least (minSmPartitionSize), alignment (smCoscheduledAlignment).
+ */
+GP_MESSAGE(0x0123, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpResource(
+        int device,
+        gp_context source,
+        OUT unsigned int *count,
+        OUT unsigned int *least,
+        OUT unsigned int *alignment);
+
+/* cuDevSmResourceSplitByCount of those into groups (0: as many as there are).  All groups are alike;
+ * rest_count 0: nothing is left. */
+GP_MESSAGE(0x0124, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpResourceSplit(
+        int device,
+        gp_context source,
+        unsigned int flags,
+        unsigned int wanted,
+        unsigned int groups,
+        OUT unsigned int *made,
+        OUT unsigned int *count,
+        OUT unsigned int *least,
+        OUT unsigned int *alignment,
+        OUT unsigned int *rest_count,
+        OUT unsigned int *rest_least,
+        OUT unsigned int *rest_alignment);
+
+/* cuGreenCtxCreate, of some of the groups of such a split, and of the rest if rest is 1; groups 0: of
+ * all that the source has.  It is a context as others; its work is parent's, too. */
+GP_MESSAGE(0x0125, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpGreenMake(
+        NEW gp_context context,
+        NEW CUstream legacy,
+        gp_context parent,
+        gp_context source,
+        unsigned int flags,
+        unsigned int wanted,
+        unsigned int groups,
+        unsigned int rest,
+        unsigned long long picks,
+        unsigned long long more_picks);
 
 /* cuCtxSetLimit: the worker's limits are shared; they only grow (stack) or are given (the others). */
 GP_MESSAGE(0x0104, WAIT, SERVER_HOOK)
@@ -36,11 +88,26 @@ void gpMemoryMap(
         size_t size,
         int device);
 
-/* Unmaps what one gpMemoryMap (or gpContextCreate) mapped, once all work submitted before is done. */
+/* The same as gpMemoryMap, of memory that is not needed yet: nobody is asked to give any back for it. */
+GP_MESSAGE(0x020e, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpMemoryTry(
+        gp_address address,
+        size_t size,
+        int device);
+
+/* Unmaps what one gpMemoryMap (or gpMemoryTry, gpMemoryUse, or gpContextCreate) mapped, once all work submitted before is done. */
 GP_MESSAGE(0x0202, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpMemoryUnmap(
         gp_address address,
         size_t size);
+
+/* Maps the zeroed memory that Welcome has granted, all of it, once: there is no way that the device
+ * has none. */
+GP_MESSAGE(0x020d, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpMemoryUse(
+        gp_address address,
+        size_t size,
+        int device);
 
 /* cuMemGetInfo: of the session's quota on this device. */
 GP_MESSAGE(0x0203, WAIT, SERVER_HOOK, ABOUT_MEMORY, PASSES_COPIES)
@@ -48,6 +115,33 @@ void gpMemoryInfo(
         int device,
         OUT unsigned long long *free,
         OUT unsigned long long *total);
+
+/*
+ * What NVML says of a device (protocol/device_state.h).
+ * what: enum gp_state_part.  words: u64 each; texts: each with its NUL; processes: struct
+ * gp_state_process each.
+ */
+GP_MESSAGE(0x0106, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpDeviceState(
+        int device,
+        unsigned int what,
+        OUT_BYTES(BY_HOOK) void *words,
+        OUT_BYTES(BY_HOOK) void *texts,
+        OUT_BYTES(BY_HOOK) void *processes);
+
+/*
+ * The first one asks the daemon to measure when the session's work runs; each tells of what was done since
+ * the last (protocol/trace_event.h).
+ * now: the daemon's clock; missed: work that was never measured, in all; error: how far the GPU's clock may be
+ * off the daemon's; left: 1 if there is more to tell.  Times are nanoseconds.
+ */
+GP_MESSAGE(0x0107, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpTraceTake(
+        OUT unsigned long long *now,
+        OUT unsigned long long *missed,
+        OUT unsigned long long *error,
+        OUT unsigned int *left,
+        OUT_BYTES(BY_HOOK) void *events);
 
 /* Answered when all that the session submitted so far, to any stream, is done. */
 GP_MESSAGE(0x0204, WAIT, SERVER_HOOK, BEHIND_ALL)
@@ -192,11 +286,30 @@ GP_MESSAGE(0x0422, POST, SERVER_HOOK)
 void gpHostFunctionDone(
         DROP gp_function function);
 
+/* Behind the stream's work: size bytes (4 or 8) of device memory become the value. */
+GP_MESSAGE(0x0423, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpStreamWrite(
+        CUstream stream,
+        gp_address address,
+        unsigned long long value,
+        unsigned int size);
+
+/*
+ * What comes behind it in the stream is kept by the daemon until that word is as condition says
+ * (CU_STREAM_WAIT_VALUE_EQ and its like); then, or when it is refused, the note 0xff07 says so.
+ */
+GP_MESSAGE(0x0424, POST, SERVER_HOOK, CHARGES_NOTHING)
+void gpStreamWait(
+        CUstream stream,
+        gp_address address,
+        unsigned long long value,
+        unsigned int size,
+        unsigned int condition);
+
 /*
  * Loads device code: the flattened image (image/fatbin.h) of this SHA-256.  The image itself is
  * the bulk tail; without one it must be in the daemon's cache, else missing = 1 comes back and the
- * client sends the call again with it.  options: (u32 CUjit_option, u32 0, u64 value) triples.
- * info: the kernels (protocol/image_info.h); log: text of the JIT compiler, also when it fails.
+ * client sends the call again with it.   * info: the kernels (protocol/image_info.h); log: text of the JIT compiler, also when it fails.
  */
 GP_MESSAGE(0x0501, WAIT, SERVER_HOOK, BULK_IN, ALLOCATES(BY_HOOK), PASSES_COPIES)
 void gpImageLoad(
@@ -204,8 +317,9 @@ void gpImageLoad(
         NEW gp_image image,
         IN_BYTES(32) const void *sha256,
         size_t size,
-        IN_BYTES(options_size) const void *options,
-        size_t options_size,
+        unsigned int option_count,
+        IN_OPTIONS(option_count, option_values) CUjit_option *options,
+        BY_HOOK void **option_values,
         OUT unsigned int *missing,
         OUT_BYTES(BY_HOOK) void *info,
         OUT_BYTES(BY_HOOK) void *log);
@@ -317,3 +431,17 @@ void gpTensorMap(
         IN_BYTES(shape_size) const void *shape,
         size_t shape_size,
         OUT_BYTES(BY_HOOK) void *map);
+
+/* Attributes of launches that hold no handle and no address. */
+GP_SET(launch_number,
+        CU_LAUNCH_ATTRIBUTE_IGNORE,
+        CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+        CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        CU_LAUNCH_ATTRIBUTE_PRIORITY,
+        CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+        CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+        CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+        CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+        CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING)

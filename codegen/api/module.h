@@ -6,7 +6,7 @@ CUresult cuModuleLoad(
         OUT CUmodule *module,
         IN_STRING const char *fname);
 
-GP_LOCAL(VIA(gpImageLoad))
+GP_LOCAL(AS(cuModuleLoadDataEx, module, image, 0, NULL, NULL), ALIAS(cuModuleLoadFatBinary), VIA(gpImageLoad))
 CUresult cuModuleLoadData(
         OUT CUmodule *module,
         BY_HOOK const void *image);
@@ -19,18 +19,13 @@ CUresult cuModuleLoadDataEx(
         OUT CUjit_option *options,
         BY_HOOK void **optionValues);
 
-GP_LOCAL(VIA(gpImageLoad))
-CUresult cuModuleLoadFatBinary(
-        OUT CUmodule *module,
-        BY_HOOK const void *fatCubin);
-
 GP_LOCAL(VIA(gpImageUnload))
 CUresult cuModuleUnload(
         CUmodule hmod);
 
-GP_LOCAL()
+GP_LOCAL(OF(session))
 CUresult cuModuleGetLoadingMode(
-        OUT CUmoduleLoadingMode *mode);
+        OUT BY(gpc_config_module_loading) CUmoduleLoadingMode *mode);
 
 GP_LOCAL()
 CUresult cuModuleGetFunction(
@@ -40,7 +35,7 @@ CUresult cuModuleGetFunction(
 
 GP_LOCAL()
 CUresult cuModuleGetFunctionCount(
-        OUT unsigned int *count,
+        OUT FROM(image->info->kernel_count) unsigned int *count,
         CUmodule mod);
 
 GP_LOCAL()
@@ -56,10 +51,25 @@ CUresult cuModuleGetGlobal_v2(
         CUmodule hmod,
         IN_STRING const char *name);
 
-/*
- * The linker.  Its options are encoded as those of gpImageLoad; what it says so far comes back with
- * every call.
- */
+/* Of the compiler.  What it says comes back with the calls, into the buffers, by hand. */
+GP_OPTIONS(CUjit_option,
+        CU_JIT_MAX_REGISTERS,
+        CU_JIT_OPTIMIZATION_LEVEL,
+        CU_JIT_TARGET_FROM_CUCONTEXT,
+        CU_JIT_TARGET,
+        CU_JIT_FALLBACK_STRATEGY,
+        CU_JIT_GENERATE_DEBUG_INFO,
+        CU_JIT_LOG_VERBOSE,
+        CU_JIT_GENERATE_LINE_INFO,
+        CU_JIT_CACHE_MODE,
+        HERE CU_JIT_THREADS_PER_BLOCK,
+        HERE CU_JIT_WALL_TIME,
+        HERE CU_JIT_INFO_LOG_BUFFER,
+        HERE CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        HERE CU_JIT_ERROR_LOG_BUFFER,
+        HERE CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+
+/* The linker.  What it says so far comes back with every call. */
 GP_KIND(linker, TYPES(CUlinkState), COST(16384), OBJECT(cuLinkDestroy), GOES_WITH(context))
 
 GP_ENUM(CUjitInputType)
@@ -109,8 +119,9 @@ CUresult cuLinkDestroy(
 GP_MESSAGE(0x0521, WAIT, SERVER_HOOK)
 void gpLinkCreate(
         NEW CUlinkState linker,
-        IN_BYTES(options_size) const void *options,
-        size_t options_size);
+        unsigned int option_count,
+        IN_OPTIONS(option_count, option_values) CUjit_option *options,
+        BY_HOOK void **option_values);
 
 /* The input is the bulk tail. */
 GP_MESSAGE(0x0522, WAIT, SERVER_HOOK, BULK_IN)
@@ -118,8 +129,9 @@ void gpLinkAdd(
         CUlinkState linker,
         CUjitInputType type,
         IN_STRING const char *name,
-        IN_BYTES(options_size) const void *options,
-        size_t options_size,
+        unsigned int option_count,
+        IN_OPTIONS(option_count, option_values) CUjit_option *options,
+        BY_HOOK void **option_values,
         OUT_BYTES(BY_HOOK) void *info,
         OUT_BYTES(BY_HOOK) void *error);
 
@@ -129,3 +141,4 @@ void gpLinkComplete(
         OUT_BYTES(BY_HOOK) void *image,
         OUT_BYTES(BY_HOOK) void *info,
         OUT_BYTES(BY_HOOK) void *error);
+

@@ -9,14 +9,14 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         size_t dynamicSMemSize,
         unsigned int flags);
 
-GP_LOCAL(VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
+GP_LOCAL(AS(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, numBlocks, func, blockSize, dynamicSMemSize, 0), VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
         OUT int *numBlocks,
         CUfunction func,
         int blockSize,
         size_t dynamicSMemSize);
 
-GP_LOCAL(VIA(gpOccupancyBlocks))
+GP_LOCAL(AS(cuOccupancyMaxPotentialBlockSizeWithFlags, minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, CU_OCCUPANCY_DEFAULT), VIA(gpOccupancyBlocks))
 CUresult cuOccupancyMaxPotentialBlockSize(
         OUT int *minGridSize,
         OUT int *blockSize,

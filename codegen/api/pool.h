@@ -2,20 +2,20 @@
 /* CUDA driver API: memory pools.  They are the client's own; what it costs the account is what
  * gpMemoryMap maps for them. */
 
-GP_LOCAL(VIA(gpMemoryMap), CAPTURE(refused))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node))
 CUresult cuMemAllocAsync(
         OUT CUdeviceptr *dptr,
         size_t bytesize,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpMemoryMap), CAPTURE(refused))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node))
 CUresult cuMemAllocFromPoolAsync(
         OUT CUdeviceptr *dptr,
         size_t bytesize,
         CUmemoryPool pool,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpMemoryUnmap), CAPTURE(refused))
+GP_LOCAL(VIA(gpMemoryUnmap), CAPTURE(node))
 CUresult cuMemFreeAsync(
         CUdeviceptr dptr,
         CUstream hStream);

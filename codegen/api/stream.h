@@ -7,7 +7,7 @@ CUresult cuStreamCreateWithPriority(
         unsigned int flags,
         int priority);
 
-GP_LOCAL(VIA(cuStreamCreateWithPriority))
+GP_LOCAL(AS(cuStreamCreateWithPriority, phStream, Flags, 0), VIA(cuStreamCreateWithPriority))
 CUresult cuStreamCreate(
         OUT CUstream *phStream,
         unsigned int Flags);
@@ -15,29 +15,41 @@ CUresult cuStreamCreate(
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetPriority(
         CUstream hStream,
-        OUT int *priority);
+        OUT FROM(priority) int *priority);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetDevice(
         CUstream hStream,
-        OUT CUdevice *device);
+        OUT FROM(context->device->ordinal) CUdevice *device);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetFlags(
         CUstream hStream,
-        OUT unsigned int *flags);
+        OUT FROM(flags) unsigned int *flags);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetId(
         CUstream hStream,
-        OUT unsigned long long *streamId);
+        OUT FROM(number) unsigned long long *streamId);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetCtx(
         CUstream hStream,
-        OUT CUcontext *pctx);
+        OUT BY(gpc_stream_context) CUcontext *pctx);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+CUresult cuStreamGetCtx_v2(
+        CUstream hStream,
+        OUT FROM(context->handle.token) CUcontext *pCtx,
+        OUT BY(gpc_stream_green) CUgreenCtx *pGreenCtx);
+
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+CUresult cuStreamGetGreenCtx(
+        CUstream hStream,
+        OUT BY(gpc_stream_green) CUgreenCtx *phCtx);
+
+/* There is nothing that could differ between two streams and be copied. */
+GP_LOCAL(ANSWERS(CUDA_SUCCESS), CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamCopyAttributes(
         CUstream dstStream,
         CUstream srcStream);
@@ -48,7 +60,7 @@ CUresult cuStreamGetAttribute(
         CUstreamAttrID attr,
         OUT CUstreamAttrValue *value);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_SUPPORTED), CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamSetAttribute(
         CUstream hStream,
         CUstreamAttrID attr,
@@ -59,7 +71,7 @@ CUresult cuStreamIsCapturing(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(AS(cuStreamGetCaptureInfo_v3, hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out), CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetCaptureInfo_v2(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus_out,
@@ -78,7 +90,7 @@ CUresult cuStreamGetCaptureInfo_v3(
         BY_HOOK const CUgraphEdgeData **edgeData_out,
         OUT size_t *numDependencies_out);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(AS(cuStreamBeginCapture_v2, hStream, CU_STREAM_CAPTURE_MODE_GLOBAL), CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamBeginCapture(
         CUstream hStream);
 
@@ -116,7 +128,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(
         size_t numDependencies,
         unsigned int flags);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(AS(cuStreamGetCaptureInfo_v3, hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL), CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetCaptureInfo(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus_out,
@@ -155,4 +167,41 @@ CUresult cuStreamAddCallback(
         CUstream hStream,
         CUstreamCallback callback,
         BY_HOOK void *userData,
+        unsigned int flags);
+
+/* Words of memory that streams write, and wait for (docs/streams.md). */
+
+GP_LOCAL(ALIAS(cuStreamWaitValue32), VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
+CUresult cuStreamWaitValue32_v2(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint32_t value,
+        unsigned int flags);
+
+GP_LOCAL(ALIAS(cuStreamWriteValue32), VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+CUresult cuStreamWriteValue32_v2(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint32_t value,
+        unsigned int flags);
+
+GP_LOCAL(ALIAS(cuStreamWaitValue64), VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
+CUresult cuStreamWaitValue64_v2(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint64_t value,
+        unsigned int flags);
+
+GP_LOCAL(ALIAS(cuStreamWriteValue64), VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+CUresult cuStreamWriteValue64_v2(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint64_t value,
+        unsigned int flags);
+
+GP_LOCAL(ALIAS(cuStreamBatchMemOp), VIA(gpStreamWait, gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+CUresult cuStreamBatchMemOp_v2(
+        CUstream stream,
+        unsigned int count,
+        BY_HOOK CUstreamBatchMemOpParams *paramArray,
         unsigned int flags);

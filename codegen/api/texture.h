@@ -14,17 +14,17 @@ CUresult cuTexObjectDestroy(
 
 GP_LOCAL()
 CUresult cuTexObjectGetResourceDesc(
-        OUT CUDA_RESOURCE_DESC *pResDesc,
+        OUT FROM(resource) CUDA_RESOURCE_DESC *pResDesc,
         CUtexObject texObject);
 
 GP_LOCAL()
 CUresult cuTexObjectGetTextureDesc(
-        OUT CUDA_TEXTURE_DESC *pTexDesc,
+        OUT FROM(description) CUDA_TEXTURE_DESC *pTexDesc,
         CUtexObject texObject);
 
-GP_LOCAL()
+GP_LOCAL(WHEN(has_view, true))
 CUresult cuTexObjectGetResourceViewDesc(
-        OUT CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+        OUT FROM(view) CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
         CUtexObject texObject);
 
 GP_LOCAL(VIA(gpSurfaceCreate))
@@ -38,7 +38,7 @@ CUresult cuSurfObjectDestroy(
 
 GP_LOCAL()
 CUresult cuSurfObjectGetResourceDesc(
-        OUT CUDA_RESOURCE_DESC *pResDesc,
+        OUT FROM(resource) CUDA_RESOURCE_DESC *pResDesc,
         CUsurfObject surfObject);
 
 /*

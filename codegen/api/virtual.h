@@ -62,6 +62,20 @@ CUresult cuMemGetAllocationPropertiesFromHandle(
         OUT CUmemAllocationProp *prop,
         CUmemGenericAllocationHandle handle);
 
+/* A descriptor of the client's, with a handle in it. */
+GP_LOCAL(VIA(gpPhysicalShare))
+CUresult cuMemExportToShareableHandle(
+        BY_HOOK void *shareableHandle,
+        CUmemGenericAllocationHandle handle,
+        CUmemAllocationHandleType handleType,
+        unsigned long long flags);
+
+GP_LOCAL(VIA(gpPhysicalOpen))
+CUresult cuMemImportFromShareableHandle(
+        OUT CUmemGenericAllocationHandle *handle,
+        BY_HOOK void *osHandle,
+        CUmemAllocationHandleType shHandleType);
+
 GP_LOCAL()
 CUresult cuMemRetainAllocationHandle(
         OUT CUmemGenericAllocationHandle *handle,

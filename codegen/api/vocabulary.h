@@ -31,7 +31,7 @@
  *   TYPES(type, ...)   what the prototypes call it
  *   COST(bytes)        what the daemon keeps for one, roughly; without it the client alone has any
  *   ORDERED            calls that name one come behind the host functions that others of it wait for
- *   LOOKUP             generated code finds one with gpc_<kind>_id() and gpd_given_<kind>()
+ *   LOOKUP             generated code finds one by hand-written functions: stream, event, context
  *   OBJECT(function)   it is the driver's and nothing else: NEW and DROP work without a hook, and
  *                      what the client leaves behind is ended with this function of the driver
  *   GOES_WITH(context or session)   when that is
@@ -41,27 +41,45 @@
 #define GP_KIND(name, ...)
 
 /*
+ * What the client holds, of which functions are generated that it answers alone.
+ *   TYPES(type, ...)   the handles that name one; without it, OF(name) of a call does
+ *   STRUCT(name)       what is found: struct name
+ *   ENTER(function)    begins the call and finds it: function(handle, &found), of what it has
+ *   KIND(kind)         instead of ENTER: the handle is the token of such an object
+ *   END(function)      follows ENTER in any case: return function(result)
+ *   HEADER("file", ...)  where these are declared
+ */
+#define GP_HELD(name, ...)
+
+/*
  * Types.
  *   GP_ENUM(type)                        an enumeration
  *   GP_OPAQUE(type, size)                bytes that nobody looks into
  *   GP_STRUCT(type, member, ...)         "ctype path", the path as C would write it behind a dot;
  *                                        "[n]" behind an array.  What is not listed stays zero.
  *   GP_ATTRIBUTES(type, value, ...)      "ctype attribute": what IN_ATTRIBUTE and OUT_ATTRIBUTE hold
- *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS)
+ *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); HERE option: it
+ *                                        stays with the client (hooks: gpc_pack_<type>, gpd_take_<type>)
+ *   GP_SET(name, value, ...)             values of cuda.h that the daemon asks about: gpd_is_<name>()
+ *   GP_NARROW(old, new, member, ...)     a struct of NARROW calls, the struct of today, all members
  * Before a member:
  *   ONE_OF(value, ...)  UP_TO(value)     else CUDA_ERROR_INVALID_VALUE, at both ends
  *   WHEN(tag, value, ...)                it is one while the member tag has one of these values:
  *                                        members of a union
+ *   SPAN(...)                            of a device pointer: as before a parameter, of members
  */
 #define GP_ENUM(type)
 #define GP_OPAQUE(type, size)
 #define GP_STRUCT(type, ...)
 #define GP_ATTRIBUTES(type, ...)
 #define GP_OPTIONS(type, ...)
+#define GP_SET(name, ...)
+#define GP_NARROW(old, new, ...)
 
 /* Before a prototype. Numbers are unique and never used again; a changed signature is a new number. */
 #define GP_CALL(number, completion, ...)    /* CUDA call that travels as it is */
-#define GP_LOCAL(...)                       /* CUDA call that client/ implements by hand: gpc_<name>() */
+#define GP_LOCAL(...)                       /* CUDA call that client/ answers: gpc_<name>(), by hand
+                                             * unless words below say what it writes */
 #define GP_MESSAGE(number, completion, ...) /* our own message, which the hand-written calls use */
 
 /*
@@ -76,6 +94,18 @@
  *   CLIENT_HOOK        client/ implements it by hand: gpc_<name>(); without it a stub is generated
  *   BULK_IN            a bulk tail follows the message
  *   BULK_OUT           data notes with bulk tails precede the reply
+ *
+ * Of a GP_LOCAL call that is generated out of what the client holds (GP_HELD):
+ *   OF(name)           it is of this, which no handle names
+ *   WHEN(member, value, ...)  what is found has one of these values there, else
+ *                      CUDA_ERROR_INVALID_VALUE
+ *   AS(function, argument, ...)  it is this other CUDA call with these parameters and constants
+ *   NARROW(function)   it is this other CUDA call, with addresses and sizes of 32 bits (narrow.h).
+ *                      A size that has more comes back as the most that 32 bits hold; an address
+ *                      that has more is CUDA_ERROR_INVALID_VALUE
+ *   UNDO(function)     of a NARROW call that makes memory: such an address is given to this
+ *                      function, and the answer is CUDA_ERROR_OUT_OF_MEMORY
+ *   ANSWERS(code)      finds what the call names, checks, writes nothing
  *
  * Its place among the session's other calls, where the names of streams, events and images that it
  * has do not say it:
@@ -104,7 +134,8 @@
  */
 
 /* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or
- * names a parameter; elements are scalars, handles of LOOKUP or OBJECT, or described types. */
+ * names a parameter; elements are scalars, handles of LOOKUP or OBJECT, or described types.  What is ORDERED is named by
+ * a parameter, not by an element. */
 #define IN            /* one element, read by the callee */
 #define IN_N(count)   /* count elements */
 #define IN_BYTES(size)
@@ -117,14 +148,26 @@
                           * with OPT: then count comes back as how many there are */
 #define OUT_BYTES(size)
 #define OUT_ATTRIBUTE(attribute)
-#define INOUT         /* a scalar, read and written */
+#define INOUT         /* a number, read and written */
 #define BY_HOOK       /* read or written by the hand-written function of this call */
 
 /* Qualifiers, after the direction. */
 #define OPT           /* may be NULL */
 #define NEW           /* a handle that this call makes; the client names it */
 #define STATIC        /* points to storage that is never freed */
-#define SPAN(size)    /* of a CUdeviceptr: so many bytes of it must be the session's; else 1 */
+/*
+ * Of a device pointer: what it points to must be the session's.  SPAN(bytes), SPAN(size, count), or
+ * SPAN(size, count, pitch, rows): rows with count things of size bytes, pitch bytes apart; each a
+ * number or a parameter.  Required where no hook of the server checks it.
+ */
+#define SPAN(size, ...)
+
+/* Of a GP_LOCAL call that is generated. */
+#define FROM(member)  /* OUT: the member of what is found; OUT_BYTES: its text */
+#define BY(...)       /* OUT: function(found, argument, ...): parameters of the call, constants */
+#define ALWAYS(value) /* OUT: this, whatever is found */
+#define TO(member)    /* a number: the member becomes it */
+#define WITHIN(least, most) /* a number: else CUDA_ERROR_INVALID_VALUE */
 
 /* On a handle passed by value. */
 #define DROP          /* this call destroys the handle */
@@ -132,8 +175,8 @@
 /*
  * Types of our own messages.  gp_address is checked against the caller's window; gp_new_address is
  * where memory is made; gp_kernel names a function of an image; gp_context, gp_image, gp_function (a
- * host function), gp_memory (physical memory), gp_graph_plan (graph.h), gp_array (plain or mipmapped), gp_texture (a texture
- * or a surface object): handles.
+ * host function), gp_memory (physical memory), gp_graph_plan and gp_graph_root (graph.h), gp_array (plain or
+ * mipmapped), gp_texture (a texture or a surface object), gp_share (memory that other processes may open): handles.
  */
 typedef unsigned long long gp_address;
 typedef unsigned long long gp_new_address;
@@ -143,7 +186,9 @@ typedef unsigned int gp_image;
 typedef unsigned int gp_function;
 typedef unsigned int gp_memory;
 typedef unsigned int gp_graph_plan;
+typedef unsigned int gp_graph_root;
 typedef unsigned int gp_array;
 typedef unsigned int gp_texture;
+typedef unsigned int gp_share;
 
 #endif /* GP_API_VOCABULARY_H */

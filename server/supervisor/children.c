@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #define WORKER_START_MS 120000
 #define WORKER_LOST_MS 1500
@@ -34,8 +35,7 @@ start_child(void *arg)
 	}
 	child->started_ms = now;
 	child->deadline_ms = now + WORKER_START_MS;
-	child->next = c->list;
-	c->list = child;
+	LL_PREPEND(c->list, child);
 	gpd_debug("worker %d starts", (int)child->pid);
 	return child;
 }
@@ -87,6 +87,7 @@ static void
 take_out(struct gpd_children *c, struct gpd_child *child, enum gpd_child_state state,
 	 int64_t start_ms)
 {
+	/* What it said before may come when it is ending: then it stays so. */
 	(void)gpd_child_set_state(child, state, gp_now_ms());
 	if (c->serving != child)
 		return;
@@ -110,7 +111,8 @@ tell_to_retire(struct gpd_children *c, struct gpd_child *child)
 static void
 worker_stale(struct gpd_children *c, struct gpd_child *child)
 {
-	if (child != c->serving || gpd_ledger_any_of(c->quota->ledger, child->pid) || c->stopping)
+	if (child != c->serving || gpd_ledger_next(c->quota->ledger, NULL, child->pid) ||
+	    c->stopping)
 		return;
 	gpd_info("worker %d: its clients' kernels may have left memory allocated: another worker "
 		 "takes its place",
@@ -143,9 +145,9 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 			child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
 			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
-	gpd_roster_set_devices(c->admission->roster, child->facts);
 	if (child->spare) {
-		(void)gpd_child_set_state(child, GPD_CHILD_SPARE, gp_now_ms());
+		if (!gpd_child_set_state(child, GPD_CHILD_SPARE, gp_now_ms()))
+			tell_to_retire(c, child);
 		return;
 	}
 	if (own) {
@@ -154,7 +156,8 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 		gpd_admission_go_on(c->admission, gp_now_ms());
 		return;
 	}
-	(void)gpd_child_set_state(child, GPD_CHILD_SERVING, gp_now_ms());
+	if (!gpd_child_set_state(child, GPD_CHILD_SERVING, gp_now_ms()))
+		return;
 	if (c->serving == child)
 		serve_from(c, child);
 	c->served = true;
@@ -182,7 +185,8 @@ static void
 report_error(const struct gpd_children *c, const struct gpd_child *child, const char *text)
 {
 	const struct gpd_ledger_session *line =
-		gpd_child_is_own(child) ? gpd_ledger_any_of(c->quota->ledger, child->pid) : NULL;
+		gpd_child_is_own(child) ? gpd_ledger_next(c->quota->ledger, NULL, child->pid)
+					: NULL;
 
 	if (line)
 		gpd_log_budget_log(line->log_budget, GPD_LOG_ERROR, "worker %d %s", (int)child->pid,
@@ -268,9 +272,14 @@ find_serving(const struct gpd_children *c)
 static bool
 is_needless(const struct gpd_children *c, const struct gpd_child *child)
 {
+	int sessions = 0;
+
+	for (const struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(c->quota->ledger, s, child->pid));)
+		sessions++;
 	return child != c->serving &&
 	       (child->state == GPD_CHILD_SERVING || child->state == GPD_CHILD_STUCK) &&
-	       gpd_ledger_count_of(c->quota->ledger, child->pid) <= child->orphans;
+	       sessions <= child->orphans;
 }
 
 static uint32_t
@@ -339,7 +348,7 @@ tell_all_to_recall(struct gpd_children *c)
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
 
 	for (struct gpd_child *child = c->list; child; child = child->next) {
-		if (gpd_ledger_any_of(c->quota->ledger, child->pid))
+		if (gpd_ledger_next(c->quota->ledger, NULL, child->pid))
 			(void)gpd_channel_post(&child->channel, &header, NULL, 0, -1);
 	}
 }
@@ -426,12 +435,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 						      : text);
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_UNKNOWN, text);
 	gpd_quota_close_worker(c->quota, child->pid);
-	for (struct gpd_child **link = &c->list; *link; link = &(*link)->next) {
-		if (*link == child) {
-			*link = child->next;
-			break;
-		}
-	}
+	LL_DELETE(c->list, child);
 	forget_child(child);
 	/* Its sessions' places are free. */
 	gpd_admission_go_on(c->admission, gp_now_ms());
@@ -493,16 +497,6 @@ gpd_children_deadline(const struct gpd_children *c)
 	return deadline;
 }
 
-size_t
-gpd_children_count(const struct gpd_children *c)
-{
-	size_t count = 0;
-
-	for (const struct gpd_child *child = c->list; child; child = child->next)
-		count++;
-	return count;
-}
-
 int
 gpd_children_poll(struct gpd_children *c, struct pollfd *fds)
 {
@@ -512,7 +506,7 @@ gpd_children_poll(struct gpd_children *c, struct pollfd *fds)
 		short events = POLLIN;
 
 		child->polled = -1;
-		if (child->channel_closed)
+		if (child->channel_closed || count == GPD_CHILDREN_MAX)
 			continue;
 		if (gpd_channel_has_queued(&child->channel))
 			events |= POLLOUT;
@@ -543,6 +537,7 @@ gpd_children_stop(struct gpd_children *c)
 	for (struct gpd_child *child = c->list; child; child = child->next) {
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
 
+		/* It may be ending already. */
 		(void)gpd_child_set_state(child, GPD_CHILD_ENDING, gp_now_ms());
 		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
 			(void)kill(child->pid, SIGKILL);

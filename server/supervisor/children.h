@@ -19,7 +19,6 @@
 
 #include <poll.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -43,9 +42,7 @@ void gpd_children_init(struct gpd_children *children, const struct gpd_options *
 /* Kills those that are left, and waits for them. */
 void gpd_children_fini(struct gpd_children *children);
 
-/* How many descriptors gpd_children_poll() needs at most. */
-size_t gpd_children_count(const struct gpd_children *children);
-/* How many there are to poll. */
+/* How many there are to poll, at most GPD_CHILDREN_MAX. */
 int gpd_children_poll(struct gpd_children *children, struct pollfd *fds);
 /* After the poll: what they say.  Some may start meanwhile, but none goes. */
 void gpd_children_serve(struct gpd_children *children, const struct pollfd *fds);

@@ -40,13 +40,6 @@ is_gone(const struct gpd_options *options, const struct gp_tls *next)
 	return gone;
 }
 
-static void
-name_gone(char *path, size_t size)
-{
-	if (gpd_folder_file(GPD_FILE_CERTIFICATE, path, size))
-		(void)snprintf(path, size, "%s", GPD_FILE_CERTIFICATE);
-}
-
 /* For new connections.  What RDMA's addresses go by was settled when they were opened. */
 static void
 use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reloaded *reloaded)
@@ -62,64 +55,53 @@ use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reload
 		if (strcmp(options->listen[i].scheme, "rdma") != 0)
 			continue;
 		gp_url_format(&options->listen[i], text, sizeof(text));
-		gpd_reloaded_later(reloaded,
-				   "%s goes without TLS until a new start of the daemon: it had no "
-				   "certificate at this one",
-				   text);
+		gpd_reloaded_say(reloaded, GPD_RELOADED_LATER,
+				 "%s goes without TLS until a new start of the daemon: it had no "
+				 "certificate at this one",
+				 text);
 	}
 }
 
-/* Without a configuration file, and with it. */
-
 static int
-reload_certificate(const struct gpd_options *options, struct gpd_manager *manager,
-		   struct gp_tls *tls, struct gpd_reloaded *reloaded)
+reload(const struct gpd_options *options, struct gpd_manager *manager, struct gp_tls *tls,
+       struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock)
 {
-	char path[PATH_MAX];
+	char room[PATH_MAX] = GPD_FILE_CERTIFICATE;
+	bool gone = is_gone(options, tls);
+	int r = gpd_folder_file(GPD_FILE_CERTIFICATE, room, sizeof(room));
 
-	if (is_gone(options, tls)) {
-		name_gone(path, sizeof(path));
+	if (gone && !options->config) {
 		(void)snprintf(reloaded->error, sizeof(reloaded->error),
 			       "%.300s is not there any more, so the certificate stays what it "
 			       "was, and there is no configuration file (--config)",
-			       path);
+			       room);
 		return GP_E_INVALID;
 	}
-	/* Which says that there is no configuration. */
-	if (!tls)
-		return gpd_admission_reload(manager->admission, reloaded);
-	gpd_info("the certificate is in force; there is no configuration file (--config)");
-	use_tls(options, tls, reloaded);
-	return 0;
-}
-
-static int
-reload_config(const struct gpd_options *options, struct gpd_manager *manager, struct gp_tls *tls,
-	      struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock)
-{
-	char path[PATH_MAX];
-	bool gone = is_gone(options, tls);
-	int r = gpd_admission_reload(manager->admission, reloaded);
-
+	/* Without a certificate either, it says that there is no configuration. */
+	r = options->config || !tls ? gpd_admission_reload(manager->admission, reloaded) : 0;
 	if (r)
 		return r;
 	if (gone) {
-		name_gone(path, sizeof(path));
 		gpd_warning("%s is in force, but %s is not there any more: the certificate stays "
 			    "what it was",
-			    options->config, path);
-		gpd_reloaded_note(reloaded,
-				  "%.300s is not there any more: the certificate stays what it was",
-				  path);
-	} else {
+			    options->config, room);
+		gpd_reloaded_say(reloaded, GPD_RELOADED_NOTED,
+				 "%.300s is not there any more: the certificate stays what it was",
+				 room);
+	} else if (options->config) {
 		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
 		use_tls(options, tls, reloaded);
+	} else {
+		gpd_info("the certificate is in force; there is no configuration file (--config)");
+		use_tls(options, tls, reloaded);
 	}
-	gpd_manager_reload(manager, options, reloaded);
+	if (options->config)
+		gpd_manager_reload(manager, options, reloaded);
 	return 0;
 }
 
-void
+/* Not checked: a hook of the manager calls this, and what a hook is given has no type. */
+GP_LOCK_UNCHECKED void
 gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 	   struct gpd_reloaded *reloaded)
 {
@@ -131,8 +113,7 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 	gpd_notify_reloading();
 	r = read_tls(options, &tls, reloaded->error);
 	if (r == 0)
-		r = (options->config ? reload_config : reload_certificate)(options, manager, tls,
-									   reloaded);
+		r = reload(options, manager, tls, reloaded);
 	if (r) {
 		gp_tls_put(tls);
 		gpd_error("nothing is reloaded: %s", reloaded->error);

@@ -2,8 +2,8 @@
 /*
  * Reads the configuration and the certificate again, and puts into force what can be used.
  *
- * Main thread of the supervisor.  The log has all of it; whoever asked for it gets what failed and
- * what needs a new start in one text each.
+ * Main thread of the supervisor, under the lock of the manager's source.  The log has all of it;
+ * whoever asked for it gets what failed and what needs a new start in one text each.
  */
 #ifndef GPD_RELOAD_H
 #define GPD_RELOAD_H

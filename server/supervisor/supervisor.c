@@ -15,16 +15,18 @@
 #include "server/supervisor/reload.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #define STOP_MS 3000
+/* Of malloc(): one for each of many threads would keep what a handshake of TLS took. */
+#define ARENAS 2
 /* Signals and the peers' events. */
 #define FIXED_FDS 2
 
@@ -32,8 +34,7 @@ struct supervisor {
 	const struct gpd_options *options;
 	struct gpd_listen listen;
 	int signal_fd;
-	struct pollfd *fds;
-	size_t fds_room;
+	struct pollfd fds[FIXED_FDS + GPD_LISTEN_MAX + GPD_CHILDREN_MAX + GPD_ADMIN_POLL_MAX];
 	struct gpd_admission admission;
 	struct gpd_quota quota;
 	struct gpd_manager manager;
@@ -98,24 +99,6 @@ timeout_of(const struct supervisor *s, int64_t now)
 	return until - now > 60000 ? 60000 : (int)(until - now);
 }
 
-/* What there is to poll for; NULL: no memory. */
-static struct pollfd *
-make_room(struct supervisor *s)
-{
-	size_t wanted =
-		FIXED_FDS + GPD_LISTEN_MAX + GPD_ADMIN_POLL_MAX + gpd_children_count(&s->children);
-	struct pollfd *fds;
-
-	if (wanted <= s->fds_room)
-		return s->fds;
-	fds = realloc(s->fds, 2 * wanted * sizeof(*fds));
-	if (!fds)
-		return NULL;
-	s->fds = fds;
-	s->fds_room = 2 * wanted;
-	return fds;
-}
-
 static void
 announce(struct supervisor *s)
 {
@@ -133,15 +116,10 @@ announce(struct supervisor *s)
 static void
 turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 {
-	struct pollfd *fds = make_room(s);
+	struct pollfd *fds = s->fds;
 	int64_t now = gp_now_ms();
 	int listening, workers, first_admin, admins, ready;
 
-	if (!fds) {
-		gpd_error("out of memory");
-		s->status = 1;
-		return;
-	}
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
 	listening = gpd_listen_poll(&s->listen, now, fds + FIXED_FDS);
@@ -202,18 +180,23 @@ static const struct gpd_manager_hooks manager_hooks = {
 	.reload = reload_for_admin,
 };
 
+/* Why the daemon does not start.  Always -1. */
+static int
+fail(const char *why)
+{
+	fprintf(stderr, "gpupoold: %s\n", why);
+	return -1;
+}
+
 /* If it cannot be read any more, nobody could take a token or a certificate back. */
 static int
-check_revocable(const char *path, const struct stat *status)
+check_revocable(const struct gpd_shared_file *file)
 {
 	char error[GPD_TOKEN_ERROR_MAX];
-	bool was_there = status->st_nlink > 0;
 
-	if (was_there && gpd_privilege_need_file(path, error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: %s\n", error);
-		return -1;
-	}
-	gpd_privilege_check_file(path);
+	if (file->status.st_nlink && gpd_privilege_need_file(file->path, error, sizeof(error)))
+		return fail(error);
+	gpd_privilege_check_file(file->path);
 	return 0;
 }
 
@@ -226,15 +209,13 @@ drop_privileges(struct supervisor *s)
 	uid_t before = geteuid();
 	struct gp_tls *tls;
 
-	if (gpd_privilege_drop(s->options->user, error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: %s\n", error);
-		return -1;
-	}
+	if (gpd_privilege_drop(s->options->user, error, sizeof(error)))
+		return fail(error);
 	if (geteuid() == before)
 		return 0;
 	gpd_privilege_check_file(s->options->config);
-	if (check_revocable(gate->store.path, &gate->store.status) ||
-	    (gate->revoked.crl && check_revocable(gate->revoked.path, &gate->revoked.status)))
+	if (check_revocable(&gate->store.file) ||
+	    (gate->revoked.crl && check_revocable(&gate->revoked.file)))
 		return -1;
 	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error)))
 		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
@@ -247,11 +228,13 @@ drop_privileges(struct supervisor *s)
 static int
 set_up(struct supervisor *s)
 {
+	const struct gpd_config *config = s->quota.tenants.config;
 	char error[GPD_CONFIG_ERROR_MAX];
 	struct rlimit files;
 	struct gp_tls *tls;
 	sigset_t signals;
 
+	(void)mallopt(M_ARENA_MAX, ARENAS);
 	/* Every session needs a few descriptors; the default is for programs that use select(). */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
@@ -269,61 +252,36 @@ set_up(struct supervisor *s)
 		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
 		return -1;
 	}
-	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: %s\n", error);
-		return -1;
-	}
+	if (gpd_gate_open(&s->admission.gate, config, s->options->tokens, s->options->insecure,
+			  error, sizeof(error)) ||
+	    gpd_tls_read(s->options, config, &tls, error, sizeof(error)))
+		return fail(error);
 	gpd_tls_use(tls);
-	if (gpd_gate_open_revoked(&s->admission.gate, s->quota.tenants.config, s->options->crl,
-				  error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: %s\n", error);
-		return -1;
-	}
+	if (gpd_gate_open_revoked(&s->admission.gate, config, s->options->crl, error,
+				  sizeof(error)))
+		return fail(error);
 	gp_listen_as(gpd_privilege_will_be(s->options->user));
 	if (gpd_listen_open(&s->listen, s->options) || gpd_manager_open(&s->manager, s->options))
 		return -1;
 	return drop_privileges(s);
 }
 
-static int
-open_gate(struct supervisor *s)
-{
-	char error[GPD_TOKEN_ERROR_MAX];
-
-	if (gpd_gate_open(&s->admission.gate, s->quota.tenants.config, s->options->tokens,
-			  s->options->insecure, error, sizeof(error)) == 0)
-		return 0;
-	fprintf(stderr, "gpupoold: %s\n", error);
-	return -1;
-}
-
 int
 gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 {
 	struct supervisor s = { .options = options, .status = -1, .signal_fd = -1 };
-
 	char error[GPD_CONFIG_ERROR_MAX];
 
-	if (gpd_quota_init(&s.quota, options->config, error)) {
-		fprintf(stderr, "gpupoold: %s\n", error);
-		return 1;
-	}
+	if (gpd_quota_init(&s.quota, options->config, error))
+		return -fail(error);
 	if (gpd_manager_init(&s.manager, &s.admission, &s.quota, &s.children.list, &manager_hooks,
-			     &s)) {
-		fprintf(stderr, "gpupoold: out of memory\n");
-		return 1;
-	}
+			     &s))
+		return -fail("out of memory");
 	gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max);
 	s.admission.roster = &s.manager.roster;
 	gpd_children_init(&s.children, options, &s.admission, &s.quota);
-	if (open_gate(&s) || set_up(&s)) {
-		gpd_listen_close(&s.listen);
-		gpd_manager_fini(&s.manager);
-		gpd_gate_close(&s.admission.gate);
-		gpd_tls_use(NULL);
-		gpd_quota_fini(&s.quota);
-		return 1;
-	}
+	if (set_up(&s))
+		s.status = 1;
 	while (s.status < 0) {
 		turn(&s);
 		if (s.children.useless)
@@ -338,7 +296,7 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 	gpd_gate_close(&s.admission.gate);
 	gpd_tls_use(NULL);
 	gpd_quota_fini(&s.quota);
-	free(s.fds);
-	close(s.signal_fd);
+	if (s.signal_fd >= 0)
+		close(s.signal_fd);
 	return s.status;
 }

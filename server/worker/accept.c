@@ -9,7 +9,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
 #include "server/worker/session_life.h"
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #define STACK_SIZE ((size_t)256 << 10)
 /* Handshakes for one lane of a session: all but one are of strangers. */
@@ -31,7 +32,8 @@ struct incoming {
 	unsigned int number;
 	struct gp_conn *conn;
 	uint8_t key[GP_TLS_KEY_SIZE];
-	int status; /* of the handshake */
+	int status;        /* of the handshake */
+	bool is_half_open; /* it has a thread for its handshake */
 	bool given_up;
 };
 
@@ -55,32 +57,6 @@ gpd_accept_fd(void)
 	return secured_fd;
 }
 
-/* Lane 0, with which the session begins. */
-static void
-start_session(const struct incoming *incoming, struct gp_conn *conn, const char *reason)
-{
-	struct gpd_session *session;
-
-	pthread_mutex_lock(&gpd_sessions.lock);
-	session = gpd_sessions_find_locked(incoming->session);
-	/* Without a session it has ended while the lane was on its way. */
-	if (session && !gpd_session_is(session, GPD_SESSION_OPENED))
-		session = NULL;
-	if (session && !reason) {
-		if (gpd_session_start(session, conn) == 0)
-			conn = NULL;
-		else
-			reason = "the daemon has no thread for it";
-	}
-	pthread_mutex_unlock(&gpd_sessions.lock);
-	if (session && reason) {
-		gpd_session_log(session, GPD_LOG_WARNING, "closed: %s", reason);
-		/* Only this thread knows it. */
-		gpd_session_discard(session, CUDA_ERROR_SYSTEM_NOT_READY, reason);
-	}
-	gp_conn_destroy(conn);
-}
-
 /* Without it the session is not what the client believes it to be. */
 static void
 refuse_locked(struct gpd_session *session, unsigned int number, const char *reason)
@@ -92,35 +68,40 @@ refuse_locked(struct gpd_session *session, unsigned int number, const char *reas
 	gpd_session_end(session, text);
 }
 
-static void
-add_lane(const struct incoming *incoming, struct gp_conn *conn, const char *reason)
+/* Why the session does not take the connection over, or NULL.  It begins with lane 0. */
+static const char *
+hand_over(struct gpd_session *session, const struct incoming *incoming)
 {
-	struct gpd_session *session;
-
-	pthread_mutex_lock(&gpd_sessions.lock);
-	session = gpd_sessions_find_locked(incoming->session);
-	/* Without a session it has ended while the lane was on its way. */
-	if (session && gpd_session_is(session, GPD_SESSION_OPENED))
-		session = NULL;
-	if (session && !reason) {
-		reason = gpd_lanes_add(session, incoming->number, conn);
-		if (!reason)
-			conn = NULL;
-	}
-	if (session && reason)
-		refuse_locked(session, incoming->number, reason);
-	pthread_mutex_unlock(&gpd_sessions.lock);
-	gp_conn_destroy(conn);
+	if (incoming->number)
+		return gpd_lanes_add(session, incoming->number, incoming->conn);
+	return gpd_session_start(session, incoming->conn) ? "the daemon has no thread for it"
+							  : NULL;
 }
 
 /* Takes the connection over; reason: why there is none. */
 static void
 serve(const struct incoming *incoming, const char *reason)
 {
-	if (incoming->number)
-		add_lane(incoming, incoming->conn, reason);
-	else
-		start_session(incoming, incoming->conn, reason);
+	bool begins = incoming->number == 0;
+	struct gpd_session *session;
+
+	pthread_mutex_lock(&gpd_sessions.lock);
+	session = gpd_sessions_find_locked(incoming->session);
+	/* Without a session it has ended while the lane was on its way. */
+	if (session && gpd_session_is(session, GPD_SESSION_OPENED) != begins)
+		session = NULL;
+	if (session && !reason)
+		reason = hand_over(session, incoming);
+	if (session && reason && !begins)
+		refuse_locked(session, incoming->number, reason);
+	pthread_mutex_unlock(&gpd_sessions.lock);
+	if (session && reason && begins) {
+		gpd_session_log(session, GPD_LOG_WARNING, "closed: %s", reason);
+		/* Only this thread knows it. */
+		gpd_session_discard(session, CUDA_ERROR_SYSTEM_NOT_READY, reason);
+	}
+	if (!session || reason)
+		gp_conn_destroy(incoming->conn);
 }
 
 /* To the main thread. */
@@ -169,17 +150,6 @@ forget(struct incoming *incoming)
 	free(incoming);
 }
 
-static void
-close_handshake(struct incoming *incoming)
-{
-	struct incoming **link = &half_open;
-
-	while (*link && *link != incoming)
-		link = &(*link)->next_open;
-	if (*link)
-		*link = incoming->next_open;
-}
-
 /* A lane's name can be read on its way, so the one who has the key may not be the first to come: of
  * too many the oldest, which has had the most time, is given up. */
 static void
@@ -225,8 +195,8 @@ start_handshake(const struct incoming *incoming)
 		r = gp_thread_start("handshake", STACK_SIZE, secure, copy);
 	}
 	if (r == 0) {
-		copy->next_open = half_open;
-		half_open = copy;
+		copy->is_half_open = true;
+		LL_PREPEND2(half_open, copy, next_open);
 		return;
 	}
 	if (copy)
@@ -262,7 +232,8 @@ gpd_accept_secured(void)
 	pthread_mutex_unlock(&lock);
 	for (; incoming; incoming = next) {
 		next = incoming->next;
-		close_handshake(incoming);
+		if (incoming->is_half_open)
+			LL_DELETE2(half_open, incoming, next_open);
 		if (incoming->status)
 			refuse(incoming, incoming->given_up ? "its handshake takes its time while "
 							      "others come"

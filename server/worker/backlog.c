@@ -11,62 +11,55 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* What all of a session's memory calls name together. */
-#define KIND_MEMORY GPD_KIND_COUNT
-#define PLACES_MAX (GPD_NAMES_MAX + 1)
+/* Queues besides those of names: of calls about memory, of what the legacy stream's order is for,
+ * and of all. */
+#define KEY_MEMORY ((uint64_t)GPD_KIND_COUNT << 32)
+#define KEY_LEGACY ((uint64_t)(GPD_KIND_COUNT + 1) << 32)
+#define KEY_ALL ((uint64_t)(GPD_KIND_COUNT + 2) << 32)
+#define PLACES_MAX (GPD_NAMES_MAX + 3)
 
-/* Kept records of one name; those in front of it are in front of it everywhere. */
+/* A record's place in a queue. */
+struct place {
+	struct place *prev, *next; /* in the order in which they came */
+	struct place *prev_closer, *next_closer;
+	struct gpd_backlog_entry *entry;
+	struct queue *queue;
+	bool needs;  /* all that are before it have to be gone first */
+	bool closes; /* all that come later wait for it */
+};
+
+/* Kept records that have something to do with one another. */
 struct queue {
 	UT_hash_handle hh;
 	uint64_t key;
-	struct gpd_backlog_entry *head, *tail;
-};
-
-struct place {
-	struct queue *queue;
-	struct gpd_backlog_entry *next;
-};
-
-/* Which records that came before it have to be gone, besides those of the same names. */
-enum needs {
-	NAMES,
-	LEGACY, /* those of the legacy stream and of blocking ones */
-	ALL,
+	struct place *places;  /* utlist of all */
+	struct place *closers; /* and of those that close it */
 };
 
 struct gpd_backlog_entry {
-	struct gpd_backlog_entry *prev, *next; /* of all, in the order in which they came */
-	struct gpd_backlog_entry *before,
-		*after; /* of those that the legacy stream's order is for */
-	struct gpd_backlog_entry *closes_before, *closes_after; /* of those that close the same */
 	struct gpd_backlog_entry *ready_next;
-	struct gp_header header;
+	struct gpd_backlog_record record;
 	uint64_t number; /* in the order in which they came */
-	enum needs needs;
-	enum needs closes; /* all of these that come later wait for it */
-	bool legacy;       /* in the list of those */
-	bool ready;        /* was put into the list of those that may be carried out */
+	bool ready;      /* was put into the list of those that may be carried out */
 	unsigned int place_count;
-	struct place places[PLACES_MAX];
-	size_t size, bulk_size;
-	uint8_t *bulk;
-	_Alignas(8) uint8_t fields[];
+	struct place *places; /* with the entry, as are the record's fields */
 };
 
 struct gpd_backlog {
-	struct gpd_backlog_entry *all, *legacy; /* utlist */
-	struct gpd_backlog_entry *closers[ALL + 1];
 	struct gpd_backlog_entry *ready, **ready_end;
 	struct queue *queues; /* hash; none is empty */
 	uint64_t last_number;
 	uint64_t cost;
 };
 
-/* What a record asks for. */
+/* What a record asks for: no two places are of one queue. */
 struct wish {
 	struct gpd_names names;
-	bool legacy;
-	enum needs needs, closes;
+	unsigned int count;
+	struct {
+		uint64_t key;
+		bool needs, closes;
+	} places[PLACES_MAX];
 };
 
 static uint64_t
@@ -77,7 +70,7 @@ key_of(const struct gpd_handle *name)
 }
 
 static struct queue *
-queue_find(struct gpd_backlog *backlog, uint64_t key)
+queue_find(const struct gpd_backlog *backlog, uint64_t key)
 {
 	struct queue *queue;
 
@@ -100,94 +93,55 @@ queue_make(struct gpd_backlog *backlog, uint64_t key)
 	return queue;
 }
 
-static struct place *
-place_in(struct gpd_backlog_entry *entry, const struct queue *queue)
-{
-	struct place *place = entry->places;
-
-	while (place->queue != queue)
-		place++;
-	return place;
-}
-
-static void
-queue_push(struct queue *queue, struct gpd_backlog_entry *entry)
-{
-	/* A call may give one name twice. */
-	for (unsigned int i = 0; i < entry->place_count; i++) {
-		if (entry->places[i].queue == queue)
-			return;
-	}
-	entry->places[entry->place_count++] = (struct place){ .queue = queue };
-	if (queue->tail)
-		place_in(queue->tail, queue)->next = entry;
-	else
-		queue->head = entry;
-	queue->tail = entry;
-}
-
-/* It is the first one. */
-static struct gpd_backlog_entry *
-queue_pop(struct gpd_backlog *backlog, struct place *place)
-{
-	struct queue *queue = place->queue;
-
-	queue->head = place->next;
-	if (queue->head)
-		return queue->head;
-	HASH_DELETE(hh, backlog->queues, queue);
-	free(queue);
-	return NULL;
-}
-
 static bool
-is_behind(const struct gpd_backlog_entry *other, const struct gpd_backlog_entry *entry)
-{
-	return other && other->number < entry->number;
-}
-
-static bool
-may_go(const struct gpd_backlog *backlog, const struct gpd_backlog_entry *entry)
+may_go(const struct gpd_backlog_entry *entry)
 {
 	for (unsigned int i = 0; i < entry->place_count; i++) {
-		if (entry->places[i].queue->head != entry)
+		const struct place *place = &entry->places[i];
+		const struct place *closer = place->queue->closers;
+
+		if ((place->needs && place->queue->places != place) ||
+		    (closer && closer->entry->number < entry->number))
 			return false;
 	}
-	if (is_behind(backlog->closers[ALL], entry) ||
-	    (entry->legacy && is_behind(backlog->closers[LEGACY], entry)))
-		return false;
-	if (entry->needs == ALL)
-		return backlog->all == entry;
-	return entry->needs != LEGACY || backlog->legacy == entry;
+	return true;
 }
 
 static void
 consider(struct gpd_backlog *backlog, struct gpd_backlog_entry *entry)
 {
-	if (!entry || entry->ready || !may_go(backlog, entry))
+	if (entry->ready || !may_go(entry))
 		return;
 	entry->ready = true;
 	*backlog->ready_end = entry;
 	backlog->ready_end = &entry->ready_next;
 }
 
+static void
+ask(struct wish *wish, uint64_t key, bool needs, bool closes)
+{
+	unsigned int i = 0;
+
+	/* A call may give one name twice. */
+	while (i < wish->count && wish->places[i].key != key)
+		i++;
+	wish->count += i == wish->count;
+	wish->places[i].key = key;
+	wish->places[i].needs |= needs;
+	wish->places[i].closes |= closes;
+}
+
 /* The order that the legacy stream brings with it. */
 static void
-needs_of_stream(const struct gpd_session *session, uint32_t id, struct wish *wish)
+ask_for_stream(const struct gpd_session *session, uint32_t id, struct wish *wish)
 {
 	const struct gpd_stream *stream = gpd_stream_get(session, id);
 	bool waits_only = wish->names.use == GPD_STREAM_AWAITED;
+	bool legacy = stream && stream->legacy;
 
 	/* One that is still to be made may be a blocking one. */
-	if (stream && !stream->legacy && (!stream->blocking || waits_only))
-		return;
-	wish->legacy = true;
-	if (!stream || !stream->legacy)
-		return;
-	if (wish->needs < LEGACY)
-		wish->needs = LEGACY;
-	if (wish->closes < LEGACY && !waits_only)
-		wish->closes = LEGACY;
+	if (!stream || legacy || (stream->blocking && !waits_only))
+		ask(wish, KEY_LEGACY, legacy, legacy && !waits_only);
 }
 
 /* false: it is malformed. */
@@ -198,92 +152,91 @@ make_wish(const struct gpd_session *session, const struct gp_header *header, con
 	memset(wish, 0, sizeof(*wish));
 	if (!gpd_call_names(header->call, fields, size, &wish->names))
 		return false;
-	wish->needs = wish->names.behind_all ? ALL : NAMES;
-	wish->closes = wish->names.before_all ? ALL : NAMES;
+	ask(wish, KEY_ALL, wish->names.behind_all, wish->names.before_all);
+	if (wish->names.memory)
+		ask(wish, KEY_MEMORY, true, true);
 	for (unsigned int i = 0; i < wish->names.count; i++) {
+		ask(wish, key_of(&wish->names.names[i]), true, true);
 		if (wish->names.names[i].kind == GPD_KIND_STREAM &&
 		    wish->names.use != GPD_STREAM_MADE_OR_DROPPED)
-			needs_of_stream(session, wish->names.names[i].id, wish);
+			ask_for_stream(session, wish->names.names[i].id, wish);
 	}
 	return true;
 }
 
 static bool
-must_wait(struct gpd_backlog *backlog, const struct wish *wish)
+must_wait(const struct gpd_backlog *backlog, const struct wish *wish)
 {
-	if (wish->names.memory && queue_find(backlog, (uint64_t)KIND_MEMORY << 32))
-		return true;
-	for (unsigned int i = 0; i < wish->names.count; i++) {
-		if (queue_find(backlog, key_of(&wish->names.names[i])))
+	for (unsigned int i = 0; i < wish->count; i++) {
+		const struct queue *queue = queue_find(backlog, wish->places[i].key);
+
+		if (queue && (wish->places[i].needs || queue->closers))
 			return true;
 	}
-	if (backlog->closers[ALL] || (wish->legacy && backlog->closers[LEGACY]))
-		return true;
-	return (wish->needs == ALL && backlog->all) || (wish->needs == LEGACY && backlog->legacy);
-}
-
-static bool
-add_places(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_entry *entry)
-{
-	struct queue *queues[PLACES_MAX];
-	unsigned int count = 0;
-
-	for (unsigned int i = 0; i < wish->names.count; i++)
-		queues[count++] = queue_make(backlog, key_of(&wish->names.names[i]));
-	if (wish->names.memory)
-		queues[count++] = queue_make(backlog, (uint64_t)KIND_MEMORY << 32);
-	for (unsigned int i = 0; i < count; i++) {
-		if (!queues[i])
-			return false;
-	}
-	for (unsigned int i = 0; i < count; i++)
-		queue_push(queues[i], entry);
-	return true;
+	return false;
 }
 
 static uint64_t
 cost_of(const struct gpd_backlog_entry *entry)
 {
-	return GP_BACKLOG_COST(sizeof(entry->header) + entry->size, entry->bulk_size);
+	const struct gpd_backlog_record *record = &entry->record;
+
+	return GP_BACKLOG_COST(sizeof(record->header) + record->size, record->bulk_size);
+}
+
+/* false: there is no memory for its queues. */
+static bool
+enter(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_entry *entry)
+{
+	for (unsigned int i = 0; i < wish->count; i++) {
+		entry->places[i] = (struct place){
+			.entry = entry,
+			.queue = queue_make(backlog, wish->places[i].key),
+			.needs = wish->places[i].needs,
+			.closes = wish->places[i].closes,
+		};
+		if (!entry->places[i].queue)
+			return false;
+	}
+	entry->place_count = wish->count;
+	entry->number = ++backlog->last_number;
+	backlog->cost += cost_of(entry);
+	for (struct place *place = entry->places; place < entry->places + wish->count; place++) {
+		DL_APPEND(place->queue->places, place);
+		if (place->closes)
+			DL_APPEND2(place->queue->closers, place, prev_closer, next_closer);
+	}
+	return true;
 }
 
 static void
-enter(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_entry *entry)
+free_entry(struct gpd_backlog_entry *entry)
 {
-	entry->needs = wish->needs;
-	entry->closes = wish->closes;
-	entry->legacy = wish->legacy;
-	DL_APPEND(backlog->all, entry);
-	if (entry->legacy)
-		DL_APPEND2(backlog->legacy, entry, before, after);
-	if (entry->closes != NAMES)
-		DL_APPEND2(backlog->closers[entry->closes], entry, closes_before, closes_after);
-	entry->number = ++backlog->last_number;
-	backlog->cost += cost_of(entry);
+	if (entry)
+		free((void *)entry->record.bulk);
+	free(entry);
 }
 
 /* A copy of the record, its bulk included. */
 static struct gpd_backlog_entry *
-copy_record(struct gpd_session *session, const struct gp_header *header, const void *fields,
-	    size_t size)
+copy_record(struct gpd_session *session, const struct wish *wish, const struct gp_header *header,
+	    const void *fields, size_t size)
 {
-	size_t bulk_size = gpd_session_bulk_size(session);
-	struct gpd_backlog_entry *entry = malloc(sizeof(*entry) + size);
+	size_t bulk_size = session->bulk_left;
+	struct gpd_backlog_entry *entry =
+		calloc(1, sizeof(*entry) + wish->count * sizeof(*entry->places) + size);
+	void *copy, *bulk;
 
 	if (!entry)
 		return NULL;
-	memset(entry, 0, sizeof(*entry));
-	entry->header = *header;
-	entry->size = size;
-	memcpy(entry->fields, fields, size);
-	entry->bulk_size = bulk_size;
-	if (bulk_size) {
-		entry->bulk = malloc(bulk_size);
-		if (!entry->bulk || gpd_session_recv_bulk(session, entry->bulk, bulk_size)) {
-			free(entry->bulk);
-			free(entry);
-			return NULL;
-		}
+	entry->places = (struct place *)(entry + 1);
+	copy = entry->places + wish->count;
+	memcpy(copy, fields, size);
+	bulk = bulk_size ? malloc(bulk_size) : NULL;
+	entry->record = (struct gpd_backlog_record){ *header, copy, size, bulk, bulk_size };
+	if (bulk_size && (!bulk || gpd_session_recv_bulk(session, bulk, bulk_size))) {
+		free_entry(entry);
+		return NULL;
 	}
 	return entry;
 }
@@ -293,7 +246,7 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
      const void *fields, size_t size, struct gpd_backlog_entry **entry_p)
 {
 	struct gpd_backlog *backlog = session->backlog;
-	uint64_t bulk_size = gpd_session_bulk_size(session);
+	uint64_t bulk_size = session->bulk_left;
 	uint64_t max = session->account.line->backlog_max;
 	struct gpd_backlog_entry *entry;
 
@@ -302,36 +255,30 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 				      (unsigned long long)(max >> 20));
 		return -EPROTO;
 	}
-	entry = copy_record(session, header, fields, size);
-	if (!entry || !add_places(backlog, wish, entry)) {
+	entry = copy_record(session, wish, header, fields, size);
+	if (!entry || !enter(backlog, wish, entry)) {
 		gpd_session_violation(session,
 				      "call 0x%04x could not be kept until a host "
 				      "function is done",
 				      header->call);
-		if (entry)
-			free(entry->bulk);
-		free(entry);
+		free_entry(entry);
 		return -EPROTO;
 	}
-	enter(backlog, wish, entry);
 	*entry_p = entry;
 	return 0;
 }
 
-static bool
-make_backlog(struct gpd_session *session)
+bool
+gpd_backlog_begins_with(uint16_t call)
 {
-	session->backlog = calloc(1, sizeof(*session->backlog));
-	if (session->backlog)
-		session->backlog->ready_end = &session->backlog->ready;
-	return session->backlog != NULL;
+	return call == GP_CALL_gpHostFunction || call == GP_CALL_gpStreamWait;
 }
 
 int
 gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
 		size_t size, struct gpd_backlog_entry **entry_p)
 {
-	bool is_function = header->call == GP_CALL_gpHostFunction;
+	bool is_function = gpd_backlog_begins_with(header->call);
 	struct wish wish;
 	bool waits;
 	int r;
@@ -339,17 +286,23 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 	*entry_p = NULL;
 	if (!session->backlog && !is_function)
 		return 0;
-	if (!session->backlog && !make_backlog(session)) {
-		gpd_session_violation(session, "there is no memory for its host functions");
-		return -EPROTO;
+	if (!session->backlog) {
+		session->backlog = calloc(1, sizeof(*session->backlog));
+		if (!session->backlog) {
+			gpd_session_violation(session, "there is no memory for its host functions");
+			return -EPROTO;
+		}
+		session->backlog->ready_end = &session->backlog->ready;
 	}
 	/* Nothing to wait for; or what the others wait for. */
-	if ((!session->backlog->all && !is_function) || header->call == GP_CALL_gpHostFunctionDone)
+	if ((gpd_backlog_is_empty(session) && !is_function) ||
+	    header->call == GP_CALL_gpHostFunctionDone)
 		return 0;
 	/* Its bytes are on their way, on lanes that others need. */
 	if (header->call == GP_CALL_gpCopyInLanes) {
-		gpd_session_violation(session, "it sent a copy on its data lanes while a host "
-					       "function is not done");
+		gpd_session_violation(session,
+				      "it sent a copy on its data lanes while a host function is "
+				      "not done, or a wait for a word is not over");
 		return -EPROTO;
 	}
 	/* The dispatcher knows what to say of it. */
@@ -375,7 +328,7 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 }
 
 struct gpd_backlog_entry *
-gpd_backlog_next(struct gpd_session *session, struct gpd_backlog_record *record)
+gpd_backlog_next(struct gpd_session *session, const struct gpd_backlog_record **record_p)
 {
 	struct gpd_backlog *backlog = session->backlog;
 	struct gpd_backlog_entry *entry = backlog ? backlog->ready : NULL;
@@ -385,75 +338,60 @@ gpd_backlog_next(struct gpd_session *session, struct gpd_backlog_record *record)
 	backlog->ready = entry->ready_next;
 	if (!backlog->ready)
 		backlog->ready_end = &backlog->ready;
-	*record = (struct gpd_backlog_record){
-		.header = entry->header,
-		.fields = entry->fields,
-		.size = entry->size,
-		.bulk = entry->bulk,
-		.bulk_size = entry->bulk_size,
-	};
+	*record_p = &entry->record;
 	return entry;
 }
 
-/* One that closed something is gone: what comes up to the next one, itself included, may go. */
+/* Those of the queue that its place kept waiting may go now. */
 static void
-consider_closed(struct gpd_backlog *backlog, enum needs closes)
+leave(struct gpd_backlog *backlog, struct place *place)
 {
-	const struct gpd_backlog_entry *last = backlog->closers[closes];
+	struct queue *queue = place->queue;
+	struct place *next;
 
-	for (struct gpd_backlog_entry *entry = backlog->all; entry;
-	     entry = entry == last ? NULL : entry->next)
-		consider(backlog, entry);
-}
-
-static void
-free_entry(struct gpd_backlog_entry *entry)
-{
-	free(entry->bulk);
-	free(entry);
+	DL_DELETE(queue->places, place);
+	if (place->closes)
+		DL_DELETE2(queue->closers, place, prev_closer, next_closer);
+	DL_FOREACH(queue->places, next)
+	{
+		consider(backlog, next->entry);
+		if (!place->closes || next == queue->closers)
+			break;
+	}
+	if (!queue->places) {
+		HASH_DELETE(hh, backlog->queues, queue);
+		free(queue);
+	}
 }
 
 void
 gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry)
 {
-	struct gpd_backlog *backlog = session->backlog;
-	struct gpd_backlog_entry *next[PLACES_MAX];
-
-	DL_DELETE(backlog->all, entry);
-	if (entry->legacy)
-		DL_DELETE2(backlog->legacy, entry, before, after);
-	if (entry->closes != NAMES)
-		DL_DELETE2(backlog->closers[entry->closes], entry, closes_before, closes_after);
-	backlog->cost -= cost_of(entry);
+	session->backlog->cost -= cost_of(entry);
 	for (unsigned int i = 0; i < entry->place_count; i++)
-		next[i] = queue_pop(backlog, &entry->places[i]);
-	for (unsigned int i = 0; i < entry->place_count; i++)
-		consider(backlog, next[i]);
-	if (entry->closes != NAMES)
-		consider_closed(backlog, entry->closes);
-	consider(backlog, backlog->legacy);
-	consider(backlog, backlog->all);
+		leave(session->backlog, &entry->places[i]);
 	free_entry(entry);
 }
 
 bool
 gpd_backlog_is_empty(const struct gpd_session *session)
 {
-	return !session->backlog || !session->backlog->all;
+	return !session->backlog || !session->backlog->queues;
 }
 
 void
 gpd_backlog_forget(struct gpd_session *session)
 {
 	struct gpd_backlog *backlog = session->backlog;
-	struct gpd_backlog_entry *entry, *next_entry;
+	const struct queue *all = backlog ? queue_find(backlog, KEY_ALL) : NULL;
 	struct queue *queue, *next_queue;
+	struct place *place, *next;
 
 	if (!backlog)
 		return;
-	DL_FOREACH_SAFE(backlog->all, entry, next_entry)
+	DL_FOREACH_SAFE(all ? all->places : NULL, place, next)
 	{
-		free_entry(entry);
+		free_entry(place->entry);
 	}
 	HASH_ITER(hh, backlog->queues, queue, next_queue)
 	{

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that must wait for a host function of the client (host_function.h).
+ * Records that must wait for a host function of the client (host_function.h), or until a word of
+ * memory is as a stream wants it (word.h); functions, below, are both.
  *
  * What a client runs may take for ever, and the GPU is everybody's: a stream that waits on it would
  * hold up streams of other sessions that share its hardware queue, the driver's loading of code,
  * and this session's own executor once the queue is full.  So nothing is given to the GPU that
  * depends on a client: records behind a function wait here, and carried out when it is done.
  * A record waits for those before it that name the same stream, event or image; besides, what
- * works on the legacy stream and what the blocking ones do wait for one another, and some calls
- * (needs_of() in backlog.c) wait for all.  Everything else goes past.  Executor only.
+ * works on the legacy stream and what the blocking ones do wait for one another, and calls that
+ * the description has BEHIND_ALL wait for all.  Everything else goes past.  Executor only.
  */
 #ifndef GPD_BACKLOG_H
 #define GPD_BACKLOG_H
@@ -22,7 +23,7 @@
 struct gpd_backlog_entry;
 struct gpd_session;
 
-/* A record; of the backlog its fields and bulk valid until it is given back. */
+/* A record; its fields and bulk are valid until it is removed. */
 struct gpd_backlog_record {
 	struct gp_header header;
 	const void *fields;
@@ -33,15 +34,19 @@ struct gpd_backlog_record {
 
 /*
  * A record has come.  0: carry it out now.  1: nothing is to be done, it is in the backlog or
- * answered. -EPROTO: the session must end.  Of a gpHostFunction that is to be carried out the
- * record waits as well; *entry_p names it, else it is NULL.
+ * answered. -EPROTO: the session must end.  Of what others will wait for, and is to be carried out,
+ * the record waits as well; *entry_p names it, else it is NULL.
  */
 int gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
 		    size_t size, struct gpd_backlog_entry **entry_p);
 
-/* The next record of the backlog that may be carried out now; NULL: there is none. */
+/* Whether others will wait for it. */
+bool gpd_backlog_begins_with(uint16_t call);
+
+/* The next record of the backlog that may be carried out now, and what it says; NULL: there is
+ * none. */
 struct gpd_backlog_entry *gpd_backlog_next(struct gpd_session *session,
-					   struct gpd_backlog_record *record);
+					   const struct gpd_backlog_record **record_p);
 
 /* It has been carried out, or its function is done: what waited for it may go on. */
 void gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry);

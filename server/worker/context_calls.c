@@ -3,7 +3,7 @@
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/image/graph.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
@@ -15,29 +15,34 @@
 
 #include <stdlib.h>
 
-struct removal {
-	struct gpd_session *session;
-	struct gpd_context *context;
-};
+/* Each takes memory of the device that nobody is charged for. */
+#define GREENS_MAX 64
 
+/* Its green contexts, which a client ends before, are nobody's. */
 static void
-remove_event(struct gpd_handle *handle, void *arg)
+forget_parent(struct gpd_session *session, const struct gpd_context *parent)
 {
-	struct removal *removal = arg;
-	struct gpd_event *event = (struct gpd_event *)handle;
+	struct gpd_context *context;
+	uint32_t at = 0;
 
-	if (event->context == removal->context)
-		gpd_event_destroy(removal->session, event);
+	while ((context = gpd_handle_next(&session->handles, GPD_KIND_CONTEXT, &at))) {
+		if (context->parent == parent)
+			context->parent = NULL;
+	}
 }
 
 /* Ends streams, events and images of the context and frees it. */
 static void
 context_destroy(struct gpd_session *session, struct gpd_context *context)
 {
-	struct removal removal = { session, context };
+	struct gpd_event *event;
 	struct gpd_stream *next;
+	uint32_t at = 0;
 
-	gpd_handle_each(&session->handles, GPD_KIND_EVENT, remove_event, &removal);
+	while ((event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at))) {
+		if (event->context == context)
+			gpd_event_destroy(session, event);
+	}
 	gpd_objects_forget_context(session, context);
 	gpd_graph_forget_context(session, context);
 	gpd_image_forget_context(session, context);
@@ -52,12 +57,12 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 			next = session->streams;
 		}
 	}
-	gpd_handle_remove(&session->handles, &context->handle);
-	free(context);
+	forget_parent(session, context);
+	gpd_context_free(session, context);
 }
 
 CUresult
-gpd_gpContextCreate(struct gpd_session *session, const struct gp_args_gpContextCreate *args)
+gpd_gpContextMake(struct gpd_session *session, const struct gp_args_gpContextMake *args)
 {
 	struct gpd_device *device = gpd_device_get(args->device);
 	struct gpd_context *context;
@@ -76,10 +81,28 @@ gpd_gpContextCreate(struct gpd_session *session, const struct gp_args_gpContextC
 		return result;
 	}
 	result = gpd_stream_create(session, context, args->legacy, 0, 0, true);
-	if (result == CUDA_SUCCESS && args->heap_size)
-		result = gpd_memory_map(session, args->heap, args->heap_size, args->device);
 	if (result != CUDA_SUCCESS)
 		context_destroy(session, context);
+	return result;
+}
+
+CUresult
+gpd_gpContextCreate(struct gpd_session *session, const struct gp_args_gpContextCreate *args)
+{
+	const struct gp_args_gpContextMake make = {
+		.context = args->context,
+		.device = args->device,
+		.flags = args->flags,
+		.legacy = args->legacy,
+	};
+	CUresult result = gpd_gpContextMake(session, &make);
+
+	if (result == CUDA_SUCCESS && args->heap_size)
+		result = gpd_memory_map(session, args->heap, args->heap_size, args->device);
+	else
+		return result;
+	if (result != CUDA_SUCCESS)
+		context_destroy(session, gpd_context_get(session, args->context));
 	return result;
 }
 
@@ -94,15 +117,12 @@ gpd_gpContextDestroy(struct gpd_session *session, const struct gp_args_gpContext
 	return CUDA_SUCCESS;
 }
 
-CUresult
-gpd_gpContextSynchronize(struct gpd_session *session,
-			 const struct gp_args_gpContextSynchronize *args)
+/* NULL: all contexts. */
+static CUresult
+answer_when_idle(struct gpd_session *session, struct gpd_context *context)
 {
-	struct gpd_context *context = gpd_context_get(session, args->context);
 	CUresult result;
 
-	if (!context)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	if (gpd_stream_all_idle(session, context))
 		return CUDA_SUCCESS;
 	result = gpd_wait_add_all(session, context, gpd_wait_reply, gpd_wait_request(session));
@@ -110,14 +130,18 @@ gpd_gpContextSynchronize(struct gpd_session *session,
 }
 
 CUresult
+gpd_gpContextSynchronize(struct gpd_session *session,
+			 const struct gp_args_gpContextSynchronize *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->context);
+
+	return context ? answer_when_idle(session, context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult
 gpd_gpFence(struct gpd_session *session, const struct gp_args_gpFence *args)
 {
-	CUresult result;
-
-	if (gpd_stream_all_idle(session, NULL))
-		return CUDA_SUCCESS;
-	result = gpd_wait_add_all(session, NULL, gpd_wait_reply, gpd_wait_request(session));
-	return result == CUDA_SUCCESS ? GPD_LATER : result;
+	return answer_when_idle(session, NULL);
 }
 
 /* The stacks of all threads that fit on the device are made at once: no client may ask for more
@@ -131,15 +155,16 @@ stack_fits(const struct gpd_device *device, uint64_t value)
 	return threads == 0 || value <= device->memory / 8 / threads;
 }
 
+/* What others must be left with, or the driver. */
 static bool
-is_below(struct gpd_device *device, CUlimit limit, uint64_t value)
+is_too_much(const struct gpd_device *device, CUlimit limit, uint64_t value)
 {
-	bool below;
-
-	pthread_mutex_lock(&device->limit_lock);
-	below = device->limits[limit] < value;
-	pthread_mutex_unlock(&device->limit_lock);
-	return below;
+	if (limit == CU_LIMIT_STACK_SIZE)
+		return !stack_fits(device, value);
+	/* Made large at the start; the driver refuses to change them once they are used. */
+	if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+		return value > device->memory / 8;
+	return value > 1 << 16;
 }
 
 /* Raises a limit that all sessions share; one that is high enough already stays. */
@@ -149,7 +174,7 @@ raise_limit(struct gpd_session *session, int ordinal, CUlimit limit, uint64_t va
 	struct gpd_device *device = gpd_device_get(ordinal);
 	CUresult result = CUDA_SUCCESS;
 
-	if (!is_below(device, limit, value))
+	if (atomic_load(&device->limits[limit]) >= value)
 		return CUDA_SUCCESS;
 	if (!gpd_session_quiet_begin(session, ordinal))
 		result = CUDA_ERROR_DEINITIALIZED;
@@ -179,24 +204,156 @@ gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContex
 		return result;
 	switch (args->limit) {
 	case CU_LIMIT_STACK_SIZE:
-		if (!stack_fits(device, args->value))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		return raise_limit(session, context->device, CU_LIMIT_STACK_SIZE, args->value);
 	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
-		/* Made large at the start; the driver refuses to change them once they are used. */
-		if (args->value > device->memory / 8)
+	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
+	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+		if (is_too_much(device, (CUlimit)args->limit, args->value))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		return raise_limit(session, context->device, (CUlimit)args->limit, args->value);
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
 		/* A hint, and between tenants nobody's. */
 		return args->value <= 128 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
-	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
-		if (args->value > 1 << 16)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		return raise_limit(session, context->device, (CUlimit)args->limit, args->value);
 	default:
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	}
+}
+
+/* Green contexts, parts of the multiprocessors that the session has; source 0 is the session. */
+static CUresult
+resource_of(struct gpd_session *session, int device, uint32_t source, CUdevResource *resource)
+{
+	struct gpd_context *context = source ? gpd_context_get(session, source) : NULL;
+	struct gpd_partition *partition;
+	CUresult result;
+
+	if (!gpd_device_get(device) || !gpd_account_may_use(&session->account, device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (source && (!context || context->device != device))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	result = gpd_device_enter(device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	partition = gpd_green_partition(session, context ? context->green : NULL, device);
+	result = gpd_partition_resource(partition, device, &session->closing, resource);
+	gpd_partition_unref(partition);
+	return result;
+}
+
+CUresult
+gpd_gpResource(struct gpd_session *session, const struct gp_args_gpResource *args,
+	       struct gp_reply_gpResource *reply)
+{
+	CUdevResource resource;
+	CUresult result = resource_of(session, args->device, args->source, &resource);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	reply->count = resource.sm.smCount;
+	reply->least = resource.sm.minSmPartitionSize;
+	reply->alignment = resource.sm.smCoscheduledAlignment;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpResourceSplit(struct gpd_session *session, const struct gp_args_gpResourceSplit *args,
+		    struct gp_reply_gpResourceSplit *reply)
+{
+	unsigned int groups = args->groups ? args->groups : GPD_SPLIT_MAX;
+	CUdevResource whole, rest = { 0 }, list[GPD_SPLIT_MAX];
+	CUresult result = resource_of(session, args->device, args->source, &whole);
+
+	if (result == CUDA_SUCCESS && groups > GPD_SPLIT_MAX)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDevSmResourceSplitByCount(list, &groups, &whole, &rest,
+								args->flags, args->wanted);
+	if (result != CUDA_SUCCESS)
+		return result;
+	reply->made = groups;
+	reply->count = groups ? list[0].sm.smCount : 0;
+	reply->least = groups ? list[0].sm.minSmPartitionSize : 0;
+	reply->alignment = groups ? list[0].sm.smCoscheduledAlignment : 0;
+	if (rest.type != CU_DEV_RESOURCE_TYPE_SM)
+		return CUDA_SUCCESS;
+	reply->rest_count = rest.sm.smCount;
+	reply->rest_least = rest.sm.minSmPartitionSize;
+	reply->rest_alignment = rest.sm.smCoscheduledAlignment;
+	return CUDA_SUCCESS;
+}
+
+static unsigned int
+greens_of(const struct gpd_session *session)
+{
+	const struct gpd_context *context;
+	unsigned int count = 0;
+	uint32_t at = 0;
+
+	while ((context = gpd_handle_next(&session->handles, GPD_KIND_CONTEXT, &at)))
+		count += context->green != NULL;
+	return count;
+}
+
+/* NULL: no memory. */
+static struct gpd_green *
+make_green(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
+{
+	struct gpd_green *green = calloc(1, sizeof(*green));
+
+	if (!green)
+		return NULL;
+	green->refs = 1;
+	green->source = source;
+	if (source)
+		source->refs++;
+	green->split = (struct gpd_split){
+		.flags = args->flags,
+		.least = args->wanted,
+		.groups = args->groups,
+		.picks = { args->picks, args->more_picks },
+		.rest = args->rest != 0,
+	};
+	return green;
+}
+
+/* Its default stream is its first one, with which the driver's green context is made. */
+static CUresult
+fill(struct gpd_session *session, struct gpd_context *context,
+     const struct gp_args_gpGreenMake *args)
+{
+	CUresult result =
+		gpd_session_name(session, GPD_KIND_CONTEXT, args->context, &context->handle);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpd_stream_create(session, context, args->legacy, 0, 0, true);
+}
+
+CUresult
+gpd_gpGreenMake(struct gpd_session *session, const struct gp_args_gpGreenMake *args)
+{
+	struct gpd_context *source = args->source ? gpd_context_get(session, args->source) : NULL;
+	struct gpd_context *parent = gpd_context_get(session, args->parent), *context;
+	CUresult result;
+
+	if (!parent || parent->parent || (args->source && !source) ||
+	    (source && source->device != parent->device))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (args->groups > GPD_SPLIT_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!gpd_driver_has(cuGreenCtxGetDevResource))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (greens_of(session) >= GREENS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context = calloc(1, sizeof(*context));
+	if (!context)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	context->device = parent->device;
+	context->flags = parent->flags;
+	context->parent = parent;
+	context->green = make_green(source ? source->green : NULL, args);
+	result = context->green ? fill(session, context, args) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS)
+		gpd_context_free(session, context);
+	return result;
 }

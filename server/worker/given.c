@@ -30,6 +30,20 @@ gpd_given_address(struct gpd_session *session, uint64_t address, uint64_t size,
 	return CUDA_SUCCESS;
 }
 
+uint64_t
+gpd_span(uint64_t size, uint64_t count, uint64_t pitch, uint64_t rows)
+{
+	uint64_t row, before;
+
+	if (rows == 0)
+		return 0;
+	if (__builtin_mul_overflow(size, count, &row) ||
+	    __builtin_mul_overflow(pitch, rows - 1, &before) ||
+	    __builtin_add_overflow(row, before, &row))
+		return UINT64_MAX;
+	return row;
+}
+
 CUresult
 gpd_given_context(struct gpd_session *session, uint32_t id, CUcontext *context_p)
 {
@@ -59,7 +73,8 @@ gpd_given_event(struct gpd_session *session, uint32_t id, CUevent *event_p)
 {
 	const struct gpd_event *event = gpd_event_get(session, id);
 
-	if (!event)
+	/* What an interprocess one stands for may change at any time: no call asks for its time. */
+	if (!event || !event->ref)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*event_p = event->ref->driver;
 	return CUDA_SUCCESS;

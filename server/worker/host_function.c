@@ -73,8 +73,8 @@ gpd_gpHostFunction(struct gpd_session *session, const struct gp_args_gpHostFunct
 CUresult
 gpd_gpHostFunctionDone(struct gpd_session *session, const struct gp_args_gpHostFunctionDone *args)
 {
-	struct function *function = (struct function *)gpd_handle_get(
-		&session->handles, GPD_KIND_HOST_FUNCTION, args->function);
+	struct function *function =
+		gpd_handle_get(&session->handles, GPD_KIND_HOST_FUNCTION, args->function);
 
 	if (!function || !atomic_load(&function->told))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -84,18 +84,15 @@ gpd_gpHostFunctionDone(struct gpd_session *session, const struct gp_args_gpHostF
 	return CUDA_SUCCESS;
 }
 
-static void
-forget(struct gpd_handle *handle, void *arg)
-{
-	struct gpd_session *session = arg;
-
-	gpd_handle_remove(&session->handles, handle);
-	free(handle);
-}
-
 void
 gpd_host_function_forget(struct gpd_session *session)
 {
-	gpd_handle_each(&session->handles, GPD_KIND_HOST_FUNCTION, forget, session);
+	struct function *function;
+	uint32_t at = 0;
+
+	while ((function = gpd_handle_next(&session->handles, GPD_KIND_HOST_FUNCTION, &at))) {
+		gpd_handle_remove(&session->handles, &function->handle);
+		free(function);
+	}
 	gpd_backlog_forget(session);
 }

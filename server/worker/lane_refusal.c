@@ -20,5 +20,6 @@ gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
 	if (!knows)
 		gpd_ledger_count(&gpd_sessions.ledger->lanes_refused, 1);
 	gpd_source_name(peer, NULL, address);
-	gpd_log_budget_log_address(address, GPD_LOG_WARNING, "%s: %s", peer, text);
+	gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, address), GPD_LOG_WARNING,
+			   "%s: %s", peer, text);
 }

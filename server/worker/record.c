@@ -53,18 +53,27 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 static int
 carry_out_kept(struct gpd_session *session)
 {
-	struct gpd_backlog_record record;
+	const struct gpd_backlog_record *record;
 	int r = 0;
 
 	while (r == 0 && atomic_load(&session->sticky) == CUDA_SUCCESS &&
 	       !atomic_load_explicit(&session->closing, memory_order_relaxed) &&
 	       (session->entry = gpd_backlog_next(session, &record))) {
-		session->bulk_read = record.bulk;
-		session->bulk_left = record.bulk_size;
-		r = carry_out(session, &record.header, record.fields, record.size);
+		session->bulk_read = record->bulk;
+		session->bulk_left = record->bulk_size;
+		r = carry_out(session, &record->header, record->fields, record->size);
 		session->bulk_read = NULL;
 		session->bulk_left = 0;
 	}
+	return r;
+}
+
+int
+gpd_record_carry_out_kept(struct gpd_session *session)
+{
+	int r = carry_out_kept(session);
+
+	gpd_schedule_pause(session->account.schedule);
 	return r;
 }
 
@@ -85,7 +94,7 @@ take_record(struct gpd_session *session, const struct gp_header *header, const v
 						NULL, 0);
 		return 0;
 	}
-	if (!session->backlog && header->call != GP_CALL_gpHostFunction)
+	if (!session->backlog && !gpd_backlog_begins_with(header->call))
 		return carry_out(session, header, fields, size);
 	r = gpd_backlog_add(session, header, fields, size, &session->entry);
 	if (r == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The records of a session's messages: each is checked, carried out, or kept behind a host function
- * (backlog.h) and carried out later.  Executor only.
+ * or a word of memory (backlog.h) and carried out later.  Executor only.
  */
 #ifndef GPD_RECORD_H
 #define GPD_RECORD_H
@@ -11,5 +11,8 @@ struct gpd_session;
 
 /* All records of one message; 0, or -EPROTO: the session must end. */
 int gpd_record_carry_out_all(struct gpd_session *session, const struct gp_message *message);
+
+/* What waited in the backlog for what is over now; 0 or -EPROTO. */
+int gpd_record_carry_out_kept(struct gpd_session *session);
 
 #endif /* GPD_RECORD_H */

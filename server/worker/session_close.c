@@ -8,15 +8,18 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/window.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/host_function.h"
-#include "server/worker/image/graph.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "server/worker/image/promise.h"
 #include "server/worker/memory/array.h"
+#include "server/worker/memory/grant.h"
 #include "server/worker/memory/memory.h"
+#include "server/worker/memory/share.h"
 #include "server/worker/retire.h"
 #include "server/worker/schedule/schedule.h"
+#include "server/worker/session/context.h"
 #include "server/worker/session/event.h"
 #include "server/worker/session/object.h"
 #include "server/worker/session/print.h"
@@ -25,6 +28,8 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 #include "server/worker/session_life.h"
+#include "server/worker/trace/trace.h"
+#include "server/worker/word.h"
 #include "transport/transport.h"
 
 #include <malloc.h>
@@ -89,28 +94,23 @@ free_schedule(struct gpd_session *session)
 }
 
 static void
-free_event(struct gpd_handle *handle, void *arg)
-{
-	gpd_event_destroy(arg, (struct gpd_event *)handle);
-}
-
-static void
 free_events(struct gpd_session *session)
 {
-	gpd_handle_each(&session->handles, GPD_KIND_EVENT, free_event, session);
-}
+	struct gpd_event *event;
+	uint32_t at = 0;
 
-static void
-free_context(struct gpd_handle *handle, void *arg)
-{
-	gpd_handle_remove(&((struct gpd_session *)arg)->handles, handle);
-	free(handle);
+	while ((event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at)))
+		gpd_event_destroy(session, event);
 }
 
 static void
 free_names(struct gpd_session *session)
 {
-	gpd_handle_each(&session->handles, GPD_KIND_CONTEXT, free_context, session);
+	struct gpd_context *context;
+	uint32_t at = 0;
+
+	while ((context = gpd_handle_next(&session->handles, GPD_KIND_CONTEXT, &at)))
+		gpd_context_free(session, context);
 	gpd_handle_fini(&session->handles);
 }
 
@@ -170,10 +170,13 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_AWAIT, free_schedule },
 
 	{ GPD_CLOSING_OBJECTS, free_events },
+	{ GPD_CLOSING_OBJECTS, gpd_share_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_objects_forget_session },
+	{ GPD_CLOSING_OBJECTS, gpd_words_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_host_function_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_copy_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_print_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_trace_forget },
 	/* Graphs are of kernels, and kernels of images. */
 	{ GPD_CLOSING_OBJECTS, gpd_graph_forget_session },
 	{ GPD_CLOSING_OBJECTS, gpd_image_forget_session },
@@ -183,6 +186,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_OBJECTS, gpd_array_forget },
 
 	{ GPD_CLOSING_MEMORY, gpd_memory_destroy },
+	{ GPD_CLOSING_MEMORY, gpd_grant_forget },
 	{ GPD_CLOSING_MEMORY, gpd_staging_destroy },
 	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
 	/* After the streams, which have places in it. */
@@ -191,7 +195,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_MEMORY, free_names },
 	{ GPD_CLOSING_MEMORY, free_window },
 
-	/* When the GPU is lost its arrays are still known to others, which know the session. */
+	/* Again, for when the GPU is lost: others still know its arrays, which know the session. */
 	{ GPD_CLOSING_TELL, gpd_array_forget },
 	{ GPD_CLOSING_TELL, report_closed },
 };
@@ -212,22 +216,26 @@ free_session(struct gpd_session *session)
 	free(session);
 }
 
-/* The state that belongs to the phase. */
 static void
-enter(struct gpd_session *session, enum gpd_closing_phase phase)
+enter(struct gpd_session *session, enum gpd_session_state state)
 {
-	static const enum gpd_session_state states[] = {
-		[GPD_CLOSING_STOP] = GPD_SESSION_DRAINING,
-		[GPD_CLOSING_AWAIT] = GPD_SESSION_DRAINING,
-		[GPD_CLOSING_OBJECTS] = GPD_SESSION_FREEING,
-		[GPD_CLOSING_MEMORY] = GPD_SESSION_FREEING,
-		[GPD_CLOSING_TELL] = GPD_SESSION_CLOSED,
-	};
-
 	/* Who has found it in the list goes on with it under the lock. */
 	pthread_mutex_lock(&gpd_sessions.lock);
-	(void)gpd_session_set_state(session, states[phase]);
+	(void)gpd_session_set_state(session, state);
 	pthread_mutex_unlock(&gpd_sessions.lock);
+}
+
+static void
+close_parts(struct gpd_session *session, enum gpd_closing_phase phase)
+{
+	bool of_the_gpu = phase == GPD_CLOSING_OBJECTS || phase == GPD_CLOSING_MEMORY;
+
+	for (size_t i = 0; i < gpd_closing_part_count; i++) {
+		/* What is lost goes with the process. */
+		if (gpd_closing_parts[i].phase == phase &&
+		    !(of_the_gpu && atomic_load(&gpd_devices.lost)))
+			gpd_closing_parts[i].close(session);
+	}
 }
 
 void
@@ -239,17 +247,14 @@ gpd_session_close(struct gpd_session *session)
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Until the supervisor closes its line. */
 	gpd_account_leave_begin(&session->account);
-	for (size_t i = 0; i < gpd_closing_part_count; i++) {
-		const struct gpd_closing_part *part = &gpd_closing_parts[i];
-		bool of_the_gpu =
-			part->phase == GPD_CLOSING_OBJECTS || part->phase == GPD_CLOSING_MEMORY;
-
-		if (i == 0 || part->phase != part[-1].phase)
-			enter(session, part->phase);
-		/* What is lost goes with the process. */
-		if (!of_the_gpu || atomic_load(&gpd_devices.lost) == 0)
-			part->close(session);
-	}
+	enter(session, GPD_SESSION_DRAINING);
+	close_parts(session, GPD_CLOSING_STOP);
+	close_parts(session, GPD_CLOSING_AWAIT);
+	enter(session, GPD_SESSION_FREEING);
+	close_parts(session, GPD_CLOSING_OBJECTS);
+	close_parts(session, GPD_CLOSING_MEMORY);
+	close_parts(session, GPD_CLOSING_TELL);
+	enter(session, GPD_SESSION_CLOSED);
 	gpd_sessions_remove(session);
 	free_session(session);
 	/* Images and their like are large, and the next session may be long in coming. */
@@ -262,11 +267,12 @@ gpd_session_close(struct gpd_session *session)
 void
 gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason)
 {
-	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
 	gpd_sessions_remove(session);
 	gpd_promise_forget(session);
+	gpd_grant_forget(session);
 	free_window(session);
 	tell_supervisor(session, result, reason);
+	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
 	free_session(session);
 	gpd_retire_closed();
 }

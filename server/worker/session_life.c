@@ -17,6 +17,7 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/word.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -31,14 +32,29 @@
 /* How often it looks whether the session is idle, where that has a limit. */
 #define IDLE_LOOK_MS 500
 
-/* Copies that wait for staging memory go on until the client has something new. */
-static void
-continue_copies(struct gpd_session *session)
+/* Until the client has something new: copies that wait for staging memory go on, and streams that
+ * wait for words.  0, or -EPROTO: the session must end. */
+static int
+continue_kept(struct gpd_session *session)
 {
-	while (gpd_copy_continue(session)) {
-		if (gp_conn_wait(session->conn, GPD_COPY_CONTINUE_MS))
-			return;
+	int r = 0;
+
+	while (r == 0) {
+		bool copies = gpd_copy_continue(session);
+		bool words = gpd_words_wait(session) && !atomic_load(&session->sticky);
+
+		if (!copies && !words)
+			return 0;
+		if (words && gpd_words_look(session) > 0) {
+			r = gpd_record_carry_out_kept(session);
+			continue;
+		}
+		if (gp_conn_wait(session->conn, words ? 0 : GPD_COPY_CONTINUE_MS))
+			return 0;
+		if (words)
+			gpd_words_pause(session);
 	}
+	return r;
 }
 
 /* Nobody waits for anything of it, here or at the other end. */
@@ -108,8 +124,9 @@ serve(struct gpd_session *session)
 			spins = !spins;
 			gp_conn_set_spin(session->conn, spins ? SPIN_USEC : 0);
 		}
-		continue_copies(session);
-		r = receive(session, look_ms, &message);
+		r = continue_kept(session);
+		if (r == 0)
+			r = receive(session, look_ms, &message);
 		if (r == 0)
 			r = gpd_record_carry_out_all(session, &message);
 		else if (!atomic_load(&session->sticky))

@@ -39,7 +39,9 @@ enum gpd_closing_phase {
 	GPD_CLOSING_AWAIT, /* what the GPU has is done or cancelled; whoever waits for it is told */
 	GPD_CLOSING_OBJECTS, /* no thread but this one knows the session; not if the GPU is lost */
 	GPD_CLOSING_MEMORY,  /* no object is left; not if the GPU is lost */
-	GPD_CLOSING_TELL, /* nothing is left: the ledger, the log and the supervisor hear of it */
+	/* Nothing is left; if the GPU is lost, what others know of the session's arrays goes.
+	 * Ledger, log and supervisor hear of the end. */
+	GPD_CLOSING_TELL,
 };
 
 struct gpd_closing_part {

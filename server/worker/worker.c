@@ -16,6 +16,7 @@
 #include "server/worker/image/library.h"
 #include "server/worker/image/promise.h"
 #include "server/worker/lane_rdma.h"
+#include "server/worker/memory/grant.h"
 #include "server/worker/retire.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
@@ -40,9 +41,10 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* known: Welcome.known_images. */
+/* What is granted and promised: to a session that is new. */
 static void
-reply_opened(uint64_t id, const struct gpd_range *window, struct gp_bytes known)
+reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *session,
+	     struct gp_bytes known)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_OPENED, .session = id };
 	size_t fixed =
@@ -54,6 +56,8 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gp_bytes known)
 		return;
 	opened->window = *window;
 	opened->device_count = (uint32_t)gpd_devices.count;
+	if (session)
+		opened->granted = gpd_grant_make(session, &opened->granted_device);
 	for (int i = 0; i < gpd_devices.count; i++) {
 		size_t free_memory = 0, total = 0;
 
@@ -113,7 +117,7 @@ open_session(const struct gpd_channel_message *message)
 	}
 	if (session)
 		known = gpd_promise_make(session, open->program);
-	reply_opened(message->header.session, &window, known);
+	reply_opened(message->header.session, &window, session, known);
 	free((void *)known.data);
 }
 
@@ -137,7 +141,7 @@ move_session(const struct gpd_channel_message *message)
 		gpd_window_give(&old);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	reply_opened(message->header.session, &window, (struct gp_bytes){ 0 });
+	reply_opened(message->header.session, &window, NULL, (struct gp_bytes){ 0 });
 }
 
 static void

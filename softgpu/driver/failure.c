@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first failure of a kernel, which every later call returns. */
 #include "softgpu/driver/driver.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/stream/stream.h"
 
 #include <pthread.h>
 #include <stdio.h>

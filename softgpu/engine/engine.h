@@ -107,6 +107,9 @@ struct gs_global {
 };
 int gs_module_global(const struct gs_module *module, const char *name, uint64_t *address_p,
 		     uint64_t *size_p);
+/* Where the number of a texture reference (or a surface reference) lies, by its name. */
+int gs_module_reference(const struct gs_module *module, const char *name, bool is_surface,
+			uint64_t *address_p);
 size_t gs_module_global_count(const struct gs_module *module);
 void gs_module_global_at(const struct gs_module *module, size_t index, struct gs_global *global_p);
 
@@ -145,6 +148,13 @@ struct gs_partition {
 	uint32_t count;
 	uint32_t threads;
 };
+
+/* Numbers that kernels set by cudaGraphSetConditional().  0: there are too many. */
+uint64_t gs_condition_add(void);
+void gs_condition_remove(uint64_t number);
+/* false: there is none. */
+bool gs_condition_set(uint64_t number, uint32_t value);
+uint32_t gs_condition_get(uint64_t number);
 
 typedef void gs_print_func(void *arg, const char *text, size_t len);
 

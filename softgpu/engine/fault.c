@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fault.h"
+#include "softgpu/engine/fault.h"
 
-#include "engine.h"
+#include "softgpu/engine/engine.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -2,12 +2,40 @@
 /* Handles of objects that are gone: an error each, and the program goes on. */
 #include "app.h"
 
+#include <cuda.h>
+
 static void
 report(const char *what, cudaError_t error)
 {
 	printf("%s: %s (%d)\n", what, cudaGetErrorName(error), (int)error);
 	REQUIRE(error != cudaSuccess && error != cudaErrorIllegalAddress);
 	(void)cudaGetLastError();
+}
+
+template <typename F>
+static F *
+driver_function(const char *name, F *)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+	REQUIRE(found == cudaDriverEntryPointSuccess);
+	return reinterpret_cast<F *>(function);
+}
+#define DRIVER(name) driver_function(#name, static_cast<decltype(name) *>(nullptr))
+
+static void
+linkers(void)
+{
+	CUlinkState linker;
+	void *image;
+
+	REQUIRE(DRIVER(cuLinkComplete)((CUlinkState)0x1234, &image, nullptr) ==
+		CUDA_ERROR_INVALID_HANDLE);
+	REQUIRE(DRIVER(cuLinkCreate)(0, nullptr, nullptr, &linker) == CUDA_SUCCESS);
+	REQUIRE(DRIVER(cuLinkDestroy)(linker) == CUDA_SUCCESS);
+	REQUIRE(DRIVER(cuLinkDestroy)(linker) == CUDA_ERROR_INVALID_HANDLE);
 }
 
 int
@@ -26,6 +54,7 @@ main()
 	report("query of a destroyed event", cudaEventQuery(event));
 	report("record of a destroyed event", cudaEventRecord(event, 0));
 	report("second destruction of an event", cudaEventDestroy(event));
+	linkers();
 	CHECK(cudaDeviceSynchronize());
 	return app_ok("badhandle");
 }

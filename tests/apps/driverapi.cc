@@ -3,43 +3,16 @@
  * A program on the driver API alone: contexts, modules from PTX and from a fatbin, module
  * globals, and launches with both ways of passing parameters.
  */
+#include "driver_app.h"
 #include "saxpy_fatbin.h"
 #include "saxpy_ptx.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <cuda.h>
 #include <string>
 #include <thread>
 #include <vector>
 
-#define CHECK(call) check(CUDA_SUCCESS, call, #call, __LINE__)
-#define EXPECT(expected, call) check(expected, call, #call, __LINE__)
-
 static const int count = 1000;
-
-static void
-check(CUresult expected, CUresult result, const char *call, int line)
-{
-	const char *name = "unknown";
-
-	if (result == expected)
-		return;
-	(void)cuGetErrorName(result, &name);
-	printf("line %d: %s: %s (%d), expected %d\n", line, call, name, (int)result, (int)expected);
-	exit(1);
-}
-
-static void
-require(bool condition, const char *what, int line)
-{
-	if (condition)
-		return;
-	printf("line %d: is not so: %s\n", line, what);
-	exit(1);
-}
-#define REQUIRE(condition) require(condition, #condition, __LINE__)
 
 static void
 launch_both_ways(CUfunction function, CUdeviceptr x, CUdeviceptr y)

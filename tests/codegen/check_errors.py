@@ -1,20 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_errors.py GENERATOR FOLDER: each FOLDER/x.h is refused with exactly the text of x.err."""
-import subprocess
 import sys
 from pathlib import Path
 
 generator, folder = Path(sys.argv[1]), Path(sys.argv[2])
+sys.path.insert(0, str(generator.resolve().parent))
+from gpgen import made  # noqa: E402
+from parse import SpecError, parse  # noqa: E402
+
+
+def refusal(case):
+    """What is said of it, whatever is to be made of it."""
+    try:
+        made(parse([kinds, case]))
+    except SpecError as error:
+        return f"{error}\n"
+    return "all of it is made\n"
+
+
 cases = sorted(folder.glob("*.h"))
 kinds = generator.resolve().parent / "api" / "kinds.h"
 failed = 0
 for number, case in enumerate(cases, 1):
-    run = subprocess.run([sys.executable, generator, "abi.txt", "/dev/null", kinds, case], capture_output=True, text=True)
+    text = refusal(case)
     wanted = case.with_suffix(".err").read_text()
-    good = run.returncode == 1 and run.stderr == wanted
+    good = text == wanted
     failed += not good
     print(f"{'ok' if good else 'not ok'} {number} - {case.stem}")
     if not good:
-        print(f"# wanted: {wanted.strip()}\n# got ({run.returncode}): {run.stderr.strip()}")
+        print(f"# wanted: {wanted.strip()}\n# got: {text.strip()}")
 print(f"1..{len(cases)}")
 sys.exit(failed != 0 or not cases)

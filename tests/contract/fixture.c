@@ -2,8 +2,8 @@
 #include "tests/contract/fixture.h"
 
 #include "tests/certificates.h"
-#include "transport/tls.h"
-#include "transport/tls_help.h"
+#include "transport/tls/tls.h"
+#include "transport/tls/tls_help.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -61,6 +61,25 @@ a_blocked_sender_wakes_when_the_peer_vanishes(void **state)
 	assert_true(r == -EPIPE || r == -ECONNRESET);
 }
 
+/* The end is seen past bytes that nobody reads, where the socket tells. */
+static void
+a_closed_peer_is_seen_without_reading(void **state)
+{
+	struct pair *pair = *state;
+	bool tells = strcmp(fixture_url.scheme, "loop") && strcmp(fixture_url.scheme, "rdma");
+
+	assert_false(gp_conn_peer_closed(pair->server));
+	send_bytes(pair->client, "unread", 6, NULL, 0);
+	assert_int_equal(gp_conn_wait(pair->server, -1), 1);
+	assert_false(gp_conn_peer_closed(pair->server));
+	close_client(pair);
+
+	while (tells && !gp_conn_peer_closed(pair->server))
+		sleep_ms(1);
+	assert_int_equal(gp_conn_peer_closed(pair->server), tells);
+	expect_message(pair->server, "unread", 6);
+}
+
 static int
 recv_one(struct job *job)
 {
@@ -464,6 +483,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		CONTRACT_TEST(closing_between_messages_is_the_end_behind_the_last_one),
 		CONTRACT_TEST(sending_to_a_peer_that_is_gone_fails),
+		CONTRACT_TEST(a_closed_peer_is_seen_without_reading),
 		CONTRACT_TEST(a_blocked_sender_wakes_when_the_peer_vanishes),
 		CONTRACT_TEST(a_blocked_receiver_wakes_when_the_peer_closes),
 		CONTRACT_TEST(shutdown_wakes_a_blocked_receiver),

@@ -43,10 +43,10 @@ set_up(void)
 	    gpd_manager_init(&manager, &admission, &quota, &children, &hooks, NULL))
 		abort();
 	gpd_admission_init(&admission, &quota, 0, 0);
-	manager.roster.device_count = 2;
+	quota.tenants.device_count = 2;
 	for (int d = 0; d < 2; d++) {
-		manager.roster.devices[d].memory = (uint64_t)80 << 30;
-		manager.roster.devices[d].multiprocessors = 132;
+		quota.tenants.devices[d].memory = (uint64_t)80 << 30;
+		quota.tenants.devices[d].multiprocessors = 132;
 	}
 	/* Somebody to set a quota for. */
 	if (!gpd_ledger_open(quota.ledger, 1, GPD_TENANT_DEFAULT, 1))

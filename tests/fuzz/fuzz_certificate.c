@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A PEM file as all that TLS wants: certificate, key and authority, of a daemon and of a client;
  * and as a certificate of the pool's, which gpupoolctl shows. */
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,6 +24,29 @@ copy_node(struct gp_graph_writer *writer, const struct gp_graph_node *node)
 	free(dependencies);
 }
 
+/* Bodies of conditions lie in their nodes, to whatever depth. */
+static void
+walk(const void *plan, size_t size, unsigned int depth)
+{
+	struct gp_graph_condition condition;
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+	struct gp_bytes body;
+
+	gp_graph_reader_init(&reader, plan, size);
+	while (depth < GP_GRAPH_DEPTH_MAX && gp_graph_read(&reader, &node)) {
+		if (!gp_graph_condition_init(&condition, &node))
+			continue;
+		for (uint32_t i = 0; i < condition.count; i++) {
+			if (!gp_graph_condition_body(&condition, &body))
+				break;
+			if ((const uint8_t *)body.data + body.size > (const uint8_t *)plan + size)
+				abort();
+			walk(body.data, body.size, depth + 1);
+		}
+	}
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -35,6 +58,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data, size);
+	walk(copy, size, 0);
 	gp_graph_reader_init(&reader, copy, size);
 	while (gp_graph_read(&reader, &node))
 		copy_node(&writer, &node);

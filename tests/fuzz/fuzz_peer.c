@@ -96,7 +96,6 @@ set_up(void)
 	check(gpd_channel_pair(fds) == 0 && gpd_channel_init(&worker.channel, fds[0]) == 0 &&
 	      gpd_channel_init(&worker_end, fds[1]) == 0);
 	worker.facts = make_facts();
-	gpd_roster_set_devices(&roster, worker.facts);
 	gpd_admission_set_worker(&admission, &worker, now_ms());
 	memset(connections, -1, sizeof(connections));
 }

@@ -8,7 +8,7 @@
  * Then an operation in a byte with what belongs to it; behind the last one the connection is cut.
  */
 #include "tests/rdma_fake.h"
-#include "transport/registered_memory.h"
+#include "transport/rdma/registered_memory.h"
 
 #include <endian.h>
 #include <errno.h>

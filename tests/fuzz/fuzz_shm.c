@@ -4,8 +4,8 @@
  * and what they take.  It writes bytes and words where it likes, wakes, and makes the daemon's end
  * receive and send in between.
  */
-#include "transport/sealed_memory.h"
-#include "transport/shm_ring.h"
+#include "transport/shm/sealed_memory.h"
+#include "transport/shm/shm_ring.h"
 #include "transport/transport.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* A client's file: its token, and the certificates of the authority behind it, as TLS reads them.
  */
 #include "protocol/token_text.h"
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -233,6 +233,78 @@ def make_lanes():
     put("lanes", "raw", bytes([1, 16]) + struct.pack("<II", 16, 1 << 20) + struct.pack("<IIQ", 1, 0, 0)[:8])
 
 
+def make_graphs():
+    """Records of a session, with graphs as the bulk tail (fuzz_dispatch.c)."""
+    CONTEXT = STREAM = PLAN = 0x00100001
+    WINDOW = 0x110000000000
+
+    def record(call, fields, request=0, bulk=None):
+        fields += bytes(-len(fields) % 8)
+        head = struct.pack("<IHHII", 16 + len(fields), call, 0 if bulk is None else 1, request, CONTEXT)
+        return head + fields + (b"" if bulk is None else struct.pack("<I", len(bulk)) + bulk)
+
+    def node(call, fields=b"", after=()):
+        links = struct.pack(f"<{len(after)}I", *after)
+        return struct.pack("<4I", call, len(after), len(fields), 0) + links + bytes(-len(links) % 8) + fields
+
+    def fill(address):
+        return struct.pack("<IIQQIIQQ", 0, 0, address, 64, 4, 7, 16, 1)
+
+    def graph(call, plan, request=0):
+        return record(call, struct.pack("<II", CONTEXT, PLAN) if call == 0x0a01 else struct.pack("<I", PLAN), request, plan)
+
+    # A context and its stream, with the first 4 MiB of the window.
+    begin = struct.pack("<IHHII", 48, 0x0101, 0, 9, 0) + struct.pack("<4I2Q", CONTEXT, 0, 8, STREAM, WINDOW, 4 << 20)
+    launch = record(0x0a03, struct.pack("<II", PLAN, STREAM))
+    drop = record(0x0a04, struct.pack("<I", PLAN))
+    right = node(0x0304, fill(WINDOW)) + node(0, after=(0,)) + node(0x0304, fill(WINDOW + 4096), (0, 1))
+    put("dispatch", "graph", begin + graph(0x0a01, right, 1) + launch + graph(0x0a02, node(0)) + launch + drop)
+    put("dispatch", "graph_refused", begin + graph(0x0a01, right, 1) + graph(0x0a02, node(0x0304, fill(1))) + launch + launch + drop + launch)
+    put("dispatch", "graph_twice", begin + graph(0x0a01, right, 1) + graph(0x0a01, right, 2))
+    put("dispatch", "graph_left", begin + graph(0x0a01, right, 1) + launch)
+    put("dispatch", "graph_of_itself", begin + graph(0x0a01, node(0, after=(0,)), 1) + launch)
+    put("dispatch", "graph_of_nothing", begin + graph(0x0a01, b"", 1) + graph(0x0a02, b"") + drop)
+    # Conditions: of a handle that is the session's or not, malformed, in one another, and roots that are none.
+    def condition(handle, bodies, count=None):
+        return node(1, struct.pack("<QII", handle, 1, len(bodies) if count is None else count)
+                    + b"".join(struct.pack("<Q", len(body)) + body for body in bodies))
+
+    ROOT = 0x00100007
+    root, handle = record(0x0a05, struct.pack("<II", CONTEXT, ROOT)), record(0x0a06, struct.pack("<IIII", ROOT, 1, 1, 0), 5)
+    end = record(0x0a07, struct.pack("<I", ROOT))
+    deep = node(0)
+    for _ in range(20):
+        deep = condition(1, [deep])
+    for name, plan in (("condition", condition(1, [right])), ("condition_empty", condition(1, [])), ("condition_deep", deep),
+                       ("condition_many", condition(1, [b""] * 300)), ("condition_less", condition(1, [b""], 0x10000000))):
+        put("dispatch", name, begin + root + handle + handle + graph(0x0a01, plan, 1) + launch + graph(0x0a02, plan) + launch + drop + end)
+        put("graph_plan", name, plan)
+    put("dispatch", "condition_no_root", begin + handle + end + root + root + handle + end + handle)
+    put("dispatch", "words", begin + record(0x0424, struct.pack("<IIQQII", STREAM, 0, WINDOW, 0, 4, 1)) + launch
+        + record(0x0423, struct.pack("<IIQQI", STREAM, 0, WINDOW, 1, 8)))
+    put("dispatch", "words_wrong", begin + b"".join(
+        record(0x0424, struct.pack("<IIQQII", stream, 0, WINDOW + at, 0, size, how))
+        + record(0x0423, struct.pack("<IIQQI", stream, 0, WINDOW + at, 1, size))
+        for stream, at, size, how in ((7, 0, 4, 0), (STREAM, 2, 4, 0), (STREAM, 4, 8, 0), (STREAM, 1 << 40, 4, 0), (STREAM, 0, 3, 1))))
+    put("dispatch", "graph_of_many", begin + graph(0x0a01, node(0) * 4000, 1) + launch + drop)
+
+
+def make_trace():
+    def event(begin, end, kernel=0, stream=1, call=0x0304, joined=0, name=b""):
+        fields = struct.pack("<3Q4II", begin, end, kernel, stream, 0, call, joined, len(name))
+        fields += bytes(-len(fields) % 8) + name
+        return fields + bytes(-len(fields) % 8)
+
+    kernel = 0x1000100000002
+    put("trace", "work", event(9, 12) + event(12, 99, stream=2) + event(8, 10, joined=3))
+    put("trace", "names", event(9, 12, kernel, call=0x0601, name=b"_Z3addv") + event(13, 15, kernel, call=0x0601) +
+        event(15, 15, kernel + 1024, call=0x0602, name=b'"\\\n\xff\0x'))
+    put("trace", "backwards", event(9, 8))
+    put("trace", "huge", event(1, 2**64 - 1) + event(2**63, 2**64 - 1, 2**64 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1))
+    put("trace", "long_name", event(1, 2, kernel, name=b"x" * 4097))
+    put("trace", "cut", event(1, 2, kernel, name=b"kernel")[:-9])
+
+
 def make_lane_in():
     def chunk(copy, offset, size, lane=1, more=b"", how=0):
         return bytes([2 | (lane - 1) << 4, copy | how]) + bytes([offset]) + more + bytes([size])
@@ -310,6 +382,39 @@ def make_peer():
     put("peer", "gone", do(HELLO) + do(END) + lane(0) + time)
 
 
+def make_ipc():
+    """Records of a session that shares what it has, and opens it (fuzz_dispatch.c)."""
+    CONTEXT, STREAM, EVENT, SHARE, WINDOW = 0x00100001, 0x00100001, 5, 7, 0x110000000000
+
+    def record(call, fields, request=0):
+        fields += bytes(-len(fields) % 8)
+        return struct.pack("<IHHII", 16 + len(fields), call, 0, request, CONTEXT) + fields
+
+    def opening(call, fields, handle, request):
+        return record(call, fields + bytes(-len(fields) % 8) + struct.pack("<II", len(handle), 0) + handle, request)
+
+    def handle(kind):
+        return b"gpIP" + struct.pack("<BBHQII16s3Q", kind, 0, 0, 0, 1, 1, bytes(16), 4 << 20, 0, 512)
+
+    begin = struct.pack("<IHHII", 48, 0x0101, 0, 9, 0) + struct.pack("<4I2Q", CONTEXT, 0, 8, STREAM, WINDOW, 4 << 20)
+    share = record(0x0211, struct.pack("<IIQQ", SHARE, 0, WINDOW, 512), 1)
+    drop = record(0x0212, struct.pack("<I", SHARE))
+    unmap = record(0x0202, struct.pack("<QQ", WINDOW, 4 << 20))
+    event = record(0x0411, struct.pack("<II", EVENT, 6)) + record(0x0417, struct.pack("<I", EVENT), 2)
+    mark = record(0x0419, struct.pack("<III", EVENT, STREAM, 0), 3)
+    memory = opening(0x0213, struct.pack("<QQi", WINDOW + (8 << 20), 4 << 20, 0), handle(1), 4)
+    other = opening(0x0418, struct.pack("<I", EVENT + 1), handle(2), 5)
+    put("dispatch", "ipc_memory", begin + share + memory + drop + unmap + memory)
+    physical = record(0x0205, struct.pack("<IIQi", 5, 0, 2 << 20, 0), 6) + record(0x0214, struct.pack("<II", SHARE, 5), 7)
+    opened = opening(0x0215, struct.pack("<IIQi", 6, 0, 2 << 20, 0), handle(3), 8)
+    put("dispatch", "ipc_physical", begin + physical + opened + record(0x0206, struct.pack("<I", 5)) + drop + opened)
+    put("dispatch", "ipc_memory_left", begin + share + unmap)
+    put("dispatch", "ipc_twice", begin + share + share)
+    put("dispatch", "ipc_event", begin + event + mark + other + mark + record(0x0415, struct.pack("<I", EVENT)) + other)
+    put("dispatch", "ipc_event_left", begin + event + mark)
+    put("dispatch", "ipc_short", begin + opening(0x0213, struct.pack("<QQi", WINDOW, 4 << 20, 0), b"gpIP", 1))
+
+
 def make_ctl():
     def field(number, value):
         def varint(n):
@@ -368,7 +473,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if len(sys.argv) > 2:
         FOLDER = sys.argv[2]
-    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_variables):
+    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_graphs, make_ipc, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_trace, make_variables):
         make()
     # Keys are new ones each time.
     if not os.path.exists(os.path.join(FOLDER, "certificate")):

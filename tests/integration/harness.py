@@ -7,6 +7,8 @@ own driver, on which bench/suites.py runs these tests), GP_CLIENT (the folder of
 that the machine may lack.
 A test file fills the list of cases with @case("what is so") and ends with main().
 """
+import concurrent.futures
+import multiprocessing
 import os
 import re
 import shutil
@@ -448,30 +450,51 @@ def case(name):
     return add
 
 
-def main(daemon=None):
+def judge(name, function):
+    """(the line of TAP, without its number; what is told with it; seconds) of one case"""
+    begin = time.monotonic()
+    line, text = f"ok - {name}", ""
+    try:
+        function()
+    except Skip as skip:
+        line = f"ok - {name} # SKIP {skip}"
+    except Failed as failed:
+        line, text = f"not ok - {name}", str(failed)
+    except Exception:
+        line, text = f"not ok - {name}", traceback.format_exc()
+    return line, text, time.monotonic() - begin
+
+
+def judge_one(number):
+    """In a process of its own, which was forked when the list of cases was full"""
+    return judge(*cases[number])
+
+
+def outcomes(chosen, at_once):
+    """What judge() says of each case, in their order"""
+    if at_once == 1 or len(chosen) < 2:
+        yield from (judge(*cases[number]) for number in chosen)
+        return
+    with concurrent.futures.ProcessPoolExecutor(at_once, multiprocessing.get_context("fork")) as pool:
+        yield from pool.map(judge_one, chosen)
+
+
+def main(daemon=None, at_once=1):
     """Runs the cases, those alone whose name has the first argument in it, and prints TAP. daemon: all
-    cases have it, and its log is told behind the first that fails."""
+    cases have it, and its log is told behind the first that fails. at_once: so many cases run at a
+    time, each in a process; for files whose cases wait more than they work, and share nothing."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = [(name, function) for name, function in cases if wanted in name]
+    chosen = [number for number, (name, _) in enumerate(cases) if wanted in name]
     print(f"1..{len(chosen)}", flush=True)
     bad = 0
-    for number, (name, function) in enumerate(chosen, 1):
-        begin = time.monotonic()
-        try:
-            function()
-            line, text = f"ok {number} - {name}", ""
-        except Skip as skip:
-            line, text = f"ok {number} - {name} # SKIP {skip}", ""
-        except Failed as failed:
-            line, text = f"not ok {number} - {name}", str(failed)
-        except Exception:
-            line, text = f"not ok {number} - {name}", traceback.format_exc()
-        if line.startswith("not") and daemon:
+    for number, (line, text, seconds) in enumerate(outcomes(chosen, at_once), 1):
+        failed = line.startswith("not")
+        if failed and daemon:
             text += f"\nthe daemon's log:\n{daemon.log()}"
             daemon = None
-        bad += line.startswith("not")
+        bad += failed
         for diagnostic in text.splitlines():
             print(f"# {diagnostic}")
-        print(line)
-        print(f"# {time.monotonic() - begin:.1f} s", flush=True)
+        print(line.replace("ok - ", f"ok {number} - ", 1))
+        print(f"# {seconds:.1f} s", flush=True)
     return 1 if bad else 0

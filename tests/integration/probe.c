@@ -3,6 +3,8 @@
  * A program of the driver API, for what a test wants to see of it.
  *
  *   probe images FILE...      loads each file's bytes as a module and prints the result
+ *   probe libraries FILE...   loads all of them as libraries, then says of each how many kernels it
+ *                             has, or what is wrong with it
  *   probe variable FILE NAME  of a module: what is said of it, and whether the program itself can
  *                             have memory at its address then and after the module is unloaded
  *   probe allocations COUNT SIZE   that many allocations, freed in turn
@@ -12,6 +14,7 @@
  */
 #include <cuda.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +71,37 @@ load_images(char **paths, int count)
 			require(cuModuleUnload(module), "cuModuleUnload");
 		free(bytes);
 	}
+}
+
+static void
+load_libraries(char **paths, int count)
+{
+	CUlibrary *libraries = calloc((size_t)count, sizeof(*libraries));
+	CUresult *results = calloc((size_t)count, sizeof(*results));
+
+	if (!libraries || !results)
+		exit(2);
+	for (int i = 0; i < count; i++) {
+		char *bytes = read_file(paths[i]);
+
+		results[i] = cuLibraryLoadData(&libraries[i], bytes, NULL, NULL, 0, NULL, NULL, 0);
+		free(bytes);
+	}
+	for (int i = 0; i < count; i++) {
+		const char *base = strrchr(paths[i], '/');
+		unsigned int kernels = 0;
+		bool loaded = results[i] == CUDA_SUCCESS;
+
+		if (loaded)
+			results[i] = cuLibraryGetKernelCount(&kernels, libraries[i]);
+		printf("%s: %u kernels (%d)\n", base ? base + 1 : paths[i], kernels,
+		       (int)results[i]);
+		if (loaded)
+			require(cuLibraryUnload(libraries[i]), "cuLibraryUnload");
+	}
+	require(cuCtxSynchronize(), "cuCtxSynchronize");
+	free(libraries);
+	free(results);
 }
 
 static void
@@ -152,6 +186,8 @@ main(int argc, char **argv)
 	require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	if (argc > 2 && strcmp(argv[1], "images") == 0) {
 		load_images(argv + 2, argc - 2);
+	} else if (argc > 2 && strcmp(argv[1], "libraries") == 0) {
+		load_libraries(argv + 2, argc - 2);
 	} else if (argc == 4 && strcmp(argv[1], "variable") == 0) {
 		ask_for_variable(argv[2], argv[3]);
 	} else if (argc == 4 && strcmp(argv[1], "allocations") == 0) {
@@ -164,8 +200,9 @@ main(int argc, char **argv)
 	} else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
 		allocate_in_order(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
-		fprintf(stderr, "usage: probe images FILE... | variable FILE NAME | hold SIZE | "
-				"allocations|again|pairs COUNT SIZE\n");
+		fprintf(stderr,
+			"usage: probe images|libraries FILE... | variable FILE NAME | hold SIZE | "
+			"allocations|again|pairs COUNT SIZE\n");
 		return 2;
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");

@@ -5,9 +5,9 @@ import random
 import sys
 
 from harness import Configured, case, main, require, wait_until
-from wire import Closed, Session
+from wire import Closed, Session, flat_text, load
 
-SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_DEVICE, INVALID_HANDLE, NOT_SUPPORTED = 0, 1, 2, 101, 400, 801
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INVALID_DEVICE, INVALID_HANDLE, NOT_FOUND, NOT_SUPPORTED = 0, 1, 2, 101, 400, 500, 801
 FLOAT, UINT8 = 0x20, 0x01
 SURFACE, LAYERED, CUBE = 2, 1, 4
 MIB = 1 << 20
@@ -173,6 +173,32 @@ def _():
             require(result == wanted, f"{values}: {result}")
         result, _ = client.ask("gpSurfaceCreate", {"surface": OBJECT, "array": FIRST})
         require(result == INVALID_VALUE, f"a surface of an array that is not for surfaces: {result}")
+
+
+@case("references of what is none, and to what is none")
+def _():
+    code = (b".version 7.0\n.target sm_75\n.address_size 64\n.global .texref image;\n.global .surfref plane;\n"
+            b".global .u32 number;\n.visible .entry nothing()\n{\n ret;\n}\n")
+    image, surface, texture = 1 << 20 | 40, 1 << 20 | 41, 1 << 20 | 42
+    with Client() as client, Client() as other:
+        require(client.create(flags=SURFACE) == SUCCESS, "create")
+        require(client.ask("gpTextureCreate", {"texture": texture, "array": FIRST})[0] == SUCCESS, "texture")
+        require(client.ask("gpSurfaceCreate", {"surface": surface, "array": FIRST})[0] == SUCCESS, "surface")
+        require(load(client, image, flat_text(code))[0] == SUCCESS, "load")
+        find = {"context": 1, "image": image, "name": b"image", "surface": 0}
+        for wanted, values in (
+                (SUCCESS, {}), (SUCCESS, {"name": b"plane", "surface": 1}), (NOT_FOUND, {"surface": 1}),
+                (NOT_FOUND, {"name": b"number"}), (NOT_FOUND, {"name": b""}), (NOT_FOUND, {"name": b"x" * 5000}),
+                (INVALID_HANDLE, {"image": 77})):
+            result, _ = client.ask("gpReferenceFind", find | values)
+            require(result == wanted, f"{values}: {result}")
+        for wanted, values in (
+                (SUCCESS, {}), (SUCCESS, {"name": b"plane", "surface": 1, "texture": surface}),
+                (INVALID_VALUE, {"texture": surface}), (INVALID_VALUE, {"name": b"plane", "surface": 1}),
+                (NOT_FOUND, {"name": b"number"}), (INVALID_HANDLE, {"texture": 77}), (INVALID_HANDLE, {"image": 77})):
+            result = client.fails("gpReferenceSet", find | {"texture": texture} | values)
+            require(result == wanted, f"{values}: {result}")
+        require(other.ask("gpReferenceFind", find)[0] == INVALID_HANDLE, "a foreign image")
 
 
 @case("what a session had of arrays and textures goes with it")

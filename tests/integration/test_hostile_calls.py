@@ -147,6 +147,60 @@ def _():
             require(session.create_context(heap_size=1 << 62) == OUT_OF_MEMORY, "a heap larger than the device")
 
 
+def use_granted(session, **values):
+    """The errors that mapping it brings."""
+    before = len(session.errors())
+    session.post("gpMemoryUse", {"address": session.base, "size": session.granted[0], "device": 0, **values})
+    require(session.ask("gpFence")[0] == SUCCESS, "fence")
+    return [result for result, _, _ in session.errors()[before:]]
+
+
+@case("granted memory is mapped once, as it was granted, and nothing else is")
+def _():
+    with daemon.neighbour():
+        with Session(daemon.port) as session:
+            session.create_context()
+            granted = session.granted[0]
+            require(granted > 0 and granted % session.granularity == 0, f"granted {session.granted}")
+            for wrong in ({"size": granted + session.granularity}, {"size": 0}, {"device": 99}):
+                require(use_granted(session, **wrong) == [INVALID_VALUE], f"{wrong}")
+            require(use_granted(session) == [], "as it was granted")
+            require(session.copy_out(session.base, 4096) == (SUCCESS, bytes(4096)), "not zeroed")
+            require(use_granted(session, address=session.base + granted) == [INVALID_VALUE], "twice")
+            session.post("gpMemoryUnmap", {"address": session.base, "size": granted})
+            require(session.ask("gpFence")[0] == SUCCESS, "fence")
+            require(use_granted(session) == [INVALID_VALUE], "after it was given back")
+        with Session(daemon.port) as session:
+            # Where something is mapped already; then it is gone.
+            require(session.create_context(heap_size=session.granularity) == SUCCESS, "context")
+            require(use_granted(session) == [INVALID_VALUE], "over another mapping")
+            require(use_granted(session, address=session.base + session.granted[0]) == [INVALID_VALUE], "once more")
+        for address in (0x1000, 1 << 62):
+            daemon.violate(lambda s, address=address: use_granted(s, address=address), ".*outside its window")
+
+
+@case("memory that is asked for ahead is refused as any other is, and at once")
+def _():
+    with daemon.neighbour():
+        with Session(daemon.port) as session:
+            session.create_context()
+            unit = session.granularity
+
+            def ahead(address, size, device=0):
+                return session.ask("gpMemoryTry", {"address": session.base + address, "size": size, "device": device})[0]
+            require(ahead(0, unit) == SUCCESS and ahead(unit, 2 * unit) == SUCCESS, "ahead")
+            for values in ((0, unit), (2 * unit, unit), (4 * unit, unit + 1), (4 * unit + 1, unit), (4 * unit, 0)):
+                require(ahead(*values) == INVALID_VALUE, f"{values}")
+            require(ahead(4 * unit, unit, 99) != SUCCESS, "of device 99")
+            require(ahead(4 * unit, 1 << 33) == OUT_OF_MEMORY, "more than there is")
+            require(session.copy_out(session.base, 4096) == (SUCCESS, bytes(4096)), "not zeroed")
+            session.post("gpMemoryUnmap", {"address": session.base, "size": unit})
+            require(ahead(0, unit) == SUCCESS and not session.errors(), f"again: {session.errors()}")
+        for address in (0x1000, 1 << 62):
+            daemon.violate(lambda s, address=address: s.ask("gpMemoryTry", {
+                "address": address, "size": s.granularity, "device": 0}), ".*outside its window")
+
+
 @case("copies out of range are errors")
 def _():
     with daemon.neighbour(), Session(daemon.port) as session:
@@ -297,8 +351,8 @@ SENSELESS = {
     "bytes": (b"", b"x", b"\0" * 72, b"\xff" * 72, bytes(range(256)) * 9),
     "string": (b"", b"\xff" * 300),
 }
-# Lanes and functions would be waited for (test_lanes.py, test_hostile_callbacks.py), and images have cases of their own.
-ELSEWHERE = ("gpCopyInLanes", "gpCopyOutLanes", "gpHostFunction", "gpHostFunctionDone", "gpImageLoad")
+# Lanes, functions and words would be waited for (test_lanes.py, test_hostile_callbacks.py, test_memory_words.py), and images have cases of their own.
+ELSEWHERE = ("gpCopyInLanes", "gpCopyOutLanes", "gpHostFunction", "gpHostFunctionDone", "gpStreamWait", "gpImageLoad")
 
 
 def say(session, name, values, bulk):

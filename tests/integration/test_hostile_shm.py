@@ -4,17 +4,17 @@ import fcntl
 import os
 import random
 import sys
+import tempfile
 import threading
 
 import attacked
 import wire
 from attacked import SUCCESS, Attacked, expect_one_ending
-from harness import SANITIZED, case, require, wait_until
+from harness import SANITIZED, Daemon, case, require, wait_until
 from wire import Closed, Conn, Session, preamble
 
 ROUNDS = 5 if SANITIZED else 20
 SEAL, SHRINK, GROW, WRITE = 1, 2, 4, 8
-
 
 def refused(function, *args):
     try:
@@ -22,7 +22,6 @@ def refused(function, *args):
     except PermissionError:
         return
     raise AssertionError(f"{function.__name__}{args} is allowed")
-
 
 @case("the memory of a lane has its size for ever, and a hole in it harms the client alone")
 def _():
@@ -39,7 +38,6 @@ def _():
         lane.wake()
         lane.wait_closed()
         expect_one_ending(target, session.id, ".*has broken the ring")
-
 
 @case("positions that cannot be end the session, in either ring")
 def _():
@@ -58,7 +56,6 @@ def _():
             except Closed:
                 pass
             expect_one_ending(target, session.id, ".*has broken the ring")
-
 
 @case("bytes that change while they are read are what they were at one moment")
 def _():
@@ -86,7 +83,6 @@ def _():
             session.close()
             wait_until("the session has ended", lambda session=session: str(session.id) in attacked.endings(target), 60)
 
-
 @case("who never takes a wake-up, and asks for one with every byte, holds nobody up")
 def _():
     with Attacked() as target, Session(wire.Shm(target.local)) as session:
@@ -94,6 +90,17 @@ def _():
         for _ in range(2000):
             session.lane.set_word(1, 192, 1)
             require(session.ask("gpFence", acting=0)[0] == SUCCESS, "no fence")
+
+@case("who leaves in the middle of a copy is missed, though records of it are unread")
+def _():
+    with tempfile.TemporaryDirectory() as folder, Daemon("--listen", f"unix://{folder}/socket") as daemon:
+        with Session(wire.Shm(f"{folder}/socket"), lanes=4) as session:
+            require(session.create_context() == SUCCESS, "no context")
+            require(session.map(0, 8 << 20) == SUCCESS, "no memory")
+            session.post("gpCopyInLanes", {"stream": 1, "dst": session.base, "size": 3 << 20, "flags": 0, "copy": 1})
+            session.post("gpFence", {})
+            session.lane.close()
+            wait_until("it is missed", lambda: "the client closed it in the middle of a copy" in daemon.log(), 60)
 
 
 @case("memory is for local sockets alone, and for the ticket's session")
@@ -106,7 +113,6 @@ def _():
         with Conn(target.local) as lane:
             lane.send(preamble(wire.LANE_SHM, 0, bytes(31) + b"x"))
             require(lane.socket.recv(64) == b"", "a stranger gets something")
-
 
 if __name__ == "__main__":
     sys.exit(attacked.run())

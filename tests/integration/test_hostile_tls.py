@@ -85,7 +85,7 @@ class Relay:
                 pass
 
     def take(self, source, sink, number):
-        while not select.select([source], [], [], 2)[0]:
+        while not select.select([source], [], [], 0.5)[0]:
             for out in self.late(number):
                 sink.sendall(out)
         return source.recv(65536)
@@ -166,10 +166,11 @@ def _():
                "without a close_notify": lambda data: [None], "longer": lambda data: [data[:3] + struct.pack(">H", len(data) + 11) + data[5:] + bytes(16)],
                "not of TLS": lambda data: [b"GET / HTTP/1.1\r\n\r\n"]}
     with Attacked() as target:
-        with Relay(target, on(1, 3, steal)) as relay:
+        # How many records a program's calls make is a matter of pace: the last of all there were.
+        with Relay(target, on(1, 0, steal)) as relay:
             result = Program("vectoradd", (), relay.address, env=target.certificates.client()).finish()
             result.expect(out="vectoradd: ok\n", err="")
-        changes["of another session"] = lambda data: [stolen[0], data]
+        changes["of another session"] = lambda data: [stolen[-1], data]
         for name, act in changes.items():
             # Connection 0 is the control connection, 1 is lane 0; their handshakes take two records.
             # On a busy machine few records may hold all there is to say: then the one that is lost is the last.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that get a share of the multiprocessors: what they are told, and where their kernels run."""
+import os
 import re
 import sys
 import time
 
-from harness import Configured, Daemon, as_tenant, case, main, require
+from harness import Configured, Daemon, as_tenant, case, main, read_file, require
 
 ALL = 32
 ENV = {"GPUPOOL_SOFT_MULTIPROCESSORS": str(ALL)}
@@ -111,6 +112,29 @@ def _():
         for program in programs:
             require("multiprocessors: 8\n" in program.out(), program.out())
             program.kill()
+
+
+def words_of_greens():
+    return read_file(os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "greens.out"))
+
+
+@case("a program's green contexts are parts of the device, or of its share")
+def _():
+    with Daemon(env=ENV) as daemon:
+        daemon.run("greens").expect(out=words_of_greens())
+        daemon.run("greens", env=share(50)).expect(out=words_of_greens())
+        daemon.settle()
+
+
+@case("green contexts have as many multiprocessors as were asked for, or all of a share that has not so many")
+def _():
+    with Configured("[tenant a]\nsm = 16\n", env=ENV) as daemon:
+        program = daemon.start("greens", "1000000", env=as_tenant("a"))
+        program.wait_for_output("ran on 8\n")
+        for count, seen in ((4, 4), (20, 8), (6, 6)):
+            daemon.reload(f"[tenant a]\nsm = {count}\n")
+            wait_for_count(program, seen)
+        program.kill()
 
 
 @case("what a program was told of clusters is forgotten when its share changes")

@@ -69,6 +69,15 @@ def fields_of(data):
     return found
 
 
+def varints(data):
+    """Of a packed repeated field."""
+    found, at = [], 0
+    while at < len(data):
+        value, at = take_varint(data, at)
+        found.append(value)
+    return found
+
+
 def hello(minor=0, program="test", pid=None, lanes=1, more=b""):
     body = field(1, minor) + field(2, "0.1.0") + field(3, "test") + field(4, "test")
     body += field(5, os.getpid() if pid is None else pid) + field(6, program) + field(11, lanes) + more
@@ -158,8 +167,17 @@ def record(name, values, request=0, acting=0, flags=0):
 def flat_image(fatbin):
     """A bare fatbin as it travels (gp_image_flatten)."""
     length = struct.unpack_from("<H", fatbin, 6)[0] + struct.unpack_from("<Q", fatbin, 8)[0]
-    body = fatbin[:length] + bytes(-length % 16)
-    return struct.pack("<IHHIIQQ", 0x4d495047, 1, 2, 1, 0, 48 + len(body), 0) + struct.pack("<QQ", length, 0) + body
+    return flat(2, fatbin[:length])
+
+
+def flat_text(ptx):
+    """PTX as it travels, with its NUL."""
+    return flat(4, ptx + b"\0")
+
+
+def flat(kind, data):
+    body = data + bytes(-len(data) % 16)
+    return struct.pack("<IHHIIQQ", 0x4d495047, 1, kind, 1, 0, 48 + len(body), 0) + struct.pack("<QQ", len(data), 0) + body
 
 
 class Conn:
@@ -341,6 +359,7 @@ class Session:
         self.granularity = limits[6][0]
         self.max_held = limits[10][0]
         self.devices = len(welcome[7])
+        self.granted = varints(welcome[18][0]) if 18 in welcome else []
         if lane:
             self.lane = self.connect_lane()
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The library exports the symbols of symbols.h and no other, under the name of the CUDA driver.
+"""A library exports the symbols of its description and no other, under NVIDIA's name.
 
-usage: exports_match_description.py LIBCUDA SYMBOLS_H
+usage: exports_match_description.py LIBRARY SYMBOLS
 """
 
 import pathlib
@@ -10,8 +10,7 @@ import re
 import subprocess
 import sys
 
-LINE = re.compile(r"^GP_SYMBOL\w*\((\w+),", re.M)
-SONAME = "libcuda.so.1"
+LINE = re.compile(r"^(?:GP_SYMBOL\w*\((\w+),|(nvml\w+) )", re.M)
 
 
 def output_of(*command):
@@ -30,7 +29,8 @@ def exported(library):
 
 def main():
     library, symbols = sys.argv[1], pathlib.Path(sys.argv[2])
-    described = set(LINE.findall(symbols.read_text()))
+    described = {driver or nvml for driver, nvml in LINE.findall(symbols.read_text())}
+    soname = "libnvidia-ml.so.1" if symbols.suffix == ".txt" else "libcuda.so.1"
     names = exported(library)
     complaints = [f"not exported: {name}" for name in sorted(described - names.keys())]
     complaints += [f"exported without need: {name}" for name in sorted(names.keys() - described)]
@@ -39,8 +39,8 @@ def main():
         for name, kind in sorted(names.items())
         if name in described and kind != "T"
     ]
-    if f"Library soname: [{SONAME}]" not in output_of("readelf", "-d", library):
-        complaints.append(f"the soname is not {SONAME}")
+    if f"Library soname: [{soname}]" not in output_of("readelf", "-d", library):
+        complaints.append(f"the soname is not {soname}")
     for complaint in complaints:
         print(complaint, file=sys.stderr)
     print(f"{len(described)} symbols described, {len(names)} exported")

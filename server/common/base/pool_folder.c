@@ -40,6 +40,17 @@ gpd_folder_file(const char *name, char *path, size_t size)
 	return length >= 0 && (size_t)length < size ? 0 : -ENOENT;
 }
 
+const char *
+gpd_folder_choose(const char *option, const char *configured, const char *name, char *room,
+		  size_t size)
+{
+	if (option)
+		return option;
+	if (configured[0])
+		return configured;
+	return gpd_folder_file(name, room, size) == 0 ? room : NULL;
+}
+
 mode_t
 gpd_folder_secret_mode(const char *path)
 {

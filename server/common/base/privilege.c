@@ -29,17 +29,6 @@ gpd_privilege_hide(void)
 	(void)prctl(PR_SET_DUMPABLE, 0ul, 0ul, 0ul, 0ul);
 }
 
-static void
-add_group(gid_t *groups, int *count, gid_t group)
-{
-	for (int i = 0; i < *count; i++) {
-		if (groups[i] == group)
-			return;
-	}
-	if (*count < GROUPS_MAX)
-		groups[(*count)++] = group;
-}
-
 static int
 set_groups(const struct passwd *user)
 {
@@ -51,8 +40,8 @@ set_groups(const struct passwd *user)
 	for (size_t i = 0; i < sizeof(device_groups) / sizeof(device_groups[0]); i++) {
 		const struct group *group = getgrnam(device_groups[i]);
 
-		if (group)
-			add_group(groups, &count, group->gr_gid);
+		if (group && count < GROUPS_MAX)
+			groups[count++] = group->gr_gid;
 	}
 	if (setgroups((size_t)count, groups) || setresgid(user->pw_gid, user->pw_gid, user->pw_gid))
 		return -errno;

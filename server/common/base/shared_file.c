@@ -47,17 +47,19 @@ read_all(int fd, char **text_p, size_t *size_p)
 }
 
 int
-gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, struct stat *status_p,
-		     char *error, size_t error_size)
+gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, char *error,
+		     size_t error_size)
 {
 	/* Who waits at a pipe serves nobody. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = EINVAL;
+	struct stat status = { 0 };
 
-	memset(status_p, 0, sizeof(*status_p));
 	if (fd < 0)
 		return complain(errno, path, error, error_size);
-	if (fstat(fd, status_p) == 0 && S_ISREG(status_p->st_mode))
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
 		code = read_all(fd, text_p, size_p);
+	else if (S_ISDIR(status.st_mode))
+		code = EISDIR;
 	close(fd);
 	return code ? complain(code, path, error, error_size) : 0;
 }
@@ -159,19 +161,67 @@ gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t 
 
 /* Whether it has changed. */
 
-void
-gpd_shared_file_look(const char *path, struct stat *status_p)
+/* What is at the path now: all zero: nothing; 0xff everywhere: it cannot be known. */
+static void
+look(const char *path, struct stat *status)
 {
-	memset(status_p, 0, sizeof(*status_p));
-	if (stat(path, status_p) == 0)
-		return;
-	memset(status_p, errno == ENOENT ? 0 : 0xff, sizeof(*status_p));
+	memset(status, 0, sizeof(*status));
+	if (stat(path, status))
+		memset(status, errno == ENOENT ? 0 : 0xff, sizeof(*status));
 }
 
-bool
-gpd_shared_file_is_same(const struct stat *a, const struct stat *b)
+static bool
+is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* What is wrong with it stays so until it is another file; all else may get better by itself. */
+static bool
+is_of_content(int wrong)
+{
+	return wrong == GP_E_INVALID || wrong == -EINVAL || wrong == -EISDIR || wrong == -EFBIG;
+}
+
+int
+gpd_shared_file_init(struct gpd_shared_file *file, const char *path)
+{
+	*file = (struct gpd_shared_file){ .wrong = 0 };
+	if (!path)
+		return 0;
+	if (strlen(path) >= sizeof(file->path)) {
+		(void)snprintf(file->why, sizeof(file->why), "%.200s...: %s", path,
+			       strerror(ENAMETOOLONG));
+		return -ENAMETOOLONG;
+	}
+	memcpy(file->path, path, strlen(path) + 1);
+	look(path, &file->status);
+	return 0;
+}
+
+bool
+gpd_shared_file_look(struct gpd_shared_file *file, bool outdated)
+{
+	struct stat before = file->status;
+
+	if (!file->path[0])
+		return false;
+	look(file->path, &file->status);
+	file->same = !outdated && is_same(&before, &file->status);
+	return !file->same || (file->wrong && !is_of_content(file->wrong));
+}
+
+enum gpd_shared_file_news
+gpd_shared_file_note(struct gpd_shared_file *file, int wrong, int64_t now_ms)
+{
+	bool known = file->same && file->wrong;
+
+	if (!file->wrong)
+		file->wrong_ms = now_ms;
+	file->wrong = wrong;
+	if (!wrong)
+		return GPD_SHARED_FILE_CHANGED;
+	return known ? GPD_SHARED_FILE_SAME : GPD_SHARED_FILE_WRONG;
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/config/config.h"
 
+#include "server/common/base/shared_file.h"
 #include "server/common/config/config_value.h"
 #include "transport/url.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define FILE_MAX (1ul << 20)
 #define MEMORY_UNIT (2ul << 20)
@@ -32,67 +30,37 @@ gpd_config_free(struct gpd_config *config)
 	free(config);
 }
 
-static int
-complain_errno(int code, const char *path, char *error, size_t error_size)
-{
-	snprintf(error, error_size, "%s: %s", path, strerror(code));
-	return -code;
-}
-
-static int
-read_text(const char *path, char *text, size_t *size_p, char *error, size_t error_size)
-{
-	/* Who waits at a pipe serves nobody. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), failed;
-	struct stat status;
-	FILE *file;
-
-	if (fd < 0 || fstat(fd, &status))
-		failed = errno;
-	else
-		failed = S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-	file = failed ? NULL : fdopen(fd, "r");
-	if (!file) {
-		failed = failed ? failed : errno;
-		if (fd >= 0)
-			close(fd);
-		return complain_errno(failed, path, error, error_size);
-	}
-	errno = 0;
-	*size_p = fread(text, 1, FILE_MAX + 1, file);
-	failed = ferror(file) ? errno : 0;
-	fclose(file);
-	return failed ? complain_errno(failed, path, error, error_size) : 0;
-}
-
 int
 gpd_config_load(const char *path, struct gpd_config **config_p, char *error, size_t error_size)
 {
-	if (!path)
-		return gpd_config_parse("", "", config_p, error, error_size);
-
-	char *text = malloc(FILE_MAX + 2);
+	char *bytes = NULL, *text;
 	size_t size = 0;
 	int r;
 
-	if (!text)
-		return complain_errno(ENOMEM, path, error, error_size);
-	r = read_text(path, text, &size, error, error_size);
-	if (r == 0 && size > FILE_MAX) {
+	if (!path)
+		return gpd_config_parse("", "", config_p, error, error_size);
+	r = gpd_shared_file_read(path, &bytes, &size, error, error_size);
+	if (r)
+		return r;
+	text = strndup(bytes, size);
+	if (!text) {
+		snprintf(error, error_size, "%s: no memory", path);
+		r = -ENOMEM;
+	} else if (size > FILE_MAX) {
 		snprintf(error, error_size, "%s: larger than 1 MiB", path);
 		r = GP_E_INVALID;
-	} else if (r == 0 && memchr(text, 0, size)) {
+	} else if (strlen(text) < size) {
 		int line = 1;
 
 		for (const char *c = text; *c; c++)
 			line += *c == '\n';
 		snprintf(error, error_size, "%s:%d: a zero byte, so this is no text", path, line);
 		r = GP_E_INVALID;
-	} else if (r == 0) {
-		text[size] = 0;
+	} else {
 		r = gpd_config_parse(text, path, config_p, error, error_size);
 	}
 	free(text);
+	free(bytes);
 	return r;
 }
 
@@ -306,8 +274,8 @@ gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t mac
 	       (parts ? parts : 1);
 }
 
-static uint64_t
-resolve_memory(const struct gpd_config_amount *amount, uint64_t device_bytes)
+uint64_t
+gpd_config_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes)
 {
 	uint64_t bytes;
 
@@ -317,39 +285,10 @@ resolve_memory(const struct gpd_config_amount *amount, uint64_t device_bytes)
 	return bytes ? bytes : MEMORY_UNIT;
 }
 
-static uint32_t
-resolve_sm(const struct gpd_config_amount *amount, uint32_t device_sms)
-{
-	uint32_t count;
-
-	if (amount->number == 0 && amount->share == 0)
-		return 0;
-	count = (uint32_t)resolve(amount, device_sms);
-	return count ? count : 1;
-}
-
-uint64_t
-gpd_config_memory(const struct gpd_config *config, int tenant, int device, uint64_t device_bytes)
-{
-	return resolve_memory(&config->tenants[tenant].devices[device].memory, device_bytes);
-}
-
-uint64_t
-gpd_config_session_memory(const struct gpd_config *config, int tenant, int device,
-			  uint64_t device_bytes)
-{
-	return resolve_memory(&config->tenants[tenant].devices[device].session_memory,
-			      device_bytes);
-}
-
 uint32_t
-gpd_config_sm(const struct gpd_config *config, int tenant, int device, uint32_t device_sms)
+gpd_config_multiprocessors(const struct gpd_config_amount *amount, uint32_t device_sms)
 {
-	return resolve_sm(&config->tenants[tenant].devices[device].sm, device_sms);
-}
+	uint32_t count = (uint32_t)resolve(amount, device_sms);
 
-uint32_t
-gpd_config_session_sm(const struct gpd_config *config, int tenant, int device, uint32_t device_sms)
-{
-	return resolve_sm(&config->tenants[tenant].devices[device].session_sm, device_sms);
+	return count || !is_given(amount) ? count : 1;
 }

@@ -163,15 +163,9 @@ GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
 
-/* Bytes, in multiples of 2 MiB, at most the device's; GPD_NO_LIMIT: no quota. */
-uint64_t gpd_config_memory(const struct gpd_config *config, int tenant, int device,
-			   uint64_t device_bytes);
-uint64_t gpd_config_session_memory(const struct gpd_config *config, int tenant, int device,
-				   uint64_t device_bytes);
+/* Of a device: bytes, in multiples of 2 MiB, at most the device's; GPD_NO_LIMIT: no quota. */
+uint64_t gpd_config_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);
 /* Multiprocessors, rounded down but at least 1, at most the device's; 0: no quota. */
-uint32_t gpd_config_sm(const struct gpd_config *config, int tenant, int device,
-		       uint32_t device_sms);
-uint32_t gpd_config_session_sm(const struct gpd_config *config, int tenant, int device,
-			       uint32_t device_sms);
+uint32_t gpd_config_multiprocessors(const struct gpd_config_amount *amount, uint32_t device_sms);
 
 #endif /* GPD_CONFIG_H */

@@ -12,29 +12,12 @@ const char gpd_config_no_memory[] = "finds no memory";
 static const char *
 read_number(const struct gpd_config_key *key, const char *text, void *value)
 {
-	uint64_t number;
+	uint64_t number = key->word_value;
 
-	if (!gpd_value_number(text, key->min, key->max, &number))
+	if (!(key->word && strcmp(text, key->word) == 0) &&
+	    !gpd_value_number(text, key->min, key->max, &number))
 		return key->wrong;
 	*(uint32_t *)value = (uint32_t)number;
-	return NULL;
-}
-
-static const char *
-read_number_or_unlimited(const struct gpd_config_key *key, const char *text, void *value)
-{
-	if (strcmp(text, "unlimited") != 0)
-		return read_number(key, text, value);
-	*(uint32_t *)value = UINT32_MAX;
-	return NULL;
-}
-
-static const char *
-read_number_or_never(const struct gpd_config_key *key, const char *text, void *value)
-{
-	if (strcmp(text, "never") != 0)
-		return read_number(key, text, value);
-	*(uint32_t *)value = 0;
 	return NULL;
 }
 
@@ -95,7 +78,7 @@ read_metrics(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config *config = value;
 
-	return gpd_value_metrics(text, config->metrics_host, sizeof(config->metrics_host),
+	return gpd_value_metrics(text, 1, config->metrics_host, sizeof(config->metrics_host),
 				 &config->metrics_port);
 }
 
@@ -197,117 +180,91 @@ static_assert(GP_LANES_MAX == 16, "1 to 16");
 
 #define ISOLATION_WRONG "is none of shared, process, shared-only"
 
-/* A row of the tables below: how the text is read, into which field of which struct. */
-#define SECTION(key, how)                                                                          \
-	{                                                                                          \
-		.name = (key), .read = read_##how                                                  \
-	}
-#define LIST(key, how)                                                                             \
-	{                                                                                          \
-		.name = (key), .read = read_##how, .shape = GPD_CONFIG_LIST                        \
-	}
-#define VALUE(key, how, in, field)                                                                 \
-	{                                                                                          \
-		.name = (key), .read = read_##how, .offset = offsetof(struct in, field)            \
-	}
-#define WORD(key, in, field, list, text)                                                           \
-	{                                                                                          \
-		.name = (key), .read = read_word, .offset = offsetof(struct in, field),            \
-		.words = (list), .wrong = (text)                                                   \
-	}
-#define NUMBER(key, how, in, field, from, to, text)                                                \
-	{                                                                                          \
-		.name = (key), .read = read_##how, .offset = offsetof(struct in, field),           \
-		.min = (from), .max = (to), .wrong = (text)                                        \
-	}
-#define PER_DEVICE(key, how, field)                                                                \
-	{                                                                                          \
-		.name = (key), .read = read_##how, .shape = GPD_CONFIG_PER_DEVICE,                 \
-		.offset = offsetof(struct gpd_config_quota, field)                                 \
-	}
-#define NUMBER_PER_DEVICE(key, how, field, from, to, text)                                         \
-	{                                                                                          \
-		.name = (key), .read = read_##how, .shape = GPD_CONFIG_PER_DEVICE,                 \
-		.offset = offsetof(struct gpd_config_quota, field), .min = (from), .max = (to),    \
-		.wrong = (text)                                                                    \
-	}
+/* Into which field of which struct a value goes. */
+#define AT(in, field) .offset = offsetof(struct in, field)
+#define OF_QUOTA(field) AT(gpd_config_quota, field), .shape = GPD_CONFIG_PER_DEVICE
 
 static const struct gpd_config_key daemon_keys[] = {
-	NUMBER("sessions", number, gpd_config, sessions_max, 1, GPD_LEDGER_SESSIONS,
-	       "is no number from 1 to 4096"),
-	WORD("isolation", gpd_config, isolation, isolations, ISOLATION_WRONG),
-	NUMBER("ready-workers", number, gpd_config, ready_workers, 0, 16,
-	       "is no number from 0 to 16"),
-	VALUE("host-memory", memory, gpd_config, host_memory),
-	VALUE("code-memory", memory, gpd_config, code_memory),
-	NUMBER("lanes", number, gpd_config, lanes_max, 1, GP_LANES_MAX,
-	       "is no number from 1 to 16"),
-	NUMBER("sessions-per-address", number_or_unlimited, gpd_config, sessions_per_address, 1,
-	       GPD_LEDGER_SESSIONS, "is neither a number from 1 to 4096 nor unlimited"),
-	NUMBER("idle-timeout", number_or_never, gpd_config, idle_timeout, 1, 10000000,
-	       "is neither a number of seconds nor never"),
-	SECTION("metrics", metrics),
-	SECTION("admin-socket", socket),
-	VALUE("tokens", path, gpd_config, tokens),
-	VALUE("certificate", path, gpd_config, certificate),
-	VALUE("key", path, gpd_config, key),
-	VALUE("client-authority", path, gpd_config, client_authority),
-	VALUE("crl", path, gpd_config, crl),
+	{ "sessions", read_number, AT(gpd_config, sessions_max), .min = 1,
+	  .max = GPD_LEDGER_SESSIONS, .wrong = "is no number from 1 to 4096" },
+	{ "isolation", read_word, AT(gpd_config, isolation), .words = isolations,
+	  .wrong = ISOLATION_WRONG },
+	{ "ready-workers", read_number, AT(gpd_config, ready_workers), .min = 0, .max = 16,
+	  .wrong = "is no number from 0 to 16" },
+	{ "host-memory", read_memory, AT(gpd_config, host_memory) },
+	{ "code-memory", read_memory, AT(gpd_config, code_memory) },
+	{ "lanes", read_number, AT(gpd_config, lanes_max), .min = 1, .max = GP_LANES_MAX,
+	  .wrong = "is no number from 1 to 16" },
+	{ "sessions-per-address", read_number, AT(gpd_config, sessions_per_address), .min = 1,
+	  .max = GPD_LEDGER_SESSIONS, .word = "unlimited", .word_value = UINT32_MAX,
+	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
+	{ "idle-timeout", read_number, AT(gpd_config, idle_timeout), .min = 1, .max = 10000000,
+	  .word = "never", .word_value = 0, .wrong = "is neither a number of seconds nor never" },
+	{ "metrics", read_metrics, .offset = 0 },
+	{ "admin-socket", read_socket, .offset = 0 },
+	{ "tokens", read_path, AT(gpd_config, tokens) },
+	{ "certificate", read_path, AT(gpd_config, certificate) },
+	{ "key", read_path, AT(gpd_config, key) },
+	{ "client-authority", read_path, AT(gpd_config, client_authority) },
+	{ "crl", read_path, AT(gpd_config, crl) },
 };
 
 /* In the order of enum gpd_config_given. */
 static const struct gpd_config_key device_keys[] = {
-	WORD("policy", gpd_config_device, policy, policies,
-	     "is none of none, best-effort, equal, fixed"),
-	NUMBER("virtual-number", number, gpd_config_device, virtual_number, 1, 64,
-	       "is no number from 1 to 64"),
-	WORD("export", gpd_config_device, exported, answers, "is neither yes nor no"),
-	NUMBER("sm-granularity", granularity, gpd_config_device, sm_granularity, 2, 8,
-	       "is neither 2 nor 8"),
+	{ "policy", read_word, AT(gpd_config_device, policy), .words = policies,
+	  .wrong = "is none of none, best-effort, equal, fixed" },
+	{ "virtual-number", read_number, AT(gpd_config_device, virtual_number), .min = 1, .max = 64,
+	  .wrong = "is no number from 1 to 64" },
+	{ "export", read_word, AT(gpd_config_device, exported), .words = answers,
+	  .wrong = "is neither yes nor no" },
+	{ "sm-granularity", read_granularity, AT(gpd_config_device, sm_granularity), .min = 2,
+	  .max = 8, .wrong = "is neither 2 nor 8" },
 };
 
 static const struct gpd_config_key tenant_keys[] = {
-	LIST("devices", device),
-	PER_DEVICE("memory", memory, memory),
-	PER_DEVICE("sm", sm, sm),
-	NUMBER_PER_DEVICE("weight", number, weight, 1, 1000, "is no number from 1 to 1000"),
-	NUMBER_PER_DEVICE("limit", percent, limit, 1, 100, "is no whole per cent from 1 to 100"),
-	NUMBER_PER_DEVICE("time-share", percent, time_share, 0, 100,
-			  "is no whole per cent from 0 to 100"),
-	PER_DEVICE("session-memory", memory, session_memory),
-	PER_DEVICE("session-sm", sm, session_sm),
-	WORD("priority", gpd_config_tenant, priority, priorities, "is none of normal, low, high"),
-	VALUE("bandwidth", bandwidth, gpd_config_tenant, bandwidth),
-	NUMBER("sessions", number_or_unlimited, gpd_config_tenant, sessions_max, 0,
-	       GPD_LEDGER_SESSIONS, "is neither a number from 0 to 4096 nor unlimited"),
-	WORD("isolation", gpd_config_tenant, isolation, isolations, ISOLATION_WRONG),
-	WORD("compression", gpd_config_tenant, compression, compressions,
-	     "is none of auto, on, off"),
-	VALUE("code-memory", memory, gpd_config_tenant, code_memory),
-	LIST("users", user),
-	LIST("certificate", certificate),
-	LIST("addresses", network),
+	{ "devices", read_device, .shape = GPD_CONFIG_LIST },
+	{ "memory", read_memory, OF_QUOTA(memory) },
+	{ "sm", read_sm, OF_QUOTA(sm) },
+	{ "weight", read_number, OF_QUOTA(weight), .min = 1, .max = 1000,
+	  .wrong = "is no number from 1 to 1000" },
+	{ "limit", read_percent, OF_QUOTA(limit), .min = 1, .max = 100,
+	  .wrong = "is no whole per cent from 1 to 100" },
+	{ "time-share", read_percent, OF_QUOTA(time_share), .min = 0, .max = 100,
+	  .wrong = "is no whole per cent from 0 to 100" },
+	{ "session-memory", read_memory, OF_QUOTA(session_memory) },
+	{ "session-sm", read_sm, OF_QUOTA(session_sm) },
+	{ "priority", read_word, AT(gpd_config_tenant, priority), .words = priorities,
+	  .wrong = "is none of normal, low, high" },
+	{ "bandwidth", read_bandwidth, AT(gpd_config_tenant, bandwidth) },
+	{ "sessions", read_number, AT(gpd_config_tenant, sessions_max), .min = 0,
+	  .max = GPD_LEDGER_SESSIONS, .word = "unlimited", .word_value = UINT32_MAX,
+	  .wrong = "is neither a number from 0 to 4096 nor unlimited" },
+	{ "isolation", read_word, AT(gpd_config_tenant, isolation), .words = isolations,
+	  .wrong = ISOLATION_WRONG },
+	{ "compression", read_word, AT(gpd_config_tenant, compression), .words = compressions,
+	  .wrong = "is none of auto, on, off" },
+	{ "code-memory", read_memory, AT(gpd_config_tenant, code_memory) },
+	{ "users", read_user, .shape = GPD_CONFIG_LIST },
+	{ "certificate", read_certificate, .shape = GPD_CONFIG_LIST },
+	{ "addresses", read_network, .shape = GPD_CONFIG_LIST },
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+static_assert(COUNT(tenant_keys) <= GPD_CONFIG_KEYS_MAX, "room for all");
 
 const struct gpd_config_key *
 gpd_config_keys(enum gpd_config_section section, int *count_p)
 {
-	static_assert(COUNT(tenant_keys) <= GPD_CONFIG_KEYS_MAX, "room for all");
-	switch (section) {
-	case GPD_CONFIG_SECTION_DAEMON:
-		*count_p = COUNT(daemon_keys);
-		return daemon_keys;
-	case GPD_CONFIG_SECTION_DEVICE:
-		*count_p = COUNT(device_keys);
-		return device_keys;
-	case GPD_CONFIG_SECTION_TENANT:
-		*count_p = COUNT(tenant_keys);
-		return tenant_keys;
-	case GPD_CONFIG_SECTION_NONE:
-		break;
-	}
-	*count_p = 0;
-	return NULL;
+	static const struct {
+		const struct gpd_config_key *keys;
+		int count;
+	} sections[] = {
+		[GPD_CONFIG_SECTION_NONE] = { NULL, 0 },
+		[GPD_CONFIG_SECTION_DAEMON] = { daemon_keys, COUNT(daemon_keys) },
+		[GPD_CONFIG_SECTION_DEVICE] = { device_keys, COUNT(device_keys) },
+		[GPD_CONFIG_SECTION_TENANT] = { tenant_keys, COUNT(tenant_keys) },
+	};
+
+	*count_p = sections[section].count;
+	return sections[section].keys;
 }

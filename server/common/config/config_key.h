@@ -33,6 +33,8 @@ struct gpd_config_key {
 	enum gpd_config_shape shape;
 	size_t offset; /* of the value in its struct */
 	uint32_t min, max;
+	const char *word; /* instead of a number, NULL: none */
+	uint32_t word_value;
 	const char *const *words;
 	const char *wrong;
 };

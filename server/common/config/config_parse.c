@@ -97,7 +97,7 @@ open_tenant(struct gpd_config_parser *p, const char *text)
 			return false;
 	}
 	p->section = GPD_CONFIG_SECTION_TENANT;
-	p->tenant = &p->config->tenants[found];
+	p->into = p->tenant = &p->config->tenants[found];
 	return begin_at(p, &p->tenant_lines[found]);
 }
 
@@ -135,6 +135,7 @@ open_device(struct gpd_config_parser *p, const char *text)
 	}
 	p->section = GPD_CONFIG_SECTION_DEVICE;
 	p->rule = &rules[found];
+	p->into = &p->rule->device;
 	return begin_at(p, &p->rule_lines[found]);
 }
 
@@ -171,6 +172,7 @@ open_section(struct gpd_config_parser *p, const char *line)
 		return gpd_config_complain(p, p->line,
 					   "there is no such section (" SECTIONS_WANTED ")");
 	p->section = GPD_CONFIG_SECTION_DAEMON;
+	p->into = p->config;
 	return begin_at(p, &p->daemon_line);
 }
 
@@ -232,22 +234,6 @@ take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *t
 	return true;
 }
 
-static void *
-section_struct(const struct gpd_config_parser *p)
-{
-	switch (p->section) {
-	case GPD_CONFIG_SECTION_DAEMON:
-		return p->config;
-	case GPD_CONFIG_SECTION_DEVICE:
-		return &p->rule->device;
-	case GPD_CONFIG_SECTION_TENANT:
-		return p->tenant;
-	case GPD_CONFIG_SECTION_NONE:
-		break;
-	}
-	return NULL;
-}
-
 /* device: -1 for all, that is those for which the key is not given by itself. */
 static bool
 take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *key, int device,
@@ -262,7 +248,7 @@ take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *
 				wrong = key->read(key, text,
 						  (char *)&p->tenant->devices[i] + key->offset);
 	} else {
-		wrong = key->read(key, text, (char *)section_struct(p) + key->offset);
+		wrong = key->read(key, text, (char *)p->into + key->offset);
 		if (p->section == GPD_CONFIG_SECTION_DEVICE)
 			p->rule->given |= 1u << index;
 	}

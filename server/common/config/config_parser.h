@@ -34,6 +34,7 @@ struct gpd_config_parser {
 
 	enum gpd_config_section section;
 	char title[GPD_CONFIG_LINE]; /* "[tenant alice]" */
+	void *into;                  /* the struct that the open section's values are in */
 	struct gpd_config_device_rule *rule;
 	struct gpd_config_tenant *tenant;
 	struct gpd_config_lines lines[GPD_CONFIG_KEYS_MAX];

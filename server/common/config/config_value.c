@@ -293,7 +293,8 @@ gpd_value_network(const char *text, struct gpd_config_network *network)
 }
 
 const char *
-gpd_value_metrics(const char *text, char *host, size_t host_size, uint16_t *port_p)
+gpd_value_metrics(const char *text, uint16_t port_min, char *host, size_t host_size,
+		  uint16_t *port_p)
 {
 	static const char form[] =
 		"is no address to listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)";
@@ -306,7 +307,7 @@ gpd_value_metrics(const char *text, char *host, size_t host_size, uint16_t *port
 		*port_p = 0;
 		return NULL;
 	}
-	if (!gpd_value_number(colon ? colon + 1 : text, 1, 65535, &port))
+	if (!gpd_value_number(colon ? colon + 1 : text, port_min, 65535, &port))
 		return form;
 	if (!colon) {
 		(void)snprintf(host, host_size, "127.0.0.1");

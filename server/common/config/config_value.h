@@ -30,8 +30,10 @@ const char *gpd_value_user(const char *text, char name[GPD_TENANT_NAME_MAX]);
 const char *gpd_value_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX]);
 const char *gpd_value_uuid(const char *text, char uuid[41]);
 const char *gpd_value_network(const char *text, struct gpd_config_network *network);
-/* HOST:PORT or off. */
-const char *gpd_value_metrics(const char *text, char *host, size_t host_size, uint16_t *port_p);
+/* HOST:PORT, [ADDRESS]:PORT, PORT (which is 127.0.0.1's) or "off", which leaves host empty.
+ * port_min: 0: a port 0 is taken, too. */
+const char *gpd_value_metrics(const char *text, uint16_t port_min, char *host, size_t host_size,
+			      uint16_t *port_p);
 
 /* One address, of a client.  An IPv4 address in the form of IPv6 is an IPv4 address. */
 bool gpd_value_address(const char *text, struct gpd_config_network *network);

@@ -17,43 +17,22 @@ append(char text[GPD_RELOADED_TEXT_MAX], const char *before, const char *what)
 		       what);
 }
 
-#define NOT_ALL "not all of it is in force: "
-
-#define FORMAT(text, format)                                                                       \
-	do {                                                                                       \
-		va_list args;                                                                      \
-		va_start(args, format);                                                            \
-		(void)vsnprintf(text, sizeof(text), format, args);                                 \
-		va_end(args);                                                                      \
-	} while (0)
-
 void
-gpd_reloaded_failed(struct gpd_reloaded *reloaded, const char *format, ...)
+gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_reloaded_kind kind, const char *format,
+		 ...)
 {
 	char text[GPD_RELOADED_TEXT_MAX];
+	va_list args;
 
-	FORMAT(text, format);
-	gpd_error("%s", text);
-	append(reloaded->error, NOT_ALL, text);
-}
-
-void
-gpd_reloaded_note(struct gpd_reloaded *reloaded, const char *format, ...)
-{
-	char text[GPD_RELOADED_TEXT_MAX];
-
-	FORMAT(text, format);
-	append(reloaded->error, NOT_ALL, text);
-}
-
-void
-gpd_reloaded_later(struct gpd_reloaded *reloaded, const char *format, ...)
-{
-	char text[GPD_RELOADED_TEXT_MAX];
-
-	FORMAT(text, format);
-	gpd_warning("%s", text);
-	append(reloaded->warning, "", text);
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (kind != GPD_RELOADED_NOTED)
+		gpd_log(kind == GPD_RELOADED_FAILED ? GPD_LOG_ERROR : GPD_LOG_WARNING, "%s", text);
+	if (kind == GPD_RELOADED_LATER)
+		append(reloaded->warning, "", text);
+	else
+		append(reloaded->error, "not all of it is in force: ", text);
 }
 
 void

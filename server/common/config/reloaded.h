@@ -19,11 +19,14 @@ struct gpd_reloaded {
 static_assert(GPD_RELOADED_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
 	      "has what is wrong with a configuration");
 
-/* For the parts: this one is not in force, while the rest is; the same, where the log has been told
- * already; and, this one changes with a new start only. */
-void gpd_reloaded_failed(struct gpd_reloaded *reloaded, const char *format, ...) GP_PRINTF(2, 3);
-void gpd_reloaded_note(struct gpd_reloaded *reloaded, const char *format, ...) GP_PRINTF(2, 3);
-void gpd_reloaded_later(struct gpd_reloaded *reloaded, const char *format, ...) GP_PRINTF(2, 3);
+enum gpd_reloaded_kind {
+	GPD_RELOADED_FAILED, /* this part is not in force, while the rest is */
+	GPD_RELOADED_NOTED,  /* the same, where the log has been told already */
+	GPD_RELOADED_LATER,  /* it changes with a new start only */
+};
+
+void gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_reloaded_kind kind,
+		      const char *format, ...) GP_PRINTF(3, 4);
 
 /* What needs a new start stands behind what is not in force, too, if there is any. */
 void gpd_reloaded_join(struct gpd_reloaded *reloaded);

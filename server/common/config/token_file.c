@@ -21,14 +21,12 @@ complain(int code, const char *path, char *error, size_t error_size)
 
 /* Reading. */
 
-/* status: of the file that was read, all zero if there is none. */
-static int
-load(const char *path, struct gpd_tokens *tokens, struct stat *status, char *error,
-     size_t error_size)
+int
+gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error, size_t error_size)
 {
 	size_t size = 0;
 	char *text = NULL;
-	int r = gpd_shared_file_read(path, &text, &size, status, error, error_size);
+	int r = gpd_shared_file_read(path, &text, &size, error, error_size);
 
 	if (r == -ENOENT) {
 		*tokens = (struct gpd_tokens){ 0 };
@@ -38,14 +36,6 @@ load(const char *path, struct gpd_tokens *tokens, struct stat *status, char *err
 		r = gpd_tokens_parse(text, size, path, tokens, error, error_size);
 	free(text);
 	return r;
-}
-
-int
-gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error, size_t error_size)
-{
-	struct stat status;
-
-	return load(path, tokens, &status, error, error_size);
 }
 
 /* Changing. */
@@ -197,53 +187,35 @@ gpd_tokens_revoke(const char *path, const char *id, char *error, size_t error_si
 
 /* The daemon's. */
 
-/* What is wrong with it stays so until it is another file; all else may get better by itself. */
-static bool
-is_of_content(int wrong)
+static int
+read_store(struct gpd_token_store *store)
 {
-	return wrong == GP_E_INVALID || wrong == -EINVAL || wrong == -EFBIG;
-}
-
-int
-gpd_token_store_open(struct gpd_token_store *store, const char *path, char *error,
-		     size_t error_size)
-{
-	*store = (struct gpd_token_store){ 0 };
-	if (!path)
-		return 0;
-	if (strlen(path) >= sizeof(store->path))
-		return complain(ENAMETOOLONG, path, error, error_size);
-	memcpy(store->path, path, strlen(path) + 1);
-	return load(path, &store->tokens, &store->status, error, error_size);
-}
-
-int
-gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p, char *error,
-			size_t error_size)
-{
-	struct stat status;
+	struct gpd_shared_file *file = &store->file;
 	struct gpd_tokens tokens;
-	bool same, known;
-	int r;
+	int r = gpd_tokens_load(file->path, &tokens, file->why, sizeof(file->why));
 
-	*changed_p = false;
-	if (!store->path[0])
-		return 0;
-	gpd_shared_file_look(store->path, &status);
-	same = gpd_shared_file_is_same(&status, &store->status);
-	if (same && (store->wrong == 0 || is_of_content(store->wrong)))
-		return 0;
-	known = same && store->wrong;
-	r = load(store->path, &tokens, &store->status, error, error_size);
-	store->wrong = r;
-	*changed_p = r == 0 || !known;
-	if (r) {
-		store->status = status;
-		return known ? 0 : r;
-	}
+	if (r)
+		return r;
 	gpd_tokens_free(&store->tokens);
 	store->tokens = tokens;
 	return 0;
+}
+
+int
+gpd_token_store_open(struct gpd_token_store *store, const char *path)
+{
+	int r = gpd_shared_file_init(&store->file, path);
+
+	store->tokens = (struct gpd_tokens){ 0 };
+	return r || !path ? r : read_store(store);
+}
+
+enum gpd_shared_file_news
+gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms)
+{
+	if (!gpd_shared_file_look(&store->file, false))
+		return GPD_SHARED_FILE_SAME;
+	return gpd_shared_file_note(&store->file, read_store(store), now_ms);
 }
 
 void

@@ -8,9 +8,8 @@
 #ifndef GPD_TOKEN_FILE_H
 #define GPD_TOKEN_FILE_H
 
+#include "server/common/base/shared_file.h"
 #include "server/common/config/token.h"
-
-#include <sys/stat.h>
 
 /* Kept so long after it has been revoked or has expired, so that who shows it is told why. */
 #define GPD_TOKEN_KEPT_S ((int64_t)90 * 86400)
@@ -30,20 +29,14 @@ GP_MUST_CHECK int gpd_tokens_revoke(const char *path, const char *id, char *erro
 
 /* Main thread of the supervisor. */
 struct gpd_token_store {
-	char path[4096]; /* "": there can be none */
-	struct gpd_tokens tokens;
-	struct stat status; /* of the file that was read last; all zero: there was none */
-	int wrong;          /* why that could not be read; 0: `tokens` are what it says */
+	struct gpd_shared_file file;
+	struct gpd_tokens tokens; /* what it said when it could be used last */
 };
 
-/* Reads it for the first time. */
-GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path, char *error,
-				       size_t error_size);
-/* Reads it again if it is another one than before, or could not be opened then.  What cannot be
- * read leaves the tokens of before, with store->wrong, and the text says so once.  *changed_p: it
- * is another one, or can be read again. */
-GP_MUST_CHECK int gpd_token_store_refresh(struct gpd_token_store *store, bool *changed_p,
-					  char *error, size_t error_size);
+/* As shared_file.h has it; NULL: there can be none. */
+GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path);
+/* What cannot be read leaves the tokens of before. */
+enum gpd_shared_file_news gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms);
 void gpd_token_store_close(struct gpd_token_store *store);
 
 #endif /* GPD_TOKEN_FILE_H */

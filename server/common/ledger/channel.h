@@ -75,7 +75,8 @@ struct gpd_channel_lane {
 struct gpd_channel_opened {
 	struct gpd_range window; /* size 0: there is none */
 	uint32_t device_count;
-	uint32_t reserved;
+	int32_t granted_device;
+	uint64_t granted;       /* memory that the session has on this device already; or 0 */
 	uint64_t memory_free[]; /* per device; behind them Welcome.known_images */
 };
 

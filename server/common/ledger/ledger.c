@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,7 @@ gpd_ledger_create(int *fd_p)
 	if (ledger) {
 		gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT, "default");
 		atomic_init(&ledger->host_max, GPD_NO_LIMIT);
+		(void)!getrandom(&ledger->daemon, sizeof(ledger->daemon), 0);
 	}
 	*fd_p = ledger ? fd : -1;
 	return ledger;
@@ -87,12 +89,9 @@ choose_backlog(const struct gpd_ledger *ledger)
 	uint64_t max = atomic_load(&ledger->host_max) / 2;
 	uint64_t more = GP_BACKLOG_MAX - GPD_BACKLOG_MIN, given = 0;
 
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *session = &ledger->sessions[i];
-
-		if (atomic_load(&session->id))
-			given += session->backlog_max - GPD_BACKLOG_MIN;
-	}
+	for (const struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));)
+		given += s->backlog_max - GPD_BACKLOG_MIN;
 	return max >= more && given <= max - more ? GP_BACKLOG_MAX : GPD_BACKLOG_MIN;
 }
 
@@ -130,11 +129,11 @@ gpd_ledger_index(const struct gpd_ledger *ledger, const struct gpd_ledger_sessio
 struct gpd_ledger_session *
 gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id)
 {
-	for (int i = 0; id && i < GPD_LEDGER_SESSIONS; i++) {
-		if (atomic_load(&ledger->sessions[i].id) == id)
-			return &ledger->sessions[i];
-	}
-	return NULL;
+	struct gpd_ledger_session *session = gpd_ledger_next(ledger, NULL, GPD_LEDGER_ANY_WORKER);
+
+	while (session && atomic_load(&session->id) != id)
+		session = gpd_ledger_next(ledger, session, GPD_LEDGER_ANY_WORKER);
+	return session;
 }
 
 void
@@ -154,19 +153,17 @@ gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t 
 		 (unsigned long long)atomic_load(&counts->copied_out), (unsigned long long)peak);
 }
 
+/* clang-format off */
+#define ADD(name) gpd_ledger_count(&to->name, from->name);
+/* clang-format on */
+
 static void
 keep_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *session)
 {
 	const struct gpd_ledger_counts *from = &session->counts;
 	struct gpd_ledger_counts *to = &tenant->ended;
 
-	gpd_ledger_count(&to->launches, from->launches);
-	gpd_ledger_count(&to->copies, from->copies);
-	gpd_ledger_count(&to->copied_in, from->copied_in);
-	gpd_ledger_count(&to->copied_out, from->copied_out);
-	gpd_ledger_count(&to->refusals, from->refusals);
-	gpd_ledger_count(&to->waited_ns, from->waited_ns);
-	gpd_ledger_count(&to->throttled_ns, from->throttled_ns);
+	GPD_LEDGER_EACH_COUNT(ADD)
 	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
 		gpd_ledger_count(&tenant->devices[d].gpu_ns, session->devices[d].gpu_ns);
 }
@@ -202,68 +199,49 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 		atomic_store(&tenant->devices[d].memory, 0);
 }
 
-const struct gpd_ledger_session *
-gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker)
+struct gpd_ledger_session *
+gpd_ledger_next(const struct gpd_ledger *ledger, const struct gpd_ledger_session *after,
+		int32_t worker)
 {
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *session = &ledger->sessions[i];
+	const struct gpd_ledger_session *end = ledger->sessions + GPD_LEDGER_SESSIONS;
 
-		if (atomic_load(&session->id) && session->worker == worker)
-			return session;
+	for (after = after ? after + 1 : ledger->sessions; after < end; after++) {
+		if (atomic_load(&after->id) &&
+		    (worker == GPD_LEDGER_ANY_WORKER || after->worker == worker))
+			return (struct gpd_ledger_session *)after;
 	}
 	return NULL;
-}
-
-int
-gpd_ledger_count_of(const struct gpd_ledger *ledger, int32_t worker)
-{
-	int count = 0;
-
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++)
-		count += atomic_load(&ledger->sessions[i].id) &&
-			 ledger->sessions[i].worker == worker;
-	return count;
 }
 
 void
 gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 {
-	bool others = false;
-
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		struct gpd_ledger_session *session = &ledger->sessions[i];
-
-		if (atomic_load(&session->id) != 0 && session->worker == worker)
-			gpd_ledger_close(ledger, session);
-		others = others || atomic_load(&session->id) != 0;
-	}
+	for (struct gpd_ledger_session *s = NULL; (s = gpd_ledger_next(ledger, s, worker));)
+		gpd_ledger_close(ledger, s);
 	/* It may have been killed between two steps of counting. */
-	if (!others)
+	if (!gpd_ledger_next(ledger, NULL, GPD_LEDGER_ANY_WORKER))
 		atomic_store(&ledger->host, 0);
 }
 
 static bool
 take(_Atomic uint64_t *used, uint64_t max, uint64_t bytes)
 {
-	uint64_t before = atomic_load_explicit(used, memory_order_relaxed);
+	uint64_t before = atomic_load(used);
 
 	do {
 		if (bytes > max || before > max - bytes)
 			return false;
-	} while (!atomic_compare_exchange_weak_explicit(
-		used, &before, before + bytes, memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak(used, &before, before + bytes));
 	return true;
 }
 
 static void
 raise_peak(struct gpd_ledger_line *line)
 {
-	uint64_t now = atomic_load_explicit(&line->memory, memory_order_relaxed);
-	uint64_t peak = atomic_load_explicit(&line->memory_peak, memory_order_relaxed);
+	uint64_t now = atomic_load(&line->memory);
+	uint64_t peak = atomic_load(&line->memory_peak);
 
-	while (peak < now &&
-	       !atomic_compare_exchange_weak_explicit(&line->memory_peak, &peak, now,
-						      memory_order_relaxed, memory_order_relaxed))
+	while (peak < now && !atomic_compare_exchange_weak(&line->memory_peak, &peak, now))
 		continue;
 }
 
@@ -282,23 +260,33 @@ gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, i
 	if (!take(&tenant->memory, atomic_load(&tenant->memory_max), bytes))
 		return false;
 	if (!take(&line->memory, atomic_load(&line->memory_max), bytes)) {
-		atomic_fetch_sub_explicit(&tenant->memory, bytes, memory_order_relaxed);
+		atomic_fetch_sub(&tenant->memory, bytes);
 		return false;
 	}
 	raise_peak(line);
 	return true;
 }
 
+/* The other sessions, of all tenants or the same. */
+static struct gpd_ledger_session *
+next_other(const struct gpd_ledger *ledger, const struct gpd_ledger_session *after,
+	   const struct gpd_ledger_session *session, bool of_tenant)
+{
+	struct gpd_ledger_session *other = gpd_ledger_next(ledger, after, GPD_LEDGER_ANY_WORKER);
+
+	while (other && (other == session || (of_tenant && other->tenant != session->tenant)))
+		other = gpd_ledger_next(ledger, other, GPD_LEDGER_ANY_WORKER);
+	return other;
+}
+
 bool
 gpd_ledger_is_leaving(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
 {
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *other = &ledger->sessions[i];
+	const struct gpd_ledger_session *other = next_other(ledger, NULL, session, false);
 
-		if (other != session && atomic_load(&other->id) && atomic_load(&other->leaving))
-			return true;
-	}
-	return false;
+	while (other && !atomic_load(&other->leaving))
+		other = next_other(ledger, other, session, false);
+	return other != NULL;
 }
 
 bool
@@ -307,12 +295,11 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 {
 	bool any = false;
 
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		struct gpd_ledger_session *other = &ledger->sessions[i];
+	for (struct gpd_ledger_session *other = NULL;
+	     (other = next_other(ledger, other, session, of_tenant));) {
 		uint32_t keeps = GPD_KEEPS;
 
-		if (other == session || atomic_load(&other->keeps) != GPD_KEEPS ||
-		    (of_tenant && other->tenant != session->tenant))
+		if (atomic_load(&other->keeps) != GPD_KEEPS)
 			continue;
 		atomic_store(&other->recalled_ns, gp_now_ns());
 		any = atomic_compare_exchange_strong(&other->keeps, &keeps, GPD_KEEPS_RECALLED) ||
@@ -322,15 +309,15 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 }
 
 bool
-gpd_ledger_is_recalling(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+gpd_ledger_is_recalling(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			bool of_tenant)
 {
 	uint64_t now = gp_now_ns();
 
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *other = &ledger->sessions[i];
-
-		if (other != session && atomic_load(&other->id) &&
-		    atomic_load(&other->keeps) == GPD_KEEPS_RECALLED &&
+	for (const struct gpd_ledger_session *other = NULL;
+	     (other = next_other(ledger, other, session, of_tenant));) {
+		if (atomic_load(&other->keeps) == GPD_KEEPS_RECALLED &&
+		    !atomic_load(&other->waiting) &&
 		    now - atomic_load(&other->recalled_ns) < GPD_RECALL_NS)
 			return true;
 	}
@@ -341,9 +328,19 @@ void
 gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		uint64_t bytes)
 {
-	atomic_fetch_sub_explicit(&session->devices[device].memory, bytes, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&ledger->tenants[session->tenant].devices[device].memory, bytes,
-				  memory_order_relaxed);
+	atomic_fetch_sub(&session->devices[device].memory, bytes);
+	atomic_fetch_sub(&ledger->tenants[session->tenant].devices[device].memory, bytes);
+}
+
+/* The tenant's sum stays.  In this order: a worker that is killed in between has left it too high,
+ * which the tenant's last session mends. */
+void
+gpd_ledger_move(struct gpd_ledger_session *from, struct gpd_ledger_session *to, int device,
+		uint64_t bytes)
+{
+	atomic_fetch_sub(&from->devices[device].memory, bytes);
+	atomic_fetch_add(&to->devices[device].memory, bytes);
+	raise_peak(&to->devices[device]);
 }
 
 /* The part of it that counts against others. */
@@ -356,8 +353,8 @@ beyond(uint64_t bytes)
 bool
 gpd_ledger_take_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
 {
-	uint64_t max = atomic_load_explicit(&ledger->host_max, memory_order_relaxed);
-	uint64_t before = atomic_load_explicit(&session->host, memory_order_relaxed);
+	uint64_t max = atomic_load(&ledger->host_max);
+	uint64_t before = atomic_load(&session->host);
 
 	max = max == GPD_NO_LIMIT ? max : max / 2;
 	for (;;) {
@@ -365,22 +362,19 @@ gpd_ledger_take_host(struct gpd_ledger *ledger, struct gpd_ledger_session *sessi
 
 		if (more && !take(&ledger->host, max, more))
 			return false;
-		if (atomic_compare_exchange_weak_explicit(&session->host, &before, before + bytes,
-							  memory_order_relaxed,
-							  memory_order_relaxed))
+		if (atomic_compare_exchange_weak(&session->host, &before, before + bytes))
 			return true;
 		/* Another thread of the session was quicker. */
-		atomic_fetch_sub_explicit(&ledger->host, more, memory_order_relaxed);
+		atomic_fetch_sub(&ledger->host, more);
 	}
 }
 
 void
 gpd_ledger_give_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
 {
-	uint64_t before = atomic_fetch_sub_explicit(&session->host, bytes, memory_order_relaxed);
+	uint64_t before = atomic_fetch_sub(&session->host, bytes);
 
-	atomic_fetch_sub_explicit(&ledger->host, beyond(before) - beyond(before - bytes),
-				  memory_order_relaxed);
+	atomic_fetch_sub(&ledger->host, beyond(before) - beyond(before - bytes));
 }
 
 static uint64_t

@@ -59,6 +59,11 @@ struct gpd_ledger_counts {
 	_Atomic uint64_t throttled_ns;          /* copies held back by the limit of bandwidth */
 };
 
+/* clang-format off */
+#define GPD_LEDGER_EACH_COUNT(DO) \
+	DO(launches) DO(copies) DO(copied_in) DO(copied_out) DO(refusals) DO(waited_ns) DO(throttled_ns)
+/* clang-format on */
+
 /* A tenant on one device. */
 struct gpd_ledger_tenant_line {
 	_Atomic uint64_t memory_max; /* bytes; GPD_NO_LIMIT: the device's */
@@ -90,6 +95,7 @@ struct gpd_ledger_line {
 	_Atomic uint32_t sm_wanted;   /* multiprocessors; 0: all */
 	_Atomic uint32_t sm_assigned; /* the worker's answer; 0: all */
 	_Atomic uint64_t memory;
+	_Atomic uint64_t granted; /* of it, what the client has not begun to use */
 	_Atomic uint64_t memory_peak;
 	_Atomic uint64_t gpu_ns;
 };
@@ -109,15 +115,18 @@ enum gpd_ledger_keeps {
 };
 
 struct gpd_ledger_session {
-	_Atomic uint64_t id;     /* 0: the line is free */
-	uint32_t tenant;         /* index */
-	int32_t worker;          /* process that has it */
-	uint32_t log_budget;     /* index: what the log has room for about it */
-	_Atomic uint32_t logged; /* enum gpd_ledger_logged */
+	_Atomic uint64_t id;      /* 0: the line is free */
+	uint32_t tenant;          /* index */
+	int32_t worker;           /* process that has it */
+	_Atomic uint32_t pid;     /* of its client, on the client's machine */
+	_Atomic uint64_t machine; /* a hash of that machine's name, as the client says it */
+	uint32_t log_budget;      /* index: what the log has room for about it */
+	_Atomic uint32_t logged;  /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority;
 	_Atomic uint32_t leaving;     /* memory that is on its way back to the driver: how often */
 	_Atomic uint32_t keeps;       /* enum gpd_ledger_keeps */
 	_Atomic uint64_t recalled_ns; /* when it was asked last for what it keeps */
+	_Atomic uint32_t waiting;     /* 1: for what others keep, and does nothing else meanwhile */
 	uint64_t backlog_max;         /* bytes of records behind its host functions */
 	_Atomic uint64_t host;        /* bytes of the machine's memory for names and printed text */
 	_Atomic uint64_t link_ns; /* of its tenant's link: what it has asked for and waits for */
@@ -126,6 +135,7 @@ struct gpd_ledger_session {
 } __attribute__((aligned(64)));
 
 struct gpd_ledger {
+	uint64_t daemon; /* random: this run of the daemon, in handles that clients pass on */
 	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
 	/* Multiprocessors are given out in multiples of it: 2 or 8. */
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
@@ -170,9 +180,11 @@ void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, si
 void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* The same for all sessions of a worker that is gone. */
 void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
-/* How many a worker has; one of them, NULL: it has none. */
-int gpd_ledger_count_of(const struct gpd_ledger *ledger, int32_t worker);
-const struct gpd_ledger_session *gpd_ledger_any_of(const struct gpd_ledger *ledger, int32_t worker);
+/* The one behind this (NULL: the first) among the sessions of a worker, or of all; NULL: no more.
+ */
+#define GPD_LEDGER_ANY_WORKER (-1)
+struct gpd_ledger_session *gpd_ledger_next(const struct gpd_ledger *ledger,
+					   const struct gpd_ledger_session *after, int32_t worker);
 
 /*
  * Takes bytes of a device, or of GPD_LEDGER_CODE, for the session: false, and nothing is taken, if
@@ -182,18 +194,22 @@ bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *sessi
 		     uint64_t bytes);
 /*
  * Asks all other sessions that keep memory for it, or those of the same tenant; whether there are
- * any, which the workers are to be told.  Whether any session still has time to give back what it
- * was asked for: a client that does not do so costs others no more than GPD_RECALL_NS.
+ * any, which the workers are to be told.  Whether any of them still has time to give back what it
+ * was asked for: a client that does not do so costs others no more than GPD_RECALL_NS.  One that
+ * waits for others itself gives nothing back meanwhile, and does not count.
  */
 #define GPD_RECALL_NS UINT64_C(5000000000)
 bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		       bool of_tenant);
 bool gpd_ledger_is_recalling(const struct gpd_ledger *ledger,
-			     const struct gpd_ledger_session *session);
+			     const struct gpd_ledger_session *session, bool of_tenant);
 /* Whether memory of any other session is on its way back to the driver. */
 bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);
 void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		     uint64_t bytes);
+/* Another session of the tenant pays for these bytes from now on, whatever it may have. */
+void gpd_ledger_move(struct gpd_ledger_session *from, struct gpd_ledger_session *to, int device,
 		     uint64_t bytes);
 
 /*

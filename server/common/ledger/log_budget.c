@@ -56,45 +56,23 @@ gpd_log_budget_may(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms
 	return true;
 }
 
-static void
-log_args(uint32_t budget, enum gpd_log_level level, const char *format, va_list args)
-{
-	char text[1024];
-
-	(void)vsnprintf(text, sizeof(text), format, args);
-	if (ledger && budget < GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS &&
-	    !gpd_log_budget_may(budget,
-				level > GPD_LOG_WARNING &&
-						owner_of(budget) == GPD_LOG_BUDGET_SESSIONS
-					? GPD_LOG_BUDGET_NEWS
-					: GPD_LOG_BUDGET_WARNING,
-				gp_now_ms()))
-		return;
-	gpd_log(level, "%s", text);
-}
-
 void
 gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 {
+	bool news = level > GPD_LOG_WARNING && owner_of(budget) == GPD_LOG_BUDGET_SESSIONS;
+	char text[1024];
 	va_list args;
 
 	if (level > gpd_log_level)
 		return;
-	va_start(args, format);
-	log_args(budget, level, format, args);
-	va_end(args);
-}
-
-void
-gpd_log_budget_log_address(const char *address, enum gpd_log_level level, const char *format, ...)
-{
-	va_list args;
-
-	if (level > gpd_log_level)
+	if (ledger && budget < GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS &&
+	    !gpd_log_budget_may(budget, news ? GPD_LOG_BUDGET_NEWS : GPD_LOG_BUDGET_WARNING,
+				gp_now_ms()))
 		return;
 	va_start(args, format);
-	log_args(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, address), level, format, args);
+	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	gpd_log(level, "%s", text);
 }
 
 static bool
@@ -186,12 +164,9 @@ gpd_log_budget_check(int64_t now_ms)
 {
 	bool used[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS] = { false };
 
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *session = &ledger->sessions[i];
-
-		if (atomic_load(&session->id))
-			used[session->log_budget] = true;
-	}
+	for (const struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));)
+		used[s->log_budget] = true;
 	for (uint32_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
 		struct gpd_log_budget *budget = &ledger->log_budgets[i];
 

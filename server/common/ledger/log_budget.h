@@ -68,10 +68,6 @@ uint32_t gpd_log_budget_of_sessions(const char *tenant, const char *address);
 bool gpd_log_budget_may(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
 void gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 	GP_PRINTF(3, 4);
-/* The same for an address that has no session. */
-void gpd_log_budget_log_address(const char *address, enum gpd_log_level level, const char *format,
-				...) GP_PRINTF(3, 4);
-
 /* Supervisor's main thread: says what was left out, and forgets whom nothing is known of; when to
  * be called again. */
 int64_t gpd_log_budget_deadline(void);

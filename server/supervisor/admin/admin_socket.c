@@ -114,7 +114,7 @@ drop(struct gpd_admin_conn *conn)
 	free(conn->in);
 	free(conn->out);
 	gp_admin_free_request(conn->pending);
-	*conn = (struct gpd_admin_conn){ .fd = -1, .polled = -1 };
+	*conn = (struct gpd_admin_conn){ .fd = -1 };
 }
 
 static void
@@ -175,7 +175,6 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 			.fd = fd,
 			.pid = peer.pid,
 			.deadline_ms = now_ms + PATIENCE_MS,
-			.polled = -1,
 		};
 	}
 }
@@ -287,26 +286,18 @@ receive(struct gpd_admin *admin, struct gpd_admin_conn *conn, int64_t now_ms)
 int
 gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds)
 {
-	int count = 0;
-
 	if (admin->fd < 0)
 		return 0;
 	/* Without a free place the others wait in the kernel. */
-	fds[count++] =
-		(struct pollfd){ .fd = free_place(admin) ? admin->fd : -1, .events = POLLIN };
+	fds[0] = (struct pollfd){ .fd = free_place(admin) ? admin->fd : -1, .events = POLLIN };
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
-		struct gpd_admin_conn *conn = &admin->conns[i];
+		const struct gpd_admin_conn *conn = &admin->conns[i];
 		short events = conn->out ? POLLOUT : POLLIN;
 
-		conn->polled = -1;
-		if (conn->fd < 0)
-			continue;
-		if (conn->pending)
-			events = POLLRDHUP;
-		conn->polled = count;
-		fds[count++] = (struct pollfd){ .fd = conn->fd, .events = events };
+		fds[1 + i] = (struct pollfd){ .fd = conn->fd,
+					      .events = conn->pending ? POLLRDHUP : events };
 	}
-	return count;
+	return GPD_ADMIN_POLL_MAX;
 }
 
 void
@@ -316,7 +307,7 @@ gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_m
 		return;
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
 		struct gpd_admin_conn *conn = &admin->conns[i];
-		short events = conn->fd < 0 || conn->polled < 0 ? 0 : fds[conn->polled].revents;
+		short events = conn->fd < 0 ? 0 : fds[1 + i].revents;
 
 		if (conn->fd >= 0 && conn->pending && events)
 			drop(conn);

@@ -35,7 +35,6 @@ struct gpd_admin_conn {
 	size_t out_done, out_size;
 	Gpupool__AdminRequest *pending;
 	int64_t deadline_ms;
-	int polled; /* place among the polled, or -1 */
 };
 
 struct gpd_admin {
@@ -55,7 +54,7 @@ GP_MUST_CHECK int gpd_admin_open(struct gpd_admin *admin, const char *path, char
 				 size_t error_size);
 void gpd_admin_fini(struct gpd_admin *admin);
 
-/* What to poll for; how many, at most GPD_ADMIN_POLL_MAX. */
+/* What to poll for; how many, 0 or GPD_ADMIN_POLL_MAX. */
 int gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds);
 /* After the poll, and after everything else of this turn. */
 void gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_ms);

@@ -97,13 +97,13 @@ gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *option
 	if (!options->metrics_given &&
 	    (config->metrics_port != now->port ||
 	     (now->port && strcmp(config->metrics_host, now->host) != 0)))
-		gpd_reloaded_later(reloaded,
-				   "metrics needs a new start of the daemon: until then %s",
-				   now->http ? now->url : "there are none");
+		gpd_reloaded_say(reloaded, GPD_RELOADED_LATER,
+				 "metrics needs a new start of the daemon: until then %s",
+				 now->http ? now->url : "there are none");
 	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
-		gpd_reloaded_later(reloaded,
-				   "admin-socket needs a new start of the daemon: until then %s",
-				   manager->admin.fd < 0 ? "there is none" : manager->admin.path);
+		gpd_reloaded_say(reloaded, GPD_RELOADED_LATER,
+				 "admin-socket needs a new start of the daemon: until then %s",
+				 manager->admin.fd < 0 ? "there is none" : manager->admin.path);
 }
 
 void
@@ -144,7 +144,6 @@ gpd_manager_unlock(struct gpd_manager *manager)
 /* What a request comes to. */
 struct outcome {
 	Gpupool__AdminReply reply;
-	Gpupool__AdminReport *report;
 	Gpupool__AdminDefaults defaults;
 	Gpupool__AdminDefaultMemory memory[GPD_LEDGER_DEVICES];
 	Gpupool__AdminDefaultMemory *list[GPD_LEDGER_DEVICES];
@@ -155,10 +154,9 @@ struct outcome {
 static int
 report(struct gpd_manager *m, const Gpupool__AdminReportRequest *request, struct outcome *o)
 {
-	o->report = gpd_report_create(&m->source, request->session);
-	if (!o->report)
+	o->reply.report = gpd_report_create(&m->source, request->session);
+	if (!o->reply.report)
 		snprintf(o->error, sizeof(o->error), "the daemon has no memory for a report");
-	o->reply.report = o->report;
 	return 0;
 }
 
@@ -199,18 +197,11 @@ static bool
 terminate_all(struct gpd_manager *m, int32_t worker, bool again)
 {
 	const struct gpd_ledger *ledger = m->quota->ledger;
-	bool any = false;
 
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		uint64_t id = atomic_load(&ledger->sessions[i].id);
-
-		if (!id || ledger->sessions[i].worker != worker)
-			continue;
-		any = true;
-		if (!again)
-			gpd_admission_terminate(m->admission, id);
-	}
-	return any;
+	for (const struct gpd_ledger_session *s = NULL;
+	     !again && (s = gpd_ledger_next(ledger, s, worker));)
+		gpd_admission_terminate(m->admission, atomic_load(&s->id));
+	return gpd_ledger_next(ledger, NULL, worker) != NULL;
 }
 
 static int
@@ -233,7 +224,7 @@ show_defaults(const struct gpd_manager *m, struct outcome *o)
 	gpupool__admin_defaults__init(&o->defaults);
 	o->defaults.thread_share = from->thread_share;
 	o->defaults.priority = from->priority;
-	o->defaults.n_memory = (size_t)m->roster.device_count;
+	o->defaults.n_memory = (size_t)m->quota->tenants.device_count;
 	o->defaults.memory = o->list;
 	for (size_t d = 0; d < o->defaults.n_memory; d++) {
 		gpupool__admin_default_memory__init(&o->memory[d]);
@@ -290,6 +281,6 @@ gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint
 		o.reply.error = o.error[0] ? o.error : o.reloaded.error;
 		*reply_p = gp_admin_pack_reply(&o.reply, size_p);
 	}
-	gpd_report_free(o.report);
+	gpd_report_free(o.reply.report);
 	return r;
 }

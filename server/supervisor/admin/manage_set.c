@@ -17,9 +17,10 @@ static const struct {
 	const char *name;
 	uint64_t min, max;
 	bool of_tenant; /* a session does not have it */
+	bool of_device; /* it can be a share of what the device has */
 } keys[] = {
-	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = { "memory" },
-	[GPUPOOL__ADMIN_SETTING__KEY__SM] = { "sm" },
+	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = { "memory", 0, UINT64_MAX, .of_device = true },
+	[GPUPOOL__ADMIN_SETTING__KEY__SM] = { "sm", 0, UINT64_MAX, .of_device = true },
 	[GPUPOOL__ADMIN_SETTING__KEY__PRIORITY] = { "priority", 0, 2 },
 	[GPUPOOL__ADMIN_SETTING__KEY__WEIGHT] = { "weight", 1, WEIGHT_MAX, true },
 	[GPUPOOL__ADMIN_SETTING__KEY__LIMIT] = { "limit", 1, 100, true },
@@ -55,7 +56,7 @@ refuse(const struct target *t, const char *format, ...)
 static uint64_t
 memory_on(const struct target *t, const Gpupool__AdminSetting *setting, int device)
 {
-	uint64_t all = t->manager->roster.devices[device].memory;
+	uint64_t all = t->manager->quota->tenants.devices[device].memory;
 
 	if (!setting->share)
 		return setting->number;
@@ -65,7 +66,7 @@ memory_on(const struct target *t, const Gpupool__AdminSetting *setting, int devi
 static uint32_t
 multiprocessors_on(const struct target *t, const Gpupool__AdminSetting *setting, int device)
 {
-	uint32_t all = t->manager->roster.devices[device].multiprocessors;
+	uint32_t all = t->manager->quota->tenants.devices[device].multiprocessors;
 	uint32_t wanted = (uint32_t)((uint64_t)all * setting->share / SHARE_ALL);
 
 	if (!setting->share)
@@ -75,59 +76,36 @@ multiprocessors_on(const struct target *t, const Gpupool__AdminSetting *setting,
 	return wanted ? wanted : 1;
 }
 
-/* Whether the number lies in its range. */
-static int
-check_number(const struct target *t, const Gpupool__AdminSetting *setting)
-{
-	const char *name = keys[setting->key].name;
-	uint64_t min = keys[setting->key].min, max = keys[setting->key].max;
-
-	if (keys[setting->key].of_tenant && t->session)
-		return refuse(t, "%s: a tenant has that, not a session", name);
-	if (setting->share)
-		return refuse(t, "%s: a share of the device makes no sense here", name);
-	if (setting->number < min || setting->number > max)
-		return refuse(t, "%s: %llu is not from %llu to %llu", name,
-			      (unsigned long long)setting->number, (unsigned long long)min,
-			      (unsigned long long)max);
-	return 0;
-}
-
-static int
-check_multiprocessors(const struct target *t, const Gpupool__AdminSetting *setting)
-{
-	for (int d = t->first; d < t->end && !setting->share; d++) {
-		uint32_t all = t->manager->roster.devices[d].multiprocessors;
-
-		if (setting->number > all)
-			return refuse(t, "sm: device %d has only %u multiprocessors", d, all);
-	}
-	return 0;
-}
-
-/* As in the configuration. */
-static int
-check_memory(const struct target *t, const Gpupool__AdminSetting *setting)
-{
-	if (!setting->share && setting->number < GPD_MEMORY_MIN)
-		return refuse(t, "memory: %llu bytes are less than 2M, the smallest size",
-			      (unsigned long long)setting->number);
-	return 0;
-}
-
 static int
 check(const struct target *t, const Gpupool__AdminSetting *setting)
 {
+	unsigned long long number = setting->number;
+	size_t key = (size_t)setting->key;
+
 	if (setting->share > SHARE_ALL)
 		return refuse(t, "a share of more than 100%%");
-	if ((size_t)setting->key >= sizeof(keys) / sizeof(keys[0]) || !keys[setting->key].name)
+	if (key >= sizeof(keys) / sizeof(keys[0]) || !keys[key].name)
 		return refuse(t, "this daemon (" GPD_VERSION ") does not know setting %d",
 			      (int)setting->key);
-	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY)
-		return check_memory(t, setting);
-	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM)
-		return check_multiprocessors(t, setting);
-	return check_number(t, setting);
+	if (keys[key].of_tenant && t->session)
+		return refuse(t, "%s: a tenant has that, not a session", keys[key].name);
+	if (keys[key].of_device && setting->share)
+		return 0;
+	if (setting->share)
+		return refuse(t, "%s: a share of the device makes no sense here", keys[key].name);
+	for (int d = t->first; setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM && d < t->end; d++) {
+		uint32_t all = t->manager->quota->tenants.devices[d].multiprocessors;
+
+		if (number > all)
+			return refuse(t, "sm: device %d has only %u multiprocessors", d, all);
+	}
+	/* As in the configuration. */
+	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && number < GPD_MEMORY_MIN)
+		return refuse(t, "memory: %llu bytes are less than 2M, the smallest size", number);
+	if (number < keys[key].min || number > keys[key].max)
+		return refuse(t, "%s: %llu is not from %llu to %llu", keys[key].name, number,
+			      (unsigned long long)keys[key].min, (unsigned long long)keys[key].max);
+	return 0;
 }
 
 /* What the tenant's setting will be: the last of those asked for, or as it is. */
@@ -172,21 +150,6 @@ check_time(const struct target *t, const Gpupool__AdminSet *set)
 	return 0;
 }
 
-static void
-set_session(const struct target *t, const Gpupool__AdminSetting *setting)
-{
-	for (int d = t->first; d < t->end; d++) {
-		struct gpd_ledger_line *line = &t->session->devices[d];
-
-		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY)
-			atomic_store(&line->memory_max, memory_on(t, setting, d));
-		else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM)
-			atomic_store(&line->sm_wanted, multiprocessors_on(t, setting, d));
-	}
-	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY)
-		atomic_store(&t->session->priority, (uint32_t)setting->number);
-}
-
 /* Sessions that had what the tenant had go on to have what it has; with the multiprocessors the
  * workers see to that. */
 static void
@@ -194,36 +157,37 @@ pass_priority_on(const struct target *t, uint32_t before, uint32_t now)
 {
 	struct gpd_ledger *ledger = t->manager->quota->ledger;
 
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		struct gpd_ledger_session *session = &ledger->sessions[i];
-
-		if (atomic_load(&session->id) && session->tenant == t->tenant_index &&
-		    atomic_load(&session->priority) == before)
-			atomic_store(&session->priority, now);
+	for (struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
+		if (s->tenant == t->tenant_index && atomic_load(&s->priority) == before)
+			atomic_store(&s->priority, now);
 	}
 }
 
 static void
-set_tenant_device(const struct target *t, const Gpupool__AdminSetting *setting, int device)
+set_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int device)
 {
-	struct gpd_ledger_tenant_line *line = &t->tenant->devices[device];
+	struct gpd_ledger_tenant_line *tenant = t->tenant ? &t->tenant->devices[device] : NULL;
+	struct gpd_ledger_line *session = t->session ? &t->session->devices[device] : NULL;
 	uint32_t number = (uint32_t)setting->number;
 
 	switch (setting->key) {
 	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
-		atomic_store(&line->memory_max, memory_on(t, setting, device));
+		atomic_store(tenant ? &tenant->memory_max : &session->memory_max,
+			     memory_on(t, setting, device));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
-		atomic_store(&line->sm_wanted, multiprocessors_on(t, setting, device));
+		atomic_store(tenant ? &tenant->sm_wanted : &session->sm_wanted,
+			     multiprocessors_on(t, setting, device));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
-		atomic_store(&line->weight, number);
+		atomic_store(&tenant->weight, number);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__LIMIT:
-		atomic_store(&line->limit, number);
+		atomic_store(&tenant->limit, number);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE:
-		atomic_store(&line->time_share, number);
+		atomic_store(&tenant->time_share, number);
 		break;
 	default:
 		break;
@@ -231,49 +195,42 @@ set_tenant_device(const struct target *t, const Gpupool__AdminSetting *setting, 
 }
 
 static void
-set_tenant(const struct target *t, const Gpupool__AdminSetting *setting)
+set(const struct target *t, const Gpupool__AdminSetting *setting)
 {
+	uint32_t number = (uint32_t)setting->number;
+
 	for (int d = t->first; d < t->end; d++)
-		set_tenant_device(t, setting, d);
+		set_on_device(t, setting, d);
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH)
 		gpd_ledger_set_bandwidth(t->tenant, setting->number);
-	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY)
-		pass_priority_on(t,
-				 atomic_exchange(&t->tenant->priority, (uint32_t)setting->number),
-				 (uint32_t)setting->number);
+	else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY && t->session)
+		atomic_store(&t->session->priority, number);
+	else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY)
+		pass_priority_on(t, atomic_exchange(&t->tenant->priority, number), number);
 }
 
 static int
-find_devices(struct target *t, const Gpupool__AdminSet *set)
-{
-	int count = t->manager->roster.device_count;
-
-	if (set->device < 0 || set->device > count)
-		return refuse(t, "there is no device %lld", (long long)set->device - 1);
-	t->first = set->device ? set->device - 1 : 0;
-	t->end = set->device ? set->device : count;
-	return 0;
-}
-
-static int
-find(struct target *t, const Gpupool__AdminSet *set)
+find(struct target *t, const Gpupool__AdminSet *wanted)
 {
 	struct gpd_ledger *ledger = t->manager->quota->ledger;
+	int count = t->manager->quota->tenants.device_count;
 
-	if (set->session) {
-		t->session = gpd_ledger_find(ledger, set->session);
-		return t->session ? find_devices(t, set)
-				  : refuse(t, "there is no session %llu",
-					   (unsigned long long)set->session);
-	}
-	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS && set->tenant[0]; i++) {
-		if (strcmp(ledger->tenants[i].name, set->tenant) == 0) {
+	t->session = gpd_ledger_find(ledger, wanted->session);
+	if (wanted->session && !t->session)
+		return refuse(t, "there is no session %llu", (unsigned long long)wanted->session);
+	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS && !t->session && wanted->tenant[0]; i++) {
+		if (strcmp(ledger->tenants[i].name, wanted->tenant) == 0) {
 			t->tenant = &ledger->tenants[i];
 			t->tenant_index = i;
-			return find_devices(t, set);
 		}
 	}
-	return refuse(t, "there is no tenant \"%.64s\"", set->tenant);
+	if (!t->session && !t->tenant)
+		return refuse(t, "there is no tenant \"%.64s\"", wanted->tenant);
+	if (wanted->device < 0 || wanted->device > count)
+		return refuse(t, "there is no device %lld", (long long)wanted->device - 1);
+	t->first = wanted->device ? wanted->device - 1 : 0;
+	t->end = wanted->device ? wanted->device : count;
+	return 0;
 }
 
 /* The workers that have sessions which this is about read their lines again. */
@@ -282,37 +239,31 @@ tell_workers(const struct target *t)
 {
 	struct gpd_ledger *ledger = t->manager->quota->ledger;
 
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		struct gpd_ledger_session *session = &ledger->sessions[i];
-		uint64_t id = atomic_load(&session->id);
-
-		if (id &&
-		    (session == t->session || (t->tenant && session->tenant == t->tenant_index)))
-			gpd_admission_quota_changed(t->manager->admission, id);
+	for (const struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
+		if (s == t->session || (t->tenant && s->tenant == t->tenant_index))
+			gpd_admission_quota_changed(t->manager->admission, atomic_load(&s->id));
 	}
 }
 
 int
-gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *set, char *error, size_t size)
+gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *wanted, char *error,
+	       size_t size)
 {
 	struct target t = { .manager = manager, .error = error, .size = size };
-	int r = find(&t, set);
+	int r = find(&t, wanted);
 
-	for (size_t i = 0; r == 0 && i < set->n_settings; i++)
-		r = check(&t, set->settings[i]);
+	for (size_t i = 0; r == 0 && i < wanted->n_settings; i++)
+		r = check(&t, wanted->settings[i]);
 	if (r == 0)
-		r = check_time(&t, set);
+		r = check_time(&t, wanted);
 	if (r)
 		return r;
-	for (size_t i = 0; i < set->n_settings; i++) {
-		if (t.session)
-			set_session(&t, set->settings[i]);
-		else
-			set_tenant(&t, set->settings[i]);
-	}
+	for (size_t i = 0; i < wanted->n_settings; i++)
+		set(&t, wanted->settings[i]);
 	tell_workers(&t);
 	if (t.session)
-		gpd_info("session %llu: quota changed", (unsigned long long)set->session);
+		gpd_info("session %llu: quota changed", (unsigned long long)wanted->session);
 	else
 		gpd_info("tenant %s: quota changed", t.tenant->name);
 	return 0;
@@ -330,7 +281,7 @@ gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefault
 	if (wanted->set_priority && wanted->priority > 1)
 		return refuse(&t, "a default priority is 0 (normal) or 1 (below normal)");
 	for (size_t i = 0; i < wanted->n_memory; i++) {
-		if (wanted->memory[i]->device >= (uint32_t)manager->roster.device_count)
+		if (wanted->memory[i]->device >= (uint32_t)manager->quota->tenants.device_count)
 			return refuse(&t, "there is no device %u", wanted->memory[i]->device);
 	}
 	if (wanted->thread_share)

@@ -2,13 +2,13 @@
 #include "server/supervisor/admin/metrics.h"
 
 #include "server/common/base/log.h"
-#include "server/common/config/config_value.h"
 #include "server/supervisor/admin/metrics_text.h"
+#include "server/supervisor/admission/listen.h"
+#include "transport/transport.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,27 +17,6 @@
 #define CONNECTION_SECONDS 5
 /* Of a request: its line and headers. */
 #define CONNECTION_MEMORY ((size_t)8 << 10)
-
-bool
-gpd_metrics_parse(const char *text, char host[GPD_METRICS_HOST_MAX], uint16_t *port_p)
-{
-	const char *colon = strrchr(text, ':');
-	uint64_t port;
-	size_t length;
-
-	if (gpd_value_metrics(text, host, GPD_METRICS_HOST_MAX, port_p) == NULL)
-		return true;
-	/* What a configuration cannot say: port 0. */
-	if (!gpd_value_number(colon ? colon + 1 : text, 0, 0, &port))
-		return false;
-	length = colon ? (size_t)(colon - text) : 0;
-	if (colon && (length == 0 || length >= GPD_METRICS_HOST_MAX || memchr(text, ':', length)))
-		return false;
-	snprintf(host, GPD_METRICS_HOST_MAX, "%.*s", colon ? (int)length : 9,
-		 colon ? text : "127.0.0.1");
-	*port_p = (uint16_t)port;
-	return true;
-}
 
 /* Answers. */
 
@@ -69,27 +48,42 @@ refuse(struct MHD_Connection *connection, unsigned int status, const char *text)
 		      MHD_RESPMEM_PERSISTENT);
 }
 
+/* One that needs the source no more.  NULL: no memory. */
+static Gpupool__AdminReply *
+take_report(struct gpd_report_source *source)
+{
+	Gpupool__AdminReply reply = GPUPOOL__ADMIN_REPLY__INIT, *copy;
+	uint8_t *bytes;
+	size_t size;
+
+	pthread_mutex_lock(&source->lock);
+	reply.report = gpd_report_create(source, 0);
+	bytes = reply.report ? gp_admin_pack_reply(&reply, &size) : NULL;
+	gpd_report_free(reply.report);
+	pthread_mutex_unlock(&source->lock);
+	copy = bytes ? gp_admin_decode_reply(bytes + GP_ADMIN_HEADER_SIZE,
+					     size - GP_ADMIN_HEADER_SIZE)
+		     : NULL;
+	free(bytes);
+	return copy;
+}
+
 /* NULL: no memory. */
 static char *
 write_text(struct gpd_report_source *source, size_t *size_p)
 {
-	Gpupool__AdminReport *report;
+	Gpupool__AdminReply *reply = take_report(source);
 	char *text = NULL;
-	FILE *file;
-	bool bad;
+	FILE *file = reply ? open_memstream(&text, size_p) : NULL;
+	bool bad = true;
 
-	pthread_mutex_lock(&source->lock);
-	report = gpd_report_create(source, 0);
-	pthread_mutex_unlock(&source->lock);
-	file = report ? open_memstream(&text, size_p) : NULL;
-	if (!file) {
-		gpd_report_free(report);
-		return NULL;
+	if (file) {
+		gpd_metrics_write(file, reply->report);
+		bad = ferror(file);
+		bad = fclose(file) || bad;
 	}
-	gpd_metrics_write(file, report);
-	bad = ferror(file);
-	gpd_report_free(report);
-	if (fclose(file) == 0 && !bad)
+	gp_admin_free_reply(reply);
+	if (!bad)
 		return text;
 	free(text);
 	return NULL;
@@ -134,89 +128,48 @@ log_debug(void *arg, const char *format, va_list args)
 	gpd_debug("metrics: %s", text);
 }
 
-/* The socket. */
-
-static bool
-is_loopback(const struct sockaddr *address)
-{
-	if (address->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
-	return address->sa_family == AF_INET6 &&
-	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
-}
-
+/* Its socket, or a negative errno. */
 static int
-listen_on(const struct addrinfo *a)
+open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size)
 {
-	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1, r;
+	struct gp_url url = { .scheme = "tcp", .port = metrics->port };
+	const struct gp_url *bound;
+	struct gp_listener *listener;
+	int fd = -EACCES, r;
 
-	if (fd < 0)
-		return -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, CONNECTIONS_MAX) == 0)
-		return fd;
-	r = -errno;
-	close(fd);
-	return r;
-}
-
-static int
-open_socket(const char *host, uint16_t port, bool insecure, char *error, size_t size)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *list;
-	bool any = strcmp(host, "*") == 0;
-	char service[8];
-	int fd, r;
-
-	snprintf(service, sizeof(service), "%u", port);
-	if (any)
-		hints.ai_family = AF_INET6;
-	r = getaddrinfo(any ? NULL : host, service, &hints, &list);
-	if (r) {
-		snprintf(error, size, "%s: %s", host, gai_strerror(r));
-		return -EINVAL;
+	(void)snprintf(url.host, sizeof(url.host), "%s", metrics->host);
+	r = gp_listen(&url, &listener, error, size);
+	if (r)
+		return r < 0 ? r : -EINVAL;
+	bound = gp_listener_url(listener);
+	(void)snprintf(metrics->url, sizeof(metrics->url),
+		       strchr(bound->host, ':') ? "http://[%s]:%u/metrics" : "http://%s:%u/metrics",
+		       bound->host, bound->port);
+	if (insecure || gpd_listen_is_loopback(listener)) {
+		fd = fcntl(gp_listener_fd(listener), F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			(void)snprintf(error, size, "%s: %m", metrics->url);
+	} else {
+		(void)snprintf(error, size,
+			       "%s is not a loopback address: whoever reaches it can read who uses "
+			       "the GPUs; --insecure allows it",
+			       metrics->host);
 	}
-	if (!insecure && !is_loopback(list->ai_addr)) {
-		snprintf(error, size,
-			 "%s is not a loopback address: whoever reaches it can read who uses the "
-			 "GPUs; --insecure allows it",
-			 host);
-		freeaddrinfo(list);
-		return -EACCES;
-	}
-	fd = listen_on(list);
-	freeaddrinfo(list);
-	if (fd < 0)
-		snprintf(error, size, "%s:%u: %s", host, port, strerror(-fd));
+	gp_listener_destroy(listener);
 	return fd;
-}
-
-static void
-describe(struct gpd_metrics *metrics, int fd)
-{
-	struct sockaddr_storage address;
-	socklen_t length = sizeof(address);
-	char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
-
-	if (getsockname(fd, (struct sockaddr *)&address, &length) == 0)
-		(void)getnameinfo((struct sockaddr *)&address, length, host, sizeof(host), port,
-				  sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(metrics->url, sizeof(metrics->url),
-		 strchr(host, ':') ? "http://[%.200s]:%.8s/metrics" : "http://%.200s:%.8s/metrics",
-		 host, port);
 }
 
 int
 gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, const char *host,
 		 uint16_t port, bool insecure, char *error, size_t error_size)
 {
-	int fd = open_socket(host, port, insecure, error, error_size);
+	int fd;
 
 	*metrics = (struct gpd_metrics){ .port = port };
+	(void)snprintf(metrics->host, sizeof(metrics->host), "%s", host);
+	fd = open_socket(metrics, insecure, error, error_size);
 	if (fd < 0)
 		return fd;
-	snprintf(metrics->host, sizeof(metrics->host), "%s", host);
-	describe(metrics, fd);
 	metrics->http = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG, 0, NULL, NULL,
 		handle, source, MHD_OPTION_EXTERNAL_LOGGER, log_debug, NULL,

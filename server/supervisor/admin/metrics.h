@@ -26,12 +26,8 @@ struct gpd_metrics {
 	char url[GPD_METRICS_HOST_MAX + 32];
 };
 
-/* HOST:PORT, [ADDRESS]:PORT, PORT (which is 127.0.0.1's; 0: any free one) or "off", which leaves
- * host empty. false: none of these. */
-bool gpd_metrics_parse(const char *text, char host[GPD_METRICS_HOST_MAX], uint16_t *port_p);
-
-/* Signals must be blocked.  An address that other machines can reach must be allowed by insecure.
- * 0, or a negative errno: error says why. */
+/* port 0: any free one.  Signals must be blocked.  An address that other machines can reach must be
+ * allowed by insecure. 0, or a negative errno: error says why. */
 GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
 				   const char *host, uint16_t port, bool insecure, char *error,
 				   size_t error_size);

@@ -25,7 +25,8 @@ struct gpd_report_source {
 	int64_t started_s;
 };
 
-/* Under the lock.  session: only this one among the sessions; 0: all.  NULL: no memory. */
+/* Under the lock, and good until it is given away: the names in it are the source's.  session: only
+ * this one among the sessions; 0: all.  NULL: no memory. */
 Gpupool__AdminReport *gpd_report_create(const struct gpd_report_source *source, uint64_t session);
 void gpd_report_free(Gpupool__AdminReport *report);
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 void
 gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
@@ -29,8 +30,7 @@ void
 gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
 	peer->deadline_ms = now_ms + GPD_HANDSHAKE_MS;
-	peer->next = admission->peers;
-	admission->peers = peer;
+	LL_PREPEND(admission->peers, peer);
 	admission->handshakes++;
 	peer->source->handshakes++;
 }
@@ -46,16 +46,6 @@ gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
 		return;
 	admission->handshakes--;
 	peer->source->handshakes--;
-}
-
-void
-gpd_admission_unlink(struct gpd_admission *admission, struct gpd_peer *peer)
-{
-	struct gpd_peer **link = &admission->peers;
-
-	while (*link != peer)
-		link = &(*link)->next;
-	*link = peer->next;
 }
 
 /* A worker that cannot be told does not read any more; one that has ended says so by its end. */
@@ -141,14 +131,16 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	if (event->refused)
 		gpd_source_log(peer->source, GPD_LOG_WARNING, "%s: refused: %s",
 			       gp_conn_peer(peer->conn), event->text);
-	else if (peer->state == GPD_PEER_HANDSHAKE)
+	else if (peer->state == GPD_PEER_HANDSHAKE && !event->ended)
 		gpd_source_log(peer->source, GPD_LOG_INFO, "%s: no session: %s",
 			       gp_conn_peer(peer->conn), event->text);
+	else if (peer->state == GPD_PEER_HANDSHAKE)
+		gpd_debug("%s: no session: %s", gp_conn_peer(peer->conn), event->text);
 	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
 		gpd_admission_log_session(peer, GPD_LOG_INFO, text);
 	end_session(admission, peer, event->text);
 	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
-	gpd_admission_unlink(admission, peer);
+	LL_DELETE(admission->peers, peer);
 	gpd_peer_destroy(peer);
 }
 
@@ -192,7 +184,7 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 
 	switch (peer->state) {
 	case GPD_PEER_QUEUED:
-		if (peer->full) {
+		if (peer->full[0]) {
 			gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
 					     peer->full);
 			break;
@@ -203,7 +195,12 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 				     "the GPUs cannot be used at the moment");
 		break;
 	case GPD_PEER_STARTING:
-		gpd_admission_late_alone(admission, peer);
+		gpd_admission_refuse(admission, peer,
+				     peer->own ? GPUPOOL__REFUSED__REASON__WORKER
+					       : GPUPOOL__REFUSED__REASON__FULL,
+				     peer->own ? "its own process is not ready in time"
+					       : "other sessions' own processes start, and its "
+						 "turn has not come in time");
 		break;
 	case GPD_PEER_WELCOMED:
 	case GPD_PEER_MOVING:
@@ -299,22 +296,16 @@ find_peer(const struct gpd_admission *admission, uint64_t session)
 }
 
 void
-gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer,
-			  const char *reason)
-{
-	gpd_info("session %llu (%s): %s", (unsigned long long)peer->session, peer->name, reason);
-	gpd_control_reply_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, reason);
-	gpd_admission_end_peer(admission, peer, reason);
-}
-
-void
 gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *peer,
 		       Gpupool__Refused__Reason reason, const char *text)
 {
-	if (peer->worker)
-		gpd_admission_end_session(admission, peer, text);
-	else
+	if (!peer->worker) {
 		gpd_admission_refuse(admission, peer, reason, text);
+		return;
+	}
+	gpd_info("session %llu (%s): %s", (unsigned long long)peer->session, peer->name, text);
+	gpd_control_reply_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, text);
+	gpd_admission_end_peer(admission, peer, text);
 }
 
 void
@@ -339,15 +330,8 @@ gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session)
 bool
 gpd_admission_is_empty(const struct gpd_admission *admission)
 {
-	const struct gpd_ledger *ledger = admission->quota->ledger;
-
-	if (gpd_admission_count_sessions(admission))
-		return false;
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		if (atomic_load(&ledger->sessions[i].id))
-			return false;
-	}
-	return true;
+	return gpd_admission_count_sessions(admission) == 0 &&
+	       !gpd_ledger_next(admission->quota->ledger, NULL, GPD_LEDGER_ANY_WORKER);
 }
 
 void

@@ -20,11 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpd_waiting;
-
 struct gpd_admission {
 	struct gpd_peer *peers;
-	struct gpd_waiting *waiting; /* connections that have not begun, in the order of coming */
+	struct gpd_peer *waiting; /* connections that have not begun, in the order of coming */
 	unsigned int waiting_count;
 	int64_t begin_ms; /* when to look again whether they may; INT64_MAX: there are none */
 	struct gpd_gate gate;

@@ -58,7 +58,7 @@ gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer,
 						  count_abandoned(admission, peer->source) - 1);
 
 	if (full) {
-		(void)gpd_admission_wait_for_place(admission, peer, full, wait_ms, now_ms);
+		gpd_admission_wait_for_place(admission, peer, full, wait_ms, now_ms);
 		return;
 	}
 	if (gpd_admission_take_place(admission, peer, wait_ms, now_ms))
@@ -135,9 +135,8 @@ gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *wor
 	while (peer && (peer->own != worker || peer->state != GPD_PEER_STARTING))
 		peer = peer->next;
 	line = peer ? gpd_ledger_find(admission->quota->ledger, peer->session) : NULL;
-	if (!line)
+	if (!line || !gpd_child_set_state(worker, GPD_CHILD_OWN, now_ms))
 		return false;
-	(void)gpd_child_set_state(worker, GPD_CHILD_OWN, now_ms);
 	gpd_admission_ask_to_open(admission, peer, worker, line, now_ms);
 	/* It ends with its session. */
 	gpd_admission_tell_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
@@ -156,17 +155,6 @@ gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer
 	/* Before it is ready it has nothing that somebody would miss. */
 	if (own->state == GPD_CHILD_STARTING && gpd_child_set_state(own, GPD_CHILD_ENDING, now_ms))
 		(void)kill(own->pid, SIGKILL);
-	(void)gpd_child_set_state(own, GPD_CHILD_ABANDONED, now_ms);
-}
-
-void
-gpd_admission_late_alone(struct gpd_admission *admission, struct gpd_peer *peer)
-{
-	if (peer->own)
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-				     "its own process is not ready in time");
-	else
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
-				     "other sessions' own processes start, and its turn has not "
-				     "come in time");
+	else if (own->state == GPD_CHILD_OWN)
+		(void)gpd_child_set_state(own, GPD_CHILD_ABANDONED, now_ms);
 }

@@ -20,17 +20,13 @@ gpd_admission_tell_refused(struct gpd_admission *admission, struct gpd_peer *pee
 bool
 gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
 {
-	const char *text;
 	int64_t delay_ms;
 
 	if (gpd_gate_admit(&admission->gate, admission->quota->tenants.config, peer, now_ms,
-			   &text) == 0)
+			   &peer->refusal) == 0)
 		return true;
 	delay_ms = gpd_source_failed(peer->source, now_ms);
-	peer->refusal = strdup(text);
-	if (!peer->refusal)
-		gpd_admission_end_peer(admission, peer, text);
-	else if (delay_ms == 0)
+	if (delay_ms == 0)
 		gpd_admission_tell_refused(admission, peer);
 	else
 		gpd_admission_set_state(admission, peer, GPD_PEER_REFUSED, now_ms + delay_ms);

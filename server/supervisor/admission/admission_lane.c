@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <utlist.h>
 
 /* Why this lane is not one of the session's, or NULL. */
 static const char *
@@ -62,7 +63,7 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 				   preamble->ticket))
 			owner = p;
 	}
-	gpd_admission_unlink(admission, lane);
+	LL_DELETE(admission->peers, lane);
 	gpd_admission_set_state(admission, lane, GPD_PEER_ENDING, INT64_MAX);
 	memcpy(scheme, lane->scheme, sizeof(scheme));
 	if (owner)

@@ -11,7 +11,6 @@
 
 #include <cuda.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -67,21 +66,16 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
  * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
  * one program after the other shall not fail for that.
  */
-bool
+void
 gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
 			     const char *text, int64_t wait_ms, int64_t now_ms)
 {
-	bool waited = peer->full != NULL;
-
-	if (!waited)
-		peer->full = strdup(text);
-	if (!peer->full || (waited && peer->deadline_ms <= now_ms)) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, text);
-		return false;
-	}
-	if (!waited)
+	if (!peer->full[0]) {
+		(void)snprintf(peer->full, sizeof(peer->full), "%s", text);
 		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + wait_ms);
-	return true;
+	} else if (peer->deadline_ms <= now_ms) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, text);
+	}
 }
 
 static unsigned int
@@ -112,15 +106,14 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0, &peer->grant,
 			      &reason, error);
 	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL) {
-		(void)gpd_admission_wait_for_place(admission, peer, error, wait_ms, now_ms);
+		gpd_admission_wait_for_place(admission, peer, error, wait_ms, now_ms);
 		return NULL;
 	}
 	if (!line) {
 		gpd_admission_refuse(admission, peer, reason, error);
 		return NULL;
 	}
-	free(peer->full);
-	peer->full = NULL;
+	peer->full[0] = 0;
 	peer->session = ++admission->last_session;
 	line->log_budget = peer->log_budget;
 	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
@@ -266,7 +259,7 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 			 Gpupool__ControlMessage *message, int64_t now_ms)
 {
 	const Gpupool__Hello *hello = message->hello;
-	const char *full;
+	const char *wrong = NULL, *full;
 
 	peer->hello = message;
 	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
@@ -275,20 +268,16 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 	if (!gpd_admission_let_in(admission, peer, now_ms))
 		return;
 	gpd_peer_trust(peer);
-	if (admission->stopping) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
-				     "the daemon stops");
-		return;
-	}
-	if (admission->draining) {
-		gpd_admission_refuse(
-			admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
-			"the daemon admits no new sessions at the moment (gpupoolctl drain)");
-		return;
-	}
+	if (admission->stopping)
+		wrong = "the daemon stops";
+	else if (admission->draining)
+		wrong = "the daemon admits no new sessions at the moment (gpupoolctl drain)";
 	full = gpd_admission_why_full(admission, peer, 0, 0);
-	if (full) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
+	if (wrong || full) {
+		gpd_admission_refuse(admission, peer,
+				     wrong ? GPUPOOL__REFUSED__REASON__SHUTTING_DOWN
+					   : GPUPOOL__REFUSED__REASON__FULL,
+				     wrong ? wrong : full);
 		return;
 	}
 	if (!gpd_admission_admit(admission, peer))
@@ -421,15 +410,14 @@ gpd_admission_report_ended(const struct gpd_admission *admission, const struct g
 	struct gpd_ledger *ledger = admission->quota->ledger;
 	char what[GPD_LEDGER_SUMMARY_MAX];
 
-	for (uint32_t i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		const struct gpd_ledger_session *line = &ledger->sessions[i];
+	for (const struct gpd_ledger_session *line = NULL;
+	     (line = gpd_ledger_next(ledger, line, worker->pid));) {
 		uint64_t id = atomic_load(&line->id);
 		const struct gpd_roster_client *client;
 
-		if (!id || line->worker != worker->pid ||
-		    atomic_load(&line->logged) != GPD_LOGGED_OPEN)
+		if (atomic_load(&line->logged) != GPD_LOGGED_OPEN)
 			continue;
-		client = gpd_roster_client(admission->roster, i, id);
+		client = gpd_roster_client(admission->roster, gpd_ledger_index(ledger, line), id);
 		gpd_ledger_summary(line, what, sizeof(what));
 		gpd_log_budget_log(line->log_budget, GPD_LOG_WARNING,
 				   "session %llu (%s %u %s): closed: %s; %s",

@@ -19,7 +19,6 @@
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
 void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
 			     enum gpd_peer_state state, int64_t deadline_ms);
-void gpd_admission_unlink(struct gpd_admission *admission, struct gpd_peer *peer);
 /* NULL: there is none, or it has left. */
 struct gpd_peer *gpd_admission_find_session(const struct gpd_admission *admission,
 					    const struct gpd_child *worker, uint64_t id);
@@ -42,10 +41,6 @@ void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer
 /* Its session, or its wait for one, ends: the client is told 810, or that it is refused. */
 void gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *peer,
 			    Gpupool__Refused__Reason reason, const char *text);
-/* Its client is told 810. */
-void gpd_admission_end_session(struct gpd_admission *admission, struct gpd_peer *peer,
-			       const char *reason);
-
 /* admission_session.c: Hello has come, and is the peer's from now on. */
 void gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 			      Gpupool__ControlMessage *message, int64_t now_ms);
@@ -60,8 +55,8 @@ const char *gpd_admission_why_full(const struct gpd_admission *admission,
 struct gpd_ledger_session *gpd_admission_take_place(struct gpd_admission *admission,
 						    struct gpd_peer *peer, int64_t wait_ms,
 						    int64_t now_ms);
-/* It has none in this place; false: it has waited for long enough and is refused. */
-bool gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
+/* It has none in this place: it waits, or has waited for long enough and is refused. */
+void gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
 				  const char *text, int64_t wait_ms, int64_t now_ms);
 /* The worker is asked to open its session, which has a line. */
 void gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer,
@@ -80,9 +75,6 @@ void gpd_admission_start_workers(struct gpd_admission *admission, int64_t now_ms
 /* The peer leaves its worker, or the place that it has without one. */
 void gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer,
 			       int64_t now_ms);
-/* It had no session yet: the worker is not there in time. */
-void gpd_admission_late_alone(struct gpd_admission *admission, struct gpd_peer *peer);
-
 /* admission_gate.c: whether the peer, of whom Hello has come, is let in; else it was refused. */
 bool gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
 /* When to look again whether the tokens and certificates of those who came by one still hold;

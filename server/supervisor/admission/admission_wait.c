@@ -6,10 +6,8 @@
  */
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
-#include "transport/socket_owner.h"
+#include "transport/socket/socket_owner.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 
@@ -23,14 +21,6 @@
 #define RETRY_MS 50
 /* Descriptors for the administrator, the workers and the files of the daemon. */
 #define DESCRIPTORS_KEPT 64
-
-struct gpd_waiting {
-	struct gpd_waiting *next;
-	struct gp_conn *conn;
-	struct gpd_source *source;
-	char scheme[16];
-	int64_t since_ms;
-};
 
 static int
 descriptors(void)
@@ -46,24 +36,17 @@ descriptors(void)
 
 /* The next one after the link; begins it, or closes it. */
 static void
-take_out(struct gpd_admission *admission, struct gpd_waiting **link, bool begin, int64_t now_ms)
+take_out(struct gpd_admission *admission, struct gpd_peer **link, bool begin, int64_t now_ms)
 {
-	struct gpd_waiting *waiting = *link;
-	struct gpd_peer *peer;
+	struct gpd_peer *peer = *link;
 
-	*link = waiting->next;
+	*link = peer->next;
 	admission->waiting_count--;
-	waiting->source->waiting--;
-	peer = begin ? gpd_peer_create(waiting->conn, waiting->scheme) : NULL;
-	if (peer) {
-		peer->source = waiting->source;
+	peer->source->waiting--;
+	if (begin && gpd_peer_start(peer) == 0)
 		gpd_admission_add(admission, peer, now_ms);
-	} else {
-		if (!begin)
-			gp_conn_destroy(waiting->conn);
-		gpd_source_put(waiting->source, now_ms);
-	}
-	free(waiting);
+	else
+		gpd_peer_destroy(peer);
 }
 
 /* How much an address is in the way of others that has so many. */
@@ -74,7 +57,7 @@ weigh(const struct gpd_source *source, unsigned int count)
 }
 
 static unsigned int
-weigh_waiting(const struct gpd_waiting *waiting)
+weigh_waiting(const struct gpd_peer *waiting)
 {
 	return weigh(waiting->source, waiting->source->waiting);
 }
@@ -82,12 +65,12 @@ weigh_waiting(const struct gpd_waiting *waiting)
 /* There are too many: any one of the addresses that have most of them, but not who has just come:
  * else nobody would come in any more once all places are held. */
 static void
-drop_one(struct gpd_admission *admission, const struct gpd_waiting *newcomer, int64_t now_ms)
+drop_one(struct gpd_admission *admission, const struct gpd_peer *newcomer, int64_t now_ms)
 {
-	struct gpd_waiting **link = &admission->waiting;
+	struct gpd_peer **link = &admission->waiting;
 	unsigned int most = 0, count = 0, chosen = 0;
 
-	for (struct gpd_waiting *w = admission->waiting; w; w = w->next) {
+	for (struct gpd_peer *w = admission->waiting; w; w = w->next) {
 		if (w == newcomer || weigh_waiting(w) < most)
 			continue;
 		count = weigh_waiting(w) > most ? 1 : count + 1;
@@ -116,37 +99,30 @@ void
 gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme,
 		   int64_t now_ms)
 {
-	struct gpd_waiting *waiting = calloc(1, sizeof(*waiting)), **link = &admission->waiting;
+	struct gpd_peer *peer = gpd_peer_create(conn, scheme), **link = &admission->waiting;
 	struct gpd_source *source;
 
-	if (!waiting) {
-		gp_conn_destroy(conn);
+	if (!peer)
 		return;
-	}
-	source = find_source(conn, now_ms);
+	source = peer->source = find_source(conn, now_ms);
 	if (gp_conn_fd(conn) >= descriptors()) {
 		gpd_source_log(source, GPD_LOG_WARNING,
 			       "%s: closed: the descriptors that are left are for sessions and the "
 			       "administrator",
 			       gp_conn_peer(conn));
-		gpd_source_put(source, now_ms);
-		gp_conn_destroy(conn);
-		free(waiting);
+		gpd_peer_destroy(peer);
 		return;
 	}
-	waiting->conn = conn;
-	waiting->source = source;
-	waiting->since_ms = now_ms;
-	(void)snprintf(waiting->scheme, sizeof(waiting->scheme), "%s", scheme);
+	peer->deadline_ms = now_ms + GPD_HANDSHAKE_MS;
 	while (*link && (!source->own || (*link)->source->own))
 		link = &(*link)->next;
-	waiting->next = *link;
-	*link = waiting;
+	peer->next = *link;
+	*link = peer;
 	admission->waiting_count++;
 	source->waiting++;
 	gpd_admission_begin(admission, now_ms);
 	if (admission->waiting_count > WAITING_MAX)
-		drop_one(admission, waiting, now_ms);
+		drop_one(admission, peer, now_ms);
 }
 
 static bool
@@ -187,14 +163,14 @@ make_room(struct gpd_admission *admission, const struct gpd_source *source, int6
 void
 gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms)
 {
-	struct gpd_waiting **link = &admission->waiting;
+	struct gpd_peer **link = &admission->waiting;
 	const struct gpd_source *stuck = NULL;
 
 	while (*link) {
-		struct gpd_waiting *waiting = *link;
+		struct gpd_peer *waiting = *link;
 		bool room = admission->handshakes < HANDSHAKES_MAX && !is_full(waiting->source);
 
-		if (waiting->since_ms + GPD_HANDSHAKE_MS <= now_ms) {
+		if (waiting->deadline_ms <= now_ms) {
 			gpd_source_log(waiting->source, GPD_LOG_WARNING,
 				       "%s: closed: too many others without a session come from "
 				       "there",

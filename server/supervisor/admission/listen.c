@@ -6,7 +6,6 @@
 #include "server/supervisor/door/tls_files.h"
 #include "transport/transport.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,30 +29,8 @@ is_loopback_address(const struct sockaddr *address)
 	return false;
 }
 
-/* Before anything is opened.  A name that means nothing is left to gp_listen() to complain of, and
- * may mean something there, or something else: is_bound_to_loopback() has the last word. */
-static bool
-is_loopback(const struct gp_url *url)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-	struct addrinfo *list = NULL;
-	bool loopback = true;
-
-	if (strcmp(url->scheme, "tcp") != 0 && strcmp(url->scheme, "tls") != 0 &&
-	    strcmp(url->scheme, "rdma") != 0)
-		return true;
-	if (strcmp(url->host, "*") == 0)
-		return false;
-	if (getaddrinfo(url->host, NULL, &hints, &list))
-		return true;
-	for (const struct addrinfo *a = list; a; a = a->ai_next)
-		loopback = loopback && is_loopback_address(a->ai_addr);
-	freeaddrinfo(list);
-	return loopback;
-}
-
-static bool
-is_bound_to_loopback(const struct gp_listener *listener)
+bool
+gpd_listen_is_loopback(const struct gp_listener *listener)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
@@ -71,19 +48,6 @@ has_certificate(void)
 
 	gp_tls_put(tls);
 	return tls != NULL;
-}
-
-static bool
-is_encrypted(const struct gp_url *url)
-{
-	return strcmp(url->scheme, "tls") == 0;
-}
-
-/* Of an address for RDMA: what its control connections come by.  The lanes come to the worker. */
-static void
-control_of_rdma(struct gp_url *url)
-{
-	(void)snprintf(url->scheme, sizeof(url->scheme), "%s", has_certificate() ? "tls" : "tcp");
 }
 
 static int
@@ -106,8 +70,10 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 
 	gp_url_format(url, text, sizeof(text));
 	listen->rdma[listen->count] = strcmp(url->scheme, "rdma") == 0;
+	/* What its control connections come by; the lanes come to the worker. */
 	if (listen->rdma[listen->count])
-		control_of_rdma(&control);
+		(void)snprintf(control.scheme, sizeof(control.scheme), "%s",
+			       has_certificate() ? "tls" : "tcp");
 	if (strcmp(url->scheme, "tls") == 0 && !has_certificate()) {
 		fprintf(stderr,
 			"gpupoold: cannot listen on %s: the daemon has no certificate: "
@@ -115,13 +81,11 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 			text);
 		return -1;
 	}
-	if (!is_encrypted(&control) && !insecure && !is_loopback(url))
-		return refuse_open(text);
 	if (gp_listen(&control, &listener, error, sizeof(error))) {
 		fprintf(stderr, "gpupoold: %s\n", error);
 		return -1;
 	}
-	if (!is_encrypted(&control) && !is_bound_to_loopback(listener)) {
+	if (strcmp(control.scheme, "tls") != 0 && !gpd_listen_is_loopback(listener)) {
 		if (!insecure) {
 			gp_listener_destroy(listener);
 			return refuse_open(text);

@@ -27,6 +27,9 @@ void gpd_listen_close(struct gpd_listen *listen);
 /* Says where: in the log and, if asked for, on standard output. */
 void gpd_listen_announce(const struct gpd_listen *listen, bool print);
 
+/* Whether nobody on another machine can reach it. */
+bool gpd_listen_is_loopback(const struct gp_listener *listener);
+
 /* What to poll for, one for each address, or none while nothing is taken; how many. */
 int gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *fds);
 /* After the poll: new connections go to the admission. */

@@ -3,7 +3,6 @@
 
 #include "protocol/printable.h"
 
-#include <cuda.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,27 +75,6 @@ gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const stru
 		break;
 	}
 	(void)gp_printable(roster->clients[index].credentials, sizeof(text), text);
-}
-
-void
-gpd_roster_set_devices(struct gpd_roster *roster, const Gpupool__Welcome *facts)
-{
-	roster->software = facts->software;
-	roster->driver_version = facts->driver_version;
-	roster->device_count = 0;
-	for (size_t i = 0; i < facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
-		const Gpupool__Device *from = facts->devices[i];
-		struct gpd_roster_device *to = &roster->devices[roster->device_count++];
-
-		*to = (struct gpd_roster_device){ .memory = from->total_memory };
-		(void)gp_printable(to->name, sizeof(to->name), from->name);
-		if (from->uuid.len == sizeof(to->uuid))
-			memcpy(to->uuid, from->uuid.data, sizeof(to->uuid));
-		if (from->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-			to->multiprocessors =
-				(uint32_t)
-					from->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
-	}
 }
 
 const struct gpd_roster_client *

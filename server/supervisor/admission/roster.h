@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the ledger does not say of sessions and devices: whose they are and what they are called.
+ * What the ledger does not say of sessions: whose they are.
  *
  * A client has the same place here as its session in the ledger, and counts as long as the ledger
  * has that session there; so nothing is ever taken out.  The main thread writes, others read under
@@ -14,7 +14,6 @@
 #include "server/supervisor/door/auth.h"
 #include "server/supervisor/tenancy/tenants.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct gpd_roster_client {
@@ -27,19 +26,8 @@ struct gpd_roster_client {
 	char credentials[200]; /* by which it was let in */
 };
 
-struct gpd_roster_device {
-	char name[128];
-	uint8_t uuid[16];
-	uint64_t memory;
-	uint32_t multiprocessors;
-};
-
 struct gpd_roster {
 	struct gpd_roster_client *clients; /* GPD_LEDGER_SESSIONS */
-	int device_count;
-	struct gpd_roster_device devices[GPD_LEDGER_DEVICES];
-	bool software;
-	uint32_t driver_version;
 };
 
 /* 0 or -ENOMEM. */
@@ -54,9 +42,6 @@ void gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t sessio
  * or NULL. */
 void gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index,
 				const struct gpd_pass *pass, const char *name, const char *serial);
-/* A worker has said what there is; what it said before it ended stays known. */
-void gpd_roster_set_devices(struct gpd_roster *roster, const Gpupool__Welcome *facts);
-
 /* Of the session with this id in this place, or an empty one. */
 const struct gpd_roster_client *gpd_roster_client(const struct gpd_roster *roster, uint32_t index,
 						  uint64_t session);

@@ -57,28 +57,42 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 	return refused(GPD_AUTH_NO_CREDENTIALS);
 }
 
+/* In one or two words, and what the client is told, which depends on its connection where it is not
+ * here; HANDSHAKE and TICKET tell it nothing. */
+static const struct {
+	const char *name, *told;
+} texts[GPD_AUTH_REFUSALS] = {
+	[GPD_AUTH_LET_IN] = { "none", "" },
+	[GPD_AUTH_NO_CREDENTIALS] = { "no_credentials", NULL },
+	[GPD_AUTH_IN_CLEAR] = { "token_in_clear",
+				"a token on a connection that is not encrypted: it is known "
+				"to others now" },
+	[GPD_AUTH_UNKNOWN_TOKEN] = { "unknown_token", "the token is not known here" },
+	[GPD_AUTH_REVOKED_TOKEN] = { "revoked_token", "the token has been revoked" },
+	[GPD_AUTH_EXPIRED_TOKEN] = { "expired_token", "the token has expired" },
+	[GPD_AUTH_UNREADABLE_TOKENS] = { "unreadable_tokens",
+					 "the daemon cannot read its tokens at the moment, so it "
+					 "takes none" },
+	[GPD_AUTH_REVOKED_CERTIFICATE] = { "revoked_certificate",
+					   "the client certificate has been revoked" },
+	[GPD_AUTH_UNCHECKED_CERTIFICATE] = { "unchecked_certificate",
+					     "the daemon cannot tell at the moment whether the "
+					     "client certificate has been revoked, so it does not "
+					     "take it" },
+	[GPD_AUTH_UNKNOWN_CERTIFICATE] = { "unknown_certificate",
+					   "the client certificate names no tenant" },
+	[GPD_AUTH_OTHER_TENANT] = { "other_tenant",
+				    "the credentials are not those of the tenant that "
+				    "GPUPOOL_TENANT names" },
+	[GPD_AUTH_HANDSHAKE] = { "tls_handshake", "" },
+	[GPD_AUTH_TICKET] = { "unknown_ticket", "" },
+};
+
 const char *
 gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts)
 {
-	static const char *const texts[GPD_AUTH_REFUSALS] = {
-		[GPD_AUTH_IN_CLEAR] = "a token on a connection that is not encrypted: it is known "
-				      "to others now",
-		[GPD_AUTH_UNKNOWN_TOKEN] = "the token is not known here",
-		[GPD_AUTH_REVOKED_TOKEN] = "the token has been revoked",
-		[GPD_AUTH_EXPIRED_TOKEN] = "the token has expired",
-		[GPD_AUTH_UNREADABLE_TOKENS] =
-			"the daemon cannot read its tokens at the moment, so it takes none",
-		[GPD_AUTH_REVOKED_CERTIFICATE] = "the client certificate has been revoked",
-		[GPD_AUTH_UNCHECKED_CERTIFICATE] =
-			"the daemon cannot tell at the moment whether the client certificate has "
-			"been revoked, so it does not take it",
-		[GPD_AUTH_UNKNOWN_CERTIFICATE] = "the client certificate names no tenant",
-		[GPD_AUTH_OTHER_TENANT] =
-			"the credentials are not those of the tenant that GPUPOOL_TENANT names",
-	};
-
-	if (refusal != GPD_AUTH_NO_CREDENTIALS)
-		return refusal < GPD_AUTH_REFUSALS && texts[refusal] ? texts[refusal] : "";
+	if (texts[refusal].told)
+		return texts[refusal].told;
 	if (facts->encrypted)
 		return "credentials are needed: a token (GPUPOOL_TOKEN_FILE) or a client "
 		       "certificate (GPUPOOL_TLS_CERT)";
@@ -90,23 +104,7 @@ gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fac
 const char *
 gpd_auth_name(enum gpd_auth_refusal refusal)
 {
-	static const char *const names[GPD_AUTH_REFUSALS] = {
-		[GPD_AUTH_LET_IN] = "none",
-		[GPD_AUTH_NO_CREDENTIALS] = "no_credentials",
-		[GPD_AUTH_IN_CLEAR] = "token_in_clear",
-		[GPD_AUTH_UNKNOWN_TOKEN] = "unknown_token",
-		[GPD_AUTH_REVOKED_TOKEN] = "revoked_token",
-		[GPD_AUTH_EXPIRED_TOKEN] = "expired_token",
-		[GPD_AUTH_UNREADABLE_TOKENS] = "unreadable_tokens",
-		[GPD_AUTH_REVOKED_CERTIFICATE] = "revoked_certificate",
-		[GPD_AUTH_UNCHECKED_CERTIFICATE] = "unchecked_certificate",
-		[GPD_AUTH_UNKNOWN_CERTIFICATE] = "unknown_certificate",
-		[GPD_AUTH_OTHER_TENANT] = "other_tenant",
-		[GPD_AUTH_HANDSHAKE] = "tls_handshake",
-		[GPD_AUTH_TICKET] = "unknown_ticket",
-	};
-
-	return refusal < GPD_AUTH_REFUSALS ? names[refusal] : "";
+	return texts[refusal].name;
 }
 
 bool

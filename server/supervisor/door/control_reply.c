@@ -2,6 +2,7 @@
 #include "server/supervisor/door/control_reply.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void
@@ -67,6 +68,7 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
 	Gpupool__Limits limits = GPUPOOL__LIMITS__INIT;
 	Gpupool__Device copies[GPD_LEDGER_DEVICES] = { 0 }, *list[GPD_LEDGER_DEVICES];
+	uint64_t granted[GPD_LEDGER_DEVICES] = { 0 };
 	int count = show_devices(quota, peer, facts, opened, copies, list);
 
 	if (count >= 0 && line) {
@@ -82,6 +84,12 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		welcome.ticket = (ProtobufCBinaryData){ sizeof(peer->ticket), peer->ticket };
 		welcome.n_devices = (size_t)count;
 		welcome.devices = list;
+		for (int i = 0; i < count; i++) {
+			if (list[i]->ordinal == opened->granted_device)
+				granted[i] = opened->granted;
+		}
+		welcome.n_granted = (size_t)count;
+		welcome.granted = granted;
 		welcome.window = &window;
 		welcome.lanes = peer->lanes_max;
 		welcome.known_images = (ProtobufCBinaryData){ known.size, (uint8_t *)known.data };
@@ -93,7 +101,7 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		gpd_peer_send(peer, &message);
 	}
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
-		gpd_quota_forget(&copies[i]);
+		free(copies[i].attributes);
 	return count >= 0 ? 0 : -ENOMEM;
 }
 

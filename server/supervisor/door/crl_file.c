@@ -37,45 +37,69 @@ check_time(const char *path, const struct gp_crl *crl, int64_t now_s, char *erro
 	return -EAGAIN;
 }
 
-/* status: of the file that was read, all zero if there is none. */
+/* Who names a list counts on it. */
 static int
-load(const struct gpd_crl_file *file, struct gp_tls *tls, int64_t now_s, struct gp_crl **crl_p,
-     struct stat *status, char *error, size_t error_size)
+refuse_unasked(struct gpd_shared_file *file, bool has_tls)
 {
-	char *text = NULL, why[WHY_MAX];
-	size_t size = 0;
-	int r;
+	(void)snprintf(file->why, sizeof(file->why),
+		       "%s: this list of revoked certificates would not be read, as no client is "
+		       "asked for a certificate: there is no %s",
+		       file->path,
+		       has_tls ? "authority that they must be of (--client-authority)"
+			       : "address with TLS, or no certificate to show there (--listen, "
+				 "--certificate)");
+	return GP_E_INVALID;
+}
 
-	*crl_p = NULL;
-	if (!tls || !gp_tls_asks(tls)) {
-		gpd_shared_file_look(file->path, status);
-		return 0;
-	}
-	r = gpd_shared_file_read(file->path, &text, &size, status, error, error_size);
-	if (r)
-		return r == -ENOENT && !file->needed ? 0 : r;
-	r = gp_crl_parse(text, size, tls, crl_p, why, sizeof(why));
-	free(text);
-	if (r)
-		(void)snprintf(error, error_size, "%s: %s", file->path, why);
-	else
-		r = check_time(file->path, *crl_p, now_s, error, error_size);
+static int
+parse(const char *path, struct gp_tls *tls, const char *text, size_t size, struct gp_crl **crl_p,
+      char *error, size_t error_size)
+{
+	char why[WHY_MAX];
+	int r = gp_crl_parse(text, size, tls, crl_p, why, sizeof(why));
+
 	if (r) {
-		gp_crl_free(*crl_p);
-		*crl_p = NULL;
+		(void)snprintf(error, error_size, "%s: %s", path, why);
+		return r;
 	}
+	r = check_time(path, *crl_p, (int64_t)time(NULL), error, error_size);
+	if (r)
+		gp_crl_free(*crl_p);
 	return r;
 }
 
-static void
-use(struct gpd_crl_file *file, struct gp_crl *crl)
+static bool
+is_asked_for(const struct gp_tls *tls)
 {
-	gp_crl_free(file->crl);
-	file->crl = crl;
-	file->generation++;
+	return tls && gp_tls_asks(tls);
+}
+
+static int
+load(struct gpd_crl_file *crl_file)
+{
+	struct gpd_shared_file *file = &crl_file->file;
+	struct gp_crl *crl = NULL;
+	char *text = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	if (is_asked_for(crl_file->tls)) {
+		r = gpd_shared_file_read(file->path, &text, &size, file->why, sizeof(file->why));
+		if (r == 0)
+			r = parse(file->path, crl_file->tls, text, size, &crl, file->why,
+				  sizeof(file->why));
+		else if (r == -ENOENT && !crl_file->needed)
+			r = 0;
+		free(text);
+	}
+	if (r)
+		return r;
+	gp_crl_free(crl_file->crl);
+	crl_file->crl = crl;
+	crl_file->generation++;
 	/* What was said once is not taken back by a file that somebody removes. */
-	if (crl)
-		file->needed = true;
+	crl_file->needed = crl_file->needed || crl;
+	return 0;
 }
 
 static void
@@ -87,88 +111,31 @@ use_tls(struct gpd_crl_file *file, struct gp_tls *tls)
 	gp_tls_put(old);
 }
 
-/* Who names a list counts on it. */
-static int
-refuse_unasked(const char *path, const struct gp_tls *tls, char *error, size_t error_size)
-{
-	(void)snprintf(error, error_size,
-		       "%s: this list of revoked certificates would not be read, as no client is "
-		       "asked for a certificate: there is no %s",
-		       path,
-		       tls ? "authority that they must be of (--client-authority)"
-			   : "address with TLS, or no certificate to show there (--listen, "
-			     "--certificate)");
-	return GP_E_INVALID;
-}
-
 int
-gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named, struct gp_tls *tls,
-		  int64_t now_s, char *error, size_t error_size)
+gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named, struct gp_tls *tls)
 {
-	struct gp_crl *crl;
 	int r;
 
 	*file = (struct gpd_crl_file){ .needed = named };
-	if (!path)
-		return 0;
-	if (strlen(path) >= sizeof(file->path)) {
-		(void)snprintf(error, error_size, "%.200s...: %s", path, strerror(ENAMETOOLONG));
-		return -ENAMETOOLONG;
-	}
-	memcpy(file->path, path, strlen(path) + 1);
-	if (named && (!tls || !gp_tls_asks(tls)))
-		return refuse_unasked(path, tls, error, error_size);
-	r = load(file, tls, now_s, &crl, &file->status, error, error_size);
-	if (r)
+	r = gpd_shared_file_init(&file->file, path);
+	if (r || !path)
 		return r;
+	if (named && !is_asked_for(tls))
+		return refuse_unasked(&file->file, tls != NULL);
 	use_tls(file, tls);
-	use(file, crl);
-	return 0;
+	return load(file);
 }
 
-/* What is wrong with it stays so until it is another file; all else may get better by itself. */
-static bool
-is_of_content(int wrong)
+enum gpd_shared_file_news
+gpd_crl_file_refresh(struct gpd_crl_file *file, struct gp_tls *tls, int64_t now_ms)
 {
-	return wrong == GP_E_INVALID || wrong == -EINVAL || wrong == -EFBIG;
-}
+	bool outdated = tls != file->tls || (!file->file.wrong && file->crl &&
+					     gp_crl_until(file->crl) <= (int64_t)time(NULL));
 
-/* Whether what is known of the file is still what there is to know. */
-static bool
-is_up_to_date(const struct gpd_crl_file *file, int64_t now_s)
-{
-	if (file->wrong)
-		return is_of_content(file->wrong);
-	return !file->crl || now_s < gp_crl_until(file->crl);
-}
-
-int
-gpd_crl_file_refresh(struct gpd_crl_file *file, struct gp_tls *tls, int64_t now_s, bool *changed_p,
-		     char *error, size_t error_size)
-{
-	struct stat status;
-	struct gp_crl *crl;
-	bool same, known;
-	int r;
-
-	*changed_p = false;
-	if (!file->path[0])
-		return 0;
-	gpd_shared_file_look(file->path, &status);
-	same = tls == file->tls && gpd_shared_file_is_same(&status, &file->status);
-	if (same && is_up_to_date(file, now_s))
-		return 0;
-	known = same && file->wrong;
-	r = load(file, tls, now_s, &crl, &file->status, error, error_size);
-	file->wrong = r;
-	*changed_p = r == 0 || !known;
 	use_tls(file, tls);
-	if (r) {
-		file->status = status;
-		return known ? 0 : r;
-	}
-	use(file, crl);
-	return 0;
+	if (!gpd_shared_file_look(&file->file, outdated))
+		return GPD_SHARED_FILE_SAME;
+	return gpd_shared_file_note(&file->file, load(file), now_ms);
 }
 
 void

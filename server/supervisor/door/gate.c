@@ -12,77 +12,43 @@
 
 #define WHY_MAX 256
 
-/* NULL: this user has no folder for it. */
-static const char *
-path_of(const struct gpd_gate *gate, const struct gpd_config *config, char *room, size_t size)
-{
-	if (gate->option)
-		return gate->option;
-	if (config->tokens[0])
-		return config->tokens;
-	return gpd_folder_file(GPD_FILE_TOKENS, room, size) == 0 ? room : NULL;
-}
-
 /* Who can write to it can make tokens. */
 static void
-check_mode(const struct gpd_gate *gate)
+check_mode(const struct gpd_shared_file *file)
 {
-	if (gate->store.status.st_mode & S_IWOTH)
-		gpd_warning("%s: everybody on this machine can change it", gate->store.path);
+	if (file->status.st_mode & S_IWOTH)
+		gpd_warning("%s: everybody on this machine can change it", file->path);
 }
 
-static bool
-is_missing(const struct gpd_token_store *store)
-{
-	return !store->status.st_nlink && !store->wrong;
-}
-
-/* Where there usually is one there need not be one. */
+/* Where there usually is a file there need not be one. */
 static void
-check_named(const struct gpd_gate *gate, const struct gpd_config *config)
+check_file(const struct gpd_gate *gate, const struct gpd_config *config)
 {
-	if ((gate->option || config->tokens[0]) && is_missing(&gate->store))
+	const struct gpd_shared_file *file = &gate->store.file;
+
+	check_mode(file);
+	if ((gate->option || config->tokens[0]) && !file->status.st_nlink)
 		gpd_warning(
 			"%s: there is no such file of tokens: until there is one, nobody is let "
 			"in by a token",
-			gate->store.path);
+			file->path);
 }
 
 int
 gpd_gate_open(struct gpd_gate *gate, const struct gpd_config *config, const char *option,
 	      bool insecure, char *error, size_t error_size)
 {
-	char room[sizeof(gate->store.path)];
+	char room[GPD_SHARED_PATH_MAX];
 	int r;
 
-	*gate = (struct gpd_gate){
-		.option = option,
-		.insecure = insecure,
-		.unread_ms = INT64_MAX,
-		.unchecked_ms = INT64_MAX,
-	};
-	r = gpd_token_store_open(&gate->store, path_of(gate, config, room, sizeof(room)), error,
-				 error_size);
-	if (r == 0) {
-		check_mode(gate);
-		check_named(gate, config);
-	}
+	*gate = (struct gpd_gate){ .option = option, .insecure = insecure };
+	r = gpd_token_store_open(
+		&gate->store,
+		gpd_folder_choose(option, config->tokens, GPD_FILE_TOKENS, room, sizeof(room)));
+	if (r == 0)
+		check_file(gate, config);
+	(void)snprintf(error, error_size, "%s", gate->store.file.why);
 	return r;
-}
-
-/* What the log has said once, perhaps long ago. */
-static void
-tell_unreadable(const struct gpd_gate *gate, struct gpd_reloaded *reloaded)
-{
-	static struct gpd_token_store again;
-	char error[GPD_TOKEN_ERROR_MAX];
-
-	if (!gate->store.wrong)
-		return;
-	if (gpd_token_store_open(&again, gate->store.path, error, sizeof(error)))
-		gpd_reloaded_note(reloaded, "the tokens cannot be read: %s", error);
-	else
-		gpd_token_store_close(&again);
 }
 
 void
@@ -90,30 +56,34 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 		struct gpd_reloaded *reloaded)
 {
 	static struct gpd_token_store other;
-	char room[sizeof(gate->store.path)], error[GPD_TOKEN_ERROR_MAX];
-	const char *path = path_of(gate, config, room, sizeof(room));
+	char room[GPD_SHARED_PATH_MAX];
+	const char *path = gpd_folder_choose(gate->option, config->tokens, GPD_FILE_TOKENS, room,
+					     sizeof(room));
 
-	if (strcmp(path ? path : "", gate->store.path) == 0) {
+	if (strcmp(path ? path : "", gate->store.file.path) == 0) {
 		gpd_gate_refresh(gate, now_ms);
-		tell_unreadable(gate, reloaded);
+		/* What the log has said once, perhaps long ago. */
+		if (gate->store.file.wrong)
+			gpd_reloaded_say(reloaded, GPD_RELOADED_NOTED,
+					 "the tokens cannot be read: %s", gate->store.file.why);
 		return;
 	}
-	if (gpd_token_store_open(&other, path, error, sizeof(error))) {
-		gpd_reloaded_failed(reloaded, "the tokens stay as they were: %s", error);
+	if (gpd_token_store_open(&other, path)) {
+		gpd_reloaded_say(reloaded, GPD_RELOADED_FAILED, "the tokens stay as they were: %s",
+				 other.file.why);
 		return;
 	}
 	/* It would end the sessions of all who came by a token of before. */
-	if (is_missing(&other) && gate->store.tokens.count) {
-		gpd_reloaded_failed(reloaded, "the tokens stay as they were: %s: %s",
-				    path ? path : "no file of tokens is named", strerror(ENOENT));
+	if (!other.file.status.st_nlink && gate->store.tokens.count) {
+		gpd_reloaded_say(reloaded, GPD_RELOADED_FAILED,
+				 "the tokens stay as they were: %s: %s",
+				 path ? path : "no file of tokens is named", strerror(ENOENT));
 		gpd_token_store_close(&other);
 		return;
 	}
 	gpd_token_store_close(&gate->store);
 	gate->store = other;
-	gate->unread_ms = INT64_MAX;
-	check_mode(gate);
-	check_named(gate, config);
+	check_file(gate, config);
 }
 
 void
@@ -126,20 +96,20 @@ gpd_gate_close(struct gpd_gate *gate)
 void
 gpd_gate_refresh(struct gpd_gate *gate, int64_t now_ms)
 {
-	char error[GPD_TOKEN_ERROR_MAX];
-	bool changed;
+	const struct gpd_shared_file *file = &gate->store.file;
 
-	if (gpd_token_store_refresh(&gate->store, &changed, error, sizeof(error))) {
+	switch (gpd_token_store_refresh(&gate->store, now_ms)) {
+	case GPD_SHARED_FILE_WRONG:
 		gpd_error("the tokens cannot be read: nobody is let in by one, and in %d s the "
 			  "sessions that came by one end: %s",
-			  GPD_GATE_GRACE_MS / 1000, error);
-		if (gate->unread_ms == INT64_MAX)
-			gate->unread_ms = now_ms;
-	} else if (changed) {
-		gate->unread_ms = INT64_MAX;
-		gpd_info("%s has been read: %zu tokens", gate->store.path,
-			 gate->store.tokens.count);
-		check_mode(gate);
+			  GPD_GATE_GRACE_MS / 1000, file->why);
+		break;
+	case GPD_SHARED_FILE_CHANGED:
+		gpd_info("%s has been read: %zu tokens", file->path, gate->store.tokens.count);
+		check_mode(file);
+		break;
+	case GPD_SHARED_FILE_SAME:
+		break;
 	}
 	gpd_gate_refresh_revoked(gate, now_ms);
 }
@@ -244,7 +214,7 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 	gpd_gate_refresh(gate, now_ms);
 	facts.token = gpd_tokens_check(&gate->store.tokens, hello->token.data, hello->token.len,
 				       time(NULL), &token);
-	if (gate->store.wrong && facts.token != GPD_TOKEN_NONE)
+	if (gate->store.file.wrong && facts.token != GPD_TOKEN_NONE)
 		facts.token = GPD_TOKEN_UNREADABLE;
 	facts.token_tenant = token ? token->tenant : NULL;
 	if (facts.certificate)
@@ -276,7 +246,7 @@ gpd_gate_check(const struct gpd_gate *gate, const struct gpd_pass *pass, int64_t
 		return pass->until_s <= time(NULL) ? "its certificate has expired" : NULL;
 	if (pass->by != GPD_AUTH_BY_TOKEN)
 		return NULL;
-	if (gate->store.wrong && now_ms - gate->unread_ms >= GPD_GATE_GRACE_MS)
+	if (gate->store.file.wrong && now_ms - gate->store.file.wrong_ms >= GPD_GATE_GRACE_MS)
 		return "its token cannot be checked: the daemon cannot read its tokens";
 	switch (gpd_tokens_state(&gate->store.tokens, pass->token, time(NULL))) {
 	case GPD_TOKEN_GOOD:

@@ -26,10 +26,8 @@ struct gpd_gate {
 	struct gpd_token_store store;
 	const char *option; /* the file that the command line names, or NULL */
 	bool insecure;
-	int64_t unread_ms; /* since when the tokens cannot be read; INT64_MAX: they can */
 	struct gpd_crl_file revoked;
-	const char *crl_option; /* the file that the command line names, or NULL */
-	int64_t unchecked_ms;   /* since when the list cannot be used; INT64_MAX: it can */
+	const char *crl_option;               /* the file that the command line names, or NULL */
 	uint64_t refusals[GPD_AUTH_REFUSALS]; /* so far */
 };
 

@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,18 +62,6 @@ gpd_peer_next_event(void)
 	return event;
 }
 
-/* The event that says that the thread ends; it was made with the peer, so that it can be sent. */
-static struct gpd_peer_event *
-last_event(struct gpd_peer *peer, enum gpd_peer_event_type type)
-{
-	struct gpd_peer_event *event = peer->last;
-
-	peer->last = NULL;
-	event->type = type;
-	event->peer = peer;
-	return event;
-}
-
 static void
 post(struct gpd_peer_event *event)
 {
@@ -86,22 +75,18 @@ post(struct gpd_peer_event *event)
 		return; /* The counter is full: it is readable. */
 }
 
-static void
-post_gone(struct gpd_peer *peer, bool ended, const char *text)
-{
-	struct gpd_peer_event *event = last_event(peer, GPD_PEER_GONE);
+static bool leave(struct gpd_peer *peer, const char *format, ...) GP_PRINTF(2, 3);
 
-	event->ended = ended;
-	snprintf(event->text, sizeof(event->text), "%s", text);
-	post(event);
-}
-
-/* The same, for the log to show as a refusal. */
-static void
-post_refused(struct gpd_peer *peer, const char *text)
+/* What the thread's last event will say.  Always false. */
+static bool
+leave(struct gpd_peer *peer, const char *format, ...)
 {
-	peer->last->refused = true;
-	post_gone(peer, false, text);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(peer->last->text, sizeof(peer->last->text), format, args);
+	va_end(args);
+	return false;
 }
 
 /* Whether the peer reads what it is sent. */
@@ -196,11 +181,12 @@ refuse_kind(struct gpd_peer *peer, const struct gp_preamble *preamble)
 	/* Whether or not it hears it, the log says it. */
 	if (gp_preamble_is_control(preamble) && send_preamble(peer, GP_PREAMBLE_CONTROL) == 0)
 		(void)!gp_conn_send_preamble(peer->conn, bytes, size);
-	post_refused(peer, text);
+	peer->last->refused = true;
+	(void)leave(peer, "%s", text);
 }
 
-/* 0; or 1, and the last event has been posted. */
-static int
+/* False: the connection ends. */
+static bool
 secure(struct gpd_peer *peer)
 {
 	struct gp_tls *tls = gpd_tls_get();
@@ -209,50 +195,46 @@ secure(struct gpd_peer *peer)
 	if (tls)
 		r = gp_conn_secure(peer->conn, tls, NULL, GP_TLS_HANDSHAKE_MS);
 	gp_tls_put(tls);
-	if (r)
-		post_refused(peer, tls ? gp_conn_error(peer->conn)
-				       : "the daemon has no certificate any more");
-	return r != 0;
+	peer->last->refused = r != 0;
+	return r == 0 ||
+	       leave(peer, "%s",
+		     tls ? gp_conn_error(peer->conn) : "the daemon has no certificate any more");
 }
 
-/* 0: the preamble is a control connection's; 1: the last event has been posted. */
-static int
+/* Whether it is a control connection's; else the connection is a lane, or ends. */
+static bool
 receive_preamble(struct gpd_peer *peer)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
-	struct gpd_peer_event *event;
 	char text[200];
 	int r = gp_conn_recv_preamble(peer->conn, bytes, sizeof(bytes), -1);
 
-	if (r) {
-		post_gone(peer, false,
-			  r == GP_E_EOF ? "closed before its preamble" : gp_conn_error(peer->conn));
-		return 1;
-	}
+	/* A client may connect before it needs to, and then not need to. */
+	peer->last->ended = r == GP_E_EOF;
+	if (r)
+		return leave(peer, "%s",
+			     r == GP_E_EOF ? "closed before its preamble"
+					   : gp_conn_error(peer->conn));
 	r = gp_preamble_decode(bytes, &preamble);
 	if (r == 0 && gp_preamble_is_tls(&preamble) != wants_tls(peer)) {
 		refuse_kind(peer, &preamble);
-		return 1;
+		return false;
 	}
 	if (r == 0 && !gp_preamble_is_control(&preamble)) {
-		event = last_event(peer, GPD_PEER_LANE);
-		event->preamble = preamble;
-		post(event);
-		return 1;
+		peer->last->type = GPD_PEER_LANE;
+		peer->last->preamble = preamble;
+		return false;
 	}
 	/* The other version learns ours; who speaks something else learns nothing. */
 	if ((r == 0 || r == GP_E_VERSION) &&
-	    send_preamble(peer, r ? GP_PREAMBLE_CONTROL : preamble.kind)) {
-		post_gone(peer, false, gp_conn_error(peer->conn));
-		return 1;
-	}
+	    send_preamble(peer, r ? GP_PREAMBLE_CONTROL : preamble.kind))
+		return leave(peer, "%s", gp_conn_error(peer->conn));
 	if (r) {
 		gp_preamble_explain(r, &preamble, text, sizeof(text));
-		post_gone(peer, false, text);
-		return 1;
+		return leave(peer, "%s", text);
 	}
-	return wants_tls(peer) ? secure(peer) : 0;
+	return !wants_tls(peer) || secure(peer);
 }
 
 static int
@@ -265,7 +247,7 @@ answer_ping(struct gpd_peer *peer, const Gpupool__Ping *ping)
 	return send_message(peer, &message);
 }
 
-static void
+static bool
 refuse_flood(struct gpd_peer *peer)
 {
 	static const char text[] = "it asks for windows and does not wait for the answers";
@@ -275,95 +257,89 @@ refuse_flood(struct gpd_peer *peer)
 	gp_control_fill_session_error(&message, &error, CUDA_ERROR_NOT_PERMITTED, text);
 	/* Whether or not it hears it, the log says it. */
 	(void)send_message(peer, &message);
-	post_gone(peer, false, text);
+	return leave(peer, "%s", text);
 }
 
-/* For the main thread, which frees it: 0; or 1, and it is still the caller's. */
-static int
+/* For the main thread, which frees it.  False: it is still the caller's, and the connection ends.
+ */
+static bool
 pass_on(struct gpd_peer *peer, Gpupool__ControlMessage *message)
 {
 	struct gpd_peer_event *event;
 
-	if (atomic_load(&peer->queued) >= QUEUED_MAX) {
-		refuse_flood(peer);
-		return 1;
-	}
+	if (atomic_load(&peer->queued) >= QUEUED_MAX)
+		return refuse_flood(peer);
 	event = calloc(1, sizeof(*event));
-	if (!event) {
-		post_gone(peer, false, "no memory");
-		return 1;
-	}
+	if (!event)
+		return leave(peer, "no memory");
 	atomic_fetch_add(&peer->queued, 1);
 	event->type = GPD_PEER_MESSAGE;
 	event->peer = peer;
 	event->message = message;
 	post(event);
-	return 0;
+	return true;
 }
 
-/* 0: go on; 1: the last event has been posted.  Frees the message, or passes it on. */
-static int
+/* Whether to go on.  Frees the message, or passes it on. */
+static bool
 take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first)
 {
-	char text[200];
-	int r = 1;
+	bool hello = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_HELLO, more = false;
 
-	if (first != (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_HELLO)) {
-		snprintf(text, sizeof(text), "%s does not belong there", gp_control_name(message));
-		post_gone(peer, false, text);
-		gp_control_free(message);
-		return 1;
-	}
-	switch (message->body_case) {
+	switch (hello == first ? message->body_case : GPUPOOL__CONTROL_MESSAGE__BODY__NOT_SET) {
 	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
 		/* Here, for it may take a while where there are many sockets. */
 		peer->has_uid = gp_conn_peer_uid(peer->conn, &peer->uid) == 0;
 		/* fall through */
 	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
-		if (pass_on(peer, message) == 0)
-			return 0;
+		if (pass_on(peer, message))
+			return true;
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
-		r = answer_ping(peer, message->ping) != 0;
-		if (r)
-			post_gone(peer, false, "it does not read what it is sent");
+		more = answer_ping(peer, message->ping) == 0 ||
+		       leave(peer, "it does not read what it is sent");
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
-		r = 0;
+		more = true;
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
-		post_gone(peer, true, "the client said goodbye");
+		peer->last->ended = true;
+		more = leave(peer, "the client said goodbye");
 		break;
 	default:
-		snprintf(text, sizeof(text), "%s does not belong there", gp_control_name(message));
-		post_gone(peer, false, text);
+		more = leave(peer, "%s does not belong there", gp_control_name(message));
 		break;
 	}
 	gp_control_free(message);
-	return r;
+	return more;
+}
+
+static bool
+receive_message(struct gpd_peer *peer, bool first)
+{
+	Gpupool__ControlMessage *message;
+	int r = gp_control_recv(peer->conn, &message);
+
+	if (r == 0)
+		return take_message(peer, message, first);
+	peer->last->ended = r == GP_E_EOF;
+	return leave(peer, "%s", r == GP_E_EOF ? "the client is gone" : gp_conn_error(peer->conn));
 }
 
 static void *
 receive(void *arg)
 {
 	struct gpd_peer *peer = arg;
-	bool first = true;
+	/* It was made with the peer, so that it can be sent; then the peer is the main thread's. */
+	struct gpd_peer_event *last = peer->last;
 
-	if (receive_preamble(peer))
-		return NULL;
-	for (;;) {
-		Gpupool__ControlMessage *message;
-		int r = gp_control_recv(peer->conn, &message);
-
-		if (r) {
-			post_gone(peer, r == GP_E_EOF,
-				  r == GP_E_EOF ? "the client is gone" : gp_conn_error(peer->conn));
-			return NULL;
-		}
-		if (take_message(peer, message, first))
-			return NULL;
-		first = false;
+	if (receive_preamble(peer) && receive_message(peer, true)) {
+		while (receive_message(peer, false))
+			continue;
 	}
+	peer->last = NULL;
+	post(last);
+	return NULL;
 }
 
 struct gpd_peer *
@@ -378,6 +354,8 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme)
 		free(peer);
 		return NULL;
 	}
+	peer->last->type = GPD_PEER_GONE;
+	peer->last->peer = peer;
 	peer->conn = conn;
 	gp_conn_set_stall(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
 	gp_conn_set_unread(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
@@ -385,21 +363,24 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme)
 	peer->deadline_ms = INT64_MAX;
 	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);
 	pthread_mutex_init(&peer->send_lock, NULL);
-	if (gp_thread_start_joined(&peer->thread, "peer", STACK_SIZE, receive, peer)) {
-		gp_conn_destroy(conn);
-		free(peer->last);
-		free(peer);
-		return NULL;
-	}
 	return peer;
+}
+
+int
+gpd_peer_start(struct gpd_peer *peer)
+{
+	int r = gp_thread_start_joined(&peer->thread, "peer", STACK_SIZE, receive, peer);
+
+	peer->started = r == 0;
+	return r;
 }
 
 static void
 join(struct gpd_peer *peer)
 {
-	if (!peer->joined)
+	if (peer->started)
 		(void)pthread_join(peer->thread, NULL);
-	peer->joined = true;
+	peer->started = false;
 }
 
 int
@@ -419,8 +400,7 @@ gpd_peer_destroy(struct gpd_peer *peer)
 {
 	join(peer);
 	gp_control_free(peer->hello);
-	free(peer->full);
-	free(peer->refusal);
+	free(peer->last);
 	if (peer->source)
 		gpd_source_put(peer->source, gp_now_ms());
 	gp_conn_destroy(peer->conn);

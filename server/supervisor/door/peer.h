@@ -2,10 +2,10 @@
 /*
  * A connection to the supervisor, from its first byte on.
  *
- * Each has a thread that receives and posts events to the supervisor's one main thread, which owns
- * all the state below and is the only one to act on it; so a peer that sends half a message, or
- * nothing, keeps only its own thread waiting.  The thread's last event is GPD_PEER_LANE or
- * GPD_PEER_GONE.
+ * Each has, once it was started, a thread that receives and posts events to the supervisor's one
+ * main thread, which owns all the state below and is the only one to act on it; so a peer that
+ * sends half a message, or nothing, keeps only its own thread waiting.  The thread's last event is
+ * GPD_PEER_LANE or GPD_PEER_GONE.
  */
 #ifndef GPD_PEER_H
 #define GPD_PEER_H
@@ -62,7 +62,7 @@ struct gpd_peer {
 	struct gp_conn *conn;
 	char scheme[16];
 	pthread_t thread;
-	bool joined;
+	bool started; /* the thread, which has not been waited for */
 	pthread_mutex_t send_lock;
 	struct gpd_peer_event *last; /* until it is posted */
 	/* Messages that were posted and that the main thread has not taken: it counts them down. */
@@ -78,13 +78,13 @@ struct gpd_peer {
 	struct gpd_pass pass; /* once it was let in */
 	char name[128];       /* "host pid program" */
 	uint64_t session;
-	struct gpd_child *worker; /* that has the session; NULL: it is over */
-	struct gpd_grant grant;   /* once Hello came */
-	uint32_t log_budget;      /* with the grant: what the log has room for about it */
-	char *full;               /* QUEUED: what there is no place in, in words */
-	char *refusal;            /* REFUSED: what it will be told */
-	unsigned int windows;     /* that it has asked for */
-	struct gpd_child *own;    /* started for this session alone; NULL: there is none (yet) */
+	struct gpd_child *worker;        /* that has the session; NULL: it is over */
+	struct gpd_grant grant;          /* once Hello came */
+	uint32_t log_budget;             /* with the grant: what the log has room for about it */
+	char full[GPD_CONFIG_ERROR_MAX]; /* QUEUED: what there is no place in, or "" */
+	const char *refusal;             /* REFUSED: what it will be told */
+	unsigned int windows;            /* that it has asked for */
+	struct gpd_child *own; /* started for this session alone; NULL: there is none (yet) */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	unsigned int lanes_max; /* numbers below it */
 	uint32_t lanes;         /* bit for each that the worker has got */
@@ -115,11 +115,13 @@ int gpd_peer_events_fd(void);
 /* The oldest event, to be freed; NULL: none. */
 struct gpd_peer_event *gpd_peer_next_event(void);
 
-/* Takes the connection over in any case.  NULL: no memory. */
+/* Takes the connection over in any case, and does nothing with it yet.  NULL: no memory. */
 struct gpd_peer *gpd_peer_create(struct gp_conn *conn, const char *scheme);
+/* Its thread receives from now on.  0 or a negative errno. */
+GP_MUST_CHECK int gpd_peer_start(struct gpd_peer *peer);
 /* After its last event, which is GPD_PEER_LANE: the connection without the peer. */
 int gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p);
-/* After its last event. */
+/* After its last event, or before it was started. */
 void gpd_peer_destroy(struct gpd_peer *peer);
 
 /* Main thread: with the deadline of the state, INT64_MAX: none.  False, and nothing has changed:

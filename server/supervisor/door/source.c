@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/source.h"
 
-#include "server/common/ledger/log_budget.h"
-
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +10,9 @@
 
 static struct gpd_source *sources;
 /* When there are too many. */
-static struct gpd_source others = { .name = "other addresses", .check_ms = INT64_MAX };
+static struct gpd_source others = { .name = "other addresses" };
+/* When to look for those that can be forgotten; INT64_MAX: there are none. */
+static int64_t check_ms = INT64_MAX;
 
 struct gpd_source *
 gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms)
@@ -30,7 +28,6 @@ gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms)
 		if (source) {
 			memcpy(source->name, name, sizeof(name));
 			source->own = own;
-			source->check_ms = INT64_MAX;
 			HASH_ADD_STR(sources, name, source);
 		}
 	}
@@ -44,53 +41,25 @@ void
 gpd_source_put(struct gpd_source *source, int64_t now_ms)
 {
 	source->users--;
-	if (source->check_ms == INT64_MAX)
-		source->check_ms = now_ms + CHECK_MS;
+	if (check_ms == INT64_MAX)
+		check_ms = now_ms + CHECK_MS;
 }
 
 int64_t
 gpd_source_failed(struct gpd_source *source, int64_t now_ms)
 {
-	return gpd_bucket_use(&source->failures, GPD_SOURCE_FAILURES, GPD_SOURCE_FAILURE_MS, now_ms)
-		       ? 0
-		       : GPD_SOURCE_DELAY_MS;
-}
+	int64_t start = source->failed_until_ms > now_ms ? source->failed_until_ms : now_ms;
 
-void
-gpd_source_log(const struct gpd_source *source, enum gpd_log_level level, const char *format, ...)
-{
-	char text[900];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	gpd_log_budget_log_address(source->name, level, "%s", text);
+	if (start + GPD_SOURCE_FAILURE_MS > now_ms + GPD_SOURCE_FAILURES * GPD_SOURCE_FAILURE_MS)
+		return GPD_SOURCE_DELAY_MS;
+	source->failed_until_ms = start + GPD_SOURCE_FAILURE_MS;
+	return 0;
 }
 
 int64_t
 gpd_source_deadline(void)
 {
-	int64_t deadline = others.check_ms;
-
-	for (const struct gpd_source *c = sources; c; c = c->hh.next) {
-		if (c->check_ms < deadline)
-			deadline = c->check_ms;
-	}
-	return deadline;
-}
-
-/* Whether it may be forgotten. */
-static bool
-check(struct gpd_source *source, int64_t now_ms)
-{
-	if (source->check_ms > now_ms)
-		return false;
-	gpd_bucket_give_back(&source->failures, GPD_SOURCE_FAILURE_MS, now_ms);
-	source->check_ms = source->users ? INT64_MAX : now_ms + CHECK_MS;
-	if (source == &others && !source->failures.used)
-		source->check_ms = INT64_MAX;
-	return !source->users && !source->failures.used;
+	return check_ms;
 }
 
 void
@@ -98,11 +67,15 @@ gpd_source_check(int64_t now_ms)
 {
 	struct gpd_source *source, *next;
 
-	(void)check(&others, now_ms);
+	check_ms = INT64_MAX;
 	HASH_ITER(hh, sources, source, next)
 	{
-		if (!check(source, now_ms))
+		if (source->users)
 			continue;
+		if (source->failed_until_ms > now_ms) {
+			check_ms = now_ms + CHECK_MS;
+			continue;
+		}
 		HASH_DEL(sources, source);
 		free(source);
 	}
@@ -118,5 +91,6 @@ gpd_source_forget_all(void)
 		HASH_DEL(sources, source);
 		free(source);
 	}
-	others = (struct gpd_source){ .name = "other addresses", .check_ms = INT64_MAX };
+	others = (struct gpd_source){ .name = "other addresses" };
+	check_ms = INT64_MAX;
 }

@@ -11,9 +11,8 @@
 #define GPD_SOURCE_H
 
 #include "base/status.h"
-#include "server/common/base/bucket.h"
-#include "server/common/base/log.h"
 #include "server/common/base/source_name.h"
+#include "server/common/ledger/log_budget.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,8 +35,7 @@ struct gpd_source {
 	unsigned int waiting;    /* those that wait until others are done; the admission's */
 	uint64_t last_start; /* the number of its last worker among those for single sessions, or 0
 			      */
-	struct gpd_bucket failures;
-	int64_t check_ms; /* when it may be forgotten; INT64_MAX: somebody uses it */
+	int64_t failed_until_ms; /* then every failed login is given back */
 };
 
 /* Of this address, as gp_conn_peer() says it, or of the user of this machine, NULL if there is none
@@ -49,8 +47,9 @@ void gpd_source_put(struct gpd_source *source, int64_t now_ms);
 int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);
 
 /* A line of the log that the address has caused, if its budget (log_budget.h) has one left. */
-void gpd_source_log(const struct gpd_source *source, enum gpd_log_level level, const char *format,
-		    ...) GP_PRINTF(3, 4);
+#define gpd_source_log(source, level, ...)                                                         \
+	gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, (source)->name), level,       \
+			   __VA_ARGS__)
 
 /* Forgets addresses; when to be called again, INT64_MAX: there is no need. */
 int64_t gpd_source_deadline(void);

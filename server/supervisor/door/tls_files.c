@@ -19,13 +19,9 @@ static struct gp_tls *current GP_GUARDED_BY(lock);
 static const char *
 choose(const char *option, const char *configured, const char *name, char usual[PATH_MAX])
 {
-	if (option)
-		return option;
-	if (configured[0])
-		return configured;
-	if (gpd_folder_file(name, usual, PATH_MAX) || access(usual, F_OK))
-		return NULL;
-	return usual;
+	const char *path = gpd_folder_choose(option, configured, name, usual, PATH_MAX);
+
+	return path == usual && access(usual, F_OK) ? NULL : path;
 }
 
 bool

@@ -9,7 +9,7 @@
 
 #include "server/common/config/config.h"
 #include "server/common/config/options.h"
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 /*
  * Reads the files that the command line, else the configuration, else the usual folder names.

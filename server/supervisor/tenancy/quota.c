@@ -42,56 +42,24 @@ gpd_quota_fini(struct gpd_quota *quota)
 	quota->ledger = NULL;
 }
 
-static uint32_t
-multiprocessors_of(const Gpupool__Device *device)
-{
-	return device->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-		       ? (uint32_t)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
-		       : 0;
-}
-
-/* The share, in hundredths of a per cent, narrows what there is; 0: all. */
-static uint32_t
-narrow(uint32_t have, uint32_t all, uint32_t share)
-{
-	uint32_t wanted = (uint32_t)((uint64_t)all * share / 10000);
-
-	if (share == 0 || share >= 10000)
-		return have;
-	if (wanted == 0)
-		wanted = 1;
-	return have == 0 || wanted < have ? wanted : have;
-}
-
-/* Those who name no tenant have less, if that was so when they came. */
+/* A session gets no more of a device than so many bytes, and this share of its multiprocessors, in
+ * hundredths of a per cent (0: all). */
 static void
-limit_by_default(const struct gpd_tenants *tenants, const struct gpd_defaults *defaults,
-		 struct gpd_ledger_session *session)
+narrow(const struct gpd_tenants *tenants, int device, uint64_t memory, uint32_t share,
+       struct gpd_ledger_session *session)
 {
-	if (defaults->priority)
-		atomic_store(&session->priority, defaults->priority);
-	for (int d = 0; d < tenants->device_count; d++) {
-		struct gpd_ledger_line *line = &session->devices[d];
+	struct gpd_ledger_line *line = &session->devices[device];
+	uint32_t have = atomic_load(&line->sm_wanted);
+	uint32_t wanted =
+		(uint32_t)((uint64_t)tenants->devices[device].multiprocessors * share / 10000);
 
-		if (defaults->memory[d] < atomic_load(&line->memory_max))
-			atomic_store(&line->memory_max, defaults->memory[d]);
-		atomic_store(&line->sm_wanted,
-			     narrow(atomic_load(&line->sm_wanted),
-				    tenants->devices[d].multiprocessors, defaults->thread_share));
-	}
-}
-
-static void
-narrow_unit(const struct gpd_tenants *tenants, const Gpupool__SessionWish *wish, int index,
-	    const struct gpd_unit *unit, struct gpd_ledger_line *line)
-{
-	uint64_t memory = (size_t)index < wish->n_memory ? wish->memory[index] : 0;
-
-	if (memory && memory < atomic_load(&line->memory_max))
+	if (memory < atomic_load(&line->memory_max))
 		atomic_store(&line->memory_max, memory);
-	atomic_store(&line->sm_wanted, narrow(atomic_load(&line->sm_wanted),
-					      tenants->devices[unit->device].multiprocessors,
-					      100 * wish->thread_percentage));
+	if (share == 0 || share >= 10000)
+		return;
+	wanted = wanted ? wanted : 1;
+	if (have == 0 || wanted < have)
+		atomic_store(&line->sm_wanted, wanted);
 }
 
 void
@@ -105,11 +73,27 @@ gpd_quota_limit(struct gpd_quota *quota, const Gpupool__Hello *hello, const stru
 	/* 0 normal, 1 low, 2 high: a client can only lower itself. */
 	atomic_store(&session->priority,
 		     wish && wish->priority > 0 ? 1 : atomic_load(&tenant->priority));
-	if (grant->tenant == GPD_TENANT_DEFAULT)
-		limit_by_default(&quota->tenants, &grant->defaults, session);
-	for (int i = 0; wish && i < grant->count; i++)
-		narrow_unit(&quota->tenants, wish, i, &grant->units[i],
-			    &session->devices[grant->units[i].device]);
+	/* Those who name no tenant have less, if that was so when they came. */
+	if (grant->tenant == GPD_TENANT_DEFAULT && grant->defaults.priority)
+		atomic_store(&session->priority, grant->defaults.priority);
+	for (int d = 0; grant->tenant == GPD_TENANT_DEFAULT && d < quota->tenants.device_count; d++)
+		narrow(&quota->tenants, d, grant->defaults.memory[d], grant->defaults.thread_share,
+		       session);
+	for (size_t i = 0; wish && i < (size_t)grant->count; i++)
+		narrow(&quota->tenants, grant->units[i].device,
+		       i < wish->n_memory && wish->memory[i] ? wish->memory[i] : GPD_NO_LIMIT,
+		       100 * wish->thread_percentage, session);
+}
+
+/* FNV-1a: of two names with the same hash nobody learns more than numbers of processes. */
+static uint64_t
+hash_of(const char *name)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+	return hash;
 }
 
 struct gpd_ledger_session *
@@ -131,6 +115,8 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "all sessions are taken");
 		return NULL;
 	}
+	atomic_store(&session->pid, hello->pid);
+	atomic_store(&session->machine, hash_of(hello->host));
 	grant->defaults = quota->defaults;
 	gpd_quota_limit(quota, hello, grant, session);
 	return session;
@@ -149,12 +135,9 @@ gpd_quota_close(struct gpd_quota *quota, uint64_t id)
 void
 gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker)
 {
-	for (int i = 0; i < GPD_LEDGER_SESSIONS; i++) {
-		struct gpd_ledger_session *session = &quota->ledger->sessions[i];
-
-		if (atomic_load(&session->id) && session->worker == worker)
-			gpd_tenants_release(&quota->tenants, atomic_load(&session->id));
-	}
+	for (const struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(quota->ledger, s, worker));)
+		gpd_tenants_release(&quota->tenants, atomic_load(&s->id));
 	gpd_ledger_close_worker(quota->ledger, worker);
 }
 
@@ -171,17 +154,10 @@ gpd_quota_show(const struct gpd_quota *quota, const struct gpd_ledger_session *s
 	if (!copy->attributes)
 		return -ENOMEM;
 	memcpy(copy->attributes, device->attributes, size);
-	if (sm && multiprocessors_of(device) > sm)
+	if (sm && gpd_tenants_multiprocessors(device) > sm)
 		copy->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)sm;
 	if (room.max < copy->total_memory)
 		copy->total_memory = room.max;
 	copy->memory_free = room.left < memory_free ? room.left : memory_free;
 	return 0;
-}
-
-void
-gpd_quota_forget(Gpupool__Device *copy)
-{
-	free(copy->attributes);
-	copy->attributes = NULL;
 }

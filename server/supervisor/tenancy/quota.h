@@ -44,10 +44,9 @@ void gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker);
 
 /*
  * What the session is told of a device: its quota for the device's size, its multiprocessors for
- * the device's.  copy gets it, with attributes of its own, which are freed by gpd_quota_forget().
+ * the device's.  copy gets it, with attributes of its own to be freed.
  */
 int gpd_quota_show(const struct gpd_quota *quota, const struct gpd_ledger_session *session,
 		   const Gpupool__Device *device, uint64_t memory_free, Gpupool__Device *copy);
-void gpd_quota_forget(Gpupool__Device *copy);
 
 #endif /* GPD_QUOTA_H */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/tenancy/tenants.h"
 
+#include "protocol/admin_messages.h"
+#include "protocol/printable.h"
 #include "server/common/base/log.h"
 
 #include <cuda.h>
@@ -49,13 +51,12 @@ static void
 apply_to_device(struct gpd_tenants *tenants, int place, int device,
 		struct gpd_ledger_tenant_line *line)
 {
-	const struct gpd_config *config = tenants->config;
-	const struct gpd_config_quota *quota = &config->tenants[place].devices[device];
+	const struct gpd_config_quota *quota = &tenants->config->tenants[place].devices[device];
 	uint64_t memory = tenants->devices[device].memory;
 	uint32_t sms = tenants->devices[device].multiprocessors;
 
-	atomic_store(&line->memory_max, gpd_config_memory(config, place, device, memory));
-	atomic_store(&line->sm_wanted, gpd_config_sm(config, place, device, sms));
+	atomic_store(&line->memory_max, gpd_config_bytes(&quota->memory, memory));
+	atomic_store(&line->sm_wanted, gpd_config_multiprocessors(&quota->sm, sms));
 	atomic_store(&line->weight, quota->weight);
 	atomic_store(&line->limit, quota->limit);
 	atomic_store(&line->time_share, quota->time_share);
@@ -133,10 +134,13 @@ apply(struct gpd_tenants *tenants)
 		     gpd_config_host_memory(tenants->config, machine_memory()));
 	share_code(tenants, -1);
 	for (int i = 0; i < tenants->device_count; i++) {
-		struct gpd_config_device rule =
-			gpd_config_device(tenants->config, i, tenants->devices[i].uuid);
+		struct gpd_tenants_device *device = &tenants->devices[i];
+		ProtobufCBinaryData uuid = { sizeof(device->uuid), device->uuid };
+		char text[GP_UUID_TEXT_SIZE];
+		struct gpd_config_device rule;
 
-		tenants->devices[i].rule = rule;
+		gp_admin_uuid(&uuid, text);
+		rule = device->rule = gpd_config_device(tenants->config, i, text);
 		atomic_store(&tenants->ledger->policies[i], rule.policy);
 		atomic_store(&tenants->ledger->sm_granularity[i], rule.sm_granularity);
 	}
@@ -182,37 +186,31 @@ gpd_tenants_reload(struct gpd_tenants *tenants, char *error)
 	return 0;
 }
 
-static void
-write_uuid(const Gpupool__Device *device, char uuid[41])
+uint32_t
+gpd_tenants_multiprocessors(const Gpupool__Device *device)
 {
-	const uint8_t *b = device->uuid.data;
-
-	uuid[0] = 0;
-	if (device->uuid.len == 16)
-		(void)snprintf(
-			uuid, 41,
-			"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-			b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-			b[12], b[13], b[14], b[15]);
+	return device->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+		       ? (uint32_t)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
+		       : 0;
 }
 
 void
 gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts)
 {
-	/* Every worker tells the same, and what was set since must stay. */
+	/* What was set since must stay. */
 	if (tenants->device_count)
 		return;
+	tenants->software = facts->software;
+	tenants->driver_version = facts->driver_version;
 	for (size_t i = 0; i < facts->n_devices && i < GPD_LEDGER_DEVICES; i++) {
-		const Gpupool__Device *device = facts->devices[i];
-		bool counts = device->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+		const Gpupool__Device *from = facts->devices[i];
+		struct gpd_tenants_device *to = &tenants->devices[tenants->device_count++];
 
-		tenants->devices[i].memory = device->total_memory;
-		tenants->devices[i].multiprocessors =
-			counts ? (uint32_t)device
-					 ->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
-			       : 0;
-		write_uuid(device, tenants->devices[i].uuid);
-		tenants->device_count++;
+		(void)gp_printable(to->name, sizeof(to->name), from->name);
+		if (from->uuid.len == sizeof(to->uuid))
+			memcpy(to->uuid, from->uuid.data, sizeof(to->uuid));
+		to->memory = from->total_memory;
+		to->multiprocessors = gpd_tenants_multiprocessors(from);
 	}
 	apply(tenants);
 }
@@ -301,7 +299,7 @@ is_allowed(const struct gpd_tenants *tenants, const struct gpd_grant *grant, int
 }
 
 int
-gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit *units, int max)
+gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit units[GPD_UNITS_MAX])
 {
 	int count = 0;
 
@@ -309,13 +307,10 @@ gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit *units, int
 		const struct gpd_config_device *rule = &tenants->devices[i].rule;
 		int parts = (int)rule->virtual_number;
 
-		for (int part = 0; rule->exported && part < parts; part++) {
-			if (count < max)
-				units[count] = (struct gpd_unit){ i, part, parts };
-			count++;
-		}
+		for (int part = 0; rule->exported && part < parts; part++)
+			units[count++] = (struct gpd_unit){ i, part, parts };
 	}
-	return count < max ? count : max;
+	return count;
 }
 
 static bool
@@ -410,8 +405,8 @@ int
 gpd_tenants_choose(struct gpd_tenants *tenants, const Gpupool__Hello *hello, uint64_t session,
 		   struct gpd_grant *grant, char *error)
 {
-	static struct gpd_unit units[GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX];
-	int count = gpd_tenants_units(tenants, units, GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX), r = 0;
+	static struct gpd_unit units[GPD_UNITS_MAX];
+	int count = gpd_tenants_units(tenants, units), r = 0;
 
 	grant->count = 0;
 	if (hello->n_devices == 0)
@@ -434,15 +429,8 @@ gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session)
 	}
 }
 
-static uint64_t
-smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* 0 means all. */
-static uint32_t
-smaller_sm(uint32_t a, uint32_t b)
+uint32_t
+gpd_tenants_fewer(uint32_t a, uint32_t b)
 {
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
@@ -455,15 +443,18 @@ limit_unit(const struct gpd_tenants *tenants, int place, const struct gpd_unit *
 	uint32_t sms = tenants->devices[unit->device].multiprocessors, fewest = 0;
 
 	if (place >= 0) {
-		most = gpd_config_session_memory(tenants->config, place, unit->device, memory);
-		fewest = gpd_config_session_sm(tenants->config, place, unit->device, sms);
+		const struct gpd_config_quota *quota =
+			&tenants->config->tenants[place].devices[unit->device];
+
+		most = gpd_config_bytes(&quota->session_memory, memory);
+		fewest = gpd_config_multiprocessors(&quota->session_sm, sms);
 	}
 	if (unit->parts > 1) {
 		uint64_t part = memory / (uint64_t)unit->parts / ALIGNMENT * ALIGNMENT;
 		uint32_t sm = sms / (uint32_t)unit->parts;
 
-		most = smaller(most, part);
-		fewest = smaller_sm(fewest, sm ? sm : 1);
+		most = most < part ? most : part;
+		fewest = gpd_tenants_fewer(fewest, sm ? sm : 1);
 	}
 	atomic_store(&line->allowed, 1);
 	atomic_store(&line->memory_max, most);

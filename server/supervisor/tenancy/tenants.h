@@ -15,6 +15,7 @@
 #include "server/common/ledger/ledger.h"
 
 #define GPD_VIRTUAL_MAX 64
+#define GPD_UNITS_MAX (GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX)
 
 /* A device that sessions can have: a whole one, or a part of it that one session has at a time. */
 struct gpd_unit {
@@ -48,15 +49,23 @@ struct gpd_tenants {
 	/* The configuration does not name it: it came by a token, and has what [tenant default]
 	 * says, on its own account. */
 	bool guests[GPD_LEDGER_TENANTS];
+	bool software; /* as the driver says, as all of the devices but their rules and holders */
+	uint32_t driver_version;
 	int device_count;
-	struct {
+	struct gpd_tenants_device {
+		char name[128];
+		uint8_t uuid[16];
 		uint64_t memory;
 		uint32_t multiprocessors;
-		char uuid[41]; /* "GPU-..." */
 		struct gpd_config_device rule;
 		uint64_t holders[GPD_VIRTUAL_MAX]; /* sessions that have the parts; 0: free */
 	} devices[GPD_LEDGER_DEVICES];
 };
+
+/* Of two numbers of multiprocessors, of which 0 is all. */
+uint32_t gpd_tenants_fewer(uint32_t a, uint32_t b);
+/* Of a device as workers describe it; 0: they do not say. */
+uint32_t gpd_tenants_multiprocessors(const Gpupool__Device *device);
 
 /* Reads the file, if there is one.  0, GP_E_INVALID or a negative errno. */
 GP_MUST_CHECK int gpd_tenants_init(struct gpd_tenants *tenants, struct gpd_ledger *ledger,
@@ -65,7 +74,7 @@ void gpd_tenants_fini(struct gpd_tenants *tenants);
 
 /* Reads it again; what holds stays if it cannot be used. */
 GP_MUST_CHECK int gpd_tenants_reload(struct gpd_tenants *tenants, char *error);
-/* What a worker says of the devices. */
+/* What a worker says of the devices; every one says the same. */
 void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
 
 /* Whose the client is, and of which class; it has no session yet.  proven: the tenant that its
@@ -88,6 +97,6 @@ void gpd_tenants_limit(const struct gpd_tenants *tenants, const struct gpd_grant
 		       struct gpd_ledger_session *line);
 
 /* All that clients can name, in the order in which they count them; how many. */
-int gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit *units, int max);
+int gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit units[GPD_UNITS_MAX]);
 
 #endif /* GPD_TENANTS_H */

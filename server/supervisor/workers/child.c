@@ -29,11 +29,23 @@ static const unsigned int next_states[GPD_CHILD_STATES] = {
 	[GPD_CHILD_ENDING] = 0,
 };
 
+static const char *const state_names[GPD_CHILD_STATES] = {
+	[GPD_CHILD_STARTING] = "starting", [GPD_CHILD_SERVING] = "serving",
+	[GPD_CHILD_BUSY] = "busy",         [GPD_CHILD_STUCK] = "stuck",
+	[GPD_CHILD_SPARE] = "spare",       [GPD_CHILD_RETIRED] = "retired",
+	[GPD_CHILD_OWN] = "own",           [GPD_CHILD_ABANDONED] = "abandoned",
+	[GPD_CHILD_LOST] = "lost",         [GPD_CHILD_ENDING] = "ending",
+};
+
 bool
 gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state, int64_t now_ms)
 {
-	if (!(next_states[child->state] >> state & 1))
+	if (!(next_states[child->state] >> state & 1)) {
+		if (state != child->state)
+			gpd_debug("worker %d: it is %s, and cannot be %s", (int)child->pid,
+				  state_names[child->state], state_names[state]);
 		return false;
+	}
 	child->state = state;
 	child->state_ms = now_ms;
 	return true;
@@ -97,7 +109,6 @@ gpd_child_start(const char *driver, const char *rdma, bool peer_memory, int ledg
 		errno = error;
 		return NULL;
 	}
-	child->state = GPD_CHILD_STARTING;
 	child->deadline_ms = INT64_MAX;
 	child->polled = -1;
 	return child;

@@ -19,13 +19,16 @@
 struct gpd_source;
 
 #define GPD_CHILD_REASON_MAX 128
+/* Each has a session, but for a few that start, are in reserve or about to end. */
+#define GPD_CHILDREN_MAX (GPD_LEDGER_SESSIONS + 64)
 
 /*
  * Whatever the state, a worker may lose its contexts (LOST), end by itself or be killed (ENDING).
  * It is gone when its process has been waited for.
  */
 enum gpd_child_state {
-	/* In: the process was started.  Out: it says that it is ready, or why it cannot be.  It has
+	/* The first one.  In: the process was started.  Out: it says that it is ready, or why it
+	 * cannot be.  It has
 	 * no session yet and can be asked for nothing but its end. */
 	GPD_CHILD_STARTING,
 	/* Shared.  In: it is ready, or the work of gone clients has ended.  Out: such work goes on,
@@ -83,7 +86,7 @@ gpd_child_is_own(const struct gpd_child *child)
 }
 
 /* False, and nothing has changed: the worker is in this state already, or it cannot come after the
- * one that the worker is in. */
+ * one that the worker is in, which the log says: news of a worker may come when it has gone on. */
 bool gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state, int64_t now_ms);
 
 /* A copy of this program with the same options for the driver, RDMA and the log, and the ledger.

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include <utlist.h>
 
 #define MEMORY_DEFAULT ((uint64_t)128 << 20)
 /* Writing at the same time; beyond that the loads wait. */
@@ -25,14 +26,13 @@ uint64_t gpd_image_cache_stall_ns = UINT64_C(2000000000);
 uint64_t gpd_image_cache_wait_ns = UINT64_C(10000000000);
 
 struct gpd_blob {
-	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gpd_image_name name; /* size 0 until the bytes are there */
 	UT_hash_handle hh;
 	void *bytes;                       /* NULL: they are to come */
 	struct gpd_image_bringer *bringer; /* of them; NULL: they are there */
 	uint64_t heard_ns;                 /* when the last of them came */
 	unsigned int refs;
-	struct gpd_blob *newer, *older; /* without a reference */
-	size_t size;
+	struct gpd_blob *prev, *next; /* of those without a reference */
 	struct gp_image *image;
 	int image_error;
 	bool opened;
@@ -46,8 +46,8 @@ static struct {
 	pthread_cond_t came; /* or will not */
 	pthread_cond_t written;
 	struct gpd_blob *blobs;
-	struct gpd_blob *newest, *oldest;
-	uint64_t idle; /* bytes without a reference */
+	struct gpd_blob *unused; /* utlist of those without a reference, the oldest first */
+	uint64_t idle;           /* their bytes */
 	struct gpd_image_cache_limits limits;
 	struct gpd_image_disk *disk; /* set before there are threads */
 	unsigned int writers;
@@ -70,26 +70,22 @@ blob_free(struct gpd_blob *blob)
 static void
 idle_unlink(struct gpd_blob *blob)
 {
-	*(blob->newer ? &blob->newer->older : &cache.newest) = blob->older;
-	*(blob->older ? &blob->older->newer : &cache.oldest) = blob->newer;
-	blob->newer = blob->older = NULL;
-	cache.idle -= blob->size;
+	DL_DELETE(cache.unused, blob);
+	cache.idle -= blob->name.size;
 }
 
 static void
 idle_link(struct gpd_blob *blob)
 {
-	blob->older = cache.newest;
-	*(blob->older ? &blob->older->newer : &cache.oldest) = blob;
-	cache.newest = blob;
-	cache.idle += blob->size;
+	DL_APPEND(cache.unused, blob);
+	cache.idle += blob->name.size;
 }
 
 static void
 trim(uint64_t limit)
 {
 	while (cache.idle > limit) {
-		struct gpd_blob *blob = cache.oldest;
+		struct gpd_blob *blob = cache.unused;
 
 		idle_unlink(blob);
 		HASH_DEL(cache.blobs, blob);
@@ -114,9 +110,9 @@ create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 
 	if (!blob)
 		return NULL;
-	memcpy(blob->sha256, sha256, GPD_SHA256_SIZE);
+	memcpy(blob->name.sha256, sha256, GPD_SHA256_SIZE);
 	pthread_mutex_init(&blob->look, NULL);
-	HASH_ADD(hh, cache.blobs, sha256, GPD_SHA256_SIZE, blob);
+	HASH_ADD(hh, cache.blobs, name.sha256, GPD_SHA256_SIZE, blob);
 	return blob;
 }
 
@@ -174,7 +170,7 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	*fresh = blob && !blob->bytes;
 	if (*fresh) {
 		blob->bytes = bytes;
-		blob->size = size;
+		blob->name.size = size;
 		blob->refs = 1;
 		set_bringer(blob, NULL);
 		pthread_cond_broadcast(&cache.came);
@@ -191,7 +187,7 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 static struct gpd_blob *
 take(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 {
-	if (blob->size != size)
+	if (blob->name.size != size)
 		return NULL;
 	if (!blob->refs++)
 		idle_unlink(blob);
@@ -272,7 +268,7 @@ write_out(void *arg)
 {
 	struct gpd_blob *blob = arg;
 
-	gpd_image_disk_write(cache.disk, blob->sha256, blob->bytes, blob->size);
+	gpd_image_disk_write(cache.disk, blob->name.sha256, blob->bytes, blob->name.size);
 	gpd_blob_unref(blob);
 	pthread_mutex_lock(&cache.lock);
 	cache.writers--;
@@ -326,16 +322,10 @@ gpd_blob_unref(struct gpd_blob *blob)
 	pthread_mutex_unlock(&cache.lock);
 }
 
-size_t
-gpd_blob_size(const struct gpd_blob *blob)
+const struct gpd_image_name *
+gpd_blob_name(const struct gpd_blob *blob)
 {
-	return blob->size;
-}
-
-const uint8_t *
-gpd_blob_sha256(const struct gpd_blob *blob)
-{
-	return blob->sha256;
+	return &blob->name;
 }
 
 int
@@ -343,7 +333,7 @@ gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
 {
 	pthread_mutex_lock(&blob->look);
 	if (!blob->opened) {
-		blob->image_error = gp_image_open(blob->bytes, blob->size, &blob->image);
+		blob->image_error = gp_image_open(blob->bytes, blob->name.size, &blob->image);
 		blob->opened = blob->image_error != -ENOMEM;
 	}
 	*image_p = blob->image;

@@ -69,8 +69,7 @@ void gpd_blob_unref(struct gpd_blob *blob);
 
 /* 0, or why the bytes are no image (image/fatbin.h). The view lives as long as the blob. */
 int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
-size_t gpd_blob_size(const struct gpd_blob *blob);
-const uint8_t *gpd_blob_sha256(const struct gpd_blob *blob);
+const struct gpd_image_name *gpd_blob_name(const struct gpd_blob *blob);
 
 /* What its kernels call. */
 struct gpd_image_uses gpd_blob_uses(struct gpd_blob *blob);

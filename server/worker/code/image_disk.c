@@ -27,7 +27,7 @@ struct gpd_image_disk {
 struct entry {
 	char name[NAME_SIZE];
 	uint64_t size;
-	struct timespec used;
+	int64_t used_ns;
 };
 
 void *
@@ -109,26 +109,10 @@ name_of(const uint8_t *sha256, char *name)
 }
 
 static int
-read_all(int fd, uint8_t *bytes, size_t size)
+move_all(int fd, uint8_t *bytes, size_t size, bool in)
 {
 	while (size) {
-		ssize_t n = read(fd, bytes, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EIO;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-static int
-write_all(int fd, const uint8_t *bytes, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, bytes, size);
+		ssize_t n = in ? read(fd, bytes, size) : write(fd, bytes, size);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -167,7 +151,7 @@ gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_
 		return NULL;
 	}
 	bytes = gpd_image_bytes_alloc(size);
-	if (bytes && (read_all(fd, bytes, size) || !has_hash(bytes, size, sha256))) {
+	if (bytes && (move_all(fd, bytes, size, true) || !has_hash(bytes, size, sha256))) {
 		unlinkat(disk->dir, name, 0);
 		free(bytes);
 		bytes = NULL;
@@ -183,11 +167,7 @@ older_first(const void *a, const void *b)
 {
 	const struct entry *left = a, *right = b;
 
-	if (left->used.tv_sec != right->used.tv_sec)
-		return left->used.tv_sec < right->used.tv_sec ? -1 : 1;
-	return left->used.tv_nsec < right->used.tv_nsec   ? -1
-	       : left->used.tv_nsec > right->used.tv_nsec ? 1
-							  : 0;
+	return (left->used_ns > right->used_ns) - (left->used_ns < right->used_ns);
 }
 
 static DIR *
@@ -230,7 +210,8 @@ collect(const struct gpd_image_disk *disk, struct entry **entries_p, uint64_t *t
 		}
 		memcpy(entries[count].name, found->d_name, NAME_SIZE);
 		entries[count].size = (uint64_t)status.st_size;
-		entries[count].used = status.st_mtim;
+		entries[count].used_ns =
+			status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
 		*total += entries[count++].size;
 	}
 	if (dir)
@@ -268,7 +249,7 @@ put_file(struct gpd_image_disk *disk, const char *name, const void *bytes, size_
 		    0600);
 	if (fd < 0)
 		return;
-	r = write_all(fd, bytes, size);
+	r = move_all(fd, (uint8_t *)bytes, size, false);
 	if (close(fd) || r || renameat(disk->dir, unfinished, disk->dir, name))
 		unlinkat(disk->dir, unfinished, 0);
 }

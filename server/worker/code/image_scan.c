@@ -4,7 +4,6 @@
 #include "image/fatbin.h"
 #include "server/worker/code/image_state.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,42 +13,15 @@
 /* Of compressed code, after extraction. */
 #define EXTRACT_MAX ((size_t)64 << 20)
 
-static bool
-contains(const void *bytes, size_t size)
-{
-	return memmem(bytes, size, PRINT_SYMBOL, strlen(PRINT_SYMBOL)) != NULL;
-}
-
-static bool
-is_in_name(char c)
-{
-	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
-}
-
-/* As a whole name: programs have functions of their own with names like it. */
-static bool
-contains_malloc(const void *bytes, size_t size)
-{
-	const size_t length = strlen(MALLOC_SYMBOL);
-	const char *begin = bytes, *end = begin + size, *at = begin;
-
-	while ((at = memmem(at, (size_t)(end - at), MALLOC_SYMBOL, length))) {
-		const char *after = at + length;
-
-		if ((at == begin || !is_in_name(at[-1])) && (after == end || !is_in_name(*after)))
-			return true;
-		at = after;
-	}
-	return false;
-}
-
 static void
 look(struct gpd_image_uses *uses, const void *bytes, size_t size)
 {
 	struct gpd_variables variables = gpd_variables_of(bytes, size);
+	const char *text = bytes;
 
-	uses->print = uses->print || contains(bytes, size);
-	uses->malloc = uses->malloc || contains_malloc(bytes, size);
+	uses->print = uses->print || memmem(bytes, size, PRINT_SYMBOL, strlen(PRINT_SYMBOL));
+	/* As a whole name: programs have functions of their own with names like it. */
+	uses->malloc = uses->malloc || gpd_find_word(text, text, text + size, MALLOC_SYMBOL);
 	uses->state = uses->state || variables.state;
 	/* Of a fatbin's entries the driver loads one. */
 	if (variables.size > uses->variables)

@@ -179,16 +179,13 @@ section_keeps_state(struct elf *elf, unsigned int index, const Elf64_Shdr *secti
 	       !(begins_with(name, SECTION) && are_constants(elf, index, section));
 }
 
-/* By its name, which need not have an end. */
+/* One without a name may have some. */
 static bool
 has_variables(const struct elf *elf, const Elf64_Shdr *section)
 {
-	const Elf64_Shdr *names = &elf->names;
+	const char *name = text_at(elf, &elf->names, section->sh_name);
 
-	return section->sh_name < names->sh_size &&
-	       names->sh_size - section->sh_name > strlen(SECTION) &&
-	       memcmp(elf->bytes + names->sh_offset + section->sh_name, SECTION, strlen(SECTION)) ==
-		       0;
+	return !name || begins_with(name, SECTION);
 }
 
 static struct gpd_variables
@@ -379,15 +376,14 @@ follows(const char *begin, const char *at, const char *word)
 	return (size_t)(at - begin) >= length && memcmp(at - length, word, length) == 0;
 }
 
-/* The next place from `at` on where the word stands as such, outside of names and instructions. */
-static const char *
-find_word(const char *begin, const char *at, const char *end, const char *word)
+const char *
+gpd_find_word(const char *begin, const char *at, const char *end, const char *word)
 {
 	size_t length = strlen(word);
 
 	while ((at = memmem(at, (size_t)(end - at), word, length))) {
-		if ((at == begin || !is_in_word(at[-1])) && at + length < end &&
-		    !is_in_word(at[length]))
+		if ((at == begin || !is_in_word(at[-1])) &&
+		    (at + length == end || !is_in_word(at[length])))
 			return at;
 		at += length;
 	}
@@ -420,7 +416,8 @@ has_others(const char *begin, const char *end)
 	static const char *const others[] = { ".const", ".texref", ".surfref", ".samplerref" };
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		for (const char *at = begin; (at = find_word(begin, at, end, others[i])); at++) {
+		for (const char *at = begin; (at = gpd_find_word(begin, at, end, others[i]));
+		     at++) {
 			if (!follows(begin, at, ".ptr"))
 				return true;
 		}
@@ -435,7 +432,7 @@ look_at_ptx(const char *begin, size_t size)
 	const char *end = begin + size, *at = begin;
 	struct gpd_variables variables = { .state = has_others(begin, end) };
 
-	while ((at = find_word(begin, at, end, STATE_SPACE))) {
+	while ((at = gpd_find_word(begin, at, end, STATE_SPACE))) {
 		struct text text = { at + strlen(STATE_SPACE), end };
 		char name[NAME_SIZE];
 		uint64_t length;

@@ -19,6 +19,9 @@ struct gpd_variables {
 	bool state;
 };
 
+/* The next place from `at` on where the word stands as such, outside of names and instructions. */
+const char *gpd_find_word(const char *begin, const char *at, const char *end, const char *word);
+
 /* Of an ELF or of PTX text; anything else has no variables, and state. */
 struct gpd_variables gpd_variables_of(const void *bytes, size_t size);
 

@@ -36,7 +36,7 @@ copy_in(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
 CUresult
 gpd_gpArrayCopyIn(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
 {
-	uint64_t bulk = gpd_session_bulk_size(session);
+	uint64_t bulk = session->bulk_left;
 	uint64_t total;
 	CUresult result = CUDA_SUCCESS;
 
@@ -133,6 +133,7 @@ gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *a
 				      .z = args->src_z,
 				      .pitch = args->src_pitch } };
 	struct gpd_stream *stream;
+	CUDA_MEMCPY3D copy;
 	CUresult result;
 
 	if (!args->width || !args->height || !args->depth)
@@ -145,6 +146,6 @@ gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *a
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return gpd_copy_box(&dst.side, &src.side, args->width, args->height, args->depth,
-			    stream->driver);
+	copy = gpd_copy_params(&dst.side, &src.side, args->width, args->height, args->depth);
+	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
 }

@@ -25,12 +25,6 @@ span_3d(uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_
 	       gpd_cut_span(slice, plane, depth, span_p);
 }
 
-static void
-slot_done(struct gpd_session *session, void *arg, CUresult result)
-{
-	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
-}
-
 /* The connection's end shows again at the next record. */
 static CUresult
 receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream)
@@ -47,7 +41,7 @@ receive_part(struct gpd_session *session, const struct gpd_part *part, struct gp
 	if (result != CUDA_SUCCESS)
 		gpd_staging_put(session, &piece);
 	else if (piece.slot)
-		result = gpd_wait_add(session, stream, slot_done, piece.slot);
+		result = gpd_wait_add(session, stream, gpd_staging_done, piece.slot);
 	return result;
 }
 
@@ -80,7 +74,7 @@ copy_in(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 CUresult
 gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 {
-	uint64_t bulk = gpd_session_bulk_size(session);
+	uint64_t bulk = session->bulk_left;
 	uint64_t total;
 	CUresult result = CUDA_SUCCESS;
 
@@ -136,37 +130,17 @@ flatten(struct gp_args_gpCopyDevice *box)
 	}
 }
 
-static CUresult
-copy_rectangle(const struct gp_args_gpCopyDevice *box, CUstream stream)
+/* The driver counts the distance of slices in rows. */
+static bool
+side_of(const struct gp_args_gpCopyDevice *box, uint64_t address, uint64_t pitch, uint64_t slice,
+	struct gpd_side *side)
 {
-	if (box->height == 1)
-		return gpd_driver.cuMemcpyDtoDAsync_v2(box->dst, box->src, box->width, stream);
-	return gpd_driver.cuMemcpy2DAsync_v2(
-		&(CUDA_MEMCPY2D){
-			.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-			.srcDevice = box->src,
-			.srcPitch = box->src_pitch,
-			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			.dstDevice = box->dst,
-			.dstPitch = box->dst_pitch,
-			.WidthInBytes = box->width,
-			.Height = box->height,
-		},
-		stream);
-}
-
-static CUresult
-copy_box(const struct gp_args_gpCopyDevice *box, CUstream stream)
-{
-	if (box->dst_slice % box->dst_pitch || box->src_slice % box->src_pitch)
-		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_copy_box(&(struct gpd_side){ .address = box->dst,
-						.pitch = box->dst_pitch,
-						.rows = box->dst_slice / box->dst_pitch },
-			    &(struct gpd_side){ .address = box->src,
-						.pitch = box->src_pitch,
-						.rows = box->src_slice / box->src_pitch },
-			    box->width, box->height, box->depth, stream);
+	if (box->depth > 1 && (!pitch || slice % pitch))
+		return false;
+	*side = (struct gpd_side){ .address = address,
+				   .pitch = box->height > 1 ? pitch : 0,
+				   .rows = box->depth > 1 ? slice / pitch : 0 };
+	return true;
 }
 
 static bool
@@ -186,47 +160,36 @@ gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevi
 		    CUDA_MEMCPY3D *params)
 {
 	struct gp_args_gpCopyDevice box = *args;
+	struct gpd_side dst, src;
 
 	if (!box.width || !box.height || !box.depth || !is_accessible(session, &box))
 		return CUDA_ERROR_INVALID_VALUE;
 	flatten(&box);
-	if (box.depth > 1 && (!box.dst_pitch || !box.src_pitch || box.dst_slice % box.dst_pitch ||
-			      box.src_slice % box.src_pitch))
+	if (!side_of(&box, box.dst, box.dst_pitch, box.dst_slice, &dst) ||
+	    !side_of(&box, box.src, box.src_pitch, box.src_slice, &src))
 		return CUDA_ERROR_INVALID_VALUE;
-	*params = (CUDA_MEMCPY3D){
-		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-		.srcDevice = box.src,
-		.srcPitch = box.height > 1 ? box.src_pitch : 0,
-		.srcHeight = box.depth > 1 ? box.src_slice / box.src_pitch : 0,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstDevice = box.dst,
-		.dstPitch = box.height > 1 ? box.dst_pitch : 0,
-		.dstHeight = box.depth > 1 ? box.dst_slice / box.dst_pitch : 0,
-		.WidthInBytes = box.width,
-		.Height = box.height,
-		.Depth = box.depth,
-	};
+	*params = gpd_copy_params(&dst, &src, box.width, box.height, box.depth);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice *args)
 {
-	struct gp_args_gpCopyDevice box = *args;
 	struct gpd_stream *stream;
+	CUDA_MEMCPY3D copy;
 	CUresult result;
 
-	if (!box.width || !box.height || !box.depth)
+	if (!args->width || !args->height || !args->depth)
 		return CUDA_SUCCESS;
-	if (!is_accessible(session, &box))
-		return CUDA_ERROR_INVALID_VALUE;
-	flatten(&box);
-	result = gpd_stream_begin(session, box.stream, &stream);
+	result = gpd_copy_device_box(session, args, &copy);
+	if (result == CUDA_SUCCESS)
+		result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (box.depth == 1)
-		return copy_rectangle(&box, stream->driver);
-	return copy_box(&box, stream->driver);
+	if (copy.Height == 1)
+		return gpd_driver.cuMemcpyDtoDAsync_v2(copy.dstDevice, copy.srcDevice,
+						       copy.WidthInBytes, stream->driver);
+	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
 }
 
 static CUresult

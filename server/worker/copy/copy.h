@@ -40,8 +40,8 @@ void gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fie
 /* Waits until what the stream must come behind has all its parts; NULL: every copy. */
 void gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream);
 
-/* For a node of a graph: what the driver is to copy.  CUDA_ERROR_INVALID_VALUE: no such box, or
- * memory that is not the session's. */
+/* What the driver is to copy, now or as a node of a graph.  CUDA_ERROR_INVALID_VALUE: no such box,
+ * or memory that is not the session's. */
 CUresult gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
 			     CUDA_MEMCPY3D *params);
 

@@ -22,23 +22,11 @@
 /* Beyond all addresses. */
 #define SIZE_LIMIT ((uint64_t)1 << 47)
 
-static void
-chunk_done(struct gpd_session *session, void *arg, CUresult result)
-{
-	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
-}
-
 static CUresult
 give(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
      struct gpd_arrival *arrival)
 {
-	const struct gpd_part part = {
-		.address = dst + arrival->offset,
-		.pitch = arrival->size,
-		.width = arrival->size,
-		.rows = 1,
-		.size = arrival->size,
-	};
+	const struct gpd_part part = gpd_part_of(dst + arrival->offset, arrival->size);
 	/* Another copy may have gone on while this one waited, on another device. */
 	CUresult result = gpd_device_enter(stream->device);
 
@@ -49,7 +37,7 @@ give(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
 		return result;
 	}
 	/* Without a marker the slot stays out of use: the device may still read it. */
-	return gpd_wait_add(session, stream, chunk_done, arrival->piece.slot);
+	return gpd_wait_add(session, stream, gpd_staging_done, arrival->piece.slot);
 }
 
 static bool

@@ -13,6 +13,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/trace/trace.h"
 #include "transport/transport.h"
 
 #include <endian.h>
@@ -162,16 +163,6 @@ give_parts(struct gpd_session *session, struct gpd_copy_out *out)
 	return result;
 }
 
-static void
-given(struct gpd_session *session, struct gpd_copy_out *out, CUresult result)
-{
-	if (result != CUDA_SUCCESS)
-		gpd_copy_out_fail(out, result);
-	if (gpd_driver_is_sticky(result))
-		gpd_session_poison(session, result);
-	gpd_copy_out_unref(session, out);
-}
-
 CUresult
 gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out)
 {
@@ -197,7 +188,15 @@ go_on(struct gpd_session *session, struct gpd_copy_out *out)
 		result = give_parts(session, out);
 	if (result == CUDA_ERROR_NOT_READY)
 		return true;
-	given(session, out, result);
+	if (result == CUDA_SUCCESS)
+		gpd_trace_work(session, &(struct gpd_trace_work){ .begun_ns = out->begun_ns,
+								  .stream = out->stream->handle.id,
+								  .call = out->call });
+	else
+		gpd_copy_out_fail(out, result);
+	if (gpd_driver_is_sticky(result))
+		gpd_session_poison(session, result);
+	gpd_copy_out_unref(session, out);
 	return false;
 }
 
@@ -222,12 +221,6 @@ is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
 	while (out != end && (gpd_straight_out_is_done(out) || !comes_before(out, stream)))
 		out = out->next;
 	return out != end;
-}
-
-static bool
-must_wait(const struct gpd_session *session, const struct gpd_stream *stream)
-{
-	return is_before(session, NULL, stream);
 }
 
 bool
@@ -279,11 +272,11 @@ gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream)
 
 	/* Nobody waits for the copies of a session that ends. */
 	while (!atomic_load_explicit(&session->closing, memory_order_relaxed) &&
-	       must_wait(session, stream) && gpd_copy_continue(session)) {
+	       is_before(session, NULL, stream) && gpd_copy_continue(session)) {
 		under_way = under_way && take_back(session, stream);
 		if (under_way)
 			gpd_staging_nap();
-		else if (must_wait(session, stream))
+		else if (is_before(session, NULL, stream))
 			gpd_staging_wait(session);
 	}
 }
@@ -345,6 +338,7 @@ start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint6
 	out->stream = stream;
 	out->cut = *cut;
 	out->total = total;
+	out->begun_ns = gpd_trace_begin(session);
 	out->request = session->request;
 	out->call = session->call;
 	out->lanes = lanes != NULL;
@@ -352,7 +346,7 @@ start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint6
 	out->users = 1;
 	gpd_account_copy(&session->account, 0, total);
 	/* Behind others of its stream, which the call stream does not wait for. */
-	if (must_wait(session, stream) || gpd_straight_out_promise(session, out) ||
+	if (is_before(session, NULL, stream) || gpd_straight_out_promise(session, out) ||
 	    go_on(session, out))
 		append(session, out);
 	return GPD_LATER;

@@ -29,7 +29,8 @@ struct gpd_copy_out {
 	bool answered; /* with its only part */
 	bool lanes;    /* its bytes go out on the data lanes, as this copy of the client's */
 	uint32_t copy;
-	bool begun; /* the stream is ordered behind what it must wait for */
+	uint64_t begun_ns; /* trace.h */
+	bool begun;        /* the stream is ordered behind what it must wait for */
 	struct gpd_straight_out {
 		_Atomic int way;         /* straight_out.c */
 		_Atomic uint64_t chunks; /* not yet sent */

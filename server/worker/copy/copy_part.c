@@ -56,8 +56,9 @@ gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t wi
 	*cut = (struct gpd_cut){
 		.address = address,
 		.pitch = pitch,
-		.width = linear ? width * height : width,
-		.height = linear ? 1 : height,
+		.box = { .width = linear ? width * height : width,
+			 .height = linear ? 1 : height,
+			 .depth = 1 },
 		.largest = largest_part(width * height),
 	};
 }
@@ -79,86 +80,56 @@ least(uint64_t a, uint64_t b)
 }
 
 /* Some slices, or some rows of one, or a piece of one row: whole elements. */
-static bool
-next_of_box(struct gpd_cut *cut, struct gpd_part *part)
+bool
+gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
 {
 	const struct gp_array_box *all = &cut->box;
-	uint64_t plane = all->width * all->height;
-	struct gp_array_box box = {
-		.x = all->x + cut->column,
-		.y = all->y + cut->row,
-		.z = all->z + cut->slice,
-		.width = all->width,
-		.height = 1,
-		.depth = 1,
-	};
+	uint64_t plane = all->width * all->height, left = all->width - cut->column;
+	bool row_by_row = !cut->array && all->height > 1 && cut->pitch > PITCH_MAX;
 
 	if (cut->slice == all->depth)
 		return false;
-	if (cut->row == 0 && plane <= cut->largest) {
-		box.height = all->height;
-		box.depth = least(all->depth - cut->slice, cut->largest / plane);
-		cut->slice += box.depth;
+	*part = gpd_part_of(cut->address + cut->row * cut->pitch + cut->column, left);
+	if (cut->array)
+		part->side = (struct gpd_side){ .array = cut->array,
+						.x = all->x + cut->column,
+						.y = all->y + cut->row,
+						.z = all->z + cut->slice };
+	if (cut->row == 0 && plane <= cut->largest && !row_by_row) {
+		part->height = all->height;
+		part->depth = least(all->depth - cut->slice, cut->largest / plane);
+		cut->slice += part->depth;
 	} else if (all->width <= cut->largest) {
-		box.height = least(all->height - cut->row, cut->largest / all->width);
-		cut->row += box.height;
+		part->height =
+			row_by_row ? 1 : least(all->height - cut->row, cut->largest / all->width);
+		cut->row += part->height;
 	} else {
-		box.width =
-			least(all->width - cut->column, cut->largest - cut->largest % ELEMENT_MAX);
-		cut->column += box.width;
-		if (cut->column == all->width) {
-			cut->column = 0;
-			cut->row++;
-		}
+		part->width = least(left, cut->largest - cut->largest % ELEMENT_MAX);
+		cut->column = part->width < left ? cut->column + part->width : 0;
+		cut->row += part->width == left;
 	}
 	if (cut->row == all->height) {
 		cut->row = 0;
 		cut->slice++;
 	}
-	*part = (struct gpd_part){
-		.array = cut->array,
-		.box = box,
-		.size = box.width * box.height * box.depth,
-	};
-	return true;
-}
-
-bool
-gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
-{
-	if (cut->array)
-		return next_of_box(cut, part);
-	if (cut->row == cut->height)
-		return false;
-	part->array = NULL;
-	part->address = cut->address + cut->row * cut->pitch + cut->column;
-	part->pitch = cut->pitch;
-	if (cut->height > 1 && cut->width <= cut->largest && cut->pitch <= PITCH_MAX) {
-		part->width = cut->width;
-		part->rows = cut->largest / cut->width;
-		if (part->rows > cut->height - cut->row)
-			part->rows = cut->height - cut->row;
-		cut->row += part->rows;
-	} else {
-		part->rows = 1;
-		part->width = cut->width - cut->column;
-		if (part->width > cut->largest)
-			part->width = cut->largest;
-		cut->column += part->width;
-		if (cut->column == cut->width) {
-			cut->column = 0;
-			cut->row++;
-		}
+	if (!cut->array) {
+		part->side.pitch = cut->pitch;
+		part->side.rows = part->height;
 	}
-	part->size = part->width * part->rows;
+	part->size = part->width * part->height * part->depth;
 	return true;
 }
 
-/* The marker behind a part says that the stream got as far as its work count: parts count. */
-static void
-count(struct gpd_session *session, struct gpd_stream *stream)
+struct gpd_part
+gpd_part_of(uint64_t address, size_t size)
 {
-	stream->work = gpd_session_count_work(session);
+	return (struct gpd_part){
+		.side = { .address = address, .pitch = size, .rows = 1 },
+		.width = size,
+		.height = 1,
+		.depth = 1,
+		.size = size,
+	};
 }
 
 static CUmemorytype
@@ -169,11 +140,11 @@ type_of(const struct gpd_side *side)
 	return side->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
-CUresult
-gpd_copy_box(const struct gpd_side *dst, const struct gpd_side *src, uint64_t width,
-	     uint64_t height, uint64_t depth, CUstream stream)
+CUDA_MEMCPY3D
+gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t width,
+		uint64_t height, uint64_t depth)
 {
-	const CUDA_MEMCPY3D copy = {
+	return (CUDA_MEMCPY3D){
 		.srcMemoryType = type_of(src),
 		.srcArray = src->array,
 		.srcHost = src->host,
@@ -196,68 +167,40 @@ gpd_copy_box(const struct gpd_side *dst, const struct gpd_side *src, uint64_t wi
 		.Height = height,
 		.Depth = depth,
 	};
-
-	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream);
 }
 
 /* The host side's rows are packed. */
 static CUresult
-copy_part(const struct gpd_part *part, const void *host, bool in, CUstream stream)
+copy_part(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
+	  void *host, bool in)
 {
-	const struct gp_array_box *box = &part->box;
-	const struct gpd_side array = {
-		.array = part->array, .x = box->x, .y = box->y, .z = box->z
-	};
-	const struct gpd_side memory = { .host = host, .pitch = box->width, .rows = box->height };
+	const struct gpd_side memory = { .host = host, .pitch = part->width, .rows = part->height };
+	const struct gpd_side *side = &part->side;
+	CUDA_MEMCPY3D copy;
 
-	return gpd_copy_box(in ? &array : &memory, in ? &memory : &array, box->width, box->height,
-			    box->depth, stream);
+	/* The marker behind a part says that the stream got as far as its work count. */
+	stream->work = gpd_session_count_work(session);
+	if (side->array || part->height > 1) {
+		copy = gpd_copy_params(in ? side : &memory, in ? &memory : side, part->width,
+				       part->height, part->depth);
+		return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
+	}
+	if (in)
+		return gpd_driver.cuMemcpyHtoDAsync_v2(side->address, host, part->width,
+						       stream->driver);
+	return gpd_driver.cuMemcpyDtoHAsync_v2(host, side->address, part->width, stream->driver);
 }
 
 CUresult
 gpd_part_in(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
-	    const void *host)
+	    void *host)
 {
-	count(session, stream);
-	if (part->array)
-		return copy_part(part, host, true, stream->driver);
-	if (part->rows == 1)
-		return gpd_driver.cuMemcpyHtoDAsync_v2(part->address, host, part->width,
-						       stream->driver);
-	return gpd_driver.cuMemcpy2DAsync_v2(
-		&(CUDA_MEMCPY2D){
-			.srcMemoryType = CU_MEMORYTYPE_HOST,
-			.srcHost = host,
-			.srcPitch = part->width,
-			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			.dstDevice = part->address,
-			.dstPitch = part->pitch,
-			.WidthInBytes = part->width,
-			.Height = part->rows,
-		},
-		stream->driver);
+	return copy_part(session, stream, part, host, true);
 }
 
 CUresult
 gpd_part_out(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
 	     void *host)
 {
-	count(session, stream);
-	if (part->array)
-		return copy_part(part, host, false, stream->driver);
-	if (part->rows == 1)
-		return gpd_driver.cuMemcpyDtoHAsync_v2(host, part->address, part->width,
-						       stream->driver);
-	return gpd_driver.cuMemcpy2DAsync_v2(
-		&(CUDA_MEMCPY2D){
-			.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-			.srcDevice = part->address,
-			.srcPitch = part->pitch,
-			.dstMemoryType = CU_MEMORYTYPE_HOST,
-			.dstHost = host,
-			.dstPitch = part->width,
-			.WidthInBytes = part->width,
-			.Height = part->rows,
-		},
-		stream->driver);
+	return copy_part(session, stream, part, host, false);
 }

@@ -17,21 +17,11 @@ struct gpd_session;
 struct gpd_stream;
 
 struct gpd_cut {
-	uint64_t address, pitch, width, height;
-	CUarray array; /* NULL: memory */
+	uint64_t address, pitch; /* of memory */
+	CUarray array;           /* NULL: memory */
 	struct gp_array_box box;
 	uint64_t slice, row, column; /* of the next part */
 	size_t largest;
-};
-
-struct gpd_part {
-	uint64_t address;
-	size_t pitch;
-	size_t width;
-	size_t rows;
-	size_t size; /* packed */
-	CUarray array;
-	struct gp_array_box box;
 };
 
 /* One side of a copy of boxes: of an array, of the host's memory, or of the device's. */
@@ -43,8 +33,15 @@ struct gpd_side {
 	uint64_t pitch, rows; /* of memory: from row to row in bytes, from slice to slice in rows */
 };
 
-CUresult gpd_copy_box(const struct gpd_side *dst, const struct gpd_side *src, uint64_t width,
-		      uint64_t height, uint64_t depth, CUstream stream);
+struct gpd_part {
+	struct gpd_side side; /* the device's */
+	uint64_t width, height, depth;
+	size_t size; /* packed */
+};
+
+/* How the driver is told of a copy. */
+CUDA_MEMCPY3D gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src,
+			      uint64_t width, uint64_t height, uint64_t depth);
 
 /* Whether the session may touch the rectangle, else CUDA_ERROR_INVALID_VALUE. */
 CUresult gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch,
@@ -60,10 +57,12 @@ void gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64
 void gpd_cut_start_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *box);
 /* false: there is none left. */
 bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
+/* Bytes of device memory without gaps. */
+struct gpd_part gpd_part_of(uint64_t address, size_t size);
 
 /* Gives the part to the stream, as work of its own. */
 CUresult gpd_part_in(struct gpd_session *session, struct gpd_stream *stream,
-		     const struct gpd_part *part, const void *host);
+		     const struct gpd_part *part, void *host);
 CUresult gpd_part_out(struct gpd_session *session, struct gpd_stream *stream,
 		      const struct gpd_part *part, void *host);
 

@@ -169,46 +169,50 @@ post(struct gpd_lanes *lanes, struct gpd_lane_outgoing *outgoing)
 	return !stopped;
 }
 
-int
-gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size_t size,
-	       const struct gpd_piece *piece)
+/* A copy of what is said of it; until then nothing of that is the lanes'. */
+static int
+enqueue(struct gpd_session *session, const struct gpd_lane_outgoing *said)
 {
 	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
 
-	if (!outgoing) {
-		gpd_staging_put(session, &(struct gpd_piece){ piece->memory, piece->slot });
+	if (!outgoing)
 		return -ENOMEM;
-	}
-	*outgoing = (struct gpd_lane_outgoing){
+	*outgoing = *said;
+	if (post(session->lanes, outgoing))
+		return 0;
+	free(outgoing);
+	return -ESHUTDOWN;
+}
+
+int
+gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size_t size,
+	       struct gpd_piece *piece)
+{
+	const struct gpd_lane_outgoing said = {
 		.chunk = { .copy = copy, .offset = offset, .size = size },
 		.piece = *piece,
 	};
-	if (piece->slot)
-		gpd_staging_sending(session, 1);
-	if (post(session->lanes, outgoing))
-		return 0;
-	free_outgoing(session, outgoing, -ESHUTDOWN);
-	return -ESHUTDOWN;
+	int change = piece->slot ? 1 : 0, r;
+
+	gpd_staging_sending(session, change);
+	r = enqueue(session, &said);
+	if (r) {
+		gpd_staging_sending(session, -change);
+		gpd_staging_put(session, piece);
+	}
+	return r;
 }
 
 int
 gpd_lanes_send_registered(struct gpd_session *session, const struct gp_chunk *chunk,
 			  uint64_t address, gpd_lanes_sent *sent, void *arg)
 {
-	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
-
-	if (!outgoing)
-		return -ENOMEM;
-	*outgoing = (struct gpd_lane_outgoing){
-		.chunk = *chunk,
-		.piece = { .memory = (void *)(uintptr_t)address },
-		.sent = sent,
-		.arg = arg,
-	};
-	if (post(session->lanes, outgoing))
-		return 0;
-	free(outgoing);
-	return -ESHUTDOWN;
+	return enqueue(session, &(struct gpd_lane_outgoing){
+					.chunk = *chunk,
+					.piece = { .memory = (void *)(uintptr_t)address },
+					.sent = sent,
+					.arg = arg,
+				});
 }
 
 bool

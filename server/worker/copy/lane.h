@@ -55,7 +55,7 @@ GP_MUST_CHECK int gpd_lanes_take(struct gpd_session *session, struct gpd_arrival
 /* Any thread: a chunk for the client; the piece goes back when it is sent.  0 or a negative errno:
  * the session is over. */
 GP_MUST_CHECK int gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset,
-				 size_t size, const struct gpd_piece *piece);
+				 size_t size, struct gpd_piece *piece);
 
 /* The same from memory that is kept for the lanes, until sent() is called: by the lane's thread, or
  * when the session goes.  If adding failed it is not. */

@@ -10,10 +10,10 @@
 #include "transport/transport.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 /* How often the executor looks whether the session is lost, while no chunk comes. */
 #define LOOK_MS 100
@@ -346,21 +346,6 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	return -EPROTO;
 }
 
-/* Whether the client has closed lane 0, of which the executor reads nothing while it waits.  Over
- * RDMA the descriptor does not tell, but the data lanes end as soon as lane 0. */
-static bool
-is_deserted(const struct gpd_session *session)
-{
-	struct pollfd poller = { .fd = -1, .events = POLLRDHUP };
-	bool deserted;
-
-	if (!gp_conn_device(session->conn))
-		poller.fd = gp_conn_fd(session->conn);
-	deserted = poller.fd >= 0 && poll(&poller, 1, 0) > 0;
-	gp_conn_fd_left(session->conn);
-	return deserted;
-}
-
 /* Whether a lane has a chunk of the executor's copy on its way, perhaps since before the
  * executor came to it.  How long that may take the lane knows: it waits for its turn under the
  * tenant's limit, or for bytes of the client's. */
@@ -374,7 +359,8 @@ is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 	return false;
 }
 
-/* Whether the chunks that are left will not come. */
+/* Whether the chunks that are left will not come.  The executor reads nothing of lane 0 while it
+ * waits; over RDMA that does not tell that the client has gone, but the data lanes end with it. */
 static bool
 is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 {
@@ -384,7 +370,7 @@ is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 	if (silent_ms < ENDED_MS || is_coming(session->lanes))
 		return false;
 	return lanes->ended || (lanes->stall_ms && silent_ms >= lanes->stall_ms) ||
-	       is_deserted(session);
+	       gp_conn_peer_closed(session->conn);
 }
 
 /* ended: the lane that has, 0: none. */
@@ -397,7 +383,7 @@ give_up(struct gpd_session *session, unsigned int ended)
 	if (ended)
 		snprintf(reason, sizeof(reason), "data lane %u ended in the middle of a copy",
 			 ended);
-	else if (is_deserted(session))
+	else if (gp_conn_peer_closed(session->conn))
 		snprintf(reason, sizeof(reason), "the client closed it in the middle of a copy");
 	else
 		snprintf(reason, sizeof(reason),
@@ -462,24 +448,17 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 	return 1;
 }
 
-static void
-forget(struct gpd_session *session, struct gpd_lane_arrived *list)
-{
-	while (list) {
-		struct gpd_lane_arrived *arrived = list;
-
-		list = arrived->next;
-		gpd_staging_put(session, &arrived->piece);
-		free(arrived);
-	}
-}
-
 void
 gpd_lane_forget_arrivals(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lane_arrived *arrived, *next;
 
-	forget(session, lanes->arrived);
-	forget(session, lanes->parked);
+	LL_CONCAT(lanes->arrived, lanes->parked);
+	LL_FOREACH_SAFE(lanes->arrived, arrived, next)
+	{
+		gpd_staging_put(session, &arrived->piece);
+		free(arrived);
+	}
 	lanes->arrived = lanes->parked = NULL;
 }

@@ -228,10 +228,10 @@ full(const struct block *block, size_t size)
 	return block->slot && GPD_STAGING_SLOT - block->used < size;
 }
 
-static void
-filled(struct gpd_session *session, void *arg, CUresult result)
+void
+gpd_staging_done(struct gpd_session *session, void *slot, CUresult result)
 {
-	gpd_staging_put(session, &(struct gpd_piece){ .slot = arg });
+	gpd_staging_put(session, &(struct gpd_piece){ .slot = slot });
 }
 
 static CUresult
@@ -242,7 +242,7 @@ take_small_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 
 	if (full(block, size)) {
 		/* Its pieces may have gone to any of the session's streams. */
-		result = gpd_wait_add_all(session, NULL, filled, block->slot);
+		result = gpd_wait_add_all(session, NULL, gpd_staging_done, block->slot);
 		if (result == CUDA_SUCCESS)
 			*block = (struct block){ 0 };
 	}

@@ -67,5 +67,7 @@ void gpd_staging_sending(struct gpd_session *session, int more);
 
 /* Any thread.  Neither the GPU nor anybody else uses it any more. */
 void gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece);
+/* The same for a wait's end (wait.h). */
+void gpd_staging_done(struct gpd_session *session, void *slot, CUresult result);
 
 #endif /* GPD_STAGING_H */

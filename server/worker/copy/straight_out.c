@@ -65,7 +65,7 @@ send_straight(struct gpd_session *session, struct gpd_copy_out *out)
 
 	/* Until all are with the lanes, one more. */
 	atomic_store(&out->straight.chunks, 1);
-	while (r == 0 && chunk.offset < out->cut.width) {
+	while (r == 0 && chunk.offset < out->cut.box.width) {
 		chunk.size = gp_chunk_expected(out->total, GP_CHUNK_MAX, chunk.offset);
 		atomic_fetch_add(&out->straight.chunks, 1);
 		atomic_fetch_add(&out->sent, chunk.size);
@@ -107,18 +107,12 @@ give_end(struct gpd_session *session, struct gpd_copy_out *out, uint64_t size)
 	CUresult result;
 
 	out->offset = out->total - size;
-	out->part = (struct gpd_part){
-		.address = out->cut.address + out->offset,
-		.pitch = size,
-		.width = size,
-		.rows = 1,
-		.size = size,
-	};
+	out->part = gpd_part_of(out->cut.address + out->offset, size);
 	result = gpd_copy_out_give(session, out);
 	out->offset = 0;
 	out->part.size = 0;
 	if (result == CUDA_SUCCESS)
-		out->cut.width -= size;
+		out->cut.box.width -= size;
 	return result;
 }
 

@@ -15,15 +15,22 @@
 struct texture {
 	struct gpd_handle name;
 	struct gpd_array *array; /* NULL: it is of memory */
-	int device;
-	bool surface;
+	struct gpd_texture_told told;
 	unsigned long long object;
 };
 
 static struct texture *
 get(const struct gpd_session *session, uint32_t id)
 {
-	return (struct texture *)gpd_handle_get(&session->handles, GPD_KIND_TEXTURE, id);
+	return gpd_handle_get(&session->handles, GPD_KIND_TEXTURE, id);
+}
+
+const struct gpd_texture_told *
+gpd_texture_told(const struct gpd_session *session, uint32_t id)
+{
+	const struct texture *texture = get(session, id);
+
+	return texture ? &texture->told : NULL;
 }
 
 /* One level of an array, or all of a mipmapped one. */
@@ -141,10 +148,9 @@ view_fits(const struct gp_args_gpTextureCreate *args, const struct gpd_array *ar
 }
 
 static CUresult
-create_driver(const struct gp_args_gpTextureCreate *args, const CUDA_RESOURCE_DESC *resource,
-	      CUtexObject *object_p)
+create_texture(const struct gp_args_gpTextureCreate *args, const struct gpd_texture_told *told,
+	       CUtexObject *object_p)
 {
-	const CUDA_TEXTURE_DESC description = describe(args);
 	const CUDA_RESOURCE_VIEW_DESC view = {
 		.format = (CUresourceViewFormat)args->view_format,
 		.width = args->view_width,
@@ -156,106 +162,91 @@ create_driver(const struct gp_args_gpTextureCreate *args, const CUDA_RESOURCE_DE
 		.lastLayer = args->view_last_layer,
 	};
 
-	return gpd_driver.cuTexObjectCreate(object_p, resource, &description,
+	return gpd_driver.cuTexObjectCreate(object_p, &told->resource, &told->description,
 					    args->has_view ? &view : NULL);
 }
 
-/* The driver waits for nothing here (measured).  The device is current. */
-static void
-destroy_object(const struct texture *texture)
-{
-	if (texture->surface)
-		(void)gpd_driver.cuSurfObjectDestroy(texture->object);
-	else
-		(void)gpd_driver.cuTexObjectDestroy(texture->object);
-}
-
+/* The driver waits for nothing here (measured). */
 static void
 destroy(struct texture *texture)
 {
-	if (gpd_device_enter(texture->device) == CUDA_SUCCESS)
-		destroy_object(texture);
+	if (gpd_device_enter(texture->told.device) == CUDA_SUCCESS)
+		(void)(texture->told.surface ? gpd_driver.cuSurfObjectDestroy(texture->object)
+					     : gpd_driver.cuTexObjectDestroy(texture->object));
 	free(texture);
 }
 
+/* args NULL: a surface.  *object_p: what kernels know it by. */
 static CUresult
-add(struct gpd_session *session, uint32_t id, const struct texture *made)
+add(struct gpd_session *session, uint32_t id, const struct texture *wanted,
+    const struct gp_args_gpTextureCreate *args, uint64_t *object_p)
 {
 	struct texture *texture = malloc(sizeof(*texture));
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = gpd_device_enter(wanted->told.device);
 
-	if (texture) {
-		*texture = *made;
-		result = gpd_session_name(session, GPD_KIND_TEXTURE, id, &texture->name);
-	}
+	if (!texture || session->texture_count == GPD_TEXTURES_MAX)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
-		session->texture_count++;
-		if (texture->array)
-			gpd_array_use(texture->array);
-		return CUDA_SUCCESS;
+		*texture = *wanted;
+		result = args ? create_texture(args, &texture->told, &texture->object)
+			      : gpd_driver.cuSurfObjectCreate(&texture->object,
+							      &texture->told.resource);
 	}
-	destroy_object(made);
-	free(texture);
-	return result;
+	if (result != CUDA_SUCCESS) {
+		free(texture);
+		return result;
+	}
+	*object_p = texture->object;
+	result = gpd_session_name(session, GPD_KIND_TEXTURE, id, &texture->name);
+	if (result != CUDA_SUCCESS) {
+		destroy(texture);
+		return result;
+	}
+	session->texture_count++;
+	if (texture->array)
+		texture->array->users++;
+	return CUDA_SUCCESS;
 }
 
 CUresult
 gpd_gpTextureCreate(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
 		    struct gp_reply_gpTextureCreate *reply)
 {
-	struct texture texture = { .device = args->device };
-	CUDA_RESOURCE_DESC resource = { 0 };
-	CUtexObject object;
+	struct texture texture = { .told = { .device = args->device } };
 	CUresult result;
 
 	if (!gpd_device_get(args->device) || !gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!gpd_driver_has(cuTexObjectCreate) || !gpd_driver_has(cuTexObjectDestroy))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = find_resource(session, args, &resource, &texture.array);
+	result = find_resource(session, args, &texture.told.resource, &texture.array);
 	if (result == CUDA_SUCCESS && (!is_sound(args) || !view_fits(args, texture.array) ||
 				       (texture.array && texture.array->device != args->device)))
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && session->texture_count == GPD_TEXTURES_MAX)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	if (result == CUDA_SUCCESS)
-		result = gpd_device_enter(args->device);
-	if (result == CUDA_SUCCESS)
-		result = create_driver(args, &resource, &object);
 	if (result != CUDA_SUCCESS)
 		return result;
-	texture.object = object;
-	reply->object = object;
-	return add(session, args->texture, &texture);
+	texture.told.description = describe(args);
+	return add(session, args->texture, &texture, args, &reply->object);
 }
 
 CUresult
 gpd_gpSurfaceCreate(struct gpd_session *session, const struct gp_args_gpSurfaceCreate *args,
 		    struct gp_reply_gpSurfaceCreate *reply)
 {
-	struct texture surface = { .surface = true };
-	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY };
-	CUsurfObject object;
+	struct texture surface = { .told = { .surface = true } };
 	CUresult result;
 
 	if (!gpd_driver_has(cuSurfObjectCreate) || !gpd_driver_has(cuSurfObjectDestroy))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = find_array(session, args->array, args->level, false, &resource, &surface.array);
+	surface.told.resource.resType = CU_RESOURCE_TYPE_ARRAY;
+	result = find_array(session, args->array, args->level, false, &surface.told.resource,
+			    &surface.array);
 	if (result == CUDA_SUCCESS && !(surface.array->shape.flags & CUDA_ARRAY3D_SURFACE_LDST))
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && session->texture_count == GPD_TEXTURES_MAX)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)
 		return result;
-	surface.device = surface.array->device;
-	result = gpd_device_enter(surface.device);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuSurfObjectCreate(&object, &resource);
-	if (result != CUDA_SUCCESS)
-		return result;
-	surface.object = object;
-	reply->object = object;
-	return add(session, args->surface, &surface);
+	surface.told.device = surface.array->device;
+	return add(session, args->surface, &surface, NULL, &reply->object);
 }
 
 /* Kernels that were launched before may still use it. */
@@ -285,21 +276,18 @@ gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTexture
 	return result == CUDA_SUCCESS ? released : result;
 }
 
-static void
-forget(struct gpd_handle *name, void *arg)
-{
-	struct texture *texture = (struct texture *)name;
-	struct gpd_session *session = arg;
-	struct gpd_array *array = texture->array;
-
-	gpd_handle_remove(&session->handles, name);
-	destroy(texture);
-	if (array)
-		gpd_array_release_at_end(session, array);
-}
-
 void
 gpd_texture_forget(struct gpd_session *session)
 {
-	gpd_handle_each(&session->handles, GPD_KIND_TEXTURE, forget, session);
+	struct texture *texture;
+	uint32_t at = 0;
+
+	while ((texture = gpd_handle_next(&session->handles, GPD_KIND_TEXTURE, &at))) {
+		struct gpd_array *array = texture->array;
+
+		gpd_handle_remove(&session->handles, &texture->name);
+		destroy(texture);
+		if (array)
+			gpd_array_release_at_end(session, array);
+	}
 }

@@ -129,8 +129,12 @@ start_device(struct gpd_ledger *ledger, int ordinal)
 	}
 	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, PRINT_SIZE);
 	(void)gpd_driver.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_SIZE);
-	for (int i = 0; i < CU_LIMIT_MAX; i++)
-		(void)gpd_driver.cuCtxGetLimit(&device->limits[i], (CUlimit)i);
+	for (int i = 0; i < CU_LIMIT_MAX; i++) {
+		size_t value = 0;
+
+		(void)gpd_driver.cuCtxGetLimit(&value, (CUlimit)i);
+		atomic_store(&device->limits[i], value);
+	}
 	start_partitions(ledger, ordinal);
 	return CUDA_SUCCESS;
 }

@@ -30,7 +30,7 @@ struct gpd_device {
 	int threads_per_multiprocessor;
 	int priority_least, priority_greatest;
 	pthread_mutex_t limit_lock;
-	size_t limits[CU_LIMIT_MAX];           /* as they are; they only grow */
+	_Atomic size_t limits[CU_LIMIT_MAX];   /* as they are; they only grow, under the lock */
 	uint64_t default_limits[CU_LIMIT_MAX]; /* as sessions find them, or GP_LIMIT_UNSUPPORTED */
 };
 

@@ -133,6 +133,9 @@ gpd_partition_destroy(struct gpd_partition *partition)
 {
 	if (partition->green && atomic_load(&gpd_devices.lost) == 0)
 		(void)gpd_driver.cuGreenCtxDestroy(partition->green);
+	if (partition->part)
+		gpd_partition_unref(partition->part->base);
+	free(partition->part);
 	pthread_mutex_destroy(&partition->lock);
 	free(partition);
 }
@@ -190,6 +193,8 @@ gpd_partition_release(struct gpd_partition *partition)
 
 	if (!partition || --partition->refs)
 		return NULL;
+	if (partition->part)
+		return partition;
 	table = gpd_partition_tables[partition->device];
 	partition->idle_since = ++idle_count;
 	table->idle++;
@@ -250,31 +255,37 @@ gpd_partition_multiprocessors(const struct gpd_partition *partition, int device)
 	return partition->groups * gpd_partition_tables[partition->device]->group_size;
 }
 
-/* Its lock is held. */
+/* The resources that it is made of; there is room for all. */
 static CUresult
-make_green(struct gpd_partition *partition)
+collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
+	CUdevResource *resources, unsigned int *count)
 {
 	const struct gpd_partition_table *table = gpd_partition_tables[partition->device];
-	CUdevResource *resources = calloc(partition->groups, sizeof(*resources));
-	CUdevResourceDesc desc;
-	CUgreenCtx green;
-	unsigned int count = 0;
-	CUresult result;
 
-	if (!resources)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	*count = 0;
+	if (partition->part)
+		return gpd_part_collect(partition, given_up, resources, count);
 	for (unsigned int i = 0; i < table->count; i++) {
 		if (gpd_groups_has(&partition->set, i))
-			resources[count++] = table->groups[i];
+			resources[(*count)++] = table->groups[i];
 	}
-	result = gpd_driver.cuDevResourceGenerateDesc(&desc, resources, count);
+	return CUDA_SUCCESS;
+}
+
+/* Its lock is held. */
+static CUresult
+make_green(struct gpd_partition *partition, CUdevResource *resources, unsigned int count)
+{
+	CUdevResourceDesc desc;
+	CUgreenCtx green;
+	CUresult result = gpd_driver.cuDevResourceGenerateDesc(&desc, resources, count);
+
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuGreenCtxCreate(&green, desc,
 						     gpd_devices.all[partition->device].device,
 						     CU_GREEN_CTX_DEFAULT_STREAM);
 	if (result == CUDA_SUCCESS)
 		__atomic_store_n(&partition->green, green, __ATOMIC_RELEASE);
-	free(resources);
 	return result;
 }
 
@@ -288,14 +299,46 @@ green_of(const struct gpd_partition *partition)
 static CUresult
 make_at_quiet(struct gpd_partition *partition, const _Atomic bool *given_up)
 {
-	CUresult result = CUDA_ERROR_DEINITIALIZED;
+	CUdevResource *resources = calloc(GPD_GROUPS_MAX, sizeof(*resources));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	unsigned int count;
 
+	if (resources)
+		result = collect(partition, given_up, resources, &count);
+	if (result != CUDA_SUCCESS) {
+		free(resources);
+		return result;
+	}
+	result = CUDA_ERROR_DEINITIALIZED;
 	if (gpd_quiet_begin(partition->device, given_up)) {
 		pthread_mutex_lock(&partition->lock);
-		result = partition->green ? CUDA_SUCCESS : make_green(partition);
+		result = partition->green ? CUDA_SUCCESS : make_green(partition, resources, count);
 		pthread_mutex_unlock(&partition->lock);
 	}
 	gpd_quiet_end(partition->device);
+	free(resources);
+	return result;
+}
+
+CUresult
+gpd_partition_resource(struct gpd_partition *partition, int device, const _Atomic bool *given_up,
+		       CUdevResource *resource)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!driver_can() || !gpd_driver_has(cuGreenCtxGetDevResource))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!partition)
+		return gpd_driver.cuDeviceGetDevResource(gpd_devices.all[device].device, resource,
+							 CU_DEV_RESOURCE_TYPE_SM);
+	if (!green_of(partition))
+		result = make_at_quiet(partition, given_up);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&partition->lock);
+	result = gpd_driver.cuGreenCtxGetDevResource(partition->green, resource,
+						     CU_DEV_RESOURCE_TYPE_SM);
+	pthread_mutex_unlock(&partition->lock);
 	return result;
 }
 
@@ -319,6 +362,17 @@ gpd_partition_stream(struct gpd_partition *partition, int priority, const _Atomi
 	return result;
 }
 
+static void
+end_making(struct gpd_partition *partition)
+{
+	atomic_store(&partition->coming, false);
+	gpd_partition_unref(partition);
+	pthread_mutex_lock(&gpd_partition_lock);
+	makers--;
+	pthread_cond_broadcast(&made);
+	pthread_mutex_unlock(&gpd_partition_lock);
+}
+
 static void *
 make(void *arg)
 {
@@ -327,12 +381,7 @@ make(void *arg)
 	/* Without one the streams stay where they are, and it is tried again. */
 	if (gpd_device_enter(partition->device) == CUDA_SUCCESS)
 		(void)make_at_quiet(partition, NULL);
-	atomic_store(&partition->coming, false);
-	gpd_partition_unref(partition);
-	pthread_mutex_lock(&gpd_partition_lock);
-	makers--;
-	pthread_cond_broadcast(&made);
-	pthread_mutex_unlock(&gpd_partition_lock);
+	end_making(partition);
 	return NULL;
 }
 
@@ -363,11 +412,7 @@ gpd_partition_is_ready(struct gpd_partition *partition)
 	pthread_mutex_unlock(&gpd_partition_lock);
 	if (!gp_thread_start("partition", 0, make, partition))
 		return false;
-	atomic_store(&partition->coming, false);
-	gpd_partition_unref(partition);
-	pthread_mutex_lock(&gpd_partition_lock);
-	makers--;
-	pthread_mutex_unlock(&gpd_partition_lock);
+	end_making(partition);
 	return true;
 }
 

@@ -25,8 +25,17 @@
 #include <stdint.h>
 
 #define GPD_PARTITION_DEVICES 32 /* as GPD_DEVICES_MAX */
+#define GPD_SPLIT_MAX 128
 
 struct gpd_partition;
+
+/* Some of the groups that the driver splits multiprocessors into (cuDevSmResourceSplitByCount). */
+struct gpd_split {
+	unsigned int flags, least;
+	unsigned int groups; /* so many are asked for; 0: all is taken, unsplit */
+	uint64_t picks[GPD_SPLIT_MAX / 64];
+	bool rest; /* and what no group has */
+};
 
 /* What a session may use of each device; all zeros at first, and in no list. */
 struct gpd_shares {
@@ -83,6 +92,22 @@ CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,
 /* The context of nodes of graphs: of one that a stream has, or the device's primary one. */
 CUresult gpd_partition_context(const struct gpd_partition *partition, int device,
 			       CUcontext *context_p);
+
+/*
+ * A part of a partition (NULL: of the device), with a green context of its own: a new reference,
+ * for which the one to `base` is taken over; NULL: no memory.  Nobody else gets the same one.
+ * lenient: if the split cannot be had it is all of `base`.
+ */
+struct gpd_partition *gpd_partition_part(int device, struct gpd_partition *base,
+					 const struct gpd_split *split, bool lenient);
+/* Whether it is such a part, of this one. */
+bool gpd_partition_is_part_of(const struct gpd_partition *partition,
+			      const struct gpd_partition *base);
+
+/* What the driver says that a partition (NULL: the device) has.  The rest is as for
+ * gpd_partition_stream(). */
+CUresult gpd_partition_resource(struct gpd_partition *partition, int device,
+				const _Atomic bool *given_up, CUdevResource *resource);
 
 /* Whether a stream can be had at once. If not, the green context is made meanwhile. */
 bool gpd_partition_is_ready(struct gpd_partition *partition);

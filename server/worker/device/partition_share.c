@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <utlist.h>
 
 static struct gpd_shares *all_shares GP_GUARDED_BY(gpd_partition_lock);
 
@@ -36,7 +37,15 @@ is_counted(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partition_
 	return false;
 }
 
-/* How many have each group: tenants, and sessions without one, but for this tenant or session. */
+static void
+add_load(const struct gpd_partition *unit, unsigned int *load)
+{
+	for (unsigned int i = 0; i < GPD_GROUPS_MAX; i++)
+		load[i] += gpd_groups_has(&unit->set, i);
+}
+
+/* How many have each group: tenants, and sessions without one, but for this tenant or session
+ * (NULL: all of them). */
 static void
 load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
 	GP_LOCKED(gpd_partition_lock)
@@ -45,12 +54,11 @@ load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
 	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
 		const struct gpd_share *share = &s->devices[device];
 		const struct gpd_partition *unit = unit_of(share);
-		bool mine = own->devices[device].tenant_groups ? same_tenant(s, own) : s == own;
+		bool mine =
+			own && own->devices[device].tenant_groups ? same_tenant(s, own) : s == own;
 
-		if (!unit || mine || is_counted(s, device))
-			continue;
-		for (unsigned int i = 0; i < gpd_partition_tables[device]->count; i++)
-			load[i] += gpd_groups_has(&unit->set, i);
+		if (unit && !mine && !is_counted(s, device))
+			add_load(unit, load);
 	}
 }
 
@@ -65,10 +73,8 @@ load_within(const struct gpd_shares *own, int device, unsigned int *load)
 	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
 		const struct gpd_share *share = &s->devices[device];
 
-		if (s == own || share->tenant != tenant || !share->assigned)
-			continue;
-		for (unsigned int i = 0; i < gpd_partition_tables[device]->count; i++)
-			load[i] += gpd_groups_has(&share->assigned->set, i);
+		if (s != own && share->tenant == tenant && share->assigned)
+			add_load(share->assigned, load);
 	}
 }
 
@@ -138,8 +144,7 @@ throw_away(struct garbage *garbage, struct gpd_partition *partition)
 {
 	if (!partition)
 		return;
-	partition->next = garbage->first;
-	garbage->first = partition;
+	LL_PREPEND(garbage->first, partition);
 }
 
 static void
@@ -249,54 +254,29 @@ place(struct gpd_shares *shares, int device, struct garbage *garbage) GP_LOCKED(
 		atomic_fetch_or(&shares->changed, 1u << device);
 }
 
-/* The least that so many groups can be loaded. */
-static unsigned int
-least_sum(unsigned int count, uint32_t groups, const unsigned int *load)
-{
-	uint16_t with_load[256] = { 0 };
-	unsigned int sum = 0;
-
-	for (unsigned int i = 0; i < count; i++)
-		with_load[load[i] < 255 ? load[i] : 255]++;
-	for (unsigned int level = 0; level < 256 && groups; level++) {
-		uint32_t taken = groups < with_load[level] ? groups : with_load[level];
-
-		sum += taken * level;
-		groups -= taken;
-	}
-	return sum;
-}
-
-/* Whether a share that has groups in common with others could have better ones. */
+/* Whether a share could have groups that fewer have: the present ones are chosen first. */
 static bool
 could_be_better(const struct gpd_shares *shares, int device, const unsigned int *all)
 	GP_LOCKED(gpd_partition_lock)
 {
 	const struct gpd_partition *unit = unit_of(&shares->devices[device]);
-	unsigned int count = gpd_partition_tables[device]->count;
-	unsigned int others[GPD_GROUPS_MAX], sum = 0;
+	const struct gpd_partition_table *table = gpd_partition_tables[device];
+	unsigned int others[GPD_GROUPS_MAX];
+	struct gpd_groups best;
 
-	for (unsigned int i = 0; i < count; i++) {
+	for (unsigned int i = 0; i < table->count; i++)
 		others[i] = all[i] - gpd_groups_has(&unit->set, i);
-		sum += gpd_groups_has(&unit->set, i) ? others[i] : 0;
-	}
-	return sum && least_sum(count, unit->groups, others) < sum;
+	best = least_loaded(table, unit->groups, others, NULL, &unit->set);
+	return memcmp(&best, &unit->set, sizeof(best)) != 0;
 }
 
 /* The first of those. */
 static struct gpd_shares *
 find_crowded(int device) GP_LOCKED(gpd_partition_lock)
 {
-	unsigned int all[GPD_GROUPS_MAX] = { 0 };
+	unsigned int all[GPD_GROUPS_MAX];
 
-	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
-		const struct gpd_partition *unit = unit_of(&s->devices[device]);
-
-		if (!unit || is_counted(s, device))
-			continue;
-		for (unsigned int i = 0; i < gpd_partition_tables[device]->count; i++)
-			all[i] += gpd_groups_has(&unit->set, i);
-	}
+	load_of_others(NULL, device, all);
 	for (struct gpd_shares *s = all_shares; s; s = s->next) {
 		if (unit_of(&s->devices[device]) && !is_counted(s, device) &&
 		    could_be_better(s, device, all))
@@ -346,16 +326,6 @@ groups_for(int device, uint32_t wanted)
 	return groups < table->count ? groups : table->count;
 }
 
-static void
-enlist(struct gpd_shares *shares) GP_LOCKED(gpd_partition_lock)
-{
-	if (shares->listed)
-		return;
-	shares->listed = true;
-	shares->next = all_shares;
-	all_shares = shares;
-}
-
 uint32_t
 gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted, uint32_t wanted)
 {
@@ -372,7 +342,9 @@ gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_want
 		return 0;
 	}
 	share = &shares->devices[device];
-	enlist(shares);
+	if (!shares->listed)
+		LL_PREPEND(all_shares, shares);
+	shares->listed = true;
 	share->tenant_groups = shares->tenant ? groups_for(device, tenant_wanted) : 0;
 	share->groups = groups_for(device, wanted);
 	before = unit_of(share);
@@ -390,14 +362,11 @@ void
 gpd_partition_forget(struct gpd_shares *shares)
 {
 	struct garbage garbage = { NULL };
-	struct gpd_shares **link = &all_shares;
 
 	if (!shares->listed)
 		return;
 	pthread_mutex_lock(&gpd_partition_lock);
-	while (*link != shares)
-		link = &(*link)->next;
-	*link = shares->next;
+	LL_DELETE(all_shares, shares);
 	shares->listed = false;
 	for (int i = 0; i < GPD_PARTITION_DEVICES; i++) {
 		if (!unit_of(&shares->devices[i]))

@@ -37,10 +37,18 @@ struct gpd_partition {
 	struct gpd_groups set;
 	uint32_t groups;
 	unsigned int refs;
-	uint64_t idle_since;  /* counts; of those without references */
-	pthread_mutex_t lock; /* no two threads may use a green context at a time */
-	CUgreenCtx green;     /* made with the first stream; read without the lock */
-	_Atomic bool coming;  /* a thread makes it */
+	uint64_t idle_since;   /* counts; of those without references */
+	pthread_mutex_t lock;  /* no two threads may use a green context at a time */
+	CUgreenCtx green;      /* made with the first stream; read without the lock */
+	_Atomic bool coming;   /* a thread makes it */
+	struct gpd_part *part; /* it is of a split of another one; NULL: of groups of the table */
+};
+
+/* What such a partition is made of. */
+struct gpd_part {
+	struct gpd_partition *base; /* a reference, or NULL: the whole device */
+	struct gpd_split split;
+	bool lenient;
 };
 
 struct gpd_partition_table {
@@ -66,5 +74,9 @@ struct gpd_partition *gpd_partition_ref(struct gpd_partition *partition)
 struct gpd_partition *gpd_partition_release(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
 void gpd_partition_destroy(struct gpd_partition *partition);
+
+/* Of a partition that is a part: what the driver splits the base into. */
+CUresult gpd_part_collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
+			  CUdevResource *resources, unsigned int *count);
 
 #endif /* GPD_PARTITION_TABLE_H */

@@ -6,20 +6,25 @@
 #include "server/worker/device/driver.h"
 #include "transport/transport.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+/* What is known of a device.  What comes of the first try is what the machine can do: without
+ * success it stays the only one. */
+enum knowledge {
+	UNTRIED,
+	WORKS,
+	HOPELESS
+};
+
 static struct {
-	pthread_mutex_t lock;
 	struct {
 		struct gpd_peer_ways ways;
-		bool unprepared; /* the driver makes no memory that could be registered */
-		bool tried;      /* and said in the log what came of it */
-		bool works;
+		_Atomic int known; /* enum knowledge; HOPELESS as well if the driver makes none */
 	} devices[GPD_DEVICES_MAX];
-} peer = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} peer;
 
 struct gpd_peer_ways
 gpd_peer_memory_choose(const struct gpd_peer_facts *facts)
@@ -99,20 +104,13 @@ has_way(int device)
 bool
 gpd_peer_memory_prepares(int device)
 {
-	bool prepares;
-
-	pthread_mutex_lock(&peer.lock);
-	prepares = has_way(device) && !peer.devices[device].unprepared;
-	pthread_mutex_unlock(&peer.lock);
-	return prepares;
+	return has_way(device) && atomic_load(&peer.devices[device].known) != HOPELESS;
 }
 
 void
 gpd_peer_memory_unprepared(int device)
 {
-	pthread_mutex_lock(&peer.lock);
-	peer.devices[device].unprepared = true;
-	pthread_mutex_unlock(&peer.lock);
+	atomic_store(&peer.devices[device].known, HOPELESS);
 }
 
 static const char *
@@ -146,28 +144,13 @@ keep_by_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int devic
 	return r == 0;
 }
 
-static bool
-keep_by_address(struct gp_conn *conn, uint64_t address, uint64_t size, char *why, size_t why_size)
-{
-	int r = gp_conn_keep(conn, (void *)(uintptr_t)address, size, -1);
-
-	if (r)
-		(void)snprintf(why, why_size, "ibv_reg_mr: %s", words(r));
-	return r == 0;
-}
-
-/* What comes of the first try is what the machine can do: without success it stays the only one. */
 static void
 note(int device, bool kept, const char *text)
 {
-	bool first;
+	int untried = UNTRIED;
 
-	pthread_mutex_lock(&peer.lock);
-	first = !peer.devices[device].tried;
-	peer.devices[device].tried = true;
-	peer.devices[device].works = peer.devices[device].works || kept;
-	pthread_mutex_unlock(&peer.lock);
-	if (!first)
+	if (!atomic_compare_exchange_strong(&peer.devices[device].known, &untried,
+					    kept ? WORKS : HOPELESS))
 		gpd_debug("rdma: memory of GPU %d: %s", device, text);
 	else if (kept)
 		gpd_info("rdma: memory of GPU %d is registered by %s: large copies go straight to "
@@ -184,18 +167,19 @@ gpd_peer_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size, 
 	const struct gpd_peer_ways *ways = &peer.devices[device].ways;
 	char no_buf[80] = "dma-buf: not supported; ", no_address[120] = "no addresses for others";
 	char text[200];
-	bool buf = false, kept = false, hopeless;
+	bool buf = false, kept = false;
+	int r;
 
-	pthread_mutex_lock(&peer.lock);
-	hopeless = !has_way(device) || peer.devices[device].unprepared ||
-		   (peer.devices[device].tried && !peer.devices[device].works);
-	pthread_mutex_unlock(&peer.lock);
-	if (hopeless || !gp_conn_device(conn))
+	if (!gpd_peer_memory_prepares(device) || !gp_conn_device(conn))
 		return false;
 	if (ways->dma_buf)
 		buf = kept = keep_by_dma_buf(conn, address, size, device, no_buf, sizeof(no_buf));
-	if (!kept && ways->by_address)
-		kept = keep_by_address(conn, address, size, no_address, sizeof(no_address));
+	if (!kept && ways->by_address) {
+		r = gp_conn_keep(conn, (void *)(uintptr_t)address, size, -1);
+		kept = r == 0;
+		if (r)
+			(void)snprintf(no_address, sizeof(no_address), "ibv_reg_mr: %s", words(r));
+	}
 	(void)snprintf(text, sizeof(text), "%s%s", kept ? "" : no_buf,
 		       buf    ? "dma-buf"
 		       : kept ? "its addresses"

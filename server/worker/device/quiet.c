@@ -71,9 +71,9 @@ is_vain(const _Atomic bool *given_up)
 	return atomic_load(&gpd_devices.lost) || (given_up && atomic_load(given_up));
 }
 
-/* Waits for what the GPU has been given; the time it took, or UINT64_MAX. */
+/* Waits for what the GPU has been given, no longer than `most`; the time it took, or UINT64_MAX. */
 static uint64_t
-await(int device, CUevent event, bool stops, const _Atomic bool *given_up)
+await(int device, CUevent event, bool stops, uint64_t most, const _Atomic bool *given_up)
 {
 	uint64_t start = gp_now_ns(), took = 0;
 
@@ -81,7 +81,7 @@ await(int device, CUevent event, bool stops, const _Atomic bool *given_up)
 	if (gpd_driver.cuCtxRecordEvent(gpd_devices.all[device].primary, event) != CUDA_SUCCESS)
 		return 0;
 	while (gpd_driver.cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
-		if (is_vain(given_up))
+		if (is_vain(given_up) || took > most)
 			return UINT64_MAX;
 		if (stops && took > gpd_quiet_short_ns)
 			stop(device, start + took);
@@ -101,7 +101,7 @@ seek(int device, bool stops, const _Atomic bool *given_up)
 	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return !is_vain(given_up);
 	do {
-		took = await(device, event, stops, given_up);
+		took = await(device, event, stops, UINT64_MAX, given_up);
 		if (stops && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
 			atomic_store(&quiets[device].last, true);
 	} while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
@@ -128,21 +128,15 @@ gpd_quiet_seek(int device)
 bool
 gpd_quiet_is(int device)
 {
-	uint64_t start = gp_now_ns();
+	uint64_t took;
 	CUevent event;
-	bool quiet;
 
 	if (!gpd_driver_has(cuCtxRecordEvent) ||
 	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return true;
-	quiet = gpd_driver.cuCtxRecordEvent(gpd_devices.all[device].primary, event) != CUDA_SUCCESS;
-	while (!quiet && gp_now_ns() - start <= gpd_quiet_short_ns) {
-		quiet = gpd_driver.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
-		if (!quiet)
-			gp_nap(NAP_NS);
-	}
+	took = await(device, event, false, gpd_quiet_short_ns, NULL);
 	(void)gpd_driver.cuEventDestroy_v2(event);
-	return quiet;
+	return took != UINT64_MAX;
 }
 
 void

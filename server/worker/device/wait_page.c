@@ -4,26 +4,22 @@
 #include "base/lock.h"
 #include "server/worker/device/driver.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #define PAGE_SIZE_BYTES (GPD_WAIT_PAGE_SLOTS * sizeof(uint32_t))
 #define PIECE_PAGES 64
 
-struct node {
-	struct node *next;
-	struct gpd_wait_page page;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct node *free_pages GP_GUARDED_BY(lock);
+static struct gpd_wait_page *free_pages GP_GUARDED_BY(lock);
 
 static CUresult
 add_piece(void) GP_LOCKED(lock)
 {
 	void *host = NULL;
 	CUdeviceptr device = 0;
+	struct gpd_wait_page *pages;
 	CUresult result =
 		gpd_driver.cuMemHostAlloc(&host, PIECE_PAGES * PAGE_SIZE_BYTES,
 					  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
@@ -35,15 +31,12 @@ add_piece(void) GP_LOCKED(lock)
 		(void)gpd_driver.cuMemFreeHost(host);
 		return result;
 	}
-	for (size_t i = 0; i < PIECE_PAGES; i++) {
-		struct node *node = malloc(sizeof(*node));
-
-		if (!node)
-			break;
-		node->page.host = (volatile uint32_t *)((char *)host + i * PAGE_SIZE_BYTES);
-		node->page.device = device + i * PAGE_SIZE_BYTES;
-		node->next = free_pages;
-		free_pages = node;
+	/* It stays for the life of the process. */
+	pages = calloc(PIECE_PAGES, sizeof(*pages));
+	for (size_t i = 0; pages && i < PIECE_PAGES; i++) {
+		pages[i].host = (volatile uint32_t *)((char *)host + i * PAGE_SIZE_BYTES);
+		pages[i].device = device + i * PAGE_SIZE_BYTES;
+		LL_PREPEND(free_pages, &pages[i]);
 	}
 	return CUDA_SUCCESS;
 }
@@ -59,38 +52,29 @@ gpd_wait_page_setup(void)
 	return result;
 }
 
-int
-gpd_wait_page_take(struct gpd_wait_page *page_p)
+struct gpd_wait_page *
+gpd_wait_page_take(void)
 {
-	struct node *node;
+	struct gpd_wait_page *page;
 
 	pthread_mutex_lock(&lock);
 	if (!free_pages)
 		(void)add_piece();
-	node = free_pages;
-	if (node)
-		free_pages = node->next;
+	page = free_pages;
+	if (page)
+		free_pages = page->next;
 	pthread_mutex_unlock(&lock);
-	if (!node)
-		return -ENOMEM;
-	*page_p = node->page;
-	free(node);
-	for (size_t i = 0; i < GPD_WAIT_PAGE_SLOTS; i++)
-		page_p->host[i] = 0;
-	return 0;
+	for (size_t i = 0; page && i < GPD_WAIT_PAGE_SLOTS; i++)
+		page->host[i] = 0;
+	return page;
 }
 
 void
-gpd_wait_page_give(const struct gpd_wait_page *page)
+gpd_wait_page_give(struct gpd_wait_page *page)
 {
-	struct node *node = malloc(sizeof(*node));
-
-	/* Without memory for its note the page is lost, and only that. */
-	if (!node)
+	if (!page)
 		return;
-	node->page = *page;
 	pthread_mutex_lock(&lock);
-	node->next = free_pages;
-	free_pages = node;
+	LL_PREPEND(free_pages, page);
 	pthread_mutex_unlock(&lock);
 }

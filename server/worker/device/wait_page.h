@@ -13,6 +13,7 @@
 #define GPD_WAIT_PAGE_SLOTS 2048
 
 struct gpd_wait_page {
+	struct gpd_wait_page *next; /* while nobody has it */
 	volatile uint32_t *host;
 	CUdeviceptr device;
 };
@@ -20,9 +21,9 @@ struct gpd_wait_page {
 /* Has a first piece ready; once, with a context current. */
 CUresult gpd_wait_page_setup(void);
 
-/* 0 or -ENOMEM. */
-int gpd_wait_page_take(struct gpd_wait_page *page_p);
-/* No stream will write to it any more. */
-void gpd_wait_page_give(const struct gpd_wait_page *page);
+/* Full of zeros; NULL: no memory. */
+struct gpd_wait_page *gpd_wait_page_take(void);
+/* No stream will write to it any more.  Accepts NULL. */
+void gpd_wait_page_give(struct gpd_wait_page *page);
 
 #endif /* GPD_WAIT_PAGE_H */

@@ -182,56 +182,45 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	return gpd_wait_add_all(session, NULL, unused, image);
 }
 
-struct forget {
-	struct gpd_session *session;
-	const struct gpd_context *context;
-};
-
 static void
-mark_stale(struct gpd_handle *handle, void *arg)
+mark_stale(struct gpd_session *session, struct gpd_image *image)
 {
-	struct gpd_image *image = (struct gpd_image *)handle;
-	struct forget *forget = arg;
-
-	if (image->context && image->context != forget->context)
-		return;
 	image->context = NULL;
 	/* Where there is no state, only what was set is forgotten. */
 	if (image->library && image->library->shared)
 		gpd_image_forget_dynamic(image);
 	else
 		image->stale = true;
-	close_globals(forget->session, image);
-	forget_globals(forget->session, image);
+	close_globals(session, image);
+	forget_globals(session, image);
 }
 
 void
 gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context)
 {
-	struct forget forget = { .session = session, .context = context };
+	struct gpd_image *image;
+	uint32_t at = 0;
 
 	forget_kernel(session);
-	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, mark_stale, &forget);
-}
-
-static void
-forget_image(struct gpd_handle *handle, void *arg)
-{
-	struct gpd_image *image = (struct gpd_image *)handle;
-
-	close_globals(arg, image);
-	gpd_handle_remove(&((struct gpd_session *)arg)->handles, handle);
-	uncharge(arg, image);
-	leave(image);
+	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
+		if (!image->context || image->context == context)
+			mark_stale(session, image);
+	}
 }
 
 void
 gpd_image_forget_session(struct gpd_session *session)
 {
 	struct gpd_image *image;
+	uint32_t at = 0;
 
 	forget_kernel(session);
-	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, forget_image, session);
+	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
+		close_globals(session, image);
+		gpd_handle_remove(&session->handles, &image->handle);
+		uncharge(session, image);
+		leave(image);
+	}
 	pthread_mutex_lock(&leaving.lock);
 	while ((image = find_leaving(session)))
 		stop_paying(image);
@@ -298,9 +287,8 @@ CUresult
 gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
 		  struct gp_reply_gpImageGlobal *reply)
 {
-	const struct gpd_context *context = gpd_context_get(session, args->context);
 	struct gpd_image *image = gpd_image_get(session, args->image);
-	int device = context ? context->device : 0;
+	int device = gpd_context_device(session, args->context);
 	CUdeviceptr address;
 	size_t size;
 	CUresult result;
@@ -321,18 +309,25 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 	return CUDA_SUCCESS;
 }
 
+static int
+device_of(const struct gpd_image *image)
+{
+	return image->context ? image->context->device : 0;
+}
+
 /* Its variables take memory from now on. */
 static CUresult
 charge(struct gpd_session *session, struct gpd_image *image)
 {
-	int device = image->context ? image->context->device : 0;
+	int device = device_of(image);
 	CUresult result;
 
 	if (!image->uses.variables)
 		return CUDA_SUCCESS;
 	/* Nobody knows how much it is, and nobody need. */
 	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
-	    gpd_account_room(&session->account, device).max == GPD_NO_LIMIT)
+	    gpd_ledger_room(session->account.ledger, session->account.line, device).max ==
+		    GPD_NO_LIMIT)
 		return CUDA_SUCCESS;
 	result = gpd_account_allocate(&session->account, device, image->uses.variables);
 	if (result == CUDA_SUCCESS) {
@@ -340,25 +335,6 @@ charge(struct gpd_session *session, struct gpd_image *image)
 		image->charged_device = device;
 	}
 	return result;
-}
-
-/* A library that is shared keeps what it says. */
-static CUresult
-copy_info(const struct gpd_library *library, struct gp_bytes *info_p)
-{
-	void *copy = malloc(library->info.size ? library->info.size : 1);
-
-	if (!copy)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(copy, library->info.data, library->info.size);
-	*info_p = (struct gp_bytes){ copy, library->info.size };
-	return CUDA_SUCCESS;
-}
-
-static int
-device_of(const struct gpd_image *image)
-{
-	return image->context ? image->context->device : 0;
 }
 
 static void
@@ -380,7 +356,9 @@ enter_image(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 		result = gpd_library_get(session, image->blob, device, true, args->options,
 					 &image->library, &reply->log);
 	if (result == CUDA_SUCCESS)
-		result = copy_info(image->library, &reply->info);
+		result = gpd_library_copy(image->library->info, &reply->info)
+				 ? CUDA_SUCCESS
+				 : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
 	return result;
@@ -453,12 +431,13 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 	struct gpd_context *context = gpd_context_get(session, args->context);
 	struct gpd_promise *promise;
 	struct gpd_image *image;
-	struct gp_bytes log = { 0 };
+
 	CUresult result = gpd_context_enter(session, args->context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	promise = gpd_promise_keep(session, args->sha256, context ? context->device : 0);
+	promise =
+		gpd_promise_keep(session, args->sha256, gpd_context_device(session, args->context));
 	if (!promise)
 		return CUDA_ERROR_INVALID_VALUE;
 	image = image_of_promise(promise, context);
@@ -467,8 +446,7 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	result = gpd_library_get(session, image->blob, device_of(image), true,
-				 (struct gp_bytes){ 0 }, &image->library, &log);
-	free((void *)log.data);
+				 (struct gp_bytes){ 0 }, &image->library, NULL);
 	if (result == CUDA_SUCCESS)
 		result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
 	if (result == CUDA_SUCCESS) {

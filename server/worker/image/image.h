@@ -32,7 +32,7 @@ struct gpd_image {
 	struct gpd_blob *blob;
 	struct gpd_library *library; /* NULL: while it is stale, if loading it anew failed */
 	struct gpd_library *left;    /* that it shared before; work may still use it */
-	int **dynamic;               /* per device: per kernel, see gpd_image_dynamic(); or NULL */
+	int *dynamic;                /* per kernel and device: gpd_image_dynamic() and 1; or NULL */
 	struct gpd_global *globals;
 	struct gpd_image_uses uses;
 	uint64_t code;    /* bytes of it that its session has taken */

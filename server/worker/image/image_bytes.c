@@ -16,12 +16,6 @@
 #define IMAGES_MAX 16384
 #define RECEIVE_SIZE ((size_t)1 << 20)
 
-static void
-count(struct gpd_handle *handle, void *arg)
-{
-	++*(unsigned int *)arg;
-}
-
 /* Before it is looked for: what the session may not have it need not send. */
 static CUresult
 take_memory(struct gpd_session *session, uint64_t size)
@@ -30,8 +24,10 @@ take_memory(struct gpd_session *session, uint64_t size)
 	const struct gpd_ledger_tenant *tenant = &session->account.ledger->tenants[line->tenant];
 	const struct gpd_ledger_tenant_line *all = &tenant->devices[GPD_LEDGER_CODE];
 	unsigned int images = 0;
+	uint32_t at = 0;
 
-	gpd_handle_each(&session->handles, GPD_KIND_IMAGE, count, &images);
+	while (gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))
+		images++;
 	if (size <= GP_IMAGE_SIZE_MAX && images < IMAGES_MAX &&
 	    gpd_account_take_code(&session->account, size) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
@@ -91,7 +87,7 @@ CUresult
 gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 		struct gpd_blob **blob_p)
 {
-	uint64_t bulk = gpd_session_bulk_size(session);
+	uint64_t bulk = session->bulk_left;
 	struct gpd_image_name name = { .size = args->size };
 	CUresult result;
 

@@ -17,7 +17,7 @@
 struct gpd_image *
 gpd_image_get(const struct gpd_session *session, uint32_t id)
 {
-	return (struct gpd_image *)gpd_handle_get(&session->handles, GPD_KIND_IMAGE, id);
+	return gpd_handle_get(&session->handles, GPD_KIND_IMAGE, id);
 }
 
 static void
@@ -30,12 +30,8 @@ set_true(struct gpd_session *session, void *arg, CUresult result)
 static CUresult
 load_again(struct gpd_session *session, struct gpd_image *image, int device)
 {
-	struct gp_bytes log = { 0 };
-	CUresult result = gpd_library_get(session, image->blob, device, false,
-					  (struct gp_bytes){ 0 }, &image->library, &log);
-
-	free((void *)log.data);
-	return result;
+	return gpd_library_get(session, image->blob, device, false, (struct gp_bytes){ 0 },
+			       &image->library, NULL);
 }
 
 CUresult
@@ -91,22 +87,14 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device, struc
 	return function_of(session, use);
 }
 
-/* Of the current call. */
-static int
-device_here(const struct gpd_session *session)
-{
-	const struct gpd_context *context = gpd_context_get(session, session->context);
-
-	return context ? context->device : 0;
-}
-
 CUresult
 gpd_image_kernel_here(struct gpd_session *session, uint64_t kernel, struct gpd_use *use)
 {
 	CUresult result = gpd_context_enter(session, session->context);
 
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_kernel(session, kernel, device_here(session), use);
+		result = gpd_image_kernel(session, kernel,
+					  gpd_context_device(session, session->context), use);
 	return result;
 }
 
@@ -114,24 +102,29 @@ CUresult
 gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel(session, kernel, device_here(session), &use);
+	CUresult result = gpd_image_kernel(session, kernel,
+					   gpd_context_device(session, session->context), &use);
 
 	if (result == CUDA_SUCCESS)
 		*function_p = atomic_load(&use.function->driver);
 	return result;
 }
 
+static int *
+dynamic_of(const struct gpd_image *image, int device, uint32_t index)
+{
+	return &image->dynamic[(size_t)device * image->library->kernel_count + index];
+}
+
 int
 gpd_image_dynamic(const struct gpd_use *use)
 {
 	const struct gpd_image *image = use->image;
+	int set = image->dynamic ? *dynamic_of(image, use->device, use->index) : 0;
 
 	if (!image->library->shared)
 		return INT_MAX;
-	if (!image->dynamic || !image->dynamic[use->device] ||
-	    !image->dynamic[use->device][use->index])
-		return use->function->dynamic;
-	return image->dynamic[use->device][use->index] - 1;
+	return set ? set - 1 : use->function->dynamic;
 }
 
 CUresult
@@ -146,21 +139,17 @@ gpd_image_set_dynamic(const struct gpd_use *use, int bytes)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!image->dynamic)
-		image->dynamic = calloc((size_t)gpd_devices.count, sizeof(image->dynamic[0]));
-	if (image->dynamic && !image->dynamic[use->device])
-		image->dynamic[use->device] =
-			calloc(image->library->kernel_count, sizeof(image->dynamic[0][0]));
-	if (!image->dynamic || !image->dynamic[use->device])
+		image->dynamic = calloc((size_t)gpd_devices.count * image->library->kernel_count,
+					sizeof(image->dynamic[0]));
+	if (!image->dynamic)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	image->dynamic[use->device][use->index] = bytes + 1;
+	*dynamic_of(image, use->device, use->index) = bytes + 1;
 	return CUDA_SUCCESS;
 }
 
 void
 gpd_image_forget_dynamic(struct gpd_image *image)
 {
-	for (int i = 0; image->dynamic && i < gpd_devices.count; i++)
-		free(image->dynamic[i]);
 	free(image->dynamic);
 	image->dynamic = NULL;
 }
@@ -169,19 +158,21 @@ gpd_image_forget_dynamic(struct gpd_image *image)
 static CUresult
 bring_dynamic(struct gpd_session *session, struct gpd_image *image, int device)
 {
-	CUresult result = gpd_device_enter(device);
+	CUresult result = CUDA_SUCCESS;
 
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < image->library->kernel_count; i++) {
 		struct gpd_use use = { image, NULL, NULL, device, i };
 
-		if (!image->dynamic[device][i])
+		if (!*dynamic_of(image, device, i))
 			continue;
-		result = function_of(session, &use);
+		result = gpd_device_enter(device);
+		if (result == CUDA_SUCCESS)
+			result = function_of(session, &use);
 		if (result == CUDA_SUCCESS)
 			result = gpd_driver.cuFuncSetAttribute(
 				atomic_load(&use.function->driver),
 				CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-				image->dynamic[device][i] - 1);
+				*dynamic_of(image, device, i) - 1);
 	}
 	return result;
 }
@@ -197,10 +188,8 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 	result = load_again(session, image, device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	for (int i = 0; image->dynamic && i < gpd_devices.count; i++) {
-		if (image->dynamic[i] && result == CUDA_SUCCESS)
-			result = bring_dynamic(session, image, i);
-	}
+	for (int i = 0; image->dynamic && i < gpd_devices.count && result == CUDA_SUCCESS; i++)
+		result = bring_dynamic(session, image, i);
 	if (result == CUDA_SUCCESS)
 		result = gpd_device_enter(device);
 	if (result != CUDA_SUCCESS) {

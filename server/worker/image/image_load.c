@@ -5,87 +5,12 @@
 #include "protocol/image_info.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/image/jit_options.h"
 #include "server/worker/image/library.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LOG_SIZE 4096
-/* What the client may give, and the logs. */
-#define OPTIONS_MAX 32
-
-struct option {
-	uint32_t option;
-	uint32_t zero;
-	uint64_t value;
-};
-
-/* Belongs to the library: the driver may compile, and write here, when a kernel is first used. */
-struct gpd_jit {
-	CUjit_option options[OPTIONS_MAX];
-	void *values[OPTIONS_MAX];
-	unsigned int count;
-	char info[LOG_SIZE];
-	char error[LOG_SIZE];
-};
-
-/* Options whose value is a number that the driver only reads. */
-static bool
-is_scalar(uint32_t option)
-{
-	switch (option) {
-	case CU_JIT_MAX_REGISTERS:
-	case CU_JIT_OPTIMIZATION_LEVEL:
-	case CU_JIT_TARGET_FROM_CUCONTEXT:
-	case CU_JIT_TARGET:
-	case CU_JIT_FALLBACK_STRATEGY:
-	case CU_JIT_GENERATE_DEBUG_INFO:
-	case CU_JIT_LOG_VERBOSE:
-	case CU_JIT_GENERATE_LINE_INFO:
-	case CU_JIT_CACHE_MODE:
-	case CU_JIT_POSITION_INDEPENDENT_CODE:
-	case CU_JIT_MIN_CTA_PER_SM:
-	case CU_JIT_MAX_THREADS_PER_BLOCK:
-	case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
-	case CU_JIT_SPLIT_COMPILE:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void
-add(struct gpd_jit *jit, CUjit_option option, void *value)
-{
-	jit->options[jit->count] = option;
-	jit->values[jit->count++] = value;
-}
-
-/* text: the image is PTX, so the compiler will run. */
-static CUresult
-jit_options(struct gpd_jit *jit, struct gp_bytes options, bool text)
-{
-	struct option option;
-
-	if (options.size % sizeof(option))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t at = 0; at < options.size; at += sizeof(option)) {
-		memcpy(&option, (const uint8_t *)options.data + at, sizeof(option));
-		if (!is_scalar(option.option))
-			continue;
-		if (jit->count + 4 >= OPTIONS_MAX)
-			return CUDA_ERROR_INVALID_VALUE;
-		add(jit, (CUjit_option)option.option, (void *)(uintptr_t)option.value);
-	}
-	if (!jit->count && !text)
-		return CUDA_SUCCESS;
-	add(jit, CU_JIT_INFO_LOG_BUFFER, jit->info);
-	add(jit, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_SIZE - 1));
-	add(jit, CU_JIT_ERROR_LOG_BUFFER, jit->error);
-	add(jit, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)(LOG_SIZE - 1));
-	return CUDA_SUCCESS;
-}
 
 /* The driver puts off compiling; but whoever loads PTX wants to know whether it is any. */
 static CUresult
@@ -106,21 +31,25 @@ static CUresult
 load(struct gpd_library *library, struct gp_bytes options)
 {
 	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
-	struct gpd_jit *jit = library->jit;
+	struct gpd_jit_options *jit = &library->jit->options;
 	void *yes = (void *)1;
 	const struct gp_image *view;
+	bool compiles;
 	CUresult result;
 	int r = gpd_blob_image(library->blob, &view);
 
 	if (r)
 		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
-	result = jit_options(jit, options, gp_image_type(view) == GP_IMAGE_PTX);
+	result = gpd_jit_read(jit, options);
 	if (result != CUDA_SUCCESS)
 		return result;
+	compiles = gp_image_type(view) == GP_IMAGE_PTX;
+	if (compiles || jit->count)
+		gpd_jit_add_logs(library->jit);
 	result = gpd_driver.cuLibraryLoadData(&library->driver, gp_image_driver_pointer(view),
-					      jit->options, jit->values, jit->count, &preserved,
-					      &yes, 1);
-	if (result == CUDA_SUCCESS && gp_image_type(view) == GP_IMAGE_PTX)
+					      jit->keys, jit->values, jit->count, &preserved, &yes,
+					      1);
+	if (result == CUDA_SUCCESS && compiles)
 		result = compile(library);
 	return result;
 }
@@ -156,7 +85,9 @@ params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
 	kernel->params_size = result == CUDA_ERROR_INVALID_VALUE ? end : UINT32_MAX;
 	info->param_count = count;
 	info->params = list;
-	return gpd_driver_is_sticky(result) ? result : CUDA_SUCCESS;
+	/* Who is told of fewer parameters than the image has believes it to be another one. */
+	return gpd_driver_is_sticky(result) || result == CUDA_ERROR_OUT_OF_MEMORY ? result
+										  : CUDA_SUCCESS;
 }
 
 static void

@@ -24,27 +24,14 @@ attribute_check(struct gpd_session *session, const CUlaunchAttribute *attribute)
 {
 	const CUaccessPolicyWindow *window = &attribute->value.accessPolicyWindow;
 
-	switch ((unsigned int)attribute->id) {
-	case CU_LAUNCH_ATTRIBUTE_IGNORE:
-	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+	if (gpd_is_launch_number(attribute->id))
 		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-		if (window->num_bytes &&
-		    !gpd_memory_accessible(session, (uintptr_t)window->base_ptr, window->num_bytes))
-			return CUDA_ERROR_INVALID_VALUE;
-		return CUDA_SUCCESS;
-	default:
+	if (attribute->id != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	}
+	if (window->num_bytes &&
+	    !gpd_memory_accessible(session, (uintptr_t)window->base_ptr, window->num_bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
 }
 
 CUresult

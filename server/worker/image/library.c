@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 /* Who waits for another looks so often whether its own session has ended. */
 #define LOOK_NS 20000000
@@ -27,8 +28,9 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t loaded;
 	struct gpd_library *libraries;
-	/* That nobody uses; behind the oldest that may stay come those that go. */
-	struct gpd_library *newest, *oldest;
+	/* utlist of those that nobody uses: first those that go, then from the oldest on those that
+	 * may stay. */
+	struct gpd_library *unused;
 	unsigned int unused_count; /* of those that may stay */
 	uint64_t unused_bytes;
 	bool trims; /* a quiet job is given */
@@ -56,9 +58,7 @@ create(struct gpd_blob *blob, int device)
 	library->number = atomic_fetch_add(&last_number, 1) + 1;
 	gpd_blob_ref(blob);
 	library->blob = blob;
-	memcpy(library->key.sha256, gpd_blob_sha256(blob), sizeof(library->key.sha256));
-	library->key.size = gpd_blob_size(blob);
-	library->key.device = device;
+	library->key = (struct gpd_library_key){ *gpd_blob_name(blob), device };
 	atomic_init(&library->devices, 1u << device);
 	pthread_mutex_init(&library->lock, NULL);
 	pthread_mutex_init(&library->allowing, NULL);
@@ -94,31 +94,19 @@ unload(struct gpd_library *library)
 static void
 unused_unlink(struct gpd_library *library)
 {
-	*(library->newer ? &library->newer->older : &registry.newest) = library->older;
-	*(library->older ? &library->older->newer : &registry.oldest) = library->newer;
-	library->newer = library->older = NULL;
+	DL_DELETE(registry.unused, library);
 	if (library->shared) {
 		registry.unused_count--;
-		registry.unused_bytes -= library->key.size;
+		registry.unused_bytes -= library->key.name.size;
 	}
 }
 
 static void
 unused_link(struct gpd_library *library)
 {
-	library->older = registry.newest;
-	*(library->older ? &library->older->newer : &registry.oldest) = library;
-	registry.newest = library;
+	DL_APPEND(registry.unused, library);
 	registry.unused_count++;
-	registry.unused_bytes += library->key.size;
-}
-
-static void
-unused_link_oldest(struct gpd_library *library)
-{
-	library->newer = registry.oldest;
-	*(library->newer ? &library->newer->older : &registry.newest) = library;
-	registry.oldest = library;
+	registry.unused_bytes += library->key.name.size;
 }
 
 static bool
@@ -135,9 +123,11 @@ take_oldest(uint32_t but)
 	struct gpd_library *library;
 
 	pthread_mutex_lock(&registry.lock);
-	library = registry.oldest;
-	while (library && atomic_load(&library->devices) & but)
-		library = library->newer;
+	DL_FOREACH(registry.unused, library)
+	{
+		if (!(atomic_load(&library->devices) & but))
+			break;
+	}
 	if (library && goes(library)) {
 		unused_unlink(library);
 		if (library->shared)
@@ -155,7 +145,7 @@ is_too_much(void)
 	bool much;
 
 	pthread_mutex_lock(&registry.lock);
-	much = registry.oldest && goes(registry.oldest);
+	much = registry.unused && goes(registry.unused);
 	pthread_mutex_unlock(&registry.lock);
 	return much;
 }
@@ -170,7 +160,7 @@ trim(void *unused)
 	while (is_too_much() && gpd_quiet_jobs_seek_quiet() && (library = take_oldest(0)))
 		unload(library);
 	pthread_mutex_lock(&registry.lock);
-	again = registry.trims = registry.oldest && !registry.oldest->shared;
+	again = registry.trims = registry.unused && !registry.unused->shared;
 	pthread_mutex_unlock(&registry.lock);
 	if (again)
 		gpd_quiet_jobs_run(trim, unused);
@@ -182,7 +172,7 @@ gpd_library_trim(void)
 	bool much;
 
 	pthread_mutex_lock(&registry.lock);
-	much = !registry.trims && registry.oldest && goes(registry.oldest);
+	much = !registry.trims && registry.unused && goes(registry.unused);
 	registry.trims = registry.trims || much;
 	pthread_mutex_unlock(&registry.lock);
 	if (much)
@@ -219,20 +209,24 @@ gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), v
 	library->gone = gone;
 	library->gone_arg = arg;
 	pthread_mutex_lock(&registry.lock);
-	unused_link_oldest(library);
+	DL_PREPEND(registry.unused, library);
 	pthread_mutex_unlock(&registry.lock);
 	gpd_library_trim();
 }
 
-static void
-copy_log(const struct gpd_library *library, struct gp_bytes *log_p)
+bool
+gpd_library_copy(struct gp_bytes bytes, struct gp_bytes *copy_p)
 {
-	void *copy = library->log.size ? malloc(library->log.size) : NULL;
+	void *copy = bytes.size && copy_p ? malloc(bytes.size) : NULL;
 
-	if (!copy)
-		return;
-	memcpy(copy, library->log.data, library->log.size);
-	*log_p = (struct gp_bytes){ copy, library->log.size };
+	if (!copy_p)
+		return true;
+	if (bytes.size && !copy)
+		return false;
+	if (copy)
+		memcpy(copy, bytes.data, bytes.size);
+	*copy_p = (struct gp_bytes){ copy, bytes.size };
+	return true;
 }
 
 /* The devices, but this one, on which kernels run: what is loaded there waits for them, too. */
@@ -311,10 +305,9 @@ lock_library(struct gpd_session *session, struct gpd_library *library)
 static struct gpd_library *
 find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh_p, bool *loading_p)
 {
-	struct gpd_library_key key = { .size = gpd_blob_size(blob), .device = device };
+	const struct gpd_library_key key = { *gpd_blob_name(blob), device };
 	struct gpd_library *library;
 
-	memcpy(key.sha256, gpd_blob_sha256(blob), sizeof(key.sha256));
 	pthread_mutex_lock(&registry.lock);
 	HASH_FIND(hh, registry.libraries, &key, sizeof(key), library);
 	*fresh_p = !library;
@@ -354,7 +347,7 @@ load_fresh(struct gpd_session *session, struct gpd_library *library)
 static void
 tell(const struct gpd_library *library, const char *what)
 {
-	const uint8_t *hash = gpd_blob_sha256(library->blob);
+	const uint8_t *hash = library->key.name.sha256;
 	struct gpd_library_counts counts = gpd_library_counts();
 
 	gpd_debug("image %02x%02x%02x%02x: %s; %" PRIu64 " loaded to be shared, %" PRIu64
@@ -373,7 +366,7 @@ load_own(struct gpd_session *session, struct gpd_blob *blob, int device, struct 
 	if (!library)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = load(session, library, device, options);
-	copy_log(library, log_p);
+	(void)gpd_library_copy(library->log, log_p);
 	if (result != CUDA_SUCCESS) {
 		destroy(library);
 		return result;
@@ -408,13 +401,13 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 		if (result == CUDA_SUCCESS)
 			break;
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
-			copy_log(library, log_p);
+			(void)gpd_library_copy(library->log, log_p);
 		gpd_library_unref(library);
 		/* Who was to load it gave up, for its client is gone. */
 		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			return result;
 	}
-	copy_log(library, log_p);
+	(void)gpd_library_copy(library->log, log_p);
 	tell(library, fresh ? "loaded" : "was loaded before");
 	*library_p = library;
 	return CUDA_SUCCESS;
@@ -515,7 +508,7 @@ gpd_library_stop(void)
 	struct gpd_library *library;
 
 	pthread_mutex_lock(&registry.lock);
-	while ((library = registry.oldest)) {
+	while ((library = registry.unused)) {
 		unused_unlink(library);
 		if (library->shared)
 			HASH_DEL(registry.libraries, library);

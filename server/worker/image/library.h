@@ -13,6 +13,7 @@
 #define GPD_LIBRARY_H
 
 #include "protocol/enc.h"
+#include "server/worker/code/image_disk.h"
 
 #include <cuda.h>
 #include <pthread.h>
@@ -39,8 +40,7 @@ struct gpd_function {
 };
 
 struct gpd_library_key {
-	uint8_t sha256[32];
-	uint64_t size;
+	struct gpd_image_name name;
 	int64_t device; /* that was current when it was loaded: what its kernels need is told for it
 			 */
 };
@@ -71,7 +71,7 @@ struct gpd_library {
 	unsigned int refs;
 	bool loading;
 	CUresult result;
-	struct gpd_library *newer, *older; /* while nobody uses it */
+	struct gpd_library *prev, *next; /* while nobody uses it */
 };
 
 /* How much stays loaded that nobody uses: what was used last. */
@@ -87,11 +87,14 @@ struct gpd_library_counts {
 };
 
 /* The blob's library on the device, which is current; may_share: the caller keeps what it sets to
- * itself.  session: who is seen to wait if the driver has to load; executor.  *log_p, malloc'ed, is
- * the compiler's text, also of a failure. */
+ * itself.  session: who is seen to wait if the driver has to load; executor.  *log_p (or NULL),
+ * malloc'ed, is the compiler's text, also of a failure. */
 CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device,
 			 bool may_share, struct gp_bytes options, struct gpd_library **library_p,
 			 struct gp_bytes *log_p);
+
+/* A copy of what a library says of itself, malloc'ed, if anybody wants it; false: no memory. */
+bool gpd_library_copy(struct gp_bytes bytes, struct gp_bytes *copy_p);
 
 /* Of who uses it no more, nor has work under way that does.  What is not shared is unloaded. */
 void gpd_library_put(struct gpd_library *library);

@@ -149,8 +149,7 @@ gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, i
 	if (!used)
 		return;
 	used->device = device;
-	used->name.size = gpd_blob_size(blob);
-	memcpy(used->name.sha256, gpd_blob_sha256(blob), sizeof(used->name.sha256));
+	used->name = *gpd_blob_name(blob);
 	used->info_size = info.size;
 	memcpy(used->info, info.data, info.size);
 	pthread_mutex_lock(&memory.lock);
@@ -170,7 +169,7 @@ take(struct gpd_session *session, struct gpd_promise *promise)
 {
 	struct gpd_account *account = &session->account;
 	struct gpd_image_uses uses = gpd_blob_uses(promise->blob);
-	uint64_t size = gpd_blob_size(promise->blob);
+	uint64_t size = gpd_blob_name(promise->blob)->size;
 
 	if (uses.variables > VARIABLES_MAX ||
 	    !gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_CODE, size))
@@ -282,7 +281,7 @@ gpd_promise_keep(struct gpd_session *session, struct gp_bytes sha256, int device
 	LL_FOREACH(session->promises, found)
 	{
 		if (found->device == device && sha256.size == GPD_SHA256_SIZE &&
-		    memcmp(gpd_blob_sha256(found->blob), sha256.data, GPD_SHA256_SIZE) == 0)
+		    memcmp(gpd_blob_name(found->blob)->sha256, sha256.data, GPD_SHA256_SIZE) == 0)
 			break;
 	}
 	if (found)

@@ -25,7 +25,7 @@ static struct gpd_array *leaving GP_GUARDED_BY(lock); /* utlist */
 struct gpd_array *
 gpd_array_get(const struct gpd_session *session, uint32_t id)
 {
-	return (struct gpd_array *)gpd_handle_get(&session->handles, GPD_KIND_ARRAY, id);
+	return gpd_handle_get(&session->handles, GPD_KIND_ARRAY, id);
 }
 
 CUresult
@@ -149,12 +149,6 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 	array->state = GPD_ARRAY_IDLE;
 	pthread_mutex_unlock(&lock);
 	gpd_quiet_jobs_run(drop_one, NULL);
-}
-
-void
-gpd_array_use(struct gpd_array *array)
-{
-	array->users++;
 }
 
 CUresult
@@ -387,20 +381,17 @@ gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array)
 	bury(array);
 }
 
-static void
-forget(struct gpd_handle *name, void *session)
-{
-	gpd_handle_remove(&((struct gpd_session *)session)->handles, name);
-	gpd_array_release_at_end(session, (struct gpd_array *)name);
-}
-
 void
 gpd_array_forget(struct gpd_session *session)
 {
 	struct gpd_array *array;
 	unsigned int count = 0;
+	uint32_t at = 0;
 
-	gpd_handle_each(&session->handles, GPD_KIND_ARRAY, forget, session);
+	while ((array = gpd_handle_next(&session->handles, GPD_KIND_ARRAY, &at))) {
+		gpd_handle_remove(&session->handles, &array->name);
+		gpd_array_release_at_end(session, array);
+	}
 	pthread_mutex_lock(&lock);
 	while ((array = find_of(session))) {
 		if (array->state == GPD_ARRAY_GOING) {

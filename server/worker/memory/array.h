@@ -49,8 +49,7 @@ struct gpd_array *gpd_array_get(const struct gpd_session *session, uint32_t id);
 CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 			const struct gp_array_box *box, CUarray *array_p);
 
-/* For objects made of it; the last use gives it back. */
-void gpd_array_use(struct gpd_array *array);
+/* Of the users one less; the last one gives it back. */
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
 /* The same at the session's end, when no work is left. */

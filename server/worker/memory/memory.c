@@ -7,9 +7,11 @@
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/device/window.h"
 #include "server/worker/memory/array.h"
+#include "server/worker/memory/grant.h"
 #include "server/worker/memory/physical.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/share/shared.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -29,6 +31,8 @@ struct chunk {
 	int device;
 	CUmemGenericAllocationHandle handle;
 	struct gpd_physical *physical; /* NULL: the memory is the chunk's own */
+	struct gpd_shared *shared;     /* or one of its users, if this is not NULL */
+	bool granted;                  /* until it is placed: the handle is the caller's */
 	bool asked, kept;              /* for, and by, the lanes' RDMA device */
 };
 
@@ -60,8 +64,16 @@ drop(const struct chunk *chunk)
 	if (chunk->kept)
 		gp_memory_forget((void *)(uintptr_t)chunk->address);
 	gpd_driver.cuMemUnmap(chunk->address, chunk->size);
-	if (!chunk->physical)
+	if (!chunk->physical && !chunk->shared && !chunk->granted)
 		gpd_driver.cuMemRelease(chunk->handle);
+}
+
+static uint64_t
+zeroed_of(const struct chunk *chunk)
+{
+	if (chunk->shared)
+		return chunk->size;
+	return chunk->physical ? chunk->physical->zeroed : 0;
 }
 
 static CUresult
@@ -71,16 +83,16 @@ place(struct chunk *chunk)
 		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = chunk->device },
 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 	};
-	uint64_t zeroed = chunk->physical ? chunk->physical->zeroed : 0;
+	uint64_t zeroed = zeroed_of(chunk);
 	CUresult result = CUDA_SUCCESS;
 
-	if (!chunk->physical)
+	if (!chunk->physical && !chunk->granted)
 		result = gpd_physical_obtain(chunk->size, chunk->device, &chunk->handle);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpd_driver.cuMemMap(chunk->address, chunk->size, 0, chunk->handle, 0);
 	if (result != CUDA_SUCCESS) {
-		if (!chunk->physical)
+		if (!chunk->physical && !chunk->granted)
 			gpd_driver.cuMemRelease(chunk->handle);
 		return result;
 	}
@@ -266,7 +278,6 @@ add(struct gpd_session *session, struct chunk *chunk)
 {
 	struct gpd_memory *memory = session->memory;
 	CUresult result = check_place(session, chunk->address, chunk->size, chunk->device);
-	bool leaving;
 	uint64_t until = 0;
 	size_t i;
 
@@ -278,20 +289,14 @@ add(struct gpd_session *session, struct chunk *chunk)
 	if (!room(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = wait_unmapped(memory, chunk->address, chunk->size);
-	leaving = is_leaving(memory);
 	if (result == CUDA_SUCCESS)
 		result = place(chunk);
-	/* What the client has given back may still have been on its way out. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && leaving &&
-	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
-		result = place(chunk);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpd_array_wait_gone(session, chunk->device))
-		result = place(chunk);
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
-	       gpd_account_wait(&session->account, false, &until))
+	       gpd_memory_wait(session, chunk->device, &until))
 		result = place(chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
+	chunk->granted = false;
 	memmove(&memory->chunks[i + 1], &memory->chunks[i], (memory->count - i) * sizeof(*chunk));
 	memory->chunks[i] = *chunk;
 	memory->count++;
@@ -324,10 +329,50 @@ gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 	return result;
 }
 
-void
-gpd_memory_wait_unmapped(struct gpd_session *session)
+CUresult
+gpd_memory_open(struct gpd_session *session, uint64_t address, struct gpd_shared *shared)
 {
-	(void)wait_unmapped(session->memory, 0, UINT64_MAX);
+	struct chunk chunk = {
+		.address = address,
+		.size = shared->size,
+		.device = shared->device,
+		.handle = shared->handle,
+		.shared = shared,
+		.granted = true,
+	};
+
+	return add(session, &chunk);
+}
+
+struct gpd_shared *
+gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size, uint64_t *offset_p)
+{
+	struct gpd_memory *memory = session->memory;
+	size_t i = find(memory, address);
+	struct chunk *chunk = &memory->chunks[i];
+
+	if (i == memory->count || chunk->physical ||
+	    !within(chunk->address, chunk->size, address, size))
+		return NULL;
+	if (!chunk->shared)
+		chunk->shared = gpd_shared_make(&session->account, chunk->handle, chunk->size,
+						chunk->device);
+	*offset_p = address - chunk->address;
+	return chunk->shared;
+}
+
+bool
+gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until)
+{
+	struct gpd_memory *memory = session->memory;
+
+	/* What the client has given back may still have been on its way out. */
+	if (*until == 0 && is_leaving(memory) &&
+	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
+		return true;
+	if (*until == 0 && gpd_array_wait_gone(session, device))
+		return true;
+	return gpd_account_wait(&session->account, false, until);
 }
 
 CUresult
@@ -336,26 +381,79 @@ gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *a
 	return gpd_memory_map(session, args->address, args->size, args->device);
 }
 
+/* With memory that is the session's and counted already. */
+static CUresult
+add_charged(struct gpd_session *session, struct chunk *chunk)
+{
+	CUresult result = add(session, chunk);
+
+	if (result != CUDA_SUCCESS) {
+		gpd_driver.cuMemRelease(chunk->handle);
+		gpd_account_free(&session->account, chunk->device, chunk->size);
+	}
+	return result;
+}
+
+CUresult
+gpd_gpMemoryUse(struct gpd_session *session, const struct gp_args_gpMemoryUse *args)
+{
+	struct chunk chunk = {
+		.address = args->address,
+		.size = args->size,
+		.device = args->device,
+		.granted = true,
+	};
+
+	if (!gpd_grant_take(session, args->device, args->size, &chunk.handle))
+		return CUDA_ERROR_INVALID_VALUE;
+	return add_charged(session, &chunk);
+}
+
+/* Not gpd_account_allocate() and what follows a refusal: it is no refusal to the program. */
+CUresult
+gpd_gpMemoryTry(struct gpd_session *session, const struct gp_args_gpMemoryTry *args)
+{
+	struct gpd_account *account = &session->account;
+	struct chunk chunk = {
+		.address = args->address,
+		.size = args->size,
+		.device = args->device,
+		.granted = true,
+	};
+	CUresult result = gpd_account_may_use(account, args->device)
+				  ? check_place(session, args->address, args->size, args->device)
+				  : CUDA_ERROR_INVALID_DEVICE;
+
+	if (result == CUDA_SUCCESS &&
+	    !gpd_ledger_take(account->ledger, account->line, args->device, args->size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_physical_obtain(args->size, args->device, &chunk.handle);
+	if (result == CUDA_SUCCESS)
+		return add_charged(session, &chunk);
+	gpd_account_free(account, args->device, args->size);
+	return result;
+}
+
 /* The driver unmaps without waiting for the device. */
 static void
 unmap(struct leaving *leaving)
 {
 	struct gpd_memory *memory = leaving->memory;
-	struct leaving **link = &memory->leaving;
-
 	struct gpd_physical *physical = leaving->chunk.physical;
 	bool last = false;
 
 	drop(&leaving->chunk);
 	pthread_mutex_lock(&memory->lock);
-	while (*link != leaving)
-		link = &(*link)->next;
-	*link = leaving->next;
+	LL_DELETE(memory->leaving, leaving);
 	if (physical)
 		last = --physical->leaving == 0 && physical->released;
 	pthread_mutex_unlock(&memory->lock);
 	/* Only now is it the tenant's again. */
-	if (!physical)
+	if (leaving->chunk.shared)
+		gpd_shared_leave(leaving->chunk.shared, &memory->session->account);
+	else if (!physical)
 		gpd_account_free(&memory->session->account, leaving->chunk.device,
 				 leaving->chunk.size);
 	else if (last)
@@ -393,8 +491,7 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	pthread_mutex_lock(&memory->lock);
 	if (leaving->chunk.physical)
 		leaving->chunk.physical->leaving++;
-	leaving->next = memory->leaving;
-	memory->leaving = leaving;
+	LL_PREPEND(memory->leaving, leaving);
 	pthread_mutex_unlock(&memory->lock);
 	gpd_account_leave_begin(&session->account);
 	result = gpd_wait_add_all(session, NULL, unused, leaving);
@@ -412,7 +509,8 @@ leaving_size(struct gpd_memory *memory, int device)
 
 	pthread_mutex_lock(&memory->lock);
 	for (const struct leaving *leaving = memory->leaving; leaving; leaving = leaving->next) {
-		if (leaving->chunk.device == device && !leaving->chunk.physical)
+		if (leaving->chunk.device == device && !leaving->chunk.physical &&
+		    !leaving->chunk.shared)
 			size += leaving->chunk.size;
 	}
 	pthread_mutex_unlock(&memory->lock);
@@ -440,7 +538,7 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	available += leaving;
 	if (available > total)
 		available = total;
-	quota = gpd_account_room(&session->account, args->device);
+	quota = gpd_ledger_room(session->account.ledger, session->account.line, args->device);
 	if (quota.left < quota.max)
 		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
 	reply->free = quota.left < available ? quota.left : available;
@@ -533,7 +631,7 @@ gpd_memory_give_back(struct gpd_session *session)
 
 	waited = gpd_array_give_back(session) || waited;
 	if (is_leaving(session->memory))
-		gpd_memory_wait_unmapped(session);
+		(void)wait_unmapped(session->memory, 0, UINT64_MAX);
 	return waited;
 }
 
@@ -561,8 +659,11 @@ gpd_memory_destroy(struct gpd_session *session)
 		return;
 	while (memory->leaving)
 		unmap(memory->leaving);
-	for (size_t i = 0; i < memory->count; i++)
+	for (size_t i = 0; i < memory->count; i++) {
 		drop(&memory->chunks[i]);
+		if (memory->chunks[i].shared)
+			gpd_shared_leave(memory->chunks[i].shared, &session->account);
+	}
 	gpd_physical_forget(session);
 	for (size_t i = 0; i < RESERVED_MAX; i++)
 		gpd_window_give(&memory->reserved[i]);

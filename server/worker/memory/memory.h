@@ -16,6 +16,7 @@
 
 struct gpd_physical;
 struct gpd_session;
+struct gpd_shared;
 
 /* Memory outside of the window that the session's copies may touch, as a variable is; its owner's.
  */
@@ -41,11 +42,20 @@ bool gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *
 /* Maps the beginning of physical memory at such an address. */
 CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 			   struct gpd_physical *physical);
+
+/* The memory of which the range is a part, in one mapping that gpMemoryMap or its like has made,
+ * and where in it; the mapping is one of its users.  NULL: there is none, or no memory for it. */
+struct gpd_shared *gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size,
+				    uint64_t *offset_p);
+/* Maps all of it.  The caller's use of it is the mapping's from then on, if that succeeds. */
+CUresult gpd_memory_open(struct gpd_session *session, uint64_t address, struct gpd_shared *shared);
+
 /* Before an allocation is refused: waits for the memory and the arrays that the session has given
  * back; whether there were any. */
 bool gpd_memory_give_back(struct gpd_session *session);
-/* Waits until all that is on its way out has gone: memory may be had then. */
-void gpd_memory_wait_unmapped(struct gpd_session *session);
+/* The device has no memory: waits for what the session has given back, then for others' as
+ * gpd_account_wait() does; *until is 0 at first.  false: there is none to wait for. */
+bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
 
 /* The device whose memory all of the range is, in one mapping to and from which the session's lanes
  * move bulk by themselves: the mapping is registered when it is first asked for (peer_memory.h).

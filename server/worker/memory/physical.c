@@ -5,9 +5,11 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
+#include "server/worker/device/window.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
+#include "server/worker/share/shared.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -86,7 +88,7 @@ gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *han
 static struct gpd_physical *
 get(const struct gpd_session *session, uint32_t id)
 {
-	return (struct gpd_physical *)gpd_handle_get(&session->handles, GPD_KIND_MEMORY, id);
+	return gpd_handle_get(&session->handles, GPD_KIND_MEMORY, id);
 }
 
 static CUresult
@@ -94,17 +96,10 @@ obtain(struct gpd_session *session, struct gpd_physical *physical)
 {
 	CUresult result = gpd_physical_obtain(physical->size, physical->device, &physical->handle);
 	uint64_t until = 0;
-	bool again;
 
-	if (result != CUDA_ERROR_OUT_OF_MEMORY)
-		return result;
-	/* What the client has given back may still have been on its way out. */
-	gpd_memory_wait_unmapped(session);
-	(void)gpd_array_wait_gone(session, physical->device);
-	do {
-		again = gpd_account_wait(&session->account, false, &until);
+	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	       gpd_memory_wait(session, physical->device, &until))
 		result = gpd_physical_obtain(physical->size, physical->device, &physical->handle);
-	} while (again && result == CUDA_ERROR_OUT_OF_MEMORY);
 	return result;
 }
 
@@ -139,21 +134,15 @@ gpd_gpMemoryCreate(struct gpd_session *session, const struct gp_args_gpMemoryCre
 	return result;
 }
 
-static void
-destroy(struct gpd_handle *name, void *session)
-{
-	struct gpd_physical *physical = (struct gpd_physical *)name;
-
-	gpd_handle_remove(&((struct gpd_session *)session)->handles, name);
-	(void)gpd_driver.cuMemRelease(physical->handle);
-	free(physical);
-}
-
 void
 gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical)
 {
-	(void)gpd_driver.cuMemRelease(physical->handle);
-	gpd_account_free(&session->account, physical->device, physical->size);
+	if (physical->shared) {
+		gpd_shared_leave(physical->shared, &session->account);
+	} else {
+		(void)gpd_driver.cuMemRelease(physical->handle);
+		gpd_account_free(&session->account, physical->device, physical->size);
+	}
 	free(physical);
 }
 
@@ -193,8 +182,76 @@ gpd_gpMemoryPlace(struct gpd_session *session, const struct gp_args_gpMemoryPlac
 	return attach(session, args->memory, args->address, args->size);
 }
 
+/* What nobody has mapped yet: somebody else will, and must not zero it under others. */
+static CUresult
+zero_rest(struct gpd_physical *physical)
+{
+	CUmemAccessDesc access = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = physical->device },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	struct gpd_range range;
+	CUresult result;
+
+	if (physical->zeroed >= physical->size)
+		return CUDA_SUCCESS;
+	if (gpd_window_take(physical->size, 0, NULL, 0, &range))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_driver.cuMemMap(range.address, physical->size, 0, physical->handle, 0);
+	if (result == CUDA_SUCCESS) {
+		result = gpd_driver.cuMemSetAccess(range.address, physical->size, &access, 1);
+		if (result == CUDA_SUCCESS)
+			result = gpd_physical_zero(range.address + physical->zeroed,
+						   physical->size - physical->zeroed,
+						   physical->device);
+		(void)gpd_driver.cuMemUnmap(range.address, physical->size);
+	}
+	gpd_window_give(&range);
+	if (result == CUDA_SUCCESS)
+		physical->zeroed = physical->size;
+	return result;
+}
+
+struct gpd_shared *
+gpd_physical_share(struct gpd_session *session, uint32_t memory)
+{
+	struct gpd_physical *physical = get(session, memory);
+
+	if (!physical || zero_rest(physical) != CUDA_SUCCESS)
+		return NULL;
+	if (!physical->shared)
+		physical->shared = gpd_shared_make(&session->account, physical->handle,
+						   physical->size, physical->device);
+	return physical->shared;
+}
+
+CUresult
+gpd_physical_open(struct gpd_session *session, uint32_t memory, struct gpd_shared *shared_memory)
+{
+	struct gpd_physical *physical = calloc(1, sizeof(*physical));
+	CUresult result;
+
+	if (!physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical->size = physical->zeroed = shared_memory->size;
+	physical->device = shared_memory->device;
+	physical->handle = shared_memory->handle;
+	physical->shared = shared_memory;
+	result = gpd_session_name(session, GPD_KIND_MEMORY, memory, &physical->name);
+	if (result != CUDA_SUCCESS)
+		free(physical);
+	return result;
+}
+
 void
 gpd_physical_forget(struct gpd_session *session)
 {
-	gpd_handle_each(&session->handles, GPD_KIND_MEMORY, destroy, session);
+	struct gpd_physical *physical;
+	uint32_t at = 0;
+
+	/* What they held of the quota goes back with the session, too. */
+	while ((physical = gpd_handle_next(&session->handles, GPD_KIND_MEMORY, &at))) {
+		gpd_handle_remove(&session->handles, &physical->name);
+		gpd_physical_finish(session, physical);
+	}
 }

@@ -14,13 +14,15 @@
 #include <stdint.h>
 
 struct gpd_session;
+struct gpd_shared;
 
 struct gpd_physical {
 	struct gpd_handle name;
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle;
-	uint64_t zeroed; /* its beginning; the rest has never been mapped */
+	struct gpd_shared *shared; /* it is one of its users; NULL: the memory is its own */
+	uint64_t zeroed;           /* its beginning; the rest has never been mapped */
 	unsigned int
 		mappings; /* those on their way out not counted: the driver keeps memory for them */
 	unsigned int leaving; /* and those; under the lock of the session's memory, as is */
@@ -30,6 +32,13 @@ struct gpd_physical {
 /* Memory for whole granules, the caller's to release; and zeroing, which is waited for. */
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
+
+/* The memory, all of it zeroed, for others to use; the physical memory itself is one of its users.
+ * NULL: there is none of that name, or no memory for it. */
+struct gpd_shared *gpd_physical_share(struct gpd_session *session, uint32_t memory);
+/* Names what another session shares.  The caller's use of it goes with the name, if that succeeds.
+ */
+CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory, struct gpd_shared *shared);
 
 /* The stream that zeroes, of all sessions; the device is current. */
 CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);

@@ -33,9 +33,12 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 			account->recall();
 	}
 	if ((now > *until || !gpd_ledger_is_leaving(account->ledger, account->line)) &&
-	    !gpd_ledger_is_recalling(account->ledger, account->line))
+	    !gpd_ledger_is_recalling(account->ledger, account->line, of_tenant))
 		return false;
+	/* Others must not wait for what this session keeps, as the executor is here. */
+	atomic_store(&account->line->waiting, 1);
 	gp_nap(LEAVING_NAP_NS);
+	atomic_store(&account->line->waiting, 0);
 	return true;
 }
 
@@ -166,10 +169,4 @@ gpd_account_link_all(struct gpd_account *account, size_t bytes)
 {
 	while (bytes && !atomic_load(account->closing))
 		bytes -= gpd_account_link(account, bytes);
-}
-
-struct gpd_ledger_room
-gpd_account_room(const struct gpd_account *account, int device)
-{
-	return gpd_ledger_room(account->ledger, account->line, device);
 }

@@ -63,7 +63,4 @@ size_t gpd_account_link(struct gpd_account *account, size_t bytes);
 /* The same until all of them may: for what travels in one piece. */
 void gpd_account_link_all(struct gpd_account *account, size_t bytes);
 
-/* What the session may have on a device in all, and can still get. */
-struct gpd_ledger_room gpd_account_room(const struct gpd_account *account, int device);
-
 #endif /* GPD_ACCOUNT_H */

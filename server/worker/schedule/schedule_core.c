@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #define UNIT 1024
 /* What one that did not want the device for a while may be behind the others when it comes. */
 #define CREDIT_NS UINT64_C(20000000)
+/* After a pause it is this instead, less the pause: what others are ahead is still owed to it. */
+#define OWED_NS UINT64_C(100000000)
 /* What a tenant with a cap can save up, and what it needs to begin. */
 #define ALLOWANCE_MAX INT64_C(50000000)
 #define ALLOWANCE_START INT64_C(1000000)
@@ -19,21 +22,12 @@ per_weight(const struct gpd_order_tenant *tenant, uint64_t ns)
 	return ns * UNIT / tenant->weight;
 }
 
-static struct gpd_order_tenant *
-find_tenant(struct gpd_order *order, uint32_t id)
-{
-	struct gpd_order_tenant *tenant = order->tenants;
-
-	while (tenant && tenant->id != id)
-		tenant = tenant->next;
-	return tenant;
-}
-
 int
 gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t id, uint64_t now)
 {
-	struct gpd_order_tenant *tenant = find_tenant(order, id);
+	struct gpd_order_tenant *tenant;
 
+	LL_SEARCH_SCALAR(order->tenants, tenant, id, id);
 	if (!tenant) {
 		tenant = calloc(1, sizeof(*tenant));
 		if (!tenant)
@@ -43,32 +37,23 @@ gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t id, u
 		tenant->cap = GPD_ORDER_UNCAPPED;
 		tenant->had = order->had;
 		tenant->grown_ns = now;
-		tenant->next = order->tenants;
-		order->tenants = tenant;
+		LL_PREPEND(order->tenants, tenant);
 	}
 	tenant->runs++;
 	run->tenant = tenant;
 	run->wants = run->aged = false;
-	run->next = order->runs;
-	order->runs = run;
+	LL_PREPEND(order->runs, run);
 	return 0;
 }
 
 void
 gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run)
 {
-	struct gpd_order_run **link = &order->runs;
-	struct gpd_order_tenant **tenant = &order->tenants;
-
 	if (order->holder == run)
 		order->holder = NULL;
-	while (*link != run)
-		link = &(*link)->next;
-	*link = run->next;
+	LL_DELETE(order->runs, run);
 	if (--run->tenant->runs == 0) {
-		while (*tenant != run->tenant)
-			tenant = &(*tenant)->next;
-		*tenant = run->tenant->next;
+		LL_DELETE(order->tenants, run->tenant);
 		free(run->tenant);
 	}
 	run->tenant = NULL;
@@ -126,6 +111,15 @@ less(uint64_t from, uint64_t amount)
 	return from > amount ? from - amount : 0;
 }
 
+/* What one that was served or waited at `seen_ns` may be behind the others when it comes. */
+static uint64_t
+credit(uint64_t seen_ns, uint64_t now)
+{
+	uint64_t away = now - seen_ns;
+
+	return away < OWED_NS - CREDIT_NS ? OWED_NS - away : CREDIT_NS;
+}
+
 static bool
 is_spent(struct gpd_order_tenant *tenant, uint64_t now)
 {
@@ -166,7 +160,7 @@ gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now)
 		return;
 	advance(order, now);
 	if (!is_active(order, tenant)) {
-		uint64_t from = less(order->had, per_weight(tenant, CREDIT_NS));
+		uint64_t from = less(order->had, per_weight(tenant, credit(tenant->seen_ns, now)));
 
 		if (tenant->had < from)
 			tenant->had = from;
@@ -176,10 +170,10 @@ gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now)
 		    r->had < least)
 			least = r->had;
 	}
-	if (least != UINT64_MAX && run->had < less(least, CREDIT_NS))
-		run->had = less(least, CREDIT_NS);
+	if (least != UINT64_MAX && run->had < less(least, credit(run->seen_ns, now)))
+		run->had = less(least, credit(run->seen_ns, now));
 	run->wants = true;
-	run->since_ns = now;
+	run->since_ns = run->seen_ns = tenant->seen_ns = now;
 }
 
 void
@@ -191,6 +185,7 @@ gpd_order_forgo(struct gpd_order_run *run)
 void
 gpd_order_charge(struct gpd_order *order, struct gpd_order_run *run, uint64_t ns, uint64_t now)
 {
+	run->seen_ns = run->tenant->seen_ns = now;
 	run->had += ns;
 	run->tenant->had += per_weight(run->tenant, ns);
 	if (run->tenant->cap < GPD_ORDER_UNCAPPED) {

@@ -29,6 +29,7 @@ struct gpd_order_tenant {
 	uint32_t weight;
 	uint32_t cap;      /* millionths of the device's time */
 	uint64_t had;      /* GPU time per weight */
+	uint64_t seen_ns;  /* when one of its runs last came or was charged */
 	int64_t allowance; /* ns, with a cap; may be overdrawn */
 	uint64_t grown_ns; /* when the allowance was looked at */
 };
@@ -38,7 +39,8 @@ struct gpd_order_run {
 	struct gpd_order_tenant *tenant;
 	uint64_t had; /* GPU time */
 	uint64_t since_ns;
-	uint8_t rank; /* 0 low, 1 normal, 2 high */
+	uint64_t seen_ns; /* when it last came or was charged */
+	uint8_t rank;     /* 0 low, 1 normal, 2 high */
 	bool wants;
 	bool aged; /* holds because it waited long */
 };

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <utlist.h>
 
 #define PASS_MAX 256
 #define JOINS_MAX 64
@@ -220,8 +221,7 @@ gpd_turns_add(struct gpd_schedule_run *run)
 		run->window = 1;
 		gp_cond_init(&run->go);
 		gpd_meter_init(&run->meter);
-		run->next = turns->runs;
-		turns->runs = run;
+		LL_PREPEND(turns->runs, run);
 		turns->terms_changed = true;
 	}
 	pthread_mutex_unlock(&turns->lock);
@@ -232,16 +232,13 @@ void
 gpd_turns_remove(struct gpd_schedule_run *run)
 {
 	struct gpd_turns *turns = run->turns;
-	struct gpd_schedule_run **link = &turns->runs;
 	struct gpd_meter_harvest found;
 
 	(void)gpd_device_enter(run->device);
 	pthread_mutex_lock(&turns->lock);
 	while (run->pins)
 		pthread_cond_wait(&turns->unpinned, &turns->lock);
-	while (*link != run)
-		link = &(*link)->next;
-	*link = run->next;
+	LL_DELETE(turns->runs, run);
 	gpd_order_remove(&turns->order, &run->order);
 	turns->terms_changed = true;
 	pthread_mutex_unlock(&turns->lock);

@@ -1,19 +1,196 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts, and events of a whole one: what all its streams were given, what all of them wait for.
+ */
 #include "server/worker/session/context.h"
 
+#include "gpd_calls.h"
 #include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/session/event.h"
 #include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+/* An event that streams of the context wait for that are still to be made. */
+struct gpd_context_wait {
+	struct gpd_context_wait *prev, *next;
+	struct gpd_event_ref *event;
+};
 
 struct gpd_context *
 gpd_context_get(const struct gpd_session *session, uint32_t id)
 {
-	return (struct gpd_context *)gpd_handle_get(&session->handles, GPD_KIND_CONTEXT, id);
+	return gpd_handle_get(&session->handles, GPD_KIND_CONTEXT, id);
+}
+
+int
+gpd_context_device(const struct gpd_session *session, uint32_t id)
+{
+	const struct gpd_context *context = gpd_context_get(session, id);
+
+	return context ? context->device : 0;
 }
 
 CUresult
 gpd_context_enter(const struct gpd_session *session, uint32_t id)
 {
-	const struct gpd_context *context = gpd_context_get(session, id);
+	return gpd_device_enter(gpd_context_device(session, id));
+}
 
-	return gpd_device_enter(context ? context->device : 0);
+void
+gpd_green_unref(struct gpd_green *green)
+{
+	while (green && --green->refs == 0) {
+		struct gpd_green *source = green->source;
+
+		gpd_partition_unref(green->partition);
+		free(green);
+		green = source;
+	}
+}
+
+struct gpd_partition *
+gpd_green_partition(struct gpd_session *session, struct gpd_green *green, int device)
+{
+	struct gpd_partition *base, *fresh;
+
+	if (!green)
+		return gpd_partition_current(&session->shares, device);
+	base = gpd_green_partition(session, green->source, device);
+	if (gpd_partition_is_part_of(green->partition, base)) {
+		gpd_partition_unref(base);
+		return gpd_partition_hold(green->partition);
+	}
+	/* What was made once stays, as well as it can, when the share changes. */
+	fresh = gpd_partition_part(device, base, &green->split, green->partition != NULL);
+	if (fresh) {
+		gpd_partition_unref(green->partition);
+		green->partition = fresh;
+	}
+	return gpd_partition_hold(green->partition);
+}
+
+bool
+gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream)
+{
+	return stream->context == context ||
+	       (stream->context && stream->context->parent == context);
+}
+
+static void
+forget(struct gpd_context *context, struct gpd_context_wait *wait)
+{
+	DL_DELETE(context->waits, wait);
+	gpd_event_unref(wait->event);
+	free(wait);
+}
+
+/* Those that are complete are waited for no more. */
+static void
+forget_complete(struct gpd_context *context)
+{
+	struct gpd_context_wait *wait, *next;
+
+	DL_FOREACH_SAFE(context->waits, wait, next)
+	{
+		if (gpd_driver.cuEventQuery(wait->event->driver) != CUDA_ERROR_NOT_READY)
+			forget(context, wait);
+	}
+}
+
+static CUresult
+remember(struct gpd_context *context, struct gpd_event_ref *event)
+{
+	struct gpd_context_wait *wait = calloc(1, sizeof(*wait));
+
+	if (!wait)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	wait->event = gpd_event_ref(event);
+	DL_APPEND(context->waits, wait);
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_context_meet(struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_context_wait *wait;
+
+	for (struct gpd_context *context = stream->context; context; context = context->parent) {
+		forget_complete(context);
+		DL_FOREACH(context->waits, wait)
+		{
+			(void)gpd_stream_wait_event(session, stream, wait->event->driver);
+		}
+	}
+}
+
+void
+gpd_context_free(struct gpd_session *session, struct gpd_context *context)
+{
+	while (context->waits)
+		forget(context, context->waits);
+	gpd_green_unref(context->green);
+	gpd_handle_remove(&session->handles, &context->handle);
+	free(context);
+}
+
+/* Puts the context's own stream behind all others. */
+static CUresult
+join(struct gpd_session *session, struct gpd_context *context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!context->joins) {
+		result = gpd_stream_create(session, context, 0, CU_STREAM_NON_BLOCKING, 0, false);
+		if (result == CUDA_SUCCESS)
+			context->joins = session->streams;
+	}
+	if (result == CUDA_SUCCESS)
+		result = gpd_stream_begin_on(session, context->joins);
+	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+		if (s != context->joins && gpd_context_has(context, s) && !gpd_stream_is_idle(s))
+			result = gpd_stream_put_behind(context->joins, s);
+	}
+	return result;
+}
+
+CUresult
+gpd_cuCtxRecordEvent(struct gpd_session *session, const struct gp_args_cuCtxRecordEvent *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->hCtx);
+	struct gpd_event *event = gpd_event_get(session, args->hEvent);
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = join(session, context);
+	return result == CUDA_SUCCESS ? gpd_event_capture(session, event, context->joins, 0)
+				      : result;
+}
+
+CUresult
+gpd_cuCtxWaitEvent(struct gpd_session *session, const struct gp_args_cuCtxWaitEvent *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->hCtx);
+	struct gpd_event *event = gpd_event_get(session, args->hEvent);
+	struct gpd_event_ref *ref;
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	forget_complete(context);
+	ref = gpd_event_now(event);
+	result = remember(context, ref);
+	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+		if (gpd_context_has(context, s))
+			result = gpd_stream_wait_event(session, s, ref->driver);
+	}
+	gpd_event_unref(ref);
+	return result;
 }

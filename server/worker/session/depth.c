@@ -51,13 +51,15 @@ gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream)
 	struct gpd_depth *depth = &stream->depth;
 
 	start_anew(depth);
-	if (!depths->page.host && gpd_wait_page_take(&depths->page))
+	if (!depths->page)
+		depths->page = gpd_wait_page_take();
+	if (!depths->page)
 		return;
 	depth->slot = find_slot(depths);
 	if (!depth->slot)
 		return;
 	depths->used[(depth->slot - 1) / 64] |= UINT64_C(1) << (depth->slot - 1) % 64;
-	__atomic_store_n(&depths->page.host[depth->slot - 1], 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&depths->page->host[depth->slot - 1], 0, __ATOMIC_RELEASE);
 	atomic_fetch_add_explicit(&streams, 1, memory_order_relaxed);
 }
 
@@ -76,9 +78,8 @@ gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream)
 void
 gpd_depth_free(struct gpd_session *session)
 {
-	if (session->depths.page.host)
-		gpd_wait_page_give(&session->depths.page);
-	session->depths.page.host = NULL;
+	gpd_wait_page_give(session->depths.page);
+	session->depths.page = NULL;
 }
 
 /* The queues are shared by all streams. */
@@ -129,7 +130,7 @@ void
 gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
-	const struct gpd_wait_page *page = &session->depths.page;
+	const struct gpd_wait_page *page = session->depths.page;
 	uint32_t most = room();
 
 	/* The operation that comes is not done with what was given before it. */

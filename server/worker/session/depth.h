@@ -27,7 +27,7 @@ struct gpd_depth {
 
 /* A session's; all zeros at first. */
 struct gpd_depths {
-	struct gpd_wait_page page; /* made with the first stream */
+	struct gpd_wait_page *page; /* taken with the first stream */
 	uint64_t used[GPD_WAIT_PAGE_SLOTS / 64];
 };
 

@@ -9,6 +9,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/share/offer.h"
 
 #include <stdlib.h>
 
@@ -54,15 +55,82 @@ gpd_event_unref(struct gpd_event_ref *ref)
 struct gpd_event *
 gpd_event_get(const struct gpd_session *session, uint32_t id)
 {
-	return (struct gpd_event *)gpd_handle_get(&session->handles, GPD_KIND_EVENT, id);
+	return gpd_handle_get(&session->handles, GPD_KIND_EVENT, id);
+}
+
+struct gpd_event_common {
+	pthread_mutex_t lock;
+	struct gpd_event_ref *ref; /* under lock */
+	unsigned int users;        /* events of sessions; under lock */
+	int device;
+	struct gpd_offer offer; /* of the session that made it; under gpd_offers_lock */
+};
+
+struct gpd_event_ref *
+gpd_event_now(struct gpd_event *event)
+{
+	struct gpd_event_common *common = event->common;
+	struct gpd_event_ref *ref;
+
+	if (!common)
+		return gpd_event_ref(event->ref);
+	pthread_mutex_lock(&common->lock);
+	ref = gpd_event_ref(common->ref);
+	pthread_mutex_unlock(&common->lock);
+	return ref;
+}
+
+static void
+leave_common(struct gpd_event_common *common)
+{
+	bool last;
+
+	pthread_mutex_lock(&common->lock);
+	last = --common->users == 0;
+	pthread_mutex_unlock(&common->lock);
+	if (!last)
+		return;
+	gpd_event_unref(common->ref);
+	pthread_mutex_destroy(&common->lock);
+	free(common);
+}
+
+static CUresult
+make_common(struct gpd_event *event)
+{
+	struct gpd_event_common *common = calloc(1, sizeof(*common));
+
+	if (!common)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_init(&common->lock, NULL);
+	common->device = event->ref->device;
+	common->users = 1;
+	common->ref = event->ref;
+	common->offer.kind = GP_IPC_EVENT;
+	common->offer.thing = common;
+	event->ref = NULL;
+	event->common = common;
+	return CUDA_SUCCESS;
+}
+
+static void
+end(struct gpd_event *event)
+{
+	/* Who has opened it goes on with it, and nobody else opens it. */
+	if (event->common && !event->opened)
+		gpd_offer_withdraw(&event->common->offer);
+	if (event->common)
+		leave_common(event->common);
+	if (event->ref)
+		gpd_event_unref(event->ref);
+	free(event);
 }
 
 void
 gpd_event_destroy(struct gpd_session *session, struct gpd_event *event)
 {
 	gpd_handle_remove(&session->handles, &event->handle);
-	gpd_event_unref(event->ref);
-	free(event);
+	end(event);
 }
 
 CUresult
@@ -76,8 +144,6 @@ gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreat
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (args->Flags & ~(unsigned int)FLAGS_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (args->Flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	result = gpd_device_enter(context->device);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -87,83 +153,120 @@ gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreat
 	event->context = context;
 	event->flags = args->Flags;
 	result = make_ref(context->device, args->Flags, &event->ref);
-	if (result == CUDA_SUCCESS) {
+	if (result == CUDA_SUCCESS && (args->Flags & CU_EVENT_INTERPROCESS))
+		result = make_common(event);
+	if (result == CUDA_SUCCESS)
 		result = gpd_session_name(session, GPD_KIND_EVENT, args->phEvent, &event->handle);
-		if (result != CUDA_SUCCESS)
-			gpd_event_unref(event->ref);
-	}
 	if (result != CUDA_SUCCESS)
-		free(event);
+		end(event);
 	return result;
 }
 
 /* Who still waits for what the event captured before keeps that. */
 static CUresult
-renew(struct gpd_event *event)
+renew(struct gpd_event_ref **ref_p, unsigned int flags)
 {
 	struct gpd_event_ref *fresh;
 	CUresult result;
 
-	if (atomic_load_explicit(&event->ref->count, memory_order_acquire) == 1)
+	if (atomic_load_explicit(&(*ref_p)->count, memory_order_acquire) == 1)
 		return CUDA_SUCCESS;
-	result = make_ref(event->ref->device, event->flags, &fresh);
+	result = make_ref((*ref_p)->device, flags, &fresh);
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpd_event_unref(event->ref);
-	event->ref = fresh;
+	gpd_event_unref(*ref_p);
+	*ref_p = fresh;
 	return CUDA_SUCCESS;
+}
+
+static CUresult
+capture(struct gpd_event_ref **ref_p, unsigned int event_flags, const struct gpd_stream *stream,
+	unsigned int flags)
+{
+	CUresult result;
+
+	if (stream->device != (*ref_p)->device)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = renew(ref_p, event_flags);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags == 0)
+		return gpd_driver.cuEventRecord((*ref_p)->driver, stream->driver);
+	return gpd_driver.cuEventRecordWithFlags((*ref_p)->driver, stream->driver, flags);
+}
+
+CUresult
+gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
+		  const struct gpd_stream *stream, unsigned int flags)
+{
+	CUresult result;
+
+	gpd_schedule_pause(session->account.schedule);
+	if (!event->common)
+		return capture(&event->ref, event->flags, stream, flags);
+	pthread_mutex_lock(&event->common->lock);
+	result = capture(&event->common->ref, event->flags, stream, flags);
+	pthread_mutex_unlock(&event->common->lock);
+	return result;
+}
+
+static CUresult
+record(struct gpd_session *session, uint32_t id, uint32_t stream_id, unsigned int flags)
+{
+	struct gpd_event *event = gpd_event_get(session, id);
+	struct gpd_stream *stream;
+	CUresult result;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_stream_begin(session, stream_id, &stream);
+	return result == CUDA_SUCCESS ? gpd_event_capture(session, event, stream, flags) : result;
 }
 
 CUresult
 gpd_cuEventRecordWithFlags(struct gpd_session *session,
 			   const struct gp_args_cuEventRecordWithFlags *args)
 {
-	struct gpd_event *event = gpd_event_get(session, args->hEvent);
-	struct gpd_stream *stream;
-	CUresult result;
+	return record(session, args->hEvent, args->hStream, args->flags);
+}
 
-	if (!event)
-		return CUDA_ERROR_INVALID_HANDLE;
-	result = gpd_stream_begin(session, args->hStream, &stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (stream->device != event->ref->device)
-		return CUDA_ERROR_INVALID_HANDLE;
-	gpd_schedule_pause(session->account.schedule);
-	result = renew(event);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (args->flags == 0)
-		return gpd_driver.cuEventRecord(event->ref->driver, stream->driver);
-	return gpd_driver.cuEventRecordWithFlags(event->ref->driver, stream->driver, args->flags);
+CUresult
+gpd_gpEventRecord(struct gpd_session *session, const struct gp_args_gpEventRecord *args)
+{
+	return record(session, args->event, args->stream, args->flags);
 }
 
 CUresult
 gpd_cuEventQuery(struct gpd_session *session, const struct gp_args_cuEventQuery *args)
 {
 	struct gpd_event *event = gpd_event_get(session, args->hEvent);
+	struct gpd_event_ref *ref;
 	CUresult result;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = gpd_driver.cuEventQuery(event->ref->driver);
+	ref = gpd_event_now(event);
+	result = gpd_driver.cuEventQuery(ref->driver);
+	gpd_event_unref(ref);
 	if (result != CUDA_SUCCESS || gpd_wait_none(session))
 		return result;
 	/* The GPU is done, but the data of its copies may still be on its way to the client. */
-	result = gpd_wait_add_complete(session, gpd_wait_reply, gpd_wait_request(session));
-	return result == CUDA_SUCCESS ? GPD_LATER : result;
+	gpd_wait_add_complete(session, gpd_wait_reply, gpd_wait_request(session));
+	return GPD_LATER;
 }
 
 CUresult
 gpd_cuEventSynchronize(struct gpd_session *session, const struct gp_args_cuEventSynchronize *args)
 {
 	struct gpd_event *event = gpd_event_get(session, args->hEvent);
-	CUresult result;
+	struct gpd_event_ref *ref;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = gpd_wait_add_event(session, event->ref, gpd_wait_reply, gpd_wait_request(session));
-	return result == CUDA_SUCCESS ? GPD_LATER : result;
+	ref = gpd_event_now(event);
+	gpd_wait_add_event(session, ref, gpd_wait_reply, gpd_wait_request(session));
+	gpd_event_unref(ref);
+	return GPD_LATER;
 }
 
 CUresult
@@ -178,15 +281,81 @@ gpd_cuEventDestroy_v2(struct gpd_session *session, const struct gp_args_cuEventD
 }
 
 CUresult
-gpd_cuEventElapsedTime_v2(struct gpd_session *session,
-			  const struct gp_args_cuEventElapsedTime_v2 *args,
-			  struct gp_reply_cuEventElapsedTime_v2 *reply)
+gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare *args,
+		 struct gp_reply_gpEventShare *reply)
 {
-	struct gpd_event *start = gpd_event_get(session, args->hStart);
-	struct gpd_event *end = gpd_event_get(session, args->hEnd);
+	struct gpd_event *event = gpd_event_get(session, args->event);
+	struct gp_ipc_handle *handle;
 
-	if (!start || !end)
+	/* What another process has made is not passed on. */
+	if (!event || !event->common || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return gpd_driver.cuEventElapsedTime_v2(&reply->pMilliseconds, start->ref->driver,
-						end->ref->driver);
+	handle = calloc(1, sizeof(*handle));
+	if (!handle)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!gpd_offer_make(&session->account, &event->common->offer, handle)) {
+		free(handle);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	handle->device = (uint8_t)event->common->device;
+	reply->handle = (struct gp_bytes){ handle, sizeof(*handle) };
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+join(const struct gpd_session *session, const struct gpd_offer *offer, int device,
+     struct gpd_event_common **common_p)
+{
+	struct gpd_event_common *common = offer->thing;
+
+	if (offer->line == session->account.line)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (common->device != device)
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	pthread_mutex_lock(&common->lock);
+	common->users++;
+	pthread_mutex_unlock(&common->lock);
+	*common_p = common;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+open_common(struct gpd_session *session, const struct gp_bytes *handle, int device,
+	    struct gpd_event_common **common_p)
+{
+	const char *why = NULL;
+	struct gpd_offer *offer;
+	CUresult result;
+
+	pthread_mutex_lock(&gpd_offers_lock);
+	result = gpd_offer_find_locked(&session->account, handle, GP_IPC_EVENT, &offer, &why);
+	if (result == CUDA_SUCCESS)
+		result = join(session, offer, device, common_p);
+	pthread_mutex_unlock(&gpd_offers_lock);
+	if (why)
+		gpd_session_refuse_handle(session, why);
+	return result;
+}
+
+CUresult
+gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *args)
+{
+	struct gpd_context *context = gpd_context_get(session, session->context);
+	struct gpd_event *event;
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	event = calloc(1, sizeof(*event));
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->context = context;
+	event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+	event->opened = true;
+	result = open_common(session, &args->handle, context->device, &event->common);
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_name(session, GPD_KIND_EVENT, args->event, &event->handle);
+	if (result != CUDA_SUCCESS)
+		end(event);
+	return result;
 }

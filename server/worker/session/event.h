@@ -3,6 +3,9 @@
  * Events of a session.  The handle belongs to the executor.  The driver's event behind it is
  * counted, because the responder may still be asking it after the client has destroyed or
  * recorded it again: a wait is for the work that was captured when it began.
+ *
+ * An interprocess event is one for all sessions that have opened it: what it captured last lies in
+ * its common part, which goes with the last of them.
  */
 #ifndef GPD_EVENT_H
 #define GPD_EVENT_H
@@ -11,9 +14,11 @@
 
 #include <cuda.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct gpd_context;
 struct gpd_session;
+struct gpd_stream;
 
 struct gpd_event_ref {
 	CUevent driver;
@@ -21,16 +26,27 @@ struct gpd_event_ref {
 	int device;
 };
 
+struct gpd_event_common;
+
 struct gpd_event {
 	struct gpd_handle handle;
 	struct gpd_context *context;
 	unsigned int flags;
-	struct gpd_event_ref *ref;
+	struct gpd_event_ref *ref;       /* NULL, where it has a common part */
+	struct gpd_event_common *common; /* of an interprocess one */
+	bool opened;                     /* it is another session's */
 };
 
 struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
 /* Any thread. */
 void gpd_event_unref(struct gpd_event_ref *ref);
+
+/* What the event captured last; the caller's, to be given back. */
+struct gpd_event_ref *gpd_event_now(struct gpd_event *event);
+/* It captures what the stream was given so far.  Who still waits for what it captured before keeps
+ * that. */
+CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
+			   const struct gpd_stream *stream, unsigned int flags);
 
 /* NULL: no such event. */
 struct gpd_event *gpd_event_get(const struct gpd_session *session, uint32_t id);

@@ -62,7 +62,7 @@ gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 	return 0;
 }
 
-struct gpd_handle *
+void *
 gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {
 	struct gpd_handle **place = id ? place_of(table, kind, id) : NULL;
@@ -81,19 +81,18 @@ gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle)
 	gpd_name_memory_remove(&table->memory, costs[handle->kind]);
 }
 
-void
-gpd_handle_each(struct gpd_handle_table *table, enum gpd_kind kind,
-		void (*visit)(struct gpd_handle *handle, void *arg), void *arg)
+void *
+gpd_handle_next(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t *at)
 {
-	/* The visitor may remove the handle that it is given, and add none. */
-	for (uint32_t c = 0; c < CHUNKS; c++) {
-		struct gpd_handle **chunk = table->chunks[kind][c];
+	for (; *at < GPD_HANDLE_INDEX_MAX; ++*at) {
+		struct gpd_handle **chunk = table->chunks[kind][*at / GPD_HANDLE_CHUNK];
 
-		for (uint32_t i = 0; chunk && i < GPD_HANDLE_CHUNK; i++) {
-			if (chunk[i])
-				visit(chunk[i], arg);
-		}
+		if (!chunk)
+			*at += GPD_HANDLE_CHUNK - 1;
+		else if (chunk[*at % GPD_HANDLE_CHUNK])
+			return chunk[(*at)++ % GPD_HANDLE_CHUNK];
 	}
+	return NULL;
 }
 
 void

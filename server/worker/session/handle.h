@@ -29,11 +29,12 @@ struct gpd_handle_table {
  * also if the session may have no more. */
 int gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 		   struct gpd_handle *handle);
-struct gpd_handle *gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind,
-				  uint32_t id);
+/* The object that embeds the handle, or NULL. */
+void *gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id);
 void gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle);
-void gpd_handle_each(struct gpd_handle_table *table, enum gpd_kind kind,
-		     void (*visit)(struct gpd_handle *handle, void *arg), void *arg);
+/* One object of the kind after the other: *at is 0 at first, NULL says that there is no other.
+ * Between two calls handles may be removed, and none added. */
+void *gpd_handle_next(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t *at);
 void gpd_handle_fini(struct gpd_handle_table *table);
 
 #endif /* GPD_HANDLE_H */

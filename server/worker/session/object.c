@@ -33,30 +33,18 @@ gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, voi
 struct gpd_object *
 gpd_object_get(const struct gpd_session *session, enum gpd_kind kind, uint32_t id)
 {
-	return (struct gpd_object *)gpd_handle_get(&session->handles, kind, id);
-}
-
-struct search {
-	const void *driver;
-	uint32_t id;
-};
-
-static void
-compare(struct gpd_handle *handle, void *arg)
-{
-	struct search *search = arg;
-
-	if (((struct gpd_object *)handle)->driver == search->driver)
-		search->id = handle->id;
+	return gpd_handle_get(&session->handles, kind, id);
 }
 
 uint32_t
 gpd_object_id(struct gpd_session *session, enum gpd_kind kind, const void *driver)
 {
-	struct search search = { .driver = driver };
+	struct gpd_object *object;
+	uint32_t at = 0;
 
-	gpd_handle_each(&session->handles, kind, compare, &search);
-	return search.id;
+	while ((object = gpd_handle_next(&session->handles, kind, &at)) && object->driver != driver)
+		;
+	return object ? object->handle.id : 0;
 }
 
 bool
@@ -68,32 +56,20 @@ gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64
 	return true;
 }
 
-struct part {
-	struct gpd_session *session;
-	const struct gpd_object *owner;
-};
-
-static void forget(struct gpd_session *session, struct gpd_object *object);
-
-static void
-forget_if_part_of(struct gpd_handle *handle, void *arg)
-{
-	struct gpd_object *object = (struct gpd_object *)handle;
-	const struct part *part = arg;
-
-	if (object->owner == part->owner)
-		forget(part->session, object);
-}
-
+/* With its parts. */
 static void
 forget(struct gpd_session *session, struct gpd_object *object)
 {
-	struct part part = { session, object };
-
 	for (int kind = 1; kind < GPD_KIND_COUNT; kind++) {
-		if (gpd_object_kinds[kind].owner == object->handle.kind)
-			gpd_handle_each(&session->handles, (enum gpd_kind)kind, forget_if_part_of,
-					&part);
+		bool may_be_part = gpd_object_kinds[kind].owner == object->handle.kind;
+		struct gpd_object *part;
+		uint32_t at = 0;
+
+		while (may_be_part &&
+		       (part = gpd_handle_next(&session->handles, (enum gpd_kind)kind, &at))) {
+			if (part->owner == object)
+				forget(session, part);
+		}
 	}
 	gpd_handle_remove(&session->handles, &object->handle);
 	gpd_name_memory_remove(&session->handles.memory, object->charged);
@@ -110,42 +86,27 @@ gpd_object_forget(struct gpd_session *session, enum gpd_kind kind, uint32_t id)
 		forget(session, object);
 }
 
-struct removal {
-	struct gpd_session *session;
-	const struct gpd_context *context; /* NULL: of all */
-};
-
-static void
-end_if_of(struct gpd_handle *handle, void *arg)
-{
-	struct gpd_object *object = (struct gpd_object *)handle;
-	const struct removal *removal = arg;
-
-	if (removal->context && object->context != removal->context)
-		return;
-	if (gpd_device_enter(object->device) == CUDA_SUCCESS)
-		(void)gpd_object_kinds[handle->kind].end(object->driver);
-	forget(removal->session, object);
-}
-
-static void
-end_all(struct removal *removal)
-{
-	for (int kind = 1; kind < GPD_KIND_COUNT; kind++) {
-		if (gpd_object_kinds[kind].end)
-			gpd_handle_each(&removal->session->handles, (enum gpd_kind)kind, end_if_of,
-					removal);
-	}
-}
-
 void
 gpd_objects_forget_context(struct gpd_session *session, const struct gpd_context *context)
 {
-	end_all(&(struct removal){ session, context });
+	for (int kind = 1; kind < GPD_KIND_COUNT; kind++) {
+		const struct gpd_object_kind *of = &gpd_object_kinds[kind];
+		struct gpd_object *object;
+		uint32_t at = 0;
+
+		while (of->end &&
+		       (object = gpd_handle_next(&session->handles, (enum gpd_kind)kind, &at))) {
+			if (context && object->context != context)
+				continue;
+			if (gpd_device_enter(object->device) == CUDA_SUCCESS)
+				(void)of->end(object->driver);
+			forget(session, object);
+		}
+	}
 }
 
 void
 gpd_objects_forget_session(struct gpd_session *session)
 {
-	end_all(&(struct removal){ session, NULL });
+	gpd_objects_forget_context(session, NULL);
 }

@@ -53,7 +53,7 @@ uint32_t gpd_object_id(struct gpd_session *session, enum gpd_kind kind, const vo
 /* The driver has ended it. */
 void gpd_object_forget(struct gpd_session *session, enum gpd_kind kind, uint32_t id);
 
-/* Ends those that go with the context. */
+/* Ends those that go with the context; NULL: all. */
 void gpd_objects_forget_context(struct gpd_session *session, const struct gpd_context *context);
 /* Ends all. */
 void gpd_objects_forget_session(struct gpd_session *session);

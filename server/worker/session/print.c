@@ -13,17 +13,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #define PIPE_SIZE (1 << 20)
 /* What a session's kernels may print between two of its waits; the rest is lost. */
 #define TEXT_MAX ((size_t)16 << 20)
-#define SEND_MAX ((size_t)64 << 10)
+
 /* The same for the kernels of a client that is gone. */
 #define GONE_LIMIT_NS 2000000000ull
 #define SECOND_NS 1000000000ull
@@ -223,17 +223,15 @@ write_out(struct printing *printing)
 static void
 write_out_all(struct printing **list)
 {
-	struct printing *printing;
+	struct printing *printing, *next;
 
-	for (printing = *list; printing; printing = printing->next)
+	LL_FOREACH_SAFE(*list, printing, next)
+	{
 		write_out(printing);
-	while ((printing = *list)) {
-		if (!printing->written) {
-			list = &printing->next;
-			continue;
+		if (printing->written) {
+			LL_DELETE(*list, printing);
+			free_one(printing);
 		}
-		*list = printing->next;
-		free_one(printing);
 	}
 }
 
@@ -303,54 +301,41 @@ wait_in_line(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED
 static bool
 wait_for_turn(struct gpd_session *session) GP_LOCKED(print.lock)
 {
-	struct waiter waiter = { NULL };
-	struct waiter **link = &print.waiters;
+	struct waiter waiter = { NULL }, *me = &waiter;
 	bool mine;
 
-	while (*link)
-		link = &(*link)->next;
-	*link = &waiter;
-	mine = wait_in_line(session, &waiter);
-	link = &print.waiters;
-	while (*link != &waiter)
-		link = &(*link)->next;
-	*link = waiter.next;
+	LL_APPEND(print.waiters, me);
+	mine = wait_in_line(session, me);
+	LL_DELETE(print.waiters, me);
 	return mine;
 }
 
 /* Locked: once per session. */
-static void GP_PRINTF(2, 3) complain(struct gpd_print *to, const char *format, ...)
+static void
+complain(struct gpd_print *to, const char *what, unsigned int seconds)
 {
-	va_list args;
-
-	if (to->told)
-		return;
+	if (!to->told)
+		(void)snprintf(to->complaint, sizeof(to->complaint),
+			       "gpupool: output of device printf may be lost: another client's "
+			       "kernel that prints has %s for %u s\n",
+			       what, seconds);
 	to->told = true;
-	va_start(args, format);
-	(void)vsnprintf(to->complaint, sizeof(to->complaint), format, args);
-	va_end(args);
 }
 
 /* The owner's kernels go on; what is printed until they end may be anybody's. */
 static void
 make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(print.lock)
 {
-	struct printing **end = &print.stragglers;
 	unsigned int seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
 
-	while (*end)
-		end = &(*end)->next;
-	*end = owner->printing;
+	LL_CONCAT(print.stragglers, owner->printing);
 	owner->printing = NULL;
 	gpd_warning("session %llu (%s): its kernel that prints has been running for %u s and "
 		    "session %llu (%s) does not wait any longer: what is printed until it ends is "
 		    "lost",
 		    (unsigned long long)owner->session, owner->peer, seconds,
 		    (unsigned long long)next->session, next->peer);
-	complain(owner,
-		 "gpupool: output of device printf may be lost: another client's kernel that "
-		 "prints has waited for this one's for %u s\n",
-		 seconds);
+	complain(owner, "waited for this one's", seconds);
 }
 
 static void
@@ -369,9 +354,7 @@ take_over(struct gpd_print *session) GP_LOCKED(print.lock)
 	collect(session);
 	redirect();
 	if (print.stragglers)
-		complain(session,
-			 "gpupool: output of device printf may be lost: another client's kernel "
-			 "that prints has been running for %u s\n",
+		complain(session, "been running",
 			 seconds ? seconds : (unsigned int)(gpd_print_limit_ns / SECOND_NS));
 }
 
@@ -422,10 +405,9 @@ gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
 static struct printing *
 printing_of(struct gpd_print *session, struct gpd_stream *stream)
 {
-	struct printing *printing = session->printing;
+	struct printing *printing;
 
-	while (printing && printing->stream != stream->driver)
-		printing = printing->next;
+	LL_SEARCH_SCALAR(session->printing, printing, stream, stream->driver);
 	if (printing)
 		return printing;
 	printing = calloc(1, sizeof(*printing));
@@ -437,8 +419,7 @@ printing_of(struct gpd_print *session, struct gpd_stream *stream)
 	}
 	printing->stream = stream->driver;
 	printing->device = stream->device;
-	printing->next = session->printing;
-	session->printing = printing;
+	LL_PREPEND(session->printing, printing);
 	return printing;
 }
 
@@ -455,17 +436,6 @@ gpd_print_end(struct gpd_session *session, struct gpd_stream *stream)
 	if (printing)
 		(void)gpd_driver.cuEventRecord(printing->event, stream->driver);
 	pthread_mutex_unlock(&print.lock);
-}
-
-static void
-send_all(struct gpd_session *session, const char *text, size_t size)
-{
-	for (size_t at = 0; at < size; at += SEND_MAX) {
-		size_t part = size - at < SEND_MAX ? size - at : SEND_MAX;
-
-		if (gpd_session_send_print(session, text + at, part))
-			return;
-	}
 }
 
 void
@@ -494,7 +464,7 @@ gpd_print_flush(struct gpd_session *session)
 	pthread_mutex_unlock(&reader.lock);
 	if (complaint[0])
 		(void)gpd_session_send_complaint(session, complaint);
-	send_all(session, text, size);
+	(void)gpd_session_send_print(session, text, size);
 	free(text);
 	gpd_ledger_give_host(mine->ledger, mine->line, room);
 	pthread_mutex_unlock(&mine->send_lock);
@@ -524,7 +494,7 @@ gpd_print_forget(struct gpd_session *session)
 		print.owner = NULL;
 	redirect();
 	while ((printing = mine->printing)) {
-		mine->printing = printing->next;
+		LL_DELETE(mine->printing, printing);
 		free_one(printing);
 	}
 	pthread_mutex_unlock(&print.lock);

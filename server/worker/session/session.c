@@ -13,12 +13,6 @@
 #include <string.h>
 #include <utlist.h>
 
-uint64_t
-gpd_session_bulk_size(const struct gpd_session *session)
-{
-	return session->bulk_left;
-}
-
 /* In pieces, so that the tenant's limit of bandwidth is charged for what comes, not for what was
  * announced. */
 static int

@@ -37,14 +37,17 @@
 struct gp_conn;
 struct gpd_memory; /* memory.h: the window and what is mapped in it */
 struct gpd_extent;
+struct gpd_grant;   /* grant.h: memory that it has and has not mapped */
 struct gpd_staging; /* staging.h: pinned memory for copies */
 struct gpd_promise; /* promise.h: images that it is promised */
 struct gpd_print;   /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_backlog;
 struct gpd_backlog_entry;
+struct gpd_words;
 struct gpd_lanes; /* lane.h: data lanes */
 struct gpd_stream;
+struct gpd_trace; /* trace.h: when its work ran */
 struct gpd_waker;
 
 struct gpd_session {
@@ -54,6 +57,7 @@ struct gpd_session {
 	struct gpd_handle_table handles;
 	struct gpd_account account;
 	struct gpd_memory *memory;
+	struct gpd_grant *grant;
 	struct gpd_extent *extents; /* memory.h */
 	_Atomic unsigned int
 		images_leaving; /* unloaded by the client, and work may still use them */
@@ -61,12 +65,14 @@ struct gpd_session {
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;
 	struct gpd_print *print;
+	struct gpd_trace *trace;         /* NULL: its client does not ask */
 	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
 	/* Before a stream is given work; NULL: nothing has to be before it. */
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
 	struct gpd_backlog *backlog; /* backlog.h; NULL before the first host function */
+	struct gpd_words *words;     /* word.h; NULL before the first wait for one */
 	uint64_t window_base, window_size;
 	char peer[128];         /* "host pid program", for the log */
 	char let_in_by[200];    /* "token abcdefghij", for the log */
@@ -133,9 +139,8 @@ gpd_session_is(const struct gpd_session *session, enum gpd_session_state state)
 	return atomic_load(&session->state) == (int)state;
 }
 
-/* Bulk tail of the current call (BULK_IN): its size, and reading it in pieces (dst NULL: discard).
- */
-uint64_t gpd_session_bulk_size(const struct gpd_session *session);
+/* Bulk tail of the current call (BULK_IN), bulk_left bytes: reading it in pieces (dst NULL:
+ * discard). */
 int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 
 /* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
@@ -150,6 +155,10 @@ int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_
 void gpd_session_recall(struct gpd_session *session);
 /* A host function's turn has come; result is what the client tells it of its stream. */
 int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
+/* So many waits for words are over. */
+int gpd_session_send_waits(struct gpd_session *session, uint32_t count);
+/* An IPC handle opens nothing for it: tells the log and the client why. */
+void gpd_session_refuse_handle(struct gpd_session *session, const char *why);
 /* Its streams on this device have other multiprocessors now. */
 int gpd_session_send_share(struct gpd_session *session, int device);
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
@@ -204,7 +213,8 @@ void gpd_session_end(struct gpd_session *session, const char *reason);
 /* The same for one whose connection is over: the reason is what its receiver hears. */
 void gpd_session_break(struct gpd_session *session);
 
-/* Who may sleep for a session: called when it is to end, or its context is lost, by any thread. */
+/* Who may sleep for a session: called when it is to end, or its context is lost, by any thread,
+ * under wakers_lock. */
 struct gpd_waker {
 	struct gpd_waker *next; /* the session's list */
 	void (*wake)(struct gpd_session *session);

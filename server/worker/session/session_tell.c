@@ -44,6 +44,19 @@ fill_error_note(struct error_note *note, CUresult result, bool sticky, uint16_t 
 	note->fields[3] = 0;
 }
 
+/* A note without bulk, or with. */
+static int
+send_note(struct gpd_session *session, const void *note, size_t size, struct iovec bulk)
+{
+	const struct iovec data = { (void *)note, size };
+	int r;
+
+	pthread_mutex_lock(&session->send_lock);
+	r = send_records(session, &data, 1, &bulk, bulk.iov_len != 0);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
 static int
 send_text_locked(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
 {
@@ -178,16 +191,9 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 		.flags = GP_FRAME_BULK,
 		.request = request,
 	};
-	struct iovec iov = { &note, sizeof(note) };
-	struct iovec bulk = { (void *)data, size };
-	int r;
-
 	gp_header_encode(&header, &note.header);
 	gpd_account_link_all(&session->account, size);
-	pthread_mutex_lock(&session->send_lock);
-	r = send_records(session, &iov, 1, &bulk, 1);
-	pthread_mutex_unlock(&session->send_lock);
-	return r;
+	return send_note(session, &note, sizeof(note), (struct iovec){ (void *)data, size });
 }
 
 /* A note of two numbers. */
@@ -199,14 +205,8 @@ send_pair(struct gpd_session *session, enum gp_note kind, uint32_t first, uint32
 		uint32_t first, second;
 	} note = { .first = htole32(first), .second = htole32(second) };
 	struct gp_header header = { .size = sizeof(note), .call = (uint16_t)kind };
-	struct iovec iov = { &note, sizeof(note) };
-	int r;
-
 	gp_header_encode(&header, &note.header);
-	pthread_mutex_lock(&session->send_lock);
-	r = send_records(session, &iov, 1, NULL, 0);
-	pthread_mutex_unlock(&session->send_lock);
-	return r;
+	return send_note(session, &note, sizeof(note), (struct iovec){ 0 });
 }
 
 int
@@ -216,39 +216,57 @@ gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresu
 }
 
 int
+gpd_session_send_waits(struct gpd_session *session, uint32_t count)
+{
+	return send_pair(session, GP_NOTE_WAITS, count, 0);
+}
+
+int
 gpd_session_send_share(struct gpd_session *session, int device)
 {
 	return send_pair(session, GP_NOTE_SHARE, (uint32_t)device, 0);
 }
 
+static int
+send_text(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
+{
+	int r;
+
+	pthread_mutex_lock(&session->send_lock);
+	r = send_text_locked(session, note, text, size);
+	pthread_mutex_unlock(&session->send_lock);
+	return r;
+}
+
 int
 gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
 {
-	while (size) {
+	int r = 0;
+
+	while (size && r == 0) {
 		size_t part = size < PRINT_MAX ? size : PRINT_MAX;
-		int r;
 
-		pthread_mutex_lock(&session->send_lock);
-		r = send_text_locked(session, GP_NOTE_PRINT, text, part);
-		pthread_mutex_unlock(&session->send_lock);
-
-		if (r)
-			return r;
+		r = send_text(session, GP_NOTE_PRINT, text, part);
 		text += part;
 		size -= part;
 	}
-	return 0;
+	return r;
 }
 
 int
 gpd_session_send_complaint(struct gpd_session *session, const char *text)
 {
-	int r;
+	return send_text(session, GP_NOTE_COMPLAIN, text, strlen(text));
+}
 
-	pthread_mutex_lock(&session->send_lock);
-	r = send_text_locked(session, GP_NOTE_COMPLAIN, text, strlen(text));
-	pthread_mutex_unlock(&session->send_lock);
-	return r;
+void
+gpd_session_refuse_handle(struct gpd_session *session, const char *why)
+{
+	char line[200];
+
+	gpd_session_log(session, GPD_LOG_WARNING, "an IPC handle is refused: %s", why);
+	(void)snprintf(line, sizeof(line), "gpupool: an IPC handle is refused: %s\n", why);
+	(void)gpd_session_send_complaint(session, line);
 }
 
 void

@@ -34,42 +34,27 @@ is_culprit(const struct gpd_session *s)
 	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
 }
 
-struct list {
-	char *text;
-	size_t size, used;
-	int count;
-	struct gpd_session *last;
-};
-
-static void
-add_culprits(struct list *list, struct gpd_session *sessions)
+struct gpd_session *
+gpd_running_work_find(char *text, size_t size)
 {
-	for (struct gpd_session *s = sessions; s; s = s->next) {
+	struct gpd_session *only = NULL;
+	size_t used = 0;
+	int count = 0;
+
+	text[0] = 0;
+	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
 		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
 
 		if (!is_culprit(s))
 			continue;
-		list->last = s;
-		list->count++;
-		if (list->used >= list->size - 1)
-			continue;
-		list->used += (size_t)snprintf(
-			list->text + list->used, list->size - list->used, "%ssession %llu (%s)%s%s",
-			list->count > 1 ? ", " : "", (unsigned long long)s->id, s->peer,
-			kernel ? ", last kernel " : "", kernel ? kernel : "");
-		if (list->used >= list->size)
-			list->used = list->size - 1;
+		only = count++ ? NULL : s;
+		/* What has no room is cut. */
+		(void)snprintf(text + used, size - used, "%ssession %llu (%s)%s%s",
+			       count > 1 ? ", " : "", (unsigned long long)s->id, s->peer,
+			       kernel ? ", last kernel " : "", kernel ? kernel : "");
+		used += strlen(text + used);
 	}
-}
-
-struct gpd_session *
-gpd_running_work_find(char *text, size_t size)
-{
-	struct list list = { .text = text, .size = size };
-
-	text[0] = 0;
-	add_culprits(&list, gpd_sessions.first);
-	return list.count == 1 ? list.last : NULL;
+	return only;
 }
 
 /* NULL: there are others, or none. */

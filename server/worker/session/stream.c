@@ -56,9 +56,8 @@ gpd_stream_query_work(const struct gpd_stream *stream)
 	return gpd_driver.cuStreamQuery(stream->driver);
 }
 
-/* Puts the next operation of `stream` behind all that `before` was given. */
-static CUresult
-put_behind(struct gpd_stream *stream, struct gpd_stream *before)
+CUresult
+gpd_stream_put_behind(struct gpd_stream *stream, struct gpd_stream *before)
 {
 	if (!before->order || before->order_work != before->work) {
 		CUresult result = gpd_stream_record(before, &before->order);
@@ -117,7 +116,7 @@ order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
 		if (!s->blocking || s->context != legacy->context || s->work <= s->legacy_seen)
 			continue;
 		if (!gpd_stream_is_idle(s))
-			result = put_behind(legacy, s);
+			result = gpd_stream_put_behind(legacy, s);
 		if (result != CUDA_SUCCESS)
 			return result;
 		s->legacy_seen = s->work;
@@ -135,20 +134,33 @@ order_blocking(struct gpd_stream *stream)
 	if (!legacy || legacy->work <= stream->seen_legacy)
 		return CUDA_SUCCESS;
 	if (!gpd_stream_is_idle(legacy))
-		result = put_behind(stream, legacy);
+		result = gpd_stream_put_behind(stream, legacy);
 	if (result == CUDA_SUCCESS)
 		stream->seen_legacy = legacy->work;
 	return result;
 }
 
+/* One more operation, for which it waits until there is room. */
+static void
+count(struct gpd_session *session, struct gpd_stream *stream)
+{
+	if (++stream->depth.given - stream->depth.marked >= stream->depth.stride)
+		gpd_depth_mark(session, stream);
+	stream->work = gpd_session_count_work(session);
+}
+
 CUresult
 gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p)
 {
-	struct gpd_stream *stream = gpd_stream_get(session, id);
+	*stream_p = gpd_stream_get(session, id);
+	return *stream_p ? gpd_stream_begin_on(session, *stream_p) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream)
+{
 	CUresult result;
 
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
 	if (__builtin_expect(
 		    atomic_load_explicit(&session->shares.changed, memory_order_relaxed) != 0, 0))
 		gpd_stream_follow_shares(session);
@@ -163,17 +175,25 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 		result = order_blocking(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (++stream->depth.given - stream->depth.marked >= stream->depth.stride)
-		gpd_depth_mark(session, stream);
-	stream->work = gpd_session_count_work(session);
-	*stream_p = stream;
+	count(session, stream);
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *stream, CUevent event)
+{
+	CUresult result = gpd_device_enter(stream->device);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	count(session, stream);
+	return gpd_driver.cuStreamWaitEvent(stream->driver, event, 0);
 }
 
 struct gpd_stream *
 gpd_stream_get(const struct gpd_session *session, uint32_t id)
 {
-	return (struct gpd_stream *)gpd_handle_get(&session->handles, GPD_KIND_STREAM, id);
+	return gpd_handle_get(&session->handles, GPD_KIND_STREAM, id);
 }
 
 CUresult
@@ -190,7 +210,7 @@ bool
 gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context)
 {
 	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
-		if ((!context || s->context == context) && !gpd_stream_is_idle(s))
+		if ((!context || gpd_context_has(context, s)) && !gpd_stream_is_idle(s))
 			return false;
 	}
 	return true;
@@ -263,16 +283,17 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream->legacy = legacy;
 	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
 	stream->priority = gpd_schedule_priority(&session->account, stream->device, priority);
-	stream->partition = gpd_partition_current(&session->shares, stream->device);
+	stream->partition = gpd_green_partition(session, context->green, stream->device);
 	result = gpd_partition_stream(stream->partition, stream->priority, &session->closing,
 				      &stream->driver);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && id)
 		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
 	if (result != CUDA_SUCCESS) {
 		destroy(session, stream);
 		return result;
 	}
 	gpd_depth_open(session, stream);
+	gpd_context_meet(session, stream);
 	stream->next = session->streams;
 	session->streams = stream;
 	if (legacy)
@@ -347,6 +368,7 @@ CUresult
 gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStreamWaitEvent *args)
 {
 	struct gpd_event *event = gpd_event_get(session, args->hEvent);
+	struct gpd_event_ref *ref;
 	struct gpd_stream *stream;
 	CUresult result;
 
@@ -355,7 +377,10 @@ gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStream
 	result = gpd_stream_begin(session, args->hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return gpd_driver.cuStreamWaitEvent(stream->driver, event->ref->driver, args->Flags);
+	ref = gpd_event_now(event);
+	result = gpd_driver.cuStreamWaitEvent(stream->driver, ref->driver, args->Flags);
+	gpd_event_unref(ref);
+	return result;
 }
 
 /* Whether the driver says that all that the stream waits for is done. */
@@ -388,8 +413,8 @@ gpd_cuStreamQuery(struct gpd_session *session, const struct gp_args_cuStreamQuer
 	if (result != CUDA_SUCCESS || gpd_wait_none(session))
 		return result;
 	/* The GPU is done, but the data of its copies may still be on its way to the client. */
-	result = gpd_wait_add_complete(session, gpd_wait_reply, gpd_wait_request(session));
-	return result == CUDA_SUCCESS ? GPD_LATER : result;
+	gpd_wait_add_complete(session, gpd_wait_reply, gpd_wait_request(session));
+	return GPD_LATER;
 }
 
 static bool

@@ -21,6 +21,12 @@ struct gpd_context;
 struct gpd_partition;
 struct gpd_session;
 
+/* trace.h: all zeros at first. */
+struct gpd_trace_mark {
+	uint32_t track; /* and 1; 0: none yet */
+	uint32_t joined;
+};
+
 struct gpd_stream {
 	struct gpd_handle handle;
 	struct gpd_stream *next;
@@ -43,6 +49,7 @@ struct gpd_stream {
 	CUevent barrier;     /* behind its last barrier; made on first need */
 	uint64_t batch;      /* schedule.h: of its last launch */
 	struct gpd_depth depth;
+	struct gpd_trace_mark trace;
 	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */
 	_Atomic unsigned int waits; /* pending ones that name this stream */
 };
@@ -52,6 +59,11 @@ struct gpd_stream {
  * current, counted as work.  CUDA_ERROR_INVALID_HANDLE.
  */
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
+/* The same for one that is known. */
+CUresult gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream);
+/* Its next operation waits for the driver's event, and it for no other stream. */
+CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *stream,
+			       CUevent event);
 
 /* Before every launch (LAUNCHES): returns when it may be carried out. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
@@ -64,7 +76,8 @@ struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id
 /* After a copy with GP_COPY_BARRIER: all later operations of the session wait for this one. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
 
-/* A stream of the context; flags as for cuStreamCreate, ignored for the legacy stream. */
+/* A stream of the context; flags as for cuStreamCreate, ignored for the legacy stream.  id 0: the
+ * client does not know it. */
 CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 			   unsigned int flags, int priority, bool legacy);
 
@@ -94,6 +107,9 @@ CUresult gpd_stream_move_all(struct gpd_session *session, int device);
  * without responder: frees. */
 void gpd_stream_cancel_all(struct gpd_session *session);
 void gpd_stream_destroy_all(struct gpd_session *session);
+
+/* Puts the next operation of `stream` behind all that `before` was given. */
+CUresult gpd_stream_put_behind(struct gpd_stream *stream, struct gpd_stream *before);
 
 /* What stream.c, stream_launch.c and stream_move.c need of each other. */
 CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);

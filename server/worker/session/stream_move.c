@@ -5,6 +5,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
 #include "server/worker/schedule/schedule.h"
+#include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
@@ -121,7 +122,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 		/* What the client has destroyed gets no more work. */
 		if (s->device != device || s->dropped)
 			continue;
-		now = gpd_partition_current(&session->shares, device);
+		now = gpd_green_partition(session, s->context->green, device);
 		if (now == s->partition) {
 			gpd_partition_unref(now);
 		} else if (gpd_partition_is_ready(now)) {

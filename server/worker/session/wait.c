@@ -8,6 +8,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/wait_page.h"
 #include "server/worker/schedule/schedule.h"
+#include "server/worker/session/context.h"
 #include "server/worker/session/event.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <utlist.h>
 
 #define ENTRIES GPD_WAIT_PAGE_SLOTS
 /* How long the responder looks without a pause after something was added or done. */
@@ -60,7 +62,7 @@ struct gpd_wait_queue {
 	pthread_cond_t wake; /* of the responder */
 	pthread_cond_t room; /* of the executor */
 	pthread_t responder;
-	struct entry *head, *tail;
+	struct entry *entries_pending; /* utlist */
 	struct entry *free;
 	unsigned int used;        /* entries that were ever used */
 	unsigned int pending;     /* also those whose done() is running */
@@ -72,7 +74,7 @@ struct gpd_wait_queue {
 	_Atomic uint64_t added_ns;
 	uint64_t done_ns, asked_ns; /* responder's own */
 	struct gpd_waker waker;
-	struct gpd_wait_page page;
+	struct gpd_wait_page *page;
 	struct entry entries[ENTRIES];
 };
 
@@ -105,19 +107,16 @@ give_back(struct gpd_wait_queue *queue, struct entry *entry)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+/* done NULL: nobody is told. */
 static void
-append(struct gpd_wait_queue *queue, struct entry *entry)
+append(struct gpd_wait_queue *queue, struct entry *entry, gpd_wait_done *done, void *arg)
 {
 	bool wake;
 
+	entry->done = done;
+	entry->arg = arg;
 	pthread_mutex_lock(&queue->lock);
-	entry->next = NULL;
-	entry->prev = queue->tail;
-	if (queue->tail)
-		queue->tail->next = entry;
-	else
-		queue->head = entry;
-	queue->tail = entry;
+	DL_APPEND(queue->entries_pending, entry);
 	queue->pending++;
 	queue->added++;
 	atomic_store_explicit(&queue->added_ns, gp_now_ns(), memory_order_relaxed);
@@ -140,9 +139,9 @@ mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *strea
 	entry->work = stream->work;
 	atomic_fetch_add_explicit(&stream->waits, 1, memory_order_relaxed);
 	entry->value = ++queue->last_value;
-	if (queue->page.host[index] == entry->value)
+	if (queue->page->host[index] == entry->value)
 		entry->value = ++queue->last_value;
-	result = gpd_driver.cuStreamWriteValue32_v2(stream->driver, queue->page.device + 4 * index,
+	result = gpd_driver.cuStreamWriteValue32_v2(stream->driver, queue->page->device + 4 * index,
 						    entry->value, CU_STREAM_WRITE_VALUE_DEFAULT);
 	if (result != CUDA_SUCCESS)
 		atomic_fetch_sub_explicit(&stream->waits, 1, memory_order_relaxed);
@@ -163,9 +162,7 @@ gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_do
 		give_back(session->waits, entry);
 		return result;
 	}
-	entry->done = done;
-	entry->arg = arg;
-	append(session->waits, entry);
+	append(session->waits, entry, done, arg);
 	return CUDA_SUCCESS;
 }
 
@@ -179,12 +176,10 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 
 	gpd_schedule_pause(session->account.schedule);
 	group->kind = GROUP;
-	group->done = done;
-	group->arg = arg;
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		struct entry *entry;
 
-		if ((context && s->context != context) || gpd_stream_is_idle(s))
+		if ((context && !gpd_context_has(context, s)) || gpd_stream_is_idle(s))
 			continue;
 		entry = take(session);
 		result = mark(queue, entry, s);
@@ -196,15 +191,14 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 		pthread_mutex_lock(&queue->lock);
 		group->members_left++;
 		pthread_mutex_unlock(&queue->lock);
-		append(queue, entry);
+		append(queue, entry, NULL, NULL);
 	}
-	if (result != CUDA_SUCCESS)
-		group->done = NULL; /* its members are on their way: it goes with the last */
-	append(queue, group);
+	/* Of one that failed members are on their way: it goes with the last. */
+	append(queue, group, result == CUDA_SUCCESS ? done : NULL, arg);
 	return result;
 }
 
-CUresult
+void
 gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event, gpd_wait_done *done,
 		   void *arg)
 {
@@ -212,22 +206,16 @@ gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event, gpd
 
 	entry->kind = EVENT;
 	entry->event = gpd_event_ref(event);
-	entry->done = done;
-	entry->arg = arg;
-	append(session->waits, entry);
-	return CUDA_SUCCESS;
+	append(session->waits, entry, done, arg);
 }
 
-CUresult
+void
 gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg)
 {
 	struct entry *entry = take(session);
 
 	entry->kind = COMPLETE;
-	entry->done = done;
-	entry->arg = arg;
-	append(session->waits, entry);
-	return CUDA_SUCCESS;
+	append(session->waits, entry, done, arg);
 }
 
 void
@@ -279,7 +267,7 @@ look(struct gpd_wait_queue *queue, struct entry *entry)
 
 	switch (entry->kind) {
 	case MARKER:
-		entry->complete = __atomic_load_n(&queue->page.host[entry - queue->entries],
+		entry->complete = __atomic_load_n(&queue->page->host[entry - queue->entries],
 						  __ATOMIC_ACQUIRE) == entry->value;
 		break;
 	case EVENT:
@@ -295,19 +283,6 @@ look(struct gpd_wait_queue *queue, struct entry *entry)
 	}
 }
 
-static void
-unlink_entry(struct gpd_wait_queue *queue, struct entry *entry)
-{
-	if (entry->prev)
-		entry->prev->next = entry->next;
-	else
-		queue->head = entry->next;
-	if (entry->next)
-		entry->next->prev = entry->prev;
-	else
-		queue->tail = entry->prev;
-}
-
 /*
  * The complete entries, in the order of adding, taken off the queue.  The newest is looked at
  * first: the GPU goes on meanwhile, so whatever it did before an entry that was seen complete is
@@ -318,20 +293,19 @@ static struct entry *
 collect(struct gpd_wait_queue *queue, CUresult all)
 {
 	struct entry *first = NULL, **end = &first;
-	struct entry *entry, *next, *newest;
+	struct entry *entry, *next, *oldest, *newest;
 
 	pthread_mutex_lock(&queue->lock);
-	newest = queue->tail;
+	oldest = queue->entries_pending;
+	newest = oldest ? oldest->prev : NULL;
 	pthread_mutex_unlock(&queue->lock);
-	for (entry = newest; entry; entry = entry->prev) {
+	for (entry = newest; entry; entry = entry == oldest ? NULL : entry->prev) {
 		if (!entry->complete)
 			look(queue, entry);
 	}
 	pthread_mutex_lock(&queue->lock);
-	for (entry = newest ? queue->head : NULL; entry; entry = next) {
-		bool last = entry == newest;
-
-		next = last ? NULL : entry->next;
+	for (entry = oldest; entry; entry = next) {
+		next = entry == newest ? NULL : entry->next;
 		if (entry->kind == GROUP && entry->members_left == 0)
 			entry->complete = true;
 		if (!entry->complete && all != CUDA_SUCCESS)
@@ -343,7 +317,7 @@ collect(struct gpd_wait_queue *queue, CUresult all)
 			if (entry->result != CUDA_SUCCESS)
 				entry->group->result = entry->result;
 		}
-		unlink_entry(queue, entry);
+		DL_DELETE(queue->entries_pending, entry);
 		*end = entry;
 		end = &entry->next;
 	}
@@ -410,9 +384,7 @@ ask(struct gpd_session *session, uint64_t now)
 
 	queue->asked_ns = now;
 	pthread_mutex_lock(&queue->lock);
-	entry = queue->head;
-	while (entry && entry->kind != MARKER)
-		entry = entry->next;
+	DL_SEARCH_SCALAR(queue->entries_pending, entry, kind, MARKER);
 	pthread_mutex_unlock(&queue->lock);
 	if (!entry)
 		return;
@@ -452,7 +424,7 @@ pause_a_while(struct gpd_session *session)
 		since = queue->done_ns;
 	idle = now > since ? now - since : 0;
 	pthread_mutex_lock(&queue->lock);
-	pending = queue->head != NULL;
+	pending = queue->entries_pending != NULL;
 	added = queue->added;
 	pthread_mutex_unlock(&queue->lock);
 	if (pending && idle > ASK_NS / 2 && now - queue->asked_ns > ASK_NS)
@@ -526,10 +498,10 @@ gpd_wait_start(struct gpd_session *session)
 
 	if (!queue)
 		return -ENOMEM;
-	r = gpd_wait_page_take(&queue->page);
-	if (r) {
+	queue->page = gpd_wait_page_take();
+	if (!queue->page) {
 		free(queue);
-		return r;
+		return -ENOMEM;
 	}
 	pthread_mutex_init(&queue->lock, NULL);
 	gp_cond_init(&queue->wake);
@@ -537,7 +509,7 @@ gpd_wait_start(struct gpd_session *session)
 	session->waits = queue;
 	r = gp_thread_start_joined(&queue->responder, "responder", 0, respond, session);
 	if (r) {
-		gpd_wait_page_give(&queue->page);
+		gpd_wait_page_give(queue->page);
 		free(queue);
 		session->waits = NULL;
 		return -r;
@@ -561,6 +533,6 @@ gpd_wait_stop(struct gpd_session *session)
 	pthread_cond_signal(&queue->wake);
 	(void)pthread_join(queue->responder, NULL);
 	session->waits = NULL;
-	gpd_wait_page_give(&queue->page);
+	gpd_wait_page_give(queue->page);
 	free(queue);
 }

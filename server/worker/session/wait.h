@@ -32,12 +32,12 @@ CUresult gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gp
 CUresult gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context,
 			  gpd_wait_done *done, void *arg);
 
-/* Behind what the event captured last. */
-CUresult gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
-			    gpd_wait_done *done, void *arg);
+/* Behind what the event captured last; this cannot fail. */
+void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
+			gpd_wait_done *done, void *arg);
 
 /* Behind nothing on the GPU, but behind all that was added and is complete by now. */
-CUresult gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg);
+void gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg);
 
 /* Executor only: blocks until one more of the pending ones is done, if any is: backpressure. */
 void gpd_wait_oldest(struct gpd_session *session);

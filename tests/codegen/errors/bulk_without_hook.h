@@ -1,2 +1,3 @@
-GP_MESSAGE(0x1, POST, BULK_IN)
-void gpFoo(int value);
+GP_CALL(0x1, POST, CLIENT_HOOK, BULK_IN)
+CUresult cuFoo(
+        int value);

@@ -1,2 +1,5 @@
+GP_KIND(foo, TYPES(CUgraph), COST(16))
+
 GP_CALL(0x1, WAIT)
-CUresult cuFoo(gp_array array);
+CUresult cuFoo(
+        CUgraph graph);

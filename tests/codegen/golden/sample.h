@@ -5,6 +5,22 @@ GP_SYMBOL(cuFuncSetCacheConfig, cuFuncSetCacheConfig, 3000)
 GP_SYMBOL(cuOccupancyAvailableDynamicSMemPerBlock, cuOccupancyAvailableDynamicSMemPerBlock, 11000)
 GP_SYMBOL(cuStreamQuery, cuStreamQuery, 2000)
 GP_SYMBOL_PTSZ(cuStreamQuery_ptsz, cuStreamQuery, 7000)
+GP_SYMBOL(cuLinkCreate_v2, cuLinkCreate, 6050)
+GP_SYMBOL(cuLinkDestroy, cuLinkDestroy, 5050)
+GP_SYMBOL(cuSampleSame, cuSampleSame, 12000)
+GP_SYMBOL(cuSampleOfToken, cuSampleOfToken, 12000)
+GP_SYMBOL(cuSampleAsk, cuSampleAsk, 12000)
+GP_SYMBOL(cuSampleWait, cuSampleWait, 12000)
+GP_SYMBOL(cuSampleList, cuSampleList, 12000)
+GP_SYMBOL(cuSampleList_v2, cuSampleList, 12010)
+GP_SYMBOL_PTDS(cuSampleList_v2_ptds, cuSampleList, 12010)
+GP_SYMBOL(cuSampleText, cuSampleText, 12000)
+GP_SYMBOL(cuSampleNone, cuSampleNone, 12000)
+GP_SYMBOL(cuSampleAsked, cuSampleAsked, 12000)
+GP_SYMBOL(cuSampleNode, cuSampleNode, 12000)
+GP_SYMBOL(cuSampleUnsafe, cuSampleUnsafe, 12000)
+GP_SYMBOL(cuSampleOfDefault, cuSampleOfDefault, 12000)
+GP_SYMBOL(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000)
 GP_SYMBOL(cuGraphCreate, cuGraphCreate, 10000)
 
 GP_LOCAL()
@@ -47,3 +63,138 @@ void gpSampleLoad(
         IN_BYTES(options_size) const void *options,
         size_t options_size,
         OUT_BYTES(BY_HOOK) void *info);
+
+/* What the client answers alone. */
+GP_HELD(sample, STRUCT(gpc_sample), ENTER(gpc_sample_begin), END(gpc_sample_end), HEADER("client/sample.h", "client/other.h"))
+
+GP_LOCAL(OF(sample), WHEN(params.type, 1, 2))
+CUresult cuSampleAsk(
+        OUT FROM(params.number) int *number,
+        OUT OPT FROM(owner->name) const char **name,
+        OUT_BYTES(len) FROM(text) char *text,
+        int len,
+        OUT BY(gpc_sample_value, key, 7) size_t *value,
+        WITHIN(1, 9) unsigned int key,
+        OUT ALWAYS(CU_STREAM_DEFAULT) unsigned int *flags,
+        TO(params.asked) int asked);
+
+GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_SUPPORTED), CHARGES_NOTHING, CAPTURE(as_ever))
+CUresult cuStreamAttachMemAsync(
+        CUstream hStream,
+        CUdevice device,
+        IN const CUuuid *what);
+
+/* What calls do while streams are captured. */
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(node))
+CUresult cuSampleNode(
+        CUstream hStream);
+
+GP_LOCAL(CAPTURE(unsafe))
+CUresult cuSampleUnsafe(void);
+
+GP_LOCAL(CAPTURE(default_stream))
+CUresult cuSampleOfDefault(
+        size_t size);
+
+GP_SET(sample_number, CU_JIT_TARGET, CU_JIT_CACHE_MODE)
+
+/* A chain of options, of a call that is generated whole and of a message. */
+GP_OPTIONS(CUjit_option, CU_JIT_MAX_REGISTERS, HERE CU_JIT_WALL_TIME)
+GP_KIND(linker, TYPES(CUlinkState), COST(4096), OBJECT(cuLinkDestroy), GOES_WITH(context))
+
+GP_CALL(0x0007, WAIT)
+CUresult cuLinkCreate_v2(
+        unsigned int numOptions,
+        IN_OPTIONS(numOptions, optionValues) CUjit_option *options,
+        BY_HOOK void **optionValues,
+        OUT NEW CUlinkState *stateOut);
+
+GP_MESSAGE(0x0008, POST, SERVER_HOOK)
+void gpSampleOptions(
+        unsigned int count,
+        IN_OPTIONS(count, values) CUjit_option *options,
+        BY_HOOK void **values);
+
+/* Another call with some of its parameters given; and what its handle's token finds. */
+GP_LOCAL(AS(cuSampleNode, hStream), CHARGES_NOTHING, CAPTURE(as_ever))
+CUresult cuSampleSame(
+        CUstream hStream);
+
+GP_HELD(linker, TYPES(CUlinkState), STRUCT(gpc_object), KIND(linker), HEADER("client/context/object.h"))
+
+GP_LOCAL()
+CUresult cuSampleOfToken(
+        CUlinkState state,
+        OUT FROM(context->number) unsigned long long *number);
+
+/* A call's place among the others, its account, and bulk to the client. */
+GP_MESSAGE(0x0009, POST, SERVER_HOOK, FREES(size), ABOUT_MEMORY, BEHIND_ALL, BEFORE_ALL)
+void gpSampleUnmap(
+        gp_address address,
+        size_t size,
+        int device);
+
+GP_MESSAGE(0x000a, WAIT, SERVER_HOOK, BULK_OUT, COPIES(size), BARRIER(flags), PASSES_COPIES)
+void gpSampleCopyOut(
+        CUstream stream,
+        gp_address src,
+        size_t size,
+        unsigned int flags);
+
+GP_CALL(0x000b, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM, CAPTURE(as_ever))
+CUresult cuSampleWait(
+        CUstream hStream);
+
+/* A list that comes back, device memory of a size, other names and other ways. */
+GP_CALL(0x000c, WAIT, ALIAS(cuSampleList_v2))
+CUresult cuSampleList(
+        OUT_N(count) unsigned int *list,
+        unsigned int count,
+        SPAN(bytes) CUdeviceptr address,
+        size_t bytes);
+
+GP_LOCAL(VIA(gpSampleUnmap))
+CUresult cuSampleText(
+        OUT STATIC const char **text);
+
+/* What the daemon uses by hand, and what users are told of what is not there. */
+GP_DRIVER(cuInit)
+GP_DRIVER_OPTIONAL(cuStreamQuery)
+GP_INSTEAD("another function", cuSampleNone)
+GP_PROBED(cuSampleAsked)
+
+/* As it was while addresses and sizes had 32 bits. */
+GP_SYMBOL(cuSampleMake, cuSampleMake, 2000)
+GP_SYMBOL(cuSampleMake_v2, cuSampleMake, 3020)
+GP_SYMBOL(cuSampleDrop, cuSampleDrop, 3020)
+GP_NARROW(CUDA_ARRAY_DESCRIPTOR_v1, CUDA_ARRAY_DESCRIPTOR, Width, Height)
+
+GP_LOCAL(CAPTURE(unsafe), CHARGES_NOTHING)
+CUresult cuSampleMake_v2(
+        OUT CUdeviceptr *address,
+        OUT size_t *size,
+        IN const CUDA_ARRAY_DESCRIPTOR *wanted,
+        OUT CUDA_ARRAY_DESCRIPTOR *made,
+        size_t count);
+
+GP_LOCAL()
+CUresult cuSampleDrop(
+        CUdeviceptr address);
+
+GP_LOCAL(NARROW(cuSampleMake_v2), UNDO(cuSampleDrop))
+CUresult cuSampleMake(
+        OUT CUdeviceptr_v1 *address,
+        OUT unsigned int *size,
+        IN const CUDA_ARRAY_DESCRIPTOR_v1 *wanted,
+        OUT CUDA_ARRAY_DESCRIPTOR_v1 *made,
+        unsigned int count);
+
+/* Devices that come back, memory in rows, and bytes that may not be there. */
+GP_SYMBOL(cuSampleDevices, cuSampleDevices, 12000)
+GP_CALL(0x000d, WAIT)
+CUresult cuSampleDevices(
+        OUT_N(count) CUdevice *devices,
+        size_t count,
+        SPAN(4, count, pitch, 2) CUdeviceptr image,
+        size_t pitch,
+        IN_BYTES(16) OPT const void *key);

@@ -22,6 +22,8 @@
 #include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
+#include "server/worker/trace/trace.h"
+#include "tests/codegen/readme/example.h"
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -158,6 +160,46 @@ gpc_context_activate(struct gpc_context *given)
 	return CUDA_SUCCESS;
 }
 
+static struct gpc_stream held_stream = { .priority = -3 };
+
+CUresult
+gpc_stream_enter(CUstream token, struct gpc_stream **stream_p)
+{
+	*stream_p = &held_stream;
+	return token == STREAM ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpc_device_enter(CUdevice ordinal, struct gpc_device **device_p)
+{
+	*device_p = gpc_device_get(ordinal);
+	return *device_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+int
+gpc_device_attribute(const struct gpc_device *given, CUdevice_attribute attribute)
+{
+	return (int)attribute + 1000;
+}
+
+static struct example example;
+static int begun; /* examples that are not ended */
+
+CUresult
+example_begin(CUuserObject object, struct example **example_p)
+{
+	begun++;
+	*example_p = &example;
+	return object ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+example_end(CUresult result)
+{
+	begun--;
+	return result;
+}
+
 CUresult
 gpc_stream_id(struct gpc_context **context_p, CUstream stream, uint32_t *id_p)
 {
@@ -209,6 +251,17 @@ gpd_account_launch(struct gpd_account *account)
 
 void
 gpd_stream_launch(struct gpd_session *session, uint32_t stream)
+{
+}
+
+uint64_t
+gpd_trace_begin(const struct gpd_session *session)
+{
+	return 0;
+}
+
+void
+gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
 {
 }
 
@@ -568,6 +621,42 @@ what_a_struct_may_not_hold_is_refused(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
+/* What begins in the session's memory ends there. */
+static void
+a_pointer_in_a_struct_reaches_as_far_as_it_says(void **state)
+{
+	CUDA_MEMSET_NODE_PARAMS params = {
+		.dst = MEMORY, .elementSize = 4, .width = 16, .pitch = 1344, .height = 4
+	};
+	CUstreamBatchMemOpParams writes[2];
+	CUgraphNode node;
+	CUgraph graph;
+
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, CONTEXT),
+			 CUDA_SUCCESS);
+	params.width = 17;
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, CONTEXT),
+			 CUDA_ERROR_INVALID_VALUE);
+	params.width = 1;
+	params.pitch = (SIZE_MAX / 3) + 1; /* three of them wrap around to nothing */
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, CONTEXT),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+
+	memset(writes, 0, sizeof(writes));
+	for (int i = 0; i < 2; i++) {
+		writes[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+		writes[i].writeValue.address = MEMORY + 4092;
+	}
+	reply_result = CUDA_SUCCESS;
+	(void)gpc_cuStreamBatchMemOp_v2(STREAM, 2, writes, 0);
+	assert_int_equal(reply_result, CUDA_SUCCESS);
+	writes[1].writeValue.address++;
+	(void)gpc_cuStreamBatchMemOp_v2(STREAM, 2, writes, 0);
+	assert_int_equal(reply_result, CUDA_ERROR_INVALID_VALUE);
+}
+
 static void
 a_union_has_the_member_of_its_tag(void **state)
 {
@@ -607,6 +696,8 @@ attributes_strings_and_bytes_travel(void **state)
 	assert_string_equal(asked, "attribute 1 = 12");
 	assert_int_equal(gpc_cuDeviceSetGraphMemAttribute(0, (CUgraphMem_attribute)99, &value),
 			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuDeviceGetGraphMemAttribute(0, (CUgraphMem_attribute)99, &value),
+			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuGraphDebugDotPrint(graph, "a file", 0), CUDA_SUCCESS);
 	assert_string_equal(asked, "print to 'a file'");
@@ -622,15 +713,100 @@ options_are_numbers(void **state)
 {
 	CUjit_option options[] = { CU_JIT_MAX_REGISTERS, CU_JIT_OPTIMIZATION_LEVEL };
 	void *values[] = { (void *)32, (void *)3 };
+	CUcontext of;
 	CUlinkState linker;
 
 	assert_int_equal(gpc_cuLinkCreate_v2(2, options, values, &linker), CUDA_SUCCESS);
 	assert_string_equal(asked, "2 options, the last 7 = 3");
+	context.handle.token = CONTEXT;
+	assert_int_equal(gpc_cuLinkGetContext(linker, &of), CUDA_SUCCESS);
+	assert_ptr_equal(of, CONTEXT);
+	assert_int_equal(gpc_cuLinkGetContext((CUlinkState)STREAM, &of), CUDA_ERROR_INVALID_HANDLE);
+	options[0] = CU_JIT_WALL_TIME;
+	assert_int_equal(gpc_cuLinkCreate_v2(2, options, values, &linker), CUDA_SUCCESS);
+	assert_string_equal(asked, "1 options, the last 7 = 3");
+	assert_int_equal(gpc_cuLinkCreate_v2(257, options, values, &linker),
+			 CUDA_ERROR_INVALID_VALUE);
 	options[1] = CU_JIT_INFO_LOG_BUFFER;
 	assert_int_equal(gpc_cuLinkCreate_v2(2, options, values, &linker),
 			 CUDA_ERROR_NOT_SUPPORTED);
 	gpd_objects_forget_context(&daemon_session, &daemon_context);
 	assert_string_equal(asked, "end linker");
+}
+
+static void
+the_client_answers_alone_what_it_holds(void **state)
+{
+	CUstreamAttrValue value = { 0 };
+	char text[8] = "";
+	int number;
+
+	assert_int_equal(gpc_cuStreamGetPriority(STREAM, &number), CUDA_SUCCESS);
+	assert_int_equal(number, -3);
+	assert_int_equal(gpc_cuStreamGetPriority(STREAM, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuStreamGetPriority(NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	strcpy(device.pci_bus_id, "0000:3B:00.0");
+	assert_int_equal(gpc_cuDeviceGetPCIBusId(text, sizeof(text), 0), CUDA_SUCCESS);
+	assert_string_equal(text, "0000:3B");
+	assert_int_equal(gpc_cuDeviceGetPCIBusId(text, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuDeviceGetPCIBusId(text, 8, 1), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuDeviceGetAttribute(&number, (CUdevice_attribute)23, 0), 0);
+	assert_int_equal(number, 1023);
+	assert_int_equal(gpc_cuDeviceGetWarpSize(&number, 0), CUDA_SUCCESS);
+	assert_int_equal(number, 1000 + CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	assert_int_equal(gpc_cuDeviceGetWarpSize(&number, 1), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuDeviceGetAttribute(&number, (CUdevice_attribute)1024, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_EQUAL), CUDA_SUCCESS);
+	assert_int_equal(context.cache_config, CU_FUNC_CACHE_PREFER_EQUAL);
+	assert_int_equal(gpc_cuCtxSetCacheConfig((CUfunc_cache)7), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(context.cache_config, CU_FUNC_CACHE_PREFER_EQUAL);
+	assert_int_equal(gpc_cuStreamSetAttribute(STREAM, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(gpc_cuStreamSetAttribute(STREAM, CU_LAUNCH_ATTRIBUTE_PRIORITY, NULL),
+			 CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+what_begins_with_a_lock_ends_with_it(void **state)
+{
+	int number, seven = 0;
+
+	example.kind.number = 2;
+	assert_int_equal(gpc_cuUserObjectAsk((CUuserObject)&example, &number, &seven), 0);
+	assert_int_equal(number + seven, 9);
+	assert_int_equal(gpc_cuUserObjectAsk((CUuserObject)&example, &number, NULL), 0);
+	assert_int_equal(gpc_cuUserObjectAsk(NULL, &number, &seven), CUDA_ERROR_INVALID_HANDLE);
+	example.kind.number = 3;
+	assert_int_equal(gpc_cuUserObjectAsk((CUuserObject)&example, &number, NULL),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(begun, 0);
+}
+
+static void
+the_daemon_checks_options_itself(void **state)
+{
+	uint64_t cells[] = { CU_JIT_MAX_REGISTERS, 32, CU_JIT_WALL_TIME, 1, 7, 3 };
+	const struct gp_bytes all = { cells, sizeof(cells) };
+	CUjit_option options[2];
+	unsigned int count = 0;
+	void *values[2];
+
+	assert_int_equal(gpd_take_CUjit_option(all, options, values, 2, &count), CUDA_SUCCESS);
+	assert_int_equal(count, 2);
+	assert_int_equal(options[1], CU_JIT_OPTIMIZATION_LEVEL);
+	assert_ptr_equal(values[1], (void *)3);
+	assert_int_equal(gpd_take_CUjit_option(all, options, values, 1, &count),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		gpd_take_CUjit_option((struct gp_bytes){ cells, 8 }, options, values, 2, &count),
+		CUDA_ERROR_INVALID_VALUE);
+	cells[0] = CU_JIT_INFO_LOG_BUFFER; /* the client's address */
+	assert_int_equal(gpd_take_CUjit_option(all, options, values, 2, &count),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	cells[0] = CU_JIT_MAX_REGISTERS | 1ull << 32;
+	assert_int_equal(gpd_take_CUjit_option(all, options, values, 2, &count),
+			 CUDA_ERROR_NOT_SUPPORTED);
 }
 
 /* A list whose length is not what the record says of it. */
@@ -656,9 +832,14 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_object_is_made_used_and_dropped, begin, end),
 		cmocka_unit_test_setup_teardown(lists_and_structs_travel, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_struct_may_not_hold_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(a_pointer_in_a_struct_reaches_as_far_as_it_says,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_union_has_the_member_of_its_tag, begin, end),
 		cmocka_unit_test_setup_teardown(attributes_strings_and_bytes_travel, begin, end),
 		cmocka_unit_test_setup_teardown(options_are_numbers, begin, end),
+		cmocka_unit_test_setup_teardown(the_client_answers_alone_what_it_holds, begin, end),
+		cmocka_unit_test_setup_teardown(what_begins_with_a_lock_ends_with_it, begin, end),
+		cmocka_unit_test_setup_teardown(the_daemon_checks_options_itself, begin, end),
 		cmocka_unit_test_setup_teardown(a_hostile_length_ends_the_session, begin, end),
 	};
 

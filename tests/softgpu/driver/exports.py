@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: exports.py NM LIBRARY API_FOLDER: the library exports functions of CUDA and its one extension, nothing else,
-and all that the daemon cannot do without"""
+"""usage: exports.py NM LIBRARY CODEGEN: the library exports functions of CUDA and NVML and its one extension, nothing
+else, and all that the daemon cannot do without"""
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-nm, library, api = sys.argv[1:]
+nm, library, codegen = sys.argv[1:]
+api = Path(codegen) / 'api'
 out = subprocess.run([nm, '-D', '--defined-only', library], check=True, capture_output=True, text=True).stdout
 found = {line.split()[-1].split('@')[0] for line in out.splitlines()}
-allowed = set(re.findall(r'^GP_SYMBOL\w*\((\w+)', (Path(api) / 'symbols.h').read_text(), re.M)) | {'gpSoftStreamCancel'}
-required = set(re.findall(r'^GP_DRIVER\((\w+)', (Path(api) / 'driver.h').read_text(), re.M)) | {'gpSoftStreamCancel'}
+allowed = set(re.findall(r'^GP_SYMBOL\w*\((\w+)', (api / 'symbols.h').read_text(), re.M)) | {'gpSoftStreamCancel'}
+allowed |= set(re.findall(r'^(nvml\w+)', (Path(codegen) / 'nvml/symbols.txt').read_text(), re.M))
+required = set(re.findall(r'^GP_DRIVER\((\w+)', (api / 'driver.h').read_text(), re.M)) | {'gpSoftStreamCancel'}
 for name in sorted(found - allowed):
-    print(f'exported, but no symbol of CUDA: {name}')
+    print(f'exported, but no symbol of CUDA or NVML: {name}')
 for name in sorted(required - found):
     print(f'not exported: {name}')
 sys.exit(not found <= allowed or not required <= found)

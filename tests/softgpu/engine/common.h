@@ -3,7 +3,7 @@
 #ifndef GS_TEST_COMMON_H
 #define GS_TEST_COMMON_H
 
-#include "engine.h"
+#include "softgpu/engine/engine.h"
 #include "tests/test.h"
 
 /* Zeroed device memory; all of it is given back by gs_test_teardown. */

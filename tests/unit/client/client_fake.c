@@ -3,6 +3,7 @@
 
 #include "client/memory/globals.h"
 #include "client/memory/host_memory.h"
+#include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
@@ -76,6 +77,8 @@ fake_setup(void **state)
 	}
 	memset(&fake, 0, sizeof(fake));
 	session.facts.max_bulk = UINT32_MAX;
+	session.facts.unknown_calls[GP_CALL_gpMemoryTry / 8] |=
+		(uint8_t)(1u << GP_CALL_gpMemoryTry % 8);
 	fake.facts = &session.facts;
 	fake.window = session.facts.window_base;
 	fake.device = mmap(NULL, FAKE_WINDOW, PROT_READ | PROT_WRITE,
@@ -108,6 +111,7 @@ fake_teardown(void **state)
 	fake_deliver();
 	gpc_host_memory_forget_context(&context);
 	gpc_globals_forget_context(&context);
+	gpc_ipc_memory_forget_context(&context);
 	gpc_memory_forget_context(&context);
 	fake.done = fake.posted;
 	assert_int_equal(fake.mapped, 0);
@@ -221,6 +225,18 @@ gpc_enter_initialized(void)
 	return fake.enter == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : fake.enter;
 }
 
+int
+gpc_device_count(void)
+{
+	return device.ordinal + 1;
+}
+
+struct gpc_session *
+gpc_session_get(void)
+{
+	return &session;
+}
+
 struct gpc_device *
 gpc_device_get(CUdevice ordinal)
 {
@@ -296,6 +312,15 @@ gpc_stream_lookup(struct gpc_context *c, CUstream hStream, struct gpc_stream **s
 		return CUDA_ERROR_INVALID_HANDLE;
 	*stream_p = hStream ? fake.stream : fake.legacy;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p)
+{
+	struct gpc_context *c;
+	CUresult result = gpc_enter(&c);
+
+	return result == CUDA_SUCCESS ? gpc_stream_lookup(c, hStream, stream_p) : result;
 }
 
 void
@@ -475,6 +500,43 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 	return result;
 }
 
+static struct gpc_request *trying[64];
+
+void
+fake_allow_tries(void)
+{
+	session.facts.unknown_calls[GP_CALL_gpMemoryTry / 8] &=
+		(uint8_t) ~(1u << GP_CALL_gpMemoryTry % 8);
+}
+
+CUresult
+gpc_start_gpMemoryTry(struct gpc_context *c, const struct gp_args_gpMemoryTry *args,
+		      struct gpc_request *request)
+{
+	const struct gp_args_gpMemoryMap same = { args->address, args->size, args->device };
+	size_t i = 0;
+
+	assert_true(request->lazy);
+	request->result = gpc_wait_gpMemoryMap(c, &same);
+	count(&fake.tries);
+	while (trying[i])
+		i++;
+	trying[i] = request;
+	return CUDA_SUCCESS;
+}
+
+static void
+answer_tries(void)
+{
+	for (size_t i = 0; i < sizeof(trying) / sizeof(trying[0]); i++) {
+		struct gpc_request *request = trying[i];
+
+		trying[i] = NULL;
+		if (request)
+			request->done(request);
+	}
+}
+
 /* What is answered before anybody waits. */
 static CUresult
 answered(struct gpc_request *request, CUresult result)
@@ -489,6 +551,7 @@ CUresult
 gpc_start_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args,
 		      struct gpc_request *request)
 {
+	answer_tries();
 	return answered(request, gpc_wait_gpMemoryMap(c, args));
 }
 
@@ -627,6 +690,7 @@ CUresult
 gpc_wait_gpMemoryInfo(struct gpc_context *c, const struct gp_args_gpMemoryInfo *args,
 		      struct gp_reply_gpMemoryInfo *reply)
 {
+	answer_tries();
 	reply->total = fake.quota;
 	reply->free = fake.quota - fake.mapped;
 	return CUDA_SUCCESS;

@@ -42,10 +42,13 @@ struct fake {
 	CUresult failed;
 	uint64_t posted, done;
 	/* Counts of calls. */
-	int copies_in_short, maps, unmaps, fences, waits, copies_in, barriers, copies_out,
+	int tries, copies_in_short, maps, unmaps, fences, waits, copies_in, barriers, copies_out,
 		copies_device, fills, syncs, keeps, kept;
 	size_t largest_copy_in;
-	int objects; /* texture and surface objects that the daemon has */
+	void (*array_destroyed)(
+		void);     /* what another thread does when the daemon is told; or NULL */
+	int objects;       /* texture and surface objects that the daemon has */
+	int shares, opens; /* what it shares with others now; what others' was opened */
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;
 	CUresult reserve_result;
@@ -74,6 +77,9 @@ bool fake_is_idle(void);
 
 /* The daemon wants back what is kept. */
 void fake_recall(void);
+/* From now on the daemon may be asked for memory ahead (gpMemoryTry), whose answers come before
+ * that to the next question. */
+void fake_allow_tries(void);
 /* Bytes that are mapped when that has been given back. */
 uint64_t fake_mapped(void);
 

@@ -80,6 +80,8 @@ gpc_post_gpArrayDestroy(struct gpc_context *c, const struct gp_args_gpArrayDestr
 		array->levels[i] = NULL;
 	}
 	array->id = 0;
+	if (fake.array_destroyed)
+		fake.array_destroyed();
 	return CUDA_SUCCESS;
 }
 

@@ -93,6 +93,89 @@ test_what_is_no_plan_is_refused(void **state)
 	assert_false(is_refused(fine, 0));
 }
 
+/* How deep conditions lie in bodies of conditions; -1: it is malformed. */
+static int
+depth_of(const void *plan, size_t size)
+{
+	struct gp_graph_condition condition;
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+	struct gp_bytes body;
+	int deepest = 0, depth;
+
+	gp_graph_reader_init(&reader, plan, size);
+	while (gp_graph_read(&reader, &node)) {
+		if (node.call != GP_GRAPH_CONDITION)
+			continue;
+		if (!gp_graph_condition_init(&condition, &node))
+			return -1;
+		for (uint32_t i = 0; i < condition.count; i++) {
+			if (!gp_graph_condition_body(&condition, &body))
+				return -1;
+			assert_true((const uint8_t *)body.data + body.size <=
+				    (const uint8_t *)plan + size);
+			depth = depth_of(body.data, body.size);
+			if (depth < 0)
+				return -1;
+			deepest = depth + 1 > deepest ? depth + 1 : deepest;
+		}
+	}
+	return reader.bad ? -1 : deepest;
+}
+
+/* A condition with an empty body, and one with the plan that was written. */
+static void
+wrap(struct gp_graph_writer *writer, uint64_t handle)
+{
+	const struct gp_graph_writer bodies[2] = { { 0 }, *writer };
+	struct gp_graph_writer outer = { 0 };
+	const uint32_t zero = 0;
+
+	assert_non_null(gp_graph_write(&outer, 0, NULL, 0, 0));
+	assert_true(gp_graph_write_condition(&outer, &zero, 1, handle, 2, bodies, 2));
+	free(writer->memory);
+	*writer = outer;
+}
+
+static void
+test_conditions_have_bodies(void **state)
+{
+	struct gp_graph_writer writer = { 0 };
+	struct gp_graph_condition condition;
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+	struct gp_bytes body;
+
+	assert_non_null(gp_graph_write(&writer, 9, NULL, 0, 24));
+	for (uint64_t i = 1; i <= 3; i++)
+		wrap(&writer, 0x123456789abcull * i);
+	assert_int_equal(depth_of(writer.memory, writer.size), 3);
+	gp_graph_reader_init(&reader, writer.memory, writer.size);
+	assert_true(gp_graph_read(&reader, &node));
+	assert_false(gp_graph_condition_init(&condition, &node));
+	assert_true(gp_graph_read(&reader, &node));
+	assert_int_equal(node.count, 1);
+	assert_true(gp_graph_condition_init(&condition, &node));
+	assert_int_equal(condition.handle, 0x123456789abcull * 3);
+	assert_int_equal(condition.type, 2);
+	assert_int_equal(condition.count, 2);
+	assert_true(gp_graph_condition_body(&condition, &body));
+	assert_int_equal(body.size, 0);
+	assert_true(gp_graph_condition_body(&condition, &body));
+	assert_int_equal(depth_of(body.data, body.size), 2);
+	assert_false(gp_graph_condition_body(&condition, &body));
+	assert_false(gp_graph_read(&reader, &node));
+	/* Changed bytes: what is read stays inside. */
+	for (size_t at = 0; at < writer.size; at++) {
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			writer.memory[at] ^= (uint8_t)(1u << bit);
+			(void)depth_of(writer.memory, writer.size);
+			writer.memory[at] ^= (uint8_t)(1u << bit);
+		}
+	}
+	free(writer.memory);
+}
+
 /* Each byte of a plan changed, and each length: nothing is read that is not there. */
 static void
 test_damage_stays_inside(void **state)
@@ -138,6 +221,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_conditions_have_bodies),
 		cmocka_unit_test(test_what_is_no_plan_is_refused),
 		cmocka_unit_test(test_damage_stays_inside),
 		cmocka_unit_test(test_more_than_the_most_is_not_written),

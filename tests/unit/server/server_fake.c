@@ -210,6 +210,14 @@ gpd_context_get(const struct gpd_session *session, uint32_t id)
 	return (struct gpd_context *)gpd_handle_get(&session->handles, GPD_KIND_CONTEXT, id);
 }
 
+int
+gpd_context_device(const struct gpd_session *session, uint32_t id)
+{
+	const struct gpd_context *context = gpd_context_get(session, id);
+
+	return context ? context->device : 0;
+}
+
 CUresult
 gpd_context_enter(const struct gpd_session *session, uint32_t id)
 {
@@ -232,12 +240,6 @@ bool
 gpd_driver_is_sticky(CUresult result)
 {
 	return result == CUDA_ERROR_ILLEGAL_ADDRESS;
-}
-
-uint64_t
-gpd_session_bulk_size(const struct gpd_session *session)
-{
-	return session->bulk_left;
 }
 
 int
@@ -302,7 +304,8 @@ gpd_session_send_print(struct gpd_session *session, const char *text, size_t siz
 
 	if (size > FAKE_TEXT - 1 - used)
 		size = FAKE_TEXT - 1 - used;
-	memcpy(fake->printed + used, text, size);
+	if (size)
+		memcpy(fake->printed + used, text, size);
 	fake->printed[used + size] = 0;
 	return 0;
 }

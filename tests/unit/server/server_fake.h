@@ -73,6 +73,8 @@ extern _Atomic int fake_libraries;
 /* Arrays, and texture and surface objects, that it has made and not destroyed. */
 extern _Atomic int fake_arrays;
 extern _Atomic int fake_textures;
+/* Graphs and executables, likewise. */
+extern _Atomic int fake_graphs, fake_execs;
 /* What the driver prints when it is asked to wait for a stream. */
 extern const char *fake_kernel_text;
 /* Whether events are complete. */

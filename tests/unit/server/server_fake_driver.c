@@ -191,21 +191,6 @@ dtod(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 }
 
 static CUresult
-copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream)
-{
-	const uint8_t *src = copy->srcMemoryType == CU_MEMORYTYPE_HOST
-				     ? copy->srcHost
-				     : (const uint8_t *)(uintptr_t)copy->srcDevice;
-	uint8_t *dst = copy->dstMemoryType == CU_MEMORYTYPE_HOST
-			       ? copy->dstHost
-			       : (uint8_t *)(uintptr_t)copy->dstDevice;
-
-	for (size_t y = 0; y < copy->Height; y++)
-		memmove(dst + y * copy->dstPitch, src + y * copy->srcPitch, copy->WidthInBytes);
-	return fake_called("cuMemcpy2DAsync %zu x %zu", copy->WidthInBytes, copy->Height);
-}
-
-static CUresult
 mem_alloc(CUdeviceptr *address, size_t size)
 {
 	static uint8_t memory[4 << 20] __attribute__((aligned(4096)));
@@ -339,7 +324,6 @@ fake_driver_create(void)
 		.cuMemcpyHtoDAsync_v2 = htod,
 		.cuMemcpyDtoHAsync_v2 = dtoh,
 		.cuMemcpyDtoDAsync_v2 = dtod,
-		.cuMemcpy2DAsync_v2 = copy_2d,
 		.cuMemAlloc_v2 = mem_alloc,
 		.cuMemsetD8Async = set_8,
 		.cuMemsetD16Async = set_16,
@@ -357,6 +341,7 @@ fake_driver_create(void)
 	};
 	fake_driver_add_arrays();
 	fake_driver_add_images();
+	fake_driver_add_graphs();
 	fake_forget_calls();
 	failure.function[0] = 0;
 	fake_events_pending = false;

@@ -13,8 +13,9 @@ CUresult fake_called(const char *format, ...) __attribute__((format(printf, 1, 2
 
 /* A driver that has been asked for nothing yet and that fails nothing. */
 void fake_driver_create(void);
-/* Its functions of arrays, textures and surfaces, and those of images and kernels. */
+/* Its functions of arrays, textures and surfaces, those of images and kernels, and of graphs. */
 void fake_driver_add_arrays(void);
 void fake_driver_add_images(void);
+void fake_driver_add_graphs(void);
 
 #endif /* SERVER_FAKE_DRIVER_H */

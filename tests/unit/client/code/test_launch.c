@@ -113,7 +113,8 @@ make_devices(void)
 		devices[i].attributes = attributes;
 		devices[i].n_attributes = 140;
 		devices[i].ordinal = i;
-		sources[i] = (struct gpc_device_source){ &devices[i], fixture.session, 0 };
+		sources[i] = (struct gpc_device_source){ .device = &devices[i],
+							 .session = fixture.session };
 	}
 	assert_int_equal(gpc_devices_create(sources, 2), 0);
 }

@@ -45,7 +45,8 @@ set_up(void **state)
 		devices[i].pci_bus = 0x3b + i;
 		devices[i].priority_greatest = -5;
 		devices[i].ordinal = i;
-		sources[i] = (struct gpc_device_source){ &devices[i], fixture.session, 0 };
+		sources[i] = (struct gpc_device_source){ .device = &devices[i],
+							 .session = fixture.session };
 	}
 	gpc_context_parts_set();
 	assert_int_equal(gpc_devices_create(sources, 2), 0);
@@ -124,10 +125,10 @@ primary_context_is_one_and_counted(void **state)
 	assert_int_equal(gpc_cuDevicePrimaryCtxGetState(0, &flags, &active), CUDA_SUCCESS);
 	assert_true(active);
 	assert_null(current());
-	assert_int_equal(received(GP_CALL_gpContextCreate), 0);
+	assert_int_equal(received(GP_CALL_gpContextMake), 0);
 	assert_int_equal(gpc_cuCtxSetCurrent(first), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
-	assert_int_equal(received(GP_CALL_gpContextCreate), 1);
+	assert_int_equal(received(GP_CALL_gpContextMake), 1);
 	assert_int_equal(gpc_cuCtxSetCurrent(NULL), CUDA_SUCCESS);
 
 	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
@@ -149,14 +150,38 @@ primary_context_can_be_current_before_it_is_retained(void **state)
 	assert_ptr_equal(current(), primary);
 	assert_int_equal(gpc_cuCtxGetDevice(&device), CUDA_SUCCESS);
 	assert_int_equal(device, 1);
-	assert_int_equal(received(GP_CALL_gpContextCreate), 0);
+	assert_int_equal(received(GP_CALL_gpContextMake), 0);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
-	assert_int_equal(received(GP_CALL_gpContextCreate), 1);
+	assert_int_equal(received(GP_CALL_gpContextMake), 1);
 }
 
 static int
 refuse_contexts(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 		size_t size)
+{
+	if (header->call == GP_CALL_gpContextMake)
+		fake_note_error_of(daemon, CUDA_ERROR_OUT_OF_MEMORY, false, header->call);
+	return fake_answer(daemon, header, fields, size);
+}
+
+static void
+context_that_the_daemon_has_no_room_for_is_told_by_the_next_call_that_waits(void **state)
+{
+	CUcontext primary = gpc_device_get(0)->primary->handle.token;
+
+	struct gp_args_gpFence args = { 0 };
+
+	fixture.daemon.answer = refuse_contexts;
+	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(gpc_wait_gpFence(NULL, &args), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(received(GP_CALL_gpContextMake), 1);
+}
+
+/* A daemon of before, which maps the heap with it and is waited for. */
+static int
+refuse_creations(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		 size_t size)
 {
 	if (header->call != GP_CALL_gpContextCreate)
 		return fake_answer(daemon, header, fields, size);
@@ -165,11 +190,15 @@ refuse_contexts(struct fake_daemon *daemon, const struct gp_header *header, cons
 }
 
 static void
-context_that_the_daemon_has_no_room_for_works_once_there_is_some(void **state)
+context_that_an_old_daemon_has_no_room_for_works_once_there_is_some(void **state)
 {
 	CUcontext primary = gpc_device_get(0)->primary->handle.token;
+	struct gpc_session_facts *facts =
+		(struct gpc_session_facts *)gpc_session_facts(fixture.session);
 
-	fixture.daemon.answer = refuse_contexts;
+	facts->unknown_calls[GP_CALL_gpContextMake / 8] |=
+		(uint8_t)(1u << GP_CALL_gpContextMake % 8);
+	fixture.daemon.answer = refuse_creations;
 	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
@@ -178,6 +207,29 @@ context_that_the_daemon_has_no_room_for_works_once_there_is_some(void **state)
 	fixture.daemon.answer = fake_answer;
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpContextCreate), 3);
+	assert_int_equal(received(GP_CALL_gpContextMake), 0);
+}
+
+/* Memory that the session has already is mapped with the first context, and nobody waits. */
+static void
+granted_memory_comes_with_the_first_context(void **state)
+{
+	struct gpc_session_facts *facts =
+		(struct gpc_session_facts *)gpc_session_facts(fixture.session);
+	CUcontext context;
+
+	facts->window_base = (uint64_t)1 << 44;
+	facts->window_size = (uint64_t)1 << 30;
+	facts->granularity = 2 << 20;
+	facts->heap_size = 4 << 20;
+	atomic_store(&gpc_device_get(1)->granted, 4 << 20);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 1), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	}
+	assert_int_equal(received(GP_CALL_gpContextMake), 2);
+	assert_int_equal(received(GP_CALL_gpMemoryUse), 1);
+	assert_int_equal(received(GP_CALL_gpContextCreate), 0);
 }
 
 static void
@@ -191,7 +243,7 @@ context_is_announced_once_before_its_first_use(void **state)
 	assert_int_equal(gpc_cuStreamCreate(&stream, 0), CUDA_SUCCESS);
 
 	assert_int_equal(received(GP_CALL_cuStreamCreateWithPriority), 1);
-	assert_int_equal(fixture.daemon.records[0].header.call, GP_CALL_gpContextCreate);
+	assert_int_equal(fixture.daemon.records[0].header.call, GP_CALL_gpContextMake);
 	assert_int_equal(fixture.daemon.records[0].header.context, 0);
 	assert_int_equal(fixture.daemon.records[1].header.call, GP_CALL_cuStreamCreateWithPriority);
 	assert_int_equal(fixture.daemon.records[1].header.context,
@@ -225,7 +277,7 @@ reset_primary_context_works_again_when_retained_again(void **state)
 	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
 	assert_ptr_equal(again, context);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
-	assert_int_equal(received(GP_CALL_gpContextCreate), 2);
+	assert_int_equal(received(GP_CALL_gpContextMake), 2);
 	/* Both uses are to be given back, in spite of the reset. */
 	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
@@ -387,6 +439,12 @@ limits_begin_as_the_daemons_and_stay_as_set(void **state)
 	assert_int_equal(value, 1 << 20);
 	assert_int_equal(gpc_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpContextSetLimit), 1);
+	/* The daemon has as much for all. */
+	assert_int_equal(gpc_cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 << 20), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 4096), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpContextSetLimit), 1);
+	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_SUCCESS);
+	assert_int_equal(value, 4096);
 	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE), CUDA_SUCCESS);
 	assert_int_equal(value, 4096);
 	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
@@ -412,7 +470,7 @@ devices_answer_from_what_the_daemon_said(void **state)
 	assert_string_equal(text, "the");
 	assert_int_equal(gpc_cuDeviceTotalMem_v2(&size, 1), CUDA_SUCCESS);
 	assert_int_equal(size, 2ul << 30);
-	assert_int_equal(gpc_cuDeviceGetUuid(&uuid, 1), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDeviceGetUuid_v2(&uuid, 1), CUDA_SUCCESS);
 	assert_int_equal(uuid.bytes[0], 3);
 	assert_int_equal(gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
 			 CUDA_SUCCESS);
@@ -542,7 +600,9 @@ main(void)
 		TEST(thread_without_a_context_is_told_so),
 		TEST(primary_context_is_one_and_counted),
 		TEST(primary_context_can_be_current_before_it_is_retained),
-		TEST(context_that_the_daemon_has_no_room_for_works_once_there_is_some),
+		TEST(context_that_the_daemon_has_no_room_for_is_told_by_the_next_call_that_waits),
+		TEST(context_that_an_old_daemon_has_no_room_for_works_once_there_is_some),
+		TEST(granted_memory_comes_with_the_first_context),
 		TEST(context_is_announced_once_before_its_first_use),
 		TEST(reset_primary_context_works_again_when_retained_again),
 		TEST(created_context_is_pushed_and_destroying_it_pops_it),

@@ -39,19 +39,20 @@ an_array_says_what_it_is_until_it_is_destroyed(void **state)
 	CUarray array = make(20, 30, 0);
 	CUDA_ARRAY3D_DESCRIPTOR seen;
 	CUDA_ARRAY_DESCRIPTOR short_seen;
+	struct gpc_array *found;
 
-	CU(gpc_cuArray3DGetDescriptor_v2(&seen, array));
+	CU(gpc_array_enter(array, &found));
+	seen = gpc_array_described_3d(found);
 	assert_int_equal(seen.Width, 20);
 	assert_int_equal(seen.Height, 30);
 	assert_int_equal(seen.Depth, 0);
-	CU(gpc_cuArrayGetDescriptor_v2(&short_seen, array));
+	short_seen = gpc_array_described(found);
 	assert_int_equal(short_seen.Height, 30);
 	assert_int_equal(short_seen.Format, CU_AD_FORMAT_FLOAT);
-	INVALID(gpc_cuArray3DGetDescriptor_v2(NULL, array));
 	CU(gpc_cuArrayDestroy(array));
 	assert_int_equal(fake_arrays(), 0);
 	NO_HANDLE(gpc_cuArrayDestroy(array));
-	NO_HANDLE(gpc_cuArray3DGetDescriptor_v2(&seen, array));
+	NO_HANDLE(gpc_array_enter(array, &found));
 	NO_HANDLE(gpc_cuArrayDestroy(NULL));
 }
 
@@ -77,19 +78,21 @@ levels_go_with_their_mipmapped_array(void **state)
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0), seen;
 	CUmipmappedArray mipmap;
 	CUarray level, again;
+	struct gpc_array *found;
 
 	CU(gpc_cuMipmappedArrayCreate(&mipmap, &described, 100));
 	CU(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 6));
 	CU(gpc_cuMipmappedArrayGetLevel(&again, mipmap, 6));
 	assert_ptr_equal(level, again);
 	INVALID(gpc_cuMipmappedArrayGetLevel(&again, mipmap, 7));
-	CU(gpc_cuArray3DGetDescriptor_v2(&seen, level));
+	CU(gpc_array_enter(level, &found));
+	seen = gpc_array_described_3d(found);
 	assert_int_equal(seen.Width, 1);
 	assert_int_equal(seen.Height, 1);
 	NO_HANDLE(gpc_cuArrayDestroy(level));
 	NO_HANDLE(gpc_cuArrayDestroy((CUarray)mipmap));
 	CU(gpc_cuMipmappedArrayDestroy(mipmap));
-	NO_HANDLE(gpc_cuArray3DGetDescriptor_v2(&seen, level));
+	NO_HANDLE(gpc_array_enter(level, &found));
 	NO_HANDLE(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 0));
 	assert_int_equal(fake_arrays(), 0);
 }
@@ -239,6 +242,32 @@ what_is_kept_of_an_array_goes_with_it(void **state)
 	assert_int_equal(fake.objects, 0);
 }
 
+static CUsurfObject late;
+
+static void
+destroy_late(void)
+{
+	fake.array_destroyed = NULL;
+	CU(gpc_cuSurfObjectDestroy(late));
+	assert_int_equal(fake.objects, 0);
+}
+
+/* A later array can have its name, and would have an object of another one. */
+static void
+nothing_of_an_array_is_kept_from_when_it_goes(void **state)
+{
+	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
+	CUarray array = make(20, 30, 0);
+
+	of.res.array.hArray = array;
+	CU(gpc_cuSurfObjectCreate(&late, &of));
+	fake.array_destroyed = destroy_late;
+	CU(gpc_cuArrayDestroy(array));
+	assert_int_equal(fake_arrays(), 0);
+	assert_null(fake.array_destroyed);
+	assert_int_equal(fake.objects, 0);
+}
+
 static void
 what_work_still_uses_is_not_had_again(void **state)
 {
@@ -276,6 +305,7 @@ main(void)
 		FAKE_TEST(rows_move_between_arrays_and_memory),
 		FAKE_TEST(an_object_that_is_just_the_same_is_had_again),
 		FAKE_TEST(what_is_kept_of_an_array_goes_with_it),
+		FAKE_TEST(nothing_of_an_array_is_kept_from_when_it_goes),
 		FAKE_TEST(what_work_still_uses_is_not_had_again),
 		FAKE_TEST(an_array_of_the_same_shape_is_had_again),
 		FAKE_TEST(a_context_takes_its_arrays_along),

@@ -376,7 +376,7 @@ packed_rows_travel_as_one(void **state)
 	CUdeviceptr device = fake_alloc(64 * 1000);
 	CUDA_MEMCPY2D copy = to_device_2d(out, 64, device, 64, 64, 1000);
 
-	CU(gpc_cuMemcpy2DUnaligned_v2(&copy));
+	CU(gpc_cuMemcpy2D_v2(&copy));
 	assert_int_equal(fake.copies_in, 1);
 	assert_memory_equal(fake_at(device), out, 64 * 1000);
 	free(out);

@@ -18,8 +18,8 @@ enum {
 };
 
 const struct gpc_entry_info gpc_entries[] = {
-	[MANAGED] = { "cuMemAllocManaged", NULL, false, true, "device memory" },
-	[PROBED] = { "cuLogsCurrent", NULL, false, false, NULL },
+	[MANAGED] = { "cuMemAllocManaged", NULL, NULL, false, true, "device memory" },
+	[PROBED] = { "cuCheckpointProcessLock", NULL, NULL, false, false, NULL },
 };
 const size_t gpc_entry_count = sizeof(gpc_entries) / sizeof(gpc_entries[0]);
 

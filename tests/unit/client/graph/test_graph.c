@@ -8,7 +8,9 @@
 #include "tests/test.h"
 #include "tests/unit/client/fake_daemon.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MANY 3000
 
@@ -284,7 +286,7 @@ test_nodes_keep_what_they_were_given(void **state)
 	assert_ptr_equal(seen, event->handle.token);
 	assert_int_equal(gpc_cuGraphEventWaitNodeGetEvent(b, &seen), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuGraphHostNodeGetParams(b, &told), CUDA_ERROR_INVALID_VALUE);
-	any.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+	any.type = CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL;
 	assert_int_equal(gpc_cuGraphAddNode(&b, graph, &a, 1, &any), CUDA_ERROR_NOT_SUPPORTED);
 	destroy(graph);
 	gpc_handle_remove(&event->handle);
@@ -318,6 +320,53 @@ test_a_user_object_ends_with_the_last_graph(void **state)
 	assert_int_equal(ended, 1);
 }
 
+/* As NVIDIA's driver says it, but for the numbers of graphs. */
+static void
+test_a_graph_is_told_for_graphviz(void **state)
+{
+	static const char wanted[] = "digraph dot {\n"
+				     "subgraph cluster_1 {\n"
+				     "label=\"graph_1\" graph[style=\"dashed\"];\n"
+				     "\"graph_1_node_0\"[style=\"solid\" shape=\"rectangle\" "
+				     "label=\"0\nHOST\n\"];\n\n"
+				     "\"graph_1_node_1\"[style=\"solid\" shape=\"rectangle\" "
+				     "label=\"1\ngraph_2\n\"];\n\n"
+				     "\"graph_1_node_0\" -> \"graph_1_node_1\";\n"
+				     "}\n"
+				     "subgraph cluster_2 {\n"
+				     "label=\"graph_2\" graph[style=\"dashed\"];\n"
+				     "\"graph_2_node_0\"[style=\"solid\" shape=\"rectangle\" "
+				     "label=\"0\nEMPTY\n\"];\n\n"
+				     "}\n"
+				     "}\n\n";
+	const CUDA_HOST_NODE_PARAMS host = { .fn = nothing };
+	char path[] = "dot-XXXXXX", seen[sizeof(wanted) + 1] = "";
+	CUgraphNode inside[1], node, child;
+	CUgraph graph, inner = graph_of(1, inside);
+	int file = mkstemp(path);
+	FILE *stream;
+
+	assert_true(file >= 0);
+	(void)close(file);
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphAddHostNode(&node, graph, NULL, 0, &host), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphAddChildGraphNode(&child, graph, &node, 1, inner),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphDebugDotPrint(graph, path, 0), CUDA_SUCCESS);
+	stream = fopen(path, "r");
+	assert_non_null(stream);
+	assert_int_equal(fread(seen, 1, sizeof(seen) - 1, stream), sizeof(wanted) - 1);
+	(void)fclose(stream);
+	(void)unlink(path);
+	assert_string_equal(seen, wanted);
+	assert_int_equal(gpc_cuGraphDebugDotPrint(graph, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphDebugDotPrint(NULL, path, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphDebugDotPrint(graph, "/nowhere/at/all", 0),
+			 CUDA_ERROR_OPERATING_SYSTEM);
+	destroy(graph);
+	destroy(inner);
+}
+
 int
 main(void)
 {
@@ -331,6 +380,7 @@ main(void)
 		cmocka_unit_test(test_a_child_is_a_copy_that_goes_with_its_node),
 		cmocka_unit_test(test_nodes_keep_what_they_were_given),
 		cmocka_unit_test(test_a_user_object_ends_with_the_last_graph),
+		cmocka_unit_test(test_a_graph_is_told_for_graphviz),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -66,7 +66,7 @@ only_what_was_allocated_can_be_freed(void **state)
 	uint8_t *host;
 	int local;
 
-	CU(gpc_cuMemAllocHost((void **)&host, 5000));
+	CU(gpc_cuMemHostAlloc((void **)&host, 5000, 0));
 	CU(gpc_cuMemHostRegister_v2(buffer, sizeof(buffer), 0));
 
 	CU(gpc_cuMemFreeHost(NULL));
@@ -93,7 +93,7 @@ memory_is_registered_once(void **state)
 	assert_int_equal(gpc_cuMemHostRegister_v2(buffer + 8099, 1, 0),
 			 CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	CU(gpc_cuMemHostRegister_v2(buffer + 8100, 1000, 0));
-	CU(gpc_cuMemAllocHost_v2((void **)&host, 4096));
+	CU(gpc_cuMemHostAlloc((void **)&host, 4096, 0));
 	INVALID(gpc_cuMemHostRegister_v2(host, 4096, 0));
 
 	INVALID(gpc_cuMemHostUnregister(buffer + 101));
@@ -134,7 +134,7 @@ a_context_takes_its_host_memory_along(void **state)
 	static uint8_t buffer[64];
 	void *host;
 
-	CU(gpc_cuMemAllocHost_v2(&host, 4096));
+	CU(gpc_cuMemHostAlloc(&host, 4096, 0));
 	CU(gpc_cuMemHostRegister_v2(buffer, 64, 0));
 	gpc_host_memory_forget_context(fake.context);
 

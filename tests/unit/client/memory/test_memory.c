@@ -31,8 +31,9 @@ small_blocks_need_one_round_trip_for_many(void **state)
 static void
 the_heap_that_comes_with_the_context_needs_none(void **state)
 {
-	struct gp_args_gpContextCreate args = { 0 };
+	struct gp_args_gpContextCreate args = { 0 }, again = { 0 };
 
+	atomic_store(&fake.context->device->granted, 4 * FAKE_MIB);
 	assert_int_equal(gpc_memory_prepare_context(fake.context, &args), CUDA_SUCCESS);
 	gpc_memory_context_made(fake.context, &args, true);
 	assert_int_equal(args.heap_size, 4 * FAKE_MIB);
@@ -40,6 +41,9 @@ the_heap_that_comes_with_the_context_needs_none(void **state)
 	assert_in_range(fake_alloc(FAKE_MIB), args.heap, args.heap + args.heap_size - 1);
 
 	assert_int_equal(fake.maps, 0);
+	/* It is granted once. */
+	assert_int_equal(gpc_memory_prepare_context(fake.context, &again), CUDA_SUCCESS);
+	assert_int_equal(again.heap_size, 0);
 	/* It is the context's creation that maps it. */
 	assert_int_equal(gpc_wait_gpMemoryMap(fake.context,
 					      &(struct gp_args_gpMemoryMap){ .address = args.heap,
@@ -72,6 +76,60 @@ what_was_freed_is_had_again_without_a_round_trip(void **state)
 	assert_int_equal(fake.maps, 1);
 	assert_int_equal(fake.unmaps, 0);
 	assert_int_equal(fake.waits, 0);
+}
+
+#define MANY 40
+
+/* However many there are of a size, few are waited for; what is not used the daemon has back. */
+static void
+several_of_a_size_are_asked_for_ahead(void **state)
+{
+	CUdeviceptr blocks[MANY];
+
+	fake_allow_tries();
+	for (int i = 0; i < MANY; i++) {
+		blocks[i] = fake_alloc(3 * FAKE_MIB);
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(blocks[i], blocks[k]);
+	}
+	assert_in_range(fake.maps - fake.tries, 3, 8);
+	assert_true(fake.maps >= MANY);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 0);
+}
+
+/* What comes when the daemon has asked for everything is given back with the rest. */
+static void
+what_was_asked_for_ahead_is_recalled_with_the_rest(void **state)
+{
+	CUdeviceptr blocks[4];
+
+	fake_allow_tries();
+	for (int i = 0; i < 4; i++)
+		blocks[i] = fake_alloc(3 * FAKE_MIB);
+	assert_true(fake.tries > 0);
+	fake_recall();
+	assert_int_equal(fake.mapped, 4 * 4 * FAKE_MIB);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 0);
+}
+
+/* The last bytes are the program's, whatever was asked for ahead. */
+static void
+nothing_is_refused_for_what_was_asked_for_ahead(void **state)
+{
+	CUdeviceptr blocks[10], more;
+
+	fake_allow_tries();
+	fake.quota = 10 * 4 * FAKE_MIB;
+	for (int i = 0; i < 10; i++)
+		blocks[i] = fake_alloc(3 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemAlloc_v2(&more, 3 * FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 0);
 }
 
 static void
@@ -564,6 +622,9 @@ main(void)
 		FAKE_TEST(the_heap_that_comes_with_the_context_needs_none),
 		FAKE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves),
 		FAKE_TEST(what_was_freed_is_had_again_without_a_round_trip),
+		FAKE_TEST(several_of_a_size_are_asked_for_ahead),
+		FAKE_TEST(what_was_asked_for_ahead_is_recalled_with_the_rest),
+		FAKE_TEST(nothing_is_refused_for_what_was_asked_for_ahead),
 		FAKE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it),
 		FAKE_TEST(what_work_still_uses_is_had_again_behind_it),
 		FAKE_TEST(no_more_is_kept_than_there_is_place_for),

@@ -78,7 +78,7 @@ pinned_memory_says_what_it_is(void **state)
 	uint8_t *host;
 	uint64_t at;
 
-	CU(gpc_cuMemAllocHost_v2((void **)&host, 5000));
+	CU(gpc_cuMemHostAlloc((void **)&host, 5000, 0));
 	at = (uintptr_t)host + 100;
 
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at, 4), CU_MEMORYTYPE_HOST);
@@ -154,7 +154,7 @@ a_thread_without_a_context_gets_the_same_answers(void **state)
 	unsigned int type = 9;
 	void *host, *data[] = { &type };
 
-	CU(gpc_cuMemAllocHost_v2(&host, 100));
+	CU(gpc_cuMemHostAlloc(&host, 100, 0));
 	pinned = (uintptr_t)host;
 	fake.enter = CUDA_ERROR_INVALID_CONTEXT;
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device, 4), CU_MEMORYTYPE_DEVICE);

@@ -43,13 +43,19 @@ begin_with_stream(void **state, unsigned int max_outstanding, fake_answer_functi
 }
 
 static void
-note_turn(struct fake_daemon *daemon, uint32_t function, CUresult result)
+note(struct fake_daemon *daemon, enum gp_note call, uint32_t first, uint32_t second)
 {
-	uint32_t fields[2] = { function, (uint32_t)result };
+	uint32_t fields[2] = { first, second };
 	struct gp_header header = { .size = sizeof(header) + sizeof(fields),
-				    .call = GP_NOTE_FUNCTION };
+				    .call = (uint16_t)call };
 
 	fake_send(daemon, &header, fields, sizeof(fields), NULL, 0);
+}
+
+static void
+note_turn(struct fake_daemon *daemon, uint32_t function, CUresult result)
+{
+	note(daemon, GP_NOTE_FUNCTION, function, (uint32_t)result);
 }
 
 static uint32_t
@@ -263,6 +269,67 @@ a_turn_of_no_function_ends_the_session(void **state)
 	assert_int_equal(calls, 0);
 }
 
+static CUresult
+wait_for_word(void)
+{
+	const struct gp_args_gpStreamWait args = { .stream = stream.handle.id, .size = 4 };
+
+	return gpc_post_gpStreamWait(&context, &args);
+}
+
+/* Of two waits one is over; a fence says that the other one is, too. */
+static int
+end_waits(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	  size_t size)
+{
+	static int waits;
+
+	if (header->call == GP_CALL_gpStreamWait && ++waits % 2 == 0)
+		note(daemon, GP_NOTE_WAITS, 1, 0);
+	if (header->call == GP_CALL_gpFence)
+		note(daemon, GP_NOTE_WAITS, 1, 0);
+	return fake_answer(daemon, header, fields, size);
+}
+
+static void
+waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, end_waits);
+
+	assert_false(gpc_session_has_functions(fixture->session));
+	assert_int_equal(wait_for_word(), CUDA_SUCCESS);
+	assert_int_equal(wait_for_word(), CUDA_SUCCESS);
+	assert_true(gpc_session_has_functions(fixture->session));
+	assert_false(gpc_session_has_host_functions(fixture->session));
+	for (int i = 0; i < PATIENCE_MS && fixture->session->functions.waits == 2; i++)
+		(void)usleep(1000);
+	assert_int_equal(fixture->session->functions.waits, 1);
+	assert_true(gpc_session_has_functions(fixture->session));
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	assert_false(gpc_session_has_functions(fixture->session));
+	assert_int_equal(count_records(&fixture->daemon, GP_CALL_gpHostFunctionDone), 0);
+	end(fixture);
+}
+
+static int
+end_too_many(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+	     size_t size)
+{
+	if (header->call == GP_CALL_gpStreamWait)
+		note(daemon, GP_NOTE_WAITS, 2, 0);
+	return header->call == GP_CALL_gpFence ? 0 : fake_answer(daemon, header, fields, size);
+}
+
+static void
+more_waits_that_are_over_than_there_are_end_the_session(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, end_too_many);
+
+	assert_int_equal(wait_for_word(), CUDA_SUCCESS);
+	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	end(fixture);
+}
+
 static void
 stay_inside(void *data)
 {
@@ -456,6 +523,9 @@ main(void)
 		cmocka_unit_test(at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not),
 		cmocka_unit_test(at_the_programs_end_nothing_is_called),
 		cmocka_unit_test(a_turn_of_no_function_ends_the_session),
+		cmocka_unit_test(
+			waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over),
+		cmocka_unit_test(more_waits_that_are_over_than_there_are_end_the_session),
 		cmocka_unit_test(an_answer_needs_no_room_among_the_requests),
 		cmocka_unit_test(a_name_is_given_again_only_behind_the_answer),
 		cmocka_unit_test(no_more_is_sent_behind_a_function_than_the_daemon_keeps),

@@ -18,6 +18,8 @@ static struct gpc_context context;
 static struct gpc_stream legacy, streams[2];
 /* Whether work is done; until then waits stay open. */
 static atomic_bool done;
+/* Queries of events are answered when the test posts daemon.proceed. */
+static atomic_bool held;
 static struct gp_header open_waits[2 * GPC_WATCHES_MAX];
 static atomic_uint open_count;
 
@@ -33,6 +35,8 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	if (atomic_load(&done) || !(asks || waits))
 		return fake_answer(daemon, header, fields, size);
 	if (asks) {
+		if (atomic_load(&held))
+			(void)sem_wait(&daemon->proceed);
 		fake_reply(daemon, header, CUDA_ERROR_NOT_READY, NULL, 0);
 		return 0;
 	}
@@ -316,6 +320,86 @@ only_so_many_are_watched(void **state)
 	end_idle(fixture);
 }
 
+static void *
+query_in_thread(void *event)
+{
+	return (void *)(uintptr_t)gpc_cuEventQuery(event);
+}
+
+/* Destroys an event while another thread asks for it.  *next_p: one that has its memory. */
+static void
+destroy_while_asked(struct fixture *fixture, CUevent event, CUevent *next_p)
+{
+	size_t before = atomic_load(&fixture->daemon.count);
+	struct gpc_event *was, *is = NULL;
+	pthread_t asks;
+	void *result;
+
+	assert_int_equal(gpc_event_lookup(event, &was), CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&asks, NULL, query_in_thread, event), 0);
+	assert_true(fake_wait_records(&fixture->daemon, before + 1));
+	assert_int_equal(gpc_cuEventDestroy_v2(event), CUDA_SUCCESS);
+	while (next_p && is != was) {
+		*next_p = make_event();
+		assert_int_equal(gpc_event_lookup(*next_p, &is), CUDA_SUCCESS);
+	}
+	assert_int_equal(sem_post(&fixture->daemon.proceed), 0);
+	assert_int_equal(pthread_join(asks, &result), 0);
+	assert_int_equal((uintptr_t)result, CUDA_ERROR_NOT_READY);
+}
+
+static void
+event_destroyed_while_asked_leaves_no_watch(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent event;
+	size_t asked;
+
+	atomic_store(&done, false);
+	atomic_store(&held, true);
+	for (int i = 0; i < GPC_WATCHES_MAX; i++) {
+		event = make_event();
+		assert_int_equal(fence(), CUDA_SUCCESS);
+		destroy_while_asked(fixture, event, NULL);
+	}
+	atomic_store(&held, false);
+	finish_work(fixture);
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	/* There is room for another: it is asked for once. */
+	atomic_store(&done, false);
+	event = make_event();
+	asked = received(fixture, GP_CALL_cuEventQuery);
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), asked + 1);
+	finish_work(fixture);
+	end_idle(fixture);
+}
+
+static void
+watch_of_an_event_destroyed_while_asked_is_not_the_next_ones(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent first = make_event(), next = NULL;
+	size_t asked;
+
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	atomic_store(&done, false);
+	atomic_store(&held, true);
+	destroy_while_asked(fixture, first, &next);
+	atomic_store(&held, false);
+	finish_work(fixture);
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	atomic_store(&done, false);
+	asked = received(fixture, GP_CALL_cuEventQuery);
+	/* Its work is not done, whatever was heard of the first one's. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(gpc_cuEventQuery(next), CUDA_ERROR_NOT_READY);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), asked + 1);
+	finish_work(fixture);
+	end_idle(fixture);
+}
+
 static void
 lost_session_ends_what_is_watched(void **state)
 {
@@ -341,6 +425,8 @@ main(void)
 		cmocka_unit_test(stream_that_is_queried_in_a_loop_is_asked_once),
 		cmocka_unit_test(event_is_asked_once_and_again_when_it_was_recorded_again),
 		cmocka_unit_test(only_so_many_are_watched),
+		cmocka_unit_test(event_destroyed_while_asked_leaves_no_watch),
+		cmocka_unit_test(watch_of_an_event_destroyed_while_asked_is_not_the_next_ones),
 		cmocka_unit_test(lost_session_ends_what_is_watched),
 	};
 

@@ -41,10 +41,17 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 		assert_int_equal(quota->weight, 100);
 		assert_int_equal(quota->limit, 100);
 		assert_int_equal(quota->time_share, 0);
-		assert_int_equal(gpd_config_memory(config, 0, i, H200_BYTES), GPD_NO_LIMIT);
-		assert_int_equal(gpd_config_session_memory(config, 0, i, H200_BYTES), GPD_NO_LIMIT);
-		assert_int_equal(gpd_config_sm(config, 0, i, H200_SMS), 0);
-		assert_int_equal(gpd_config_session_sm(config, 0, i, H200_SMS), 0);
+		assert_int_equal(
+			gpd_config_bytes(&config->tenants[0].devices[i].memory, H200_BYTES),
+			GPD_NO_LIMIT);
+		assert_int_equal(
+			gpd_config_bytes(&config->tenants[0].devices[i].session_memory, H200_BYTES),
+			GPD_NO_LIMIT);
+		assert_int_equal(
+			gpd_config_multiprocessors(&config->tenants[0].devices[i].sm, H200_SMS), 0);
+		assert_int_equal(gpd_config_multiprocessors(
+					 &config->tenants[0].devices[i].session_sm, H200_SMS),
+				 0);
 	}
 	assert_int_equal(config->sessions_max, 0);
 	assert_int_equal(config->metrics_port, 0);
@@ -231,10 +238,13 @@ words_for_no_limit_are_read(void **state)
 					   "sessions = unlimited\n"
 					   "priority = low\n");
 
-	assert_int_equal(gpd_config_memory(config, 1, 31, GIB), GPD_NO_LIMIT);
-	assert_int_equal(gpd_config_session_memory(config, 1, 31, GIB), GPD_NO_LIMIT);
-	assert_int_equal(gpd_config_sm(config, 1, 31, 132), 0);
-	assert_int_equal(gpd_config_session_sm(config, 1, 31, 132), 0);
+	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[31].memory, GIB),
+			 GPD_NO_LIMIT);
+	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[31].session_memory, GIB),
+			 GPD_NO_LIMIT);
+	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[31].sm, 132), 0);
+	assert_int_equal(
+		gpd_config_multiprocessors(&config->tenants[1].devices[31].session_sm, 132), 0);
 	assert_int_equal(config->tenants[1].devices[31].allowed, 1);
 	assert_int_equal(config->tenants[1].bandwidth, GPD_NO_LIMIT);
 	assert_int_equal(config->tenants[1].sessions_max, UINT32_MAX);
@@ -504,19 +514,33 @@ amounts_become_numbers_of_the_device(void **state)
 					   "session-memory.0 = 25%\nsession-sm.0 = 12.5%\n");
 
 	/* 71885.5 MiB, of which 2 MiB divide 71884. */
-	assert_int_equal(gpd_config_memory(config, 1, 0, H200_BYTES), 71884 * MIB);
-	assert_int_equal(gpd_config_sm(config, 1, 0, H200_SMS), 33);
-	assert_int_equal(gpd_config_session_memory(config, 1, 0, H200_BYTES), 35942 * MIB);
-	assert_int_equal(gpd_config_session_sm(config, 1, 0, H200_SMS), 16);
-	assert_int_equal(gpd_config_memory(config, 1, 1, H200_BYTES), 1024 * MIB);
-	assert_int_equal(gpd_config_sm(config, 1, 1, H200_SMS), 33);
-	assert_int_equal(gpd_config_memory(config, 1, 2, H200_BYTES), 143770 * MIB);
-	assert_int_equal(gpd_config_sm(config, 1, 2, H200_SMS), 132);
-	assert_int_equal(gpd_config_memory(config, 1, 3, GIB), 2 * MIB);
-	assert_int_equal(gpd_config_sm(config, 1, 3, H200_SMS), 1);
-	assert_int_equal(gpd_config_memory(config, 1, 4, H200_BYTES), 143770 * MIB);
-	assert_int_equal(gpd_config_sm(config, 1, 4, H200_SMS), 132);
-	assert_int_equal(gpd_config_sm(config, 1, 5, H200_SMS), 43);
+	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[0].memory, H200_BYTES),
+			 71884 * MIB);
+	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[0].sm, H200_SMS),
+			 33);
+	assert_int_equal(
+		gpd_config_bytes(&config->tenants[1].devices[0].session_memory, H200_BYTES),
+		35942 * MIB);
+	assert_int_equal(
+		gpd_config_multiprocessors(&config->tenants[1].devices[0].session_sm, H200_SMS),
+		16);
+	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[1].memory, H200_BYTES),
+			 1024 * MIB);
+	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[1].sm, H200_SMS),
+			 33);
+	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[2].memory, H200_BYTES),
+			 143770 * MIB);
+	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[2].sm, H200_SMS),
+			 132);
+	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[3].memory, GIB), 2 * MIB);
+	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[3].sm, H200_SMS),
+			 1);
+	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[4].memory, H200_BYTES),
+			 143770 * MIB);
+	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[4].sm, H200_SMS),
+			 132);
+	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[5].sm, H200_SMS),
+			 43);
 	gpd_config_free(config);
 }
 

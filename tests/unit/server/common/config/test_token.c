@@ -240,7 +240,7 @@ a_file_that_is_not_there_has_no_tokens(void **state)
 
 	assert_int_equal(tokens.count, 0);
 	gpd_tokens_free(&tokens);
-	assert_int_equal(gpd_tokens_load(folder, &tokens, error, sizeof(error)), -EINVAL);
+	assert_int_equal(gpd_tokens_load(folder, &tokens, error, sizeof(error)), -EISDIR);
 }
 
 static void
@@ -248,32 +248,27 @@ the_store_notices_every_change(void **state)
 {
 	static struct gpd_token_store store;
 	struct gp_token token;
-	bool changed;
 
-	assert_int_equal(gpd_token_store_open(&store, path, error, sizeof(error)), 0);
-	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
-	assert_false(changed);
+	assert_int_equal(gpd_token_store_open(&store, path), 0);
+	assert_int_equal(gpd_token_store_refresh(&store, 1), GPD_SHARED_FILE_SAME);
 	token = create("alice", INT64_MAX);
-	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
-	assert_true(changed);
+	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
 	assert_int_equal(gpd_tokens_state(&store.tokens, token.id, 0), GPD_TOKEN_GOOD);
 	assert_int_equal(gpd_tokens_revoke(path, token.id, error, sizeof(error)), 0);
-	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
-	assert_true(changed);
+	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
 	assert_int_equal(gpd_tokens_state(&store.tokens, token.id, 0), GPD_TOKEN_REVOKED);
 	/* What cannot be read is said once, and leaves those of before. */
 	write_file("nonsense\n");
-	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)),
-			 GP_E_INVALID);
-	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
-	assert_false(changed);
+	assert_int_equal(gpd_token_store_refresh(&store, 3), GPD_SHARED_FILE_WRONG);
+	assert_int_equal(gpd_token_store_refresh(&store, 1), GPD_SHARED_FILE_SAME);
 	assert_int_equal(store.tokens.count, 1);
-	assert_int_equal(store.wrong, GP_E_INVALID);
+	assert_int_equal(store.file.wrong, GP_E_INVALID);
+	assert_int_equal(store.file.wrong_ms, 3);
+	assert_non_null(strstr(store.file.why, ":1: less than six words"));
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
-	assert_true(changed);
+	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
 	assert_int_equal(store.tokens.count, 0);
-	assert_int_equal(store.wrong, 0);
+	assert_int_equal(store.file.wrong, 0);
 	gpd_token_store_close(&store);
 }
 
@@ -282,21 +277,19 @@ a_file_that_cannot_be_opened_is_tried_again(void **state)
 {
 	static struct gpd_token_store store;
 	struct rlimit files, none;
-	bool changed;
-	int r;
+	enum gpd_shared_file_news look;
 
-	assert_int_equal(gpd_token_store_open(&store, path, error, sizeof(error)), 0);
+	assert_int_equal(gpd_token_store_open(&store, path), 0);
 	(void)create("alice", INT64_MAX);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
 	none = (struct rlimit){ 0, files.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	r = gpd_token_store_refresh(&store, &changed, error, sizeof(error));
+	look = gpd_token_store_refresh(&store, 1);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
-	assert_int_equal(r, -EMFILE);
-	assert_int_equal(store.wrong, -EMFILE);
-	assert_int_equal(gpd_token_store_refresh(&store, &changed, error, sizeof(error)), 0);
-	assert_true(changed);
-	assert_int_equal(store.wrong, 0);
+	assert_int_equal(look, GPD_SHARED_FILE_WRONG);
+	assert_int_equal(store.file.wrong, -EMFILE);
+	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
+	assert_int_equal(store.file.wrong, 0);
 	assert_int_equal(store.tokens.count, 1);
 	gpd_token_store_close(&store);
 }

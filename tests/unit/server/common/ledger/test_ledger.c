@@ -64,16 +64,16 @@ who_keeps_memory_is_asked_for_it_for_so_long(void **state)
 	assert_int_equal(a->keeps, GPD_KEEPS);
 	assert_int_equal(b->keeps, GPD_KEEPS_RECALLED);
 	assert_int_equal(c->keeps, GPD_KEEPS);
-	assert_true(gpd_ledger_is_recalling(ledger, a));
-	assert_false(gpd_ledger_is_recalling(ledger, b));
+	assert_true(gpd_ledger_is_recalling(ledger, a, false));
+	assert_false(gpd_ledger_is_recalling(ledger, b, false));
 	/* Not twice. */
 	assert_false(gpd_ledger_recall(ledger, a, true));
 	b->recalled_ns -= GPD_RECALL_NS;
-	assert_false(gpd_ledger_is_recalling(ledger, a));
+	assert_false(gpd_ledger_is_recalling(ledger, a, false));
 	assert_true(gpd_ledger_recall(ledger, a, false));
 	assert_int_equal(c->keeps, GPD_KEEPS_RECALLED);
 	c->keeps = GPD_KEEPS_NOTHING;
-	assert_false(gpd_ledger_is_recalling(ledger, a));
+	assert_false(gpd_ledger_is_recalling(ledger, a, false));
 }
 
 static void
@@ -176,12 +176,12 @@ the_sessions_of_a_dead_worker_are_closed_and_no_others(void **state)
 	assert_int_equal(waitpid(worker, &status, 0), worker);
 	assert_int_equal(status, 0);
 	assert_int_equal(tenant_line()->memory, 33);
-	assert_null(gpd_ledger_any_of(ledger, 78));
+	assert_null(gpd_ledger_next(ledger, NULL, 78));
 	assert_non_null(gpd_ledger_open(ledger, 4, GPD_TENANT_DEFAULT, 78));
-	assert_non_null(gpd_ledger_any_of(ledger, 77));
+	assert_non_null(gpd_ledger_next(ledger, NULL, 77));
 	gpd_ledger_close_worker(ledger, 77);
-	assert_null(gpd_ledger_any_of(ledger, 77));
-	assert_non_null(gpd_ledger_any_of(ledger, 78));
+	assert_null(gpd_ledger_next(ledger, NULL, 77));
+	assert_non_null(gpd_ledger_next(ledger, NULL, 78));
 	assert_int_equal(ledger->tenants[0].sessions, 1);
 	assert_non_null(gpd_ledger_find(ledger, 4));
 	gpd_ledger_close_worker(ledger, 78);

@@ -182,9 +182,10 @@ static void
 all_lines_of_an_address_without_a_session_are_warnings(void **state)
 {
 	for (int i = 0; i < GPD_LOG_BUDGET_WARNINGS + 1000; i++)
-		gpd_log_budget_log_address("10.0.0.1", i % 2 ? GPD_LOG_WARNING : GPD_LOG_INFO,
-					   "line %d", i);
-	gpd_log_budget_log_address("10.0.0.2", GPD_LOG_WARNING, "another one");
+		gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.0.0.1"),
+				   i % 2 ? GPD_LOG_WARNING : GPD_LOG_INFO, "line %d", i);
+	gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.0.0.2"), GPD_LOG_WARNING,
+			   "another one");
 	assert_true(log_has("another one\n"));
 	gpd_log_budget_check(0);
 	assert_true(log_has("warning: 10.0.0.1: "));

@@ -51,10 +51,10 @@ set_up(void **state)
 		return -1;
 	ledger = quota.ledger;
 	gpd_admission_init(&admission, &quota, 10, 0);
-	manager.roster.device_count = 2;
+	quota.tenants.device_count = 2;
 	for (int d = 0; d < 2; d++) {
-		manager.roster.devices[d].memory = 80 * GIB;
-		manager.roster.devices[d].multiprocessors = 132;
+		quota.tenants.devices[d].memory = 80 * GIB;
+		quota.tenants.devices[d].multiprocessors = 132;
 	}
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prometheus' text, and addresses for it. */
+#include "server/common/config/config_value.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admin/metrics_text.h"
 #include "tests/test.h"
@@ -126,26 +127,27 @@ addresses_are_taken_apart(void **state)
 	char host[GPD_METRICS_HOST_MAX];
 	uint16_t port;
 
-	assert_true(gpd_metrics_parse("127.0.0.1:9400", host, &port));
+	assert_null(gpd_value_metrics("127.0.0.1:9400", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "127.0.0.1");
 	assert_int_equal(port, 9400);
-	assert_true(gpd_metrics_parse("[::1]:80", host, &port));
+	assert_null(gpd_value_metrics("[::1]:80", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "::1");
-	assert_true(gpd_metrics_parse("9400", host, &port));
+	assert_null(gpd_value_metrics("9400", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "127.0.0.1");
 	assert_int_equal(port, 9400);
-	assert_true(gpd_metrics_parse("localhost:0", host, &port));
+	assert_null(gpd_value_metrics("localhost:0", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "localhost");
 	assert_int_equal(port, 0);
-	assert_true(gpd_metrics_parse("off", host, &port));
+	assert_non_null(gpd_value_metrics("localhost:0", 1, host, sizeof(host), &port));
+	assert_null(gpd_value_metrics("off", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "");
-	assert_false(gpd_metrics_parse("", host, &port));
-	assert_false(gpd_metrics_parse(":80", host, &port));
-	assert_false(gpd_metrics_parse(":0", host, &port));
-	assert_false(gpd_metrics_parse("65536", host, &port));
-	assert_false(gpd_metrics_parse("host:", host, &port));
-	assert_false(gpd_metrics_parse("::1:0", host, &port));
-	assert_false(gpd_metrics_parse("host:-1", host, &port));
+	assert_non_null(gpd_value_metrics("", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_metrics(":80", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_metrics(":0", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_metrics("65536", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_metrics("host:", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_metrics("::1:0", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_metrics("host:-1", 0, host, sizeof(host), &port));
 }
 
 static void

@@ -35,7 +35,6 @@ set_devices(int count)
 	facts.devices = list;
 	facts.n_devices = (size_t)count;
 	facts.driver_version = 13000;
-	gpd_roster_set_devices(&roster, &facts);
 	gpd_tenants_set_devices(&quota.tenants, &facts);
 }
 

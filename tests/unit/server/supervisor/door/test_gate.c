@@ -20,6 +20,7 @@ static struct gpd_pass pass = { .by = GPD_AUTH_BY_TOKEN, .tenant = "alice" };
 static int
 open_gate(void **state)
 {
+	static const struct gpd_config config;
 	struct gp_token token;
 
 	snprintf(folder, sizeof(folder), "/tmp/gpupool-gate-XXXXXX");
@@ -29,7 +30,7 @@ open_gate(void **state)
 	if (gpd_tokens_create(path, "alice", INT64_MAX, "", &token, error, sizeof(error)))
 		return -1;
 	memcpy(pass.token, token.id, sizeof(pass.token));
-	return gpd_gate_open(&gate, NULL, path, false, error, sizeof(error));
+	return gpd_gate_open(&gate, &config, path, false, error, sizeof(error));
 }
 
 static int
@@ -64,7 +65,7 @@ sessions_outlive_tokens_that_cannot_be_read_by_the_grace(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 
 	assert_null(look(6000));
-	assert_int_not_equal(gate.store.wrong, 0);
+	assert_int_not_equal(gate.store.file.wrong, 0);
 	assert_null(look(6000 + GPD_GATE_GRACE_MS - 1));
 	assert_non_null(strstr(look(6000 + GPD_GATE_GRACE_MS), "cannot be checked"));
 	assert_null(gpd_gate_check(&gate, &user, 6000 + GPD_GATE_GRACE_MS));
@@ -72,7 +73,7 @@ sessions_outlive_tokens_that_cannot_be_read_by_the_grace(void **state)
 	assert_int_equal(rmdir(path), 0);
 	assert_int_equal(rename(aside, path), 0);
 	assert_null(look(90000));
-	assert_int_equal(gate.store.wrong, 0);
+	assert_int_equal(gate.store.file.wrong, 0);
 }
 
 static void
@@ -113,7 +114,7 @@ tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
 			 "not all of it is in force: the tokens stay as they were: %s%s: %s",
 			 i ? usual : other, i ? "/tokens" : "", strerror(ENOENT));
 		assert_string_equal(reloaded.error, expected);
-		assert_string_equal(gate.store.path, path);
+		assert_string_equal(gate.store.file.path, path);
 		assert_null(look(2000));
 	}
 	/* Where there are none it is no loss. */
@@ -122,7 +123,7 @@ tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
 	memset(&reloaded, 0, sizeof(reloaded));
 	gpd_gate_reload(&gate, &config, 3000, &reloaded);
 	assert_string_equal(reloaded.error, "");
-	assert_string_not_equal(gate.store.path, path);
+	assert_string_not_equal(gate.store.file.path, path);
 	assert_int_equal(unsetenv(GPD_FOLDER_VARIABLE), 0);
 }
 

@@ -527,8 +527,8 @@ a_box_on_the_device_is_copied_by_the_smallest_means(void **state)
 	} boxes[] = {
 		{ 0, 0, 100, 1, 1, "cuMemcpyDtoDAsync " WINDOW_1M " " WINDOW " 100\n" },
 		{ 10, 0, 10, 10, 1, "cuMemcpyDtoDAsync " WINDOW_1M " " WINDOW " 100\n" },
-		{ 16, 0, 10, 10, 1, "cuMemcpy2DAsync 10 x 10\n" },
-		{ 10, 64, 10, 1, 7, "cuMemcpy2DAsync 10 x 7\n" },
+		{ 16, 0, 10, 10, 1, "cuMemcpy3DAsync 10 x 10 x 1\n" },
+		{ 10, 64, 10, 1, 7, "cuMemcpy3DAsync 10 x 7 x 1\n" },
 		{ 16, 256, 10, 12, 5, "cuMemcpy3DAsync 10 x 12 x 5\n" },
 	};
 	uint8_t *bytes = pattern(4096);

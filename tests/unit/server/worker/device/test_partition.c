@@ -96,6 +96,18 @@ create_green_stream(CUstream *stream, CUgreenCtx ctx, unsigned int flags, int pr
 }
 
 static CUresult
+green_resource(CUgreenCtx ctx, CUdevResource *resource, CUdevResourceType type)
+{
+	const struct green *green = (struct green *)ctx;
+
+	memset(resource, 0, sizeof(*resource));
+	resource->type = type;
+	for (int i = 0; i < GROUPS_MAX; i++)
+		resource->sm.smCount += green->has[i] * 2;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
 create_plain_stream(CUstream *stream, unsigned int flags, int priority)
 {
 	assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
@@ -108,6 +120,7 @@ setup(void **state)
 {
 	gpd_driver.cuDeviceGetDevResource = device_resource;
 	gpd_driver.cuDevSmResourceSplitByCount = split;
+	gpd_driver.cuGreenCtxGetDevResource = green_resource;
 	gpd_driver.cuDevResourceGenerateDesc = generate;
 	gpd_driver.cuGreenCtxCreate = create;
 	gpd_driver.cuGreenCtxDestroy = destroy;
@@ -505,6 +518,70 @@ many_sessions_come_and_go(void **state)
 	forget(shares, 64);
 }
 
+/* What a part has; a part is made when its first stream is. */
+static struct groups
+groups_of_part(struct gpd_partition *part, CUresult expected)
+{
+	struct groups groups = { .count = 0 };
+	CUstream stream;
+
+	assert_int_equal(gpd_partition_stream(part, 0, NULL, &stream), expected);
+	if (expected != CUDA_SUCCESS)
+		return groups;
+	for (int i = 0; i < GROUPS_MAX; i++)
+		groups.count += groups.has[i] = ((struct green *)stream)->has[i];
+	((struct green *)stream)->streams--;
+	return groups;
+}
+
+static void
+parts_are_what_is_picked_of_a_split(void **state)
+{
+	const struct gpd_split split = { .least = 8, .groups = 4, .picks = { 0x6 } };
+	struct gpd_partition *part = gpd_partition_part(0, NULL, &split, false);
+	struct groups groups = groups_of_part(part, CUDA_SUCCESS);
+
+	assert_int_equal(groups.count, 2);
+	assert_true(groups.has[1] && groups.has[2]);
+	assert_true(gpd_partition_is_part_of(part, NULL));
+	assert_int_equal(greens, 1);
+	gpd_partition_unref(part);
+	assert_int_equal(greens, 0);
+}
+
+static void
+part_of_a_share_holds_it(void **state)
+{
+	const struct gpd_split split = { 0 };
+	struct gpd_shares shares = { 0 };
+	struct gpd_partition *base, *part;
+
+	assert_int_equal(assign(&shares, 8), 8);
+	base = gpd_partition_current(&shares, 0);
+	part = gpd_partition_part(0, base, &split, false);
+	assert_true(gpd_partition_is_part_of(part, base));
+	assert_false(gpd_partition_is_part_of(part, NULL));
+	assert_false(gpd_partition_is_part_of(base, NULL));
+	assert_int_equal(groups_of_part(part, CUDA_SUCCESS).count, 1);
+	assert_int_equal(greens, 2);
+	gpd_partition_forget(&shares);
+	gpd_partition_unref(part);
+	assert_int_equal(greens, 1); /* the share's is kept for a while */
+}
+
+static void
+split_that_cannot_be_had_is_refused_or_all(void **state)
+{
+	const struct gpd_split split = { .least = 8, .groups = 16, .picks = { 1u << 15 } };
+	struct gpd_partition *part = gpd_partition_part(0, NULL, &split, false);
+
+	(void)groups_of_part(part, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+	gpd_partition_unref(part);
+	part = gpd_partition_part(0, NULL, &split, true);
+	assert_int_equal(groups_of_part(part, CUDA_SUCCESS).count, 1);
+	gpd_partition_unref(part);
+}
+
 int
 main(void)
 {
@@ -538,6 +615,11 @@ main(void)
 		cmocka_unit_test_setup_teardown(old_driver_gives_everybody_the_device, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(many_sessions_come_and_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(parts_are_what_is_picked_of_a_split, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(part_of_a_share_holds_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(split_that_cannot_be_had_is_refused_or_all, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

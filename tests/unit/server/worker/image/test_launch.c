@@ -161,8 +161,10 @@ options_with_addresses_do_not_reach_the_driver(void **state)
 	} options[] = {
 		{ CU_JIT_MAX_REGISTERS, 0, 32 },
 		{ CU_JIT_INFO_LOG_BUFFER, 0, 0x4141414141414141 },
+	}, others[] = {
 		{ CU_JIT_GLOBAL_SYMBOL_ADDRESSES, 0, 0x4141414141414141 },
 		{ 4711, 0, 1 },
+		{ CU_JIT_MAX_REGISTERS, 1, 1 },
 	};
 	struct gp_reply_gpImageLoad reply;
 
@@ -173,6 +175,11 @@ options_with_addresses_do_not_reach_the_driver(void **state)
 	drop(&reply);
 	assert_int_equal(load_with(true, IMAGE + 1, (struct gp_bytes){ options, 7 }, &reply),
 			 CUDA_ERROR_INVALID_VALUE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(
+			load_with(true, IMAGE + 1, (struct gp_bytes){ &others[i], 16 }, &reply),
+			CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fake_count_calls("cuLibraryLoadData options 5"), 1);
 }
 
 static void

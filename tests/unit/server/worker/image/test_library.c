@@ -646,6 +646,26 @@ code_counts_for_each_session_that_has_loaded_it(void **state)
 	assert_int_equal(tenant->memory, 0);
 }
 
+static CUresult
+get_no_param(CUkernel kernel, size_t index, size_t *offset, size_t *size)
+{
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The driver may need the kernel's code for that, and memory for the code. */
+static void
+what_cannot_be_asked_for_lack_of_memory_is_not_loaded(void **state)
+{
+	gpd_driver.cuKernelGetParamInfo = get_no_param;
+	assert_int_equal(try_load(&ours, IMAGE, PLAIN, (struct gp_bytes){ 0 }),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(loads, 1);
+	assert_int_equal(unloads, 1);
+	gpd_driver.cuKernelGetParamInfo = get_param;
+	load(&ours, PLAIN);
+	assert_int_equal(loads, 2);
+}
+
 static void
 setting_what_is_so_already_costs_nothing(void **state)
 {
@@ -763,6 +783,7 @@ main(void)
 		TEST(beside_work_that_does_not_end_nothing_is_unloaded),
 		TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load),
 		TEST(code_counts_for_each_session_that_has_loaded_it),
+		TEST(what_cannot_be_asked_for_lack_of_memory_is_not_loaded),
 		TEST(setting_what_is_so_already_costs_nothing),
 		TEST(without_code_of_its_own_a_session_keeps_the_shared),
 		TEST(occupancy_is_that_of_what_the_session_allowed),

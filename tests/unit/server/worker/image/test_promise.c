@@ -95,7 +95,7 @@ static void
 test_kept_once(void **state)
 {
 	struct gpd_blob *blob = blob_of(1);
-	struct gp_bytes sha256 = { gpd_blob_sha256(blob), GPD_SHA256_SIZE };
+	struct gp_bytes sha256 = { gpd_blob_name(blob)->sha256, GPD_SHA256_SIZE };
 	uint64_t before = fake_allocated(&fake, 0);
 	struct gpd_promise *promise;
 

@@ -235,6 +235,19 @@ free_memory_is_what_the_quota_leaves(void **state)
 	assert_int_equal(reply.total, (uint64_t)2 << 30);
 }
 
+static void
+free_memory_is_told_of_ones_own_devices_alone(void **state)
+{
+	static const int32_t others[] = { 31, 32, -1, INT32_MAX, INT32_MIN };
+	struct gp_reply_gpMemoryInfo reply;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(gpd_gpMemoryInfo(&fake.session,
+						  &(struct gp_args_gpMemoryInfo){ others[i] },
+						  &reply),
+				 CUDA_ERROR_INVALID_DEVICE);
+}
+
 /* Runs last: from then on the driver is not asked again. */
 static void
 a_driver_without_exportable_memory_still_makes_memory(void **state)
@@ -269,6 +282,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_map_that_needs_what_is_leaving_waits_for_it,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(many_chunks_stay_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(free_memory_is_told_of_ones_own_devices_alone,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(free_memory_is_what_the_quota_leaves, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(

@@ -78,7 +78,7 @@ release(void)
 static uint64_t
 left(void)
 {
-	return gpd_account_room(&fake.session.account, 0).left;
+	return gpd_ledger_room(fake.session.account.ledger, fake.session.account.line, 0).left;
 }
 
 static void

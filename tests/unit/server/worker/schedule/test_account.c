@@ -42,7 +42,7 @@ an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
 	assert_int_equal(gpd_account_allocate(&account, 1, 41), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(line->memory, 60);
-	assert_int_equal(gpd_account_room(&account, 1).left, 40);
+	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1).left, 40);
 	assert_int_equal(gpd_account_allocate(&account, 1, 40), CUDA_SUCCESS);
 	gpd_account_free(&account, 1, 90);
 	assert_int_equal(line->memory, 10);
@@ -99,14 +99,78 @@ what_another_session_is_giving_back_is_waited_for(void **state)
 	assert_int_equal(gpd_account_allocate(&account, 0, 100), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+static unsigned int recalls;
+
+static void
+count_recall(void)
+{
+	recalls++;
+}
+
+static void
+what_others_keep_is_waited_for_but_not_by_two_for_each_other(void **state)
+{
+	struct gpd_ledger_session *other =
+		gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
+	uint64_t until = 0;
+
+	recalls = 0;
+	account.recall = count_recall;
+	other->keeps = GPD_KEEPS;
+	assert_true(gpd_account_wait(&account, true, &until));
+	assert_int_equal(recalls, 1);
+	assert_int_equal(other->keeps, GPD_KEEPS_RECALLED);
+	/* It does not give anything back while it waits itself. */
+	other->waiting = 1;
+	assert_false(gpd_account_wait(&account, true, &until));
+	other->waiting = 0;
+	assert_true(gpd_account_wait(&account, true, &until));
+	/* What another tenant keeps is not what is missing in the quota. */
+	other->tenant = 1;
+	assert_false(gpd_account_wait(&account, true, &until));
+	assert_true(gpd_account_wait(&account, false, &until));
+	other->recalled_ns = gp_now_ns() - GPD_RECALL_NS;
+	assert_false(gpd_account_wait(&account, false, &until));
+	assert_int_equal(account.line->waiting, 0);
+	account.recall = NULL;
+}
+
+static void *
+wait_for_another(void *arg)
+{
+	uint64_t until = 0;
+
+	while (gpd_account_wait(arg, false, &until))
+		;
+	return NULL;
+}
+
+static void
+others_see_who_waits_for_what_they_keep(void **state)
+{
+	struct gpd_ledger_session *other =
+		gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
+	pthread_t thread;
+
+	account.recall = count_recall;
+	other->keeps = GPD_KEEPS;
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_another, &account), 0);
+	while (!account.line->waiting)
+		(void)usleep(100);
+	other->keeps = GPD_KEEPS_NOTHING;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(account.line->waiting, 0);
+	account.recall = NULL;
+}
+
 static void
 each_device_has_a_quota_of_its_own(void **state)
 {
 	account.line->devices[1].memory_max = 100;
 	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_account_room(&account, 0).max, GPD_NO_LIMIT);
-	assert_int_equal(gpd_account_room(&account, 1).max, 100);
+	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 0).max, GPD_NO_LIMIT);
+	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1).max, 100);
 }
 
 static void
@@ -217,6 +281,8 @@ main(void)
 		TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing),
 		TEST(what_no_device_has_is_never_charged),
 		TEST(what_another_session_is_giving_back_is_waited_for),
+		TEST(what_others_keep_is_waited_for_but_not_by_two_for_each_other),
+		TEST(others_see_who_waits_for_what_they_keep),
 		TEST(each_device_has_a_quota_of_its_own),
 		TEST(a_device_that_cannot_be_is_refused),
 		TEST(launches_and_both_directions_of_copies_are_counted),

@@ -323,6 +323,61 @@ who_was_away_claims_nothing_for_that_time(void **state)
 	assert_share(b, SECOND, 500, 20);
 }
 
+/* The holder ends, and `next` comes and begins. */
+static void
+hand_on(struct gpu *gpu, struct client *next)
+{
+	uint64_t when;
+
+	gpd_order_release(&gpu->order);
+	gpd_order_want(&gpu->order, &next->run, gpu->now);
+	assert_ptr_equal(gpd_order_pick(&gpu->order, gpu->now, &when), &next->run);
+}
+
+static void
+use(struct gpu *gpu, struct client *client, uint64_t ns)
+{
+	gpu->now += ns;
+	gpd_order_charge(&gpu->order, &client->run, ns, gpu->now);
+}
+
+/* Two of different tenants, or of one: b gets 60 ms ahead of a, which then pauses for so long while
+ * a kernel of b's begins.  How far a is behind when it is back. */
+static uint64_t
+owed_after(struct gpu *gpu, bool one_tenant, uint64_t pause_ns)
+{
+	struct client *a = add(gpu, 1, MS), *b = add(gpu, one_tenant ? 1 : 2, 50 * MS);
+
+	hand_on(gpu, b);
+	gpd_order_want(&gpu->order, &a->run, gpu->now);
+	use(gpu, b, 60 * MS);
+	hand_on(gpu, a);
+	hand_on(gpu, b);
+	gpu->now += pause_ns;
+	gpd_order_want(&gpu->order, &a->run, gpu->now);
+	if (one_tenant)
+		return b->run.had - a->run.had;
+	return (b->run.tenant->had - a->run.tenant->had) / 1024;
+}
+
+static void
+a_pause_in_which_a_long_kernel_begins_leaves_what_is_owed(void **state)
+{
+	assert_int_equal(owed_after(*state, false, MS) / MS, 60);
+}
+
+static void
+the_same_holds_among_the_sessions_of_a_tenant(void **state)
+{
+	assert_int_equal(owed_after(*state, true, MS) / MS, 60);
+}
+
+static void
+who_is_away_for_long_is_owed_little(void **state)
+{
+	assert_int_equal(owed_after(*state, false, SECOND) / MS, 20);
+}
+
 static void
 who_waits_for_each_kernel_gets_its_time_as_well(void **state)
 {
@@ -448,6 +503,12 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			borrowed_time_is_given_back_within_a_quarter_of_a_second, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_was_away_claims_nothing_for_that_time, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_pause_in_which_a_long_kernel_begins_leaves_what_is_owed, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_same_holds_among_the_sessions_of_a_tenant,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(who_is_away_for_long_is_owed_little, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(who_waits_for_each_kernel_gets_its_time_as_well,
 						setup, teardown),

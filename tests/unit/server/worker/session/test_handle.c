@@ -105,34 +105,26 @@ all_tables_have_so_much_together_and_each_its_part(void **state)
 	test_free(handles);
 }
 
-struct visits {
-	struct gpd_handle_table *table;
-	int count;
-};
-
 static void
-visit(struct gpd_handle *handle, void *arg)
-{
-	struct visits *visits = arg;
-
-	gpd_handle_remove(visits->table, handle);
-	visits->count++;
-}
-
-static void
-each_visits_all_and_may_remove_them(void **state)
+a_walk_finds_all_which_may_be_removed_meanwhile(void **state)
 {
 	struct gpd_handle_table table = { 0 };
-	struct gpd_handle handles[200];
-	struct visits visits = { .table = &table };
+	struct gpd_handle handles[200], *handle;
+	uint32_t at = 0, count = 0;
 
 	for (uint32_t i = 0; i < 200; i++)
 		assert_int_equal(
-			gpd_handle_add(&table, GPD_KIND_EVENT, 1u << 20 | (3 * i), &handles[i]), 0);
-	gpd_handle_each(&table, GPD_KIND_EVENT, visit, &visits);
-	assert_int_equal(visits.count, 200);
-	gpd_handle_each(&table, GPD_KIND_EVENT, visit, &visits);
-	assert_int_equal(visits.count, 200);
+			gpd_handle_add(&table, GPD_KIND_EVENT, 1u << 20 | (5000 * i), &handles[i]),
+			0);
+	assert_null(gpd_handle_next(&table, GPD_KIND_STREAM, &at));
+	at = 0;
+	while ((handle = gpd_handle_next(&table, GPD_KIND_EVENT, &at))) {
+		assert_ptr_equal(handle, &handles[count++]);
+		gpd_handle_remove(&table, handle);
+	}
+	assert_int_equal(count, 200);
+	at = 0;
+	assert_null(gpd_handle_next(&table, GPD_KIND_EVENT, &at));
 	gpd_handle_fini(&table);
 }
 
@@ -143,7 +135,7 @@ main(void)
 		cmocka_unit_test(a_handle_is_found_by_its_kind_and_whole_name),
 		cmocka_unit_test(any_name_is_answered),
 		cmocka_unit_test(a_place_is_taken_until_its_handle_is_removed),
-		cmocka_unit_test(each_visits_all_and_may_remove_them),
+		cmocka_unit_test(a_walk_finds_all_which_may_be_removed_meanwhile),
 		cmocka_unit_test(all_tables_have_so_much_together_and_each_its_part),
 	};
 

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs small programs of PyTorch, transformers, Triton, CuPy, JAX and Numba natively and through a daemon.
+
+A case passes if it ends well on both sides and prints the same. A case that fails natively is not
+counted. FOLDER is a release build or what scripts/pack.sh packed; needs a GPU. --case takes patterns;
+--jobs cases run at a time; what each printed goes to --out. Exit status 1 if a case failed remotely.
+"""
+import argparse
+import collections
+import concurrent.futures
+import fnmatch
+import os
+import subprocess
+import sys
+import tempfile
+
+import bench_sides
+import framework_cases
+
+# What of a daemon a program's environment needs.
+Way = collections.namedtuple('Way', 'address')
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'framework_cases.py')
+
+
+def run_case(name, side, env, limit, out):
+    cache = os.path.join(out, 'cache', side, name)     # nothing compiled by one side serves the other
+    env = {**env, 'TRITON_CACHE_DIR': cache, 'TORCHINDUCTOR_CACHE_DIR': cache, 'CUPY_CACHE_DIR': cache,
+           'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
+    with open(os.path.join(out, f'{name}.{side}.err'), 'wb') as err:
+        try:
+            result = subprocess.run([sys.executable, SCRIPT, name], env=env, stdout=subprocess.PIPE, stderr=err,
+                                    stdin=subprocess.DEVNULL, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            return f'no end in {limit} s', ''
+    return (f'exit status {result.returncode}' if result.returncode else ''), result.stdout.decode(errors='replace')
+
+
+def compare(name, envs, limit, out):
+    sides = {side: run_case(name, side, env, limit, out) for side, env in envs.items()}
+    (native_end, native_out), (remote_end, remote_out) = sides['native'], sides['remote']
+    if native_end:
+        return 'not counted', f'natively {native_end}'
+    if remote_end:
+        return 'FAILED', remote_end
+    if remote_out != native_out:
+        return 'FAILED', f'native {native_out.split()}, remote {remote_out.split()}'
+    return 'ok', ''
+
+
+def last_line(path):
+    with open(path, encoding='utf-8', errors='replace') as file:
+        lines = [line.strip() for line in file if line.strip()]
+    return lines[-1][:150] if lines else ''
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder')
+    parser.add_argument('--case', default='*', help='patterns, separated by commas')
+    parser.add_argument('--transport', choices=bench_sides.TRANSPORTS, default='tcp')
+    parser.add_argument('--jobs', type=int, default=4)
+    parser.add_argument('--limit', type=int, default=150, help='seconds for each run of a case')
+    parser.add_argument('--out', help='a folder for what the cases print')
+    arguments = parser.parse_args()
+    patterns = arguments.case.split(',')
+    names = [name for name in framework_cases.CASES if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    if not names:
+        sys.exit(f'frameworks: no case is called {arguments.case}; known are {", ".join(framework_cases.CASES)}')
+    out = arguments.out or tempfile.mkdtemp(prefix='frameworks')
+    os.makedirs(out, exist_ok=True)
+    programs = bench_sides.Programs(arguments.folder, out)
+    failed = passed = 0
+    with bench_sides.Daemon(programs) as daemon:
+        ways = {'tcp': Way(daemon.tcp), 'unix': Way(daemon.local)}
+        envs = {'native': programs.environment(), 'remote': programs.environment(ways[arguments.transport])}
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            outcomes = {name: pool.submit(compare, name, envs, arguments.limit, out) for name in names}
+            for name, outcome in outcomes.items():
+                how, why = outcome.result()
+                failed += how == 'FAILED'
+                passed += how == 'ok'
+                remote = last_line(os.path.join(out, f'{name}.remote.err'))
+                native = last_line(os.path.join(out, f'{name}.native.err'))
+                print(f'{how:12} {name:32} {why}', flush=True)
+                if how == 'ok' and ' ms' in native:
+                    print(f'{"":12} {"":32} native {native}, remote {remote}')
+                elif how != 'ok':
+                    print(f'{"":12} {"":4} {native if how == "not counted" else remote}')
+    print(f'frameworks: {passed} passed, {failed} failed, {len(names) - passed - failed} not counted')
+    sys.exit(failed > 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies in batches, one behind the other: the stream's order is one that a batch may have.  The
+ * source of a copy is read before the call returns, or is pinned and read in the stream's order.
+ */
+#include "client/copy/array.h"
+#include "client/stream/stream.h"
+#include "gpc_calls.h"
+#include "protocol/array_geometry.h"
+
+#include <stddef.h>
+
+static bool
+order_ok(CUmemcpySrcAccessOrder order)
+{
+	return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+	       order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+}
+
+/* Each copy has attributes, in runs that begin at attrsIdxs[]. */
+static bool
+attributes_ok(const CUmemcpyAttributes *attrs, const size_t *begins, size_t number, size_t count)
+{
+	if (!attrs || !begins || number == 0 || number > count || begins[0] != 0)
+		return false;
+	for (size_t i = 0; i < number; i++) {
+		if (!order_ok(attrs[i].srcAccessOrder) || begins[i] >= count ||
+		    (i > 0 && begins[i] <= begins[i - 1]))
+			return false;
+	}
+	return true;
+}
+
+CUresult
+gpc_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+			  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+			  CUstream hStream)
+{
+	struct gpc_stream *stream;
+	CUresult result = gpc_stream_enter(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!dsts || !srcs || !sizes || count == 0 || stream->legacy ||
+	    !attributes_ok(attrs, attrsIdxs, numAttrs, count))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		if (sizes[i] == 0)
+			return CUDA_ERROR_INVALID_VALUE;
+		result = gpc_cuMemcpyAsync(dsts[i], srcs[i], sizes[i], hStream);
+	}
+	return result;
+}
+
+/* Before 13.0; which copy failed is not told. */
+CUresult
+gpc_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+		       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+		       size_t *failIdx, CUstream hStream)
+{
+	if (failIdx)
+		*failIdx = SIZE_MAX;
+	return gpc_cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs,
+					 hStream);
+}
+
+/* *element: that of the array, or as it was, of memory. */
+static CUresult
+element_of(const CUmemcpy3DOperand *operand, uint32_t *element)
+{
+	struct gpc_array *array;
+	uint32_t size;
+	CUresult result;
+
+	if (operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER)
+		return CUDA_SUCCESS;
+	if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_array_lookup(operand->op.array.array, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	size = gp_array_element(array->shape.format, array->shape.channels);
+	if (*element && *element != size)
+		return CUDA_ERROR_INVALID_VALUE;
+	*element = size;
+	return CUDA_SUCCESS;
+}
+
+/* One side of a copy, in the members of CUDA_MEMCPY3D; of memory, nothing but rows and slices. */
+struct side {
+	CUmemorytype type;
+	CUdeviceptr address;
+	CUarray array;
+	size_t x, y, z;
+	size_t pitch, height;
+};
+
+static bool
+set_side(struct side *side, const CUmemcpy3DOperand *operand, const CUextent3D *extent,
+	 uint32_t element)
+{
+	size_t row = operand->op.ptr.rowLength, rows = operand->op.ptr.layerHeight;
+
+	if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+		*side = (struct side){
+			.type = CU_MEMORYTYPE_ARRAY,
+			.array = operand->op.array.array,
+			.y = operand->op.array.offset.y,
+			.z = operand->op.array.offset.z,
+		};
+		return !__builtin_mul_overflow(operand->op.array.offset.x, element, &side->x);
+	}
+	*side = (struct side){
+		.type = CU_MEMORYTYPE_UNIFIED,
+		.address = operand->op.ptr.ptr,
+		.height = rows ? rows : extent->height,
+	};
+	return (!row || row >= extent->width) && (!rows || rows >= extent->height) &&
+	       !__builtin_mul_overflow(row ? row : extent->width, element, &side->pitch);
+}
+
+static CUresult
+plain_copy(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *copy)
+{
+	uint32_t element = 0;
+	struct side dst, src;
+	size_t width;
+	CUresult result = element_of(&op->dst, &element);
+
+	if (result == CUDA_SUCCESS)
+		result = element_of(&op->src, &element);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (element == 0)
+		element = 1;
+	if (!order_ok(op->srcAccessOrder) ||
+	    op->flags > CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE || !op->extent.width ||
+	    !op->extent.height || !op->extent.depth ||
+	    __builtin_mul_overflow(op->extent.width, element, &width) ||
+	    !set_side(&dst, &op->dst, &op->extent, element) ||
+	    !set_side(&src, &op->src, &op->extent, element))
+		return CUDA_ERROR_INVALID_VALUE;
+	*copy = (CUDA_MEMCPY3D){
+		.srcXInBytes = src.x,
+		.srcY = src.y,
+		.srcZ = src.z,
+		.srcMemoryType = src.type,
+		.srcDevice = src.address,
+		.srcArray = src.array,
+		.srcPitch = src.pitch,
+		.srcHeight = src.height,
+		.dstXInBytes = dst.x,
+		.dstY = dst.y,
+		.dstZ = dst.z,
+		.dstMemoryType = dst.type,
+		.dstDevice = dst.address,
+		.dstArray = dst.array,
+		.dstPitch = dst.pitch,
+		.dstHeight = dst.height,
+		.WidthInBytes = width,
+		.Height = op->extent.height,
+		.Depth = op->extent.depth,
+	};
+	return CUDA_SUCCESS;
+}
+
+/* Before 13.0. */
+CUresult
+gpc_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+			 unsigned long long flags, CUstream hStream)
+{
+	struct gpc_stream *stream;
+	CUDA_MEMCPY3D copy;
+	CUresult result = gpc_stream_enter(hStream, &stream);
+
+	if (failIdx)
+		*failIdx = SIZE_MAX;
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!opList || numOps == 0 || flags || stream->legacy)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < numOps; i++) {
+		result = plain_copy(&opList[i], &copy);
+		if (result == CUDA_SUCCESS)
+			result = gpc_cuMemcpy3DAsync_v2(&copy, hStream);
+		if (result == CUDA_SUCCESS)
+			continue;
+		if (failIdx)
+			*failIdx = i;
+		return result;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+			    CUstream hStream)
+{
+	return gpc_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: green contexts.  The daemon's driver splits; a resource says how it was split.
+ */
+#include "client/api/green.h"
+
+#include "base/lock.h"
+#include "client/context/device.h"
+#include "client/context/object.h"
+#include "client/stream/event.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC 0x67704752u
+#define GROUPS_MAX 128u
+#define REST UINT32_MAX
+#define FLAGS_KNOWN                                                                                \
+	(CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |                                         \
+	 CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE)
+
+/* In the part of a CUdevResource that is the driver's. */
+struct inside {
+	uint32_t magic;
+	int32_t device;  /* the application's ordinal */
+	uint32_t source; /* a green context's name; 0: what the session has */
+	uint32_t split;  /* which one made it; 0: it is all of the source */
+	uint32_t flags, wanted, groups;
+	uint32_t group; /* or REST */
+};
+
+_Static_assert(sizeof(struct inside) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
+	       "a resource tells what it is");
+
+/* What a descriptor stands for.  CUDA has no call that ends one: equal ones are one, for ever. */
+struct desc {
+	struct desc *next;
+	struct inside of;
+	uint64_t picks[GROUPS_MAX / 64];
+	uint32_t rest;
+};
+
+static pthread_mutex_t descs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct desc *descs GP_GUARDED_BY(descs_lock);
+
+static void
+fill(CUdevResource *resource, const struct inside *inside, unsigned int count, unsigned int least,
+     unsigned int alignment)
+{
+	memset(resource, 0, sizeof(*resource));
+	resource->type = CU_DEV_RESOURCE_TYPE_SM;
+	memcpy(resource->_internal_padding, inside, sizeof(*inside));
+	resource->sm.smCount = count;
+	resource->sm.minSmPartitionSize = least;
+	resource->sm.smCoscheduledAlignment = alignment;
+}
+
+static CUresult
+look_inside(const CUdevResource *resource, struct inside *inside)
+{
+	if (resource->type != CU_DEV_RESOURCE_TYPE_SM)
+		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+	memcpy(inside, resource->_internal_padding, sizeof(*inside));
+	return inside->magic == MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_green_enter(CUgreenCtx hCtx, struct gpc_green **green_p)
+{
+	CUresult result = gpc_enter_initialized();
+
+	*green_p = gpc_handle_get(GPC_KIND_GREEN, hCtx);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return *green_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* green NULL: what the session has of the device. */
+static CUresult
+ask(const struct gpc_device *device, const struct gpc_context *green, CUdevResource *resource,
+    CUdevResourceType type)
+{
+	struct gp_args_gpResource args = { .device = device->remote };
+	struct gp_reply_gpResource reply;
+	struct inside inside = { .magic = MAGIC, .device = device->ordinal };
+	CUresult result;
+
+	if (!resource)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_DEV_RESOURCE_TYPE_SM)
+		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+	args.source = inside.source = green ? green->handle.id : 0;
+	result = gpc_wait_gpResource(device->primary, &args, &reply);
+	if (result == CUDA_SUCCESS)
+		fill(resource, &inside, reply.count, reply.least, reply.alignment);
+	return result;
+}
+
+CUresult
+gpc_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
+{
+	struct gpc_device *found;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_device_enter(device, &found);
+	return result == CUDA_SUCCESS ? ask(found, NULL, resource, type) : result;
+}
+
+CUresult
+gpc_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_lookup(hCtx, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return ask(context->device, context->parent ? context : NULL, resource, type);
+}
+
+CUresult
+gpc_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
+{
+	struct gpc_green *green;
+	CUresult result = gpc_green_enter(hCtx, &green);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return ask(green->context->device, green->context, resource, type);
+}
+
+/* A split that is to be made, or one that has been. */
+static CUresult
+split(struct inside *inside, unsigned int groups, struct gp_reply_gpResourceSplit *reply)
+{
+	const struct gpc_device *device = gpc_device_get(inside->device);
+	struct gp_args_gpResourceSplit args = {
+		.source = inside->source,
+		.flags = inside->flags,
+		.wanted = inside->wanted,
+		.groups = groups,
+	};
+	CUresult result;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	args.device = device->remote;
+	result = gpc_wait_gpResourceSplit(device->primary, &args, reply);
+	if (result == CUDA_SUCCESS && reply->made > GROUPS_MAX)
+		return gpc_reply_malformed(device->primary);
+	if (result == CUDA_SUCCESS)
+		inside->groups = reply->made;
+	return result;
+}
+
+CUresult
+gpc_cuDevSmResourceSplitByCount(CUdevResource *list, unsigned int *nbGroups,
+				const CUdevResource *input, CUdevResource *remaining,
+				unsigned int useFlags, unsigned int minCount)
+{
+	static atomic_uint splits;
+	struct gp_reply_gpResourceSplit reply;
+	struct inside inside;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!nbGroups || !input || (useFlags & ~(unsigned int)FLAGS_KNOWN))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = look_inside(input, &inside);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (minCount > input->sm.smCount || (list && !*nbGroups))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* What a split has made must become a green context before it is split again. */
+	if (inside.split)
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+	inside.flags = useFlags;
+	inside.wanted = minCount;
+	result = split(&inside,
+		       !list                    ? 0
+		       : *nbGroups < GROUPS_MAX ? *nbGroups
+						: GROUPS_MAX,
+		       &reply);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*nbGroups = reply.made;
+	inside.split = atomic_fetch_add(&splits, 1) + 1;
+	for (inside.group = 0; list && inside.group < reply.made; inside.group++)
+		fill(&list[inside.group], &inside, reply.count, reply.least, reply.alignment);
+	inside.group = REST;
+	if (remaining)
+		memset(remaining, 0, sizeof(*remaining));
+	if (remaining && reply.rest_count)
+		fill(remaining, &inside, reply.rest_count, reply.rest_least, reply.rest_alignment);
+	return CUDA_SUCCESS;
+}
+
+/* All of one split, and that may be made again. */
+static CUresult
+describe(const CUdevResource *resources, unsigned int count, struct desc *desc)
+{
+	struct inside inside;
+
+	for (unsigned int i = 0; i < count; i++) {
+		CUresult result = look_inside(&resources[i], &inside);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+		if (i == 0)
+			desc->of = inside;
+		if (inside.split != desc->of.split || inside.device != desc->of.device ||
+		    inside.source != desc->of.source)
+			return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+		if (inside.split && inside.group == REST)
+			desc->rest = 1;
+		else if (inside.split && inside.group < GROUPS_MAX)
+			desc->picks[inside.group / 64] |= UINT64_C(1) << inside.group % 64;
+	}
+	/* How it was made, and not which time. */
+	desc->of.split = desc->of.group = 0;
+	return CUDA_SUCCESS;
+}
+
+static bool
+is_equal(const struct desc *a, const struct desc *b)
+{
+	return memcmp(&a->of, &b->of, sizeof(a->of)) == 0 &&
+	       memcmp(a->picks, b->picks, sizeof(a->picks)) == 0 && a->rest == b->rest;
+}
+
+CUresult
+gpc_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
+			      unsigned int nbResources)
+{
+	struct desc wanted = { 0 }, *desc;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!phDesc || !resources || nbResources == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = describe(resources, nbResources, &wanted);
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&descs_lock);
+	for (desc = descs; desc && !is_equal(desc, &wanted); desc = desc->next)
+		;
+	if (!desc) {
+		desc = malloc(sizeof(*desc));
+		if (desc) {
+			*desc = wanted;
+			desc->next = descs;
+			descs = desc;
+		}
+	}
+	(void)pthread_mutex_unlock(&descs_lock);
+	*phDesc = (CUdevResourceDesc)desc;
+	return desc ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* NULL: it is none. */
+static const struct desc *
+desc_of(CUdevResourceDesc token)
+{
+	const struct desc *desc;
+
+	(void)pthread_mutex_lock(&descs_lock);
+	for (desc = descs; desc && (CUdevResourceDesc)desc != token; desc = desc->next)
+		;
+	(void)pthread_mutex_unlock(&descs_lock);
+	return desc;
+}
+
+/* It holds the primary context. */
+static CUresult
+retain(struct gpc_device *device)
+{
+	CUcontext token;
+	CUresult result = gpc_cuDevicePrimaryCtxRetain(&token, device->ordinal);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_context_activate(device->primary);
+	if (result != CUDA_SUCCESS)
+		(void)gpc_cuDevicePrimaryCtxRelease_v2(device->ordinal);
+	return result;
+}
+
+/* The daemon makes it, with its default stream. */
+static CUresult
+announce(struct gpc_context *context, const struct desc *desc)
+{
+	struct gp_args_gpContextCreate stream;
+	struct gp_args_gpGreenMake args = {
+		.context = context->handle.id,
+		.parent = context->parent->handle.id,
+		.source = desc->of.source,
+		.flags = desc->of.flags,
+		.wanted = desc->of.wanted,
+		.groups = desc->of.groups,
+		.rest = desc->rest,
+		.picks = desc->picks[0],
+		.more_picks = desc->picks[1],
+	};
+	CUresult result = gpc_stream_prepare_context(context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.legacy = stream.legacy;
+	result = gpc_wait_gpGreenMake(context->parent, &args);
+	if (result != CUDA_SUCCESS)
+		gpc_stream_forget_context(context);
+	return result;
+}
+
+/* The primary context is retained. */
+static CUresult
+make(struct gpc_device *device, const struct desc *desc, struct gpc_green **green_p)
+{
+	struct gpc_context *context = gpc_context_create(device, device->primary->flags, false);
+	struct gpc_green *green = gpc_handle_new(GPC_KIND_GREEN, sizeof(*green));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (context && green) {
+		context->parent = device->primary;
+		context->green = green->handle.token;
+		green->context = context;
+		result = announce(context, desc);
+	}
+	if (result == CUDA_SUCCESS) {
+		__atomic_store_n(&context->scope.context, context->handle.id, __ATOMIC_RELEASE);
+		*green_p = green;
+		return CUDA_SUCCESS;
+	}
+	if (context) {
+		context->destroyed = true;
+		gpc_handle_remove(&context->handle);
+	}
+	if (green)
+		gpc_handle_remove(&green->handle);
+	return result;
+}
+
+CUresult
+gpc_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc token, CUdevice dev, unsigned int flags)
+{
+	const struct desc *desc = desc_of(token);
+	struct gpc_device *device;
+	struct gpc_green *green;
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_device_enter(dev, &device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!phCtx || !desc || flags != CU_GREEN_CTX_DEFAULT_STREAM || desc->of.device != dev)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = retain(device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = make(device, desc, &green);
+	if (result == CUDA_SUCCESS)
+		*phCtx = green->handle.token;
+	else
+		(void)gpc_cuDevicePrimaryCtxRelease_v2(dev);
+	return result;
+}
+
+/* The primary context stays retained. */
+static void
+destroy(struct gpc_green *green)
+{
+	struct gpc_context *context = green->context;
+
+	if (gpc_context_get_current() == context)
+		(void)gpc_context_pop();
+	gpc_handle_remove(&green->handle);
+	gpc_context_reset(context);
+	/* Threads in which it is current find that it is destroyed. */
+	__atomic_store_n(&context->parent, NULL, __ATOMIC_RELEASE);
+	gpc_handle_remove(&context->handle);
+}
+
+CUresult
+gpc_cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+	struct gpc_green *green;
+	CUdevice device;
+	CUresult result = gpc_green_enter(hCtx, &green);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	device = green->context->device->ordinal;
+	destroy(green);
+	return gpc_cuDevicePrimaryCtxRelease_v2(device);
+}
+
+static void
+destroy_if_of(void *object, void *context)
+{
+	struct gpc_green *green = object;
+
+	if (green->context && green->context->parent == context)
+		destroy(green);
+}
+
+void
+gpc_green_leave_context(struct gpc_context *context)
+{
+	if (!context->parent)
+		gpc_handle_each(GPC_KIND_GREEN, destroy_if_of, context);
+}
+
+CUresult
+gpc_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
+			   int priority)
+{
+	struct gpc_green *green;
+	CUresult result = gpc_green_enter(greenCtx, &green);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags != CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_stream_create_in(green->context, flags, priority, phStream);
+}
+
+CUresult
+gpc_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	struct gpc_green *green;
+	CUresult result = gpc_green_enter(hCtx, &green);
+
+	return result == CUDA_SUCCESS ? gpc_cuCtxRecordEvent(green->context->handle.token, hEvent)
+				      : result;
+}
+
+CUresult
+gpc_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	struct gpc_green *green;
+	CUresult result = gpc_green_enter(hCtx, &green);
+
+	return result == CUDA_SUCCESS ? gpc_cuCtxWaitEvent(green->context->handle.token, hEvent)
+				      : result;
+}

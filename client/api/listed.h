@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices as NVML's users ask for them: by their place in REMOTE_GPU's list.  Any thread, when
+ * there are sessions. */
+#ifndef GPC_LISTED_H
+#define GPC_LISTED_H
+
+#include "client/base/pool_table.h"
+
+/* CUDA_ERROR_INVALID_DEVICE: there is none. */
+CUresult gpc_listed_device(int index, struct gpc_pool_device *out);
+/* One round trip, in no context's name. */
+CUresult gpc_listed_state(int index, unsigned int parts, struct gp_device_state *state);
+
+#endif /* GPC_LISTED_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Physical memory of one process in another, by descriptors that programs pass on: a sealed file in
+ * memory with a struct gp_ipc_handle in it.  What opens it is the daemon's secret, not the file.
+ */
+#include "client/context/context.h"
+#include "client/memory/ipc_memory.h"
+#include "client/memory/memory.h"
+#include "client/memory/physical_memory.h"
+#include "client/memory/virtual_memory.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* -1: there is none to be had. */
+static int
+descriptor_of(const struct gp_ipc_handle *bytes)
+{
+	int fd = memfd_create("gpupool-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -1;
+	if (write(fd, bytes, sizeof(*bytes)) == (ssize_t)sizeof(*bytes) &&
+	    fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
+}
+
+/* A descriptor of anything else is none of ours. */
+static bool
+read_descriptor(int fd, struct gp_ipc_handle *bytes)
+{
+	const int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
+	struct stat status;
+
+	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &status) == 0 &&
+	       status.st_size == (off_t)sizeof(*bytes) &&
+	       pread(fd, bytes, sizeof(*bytes), 0) == (ssize_t)sizeof(*bytes) &&
+	       memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 &&
+	       bytes->kind == GP_IPC_PHYSICAL;
+}
+
+/* Not with other devices' machines: fabric handles are what a cluster of NVIDIA's has. */
+static CUresult
+check_type(CUmemAllocationHandleType type)
+{
+	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS
+								: CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult
+export_memory(CUmemGenericAllocationHandle handle, int *fd_p)
+{
+	struct gpc_physical *allocation = gpc_physical_get(handle);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!allocation ||
+	    !(allocation->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Copies that have returned may still be on their way; later ones are waited for
+	 * (pointer.h). */
+	if (!allocation->shared)
+		result = gpc_memory_settle(allocation->device->primary);
+	if (result == CUDA_SUCCESS)
+		result = gpc_physical_share(allocation);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*fd_p = descriptor_of(&allocation->share->bytes);
+	return *fd_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+				 CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	CUresult result = gpc_enter_initialized();
+	int fd = -1;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!shareableHandle || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_type(handleType);
+	if (result == CUDA_SUCCESS)
+		result = gpc_virtual_memory_enter();
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_virtual_memory_leave(export_memory(handle, &fd));
+	if (result == CUDA_SUCCESS)
+		memcpy(shareableHandle, &fd, sizeof(fd));
+	return result;
+}
+
+/* The daemon whose device it is: that of the current context, or the first one's.  NULL: it has no
+ * such device. */
+static struct gpc_device *
+find_device(int remote)
+{
+	const struct gpc_context *current = gpc_context_get_current();
+	const struct gpc_session *session = current ? current->scope.session : gpc_session_get();
+
+	for (int i = 0; i < gpc_device_count(); i++) {
+		struct gpc_device *device = gpc_device_get(i);
+
+		if (device && device->session == session && device->remote == remote)
+			return device;
+	}
+	return NULL;
+}
+
+static CUresult
+import_memory(const struct gp_ipc_handle *bytes, CUmemGenericAllocationHandle *handle)
+{
+	struct gpc_device *device = find_device(bytes->device);
+
+	if (!device || bytes->mapping == 0 ||
+	    bytes->mapping % gpc_session_facts(device->session)->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_physical_open(device, bytes, handle);
+}
+
+CUresult
+gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+				   CUmemAllocationHandleType shHandleType)
+{
+	struct gp_ipc_handle bytes;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_type(shHandleType);
+	if (result == CUDA_SUCCESS)
+		result = gpc_virtual_memory_enter();
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* The descriptor itself stands where a pointer to another kind of handle would. */
+	if (!read_descriptor((int)(intptr_t)osHandle, &bytes))
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+	return gpc_virtual_memory_leave(import_memory(&bytes, handle));
+}

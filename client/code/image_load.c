@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an image comes to the daemon: what of it travels, and what the daemon says of it. */
+#include "base/lock.h"
+#include "client/base/log.h"
+#include "client/base/stats.h"
+#include "client/code/image.h"
+#include "client/code/image_inside.h"
+#include "client/code/jit_options.h"
+#include "client/code/known_images.h"
+#include "client/context/device.h"
+#include "client/memory/memory.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+#include "image/fatbin.h"
+#include "image/image_check.h"
+#include "protocol/scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+/* A first try without the image pays only when the image is larger than what fits a message or two.
+ */
+#define SEND_AT_ONCE ((size_t)256 << 10)
+
+/* Who waits for what was asked for earlier; one at a time. */
+static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpc_image_loading *all_loading GP_GUARDED_BY(loading_lock); /* utlist */
+
+static CUresult
+flatten_result(int r)
+{
+	switch (r) {
+	case 0:
+		return CUDA_SUCCESS;
+	case GP_IMAGE_E_NONE:
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	case -ENOMEM:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+}
+
+static struct gp_image_target
+target_of(const struct gpc_device *device)
+{
+	int major = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	int minor = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+
+	return (struct gp_image_target){
+		.software = gpc_session_facts(device->session)->software,
+		.major = (unsigned int)major,
+		.minor = (unsigned int)minor,
+	};
+}
+
+/* A view of what the application gave, and the bytes that travel: the part of it that the daemon's
+ * GPU can use. */
+static CUresult
+flatten(const void *source, const struct gp_image_target *target, struct gp_image **view_p,
+	void **bytes_p, size_t *size_p)
+{
+	int r = gp_image_create(source, view_p);
+
+	if (r == 0) {
+		r = gp_image_flatten(*view_p, target, bytes_p, size_p);
+		if (r)
+			gp_image_destroy(*view_p);
+	}
+	if (r == GP_IMAGE_E_NONE)
+		gpc_log(GPC_LOG_ERROR,
+			target->software
+				? "the image holds no PTX for the software device: build with "
+				  "nvcc's -arch=compute_75, "
+				  "or any -gencode that embeds PTX"
+				: "the image holds no code for this GPU (compute capability %u.%u)",
+			target->major, target->minor);
+	if (r < 0)
+		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s", strerror(-r));
+	return flatten_result(r);
+}
+
+static bool
+digest(const void *bytes, size_t size, uint8_t sha256[GPC_SHA256_SIZE])
+{
+	return EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL) == 1;
+}
+
+/* A load that was asked for and not waited for; the image owns it. */
+struct gpc_image_loading {
+	struct gpc_image_loading *prev, *next; /* of all that are not taken */
+	struct gpc_request request;
+	struct gpc_context *context;
+	void *bytes;
+	size_t size;
+	uint8_t sha256[GPC_SHA256_SIZE];
+};
+
+static CUresult
+malformed(struct gpc_context *context)
+{
+	gpc_session_fail(context->scope.session, CUDA_ERROR_SYSTEM_NOT_READY,
+			 "the daemon's list of kernels is malformed");
+	return CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
+/* Asks the daemon to load the bytes; sends them when it has not seen them before. */
+static CUresult
+load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
+	      const uint8_t sha256[GPC_SHA256_SIZE], const struct gpc_jit_options *options,
+	      struct gp_image_info **info_p)
+{
+	struct iovec bulk = { .iov_base = (void *)bytes, .iov_len = size };
+	struct gp_reply_gpImageLoad reply = { 0 };
+	struct gp_args_gpImageLoad args = { .context = context->handle.id,
+					    .image = id,
+					    .sha256 = { sha256, GPC_SHA256_SIZE },
+					    .size = size };
+	bool send = size <= SEND_AT_ONCE, reclaimed = false;
+	struct gp_scratch scratch = { 0 };
+	void *raw = NULL;
+	CUresult result = gpc_pack_CUjit_option(options->count, options->keys, options->values,
+						&scratch, &args.options);
+
+	if (result != CUDA_SUCCESS) {
+		gp_scratch_free(&scratch);
+		return result;
+	}
+	do {
+		free(raw);
+		result = gpc_wait_gpImageLoad(context, &args, &reply, send ? &bulk : NULL,
+					      send ? 1 : 0, &raw);
+		/* Memory that is kept for later may be what is missing. */
+	} while ((result == CUDA_SUCCESS && reply.missing && !send && (send = true)) ||
+		 (result == CUDA_ERROR_OUT_OF_MEMORY && !reclaimed && (reclaimed = true) &&
+		  gpc_memory_reclaim(context) == CUDA_SUCCESS));
+	gpc_jit_options_log(options, result, reply.log);
+	if (result == CUDA_SUCCESS &&
+	    (reply.missing || gp_image_info_decode(info_p, reply.info) < 0))
+		result = malformed(context);
+	free(raw);
+	gp_scratch_free(&scratch);
+	return result;
+}
+
+static CUresult
+use_known(struct gpc_context *context, uint32_t id, const uint8_t sha256[GPC_SHA256_SIZE])
+{
+	const struct gp_args_gpImageUse args = {
+		.context = context->handle.id,
+		.image = id,
+		.sha256 = { sha256, GPC_SHA256_SIZE },
+	};
+
+	return gpc_post_gpImageUse(context, &args);
+}
+
+/* What the daemon has promised is loaded without waiting. */
+static CUresult
+load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
+     const struct gpc_jit_options *options, struct gp_image_info **info_p)
+{
+	uint8_t sha256[GPC_SHA256_SIZE];
+
+	if (!digest(bytes, size, sha256))
+		return CUDA_ERROR_UNKNOWN;
+	if (options->count || !gpc_known_images_use(context->device, sha256, info_p))
+		return load_and_wait(context, id, bytes, size, sha256, options, info_p);
+	return use_known(context, id, sha256);
+}
+
+/* Launches copy as many bytes out of the program's memory as parameters have, so it is for the
+ * program's image to say how many these are, and not for the daemon; likewise for variables, which
+ * programs copy as a whole. */
+static CUresult
+check(struct gpc_image *image, const struct gp_image *view, const struct gp_image_target *target)
+{
+	char difference[GP_IMAGE_DIFFERENCE_SIZE];
+	int r = gp_image_check(view, target, image->info, &image->variables, difference);
+
+	if (r == GP_IMAGE_E_DIFFERS)
+		gpc_log_always("%s: an image is not used: %s",
+			       gpc_session_peer(image->device->session), difference);
+	if (r == 0)
+		return CUDA_SUCCESS;
+	return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+}
+
+/* The daemon has loaded it. */
+static CUresult
+take_kernels(struct gpc_image *image, const struct gp_image *view,
+	     const struct gp_image_target *target)
+{
+	image->kernels.kind = GPC_KIND_KERNEL;
+	image->kernels.image = image;
+	if (!gpc_function_list_init(&image->kernels))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return check(image, view, target);
+}
+
+void
+gpc_image_loading_free(struct gpc_image_loading *loading)
+{
+	if (!loading)
+		return;
+	free(loading->request.reply);
+	free(loading->bytes);
+	free(loading);
+}
+
+CUresult
+gpc_image_load(struct gpc_context *context, const void *source,
+	       const struct gpc_jit_options *options, struct gpc_image **image_p)
+{
+	struct gp_image_target target = target_of(context->device);
+	struct gpc_image *image;
+	struct gp_image *view;
+	void *bytes;
+	size_t size;
+	CUresult result;
+
+	if (!source)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = flatten(source, &target, &view, &bytes, &size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	image = gpc_image_create(context);
+	if (!image) {
+		free(bytes);
+		gp_image_destroy(view);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = load(context, image->handle.id, bytes, size, options, &image->info);
+	free(bytes);
+	if (result != CUDA_SUCCESS) {
+		gpc_image_free(image);
+	} else {
+		result = take_kernels(image, view, &target);
+		if (result == CUDA_SUCCESS)
+			*image_p = image;
+		else
+			gpc_image_unload(image);
+	}
+	gp_image_destroy(view);
+	return result;
+}
+
+/* It is read with other answers: nobody is woken. */
+static void
+answered(struct gpc_request *request)
+{
+}
+
+/* Takes the bytes over. */
+static CUresult
+start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t size,
+      const uint8_t sha256[GPC_SHA256_SIZE])
+{
+	struct gpc_image_loading *loading = calloc(1, sizeof(*loading));
+	const struct gp_args_gpImageLoad args = { .context = context->handle.id,
+						  .image = image->handle.id,
+						  .sha256 = { sha256, GPC_SHA256_SIZE },
+						  .size = size };
+	const struct iovec bulk = { .iov_base = bytes, .iov_len = size };
+	bool send = size <= SEND_AT_ONCE;
+	CUresult result;
+
+	if (!loading) {
+		free(bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	loading->request = (struct gpc_request){ .done = answered, .lazy = true };
+	loading->context = context;
+	loading->bytes = bytes;
+	loading->size = size;
+	memcpy(loading->sha256, sha256, sizeof(loading->sha256));
+	image->loading = loading;
+	result = gpc_start_gpImageLoad(context, &args, &loading->request, send ? &bulk : NULL,
+				       send ? 1 : 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&loading_lock);
+	DL_APPEND(all_loading, loading);
+	(void)pthread_mutex_unlock(&loading_lock);
+	return CUDA_SUCCESS;
+}
+
+/* *again_p: it is to be asked for once more, with the bytes or once there is memory. */
+static CUresult
+take_answer(struct gpc_image_loading *loading, struct gp_image_info **info_p, bool *again_p)
+{
+	CUresult result = gpc_request_wait_own(&loading->request);
+	struct gp_reply_gpImageLoad reply = { 0 };
+	struct gp_dec dec;
+
+	*again_p = result == CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS)
+		return result;
+	gp_dec_init(&dec, loading->request.reply, loading->request.reply_size);
+	gp_reply_gpImageLoad_decode(&dec, &reply);
+	*again_p = gp_dec_done(&dec) && reply.missing;
+	if (*again_p)
+		return CUDA_SUCCESS;
+	if (gp_dec_done(&dec) && gp_image_info_decode(info_p, reply.info) == 0)
+		return CUDA_SUCCESS;
+	return malformed(loading->context);
+}
+
+static CUresult
+finish_loading(struct gpc_image *image)
+{
+	struct gpc_image_loading *loading = image->loading;
+	struct gp_image_target target = target_of(image->device);
+	const struct gpc_jit_options none = { 0 };
+	struct gp_image *view;
+	bool again;
+	CUresult result = take_answer(loading, &image->info, &again);
+
+	if (again)
+		result = load_and_wait(loading->context, image->handle.id, loading->bytes,
+				       loading->size, loading->sha256, &none, &image->info);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = flatten_result(gp_image_open(loading->bytes, loading->size, &view));
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = take_kernels(image, view, &target);
+	gp_image_destroy(view);
+	return result;
+}
+
+/* One round trip for all: whatever is wanted next comes behind them anyway. */
+static void
+await_all(void) GP_LOCKED(loading_lock)
+{
+	struct gpc_image_loading *loading;
+
+	gpc_stats_wait_begin(GP_CALL_gpImageLoad);
+	DL_FOREACH(all_loading, loading)
+	{
+		if (!gpc_request_poll(&loading->request))
+			(void)gpc_request_wait_own(&loading->request);
+	}
+	gpc_stats_wait_end();
+}
+
+static bool
+all_have_come(void) GP_LOCKED(loading_lock)
+{
+	struct gpc_image_loading *loading;
+
+	DL_FOREACH(all_loading, loading)
+	{
+		if (!gpc_request_poll(&loading->request))
+			return false;
+	}
+	return true;
+}
+
+CUresult
+gpc_image_await(struct gpc_image *image)
+{
+	struct gpc_image_loading *loading;
+
+	if (__builtin_expect(!__atomic_load_n(&image->loading, __ATOMIC_ACQUIRE), 1))
+		return image->loaded;
+	(void)pthread_mutex_lock(&loading_lock);
+	loading = image->loading;
+	if (loading) {
+		if (!all_have_come())
+			await_all();
+		DL_DELETE(all_loading, loading);
+		image->loaded = finish_loading(image);
+		__atomic_store_n(&image->loading, NULL, __ATOMIC_RELEASE);
+	}
+	(void)pthread_mutex_unlock(&loading_lock);
+	gpc_image_loading_free(loading);
+	return image->loaded;
+}
+
+static CUresult
+load_later(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
+	   const struct gp_image_target *target, void *bytes, size_t size)
+{
+	uint8_t sha256[GPC_SHA256_SIZE];
+	CUresult result;
+
+	if (!digest(bytes, size, sha256)) {
+		free(bytes);
+		return CUDA_ERROR_UNKNOWN;
+	}
+	if (!gpc_known_images_use(context->device, sha256, &image->info))
+		return start(image, context, bytes, size, sha256);
+	free(bytes);
+	result = use_known(context, image->handle.id, sha256);
+	return result == CUDA_SUCCESS ? take_kernels(image, view, target) : result;
+}
+
+CUresult
+gpc_image_load_later(struct gpc_context *context, const void *source, struct gpc_image **image_p)
+{
+	struct gp_image_target target = target_of(context->device);
+	struct gpc_image *image;
+	struct gp_image *view;
+	void *bytes;
+	size_t size;
+	CUresult result = flatten(source, &target, &view, &bytes, &size);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	image = gpc_image_create(context);
+	if (image)
+		result = load_later(image, context, view, &target, bytes, size);
+	else
+		free(bytes);
+	gp_image_destroy(view);
+	if (!image)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		*image_p = image;
+	else if (image->info)
+		gpc_image_unload(image);
+	else
+		gpc_image_free(image);
+	return result;
+}
+
+static void *
+read_file(const char *path, CUresult *result_p)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char *data = NULL;
+	ssize_t got = 0;
+	size_t size = 0;
+
+	*result_p = fd < 0 ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_INVALID_IMAGE;
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
+	    (uint64_t)st.st_size <= GP_IMAGE_SIZE_MAX) {
+		/* Zeros behind it end PTX text, and stop whoever reads the header of a short file.
+		 */
+		data = calloc(1, (size_t)st.st_size + 64);
+		*result_p = data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		while (data && size < (size_t)st.st_size &&
+		       (got = read(fd, data + size, (size_t)st.st_size - size)) > 0)
+			size += (size_t)got;
+		if (data && size < (size_t)st.st_size)
+			*result_p = CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (fd >= 0)
+		close(fd);
+	return data;
+}
+
+CUresult
+gpc_image_read_file(const char *path, void **source_p)
+{
+	CUresult result;
+
+	if (!path)
+		return CUDA_ERROR_INVALID_VALUE;
+	*source_p = read_file(path, &result);
+	if (result == CUDA_SUCCESS)
+		return result;
+	free(*source_p);
+	return result;
+}
+
+/* Any of its contexts will do to load a library. */
+static struct gpc_context *
+context_of_session(const struct gpc_session *session)
+{
+	for (int i = 0; i < gpc_device_count(); i++) {
+		if (gpc_device_get(i)->session == session)
+			return gpc_device_get(i)->primary;
+	}
+	return NULL;
+}
+
+void
+gpc_image_load_twins(struct gpc_image *image, const void *source,
+		     const struct gpc_jit_options *options)
+{
+	struct gpc_image *last = image;
+
+	for (int i = 0; i < gpc_session_count(); i++) {
+		struct gpc_session *session = gpc_session_at(i);
+		struct gpc_context *context = context_of_session(session);
+
+		if (session == image->device->session || !context ||
+		    gpc_image_load(context, source, options, &last->twin) != CUDA_SUCCESS)
+			continue;
+		last = last->twin;
+	}
+}

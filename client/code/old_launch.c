@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/code/old_launch.h"
+
+#include "client/code/image.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FLAGS_ALL                                                                                  \
+	(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |                                 \
+	 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
+
+/* The function's parameters, made when first asked for; NULL: out of memory. */
+static char *
+params_of(struct gpc_function *function)
+{
+	char *params;
+
+	(void)pthread_mutex_lock(&function->image->lock);
+	if (!function->old.params)
+		function->old.params = calloc(1, GPC_OLD_PARAMS);
+	params = function->old.params;
+	(void)pthread_mutex_unlock(&function->image->lock);
+	return params;
+}
+
+CUresult
+gpc_cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes)
+{
+	struct gpc_function *function;
+	CUresult result = gpc_function_enter(hfunc, &function);
+	char *params;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ptr || offset < 0 || offset > GPC_OLD_PARAMS ||
+	    numbytes > GPC_OLD_PARAMS - (unsigned int)offset)
+		return CUDA_ERROR_INVALID_VALUE;
+	params = params_of(function);
+	if (!params)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(params + offset, ptr, numbytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
+{
+	return gpc_cuParamSetv(hfunc, offset, &value, sizeof(value));
+}
+
+CUresult
+gpc_cuParamSetf(CUfunction hfunc, int offset, float value)
+{
+	return gpc_cuParamSetv(hfunc, offset, &value, sizeof(value));
+}
+
+CUresult
+gpc_old_call_make(struct gpc_old_call *call, CUfunction f, int grid_width, int grid_height,
+		  CUstream hStream)
+{
+	struct gpc_function *function;
+	CUresult result = gpc_function_enter(f, &function);
+	char *params;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	params = params_of(function);
+	if (!params)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	call->config = (CUlaunchConfig){
+		.gridDimX = (unsigned int)grid_width,
+		.gridDimY = (unsigned int)grid_height,
+		.gridDimZ = 1,
+		.blockDimX = (unsigned int)function->old.block_x,
+		.blockDimY = (unsigned int)function->old.block_y,
+		.blockDimZ = (unsigned int)function->old.block_z,
+		.sharedMemBytes = function->old.shared,
+		.hStream = hStream,
+	};
+	call->size = function->old.size;
+	call->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+	call->extra[1] = params;
+	call->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+	call->extra[3] = &call->size;
+	call->extra[4] = CU_LAUNCH_PARAM_END;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
+{
+	struct gpc_old_call call;
+	CUresult result = gpc_old_call_make(&call, f, grid_width, grid_height, hStream);
+
+	return result == CUDA_SUCCESS ? gpc_cuLaunchKernelEx(&call.config, f, NULL, call.extra)
+				      : result;
+}
+
+CUresult
+gpc_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+					 unsigned int numDevices, unsigned int flags)
+{
+	const CUDA_LAUNCH_PARAMS *one = launchParamsList;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!one || numDevices == 0 || flags > FLAGS_ALL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (numDevices > 1)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!one->hStream || one->hStream == CU_STREAM_LEGACY ||
+	    one->hStream == CU_STREAM_PER_THREAD)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_cuLaunchCooperativeKernel(one->function, one->gridDimX, one->gridDimY,
+					     one->gridDimZ, one->blockDimX, one->blockDimY,
+					     one->blockDimZ, one->sharedMemBytes, one->hStream,
+					     one->kernelParams);
+}

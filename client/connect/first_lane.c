@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lanes: the first one, whose connection is begun before its ticket is known, and the others.
+ */
+#include "base/clock.h"
+#include "client/base/config.h"
+#include "client/base/log.h"
+#include "client/base/stats.h"
+#include "client/connect/opening.h"
+#include "protocol/preamble.h"
+#include "protocol/ticket.h"
+#include "transport/tls/tls.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where there is another way, and the daemon waits for the lane. */
+#define TRY_RDMA_MS 3000
+/* A daemon may drop a connection that has said nothing for somewhat longer. */
+#define AHEAD_NS 150000000u
+
+/* With the key that only the daemon has besides us. */
+static int
+secure_lane(struct gpc_opening *opening, const uint8_t *ticket, unsigned int lane,
+	    struct gp_conn **conn_p)
+{
+	uint8_t key[GP_TICKET_KEY_SIZE];
+	int r;
+
+	gp_ticket_key(ticket, (uint16_t)lane, key);
+	gpc_stats_wait_begin(GPC_WAIT_TLS);
+	r = gp_conn_secure_key(*conn_p, false, key, GPC_ANSWER_MS);
+	gpc_stats_wait_end();
+	explicit_bzero(key, sizeof(key));
+	if (r == 0)
+		return 0;
+	r = gpc_opening_fail(opening, r, ": lane %u: %s", lane, gp_conn_error(*conn_p));
+	gp_conn_destroy(*conn_p);
+	*conn_p = NULL;
+	return r;
+}
+
+/* It may be of no use any more: then another one is made. */
+static bool
+take_ahead(struct gpc_opening *opening, const struct gp_preamble *preamble, struct gp_conn **conn_p)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_conn *conn = opening->ahead;
+
+	if (!conn || gp_now_ns() - opening->ahead_ns > AHEAD_NS || gp_conn_wait(conn, 0) != 0)
+		return false;
+	gp_preamble_encode(preamble, bytes);
+	if (gp_conn_send_preamble(conn, bytes, sizeof(bytes)) != 0)
+		return false;
+	gp_conn_set_stall(conn, gpc_config_stall_ms());
+	*conn_p = conn;
+	opening->ahead = NULL;
+	return true;
+}
+
+static int
+link_lane(struct gpc_opening *opening, const struct gp_url *url,
+	  const uint8_t ticket[GP_TICKET_SIZE], unsigned int lane, struct gp_conn **conn_p)
+{
+	bool tls = gpc_wants_tls(url), shm = strcmp(url->scheme, "shm") == 0;
+	enum gp_preamble_kind kind = tls   ? GP_PREAMBLE_LANE_TLS
+				     : shm ? GP_PREAMBLE_LANE_SHM
+					   : GP_PREAMBLE_LANE;
+	struct gp_preamble preamble;
+	int r = 0;
+
+	gp_preamble_init(&preamble, kind, (uint16_t)lane);
+	if (tls)
+		gp_ticket_name(ticket, preamble.ticket);
+	else
+		memcpy(preamble.ticket, ticket, GP_TICKET_SIZE);
+	if (!take_ahead(opening, &preamble, conn_p))
+		r = gpc_opening_connect(opening, url, &preamble, conn_p);
+	return r == 0 && tls ? secure_lane(opening, ticket, lane, conn_p) : r;
+}
+
+int
+gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE], unsigned int lane,
+	      struct gp_conn **conn_p, char *error, size_t error_size)
+{
+	struct gpc_opening opening = {
+		.connect_ms = GPC_CONNECT_MS,
+		.error = error,
+		.error_size = error_size,
+		.ahead_fd = -1,
+	};
+
+	gp_url_format(url, opening.text, sizeof(opening.text));
+	return link_lane(&opening, url, ticket, lane, conn_p);
+}
+
+/* A name can have the addresses of several daemons, and only one of these knows the session: lanes
+ * go to the address that the control connection has, which is not looked up again.  For RDMA a host
+ * can have an address of its own, so there the name stays. */
+static void
+stay_there(struct gp_url *url, const struct gp_conn *control)
+{
+	if (strcmp(url->scheme, "tcp") == 0 || strcmp(url->scheme, "tls") == 0)
+		(void)gp_conn_peer_address(control, url->host, sizeof(url->host));
+}
+
+void
+gpc_first_lane_begin(struct gpc_opening *opening, const struct gp_conn *control)
+{
+	/* Its lanes may come another way. */
+	if (gpc_wants_rdma(opening->url))
+		return;
+	opening->ahead_ns = gp_now_ns();
+	if (gp_connect_ahead(control, &opening->ahead_fd) != 0)
+		opening->ahead_fd = -1;
+}
+
+void
+gpc_first_lane_await(struct gpc_opening *opening, const struct gp_conn *control)
+{
+	if (opening->ahead_fd < 0)
+		return;
+	/* What goes wrong the next try will say. */
+	if (gp_connect_finish(control, opening->ahead_fd, GPC_CONNECT_MS, &opening->ahead) != 0)
+		opening->ahead = NULL;
+	opening->ahead_fd = -1;
+}
+
+void
+gpc_first_lane_drop(struct gpc_opening *opening)
+{
+	if (opening->ahead_fd >= 0)
+		(void)close(opening->ahead_fd);
+	gp_conn_destroy(opening->ahead);
+	opening->ahead_fd = -1;
+	opening->ahead = NULL;
+}
+
+int
+gpc_first_lane_open(struct gpc_opening *opening, struct gpc_link *link)
+{
+	const Gpupool__Welcome *welcome = link->welcome->welcome;
+	const struct gp_url *url = opening->url;
+	bool either = strcmp(url->scheme, GP_URL_RDMA_OR_TCP) == 0;
+	int r;
+
+	opening->connect_ms = either ? TRY_RDMA_MS : GPC_CONNECT_MS;
+	link->lanes_url = opening->control;
+	if (gpc_wants_rdma(url) && welcome->rdma_port) {
+		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "rdma");
+		link->lanes_url.port = (uint16_t)welcome->rdma_port;
+	}
+	if (gpc_wants_shm(&opening->control) && welcome->features & GP_FEATURE_SHM)
+		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "shm");
+	stay_there(&link->lanes_url, link->control);
+	if (gpc_wants_rdma(url) && !welcome->rdma_port)
+		r = gpc_opening_fail(
+			opening, GP_E_UNSUPPORTED,
+			": the daemon does not serve RDMA (gpupoold --listen rdma://...)");
+	else
+		r = link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
+	if (r == 0 || !either)
+		return r;
+	gpc_log(GPC_LOG_INFO, "%s: no RDMA, the lanes go over %s: %s", opening->text,
+		opening->control.scheme, opening->error);
+	opening->connect_ms = GPC_CONNECT_MS;
+	link->lanes_url = opening->control;
+	stay_there(&link->lanes_url, link->control);
+	return link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control connection: preambles, TLS, Hello and Welcome. */
+#include "base/clock.h"
+#include "client/base/config.h"
+#include "client/base/stats.h"
+#include "client/connect/opening.h"
+#include "client/connect/program.h"
+#include "client/connect/tls_files.h"
+#include "protocol/preamble.h"
+#include "protocol/printable.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Asked for with lane 0; how many of them suit the link shows later (lane_plan.h). */
+#define LANES_DEFAULT 8
+/* Of the words of a daemon, in a line. */
+#define SAID_MAX 256
+#define CLIENT_VERSION "0.1.0"
+/* So long is the connection kept that was begun ahead. */
+#define AHEAD_MS 150
+
+/* Of a daemon that was asked for TLS and has none there.  It may say why it refuses; whoever it is,
+ * nothing else that it says in clear counts. */
+static int
+take_clear_refusal(struct gpc_opening *opening, struct gp_conn *conn)
+{
+	Gpupool__ControlMessage *message = NULL;
+	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
+	char said[SAID_MAX];
+	uint32_t frame[2];
+	int r = gp_conn_recv_preamble(conn, frame, sizeof(frame), GPC_ANSWER_MS);
+
+	if (r == 0 && frame[1] == 0 && le32toh(frame[0]) <= sizeof(bytes) &&
+	    gp_conn_recv_preamble(conn, bytes, le32toh(frame[0]), GPC_ANSWER_MS) == 0)
+		message = gp_control_decode(bytes, le32toh(frame[0]));
+	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
+		(void)gp_printable(said, sizeof(said), message->refused->text);
+		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED,
+				     ": refused, by whoever answers there in clear: %s", said);
+	} else {
+		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": the daemon offers no TLS there");
+	}
+	gp_control_free(message);
+	return r;
+}
+
+static int
+take_preamble(struct gpc_opening *opening, struct gp_conn *conn)
+{
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_preamble preamble;
+	int r = gp_conn_recv_preamble(conn, bytes, sizeof(bytes), GPC_ANSWER_MS);
+
+	if (r == GP_E_TIMEOUT)
+		return gpc_opening_fail(opening, r, " does not answer as a gpupool daemon would");
+	if (r == GP_E_EOF || r == -ECONNRESET)
+		return gpc_opening_fail(
+			opening, GP_E_FOREIGN,
+			" is not a gpupool daemon, or it closed the connection at once");
+	if (r != 0)
+		return gpc_opening_fail(opening, r, ": %s", gp_conn_error(conn));
+	r = gp_preamble_decode(bytes, &preamble);
+	if (r == GP_E_VERSION)
+		return gpc_opening_fail(opening, r,
+					": the daemon speaks protocol %u, this client %u",
+					preamble.major, GP_VERSION_MAJOR);
+	if (r != 0 || !gp_preamble_is_control(&preamble))
+		return gpc_opening_fail(opening, GP_E_FOREIGN, " is not a gpupool daemon");
+	if (gpc_wants_tls(&opening->control) && !gp_preamble_is_tls(&preamble))
+		return take_clear_refusal(opening, conn);
+	return 0;
+}
+
+/* Its answer needs no work of the daemon's: it shows how long the link is. */
+static int
+take_first_preamble(struct gpc_opening *opening, struct gpc_link *link, uint64_t sent_ns)
+{
+	int r = take_preamble(opening, link->control);
+
+	if (r == 0)
+		link->round_trip_ns = gp_now_ns() - sent_ns;
+	return r;
+}
+
+/* TLS on the control connection, which begins behind the preamble, before that is answered. */
+static int
+secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls, uint64_t sent_ns)
+{
+	int begun = gp_conn_secure_begin(link->control, tls, opening->url->host);
+	/* A daemon that closed at once may have said why. */
+	int r = begun == 0 || begun == -EPIPE || begun == -ECONNRESET
+			? take_first_preamble(opening, link, sent_ns)
+			: begun;
+
+	if (r == 0 && begun == 0)
+		begun = gp_conn_secure(link->control, tls, opening->url->host, GPC_ANSWER_MS);
+	if (begun != 0 && (r == 0 || r == begun))
+		r = gpc_opening_fail(opening, begun, ": %s", gp_conn_error(link->control));
+	return r;
+}
+
+/* Up to where Hello goes out, inside TLS. */
+static int
+open_secure(struct gpc_opening *opening, struct gpc_link *link, const struct gp_preamble *preamble)
+{
+	struct gp_tls *tls = NULL;
+	char why[384] = "";
+	int r = gpc_tls_read(&tls, why, sizeof(why));
+
+	if (r != 0)
+		return gpc_opening_fail(opening, r, ": %s", why);
+	r = gpc_opening_connect(opening, &opening->control, preamble, &link->control);
+	if (r == 0) {
+		gpc_stats_wait_begin(GPC_WAIT_TLS);
+		r = secure(opening, link, tls, gp_now_ns());
+		gpc_stats_wait_end();
+	}
+	gp_tls_put(tls);
+	return r;
+}
+
+static void
+program_name(char name[32])
+{
+	FILE *file = fopen("/proc/self/comm", "re");
+
+	*name = '\0';
+	if (!file)
+		return;
+	if (fgets(name, 32, file))
+		name[strcspn(name, "\n")] = '\0';
+	(void)fclose(file);
+}
+
+static void
+user_name(char *name, size_t size)
+{
+	struct passwd entry, *found = NULL;
+	char room[1024];
+
+	if (getpwuid_r(geteuid(), &entry, room, sizeof(room), &found) == 0 && found)
+		(void)snprintf(name, size, "%s", entry.pw_name);
+	else
+		(void)snprintf(name, size, "%u", (unsigned int)geteuid());
+}
+
+/* The token, if there is one: never where somebody else could read it. */
+static int
+show_token(struct gpc_opening *opening, const struct gp_conn *conn, ProtobufCBinaryData *data)
+{
+	if (!opening->has_token)
+		return 0;
+	if (!(gp_conn_caps(conn) & (GP_CONN_CAP_ENCRYPTED | GP_CONN_CAP_LOCAL)))
+		return gpc_opening_fail(
+			opening, GP_E_INVALID,
+			": the connection is not encrypted, so the token of GPUPOOL_TOKEN_FILE "
+			"is not sent; tls:// is encrypted");
+	data->data = (uint8_t *)opening->token.text;
+	data->len = GP_TOKEN_LENGTH;
+	return 0;
+}
+
+static int
+send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lanes_p, bool *exact_p,
+	   enum gp_pack_mode *compression_p)
+{
+	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	char host[256] = "", user[64] = "", program[32] = "";
+	uint8_t key[GPC_PROGRAM_KEY_SIZE];
+	struct gpc_wish wanted;
+	int r = gpc_config_wish(&wanted, opening->error, opening->error_size);
+
+	if (r == 0)
+		r = show_token(opening, conn, &hello.token);
+	if (r != 0)
+		return r;
+	*lanes_p = wanted.lanes ? wanted.lanes : LANES_DEFAULT;
+	*exact_p = wanted.lanes != 0;
+	(void)gethostname(host, sizeof(host) - 1);
+	user_name(user, sizeof(user));
+	program_name(program);
+	hello.minor = GP_VERSION_MINOR;
+	hello.client_version = (char *)CLIENT_VERSION;
+	hello.host = host;
+	hello.user = user;
+	hello.pid = (uint32_t)getpid();
+	hello.program = program;
+	hello.lanes = *lanes_p;
+	if (gpc_program_key(key))
+		hello.program_key = (ProtobufCBinaryData){ sizeof(key), key };
+	hello.features = GPC_FEATURES | (gpc_wants_shm(&opening->control) ? GP_FEATURE_SHM : 0);
+	if (wanted.compression == GP_PACK_OFF)
+		hello.features &= ~(uint64_t)GP_FEATURE_LZ4;
+	*compression_p = wanted.compression;
+	hello.n_devices = (size_t)opening->device_count;
+	hello.devices = (int32_t *)opening->devices;
+	if (wanted.tenant)
+		hello.tenant = (char *)wanted.tenant;
+	wish.thread_percentage = wanted.thread_percentage;
+	wish.priority = wanted.priority;
+	wish.n_memory = (size_t)wanted.memory_count;
+	wish.memory = wanted.memory;
+	wish.isolation = (Gpupool__Isolation)wanted.isolation;
+	hello.wish = &wish;
+	r = gp_control_send_hello(conn, &hello);
+	return r == 0 ? 0 : gpc_opening_fail(opening, r, ": %s", gp_conn_error(conn));
+}
+
+int
+gpc_take_message(struct gpc_opening *opening, struct gp_conn *conn,
+		 Gpupool__ControlMessage__BodyCase wanted, Gpupool__ControlMessage **message_p)
+{
+	Gpupool__ControlMessage *message;
+	char said[SAID_MAX];
+	int r;
+
+	/* For one that comes byte by byte, too. */
+	gp_conn_set_deadline(conn, GPC_ANSWER_MS);
+	r = gp_conn_wait(conn, GPC_ANSWER_MS);
+	if (r == 0)
+		return gpc_opening_fail(opening, GP_E_TIMEOUT, ": no answer within %d s",
+					GPC_ANSWER_MS / 1000);
+	r = gp_control_recv(conn, &message);
+	gp_conn_set_deadline(conn, 0);
+	if (r == GP_E_EOF)
+		return gpc_opening_fail(opening, r, ": the daemon closed the connection");
+	if (r != 0)
+		return gpc_opening_fail(opening, r, ": %s", gp_conn_error(conn));
+	if (message->body_case == wanted) {
+		*message_p = message;
+		return 0;
+	}
+	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
+		(void)gp_printable(said, sizeof(said), message->refused->text);
+		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": refused: %s", said);
+	} else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR) {
+		(void)gp_printable(said, sizeof(said), message->session_error->text);
+		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": %s", said);
+	} else {
+		r = gpc_opening_fail(opening, GP_E_INVALID, ": unexpected %s",
+				     gp_control_name(message));
+	}
+	gp_control_free(message);
+	return r;
+}
+
+/* Hello is on its way.  Inside TLS the daemon's preamble has come before. */
+static int
+take_welcome(struct gpc_opening *opening, struct gpc_link *link, bool tls, uint64_t sent_ns)
+{
+	int r = 0;
+
+	gpc_stats_wait_begin(GPC_WAIT_HELLO);
+	if (!tls)
+		r = take_first_preamble(opening, link, sent_ns);
+	if (r == 0)
+		gpc_first_lane_await(opening, link->control);
+	/* Where there is no place yet it would be in the way of others. */
+	if (r == 0 && gp_conn_wait(link->control, AHEAD_MS) == 0)
+		gpc_first_lane_drop(opening);
+	if (r == 0)
+		r = gpc_take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME,
+				     &link->welcome);
+	gpc_stats_wait_end();
+	return r;
+}
+
+int
+gpc_greet(struct gpc_opening *opening, struct gpc_link *link)
+{
+	bool tls = gpc_wants_tls(&opening->control), greeted;
+	struct gp_preamble preamble;
+	const char *what;
+	uint64_t sent_ns;
+	int r;
+
+	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
+	/* In clear Hello goes out before the daemon's version is known: one round trip less. */
+	r = tls ? open_secure(opening, link, &preamble)
+		: gpc_opening_connect(opening, &opening->control, &preamble, &link->control);
+	sent_ns = gp_now_ns();
+	greeted = r == 0;
+	if (r == 0)
+		r = send_hello(opening, link->control, &link->lanes, &link->lanes_exact,
+			       &link->compression);
+	/* A daemon that closed at once may have said why before our Hello bounced. */
+	if (greeted && (r == -EPIPE || r == -ECONNRESET))
+		r = 0;
+	if (r == 0) {
+		gpc_first_lane_begin(opening, link->control);
+		r = take_welcome(opening, link, tls, sent_ns);
+	}
+	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
+		r = gpc_opening_fail(opening, GP_E_INVALID,
+				     ": the daemon's welcome makes no sense (%s)", what);
+	if (r == 0 && opening->device_count &&
+	    link->welcome->welcome->n_devices != (size_t)opening->device_count)
+		r = gpc_opening_fail(opening, GP_E_INVALID,
+				     ": %d devices were asked for and the daemon gives %zu",
+				     opening->device_count, link->welcome->welcome->n_devices);
+	return r;
+}

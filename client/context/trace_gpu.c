@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/context/trace_gpu.h"
+
+#include "base/clock.h"
+#include "client/base/stats.h"
+#include "gpc_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The clocks of two machines drift apart by no more than 50 millionths. */
+#define DRIFT 20000
+#define SAY_NS 1000000000
+/* So often at first, for the shortest of these round trips tells the time best. */
+#define FIRST_TIMES 8
+
+uint64_t
+gpc_trace_gpu_error(const struct gpc_trace_gpu *gpu, uint64_t now_ns)
+{
+	return gpu->error_ns + (now_ns - gpu->set_ns) / DRIFT;
+}
+
+void
+gpc_trace_gpu_exchange(struct gpc_trace_gpu *gpu, uint64_t asked_ns, uint64_t daemon_ns,
+		       uint64_t answered_ns)
+{
+	uint64_t half = (answered_ns - asked_ns) / 2;
+
+	if (gpu->set_ns && half > gpc_trace_gpu_error(gpu, answered_ns))
+		return;
+	gpu->ahead_ns = asked_ns + half - daemon_ns;
+	gpu->error_ns = half;
+	gpu->set_ns = answered_ns;
+}
+
+static const char *
+name_of_call(uint32_t call)
+{
+	switch (call) {
+	case GP_CALL_gpLaunch:
+	case GP_CALL_gpLaunchChecked:
+		return "a kernel";
+	case GP_CALL_gpCopyIn:
+	case GP_CALL_gpCopyInShort:
+	case GP_CALL_gpCopyInLanes:
+		return "copy to the device";
+	case GP_CALL_gpCopyOut:
+	case GP_CALL_gpCopyOutLanes:
+		return "copy from the device";
+	case GP_CALL_gpCopyDevice:
+		return "copy on the device";
+	case GP_CALL_gpFill:
+		return "fill";
+	case GP_CALL_gpGraphLaunch:
+		return "graph";
+	default:
+		return call <= UINT16_MAX ? gpc_call_name((uint16_t)call) : "work";
+	}
+}
+
+/* Of a kernel what it is called, as it was told now or before. */
+static const char *
+name_of(struct gpc_trace_gpu *gpu, const struct gp_trace_event *event)
+{
+	uint32_t place = gp_trace_place(event->kernel);
+
+	if (!event->kernel)
+		return name_of_call(event->call);
+	if (event->name.size > 0) {
+		free(gpu->names[place].name);
+		gpu->names[place].name = strndup(event->name.data, event->name.size);
+		gpu->names[place].kernel = event->kernel;
+	}
+	if (gpu->names[place].kernel == event->kernel && gpu->names[place].name)
+		return gpu->names[place].name;
+	return name_of_call(event->call);
+}
+
+static void
+name_stream(struct gpc_trace_text *text, const struct gpc_trace_gpu *gpu,
+	    const struct gp_trace_event *event)
+{
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), "GPU %u, stream %#x", event->device, event->stream);
+	gpc_trace_text_name(text,
+			    (struct gpc_trace_track){ gpu->pid, (int)(event->stream & INT32_MAX) },
+			    "thread_name", name);
+}
+
+/* The exchanges differ by less than their errors; what a stream does is in order all the same. */
+static void
+write_event(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
+	    const struct gp_trace_event *event)
+{
+	const struct gpc_trace_track track = { gpu->pid, (int)(event->stream & INT32_MAX) };
+	uint64_t begun = event->begin_ns + gpu->ahead_ns, ended = event->end_ns + gpu->ahead_ns;
+	uint32_t place = event->stream % GPC_TRACE_STREAMS;
+
+	if (gpu->streams[place].stream != event->stream) {
+		name_stream(text, gpu, event);
+		gpu->streams[place].stream = event->stream;
+		gpu->streams[place].end_ns = 0;
+	}
+	if (begun < gpu->streams[place].end_ns)
+		begun = gpu->streams[place].end_ns;
+	if (ended < begun)
+		ended = begun;
+	gpu->streams[place].end_ns = ended;
+	gpc_trace_text_span(text, track, begun, ended, "gpu", name_of(gpu, event),
+			    event->joined ? "not measured before it" : NULL, event->joined);
+}
+
+bool
+gpc_trace_gpu_write(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu, struct gp_bytes events)
+{
+	struct gp_trace_event event;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, events.data, events.size);
+	while (gp_trace_event_decode(&dec, &event))
+		write_event(text, gpu, &event);
+	return gp_dec_ok(&dec);
+}
+
+static void
+say(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
+    const struct gp_reply_gpTraceTake *reply, uint64_t now)
+{
+	const struct gpc_trace_track track = { gpu->pid, 0 };
+	uint64_t error = gpc_trace_gpu_error(gpu, now) + reply->error;
+
+	/* The first exchanges make it better fast. */
+	if (now - gpu->said_ns > SAY_NS || error < gpu->said_error_ns / 2) {
+		gpu->said_ns = now;
+		gpu->said_error_ns = error;
+		gpc_trace_text_count(text, track, now, "clock error", "ns", error);
+	}
+	if (reply->missed == gpu->missed)
+		return;
+	gpu->missed = reply->missed;
+	gpc_trace_text_count(text, track, now, "not measured", "pieces of work", reply->missed);
+}
+
+static void
+name_daemon(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu, struct gpc_session *session)
+{
+	char name[256];
+
+	(void)snprintf(name, sizeof(name), "%s%s", gpc_session_peer(session),
+		       gpu->unable ? " (GPU times are not known)" : "");
+	gpc_trace_text_name(text, (struct gpc_trace_track){ gpu->pid, 0 }, "process_name", name);
+	gpu->named = true;
+}
+
+/* Nobody waits, so a deferred error stays the program's. */
+static void
+answered(struct gpc_request *request)
+{
+	struct gpc_trace_gpu *gpu = request->arg;
+
+	gpu->answered_ns = gp_now_ns();
+	atomic_store(&gpu->answered, true);
+}
+
+/* In no context's name. */
+static void
+ask(struct gpc_trace_gpu *gpu, struct gpc_session *session)
+{
+	const struct gp_args_gpTraceTake args = { 0 };
+	struct gpc_context nobody = { 0 };
+
+	nobody.scope.session = session;
+	gpu->request = (struct gpc_request){ .done = answered, .arg = gpu };
+	atomic_store(&gpu->answered, false);
+	gpu->asked = true;
+	gpu->asked_ns = gp_now_ns();
+	if (gpc_start_gpTraceTake(&nobody, &args, &gpu->request) == CUDA_SUCCESS)
+		return;
+	gpu->asked = false;
+	gpu->unable = true;
+}
+
+/* false: it is none. */
+static bool
+take_answer(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu)
+{
+	struct gp_reply_gpTraceTake reply = { 0 };
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, gpu->request.reply, gpu->request.reply_size);
+	gp_reply_gpTraceTake_decode(&dec, &reply);
+	if (gpu->request.result != CUDA_SUCCESS || !gp_dec_done(&dec))
+		return false;
+	gpc_trace_gpu_exchange(gpu, gpu->asked_ns, reply.now, gpu->answered_ns);
+	say(text, gpu, &reply, gpu->answered_ns);
+	gpu->wanted--;
+	if (reply.left && gpu->wanted == 0)
+		gpu->wanted = 1;
+	return gpc_trace_gpu_write(text, gpu, reply.events);
+}
+
+void
+gpc_trace_gpu_want(struct gpc_trace_gpu *gpu)
+{
+	if (!gpu->named && gpu->wanted == 0)
+		gpu->wanted = FIRST_TIMES;
+	else if (gpu->wanted < 1u + gpu->asked)
+		gpu->wanted = 1u + gpu->asked;
+}
+
+bool
+gpc_trace_gpu_step(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
+		   struct gpc_session *session)
+{
+	bool took = gpu->asked && atomic_load(&gpu->answered);
+
+	if (took) {
+		gpu->asked = false;
+		gpu->unable = !take_answer(text, gpu);
+		free(gpu->request.reply);
+	}
+	if (!gpu->asked && gpu->wanted > 0 && !gpu->unable)
+		ask(gpu, session);
+	if (!gpu->named && (took || gpu->unable))
+		name_daemon(text, gpu, session);
+	return gpu->wanted == 0 || gpu->unable;
+}
+
+void
+gpc_trace_gpu_fini(struct gpc_trace_gpu *gpu)
+{
+	for (int i = 0; i < GP_TRACE_PLACES; i++)
+		free(gpu->names[i].name);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/reference.h"
+
+#include "base/lock.h"
+#include "client/code/module.h"
+#include "client/context/context.h"
+#include "client/context/device.h"
+#include "client/context/object.h"
+#include "client/copy/array.h"
+#include "client/copy/texture.h"
+#include "client/memory/address.h"
+#include "gpc_calls.h"
+#include "protocol/array_geometry.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Over the images' lists, and over what is bound; a context's lock may be held outside. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* All bytes of it are compared later, so those that no member has are zero. */
+static void
+set_resource(struct gpc_reference *reference, CUresourcetype type)
+{
+	memset(&reference->resource, 0, sizeof(reference->resource));
+	reference->resource.resType = type;
+}
+
+static struct gpc_reference *
+make(enum gpc_kind kind)
+{
+	struct gpc_reference *reference = gpc_handle_new(kind, sizeof(*reference));
+
+	if (!reference)
+		return NULL;
+	reference->surface = kind == GPC_KIND_SURFREF;
+	set_resource(reference, GPC_REFERENCE_OF_NOTHING);
+	reference->format = CU_AD_FORMAT_FLOAT;
+	reference->channels = 1;
+	return reference;
+}
+
+static bool
+is_bound(const struct gpc_reference *reference, const struct gpc_context *context)
+{
+	return reference->context == context &&
+	       memcmp(&reference->bound_resource, &reference->resource,
+		      sizeof(reference->resource)) == 0 &&
+	       memcmp(&reference->bound_description, &reference->description,
+		      sizeof(reference->description)) == 0;
+}
+
+/* The daemon keeps the object's array as long as the object is there. */
+static void
+drop_object(struct gpc_reference *reference) GP_LOCKED(lock)
+{
+	if (reference->context)
+		(void)gpc_texture_destroy(reference->context, reference->object,
+					  reference->surface);
+	reference->context = NULL;
+}
+
+static CUresult
+bind_one(struct gpc_reference *reference, struct gpc_context *context) GP_LOCKED(lock)
+{
+	struct gp_args_gpReferenceSet args = {
+		.context = context->handle.id,
+		.image = reference->image->handle.id,
+		.surface = reference->surface,
+		.name = { reference->name, strlen(reference->name) },
+	};
+	unsigned long long object;
+	CUresult result = reference->surface
+				  ? gpc_surface_create(context, &reference->resource, &object)
+				  : gpc_texture_create(context, &reference->resource,
+						       &reference->description, NULL, &object);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	args.texture = gpc_texture_id(context, object, reference->surface);
+	result = gpc_post_gpReferenceSet(context, &args);
+	drop_object(reference);
+	reference->context = context;
+	reference->object = object;
+	reference->bound_resource = reference->resource;
+	reference->bound_description = reference->description;
+	return result;
+}
+
+static CUresult
+bind(const struct gpc_image *image, struct gpc_context *context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	(void)pthread_mutex_lock(&lock);
+	for (struct gpc_reference *at = image->references; at && result == CUDA_SUCCESS;
+	     at = at->next) {
+		if (at->resource.resType != GPC_REFERENCE_OF_NOTHING && !is_bound(at, context))
+			result = bind_one(at, context);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return result;
+}
+
+static void
+forget(const struct gpc_image *image)
+{
+	struct gpc_reference *next;
+
+	(void)pthread_mutex_lock(&lock);
+	for (struct gpc_reference *at = image->references; at; at = next) {
+		next = at->next;
+		drop_object(at);
+		free(at->name);
+		gpc_handle_remove(&at->handle);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static void
+forget_if_of(void *object, void *context)
+{
+	struct gpc_reference *reference = object;
+
+	if (reference->context == context)
+		reference->context = NULL;
+}
+
+void
+gpc_reference_forget_context(struct gpc_context *context)
+{
+	(void)pthread_mutex_lock(&lock);
+	gpc_handle_each(GPC_KIND_TEXREF, forget_if_of, context);
+	gpc_handle_each(GPC_KIND_SURFREF, forget_if_of, context);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static CUresult
+add(struct gpc_image *image, enum gpc_kind kind, const char *name, void **token_p) GP_LOCKED(lock)
+{
+	static const struct gpc_reference_calls calls = {
+		.bind_references = bind,
+		.drop_references = forget,
+	};
+	struct gpc_reference *reference = make(kind);
+
+	if (reference)
+		reference->name = strdup(name);
+	if (!reference || !reference->name) {
+		if (reference)
+			gpc_handle_remove(&reference->handle);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	reference->image = image;
+	reference->next = image->references;
+	image->references = reference;
+	image->reference_calls = &calls;
+	*token_p = reference->handle.token;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+find(const struct gpc_module *module, enum gpc_kind kind, const char *name, void **token_p)
+	GP_LOCKED(lock)
+{
+	const struct gp_args_gpReferenceFind args = {
+		.context = module->context->handle.id,
+		.image = module->image->handle.id,
+		.surface = kind == GPC_KIND_SURFREF,
+		.name = { name, strlen(name) },
+	};
+	CUresult result;
+
+	for (struct gpc_reference *at = module->image->references; at; at = at->next) {
+		if (at->handle.kind != kind || strcmp(at->name, name) != 0)
+			continue;
+		*token_p = at->handle.token;
+		return CUDA_SUCCESS;
+	}
+	result = gpc_wait_gpReferenceFind(module->context, &args);
+	return result == CUDA_SUCCESS ? add(module->image, kind, name, token_p) : result;
+}
+
+static CUresult
+get(CUmodule hmod, enum gpc_kind kind, const char *name, void **token_p)
+{
+	struct gpc_module *module;
+	CUresult result = gpc_enter_kind(GPC_KIND_MODULE, hmod, &module);
+
+	if (result == CUDA_SUCCESS && (!token_p || !name))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&lock);
+	result = find(module, kind, name, token_p);
+	(void)pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult
+gpc_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
+{
+	return get(hmod, GPC_KIND_TEXREF, name, (void **)pTexRef);
+}
+
+CUresult
+gpc_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
+{
+	return get(hmod, GPC_KIND_SURFREF, name, (void **)pSurfRef);
+}
+
+CUresult
+gpc_cuTexRefCreate(CUtexref *pTexRef)
+{
+	struct gpc_reference *reference;
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result == CUDA_SUCCESS && !pTexRef)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	reference = make(GPC_KIND_TEXREF);
+	if (!reference)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*pTexRef = reference->handle.token;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+enter(CUtexref token, struct gpc_reference **reference_p)
+{
+	return gpc_enter_kind(GPC_KIND_TEXREF, token, reference_p);
+}
+
+CUresult
+gpc_cuTexRefDestroy(CUtexref hTexRef)
+{
+	struct gpc_reference *reference;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* A module's goes with the module. */
+	if (reference->image)
+		return CUDA_ERROR_INVALID_HANDLE;
+	gpc_handle_remove(&reference->handle);
+	return CUDA_SUCCESS;
+}
+
+/* The reference takes the array's format. */
+static void
+take_shape(struct gpc_reference *reference, const struct gpc_array *array)
+{
+	reference->format = (CUarray_format)array->shape.format;
+	reference->channels = (int)array->shape.channels;
+}
+
+CUresult
+gpc_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
+{
+	struct gpc_reference *reference;
+	struct gpc_array *array;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result == CUDA_SUCCESS && Flags != CU_TRSA_OVERRIDE_FORMAT)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_array_lookup(hArray, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
+	reference->resource.res.array.hArray = hArray;
+	take_shape(reference, array);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
+			      unsigned int Flags)
+{
+	struct gpc_reference *reference;
+	struct gpc_array *array;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result == CUDA_SUCCESS && Flags != CU_TRSA_OVERRIDE_FORMAT)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_array_lookup_mipmapped(hMipmappedArray, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	set_resource(reference, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
+	reference->resource.res.mipmap.hMipmappedArray = hMipmappedArray;
+	take_shape(reference, array);
+	return CUDA_SUCCESS;
+}
+
+/* Of memory, whose format is the reference's. */
+static void
+set_format(struct gpc_reference *reference)
+{
+	CUDA_RESOURCE_DESC *resource = &reference->resource;
+
+	if (resource->resType == CU_RESOURCE_TYPE_LINEAR) {
+		resource->res.linear.format = reference->format;
+		resource->res.linear.numChannels = (unsigned int)reference->channels;
+	} else if (resource->resType == CU_RESOURCE_TYPE_PITCH2D) {
+		resource->res.pitch2D.format = reference->format;
+		resource->res.pitch2D.numChannels = (unsigned int)reference->channels;
+	}
+}
+
+/* Device memory of the program, beginning as textures must; *offset: how far behind. */
+static CUresult
+check_memory(CUdeviceptr address, size_t bytes, CUdevice_attribute alignment, size_t *offset)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*offset = address % (unsigned int)gpc_device_attribute(context->device, alignment);
+	return gpc_address_is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
+{
+	struct gpc_reference *reference;
+	size_t offset = 0;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result == CUDA_SUCCESS)
+		result = check_memory(dptr, bytes, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, &offset);
+	if (result == CUDA_SUCCESS && offset && !ByteOffset)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	set_resource(reference, CU_RESOURCE_TYPE_LINEAR);
+	reference->resource.res.linear.devPtr = dptr - offset;
+	reference->resource.res.linear.sizeInBytes = bytes + offset;
+	set_format(reference);
+	if (ByteOffset)
+		*ByteOffset = offset;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
+			    size_t Pitch)
+{
+	struct gpc_reference *reference;
+	size_t offset = 0;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result == CUDA_SUCCESS && (!desc || !desc->Width || !desc->Height ||
+				       !gp_array_element(desc->Format, desc->NumChannels)))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = check_memory(dptr, 1, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, &offset);
+	if (result == CUDA_SUCCESS && offset)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	set_resource(reference, CU_RESOURCE_TYPE_PITCH2D);
+	reference->resource.res.pitch2D.devPtr = dptr;
+	reference->resource.res.pitch2D.width = desc->Width;
+	reference->resource.res.pitch2D.height = desc->Height;
+	reference->resource.res.pitch2D.pitchInBytes = Pitch;
+	reference->format = desc->Format;
+	reference->channels = (int)desc->NumChannels;
+	set_format(reference);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents)
+{
+	struct gpc_reference *reference;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (NumPackedComponents <= 0 ||
+	    !gp_array_element((uint32_t)fmt, (uint32_t)NumPackedComponents))
+		return CUDA_ERROR_INVALID_VALUE;
+	reference->format = fmt;
+	reference->channels = NumPackedComponents;
+	set_format(reference);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
+{
+	struct gpc_reference *reference;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (dim < 0 || dim > 2 || (unsigned int)am > CU_TR_ADDRESS_MODE_BORDER)
+		return CUDA_ERROR_INVALID_VALUE;
+	reference->description.addressMode[dim] = am;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
+{
+	struct gpc_reference *reference;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pam || dim < 0 || dim > 2)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pam = reference->description.addressMode[dim];
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
+{
+	struct gpc_reference *reference;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pBorderColor)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(reference->description.borderColor, pBorderColor,
+	       sizeof(reference->description.borderColor));
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
+{
+	struct gpc_reference *reference;
+	CUresult result = enter(hTexRef, &reference);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pBorderColor)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(pBorderColor, reference->description.borderColor,
+	       sizeof(reference->description.borderColor));
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
+{
+	struct gpc_reference *reference;
+	struct gpc_array *array;
+	CUresult result = gpc_enter_kind(GPC_KIND_SURFREF, hSurfRef, &reference);
+
+	if (result == CUDA_SUCCESS && Flags)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_array_lookup(hArray, &array);
+	if (result == CUDA_SUCCESS && !(array->shape.flags & CUDA_ARRAY3D_SURFACE_LDST))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
+	reference->resource.res.array.hArray = hArray;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/graph/condition.h"
+
+#include "client/context/context.h"
+#include "client/graph/graph.h"
+#include "client/stream/stream.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gpc_graph_root {
+	struct gpc_handle handle;
+	unsigned int refs;
+	struct gpc_context *context;
+	uint64_t number; /* of the context, as the daemon learned of it */
+	CUgraphConditionalHandle *handles;
+	size_t count;
+};
+
+struct gpc_graph_root *
+gpc_graph_root_hold(struct gpc_graph_root *root)
+{
+	if (root)
+		root->refs++;
+	return root;
+}
+
+void
+gpc_graph_root_drop(struct gpc_graph_root *root)
+{
+	if (!root || --root->refs > 0)
+		return;
+	/* After a reset of its context the daemon has none. */
+	if (root->number != 0 && gpc_stream_context_number(root->context) == root->number)
+		(void)gpc_post_gpGraphRootDrop(
+			root->context, &(struct gp_args_gpGraphRootDrop){ root->handle.id });
+	free(root->handles);
+	gpc_handle_remove(&root->handle);
+}
+
+static CUresult
+root_create(struct gpc_context *context, struct gpc_graph_root **root_p)
+{
+	struct gpc_graph_root *root = gpc_handle_new(GPC_KIND_GRAPH_ROOT, sizeof(*root));
+	struct gp_args_gpGraphRoot args = { .context = context->handle.id };
+	CUresult result;
+
+	if (!root)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	root->refs = 1;
+	root->context = context;
+	args.root = root->handle.id;
+	result = gpc_post_gpGraphRoot(context, &args);
+	if (result == CUDA_SUCCESS)
+		root->number = gpc_stream_context_number(context);
+	else
+		gpc_graph_root_drop(root);
+	*root_p = root;
+	return result;
+}
+
+/* Asks the daemon for one more. */
+static CUresult
+root_add(struct gpc_graph_root *root, unsigned int value, unsigned int flags,
+	 CUgraphConditionalHandle *handle_p)
+{
+	const struct gp_args_gpGraphHandle args = { root->handle.id, value, flags };
+	struct gp_reply_gpGraphHandle reply;
+	CUgraphConditionalHandle *handles =
+		realloc(root->handles, (root->count + 1) * sizeof(*handles));
+	CUresult result;
+
+	if (!handles)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	root->handles = handles;
+	result = gpc_wait_gpGraphHandle(root->context, &args, &reply);
+	if (result != CUDA_SUCCESS)
+		return result;
+	root->handles[root->count++] = reply.handle;
+	*handle_p = reply.handle;
+	return CUDA_SUCCESS;
+}
+
+static bool
+root_has(const struct gpc_graph_root *root, CUgraphConditionalHandle handle)
+{
+	for (size_t i = 0; root && i < root->count; i++) {
+		if (root->handles[i] == handle)
+			return true;
+	}
+	return false;
+}
+
+/* The next larger graph that a body or a child is in; NULL: none. */
+static struct gpc_graph *
+graph_around(const struct gpc_graph *graph)
+{
+	return graph->holder ? graph->holder->graph : NULL;
+}
+
+CUresult
+gpc_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
+				   CUcontext ctx, unsigned int defaultLaunchValue,
+				   unsigned int flags)
+{
+	struct gpc_context *context;
+	struct gpc_graph *graph;
+	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
+
+	if (result == CUDA_SUCCESS &&
+	    (!pHandle_out || flags & ~(unsigned int)CU_GRAPH_COND_ASSIGN_DEFAULT))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = ctx ? gpc_context_lookup(ctx, &context) : gpc_enter(&context);
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_activate(context);
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	while (graph_around(graph))
+		graph = graph_around(graph);
+	if (!graph->root)
+		result = root_create(context, &graph->root);
+	else if (graph->root->context != context)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = root_add(graph->root, defaultLaunchValue, flags, pHandle_out);
+	return gpc_graphs_end(result);
+}
+
+static bool
+is_shape(const CUDA_CONDITIONAL_NODE_PARAMS *given)
+{
+	switch (given->type) {
+	case CU_GRAPH_COND_TYPE_IF:
+		return given->size == 1 || given->size == 2;
+	case CU_GRAPH_COND_TYPE_WHILE:
+		return given->size == 1;
+	case CU_GRAPH_COND_TYPE_SWITCH:
+		return given->size > 0;
+	default:
+		return false;
+	}
+}
+
+/* Bodies like those of `from`, or empty ones. */
+static CUresult
+make_bodies(struct gpc_condition *condition, const struct gpc_condition *from)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	condition->bodies = calloc(condition->size, sizeof(struct gpc_graph *));
+	condition->told = calloc(condition->size, sizeof(CUgraph));
+	if (!condition->bodies || !condition->told)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned int i = 0; i < condition->size && result == CUDA_SUCCESS; i++) {
+		if (from)
+			result = gpc_graph_clone(from->bodies[i], &condition->bodies[i]);
+		else if (!(condition->bodies[i] = gpc_graph_create()))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		if (result == CUDA_SUCCESS)
+			condition->told[i] = condition->bodies[i]->handle.token;
+	}
+	if (result != CUDA_SUCCESS)
+		gpc_condition_free(condition);
+	return result;
+}
+
+CUresult
+gpc_condition_take(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_condition *condition)
+{
+	if (!is_shape(given))
+		return CUDA_ERROR_INVALID_VALUE;
+	*condition = (struct gpc_condition){ .handle = given->handle,
+					     .type = given->type,
+					     .size = given->size };
+	return make_bodies(condition, NULL);
+}
+
+CUresult
+gpc_condition_bind(const struct gpc_graph *graph, struct gpc_condition *condition)
+{
+	if (condition->root)
+		return CUDA_SUCCESS;
+	while (graph && !root_has(graph->root, condition->handle))
+		graph = graph_around(graph);
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	condition->root = gpc_graph_root_hold(graph->root);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_condition_dup(const struct gpc_condition *condition, struct gpc_condition *copy)
+{
+	*copy = *condition;
+	(void)gpc_graph_root_hold(copy->root);
+	return make_bodies(copy, condition);
+}
+
+void
+gpc_condition_follow(struct gpc_condition *condition, const struct gpc_condition *now)
+{
+	struct gpc_graph_root *before = condition->root;
+
+	condition->handle = now->handle;
+	condition->root = gpc_graph_root_hold(now->root);
+	gpc_graph_root_drop(before);
+}
+
+void
+gpc_condition_free(struct gpc_condition *condition)
+{
+	for (unsigned int i = 0; condition->bodies && i < condition->size; i++) {
+		if (condition->bodies[i])
+			gpc_graph_destroy(condition->bodies[i]);
+	}
+	free(condition->bodies);
+	free(condition->told);
+	gpc_graph_root_drop(condition->root);
+}
+
+static bool
+runs_alone(CUgraphNodeType type)
+{
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool
+gpc_condition_allows(const struct gpc_graph *graph, CUgraphNodeType type)
+{
+	if (runs_alone(type))
+		return true;
+	for (; graph->holder; graph = graph_around(graph)) {
+		if (graph->holder->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes that run graphs of their own if, while, or as often as a handle says that kernels set, and
+ * the handles.  A handle is the driver's own value, as device code has it: it belongs to a graph
+ * that the daemon makes when the first one is asked for (docs/graphs.md).  Under gpc_graphs_lock.
+ */
+#ifndef GPC_CONDITION_H
+#define GPC_CONDITION_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+struct gpc_graph;
+struct gpc_graph_root;
+struct gpc_node_params;
+
+struct gpc_condition {
+	CUgraphConditionalHandle handle;
+	CUgraphConditionalNodeType type;
+	unsigned int size;
+	struct gpc_graph **bodies;
+	CUgraph *told; /* their tokens, for the application */
+	struct gpc_graph_root
+		*root; /* whose handle it is: a reference, or NULL until it is known */
+};
+
+struct gpc_graph_root *gpc_graph_root_hold(struct gpc_graph_root *root);
+/* NULL is allowed. */
+void gpc_graph_root_drop(struct gpc_graph_root *root);
+
+/* What the application gives, with empty bodies; frees nothing that is left where it fails. */
+CUresult gpc_condition_take(const CUDA_CONDITIONAL_NODE_PARAMS *given,
+			    struct gpc_condition *condition);
+/* Of a node that comes into the graph: its handle is one of the graph's, or of the one that the
+ * graph is a body in.  Else CUDA_ERROR_INVALID_VALUE. */
+CUresult gpc_condition_bind(const struct gpc_graph *graph, struct gpc_condition *condition);
+CUresult gpc_condition_dup(const struct gpc_condition *condition, struct gpc_condition *copy);
+/* Another handle. */
+void gpc_condition_follow(struct gpc_condition *condition, const struct gpc_condition *now);
+void gpc_condition_free(struct gpc_condition *condition);
+
+/* Whether a graph may have such a node: in bodies there is only what the device runs alone. */
+bool gpc_condition_allows(const struct gpc_graph *graph, CUgraphNodeType type);
+
+#endif /* GPC_CONDITION_H */

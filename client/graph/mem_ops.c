@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/graph/mem_ops.h"
+
+#include "client/context/context.h"
+#include "client/graph/capture.h"
+#include "client/memory/address.h"
+#include "client/stream/stream.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* As many as NVIDIA's driver takes. */
+#define COUNT_MAX 256
+
+static CUresult
+check_address(CUdeviceptr address, size_t size)
+{
+	return address % size == 0 && gpc_address_is_device(address, size)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Nothing writes to the GPU's memory from elsewhere: there is nothing to flush. */
+static CUresult
+check_wait(CUdeviceptr address, size_t size, unsigned int flags)
+{
+	if ((flags & ~(unsigned int)CU_STREAM_WAIT_VALUE_FLUSH) > CU_STREAM_WAIT_VALUE_NOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	return flags & CU_STREAM_WAIT_VALUE_FLUSH ? CUDA_ERROR_NOT_SUPPORTED
+						  : check_address(address, size);
+}
+
+static CUresult
+check_write(CUdeviceptr address, size_t size, unsigned int flags)
+{
+	return flags & ~(unsigned int)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : check_address(address, size);
+}
+
+static CUresult
+check(const CUstreamBatchMemOpParams *op)
+{
+	switch (op->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		return check_wait(op->waitValue.address, 4, op->waitValue.flags);
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		return check_wait(op->waitValue.address, 8, op->waitValue.flags);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		return check_write(op->writeValue.address, 4, op->writeValue.flags);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return check_write(op->writeValue.address, 8, op->writeValue.flags);
+	case CU_STREAM_MEM_OP_BARRIER:
+		return op->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU
+			       ? CUDA_ERROR_INVALID_VALUE
+			       : CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+static CUresult
+check_all(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!given || given->flags != 0 || given->count > COUNT_MAX ||
+	    (given->count > 0 && !given->paramArray))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; i < given->count && result == CUDA_SUCCESS; i++)
+		result = check(&given->paramArray[i]);
+	return result;
+}
+
+CUresult
+gpc_mem_ops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops **ops_p)
+{
+	struct gpc_mem_ops *ops;
+	CUresult result = check_all(given);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	ops = calloc(1, sizeof(*ops) + given->count * sizeof(*ops->list));
+	if (!ops)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	atomic_init(&ops->refs, 1);
+	ops->given = *given;
+	ops->given.paramArray = ops->list;
+	if (given->count > 0)
+		memcpy(ops->list, given->paramArray, given->count * sizeof(*ops->list));
+	*ops_p = ops;
+	return CUDA_SUCCESS;
+}
+
+struct gpc_mem_ops *
+gpc_mem_ops_hold(struct gpc_mem_ops *ops)
+{
+	atomic_fetch_add_explicit(&ops->refs, 1, memory_order_relaxed);
+	return ops;
+}
+
+void
+gpc_mem_ops_drop(struct gpc_mem_ops *ops)
+{
+	if (atomic_fetch_sub_explicit(&ops->refs, 1, memory_order_acq_rel) == 1)
+		free(ops);
+}
+
+static CUresult
+post_wait(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
+{
+	const struct gp_args_gpStreamWait args = {
+		.stream = stream->handle.id,
+		.address = op->waitValue.address,
+		.value = size == 4 ? op->waitValue.value : op->waitValue.value64,
+		.size = size,
+		.condition = op->waitValue.flags,
+	};
+
+	return gpc_post_gpStreamWait(stream->context, &args);
+}
+
+static CUresult
+post_write(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
+{
+	const struct gp_args_gpStreamWrite args = {
+		.stream = stream->handle.id,
+		.address = op->writeValue.address,
+		.value = size == 4 ? op->writeValue.value : op->writeValue.value64,
+		.size = size,
+	};
+
+	return gpc_post_gpStreamWrite(stream->context, &args);
+}
+
+static CUresult
+post(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
+{
+	switch (op->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		return post_wait(stream, op, 4);
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		return post_wait(stream, op, 8);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		return post_write(stream, op, 4);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return post_write(stream, op, 8);
+	default:
+		/* Each write is a barrier itself. */
+		return CUDA_SUCCESS;
+	}
+}
+
+static CUresult
+post_all(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+{
+	struct gpc_stream *stream;
+	CUresult result = gpc_stream_enter(hStream, &stream);
+
+	for (unsigned int i = 0; i < given->count && result == CUDA_SUCCESS; i++)
+		result = post(stream, &given->paramArray[i]);
+	/* Counted behind it: a fence in between does not cover them. */
+	if (result == CUDA_SUCCESS)
+		(void)gpc_session_work_mark(stream->context->scope.session);
+	return result;
+}
+
+CUresult
+gpc_mem_ops_post(const struct gpc_mem_ops *ops, CUstream stream)
+{
+	return post_all(stream, &ops->given);
+}
+
+/* A list that is given to a stream as it is. */
+static CUresult
+run(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigned int flags)
+{
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS given = { .count = count,
+						      .paramArray = list,
+						      .flags = flags };
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS)
+		result = check_all(&given);
+	return result == CUDA_SUCCESS ? post_all(stream, &given) : result;
+}
+
+CUresult
+gpc_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+			  unsigned int flags)
+{
+	return run(stream, count, paramArray, flags);
+}
+
+CUresult
+gpc_capture_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+				  CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+{
+	return gpc_capture_mem_ops(stream, &(CUDA_BATCH_MEM_OP_NODE_PARAMS){
+						   .count = count,
+						   .paramArray = paramArray,
+						   .flags = flags,
+					   });
+}
+
+/* The functions for one word: called, and captured. */
+#define ONE(name, type, which, does, member)                                                       \
+	CUresult gpc_##name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)     \
+	{                                                                                          \
+		CUstreamBatchMemOpParams op = { .does = { .operation = (which),                    \
+							  .address = addr,                         \
+							  .member = value,                         \
+							  .flags = flags } };                      \
+                                                                                                   \
+		return run(stream, 1, &op, 0);                                                     \
+	}                                                                                          \
+	CUresult gpc_capture_##name(CUstream stream, CUdeviceptr addr, type value,                 \
+				    unsigned int flags)                                            \
+	{                                                                                          \
+		CUstreamBatchMemOpParams op = { .does = { .operation = (which),                    \
+							  .address = addr,                         \
+							  .member = value,                         \
+							  .flags = flags } };                      \
+                                                                                                   \
+		return gpc_capture_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                       \
+	}
+
+ONE(cuStreamWaitValue32_v2, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue, value)
+ONE(cuStreamWaitValue64_v2, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue, value64)
+ONE(cuStreamWriteValue32_v2, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue, value)
+ONE(cuStreamWriteValue64_v2, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue, value64)

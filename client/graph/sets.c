@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/graph/sets.h"
+
+#include "client/context/context.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+
+/* A node of the client's, or a set that the daemon has. */
+struct gpc_sets_step {
+	struct gpc_node_params params; /* of a copy, a memset, a host function or an event */
+	struct gpc_handle *set;        /* NULL: the client's */
+};
+
+bool
+gpc_sets_are_there(const struct gpc_sets *sets)
+{
+	return !sets->context ||
+	       (sets->number != 0 && gpc_stream_context_number(sets->context) == sets->number);
+}
+
+static void
+drop_set(const struct gpc_sets *sets, struct gpc_handle *set)
+{
+	const struct gp_args_gpGraphDrop args = { .plan = set->id };
+
+	if (gpc_sets_are_there(sets))
+		(void)gpc_post_gpGraphDrop(sets->context, &args);
+	/* Only now, or another thread could announce a new one of that place before. */
+	gpc_handle_remove(set);
+}
+
+void
+gpc_sets_drop(struct gpc_sets *sets)
+{
+	for (size_t i = 0; i < sets->count; i++) {
+		if (sets->steps[i].set)
+			drop_set(sets, sets->steps[i].set);
+		gpc_node_params_free(&sets->steps[i].params);
+	}
+	free(sets->steps);
+	*sets = (struct gpc_sets){ 0 };
+}
+
+static CUresult
+make_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc_handle **set_p)
+{
+	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
+	struct gp_args_gpGraphMake args = { .context = context->handle.id };
+	struct gpc_request request = { 0 };
+	CUresult result;
+
+	*set_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**set_p));
+	if (!*set_p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	args.plan = (*set_p)->id;
+	result = gpc_start_gpGraphMake(context, &args, &request, &bulk, 1);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	free(request.reply);
+	if (result == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	gpc_handle_remove(*set_p);
+	*set_p = NULL;
+	return result;
+}
+
+/* Gives a set that the daemon has another content: what is wrong with it a later call tells. */
+static CUresult
+remake_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc_handle *set)
+{
+	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
+	const struct gp_args_gpGraphRemake args = { .plan = set->id };
+
+	return gpc_post_gpGraphRemake(context, &args, &bulk, 1);
+}
+
+/* The next one that has no place in the new steps. */
+static struct gpc_handle *
+take_set(struct gpc_sets *sets, size_t *from)
+{
+	while (*from < sets->count) {
+		struct gpc_sets_step *step = &sets->steps[(*from)++];
+		struct gpc_handle *set = step->set;
+
+		step->set = NULL;
+		if (set)
+			return set;
+	}
+	return NULL;
+}
+
+static CUresult
+send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_step *steps)
+{
+	const bool kept = sets->context == plan->context && gpc_sets_are_there(sets);
+	CUresult result = CUDA_SUCCESS;
+	size_t taken = 0;
+
+	for (size_t i = 0; i < plan->count && result == CUDA_SUCCESS; i++) {
+		const struct gpc_step *planned = &plan->steps[i];
+
+		if (planned->is_client) {
+			result = gpc_node_params_dup(&planned->params, &steps[i].params);
+			continue;
+		}
+		if (kept)
+			steps[i].set = take_set(sets, &taken);
+		if (steps[i].set)
+			result = remake_set(plan->context, planned, steps[i].set);
+		else
+			result = make_set(plan->context, planned, &steps[i].set);
+	}
+	return result;
+}
+
+CUresult
+gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
+{
+	struct gpc_sets_step *steps = calloc(plan->count + 1, sizeof(*steps));
+	uint64_t number;
+	CUresult result = steps ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result == CUDA_SUCCESS && plan->context)
+		result = gpc_context_activate(plan->context);
+	if (result != CUDA_SUCCESS) {
+		free(steps);
+		return result;
+	}
+	/* Read before: of a context that is reset meanwhile the sets are gone. */
+	number = gpc_stream_context_number(plan->context);
+	result = send_steps(sets, plan, steps);
+	gpc_sets_drop(sets);
+	*sets = (struct gpc_sets){
+		.context = plan->context,
+		.number = number,
+		.steps = steps,
+		.count = plan->count,
+	};
+	return result;
+}
+
+static CUresult
+launch_set(const struct gpc_handle *set, struct gpc_stream *stream)
+{
+	const struct gp_args_gpGraphLaunch args = { .plan = set->id, .stream = stream->handle.id };
+	CUresult result = gpc_post_gpGraphLaunch(stream->context, &args);
+
+	/* Counted behind it: a fence in between does not cover the launch. */
+	(void)gpc_session_work_mark(stream->context->scope.session);
+	return result;
+}
+
+CUresult
+gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < sets->count && result == CUDA_SUCCESS; i++) {
+		const struct gpc_sets_step *step = &sets->steps[i];
+
+		result = step->set ? launch_set(step->set, stream)
+				   : gpc_step_run(&step->params, stream->handle.token);
+	}
+	return result;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an executable graph is run as: steps of the client's, and sets of nodes that the daemon has
+ * made graphs of its driver from (plan.h).  They belong to the executable, whose use they share.
+ * What follows talks to the daemon, so it is called without gpc_graphs_lock.
+ */
+#ifndef GPC_SETS_H
+#define GPC_SETS_H
+
+#include "client/graph/plan.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_context;
+struct gpc_sets_step;
+struct gpc_stream;
+
+/* Zeroed there are none. */
+struct gpc_sets {
+	struct gpc_context *context; /* of the sets; NULL: there are no sets */
+	uint64_t number; /* another one each time that the daemon learns of the context */
+	struct gpc_sets_step *steps;
+	size_t count;
+};
+
+/* Whether the daemon has what it was given; after a reset of the context it has nothing.  Any
+ * thread that keeps others from sending. */
+bool gpc_sets_are_there(const struct gpc_sets *sets);
+
+/* Brings the daemon up to the plan.  After a failure it may have a part: the next call sends all
+ * anew. */
+CUresult gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan);
+/* Gives all up. */
+void gpc_sets_drop(struct gpc_sets *sets);
+/* Puts all steps into the stream. */
+CUresult gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream);
+
+#endif /* GPC_SETS_H */

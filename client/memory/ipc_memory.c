@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/ipc_memory.h"
+
+#include "base/lock.h"
+#include "client/alloc/heap.h"
+#include "client/base/ranges.h"
+#include "client/context/context.h"
+#include "client/memory/address.h"
+#include "client/memory/memory.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A mapping of another process's. */
+struct import {
+	struct gpc_context *context;
+	struct gpc_heap_range range;
+	struct gp_ipc_handle bytes;
+	uint64_t id;
+	unsigned int count; /* cuIpcOpenMemHandle less cuIpcCloseMemHandle */
+};
+
+/* One call at a time, round trips included; who only looks takes the other. */
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+/* By address: of allocations, and of whole mappings. */
+static struct gpc_ranges exports GP_GUARDED_BY(lock), imports GP_GUARDED_BY(lock);
+static atomic_bool any;
+
+bool
+gpc_ipc_memory_any(void)
+{
+	return atomic_load_explicit(&any, memory_order_relaxed);
+}
+
+static bool
+has(const struct gpc_ranges *ranges, uint64_t at)
+{
+	bool found;
+
+	if (!gpc_ipc_memory_any())
+		return false;
+	(void)pthread_rwlock_rdlock(&lock);
+	found = gpc_ranges_find(ranges, at, 1) != NULL;
+	(void)pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+bool
+gpc_ipc_memory_is_shared(uint64_t address)
+{
+	return has(&exports, address) || has(&imports, address);
+}
+
+static int
+add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
+{
+	int r;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	r = gpc_ranges_add(ranges, base, size, item);
+	(void)pthread_rwlock_unlock(&lock);
+	return r;
+}
+
+/* The item of the range in which this is; NULL: there is none, or it has none. */
+static void *
+take_out(struct gpc_ranges *ranges, uint64_t at)
+{
+	struct gpc_range *range;
+	void *item;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(ranges, at, 1);
+	item = range ? range->item : NULL;
+	if (range)
+		gpc_ranges_remove(ranges, range);
+	(void)pthread_rwlock_unlock(&lock);
+	return item;
+}
+
+/* What this process gives. */
+
+bool
+gpc_ipc_memory_can_share(const struct gpc_address *found)
+{
+	return found->kind == GPC_ADDRESS_DEVICE && found->plain &&
+	       gpc_facts_know(gpc_session_facts(found->context->scope.session),
+			      GP_CALL_gpMemoryShare);
+}
+
+static void
+withdraw(struct gpc_ipc_share *export)
+{
+	const struct gp_args_gpUnshare args = { .share = export->handle.id };
+
+	(void)gpc_post_gpUnshare(export->context->device->primary, &args);
+	gpc_handle_remove(&export->handle);
+}
+
+/* The one that begins there; NULL: none does. */
+static struct gpc_ipc_share *
+find_export(uint64_t address)
+{
+	const struct gpc_range *range;
+	struct gpc_ipc_share *export = NULL;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&exports, address, 1);
+	if (range && range->base == address)
+		export = range->item;
+	(void)pthread_rwlock_unlock(&lock);
+	return export;
+}
+
+void
+gpc_ipc_memory_frees(uint64_t address)
+{
+	if (!gpc_ipc_memory_any())
+		return;
+	(void)pthread_mutex_lock(&calls_lock);
+	if (find_export(address))
+		withdraw(take_out(&exports, address));
+	(void)pthread_mutex_unlock(&calls_lock);
+}
+
+static CUresult
+ask_to_share(struct gpc_ipc_share *export, const struct gpc_address *found)
+{
+	const struct gp_args_gpMemoryShare args = {
+		.share = export->handle.id,
+		.address = found->base,
+		.size = found->size,
+	};
+	struct gp_reply_gpMemoryShare reply;
+	void *raw = NULL;
+	CUresult result = gpc_wait_gpMemoryShare(export->context, &args, &reply, &raw);
+
+	if (result == CUDA_SUCCESS && reply.handle.size != sizeof(export->bytes))
+		result = CUDA_ERROR_UNKNOWN;
+	if (result == CUDA_SUCCESS)
+		memcpy(&export->bytes, reply.handle.data, sizeof(export->bytes));
+	free(raw);
+	return result;
+}
+
+static CUresult
+share(const struct gpc_address *found)
+{
+	struct gpc_ipc_share *export = gpc_handle_new(GPC_KIND_SHARE, sizeof(*export));
+	CUresult result;
+
+	if (!export)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	export->context = found->context;
+	export->address = found->base;
+	result = gpc_memory_refuse_to_keep(found->context, found->mapping_base);
+	if (result == CUDA_SUCCESS)
+		result = ask_to_share(export, found);
+	if (result != CUDA_SUCCESS) {
+		gpc_handle_remove(&export->handle);
+		return result;
+	}
+	if (add(&exports, found->base, found->size, export) == 0)
+		return CUDA_SUCCESS;
+	withdraw(export);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The same memory has the same handle. */
+static CUresult
+share_once(const struct gpc_address *found, CUipcMemHandle *handle)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	(void)pthread_mutex_lock(&calls_lock);
+	if (!find_export(found->base))
+		result = share(found);
+	if (result == CUDA_SUCCESS)
+		memcpy(handle, &find_export(found->base)->bytes, sizeof(*handle));
+	(void)pthread_mutex_unlock(&calls_lock);
+	return result;
+}
+
+CUresult
+gpc_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+	struct gpc_context *context;
+	struct gpc_address found;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_address_lookup(dptr, &found);
+	if (!pHandle || found.kind != GPC_ADDRESS_DEVICE || !found.plain)
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&any, true);
+	/* Copies that have returned may still be on their way; later ones are waited for
+	 * (pointer.h). */
+	if (!gpc_ipc_memory_is_shared(found.base))
+		result = gpc_memory_settle(found.context);
+	return result == CUDA_SUCCESS ? share_once(&found, pHandle) : result;
+}
+
+/* What it gets. */
+
+bool
+gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
+{
+	const struct gpc_range *range;
+	const struct import *import;
+
+	if (!gpc_ipc_memory_any())
+		return false;
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&imports, address, 1);
+	import = range ? range->item : NULL;
+	if (import && address - range->base >= import->bytes.offset &&
+	    address - range->base - import->bytes.offset < import->bytes.size)
+		*found = (struct gpc_address){
+			.kind = GPC_ADDRESS_DEVICE,
+			.base = range->base + import->bytes.offset,
+			.size = import->bytes.size,
+			.context = import->context,
+			.buffer_id = import->id,
+			.mapping_base = range->base,
+			.mapping_size = range->size,
+		};
+	(void)pthread_rwlock_unlock(&lock);
+	return range != NULL;
+}
+
+/* What the daemon says of it later counts; these are the client's own limits. */
+static bool
+is_sound(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
+{
+	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 &&
+	       bytes->kind == GP_IPC_MEMORY && bytes->mapping > 0 &&
+	       bytes->mapping % facts->granularity == 0 && bytes->mapping <= facts->window_size &&
+	       bytes->offset < bytes->mapping && bytes->size > 0 &&
+	       bytes->size <= bytes->mapping - bytes->offset;
+}
+
+static CUresult
+take_addresses(struct import *import)
+{
+	CUresult result =
+		gpc_memory_take_addresses(import->context, import->bytes.mapping, &import->range);
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	    gpc_memory_reclaim(import->context) == CUDA_SUCCESS)
+		result = gpc_memory_take_addresses(import->context, import->bytes.mapping,
+						   &import->range);
+	return result;
+}
+
+static CUresult
+ask_to_open(const struct import *import)
+{
+	const struct gp_args_gpMemoryOpen args = {
+		.address = import->range.base,
+		.size = import->range.size,
+		.device = import->context->device->remote,
+		.handle = { &import->bytes, sizeof(import->bytes) },
+	};
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpMemoryOpen(import->context, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+static void
+unmap(const struct import *import)
+{
+	const struct gp_args_gpMemoryUnmap args = { .address = import->range.base,
+						    .size = import->range.size };
+
+	(void)gpc_post_gpMemoryUnmap(import->context->device->primary, &args);
+	gpc_memory_give_addresses(import->context, &import->range);
+}
+
+static CUresult
+map(struct import *import)
+{
+	CUresult result = take_addresses(import);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ask_to_open(import);
+	if (result != CUDA_SUCCESS) {
+		gpc_memory_give_addresses(import->context, &import->range);
+		return result;
+	}
+	import->id = gpc_memory_next_id();
+	if (add(&imports, import->range.base, import->range.size, import) == 0)
+		return CUDA_SUCCESS;
+	unmap(import);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static struct import *
+find_opened(const struct gpc_context *context, const struct gp_ipc_handle *bytes)
+{
+	struct import *found = NULL;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	for (size_t i = 0; !found && i < imports.count; i++) {
+		struct import *import = imports.list[i].item;
+
+		if (import->context == context &&
+		    memcmp(&import->bytes, bytes, sizeof(*bytes)) == 0)
+			found = import;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+static CUresult
+open_new(struct gpc_context *context, const struct gp_ipc_handle *bytes, struct import **import_p)
+{
+	struct import *import = calloc(1, sizeof(*import));
+	CUresult result;
+
+	if (!import)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	import->context = context;
+	import->bytes = *bytes;
+	result = map(import);
+	if (result == CUDA_SUCCESS)
+		*import_p = import;
+	else
+		free(import);
+	return result;
+}
+
+CUresult
+gpc_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+	struct gpc_context *context;
+	struct import *import;
+	struct gp_ipc_handle bytes;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	memcpy(&bytes, &handle, sizeof(bytes));
+	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
+	    !is_sound(&bytes, gpc_session_facts(context->scope.session)))
+		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&any, true);
+	(void)pthread_mutex_lock(&calls_lock);
+	import = find_opened(context, &bytes);
+	if (!import)
+		result = open_new(context, &bytes, &import);
+	if (result == CUDA_SUCCESS) {
+		import->count++;
+		*pdptr = import->range.base + import->bytes.offset;
+	}
+	(void)pthread_mutex_unlock(&calls_lock);
+	return result;
+}
+
+static struct import *
+find_import(uint64_t address)
+{
+	const struct gpc_range *range;
+	struct import *import;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&imports, address, 1);
+	import = range ? range->item : NULL;
+	(void)pthread_rwlock_unlock(&lock);
+	return import;
+}
+
+/* With the calls locked. */
+static void
+close_import(struct import *import)
+{
+	(void)take_out(&imports, import->range.base);
+	unmap(import);
+	free(import);
+}
+
+static CUresult
+close_at(uint64_t address)
+{
+	struct import *import = find_import(address);
+
+	if (!import || address != import->range.base + import->bytes.offset)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (--import->count == 0)
+		close_import(import);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&calls_lock);
+	result = close_at(dptr);
+	(void)pthread_mutex_unlock(&calls_lock);
+	return result;
+}
+
+/* One of the context's; NULL: there is none. */
+static struct import *
+next_import(const struct gpc_context *context)
+{
+	struct import *found = NULL;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	for (size_t i = 0; !found && i < imports.count; i++) {
+		struct import *import = imports.list[i].item;
+
+		found = import->context == context ? import : NULL;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+static struct gpc_ipc_share *
+next_export(const struct gpc_context *context)
+{
+	struct gpc_ipc_share *found = NULL;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	for (size_t i = 0; !found && i < exports.count; i++) {
+		struct gpc_ipc_share *export = exports.list[i].item;
+
+		found = export->context == context ? export : NULL;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+void
+gpc_ipc_memory_forget_context(struct gpc_context *context)
+{
+	struct import *import;
+	struct gpc_ipc_share *export;
+
+	if (!gpc_ipc_memory_any())
+		return;
+	(void)pthread_mutex_lock(&calls_lock);
+	while ((import = next_import(context)))
+		close_import(import);
+	while ((export = next_export(context)))
+		withdraw(take_out(&exports, export->address));
+	(void)pthread_mutex_unlock(&calls_lock);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies from the device over data lanes. */
+#include "base/lock.h"
+#include "client/base/stats.h"
+#include "client/wire/lane_inside.h"
+#include "protocol/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct gpc_lane_in *
+find_in(struct gpc_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
+{
+	struct gpc_lane_in *in = lanes->incoming;
+
+	while (in && in->copy != copy)
+		in = in->next;
+	return in;
+}
+
+static bool
+may_be_packed(const struct gpc_lane *lane)
+{
+	return lane->session->facts.features & GP_FEATURE_LZ4 && !gp_conn_device(lane->conn);
+}
+
+static int
+receive_bytes(struct gpc_lane *lane, const struct gp_chunk *chunk, void *memory)
+{
+	int r;
+
+	if (!chunk->packed)
+		return gp_conn_recv_bulk(lane->conn, memory, chunk->size);
+	if (!lane->packed_in)
+		lane->packed_in = malloc(GP_CHUNK_MAX);
+	if (!lane->packed_in)
+		return gp_conn_fail(lane->conn, -ENOMEM, "no memory for a compressed chunk");
+	r = gp_conn_recv_bulk(lane->conn, lane->packed_in, chunk->packed);
+	if (r == 0 && gp_unpack(lane->packed_in, chunk->packed, memory, chunk->size) != 0)
+		r = gp_conn_fail(lane->conn, -EPROTO, "malformed compressed chunk");
+	return r;
+}
+
+int
+gpc_lane_receive_chunk(struct gpc_lane *lane)
+{
+	struct gpc_lanes *lanes = lane->session->lanes;
+	struct gpc_lane_in *in = NULL;
+	struct gp_message message;
+	struct gp_chunk chunk;
+	int r = gp_conn_recv(lane->conn, &message);
+
+	if (r != 0)
+		return r;
+	gpc_stats_received(message.size + message.bulk_size);
+	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size) != 0 ||
+	    (chunk.packed && !may_be_packed(lane)))
+		return gp_conn_fail(lane->conn, -EPROTO, "malformed chunk");
+	(void)pthread_mutex_lock(&lanes->lock);
+	if (!lanes->over)
+		in = find_in(lanes, chunk.copy);
+	if (in && (chunk.offset > in->size || chunk.size > in->size - chunk.offset))
+		in = NULL;
+	if (in)
+		in->busy++;
+	(void)pthread_mutex_unlock(&lanes->lock);
+	if (!in)
+		return gp_conn_fail(lane->conn, -EPROTO, "a chunk that was not asked for");
+	r = receive_bytes(lane, &chunk, in->memory + chunk.offset);
+	(void)pthread_mutex_lock(&lanes->lock);
+	in->busy--;
+	if (r == 0)
+		in->received += chunk.size;
+	(void)pthread_cond_broadcast(&lanes->changed);
+	(void)pthread_mutex_unlock(&lanes->lock);
+	return r;
+}
+
+void
+gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in)
+{
+	struct gpc_lanes *lanes = session->lanes;
+
+	(void)pthread_mutex_lock(&lanes->lock);
+	do
+		in->copy = ++lanes->last_in;
+	while (find_in(lanes, in->copy));
+	in->next = lanes->incoming;
+	lanes->incoming = in;
+	(void)pthread_mutex_unlock(&lanes->lock);
+}
+
+void
+gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent)
+{
+	struct gpc_lanes *lanes = session->lanes;
+	struct gpc_lane_in **place = &lanes->incoming;
+
+	(void)pthread_mutex_lock(&lanes->lock);
+	while ((in->received < sent && !lanes->over) || in->busy > 0)
+		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
+	while (*place != in)
+		place = &(*place)->next;
+	*place = in->next;
+	(void)pthread_mutex_unlock(&lanes->lock);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA driver API: resources of graphics APIs, of which no program has any: what registers one
+ * belongs to those APIs, and answers none. */
+
+GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+CUresult cuGraphicsUnregisterResource(
+        CUgraphicsResource resource);
+
+GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+CUresult cuGraphicsSubResourceGetMappedArray(
+        OUT CUarray *pArray,
+        CUgraphicsResource resource,
+        unsigned int arrayIndex,
+        unsigned int mipLevel);
+
+GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+CUresult cuGraphicsResourceGetMappedMipmappedArray(
+        OUT CUmipmappedArray *pMipmappedArray,
+        CUgraphicsResource resource);
+
+GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+CUresult cuGraphicsResourceGetMappedPointer_v2(
+        OUT CUdeviceptr *pDevPtr,
+        OUT size_t *pSize,
+        CUgraphicsResource resource);
+
+GP_LOCAL(NARROW(cuGraphicsResourceGetMappedPointer_v2))
+CUresult cuGraphicsResourceGetMappedPointer(
+        OUT CUdeviceptr_v1 *pDevPtr,
+        OUT unsigned int *pSize,
+        CUgraphicsResource resource);
+
+GP_LOCAL(OF(active), ALIAS(cuGraphicsResourceSetMapFlags), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+CUresult cuGraphicsResourceSetMapFlags_v2(
+        CUgraphicsResource resource,
+        unsigned int flags);
+
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_HANDLE), CHARGES_NOTHING, CAPTURE(as_ever))
+CUresult cuGraphicsMapResources(
+        unsigned int count,
+        IN CUgraphicsResource *resources,
+        CUstream hStream);
+
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_HANDLE), CHARGES_NOTHING, CAPTURE(as_ever))
+CUresult cuGraphicsUnmapResources(
+        unsigned int count,
+        IN CUgraphicsResource *resources,
+        CUstream hStream);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUDA driver API: texture and surface references.  What is set the client keeps; a launch has a
+ * texture or surface object made of it, and what the module's name stands for becomes that.
+ */
+
+GP_KIND(texref, TYPES(CUtexref))
+GP_KIND(surfref, TYPES(CUsurfref))
+GP_HELD(texref, TYPES(CUtexref), STRUCT(gpc_reference), KIND(texref), HEADER("client/copy/reference.h"))
+GP_HELD(surfref, TYPES(CUsurfref), STRUCT(gpc_reference), KIND(surfref), HEADER("client/copy/reference.h"))
+
+GP_LOCAL(VIA(gpReferenceFind))
+CUresult cuModuleGetTexRef(
+        OUT CUtexref *pTexRef,
+        CUmodule hmod,
+        IN_STRING const char *name);
+
+GP_LOCAL(VIA(gpReferenceFind))
+CUresult cuModuleGetSurfRef(
+        OUT CUsurfref *pSurfRef,
+        CUmodule hmod,
+        IN_STRING const char *name);
+
+GP_LOCAL()
+CUresult cuTexRefCreate(
+        OUT CUtexref *pTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefDestroy(
+        CUtexref hTexRef);
+
+GP_LOCAL(VIA(gpTextureCreate, gpReferenceSet))
+CUresult cuTexRefSetArray(
+        CUtexref hTexRef,
+        CUarray hArray,
+        unsigned int Flags);
+
+GP_LOCAL(VIA(gpTextureCreate, gpReferenceSet))
+CUresult cuTexRefSetMipmappedArray(
+        CUtexref hTexRef,
+        CUmipmappedArray hMipmappedArray,
+        unsigned int Flags);
+
+GP_LOCAL(VIA(gpTextureCreate, gpReferenceSet))
+CUresult cuTexRefSetAddress_v2(
+        OUT OPT size_t *ByteOffset,
+        CUtexref hTexRef,
+        CUdeviceptr dptr,
+        size_t bytes);
+
+GP_LOCAL(ALIAS(cuTexRefSetAddress2D_v2), VIA(gpTextureCreate, gpReferenceSet))
+CUresult cuTexRefSetAddress2D_v3(
+        CUtexref hTexRef,
+        IN const CUDA_ARRAY_DESCRIPTOR *desc,
+        CUdeviceptr dptr,
+        size_t Pitch);
+
+GP_LOCAL()
+CUresult cuTexRefSetFormat(
+        CUtexref hTexRef,
+        CUarray_format fmt,
+        int NumPackedComponents);
+
+GP_LOCAL()
+CUresult cuTexRefSetAddressMode(
+        CUtexref hTexRef,
+        int dim,
+        CUaddress_mode am);
+
+GP_LOCAL()
+CUresult cuTexRefSetFilterMode(
+        CUtexref hTexRef,
+        TO(description.filterMode) WITHIN(0, CU_TR_FILTER_MODE_LINEAR) CUfilter_mode fm);
+
+GP_LOCAL()
+CUresult cuTexRefSetMipmapFilterMode(
+        CUtexref hTexRef,
+        TO(description.mipmapFilterMode) WITHIN(0, CU_TR_FILTER_MODE_LINEAR) CUfilter_mode fm);
+
+GP_LOCAL()
+CUresult cuTexRefSetMipmapLevelBias(
+        CUtexref hTexRef,
+        TO(description.mipmapLevelBias) float bias);
+
+GP_LOCAL()
+CUresult cuTexRefSetMipmapLevelClamp(
+        CUtexref hTexRef,
+        TO(description.minMipmapLevelClamp) float minMipmapLevelClamp,
+        TO(description.maxMipmapLevelClamp) float maxMipmapLevelClamp);
+
+GP_LOCAL()
+CUresult cuTexRefSetMaxAnisotropy(
+        CUtexref hTexRef,
+        TO(description.maxAnisotropy) unsigned int maxAniso);
+
+GP_LOCAL()
+CUresult cuTexRefSetBorderColor(
+        CUtexref hTexRef,
+        IN_N(4) float *pBorderColor);
+
+GP_LOCAL()
+CUresult cuTexRefSetFlags(
+        CUtexref hTexRef,
+        TO(description.flags) WITHIN(0, GPC_REFERENCE_FLAGS) unsigned int Flags);
+
+GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_LINEAR, CU_RESOURCE_TYPE_PITCH2D))
+CUresult cuTexRefGetAddress_v2(
+        OUT FROM(resource.res.linear.devPtr) CUdeviceptr *pdptr,
+        CUtexref hTexRef);
+
+GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_ARRAY))
+CUresult cuTexRefGetArray(
+        OUT FROM(resource.res.array.hArray) CUarray *phArray,
+        CUtexref hTexRef);
+
+GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY))
+CUresult cuTexRefGetMipmappedArray(
+        OUT FROM(resource.res.mipmap.hMipmappedArray) CUmipmappedArray *phMipmappedArray,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetAddressMode(
+        OUT CUaddress_mode *pam,
+        CUtexref hTexRef,
+        int dim);
+
+GP_LOCAL()
+CUresult cuTexRefGetFilterMode(
+        OUT FROM(description.filterMode) CUfilter_mode *pfm,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetFormat(
+        OUT FROM(format) CUarray_format *pFormat,
+        OUT FROM(channels) int *pNumChannels,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetMipmapFilterMode(
+        OUT FROM(description.mipmapFilterMode) CUfilter_mode *pfm,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetMipmapLevelBias(
+        OUT FROM(description.mipmapLevelBias) float *pbias,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetMipmapLevelClamp(
+        OUT FROM(description.minMipmapLevelClamp) float *pminMipmapLevelClamp,
+        OUT FROM(description.maxMipmapLevelClamp) float *pmaxMipmapLevelClamp,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetMaxAnisotropy(
+        OUT BY(gpc_reference_anisotropy) int *pmaxAniso,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetBorderColor(
+        OUT_N(4) float *pBorderColor,
+        CUtexref hTexRef);
+
+GP_LOCAL()
+CUresult cuTexRefGetFlags(
+        OUT FROM(description.flags) unsigned int *pFlags,
+        CUtexref hTexRef);
+
+GP_LOCAL(VIA(gpSurfaceCreate, gpReferenceSet))
+CUresult cuSurfRefSetArray(
+        CUsurfref hSurfRef,
+        CUarray hArray,
+        unsigned int Flags);
+
+GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_ARRAY))
+CUresult cuSurfRefGetArray(
+        OUT FROM(resource.res.array.hArray) CUarray *phArray,
+        CUsurfref hSurfRef);
+
+/* Each launch has what the module's references are set to. */
+GP_LOCAL(ANSWERS(CUDA_SUCCESS))
+CUresult cuParamSetTexRef(
+        CUfunction hfunc,
+        WITHIN(CU_PARAM_TR_DEFAULT, CU_PARAM_TR_DEFAULT) int texunit,
+        CUtexref hTexRef);
+
+/* Whether the image has a texture reference (or surface: 1) of this name: CUDA_ERROR_NOT_FOUND. */
+GP_MESSAGE(0x0294, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpReferenceFind(
+        gp_context context,
+        gp_image image,
+        unsigned int surface,
+        IN_STRING const char *name);
+
+/* Launches that follow find in it what this texture or surface object is of, and reads as. */
+GP_MESSAGE(0x0295, POST, SERVER_HOOK, PASSES_COPIES)
+void gpReferenceSet(
+        gp_context context,
+        gp_image image,
+        unsigned int surface,
+        IN_STRING const char *name,
+        gp_texture texture);

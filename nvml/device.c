@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which devices there are, what identifies them, how they stand to one another. */
+#include "nvml/answer.h"
+#include "nvml/pool.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* "1:2:3.0" of a domain, a bus, a device and a function, which may be missing. */
+#define PCI_FIELDS 3
+
+static int
+check_found(struct gpn_device *found, struct gpn_device **device_p)
+{
+	*device_p = found;
+	return found ? GPN_SUCCESS : GPN_NOT_FOUND;
+}
+
+ANSWER(nvmlDeviceGetCount_v2, unsigned int *count)
+{
+	int r = gpn_enter();
+
+	if (r == GPN_SUCCESS && !count)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		*count = (unsigned int)gpn_count();
+	return r;
+}
+
+ANSWER(nvmlDeviceGetCount, unsigned int *count)
+{
+	return gpn_nvmlDeviceGetCount_v2(count);
+}
+
+ANSWER(nvmlDeviceGetHandleByIndex_v2, unsigned int index, struct gpn_device **device)
+{
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!device || index >= (unsigned int)gpn_count())
+		return GPN_INVALID_ARGUMENT;
+	*device = gpn_device((int)index);
+	return GPN_SUCCESS;
+}
+
+ANSWER(nvmlDeviceGetHandleByIndex, unsigned int index, struct gpn_device **device)
+{
+	return gpn_nvmlDeviceGetHandleByIndex_v2(index, device);
+}
+
+ANSWER(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_device **device)
+{
+	struct gpn_device *found = NULL;
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!uuid || !device)
+		return GPN_INVALID_ARGUMENT;
+	for (int i = 0; i < gpn_count() && !found; i++)
+		found = strcasecmp(uuid, gpn_device(i)->uuid) == 0 ? gpn_device(i) : NULL;
+	return check_found(found, device);
+}
+
+ANSWER(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid, struct gpn_device **device)
+{
+	struct gpn_device *found = NULL;
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!uuid || !device)
+		return GPN_INVALID_ARGUMENT;
+	if (uuid->version != GPN_VERSION(struct gpn_uuid, 1))
+		return GPN_ARGUMENT_VERSION_MISMATCH;
+	if (uuid->type == GPN_UUID_TEXT)
+		return strnlen(uuid->value.text, GPN_UUID_TEXT_SIZE) < GPN_UUID_TEXT_SIZE
+			       ? gpn_nvmlDeviceGetHandleByUUID(uuid->value.text, device)
+			       : GPN_INVALID_ARGUMENT;
+	if (uuid->type != GPN_UUID_BYTES)
+		return GPN_INVALID_ARGUMENT;
+	for (int i = 0; i < gpn_count() && !found; i++)
+		found = memcmp(uuid->value.bytes, gpn_device(i)->facts.uuid.bytes, 16) == 0
+				? gpn_device(i)
+				: NULL;
+	return check_found(found, device);
+}
+
+ANSWER(nvmlDeviceGetHandleBySerial, const char *serial, struct gpn_device **device)
+{
+	struct gpn_device *found = NULL;
+	char text[GP_STATE_TEXT_MAX];
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!serial || !device)
+		return GPN_INVALID_ARGUMENT;
+	for (int i = 0; i < gpn_count() && !found; i++) {
+		if (gpn_text(gpn_device(i), GP_STATE_SERIAL, text, sizeof(text)) == GPN_SUCCESS &&
+		    strcmp(serial, text) == 0)
+			found = gpn_device(i);
+	}
+	return check_found(found, device);
+}
+
+ANSWER(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_device **device)
+{
+	unsigned int domain = 0, bus, place;
+	struct gpn_device *found = NULL;
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!bus_id || !device)
+		return GPN_INVALID_ARGUMENT;
+	if (sscanf(bus_id, "%x:%x:%x", &domain, &bus, &place) != PCI_FIELDS) {
+		domain = 0;
+		if (sscanf(bus_id, "%x:%x", &bus, &place) != PCI_FIELDS - 1)
+			return GPN_INVALID_ARGUMENT;
+	}
+	for (int i = 0; i < gpn_count() && !found; i++) {
+		const struct gpc_pool_device *facts = &gpn_device(i)->facts;
+
+		if (facts->pci_domain == (int)domain && facts->pci_bus == (int)bus &&
+		    facts->pci_device == (int)place)
+			found = gpn_device(i);
+	}
+	return check_found(found, device);
+}
+
+ANSWER(nvmlDeviceGetHandleByPciBusId, const char *bus_id, struct gpn_device **device)
+{
+	return gpn_nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);
+}
+
+ANSWER(nvmlDeviceGetName, void *handle, char *name, unsigned int size)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+
+	return r == GPN_SUCCESS ? gpn_copy_text(device->facts.name, name, size) : r;
+}
+
+ANSWER(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned int size)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+
+	return r == GPN_SUCCESS ? gpn_copy_text(device->uuid, uuid, size) : r;
+}
+
+ANSWER(nvmlDeviceGetIndex, void *handle, unsigned int *index)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+
+	if (r == GPN_SUCCESS && !index)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		*index = (unsigned int)device->index;
+	return r;
+}
+
+ANSWER(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+
+	if (r == GPN_SUCCESS && (!major || !minor))
+		r = GPN_INVALID_ARGUMENT;
+	if (r != GPN_SUCCESS)
+		return r;
+	*major = device->facts.major;
+	*minor = device->facts.minor;
+	return GPN_SUCCESS;
+}
+
+/* The place is the one that CUDA tells, too; what the card is only its node knows. */
+ANSWER(nvmlDeviceGetPciInfo_v3, void *handle, struct gpn_pci *pci)
+{
+	struct gpn_device *device;
+	uint64_t id = 0, subsystem = 0;
+	int r = gpn_find(handle, &device);
+
+	if (r == GPN_SUCCESS && !pci)
+		r = GPN_INVALID_ARGUMENT;
+	if (r != GPN_SUCCESS)
+		return r;
+	(void)gpn_word(device, GP_STATE_PCI_ID, &id);
+	(void)gpn_word(device, GP_STATE_PCI_SUBSYSTEM, &subsystem);
+	*pci = (struct gpn_pci){
+		.domain = (unsigned int)device->facts.pci_domain,
+		.bus = (unsigned int)device->facts.pci_bus,
+		.device = (unsigned int)device->facts.pci_device,
+		.id = id == GP_STATE_NONE ? 0 : (unsigned int)id,
+		.subsystem = subsystem == GP_STATE_NONE ? 0 : (unsigned int)subsystem,
+	};
+	(void)snprintf(pci->bus_id, sizeof(pci->bus_id), "%08X:%02X:%02X.0", pci->domain,
+		       pci->bus & 0xff, pci->device & 0xff);
+	(void)snprintf(pci->short_bus_id, sizeof(pci->short_bus_id), "%04X:%02X:%02X.0",
+		       pci->domain & 0xffff, pci->bus & 0xff, pci->device & 0xff);
+	return GPN_SUCCESS;
+}
+
+ANSWER(nvmlDeviceGetPciInfo_v2, void *handle, struct gpn_pci *pci)
+{
+	struct gpn_pci all;
+	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
+
+	/* It ends before the long text. */
+	if (r == GPN_SUCCESS)
+		memcpy(pci, &all, offsetof(struct gpn_pci, bus_id));
+	return r;
+}
+
+ANSWER(nvmlDeviceGetPciInfo, void *handle, struct gpn_pci *pci)
+{
+	struct gpn_pci all;
+	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
+
+	/* And before the subsystem. */
+	if (r == GPN_SUCCESS)
+		memcpy(pci, &all, offsetof(struct gpn_pci, subsystem));
+	return r;
+}
+
+ANSWER(nvmlDeviceGetPciInfoExt, void *handle, struct gpn_pci_ext *pci)
+{
+	struct gpn_pci all;
+	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (pci->version != GPN_VERSION(struct gpn_pci_ext, 1))
+		return GPN_ARGUMENT_VERSION_MISMATCH;
+	pci->domain = all.domain;
+	pci->bus = all.bus;
+	pci->device = all.device;
+	pci->id = all.id;
+	pci->subsystem = all.subsystem;
+	pci->base_class = 3; /* a display controller, */
+	pci->sub_class = 2;  /* without a display: what compute cards are */
+	memcpy(pci->bus_id, all.bus_id, sizeof(pci->bus_id));
+	return GPN_SUCCESS;
+}
+
+/* Two devices, and what is asked of both. */
+static int
+find_both(void *one, void *other, const void *out, struct gpn_device *devices[2])
+{
+	int r = gpn_find(one, &devices[0]);
+
+	if (r == GPN_SUCCESS)
+		r = gpn_find(other, &devices[1]);
+	return r == GPN_SUCCESS && !out ? GPN_INVALID_ARGUMENT : r;
+}
+
+ANSWER(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int *status)
+{
+	struct gpn_device *devices[2];
+	int r = find_both(one, other, status, devices);
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (capability < 0 || capability >= GPN_PEER_CAPABILITIES)
+		return GPN_INVALID_ARGUMENT;
+	*status = devices[0] == devices[1] ? GPN_PEER_OK : GPN_PEER_NOT_SUPPORTED;
+	return GPN_SUCCESS;
+}
+
+/* Whatever their node has between two of its devices, for a program there is the network. */
+ANSWER(nvmlDeviceGetTopologyCommonAncestor, void *one, void *other, int *level)
+{
+	struct gpn_device *devices[2];
+	int r = find_both(one, other, level, devices);
+
+	if (r == GPN_SUCCESS)
+		*level = devices[0] == devices[1] ? GPN_TOPOLOGY_INTERNAL : GPN_TOPOLOGY_SYSTEM;
+	return r;
+}
+
+ANSWER(nvmlDeviceOnSameBoard, void *one, void *other, int *same)
+{
+	struct gpn_device *devices[2];
+	int r = find_both(one, other, same, devices);
+
+	if (r == GPN_SUCCESS)
+		*same = devices[0] == devices[1];
+	return r;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvml/entry.h"
+
+#include "client/base/config.h"
+#include "client/base/machine_library.h"
+#include "nvml/nvml.h"
+#include "nvml/pool.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+
+int
+gpn_lacks(void)
+{
+	return gpn_enter() == GPN_SUCCESS ? GPN_NOT_SUPPORTED : GPN_UNINITIALIZED;
+}
+
+/* What the machine's own library is too old for. */
+static int
+absent(void)
+{
+	return GPN_FUNCTION_NOT_FOUND;
+}
+
+/* Another copy of this library would lead back to us. */
+static bool
+is_nvml(void *library)
+{
+	int (*table)(const void **, const unsigned char *);
+	const void *found;
+
+	*(void **)&table = dlsym(library, "nvmlInternalGetExportTable");
+	return dlsym(library, "nvmlInit_v2") && !(table && table(&found, gpn_mark) == GPN_SUCCESS);
+}
+
+__attribute__((constructor)) static void
+on_load(void)
+{
+	void *library = gpc_config_remote()
+				? NULL
+				: gpc_machine_library("libnvidia-ml.so.1", gpn_entry, is_nvml);
+
+	for (size_t i = 0; i < gpn_entry_count; i++) {
+		void *ours = gpn_entries[i].ours ? gpn_entries[i].ours : (void *)gpn_lacks;
+		void *theirs = library ? dlsym(library, gpn_entries[i].name) : NULL;
+
+		gpn_entry[i] = theirs ? theirs : library ? (void *)absent : ours;
+	}
+}

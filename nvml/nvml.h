@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What NVML's functions take and return, as far as this library answers them: layouts and values
+ * are NVML's, names are ours.  tests/compat compares them with NVIDIA's header.
+ */
+#ifndef GPN_NVML_H
+#define GPN_NVML_H
+
+#include <stdint.h>
+
+enum gpn_result {
+	GPN_SUCCESS = 0,
+	GPN_UNINITIALIZED = 1,
+	GPN_INVALID_ARGUMENT = 2,
+	GPN_NOT_SUPPORTED = 3,
+	GPN_NO_PERMISSION = 4,
+	GPN_NOT_FOUND = 6,
+	GPN_INSUFFICIENT_SIZE = 7,
+	GPN_DRIVER_NOT_LOADED = 9,
+	GPN_TIMEOUT = 10,
+	GPN_LIBRARY_NOT_FOUND = 12,
+	GPN_FUNCTION_NOT_FOUND = 13,
+	GPN_GPU_IS_LOST = 15,
+	GPN_MEMORY = 20,
+	GPN_ARGUMENT_VERSION_MISMATCH = 25,
+	GPN_UNKNOWN = 999,
+};
+
+/* What the first member of a versioned struct says. */
+#define GPN_VERSION(type, number) ((unsigned int)(sizeof(type) | (unsigned int)(number) << 24))
+
+#define GPN_INIT_NO_GPUS 1u
+#define GPN_INIT_FLAGS 7u
+#define GPN_UUID_TEXT_SIZE 41
+#define GPN_NO_INSTANCE 0xffffffffu
+#define GPN_NOT_AVAILABLE UINT64_MAX
+
+enum gpn_clock {
+	GPN_CLOCK_TYPES = 4
+};
+enum gpn_clock_id {
+	GPN_CLOCK_NOW,
+	GPN_CLOCK_APPLICATION,
+	GPN_CLOCK_DEFAULT,
+	GPN_CLOCK_BOOST
+};
+enum gpn_topology {
+	GPN_TOPOLOGY_INTERNAL = 0,
+	GPN_TOPOLOGY_SYSTEM = 50
+};
+enum gpn_peer {
+	GPN_PEER_OK = 0,
+	GPN_PEER_NOT_SUPPORTED = 5,
+	GPN_PEER_CAPABILITIES = 5
+};
+
+struct gpn_pci {
+	char short_bus_id[16];
+	unsigned int domain, bus, device, id, subsystem;
+	char bus_id[32];
+};
+
+struct gpn_pci_ext {
+	unsigned int version, domain, bus, device, id, subsystem, base_class, sub_class;
+	char bus_id[32];
+};
+
+struct gpn_utilization {
+	unsigned int gpu, memory;
+};
+
+struct gpn_memory {
+	unsigned long long total, free, used;
+};
+
+struct gpn_memory_v2 {
+	unsigned int version;
+	unsigned long long total, reserved, free, used;
+};
+
+struct gpn_process_v1 {
+	unsigned int pid;
+	unsigned long long memory;
+};
+
+struct gpn_process {
+	unsigned int pid;
+	unsigned long long memory;
+	unsigned int gpu_instance, compute_instance;
+};
+
+struct gpn_process_detail {
+	unsigned int pid;
+	unsigned long long memory;
+	unsigned int gpu_instance, compute_instance;
+	unsigned long long protected_memory;
+};
+
+struct gpn_process_list {
+	unsigned int version, mode, count;
+	struct gpn_process_detail *processes;
+};
+
+struct gpn_temperature {
+	unsigned int version;
+	int sensor, celsius;
+};
+
+enum gpn_uuid_type {
+	GPN_UUID_TEXT = 1,
+	GPN_UUID_BYTES = 2
+};
+struct gpn_uuid {
+	unsigned int version, type;
+	union {
+		char text[GPN_UUID_TEXT_SIZE];
+		unsigned char bytes[16];
+	} value;
+};
+
+enum gpn_value_type {
+	GPN_VALUE_UINT = 1,
+	GPN_VALUE_ULONGLONG = 3
+};
+struct gpn_field {
+	unsigned int id, scope;
+	long long time_us, latency_us;
+	int type, result;
+	union {
+		unsigned int u;
+		unsigned long long ull;
+	} value;
+};
+/* Fields that are answered. */
+enum gpn_field_id {
+	GPN_FIELD_ENERGY = 83,
+	GPN_FIELD_POWER_AVERAGE = 185,
+	GPN_FIELD_POWER_NOW = 186,
+	GPN_FIELD_POWER_MIN = 187,
+	GPN_FIELD_POWER_MAX = 188,
+	GPN_FIELD_POWER_DEFAULT = 189,
+	GPN_FIELD_POWER_LIMIT = 190,
+};
+
+#endif /* GPN_NVML_H */

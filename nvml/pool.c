@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvml/pool.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "client/base/log.h"
+#include "nvml/entry.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRIVER "libcuda.so.1"
+
+/* What is known of how a device is. */
+struct known {
+	uint64_t sensors_ns; /* when they were asked; 0: never */
+	struct gp_device_state state;
+};
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct gpc_pool_table *table GP_GUARDED_BY(pool_lock);
+static struct known *known GP_GUARDED_BY(pool_lock); /* of each device */
+/* Written before users is. */
+static struct gpn_device devices[GPN_DEVICES_MAX];
+static int device_count;
+static _Atomic unsigned int users; /* nvmlInit without nvmlShutdown */
+
+static int
+result_of(CUresult result)
+{
+	switch (result) {
+	case CUDA_SUCCESS:
+		return GPN_SUCCESS;
+	case CUDA_ERROR_NOT_SUPPORTED:
+		return GPN_NOT_SUPPORTED;
+	case CUDA_ERROR_OUT_OF_MEMORY:
+		return GPN_MEMORY;
+	case CUDA_ERROR_UNKNOWN:
+		return GPN_UNKNOWN;
+	default:
+		return GPN_GPU_IS_LOST;
+	}
+}
+
+static const struct gpc_pool_table *
+table_of(void *library)
+{
+	CUresult (*get)(const void **, const CUuuid *);
+	const CUuuid id = GPC_POOL_TABLE_ID;
+	const void *found;
+
+	*(void **)&get = library ? dlsym(library, "cuGetExportTable") : NULL;
+	if (!get || get(&found, &id) != CUDA_SUCCESS ||
+	    ((const struct gpc_pool_table *)found)->size < sizeof(struct gpc_pool_table))
+		return NULL;
+	return found;
+}
+
+/* The one that the program has, the one beside this library, or the one that a program would get.
+ * It stays open: a session's threads are in it. */
+static const struct gpc_pool_table *
+find_table(void)
+{
+	const struct gpc_pool_table *found =
+		table_of(dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD));
+	char path[PATH_MAX];
+	const char *slash;
+	Dl_info info;
+
+	if (!found && dladdr(gpn_entry, &info) && (slash = strrchr(info.dli_fname, '/')) &&
+	    snprintf(path, sizeof(path), "%.*s/" DRIVER, (int)(slash - info.dli_fname),
+		     info.dli_fname) < (int)sizeof(path))
+		found = table_of(dlopen(path, RTLD_NOW | RTLD_LOCAL));
+	if (!found)
+		found = table_of(dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL));
+	if (!found)
+		gpc_log_always("libnvidia-ml.so.1 finds no " DRIVER " of gpupool");
+	return found;
+}
+
+static void
+format_uuid(const CUuuid *uuid, char *text)
+{
+	size_t length = (size_t)sprintf(text, "GPU-");
+
+	for (int i = 0; i < 16; i++)
+		length += (size_t)sprintf(text + length, "%s%02x",
+					  i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+					  (unsigned char)uuid->bytes[i]);
+}
+
+static int
+open_pool(void) GP_LOCKED(pool_lock)
+{
+	int count = 0;
+
+	if (!table)
+		table = find_table();
+	if (!table)
+		return GPN_LIBRARY_NOT_FOUND;
+	if (table->open(&count) != CUDA_SUCCESS)
+		return GPN_DRIVER_NOT_LOADED;
+	/* The list does not change, so handles from before stay what they are. */
+	if (device_count)
+		return GPN_SUCCESS;
+	if (count > GPN_DEVICES_MAX)
+		count = GPN_DEVICES_MAX;
+	known = calloc((size_t)count + 1, sizeof(*known));
+	if (!known)
+		return GPN_MEMORY;
+	for (int i = 0; i < count; i++) {
+		(void)table->device(i, &devices[i].facts);
+		devices[i].index = i;
+		format_uuid(&devices[i].facts.uuid, devices[i].uuid);
+	}
+	device_count = count;
+	return GPN_SUCCESS;
+}
+
+int
+gpn_init(int gpus)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	r = open_pool();
+	if (r == GPN_DRIVER_NOT_LOADED && !gpus)
+		r = GPN_SUCCESS;
+	if (r == GPN_SUCCESS)
+		users++;
+	(void)pthread_mutex_unlock(&pool_lock);
+	return r;
+}
+
+int
+gpn_shutdown(void)
+{
+	unsigned int before = users;
+
+	while (before && !atomic_compare_exchange_weak(&users, &before, before - 1))
+		;
+	return before ? GPN_SUCCESS : GPN_UNINITIALIZED;
+}
+
+int
+gpn_enter(void)
+{
+	return users ? GPN_SUCCESS : GPN_UNINITIALIZED;
+}
+
+int
+gpn_count(void)
+{
+	return device_count;
+}
+
+struct gpn_device *
+gpn_device(int index)
+{
+	return index >= 0 && index < device_count ? &devices[index] : NULL;
+}
+
+int
+gpn_find(const void *handle, struct gpn_device **device_p)
+{
+	int r = gpn_enter();
+
+	for (int i = 0; r == GPN_SUCCESS && i < device_count; i++) {
+		if (handle == &devices[i]) {
+			*device_p = &devices[i];
+			return GPN_SUCCESS;
+		}
+	}
+	return r == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : r;
+}
+
+int
+gpn_driver_version(void)
+{
+	int version;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	version = table ? table->driver_version() : CUDA_VERSION;
+	(void)pthread_mutex_unlock(&pool_lock);
+	return version;
+}
+
+/* What is asked anew replaces what was known. */
+static int
+ask(struct gpn_device *device, unsigned int parts) GP_LOCKED(pool_lock)
+{
+	struct known *mine = &known[device->index];
+	struct gp_device_state *fresh = malloc(sizeof(*fresh));
+	CUresult result = fresh ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	int count;
+
+	/* The child of a fork has no session yet. */
+	if (result == CUDA_SUCCESS)
+		result = table->open(&count);
+	if (result == CUDA_SUCCESS)
+		result = table->state(device->index, parts, fresh);
+	if (result == CUDA_SUCCESS && parts & GP_STATE_SENSORS) {
+		mine->state = *fresh;
+		mine->sensors_ns = gp_now_ns();
+	} else if (result == CUDA_SUCCESS) {
+		memcpy(mine->state.words, fresh->words, GP_STATE_NVML * sizeof(*fresh->words));
+		mine->state.process_count = fresh->process_count;
+		memcpy(mine->state.processes, fresh->processes,
+		       fresh->process_count * sizeof(*fresh->processes));
+	}
+	free(fresh);
+	return result_of(result);
+}
+
+static int
+read_sensors(struct gpn_device *device) GP_LOCKED(pool_lock)
+{
+	uint64_t asked = known[device->index].sensors_ns;
+
+	return asked && gp_now_ns() - asked < GPN_AGE_NS ? GPN_SUCCESS
+							 : ask(device, GP_STATE_SENSORS);
+}
+
+int
+gpn_word(struct gpn_device *device, int word, uint64_t *value_p)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	r = read_sensors(device);
+	if (r == GPN_SUCCESS) {
+		*value_p = known[device->index].state.words[word];
+		if (*value_p == GP_STATE_NONE)
+			r = GPN_NOT_SUPPORTED;
+	}
+	(void)pthread_mutex_unlock(&pool_lock);
+	return r;
+}
+
+int
+gpn_text(struct gpn_device *device, int text, char *out, unsigned int size)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	r = read_sensors(device);
+	if (r == GPN_SUCCESS)
+		r = *known[device->index].state.texts[text]
+			    ? gpn_copy_text(known[device->index].state.texts[text], out, size)
+			    : GPN_NOT_SUPPORTED;
+	(void)pthread_mutex_unlock(&pool_lock);
+	return r;
+}
+
+int
+gpn_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	r = ask(device, 0);
+	*total_p = known[device->index].state.words[GP_STATE_MEMORY_TOTAL];
+	*free_p = known[device->index].state.words[GP_STATE_MEMORY_FREE];
+	(void)pthread_mutex_unlock(&pool_lock);
+	return r;
+}
+
+int
+gpn_processes(struct gpn_device *device, struct gp_state_process *processes, size_t *count_p)
+{
+	const struct gp_device_state *state;
+	int r;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	r = ask(device, GP_STATE_PROCESSES);
+	state = &known[device->index].state;
+	*count_p = r == GPN_SUCCESS ? state->process_count : 0;
+	memcpy(processes, state->processes, *count_p * sizeof(*processes));
+	(void)pthread_mutex_unlock(&pool_lock);
+	return r;
+}
+
+int
+gpn_copy_text(const char *text, char *out, unsigned int size)
+{
+	if (!out)
+		return GPN_INVALID_ARGUMENT;
+	if (strlen(text) >= size)
+		return GPN_INSUFFICIENT_SIZE;
+	memcpy(out, text, strlen(text) + 1);
+	return GPN_SUCCESS;
+}
+
+/* The child of a fork has one thread, and asks for itself. */
+static void
+after_fork(void) GP_LOCK_UNCHECKED
+{
+	(void)pthread_mutex_init(&pool_lock, NULL);
+	for (int i = 0; i < device_count; i++)
+		known[i].sensors_ns = 0;
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, after_fork);
+}

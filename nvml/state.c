@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a device is: what gpDeviceState tells, function by function. */
+#include "nvml/answer.h"
+#include "nvml/pool.h"
+
+#include <string.h>
+#include <time.h>
+
+static int
+number(void *handle, int word, unsigned int *out)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+	uint64_t value;
+
+	if (r == GPN_SUCCESS && !out)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		r = gpn_word(device, word, &value);
+	if (r == GPN_SUCCESS)
+		*out = (unsigned int)value;
+	return r;
+}
+
+static int
+long_number(void *handle, int word, unsigned long long *out)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+	uint64_t value;
+
+	if (r == GPN_SUCCESS && !out)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		r = gpn_word(device, word, &value);
+	if (r == GPN_SUCCESS)
+		*out = value;
+	return r;
+}
+
+static int
+two_numbers(void *handle, int word, unsigned int *first, unsigned int *second)
+{
+	unsigned int value;
+	int r = number(handle, word, first && second ? &value : NULL);
+
+	if (r == GPN_SUCCESS)
+		r = number(handle, word + 1, second);
+	if (r == GPN_SUCCESS)
+		*first = value;
+	return r;
+}
+
+#define WORD(number_, name)                                                                        \
+	ANSWER(name, void *device, unsigned int *out)                                              \
+	{                                                                                          \
+		return number(device, number_, out);                                               \
+	}
+GP_STATE_UINT(WORD)
+#undef WORD
+
+#define WORD(number_, name)                                                                        \
+	ANSWER(name, void *device, unsigned long long *out)                                        \
+	{                                                                                          \
+		return long_number(device, number_, out);                                          \
+	}
+GP_STATE_ULONG(WORD)
+#undef WORD
+
+#define WORD(number_, name)                                                                        \
+	ANSWER(name, void *device, unsigned int *first, unsigned int *second)                      \
+	{                                                                                          \
+		return two_numbers(device, number_, first, second);                                \
+	}
+GP_STATE_PAIR(WORD)
+#undef WORD
+
+#define WORD(number_, name)                                                                        \
+	ANSWER(name, void *device, unsigned int *two)                                              \
+	{                                                                                          \
+		return two_numbers(device, number_, two, two ? two + 1 : NULL);                    \
+	}
+GP_STATE_TWO(WORD)
+#undef WORD
+
+#define TEXT(number_, name)                                                                        \
+	ANSWER(name, void *handle, char *out, unsigned int size)                                   \
+	{                                                                                          \
+		struct gpn_device *device;                                                         \
+		int r = gpn_find(handle, &device);                                                 \
+                                                                                                   \
+		if (r == GPN_SUCCESS && !out)                                                      \
+			r = GPN_INVALID_ARGUMENT;                                                  \
+		return r == GPN_SUCCESS ? gpn_text(device, number_, out, size) : r;                \
+	}
+GP_STATE_DEVICE_TEXTS(TEXT)
+#undef TEXT
+
+/* What one argument chooses. */
+static const struct choice {
+	const char *name;
+	int argument, word;
+} choices[] = {
+#define WORD(number_, name, argument) { #name, argument, number_ },
+	GP_STATE_UINT_OF(WORD)
+#undef WORD
+};
+
+/* arguments: how many NVML knows. */
+static int
+choose(const char *name, void *handle, int argument, int arguments, unsigned int *out)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!out || argument < 0 || argument >= arguments)
+		return GPN_INVALID_ARGUMENT;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		if (choices[i].argument == argument && strcmp(choices[i].name, name) == 0)
+			return number(handle, choices[i].word, out);
+	}
+	return GPN_NOT_SUPPORTED;
+}
+
+#define CHOICE(name, arguments)                                                                    \
+	ANSWER(name, void *device, int argument, unsigned int *out)                                \
+	{                                                                                          \
+		return choose(#name, device, argument, arguments, out);                            \
+	}
+CHOICE(nvmlDeviceGetTemperature, 1)
+CHOICE(nvmlDeviceGetTemperatureThreshold, 8)
+CHOICE(nvmlDeviceGetClockInfo, GPN_CLOCK_TYPES)
+CHOICE(nvmlDeviceGetMaxClockInfo, GPN_CLOCK_TYPES)
+CHOICE(nvmlDeviceGetApplicationsClock, GPN_CLOCK_TYPES)
+CHOICE(nvmlDeviceGetDefaultApplicationsClock, GPN_CLOCK_TYPES)
+CHOICE(nvmlDeviceGetMaxCustomerBoostClock, GPN_CLOCK_TYPES)
+
+ANSWER(nvmlDeviceGetClock, void *device, int type, int id, unsigned int *mhz)
+{
+	switch (id) {
+	case GPN_CLOCK_NOW:
+		return gpn_nvmlDeviceGetClockInfo(device, type, mhz);
+	case GPN_CLOCK_APPLICATION:
+		return gpn_nvmlDeviceGetApplicationsClock(device, type, mhz);
+	case GPN_CLOCK_DEFAULT:
+		return gpn_nvmlDeviceGetDefaultApplicationsClock(device, type, mhz);
+	case GPN_CLOCK_BOOST:
+		return gpn_nvmlDeviceGetMaxCustomerBoostClock(device, type, mhz);
+	default:
+		return gpn_enter() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
+	}
+}
+
+ANSWER(nvmlDeviceGetTemperatureV, void *device, struct gpn_temperature *temperature)
+{
+	unsigned int celsius;
+	int r = number(device, GP_STATE_TEMPERATURE, temperature ? &celsius : NULL);
+
+	if (r == GPN_SUCCESS && temperature->version != GPN_VERSION(struct gpn_temperature, 1))
+		r = GPN_ARGUMENT_VERSION_MISMATCH;
+	if (r == GPN_SUCCESS && temperature->sensor != 0)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		temperature->celsius = (int)celsius;
+	return r;
+}
+
+ANSWER(nvmlDeviceGetTotalEccErrors, void *device, int type, int counter, unsigned long long *errors)
+{
+	static const struct {
+		int type, counter, word;
+	} words[] = {
+#define WORD(number_, name, type, counter) { type, counter, number_ },
+		GP_STATE_ECC(WORD)
+#undef WORD
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (words[i].type == type && words[i].counter == counter)
+			return long_number(device, words[i].word, errors);
+	}
+	return gpn_enter() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
+}
+
+ANSWER(nvmlDeviceGetFanSpeed_v2, void *device, unsigned int fan, unsigned int *percent)
+{
+	int r = gpn_nvmlDeviceGetFanSpeed(device, percent);
+
+	/* Of several fans the node tells one number. */
+	return r == GPN_SUCCESS && fan != 0 ? GPN_INVALID_ARGUMENT : r;
+}
+
+ANSWER(nvmlDeviceGetCurrentClocksEventReasons, void *device, unsigned long long *reasons)
+{
+	return gpn_nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
+}
+
+ANSWER(nvmlDeviceGetSupportedClocksEventReasons, void *device, unsigned long long *reasons)
+{
+	return gpn_nvmlDeviceGetSupportedClocksThrottleReasons(device, reasons);
+}
+
+/* What no device of a pool is or has: the answer is 0. */
+static int
+zero(void *handle, unsigned int *out)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+
+	if (r == GPN_SUCCESS && !out)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		*out = 0;
+	return r;
+}
+
+ANSWER(nvmlDeviceIsMigDeviceHandle, void *device, unsigned int *is_mig)
+{
+	return zero(device, is_mig);
+}
+
+ANSWER(nvmlDeviceGetMaxMigDeviceCount, void *device, unsigned int *count)
+{
+	return zero(device, count);
+}
+
+ANSWER(nvmlDeviceGetVirtualizationMode, void *device, unsigned int *mode)
+{
+	return zero(device, mode);
+}
+
+ANSWER(nvmlDeviceGetAccountingMode, void *device, unsigned int *mode)
+{
+	return zero(device, mode);
+}
+
+static int
+read_field(void *device, struct gpn_field *field)
+{
+	field->type = GPN_VALUE_UINT;
+	switch (field->id) {
+	case GPN_FIELD_ENERGY:
+		field->type = GPN_VALUE_ULONGLONG;
+		return gpn_nvmlDeviceGetTotalEnergyConsumption(device, &field->value.ull);
+	case GPN_FIELD_POWER_AVERAGE:
+	case GPN_FIELD_POWER_NOW:
+		return gpn_nvmlDeviceGetPowerUsage(device, &field->value.u);
+	case GPN_FIELD_POWER_MIN:
+		return number(device, GP_STATE_POWER_MIN, &field->value.u);
+	case GPN_FIELD_POWER_MAX:
+		return number(device, GP_STATE_POWER_MIN + 1, &field->value.u);
+	case GPN_FIELD_POWER_DEFAULT:
+		return gpn_nvmlDeviceGetPowerManagementDefaultLimit(device, &field->value.u);
+	case GPN_FIELD_POWER_LIMIT:
+		return gpn_nvmlDeviceGetEnforcedPowerLimit(device, &field->value.u);
+	default:
+		return GPN_NOT_SUPPORTED;
+	}
+}
+
+/* Each field has its own result. */
+ANSWER(nvmlDeviceGetFieldValues, void *handle, int count, struct gpn_field *fields)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+	struct timespec now;
+
+	if (r == GPN_SUCCESS && (count <= 0 || !fields))
+		r = GPN_INVALID_ARGUMENT;
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	for (int i = 0; r == GPN_SUCCESS && i < count; i++) {
+		fields[i].value.ull = 0;
+		fields[i].latency_us = 0;
+		fields[i].time_us = (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+		fields[i].result = read_field(handle, &fields[i]);
+	}
+	return r;
+}

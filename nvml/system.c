@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVML as such: init, versions, errors, processes' names, and what the pool has none of. */
+#include "nvml/answer.h"
+#include "nvml/pool.h"
+#include "nvml/usage.h"
+
+#include <stddef.h>
+
+ANSWER(nvmlInitWithFlags, unsigned int flags)
+{
+	return flags & ~GPN_INIT_FLAGS ? GPN_INVALID_ARGUMENT
+				       : gpn_init(!(flags & GPN_INIT_NO_GPUS));
+}
+
+ANSWER(nvmlInit_v2, void)
+{
+	return gpn_init(1);
+}
+
+ANSWER(nvmlInit, void)
+{
+	return gpn_init(1);
+}
+
+ANSWER(nvmlShutdown, void)
+{
+	return gpn_shutdown();
+}
+
+const char *gpn_nvmlErrorString(int result);
+
+const char *
+gpn_nvmlErrorString(int result)
+{
+	static const struct {
+		int result;
+		const char *text;
+	} texts[] = {
+		{ GPN_SUCCESS, "Success" },
+		{ GPN_UNINITIALIZED, "Uninitialized" },
+		{ GPN_INVALID_ARGUMENT, "Invalid Argument" },
+		{ GPN_NOT_SUPPORTED, "Not Supported" },
+		{ GPN_NO_PERMISSION, "Insufficient Permissions" },
+		{ GPN_NOT_FOUND, "Not Found" },
+		{ GPN_INSUFFICIENT_SIZE, "Insufficient Size" },
+		{ GPN_DRIVER_NOT_LOADED, "Driver Not Loaded" },
+		{ GPN_TIMEOUT, "Timeout" },
+		{ GPN_LIBRARY_NOT_FOUND, "NVML Shared Library Not Found" },
+		{ GPN_FUNCTION_NOT_FOUND, "Function Not Found" },
+		{ GPN_GPU_IS_LOST, "GPU is lost" },
+		{ GPN_MEMORY, "Insufficient Memory" },
+		{ GPN_ARGUMENT_VERSION_MISMATCH, "Argument version mismatch" },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (texts[i].result == result)
+			return texts[i].text;
+	}
+	return "Unknown Error";
+}
+
+/* Of the first node of the pool. */
+static int
+system_text(int text, char *out, unsigned int size)
+{
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!out)
+		return GPN_INVALID_ARGUMENT;
+	return gpn_count() ? gpn_text(gpn_device(0), text, out, size) : GPN_NOT_SUPPORTED;
+}
+
+#define TEXT(number, name)                                                                         \
+	ANSWER(name, char *out, unsigned int size)                                                 \
+	{                                                                                          \
+		return system_text(number, out, size);                                             \
+	}
+GP_STATE_SYSTEM_TEXTS(TEXT)
+
+ANSWER(nvmlSystemGetCudaDriverVersion_v2, int *version)
+{
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!version)
+		return GPN_INVALID_ARGUMENT;
+	*version = gpn_driver_version();
+	return GPN_SUCCESS;
+}
+
+ANSWER(nvmlSystemGetCudaDriverVersion, int *version)
+{
+	return gpn_nvmlSystemGetCudaDriverVersion_v2(version);
+}
+
+/* Of this machine, as all processes that are listed are. */
+ANSWER(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int size)
+{
+	int r = gpn_enter();
+
+	if (r == GPN_SUCCESS && (!name || size == 0))
+		r = GPN_INVALID_ARGUMENT;
+	return r == GPN_SUCCESS ? gpn_process_name(pid, name, size) : r;
+}
+
+static int
+none(unsigned int *count)
+{
+	int r = gpn_enter();
+
+	if (r == GPN_SUCCESS && !count)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		*count = 0;
+	return r;
+}
+
+ANSWER(nvmlUnitGetCount, unsigned int *count)
+{
+	return none(count);
+}
+
+ANSWER(nvmlGetExcludedDeviceCount, unsigned int *count)
+{
+	return none(count);
+}
+
+ANSWER(nvmlGetBlacklistDeviceCount, unsigned int *count)
+{
+	return none(count);
+}

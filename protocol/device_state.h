@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gpDeviceState tells of a GPU: the daemon asks the NVML of the GPU's own machine, and nvml/
+ * answers the same functions from that.  Numbers are never used again: words and texts are only
+ * added.  Nothing here is NVML's but the functions' names and values.
+ */
+#ifndef GP_PROTOCOL_DEVICE_STATE_H
+#define GP_PROTOCOL_DEVICE_STATE_H
+
+#include "protocol/dec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is asked for: bits of gpDeviceState's parameter. */
+enum gp_state_part {
+	GP_STATE_SENSORS =
+		1, /* what only the GPU's NVML knows: words from GP_STATE_NVML on, texts */
+	GP_STATE_PROCESSES = 2, /* who uses it */
+};
+
+/* A word that the daemon does not know, and every word behind the last that came. */
+#define GP_STATE_NONE UINT64_MAX
+
+enum gp_state_word {
+	GP_STATE_MEMORY_TOTAL = 0, /* bytes; as cuMemGetInfo says it to the session */
+	GP_STATE_MEMORY_FREE = 1,
+	GP_STATE_SYSTEM_CUDA = 2, /* nvmlSystemGetCudaDriverVersion_v2 */
+	GP_STATE_BAR1_TOTAL = 3,  /* nvmlDeviceGetBAR1MemoryInfo */
+	GP_STATE_BAR1_FREE = 4,
+	GP_STATE_PCI_ID = 5, /* nvmlDeviceGetPciInfo_v3 */
+	GP_STATE_PCI_SUBSYSTEM = 6,
+	GP_STATE_NVML = 2, /* the first of NVML's; the others stand below */
+	GP_STATE_POWER_MIN = 54,
+	GP_STATE_TEMPERATURE = 70,
+	GP_STATE_WORDS = 100,
+};
+
+/* W(word, function): f(device, unsigned int *) */
+#define GP_STATE_UINT(W)                                                                           \
+	W(8, nvmlDeviceGetPowerUsage)                                                              \
+	W(9, nvmlDeviceGetEnforcedPowerLimit)                                                      \
+	W(10, nvmlDeviceGetPowerManagementLimit)                                                   \
+	W(11, nvmlDeviceGetPowerManagementDefaultLimit)                                            \
+	W(12, nvmlDeviceGetPowerManagementMode)                                                    \
+	W(13, nvmlDeviceGetPerformanceState)                                                       \
+	W(14, nvmlDeviceGetPowerState)                                                             \
+	W(15, nvmlDeviceGetFanSpeed)                                                               \
+	W(16, nvmlDeviceGetNumFans)                                                                \
+	W(17, nvmlDeviceGetPersistenceMode)                                                        \
+	W(18, nvmlDeviceGetComputeMode)                                                            \
+	W(19, nvmlDeviceGetBrand)                                                                  \
+	W(20, nvmlDeviceGetArchitecture)                                                           \
+	W(21, nvmlDeviceGetNumGpuCores)                                                            \
+	W(22, nvmlDeviceGetMemoryBusWidth)                                                         \
+	W(23, nvmlDeviceGetCurrPcieLinkGeneration)                                                 \
+	W(24, nvmlDeviceGetCurrPcieLinkWidth)                                                      \
+	W(25, nvmlDeviceGetMaxPcieLinkGeneration)                                                  \
+	W(26, nvmlDeviceGetMaxPcieLinkWidth)                                                       \
+	W(27, nvmlDeviceGetGpuMaxPcieLinkGeneration)                                               \
+	W(28, nvmlDeviceGetPcieReplayCounter)                                                      \
+	W(29, nvmlDeviceGetDisplayMode)                                                            \
+	W(30, nvmlDeviceGetDisplayActive)                                                          \
+	W(31, nvmlDeviceGetBoardId)                                                                \
+	W(32, nvmlDeviceGetMultiGpuBoard)                                                          \
+	W(33, nvmlDeviceGetInforomConfigurationChecksum)                                           \
+	W(34, nvmlDeviceGetPcieSpeed)                                                              \
+	W(35, nvmlDeviceGetPcieLinkMaxSpeed)                                                       \
+	W(36, nvmlDeviceGetIrqNum)                                                                 \
+	W(37, nvmlDeviceGetBusType)                                                                \
+	W(38, nvmlDeviceGetPowerSource)                                                            \
+	W(39, nvmlDeviceGetAdaptiveClockInfoStatus)                                                \
+	W(40, nvmlDeviceGetRetiredPagesPendingStatus)                                              \
+	W(41, nvmlDeviceGetDefaultEccMode)                                                         \
+	W(42, nvmlDeviceGetModuleId)
+
+/* The same, f(device, unsigned long long *) */
+#define GP_STATE_ULONG(W)                                                                          \
+	W(50, nvmlDeviceGetTotalEnergyConsumption)                                                 \
+	W(51, nvmlDeviceGetCurrentClocksThrottleReasons)                                           \
+	W(52, nvmlDeviceGetSupportedClocksThrottleReasons)
+
+/* W(word, function): f(device, unsigned int *, unsigned int *), two words */
+#define GP_STATE_PAIR(W)                                                                           \
+	W(54, nvmlDeviceGetPowerManagementLimitConstraints)                                        \
+	W(56, nvmlDeviceGetEccMode)                                                                \
+	W(58, nvmlDeviceGetEncoderUtilization)                                                     \
+	W(60, nvmlDeviceGetDecoderUtilization)                                                     \
+	W(62, nvmlDeviceGetJpgUtilization)                                                         \
+	W(64, nvmlDeviceGetOfaUtilization)                                                         \
+	W(66, nvmlDeviceGetGspFirmwareMode)
+
+/* W(word, function): f(device, unsigned int[2]), two words */
+#define GP_STATE_TWO(W) W(68, nvmlDeviceGetUtilizationRates)
+
+/* W(word, function, argument): f(device, argument, unsigned int *) */
+#define GP_STATE_UINT_OF(W)                                                                        \
+	W(70, nvmlDeviceGetTemperature, 0)                                                         \
+	W(71, nvmlDeviceGetTemperatureThreshold, 0)                                                \
+	W(72, nvmlDeviceGetTemperatureThreshold, 1)                                                \
+	W(73, nvmlDeviceGetTemperatureThreshold, 2)                                                \
+	W(74, nvmlDeviceGetTemperatureThreshold, 3)                                                \
+	W(75, nvmlDeviceGetClockInfo, 0)                                                           \
+	W(76, nvmlDeviceGetClockInfo, 1)                                                           \
+	W(77, nvmlDeviceGetClockInfo, 2)                                                           \
+	W(78, nvmlDeviceGetClockInfo, 3)                                                           \
+	W(79, nvmlDeviceGetMaxClockInfo, 0)                                                        \
+	W(80, nvmlDeviceGetMaxClockInfo, 1)                                                        \
+	W(81, nvmlDeviceGetMaxClockInfo, 2)                                                        \
+	W(82, nvmlDeviceGetMaxClockInfo, 3)                                                        \
+	W(83, nvmlDeviceGetApplicationsClock, 0)                                                   \
+	W(84, nvmlDeviceGetApplicationsClock, 2)                                                   \
+	W(85, nvmlDeviceGetDefaultApplicationsClock, 0)                                            \
+	W(86, nvmlDeviceGetDefaultApplicationsClock, 2)                                            \
+	W(87, nvmlDeviceGetMaxCustomerBoostClock, 0)                                               \
+	W(88, nvmlDeviceGetMaxCustomerBoostClock, 2)
+
+/* W(word, function, type, counter): f(device, type, counter, unsigned long long *) */
+#define GP_STATE_ECC(W)                                                                            \
+	W(92, nvmlDeviceGetTotalEccErrors, 0, 0)                                                   \
+	W(93, nvmlDeviceGetTotalEccErrors, 0, 1)                                                   \
+	W(94, nvmlDeviceGetTotalEccErrors, 1, 0)                                                   \
+	W(95, nvmlDeviceGetTotalEccErrors, 1, 1)
+
+/* T(text, function): f(device, char *, unsigned int), and f(char *, unsigned int) of the system.
+ * Texts come one behind the other, each with its NUL; an empty one is not known. */
+#define GP_STATE_SYSTEM_TEXTS(T)                                                                   \
+	T(0, nvmlSystemGetDriverVersion)                                                           \
+	T(1, nvmlSystemGetNVMLVersion)
+#define GP_STATE_DEVICE_TEXTS(T)                                                                   \
+	T(2, nvmlDeviceGetSerial)                                                                  \
+	T(3, nvmlDeviceGetVbiosVersion)                                                            \
+	T(4, nvmlDeviceGetBoardPartNumber)                                                         \
+	T(5, nvmlDeviceGetInforomImageVersion)
+#define GP_STATE_SERIAL 2
+#define GP_STATE_TEXTS 6
+#define GP_STATE_TEXT_MAX 96
+
+/* A process of the asker's tenant and machine that has memory of the GPU. */
+struct gp_state_process {
+	uint64_t pid;
+	uint64_t memory; /* bytes */
+};
+#define GP_STATE_PROCESSES_MAX 1024
+
+/* A reply, taken apart. */
+struct gp_device_state {
+	uint64_t words[GP_STATE_WORDS];
+	char texts[GP_STATE_TEXTS][GP_STATE_TEXT_MAX];
+	size_t process_count;
+	struct gp_state_process processes[GP_STATE_PROCESSES_MAX];
+};
+
+/* Whether the bytes, of a peer, are a reply; what is missing in it is not known.  What it says too
+ * much of is left out. */
+bool gp_device_state_decode(struct gp_device_state *state, struct gp_bytes words,
+			    struct gp_bytes texts, struct gp_bytes processes);
+
+#endif /* GP_PROTOCOL_DEVICE_STATE_H */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/graph/graph.h"
+
+#include "gpd_calls.h"
+#include "protocol/graph_plan.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/partition.h"
+#include "server/worker/graph/graph_build.h"
+#include "server/worker/graph/graph_root.h"
+#include "server/worker/image/image.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/print.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+
+#include <stdlib.h>
+
+struct gpd_graph {
+	struct gpd_handle handle;
+	struct gpd_context *context;
+	int device;
+	void *plan; /* as the client has sent it, and is charged for it; or NULL */
+	size_t size;
+	struct gpd_graph_built *built; /* NULL: it could not be built */
+	CUresult refused;              /* what was sent last was not: every launch answers this */
+};
+
+static struct gpd_graph *
+graph_get(const struct gpd_session *session, uint32_t id)
+{
+	return gpd_handle_get(&session->handles, GPD_KIND_GRAPH_PLAN, id);
+}
+
+/* What the client has sent: *plan_p is the caller's to free. */
+static CUresult
+receive(struct gpd_session *session, void **plan_p, size_t *size_p)
+{
+	size_t size = session->bulk_left;
+
+	*plan_p = size > 0 && size <= GP_GRAPH_PLAN_MAX ? malloc(size) : NULL;
+	*size_p = size;
+	if (gpd_session_recv_bulk(session, *plan_p, size)) {
+		free(*plan_p);
+		*plan_p = NULL;
+		return CUDA_ERROR_UNKNOWN;
+	}
+	if (size > GP_GRAPH_PLAN_MAX)
+		gpd_session_violation(session, "a graph of %zu bytes", size);
+	if (!*plan_p)
+		return size == 0 || size > GP_GRAPH_PLAN_MAX ? CUDA_ERROR_INVALID_VALUE
+							     : CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+/* Takes the plan over where it succeeds; it has none. */
+static CUresult
+take(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
+{
+	CUresult result = gpd_device_enter(graph->device);
+
+	if (result == CUDA_SUCCESS && !gpd_graph_charge(session, size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_graph_build(session, plan, size, graph->device,
+				 gpd_graph_partition(session, graph->context), &graph->built);
+	if (result != CUDA_SUCCESS) {
+		gpd_name_memory_remove(&session->handles.memory, size);
+		return result;
+	}
+	graph->plan = plan;
+	graph->size = size;
+	return CUDA_SUCCESS;
+}
+
+/* It has no plan any more. */
+static void
+clear(struct gpd_session *session, struct gpd_graph *graph)
+{
+	gpd_graph_unbuild_later(session, graph->built);
+	graph->built = NULL;
+	if (graph->plan)
+		gpd_name_memory_remove(&session->handles.memory, graph->size);
+	free(graph->plan);
+	graph->plan = NULL;
+}
+
+static void
+graph_end(struct gpd_session *session, struct gpd_graph *graph)
+{
+	clear(session, graph);
+	gpd_handle_remove(&session->handles, &graph->handle);
+	free(graph);
+}
+
+CUresult
+gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->context);
+	struct gpd_graph *graph = calloc(1, sizeof(*graph));
+	size_t size;
+	void *plan;
+	CUresult result = receive(session, &plan, &size);
+
+	if (result == CUDA_SUCCESS && !graph)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS && !context)
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	if (result == CUDA_SUCCESS)
+		result = gpd_session_name(session, GPD_KIND_GRAPH_PLAN, args->plan, &graph->handle);
+	if (result != CUDA_SUCCESS) {
+		free(plan);
+		free(graph);
+		return result;
+	}
+	graph->context = context;
+	graph->device = context->device;
+	result = take(session, graph, plan, size);
+	if (result != CUDA_SUCCESS) {
+		free(plan);
+		graph_end(session, graph);
+	}
+	return result;
+}
+
+CUresult
+gpd_gpGraphRemake(struct gpd_session *session, const struct gp_args_gpGraphRemake *args)
+{
+	struct gpd_graph *graph = graph_get(session, args->plan);
+	size_t size;
+	void *plan;
+	CUresult result = receive(session, &plan, &size);
+
+	if (!graph) {
+		free(plan);
+		return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
+	}
+	clear(session, graph);
+	if (result == CUDA_SUCCESS)
+		result = take(session, graph, plan, size);
+	if (result != CUDA_SUCCESS)
+		free(plan);
+	graph->refused = result;
+	return result;
+}
+
+/* The driver's graph that fits what the session has now. */
+static CUresult
+renew(struct gpd_session *session, struct gpd_graph *graph, struct gpd_partition *partition)
+{
+	if (graph->built && gpd_graph_fits(session, graph->built, partition))
+		return CUDA_SUCCESS;
+	/* Before the new one is charged: it may need the room. */
+	gpd_graph_unbuild_later(session, graph->built);
+	graph->built = NULL;
+	return gpd_graph_build(session, graph->plan, graph->size, graph->device, partition,
+			       &graph->built);
+}
+
+CUresult
+gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunch *args)
+{
+	struct gpd_graph *graph = graph_get(session, args->plan);
+	struct gpd_stream *stream;
+	CUresult result;
+
+	if (!graph)
+		return CUDA_ERROR_INVALID_HANDLE;
+	/* Not what it was before: the client was told that it is another one. */
+	if (graph->refused != CUDA_SUCCESS)
+		return graph->refused;
+	result = gpd_stream_begin(session, args->stream, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (stream->device != graph->device)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = renew(session, graph, stream->partition);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (graph->built->uses.print) {
+		result = gpd_print_begin(session, stream);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	if (graph->built->uses.malloc)
+		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
+	if (graph->built->kernel)
+		__atomic_store_n(&session->kernel, graph->built->kernel, __ATOMIC_RELEASE);
+	result = gpd_driver.cuGraphLaunch(graph->built->driver, stream->driver);
+	if (graph->built->uses.print)
+		gpd_print_end(session, stream);
+	return result;
+}
+
+CUresult
+gpd_gpGraphDrop(struct gpd_session *session, const struct gp_args_gpGraphDrop *args)
+{
+	struct gpd_graph *graph = graph_get(session, args->plan);
+
+	if (!graph)
+		return CUDA_ERROR_INVALID_HANDLE;
+	graph_end(session, graph);
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_graph_forget_context(struct gpd_session *session, const struct gpd_context *context)
+{
+	struct gpd_graph *graph;
+	uint32_t at = 0;
+
+	while ((graph = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_PLAN, &at))) {
+		if (graph->context == context)
+			graph_end(session, graph);
+	}
+	gpd_graph_root_forget(session, context);
+}
+
+void
+gpd_graph_forget_session(struct gpd_session *session)
+{
+	struct gpd_graph *graph;
+	uint32_t at = 0;
+
+	while ((graph = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_PLAN, &at))) {
+		gpd_graph_unbuild(session, graph->built,
+				  gpd_device_enter(graph->device) == CUDA_SUCCESS);
+		graph->built = NULL;
+		graph_end(session, graph);
+	}
+	gpd_graph_root_forget(session, NULL);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/graph/graph_build.h"
+
+#include "gp_calls.h"
+#include "protocol/dec.h"
+#include "protocol/graph_plan.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/copy/copy_part.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/partition.h"
+#include "server/worker/graph/graph_root.h"
+#include "server/worker/image/image_library.h"
+#include "server/worker/image/launch.h"
+#include "server/worker/image/library.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+
+#include <stdlib.h>
+
+/* A graph that is being built. */
+struct build {
+	struct gpd_session *session;
+	struct gpd_graph_built *built;
+	CUgraph graph;     /* that is filled: a body of a condition, or the outermost one */
+	CUcontext context; /* of every node: that of the partition */
+	CUgraphNode *nodes;
+	CUgraphNode *dependencies;   /* of the node at hand */
+	struct gpd_graph_root *root; /* whose handles its conditions have; NULL: there are none */
+};
+
+static CUresult fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t size);
+
+static CUresult
+note_image(struct gpd_graph_built *built, const struct gpd_use *use)
+{
+	struct gpd_graph_image *images;
+	uint32_t i = 0;
+
+	while (i < built->image_count && built->images[i].id != use->image->handle.id)
+		i++;
+	built->uses.print |= use->image->uses.print;
+	built->uses.malloc |= use->image->uses.malloc;
+	built->kernel = use->kernel->name;
+	if (i < built->image_count)
+		return CUDA_SUCCESS;
+	images = realloc(built->images, (i + 1) * sizeof(*images));
+	if (!images)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	images[i] = (struct gpd_graph_image){ use->image->handle.id, use->image->library->number };
+	built->images = images;
+	built->image_count++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+set_attributes(CUgraphNode node, const CUlaunchConfig *config)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
+		if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_IGNORE)
+			result = gpd_driver.cuGraphKernelNodeSetAttribute(node, config->attrs[i].id,
+									  &config->attrs[i].value);
+	}
+	return result;
+}
+
+static CUresult
+add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint32_t count,
+	   CUgraphNode *node_p)
+{
+	CUlaunchAttribute list[GPD_LAUNCH_ATTRIBUTES_MAX];
+	CUlaunchConfig config = { .attrs = list };
+	size_t params_size = args->params.size;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)args->params.data,
+			  CU_LAUNCH_PARAM_BUFFER_SIZE, &params_size, CU_LAUNCH_PARAM_END };
+	CUDA_KERNEL_NODE_PARAMS params = {
+		.gridDimX = args->grid_x,
+		.gridDimY = args->grid_y,
+		.gridDimZ = args->grid_z,
+		.blockDimX = args->block_x,
+		.blockDimY = args->block_y,
+		.blockDimZ = args->block_z,
+		.sharedMemBytes = args->shared,
+		.extra = params_size ? extra : NULL,
+		.ctx = build->context,
+	};
+	struct gpd_use use;
+	CUresult result;
+
+	if (params_size > GP_LAUNCH_PARAMS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpd_launch_attributes(build->session, args->attributes, &config);
+	if (result == CUDA_SUCCESS)
+		result = gpd_image_kernel(build->session, args->kernel, build->built->device, &use);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((use.kernel->params_size != UINT32_MAX && params_size < use.kernel->params_size) ||
+	    (args->shared && args->shared > (unsigned int)gpd_image_dynamic(&use)))
+		return CUDA_ERROR_INVALID_VALUE;
+	params.kern = use.kernel->driver;
+	result = note_image(build->built, &use);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGraphAddKernelNode_v2(node_p, build->graph,
+							    build->dependencies, count, &params);
+	return result == CUDA_SUCCESS ? set_attributes(*node_p, &config) : result;
+}
+
+static CUresult
+add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t count,
+	 CUgraphNode *node_p)
+{
+	const CUDA_MEMSET_NODE_PARAMS params = {
+		.dst = args->dst,
+		.pitch = args->pitch,
+		.value = args->value,
+		.elementSize = args->element_size,
+		.width = args->width,
+		.height = args->height,
+	};
+	uint64_t bytes;
+	CUresult result;
+
+	if ((args->element_size != 1 && args->element_size != 2 && args->element_size != 4) ||
+	    args->dst % args->element_size || !args->width || !args->height ||
+	    __builtin_mul_overflow(args->width, (uint64_t)args->element_size, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpd_cut_check(build->session, args->dst, args->pitch, bytes, args->height);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpd_driver.cuGraphAddMemsetNode(node_p, build->graph, build->dependencies, count,
+					       &params, build->context);
+}
+
+static CUresult
+add_copy(const struct build *build, const struct gp_args_gpCopyDevice *args, uint32_t count,
+	 CUgraphNode *node_p)
+{
+	CUDA_MEMCPY3D params;
+	CUresult result = gpd_copy_device_box(build->session, args, &params);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpd_driver.cuGraphAddMemcpyNode(node_p, build->graph, build->dependencies, count,
+					       &params, build->context);
+}
+
+static CUresult
+add_condition(const struct build *build, const struct gp_graph_node *node, CUgraphNode *node_p)
+{
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL };
+	struct gp_graph_condition condition;
+	struct gp_bytes body;
+	CUresult result;
+
+	if (!gp_graph_condition_init(&condition, node) || !build->root ||
+	    !gpd_graph_root_has(build->root, condition.handle))
+		return CUDA_ERROR_INVALID_VALUE;
+	params.conditional = (CUDA_CONDITIONAL_NODE_PARAMS){
+		.handle = condition.handle,
+		.type = (CUgraphConditionalNodeType)condition.type,
+		.size = condition.count,
+		.ctx = build->context,
+	};
+	result = gpd_driver.cuGraphAddNode_v2(node_p, build->graph, build->dependencies, NULL,
+					      node->count, &params);
+	for (uint32_t i = 0; i < condition.count && result == CUDA_SUCCESS; i++) {
+		result = gp_graph_condition_body(&condition, &body) ? CUDA_SUCCESS
+								    : CUDA_ERROR_INVALID_VALUE;
+		if (result == CUDA_SUCCESS)
+			result = fill_graph(build, params.conditional.phGraph_out[i], body.data,
+					    body.size);
+	}
+	return result;
+}
+
+static CUresult
+add_node(const struct build *build, const struct gp_graph_node *node, CUgraphNode *node_p)
+{
+	union {
+		struct gp_args_gpLaunch launch;
+		struct gp_args_gpFill fill;
+		struct gp_args_gpCopyDevice copy;
+	} args;
+	struct gp_dec dec;
+
+	for (uint32_t i = 0; i < node->count; i++)
+		build->dependencies[i] = build->nodes[gp_graph_dependency(node, i)];
+	gp_dec_init(&dec, node->fields.data, node->fields.size);
+	switch (node->call) {
+	case 0:
+		return gpd_driver.cuGraphAddEmptyNode(node_p, build->graph, build->dependencies,
+						      node->count);
+	case GP_GRAPH_CONDITION:
+		return add_condition(build, node, node_p);
+	case GP_CALL_gpLaunch:
+		gp_args_gpLaunch_decode(&dec, &args.launch);
+		return gp_dec_done(&dec) ? add_kernel(build, &args.launch, node->count, node_p)
+					 : CUDA_ERROR_INVALID_VALUE;
+	case GP_CALL_gpFill:
+		gp_args_gpFill_decode(&dec, &args.fill);
+		return gp_dec_done(&dec) ? add_fill(build, &args.fill, node->count, node_p)
+					 : CUDA_ERROR_INVALID_VALUE;
+	case GP_CALL_gpCopyDevice:
+		gp_args_gpCopyDevice_decode(&dec, &args.copy);
+		return gp_dec_done(&dec) ? add_copy(build, &args.copy, node->count, node_p)
+					 : CUDA_ERROR_INVALID_VALUE;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* What a plan is, found before anything is made of it. */
+struct survey {
+	uint32_t nodes; /* bodies of conditions are counted, too */
+	uint32_t conditions;
+	uint64_t handle; /* of one of them */
+};
+
+static bool survey_nodes(const void *plan, size_t size, unsigned int depth, struct survey *survey);
+
+static bool
+survey_condition(const struct gp_graph_node *node, unsigned int depth, struct survey *survey)
+{
+	struct gp_graph_condition condition;
+	struct gp_bytes body;
+
+	if (depth == GP_GRAPH_DEPTH_MAX || !gp_graph_condition_init(&condition, node))
+		return false;
+	survey->conditions++;
+	survey->handle = condition.handle;
+	survey->nodes += condition.count;
+	for (uint32_t i = 0; i < condition.count; i++) {
+		if (!gp_graph_condition_body(&condition, &body) ||
+		    !survey_nodes(body.data, body.size, depth + 1, survey))
+			return false;
+	}
+	return true;
+}
+
+/* false: it is no plan. */
+static bool
+survey_nodes(const void *plan, size_t size, unsigned int depth, struct survey *survey)
+{
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+
+	gp_graph_reader_init(&reader, plan, size);
+	while (gp_graph_read(&reader, &node)) {
+		if (node.call == GP_GRAPH_CONDITION && !survey_condition(&node, depth, survey))
+			return false;
+	}
+	survey->nodes += reader.read;
+	return !reader.bad;
+}
+
+/* Gives a graph the nodes of a plan. */
+static CUresult
+fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t size)
+{
+	struct build build = *outer;
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+	CUresult result = CUDA_SUCCESS;
+
+	gp_graph_reader_init(&reader, plan, size);
+	while (gp_graph_read(&reader, &node))
+		;
+	build.graph = graph;
+	build.nodes = calloc(reader.read + 1, sizeof(CUgraphNode));
+	build.dependencies = calloc(reader.read + 1, sizeof(CUgraphNode));
+	if (!build.nodes || !build.dependencies)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	gp_graph_reader_init(&reader, plan, size);
+	for (uint32_t i = 0; result == CUDA_SUCCESS && gp_graph_read(&reader, &node); i++)
+		result = add_node(&build, &node, &build.nodes[i]);
+	free(build.nodes);
+	free(build.dependencies);
+	return result;
+}
+
+/* What has conditions is made in the graph that their handles are of, which stays. */
+static CUresult
+make(struct build *build, const void *plan, size_t size)
+{
+	struct gpd_graph_built *built = build->built;
+	CUgraph graph = NULL;
+	CUresult result = gpd_partition_context(built->partition, built->device, &build->context);
+
+	if (result == CUDA_SUCCESS)
+		result = build->root ? gpd_graph_root_clear(build->root, &graph)
+				     : gpd_driver.cuGraphCreate(&graph, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = fill_graph(build, graph, plan, size);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGraphInstantiateWithFlags(&built->driver, graph, 0);
+	if (!build->root)
+		(void)gpd_driver.cuGraphDestroy(graph);
+	return result;
+}
+
+bool
+gpd_graph_charge(struct gpd_session *session, uint64_t bytes)
+{
+	struct gpd_name_memory *memory = &session->handles.memory;
+	bool last = false;
+
+	while (!gpd_name_memory_add(memory, bytes)) {
+		if (!memory->leaving || last)
+			return false;
+		last = gpd_wait_none(session);
+		gpd_wait_oldest(session);
+	}
+	return true;
+}
+
+CUresult
+gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
+		struct gpd_partition *partition, struct gpd_graph_built **built_p)
+{
+	struct gpd_graph_built *built;
+	struct build build = { .session = session };
+	struct survey survey = { 0 };
+	uint64_t bytes;
+	CUresult result;
+
+	*built_p = NULL;
+	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (survey.conditions > 0) {
+		build.root = gpd_graph_root_find(session, survey.handle, device);
+		if (!build.root)
+			return CUDA_ERROR_INVALID_VALUE;
+		partition = build.root->partition;
+	}
+	bytes = sizeof(*built) + (uint64_t)survey.nodes * GPD_GRAPH_NODE_COST;
+	if (!gpd_graph_charge(session, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	built = calloc(1, sizeof(*built));
+	if (!built) {
+		gpd_name_memory_remove(&session->handles.memory, bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	built->device = device;
+	built->stays = build.root != NULL;
+	built->charged = bytes;
+	built->partition = gpd_partition_hold(partition);
+	build.built = built;
+	result = make(&build, plan, size);
+	if (result == CUDA_SUCCESS)
+		*built_p = built;
+	else
+		gpd_graph_unbuild(session, built, !gpd_driver_is_sticky(result));
+	return result;
+}
+
+bool
+gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
+	       const struct gpd_partition *partition)
+{
+	bool fits = built->stays || built->partition == partition;
+
+	for (uint32_t i = 0; i < built->image_count && fits; i++) {
+		const struct gpd_image *image = gpd_image_get(session, built->images[i].id);
+
+		fits = image && !image->stale && image->library &&
+		       image->library->number == built->images[i].library;
+	}
+	return fits;
+}
+
+static void
+built_free(struct gpd_graph_built *built, bool driver)
+{
+	if (built->driver && driver && gpd_device_enter(built->device) == CUDA_SUCCESS)
+		(void)gpd_driver.cuGraphExecDestroy(built->driver);
+	gpd_partition_unref(built->partition);
+	free(built->images);
+	free(built);
+}
+
+void
+gpd_graph_unbuild(struct gpd_session *session, struct gpd_graph_built *built, bool driver)
+{
+	if (!built)
+		return;
+	gpd_name_memory_remove(&session->handles.memory, built->charged);
+	built_free(built, driver);
+}
+
+/* By the responder. */
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct gpd_graph_built *built = arg;
+	uint64_t charged = built->charged;
+
+	built_free(built, !gpd_driver_is_sticky(result));
+	gpd_name_memory_gone(&session->handles.memory, charged);
+}
+
+void
+gpd_graph_unbuild_later(struct gpd_session *session, struct gpd_graph_built *built)
+{
+	CUresult result;
+
+	if (!built)
+		return;
+	gpd_name_memory_leave(&session->handles.memory, built->charged);
+	result = gpd_wait_add_all(session, NULL, unused, built);
+	/* The driver itself ends what still runs when that has ended. */
+	if (result != CUDA_SUCCESS)
+		unused(session, built, result);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From what a client has sent to an executable graph of the driver, on a partition's
+ * multiprocessors.  Executor only, with the device current.
+ */
+#ifndef GPD_GRAPH_BUILD_H
+#define GPD_GRAPH_BUILD_H
+
+#include "server/worker/image/image.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpd_partition;
+struct gpd_session;
+
+/* What a node is charged for: of executables of 32 nodes 65 take 8 MiB of an H200's memory. */
+#define GPD_GRAPH_NODE_COST 4096
+
+/* An image that a kernel is of, and the number of the library that it had. */
+struct gpd_graph_image {
+	uint32_t id;
+	uint64_t library;
+};
+
+/* gpd_graph_unbuild() ends it. */
+struct gpd_graph_built {
+	CUgraphExec driver;
+	int device;
+	struct gpd_partition *partition; /* a reference, or NULL */
+	bool stays; /* on this partition, whatever the session has now: it has conditions */
+	struct gpd_graph_image *images;
+	uint32_t image_count;
+	struct gpd_image_uses uses; /* of any kernel's */
+	const char *kernel;         /* the last one's name, or NULL */
+	uint64_t charged;           /* of the session's name memory, until it is unbuilt */
+};
+
+/* Charges the session's name memory.  Blocks while graphs that leave would make room; false: the
+ * session may have no more. */
+bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
+
+/*
+ * CUDA_ERROR_INVALID_VALUE: it is no plan, or uses memory that is not the session's;
+ * CUDA_ERROR_INVALID_HANDLE: a kernel of no image; CUDA_ERROR_OUT_OF_MEMORY: also if it
+ * cannot be charged, which is done before the driver makes it: a plan may have a million nodes.
+ */
+CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
+			 struct gpd_partition *partition, struct gpd_graph_built **built_p);
+
+/* Whether it can be launched as it is. */
+bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
+		    const struct gpd_partition *partition);
+
+/* When nothing uses it any more; NULL is allowed.  driver: the driver can still be called. */
+void gpd_graph_unbuild(struct gpd_session *session, struct gpd_graph_built *built, bool driver);
+/* The same behind the launches that may still use it. */
+void gpd_graph_unbuild_later(struct gpd_session *session, struct gpd_graph_built *built);
+
+#endif /* GPD_GRAPH_BUILD_H */

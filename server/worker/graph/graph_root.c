@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/graph/graph_root.h"
+
+#include "gpd_calls.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/partition.h"
+#include "server/worker/graph/graph_build.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+
+#include <stdlib.h>
+
+/* What a handle is charged for. */
+#define HANDLE_COST 1024
+
+struct gpd_partition *
+gpd_graph_partition(const struct gpd_session *session, const struct gpd_context *context)
+{
+	const struct gpd_stream *stream = session->streams;
+
+	while (stream && (stream->context != context || stream->dropped))
+		stream = stream->next;
+	return stream ? stream->partition : NULL;
+}
+
+static struct gpd_graph_root *
+root_get(const struct gpd_session *session, uint32_t id)
+{
+	return gpd_handle_get(&session->handles, GPD_KIND_GRAPH_ROOT, id);
+}
+
+static void
+root_end(struct gpd_session *session, struct gpd_graph_root *root)
+{
+	if (root->driver && gpd_device_enter(root->context->device) == CUDA_SUCCESS)
+		(void)gpd_driver.cuGraphDestroy(root->driver);
+	gpd_name_memory_remove(&session->handles.memory, root->count * HANDLE_COST);
+	gpd_partition_unref(root->partition);
+	gpd_handle_remove(&session->handles, &root->handle);
+	free(root->handles);
+	free(root);
+}
+
+CUresult
+gpd_gpGraphRoot(struct gpd_session *session, const struct gp_args_gpGraphRoot *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->context);
+	struct gpd_graph_root *root;
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	root = calloc(1, sizeof(*root));
+	if (!root)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	root->context = context;
+	result = gpd_session_name(session, GPD_KIND_GRAPH_ROOT, args->root, &root->handle);
+	if (result != CUDA_SUCCESS) {
+		free(root);
+		return result;
+	}
+	root->partition = gpd_partition_hold(gpd_graph_partition(session, context));
+	result = gpd_device_enter(context->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGraphCreate(&root->driver, 0);
+	if (result != CUDA_SUCCESS)
+		root_end(session, root);
+	return result;
+}
+
+static CUresult
+make_handle(const struct gpd_graph_root *root, unsigned int value, unsigned int flags,
+	    CUgraphConditionalHandle *handle_p)
+{
+	int device = root->context->device;
+	CUcontext context;
+	CUresult result = gpd_device_enter(device);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_partition_context(root->partition, device, &context);
+	return result == CUDA_SUCCESS ? gpd_driver.cuGraphConditionalHandleCreate(
+						handle_p, root->driver, context, value, flags)
+				      : result;
+}
+
+CUresult
+gpd_gpGraphHandle(struct gpd_session *session, const struct gp_args_gpGraphHandle *args,
+		  struct gp_reply_gpGraphHandle *reply)
+{
+	struct gpd_graph_root *root = root_get(session, args->root);
+	CUgraphConditionalHandle handle;
+	uint64_t *handles;
+	CUresult result;
+
+	if (!root)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (args->flags & ~(unsigned int)CU_GRAPH_COND_ASSIGN_DEFAULT)
+		return CUDA_ERROR_INVALID_VALUE;
+	handles = realloc(root->handles, (root->count + 1) * sizeof(*handles));
+	if (!handles)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	root->handles = handles;
+	if (!gpd_graph_charge(session, HANDLE_COST))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = make_handle(root, args->value, args->flags, &handle);
+	if (result != CUDA_SUCCESS) {
+		gpd_name_memory_remove(&session->handles.memory, HANDLE_COST);
+		return result;
+	}
+	root->handles[root->count++] = handle;
+	reply->handle = handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpGraphRootDrop(struct gpd_session *session, const struct gp_args_gpGraphRootDrop *args)
+{
+	struct gpd_graph_root *root = root_get(session, args->root);
+
+	if (!root)
+		return CUDA_ERROR_INVALID_HANDLE;
+	root_end(session, root);
+	return CUDA_SUCCESS;
+}
+
+bool
+gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle)
+{
+	for (size_t i = 0; i < root->count; i++) {
+		if (root->handles[i] == handle)
+			return true;
+	}
+	return false;
+}
+
+struct gpd_graph_root *
+gpd_graph_root_find(const struct gpd_session *session, uint64_t handle, int device)
+{
+	struct gpd_graph_root *root;
+	uint32_t at = 0;
+
+	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
+		if (root->context->device == device && gpd_graph_root_has(root, handle))
+			return root;
+	}
+	return NULL;
+}
+
+CUresult
+gpd_graph_root_clear(const struct gpd_graph_root *root, CUgraph *graph_p)
+{
+	CUgraphNode *nodes;
+	size_t count = 0;
+	CUresult result = gpd_driver.cuGraphGetNodes(root->driver, NULL, &count);
+
+	*graph_p = root->driver;
+	if (result != CUDA_SUCCESS || count == 0)
+		return result;
+	nodes = calloc(count, sizeof(CUgraphNode));
+	if (!nodes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_driver.cuGraphGetNodes(root->driver, nodes, &count);
+	while (count > 0 && result == CUDA_SUCCESS)
+		result = gpd_driver.cuGraphDestroyNode(nodes[--count]);
+	free(nodes);
+	return result;
+}
+
+void
+gpd_graph_root_forget(struct gpd_session *session, const struct gpd_context *context)
+{
+	struct gpd_graph_root *root;
+	uint32_t at = 0;
+
+	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
+		if (!context || root->context == context)
+			root_end(session, root);
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs of the driver that handles of conditions belong to.
+ *
+ * Device code of the client holds the driver's own handles, so they are made when the client asks,
+ * before there are nodes.  What is launched later is made in the graph that they belong to, each
+ * time anew: its nodes before are dropped.  A handle is of one context of the driver, so all that
+ * is made there stays on the multiprocessors that the session had then.  Executor only, with the
+ * device current where the driver is called.
+ */
+#ifndef GPD_GRAPH_ROOT_H
+#define GPD_GRAPH_ROOT_H
+
+#include "server/worker/session/handle.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpd_context;
+struct gpd_partition;
+struct gpd_session;
+
+/* The session's, under the client's name. */
+struct gpd_graph_root {
+	struct gpd_handle handle;
+	struct gpd_context *context;
+	struct gpd_partition *partition; /* a reference, or NULL */
+	CUgraph driver;
+	uint64_t *handles;
+	size_t count;
+};
+
+/* The session's one that has this handle and is of the device; NULL: none. */
+struct gpd_graph_root *gpd_graph_root_find(const struct gpd_session *session, uint64_t handle,
+					   int device);
+bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
+/* Without nodes. */
+CUresult gpd_graph_root_clear(const struct gpd_graph_root *root, CUgraph *graph_p);
+
+/* Of a context that ends; NULL: all. */
+void gpd_graph_root_forget(struct gpd_session *session, const struct gpd_context *context);
+
+/* The partition that the session's streams of the context have; or NULL. */
+struct gpd_partition *gpd_graph_partition(const struct gpd_session *session,
+					  const struct gpd_context *context);
+
+#endif /* GPD_GRAPH_ROOT_H */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NVML says of a device, to a session: memory as its quota has it, and its own processes. */
+#include "gpd_calls.h"
+#include "protocol/device_state.h"
+#include "server/worker/device/nvml.h"
+#include "server/worker/session/session.h"
+
+#include <stdlib.h>
+
+/* Sessions of the same tenant from the same machine, where their numbers mean something. */
+static CUresult
+list_processes(const struct gpd_account *account, int device, struct gp_bytes *bytes)
+{
+	struct gp_state_process *all = calloc(GP_STATE_PROCESSES_MAX, sizeof(*all));
+	size_t count = 0;
+
+	if (!all)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (int i = 0; i < GPD_LEDGER_SESSIONS && count < GP_STATE_PROCESSES_MAX; i++) {
+		struct gpd_ledger_session *other = &account->ledger->sessions[i];
+		const struct gpd_ledger_line *line = &other->devices[device];
+		uint64_t memory = atomic_load(&line->memory);
+
+		if (atomic_load(&other->id) == 0 || other->tenant != account->line->tenant ||
+		    atomic_load(&other->machine) != atomic_load(&account->line->machine) ||
+		    memory <= atomic_load(&line->granted))
+			continue;
+		all[count++] = (struct gp_state_process){
+			.pid = atomic_load(&other->pid),
+			.memory = memory,
+		};
+	}
+	*bytes = (struct gp_bytes){ all, count * sizeof(*all) };
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+read_sensors(int device, uint64_t *words, struct gp_bytes *bytes)
+{
+	char *texts = malloc(GPD_NVML_TEXTS_MAX);
+
+	if (!texts)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*bytes = (struct gp_bytes){ texts, gpd_nvml_read(device, words, texts) };
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpDeviceState(struct gpd_session *session, const struct gp_args_gpDeviceState *args,
+		  struct gp_reply_gpDeviceState *reply)
+{
+	const struct gp_args_gpMemoryInfo about = { .device = args->device };
+	uint64_t *words = malloc(GP_STATE_WORDS * sizeof(*words));
+	size_t count = args->what & GP_STATE_SENSORS ? GP_STATE_WORDS : GP_STATE_NVML;
+	struct gp_reply_gpMemoryInfo memory;
+	CUresult result =
+		words ? gpd_gpMemoryInfo(session, &about, &memory) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result == CUDA_SUCCESS && args->what & GP_STATE_PROCESSES)
+		result = list_processes(&session->account, args->device, &reply->processes);
+	if (result == CUDA_SUCCESS && args->what & GP_STATE_SENSORS)
+		result = read_sensors(args->device, words, &reply->texts);
+	if (result != CUDA_SUCCESS) {
+		free((void *)reply->processes.data);
+		reply->processes = (struct gp_bytes){ 0 };
+		free(words);
+		return result;
+	}
+	words[GP_STATE_MEMORY_TOTAL] = memory.total;
+	/* Who only asks uses nothing. */
+	words[GP_STATE_MEMORY_FREE] =
+		memory.free + atomic_load(&session->account.line->devices[args->device].granted);
+	if (words[GP_STATE_MEMORY_FREE] > memory.total)
+		words[GP_STATE_MEMORY_FREE] = memory.total;
+	reply->words = (struct gp_bytes){ words, count * sizeof(*words) };
+	return CUDA_SUCCESS;
+}

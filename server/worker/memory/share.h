@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session lets others of its tenant open (gpMemoryShare): a name of the client's, a secret
+ * (session/offer.h) and a use of the memory.  Executor only.
+ */
+#ifndef GPD_SHARE_H
+#define GPD_SHARE_H
+
+struct gpd_session;
+
+/* At the session's end, before its memory goes. */
+void gpd_share_forget(struct gpd_session *session);
+
+#endif /* GPD_SHARE_H */

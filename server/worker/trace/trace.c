@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/trace/trace.h"
+
+#include "base/clock.h"
+#include "gpd_calls.h"
+#include "protocol/trace_event.h"
+#include "server/common/ledger/ledger.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* Pieces under way on a device, and streams that are told apart. */
+#define ENTRIES 4096
+#define TRACKS 4096
+/* What an event costs the executor, a microsecond or two, it may cost so often; so many may come at
+ * once. */
+#define EACH_NS 33000
+#define BURST 4096
+/* The GPU's clock is compared with ours this often, and for so long at most; the first time,
+ * without which nothing can be told, for longer. */
+#define CLOCK_NS 1000000000
+#define CLOCK_TRIES 3
+#define CLOCK_MAX_NS 1000000
+#define CLOCK_FIRST_NS 50000000
+#define NS_PER_MS 1e6
+
+struct entry {
+	struct entry *prev, *next; /* utlist; of the free ones, next alone */
+	struct gp_trace_event event;
+	char name[GP_TRACE_NAME_MAX +
+		  1]; /* of a launch, whose kernel may be gone when it is told */
+	CUevent done;
+	uint32_t track;
+};
+
+/* A device's: what its events' times are told from. */
+struct clock {
+	CUstream stream; /* nothing else is ever in it */
+	CUevent base, next;
+	uint64_t base_ns; /* when base was; 0: not known yet */
+	uint64_t set_ns, error_ns;
+	struct entry *free; /* their events are the device's */
+	uint32_t entries;   /* that were ever made; 0: the device is not used */
+};
+
+struct gpd_trace {
+	struct entry *pending; /* in the order of the work */
+	uint32_t last_track;
+	uint64_t missed;
+	uint64_t spare_ns, looked_ns; /* time that events may cost */
+	struct {
+		uint64_t end_ns; /* of what was told */
+		uint64_t busy;   /* the take that found it so */
+	} tracks[TRACKS];
+	uint64_t take;
+	uint64_t told[GP_TRACE_PLACES]; /* kernels whose names the client has */
+	struct clock clocks[GPD_DEVICES_MAX];
+};
+
+uint64_t
+gpd_trace_begin(const struct gpd_session *session)
+{
+	return session->trace ? gp_now_ns() : 0;
+}
+
+/* Whether so many more microseconds may be spent. */
+static bool
+may_spend(struct gpd_trace *trace, uint64_t now)
+{
+	trace->spare_ns += now - trace->looked_ns;
+	trace->looked_ns = now;
+	if (trace->spare_ns > (uint64_t)BURST * EACH_NS)
+		trace->spare_ns = (uint64_t)BURST * EACH_NS;
+	if (trace->spare_ns < EACH_NS)
+		return false;
+	trace->spare_ns -= EACH_NS;
+	return true;
+}
+
+/* NULL: no memory, or not for this session. */
+static struct entry *
+make_entry(const struct gpd_account *account)
+{
+	struct entry *entry;
+
+	if (!gpd_ledger_take_host(account->ledger, account->line, sizeof(*entry)))
+		return NULL;
+	entry = calloc(1, sizeof(*entry));
+	if (entry && gpd_driver.cuEventCreate(&entry->done, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+		return entry;
+	gpd_ledger_give_host(account->ledger, account->line, sizeof(*entry));
+	free(entry);
+	return NULL;
+}
+
+/* One with an event of the device, which is current.  NULL: there are enough. */
+static struct entry *
+take_entry(const struct gpd_session *session, int device)
+{
+	struct clock *clock = &session->trace->clocks[device];
+	struct entry *entry = clock->free;
+
+	if (entry) {
+		clock->free = entry->next;
+		return entry;
+	}
+	entry = clock->entries < ENTRIES ? make_entry(&session->account) : NULL;
+	clock->entries += entry != NULL;
+	return entry;
+}
+
+static void
+give_entry(struct gpd_trace *trace, struct entry *entry)
+{
+	struct clock *clock = &trace->clocks[entry->event.device];
+
+	entry->next = clock->free;
+	clock->free = entry;
+}
+
+static uint32_t
+track_of(struct gpd_trace *trace, struct gpd_stream *stream)
+{
+	if (!stream->trace.track) {
+		trace->last_track = trace->last_track % TRACKS + 1;
+		stream->trace.track = trace->last_track;
+		trace->tracks[stream->trace.track - 1].end_ns = 0;
+	}
+	return stream->trace.track - 1;
+}
+
+static bool
+measure(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_trace_work *work)
+{
+	struct gpd_trace *trace = session->trace;
+	struct entry *entry;
+
+	if (!may_spend(trace, work->begun_ns) || gpd_device_enter(stream->device) != CUDA_SUCCESS)
+		return false;
+	entry = take_entry(session, stream->device);
+	if (!entry)
+		return false;
+	entry->event = (struct gp_trace_event){ .begin_ns = work->begun_ns,
+						.kernel = work->kernel,
+						.stream = work->stream,
+						.device = (uint32_t)stream->device,
+						.call = work->call,
+						.joined = stream->trace.joined };
+	if (gpd_driver.cuEventRecord(entry->done, stream->driver) != CUDA_SUCCESS) {
+		give_entry(trace, entry);
+		return false;
+	}
+	stream->depth.given++;
+	entry->track = track_of(trace, stream);
+	snprintf(entry->name, sizeof(entry->name), "%s",
+		 work->kernel && session->kernel ? session->kernel : "");
+	DL_APPEND(trace->pending, entry);
+	return true;
+}
+
+void
+gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
+{
+	struct gpd_stream *stream;
+
+	if (!work->begun_ns || !(stream = gpd_stream_get(session, work->stream)))
+		return;
+	if (measure(session, stream, work)) {
+		stream->trace.joined = 0;
+		return;
+	}
+	stream->trace.joined++;
+	session->trace->missed++;
+}
+
+/* When the event was, by the device's clock as last compared. */
+static bool
+time_of(const struct clock *clock, CUevent event, uint64_t *ns_p, CUresult *result_p)
+{
+	float ms = 0;
+
+	*result_p = gpd_driver.cuEventElapsedTime_v2(&ms, clock->base, event);
+	*ns_p = clock->base_ns + (uint64_t)(int64_t)((double)ms * NS_PER_MS);
+	return *result_p == CUDA_SUCCESS;
+}
+
+/* Lets the GPU pass clock->next at once: when that was, and half of how long it took. */
+static bool
+look_at_clock(struct clock *clock, uint64_t *at_p, uint64_t *error_p)
+{
+	uint64_t limit = clock->base_ns ? CLOCK_MAX_NS : CLOCK_FIRST_NS;
+	uint64_t before = gp_now_ns(), after;
+	CUresult result = gpd_driver.cuEventRecord(clock->next, clock->stream);
+
+	if (result != CUDA_SUCCESS)
+		return false;
+	do {
+		result = gpd_driver.cuEventQuery(clock->next);
+		after = gp_now_ns();
+	} while (result == CUDA_ERROR_NOT_READY && after - before < limit);
+	*error_p = (after - before) / 2;
+	*at_p = before + *error_p;
+	return result == CUDA_SUCCESS;
+}
+
+/* What the two clocks have drifted apart since the last time counts as an error, too. */
+static void
+set_clock(struct clock *clock, uint64_t at, uint64_t error)
+{
+	CUevent event = clock->base;
+	CUresult result;
+	uint64_t told;
+
+	if (clock->base_ns && time_of(clock, clock->next, &told, &result))
+		error += told > at ? told - at : at - told;
+	clock->base = clock->next;
+	clock->next = event;
+	clock->base_ns = at;
+	clock->set_ns = gp_now_ns();
+	clock->error_ns = error;
+}
+
+static bool
+open_clock(struct clock *clock)
+{
+	if (!clock->stream && gpd_driver.cuStreamCreateWithPriority(
+				      &clock->stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
+		return false;
+	if (!clock->base &&
+	    gpd_driver.cuEventCreate(&clock->base, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+		return false;
+	return clock->next ||
+	       gpd_driver.cuEventCreate(&clock->next, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
+}
+
+/* The closest of a few looks. */
+static void
+compare_clock(struct clock *clock, int device)
+{
+	uint64_t at, error, limit = UINT64_MAX;
+
+	if (!clock->entries || (clock->base_ns && gp_now_ns() - clock->set_ns < CLOCK_NS) ||
+	    gpd_device_enter(device) != CUDA_SUCCESS || !open_clock(clock))
+		return;
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		if (!look_at_clock(clock, &at, &error) || error >= limit)
+			continue;
+		set_clock(clock, at, error);
+		limit = error;
+	}
+}
+
+/* It has ended: the intervals of a stream lie behind one another, whatever the clocks say. */
+static void
+settle(struct gpd_trace *trace, struct entry *entry, uint64_t end)
+{
+	uint64_t *last = &trace->tracks[entry->track].end_ns;
+	uint64_t now = gp_now_ns();
+
+	if (end > now)
+		end = now;
+	if (entry->event.begin_ns < *last)
+		entry->event.begin_ns = *last;
+	if (end < entry->event.begin_ns)
+		end = entry->event.begin_ns;
+	entry->event.end_ns = *last = end;
+}
+
+/* Whether the piece is known to be over, and then whether it is known when. */
+static bool
+is_over(struct gpd_trace *trace, struct entry *entry, bool *known_p)
+{
+	const struct clock *clock = &trace->clocks[entry->event.device];
+	CUresult result;
+	uint64_t end;
+
+	if (!clock->base_ns || trace->tracks[entry->track].busy == trace->take)
+		return false;
+	*known_p = time_of(clock, entry->done, &end, &result);
+	if (*known_p)
+		settle(trace, entry, end);
+	else if (result == CUDA_ERROR_NOT_READY)
+		trace->tracks[entry->track].busy = trace->take;
+	return result != CUDA_ERROR_NOT_READY;
+}
+
+/* A name that the client does not have goes with the piece. */
+static void
+add_name(struct gpd_trace *trace, struct entry *entry)
+{
+	uint64_t *told = &trace->told[gp_trace_place(entry->event.kernel)];
+
+	if (!*entry->name || *told == entry->event.kernel)
+		return;
+	*told = entry->event.kernel;
+	entry->event.name = (struct gp_bytes){ entry->name, strlen(entry->name) };
+}
+
+/* Moves what is over, as far as one answer takes it, to the list; its size in the answer. */
+static size_t
+collect(struct gpd_trace *trace, struct entry **over, unsigned int *count_p)
+{
+	struct entry *entry, *next;
+	size_t size = 0;
+
+	DL_FOREACH_SAFE(trace->pending, entry, next)
+	{
+		bool known = false;
+
+		if (*count_p == GP_TRACE_EVENTS_MAX)
+			break;
+		if (!is_over(trace, entry, &known))
+			continue;
+		DL_DELETE(trace->pending, entry);
+		if (!known) {
+			trace->missed++;
+			give_entry(trace, entry);
+			continue;
+		}
+		add_name(trace, entry);
+		DL_APPEND(*over, entry);
+		size += GP_TRACE_EVENT_SIZE(entry->event.name.size);
+		++*count_p;
+	}
+	return size;
+}
+
+/* What is told goes, also when there is no memory to tell it. */
+static CUresult
+tell(struct gpd_trace *trace, struct gp_reply_gpTraceTake *reply)
+{
+	struct entry *over = NULL, *entry, *next;
+	unsigned int count = 0;
+	size_t size = collect(trace, &over, &count);
+	uint8_t *data = malloc(size + 1);
+	struct gp_enc enc;
+
+	if (!data) {
+		trace->missed += count;
+		memset(trace->told, 0, sizeof(trace->told));
+	}
+	gp_enc_init(&enc, data, data ? size : 0);
+	DL_FOREACH_SAFE(over, entry, next)
+	{
+		gp_trace_event_encode(&enc, &entry->event);
+		DL_DELETE(over, entry);
+		give_entry(trace, entry);
+	}
+	reply->events = (struct gp_bytes){ data, data ? gp_enc_size(&enc) : 0 };
+	reply->left = count == GP_TRACE_EVENTS_MAX;
+	return data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpd_gpTraceTake(struct gpd_session *session, const struct gp_args_gpTraceTake *args,
+		struct gp_reply_gpTraceTake *reply)
+{
+	struct gpd_trace *trace = session->trace;
+	CUresult result;
+
+	(void)args;
+	if (!trace)
+		trace = session->trace = calloc(1, sizeof(*trace));
+	if (!trace)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	trace->take++;
+	for (int i = 0; i < gpd_devices.count; i++) {
+		compare_clock(&trace->clocks[i], i);
+		if (trace->clocks[i].error_ns > reply->error)
+			reply->error = trace->clocks[i].error_ns;
+	}
+	result = tell(trace, reply);
+	reply->missed = trace->missed;
+	reply->now = gp_now_ns();
+	return result;
+}
+
+static void
+destroy_entries(const struct gpd_account *account, struct entry *entry)
+{
+	while (entry) {
+		struct entry *next = entry->next;
+
+		(void)gpd_driver.cuEventDestroy_v2(entry->done);
+		gpd_ledger_give_host(account->ledger, account->line, sizeof(*entry));
+		free(entry);
+		entry = next;
+	}
+}
+
+void
+gpd_trace_forget(struct gpd_session *session)
+{
+	struct gpd_trace *trace = session->trace;
+
+	if (!trace)
+		return;
+	destroy_entries(&session->account, trace->pending);
+	for (int i = 0; i < gpd_devices.count; i++) {
+		struct clock *clock = &trace->clocks[i];
+
+		destroy_entries(&session->account, clock->free);
+		if (clock->base)
+			(void)gpd_driver.cuEventDestroy_v2(clock->base);
+		if (clock->next)
+			(void)gpd_driver.cuEventDestroy_v2(clock->next);
+		if (clock->stream)
+			(void)gpd_driver.cuStreamDestroy_v2(clock->stream);
+	}
+	free(trace);
+	session->trace = NULL;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "softgpu/driver/driver.h"
+#include "softgpu/engine/engine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEVICE_NAME "gpupool software device"
+#define PCI_BUS_ID "0000:00:00.0"
+#define MEMORY_DEFAULT_MAX ((size_t)4 << 30)
+#define MULTIPROCESSORS_VARIABLE "GPUPOOL_SOFT_MULTIPROCESSORS"
+
+static struct {
+	pthread_mutex_t lock;
+	bool ready;
+	size_t memory;
+	int multiprocessors;
+} device = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* "512M", "4G", or bytes; 0 when it is none of these. */
+static size_t
+parse_size(const char *text)
+{
+	char *end;
+	unsigned long long n = strtoull(text, &end, 10);
+	unsigned int shift = 0;
+
+	if (*end == 'K' || *end == 'k')
+		shift = 10;
+	else if (*end == 'M' || *end == 'm')
+		shift = 20;
+	else if (*end == 'G' || *end == 'g')
+		shift = 30;
+	if (end == text || (*end && (!shift || end[1])) || n > (UINT64_MAX >> shift))
+		return 0;
+	return (size_t)(n << shift);
+}
+
+static size_t
+memory_size(void)
+{
+	const char *text = getenv("GPUPOOL_SOFT_MEMORY");
+	size_t half = (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE);
+	size_t size = text ? parse_size(text) : 0;
+
+	if (!size)
+		size = half < MEMORY_DEFAULT_MAX ? half : MEMORY_DEFAULT_MAX;
+	return size;
+}
+
+/* One per worker thread, unless the environment wants another number. */
+static int
+multiprocessor_count(void)
+{
+	const char *text = getenv(MULTIPROCESSORS_VARIABLE);
+	long count = text ? strtol(text, NULL, 10) : 0;
+
+	if (count < 1 || count > GS_MULTIPROCESSORS_MAX)
+		count = gs_engine_workers();
+	return (int)count;
+}
+
+/* A GPU's driver takes a while, too; here only if asked. */
+static void
+take_time(void)
+{
+	const char *text = getenv("GPUPOOL_SOFT_START_MS");
+	long ms = text ? strtol(text, NULL, 10) : 0;
+
+	if (ms > 0)
+		gp_nap((uint64_t)ms * 1000000);
+}
+
+CUresult CUDAAPI
+cuInit(unsigned int flags)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&device.lock);
+	if (!device.ready) {
+		take_time();
+		r = (CUresult)gs_engine_init(NULL);
+		if (!r) {
+			device.memory = memory_size();
+			device.multiprocessors = multiprocessor_count();
+			__atomic_store_n(&device.ready, true, __ATOMIC_RELEASE);
+		}
+	}
+	pthread_mutex_unlock(&device.lock);
+	return r;
+}
+
+CUresult
+gs_enter_device(void)
+{
+	return __atomic_load_n(&device.ready, __ATOMIC_ACQUIRE) ? CUDA_SUCCESS
+								: CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult
+gs_check_device(CUdevice dev)
+{
+	CUresult r = gs_enter_device();
+
+	if (r)
+		return r;
+	return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+size_t
+gs_device_memory(void)
+{
+	return device.memory;
+}
+
+int
+gs_device_multiprocessors(void)
+{
+	return device.multiprocessors;
+}
+
+CUresult CUDAAPI
+cuDriverGetVersion(int *version)
+{
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = 13000;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceGetCount(int *count)
+{
+	CUresult r = gs_enter_device();
+
+	if (r)
+		return r;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceGet(CUdevice *dev, int ordinal)
+{
+	CUresult r = gs_enter_device();
+
+	if (r)
+		return r;
+	if (!dev)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ordinal != 0)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*dev = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+	CUresult r = gs_check_device(dev);
+
+	if (r)
+		return r;
+	if (!name || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(name, (size_t)len, "%s", DEVICE_NAME);
+	return CUDA_SUCCESS;
+}
+
+/* The same on every machine: it says that the device is no hardware. */
+CUresult CUDAAPI
+cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+	CUresult r = gs_check_device(dev);
+
+	if (r)
+		return r;
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(uuid->bytes, "gpupool-software", sizeof(uuid->bytes));
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	CUresult r = gs_check_device(dev);
+
+	if (r)
+		return r;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = device.memory;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)
+{
+	CUresult r = gs_check_device(dev);
+
+	if (r)
+		return r;
+	if (!id || len < (int)sizeof(PCI_BUS_ID))
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(id, PCI_BUS_ID, sizeof(PCI_BUS_ID));
+	return CUDA_SUCCESS;
+}
+
+/* What is not here is a feature that the device lacks: 0. */
+static const int attributes[CU_DEVICE_ATTRIBUTE_MAX] = {
+	[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = GS_BLOCK_THREADS,
+	[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024,
+	[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] = 1024,
+	[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] = 64,
+	[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X] = INT32_MAX,
+	[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y] = 65535,
+	[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] = 65535,
+	[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK] = GS_BLOCK_SHARED,
+	[CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY] = 65536,
+	[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32,
+	[CU_DEVICE_ATTRIBUTE_MAX_PITCH] = INT32_MAX,
+	[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK] = GS_MULTIPROCESSOR_REGISTERS,
+	[CU_DEVICE_ATTRIBUTE_CLOCK_RATE] = 1000000,
+	[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT] = 512,
+	[CU_DEVICE_ATTRIBUTE_GPU_OVERLAP] = 1,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH] = 131072,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH] = 131072,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT] = 65536,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH] = 1 << 27,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH] = 131072,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT] = 65000,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH] = INT32_MAX,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH] = 32768,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH] = 131072,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT] = 65536,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH] = 16384,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT] = 16384,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH] = 16384,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH] = 16384,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT] = 16384,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH] = 16384,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH] = 32768,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT] = 32768,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS] = 2048,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH] = 32768,
+	[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS] = 2048,
+	[CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT] = 512,
+	[CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS] = 1,
+	[CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE] = 1000000,
+	[CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH] = 64,
+	[CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE] = 1 << 20,
+	[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = GS_MULTIPROCESSOR_THREADS,
+	[CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT] = 2,
+	[CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1,
+	[CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT] = 32,
+	[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9,
+	[CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR] = GS_MULTIPROCESSOR_SHARED,
+	[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = GS_MULTIPROCESSOR_REGISTERS,
+	[CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO] = 2,
+	[CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM] = 1,
+	[CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1] = 1,
+	[CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1] = 1,
+	[CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1] = 1,
+	[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH] = 1,
+	[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] = GS_BLOCK_SHARED_OPTIN,
+	[CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED] = 1,
+	[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS] =
+		CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST,
+	[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING] =
+		CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE,
+	[CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR] = GS_MULTIPROCESSOR_BLOCKS,
+	[CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK] = GS_BLOCK_SHARED_RESERVED,
+	[CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS] = 1,
+	[CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR] = 1,
+	[CU_DEVICE_ATTRIBUTE_NUMA_ID] = -1,
+	[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = -1,
+};
+
+CUresult CUDAAPI
+cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
+{
+	CUresult r = gs_check_device(dev);
+
+	if (r)
+		return r;
+	if (!value || (int)attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? device.multiprocessors
+								       : attributes[attribute];
+	return CUDA_SUCCESS;
+}

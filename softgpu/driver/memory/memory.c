@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "softgpu/driver/memory/space.h"
+#include "softgpu/driver/stream/stream.h"
+
+#include <sys/mman.h>
+
+/* Where a cuMemAlloc begins; behind its memory at least this much faults. */
+#define PLAIN_ALIGN ((size_t)64 << 10)
+
+#define HOST_ALLOC_FLAGS                                                                           \
+	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define HOST_REGISTER_FLAGS                                                                        \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                              \
+	 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
+
+static void *
+pointer(uint64_t address)
+{
+	return (void *)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+CUresult CUDAAPI
+cuMemGetInfo_v2(size_t *free_p, size_t *total_p)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (free_p)
+		*free_p = gs_device_memory() - gs_space_charged();
+	if (total_p)
+		*total_p = gs_device_memory();
+	return CUDA_SUCCESS;
+}
+
+/* A network card writes to this memory as to any other of the machine, so what a thread has seen to
+ * be written the threads of kernels see, too: a launch takes locks, and there is nothing to flush.
+ */
+CUresult CUDAAPI
+cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+			   CUflushGPUDirectRDMAWritesScope scope)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX ||
+	    (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
+	     scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* The slot is reserved, and memory mapped at its beginning; what is left of it faults. For the
+ * driver's checks the memory ends where it was asked to end. */
+static CUresult
+insert_plain(size_t size, uint64_t *base_p)
+{
+	struct gs_span slot = { .size = (size / PLAIN_ALIGN + 2) * PLAIN_ALIGN,
+				.use = GS_SPAN_PLAIN };
+	struct gs_span memory = { .size = size,
+				  .use = GS_SPAN_PLAIN,
+				  .access = GS_ACCESS_READ_WRITE };
+
+	slot.base = gs_space_find(slot.size, PLAIN_ALIGN, 0, PROT_NONE);
+	if (!slot.base)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memory.base = slot.base;
+	if (mprotect(pointer(slot.base), gs_space_pages(size), PROT_READ | PROT_WRITE) == 0 &&
+	    gs_spans_insert(&gs_space.reserved, &slot)) {
+		if (gs_spans_insert(&gs_space.mapped, &memory)) {
+			*base_p = slot.base;
+			return CUDA_SUCCESS;
+		}
+		gs_spans_remove(&gs_space.reserved, gs_spans_at(&gs_space.reserved, slot.base));
+	}
+	munmap(pointer(slot.base), slot.size);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult CUDAAPI
+cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
+{
+	CUresult r = gs_enter();
+	uint64_t base;
+
+	if (r)
+		return r;
+	if (!ptr || !size)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > gs_device_memory())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!gs_space_charge(gs_space_pages(size)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_rwlock_wrlock(&gs_space.lock);
+	r = insert_plain(size, &base);
+	pthread_rwlock_unlock(&gs_space.lock);
+	if (r)
+		gs_space_discharge(gs_space_pages(size));
+	else
+		*ptr = base;
+	return r;
+}
+
+static CUresult
+remove_plain(uint64_t base)
+{
+	struct gs_span *slot = gs_spans_at(&gs_space.reserved, base), *memory;
+
+	if (!slot || slot->use != GS_SPAN_PLAIN)
+		return CUDA_ERROR_INVALID_VALUE;
+	memory = gs_spans_at(&gs_space.mapped, base);
+	gs_space_discharge(gs_space_pages(memory->size));
+	munmap(pointer(base), slot->size);
+	gs_spans_remove(&gs_space.mapped, memory);
+	gs_spans_remove(&gs_space.reserved, slot);
+	return CUDA_SUCCESS;
+}
+
+/* Waits for the whole context, as the hardware's driver does. */
+CUresult CUDAAPI
+cuMemFree_v2(CUdeviceptr ptr)
+{
+	CUresult r = gs_enter();
+
+	if (r || !ptr)
+		return r;
+	r = gs_stream_synchronize_all(NULL);
+	if (r)
+		return r;
+	pthread_rwlock_wrlock(&gs_space.lock);
+	r = remove_plain(ptr);
+	pthread_rwlock_unlock(&gs_space.lock);
+	return r;
+}
+
+static CUresult
+insert_host(uint64_t base, size_t size, enum gs_span_use use)
+{
+	const struct gs_span span = {
+		.base = base, .size = size, .use = use, .access = GS_ACCESS_READ_WRITE
+	};
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_rwlock_wrlock(&gs_space.lock);
+	if (gs_spans_overlap(&gs_space.host, base, size))
+		r = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	else if (!gs_spans_insert(&gs_space.host, &span))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_rwlock_unlock(&gs_space.lock);
+	return r;
+}
+
+CUresult CUDAAPI
+cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
+{
+	CUresult r = gs_enter();
+	void *base;
+
+	if (r)
+		return r;
+	if (!ptr || !size || flags & ~(unsigned int)HOST_ALLOC_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > SIZE_MAX / 2)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	size = gs_space_pages(size);
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = insert_host((uint64_t)(uintptr_t)base, size, GS_SPAN_HOST);
+	if (r)
+		munmap(base, size);
+	else
+		*ptr = base;
+	return r;
+}
+
+static CUresult
+remove_host(void *ptr, enum gs_span_use use, CUresult missing)
+{
+	struct gs_span *span;
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_rwlock_wrlock(&gs_space.lock);
+	span = gs_spans_at(&gs_space.host, (uint64_t)(uintptr_t)ptr);
+	if (!span || span->use != use) {
+		r = missing;
+	} else {
+		if (use == GS_SPAN_HOST)
+			munmap(ptr, span->size);
+		gs_spans_remove(&gs_space.host, span);
+	}
+	pthread_rwlock_unlock(&gs_space.lock);
+	return r;
+}
+
+CUresult CUDAAPI
+cuMemFreeHost(void *ptr)
+{
+	CUresult r = gs_enter();
+
+	if (r || !ptr)
+		return r;
+	r = gs_stream_synchronize_all(NULL);
+	return r ? r : remove_host(ptr, GS_SPAN_HOST, CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult CUDAAPI
+cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags)
+{
+	CUresult r = gs_enter();
+	uint64_t address = (uint64_t)(uintptr_t)host;
+
+	if (r)
+		return r;
+	if (!device || !host || flags || gs_space_place(address, 1, true) != GS_PLACE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = address;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuMemHostRegister_v2(void *ptr, size_t size, unsigned int flags)
+{
+	CUresult r = gs_enter();
+	uint64_t address = (uint64_t)(uintptr_t)ptr;
+
+	if (r)
+		return r;
+	if (!ptr || !size || address + size < address || flags & ~(unsigned int)HOST_REGISTER_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (gs_space_place(address, size, false) == GS_PLACE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return insert_host(address, size, GS_SPAN_REGISTERED);
+}
+
+CUresult CUDAAPI
+cuMemHostUnregister(void *ptr)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	return remove_host(ptr, GS_SPAN_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}

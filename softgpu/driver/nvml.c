@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the software device answers where the daemon asks a GPU's NVML.  It has no sensors: these
+ * are the fixed facts of a device that is idle, cool and never fails.
+ */
+#include "softgpu/driver/driver.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#pragma GCC visibility push(default)
+/* As NVML has them; the map exports them. */
+int nvmlInit_v2(void);
+int nvmlSystemGetDriverVersion(char *version, unsigned int length);
+int nvmlSystemGetNVMLVersion(char *version, unsigned int length);
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
+int nvmlDeviceGetSerial(void *device, char *serial, unsigned int length);
+int nvmlDeviceGetUtilizationRates(void *device, unsigned int *rates);
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius);
+int nvmlDeviceGetPowerUsage(void *device, unsigned int *milliwatts);
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *milliwatts);
+int nvmlDeviceGetPowerManagementLimit(void *device, unsigned int *milliwatts);
+int nvmlDeviceGetPerformanceState(void *device, unsigned int *state);
+int nvmlDeviceGetPersistenceMode(void *device, unsigned int *mode);
+int nvmlDeviceGetComputeMode(void *device, unsigned int *mode);
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz);
+int nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned int *mhz);
+int nvmlDeviceGetEccMode(void *device, unsigned int *current, unsigned int *pending);
+#pragma GCC visibility pop
+
+enum {
+	SUCCESS = 0,
+	INVALID_ARGUMENT = 2,
+	NOT_FOUND = 6,
+	TOO_SMALL = 7
+};
+
+#define POWER_MW 50000
+#define POWER_LIMIT_MW 300000
+#define CELSIUS 35
+#define CLOCK_MHZ 1000
+#define CLOCKS 4
+
+static int the_device;
+
+static int
+text(char *out, unsigned int size, const char *in)
+{
+	if (!out)
+		return INVALID_ARGUMENT;
+	return snprintf(out, size, "%s", in) < (int)size ? SUCCESS : TOO_SMALL;
+}
+
+static int
+number(const void *device, unsigned int *out, unsigned int value)
+{
+	if (device != &the_device || !out)
+		return INVALID_ARGUMENT;
+	*out = value;
+	return SUCCESS;
+}
+
+int
+nvmlInit_v2(void)
+{
+	return SUCCESS;
+}
+
+int
+nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+	return text(version, length, "580.00");
+}
+
+int
+nvmlSystemGetNVMLVersion(char *version, unsigned int length)
+{
+	return text(version, length, "13.580.00");
+}
+
+int
+nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+	char own[48] = "GPU-";
+	CUuuid bytes;
+
+	if (!uuid || !device)
+		return INVALID_ARGUMENT;
+	if (cuDeviceGetUuid_v2(&bytes, 0) != CUDA_SUCCESS)
+		return NOT_FOUND;
+	for (int i = 0; i < 16; i++)
+		(void)snprintf(own + strlen(own), 4, "%s%02x",
+			       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			       (unsigned char)bytes.bytes[i]);
+	*device = strcmp(uuid, own) == 0 ? &the_device : NULL;
+	return *device ? SUCCESS : NOT_FOUND;
+}
+
+int
+nvmlDeviceGetSerial(void *device, char *serial, unsigned int length)
+{
+	return device == &the_device ? text(serial, length, "0") : INVALID_ARGUMENT;
+}
+
+int
+nvmlDeviceGetUtilizationRates(void *device, unsigned int *rates)
+{
+	if (device != &the_device || !rates)
+		return INVALID_ARGUMENT;
+	rates[0] = rates[1] = 0;
+	return SUCCESS;
+}
+
+int
+nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius)
+{
+	return sensor == 0 ? number(device, celsius, CELSIUS) : INVALID_ARGUMENT;
+}
+
+int
+nvmlDeviceGetPowerUsage(void *device, unsigned int *milliwatts)
+{
+	return number(device, milliwatts, POWER_MW);
+}
+
+int
+nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *milliwatts)
+{
+	return number(device, milliwatts, POWER_LIMIT_MW);
+}
+
+int
+nvmlDeviceGetPowerManagementLimit(void *device, unsigned int *milliwatts)
+{
+	return number(device, milliwatts, POWER_LIMIT_MW);
+}
+
+int
+nvmlDeviceGetPerformanceState(void *device, unsigned int *state)
+{
+	return number(device, state, 0);
+}
+
+int
+nvmlDeviceGetPersistenceMode(void *device, unsigned int *mode)
+{
+	return number(device, mode, 1);
+}
+
+int
+nvmlDeviceGetComputeMode(void *device, unsigned int *mode)
+{
+	return number(device, mode, 0);
+}
+
+int
+nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz)
+{
+	return type >= 0 && type < CLOCKS ? number(device, mhz, CLOCK_MHZ) : INVALID_ARGUMENT;
+}
+
+int
+nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned int *mhz)
+{
+	return nvmlDeviceGetClockInfo(device, type, mhz);
+}
+
+int
+nvmlDeviceGetEccMode(void *device, unsigned int *current, unsigned int *pending)
+{
+	(void)number(device, current, 0);
+	return number(device, pending, 0);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs, executables and their nodes, for who makes them and who runs them.  The nodes are changed
+ * by who has the graph; an executable stays as it is.
+ */
+#ifndef GS_GRAPH_H
+#define GS_GRAPH_H
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/object.h"
+
+#define GS_NODE_ATTRIBUTES_MAX 16
+
+struct gs_green;
+struct gs_graph;
+
+struct gs_node {
+	struct gs_object object; /* owner: the graph or executable */
+	struct gs_node *prev, *next;
+	CUgraphNodeType type;
+	struct gs_green *green; /* a reference, or NULL */
+	CUfunction function;
+	CUlaunchConfig config;
+	CUlaunchAttribute attributes[GS_NODE_ATTRIBUTES_MAX];
+	uint8_t *params;
+	size_t params_size;
+	CUDA_MEMCPY3D copy;
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUDA_CONDITIONAL_NODE_PARAMS condition; /* phGraph_out: handles of the same, or NULL */
+	struct gs_graph **bodies;
+};
+
+/* A number that kernels set, and what it is when a launch begins. */
+struct gs_graph_handle {
+	uint64_t number;
+	unsigned int value;
+	bool assigned;
+};
+
+/* A CUgraph or a CUgraphExec. */
+struct gs_graph {
+	struct gs_object object;
+	struct gs_node *nodes;      /* utlist */
+	struct gs_graph *source;    /* of an executable: what it was made of; a reference */
+	struct gs_graph *outermost; /* of a body: the graph whose handles its nodes have */
+	struct gs_graph_handle *handles;
+	size_t handle_count;
+	bool has_conditions;
+};
+
+/* graph.c */
+struct gs_graph *gs_graph_create(enum gs_kind kind);
+CUresult gs_graph_copy_nodes(struct gs_graph *to, const struct gs_graph *from);
+CUresult gs_graph_add(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies,
+		      size_t count, const struct gs_node *from);
+/* Gives one node to the stream. */
+CUresult gs_node_run(const struct gs_node *node, CUstream stream);
+
+/* graph_condition.c: the bodies of a node like `from`, empty or copied. */
+CUresult gs_node_make_bodies(struct gs_node *node, const struct gs_node *from,
+			     struct gs_graph *graph);
+void gs_node_free_bodies(struct gs_node *node);
+CUresult gs_graph_launch_conditions(struct gs_graph *graph, CUstream stream);
+
+#endif /* GS_GRAPH_H */

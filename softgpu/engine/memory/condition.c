@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that kernels set for the nodes of graphs that are conditions, by number. */
+#include "softgpu/engine/engine.h"
+
+#include <pthread.h>
+
+#define ENTRIES_MAX (1u << 16)
+/* number: index and, above it, how often the entry was used. */
+#define INDEX_BITS 20
+
+static struct entry {
+	uint64_t number; /* 0: nobody's */
+	uint64_t uses;
+	uint32_t value;
+} entries[ENTRIES_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t last;
+
+static struct entry *
+find(uint64_t number)
+{
+	struct entry *entry = &entries[number % ENTRIES_MAX];
+
+	return number && __atomic_load_n(&entry->number, __ATOMIC_ACQUIRE) == number ? entry : NULL;
+}
+
+uint64_t
+gs_condition_add(void)
+{
+	uint64_t number = 0;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < ENTRIES_MAX && !number; i++) {
+		uint32_t index = ++last % ENTRIES_MAX;
+
+		if (!index || entries[index].number)
+			continue;
+		number = ++entries[index].uses << INDEX_BITS | index;
+		entries[index].value = 0;
+		__atomic_store_n(&entries[index].number, number, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
+	return number;
+}
+
+void
+gs_condition_remove(uint64_t number)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&lock);
+	entry = find(number);
+	if (entry)
+		__atomic_store_n(&entry->number, 0, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+}
+
+bool
+gs_condition_set(uint64_t number, uint32_t value)
+{
+	struct entry *entry = find(number);
+
+	if (entry)
+		__atomic_store_n(&entry->value, value, __ATOMIC_RELEASE);
+	return entry != NULL;
+}
+
+uint32_t
+gs_condition_get(uint64_t number)
+{
+	const struct entry *entry = find(number);
+
+	return entry ? __atomic_load_n(&entry->value, __ATOMIC_ACQUIRE) : 0;
+}

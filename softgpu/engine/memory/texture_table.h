@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Textures and surfaces by number. Any thread. */
+#ifndef GS_TEXTURE_TABLE_H
+#define GS_TEXTURE_TABLE_H
+
+#include "softgpu/engine/lanes/texture.h"
+
+struct gs_texture_entry {
+	struct gs_texture texture;
+	uint64_t number; /* 0: nobody's */
+	uint64_t uses;
+};
+
+/* NULL: there is none. */
+const struct gs_texture *gs_texture_find(uint64_t number);
+
+#endif /* GS_TEXTURE_TABLE_H */

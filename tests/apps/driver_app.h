@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs on the driver API alone share: each prints what is wrong, and ends. */
+#ifndef DRIVER_APP_H
+#define DRIVER_APP_H
+
+#include <cstdio>
+#include <cstdlib>
+#include <cuda.h>
+
+#define CHECK(call) check(CUDA_SUCCESS, call, #call, __LINE__)
+#define EXPECT(expected, call) check(expected, call, #call, __LINE__)
+#define REQUIRE(condition) require(condition, #condition, __LINE__)
+
+static inline void
+check(CUresult expected, CUresult result, const char *call, int line)
+{
+	const char *name = "unknown";
+
+	if (result == expected)
+		return;
+	(void)cuGetErrorName(result, &name);
+	printf("line %d: %s: %s (%d), expected %d\n", line, call, name, (int)result, (int)expected);
+	exit(1);
+}
+
+static inline void
+require(bool condition, const char *what, int line)
+{
+	if (condition)
+		return;
+	printf("line %d: is not so: %s\n", line, what);
+	exit(1);
+}
+
+#endif /* DRIVER_APP_H */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory and events of one process in another: the processes take turns with a buffer, ordered by an
+ * event alone, and tell each other by a socket that CUDA does not see. */
+#include "app.h"
+
+#include <cuda.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 40
+
+struct handles {
+	cudaIpcMemHandle_t large, small;
+	cudaIpcEventHandle_t event;
+};
+
+static const size_t count = 1 << 20, few = 1000;
+static int peer;
+
+static __global__ void
+step(int *data, size_t count, int expected, int next, int *wrong)
+{
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+	     i += gridDim.x * blockDim.x) {
+		if (data[i] != expected + (int)i)
+			atomicAdd(wrong, 1);
+		data[i] = next + (int)i;
+	}
+}
+
+static void
+tell(const void *data, size_t size)
+{
+	REQUIRE(write(peer, data, size) == (ssize_t)size);
+}
+
+static void
+hear(void *data, size_t size)
+{
+	REQUIRE(recv(peer, data, size, MSG_WAITALL) == (ssize_t)size);
+}
+
+static void
+nudge()
+{
+	tell("x", 1);
+}
+
+static void
+await()
+{
+	char x;
+
+	hear(&x, 1);
+}
+
+/* Each of the two has every other turn.  Nobody synchronises but by the event. */
+static void
+take_turns(int *data, cudaEvent_t event, bool first)
+{
+	int *wrong = app_malloc<int>(1);
+	cudaStream_t stream;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaMemset(wrong, 0, sizeof(int)));
+	CHECK(cudaDeviceSynchronize());
+	for (int round = first ? 0 : 1; round < ROUNDS; round += 2) {
+		if (round > 0) {
+			await();
+			CHECK(cudaStreamWaitEvent(stream, event, 0));
+		}
+		step<<<64, 256, 0, stream>>>(data, count, round * 3, round * 3 + 3, wrong);
+		CHECK(cudaGetLastError());
+		CHECK(cudaEventRecord(event, stream));
+		nudge();
+	}
+	if (first)
+		await();
+	CHECK(cudaEventSynchronize(event));
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(app_download(wrong, 1)[0] == 0);
+	CHECK(cudaStreamDestroy(stream));
+	CHECK(cudaFree(wrong));
+}
+
+static std::vector<int>
+counted(size_t n, int first)
+{
+	std::vector<int> values(n);
+
+	for (size_t i = 0; i < n; i++)
+		values[i] = first + (int)i;
+	return values;
+}
+
+static void
+refuse_in_the_same_process(const handles &all)
+{
+	cudaEvent_t event;
+	void *again;
+
+	EXPECT(cudaErrorDeviceUninitialized,
+	       cudaIpcOpenMemHandle(&again, all.large, cudaIpcMemLazyEnablePeerAccess));
+	EXPECT(cudaErrorInvalidValue,
+	       cudaEventCreateWithFlags(&event, cudaEventInterprocess));
+}
+
+static int
+produce()
+{
+	int *large = app_upload(counted(count, 0));
+	int *before = app_upload(counted(few, 5000));
+	int *small = app_upload(counted(few, 7000));
+	cudaEvent_t event;
+	handles all;
+
+	CHECK(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
+	CHECK(cudaIpcGetMemHandle(&all.large, large));
+	CHECK(cudaIpcGetMemHandle(&all.small, small));
+	CHECK(cudaIpcGetEventHandle(&all.event, event));
+	CHECK(cudaDeviceSynchronize());
+	refuse_in_the_same_process(all);
+	tell(&all, sizeof(all));
+	take_turns(large, event, true);
+	REQUIRE(app_download(large, count) == counted(count, ROUNDS * 3));
+	await();
+	/* What the other has written. */
+	REQUIRE(app_download(small, few) == counted(few, 9000));
+	REQUIRE(app_download(before, few) == counted(few, 5000));
+	CHECK(cudaMemcpy(small, counted(few, 100).data(), few * sizeof(int), cudaMemcpyDefault));
+	CHECK(cudaDeviceSynchronize());
+	nudge();
+	await();
+	CHECK(cudaEventDestroy(event));
+	CHECK(cudaFree(large));
+	CHECK(cudaFree(small));
+	CHECK(cudaFree(before));
+	return 0;
+}
+
+static void
+look_at(int *large, const handles &all)
+{
+	cudaPointerAttributes attributes;
+	void *again;
+
+	CHECK(cudaPointerGetAttributes(&attributes, large));
+	REQUIRE(attributes.type == cudaMemoryTypeDevice && attributes.devicePointer == large);
+	CHECK(cudaIpcOpenMemHandle(&again, all.large, cudaIpcMemLazyEnablePeerAccess));
+	REQUIRE(again == large);
+	CHECK(cudaIpcCloseMemHandle(again));
+	EXPECT(cudaErrorInvalidValue, cudaIpcOpenMemHandle(&again, all.large, 0));
+	EXPECT(cudaErrorInvalidValue, cudaFree(large));
+}
+
+static int
+consume()
+{
+	int *large, *small;
+	cudaEvent_t event;
+	handles all;
+
+	CHECK(cudaSetDevice(0));
+	hear(&all, sizeof(all));
+	CHECK(cudaIpcOpenMemHandle((void **)&large, all.large, cudaIpcMemLazyEnablePeerAccess));
+	CHECK(cudaIpcOpenMemHandle((void **)&small, all.small, cudaIpcMemLazyEnablePeerAccess));
+	CHECK(cudaIpcOpenEventHandle(&event, all.event));
+	look_at(large, all);
+	take_turns(large, event, false);
+	REQUIRE(app_download(small, few) == counted(few, 7000));
+	CHECK(cudaMemcpy(small, counted(few, 9000).data(), few * sizeof(int), cudaMemcpyDefault));
+	CHECK(cudaDeviceSynchronize());
+	nudge();
+	await();
+	REQUIRE(app_download(small, few) == counted(few, 100));
+	CHECK(cudaEventDestroy(event));
+	CHECK(cudaIpcCloseMemHandle(small));
+	CHECK(cudaIpcCloseMemHandle(large));
+	EXPECT(cudaErrorInvalidValue, cudaIpcCloseMemHandle(large));
+	nudge();
+	return 0;
+}
+
+int
+main()
+{
+	int pair[2], status;
+	pid_t child;
+
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	child = fork();
+	REQUIRE(child >= 0);
+	peer = pair[child == 0];
+	close(pair[child != 0]);
+	if (child == 0)
+		return consume();
+	produce();
+	REQUIRE(waitpid(child, &status, 0) == child);
+	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return app_ok("ipc");
+}

@@ -1,0 +1,3 @@
+GP_LOCAL(ALIAS())
+CUresult cuFoo(
+        int a);

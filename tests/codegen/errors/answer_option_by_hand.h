@@ -1,0 +1,2 @@
+GP_LOCAL(OF(active))
+CUresult cuProfilerStart(void);

@@ -1,0 +1,2 @@
+GP_CALL(0x7001, WAIT, ANSWERS(CUDA_SUCCESS))
+CUresult cuProfilerStart(void);

@@ -1,0 +1,4 @@
+GP_LOCAL()
+CUresult cuDeviceFind(
+        OUT FROM(ordinal) int *found,
+        CUdevice dev);

@@ -1,0 +1,3 @@
+GP_LOCAL(AS(cuNobody, Flags))
+CUresult cuSample(
+        unsigned int Flags);

@@ -1,0 +1,6 @@
+GP_LOCAL()
+CUresult cuInit(
+        unsigned int Flags);
+
+GP_LOCAL(AS(cuInit))
+CUresult cuFirst(void);

@@ -1,0 +1,1 @@
+GP_ATTRIBUTES(CUfoo_attribute, CUdevice CU_FOO)

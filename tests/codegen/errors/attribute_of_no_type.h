@@ -1,0 +1,1 @@
+GP_ATTRIBUTES(CUfoo, CU_FOO_A)

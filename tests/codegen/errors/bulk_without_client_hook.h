@@ -1,0 +1,3 @@
+GP_CALL(0x1, POST, SERVER_HOOK, BULK_IN)
+CUresult cuFoo(
+        int value);

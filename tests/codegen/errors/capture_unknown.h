@@ -1,0 +1,2 @@
+GP_LOCAL(CAPTURE(sometimes))
+CUresult cuCtxSynchronize(void);

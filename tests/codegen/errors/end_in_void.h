@@ -1,0 +1,2 @@
+GP_LOCAL()
+CUresult cuInit(void

@@ -1,0 +1,1 @@
+GP_ENUM(CUarray_format, CU_AD_FORMAT_HALF)

@@ -1,0 +1,3 @@
+GP_LOCAL(OF(program))
+CUresult cuDriverGetVersion(
+        OUT FROM(version) int *version);

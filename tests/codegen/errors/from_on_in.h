@@ -1,0 +1,3 @@
+GP_LOCAL(OF(active))
+CUresult cuCtxGetFlags(
+        IN FROM(flags) const unsigned int *flags);

@@ -1,0 +1,3 @@
+GP_LOCAL(OF(active))
+CUresult cuCtxGetFlags(
+        OUT FROM(flags) FROM(number) unsigned int *flags);

@@ -1,0 +1,1 @@
+GP_HELD(thing, STRUCT(gpc_thing), HEADER("client/thing.h"))

@@ -1,0 +1,1 @@
+GP_HELD(thing, TYPES(CUevent), ENTER(gpc_thing_enter), HEADER("client/thing.h"))

@@ -1,0 +1,3 @@
+GP_CALL(0x1, WAIT)
+CUresult cuFoo(
+        CUkernel kernel);

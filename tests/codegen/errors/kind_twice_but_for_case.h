@@ -1,0 +1,2 @@
+GP_KIND(graph, TYPES(CUgraph))
+GP_KIND(Graph, TYPES(CUgraphNode))

@@ -1,0 +1,1 @@
+GP_KIND(foo, TYPES(CUgraph), COST(16), LOOKUP)

@@ -1,0 +1,2 @@
+GP_STRUCT(CUfoo,
+        ONE_OF(-1) unsigned int a)

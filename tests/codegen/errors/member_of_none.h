@@ -1,0 +1,2 @@
+GP_STRUCT(CUfoo,
+        int x[0])

@@ -1,0 +1,2 @@
+GP_SET(sample,
+        CU_NOBODY_KNOWS)

@@ -1,0 +1,5 @@
+GP_KIND(linker, TYPES(CUlinkState), COST(4096), OBJECT(cuLinkDestroy), GOES_WITH(context))
+
+GP_CALL(0x1, WAIT)
+CUresult cuFoo(
+        OUT NEW OPT CUlinkState *state);

@@ -1,0 +1,3 @@
+GP_LOCAL()
+CUresult cuInit(
+        unsigned int Flags);

@@ -1,0 +1,3 @@
+GP_LOCAL(OF(nobody))
+CUresult cuCtxGetFlags(
+        OUT FROM(flags) unsigned int *flags);

@@ -1,0 +1,2 @@
+GP_STRUCT(CUfoo,
+        ONE_OF() int a)

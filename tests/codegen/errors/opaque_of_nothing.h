@@ -1,0 +1,1 @@
+GP_OPAQUE(CUfoo, )

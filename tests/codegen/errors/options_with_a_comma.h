@@ -1,0 +1,1 @@
+GP_OPTIONS(CUjit_option, CU_JIT_TARGET, )

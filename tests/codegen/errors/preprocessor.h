@@ -1,0 +1,5 @@
+#if 0
+GP_LOCAL()
+CUresult cuInit(
+        unsigned int Flags);
+#endif

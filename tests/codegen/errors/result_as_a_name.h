@@ -1,0 +1,3 @@
+GP_LOCAL(CAPTURE(unsafe))
+CUresult cuFoo(
+        int result);

@@ -1,0 +1,1 @@
+GP_SET(sample, CU_JIT_TARGET, int CU_JIT_CACHE_MODE)

@@ -1,0 +1,2 @@
+GP_STRUCT(CUfoo,
+        SPAN(4) int dst)

@@ -1,0 +1,3 @@
+GP_STRUCT(CUfoo,
+        SPAN(size) CUdeviceptr dst,
+        float size)

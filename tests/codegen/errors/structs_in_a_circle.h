@@ -1,0 +1,4 @@
+GP_STRUCT(CUone,
+        CUtwo two)
+GP_STRUCT(CUtwo,
+        CUone one)

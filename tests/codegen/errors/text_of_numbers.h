@@ -1,0 +1,3 @@
+GP_LOCAL(OF(active))
+CUresult cuFoo(
+        OUT_BYTES(8) FROM(flags) int *x);

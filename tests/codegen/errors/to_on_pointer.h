@@ -1,0 +1,3 @@
+GP_LOCAL(OF(active))
+CUresult cuCtxSetFlags(
+        IN TO(flags) const unsigned int *flags);

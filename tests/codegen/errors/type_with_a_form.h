@@ -1,0 +1,2 @@
+GP_STRUCT(CUdeviceptr,
+        int a)

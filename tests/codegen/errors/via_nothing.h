@@ -1,0 +1,3 @@
+GP_LOCAL(VIA())
+CUresult cuFoo(
+        int a);

@@ -1,0 +1,3 @@
+GP_LOCAL()
+CUresult cuFoo(
+        void x);

@@ -1,0 +1,3 @@
+GP_LOCAL(OF(active))
+CUresult cuCtxSetFlags(
+        WITHIN(7, 3) TO(flags) unsigned int flags);

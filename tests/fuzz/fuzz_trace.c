@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a daemon tells of the GPU's work, for the timeline: whatever it is, each line is a whole
+ * one. */
+#include "client/context/trace_gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Printable, and an object that begins and ends. */
+static size_t
+check_line(const char *line, size_t left)
+{
+	size_t size = 0;
+
+	while (size < left && line[size] != '\n') {
+		if (line[size] < 0x20 || line[size] > 0x7e)
+			abort();
+		size++;
+	}
+	if (size > 0 && size < left && line[size - 1] != ',' && line[size - 1] != '}')
+		abort();
+	return size < left ? size + 1 : size;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct gpc_trace_gpu *gpu = calloc(1, sizeof(*gpu));
+	uint8_t *copy = malloc(size + 1);
+	struct gpc_trace_text text = { .begun_ns = 1000 };
+
+	if (gpu && copy && size > 0) {
+		memcpy(copy, data, size);
+		gpc_trace_gpu_exchange(gpu, 5, data[0], 9);
+		/* Twice: names are kept. */
+		(void)gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ copy, size });
+		(void)gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ copy, size });
+		for (size_t at = 0; at < text.size;)
+			at += check_line(text.data + at, text.size - at);
+	}
+	gpc_trace_text_fini(&text);
+	if (gpu)
+		gpc_trace_gpu_fini(gpu);
+	free(gpu);
+	free(copy);
+	return 0;
+}

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nvml_program.py WHAT: a program that asks NVML, for test_nvml.py; prints what it was told."""
+import ctypes
+import os
+import sys
+
+UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 1, 2, 3, 6, 7, 25
+MIB = 1 << 20
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+
+
+class MemoryV2(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint)] + [(name, ctypes.c_ulonglong) for name in ("total", "reserved", "free", "used")]
+
+
+class Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("memory", ctypes.c_ulonglong), ("gpu", ctypes.c_uint), ("compute", ctypes.c_uint)]
+
+
+class Named(ctypes.Structure):
+    """Of nvidia-smi's private functions."""
+    _fields_ = [("process", Process), ("protected", ctypes.c_ulonglong), ("name", ctypes.c_char * 4096)]
+
+
+class Pci(ctypes.Structure):
+    _fields_ = [("legacy", ctypes.c_char * 16)] + [(name, ctypes.c_uint) for name in ("domain", "bus", "device", "id", "sub")] + [
+        ("bus_id", ctypes.c_char * 32)]
+
+
+def call(name, *arguments):
+    return getattr(nvml, name)(*arguments)
+
+
+def good(name, *arguments):
+    result = call(name, *arguments)
+    assert result == 0, f"{name}: {result}"
+
+
+def expect(wanted, name, *arguments):
+    result = call(name, *arguments)
+    assert result == wanted, f"{name}: {result}, not {wanted}"
+
+
+def number(name, device, *arguments):
+    value = ctypes.c_uint()
+    good(name, device, *arguments, ctypes.byref(value))
+    return value.value
+
+
+def text(name, *arguments):
+    value = ctypes.create_string_buffer(96)
+    good(name, *arguments, value, 96)
+    return value.value.decode()
+
+
+def count():
+    value = ctypes.c_uint()
+    good("nvmlDeviceGetCount_v2", ctypes.byref(value))
+    return value.value
+
+
+def device_at(index):
+    device = ctypes.c_void_p()
+    good("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device))
+    return device
+
+
+def memory_of(device):
+    memory = Memory()
+    good("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory))
+    assert memory.used + memory.free == memory.total
+    return memory
+
+
+def processes_of(device):
+    """Asked as programs do: how many, then all."""
+    found = ctypes.c_uint(0)
+    result = call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(found), None)
+    if found.value == 0:
+        assert result == 0, result
+        return {}
+    assert result == INSUFFICIENT_SIZE, result
+    room = (Process * (found.value + 8))()
+    found.value += 8
+    good("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(found), room)
+    return {p.pid: p.memory for p in room[:found.value]}
+
+
+def private_processes_of(device):
+    """As nvidia-smi asks."""
+    table = ctypes.POINTER(ctypes.c_void_p)()
+    identity = bytes.fromhex("c4fe3e6cc98f6c4ea327ee696e12f7c4")
+    expect(NOT_FOUND, "nvmlInternalGetExportTable", ctypes.byref(table), bytes(16))
+    good("nvmlInternalGetExportTable", ctypes.byref(table), identity)
+    functions = [ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(entry)
+                 for entry in table[1:table[0] // 8]]
+    assert functions[0](None, None, None) == NOT_SUPPORTED
+    found, room = ctypes.c_uint(500), (Named * 500)()
+    assert functions[212](device, ctypes.byref(found), room) == 0
+    none = ctypes.c_uint(500)
+    assert functions[213](device, ctypes.byref(none), room) == 0 and none.value == 0
+    return {named.process.pid: named.name.decode() for named in room[:found.value]}
+
+
+def facts():
+    good("nvmlInit_v2")
+    device = device_at(0)
+    pci = Pci()
+    good("nvmlDeviceGetPciInfo_v3", device, ctypes.byref(pci))
+    print("devices", count())
+    print("name", text("nvmlDeviceGetName", device))
+    print("uuid", text("nvmlDeviceGetUUID", device))
+    print("driver", text("nvmlSystemGetDriverVersion"))
+    print("celsius", number("nvmlDeviceGetTemperature", device, 0))
+    print("milliwatts", number("nvmlDeviceGetPowerUsage", device))
+    print("bus", pci.bus_id.decode(), pci.legacy.decode())
+    print("total", memory_of(device).total // MIB)
+    same = ctypes.c_void_p()
+    for name, key in (("nvmlDeviceGetHandleByUUID", text("nvmlDeviceGetUUID", device)),
+                      ("nvmlDeviceGetHandleByPciBusId_v2", pci.bus_id.decode()),
+                      ("nvmlDeviceGetHandleByPciBusId_v2", pci.legacy.decode()),
+                      ("nvmlDeviceGetHandleBySerial", text("nvmlDeviceGetSerial", device))):
+        good(name, key.encode(), ctypes.byref(same))
+        assert same.value == device.value, name
+    print("processes", len(processes_of(device)))
+
+
+def wrong():
+    """Wrong calls, and what each returns."""
+    device, out, memory, small = ctypes.c_void_p(), ctypes.c_uint(), MemoryV2(), ctypes.create_string_buffer(4)
+    expect(UNINITIALIZED, "nvmlDeviceGetCount_v2", ctypes.byref(out))
+    expect(UNINITIALIZED, "nvmlDeviceGetCount_v2", None)
+    expect(UNINITIALIZED, "nvmlDeviceGetName", None, None, 0)
+    expect(UNINITIALIZED, "nvmlDeviceSetEccMode", None, 1)
+    expect(UNINITIALIZED, "nvmlShutdown")
+    expect(INVALID_ARGUMENT, "nvmlInitWithFlags", 1 << 30)
+    good("nvmlInit_v2")
+    good("nvmlInit")
+    good("nvmlShutdown")
+    device = device_at(0)
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetCount_v2", None)
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetHandleByIndex_v2", 99, ctypes.byref(ctypes.c_void_p()))
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetHandleByIndex_v2", 0, None)
+    expect(NOT_FOUND, "nvmlDeviceGetHandleByUUID", b"GPU-none", ctypes.byref(ctypes.c_void_p()))
+    expect(NOT_FOUND, "nvmlDeviceGetHandleBySerial", b"none", ctypes.byref(ctypes.c_void_p()))
+    expect(NOT_FOUND, "nvmlDeviceGetHandleByPciBusId_v2", b"00000fff:7e:1f.0", ctypes.byref(ctypes.c_void_p()))
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetHandleByPciBusId_v2", b"nothing", ctypes.byref(ctypes.c_void_p()))
+    for handle in (None, ctypes.c_void_p(8), ctypes.c_void_p(device.value + 8)):
+        expect(INVALID_ARGUMENT, "nvmlDeviceGetPowerUsage", handle, ctypes.byref(out))
+        expect(INVALID_ARGUMENT, "nvmlDeviceGetMemoryInfo", handle, ctypes.byref(Memory()))
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetPowerUsage", device, None)
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetUtilizationRates", device, None)
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetName", device, None, 96)
+    expect(INSUFFICIENT_SIZE, "nvmlDeviceGetName", device, small, 4)
+    expect(INSUFFICIENT_SIZE, "nvmlSystemGetDriverVersion", small, 4)
+    expect(VERSION_MISMATCH, "nvmlDeviceGetMemoryInfo_v2", device, ctypes.byref(memory))
+    memory.version = ctypes.sizeof(memory) | 2 << 24
+    good("nvmlDeviceGetMemoryInfo_v2", device, ctypes.byref(memory))
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetTemperature", device, 7, ctypes.byref(out))
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetClockInfo", device, 4, ctypes.byref(out))
+    expect(INVALID_ARGUMENT, "nvmlDeviceGetComputeRunningProcesses_v3", device, None, None)
+    expect(NOT_FOUND, "nvmlSystemGetProcessName", 0x7fffffff, small, 4)
+    # Neither of the software device nor of anything that the pool carries.
+    expect(NOT_SUPPORTED, "nvmlDeviceGetTotalEnergyConsumption", device, ctypes.byref(ctypes.c_ulonglong()))
+    expect(NOT_SUPPORTED, "nvmlDeviceGetMigMode", device, ctypes.byref(out), ctypes.byref(out))
+    expect(NOT_SUPPORTED, "nvmlDeviceSetEccMode", device, 1)
+    good("nvmlShutdown")
+    expect(UNINITIALIZED, "nvmlDeviceGetPowerUsage", device, ctypes.byref(out))
+    good("nvmlInit_v2")
+    assert device_at(0).value == device.value
+
+
+def cuda_allocates(mib):
+    cuda = ctypes.CDLL("libcuda.so.1")
+    context, address = ctypes.c_void_p(), ctypes.c_ulonglong()
+    for name, *arguments in (("cuInit", 0), ("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0), ("cuCtxSetCurrent", context),
+                             ("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(mib * MIB))):
+        assert getattr(cuda, name)(*arguments) == 0, name
+
+
+def uses():
+    """The program's own memory, then its child's, which has only this process's handle."""
+    good("nvmlInit_v2")
+    device = device_at(0)
+    assert os.getpid() not in processes_of(device)
+    before = memory_of(device).used
+    cuda_allocates(64)
+    assert memory_of(device).used >= before + 64 * MIB
+    assert processes_of(device)[os.getpid()] >= 64 * MIB
+    assert "python" in text("nvmlSystemGetProcessName", os.getpid())
+    assert "python" in private_processes_of(device)[os.getpid()]
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def watches(pid):
+    good("nvmlInit_v2")
+    device = device_at(0)
+    print("sees", processes_of(device).get(pid, 0) // MIB, "MiB of", memory_of(device).used // MIB)
+
+
+def forks():
+    """A process that has only asked NVML leaves CUDA and NVML to its child."""
+    good("nvmlInit_v2")
+    device, here = device_at(0), count()
+    child = os.fork()
+    if child == 0:
+        assert count() == here and memory_of(device).total > 0
+        cuda_allocates(8)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert memory_of(device).total > 0
+
+
+def hidden():
+    """NVML knows of no CUDA_VISIBLE_DEVICES."""
+    good("nvmlInit_v2")
+    print("devices", count(), "total", memory_of(device_at(0)).total // MIB)
+    print("cuInit", ctypes.CDLL("libcuda.so.1").cuInit(0))
+
+
+def absent():
+    print("init", call("nvmlInit_v2"), "without GPUs", call("nvmlInitWithFlags", 1), "devices", count())
+
+
+if __name__ == "__main__":
+    {"facts": facts, "wrong": wrong, "uses": uses, "forks": forks, "hidden": hidden, "absent": absent,
+     "watches": lambda: watches(int(sys.argv[2]))}[sys.argv[1]]()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs with conditions from clients that send what they like: handles of others, bodies in bodies,
+roots that are gone.  Each is refused, and costs its own session only."""
+import struct
+import sys
+
+from harness import case, main, require
+from hostile import SUCCESS, Host
+from wire import CALLS, Session
+
+# Errors that the wire promises.
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE = 1, 2, 201, 400
+IF, WHILE, SWITCH = range(3)
+
+daemon = None
+
+
+def node(call, fields=b"", after=()):
+    links = struct.pack(f"<{len(after)}I", *after)
+    return struct.pack("<4I", call, len(after), len(fields), 0) + links + bytes(-len(links) % 8) + fields
+
+
+def fill(address, value, width=16):
+    return node(CALLS["gpFill"][0], struct.pack("<IIQQIIQQ", 0, 0, address, width, 1, value, width, 1))
+
+
+def condition(handle, kind, bodies, count=None):
+    return node(1, struct.pack("<QII", handle, kind, len(bodies) if count is None else count)
+                + b"".join(struct.pack("<Q", len(body)) + body for body in bodies))
+
+
+def prepared():
+    session = Session(daemon.port)
+    session.create_context()
+    require(session.map(0, session.granularity) == SUCCESS, "map")
+    session.post("gpGraphRoot", {"context": 1, "root": 3})
+    return session
+
+
+def handle_of(session, value=1, flags=1, root=3):
+    result, reply = session.ask("gpGraphHandle", {"root": root, "value": value, "flags": flags})
+    return reply["handle"] if result == SUCCESS else -result
+
+
+def make(session, plan, name=9):
+    return session.ask("gpGraphMake", {"context": 1, "plan": name}, plan)[0]
+
+
+@case("a graph with conditions runs what their handles say, made anew as often as it is changed")
+def _():
+    with daemon.neighbour(), prepared() as session:
+        yes, no, which = handle_of(session, 1), handle_of(session, 0), handle_of(session, 2)
+        at = session.base
+
+        def plan(value):
+            return (condition(yes, IF, [fill(at, value), fill(at + 16, value)])
+                    + condition(no, IF, [fill(at + 32, value), condition(which, SWITCH, [b"", b"", fill(at + 48, value)])])
+                    + node(0, after=(0, 1)))
+
+        require(make(session, plan(1)) == SUCCESS, "make")
+        for value in range(1, 20):
+            if value > 1:
+                session.post("gpGraphRemake", {"plan": 9}, plan(value))
+            session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+            wanted = bytes([value] * 16 + [0] * 32 + [value] * 16)
+            require(session.copy_out(at, 64) == (SUCCESS, wanted), f"launch {value}")
+        # A second graph of the same handles, beside the first one.
+        require(make(session, condition(yes, IF, [fill(at, 77)]), 10) == SUCCESS, "make another one")
+        for name, value in ((10, 77), (9, 19)):
+            session.post("gpGraphLaunch", {"plan": name, "stream": 1})
+            require(session.copy_out(at, 1) == (SUCCESS, bytes([value])), "launch of one of two")
+        require(session.errors() == [], f"errors: {session.errors()}")
+
+
+@case("handles of others, of no node and of a root that is gone are refused")
+def _():
+    with daemon.neighbour(), prepared() as session, prepared() as other:
+        mine, yours = handle_of(session), handle_of(other)
+        for handle in (0, 1, mine + 1, mine << 32, (1 << 64) - 1, yours):
+            require(make(session, condition(handle, WHILE, [b""])) == INVALID_VALUE, f"handle {handle:#x}")
+        session.post("gpGraphRoot", {"context": 1, "root": 4})
+        second = handle_of(session, root=4)
+        both = condition(mine, IF, [condition(second, IF, [b""])])
+        require(make(session, both) == INVALID_VALUE, "handles of two roots in one graph")
+        require(make(session, condition(mine, IF, [fill(other.base, 1)])) == INVALID_VALUE, "another's memory")
+        require(make(session, condition(mine, IF, [fill(session.base, 1)])) == SUCCESS, "make")
+        session.post("gpGraphRootDrop", {"root": 3})
+        session.post("gpGraphRootDrop", {"root": 3})
+        require(handle_of(session) == -INVALID_HANDLE, "a handle of a root that is gone")
+        require(make(session, condition(mine, IF, [b""]), 10) == INVALID_VALUE, "a node of a root that is gone")
+        for name, values, error in (("gpGraphRoot", {"context": 77, "root": 8}, INVALID_CONTEXT),
+                                    ("gpGraphRootDrop", {"root": 8}, INVALID_HANDLE)):
+            session.post(name, values)
+            session.ask("gpFence")
+            require(session.errors()[-1][0] == error, f"errors: {session.errors()}")
+        require(handle_of(session, flags=2, root=4) == -INVALID_VALUE, "unknown flags")
+        require(make(other, condition(yours, IF, [fill(other.base, 5)])) == SUCCESS, "make in another session")
+        other.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+        require(other.copy_out(other.base, 1) == (SUCCESS, b"\5") and other.errors() == [], "another session is harmed")
+
+
+@case("bodies that are malformed, too deep, too many or of no type are refused")
+def _():
+    with daemon.neighbour(), prepared() as session:
+        handle = handle_of(session)
+        deep = fill(session.base, 1)
+        for _ in range(40):
+            deep = condition(handle, IF, [deep])
+        fine = fill(session.base, 1)
+        for plan in (deep, condition(handle, IF, [fine], 2), condition(handle, IF, [fine, fine, fine]), condition(handle, WHILE, []),
+                     condition(handle, 7, [fine]), condition(handle, SWITCH, []), condition(handle, IF, [fine[:-8]]),
+                     condition(handle, IF, [b""], 0xffffffff), node(1), node(1, bytes(8)), node(1, bytes(16)),
+                     condition(handle, IF, [node(CALLS["gpCopyIn"][0], bytes(48))])):
+            require(make(session, plan) == INVALID_VALUE, f"{plan[:64]} of {len(plan)} bytes")
+        # They count as nodes do: the session may have so many, or not.
+        result = make(session, condition(handle, SWITCH, [b""] * 500000), 10)
+        require(result in (SUCCESS, OUT_OF_MEMORY), f"half a million bodies: {result}")
+        if result == SUCCESS:
+            session.post("gpGraphDrop", {"plan": 10})
+        require(make(session, condition(handle, IF, [fine])) == SUCCESS, "make")
+        require(session.errors() == [], f"errors: {session.errors()}")
+
+
+@case("roots and handles count for their session and go with it")
+def _():
+    with daemon.neighbour():
+        session = prepared()
+        require(len({handle_of(session) for _ in range(500)}) == 500, "handles are not different ones")
+        for root in range(10, 60):
+            session.post("gpGraphRoot", {"context": 1, "root": root})
+        session.ask("gpFence")
+        session.close()
+        daemon.settle()
+        with prepared() as after:
+            require(handle_of(after) > 0, "what another session left is missing")
+
+
+if __name__ == "__main__":
+    with Host() as daemon:
+        status = main(daemon)
+        daemon.check_unharmed()
+    sys.exit(status)

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory and events of one session in another, as clients ask for it that obey no rule: who may open
+what, what a handle opens that was changed, and what is left when one of the two goes."""
+import sys
+import threading
+
+from harness import Configured, case, main, require, wait_until
+from hostile import SUCCESS, Host
+from wire import Session, field, record
+
+INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, NOT_READY, NOT_SUPPORTED = 1, 201, 400, 600, 801
+INTERPROCESS = 6  # and CU_EVENT_DISABLE_TIMING
+SHARE, EVENT, OPENED = 7, 8, 9
+TEXT = b"known to A and B" * 16
+CONFIG = "[tenant other]\n[tenant small]\nmemory = 32M\n"
+# struct gp_ipc_handle
+KIND, DEVICE, DAEMON, WORKER, NUMBER, SECRET, MAPPING, OFFSET = 4, 5, 8, 16, 20, 24, 40, 48
+
+daemon = None
+
+
+class Pool(Configured, Host):
+    """A daemon with tenants that serves on, whoever comes."""
+
+
+def start(tenant=None, more=b""):
+    session = Session(daemon.port, more=(field(14, tenant) if tenant else b"") + more)
+    require(session.create_context() == SUCCESS, "no context")
+    return session
+
+
+def give(session, granules=1, share=SHARE):
+    """Maps memory with the text in it and shares it: the handle."""
+    size = granules * session.granularity
+    require(session.map(0, size) == SUCCESS, "no memory")
+    session.copy_in(session.base, TEXT)
+    require(session.ask("gpFence")[0] == SUCCESS, "fence")
+    result, reply = session.ask("gpMemoryShare", {"share": share, "address": session.base, "size": size})
+    require(result == SUCCESS and len(reply["handle"]) == 64, f"shared with {result}")
+    return reply["handle"]
+
+
+def take(session, handle, offset=0, granules=1, device=0):
+    """The result of opening it at this offset of the window."""
+    return session.ask("gpMemoryOpen", {"address": session.base + offset, "size": granules * session.granularity,
+                                        "device": device, "handle": handle})[0]
+
+
+def drop(session, offset=0, granules=1):
+    session.post("gpMemoryUnmap", {"address": session.base + offset, "size": granules * session.granularity})
+
+
+def free_of(session):
+    result, reply = session.ask("gpMemoryInfo", {"device": 0})
+    require(result == SUCCESS, f"memory info {result}")
+    return reply["free"]
+
+
+def reads(session, offset=0):
+    return session.copy_out(session.base + offset, len(TEXT))
+
+
+def changed(handle, at):
+    return handle[:at] + bytes([handle[at] ^ 1]) + handle[at + 1:]
+
+
+@case("another session of the tenant reads and writes the memory")
+def _():
+    with start() as first, start() as second:
+        handle = give(first)
+        require(take(second, handle) == SUCCESS and reads(second) == (SUCCESS, TEXT), "B reads what A wrote")
+        second.copy_in(second.base, TEXT[::-1])
+        require(second.ask("gpFence")[0] == SUCCESS and reads(first) == (SUCCESS, TEXT[::-1]), "A reads what B wrote")
+        require(take(second, handle, 4 * second.granularity) == SUCCESS, "and again elsewhere")
+        require(take(second, handle) == INVALID_VALUE, "but not where something is mapped")
+
+
+@case("a handle that was guessed, changed, cut off or meant for something else opens nothing")
+def _():
+    with start() as first, start() as second:
+        handle = give(first)
+        wanted = {0: INVALID_VALUE, KIND: INVALID_VALUE, DAEMON: INVALID_HANDLE, DAEMON + 7: INVALID_HANDLE,
+                  WORKER: NOT_SUPPORTED, NUMBER: INVALID_HANDLE, NUMBER + 3: INVALID_HANDLE,
+                  **{SECRET + i: INVALID_HANDLE for i in range(16)}}
+        for at, error in wanted.items():
+            result = take(second, changed(handle, at))
+            require(result == error, f"byte {at} changed: {result}, not {error}")
+        for bad in (bytes(64), b"\xff" * 64):
+            require(take(second, bad) == INVALID_VALUE, f"{bad[0]} is taken")
+        for bad in (handle[:63], handle + b"x", b""):
+            daemon.violate(lambda s, bad=bad: take(s, bad, s.granularity), "it sent a malformed call")
+        require(take(second, handle, granules=2) == INVALID_VALUE, "a mapping of another size")
+        require(second.ask("gpEventOpen", {"event": OPENED, "handle": handle})[0] == INVALID_VALUE, "as an event")
+        require(take(first, handle, first.granularity) == INVALID_CONTEXT, "in the session that shares it")
+        # What the handle says besides is nothing that the daemon goes by.
+        for at in (DEVICE, MAPPING, OFFSET):
+            require(take(second, changed(handle, at)) == SUCCESS, f"byte {at}")
+            drop(second)
+        daemon.wait_for_log("an IPC handle is refused: what it stood for is gone, or never was")
+        daemon.wait_for_log("an IPC handle is refused: it is of another daemon")
+
+
+@case("another tenant opens nothing, and is told why")
+def _():
+    with start() as first, start("other") as stranger:
+        handle = give(first)
+        first.post("cuEventCreate", {"phEvent": EVENT, "Flags": INTERPROCESS})
+        event = first.ask("gpEventShare", {"event": EVENT})[1]["handle"]
+        require(take(stranger, handle) == INVALID_HANDLE, "another tenant's memory")
+        require(stranger.ask("gpEventOpen", {"event": OPENED, "handle": event})[0] == INVALID_HANDLE, "or its event")
+        require(reads(stranger)[0] != SUCCESS, "nothing is mapped")
+        require(any(b"another tenant's" in body for _, _, body, _ in stranger.notes), f"it was not told: {stranger.notes}")
+
+
+@case("a session in a worker of its own gives to nobody, and takes from nobody")
+def _():
+    with start() as first, start(more=field(13, field(4, 2))) as alone:
+        handle, other = give(first), give(alone)
+        require(take(alone, handle, 4 * alone.granularity) == NOT_SUPPORTED, "into a worker of its own")
+        require(take(first, other, 4 * first.granularity) == NOT_SUPPORTED, "out of a worker of its own")
+        daemon.wait_for_log("an IPC handle is refused: it is of another worker process")
+
+
+@case("what is not shared any more is not opened, and who has it open keeps it")
+def _():
+    with start() as first, start() as second, start() as third:
+        handle = give(first)
+        require(take(second, handle) == SUCCESS, "open")
+        first.post("gpUnshare", {"share": SHARE})
+        drop(first)
+        require(first.ask("gpFence")[0] == SUCCESS and take(third, handle) == INVALID_HANDLE, "opened after the end")
+        # A has other memory at its old place, and B has not.
+        require(give(first, share=SHARE + 1) != handle, "one handle for two things")
+        first.copy_in(first.base, TEXT[::-1])
+        require(first.ask("gpFence")[0] == SUCCESS and reads(second) == (SUCCESS, TEXT), "B's memory changed")
+
+
+@case("the tenant pays while anybody has it, and no longer")
+def _():
+    with start("small") as watcher:
+        first, second = start("small"), start("small")
+        granule, own = first.granularity, first.granted[0]
+        before = free_of(watcher)
+        handle = give(first, 2)
+        require(take(second, handle, 0, 2) == SUCCESS and take(second, handle, 8 * granule, 2) == SUCCESS, "open")
+        require(free_of(watcher) == before - 2 * granule, "memory counts once")
+        first.close()
+        daemon.wait_for_log(rf"session {first.id} \(.*closed:")
+        require(reads(second, 8 * granule) == (SUCCESS, TEXT), "it went with the session that made it")
+        # What the session had besides comes back.
+        before += own
+        wait_until("the other session pays for it", lambda: free_of(watcher) == before - 2 * granule, 20)
+        require(take(second, handle, 16 * granule, 2) == INVALID_HANDLE, "opened after the session's end")
+        drop(second, 0, 2)
+        require(second.ask("gpFence")[0] == SUCCESS and free_of(watcher) == before - 2 * granule, "given back too early")
+        drop(second, 8 * granule, 2)
+        require(second.ask("gpFence")[0] == SUCCESS, "fence")
+        wait_until("the memory is the tenant's again", lambda: free_of(watcher) == before, 20)
+        second.close()
+
+
+@case("memory that is opened often is one memory")
+def _():
+    with start("small") as first, start("small") as second:
+        handle, count = give(first), 300
+        for i in range(count):
+            require(take(second, handle, i * second.granularity) == SUCCESS, f"opened {i} times")
+        require(reads(second, (count - 1) * second.granularity) == (SUCCESS, TEXT), "the last one")
+        for i in range(count):
+            drop(second, i * second.granularity)
+        require(second.ask("gpFence")[0] == SUCCESS, "fence")
+        result = first.ask("gpMemoryShare", {"share": SHARE + 1, "address": first.base, "size": 512})[0]
+        require(result == SUCCESS, f"a part of it: {result}")
+        for values in ({"address": first.base, "size": 0}, {"address": first.base, "size": first.granularity + 1},
+                       {"address": first.base + 64 * first.granularity, "size": 512}):
+            require(first.ask("gpMemoryShare", {"share": SHARE + 2, **values})[0] == INVALID_VALUE, f"shared {values}")
+
+
+def give_physical(session, memory=5, share=SHARE):
+    """Makes physical memory and shares it: the handle."""
+    require(session.ask("gpMemoryCreate", {"memory": memory, "size": session.granularity, "device": 0})[0] == SUCCESS, "no memory")
+    result, reply = session.ask("gpPhysicalShare", {"share": share, "memory": memory})
+    require(result == SUCCESS and len(reply["handle"]) == 64, f"shared with {result}")
+    return reply["handle"]
+
+
+def take_physical(session, handle, memory=6, granules=1):
+    return session.ask("gpPhysicalOpen", {"memory": memory, "size": granules * session.granularity, "device": 0,
+                                          "handle": handle})[0]
+
+
+def place(session, memory, offset=0):
+    return session.ask("gpMemoryAttach", {"memory": memory, "address": session.base + offset,
+                                          "size": session.granularity})[0]
+
+
+@case("physical memory is shared before and after it is mapped, and zeroed once")
+def _():
+    with start("small") as first, start("small") as second:
+        before = free_of(first)
+        handle = give_physical(first)
+        require(take_physical(second, handle) == SUCCESS and place(second, 6) == SUCCESS, "open")
+        require(reads(second) == (SUCCESS, bytes(len(TEXT))), "what another session has left")
+        second.copy_in(second.base, TEXT)
+        require(second.ask("gpFence")[0] == SUCCESS, "fence")
+        require(place(first, 5) == SUCCESS and reads(first) == (SUCCESS, TEXT), "A zeroes what B has written")
+        require(take_physical(first, handle, 7) == SUCCESS and place(first, 7, 4 * first.granularity) == SUCCESS,
+                "once more in the same session")
+        require(reads(first, 4 * first.granularity) == (SUCCESS, TEXT), "other memory")
+        require(free_of(first) == before - first.granularity, "memory counts once")
+        first.post("gpUnshare", {"share": SHARE})
+        for memory, offset in ((5, 0), (7, 4 * first.granularity)):
+            drop(first, offset)
+            first.post("gpMemoryRelease", {"memory": memory})
+        require(first.ask("gpFence")[0] == SUCCESS and reads(second) == (SUCCESS, TEXT), "B's went with A's")
+        require(take_physical(second, handle, 8) == INVALID_HANDLE, "opened after the end")
+        require(free_of(first) == before - first.granularity, "nobody pays for it")
+        drop(second)
+        second.post("gpMemoryRelease", {"memory": 6})
+        require(second.ask("gpFence")[0] == SUCCESS, "fence")
+        wait_until("the memory is the tenant's again", lambda: free_of(first) == before, 20)
+
+
+@case("physical memory is opened by its own handle, and by nobody else's session")
+def _():
+    with start() as first, start() as second, start("other") as stranger:
+        handle = give_physical(first)
+        for at in (DAEMON, WORKER, NUMBER, SECRET, SECRET + 15):
+            require(take_physical(second, changed(handle, at)) != SUCCESS, f"byte {at} changed")
+        require(take_physical(stranger, handle) == INVALID_HANDLE, "by another tenant")
+        require(take_physical(second, handle, granules=2) == INVALID_VALUE, "more than there is")
+        require(take(second, handle) == INVALID_VALUE, "as an allocation")
+        require(take_physical(second, give(first, share=SHARE + 1)) == INVALID_VALUE, "of an allocation")
+        require(first.ask("gpMemoryShare", {"share": SHARE + 2, "address": first.base + first.granularity,
+                                            "size": 512})[0] == INVALID_VALUE, "nothing is mapped there")
+        require(place(first, 5, 2 * first.granularity) == SUCCESS, "map")
+        require(first.ask("gpMemoryShare", {"share": SHARE + 2, "address": first.base + 2 * first.granularity,
+                                            "size": 512})[0] == INVALID_VALUE, "physical memory as an allocation")
+        require(first.ask("gpPhysicalShare", {"share": SHARE + 2, "memory": 99})[0] == INVALID_VALUE, "none")
+
+
+@case("names of what is shared have the usual rules")
+def _():
+    daemon.violate(lambda s: [s.ask("gpMemoryShare", {"share": 5, "address": s.base, "size": 512}) for _ in range(2)],
+                   ".*(twice|in use|taken)")
+    with start() as session:
+        before = len(session.errors())
+        session.post("gpUnshare", {"share": 77})
+        require(session.ask("gpFence")[0] == SUCCESS, "fence")
+        require([error[0] for error in session.errors()[before:]] == [INVALID_HANDLE], "an unknown name")
+        require(session.ask("gpEventShare", {"event": 77})[0] == INVALID_HANDLE, "of no event")
+        session.post("cuEventCreate", {"phEvent": EVENT, "Flags": 2})
+        require(session.ask("gpEventShare", {"event": EVENT})[0] == INVALID_HANDLE, "of an event for one process")
+        require(session.ask("gpEventRecord", {"event": 77, "stream": 1})[0] == INVALID_HANDLE, "recording no event")
+
+
+@case("while the session that shares it ends, memory is opened or it is not")
+def _():
+    with start() as watcher:
+        before = free_of(watcher)
+        for _ in range(20):
+            with start() as second:
+                first = start()
+                handle = give(first)
+                ending = threading.Thread(target=first.close)
+                ending.start()
+                result = take(second, handle)
+                ending.join()
+                require(result in (SUCCESS, INVALID_HANDLE), f"opened with {result}")
+                require(result != SUCCESS or reads(second) == (SUCCESS, TEXT), "other bytes")
+        wait_until("all memory is free again", lambda: free_of(watcher) == before, 30)
+
+
+@case("an event of two sessions is recorded by one and awaited by the other")
+def _():
+    with start() as first, start() as second:
+        first.post("cuEventCreate", {"phEvent": EVENT, "Flags": INTERPROCESS})
+        handle = first.ask("gpEventShare", {"event": EVENT})[1]["handle"]
+        require(first.ask("gpEventShare", {"event": EVENT})[1]["handle"] == handle, "two handles for one event")
+        require(first.ask("gpEventOpen", {"event": OPENED, "handle": handle})[0] == INVALID_CONTEXT, "in the same session")
+        for at in (DAEMON, WORKER, NUMBER, SECRET):
+            require(second.ask("gpEventOpen", {"event": OPENED, "handle": changed(handle, at)})[0] != SUCCESS, f"byte {at}")
+        require(second.ask("gpEventOpen", {"event": OPENED, "handle": handle})[0] == SUCCESS, "open")
+        require(second.ask("gpEventShare", {"event": OPENED})[0] == INVALID_HANDLE, "passed on by who has opened it")
+        require(second.ask("cuEventQuery", {"hEvent": OPENED})[0] == SUCCESS, "never recorded: complete")
+        require(first.ask("gpEventRecord", {"event": EVENT, "stream": 1})[0] == SUCCESS, "record")
+        second.post("cuStreamWaitEvent", {"hStream": 1, "hEvent": OPENED})
+        require(second.ask("cuStreamSynchronize", {"hStream": 1})[0] == SUCCESS, "wait")
+        require(second.ask("gpEventRecord", {"event": OPENED, "stream": 1})[0] == SUCCESS, "record by the other")
+        require(first.ask("cuEventSynchronize", {"hEvent": EVENT})[0] == SUCCESS, "synchronise")
+        first.post("cuEventDestroy_v2", {"hEvent": EVENT})
+        require(first.ask("gpFence")[0] == SUCCESS, "fence")
+        require(second.ask("gpEventOpen", {"event": OPENED + 1, "handle": handle})[0] == INVALID_HANDLE, "a destroyed event")
+        require(second.ask("gpEventRecord", {"event": OPENED, "stream": 1})[0] == SUCCESS, "its other name lives on")
+        first.close()
+        require(second.ask("cuEventSynchronize", {"hEvent": OPENED})[0] == SUCCESS, "and after the other session")
+
+
+@case("a record behind a host function is not answered before the function is done")
+def _():
+    with start() as first, start() as second:
+        first.post("cuEventCreate", {"phEvent": EVENT, "Flags": INTERPROCESS})
+        handle = first.ask("gpEventShare", {"event": EVENT})[1]["handle"]
+        require(second.ask("gpEventOpen", {"event": OPENED, "handle": handle})[0] == SUCCESS, "open")
+        first.post("gpHostFunction", {"stream": 1, "function": 10})
+        require(first.wait_turn()[0] == 10, "the function's turn")
+        number = first.requests + 1
+        first.requests += 2
+        first.send(record("gpEventRecord", {"event": EVENT, "stream": 1}, number, 1) +
+                   record("cuEventQuery", {"hEvent": EVENT}, number + 1, 1))
+        # The question passes the record, which waits.
+        require(first.reply("cuEventQuery", number + 1)[0] in (SUCCESS, NOT_READY), "query")
+        first.post("gpHostFunctionDone", {"function": 10})
+        require(first.reply("gpEventRecord", number)[0] == SUCCESS, "record")
+
+
+if __name__ == "__main__":
+    with Pool(CONFIG) as daemon:
+        status = main(daemon)
+    sys.exit(status)

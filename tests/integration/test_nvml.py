@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libnvidia-ml.so.1: the pool's devices, memory as the quota has it, processes, wrong calls."""
+import os
+import re
+import sys
+
+from harness import SOFTWARE, Daemon, Program, case, main, require
+
+NVML = os.path.dirname(os.environ["GP_NVML"])
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvml_program.py")
+LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+
+
+def environment(**more):
+    return {"LD_LIBRARY_PATH": f"{NVML}:{os.environ['GP_CLIENT']}:{os.environ.get('GP_LIBRARIES', '')}", **more}
+
+
+def ask(daemon, *args, **more):
+    return daemon.run("python", PROGRAM, *args, path=sys.executable, env=environment(**more)).expect(err="")
+
+
+@case("facts of a device are told without a context, and total memory is the quota")
+def _():
+    with Daemon() as daemon:
+        out = ask(daemon, "facts", **{LIMIT: "0=256M"}).out
+        require(re.search(r"^devices [1-9]", out), out)
+        # With a context it would be one of the processes.
+        require("total 256\n" in out and "processes 0\n" in out, out)
+        require(re.search(r"^uuid GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", out, re.M), out)
+        require(re.search(r"^bus ([0-9A-F]{4})([0-9A-F]{4}:..:..\.0) \2$", out, re.M), out)
+        require(re.search(r"^driver \d+\.\d+", out, re.M), out)
+        if SOFTWARE:
+            require("celsius 35\n" in out and "milliwatts 50000\n" in out, out)
+
+
+@case("wrong calls get NVML's codes")
+def _():
+    with Daemon() as daemon:
+        ask(daemon, "wrong")
+
+
+@case("a program sees its memory and itself, and so do others of its tenant on this machine")
+def _():
+    with Daemon() as daemon:
+        user = Program("python", [PROGRAM, "uses"], daemon.address, env=environment(), path=sys.executable, stdin=True)
+        user.wait_for_output("ready")
+        seen = ask(daemon, "watches", str(user.process.pid)).out
+        user.finish().expect(out="ready\n", err="")
+        mib = int(re.fullmatch(r"sees (\d+) MiB of \d+\n", seen)[1])
+        require(mib >= 64, seen)
+
+
+@case("a fork of a program that has only asked NVML has CUDA and NVML")
+def _():
+    with Daemon() as daemon:
+        ask(daemon, "forks")
+
+
+@case("devices that CUDA_VISIBLE_DEVICES hides are NVML's still")
+def _():
+    with Daemon() as daemon:
+        out = ask(daemon, "hidden", CUDA_VISIBLE_DEVICES="").out
+        require(re.fullmatch(r"devices [1-9]\d* total [1-9]\d*\ncuInit 100\n", out), out)
+
+
+@case("without a daemon there is no driver, and whoever needs none is told that there is no device")
+def _():
+    program = Program("python", [PROGRAM, "absent"], "tcp://127.0.0.1:1", env=environment(), path=sys.executable)
+    result = program.finish()
+    require(result.out == "init 9 without GPUs 0 devices 0\n", str(result))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/pointer.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ORDINAL 3 /* of the fake's device */
+#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+
+static CUmemGenericAllocationHandle
+create(unsigned int types)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = (CUmemAllocationHandleType)types,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
+	};
+	CUmemGenericAllocationHandle handle;
+
+	CU(gpc_cuMemCreate(&handle, FAKE_GRANULE, &prop, 0));
+	return handle;
+}
+
+static CUresult
+import_from(CUmemGenericAllocationHandle *handle, int fd)
+{
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	return gpc_cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, FD);
+}
+
+static void
+a_descriptor_brings_the_memory(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(FD), other;
+	CUmemAllocationProp prop;
+	int fd;
+
+	CU(gpc_cuMemExportToShareableHandle(&fd, handle, FD, 0));
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	CU(import_from(&other, fd));
+	CU(gpc_cuMemGetAllocationPropertiesFromHandle(&prop, other));
+	assert_int_equal(prop.location.id, ORDINAL);
+	assert_int_equal(prop.requestedHandleTypes, FD);
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(close(fd), 0);
+	/* Nothing of it is kept for others. */
+	CU(gpc_cuMemRelease(other));
+	assert_int_equal(fake.mapped, FAKE_GRANULE);
+	CU(gpc_cuMemRelease(handle));
+	assert_int_equal(fake.mapped, 0);
+	assert_int_equal(fake.shares, 0);
+}
+
+static void
+each_export_is_a_descriptor_of_one_share(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(FD);
+	int first, second;
+
+	CU(gpc_cuMemExportToShareableHandle(&first, handle, FD, 0));
+	CU(gpc_cuMemExportToShareableHandle(&second, handle, FD, 0));
+	assert_int_not_equal(first, second);
+	assert_int_equal(fake.shares, 1);
+	assert_int_equal(ftruncate(first, 0), -1);
+	assert_int_equal(pwrite(first, "x", 1, 0), -1);
+	(void)close(first);
+	(void)close(second);
+	CU(gpc_cuMemRelease(handle));
+}
+
+static void
+what_is_no_such_descriptor_is_refused(void **state)
+{
+	CUmemGenericAllocationHandle handle = create(FD), plain = create(0), other;
+	uint8_t zeros[64] = { 0 };
+	int fd = memfd_create("test", MFD_ALLOW_SEALING), exported, ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	INVALID(import_from(&other, -1));
+	INVALID(import_from(&other, ends[0]));
+	INVALID(import_from(&other, fd));
+	assert_int_equal(write(fd, zeros, sizeof(zeros)), sizeof(zeros));
+	INVALID(import_from(&other, fd));
+	assert_int_equal(
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
+		0);
+	INVALID(import_from(&other, fd));
+	INVALID(gpc_cuMemExportToShareableHandle(&exported, plain, FD, 0));
+	INVALID(gpc_cuMemExportToShareableHandle(&exported, handle, FD, 1));
+	INVALID(gpc_cuMemExportToShareableHandle(NULL, handle, FD, 0));
+	INVALID(gpc_cuMemExportToShareableHandle(&exported, handle, CU_MEM_HANDLE_TYPE_WIN32, 0));
+	INVALID(gpc_cuMemExportToShareableHandle(&exported, 0, FD, 0));
+	assert_int_equal(
+		gpc_cuMemExportToShareableHandle(&exported, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+		CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fake.opens + fake.shares, 0);
+	(void)close(fd);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	CU(gpc_cuMemRelease(handle));
+	CU(gpc_cuMemRelease(plain));
+	assert_int_equal(fake_mapped(), 0);
+}
+
+static void
+copies_of_shared_memory_are_waited_for(void **state)
+{
+	const CUmemAccessDesc access = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUmemGenericAllocationHandle handle = create(FD);
+	unsigned long long types = 0;
+	CUdeviceptr base;
+	int fd;
+
+	CU(gpc_cuMemAddressReserve(&base, FAKE_GRANULE, 0, 0, 0));
+	CU(gpc_cuMemMap(base, FAKE_GRANULE, 0, handle, 0));
+	CU(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1));
+	assert_false(gpc_pointer_is_synchronous(base));
+	CU(gpc_cuMemExportToShareableHandle(&fd, handle, FD, 0));
+	assert_true(gpc_pointer_is_synchronous(base));
+	CU(gpc_cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, base));
+	assert_int_equal(types, FD);
+	(void)close(fd);
+	CU(gpc_cuMemRelease(handle));
+	CU(gpc_cuMemUnmap(base, FAKE_GRANULE));
+	CU(gpc_cuMemAddressFree(base, FAKE_GRANULE));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(a_descriptor_brings_the_memory),
+		FAKE_TEST(each_export_is_a_descriptor_of_one_share),
+		FAKE_TEST(what_is_no_such_descriptor_is_refused),
+		FAKE_TEST(copies_of_shared_memory_are_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept of what went wrong, and how it is told. */
+#include "client/base/log.h"
+#include "client/base/log_kept.h"
+#include "tests/test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static char text[GPC_LOG_LINE_MAX * (GPC_LOG_KEPT_MAX + 1)];
+
+static unsigned int
+lines_of(const char *dump)
+{
+	unsigned int count = 0;
+
+	for (; *dump; dump++)
+		count += *dump == '\n';
+	return count;
+}
+
+static void
+lines_come_in_the_drivers_format(void **state)
+{
+	unsigned int hour, minute, second, ms;
+	uint32_t next = gpc_log_next();
+	size_t size = sizeof(text);
+	unsigned long thread;
+	int end = 0;
+
+	gpc_log_keep("something is wrong");
+	assert_int_equal(gpc_log_dump(next, text, &size, &next), 0);
+	assert_int_equal(size, strlen(text));
+	assert_int_equal(sscanf(text, "[%2u:%2u:%2u.%3u][%lu][CUDA][E] something is wrong\n%n",
+				&hour, &minute, &second, &ms, &thread, &end),
+			 5);
+	assert_int_equal((size_t)end, size);
+	size = sizeof(text);
+	assert_int_equal(gpc_log_dump(next, text, &size, &next), 0);
+	assert_int_equal(size, 0);
+	assert_string_equal(text, "");
+}
+
+static void
+what_is_said_is_kept_whatever_is_wanted(void **state)
+{
+	uint32_t next = gpc_log_next();
+	size_t size = sizeof(text);
+
+	gpc_log(GPC_LOG_ERROR, "a call failed with %d", 7);
+	gpc_log(GPC_LOG_INFO, "a session is open");
+	assert_int_equal(gpc_log_dump(next, text, &size, &next), 0);
+	assert_int_equal(lines_of(text), 1);
+	assert_non_null(strstr(text, "a call failed with 7\n"));
+}
+
+static void
+last_ones_are_kept(void **state)
+{
+	uint32_t next = gpc_log_next(), after;
+	size_t size = sizeof(text);
+	char line[1000];
+
+	for (unsigned int i = 0; i < GPC_LOG_KEPT_MAX + 20; i++) {
+		snprintf(line, sizeof(line), "%u %0*d", i, 900, 0);
+		gpc_log_keep(line);
+	}
+	assert_int_equal(gpc_log_dump(next, text, &size, &after), 0);
+	assert_int_equal(lines_of(text), GPC_LOG_KEPT_MAX + 1);
+	assert_int_equal(strncmp(text, "earlier lines", 13), 0);
+	assert_null(strstr(text, "[E] 19 "));
+	assert_non_null(strstr(text, "[E] 20 "));
+	assert_non_null(strstr(text, "[E] 119 "));
+	assert_int_equal(after, next + GPC_LOG_KEPT_MAX + 20);
+}
+
+static void
+little_room_has_the_last_ones(void **state)
+{
+	uint32_t next = gpc_log_next(), after = 0;
+	size_t size = 200;
+
+	for (unsigned int i = 0; i < 10; i++)
+		gpc_log_keep(i < 9 ? "before" : "the last");
+	assert_int_equal(gpc_log_dump(next, text, &size, &after), 0);
+	assert_true(size < 200 && size == strlen(text));
+	assert_non_null(strstr(text, "the last\n"));
+	assert_int_equal(strncmp(text, "earlier lines", 13), 0);
+	size = 10;
+	assert_int_equal(gpc_log_dump(next, text, &size, &after), -ENOSPC);
+	assert_int_equal(size, 0);
+	/* One that is not there yet. */
+	size = 10;
+	assert_int_equal(gpc_log_dump(after + 5, text, &size, &after), 0);
+	assert_int_equal(size, 0);
+}
+
+static void
+hear(void *data, CUlogLevel level, char *message, size_t length)
+{
+	assert_int_equal(level, CU_LOG_LEVEL_ERROR);
+	assert_int_equal(strlen(message), length);
+	++*(unsigned int *)data;
+	/* Nobody is told of this. */
+	gpc_log_keep("wrong again");
+}
+
+static void
+listeners_are_told(void **state)
+{
+	unsigned int heard[2] = { 0, 0 };
+	void *first = gpc_log_listen(hear, &heard[0]), *second = gpc_log_listen(hear, &heard[1]);
+	void *all[32];
+	unsigned int more = 0;
+
+	gpc_log_keep("one");
+	assert_int_equal(heard[0], 1);
+	assert_int_equal(heard[1], 1);
+	assert_int_equal(gpc_log_unlisten(first), 0);
+	assert_int_equal(gpc_log_unlisten(first), -ENOENT);
+	assert_int_equal(gpc_log_unlisten(heard), -ENOENT);
+	gpc_log_keep("two");
+	assert_int_equal(heard[0], 1);
+	assert_int_equal(heard[1], 2);
+	assert_int_equal(gpc_log_unlisten(second), 0);
+	while (more < 32 && (all[more] = gpc_log_listen(hear, heard)))
+		more++;
+	assert_true(more > 0 && more < 32);
+	while (more)
+		assert_int_equal(gpc_log_unlisten(all[--more]), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_come_in_the_drivers_format),
+		cmocka_unit_test(what_is_said_is_kept_whatever_is_wanted),
+		cmocka_unit_test(last_ones_are_kept),
+		cmocka_unit_test(little_room_has_the_last_ones),
+		cmocka_unit_test(listeners_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon of client_fake.h shares with other processes: names, and handles that say which.
+ */
+#include "gpc_calls.h"
+#include "protocol/ipc_handle.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+CUresult
+gpc_wait_gpMemoryShare(struct gpc_context *c, const struct gp_args_gpMemoryShare *args,
+		       struct gp_reply_gpMemoryShare *reply, void **raw)
+{
+	struct gp_ipc_handle *handle = calloc(1, sizeof(*handle));
+
+	assert_non_null(handle);
+	memcpy(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic));
+	handle->kind = GP_IPC_MEMORY;
+	handle->number = args->share;
+	handle->mapping = FAKE_GRANULE;
+	handle->offset = args->address % FAKE_GRANULE;
+	handle->size = args->size;
+	reply->handle = (struct gp_bytes){ handle, sizeof(*handle) };
+	*raw = handle;
+	fake.shares++;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_post_gpUnshare(struct gpc_context *c, const struct gp_args_gpUnshare *args)
+{
+	fake.shares--;
+	return CUDA_SUCCESS;
+}
+
+/* Memory of its own does as well. */
+CUresult
+gpc_start_gpMemoryOpen(struct gpc_context *c, const struct gp_args_gpMemoryOpen *args,
+		       struct gpc_request *request)
+{
+	const struct gp_args_gpMemoryMap map = { args->address, args->size, args->device };
+
+	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
+	fake.opens++;
+	fake_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_wait_gpPhysicalShare(struct gpc_context *c, const struct gp_args_gpPhysicalShare *args,
+			 struct gp_reply_gpPhysicalShare *reply, void **raw)
+{
+	struct gp_ipc_handle *handle = calloc(1, sizeof(*handle));
+
+	assert_non_null(handle);
+	memcpy(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic));
+	handle->kind = GP_IPC_PHYSICAL;
+	handle->device = 1;
+	handle->mapping = FAKE_GRANULE;
+	reply->handle = (struct gp_bytes){ handle, sizeof(*handle) };
+	*raw = handle;
+	fake.shares++;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_start_gpPhysicalOpen(struct gpc_context *c, const struct gp_args_gpPhysicalOpen *args,
+			 struct gpc_request *request)
+{
+	const struct gp_args_gpMemoryCreate create = { args->memory, args->size, args->device };
+
+	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
+	fake.opens++;
+	return gpc_start_gpMemoryCreate(c, &create, request);
+}

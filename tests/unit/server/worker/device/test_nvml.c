@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is read from the machine's NVML: a library of the test's, with functions of every shape. */
+#include "base/clock.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/nvml.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+static uint64_t words[GP_STATE_WORDS];
+static char texts[GPD_NVML_TEXTS_MAX];
+static size_t texts_size;
+
+static CUresult
+give_uuid(CUuuid *uuid, CUdevice device)
+{
+	for (int i = 0; i < 16; i++)
+		uuid->bytes[i] = (char)i;
+	uuid->bytes[14] = (char)0xfe;
+	/* The second is no GPU that this NVML knows. */
+	uuid->bytes[15] = device == 0 ? (char)0xff : 0;
+	return CUDA_SUCCESS;
+}
+
+static int
+setup(void **state)
+{
+	gpd_driver.cuDeviceGetUuid_v2 = give_uuid;
+	gpd_devices.count = 2;
+	gpd_devices.all[1].device = 1;
+	return 0;
+}
+
+static void
+read_device(int ordinal)
+{
+	memset(words, 0x55, sizeof(words));
+	texts_size = gpd_nvml_read(ordinal, words, texts);
+}
+
+static void
+every_shape_of_function_is_asked(void **state)
+{
+	read_device(0);
+	assert_int_equal(words[8], 1001);
+	assert_true(words[50] == UINT64_C(1) << 40);
+	assert_int_equal(words[56], 1);
+	assert_int_equal(words[57], 0);
+	assert_int_equal(words[68], 97);
+	assert_int_equal(words[69], 43);
+	assert_int_equal(words[75], 100);
+	assert_int_equal(words[77], 102);
+	assert_true(words[94] == (UINT64_C(1) << 33) + 10);
+	assert_true(words[95] == (UINT64_C(1) << 33) + 11);
+	assert_int_equal(words[GP_STATE_SYSTEM_CUDA], 13000);
+	assert_int_equal(words[GP_STATE_BAR1_TOTAL], 256);
+	assert_int_equal(words[GP_STATE_BAR1_FREE], 200);
+	assert_int_equal(words[GP_STATE_PCI_ID], 0x233010de);
+	assert_int_equal(words[GP_STATE_PCI_SUBSYSTEM], 0x16c110de);
+}
+
+static void
+what_it_refuses_or_lacks_is_not_known(void **state)
+{
+	read_device(0);
+	assert_true(words[15] == GP_STATE_NONE); /* refused */
+	assert_true(words[78] == GP_STATE_NONE); /* refused for this argument */
+	assert_true(words[9] == GP_STATE_NONE);  /* lacked */
+}
+
+static void
+texts_are_told_with_their_ends(void **state)
+{
+	static const char wanted[] = "580.65\0\0004711\0\0\0";
+
+	read_device(0);
+	assert_int_equal(texts_size, sizeof(wanted));
+	assert_memory_equal(texts, wanted, sizeof(wanted));
+}
+
+static void
+it_is_asked_again_when_that_is_worth_it(void **state)
+{
+	uint64_t first;
+
+	read_device(0);
+	first = words[8];
+	gp_clock_move(GPD_NVML_AGE_NS);
+	read_device(0);
+	assert_int_equal(words[8], first + 1);
+}
+
+static void
+a_device_that_it_does_not_know_has_nothing(void **state)
+{
+	read_device(1);
+	for (size_t i = GP_STATE_NVML; i < GP_STATE_WORDS; i++)
+		assert_true(words[i] == GP_STATE_NONE);
+	assert_int_equal(texts_size, GP_STATE_TEXTS);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_shape_of_function_is_asked),
+		cmocka_unit_test(what_it_refuses_or_lacks_is_not_known),
+		cmocka_unit_test(texts_are_told_with_their_ends),
+		cmocka_unit_test(it_is_asked_again_when_that_is_worth_it),
+		cmocka_unit_test(a_device_that_it_does_not_know_has_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session is told of a device: its quota's memory, and its tenant's processes. */
+#include "gpd_calls.h"
+#include "protocol/device_state.h"
+#include "server/worker/memory/memory.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <stdlib.h>
+
+#define GIB ((uint64_t)1 << 30)
+#define HERE 77
+#define ELSEWHERE 78
+
+static struct fake fake;
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	fake.session.account.line->machine = HERE;
+	fake.session.account.line->pid = 100;
+	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+}
+
+static int
+teardown(void **state)
+{
+	gpd_memory_destroy(&fake.session);
+	fake_destroy(&fake);
+	return fake_chunks;
+}
+
+static CUresult
+ask(int device, unsigned int what, struct gp_device_state *state)
+{
+	struct gp_args_gpDeviceState args = { .device = device, .what = what };
+	struct gp_reply_gpDeviceState reply = { 0 };
+	CUresult result = gpd_gpDeviceState(&fake.session, &args, &reply);
+
+	if (result == CUDA_SUCCESS)
+		assert_true(
+			gp_device_state_decode(state, reply.words, reply.texts, reply.processes));
+	free((void *)reply.words.data);
+	free((void *)reply.texts.data);
+	free((void *)reply.processes.data);
+	return result;
+}
+
+static struct gpd_ledger_session *
+another(uint64_t id, uint32_t tenant, uint64_t machine, uint32_t pid, uint64_t memory)
+{
+	struct gpd_ledger_session *session = gpd_ledger_open(fake.ledger, id, tenant, 0);
+
+	assert_non_null(session);
+	session->machine = machine;
+	session->pid = pid;
+	assert_true(gpd_ledger_take(fake.ledger, session, 0, memory));
+	return session;
+}
+
+static void
+memory_is_the_quota(void **unused)
+{
+	struct gp_device_state state;
+
+	fake.session.account.line->devices[0].memory_max = 2 * GIB;
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
+	assert_int_equal(ask(0, 0, &state), CUDA_SUCCESS);
+	assert_int_equal(state.words[GP_STATE_MEMORY_TOTAL], 2 * GIB);
+	assert_int_equal(state.words[GP_STATE_MEMORY_FREE], GIB);
+	assert_true(state.words[GP_STATE_NVML] == GP_STATE_NONE);
+	assert_int_equal(state.process_count, 0);
+}
+
+static void
+what_was_granted_and_is_not_used_is_free(void **unused)
+{
+	struct gp_device_state state;
+
+	fake.session.account.line->devices[0].memory_max = GIB;
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
+	fake.session.account.line->devices[0].granted = GIB;
+	assert_int_equal(ask(0, 0, &state), CUDA_SUCCESS);
+	assert_int_equal(state.words[GP_STATE_MEMORY_FREE], GIB);
+	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
+	assert_int_equal(state.process_count, 0);
+}
+
+static void
+processes_are_the_tenants_on_the_same_machine(void **unused)
+{
+	struct gp_device_state state;
+
+	gpd_ledger_add_tenant(fake.ledger, 1, "other");
+	(void)another(2, 0, HERE, 102, GIB);
+	(void)another(3, 0, ELSEWHERE, 103, GIB);
+	(void)another(4, 1, HERE, 104, GIB);
+	(void)another(5, 0, HERE, 105, 0);
+	another(6, 0, HERE, 106, GIB / 2)->devices[0].granted = GIB / 2;
+	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
+	assert_int_equal(state.process_count, 1);
+	assert_int_equal(state.processes[0].pid, 102);
+	assert_int_equal(state.processes[0].memory, GIB);
+
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
+	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
+	assert_int_equal(state.process_count, 2);
+	assert_int_equal(state.processes[0].pid, 100);
+}
+
+static void
+a_device_that_is_not_the_sessions_is_not_told_of(void **unused)
+{
+	struct gp_device_state state;
+
+	fake.session.account.line->devices[1].allowed = 0;
+	assert_int_equal(ask(1, GP_STATE_PROCESSES | GP_STATE_SENSORS, &state),
+			 CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(ask(99, GP_STATE_PROCESSES, &state), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(ask(-1, GP_STATE_SENSORS, &state), CUDA_ERROR_INVALID_DEVICE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(memory_is_the_quota, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_was_granted_and_is_not_used_is_free, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(processes_are_the_tenants_on_the_same_machine,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_device_that_is_not_the_sessions_is_not_told_of,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

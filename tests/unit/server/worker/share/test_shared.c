@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/driver.h"
+#include "server/worker/share/shared.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#define SIZE FAKE_GRANULE
+
+static struct fake fake;
+static struct gpd_account other;
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	other = fake.session.account;
+	other.line = gpd_ledger_open(fake.ledger, 2, 0, 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	fake_destroy(&fake);
+	return fake_chunks;
+}
+
+static struct gpd_shared *
+make(void)
+{
+	CUmemGenericAllocationHandle handle;
+	struct gpd_shared *shared;
+
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, SIZE), CUDA_SUCCESS);
+	assert_int_equal(gpd_driver.cuMemCreate(&handle, SIZE, &(CUmemAllocationProp){ 0 }, 0),
+			 CUDA_SUCCESS);
+	shared = gpd_shared_make(&fake.session.account, handle, SIZE, 0);
+	assert_non_null(shared);
+	return shared;
+}
+
+static void
+expect(uint64_t first, uint64_t second)
+{
+	assert_int_equal(fake.session.account.line->devices[0].memory, first);
+	assert_int_equal(other.line->devices[0].memory, second);
+	assert_int_equal(fake.ledger->tenants[0].devices[0].memory, first + second);
+}
+
+static void
+it_goes_with_the_last_use(void **state)
+{
+	struct gpd_shared *shared = make();
+
+	assert_true(gpd_shared_use(shared, &fake.session.account));
+	gpd_shared_leave(shared, &fake.session.account);
+	expect(SIZE, 0);
+	assert_int_equal(fake_chunks, 1);
+	gpd_shared_leave(shared, &fake.session.account);
+	expect(0, 0);
+	assert_int_equal(fake_chunks, 0);
+}
+
+static void
+who_has_it_for_longest_pays(void **state)
+{
+	struct gpd_shared *shared = make();
+
+	assert_true(gpd_shared_use(shared, &other));
+	assert_true(gpd_shared_use(shared, &other));
+	expect(SIZE, 0);
+	gpd_shared_leave(shared, &fake.session.account);
+	expect(0, SIZE);
+	/* It comes back, and does not pay again. */
+	assert_true(gpd_shared_use(shared, &fake.session.account));
+	expect(0, SIZE);
+	gpd_shared_leave(shared, &other);
+	expect(0, SIZE);
+	gpd_shared_leave(shared, &other);
+	expect(SIZE, 0);
+	gpd_shared_leave(shared, &fake.session.account);
+	expect(0, 0);
+}
+
+static void
+who_pays_may_have_less_than_that(void **state)
+{
+	struct gpd_shared *shared = make();
+
+	other.line->devices[0].memory_max = SIZE / 2;
+	assert_true(gpd_shared_use(shared, &other));
+	gpd_shared_leave(shared, &fake.session.account);
+	expect(0, SIZE);
+	assert_int_equal(other.line->devices[0].memory_peak, SIZE);
+	gpd_shared_leave(shared, &other);
+	expect(0, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(it_goes_with_the_last_use, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_has_it_for_longest_pays, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_pays_may_have_less_than_that, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RDMA devices that connections have used, and the memory that is registered with them. */
+#include "base/lock.h"
+#include "transport/own_fd.h"
+#include "transport/rdma/rdma.h"
+#include "transport/rdma/registered_memory.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* As many daemons as a program can have, and some that are reached in two ways. */
+#define DEVICES_MAX 32
+#define READS_MAX 16
+/* Soft-RoCE, Soft-iWARP, Omni-Path and its forerunner. */
+static const uint32_t vendors_by_kernel[] = { 0xffffff, 0x626d74, 0x1175 };
+
+/* One for each way to register: for this end's use only, or with a key for the peer. */
+struct gp_memory_keys {
+	struct ibv_mr *mr[DEVICES_MAX][2];
+	bool failed[DEVICES_MAX][2];
+};
+
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gp_rdma_device *devices GP_GUARDED_BY(devices_lock);
+static const struct gp_rdma_device *device_at[DEVICES_MAX] GP_GUARDED_BY(devices_lock);
+static unsigned int device_count GP_GUARDED_BY(devices_lock);
+
+static struct gp_rdma_device *
+device_create(struct ibv_context *verbs, const struct sockaddr_storage *peer)
+	GP_LOCKED(devices_lock)
+{
+	struct gp_rdma_device *device = calloc(1, sizeof(*device));
+	struct ibv_device_attr attr;
+
+	if (!device)
+		return NULL;
+	device->verbs = verbs;
+	device->peer = *peer;
+	device->process = getpid();
+	device->pd = gp_rdma_lib.ibv_alloc_pd(verbs);
+	if (!device->pd || gp_rdma_lib.ibv_query_device(verbs, &attr)) {
+		if (device->pd)
+			(void)gp_rdma_lib.ibv_dealloc_pd(device->pd);
+		free(device);
+		return NULL;
+	}
+	for (size_t i = 0; i < sizeof(vendors_by_kernel) / sizeof(vendors_by_kernel[0]); i++)
+		device->posts_by_kernel |= attr.vendor_id == vendors_by_kernel[i];
+	gp_own_fd_mark(verbs->cmd_fd);
+	gp_own_fd_mark(verbs->async_fd);
+	device_at[device_count] = device;
+	device->index = device_count++;
+	device->reads_max = attr.max_qp_rd_atom < 1           ? 1
+			    : attr.max_qp_rd_atom > READS_MAX ? READS_MAX
+							      : (unsigned int)attr.max_qp_rd_atom;
+	device->next = devices;
+	devices = device;
+	return device;
+}
+
+/* NULL: there is none.  *forked_p: another process has opened it. */
+static struct gp_rdma_device *
+device_find(struct ibv_context *verbs, const struct sockaddr_storage *peer, bool *forked_p)
+	GP_LOCKED(devices_lock)
+{
+	struct gp_rdma_device *found = NULL;
+
+	*forked_p = false;
+	for (struct gp_rdma_device *d = devices; d; d = d->next) {
+		if (d->verbs != verbs)
+			continue;
+		*forked_p |= d->process != getpid();
+		if (memcmp(&d->peer, peer, sizeof(*peer)) == 0)
+			found = d;
+	}
+	return found;
+}
+
+int
+gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
+		   struct gp_rdma_device **device_p, char *detail, size_t size)
+{
+	struct sockaddr_storage address;
+	struct gp_rdma_device *device;
+	bool forked;
+
+	memset(&address, 0, sizeof(address));
+	if (peer)
+		memcpy(&address, peer,
+		       peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						   : sizeof(struct sockaddr_in));
+	pthread_mutex_lock(&devices_lock);
+	device = device_find(verbs, &address, &forked);
+	if (!device && !forked && device_count < DEVICES_MAX)
+		device = device_create(verbs, &address);
+	pthread_mutex_unlock(&devices_lock);
+	*device_p = device;
+	/* Its library knows nothing of forks: what is closed here it would go on to write to. */
+	if (forked) {
+		(void)snprintf(detail, size,
+			       "this process was forked by one that uses the RDMA device");
+		return -EOPNOTSUPP;
+	}
+	if (device && !gp_rdma_device_is_whole(device)) {
+		(void)snprintf(detail, size, "the program has closed the RDMA device's descriptor");
+		return -EBADF;
+	}
+	if (device)
+		return 0;
+	(void)snprintf(detail, size, "the RDMA device cannot be used");
+	return -ENODEV;
+}
+
+bool
+gp_rdma_device_is_whole(const struct gp_rdma_device *device)
+{
+	return gp_own_fd_is(device->verbs->cmd_fd);
+}
+
+void
+gp_rdma_device_abandon(struct gp_rdma_device *device) GP_LOCK_UNCHECKED
+{
+	if (!device->abandoned) {
+		gp_own_fd_close(device->verbs->cmd_fd);
+		gp_own_fd_close(device->verbs->async_fd);
+	}
+	device->abandoned = true;
+	/* There is one thread, and the lock may have been another's of the parent. */
+	for (struct gp_rdma_device *d = devices; d; d = d->next) {
+		if (d->verbs == device->verbs)
+			d->abandoned = true;
+	}
+}
+
+static struct ibv_mr *
+register_memory(struct gp_rdma_device *device, void *base, size_t size, bool remote)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (!gp_rdma_device_is_whole(device)) {
+		errno = EBADF;
+		return NULL;
+	}
+	if (remote)
+		access |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+	return gp_rdma_lib.ibv_reg_mr(device->pd, base, size, access);
+}
+
+int
+gp_rdma_memory(struct gp_rdma_device *device, size_t size, bool remote, uint8_t **memory_p,
+	       struct ibv_mr **mr_p)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	*mr_p = register_memory(device, memory, size, remote);
+	if (*mr_p) {
+		*memory_p = memory;
+		return 0;
+	}
+	r = errno ? -errno : -ENOMEM;
+	(void)munmap(memory, size);
+	return r;
+}
+
+void
+gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr)
+{
+	if (mr)
+		(void)gp_rdma_lib.ibv_dereg_mr(mr);
+	if (memory)
+		(void)munmap(memory, size);
+}
+
+int
+gp_rdma_keep(struct gp_rdma_device *device, void *base, size_t size, int dma_buf)
+{
+	struct gp_memory_keys *keys;
+	struct ibv_mr *mr;
+
+	if (dma_buf >= 0 && !gp_rdma_lib.ibv_reg_dmabuf_mr)
+		return GP_E_UNSUPPORTED;
+	keys = calloc(1, sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	errno = 0;
+	mr = dma_buf >= 0 ? gp_rdma_lib.ibv_reg_dmabuf_mr(device->pd, 0, size, (uintptr_t)base,
+							  dma_buf, IBV_ACCESS_LOCAL_WRITE)
+			  : register_memory(device, base, size, false);
+	if (!mr) {
+		free(keys);
+		return errno ? -errno : -EIO;
+	}
+	keys->mr[device->index][false] = mr;
+	if (gp_memory_keep_foreign(base, size, keys))
+		return 0;
+	gp_memory_drop_keys(keys);
+	return -EEXIST;
+}
+
+struct ibv_mr *
+gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size, bool remote)
+{
+	struct gp_memory *memory = gp_memory_find(base, size);
+	struct ibv_mr *mr = NULL;
+
+	if (!memory)
+		return NULL;
+	if (!memory->keys && !memory->foreign)
+		memory->keys = calloc(1, sizeof(*memory->keys));
+	if (memory->keys) {
+		mr = memory->keys->mr[device->index][remote];
+		if (!mr && !memory->foreign && !memory->keys->failed[device->index][remote]) {
+			mr = register_memory(device, memory->base, memory->size, remote);
+			memory->keys->mr[device->index][remote] = mr;
+			memory->keys->failed[device->index][remote] = !mr;
+		}
+	}
+	gp_memory_found();
+	return mr;
+}
+
+void
+gp_memory_drop_keys(struct gp_memory_keys *keys) GP_LOCK_UNCHECKED
+{
+	for (unsigned int i = 0; keys && i < DEVICES_MAX; i++) {
+		for (int remote = 0; remote < 2; remote++) {
+			/* Its device was there before it, and stays. */
+			if (keys->mr[i][remote] && gp_rdma_device_is_whole(device_at[i]))
+				(void)gp_rdma_lib.ibv_dereg_mr(keys->mr[i][remote]);
+		}
+	}
+	free(keys);
+}

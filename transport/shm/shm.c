@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections within this machine through rings in shared memory (shm_ring.h).
+ *
+ * Each has a local socket, too, over which the daemon gives the client the memory.  A byte on it
+ * wakes a reader who sleeps there; its end is the connection's end, however a process ended.  A
+ * reader who finds his bytes in time makes no system call, and neither does his writer.
+ */
+#include "base/clock.h"
+#include "transport/descriptor.h"
+#include "transport/own_fd.h"
+#include "transport/shm/sealed_memory.h"
+#include "transport/shm/shm_ring.h"
+#include "transport/socket/tcp.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RING_SIZE ((size_t)512 << 10)
+/* The daemon's first bytes on the socket, with the memory's descriptor. */
+#define GREETING "gpupool shm 1"
+/* Looks inside of a bulk tail before a reader sleeps: the writer is at it. */
+#define BULK_LOOKS 300
+/* Taken at a time. */
+#define WAKES 64
+
+struct shm_conn {
+	struct gp_stream stream;
+	struct gp_tcp_conn *door; /* the socket, as a connection of its own */
+	struct gp_rings rings;
+	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
+	atomic_bool watched;
+	atomic_bool is_broken;
+	/* The reading thread's. */
+	bool armed;   /* a wake-up may come, or have come */
+	bool ended;   /* the socket's end was seen */
+	int ready_fd; /* always readable, for gp_conn_fd(); -1: not made yet */
+	/* The writing thread's: since when no byte could be written, 0: it could. */
+	int64_t full_ms;
+};
+
+static struct shm_conn *
+shm_of(const struct gp_conn *conn)
+{
+	return (struct shm_conn *)conn;
+}
+
+/* -1: it is not the connection's any more, which this end's error says then. */
+static int
+door_fd(struct shm_conn *shm)
+{
+	int fd = gp_tcp_own_fd(&shm->door->stream);
+
+	if (fd < 0 && !atomic_load(&shm->stream.stopped))
+		(void)gp_conn_fail(&shm->stream.conn, -EBADF, "%s",
+				   gp_conn_error(&shm->door->stream.conn));
+	return fd;
+}
+
+/* The peer's wake-ups until now, or the socket's end. */
+static void
+take_wakes(struct shm_conn *shm)
+{
+	uint8_t wakes[WAKES];
+	ssize_t got = recv(door_fd(shm), wakes, sizeof(wakes), MSG_DONTWAIT);
+
+	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+		shm->ended = true;
+}
+
+/* Nothing goes on in either direction, whoever waits there. */
+static int
+broken(struct shm_conn *shm)
+{
+	int r = gp_conn_fail(&shm->stream.conn, -EPROTO, "the peer has broken the ring");
+
+	atomic_store(&shm->is_broken, true);
+	gp_tcp_shutdown(&shm->door->stream);
+	return r;
+}
+
+/* 1: there are bytes or the end, 0: not yet; or -EPROTO.  Looks at memory only. */
+static int
+look(struct shm_conn *shm)
+{
+	bool over = shm->ended || gp_ring_is_closed(&shm->rings.in) ||
+		    atomic_load(&shm->stream.stopped);
+	ssize_t used = gp_ring_used(&shm->rings.in);
+
+	if (used < 0 || atomic_load(&shm->is_broken))
+		return broken(shm);
+	return used > 0 || over;
+}
+
+static void
+arm(struct shm_conn *shm)
+{
+	shm->armed = true;
+	gp_ring_arm(&shm->rings.in);
+}
+
+/* What has come until now is no news to the next poll(). */
+static void
+disarm(struct shm_conn *shm)
+{
+	if (!shm->armed)
+		return;
+	shm->armed = false;
+	gp_ring_disarm(&shm->rings.in);
+	take_wakes(shm);
+	if (atomic_load(&shm->watched))
+		arm(shm);
+}
+
+static int
+shm_wait(struct gp_stream *stream, int timeout_ms)
+{
+	struct shm_conn *shm = (struct shm_conn *)stream;
+	int64_t deadline = gp_deadline_ms(timeout_ms);
+	int left = timeout_ms, r = look(shm);
+
+	while (r == 0) {
+		int fd;
+
+		arm(shm);
+		r = look(shm);
+		if (r != 0)
+			break;
+		fd = door_fd(shm);
+		r = fd < 0 ? -EBADF : gp_fd_wait(fd, POLLIN, left);
+		if (r <= 0)
+			break;
+		take_wakes(shm);
+		r = look(shm);
+		/* Wake-ups without bytes make no wait longer. */
+		left = gp_left_ms(deadline);
+		if (left == 0)
+			break;
+	}
+	disarm(shm);
+	return r;
+}
+
+static ssize_t
+shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
+{
+	struct shm_conn *shm = (struct shm_conn *)stream;
+	int r = look(shm);
+
+	for (int i = 0; r == 0 && timeout_ms != 0 && stream->bulk_left && i < BULK_LOOKS; i++) {
+		gp_ring_pause();
+		r = look(shm);
+	}
+	if (r == 0 && timeout_ms != 0)
+		r = shm_wait(stream, timeout_ms);
+	if (r == 0)
+		return -EAGAIN;
+	if (r < 0)
+		return r;
+	if (atomic_load(&stream->stopped))
+		return 0;
+	/* Whoever polls was woken for these bytes, and wants to be for the next ones. */
+	if (atomic_load(&shm->watched))
+		arm(shm);
+	/* 0 where there is the end alone. */
+	return gp_ring_take(&shm->rings.in, iov, count);
+}
+
+static bool
+shm_pending(const struct gp_conn *conn)
+{
+	return gp_stream_pending(conn) || gp_ring_used(&shm_of(conn)->rings.in) > 0;
+}
+
+/* Whether the socket has ended, without taking anything from it. */
+static bool
+shm_peer_closed(const struct gp_conn *conn)
+{
+	return gp_tcp_peer_closed(&shm_of(conn)->door->stream.conn);
+}
+
+/* 0, or why there will be no room. */
+static int
+await_room(struct shm_conn *shm)
+{
+	unsigned int unread_ms = shm->stream.conn.unread_ms;
+
+	gp_ring_await_room(&shm->rings.out);
+	if (atomic_load(&shm->stream.stopped))
+		return -ESHUTDOWN;
+	if (door_fd(shm) < 0 || shm_peer_closed(&shm->stream.conn))
+		return -EPIPE;
+	if (shm->full_ms == 0)
+		shm->full_ms = gp_now_ms();
+	return unread_ms && gp_now_ms() - shm->full_ms >= unread_ms ? -ETIMEDOUT : 0;
+}
+
+/* -EPIPE: there is nobody to be woken. */
+static int
+wake_reader(struct shm_conn *shm)
+{
+	ssize_t sent;
+
+	if (!gp_ring_must_wake(&shm->rings.out))
+		return 0;
+	do
+		sent = send(door_fd(shm), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	/* A full socket has wake-ups that were not taken yet. */
+	return sent == 1 || errno == EAGAIN ? 0 : -EPIPE;
+}
+
+static ssize_t
+shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
+{
+	struct shm_conn *shm = (struct shm_conn *)stream;
+	ssize_t put;
+	int r;
+
+	(void)more;
+	/* A program that has closed its descriptors is told so, though the memory would still do.
+	 */
+	if (shm->door->client && door_fd(shm) < 0)
+		return -EBADF;
+	while ((put = gp_ring_put(&shm->rings.out, iov, count)) == 0) {
+		r = await_room(shm);
+		if (r != 0)
+			return r;
+	}
+	if (put < 0)
+		return put == -EPROTO ? broken(shm) : put;
+	shm->full_ms = 0;
+	r = wake_reader(shm);
+	return r != 0 ? r : put;
+}
+
+static void
+shm_stop(struct gp_stream *stream)
+{
+	struct shm_conn *shm = (struct shm_conn *)stream;
+
+	gp_rings_close(&shm->rings);
+	gp_tcp_shutdown(&shm->door->stream);
+}
+
+static const struct gp_stream_io shm_io = {
+	.read = shm_read,
+	.write = shm_write,
+	.wait = shm_wait,
+	.shutdown = shm_stop,
+};
+
+static void
+shm_destroy(struct gp_conn *conn)
+{
+	struct shm_conn *shm = shm_of(conn);
+
+	gp_rings_close(&shm->rings);
+	gp_rings_unmap(&shm->rings);
+	if (shm->ready_fd >= 0)
+		gp_own_fd_close(shm->ready_fd);
+	if (shm->door)
+		gp_conn_destroy(&shm->door->stream.conn);
+	gp_stream_fini(&shm->stream);
+	free(shm);
+}
+
+/* With the socket, which is the new connection's on success only, and rings without memory. */
+static int
+create(struct gp_conn *door, struct shm_conn **shm_p)
+{
+	struct shm_conn *shm = calloc(1, sizeof(*shm));
+
+	if (!shm)
+		return -ENOMEM;
+	shm->ready_fd = -1;
+	if (gp_stream_init(&shm->stream, &gp_shm_ops, &shm_io,
+			   GP_CONN_CAP_FD | GP_CONN_CAP_LOCAL)) {
+		shm_destroy(&shm->stream.conn);
+		return -ENOMEM;
+	}
+	snprintf(shm->stream.conn.peer, sizeof(shm->stream.conn.peer), "shm%s",
+		 strchr(door->peer, ':'));
+	shm->door = (struct gp_tcp_conn *)door;
+	*shm_p = shm;
+	return 0;
+}
+
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+static int
+send_greeting(int socket_fd, int memory_fd)
+{
+	char text[] = GREETING;
+	struct iovec iov = { text, sizeof(text) };
+	union control control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &memory_fd, sizeof(memory_fd));
+	/* The socket is empty: it takes that, or is at its end. */
+	return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(text)
+		       ? 0
+		       : GP_E_INVALID;
+}
+
+/* The descriptor, or a negative errno. */
+static int
+receive_greeting(int socket_fd)
+{
+	char text[sizeof(GREETING)];
+	struct iovec iov = { text, sizeof(text) };
+	union control control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = -1;
+	ssize_t got;
+
+	gp_fd_hold();
+	got = recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (got >= 0 && control.header.cmsg_type == SCM_RIGHTS &&
+	    control.header.cmsg_level == SOL_SOCKET &&
+	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	fd = gp_fd_away(fd);
+	gp_fd_release();
+	if (got == sizeof(text) && memcmp(text, GREETING, sizeof(text)) == 0 && fd >= 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return got == 0 ? -ECONNRESET : got < 0 ? -errno : -EPROTO;
+}
+
+/* The daemon's end. */
+static int
+shm_adopt(int fd, struct gp_conn **conn_p)
+{
+	size_t size = gp_rings_memory(RING_SIZE);
+	struct gp_conn *door;
+	struct shm_conn *shm;
+	int memory_fd, r;
+
+	r = gp_unix_ops.adopt(fd, &door);
+	if (r)
+		return r;
+	r = create(door, &shm);
+	if (r) {
+		(void)gp_tcp_release_fd(door, &fd);
+		return r;
+	}
+	memory_fd = gp_sealed_create("gpupool-rings", size, true);
+	r = memory_fd < 0 ? -ENOMEM : gp_rings_map(&shm->rings, memory_fd, size, true);
+	if (r == 0)
+		r = send_greeting(shm->door->fd, memory_fd);
+	if (memory_fd >= 0)
+		(void)close(memory_fd);
+	if (r) {
+		/* The caller's again. */
+		(void)gp_tcp_release_fd(door, &fd);
+		shm->door = NULL;
+		shm_destroy(&shm->stream.conn);
+		return r;
+	}
+	*conn_p = &shm->stream.conn;
+	return 0;
+}
+
+/* The client's end of the memory. */
+static int
+take_memory(struct shm_conn *shm, int timeout_ms, char *detail, size_t detail_size)
+{
+	int fd, r = gp_fd_wait(shm->door->fd, POLLIN, timeout_ms);
+	size_t size;
+
+	if (r <= 0)
+		return r ? r : -ETIMEDOUT;
+	fd = receive_greeting(shm->door->fd);
+	if (fd < 0)
+		return fd;
+	r = gp_sealed_check(fd, &size);
+	if (r == 0)
+		r = gp_rings_map(&shm->rings, fd, size, false);
+	(void)close(fd);
+	if (r <= 0)
+		return r;
+	snprintf(detail, detail_size, "its shared memory is not what was agreed on");
+	return -EPROTO;
+}
+
+static int
+shm_connect(const struct gp_url *url, const void *preamble, size_t preamble_size, int timeout_ms,
+	    struct gp_conn **conn_p, char *detail, size_t detail_size)
+{
+	int64_t deadline = gp_deadline_ms(timeout_ms);
+	struct gp_conn *door;
+	struct shm_conn *shm;
+	int r = gp_unix_ops.connect(url, timeout_ms, &door, detail, detail_size);
+
+	if (r)
+		return r;
+	r = create(door, &shm);
+	if (r) {
+		gp_conn_destroy(door);
+		return r;
+	}
+	if (preamble_size)
+		r = gp_stream_send_preamble(door, preamble, preamble_size);
+	if (r == 0)
+		r = take_memory(shm, gp_left_ms(deadline), detail, detail_size);
+	if (r) {
+		shm_destroy(&shm->stream.conn);
+		return r;
+	}
+	*conn_p = &shm->stream.conn;
+	return 0;
+}
+
+static int
+shm_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	   size_t detail_size)
+{
+	int r = gp_unix_ops.listen(url, listener_p, detail, detail_size);
+
+	if (r == 0)
+		(*listener_p)->ops = &gp_shm_ops;
+	return r;
+}
+
+static void
+shm_listener_destroy(struct gp_listener *listener)
+{
+	gp_unix_ops.listener_destroy(listener);
+}
+
+/* The client's comes over the socket, before there is memory; nobody else has one there. */
+static int
+shm_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms)
+{
+	struct shm_conn *shm = shm_of(conn);
+	struct gp_conn *door = &shm->door->stream.conn;
+	int r;
+
+	if (shm->door->client)
+		return gp_stream_recv_preamble(conn, preamble, size, timeout_ms);
+	r = gp_stream_recv_preamble(door, preamble, size, timeout_ms);
+	if (r < 0)
+		return gp_conn_fail(conn, r, "%s", gp_conn_error(door));
+	return r;
+}
+
+static int
+shm_fd(const struct gp_conn *conn)
+{
+	struct shm_conn *shm = shm_of(conn);
+	int fd = gp_tcp_fd(&shm->door->stream.conn);
+
+	atomic_store(&shm->watched, true);
+	if (look(shm) == 0) {
+		disarm(shm);
+		arm(shm);
+	}
+	if (fd < 0 || look(shm) == 0)
+		return fd;
+	/* Nobody will wake this end for what is there already. */
+	if (shm->ready_fd >= 0 && !gp_own_fd_is(shm->ready_fd))
+		shm->ready_fd = -1;
+	if (shm->ready_fd < 0) {
+		shm->ready_fd = gp_fd_away(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+		gp_own_fd_mark(shm->ready_fd);
+	}
+	return shm->ready_fd;
+}
+
+static void
+shm_fd_left(struct gp_conn *conn)
+{
+	atomic_store(&shm_of(conn)->watched, false);
+}
+
+static int
+shm_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
+{
+	return gp_tcp_peer_uid(&shm_of(conn)->door->stream.conn, uid_p);
+}
+
+static void
+shm_abandon(struct gp_conn *conn)
+{
+	struct shm_conn *shm = shm_of(conn);
+
+	gp_own_fd_close(shm->door->fd);
+	if (shm->ready_fd >= 0)
+		gp_own_fd_close(shm->ready_fd);
+}
+
+const struct gp_transport_ops gp_shm_ops = {
+	.scheme = "shm",
+	.connect_with = shm_connect,
+	.listen = shm_listen,
+	.accept = gp_tcp_accept,
+	.listener_fd = gp_tcp_listener_fd,
+	.listener_destroy = shm_listener_destroy,
+	.adopt = shm_adopt,
+	.peer_uid = shm_peer_uid,
+	.recv_preamble = shm_recv_preamble,
+	.send_preamble = gp_stream_send_preamble,
+	.send = gp_stream_send,
+	.recv = gp_stream_recv,
+	.recv_bulk = gp_stream_recv_bulk,
+	.wait = gp_stream_wait,
+	.pending = shm_pending,
+	.set_spin = gp_stream_set_spin,
+	.set_stall = gp_stream_set_stall,
+	.shutdown = gp_stream_shutdown,
+	.fd = shm_fd,
+	.fd_left = shm_fd_left,
+	.peer_closed = shm_peer_closed,
+	.abandon = shm_abandon,
+	.destroy = shm_destroy,
+};

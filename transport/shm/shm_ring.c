@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/shm/shm_ring.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORDS_SIZE ((size_t)4096)
+/* What is copied before the reader may have it: both ends copy at a time. */
+#define PUT_MAX ((size_t)64 << 10)
+/* Looks for room before a writer sleeps: as long as a reader takes for a part of the ring. */
+#define ROOM_LOOKS 500
+#define ROOM_WAIT_NS 100000000
+#define ROOM_NAP_NS 1000000
+
+_Static_assert(2 * sizeof(struct gp_ring_words) <= WORDS_SIZE, "the words fit their page");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
+
+size_t
+gp_rings_memory(size_t ring_size)
+{
+	return WORDS_SIZE + 2 * ring_size;
+}
+
+static bool
+is_ring_size(size_t size)
+{
+	return size >= GP_RING_SIZE_MIN && size <= GP_RING_SIZE_MAX && (size & (size - 1)) == 0;
+}
+
+int
+gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker)
+{
+	size_t size = memory_size > WORDS_SIZE ? (memory_size - WORDS_SIZE) / 2 : 0;
+	struct gp_ring_words *words;
+	struct gp_ring ring[2];
+
+	if (!is_ring_size(size) || gp_rings_memory(size) != memory_size)
+		return GP_E_INVALID;
+	words = mmap(NULL, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (words == MAP_FAILED)
+		return -errno;
+	for (size_t i = 0; i < 2; i++)
+		ring[i] = (struct gp_ring){
+			.words = words + i,
+			.bytes = (uint8_t *)words + WORDS_SIZE + i * size,
+			.size = (uint32_t)size,
+		};
+	*rings = (struct gp_rings){
+		.memory = words,
+		.memory_size = memory_size,
+		.in = ring[maker ? 0 : 1],
+		.out = ring[maker ? 1 : 0],
+	};
+	return 0;
+}
+
+void
+gp_rings_unmap(struct gp_rings *rings)
+{
+	if (rings->memory)
+		(void)munmap(rings->memory, rings->memory_size);
+	*rings = (struct gp_rings){ 0 };
+}
+
+static void
+wake_writer(struct gp_ring *ring)
+{
+	atomic_store(&ring->words->writer_waits, 0);
+	(void)syscall(SYS_futex, &ring->words->writer_waits, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void
+gp_rings_close(struct gp_rings *rings)
+{
+	if (!rings->memory)
+		return;
+	atomic_store(&rings->out.words->writer_over, 1);
+	atomic_store(&rings->in.words->reader_over, 1);
+	wake_writer(&rings->in);
+	/* A writer of this end, which another thread is. */
+	wake_writer(&rings->out);
+}
+
+ssize_t
+gp_ring_used(const struct gp_ring *ring)
+{
+	uint32_t used = atomic_load(&ring->words->tail) - ring->at;
+
+	return used > ring->size ? -EPROTO : (ssize_t)used;
+}
+
+bool
+gp_ring_is_closed(const struct gp_ring *ring)
+{
+	return atomic_load(&ring->words->writer_over) != 0;
+}
+
+/* Between the ring and memory, around the ring's end. */
+static void
+copy_out(const struct gp_ring *ring, uint32_t at, uint8_t *to, size_t size)
+{
+	size_t start = at & (ring->size - 1);
+	size_t first = ring->size - start < size ? ring->size - start : size;
+
+	memcpy(to, ring->bytes + start, first);
+	memcpy(to + first, ring->bytes, size - first);
+}
+
+static void
+copy_in(struct gp_ring *ring, uint32_t at, const uint8_t *from, size_t size)
+{
+	size_t start = at & (ring->size - 1);
+	size_t first = ring->size - start < size ? ring->size - start : size;
+
+	memcpy(ring->bytes + start, from, first);
+	memcpy(ring->bytes, from + first, size - first);
+}
+
+ssize_t
+gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count)
+{
+	ssize_t used = gp_ring_used(ring);
+	size_t left = used > 0 ? (size_t)used : 0;
+	uint32_t at = ring->at;
+
+	if (used <= 0)
+		return used;
+	for (int i = 0; i < count && left; i++) {
+		size_t part = iov[i].iov_len < left ? iov[i].iov_len : left;
+
+		copy_out(ring, at, iov[i].iov_base, part);
+		at += (uint32_t)part;
+		left -= part;
+	}
+	used = (ssize_t)(uint32_t)(at - ring->at);
+	ring->at = at;
+	atomic_store(&ring->words->head, at);
+	/* Not for each byte that is free: a writer has much to write, or it would not wait. */
+	if (left <= ring->size / 2 && atomic_load(&ring->words->writer_waits))
+		wake_writer(ring);
+	return used;
+}
+
+void
+gp_ring_arm(struct gp_ring *ring)
+{
+	atomic_store(&ring->words->reader_waits, 1);
+}
+
+void
+gp_ring_disarm(struct gp_ring *ring)
+{
+	atomic_store(&ring->words->reader_waits, 0);
+}
+
+/* Bytes of room, or -EPROTO. */
+static ssize_t
+room(const struct gp_ring *ring)
+{
+	uint32_t used = ring->at - atomic_load(&ring->words->head);
+
+	return used > ring->size ? -EPROTO : (ssize_t)(ring->size - used);
+}
+
+ssize_t
+gp_ring_put(struct gp_ring *ring, const struct iovec *iov, int count)
+{
+	ssize_t free = room(ring);
+	size_t left = free > (ssize_t)PUT_MAX ? PUT_MAX : (size_t)free;
+	uint32_t at = ring->at;
+
+	if (atomic_load(&ring->words->reader_over))
+		return -EPIPE;
+	if (free <= 0)
+		return free;
+	for (int i = 0; i < count && left; i++) {
+		size_t part = iov[i].iov_len < left ? iov[i].iov_len : left;
+
+		copy_in(ring, at, iov[i].iov_base, part);
+		at += (uint32_t)part;
+		left -= part;
+	}
+	free = (ssize_t)(uint32_t)(at - ring->at);
+	ring->at = at;
+	atomic_store(&ring->words->tail, at);
+	return free;
+}
+
+bool
+gp_ring_must_wake(struct gp_ring *ring)
+{
+	return atomic_load(&ring->words->reader_waits) &&
+	       atomic_exchange(&ring->words->reader_waits, 0) != 0;
+}
+
+/* A futex, and not the connection's socket: that is the reading thread's to wait at. */
+void
+gp_ring_await_room(struct gp_ring *ring)
+{
+	struct timespec limit = { .tv_nsec = ROOM_WAIT_NS };
+
+	for (int i = 0; i < ROOM_LOOKS; i++) {
+		if (room(ring) != 0 || atomic_load(&ring->words->reader_over))
+			return;
+		gp_ring_pause();
+	}
+	atomic_store(&ring->words->writer_waits, 1);
+	if (room(ring) == 0 && !atomic_load(&ring->words->reader_over))
+		(void)syscall(SYS_futex, &ring->words->writer_waits, FUTEX_WAIT, 1, &limit, NULL,
+			      0);
+	atomic_store(&ring->words->writer_waits, 0);
+	/* Whoever wakes this end for nothing does not keep it busy. */
+	if (room(ring) == 0 && !atomic_load(&ring->words->reader_over))
+		gp_nap(ROOM_NAP_NS);
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/socket/tcp.h"
+
+#include "base/clock.h"
+#include "transport/descriptor.h"
+#include "transport/own_fd.h"
+#include "transport/socket/socket_owner.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 512
+/* A peer that is gone is noticed after idle + count * interval seconds of silence. */
+#define KEEPALIVE_IDLE 15
+#define KEEPALIVE_INTERVAL 5
+#define KEEPALIVE_COUNT 3
+/* A peer that goes on sending does not hold up the end for longer than this. */
+#define DISCARD_READS 16
+#define DISCARD_SIZE ((size_t)1 << 20)
+
+int
+gp_tcp_fd(const struct gp_conn *conn)
+{
+	const struct gp_tcp_conn *tcp = (const struct gp_tcp_conn *)conn;
+
+	/* A daemon closes nothing that it does not know. */
+	return !tcp->client || gp_own_fd_is(tcp->fd) ? tcp->fd : -1;
+}
+
+int
+gp_tcp_own_fd(struct gp_stream *stream)
+{
+	int fd = gp_tcp_fd(&stream->conn);
+
+	/* Who has shut the connection down knows why. */
+	if (fd < 0 && !atomic_load(&stream->stopped))
+		(void)gp_conn_fail(&stream->conn, -EBADF,
+				   "the program has closed descriptors of the library's");
+	return fd;
+}
+
+int
+gp_tcp_await(struct gp_stream *stream, short events, int timeout_ms)
+{
+	int fd = gp_tcp_own_fd(stream);
+
+	/* poll() would wait for what it is not asked to look at. */
+	return fd < 0 ? -EBADF : gp_fd_wait(fd, events, timeout_ms);
+}
+
+/* The system gives a connection up by itself, too, and says so once: if a sender has heard it, what
+ * is left for a receiver is an end, as if the peer had closed.  Both directions are over then, so
+ * the sender does not wait any more.  0, or the sender's -ETIMEDOUT. */
+static ssize_t
+end_of(struct gp_stream *stream)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	if (getsockopt(gp_tcp_fd(&stream->conn), IPPROTO_TCP, TCP_INFO, &info, &length) ||
+	    info.tcpi_state != TCP_CLOSE)
+		return 0;
+	while (atomic_load_explicit(&stream->sending, memory_order_acquire))
+		(void)sched_yield();
+	return atomic_load(&stream->send_timed_out) ? -ETIMEDOUT : 0;
+}
+
+/* Of looks in a row the first asks whose the descriptor is, while the peer's answer is on its way;
+ * asking takes a third of what a look takes. */
+static int
+reading_fd(struct gp_stream *stream)
+{
+	bool again = stream->again;
+
+	stream->again = false;
+	return again ? ((struct gp_tcp_conn *)stream)->fd : gp_tcp_own_fd(stream);
+}
+
+/* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
+ * another holder of the descriptor has made it non-blocking: what is left is waited for.  For a
+ * shorter time than that the socket cannot wait by itself. */
+ssize_t
+gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
+{
+	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
+	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
+	bool blocks = timeout_ms < 0 || (stream->stall_ms && timeout_ms > 0 &&
+					 (unsigned int)timeout_ms >= stream->stall_ms);
+
+	for (;;) {
+		ssize_t got = recvmsg(reading_fd(stream), &header, blocks ? 0 : MSG_DONTWAIT);
+		int r;
+
+		if (got > 0)
+			return got;
+		if (got == 0)
+			return end_of(stream);
+		if (errno == EINTR && gp_left_ms(deadline) != 0)
+			continue;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (timeout_ms == 0)
+			return -EAGAIN;
+		r = gp_tcp_await(stream, POLLIN, gp_left_ms(deadline));
+		if (r <= 0)
+			return r ? r : -EAGAIN;
+	}
+}
+
+ssize_t
+gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
+{
+	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
+	int unread_ms = stream->conn.unread_ms ? (int)(stream->conn.unread_ms + 1) / 2 : -1;
+
+	for (;;) {
+		ssize_t done = sendmsg(gp_tcp_own_fd(stream), &header,
+				       MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+		int r;
+
+		if (done >= 0)
+			return done;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return -errno;
+		r = gp_tcp_await(stream, POLLOUT, unread_ms);
+		if (r <= 0)
+			return r ? r : -ETIMEDOUT;
+	}
+}
+
+int
+gp_tcp_wait(struct gp_stream *stream, int timeout_ms)
+{
+	return gp_tcp_await(stream, POLLIN, timeout_ms);
+}
+
+void
+gp_tcp_shutdown(struct gp_stream *stream)
+{
+	int fd = gp_tcp_fd(&stream->conn);
+
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
+}
+
+static const struct gp_stream_io tcp_io = {
+	.read = gp_tcp_read,
+	.write = gp_tcp_write,
+	.wait = gp_tcp_wait,
+	.shutdown = gp_tcp_shutdown,
+};
+
+/* A close with bytes unread is a reset, which can overtake what this end sent last. */
+static void
+discard_unread(int fd)
+{
+#ifndef __SANITIZE_THREAD__ /* which takes this for a write to NULL, and two for a race */
+	for (int i = 0; i < DISCARD_READS; i++)
+		if (recv(fd, NULL, DISCARD_SIZE, MSG_DONTWAIT | MSG_TRUNC) <= 0)
+			break;
+#endif
+	/* A local socket throws nothing away unread, and has a few hundred kilobytes at most. */
+	for (int i = 0; i < DISCARD_READS; i++) {
+		uint8_t room[32768];
+
+		if (recv(fd, room, sizeof(room), MSG_DONTWAIT) <= 0)
+			return;
+	}
+}
+
+void
+gp_tcp_destroy(struct gp_conn *conn)
+{
+	struct gp_tcp_conn *tcp = (struct gp_tcp_conn *)conn;
+
+	if (gp_tcp_fd(conn) >= 0) {
+		discard_unread(tcp->fd);
+		close(tcp->fd);
+	}
+	gp_stream_fini(&tcp->stream);
+	free(conn->certificate);
+	free(conn->certificate_serial);
+	free(tcp);
+}
+
+static void
+set_option(int fd, int level, int option, int value)
+{
+	/* None of them is needed for correctness, and a local socket has none of them. */
+	(void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* The socket keeps the time: a read that waits costs one system call, as without a limit. */
+void
+gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms)
+{
+	struct timeval time = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	gp_stream_set_stall(conn, ms);
+	(void)setsockopt(gp_tcp_fd(conn), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+}
+
+/* One without a path leaves the host as it is. */
+static void
+path_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
+{
+	const struct sockaddr_un *local = (const struct sockaddr_un *)address;
+	size_t size = length > offsetof(struct sockaddr_un, sun_path)
+			      ? length - offsetof(struct sockaddr_un, sun_path)
+			      : 0;
+
+	if (size && local->sun_path[0])
+		snprintf(url->host, sizeof(url->host), "%.*s", (int)size, local->sun_path);
+}
+
+static void
+address_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
+{
+	char port[8] = "0";
+
+	*url = (struct gp_url){ .scheme = "tcp", .host = "local", .device = GP_URL_ANY_DEVICE };
+	if (address->ss_family == AF_UNIX) {
+		path_to_url(address, length, url);
+		return;
+	}
+	(void)getnameinfo((const struct sockaddr *)address, length, url->host, sizeof(url->host),
+			  port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+	url->port = (uint16_t)atoi(port);
+}
+
+/* Who connected to a local socket has no name of his own: it is the socket's. */
+static void
+name_peer(const struct gp_transport_ops *ops, int fd, struct sockaddr_storage *address,
+	  socklen_t length, char *text, size_t size)
+{
+	struct gp_url peer;
+
+	if (address->ss_family == AF_UNIX && length <= sizeof(sa_family_t)) {
+		length = sizeof(*address);
+		(void)getsockname(fd, (struct sockaddr *)address, &length);
+	}
+	address_to_url(address, length, &peer);
+	snprintf(peer.scheme, sizeof(peer.scheme), "%s", ops->scheme);
+	gp_url_format(&peer, text, size);
+}
+
+int
+gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+	int type = 0, flags = fcntl(fd, F_GETFL);
+	socklen_t type_length = sizeof(type);
+	struct gp_tcp_conn *tcp;
+
+	if (flags < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_length) < 0 ||
+	    type != SOCK_STREAM || getpeername(fd, (struct sockaddr *)&address, &length) < 0)
+		return GP_E_INVALID;
+	tcp = calloc(1, sizeof(*tcp));
+	if (!tcp)
+		return -ENOMEM;
+	tcp->fd = -1;
+	if (gp_stream_init(&tcp->stream, ops, &tcp_io,
+			   GP_CONN_CAP_FD | GP_CONN_CAP_ADOPT |
+				   (gp_peer_is_loopback(&address) ? GP_CONN_CAP_LOCAL : 0))) {
+		gp_tcp_destroy(&tcp->stream.conn);
+		return -ENOMEM;
+	}
+	if (flags & O_NONBLOCK)
+		(void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
+	name_peer(ops, fd, &address, length, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
+	gp_own_fd_mark(fd);
+	tcp->fd = fd;
+	gp_tcp_set_stall(&tcp->stream.conn, GP_CONN_STALL_MS);
+	*conn_p = &tcp->stream.conn;
+	return 0;
+}
+
+static int
+tcp_adopt(int fd, struct gp_conn **conn_p)
+{
+	return gp_tcp_adopt_as(&gp_tcp_ops, fd, conn_p);
+}
+
+int
+gp_tcp_release_fd(struct gp_conn *conn, int *fd_p)
+{
+	struct gp_tcp_conn *tcp = (struct gp_tcp_conn *)conn;
+
+	if (!gp_stream_is_idle(&tcp->stream))
+		return GP_E_INVALID;
+	*fd_p = tcp->fd;
+	tcp->fd = -1;
+	gp_tcp_destroy(conn);
+	return 0;
+}
+
+int
+gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
+{
+	return gp_peer_uid(gp_tcp_fd(conn), uid_p);
+}
+
+bool
+gp_tcp_peer_closed(const struct gp_conn *conn)
+{
+	struct pollfd poller = { .fd = gp_tcp_fd(conn), .events = POLLRDHUP };
+
+	return poll(&poller, 1, 0) > 0;
+}
+
+int
+gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail,
+	       size_t detail_size)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0),
+	};
+	bool any = passive && strcmp(url->host, "*") == 0;
+	char port[8];
+	int r;
+
+	snprintf(port, sizeof(port), "%u", url->port);
+	/* It talks with name servers, for seconds if they are slow. */
+	gp_fd_hold();
+	r = getaddrinfo(any ? NULL : url->host, port, &hints, list_p);
+	gp_fd_release();
+	if (r == 0)
+		return 0;
+	if (r == EAI_SYSTEM)
+		return errno ? -errno : -EIO;
+	snprintf(detail, detail_size, "%s", gai_strerror(r));
+	return r == EAI_MEMORY ? -ENOMEM : -EHOSTUNREACH;
+}
+
+void
+gp_tcp_listener_destroy(struct gp_listener *listener)
+{
+	struct gp_tcp_listener *tcp = (struct gp_tcp_listener *)listener;
+
+	if (tcp->fd >= 0)
+		close(tcp->fd);
+	free(tcp);
+}
+
+static int
+listen_one(const struct addrinfo *address)
+{
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* "*" is the IPv6 wildcard, which then takes IPv4 too. */
+	if (address->ai_family == AF_INET6)
+		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+/* Of several addresses the first that works; IPv6 first for "*", where it takes both. */
+static int
+listen_any(const struct addrinfo *list, bool wildcard)
+{
+	int fd = -EADDRNOTAVAIL;
+
+	if (wildcard)
+		for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+			if (a->ai_family == AF_INET6)
+				fd = listen_one(a);
+	if (fd == -EADDRINUSE)
+		return fd;
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
+		fd = listen_one(a);
+	return fd;
+}
+
+int
+gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *url,
+		 struct gp_listener **listener_p, char *detail, size_t detail_size)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+	struct gp_tcp_listener *tcp;
+	struct addrinfo *list;
+	int r, fd;
+
+	r = gp_tcp_resolve(url, true, &list, detail, detail_size);
+	if (r)
+		return r;
+	fd = listen_any(list, strcmp(url->host, "*") == 0);
+	freeaddrinfo(list);
+	if (fd < 0)
+		return fd;
+	tcp = calloc(1, sizeof(*tcp));
+	if (!tcp) {
+		close(fd);
+		return -ENOMEM;
+	}
+	tcp->fd = fd;
+	tcp->listener.ops = ops;
+	tcp->listener.url = *url;
+	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0) {
+		r = -errno;
+		gp_tcp_listener_destroy(&tcp->listener);
+		return r;
+	}
+	address_to_url(&address, length, &tcp->listener.url);
+	snprintf(tcp->listener.url.scheme, sizeof(tcp->listener.url.scheme), "%s", url->scheme);
+	*listener_p = &tcp->listener;
+	return 0;
+}
+
+int
+gp_tcp_listener_fd(const struct gp_listener *listener)
+{
+	return ((const struct gp_tcp_listener *)listener)->fd;
+}
+
+static bool
+is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+int
+gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
+{
+	int listening = gp_tcp_listener_fd(listener);
+	int64_t deadline = gp_deadline_ms(timeout_ms);
+
+	for (;;) {
+		int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+		int r;
+
+		if (fd < 0 && errno == EAGAIN) {
+			r = gp_fd_wait(listening, POLLIN, gp_left_ms(deadline));
+			if (r < 0)
+				return r;
+			if (r == 0)
+				return GP_E_TIMEOUT;
+			continue;
+		}
+		if (fd < 0 && is_shortage(errno))
+			return GP_E_RESOURCE;
+		if (fd < 0 && (errno == EBADF || errno == EINVAL || errno == ENOTSOCK))
+			return -errno;
+		/* Any other error belongs to a connection that died while it waited here. */
+		if (fd < 0)
+			continue;
+		r = listener->ops->adopt(fd, conn_p);
+		if (r == 0)
+			return 0;
+		close(fd);
+		if (r == -ENOMEM)
+			return GP_E_RESOURCE;
+	}
+}
+
+static int
+tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+	    size_t detail_size)
+{
+	return gp_tcp_connect_as(&gp_tcp_ops, url, timeout_ms, conn_p, detail, detail_size);
+}
+
+static int
+tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	   size_t detail_size)
+{
+	return gp_tcp_listen_as(&gp_tcp_ops, url, listener_p, detail, detail_size);
+}
+
+const struct gp_transport_ops gp_tcp_ops = {
+	.scheme = "tcp",
+	.connect = tcp_connect,
+	.connect_ahead = gp_tcp_connect_ahead,
+	.connect_finish = gp_tcp_connect_finish,
+	.listen = tcp_listen,
+	.accept = gp_tcp_accept,
+	.listener_fd = gp_tcp_listener_fd,
+	.listener_destroy = gp_tcp_listener_destroy,
+	.adopt = tcp_adopt,
+	.release_fd = gp_tcp_release_fd,
+	.peer_uid = gp_tcp_peer_uid,
+	.peer_closed = gp_tcp_peer_closed,
+	.recv_preamble = gp_stream_recv_preamble,
+	.send_preamble = gp_stream_send_preamble,
+	.send = gp_stream_send,
+	.recv = gp_stream_recv,
+	.recv_bulk = gp_stream_recv_bulk,
+	.wait = gp_stream_wait,
+	.pending = gp_stream_pending,
+	.set_spin = gp_stream_set_spin,
+	.set_stall = gp_tcp_set_stall,
+	.shutdown = gp_stream_shutdown,
+	.fd = gp_tcp_fd,
+	.destroy = gp_tcp_destroy,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a stream socket comes to be connected: waited for, or begun now and finished later. */
+#include "base/clock.h"
+#include "transport/descriptor.h"
+#include "transport/socket/tcp.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A descriptor that is connected, or will be, or -errno. */
+static int
+begin_connect(const struct sockaddr *address, socklen_t length)
+{
+	int fd = gp_fd_socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, address, length) == 0 || errno == EINPROGRESS || errno == EINTR)
+		return fd;
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+/* Once it is connected: 0; or -errno, and it is closed. */
+static int
+await_connect(int fd, int timeout_ms)
+{
+	int error = 0;
+	socklen_t length = sizeof(error);
+	int r = gp_fd_wait(fd, POLLOUT, timeout_ms);
+
+	if (r == 0)
+		error = ETIMEDOUT;
+	else if (r < 0)
+		error = -r;
+	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+		error = errno;
+	if (error)
+		close(fd);
+	return -error;
+}
+
+/* A connected descriptor, or -errno. */
+static int
+connect_one(const struct addrinfo *address, int timeout_ms)
+{
+	int fd = begin_connect(address->ai_addr, address->ai_addrlen);
+	int r = fd < 0 ? fd : await_connect(fd, timeout_ms);
+
+	return r ? r : fd;
+}
+
+/* Owns the descriptor. */
+static int
+adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
+{
+	int r = ops->adopt(fd, conn_p);
+
+	if (r) {
+		close(fd);
+		/* Its peer was gone again before anything was said. */
+		return r > 0 ? -ECONNRESET : r;
+	}
+	((struct gp_tcp_conn *)*conn_p)->client = true;
+	return 0;
+}
+
+int
+gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+		  struct gp_conn **conn_p, char *detail, size_t detail_size)
+{
+	struct addrinfo *list, *address;
+	int64_t deadline;
+	int left = 0;
+	int r, fd = -EHOSTUNREACH;
+
+	r = gp_tcp_resolve(url, false, &list, detail, detail_size);
+	if (r)
+		return r;
+	deadline = gp_deadline_ms(timeout_ms);
+	for (address = list; address; address = address->ai_next)
+		left++;
+	for (address = list; address && fd < 0; address = address->ai_next) {
+		/* An address that swallows packets must not use up the time of the next one. */
+		int share = gp_left_ms(deadline);
+
+		fd = connect_one(address, share < 0 ? -1 : share / left);
+		left--;
+	}
+	freeaddrinfo(list);
+	return fd < 0 ? fd : adopt(ops, fd, conn_p);
+}
+
+int
+gp_tcp_connect_ahead(const struct gp_conn *conn, int *fd_p)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+
+	if (getpeername(gp_tcp_fd(conn), (struct sockaddr *)&address, &length))
+		return -errno;
+	*fd_p = begin_connect((const struct sockaddr *)&address, length);
+	return *fd_p < 0 ? *fd_p : 0;
+}
+
+int
+gp_tcp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms, struct gp_conn **conn_p)
+{
+	int r = await_connect(fd, timeout_ms);
+
+	return r ? r : adopt(conn->ops, fd, conn_p);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections within this machine over a socket in its file system.  Everybody may connect: who is
+ * served is decided by the user at the other end, whom the kernel names.
+ */
+#include "transport/descriptor.h"
+#include "transport/socket/folder_trust.h"
+#include "transport/socket/socket_owner.h"
+#include "transport/socket/tcp.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 512
+/* Of 0777: not to be executed. */
+#define SOCKET_UMASK 0111
+#define FOLDER_MODE 0755
+/* The default, a few hundred small messages, is what a batch of launches can be. */
+#define BUFFER_SIZE (1 << 20)
+
+/* Who may own a socket's folder, and those in which it lies, besides root and this process's user.
+ */
+static uid_t also_owner;
+
+void
+gp_listen_as(uid_t uid)
+{
+	also_owner = uid;
+}
+
+struct unix_listener {
+	struct gp_tcp_listener tcp;
+	struct stat status; /* of the socket, so that nobody else's is removed */
+};
+
+static int
+make_address(const struct gp_url *url, struct sockaddr_un *address, char *detail,
+	     size_t detail_size)
+{
+	size_t length = strlen(url->host);
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (length >= sizeof(address->sun_path)) {
+		snprintf(detail, detail_size, "a socket's path has at most %zu characters",
+			 sizeof(address->sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	memcpy(address->sun_path, url->host, length + 1);
+	return 0;
+}
+
+/* A connect waits only while the listener has more connections than it takes. */
+static int
+connect_within(int fd, const struct sockaddr_un *address, int timeout_ms)
+{
+	struct timeval time = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
+	int r;
+
+	if (timeout_ms == 0)
+		time.tv_usec = 1;
+	if (timeout_ms >= 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+	do
+		r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0;
+	while (r == -EINTR);
+	time = (struct timeval){ 0 };
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+	return r == -EAGAIN ? -ETIMEDOUT : r;
+}
+
+static int
+unix_adopt(int fd, struct gp_conn **conn_p)
+{
+	int size = BUFFER_SIZE;
+
+	/* As much of it as the system lets a socket have. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	return gp_tcp_adopt_as(&gp_unix_ops, fd, conn_p);
+}
+
+static int
+unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+	     size_t detail_size)
+{
+	struct sockaddr_un address;
+	int fd, r = make_address(url, &address, detail, detail_size);
+
+	if (r)
+		return r;
+	fd = gp_fd_socket(AF_UNIX, SOCK_STREAM);
+	if (fd < 0)
+		return -errno;
+	r = connect_within(fd, &address, timeout_ms);
+	if (r == 0)
+		r = unix_adopt(fd, conn_p);
+	if (r == 0) {
+		((struct gp_tcp_conn *)*conn_p)->client = true;
+		return 0;
+	}
+	close(fd);
+	/* Nobody listens there, as with a port. */
+	if (r == -ENOENT) {
+		snprintf(detail, detail_size, "%s", strerror(ENOENT));
+		return -ECONNREFUSED;
+	}
+	return r > 0 ? -ECONNRESET : r;
+}
+
+static void
+unix_listener_destroy(struct gp_listener *listener)
+{
+	struct unix_listener *local = (struct unix_listener *)listener;
+	struct stat status;
+
+	if (lstat(listener->url.host, &status) == 0 && status.st_dev == local->status.st_dev &&
+	    status.st_ino == local->status.st_ino)
+		(void)unlink(listener->url.host);
+	close(local->tcp.fd);
+	free(local);
+}
+
+/* What an ended daemon has left goes; anything else stays. */
+static int
+clear_path(const struct sockaddr_un *address, char *detail, size_t detail_size)
+{
+	struct stat status;
+	int fd, r;
+
+	if (lstat(address->sun_path, &status) != 0)
+		return 0;
+	if (!S_ISSOCK(status.st_mode)) {
+		snprintf(detail, detail_size, "there is a file of this name, which is no socket");
+		return -EEXIST;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0;
+	close(fd);
+	if (r != -ECONNREFUSED)
+		return -EADDRINUSE;
+	(void)unlink(address->sun_path);
+	return 0;
+}
+
+/* /run/gpupool and the like, which are gone after a restart of the machine.  Who could put a socket
+ * of his own in the place of ours would be taken for the daemon. */
+static int
+make_folder(const char *path, char *detail, size_t detail_size)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int made, r;
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path);
+	/* Before it is made, too: in somebody else's folder there is nothing to be left. */
+	r = gp_folder_check(folder, also_owner, detail, detail_size);
+	if (r != -ENOENT)
+		return r;
+	made = mkdir(folder, FOLDER_MODE) ? -errno : 0;
+	/* Whoever made it: in a folder with the sticky bit that can be anybody, since the first
+	 * look.  What still is not there must not be used either, for the same reason. */
+	r = gp_folder_check(folder, also_owner, detail, detail_size);
+	return r == -ENOENT && made && made != -EEXIST ? made : r;
+}
+
+/* With the mode from the beginning: a change of it, by name, could meet another file. */
+static int
+bind_for_everybody(int fd, const struct sockaddr_un *address)
+{
+	mode_t before = umask(SOCKET_UMASK);
+	int r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0;
+
+	(void)umask(before);
+	return r;
+}
+
+/* A descriptor, or -errno. */
+static int
+listen_at(const struct sockaddr_un *address, struct stat *status)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = bind_for_everybody(fd, address);
+	if (r) {
+		close(fd);
+		return r;
+	}
+	if (lstat(address->sun_path, status) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	r = -errno;
+	close(fd);
+	return r;
+}
+
+static int
+unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	    size_t detail_size)
+{
+	struct unix_listener *local;
+	struct sockaddr_un address;
+	int r = make_address(url, &address, detail, detail_size);
+
+	if (r == 0)
+		r = make_folder(address.sun_path, detail, detail_size);
+	if (r == 0)
+		r = clear_path(&address, detail, detail_size);
+	if (r)
+		return r;
+	local = calloc(1, sizeof(*local));
+	if (!local)
+		return -ENOMEM;
+	r = listen_at(&address, &local->status);
+	if (r < 0) {
+		free(local);
+		return r;
+	}
+	local->tcp.fd = r;
+	local->tcp.listener.ops = &gp_unix_ops;
+	local->tcp.listener.url = *url;
+	*listener_p = &local->tcp.listener;
+	return 0;
+}
+
+const struct gp_transport_ops gp_unix_ops = {
+	.scheme = "unix",
+	.connect = unix_connect,
+	.listen = unix_listen,
+	.accept = gp_tcp_accept,
+	.listener_fd = gp_tcp_listener_fd,
+	.listener_destroy = unix_listener_destroy,
+	.adopt = unix_adopt,
+	.release_fd = gp_tcp_release_fd,
+	.peer_uid = gp_tcp_peer_uid,
+	.peer_closed = gp_tcp_peer_closed,
+	.recv_preamble = gp_stream_recv_preamble,
+	.send_preamble = gp_stream_send_preamble,
+	.send = gp_stream_send,
+	.recv = gp_stream_recv,
+	.recv_bulk = gp_stream_recv_bulk,
+	.wait = gp_stream_wait,
+	.pending = gp_stream_pending,
+	.set_spin = gp_stream_set_spin,
+	.set_stall = gp_tcp_set_stall,
+	.shutdown = gp_stream_shutdown,
+	.fd = gp_tcp_fd,
+	.destroy = gp_tcp_destroy,
+};

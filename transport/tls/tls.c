@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tls/tls.h"
+
+#include "transport/tls/tls_link.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One key per connection, so there is nothing to tell apart. */
+#define KEY_IDENTITY "gpupool lane"
+/* Of the suites that the key's hash allows, which is SHA-256. */
+#define KEY_SUITE "\x13\x01"
+#define NAME_MAX_SIZE 128
+
+static struct gp_tcp_conn *
+tcp_of(struct gp_conn *conn)
+{
+	return (struct gp_tcp_conn *)conn;
+}
+
+/* Names end up in logs and are compared with tenants' names. */
+static char *
+copy_name(const ASN1_STRING *name)
+{
+	unsigned char *text = NULL;
+	int length = name ? ASN1_STRING_to_UTF8(&text, name) : -1;
+	char *copy = NULL;
+
+	for (int i = 0; i < length; i++) {
+		if (!isgraph(text[i]) && text[i] != ' ')
+			length = -1;
+	}
+	if (length > 0 && length < NAME_MAX_SIZE)
+		copy = strndup((const char *)text, (size_t)length);
+	OPENSSL_free(text);
+	return copy;
+}
+
+static char *
+first_dns_name(X509 *certificate)
+{
+	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+	char *name = NULL;
+
+	for (int i = 0; !name && i < sk_GENERAL_NAME_num(names); i++) {
+		const GENERAL_NAME *one = sk_GENERAL_NAME_value(names, i);
+
+		if (one->type == GEN_DNS)
+			name = copy_name(one->d.dNSName);
+	}
+	GENERAL_NAMES_free(names);
+	return name;
+}
+
+/* Of a client's certificate, which the handshake has verified. */
+static char *
+certificate_name(const SSL *ssl)
+{
+	X509 *certificate = SSL_get0_peer_certificate(ssl);
+	const X509_NAME *subject;
+	char *name = NULL;
+	int at;
+
+	if (!certificate || SSL_get_verify_result(ssl) != X509_V_OK)
+		return NULL;
+	subject = X509_get_subject_name(certificate);
+	at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+	if (at >= 0)
+		name = copy_name(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+	return name ? name : first_dns_name(certificate);
+}
+
+/* As long as all hold by which it was let in: the authority's, too. */
+static int64_t
+certificate_until(const SSL *ssl)
+{
+	const STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+	int64_t until = INT64_MAX;
+
+	for (int i = 0; i < sk_X509_num(chain); i++) {
+		int64_t end = gp_tls_time(X509_get0_notAfter(sk_X509_value(chain, i)));
+
+		until = end < until ? end : until;
+	}
+	return until;
+}
+
+/* As openssl and gpupoolctl write it. */
+static char *
+serial_of(const X509 *certificate)
+{
+	BIGNUM *number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), NULL);
+	char *text = number ? BN_bn2hex(number) : NULL;
+	char *copy = text ? strdup(text) : NULL;
+
+	OPENSSL_free(text);
+	BN_free(number);
+	return copy;
+}
+
+/* What the peer has shown stays with the connection, so that it can be looked at again. */
+static int
+keep_certificate(struct gp_conn *conn, SSL *ssl)
+{
+	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+
+	conn->certificate = certificate_name(ssl);
+	conn->certificate_until = certificate_until(ssl);
+	if (!SSL_get0_peer_certificate(ssl))
+		return 0;
+	if (sk_X509_num(chain) > 0) {
+		conn->chain = X509_chain_up_ref(chain);
+		conn->certificate_serial = serial_of(sk_X509_value(chain, 0));
+	}
+	return conn->chain && conn->certificate_serial ? 0 : -ENOMEM;
+}
+
+/* Whom the daemon's certificate must name. */
+static int
+set_host(SSL *ssl, const char *host)
+{
+	X509_VERIFY_PARAM *parameters = SSL_get0_param(ssl);
+	char plain[256];
+
+	/* fe80::1%eth0: which way to go there is not part of the name. */
+	(void)snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(host, "%"), host);
+	X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+							    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+	if (X509_VERIFY_PARAM_set1_ip_asc(parameters, plain) == 1)
+		return 0;
+	if (SSL_set_tlsext_host_name(ssl, plain) != 1 ||
+	    X509_VERIFY_PARAM_set1_host(parameters, plain, 0) != 1)
+		return -ENOMEM;
+	return 0;
+}
+
+/* The key as a session to be resumed, which is what TLS 1.3 makes of it. */
+static SSL_SESSION *
+session_of(SSL *ssl, const uint8_t *key)
+{
+	const SSL_CIPHER *suite = SSL_CIPHER_find(ssl, (const unsigned char *)KEY_SUITE);
+	SSL_SESSION *session = suite ? SSL_SESSION_new() : NULL;
+
+	if (!session)
+		return NULL;
+	if (SSL_SESSION_set1_master_key(session, key, GP_TLS_KEY_SIZE) == 1 &&
+	    SSL_SESSION_set_cipher(session, suite) == 1 &&
+	    SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+		return session;
+	SSL_SESSION_free(session);
+	return NULL;
+}
+
+static int key_index = -1;
+
+static int
+use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *identity_size,
+	SSL_SESSION **session_p)
+{
+	*identity = (const unsigned char *)KEY_IDENTITY;
+	*identity_size = strlen(KEY_IDENTITY);
+	*session_p = NULL;
+	if (digest && EVP_MD_get_type(digest) != NID_sha256)
+		return 1;
+	*session_p = session_of(ssl, SSL_get_ex_data(ssl, key_index));
+	return *session_p != NULL;
+}
+
+static int
+find_key(SSL *ssl, const unsigned char *identity, size_t identity_size, SSL_SESSION **session_p)
+{
+	*session_p = NULL;
+	if (identity_size != strlen(KEY_IDENTITY) ||
+	    memcmp(identity, KEY_IDENTITY, identity_size) != 0)
+		return 1;
+	*session_p = session_of(ssl, SSL_get_ex_data(ssl, key_index));
+	return *session_p != NULL;
+}
+
+static SSL_CTX *key_contexts[2]; /* of clients, of daemons */
+
+static void
+make_key_contexts(void)
+{
+	for (int server = 0; server < 2; server++) {
+		SSL_CTX *ctx = gp_tls_context(server);
+
+		key_contexts[server] = ctx;
+		if (!ctx)
+			continue;
+		if (server) {
+			SSL_CTX_set_psk_find_session_callback(ctx, find_key);
+		} else {
+			/* No daemon is believed by a certificate. */
+			SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+			SSL_CTX_set_psk_use_session_callback(ctx, use_key);
+		}
+	}
+	key_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+}
+
+static void
+set_side(SSL *ssl, bool server)
+{
+	if (server)
+		SSL_set_accept_state(ssl);
+	else
+		SSL_set_connect_state(ssl);
+}
+
+static int
+secure(struct gp_tcp_conn *tcp, SSL *ssl, bool server, bool keyed, int timeout_ms)
+{
+	struct gp_tls_secrets secrets = { 0 };
+	struct gp_conn *conn = &tcp->stream.conn;
+	int r;
+
+	r = gp_tls_handshake(tcp, ssl, keyed, timeout_ms, &secrets);
+	if (r == 0) {
+		r = gp_tls_link_start(tcp, &secrets, server);
+		if (r)
+			(void)gp_conn_fail(conn, r, "no memory for a TLS connection");
+	}
+	if (r == 0 && server && !keyed) {
+		r = keep_certificate(conn, ssl);
+		if (r)
+			(void)gp_conn_fail(conn, r, "no memory for the client's certificate");
+	}
+	if (r)
+		tcp->stream.recv_status = tcp->stream.send_status = r;
+	OPENSSL_cleanse(&secrets, sizeof(secrets));
+	return r;
+}
+
+/* Whether a handshake can begin; if not, why. */
+static int
+check(struct gp_tcp_conn *tcp)
+{
+	struct gp_conn *conn = &tcp->stream.conn;
+
+	if (conn->ops != &gp_tls_ops)
+		return GP_E_UNSUPPORTED;
+	if (tcp->stream.recv_status < 0)
+		return tcp->stream.recv_status;
+	if (tcp->tls || !gp_stream_is_idle(&tcp->stream))
+		return gp_conn_fail(conn, -EPROTO, "TLS cannot begin in the middle of something");
+	return 0;
+}
+
+/* NULL: no memory. */
+static SSL *
+new_handshake(struct gp_conn *conn, const struct gp_tls *tls, const char *host)
+{
+	SSL *ssl = SSL_new(tls->ctx);
+
+	if (ssl && (!host || set_host(ssl, host) == 0)) {
+		set_side(ssl, !host);
+		return ssl;
+	}
+	SSL_free(ssl);
+	(void)gp_conn_fail(conn, -ENOMEM, "no memory for a TLS handshake");
+	return NULL;
+}
+
+int
+gp_conn_secure_begin(struct gp_conn *conn, struct gp_tls *tls, const char *host)
+{
+	struct gp_tcp_conn *tcp = tcp_of(conn);
+	int r = check(tcp);
+	SSL *ssl;
+
+	if (r)
+		return r;
+	ssl = new_handshake(conn, tls, host);
+	if (!ssl)
+		return -ENOMEM;
+	r = gp_tls_handshake_begin(tcp, ssl, GP_TLS_HANDSHAKE_MS);
+	if (r) {
+		SSL_free(ssl);
+		tcp->stream.send_status = r;
+		return r;
+	}
+	tcp->begun = ssl;
+	return 0;
+}
+
+int
+gp_conn_secure(struct gp_conn *conn, struct gp_tls *tls, const char *host, int timeout_ms)
+{
+	struct gp_tcp_conn *tcp = tcp_of(conn);
+	int r = check(tcp);
+	SSL *ssl;
+
+	if (r)
+		return r;
+	ssl = tcp->begun ? tcp->begun : new_handshake(conn, tls, host);
+	tcp->begun = NULL;
+	if (!ssl)
+		r = -ENOMEM;
+	if (r == 0)
+		r = secure(tcp, ssl, !host, false, timeout_ms);
+	SSL_free(ssl);
+	return r;
+}
+
+int
+gp_conn_secure_key(struct gp_conn *conn, bool daemon, const uint8_t key[GP_TLS_KEY_SIZE],
+		   int timeout_ms)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct gp_tcp_conn *tcp = tcp_of(conn);
+	int r = check(tcp);
+	SSL *ssl;
+
+	if (r)
+		return r;
+	(void)pthread_once(&once, make_key_contexts);
+	ssl = key_contexts[daemon] ? SSL_new(key_contexts[daemon]) : NULL;
+	if (!ssl || SSL_set_ex_data(ssl, key_index, (void *)key) != 1)
+		r = gp_conn_fail(conn, -ENOMEM, "no memory for a TLS handshake");
+	if (r == 0) {
+		set_side(ssl, daemon);
+		r = secure(tcp, ssl, daemon, true, timeout_ms);
+	}
+	SSL_free(ssl);
+	return r;
+}
+
+/* The backend. */
+
+static int
+tls_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
+	    size_t detail_size)
+{
+	return gp_tcp_connect_as(&gp_tls_ops, url, timeout_ms, conn_p, detail, detail_size);
+}
+
+static int
+tls_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
+	   size_t detail_size)
+{
+	return gp_tcp_listen_as(&gp_tls_ops, url, listener_p, detail, detail_size);
+}
+
+static int
+tls_adopt(int fd, struct gp_conn **conn_p)
+{
+	int r = gp_tcp_adopt_as(&gp_tls_ops, fd, conn_p);
+
+	if (r == 0)
+		tcp_of(*conn_p)->stream.io = &gp_tls_io;
+	return r;
+}
+
+static int
+tls_release_fd(struct gp_conn *conn, int *fd_p)
+{
+	return tcp_of(conn)->tls ? GP_E_UNSUPPORTED : gp_tcp_release_fd(conn, fd_p);
+}
+
+/* Nothing but preambles travels in clear, whatever the caller has forgotten. */
+static int
+refuse_clear(struct gp_conn *conn)
+{
+	struct gp_stream *stream = &tcp_of(conn)->stream;
+
+	if (tcp_of(conn)->tls)
+		return 0;
+	if (stream->recv_status)
+		return stream->recv_status;
+	return gp_conn_fail(conn, -EPROTO, "no message before the TLS handshake");
+}
+
+static int
+tls_send(struct gp_conn *conn, const struct iovec *data, int data_count, const struct iovec *bulk,
+	 int bulk_count, size_t data_size, size_t bulk_size)
+{
+	int r = refuse_clear(conn);
+
+	return r ? r
+		 : gp_stream_send(conn, data, data_count, bulk, bulk_count, data_size, bulk_size);
+}
+
+static int
+tls_recv(struct gp_conn *conn, struct gp_message *message)
+{
+	int r = refuse_clear(conn);
+
+	return r ? r : gp_stream_recv(conn, message);
+}
+
+static bool
+tls_pending(const struct gp_conn *conn)
+{
+	const struct gp_tls_link *link = ((const struct gp_tcp_conn *)conn)->tls;
+
+	return gp_stream_pending(conn) || (link && gp_tls_link_pending(link));
+}
+
+static void
+tls_destroy(struct gp_conn *conn)
+{
+	struct gp_tcp_conn *tcp = tcp_of(conn);
+
+	if (tcp->tls) {
+		gp_tls_link_close(tcp);
+		gp_tls_link_destroy(tcp->tls);
+	}
+	SSL_free(tcp->begun);
+	sk_X509_pop_free(conn->chain, X509_free);
+	gp_tcp_destroy(conn);
+}
+
+const struct gp_transport_ops gp_tls_ops = {
+	.scheme = "tls",
+	.connect = tls_connect,
+	.connect_ahead = gp_tcp_connect_ahead,
+	.connect_finish = gp_tcp_connect_finish,
+	.listen = tls_listen,
+	.accept = gp_tcp_accept,
+	.listener_fd = gp_tcp_listener_fd,
+	.listener_destroy = gp_tcp_listener_destroy,
+	.adopt = tls_adopt,
+	.release_fd = tls_release_fd,
+	.peer_uid = gp_tcp_peer_uid,
+	.peer_closed = gp_tcp_peer_closed,
+	.recv_preamble = gp_stream_recv_preamble,
+	.send_preamble = gp_stream_send_preamble,
+	.send = tls_send,
+	.recv = tls_recv,
+	.recv_bulk = gp_stream_recv_bulk,
+	.wait = gp_stream_wait,
+	.pending = tls_pending,
+	.set_spin = gp_stream_set_spin,
+	.set_stall = gp_tcp_set_stall,
+	.shutdown = gp_stream_shutdown,
+	.fd = gp_tcp_fd,
+	.destroy = tls_destroy,
+};

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tls/tls_link.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* AES in the length that every machine with instructions for it has most of. */
+#define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+/* 112 bits, of keys in certificates, too. */
+#define SECURITY_LEVEL 2
+
+static OSSL_LIB_CTX *library;
+
+static void
+make_library(void)
+{
+	/* The program may exit while threads of ours are at work. */
+	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+	library = OSSL_LIB_CTX_new();
+}
+
+OSSL_LIB_CTX *
+gp_tls_library(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, make_library);
+	return library;
+}
+
+/* Never asks at a terminal for the pass phrase of a key. */
+static int
+no_pass_phrase(char *buffer, int size, int writing, void *argument)
+{
+	return -1;
+}
+
+int64_t
+gp_tls_time(const ASN1_TIME *time)
+{
+	struct tm when;
+
+	return ASN1_TIME_to_tm(time, &when) ? (int64_t)timegm(&when) : 0;
+}
+
+SSL_CTX *
+gp_tls_context(bool server)
+{
+	OSSL_LIB_CTX *own = gp_tls_library();
+	SSL_CTX *ctx =
+		own ? SSL_CTX_new_ex(own, NULL, server ? TLS_server_method() : TLS_client_method())
+		    : NULL;
+
+	if (!ctx)
+		return NULL;
+	SSL_CTX_set_security_level(ctx, SECURITY_LEVEL);
+	SSL_CTX_set_default_passwd_cb(ctx, no_pass_phrase);
+	(void)SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET |
+					       SSL_OP_NO_RENEGOTIATION);
+	if (server)
+		(void)SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"gpupool", 7);
+	(void)SSL_CTX_clear_options(ctx, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+	(void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_keylog_callback(ctx, gp_tls_keep_secret);
+	if (SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+	    SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+	    SSL_CTX_set_ciphersuites(ctx, SUITES) == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1)
+		return ctx;
+	SSL_CTX_free(ctx);
+	return NULL;
+}
+
+static int
+refuse(const char *what, const char *file, char *error, size_t error_size)
+{
+	unsigned long code = ERR_peek_last_error(), first = ERR_peek_error();
+	const char *why = ERR_reason_error_string(code);
+
+	/* That something is wrong with the file, which is no news: what it is was said first. */
+	if (ERR_GET_REASON(code) == ERR_R_PEM_LIB)
+		why = ERR_reason_error_string(first);
+	if (ERR_GET_LIB(first) == ERR_LIB_PEM && ERR_GET_REASON(first) == PEM_R_NO_START_LINE)
+		why = "there is none in it";
+	/* A file that cannot be opened is told by the system. */
+	if (ERR_SYSTEM_ERROR(first))
+		(void)snprintf(error, error_size, "%s %s: %s", what, file,
+			       strerror(ERR_GET_REASON(first)));
+	else
+		(void)snprintf(error, error_size, "%s %s cannot be used: %s", what, file,
+			       why ? why : "it is not what it should be");
+	ERR_clear_error();
+	return GP_E_INVALID;
+}
+
+/* Who opens a pipe waits for whoever writes, and a device may never end. */
+static int
+check_file(const char *what, const char *file, char *error, size_t error_size)
+{
+	struct stat status;
+
+	/* What else is wrong OpenSSL says. */
+	if (stat(file, &status) || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
+		return 0;
+	(void)snprintf(error, error_size, "%s %s: it is no regular file", what, file);
+	return GP_E_INVALID;
+}
+
+static int
+check_files(const struct gp_tls_files *files, char *error, size_t error_size)
+{
+	const struct {
+		const char *what, *file;
+	} all[] = { { "certificate", files->certificate },
+		    { "key", files->key },
+		    { "authority", files->authority },
+		    { "list of revoked certificates", files->crl } };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++) {
+		if (all[i].file)
+			r = check_file(all[i].what, all[i].file, error, error_size);
+	}
+	return r;
+}
+
+/* As each client will look at it.  What says nothing of its use is good for every one. */
+static int
+check_purpose(SSL_CTX *ctx, const char *file, char *error, size_t error_size)
+{
+	if (X509_check_purpose(SSL_CTX_get0_certificate(ctx), X509_PURPOSE_SSL_SERVER, 0) == 1)
+		return 0;
+	(void)snprintf(error, error_size,
+		       "certificate %s is none of a server's, by its (extended) key usage: every "
+		       "client would refuse it",
+		       file);
+	return GP_E_INVALID;
+}
+
+static int
+load_own(SSL_CTX *ctx, const struct gp_tls_files *files, bool server, char *error,
+	 size_t error_size)
+{
+	ERR_clear_error();
+	if (SSL_CTX_use_certificate_chain_file(ctx, files->certificate) != 1)
+		return refuse("certificate", files->certificate, error, error_size);
+	if (SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) != 1)
+		return refuse("key", files->key, error, error_size);
+	return server ? check_purpose(ctx, files->certificate, error, error_size) : 0;
+}
+
+static int
+load_authority(SSL_CTX *ctx, const char *file, bool server, char *error, size_t error_size)
+{
+	STACK_OF(X509_NAME) * names;
+
+	ERR_clear_error();
+	if (SSL_CTX_load_verify_file(ctx, file) != 1)
+		return refuse("authority", file, error, error_size);
+	names = server ? SSL_load_client_CA_file_ex(file, gp_tls_library(), NULL) : NULL;
+	if (server && !names)
+		return refuse("authority", file, error, error_size);
+	if (server)
+		SSL_CTX_set_client_CA_list(ctx, names);
+	return 0;
+}
+
+static int
+load_revoked(SSL_CTX *ctx, const char *file, char *error, size_t error_size)
+{
+	X509_LOOKUP *lookup =
+		X509_STORE_add_lookup(SSL_CTX_get_cert_store(ctx), X509_LOOKUP_file());
+
+	ERR_clear_error();
+	if (!lookup || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) < 1)
+		return refuse("list of revoked certificates", file, error, error_size);
+	if (X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
+					X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
+		return refuse("list of revoked certificates", file, error, error_size);
+	return 0;
+}
+
+static int
+create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p, char *error,
+       size_t error_size)
+{
+	struct gp_tls *tls = calloc(1, sizeof(*tls));
+	int r = 0;
+
+	if (tls)
+		tls->ctx = gp_tls_context(server);
+	if (!tls || !tls->ctx) {
+		free(tls);
+		(void)snprintf(error, error_size, "OpenSSL finds no memory");
+		return -ENOMEM;
+	}
+	tls->references = 1;
+	if (!files->certificate != !files->key || (server && !files->certificate)) {
+		(void)snprintf(error, error_size,
+			       "a certificate needs its key, a key its certificate");
+		r = GP_E_INVALID;
+	}
+	if (r == 0)
+		r = check_files(files, error, error_size);
+	if (r == 0 && files->certificate)
+		r = load_own(tls->ctx, files, server, error, error_size);
+	if (r == 0 && files->authority)
+		r = load_authority(tls->ctx, files->authority, server, error, error_size);
+	else if (r == 0 && !server && SSL_CTX_set_default_verify_paths(tls->ctx) != 1)
+		r = refuse("authorities", "of this machine", error, error_size);
+	if (r == 0 && files->crl)
+		r = load_revoked(tls->ctx, files->crl, error, error_size);
+	if (!server || files->authority)
+		SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+	if (r)
+		gp_tls_put(tls);
+	else
+		*tls_p = tls;
+	return r;
+}
+
+int
+gp_tls_server(const struct gp_tls_files *files, struct gp_tls **tls_p, char *error,
+	      size_t error_size)
+{
+	return create(files, true, tls_p, error, error_size);
+}
+
+int
+gp_tls_client(const struct gp_tls_files *files, struct gp_tls **tls_p, char *error,
+	      size_t error_size)
+{
+	return create(files, false, tls_p, error, error_size);
+}
+
+int64_t
+gp_tls_until(const struct gp_tls *tls)
+{
+	const X509 *certificate = SSL_CTX_get0_certificate(tls->ctx);
+
+	return certificate ? gp_tls_time(X509_get0_notAfter(certificate)) : INT64_MAX;
+}
+
+bool
+gp_tls_asks(const struct gp_tls *tls)
+{
+	return SSL_CTX_get_verify_mode(tls->ctx) & SSL_VERIFY_PEER;
+}
+
+struct gp_tls *
+gp_tls_get(struct gp_tls *tls)
+{
+	atomic_fetch_add(&tls->references, 1);
+	return tls;
+}
+
+void
+gp_tls_put(struct gp_tls *tls)
+{
+	if (!tls || atomic_fetch_sub(&tls->references, 1) != 1)
+		return;
+	SSL_CTX_free(tls->ctx);
+	free(tls);
+}
