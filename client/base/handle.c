@@ -161,6 +161,14 @@ gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle)
 	return index ? 0 : -ENOMEM;
 }
 
+void
+gpc_handle_show(struct gpc_handle *handle)
+{
+	struct slot *slot = slot_of(&tables[handle->kind], handle->id % INDEX_MAX);
+
+	__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
+}
+
 static struct gpc_handle *
 find(struct table *table, uint32_t id)
 {

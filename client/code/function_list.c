@@ -36,6 +36,7 @@ make(const struct gpc_function_list *list, uint32_t index)
 	function->context = list->context;
 	function->index = index;
 	function->info = &list->image->info->kernels[index];
+	gpc_handle_show(&function->handle);
 	return function;
 }
 

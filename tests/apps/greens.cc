@@ -12,7 +12,8 @@
 #define BLOCKS 2048u
 
 /* Each block writes which multiprocessor it runs on, after a while. */
-static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n" R"(
+static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+			   R"(
 .visible .entry place(.param .u64 out, .param .u32 rounds)
 {
 	.reg .pred %p;
@@ -159,7 +160,8 @@ be_current(CUgreenCtx green)
 	CHECK(cuStreamGetGreenCtx(stream, &found));
 	REQUIRE(found == green);
 	REQUIRE(run(stream, memory, seen) <= resource.sm.smCount);
-	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuStreamGetCtx_v2(CU_STREAM_PER_THREAD, &current, &found));
+	EXPECT(CUDA_ERROR_INVALID_HANDLE,
+	       cuStreamGetCtx_v2(CU_STREAM_PER_THREAD, &current, &found));
 	CHECK(cuCtxSynchronize());
 	CHECK(cuStreamDestroy(stream));
 	CHECK(cuCtxPopCurrent(&current));

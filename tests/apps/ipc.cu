@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and events of one process in another: the processes take turns with a buffer, ordered by an
- * event alone, and tell each other by a socket that CUDA does not see. */
+/* Memory and events of one process in another: the processes take turns with a buffer, ordered by
+ * an event alone, and tell each other by a socket that CUDA does not see. */
 #include "app.h"
 
 #include <cuda.h>
@@ -102,8 +102,7 @@ refuse_in_the_same_process(const handles &all)
 
 	EXPECT(cudaErrorDeviceUninitialized,
 	       cudaIpcOpenMemHandle(&again, all.large, cudaIpcMemLazyEnablePeerAccess));
-	EXPECT(cudaErrorInvalidValue,
-	       cudaEventCreateWithFlags(&event, cudaEventInterprocess));
+	EXPECT(cudaErrorInvalidValue, cudaEventCreateWithFlags(&event, cudaEventInterprocess));
 }
 
 static int

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrongcalls [NAME...]: calls every function of the driver API (or these) wrongly, and prints a line
- * for each call with what it returned, so that two drivers can be compared line by line:
+ * wrongcalls [NAME...]: calls every function of the driver API (or these) wrongly.  It prints a
+ * line for each call with what it returned, so that two drivers can be compared line by line:
  *
- *	before cuInit(); without a current context; each argument wrong in turn: NULL, 0, a destroyed
- *	object, no such value; from a thread without a context; with all arguments right; and a right
- *	call of another function behind that.
+ *	before cuInit(); without a current context; each argument wrong in turn: NULL, 0,
+ *	a destroyed object, no such value; from a thread without a context; with all arguments
+ *	right; and a right call of another function behind that.
  *
  * What is called may crash, hang or break the context: each function has a process of its own, and
  * one call that ends it is named, and the process comes again for the others.
@@ -102,7 +102,9 @@ values_of(char letter, unsigned int i)
 	case 'S':
 		return { { "stream", (word)made.stream }, { "gone", (word)made.gone_stream } };
 	case 'E':
-		return { { "event", (word)made.event }, { "NULL", 0 }, { "gone", (word)made.gone_event } };
+		return { { "event", (word)made.event },
+			 { "NULL", 0 },
+			 { "gone", (word)made.gone_event } };
 	case 'C':
 		return { { "context", (word)made.context }, { "NULL", 0 } };
 	case 'M':
@@ -220,7 +222,8 @@ try_function(const struct function *function)
 		std::vector<value> values = values_of(function->letters[i], i);
 
 		for (size_t v = 1; v < values.size(); v++) {
-			std::string how = "argument " + std::to_string(i + 1) + " " + values[v].name;
+			std::string how =
+				"argument " + std::to_string(i + 1) + " " + values[v].name;
 
 			right_arguments(function, arguments);
 			arguments[i] = values[v].is;
@@ -259,7 +262,8 @@ run_child(const struct function *function, unsigned int from, unsigned int *line
 		(void)dup2(pipes[1], 1);
 		(void)close(pipes[0]);
 		(void)close(pipes[1]);
-		execl("/proc/self/exe", "wrongcalls", "--one", function->name, number.c_str(), nullptr);
+		execl("/proc/self/exe", "wrongcalls", "--one", function->name, number.c_str(),
+		      nullptr);
 		_exit(1);
 	}
 	(void)close(pipes[1]);
@@ -329,5 +333,5 @@ int
 main(int argc, char **argv)
 {
 	return argc == 4 && strcmp(argv[1], "--one") == 0 ? run_one(argv[2], argv[3])
-							   : run_all(argc, argv);
+							  : run_all(argc, argv);
 }
