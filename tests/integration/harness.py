@@ -242,7 +242,7 @@ class Daemon:
         try:
             self.address = wait_until("the daemon says where it listens", self.find_address, PATIENCE)
             self.port = int(self.address.rsplit(":", 1)[1])
-            self.idle = self.usage()
+            self.idle, self.described = self.usage(), self.describe()
         except BaseException:
             self.discard()
             raise
@@ -267,21 +267,23 @@ class Daemon:
         """From now on idle is what the daemon is when the sessions that it has had are gone."""
         def is_quiet():
             opened, closed = (len(re.findall(rf"session \d+ .*: {what}", self.log())) for what in ("open from", "closed:"))
-            seen, self.idle = self.idle, self.usage()
+            seen, self.idle, self.described = self.idle, self.usage(), self.describe()
             return opened == closed and seen == self.idle
 
         # What a session had is given back about when its end is told.
         wait_until("the daemon is idle", is_quiet, 10, each=0.3)
 
     def describe(self):
+        """Each descriptor and thread, a line each."""
         lines = []
         for pid in [self.pid, *self.workers()]:
-            for fd in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):
-                try:
-                    lines.append(f"{pid} {fd} {os.readlink(f'/proc/{pid}/fd/{fd}')}")
-                except OSError:
-                    pass
-        return "\n".join(lines)
+            for kind, say in (("task", lambda path: "thread " + read_file(f"{path}/comm").strip()), ("fd", os.readlink)):
+                for number in sorted(os.listdir(f"/proc/{pid}/{kind}"), key=int):
+                    try:
+                        lines.append(f"{pid} {number} {say(f'/proc/{pid}/{kind}/{number}')}")
+                    except OSError:
+                        pass
+        return lines
 
     def is_idle(self):
         # Fewer is as well: at its start a worker lists what it kept, which holds a folder open.
@@ -295,8 +297,9 @@ class Daemon:
         try:
             wait_until("the daemon is as idle as before its clients", self.is_idle, seconds)
         except Failed as failed:
-            raise Failed(f"{failed}\n(descriptors, threads) of supervisor and workers: {self.usage()}, "
-                         f"before: {self.idle}\n{self.describe()}") from None
+            new = [line for line in self.describe() if line not in self.described]
+            raise Failed("\n".join([f"{failed}\n(descriptors, threads) of supervisor and workers: {self.usage()}, "
+                                    f"before: {self.idle}; new:", *new])) from None
 
     def wait_for_log(self, pattern, seconds=PATIENCE, count=1):
         wait_until(f"the daemon's log has {pattern!r}",
