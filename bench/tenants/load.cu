@@ -6,7 +6,8 @@
  * SECONDS from time START on; what ended in that time counts. With -spin-us a kernel takes that
  * long whatever shares its multiprocessors. With -period-us one kernel is launched and waited for
  * at a time, and the times from launch to end are kept, and when they became well shorter than at
- * the start. With -leftovers-mib fresh memory is looked through, and left full.
+ * the start. With -leftovers-mib fresh memory is looked through, and left full. With -captures
+ * graphs are captured and launched one after the other, each capture open for a millisecond.
  */
 #include <algorithm>
 #include <chrono>
@@ -92,7 +93,7 @@ struct options {
 	     copy_mib = 0, leftovers_mib = 0;
 	double seconds = 5, start = 0;
 	bool per_second = false, null_stream = false, sync_each = false, out = false,
-	     pinned = false;
+	     pinned = false, captures = false;
 };
 
 static double
@@ -149,6 +150,8 @@ parse(int argc, char **argv)
 			o.start = value;
 		else if (strcmp(argv[i], "-out") == 0)
 			o.out = true;
+		else if (strcmp(argv[i], "-captures") == 0)
+			o.captures = true;
 		else if (strcmp(argv[i], "-pinned") == 0)
 			o.pinned = true;
 		else if (strcmp(argv[i], "-per-second") == 0)
@@ -324,6 +327,29 @@ count_sms(const work &w)
 	return count;
 }
 
+/* How many graphs were captured and run until then. */
+static long
+capture_graphs(const work &w, double end)
+{
+	long count = 0;
+
+	for (; wall() < end; count++) {
+		cudaGraph_t graph;
+		cudaGraphExec_t exec;
+
+		CHECK(cudaStreamBeginCapture(w.stream, cudaStreamCaptureModeGlobal));
+		w.launch();
+		std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		CHECK(cudaStreamEndCapture(w.stream, &graph));
+		CHECK(cudaGraphInstantiate(&exec, graph, 0));
+		CHECK(cudaGraphLaunch(exec, w.stream));
+		CHECK(cudaStreamSynchronize(w.stream));
+		CHECK(cudaGraphExecDestroy(exec));
+		CHECK(cudaGraphDestroy(graph));
+	}
+	return count;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -350,6 +376,8 @@ main(int argc, char **argv)
 	printf("{\"multiprocessors\": %d", device_sms);
 	if (w.o.leftovers_mib) {
 		printf(", \"leftovers\": %llu", find_leftovers(w.o.leftovers_mib));
+	} else if (w.o.captures) {
+		printf(", \"captures\": %ld", capture_graphs(w, start + w.o.seconds));
 	} else if (w.o.copy_mib) {
 		std::vector<double> ends;
 

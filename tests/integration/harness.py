@@ -31,6 +31,8 @@ REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime erro
 THREADS_END = "atexit_sleep_ms=100"
 # Threads that a driver starts when they are first needed, and keeps.
 DRIVER_THREADS = (os.cpu_count() or 1) + 2
+# Descriptors, likewise: NVIDIA's opens its device once more, with an eventfd, when it is first asked for some things.
+DRIVER_DESCRIPTORS = 2 if os.path.exists("/dev/nvidiactl") else 0
 # What of the caller's environment programs and daemons get to see.
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "TMPDIR")
 
@@ -289,7 +291,7 @@ class Daemon:
         # Fewer is as well: at its start a worker lists what it kept, which holds a folder open.
         now = self.usage()
         return len(now) == len(self.idle) and all(
-            0 < fds <= fds_before and threads <= threads_before + DRIVER_THREADS
+            0 < fds <= fds_before + DRIVER_DESCRIPTORS and threads <= threads_before + DRIVER_THREADS
             for (fds, threads), (fds_before, threads_before) in zip(now, self.idle))
 
     def settle(self, seconds=PATIENCE):
