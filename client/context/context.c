@@ -28,6 +28,7 @@ struct stack {
 
 static __thread struct gpc_context *current INITIAL_EXEC;
 static __thread struct stack *stack INITIAL_EXEC;
+static __thread bool ending INITIAL_EXEC; /* its keys' destructors run */
 
 static pthread_key_t stack_key;
 static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
@@ -298,10 +299,24 @@ gpc_context_enter_current(struct gpc_context **context_p)
 	return gpc_context_enter(NULL, context_p);
 }
 
+/* The program's own destructors may come later, and use contexts: in the first round they find the
+ * stack as it was; what they push when it is gone makes a new one. */
+static void
+thread_ended(void *arg)
+{
+	if (!ending) {
+		ending = true;
+		(void)pthread_setspecific(stack_key, arg);
+		return;
+	}
+	stack = NULL;
+	free(arg);
+}
+
 static void
 make_stack_key(void)
 {
-	(void)pthread_key_create(&stack_key, free);
+	(void)pthread_key_create(&stack_key, thread_ended);
 }
 
 static CUresult

@@ -378,6 +378,61 @@ current_context_is_the_threads_own(void **state)
 	assert_null(other);
 }
 
+/* What the destructor of a thread's own key finds, in each of its rounds. */
+struct leaving {
+	pthread_key_t key;
+	int rounds;
+	CUcontext popped[3];
+	CUresult last, worked;
+};
+
+static void
+use_contexts_at_the_end(void *arg)
+{
+	struct leaving *leaving = arg;
+	CUcontext context = gpc_device_get(0)->primary->handle.token;
+
+	if (leaving->rounds++ == 0) {
+		for (int i = 0; i < 3; i++)
+			leaving->last = gpc_cuCtxPopCurrent_v2(&leaving->popped[i]);
+	}
+	for (int i = 0; i < 40; i++)
+		leaving->worked |= gpc_cuCtxPushCurrent_v2(context);
+	for (int i = 0; i < 20; i++)
+		leaving->worked |= gpc_cuCtxPopCurrent_v2(NULL);
+	if (leaving->rounds < 3)
+		(void)pthread_setspecific(leaving->key, leaving);
+}
+
+static void *
+leave_contexts_on_the_stack(void *arg)
+{
+	struct leaving *leaving = arg;
+
+	(void)gpc_cuCtxPushCurrent_v2(gpc_device_get(0)->primary->handle.token);
+	(void)gpc_cuCtxPushCurrent_v2(gpc_device_get(1)->primary->handle.token);
+	/* Made after the library's, so its destructor runs after the library's, too. */
+	(void)pthread_key_create(&leaving->key, use_contexts_at_the_end);
+	(void)pthread_setspecific(leaving->key, leaving);
+	return NULL;
+}
+
+static void
+stack_outlives_the_threads_own_destructors(void **state)
+{
+	struct leaving leaving = { .rounds = 0 };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, leave_contexts_on_the_stack, &leaving), 0);
+	(void)pthread_join(thread, NULL);
+	(void)pthread_key_delete(leaving.key);
+	assert_int_equal(leaving.rounds, 3);
+	assert_ptr_equal(leaving.popped[0], gpc_device_get(1)->primary->handle.token);
+	assert_ptr_equal(leaving.popped[1], gpc_device_get(0)->primary->handle.token);
+	assert_int_equal(leaving.last, CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(leaving.worked, CUDA_SUCCESS);
+}
+
 static void
 attached_context_is_destroyed_by_the_last_detach(void **state)
 {
@@ -610,6 +665,7 @@ main(void)
 		TEST(stack_is_as_deep_as_it_needs_to_be),
 		TEST(set_replaces_the_top_and_null_pops_it),
 		TEST(current_context_is_the_threads_own),
+		TEST(stack_outlives_the_threads_own_destructors),
 		TEST(attached_context_is_destroyed_by_the_last_detach),
 		TEST(contexts_have_numbers_of_their_own),
 		TEST(bad_arguments_have_the_documented_errors),
