@@ -115,10 +115,19 @@ def taken(ctype, cell, value, indent):
     return f"{t}{value} = ({ctype}){cell};\n"
 
 
-def condition(field, of):
-    """When a member of a union is one: WHEN(tag, value, ...)."""
+def both(*tests):
+    """All of these tests that there are, as one; "": there are none."""
+    tests = [test for test in tests if test]
+    return " && ".join(f"({test})" if len(tests) > 1 and " || " in test else test for test in tests)
+
+
+def condition(struct, field, of):
+    """When a member of a union is one: WHEN(tag, value, ...), and its tag is one; "": always."""
     when = field.checks.get("WHEN")
-    return " || ".join(f"{of}->{when[0]} == {value}" for value in when[1:]) if when else None
+    if not when:
+        return ""
+    tag = next(f for f in struct.fields if f.name == when[0])
+    return both(condition(struct, tag, of), " || ".join(f"{of}->{tag.name} == {value}" for value in when[1:]))
 
 
 def members(struct, one, of, guard="", only=lambda f: True):
@@ -129,12 +138,11 @@ def members(struct, one, of, guard="", only=lambda f: True):
         if not only(f):
             at += width * (f.count or 1)
             continue
-        test = condition(f, of)
-        tests = [x for x in (guard, f"({test})" if test and guard and " || " in test else test) if x]
+        test = both(guard, condition(struct, f, of))
         t = "\t" * indent
-        if tests:
-            out.append(f"{t}if ({' && '.join(tests)}) {{\n")
-        inner = indent + bool(tests)
+        if test:
+            out.append(f"{t}if ({test}) {{\n")
+        inner = indent + bool(test)
         t = "\t" * inner
         if f.count:
             loop = "result == CUDA_SUCCESS && " if guard else ""
@@ -142,7 +150,7 @@ def members(struct, one, of, guard="", only=lambda f: True):
                        + one(f, f"{f.name}[i]", f"cells[{at} + i * {width}]", inner + 1) + f"{t}}}\n")
         else:
             out.append(one(f, f.name, f"cells[{at}]", inner))
-        if tests:
+        if test:
             out.append("\t" * indent + "}\n")
         at += width * (f.count or 1)
     return "".join(out)
@@ -150,24 +158,19 @@ def members(struct, one, of, guard="", only=lambda f: True):
 
 def checks(struct):
     """Statements that refuse what the description does not allow; the same at both ends."""
-    out = []
-    tags = {}
+    out, tags = [], {}
     for f in struct.fields:
-        guard = condition(f, "value")
-        guard = f"({guard}) && " if guard and " || " in guard else f"{guard} && " if guard else ""
         if "ONE_OF" in f.checks:
-            other = " && ".join(f"value->{f.name} != {v}" for v in f.checks["ONE_OF"])
-            out.append(f"\tif ({guard}{other})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+            out.append((f, " && ".join(f"value->{f.name} != {v}" for v in f.checks["ONE_OF"])))
         if "UP_TO" in f.checks:
-            out.append(f"\tif ({guard}value->{f.name} > {f.checks['UP_TO'][0]})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+            out.append((f, f"value->{f.name} > {f.checks['UP_TO'][0]}"))
         if "WHEN" in f.checks:
             tag = tags.setdefault(f.checks["WHEN"][0], [])
             tag += [v for v in f.checks["WHEN"][1:] if v not in tag]
-    for tag, values in tags.items():
-        if not any(f.name == tag and "ONE_OF" in f.checks for f in struct.fields):
-            other = " && ".join(f"value->{tag} != {v}" for v in values)
-            out.append(f"\tif ({other})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
-    return "".join(out)
+    for f in struct.fields:
+        if f.name in tags and "ONE_OF" not in f.checks:
+            out.append((f, " && ".join(f"value->{f.name} != {v}" for v in tags[f.name])))
+    return "".join(f"\tif ({both(condition(struct, f, 'value'), test)})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n" for f, test in out)
 
 
 def fits(struct):

@@ -64,8 +64,8 @@
  *   GP_NARROW(old, new, member, ...)     a struct of NARROW calls, the struct of today, all members
  * Before a member:
  *   ONE_OF(value, ...)  UP_TO(value)     else CUDA_ERROR_INVALID_VALUE, at both ends
- *   WHEN(tag, value, ...)                it is one while the member tag has one of these values:
- *                                        members of a union
+ *   WHEN(tag, value, ...)                it is one while the member tag is one and has one of these
+ *                                        values: members of a union
  *   SPAN(...)                            of a device pointer: as before a parameter, of members
  */
 #define GP_ENUM(type)

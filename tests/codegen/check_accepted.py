@@ -44,7 +44,8 @@ TYPES = ["void", "char", "int", "unsigned int", "unsigned short", "size_t", "flo
          "CUgraphMem_attribute", "CUjit_option", "gp_address", "gp_new_address", "gp_context", "gp_kernel", "gp_image"]
 POOL = sorted(words.DIRECTIONS | words.QUALIFIERS | words.OPTIONS | words.KIND_OPTIONS | words.HELD_OPTIONS | words.FIELD_CHECKS) + TYPES + list("(),;*[]-+#\"\\") + [
     "0", "-1", "9", "count", "result", "x", "\x00", "é", "GP_CALL", "GP_STRUCT", "/*"]
-MEMBERS = ["", "ONE_OF(1, -2)", "UP_TO(5)", "SPAN(8)", "SPAN(n, 4)", "SPAN(4, 2, n, tag)", "WHEN(tag, 1, 2)", "WHEN(tag, 1) SPAN(n)", "WHEN(n, 7) UP_TO(3)"]
+MEMBERS = ["", "ONE_OF(1, -2)", "UP_TO(5)", "SPAN(8)", "SPAN(n, 4)", "SPAN(4, 2, n, tag)", "WHEN(tag, 1, 2)", "WHEN(tag, 1) SPAN(n)", "WHEN(n, 7) UP_TO(3)",
+           "WHEN(tag, 1, 2) int inner, WHEN(inner, 3, 4)"]
 # Parameters that the words above name.
 NAMED = {"n": "size_t n", "m": "INOUT unsigned int *m", "a": "CUgraphMem_attribute a", "v": "BY_HOOK void **v", "flags": "unsigned int flags"}
 

@@ -198,3 +198,17 @@ CUresult cuSampleDevices(
         SPAN(4, count, pitch, 2) CUdeviceptr image,
         size_t pitch,
         IN_BYTES(16) OPT const void *key);
+
+/* A union in a union: a tag that is one only while another tag says so. */
+GP_STRUCT(CUsampleUnion,
+        unsigned int kind,
+        WHEN(kind, 1, 2) int inner.kind,
+        WHEN(inner.kind, 3) UP_TO(9) size_t inner.width,
+        WHEN(inner.kind, 4, 5) unsigned int inner.level,
+        WHEN(kind, 6) float other)
+
+GP_SYMBOL(cuSampleUnions, cuSampleUnions, 12000)
+GP_CALL(0x000e, WAIT)
+CUresult cuSampleUnions(
+        IN const CUsampleUnion *given,
+        OUT CUsampleUnion *told);
