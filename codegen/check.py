@@ -103,6 +103,8 @@ def wire_size(call, p):
     """Sizes that the generated code can use."""
     by_name = {q.name: q for q in call.params}
     other = by_name.get(p.size)
+    if p.direction in ("IN_N", "IN_BYTES") and "OPT" in p.quals and other:
+        fail(call, f"'OPT' on '{p.name}' of {call.name}: without it {p.direction}({p.size}) may be NULL while {p.size} is 0", p.line)
     if p.direction in ("IN_N", "OUT_N") and p.size == "BY_HOOK":
         fail(call, f"'{p.direction}(BY_HOOK)' of '{p.name}', which travels as it is", p.line)
     if p.direction == "IN_OPTIONS":

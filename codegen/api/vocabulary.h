@@ -152,7 +152,8 @@
 #define BY_HOOK       /* read or written by the hand-written function of this call */
 
 /* Qualifiers, after the direction. */
-#define OPT           /* may be NULL */
+#define OPT           /* may be NULL.  What travels as IN_N or IN_BYTES of a parameter needs and has
+                       * no OPT: it may be NULL while that is 0, else CUDA_ERROR_INVALID_VALUE */
 #define NEW           /* a handle that this call makes; the client names it */
 #define STATIC        /* points to storage that is never freed */
 /*
