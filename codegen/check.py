@@ -327,7 +327,7 @@ def same_as(api):
                 fail(call, f"'{p.name}' of {call.name} is not given to {name}", p.line)
         own = {p.name: p for p in call.params}
         for p, q in [(own[a], q) for a, q in zip(arguments, other.params) if a in own]:
-            if p.depth != q.depth or p.depth and p.ctype != q.ctype:
+            if p.depth != q.depth or p.ctype != q.ctype:
                 fail(call, f"'{p.name}' of {call.name} is given to {name} as '{q.name}', of another type", p.line)
 
 

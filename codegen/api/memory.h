@@ -59,7 +59,7 @@ GP_LOCAL()
 CUresult cuMemHostUnregister(
         BY_HOOK void *p);
 
-GP_LOCAL(AS(cuMemHostAlloc, pp, bytesize, 0))
+GP_LOCAL(NARROW(cuMemAllocHost_v2))
 CUresult cuMemAllocHost(
         BY_HOOK void **pp,
         unsigned int bytesize);

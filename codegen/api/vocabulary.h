@@ -99,7 +99,8 @@
  *   OF(name)           it is of this, which no handle names
  *   WHEN(member, value, ...)  what is found has one of these values there, else
  *                      CUDA_ERROR_INVALID_VALUE
- *   AS(function, argument, ...)  it is this other CUDA call with these parameters and constants
+ *   AS(function, argument, ...)  it is this other CUDA call with these parameters, of the same
+ *                      types, and constants
  *   NARROW(function)   it is this other CUDA call, with addresses and sizes of 32 bits (narrow.h).
  *                      A size that has more comes back as the most that 32 bits hold; an address
  *                      that has more is CUDA_ERROR_INVALID_VALUE
