@@ -225,7 +225,7 @@ def streams(call):
 
 
 def account(call):
-    """What takes a stream or makes memory must say what that costs, so that no quota has a gap."""
+    """What takes a stream, makes an object or gives out memory must say what that costs, so that no quota has a gap."""
     given = [w for w in call.options if w in ACCOUNT]
     if "CHARGES_NOTHING" in given and len(given) > 1:
         fail(call, f"{call.name} both charges and CHARGES_NOTHING")
@@ -238,8 +238,10 @@ def account(call):
     if streams(call):
         fail(call, f"{call.name} takes a stream, but does not say what it does to the account "
                    "(ALLOCATES, FREES, LAUNCHES, COPIES or CHARGES_NOTHING)")
-    if any(p.ctype == "CUdeviceptr" and p.depth == 1 for p in call.params) and re.search("Alloc|Create|Import", call.name):
-        fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
+    for p in call.params:
+        if "NEW" in p.quals or p.ctype == "CUdeviceptr" and p.direction in OUTS and not call.is_answer:
+            fail(call, f"{call.name} makes '{p.name}', but does not say what that does to the account "
+                       "(ALLOCATES, LAUNCHES, COPIES or CHARGES_NOTHING)", p.line)
 
 
 def order(call):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: events. */
 
-GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 CUresult cuEventCreate(
         OUT NEW CUevent *phEvent,
         unsigned int Flags);

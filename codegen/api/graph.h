@@ -173,7 +173,7 @@ CUresult cuGraphAddMemFreeNode(
         size_t numDependencies,
         CUdeviceptr dptr);
 
-GP_LOCAL()
+GP_LOCAL(CHARGES_NOTHING)
 CUresult cuGraphMemFreeNodeGetParams(
         CUgraphNode hNode,
         OUT CUdeviceptr *dptr_out);
@@ -428,7 +428,7 @@ GP_DRIVER_OPTIONAL(cuGraphKernelNodeSetAttribute)
 GP_DRIVER_OPTIONAL(cuGraphLaunch)
 
 /* Executables.  Each set of nodes travels as the bulk tail (protocol/graph_plan.h). */
-GP_MESSAGE(0x0a01, WAIT, SERVER_HOOK, BULK_IN, PASSES_COPIES)
+GP_MESSAGE(0x0a01, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES)
 void gpGraphMake(
         gp_context context,
         NEW gp_graph_plan plan);
@@ -448,7 +448,7 @@ void gpGraphDrop(
         DROP gp_graph_plan plan);
 
 /* Where nodes that are conditions will be: the driver's handles belong to a graph of its own. */
-GP_MESSAGE(0x0a05, POST, SERVER_HOOK, PASSES_COPIES)
+GP_MESSAGE(0x0a05, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpGraphRoot(
         gp_context context,
         NEW gp_graph_root root);

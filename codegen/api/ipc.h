@@ -73,7 +73,7 @@ void gpEventShare(
         OUT_BYTES(64) void *handle);
 
 /* A name for an event of another session of the tenant. */
-GP_MESSAGE(0x0418, WAIT, SERVER_HOOK, PASSES_COPIES)
+GP_MESSAGE(0x0418, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpEventOpen(
         NEW CUevent event,
         IN_BYTES(64) const void *handle);

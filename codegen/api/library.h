@@ -99,7 +99,7 @@ CUresult cuKernelGetParamInfo(
         OUT size_t *paramSize);
 
 /* Managed memory is not carried; what the image does not have is not found. */
-GP_LOCAL()
+GP_LOCAL(CHARGES_NOTHING)
 CUresult cuLibraryGetManaged(
         OUT OPT CUdeviceptr *dptr,
         OUT OPT size_t *bytes,

@@ -23,7 +23,7 @@ GP_LOCAL(VIA(gpMemoryUnmap, gpFence), CAPTURE(node))
 CUresult cuMemFree_v2(
         CUdeviceptr dptr);
 
-GP_LOCAL()
+GP_LOCAL(CHARGES_NOTHING)
 CUresult cuMemGetAddressRange_v2(
         OUT OPT CUdeviceptr *pbase,
         OUT OPT size_t *psize,

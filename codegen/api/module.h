@@ -116,7 +116,7 @@ GP_CALL(0x0524, WAIT)
 CUresult cuLinkDestroy(
         DROP CUlinkState state);
 
-GP_MESSAGE(0x0521, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0521, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpLinkCreate(
         NEW CUlinkState linker,
         unsigned int option_count,

@@ -136,7 +136,8 @@
 
 /* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or
  * names a parameter; elements are scalars, handles of LOOKUP or OBJECT, or described types.  What is ORDERED is named by
- * a parameter, not by an element. */
+ * a parameter, not by an element.  What generated code makes an array of (elements in cells of 8 bytes,
+ * strings and OUT_BYTES at the daemon) takes at most 1 MiB: else CUDA_ERROR_INVALID_VALUE. */
 #define IN            /* one element, read by the callee */
 #define IN_N(count)   /* count elements */
 #define IN_BYTES(size)

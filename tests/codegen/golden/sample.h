@@ -55,7 +55,7 @@ void gpSampleCopyIn(
         gp_address dst,
         float scale);
 
-GP_MESSAGE(0x0006, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0006, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpSampleLoad(
         NEW gp_image image,
         IN_BYTES(32) const void *hash,
@@ -102,7 +102,7 @@ GP_SET(sample_number, CU_JIT_TARGET, CU_JIT_CACHE_MODE)
 GP_OPTIONS(CUjit_option, CU_JIT_MAX_REGISTERS, HERE CU_JIT_WALL_TIME)
 GP_KIND(linker, TYPES(CUlinkState), COST(4096), OBJECT(cuLinkDestroy), GOES_WITH(context))
 
-GP_CALL(0x0007, WAIT)
+GP_CALL(0x0007, WAIT, CHARGES_NOTHING)
 CUresult cuLinkCreate_v2(
         unsigned int numOptions,
         IN_OPTIONS(numOptions, optionValues) CUjit_option *options,
