@@ -167,7 +167,7 @@ def tell(call, f):
         if p.direction == "OUT_UP_TO":
             count = f"(!{p.name} ? 0 : {p.size} < args->{p.size} ? {p.size} : args->{p.size})"
         return (f"\t{{\n\t\tsize_t listed = (size_t){count};\n\t\tuint64_t *cells = gp_scratch_cells(scratch, listed, {width});\n\n"
-                "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_OUT_OF_MEMORY;\n"
+                "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
                 "\t\tfor (size_t i = 0; i < listed; i++) {\n" + told(p.ctype, f"{p.name}[i]", f"cells[i * {width}]", 3)
                 + f"\t\t}}\n\t\treply->{p.name} = (struct gp_bytes){{ cells, listed * {width * 8} }};\n\t}}\n")
     if p.ctype == "CUdevice":

@@ -125,7 +125,8 @@
  *   CAPTURE(default_stream)  both, of the default stream, which it works on
  *   CAPTURE(as_ever)         the same as outside of captures
  *
- * What it does to the session's account; required of what takes a stream or makes memory:
+ * What it does to the session's account; required of what takes a stream, makes an object (NEW) or
+ * gives out device memory (OUT CUdeviceptr), unless VIA names the messages that say it:
  *   ALLOCATES(size)    so many bytes (a parameter's name, or BY_HOOK) of the device that the
  *                      parameter "device" names
  *   FREES(size)

@@ -621,6 +621,25 @@ what_a_struct_may_not_hold_is_refused(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
+/* The vocabulary's 1 MiB: at the client, and at the daemon, which makes the list anew. */
+static void
+an_array_that_is_too_large_is_refused(void **state)
+{
+	CUDA_MEMSET_NODE_PARAMS params = { .dst = MEMORY, .elementSize = 4, .height = 1 };
+	size_t many = ((1 << 20) / sizeof(uint64_t)) + 1, count = many;
+	CUgraphNode *nodes = calloc(many, sizeof(*nodes)), node;
+	CUgraph graph;
+
+	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphAddMemsetNode(&node, graph, nodes, many, &params, CONTEXT),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphGetNodes(graph, nodes, &count), CUDA_ERROR_INVALID_VALUE);
+	count = many - 1;
+	assert_int_equal(gpc_cuGraphGetNodes(graph, nodes, &count), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+	free(nodes);
+}
+
 /* What begins in the session's memory ends there. */
 static void
 a_pointer_in_a_struct_reaches_as_far_as_it_says(void **state)
@@ -832,6 +851,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_object_is_made_used_and_dropped, begin, end),
 		cmocka_unit_test_setup_teardown(lists_and_structs_travel, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_struct_may_not_hold_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(an_array_that_is_too_large_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(a_pointer_in_a_struct_reaches_as_far_as_it_says,
 						begin, end),
 		cmocka_unit_test_setup_teardown(a_union_has_the_member_of_its_tag, begin, end),
