@@ -7,19 +7,23 @@
 BUILD is a build folder with its objects, DIR the tree that has scripts/rooms.txt (this one). An
 arrow goes from a file to a header that it includes, to the file that defines a symbol which it
 needs, and from a file that takes a callback to the file that gives it one. Prints every arrow that
-no rule allows as "file -> file: symbol", every circle that is larger than the rules allow, every
-folder that is too full, every name that stands twice. --circles prints all circles of more than one
-file, --arrows the number of arrows between rooms.
+no rule allows as "file -> file: symbol", what hides an arrow (a weak symbol, a macro that says what
+is included), every circle that is larger than the rules allow, every folder that is too full, every
+name that stands twice. --circles prints all circles of more than one file, --arrows the number of
+arrows between rooms.
 """
 import argparse
 import collections
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+ENDINGS = ('.c', '.h', '.inc', '.def', '.S', '.s')
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
+BY_MACRO = re.compile(r'^\s*#\s*include\b\s*(?=[^"<\s])(.*)', re.M)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 ATTRIBUTE = re.compile(r'__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)')
 FUNCTION_TYPE = re.compile(r'\btypedef\b[^;{]*?(?:\(\s*\*\s*(\w+)\s*\)|\b(\w+))\s*\((?!\s*\*)[^;]*\)\s*;')
@@ -90,7 +94,7 @@ def sources(rules):
         for folder, _, names in os.walk(os.path.join(rules.root, room)):
             for name in names:
                 path = os.path.relpath(os.path.join(folder, name), rules.root)
-                if name.endswith(('.c', '.h')):
+                if name.endswith(ENDINGS):
                     with open(os.path.join(rules.root, path)) as file:
                         found[path] = ATTRIBUTE.sub(' ', COMMENT.sub(' ', file.read()))
     return found
@@ -106,12 +110,17 @@ def sees(path, files, rules, seen=None):
     return seen
 
 
+@functools.lru_cache(None)
+def is_file(path):
+    return os.path.isfile(path)
+
+
 def includes(path, files, rules):
-    """The headers of the rooms that a file includes, by path from the root or generated name."""
+    """The files of the tree that a file includes, by path from the root or generated name."""
     for header in INCLUDE.findall(files[path]):
         beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
         for target in (header, beside, os.path.basename(header)):
-            if target in files or target in rules.generated:
+            if target in files or target in rules.generated or is_file(os.path.join(rules.root, target)):
                 yield target
                 break
 
@@ -134,17 +143,19 @@ def objects(build, rules):
 
 
 def symbols(found):
-    """Symbol -> the file that defines it; file -> the symbols that it needs."""
-    defines, needs = {}, collections.defaultdict(set)
+    """Symbol -> the file that defines it; file -> the symbols that it needs; (file, symbol) of weak ones."""
+    defines, needs, weak = {}, collections.defaultdict(set), set()
     for path, outputs in found.items():
         text = subprocess.run(['nm', '-P', *outputs], check=True, capture_output=True, text=True).stdout
         for line in text.splitlines():
             name, kind, *_ = line.split() + ['']
-            if kind == 'U':
+            if kind in 'Uvw':
                 needs[path].add(name)
-            elif kind.isupper() and kind not in 'VW':
+            elif kind.isupper():
                 defines.setdefault(name, path)
-    return defines, needs
+            if kind in 'VW' and name.isidentifier():
+                weak.add((path, name))
+    return defines, needs, weak
 
 
 def registrars(files):
@@ -194,17 +205,19 @@ def callbacks(rules, files, found):
 
 
 def arrows(build, rules, files):
-    """(from, to) -> the names for which the first needs the second."""
+    """(from, to) -> the names for which the first needs the second; and what hides some."""
     found = collections.defaultdict(set)
     for path in files:
         for target in includes(path, files, rules):
             found[path, target].add('#include')
-    defines, needs = symbols(objects(build, rules))
+    defines, needs, weak = symbols(objects(build, rules))
     for path, names in needs.items():
         for name in names & defines.keys():
             found[path, defines[name]].add(name)
     callbacks(rules, files, found)
-    return found
+    hidden = [f'{path}: {name} is weak: who takes its place is not seen' for path, name in sorted(weak)]
+    hidden += [f'{path}: #include {name}: what that is is not seen' for path, text in sorted(files.items()) for name in BY_MACRO.findall(text)]
+    return found, hidden
 
 
 def circles(found):
@@ -260,8 +273,7 @@ def main():
     options = parser.parse_args()
     rules = Rules(os.path.abspath(options.root))
     files = sources(rules)
-    found = arrows(options.build, rules, files)
-    faults = []
+    found, faults = arrows(options.build, rules, files)
     between = 0
     for (start, end), names in sorted(found.items()):
         here, there = rules.room(start), rules.room(end)

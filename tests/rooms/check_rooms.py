@@ -57,12 +57,35 @@ CASES = {
     "an include upwards, as seen from the file": (
         {"low/list.c": TREE["low/list.c"] + '\n#include "../high/use.h"'}, "",
         ["low/list.c -> high/use.h: #include"]),
+    "an include upwards, between angle brackets": (
+        {"low/list.c": TREE["low/list.c"] + '\n#include <high/use.h>'}, "",
+        ["low/list.c -> high/use.h: #include"]),
+    "an include that a macro says": (
+        {"low/list.c": TREE["low/list.c"] + '\n#define USE "high/use.h"\n#include USE'}, "",
+        ["low/list.c: #include USE: what that is is not seen"]),
+    "an include of what is no header": (
+        {"high/use.text": "", "low/list.c": TREE["low/list.c"] + '\n#include "high/use.text"'}, "",
+        ["low/list.c -> high/use.text: #include"]),
+    "an include upwards, out of what is no header": (
+        {"low/part.inc": '#include "high/use.h"', "low/list.c": TREE["low/list.c"] + '\n#include "low/part.inc"'}, "",
+        ["low/part.inc -> high/use.h: #include"]),
+    "an include out of the rooms": (
+        {"tests/all.h": "", "low/list.c": TREE["low/list.c"] + '\n#include "../tests/all.h"'}, "",
+        ["low/list.c -> tests/all.h: #include"]),
     "a symbol upwards": (
         {"low/up.c": "int high_use(void); int low_up(void) { return high_use(); }"}, "",
         ["low/up.c -> high/use.c: high_use"]),
     "a symbol upwards, out of a generated file": (
         {"build/made.c": "int high_use(void); int low_up(void) { return high_use(); }"}, "generated made.c low",
         ["made.c -> high/use.c: high_use"]),
+    "a weak symbol upwards": (
+        {"low/up.c": "int high_use(void) __attribute__((weak)); int low_up(void) { return high_use ? high_use() : 0; }"},
+        "", ["low/up.c -> high/use.c: high_use"]),
+    "a weak symbol whose place another takes": (
+        {"low/up.c": "int __attribute__((weak)) low_up(void) { return 0; }"}, "",
+        ["low/up.c: low_up is weak: who takes its place is not seen"]),
+    "a symbol upwards, out of a file in assembler": (
+        {"low/up.S": ".globl low_up\nlow_up: jmp high_use"}, "", ["low/up.S -> high/use.c: high_use"]),
     "a callback as a parameter": (
         {"high/use.c": DONE + "void high_call(void) { low_call(done); }"}, "", [GIVEN + "to low_call()"]),
     "a callback as a parameter of a named type": (
@@ -107,7 +130,7 @@ def build(root, files):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(textwrap.dedent(text) + "\n")
     for path in files:
-        if path.endswith(".c"):
+        if path.endswith((".c", ".S")):
             output = path.replace("/", "_") + ".o"
             subprocess.run([*compiler, "-w", "-I", root, "-c", root / path, "-o", root / "build" / output], check=True)
             commands.append({"directory": str(root / "build"), "file": f"../{path}", "output": output})
