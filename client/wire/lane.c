@@ -155,7 +155,7 @@ connect_lane(struct gpc_lane *lane)
 		lane->pack.mode = source->compression;
 	/* Without threads for them the session is not what the daemon takes it for. */
 	if (settle_lane(lane, conn) &&
-	    gpc_thread_start(session, gpc_lane_send_main, lane, "gpupool-lane-out") != 0)
+	    gpc_thread_start(session, gpc_lane_send_main, lane, "gpupool-laneout") != 0)
 		gpc_session_fail(session, CUDA_ERROR_OUT_OF_MEMORY, "no thread for a data lane");
 }
 
@@ -215,7 +215,7 @@ open_lanes(struct gpc_session *session)
 	atomic_store(&lanes->state, count > 0 ? (int)GPC_LANES_OPENING : (int)GPC_LANES_NONE);
 	(void)pthread_mutex_unlock(&lanes->lock);
 	for (unsigned int i = 0; i < count; i++) {
-		if (gpc_thread_start(session, receive_main, &lanes->lanes[i], "gpupool-lane-in") !=
+		if (gpc_thread_start(session, receive_main, &lanes->lanes[i], "gpupool-lanein") !=
 		    0)
 			(void)settle_lane(&lanes->lanes[i], NULL);
 	}
