@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/threadsafety.py BUILD [FOLDER...]: clang's -Wthread-safety over what has locks.
 
-Reads how the files of client/, server/, transport/ and base/ are compiled from the build folder,
-and lets clang look at each, without compiling it. base/lock.h says what a function has to do with
-which lock; it is included first, so that every file's locks are known. Prints clang's errors.
+Reads how the files of the folders (all that have locks, but softgpu/) are compiled from the build
+folder, and lets clang look at each, without compiling it. base/lock.h says what a function has to do
+with which lock; it is included first, so that every file's locks are known. Prints clang's errors.
 """
 import concurrent.futures
 import json
@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = ('base/', 'client/', 'server/', 'transport/')
+FOLDERS = ('base/', 'client/', 'ctl/', 'nvml/', 'server/', 'transport/')
 # pthread_mutex_t is not a type that clang knows for a lock: which is all that -attributes finds.
 FLAGS = ['-fsyntax-only', '-DGP_CHECK_LOCKS', '-Wno-everything', '-Wthread-safety', '-Werror', '-Wno-thread-safety-attributes',
          '-include']

@@ -51,7 +51,7 @@ slot_of(struct table *table, uint32_t index)
 }
 
 static uint32_t
-make_slot(struct table *table)
+make_slot(struct table *table) GP_LOCKED(table->lock)
 {
 	uint32_t index = table->made + 1;
 
@@ -69,7 +69,7 @@ make_slot(struct table *table)
 }
 
 static uint32_t
-take_slot(struct table *table)
+take_slot(struct table *table) GP_LOCKED(table->lock)
 {
 	uint32_t index = table->free_first;
 
@@ -97,10 +97,11 @@ token_of(enum gpc_kind kind, uint32_t id)
 				   (uint64_t)id << TOKEN_ID_SHIFT);
 }
 
-/* With the lock of its table. */
 static void
-publish(struct slot *slot, enum gpc_kind kind, uint32_t index, struct gpc_handle *handle)
+publish(struct table *table, enum gpc_kind kind, uint32_t index, struct gpc_handle *handle)
+	GP_LOCKED(table->lock)
 {
+	struct slot *slot = slot_of(table, index);
 	uint32_t id = next_id(slot->id, index);
 
 	*handle = (struct gpc_handle){ kind, id, token_of(kind, id) };
@@ -139,7 +140,7 @@ gpc_handle_new(enum gpc_kind kind, size_t size)
 			slot->memory = calloc(1, size);
 		object = slot->memory;
 		if (object)
-			publish(slot, kind, index, object);
+			publish(table, kind, index, object);
 		else
 			give_slot(table, index);
 	}
@@ -156,7 +157,7 @@ gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle)
 	(void)pthread_mutex_lock(&table->lock);
 	index = take_slot(table);
 	if (index)
-		publish(slot_of(table, index), kind, index, handle);
+		publish(table, kind, index, handle);
 	(void)pthread_mutex_unlock(&table->lock);
 	return index ? 0 : -ENOMEM;
 }

@@ -169,7 +169,7 @@ gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
 
 /* Marks what the nodes depend on, and themselves. */
 static CUresult
-mark_behind(const struct gpc_graph *graph, const struct gpc_nodes *nodes)
+mark_behind(const struct gpc_graph *graph, const struct gpc_nodes *nodes) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node **sorted, *node;
 	CUresult result = gpc_graph_sort(graph, &sorted);
@@ -191,7 +191,7 @@ mark_behind(const struct gpc_graph *graph, const struct gpc_nodes *nodes)
 
 /* Whether what other streams were given comes before the end of the one that it began with. */
 static CUresult
-check_joined(const struct gpc_captured_stream *origin)
+check_joined(const struct gpc_captured_stream *origin) GP_LOCKED(gpc_graphs_lock)
 {
 	const struct gpc_captured_stream *other;
 	CUresult result = mark_behind(origin->capture->graph, &origin->last);
@@ -232,7 +232,7 @@ capture_drop(struct gpc_capture *capture)
 
 /* What it has made ends with it. */
 static void
-abandon(struct gpc_capture *capture)
+abandon(struct gpc_capture *capture) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_graph *graph = capture->own ? capture->graph : NULL;
 
@@ -249,7 +249,7 @@ home_of(const struct gpc_stream *stream)
 }
 
 static void
-leave_context(const struct gpc_context *context)
+leave_context(const struct gpc_context *context) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_capture *capture, *next;
 	struct gpc_captured_stream *stream, *next_stream;
@@ -490,7 +490,7 @@ gpc_capture_stream(CUstream hStream)
 
 /* One that is captured, or would wait for one. */
 static CUresult
-check_stream(const struct gpc_stream *stream)
+check_stream(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_captured_stream *captured = gpc_capture_find(stream);
 

@@ -4,7 +4,7 @@
  *
  * A capture begins with one stream.  Others come into it by waiting for an event that was recorded
  * in it, and are out of it when it ends.  While there is any, calls that the description marks
- * CAPTURE pass through this room first.  Under gpc_graphs_lock, unless said otherwise.
+ * CAPTURE pass through this room first.
  */
 #ifndef GPC_CAPTURE_H
 #define GPC_CAPTURE_H
@@ -59,18 +59,22 @@ extern __thread CUstreamCaptureMode gpc_capture_mode;
 struct gpc_stream *gpc_capture_stream(CUstream hStream);
 
 /* NULL: it is not being captured. */
-struct gpc_captured_stream *gpc_capture_find(const struct gpc_stream *stream);
+struct gpc_captured_stream *gpc_capture_find(const struct gpc_stream *stream)
+	GP_LOCKED(gpc_graphs_lock);
 /* The capture in which the event was recorded last, and what it stands for; NULL: in none. */
 struct gpc_capture *gpc_capture_of_event(const struct gpc_event *event,
-					 const struct gpc_nodes **nodes_p);
+					 const struct gpc_nodes **nodes_p)
+	GP_LOCKED(gpc_graphs_lock);
 
 CUresult gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
-			   struct gpc_graph *graph);
+			   struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
 /* Ends the one that began with the stream; *graph_p is NULL unless it succeeds. */
-CUresult gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **graph_p);
+CUresult gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **graph_p)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* Adds a node behind what the stream has been given; takes the parameters over in any case. */
-CUresult gpc_capture_add(struct gpc_captured_stream *captured, struct gpc_node_params *params);
+CUresult gpc_capture_add(struct gpc_captured_stream *captured, struct gpc_node_params *params)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* A node of operations on words of memory; GPC_NOT_CAPTURED.  Without the lock. */
 CUresult gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
@@ -78,15 +82,17 @@ CUresult gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARA
 /* A node that frees memory of a graph; GPC_NOT_CAPTURED.  Without the lock. */
 CUresult gpc_capture_add_free(CUdeviceptr address, CUstream hStream);
 
-CUresult gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event *event);
+CUresult gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event *event)
+	GP_LOCKED(gpc_graphs_lock);
 /* The event is recorded outside of captures, or gone. */
-void gpc_capture_forget_event(const struct gpc_event *event);
+void gpc_capture_forget_event(const struct gpc_event *event) GP_LOCKED(gpc_graphs_lock);
 /* Puts the stream behind the event, as cuStreamWaitEvent() does. */
-CUresult gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_event *event);
+CUresult gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_event *event)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* What the stream's next node will depend on. */
 CUresult gpc_capture_set_last(struct gpc_captured_stream *captured, const struct gpc_nodes *nodes,
-			      bool add);
+			      bool add) GP_LOCKED(gpc_graphs_lock);
 
 /* For struct gpc_context_part: captures that began in the context end; those that have come into it
  * become invalid.  Without the lock. */
@@ -97,12 +103,12 @@ void gpc_capture_leave_context(struct gpc_context *context);
  * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: it is the legacy stream, and one that it waits for is being
  * captured; that capture is invalid now.
  */
-CUresult gpc_capture_check_legacy(const struct gpc_stream *stream);
+CUresult gpc_capture_check_legacy(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock);
 /* The same for a context: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a stream of it is captured. */
-CUresult gpc_capture_check_context(CUcontext token);
+CUresult gpc_capture_check_context(CUcontext token) GP_LOCKED(gpc_graphs_lock);
 /* Whether this thread may do what would disturb a capture; else those that it would are invalid,
  * and CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
-CUresult gpc_capture_check_unsafe(void);
+CUresult gpc_capture_check_unsafe(void) GP_LOCKED(gpc_graphs_lock);
 
 /* What the description marks CAPTURE(refused), of this stream, CAPTURE(unsafe), and
  * CAPTURE(default_stream).  Any thread, without the lock. */

@@ -21,7 +21,7 @@ begin_stream(CUstream hStream, struct gpc_stream **stream_p) GP_LOCKS(gpc_graphs
 /* Nodes of the capture's graph that the application names. */
 static CUresult
 take_nodes(const struct gpc_graph *graph, const CUgraphNode *tokens, size_t count,
-	   struct gpc_nodes *nodes)
+	   struct gpc_nodes *nodes) GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = count > 0 && !tokens ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 
@@ -117,6 +117,7 @@ tell_last(struct gpc_captured_stream *captured)
 /* A question about the legacy stream while another one is captured that it waits for. */
 static CUresult
 check_question(const struct gpc_stream *stream, const struct gpc_captured_stream *captured)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = captured ? GPC_NOT_CAPTURED : gpc_capture_check_legacy(stream);
 

@@ -40,7 +40,7 @@ gpc_graph_root_drop(struct gpc_graph_root *root)
 }
 
 static CUresult
-root_create(struct gpc_context *context, struct gpc_graph_root **root_p)
+root_create(struct gpc_context *context, struct gpc_graph_root **root_p) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_graph_root *root = gpc_handle_new(GPC_KIND_GRAPH_ROOT, sizeof(*root));
 	struct gp_args_gpGraphRoot args = { .context = context->handle.id };
@@ -146,6 +146,7 @@ is_shape(const CUDA_CONDITIONAL_NODE_PARAMS *given)
 /* Bodies like those of `from`, or empty ones. */
 static CUresult
 make_bodies(struct gpc_condition *condition, const struct gpc_condition *from)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 

@@ -2,10 +2,12 @@
 /*
  * Nodes that run graphs of their own if, while, or as often as a handle says that kernels set, and
  * the handles.  A handle is the driver's own value, as device code has it: it belongs to a graph
- * that the daemon makes when the first one is asked for (docs/graphs.md).  Under gpc_graphs_lock.
+ * that the daemon makes when the first one is asked for (docs/graphs.md).
  */
 #ifndef GPC_CONDITION_H
 #define GPC_CONDITION_H
+
+#include "base/lock.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -13,6 +15,9 @@
 struct gpc_graph;
 struct gpc_graph_root;
 struct gpc_node_params;
+
+/* Over all of this room (graph.h). */
+extern pthread_mutex_t gpc_graphs_lock;
 
 struct gpc_condition {
 	CUgraphConditionalHandle handle;
@@ -24,22 +29,26 @@ struct gpc_condition {
 		*root; /* whose handle it is: a reference, or NULL until it is known */
 };
 
-struct gpc_graph_root *gpc_graph_root_hold(struct gpc_graph_root *root);
+struct gpc_graph_root *gpc_graph_root_hold(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
 /* NULL is allowed. */
-void gpc_graph_root_drop(struct gpc_graph_root *root);
+void gpc_graph_root_drop(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
 
 /* What the application gives, with empty bodies; frees nothing that is left where it fails. */
 CUresult gpc_condition_take(const CUDA_CONDITIONAL_NODE_PARAMS *given,
-			    struct gpc_condition *condition);
+			    struct gpc_condition *condition) GP_LOCKED(gpc_graphs_lock);
 /* Of a node that comes into the graph: its handle is one of the graph's, or of the one that the
  * graph is a body in.  Else CUDA_ERROR_INVALID_VALUE. */
-CUresult gpc_condition_bind(const struct gpc_graph *graph, struct gpc_condition *condition);
-CUresult gpc_condition_dup(const struct gpc_condition *condition, struct gpc_condition *copy);
+CUresult gpc_condition_bind(const struct gpc_graph *graph, struct gpc_condition *condition)
+	GP_LOCKED(gpc_graphs_lock);
+CUresult gpc_condition_dup(const struct gpc_condition *condition, struct gpc_condition *copy)
+	GP_LOCKED(gpc_graphs_lock);
 /* Another handle. */
-void gpc_condition_follow(struct gpc_condition *condition, const struct gpc_condition *now);
-void gpc_condition_free(struct gpc_condition *condition);
+void gpc_condition_follow(struct gpc_condition *condition, const struct gpc_condition *now)
+	GP_LOCKED(gpc_graphs_lock);
+void gpc_condition_free(struct gpc_condition *condition) GP_LOCKED(gpc_graphs_lock);
 
 /* Whether a graph may have such a node: in bodies there is only what the device runs alone. */
-bool gpc_condition_allows(const struct gpc_graph *graph, CUgraphNodeType type);
+bool gpc_condition_allows(const struct gpc_graph *graph, CUgraphNodeType type)
+	GP_LOCKED(gpc_graphs_lock);
 
 #endif /* GPC_CONDITION_H */

@@ -93,7 +93,7 @@ put_fill(const struct dot *dot, const CUDA_MEMSET_NODE_PARAMS *fill)
 }
 
 static void
-put_alloc(const struct dot *dot, const struct gpc_graph_memory *memory)
+put_alloc(const struct dot *dot, const struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS told;
 
@@ -105,7 +105,7 @@ put_alloc(const struct dot *dot, const struct gpc_graph_memory *memory)
 
 /* What is said of it besides its type. */
 static void
-put_params(const struct dot *dot, const struct gpc_node_params *params)
+put_params(const struct dot *dot, const struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock)
 {
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
@@ -139,6 +139,7 @@ put_params(const struct dot *dot, const struct gpc_node_params *params)
 
 static void
 put_node(const struct dot *dot, unsigned int graph, const struct gpc_node *node, unsigned int child)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	bool kernel = node->params.type == CU_GRAPH_NODE_TYPE_KERNEL;
 
@@ -176,7 +177,7 @@ put_edges(const struct dot *dot, unsigned int number, const struct gpc_graph *gr
 /* Graphs are numbered as they are met; *last_p is the last number that was given. */
 static void
 put_graph(const struct dot *dot, unsigned int number, const struct gpc_graph *graph,
-	  unsigned int *last_p)
+	  unsigned int *last_p) GP_LOCKED(gpc_graphs_lock)
 {
 	unsigned int child = *last_p;
 	struct gpc_node *node;

@@ -35,7 +35,7 @@ static pthread_cond_t sent;
 GP_COND_AT_START(sent);
 
 static CUresult
-lookup(CUgraphExec token, struct gpc_exec **exec_p)
+lookup(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_exec *exec = gpc_handle_get(GPC_KIND_GRAPH_EXEC, token);
 
@@ -78,7 +78,7 @@ gpc_exec_changed(struct gpc_exec *exec)
 }
 
 static struct gpc_node *
-find_copy(struct gpc_graph *graph, const struct gpc_node *origin)
+find_copy(struct gpc_graph *graph, const struct gpc_node *origin) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node *node, *found;
 	size_t count;
@@ -121,7 +121,7 @@ struct left {
 };
 
 static void
-exec_free(struct gpc_exec *exec, struct left *left)
+exec_free(struct gpc_exec *exec, struct left *left) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_graph *origin;
 
@@ -184,6 +184,7 @@ begin_sending(struct gpc_exec *exec, struct gpc_plan *plan, const struct gpc_nod
 /* A copy of the graph that nobody has a name for yet, in use. */
 static CUresult
 exec_create(struct gpc_graph *graph, unsigned long long flags, struct gpc_exec **exec_p)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_exec *exec = gpc_handle_new(GPC_KIND_GRAPH_EXEC, sizeof(*exec));
 	CUresult result = exec ? gpc_graph_clone(graph, &exec->graph) : CUDA_ERROR_OUT_OF_MEMORY;

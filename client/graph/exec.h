@@ -19,9 +19,9 @@ CUresult gpc_exec_begin_change(CUgraphExec token, struct gpc_exec **exec_p)
 CUresult gpc_exec_begin_node(CUgraphExec token, CUgraphNode node, struct gpc_exec **exec_p,
 			     struct gpc_node **copy_p) GP_LOCKS(gpc_graphs_lock);
 
-struct gpc_graph *gpc_exec_graph(struct gpc_exec *exec);
-cuuint64_t gpc_exec_flags(const struct gpc_exec *exec);
+struct gpc_graph *gpc_exec_graph(struct gpc_exec *exec) GP_LOCKED(gpc_graphs_lock);
+cuuint64_t gpc_exec_flags(const struct gpc_exec *exec) GP_LOCKED(gpc_graphs_lock);
 /* Something of the copy has changed. */
-void gpc_exec_changed(struct gpc_exec *exec);
+void gpc_exec_changed(struct gpc_exec *exec) GP_LOCKED(gpc_graphs_lock);
 
 #endif /* GPC_EXEC_H */

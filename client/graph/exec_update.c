@@ -177,7 +177,7 @@ are_alike(const struct gpc_graph *now, const struct gpc_graph *before,
 
 /* Of graphs that are alike. */
 static CUresult
-take_all(struct gpc_graph *copy, const struct gpc_graph *now)
+take_all(struct gpc_graph *copy, const struct gpc_graph *now) GP_LOCKED(gpc_graphs_lock)
 {
 	const struct gpc_node *from = now->nodes;
 	struct gpc_node *node;

@@ -244,7 +244,7 @@ gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies, const CU
 }
 
 static CUresult
-clone_nodes(struct gpc_graph *clone, const struct gpc_graph *graph)
+clone_nodes(struct gpc_graph *clone, const struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node *node;
 	CUresult result;

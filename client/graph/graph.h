@@ -57,8 +57,6 @@ struct gpc_node {
 	bool disabled;         /* of an executable's copy */
 };
 
-extern pthread_mutex_t gpc_graphs_lock;
-
 /* CUDA_SUCCESS, or what every call answers now.  gpc_graphs_end() follows in any case. */
 CUresult gpc_graphs_begin(void) GP_LOCKS(gpc_graphs_lock);
 /* Returns result. */
@@ -69,33 +67,37 @@ CUresult gpc_graphs_begin_graph(CUgraph token, struct gpc_graph **graph_p)
 CUresult gpc_graphs_begin_node(CUgraphNode token, struct gpc_node **node_p)
 	GP_LOCKS(gpc_graphs_lock);
 
-/* All that follow are called under the lock. */
-CUresult gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p);
-CUresult gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p);
+CUresult gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p) GP_LOCKED(gpc_graphs_lock);
+CUresult gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p) GP_LOCKED(gpc_graphs_lock);
 
 /* An empty graph; NULL: out of memory. */
-struct gpc_graph *gpc_graph_create(void);
+struct gpc_graph *gpc_graph_create(void) GP_LOCKED(gpc_graphs_lock);
 /* With its nodes, and what they own. */
-void gpc_graph_destroy(struct gpc_graph *graph);
-CUresult gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p);
+void gpc_graph_destroy(struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
+CUresult gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p)
+	GP_LOCKED(gpc_graphs_lock);
 /* The node of the clone that was cloned from the other one, at any depth of neither; or NULL. */
-struct gpc_node *gpc_graph_find_clone(const struct gpc_graph *clone, const struct gpc_node *origin);
+struct gpc_node *gpc_graph_find_clone(const struct gpc_graph *clone, const struct gpc_node *origin)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* Gives the graph a node of these parameters, which it takes over, or frees where it fails.
  * CUDA_ERROR_INVALID_VALUE: dependencies that are not of the graph, or twice the same. */
 CUresult gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies,
 		       const CUgraphEdgeData *data, size_t count, struct gpc_node_params *params,
-		       struct gpc_node **node_p);
-void gpc_node_destroy(struct gpc_node *node);
+		       struct gpc_node **node_p) GP_LOCKED(gpc_graphs_lock);
+void gpc_node_destroy(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock);
 
-CUresult gpc_edge_add(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data);
+CUresult gpc_edge_add(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data)
+	GP_LOCKED(gpc_graphs_lock);
 /* CUDA_ERROR_INVALID_VALUE: there is no such edge. */
-CUresult gpc_edge_remove(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data);
+CUresult gpc_edge_remove(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data)
+	GP_LOCKED(gpc_graphs_lock);
 
 /*
  * The graph's nodes, each behind those that it depends on, as malloc'ed array; every node's mark
  * is its place there.  CUDA_ERROR_INVALID_VALUE: there is a cycle.
  */
-CUresult gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p);
+CUresult gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p)
+	GP_LOCKED(gpc_graphs_lock);
 
 #endif /* GPC_GRAPH_H */

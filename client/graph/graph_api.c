@@ -252,7 +252,7 @@ typedef CUresult change_function(struct gpc_node *from, struct gpc_node *to,
 
 static CUresult
 change(const struct gpc_graph *graph, CUgraphNode from_token, CUgraphNode to_token,
-       const CUgraphEdgeData *data, change_function *function)
+       const CUgraphEdgeData *data, change_function *function) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node *from, *to;
 	CUresult result = gpc_node_lookup(from_token, &from);

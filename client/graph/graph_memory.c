@@ -77,7 +77,7 @@ memory_free(void *data)
 }
 
 static void
-end_if_unused(struct gpc_graph_memory *memory)
+end_if_unused(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
 {
 	if (memory->nodes > 0 || memory->in_use)
 		return;

@@ -6,16 +6,16 @@
  * executable names it and it is not in use.  So a launch allocates nothing: it says which memory is
  * in use now, and which no more.  What is in use and freed by no node the application may free.
  *
- * Each is counted: a reference for each node, those of executables too.  Under gpc_graphs_lock,
- * unless said otherwise.
+ * Each is counted: a reference for each node, those of executables too.
  */
 #ifndef GPC_GRAPH_MEMORY_H
 #define GPC_GRAPH_MEMORY_H
 
+#include "client/graph/graph.h"
+
 #include <cuda.h>
 #include <stdbool.h>
 
-struct gpc_graph;
 struct gpc_graph_memory;
 
 /*
@@ -24,22 +24,27 @@ struct gpc_graph_memory;
  */
 CUresult gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given,
 				 struct gpc_graph_memory **memory_p);
-struct gpc_graph_memory *gpc_graph_memory_hold(struct gpc_graph_memory *memory);
-void gpc_graph_memory_drop(struct gpc_graph_memory *memory);
+struct gpc_graph_memory *gpc_graph_memory_hold(struct gpc_graph_memory *memory)
+	GP_LOCKED(gpc_graphs_lock);
+void gpc_graph_memory_drop(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);
 
 /* The one that begins at the address, without a reference; NULL: none. */
-struct gpc_graph_memory *gpc_graph_memory_find(CUdeviceptr address);
+struct gpc_graph_memory *gpc_graph_memory_find(CUdeviceptr address) GP_LOCKED(gpc_graphs_lock);
+/* Which never changes: who has a reference may ask without the lock. */
 CUdeviceptr gpc_graph_memory_address(const struct gpc_graph_memory *memory);
-void gpc_graph_memory_tell(const struct gpc_graph_memory *memory, CUDA_MEM_ALLOC_NODE_PARAMS *told);
+void gpc_graph_memory_tell(const struct gpc_graph_memory *memory, CUDA_MEM_ALLOC_NODE_PARAMS *told)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* Whether a node of the application's frees it, which one alone may do. */
-bool gpc_graph_memory_is_freed(const struct gpc_graph_memory *memory);
-void gpc_graph_memory_set_freed(struct gpc_graph_memory *memory, bool freed);
+bool gpc_graph_memory_is_freed(const struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);
+void gpc_graph_memory_set_freed(struct gpc_graph_memory *memory, bool freed)
+	GP_LOCKED(gpc_graphs_lock);
 
 /*
  * The executable's graph is about to be launched.  CUDA_ERROR_INVALID_VALUE, and nothing is done:
  * it allocates what is in use, unless auto_free, or frees what is not.
  */
-CUresult gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free);
+CUresult gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free)
+	GP_LOCKED(gpc_graphs_lock);
 
 #endif /* GPC_GRAPH_MEMORY_H */

@@ -142,6 +142,7 @@ take_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_node_params 
 
 static CUresult
 take_condition(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_node_params *params)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = find_context(given->ctx, params);
 
@@ -149,7 +150,7 @@ take_condition(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_node_params
 }
 
 static CUresult
-take_child(CUgraph token, struct gpc_node_params *params)
+take_child(CUgraph token, struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_graph *graph;
 	CUresult result = gpc_graph_lookup(token, &graph);

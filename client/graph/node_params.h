@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a node of a graph does, as the application said it, checked, and with copies of what it
- * points to.  Plain data that its holder owns; under gpc_graphs_lock.
+ * points to.  Plain data that its holder owns.
  */
 #ifndef GPC_NODE_PARAMS_H
 #define GPC_NODE_PARAMS_H
@@ -53,7 +53,7 @@ struct gpc_node_params {
  * current one where that is NULL, too.
  */
 CUresult gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
-			     struct gpc_node_params *params);
+			     struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
 
 /* What the functions for one type of node are given, as gpc_node_params_any() takes it: any, or
  * NULL where nothing is given. */
@@ -94,10 +94,12 @@ gpc_node_params_is_memory(const struct gpc_node_params *params)
 }
 
 /* A copy that owns what it points to. */
-CUresult gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params *copy);
-void gpc_node_params_free(struct gpc_node_params *params);
+CUresult gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params *copy)
+	GP_LOCKED(gpc_graphs_lock);
+void gpc_node_params_free(struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
 /* Gives a node others of the same type, and frees what it had. */
-void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_params *now);
+void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_params *now)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* As the application gets to see it. */
 void gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PARAMS *told);

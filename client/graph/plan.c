@@ -69,11 +69,13 @@ flats_free(struct flats *flats)
 	free(flats->list);
 }
 
-static CUresult flatten(struct flats *flats, const struct gpc_graph *graph, size_t root);
+static CUresult flatten(struct flats *flats, const struct gpc_graph *graph, size_t root)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* A child: its roots depend on `entry`, which does nothing, and what ends it on its nodes. */
 static CUresult
 flatten_child(struct flats *flats, const struct gpc_graph *child, size_t entry)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	size_t first = flats->count;
 	CUresult result = flatten(flats, child, entry);
@@ -94,6 +96,7 @@ flatten_child(struct flats *flats, const struct gpc_graph *child, size_t entry)
 /* root: what nodes without dependencies depend on; SIZE_MAX: nothing. */
 static CUresult
 flatten_node(struct flats *flats, const struct gpc_node *node, const size_t *ends, size_t root)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	bool child = node->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
 	bool idle = child || node->disabled || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY ||
@@ -113,7 +116,7 @@ flatten_node(struct flats *flats, const struct gpc_node *node, const size_t *end
 }
 
 static CUresult
-flatten(struct flats *flats, const struct gpc_graph *graph, size_t root)
+flatten(struct flats *flats, const struct gpc_graph *graph, size_t root) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node **nodes;
 	size_t *ends = calloc(graph->count + 1, sizeof(*ends)); /* of the node with this mark */
@@ -300,6 +303,7 @@ static CUresult write_flat(struct gpc_plan *plan, const struct flats *flats,
 /* All nodes of it are for the daemon. */
 static CUresult
 write_body(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_writer *writer)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	struct flats flats = { 0 };
 	CUresult result = flatten(&flats, body, SIZE_MAX);
@@ -320,6 +324,7 @@ write_body(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_
 static CUresult
 write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 		const uint32_t *dependencies, uint32_t count, struct gp_graph_writer *writer)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gp_graph_writer *bodies;
 	CUresult result = CUDA_SUCCESS;
@@ -345,7 +350,7 @@ write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 
 static CUresult
 write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *flat,
-	   struct gp_graph_writer *writer)
+	   struct gp_graph_writer *writer) GP_LOCKED(gpc_graphs_lock)
 {
 	const struct gpc_node_params *params = flat->node ? &flat->node->params : NULL;
 	uint32_t *numbers = calloc(flat->count + 1, sizeof(*numbers)), count;
@@ -375,6 +380,7 @@ write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *
 
 static CUresult
 add_set(struct gpc_plan *plan, struct flats *flats, size_t stage, const struct gpc_node **error_p)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_step step = { 0 };
 	CUresult result = CUDA_SUCCESS;
@@ -402,6 +408,7 @@ add_set(struct gpc_plan *plan, struct flats *flats, size_t stage, const struct g
 
 static CUresult
 add_steps(struct gpc_plan *plan, struct flats *flats, const struct gpc_node **error_p)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t last = 0;
@@ -425,9 +432,9 @@ add_steps(struct gpc_plan *plan, struct flats *flats, const struct gpc_node **er
 
 			if (flats->list[i].stage != stage || result != CUDA_SUCCESS)
 				continue;
-			result = gpc_node_params_dup(&flats->list[i].node->params, &step->params);
-			step->is_client = result == CUDA_SUCCESS;
-			plan->count += step->is_client;
+			gpc_step_share(&flats->list[i].node->params, &step->params);
+			step->is_client = true;
+			plan->count++;
 		}
 	}
 	return result;
@@ -454,7 +461,7 @@ gpc_plan_free(struct gpc_plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++) {
 		if (plan->steps[i].is_client)
-			gpc_node_params_free(&plan->steps[i].params);
+			gpc_step_drop(&plan->steps[i].params);
 		free(plan->steps[i].writer.memory);
 	}
 	free(plan->steps);
@@ -493,6 +500,21 @@ run_record(CUevent token, CUstream stream)
 		gpc_capture_forget_event(event);
 	result = gpc_graphs_end(result);
 	return result == CUDA_SUCCESS ? gpc_cuEventRecordWithFlags(token, stream, 0) : result;
+}
+
+void
+gpc_step_share(const struct gpc_node_params *params, struct gpc_node_params *copy)
+{
+	*copy = *params;
+	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		(void)gpc_mem_ops_hold(copy->ops);
+}
+
+void
+gpc_step_drop(struct gpc_node_params *params)
+{
+	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		gpc_mem_ops_drop(params->ops);
 }
 
 CUresult

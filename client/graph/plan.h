@@ -3,8 +3,7 @@
  * How a graph is run: as steps, one after the other in the order of the stream that it is launched
  * into.  A step is a set of kernels, memsets and copies within device memory, which the daemon
  * makes a graph of its driver from; or one node that the client does as the call of a stream that
- * it stands for (docs/graphs.md).  A plan is made under gpc_graphs_lock, and shares nothing with
- * the graph that it was made of.
+ * it stands for (docs/graphs.md).  A plan shares nothing with the graph that it was made of.
  */
 #ifndef GPC_PLAN_H
 #define GPC_PLAN_H
@@ -32,10 +31,14 @@ struct gpc_plan {
  * several contexts.  *error_p: the node at fault, or NULL.
  */
 CUresult gpc_plan_make(const struct gpc_graph *graph, struct gpc_plan *plan,
-		       const struct gpc_node **error_p);
+		       const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock);
 void gpc_plan_free(struct gpc_plan *plan);
 
-/* Puts a step of the client's into the stream.  Without the lock. */
+/* Of a step of the client's, which owns no more than a reference to operations.  They and what
+ * follows need no lock. */
+void gpc_step_share(const struct gpc_node_params *params, struct gpc_node_params *copy);
+void gpc_step_drop(struct gpc_node_params *params);
+/* Puts it into the stream. */
 CUresult gpc_step_run(const struct gpc_node_params *params, CUstream stream);
 
 #endif /* GPC_PLAN_H */

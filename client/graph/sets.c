@@ -38,7 +38,8 @@ gpc_sets_drop(struct gpc_sets *sets)
 	for (size_t i = 0; i < sets->count; i++) {
 		if (sets->steps[i].set)
 			drop_set(sets, sets->steps[i].set);
-		gpc_node_params_free(&sets->steps[i].params);
+		else
+			gpc_step_drop(&sets->steps[i].params);
 	}
 	free(sets->steps);
 	*sets = (struct gpc_sets){ 0 };
@@ -103,7 +104,7 @@ send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_s
 		const struct gpc_step *planned = &plan->steps[i];
 
 		if (planned->is_client) {
-			result = gpc_node_params_dup(&planned->params, &steps[i].params);
+			gpc_step_share(&planned->params, &steps[i].params);
 			continue;
 		}
 		if (kept)

@@ -26,7 +26,7 @@ gpc_users_add_ended(struct gpc_users_ended *ended)
 }
 
 static void
-release(struct gpc_user_object *object, unsigned int count)
+release(struct gpc_user_object *object, unsigned int count) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_users_ended *ended;
 

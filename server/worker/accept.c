@@ -70,7 +70,7 @@ refuse_locked(struct gpd_session *session, unsigned int number, const char *reas
 
 /* Why the session does not take the connection over, or NULL.  It begins with lane 0. */
 static const char *
-hand_over(struct gpd_session *session, const struct incoming *incoming)
+hand_over(struct gpd_session *session, const struct incoming *incoming) GP_LOCKED(gpd_sessions.lock)
 {
 	if (incoming->number)
 		return gpd_lanes_add(session, incoming->number, incoming->conn);

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "server/worker/copy/staging.h"
+#include "server/worker/session/sessions.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,10 +25,11 @@ struct gpd_session;
 GP_MUST_CHECK int gpd_lanes_create(struct gpd_session *session);
 
 /*
- * Under the worker's lock: the session gets this lane, 1 and up, and takes the connection over.
+ * The session gets this lane, 1 and up, and takes the connection over.
  * NULL; or why it does not, and the connection is still the caller's.
  */
-const char *gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *conn);
+const char *gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *conn)
+	GP_LOCKED(gpd_sessions.lock);
 
 /* Executor: the session has staging now, and its lanes may use it. */
 void gpd_lanes_open(struct gpd_session *session);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session says to its client: replies, data, notes, and errors that are kept until then. */
+#include "base/lock.h"
 #include "gpd_calls.h"
 #include "protocol/frame.h"
 #include "server/common/base/log.h"
@@ -13,10 +14,9 @@
 /* Output of kernels in one message. */
 #define PRINT_MAX ((size_t)64 << 10)
 
-/* Under send_lock. */
 static int
 send_records(struct gpd_session *session, const struct iovec *data, int data_count,
-	     const struct iovec *bulk, int bulk_count)
+	     const struct iovec *bulk, int bulk_count) GP_LOCKED(session->send_lock)
 {
 	int r = gp_conn_send(session->conn, data, data_count, bulk, bulk_count);
 
@@ -59,6 +59,7 @@ send_note(struct gpd_session *session, const void *note, size_t size, struct iov
 
 static int
 send_text_locked(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
+	GP_LOCKED(session->send_lock)
 {
 	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
 	struct gp_header header = { .call = note };
@@ -80,9 +81,9 @@ send_text_locked(struct gpd_session *session, enum gp_note note, const char *tex
 	return r;
 }
 
-/* Under send_lock: what the driver said of the session's kernel goes in front of the error. */
+/* What the driver said of the session's kernel goes in front of the error. */
 static void
-tell_complaint(struct gpd_session *session)
+tell_complaint(struct gpd_session *session) GP_LOCKED(session->send_lock)
 {
 	if (session->complaint)
 		(void)send_text_locked(session, GP_NOTE_COMPLAIN, session->complaint,
@@ -91,9 +92,8 @@ tell_complaint(struct gpd_session *session)
 	session->complaint = NULL;
 }
 
-/* Under send_lock. */
 static bool
-must_tell_sticky(struct gpd_session *session)
+must_tell_sticky(struct gpd_session *session) GP_LOCKED(session->send_lock)
 {
 	return atomic_load(&session->sticky) != CUDA_SUCCESS && !atomic_load(&session->told);
 }
