@@ -53,27 +53,6 @@ name_of(CUresult result)
 	return name ? name : "unknown error";
 }
 
-/* Tenants that are known find the green contexts of their shares made. */
-static void
-start_partitions(const struct gpd_ledger *ledger, int ordinal)
-{
-	uint32_t wanted[GPD_LEDGER_TENANTS], granularity;
-	unsigned int count = 0;
-
-	gpd_partition_start(ordinal);
-	granularity = atomic_load(&ledger->sm_granularity[ordinal]);
-	if (granularity)
-		gpd_partition_set_granularity(ordinal, granularity);
-	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		const struct gpd_ledger_tenant *tenant = &ledger->tenants[i];
-		uint32_t sms = atomic_load(&tenant->devices[ordinal].sm_wanted);
-
-		if (tenant->name[0] && sms)
-			wanted[count++] = sms;
-	}
-	gpd_partition_make_ahead(ordinal, wanted, count);
-}
-
 static CUresult
 start_device(struct gpd_ledger *ledger, int ordinal)
 {
@@ -135,7 +114,7 @@ start_device(struct gpd_ledger *ledger, int ordinal)
 		(void)gpd_driver.cuCtxGetLimit(&value, (CUlimit)i);
 		atomic_store(&device->limits[i], value);
 	}
-	start_partitions(ledger, ordinal);
+	gpd_partition_start(ordinal);
 	return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 _Static_assert(GPD_PARTITION_DEVICES == GPD_DEVICES_MAX, "a share for each device");
 _Static_assert(GPD_PARTITION_DEVICES <= 32, "a bit for each device");
@@ -20,7 +21,6 @@ unsigned int gpd_partition_idle_max = 16;
 pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
 struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
-static uint64_t idle_count GP_GUARDED_BY(gpd_partition_lock);
 /* Threads that make green contexts; under the lock. */
 static unsigned int makers GP_GUARDED_BY(gpd_partition_lock);
 static pthread_cond_t made;
@@ -29,10 +29,8 @@ GP_COND_AT_START(made);
 static bool
 driver_can(void)
 {
-	return gpd_driver_has(cuDeviceGetDevResource) &&
-	       gpd_driver_has(cuDevSmResourceSplitByCount) &&
-	       gpd_driver_has(cuDevResourceGenerateDesc) && gpd_driver_has(cuGreenCtxCreate) &&
-	       gpd_driver_has(cuGreenCtxDestroy) && gpd_driver_has(cuGreenCtxStreamCreate);
+	/* The others came with these, or before. */
+	return gpd_driver_has(cuGreenCtxCreate) && gpd_driver_has(cuGreenCtxStreamCreate);
 }
 
 static CUresult
@@ -86,11 +84,11 @@ gpd_partition_start(int device)
 static bool
 is_used(const struct gpd_partition_table *table)
 {
-	const struct gpd_partition *partition = table->partitions;
-
-	while (partition && partition->refs == 0)
-		partition = partition->next;
-	return partition != NULL;
+	for (const struct gpd_partition *p = table->partitions; p; p = p->next) {
+		if (p->refs)
+			return true;
+	}
+	return false;
 }
 
 static void
@@ -133,9 +131,7 @@ gpd_partition_destroy(struct gpd_partition *partition)
 {
 	if (partition->green && atomic_load(&gpd_devices.lost) == 0)
 		(void)gpd_driver.cuGreenCtxDestroy(partition->green);
-	if (partition->part)
-		gpd_partition_unref(partition->part->base);
-	free(partition->part);
+	gpd_partition_unref(partition->base);
 	pthread_mutex_destroy(&partition->lock);
 	free(partition);
 }
@@ -159,33 +155,6 @@ gpd_partition_ref(struct gpd_partition *partition)
 	return partition;
 }
 
-/* Of two that nobody uses, the one that is less worth keeping. */
-static bool
-goes_before(const struct gpd_partition *a, const struct gpd_partition *b)
-{
-	if (!a->green || !b->green)
-		return !a->green;
-	return a->idle_since < b->idle_since;
-}
-
-/* One too many of those that nobody uses, unlinked. */
-static struct gpd_partition *
-evict(struct gpd_partition_table *table)
-{
-	struct gpd_partition **worst = NULL, *evicted;
-
-	for (struct gpd_partition **link = &table->partitions; *link; link = &(*link)->next) {
-		if ((*link)->refs == 0 && (!worst || goes_before(*link, *worst)))
-			worst = link;
-	}
-	evicted = *worst;
-	if (evicted->green && table->idle <= gpd_partition_idle_max)
-		return NULL;
-	*worst = evicted->next;
-	table->idle--;
-	return evicted;
-}
-
 struct gpd_partition *
 gpd_partition_release(struct gpd_partition *partition)
 {
@@ -193,12 +162,19 @@ gpd_partition_release(struct gpd_partition *partition)
 
 	if (!partition || --partition->refs)
 		return NULL;
-	if (partition->part)
+	if (partition->is_part)
 		return partition;
 	table = gpd_partition_tables[partition->device];
-	partition->idle_since = ++idle_count;
-	table->idle++;
-	return evict(table);
+	LL_DELETE(table->partitions, partition);
+	if (!partition->green)
+		return partition;
+	LL_APPEND(table->partitions, partition);
+	if (++table->idle <= gpd_partition_idle_max)
+		return NULL;
+	table->idle--;
+	LL_SEARCH_SCALAR(table->partitions, partition, refs, 0);
+	LL_DELETE(table->partitions, partition);
+	return partition;
 }
 
 struct gpd_partition *
@@ -242,8 +218,7 @@ gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
 	partition->groups = groups;
 	partition->refs = 1;
 	pthread_mutex_init(&partition->lock, NULL);
-	partition->next = table->partitions;
-	table->partitions = partition;
+	LL_PREPEND(table->partitions, partition);
 	return partition;
 }
 
@@ -263,7 +238,7 @@ collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
 	const struct gpd_partition_table *table = gpd_partition_tables[partition->device];
 
 	*count = 0;
-	if (partition->part)
+	if (partition->is_part)
 		return gpd_part_collect(partition, given_up, resources, count);
 	for (unsigned int i = 0; i < table->count; i++) {
 		if (gpd_groups_has(&partition->set, i))
@@ -295,20 +270,20 @@ green_of(const struct gpd_partition *partition)
 	return __atomic_load_n(&partition->green, __ATOMIC_ACQUIRE);
 }
 
-/* The driver lets no launch through until it is made, and waits for all that run. */
+/* If there is none yet.  The driver lets no launch through until it is made, and waits for all that
+ * run. */
 static CUresult
 make_at_quiet(struct gpd_partition *partition, const _Atomic bool *given_up)
 {
-	CUdevResource *resources = calloc(GPD_GROUPS_MAX, sizeof(*resources));
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	CUdevResource resources[GPD_GROUPS_MAX];
 	unsigned int count;
+	CUresult result;
 
-	if (resources)
-		result = collect(partition, given_up, resources, &count);
-	if (result != CUDA_SUCCESS) {
-		free(resources);
+	if (green_of(partition))
+		return CUDA_SUCCESS;
+	result = collect(partition, given_up, resources, &count);
+	if (result != CUDA_SUCCESS)
 		return result;
-	}
 	result = CUDA_ERROR_DEINITIALIZED;
 	if (gpd_quiet_begin(partition->device, given_up)) {
 		pthread_mutex_lock(&partition->lock);
@@ -316,7 +291,6 @@ make_at_quiet(struct gpd_partition *partition, const _Atomic bool *given_up)
 		pthread_mutex_unlock(&partition->lock);
 	}
 	gpd_quiet_end(partition->device);
-	free(resources);
 	return result;
 }
 
@@ -324,15 +298,14 @@ CUresult
 gpd_partition_resource(struct gpd_partition *partition, int device, const _Atomic bool *given_up,
 		       CUdevResource *resource)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	if (!driver_can() || !gpd_driver_has(cuGreenCtxGetDevResource))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!partition)
 		return gpd_driver.cuDeviceGetDevResource(gpd_devices.all[device].device, resource,
 							 CU_DEV_RESOURCE_TYPE_SM);
-	if (!green_of(partition))
-		result = make_at_quiet(partition, given_up);
+	result = make_at_quiet(partition, given_up);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&partition->lock);
@@ -346,13 +319,12 @@ CUresult
 gpd_partition_stream(struct gpd_partition *partition, int priority, const _Atomic bool *given_up,
 		     CUstream *stream)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	if (!partition)
 		return gpd_driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING,
 							     priority);
-	if (!green_of(partition))
-		result = make_at_quiet(partition, given_up);
+	result = make_at_quiet(partition, given_up);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&partition->lock);
@@ -414,33 +386,4 @@ gpd_partition_is_ready(struct gpd_partition *partition)
 		return false;
 	end_making(partition);
 	return true;
-}
-
-static void
-make_stream(struct gpd_partition *partition)
-{
-	CUstream stream;
-
-	if (gpd_partition_stream(partition, 0, NULL, &stream) == CUDA_SUCCESS)
-		(void)gpd_driver.cuStreamDestroy_v2(stream);
-}
-
-void
-gpd_partition_make_ahead(int device, const uint32_t *wanted, unsigned int count)
-{
-	unsigned int n = count < gpd_partition_idle_max ? count : gpd_partition_idle_max;
-	struct gpd_shares *shares = n ? calloc(n, sizeof(*shares)) : NULL;
-
-	for (unsigned int i = 0; shares && i < n; i++) {
-		struct gpd_partition *partition;
-
-		(void)gpd_partition_assign(&shares[i], device, 0, wanted[i]);
-		partition = gpd_partition_current(&shares[i], device);
-		if (partition)
-			make_stream(partition);
-		gpd_partition_unref(partition);
-	}
-	for (unsigned int i = 0; shares && i < n; i++)
-		gpd_partition_forget(&shares[i]);
-	free(shares);
 }

@@ -112,8 +112,4 @@ CUresult gpd_partition_resource(struct gpd_partition *partition, int device,
 /* Whether a stream can be had at once. If not, the green context is made meanwhile. */
 bool gpd_partition_is_ready(struct gpd_partition *partition);
 
-/* Makes green contexts for as many shares side by side as are kept when nobody uses them, so that
- * those who come need not wait for a quiet moment.  The device's context is current. */
-void gpd_partition_make_ahead(int device, const uint32_t *wanted, unsigned int count);
-
 #endif /* GPD_PARTITION_H */

@@ -12,16 +12,15 @@ gpd_partition_part(int device, struct gpd_partition *base, const struct gpd_spli
 		   bool lenient)
 {
 	struct gpd_partition *partition = calloc(1, sizeof(*partition));
-	struct gpd_part *part = calloc(1, sizeof(*part));
 
-	if (!partition || !part) {
+	if (!partition) {
 		gpd_partition_unref(base);
-		free(partition);
-		free(part);
 		return NULL;
 	}
-	*part = (struct gpd_part){ .base = base, .split = *split, .lenient = lenient };
-	partition->part = part;
+	partition->is_part = true;
+	partition->base = base;
+	partition->split = *split;
+	partition->lenient = lenient;
 	partition->device = device;
 	partition->refs = 1;
 	pthread_mutex_init(&partition->lock, NULL);
@@ -31,7 +30,7 @@ gpd_partition_part(int device, struct gpd_partition *base, const struct gpd_spli
 bool
 gpd_partition_is_part_of(const struct gpd_partition *partition, const struct gpd_partition *base)
 {
-	return partition && partition->part && partition->part->base == base;
+	return partition && partition->is_part && partition->base == base;
 }
 
 static bool
@@ -67,15 +66,16 @@ CUresult
 gpd_part_collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
 		 CUdevResource *resources, unsigned int *count)
 {
-	const struct gpd_part *part = partition->part;
+	const struct gpd_split *split = &partition->split;
 	CUdevResource whole;
-	CUresult result = gpd_partition_resource(part->base, partition->device, given_up, &whole);
+	CUresult result =
+		gpd_partition_resource(partition->base, partition->device, given_up, &whole);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (part->split.groups)
-		result = pick(&part->split, &whole, resources, count);
-	if (!part->split.groups || (result != CUDA_SUCCESS && part->lenient)) {
+	if (split->groups)
+		result = pick(split, &whole, resources, count);
+	if (!split->groups || (result != CUDA_SUCCESS && partition->lenient)) {
 		resources[0] = whole;
 		*count = 1;
 		result = CUDA_SUCCESS;

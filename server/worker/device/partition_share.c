@@ -135,67 +135,74 @@ choose(int device, uint32_t groups, const unsigned int *load, const struct gpd_g
 	return gpd_partition_of(device, &set, groups);
 }
 
-struct garbage {
-	struct gpd_partition *first; /* to be destroyed when nothing is locked */
-};
-
+/* *garbage is a list of those that are to be destroyed when nothing is locked. */
 static void
-throw_away(struct garbage *garbage, struct gpd_partition *partition)
+let_go(struct gpd_partition *partition, struct gpd_partition **garbage)
+	GP_LOCKED(gpd_partition_lock)
 {
-	if (!partition)
-		return;
-	LL_PREPEND(garbage->first, partition);
+	partition = gpd_partition_release(partition);
+	if (partition)
+		LL_PREPEND(*garbage, partition);
 }
 
 static void
-empty(struct garbage *garbage)
+empty(struct gpd_partition *garbage)
 {
-	while (garbage->first) {
-		struct gpd_partition *partition = garbage->first;
+	while (garbage) {
+		struct gpd_partition *partition = garbage;
 
-		garbage->first = partition->next;
+		garbage = partition->next;
 		gpd_partition_destroy(partition);
 	}
 }
 
 /* Takes the reference over. */
 static void
-replace(struct gpd_partition **place, struct gpd_partition *with, struct garbage *garbage)
+replace(struct gpd_partition **place, struct gpd_partition *with, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_partition *old = *place;
 
 	*place = with;
-	throw_away(garbage, gpd_partition_release(old));
+	let_go(old, garbage);
+}
+
+/* The same for what the session's streams are to be in. */
+static void
+move(struct gpd_shares *shares, int device, struct gpd_partition *to,
+     struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
+{
+	struct gpd_share *share = &shares->devices[device];
+
+	if (to != share->assigned)
+		atomic_fetch_or(&shares->changed, 1u << device);
+	replace(&share->assigned, to, garbage);
 }
 
 /* The session's own part of its tenant's set, which is there. */
 static void
-place_within(struct gpd_shares *shares, int device, struct garbage *garbage)
+place_within(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
-	struct gpd_partition *chosen, *before = share->assigned;
+	struct gpd_partition *chosen;
 	unsigned int load[GPD_GROUPS_MAX];
 
 	if (!share->groups || share->groups >= share->tenant->groups) {
 		chosen = gpd_partition_ref(share->tenant);
 	} else {
 		load_within(shares, device, load);
-		chosen = choose(device, share->groups, load, &share->tenant->set, before);
+		chosen = choose(device, share->groups, load, &share->tenant->set, share->assigned);
 	}
 	/* Without memory it stays as it is. */
-	if (!chosen)
-		return;
-	replace(&share->assigned, chosen, garbage);
-	if (chosen != before)
-		atomic_fetch_or(&shares->changed, 1u << device);
+	if (chosen)
+		move(shares, device, chosen, garbage);
 }
 
 /* All sessions of the tenant get this set, whose reference is taken over. */
 static void
 move_tenant(struct gpd_shares *shares, int device, struct gpd_partition *set,
-	    struct garbage *garbage) GP_LOCKED(gpd_partition_lock)
+	    struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
 	for (struct gpd_shares *s = all_shares; s; s = s->next) {
 		if (s->devices[device].tenant_groups != set->groups || !same_tenant(s, shares))
@@ -203,7 +210,7 @@ move_tenant(struct gpd_shares *shares, int device, struct gpd_partition *set,
 		replace(&s->devices[device].tenant, gpd_partition_ref(set), garbage);
 		place_within(s, device, garbage);
 	}
-	throw_away(garbage, gpd_partition_release(set));
+	let_go(set, garbage);
 }
 
 /* The set that another session of the tenant has already. */
@@ -224,10 +231,11 @@ set_of_tenant(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partiti
 
 /* A place for what the share asks for. */
 static void
-place(struct gpd_shares *shares, int device, struct garbage *garbage) GP_LOCKED(gpd_partition_lock)
+place(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
+	GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
-	struct gpd_partition *chosen = NULL, *before = share->assigned;
+	struct gpd_partition *chosen = NULL;
 	unsigned int load[GPD_GROUPS_MAX];
 
 	if (share->tenant_groups) {
@@ -244,72 +252,54 @@ place(struct gpd_shares *shares, int device, struct garbage *garbage) GP_LOCKED(
 	}
 	if (share->groups) {
 		load_of_others(shares, device, load);
-		chosen = choose(device, share->groups, load, NULL, before);
+		chosen = choose(device, share->groups, load, NULL, share->assigned);
 		if (!chosen)
 			return;
 	}
 	replace(&share->tenant, NULL, garbage);
-	replace(&share->assigned, chosen, garbage);
-	if (chosen != before)
-		atomic_fetch_or(&shares->changed, 1u << device);
+	move(shares, device, chosen, garbage);
 }
 
-/* Whether a share could have groups that fewer have: the present ones are chosen first. */
+/* Moves a share to groups that fewer have, if there are any: the present ones are chosen first.
+ * all: how many have each group.  Whether it moved. */
 static bool
-could_be_better(const struct gpd_shares *shares, int device, const unsigned int *all)
-	GP_LOCKED(gpd_partition_lock)
+improve(struct gpd_shares *shares, int device, const unsigned int *all,
+	struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
-	const struct gpd_partition *unit = unit_of(&shares->devices[device]);
-	const struct gpd_partition_table *table = gpd_partition_tables[device];
+	struct gpd_share *share = &shares->devices[device];
+	struct gpd_partition *unit = unit_of(share), *better;
 	unsigned int others[GPD_GROUPS_MAX];
-	struct gpd_groups best;
 
-	for (unsigned int i = 0; i < table->count; i++)
+	if (!unit || is_counted(shares, device))
+		return false;
+	for (unsigned int i = 0; i < GPD_GROUPS_MAX; i++)
 		others[i] = all[i] - gpd_groups_has(&unit->set, i);
-	best = least_loaded(table, unit->groups, others, NULL, &unit->set);
-	return memcmp(&best, &unit->set, sizeof(best)) != 0;
-}
-
-/* The first of those. */
-static struct gpd_shares *
-find_crowded(int device) GP_LOCKED(gpd_partition_lock)
-{
-	unsigned int all[GPD_GROUPS_MAX];
-
-	load_of_others(NULL, device, all);
-	for (struct gpd_shares *s = all_shares; s; s = s->next) {
-		if (unit_of(&s->devices[device]) && !is_counted(s, device) &&
-		    could_be_better(s, device, all))
-			return s;
+	better = choose(device, unit->groups, others, NULL, unit);
+	if (!better || better == unit) {
+		let_go(better, garbage);
+		return false;
 	}
-	return NULL;
+	if (share->tenant)
+		move_tenant(shares, device, better, garbage);
+	else
+		move(shares, device, better, garbage);
+	return true;
 }
 
-/* Groups have become free, so shares that have some in common move to them. */
+/* Groups have become free, so shares that have some in common move to them.  Whoever moves may make
+ * room for those before it. */
 static void
-spread(int device, struct garbage *garbage) GP_LOCKED(gpd_partition_lock)
+spread(int device, struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_shares *shares;
+	unsigned int all[GPD_GROUPS_MAX];
 
-	while ((shares = find_crowded(device))) {
-		struct gpd_share *share = &shares->devices[device];
-		struct gpd_partition *unit = unit_of(share), *better;
-		unsigned int load[GPD_GROUPS_MAX];
-
-		load_of_others(shares, device, load);
-		better = choose(device, unit->groups, load, NULL, unit);
-		/* Without memory, or as seen by a tenant whose sets differ for now. */
-		if (!better || better == unit) {
-			throw_away(garbage, gpd_partition_release(better));
-			return;
-		}
-		if (share->tenant) {
-			move_tenant(shares, device, better, garbage);
-		} else {
-			replace(&share->assigned, better, garbage);
-			atomic_fetch_or(&shares->changed, 1u << device);
-		}
-	}
+	do {
+		load_of_others(NULL, device, all);
+		shares = all_shares;
+		while (shares && !improve(shares, device, all, garbage))
+			shares = shares->next;
+	} while (shares);
 }
 
 /* 0: all. */
@@ -329,19 +319,16 @@ groups_for(int device, uint32_t wanted)
 uint32_t
 gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted, uint32_t wanted)
 {
-	struct garbage garbage = { NULL };
+	struct gpd_share *share = &shares->devices[device];
+	struct gpd_partition *garbage = NULL;
 	const struct gpd_partition *before;
-	struct gpd_share *share;
 	uint32_t count = 0;
 
-	if (device < 0 || device >= gpd_devices.count)
-		return 0;
 	pthread_mutex_lock(&gpd_partition_lock);
 	if (!gpd_partition_tables[device]) {
 		pthread_mutex_unlock(&gpd_partition_lock);
 		return 0;
 	}
-	share = &shares->devices[device];
 	if (!shares->listed)
 		LL_PREPEND(all_shares, shares);
 	shares->listed = true;
@@ -354,14 +341,14 @@ gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_want
 	if (share->assigned)
 		count = share->assigned->groups * gpd_partition_tables[device]->group_size;
 	pthread_mutex_unlock(&gpd_partition_lock);
-	empty(&garbage);
+	empty(garbage);
 	return count;
 }
 
 void
 gpd_partition_forget(struct gpd_shares *shares)
 {
-	struct garbage garbage = { NULL };
+	struct gpd_partition *garbage = NULL;
 
 	if (!shares->listed)
 		return;
@@ -376,7 +363,7 @@ gpd_partition_forget(struct gpd_shares *shares)
 		spread(i, &garbage);
 	}
 	pthread_mutex_unlock(&gpd_partition_lock);
-	empty(&garbage);
+	empty(garbage);
 }
 
 struct gpd_partition *

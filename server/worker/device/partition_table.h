@@ -37,15 +37,12 @@ struct gpd_partition {
 	struct gpd_groups set;
 	uint32_t groups;
 	unsigned int refs;
-	uint64_t idle_since;   /* counts; of those without references */
-	pthread_mutex_t lock;  /* no two threads may use a green context at a time */
-	CUgreenCtx green;      /* made with the first stream; read without the lock */
-	_Atomic bool coming;   /* a thread makes it */
-	struct gpd_part *part; /* it is of a split of another one; NULL: of groups of the table */
-};
+	pthread_mutex_t lock; /* no two threads may use a green context at a time */
+	CUgreenCtx green;     /* made with the first stream; read without the lock */
+	_Atomic bool coming;  /* a thread makes it */
 
-/* What such a partition is made of. */
-struct gpd_part {
+	/* It is of a split of another one, not of groups of the table. */
+	bool is_part;
 	struct gpd_partition *base; /* a reference, or NULL: the whole device */
 	struct gpd_split split;
 	bool lenient;
@@ -56,8 +53,8 @@ struct gpd_partition_table {
 	unsigned int group_size;
 	unsigned int count;
 	CUdevResource groups[GPD_GROUPS_MAX];
-	struct gpd_partition *partitions;
-	unsigned int idle;
+	struct gpd_partition *partitions; /* of those without references, the oldest comes first */
+	unsigned int idle;                /* have none */
 };
 
 extern pthread_mutex_t gpd_partition_lock;

@@ -92,14 +92,21 @@ await(int device, CUevent event, bool stops, uint64_t most, const _Atomic bool *
 }
 
 static bool
+make_event(CUevent *event)
+{
+	return gpd_driver_has(cuCtxRecordEvent) &&
+	       gpd_driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+}
+
+/* How long the GPU's work took when it was looked at last, or UINT64_MAX. */
+static uint64_t
 seek(int device, bool stops, const _Atomic bool *given_up)
 {
 	uint64_t start = gp_now_ns(), took;
 	CUevent event;
 
-	if (!gpd_driver_has(cuCtxRecordEvent) ||
-	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		return !is_vain(given_up);
+	if (!make_event(&event))
+		return 0;
 	do {
 		took = await(device, event, stops, UINT64_MAX, given_up);
 		if (stops && took > gpd_quiet_short_ns && took <= gpd_quiet_long_ns)
@@ -107,7 +114,7 @@ seek(int device, bool stops, const _Atomic bool *given_up)
 	} while (took > gpd_quiet_short_ns && took != UINT64_MAX &&
 		 gp_now_ns() - start < gpd_quiet_limit_ns);
 	(void)gpd_driver.cuEventDestroy_v2(event);
-	return took != UINT64_MAX && !is_vain(given_up);
+	return took;
 }
 
 bool
@@ -116,13 +123,13 @@ gpd_quiet_begin(int device, const _Atomic bool *given_up)
 	pthread_mutex_lock(&lock);
 	quiets[device].callers++;
 	pthread_mutex_unlock(&lock);
-	return seek(device, true, given_up);
+	return seek(device, true, given_up) != UINT64_MAX && !is_vain(given_up);
 }
 
-void
+bool
 gpd_quiet_seek(int device)
 {
-	(void)seek(device, false, NULL);
+	return seek(device, false, NULL) <= gpd_quiet_short_ns;
 }
 
 bool
@@ -131,8 +138,7 @@ gpd_quiet_is(int device)
 	uint64_t took;
 	CUevent event;
 
-	if (!gpd_driver_has(cuCtxRecordEvent) ||
-	    gpd_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+	if (!make_event(&event))
 		return true;
 	took = await(device, event, false, gpd_quiet_short_ns, NULL);
 	(void)gpd_driver.cuEventDestroy_v2(event);

@@ -27,8 +27,8 @@ extern uint64_t gpd_quiet_short_ns, gpd_quiet_long_ns, gpd_quiet_stop_ns, gpd_qu
 bool gpd_quiet_begin(int device, const _Atomic bool *given_up);
 void gpd_quiet_end(int device);
 
-/* The same without stopping anybody: for what is in no hurry. */
-void gpd_quiet_seek(int device);
+/* The same without stopping anybody, for what is in no hurry.  Whether it is quiet now. */
+bool gpd_quiet_seek(int device);
 
 /* Whether there is such a moment now; looks no longer than the work may take. */
 bool gpd_quiet_is(int device);

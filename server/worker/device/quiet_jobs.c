@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 struct job {
 	struct job *next;
@@ -17,32 +18,11 @@ struct job {
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t given;
 	pthread_cond_t done;
-	struct job *first;
-	struct job **last;
-	bool running;
-	bool started;
-} jobs = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.last = &jobs.first,
-};
-GP_COND_AT_START(jobs.given);
+	struct job *waiting; /* utlist */
+	bool running;        /* there is a thread for them */
+} jobs = { .lock = PTHREAD_MUTEX_INITIALIZER };
 GP_COND_AT_START(jobs.done);
-
-static struct job *
-take(void) GP_LOCKED(jobs.lock)
-{
-	struct job *job;
-
-	while (!jobs.first)
-		pthread_cond_wait(&jobs.given, &jobs.lock);
-	job = jobs.first;
-	jobs.first = job->next;
-	if (!jobs.first)
-		jobs.last = &jobs.first;
-	return job;
-}
 
 bool
 gpd_quiet_jobs_seek_quiet(void)
@@ -52,8 +32,7 @@ gpd_quiet_jobs_seek_quiet(void)
 	for (int i = 0; i < gpd_devices.count; i++) {
 		if (gpd_device_enter(i) != CUDA_SUCCESS)
 			continue;
-		gpd_quiet_seek(i);
-		quiet = quiet && gpd_quiet_is(i);
+		quiet = gpd_quiet_seek(i) && quiet;
 	}
 	return quiet;
 }
@@ -61,42 +40,34 @@ gpd_quiet_jobs_seek_quiet(void)
 static void *
 work(void *unused)
 {
-	pthread_mutex_lock(&jobs.lock);
-	for (;;) {
-		struct job *job = take();
+	struct job *job;
 
-		jobs.running = true;
+	pthread_mutex_lock(&jobs.lock);
+	while ((job = jobs.waiting)) {
+		LL_DELETE(jobs.waiting, job);
 		pthread_mutex_unlock(&jobs.lock);
 		job->run(job->arg);
 		free(job);
 		pthread_mutex_lock(&jobs.lock);
-		jobs.running = false;
-		pthread_cond_broadcast(&jobs.done);
 	}
+	jobs.running = false;
+	pthread_cond_broadcast(&jobs.done);
+	pthread_mutex_unlock(&jobs.lock);
 	return unused;
-}
-
-static bool
-start(void)
-{
-	if (!jobs.started)
-		jobs.started = !gp_thread_start("quiet-jobs", 0, work, NULL);
-	return jobs.started;
 }
 
 void
 gpd_quiet_jobs_run(gpd_quiet_job *run, void *arg)
 {
 	struct job *job = malloc(sizeof(*job));
-	bool queued = false;
+	bool queued;
 
 	pthread_mutex_lock(&jobs.lock);
-	if (job && start()) {
+	queued = job && (jobs.running || !gp_thread_start("quiet-jobs", 0, work, NULL));
+	if (queued) {
 		*job = (struct job){ .run = run, .arg = arg };
-		*jobs.last = job;
-		jobs.last = &job->next;
-		pthread_cond_signal(&jobs.given);
-		queued = true;
+		LL_APPEND(jobs.waiting, job);
+		jobs.running = true;
 	}
 	pthread_mutex_unlock(&jobs.lock);
 	if (queued)
@@ -109,7 +80,7 @@ void
 gpd_quiet_jobs_wait(void)
 {
 	pthread_mutex_lock(&jobs.lock);
-	while (jobs.running || jobs.first)
+	while (jobs.running)
 		pthread_cond_wait(&jobs.done, &jobs.lock);
 	pthread_mutex_unlock(&jobs.lock);
 }

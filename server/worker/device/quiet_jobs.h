@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread of the worker for driver calls that wait until every kernel on the device has ended
- * (unloading code), so that neither an executor nor a responder stands still in one.  Jobs run one
- * after another, in the order in which they were given, and belong to no session: they may outlive
- * it.  Any thread.
+ * (unloading code), so that neither an executor nor a responder stands still in one.  It is there
+ * while there are jobs.  Jobs run one after another, in the order in which they were given, and
+ * belong to no session: they may outlive it.  Any thread.
  */
 #ifndef GPD_QUIET_JOBS_H
 #define GPD_QUIET_JOBS_H
