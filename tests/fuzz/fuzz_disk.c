@@ -17,7 +17,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct gpd_image_disk *disk;
 static int folder = -1;
 static char path[] = "/tmp/gpupool-disk-XXXXXX";
 
@@ -56,15 +55,15 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char image[] = "an image";
-	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gpd_image_name wanted = { .size = size - 1 };
 	char name[NAME_SIZE];
 	bool right;
 	void *bytes;
 
 	if (size == 0)
 		return 0;
-	if (!disk) {
-		check(mkdtemp(path) && (disk = gpd_image_disk_open(path, 1 << 20)));
+	if (folder < 0) {
+		check(mkdtemp(path) && gpd_image_disk_start(path, 1 << 20));
 		folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		atexit(clean_up);
 	}
@@ -72,11 +71,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data++;
 	size--;
 	if (right)
-		hash_of(data, size, sha256, name);
+		hash_of(data, size, wanted.sha256, name);
 	else
-		hash_of(image, sizeof(image), sha256, name);
+		hash_of(image, sizeof(image), wanted.sha256, name);
 	write_file(name, data, size);
-	bytes = gpd_image_disk_read(disk, sha256, size);
+	bytes = gpd_image_disk_read(&wanted);
 	check(!bytes == !(right || (size == sizeof(image) && !memcmp(data, image, size))));
 	free(bytes);
 	(void)unlinkat(folder, name, 0);

@@ -33,12 +33,10 @@ struct gpd_blob {
 	uint64_t heard_ns;                 /* when the last of them came */
 	unsigned int refs;
 	struct gpd_blob *prev, *next; /* of those without a reference */
+	/* With the bytes. */
 	struct gp_image *image;
 	int image_error;
-	bool opened;
-	bool scanned;
 	struct gpd_image_uses uses;
-	pthread_mutex_t look; /* over the view and what was found out */
 };
 
 static struct {
@@ -49,7 +47,7 @@ static struct {
 	struct gpd_blob *unused; /* utlist of those without a reference, the oldest first */
 	uint64_t idle;           /* their bytes */
 	struct gpd_image_cache_limits limits;
-	struct gpd_image_disk *disk; /* set before there are threads */
+	bool disk; /* set before there are threads */
 	unsigned int writers;
 } cache = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -62,7 +60,6 @@ static void
 blob_free(struct gpd_blob *blob)
 {
 	gp_image_destroy(blob->image);
-	pthread_mutex_destroy(&blob->look);
 	free(blob->bytes);
 	free(blob);
 }
@@ -111,7 +108,6 @@ create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 	if (!blob)
 		return NULL;
 	memcpy(blob->name.sha256, sha256, GPD_SHA256_SIZE);
-	pthread_mutex_init(&blob->look, NULL);
 	HASH_ADD(hh, cache.blobs, name.sha256, GPD_SHA256_SIZE, blob);
 	return blob;
 }
@@ -161,8 +157,17 @@ gpd_image_cache_goes_on(struct gpd_image_bringer *bringer)
 static struct gpd_blob *
 insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 {
+	struct gp_image *image = NULL;
+	int error = gp_image_open(bytes, size, &image);
+	struct gpd_image_uses uses =
+		error ? (struct gpd_image_uses){ .state = true } : gpd_image_scan(image);
 	struct gpd_blob *blob;
 
+	*fresh = false;
+	if (error == -ENOMEM) {
+		free(bytes);
+		return NULL;
+	}
 	pthread_mutex_lock(&cache.lock);
 	blob = find(sha256);
 	if (!blob)
@@ -171,10 +176,14 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	if (*fresh) {
 		blob->bytes = bytes;
 		blob->name.size = size;
+		blob->image = image;
+		blob->image_error = error;
+		blob->uses = uses;
 		blob->refs = 1;
 		set_bringer(blob, NULL);
 		pthread_cond_broadcast(&cache.came);
 	} else {
+		gp_image_destroy(image);
 		free(bytes);
 		if (blob && !blob->refs++)
 			idle_unlink(blob);
@@ -197,7 +206,7 @@ take(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 static struct gpd_blob *
 read_in(const struct gpd_image_name *name)
 {
-	void *bytes = cache.disk ? gpd_image_disk_read(cache.disk, name->sha256, name->size) : NULL;
+	void *bytes = gpd_image_disk_read(name);
 	bool fresh;
 
 	return bytes ? insert(name->sha256, bytes, name->size, &fresh) : NULL;
@@ -268,7 +277,7 @@ write_out(void *arg)
 {
 	struct gpd_blob *blob = arg;
 
-	gpd_image_disk_write(cache.disk, blob->name.sha256, blob->bytes, blob->name.size);
+	gpd_image_disk_write(&blob->name, blob->bytes);
 	gpd_blob_unref(blob);
 	pthread_mutex_lock(&cache.lock);
 	cache.writers--;
@@ -331,28 +340,13 @@ gpd_blob_name(const struct gpd_blob *blob)
 int
 gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
 {
-	pthread_mutex_lock(&blob->look);
-	if (!blob->opened) {
-		blob->image_error = gp_image_open(blob->bytes, blob->name.size, &blob->image);
-		blob->opened = blob->image_error != -ENOMEM;
-	}
 	*image_p = blob->image;
-	pthread_mutex_unlock(&blob->look);
 	return blob->image_error;
 }
 
 struct gpd_image_uses
 gpd_blob_uses(struct gpd_blob *blob)
 {
-	const struct gp_image *image;
-
-	if (gpd_blob_image(blob, &image))
-		return (struct gpd_image_uses){ .state = true };
-	pthread_mutex_lock(&blob->look);
-	if (!blob->scanned)
-		blob->uses = gpd_image_scan(image);
-	blob->scanned = true;
-	pthread_mutex_unlock(&blob->look);
 	return blob->uses;
 }
 
@@ -361,8 +355,7 @@ gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits *limi
 {
 	if (limits)
 		cache.limits = *limits;
-	gpd_image_disk_close(cache.disk);
-	cache.disk = gpd_image_disk_open(dir, cache.limits.disk);
+	cache.disk = gpd_image_disk_start(dir, cache.limits.disk);
 }
 
 void

@@ -19,16 +19,10 @@
 #define UNFINISHED ".new-"
 #define UNFINISHED_SECONDS 3600
 
-struct gpd_image_disk {
+static struct {
 	int dir;
 	uint64_t limit;
-};
-
-struct entry {
-	char name[NAME_SIZE];
-	uint64_t size;
-	int64_t used_ns;
-};
+} disk = { .dir = -1 };
 
 void *
 gpd_image_bytes_alloc(size_t size)
@@ -72,40 +66,25 @@ choose(const char *dir, char *path, size_t size)
 	return length > 0 && (size_t)length < size ? 0 : -ENOENT;
 }
 
-struct gpd_image_disk *
-gpd_image_disk_open(const char *dir, uint64_t limit)
+bool
+gpd_image_disk_start(const char *dir, uint64_t limit)
 {
-	struct gpd_image_disk *disk;
 	char path[PATH_MAX];
 
-	if (choose(dir, path, sizeof(path)) || make_dirs(path))
-		return NULL;
-	disk = calloc(1, sizeof(*disk));
-	if (!disk)
-		return NULL;
-	disk->limit = limit;
-	disk->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (disk->dir < 0) {
-		free(disk);
-		return NULL;
-	}
-	return disk;
-}
-
-void
-gpd_image_disk_close(struct gpd_image_disk *disk)
-{
-	if (!disk)
-		return;
-	close(disk->dir);
-	free(disk);
+	if (disk.dir >= 0)
+		close(disk.dir);
+	disk.dir = -1;
+	disk.limit = limit;
+	if (choose(dir, path, sizeof(path)) == 0 && make_dirs(path) == 0)
+		disk.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return disk.dir >= 0;
 }
 
 static void
-name_of(const uint8_t *sha256, char *name)
+file_of(const struct gpd_image_name *name, char *file)
 {
 	for (int i = 0; i < GPD_SHA256_SIZE; i++)
-		snprintf(name + 2 * i, 3, "%02x", sha256[i]);
+		snprintf(file + 2 * i, 3, "%02x", name->sha256[i]);
 }
 
 static int
@@ -124,35 +103,32 @@ move_all(int fd, uint8_t *bytes, size_t size, bool in)
 	return 0;
 }
 
-static int
-has_hash(const void *bytes, size_t size, const uint8_t *sha256)
+static bool
+has_hash(const void *bytes, const struct gpd_image_name *name)
 {
 	uint8_t found[EVP_MAX_MD_SIZE];
 
-	return EVP_Digest(bytes, size, found, NULL, EVP_sha256(), NULL) == 1 &&
-	       !memcmp(found, sha256, GPD_SHA256_SIZE);
+	return EVP_Digest(bytes, name->size, found, NULL, EVP_sha256(), NULL) == 1 &&
+	       !memcmp(found, name->sha256, GPD_SHA256_SIZE);
 }
 
 void *
-gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size)
+gpd_image_disk_read(const struct gpd_image_name *name)
 {
-	char name[NAME_SIZE];
+	char file[NAME_SIZE];
 	struct stat status;
-	void *bytes;
+	void *bytes = NULL;
 	int fd;
 
-	name_of(sha256, name);
-	fd = openat(disk->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	file_of(name, file);
+	fd = openat(disk.dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &status) || (uint64_t)status.st_size != size) {
-		/* The client's idea of the size may be what is wrong: the file stays. */
-		close(fd);
-		return NULL;
-	}
-	bytes = gpd_image_bytes_alloc(size);
-	if (bytes && (move_all(fd, bytes, size, true) || !has_hash(bytes, size, sha256))) {
-		unlinkat(disk->dir, name, 0);
+	/* Of another size it stays: the client's idea of that may be what is wrong. */
+	if (fstat(fd, &status) == 0 && (uint64_t)status.st_size == name->size)
+		bytes = gpd_image_bytes_alloc(name->size);
+	if (bytes && (move_all(fd, bytes, name->size, true) || !has_hash(bytes, name))) {
+		unlinkat(disk.dir, file, 0);
 		free(bytes);
 		bytes = NULL;
 	}
@@ -162,18 +138,10 @@ gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_
 	return bytes;
 }
 
-static int
-older_first(const void *a, const void *b)
-{
-	const struct entry *left = a, *right = b;
-
-	return (left->used_ns > right->used_ns) - (left->used_ns < right->used_ns);
-}
-
 static DIR *
-list(const struct gpd_image_disk *disk)
+list(void)
 {
-	int fd = openat(disk->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(disk.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir && fd >= 0)
@@ -181,88 +149,66 @@ list(const struct gpd_image_disk *disk)
 	return dir;
 }
 
-static size_t
-collect(const struct gpd_image_disk *disk, struct entry **entries_p, uint64_t *total)
+/* The bytes of all images, and which was used longest ago ("": there is none).  Deletes what was
+ * not finished. */
+static uint64_t
+look_through(char oldest[NAME_SIZE])
 {
-	DIR *dir = list(disk);
-	struct entry *entries = NULL;
+	DIR *dir = list();
 	struct dirent *found;
 	struct stat status;
-	size_t count = 0, room = 0;
+	uint64_t total = 0;
+	int64_t used_ns, oldest_ns = INT64_MAX;
 
-	*total = 0;
+	oldest[0] = 0;
 	while (dir && (found = readdir(dir))) {
-		if (fstatat(disk->dir, found->d_name, &status, AT_SYMLINK_NOFOLLOW) ||
+		if (fstatat(disk.dir, found->d_name, &status, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(status.st_mode))
 			continue;
 		if (!strncmp(found->d_name, UNFINISHED, strlen(UNFINISHED)) &&
 		    time(NULL) - status.st_mtime > UNFINISHED_SECONDS)
-			unlinkat(disk->dir, found->d_name, 0);
+			unlinkat(disk.dir, found->d_name, 0);
 		if (strlen(found->d_name) != NAME_SIZE - 1)
 			continue;
-		if (count == room) {
-			struct entry *grown = reallocarray(entries, room + 256, sizeof(*grown));
-
-			if (!grown)
-				break;
-			entries = grown;
-			room += 256;
+		total += (uint64_t)status.st_size;
+		used_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+		if (used_ns < oldest_ns) {
+			oldest_ns = used_ns;
+			memcpy(oldest, found->d_name, NAME_SIZE);
 		}
-		memcpy(entries[count].name, found->d_name, NAME_SIZE);
-		entries[count].size = (uint64_t)status.st_size;
-		entries[count].used_ns =
-			status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
-		*total += entries[count++].size;
 	}
 	if (dir)
 		closedir(dir);
-	*entries_p = entries;
-	return count;
-}
-
-static void
-trim(struct gpd_image_disk *disk)
-{
-	struct entry *entries;
-	uint64_t total;
-	size_t count = collect(disk, &entries, &total);
-
-	if (total > disk->limit)
-		qsort(entries, count, sizeof(*entries), older_first);
-	for (size_t i = 0; i < count && total > disk->limit; i++) {
-		unlinkat(disk->dir, entries[i].name, 0);
-		total -= entries[i].size;
-	}
-	free(entries);
+	return total;
 }
 
 /* Whoever reads it sees all of it or nothing. */
 static void
-put_file(struct gpd_image_disk *disk, const char *name, const void *bytes, size_t size)
+put_file(const char *file, const void *bytes, size_t size)
 {
 	static _Atomic unsigned int count;
 	char unfinished[64];
 	int fd, r;
 
 	snprintf(unfinished, sizeof(unfinished), UNFINISHED "%d-%u", (int)getpid(), count++);
-	fd = openat(disk->dir, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+	fd = openat(disk.dir, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
 		    0600);
 	if (fd < 0)
 		return;
 	r = move_all(fd, (uint8_t *)bytes, size, false);
-	if (close(fd) || r || renameat(disk->dir, unfinished, disk->dir, name))
-		unlinkat(disk->dir, unfinished, 0);
+	if (close(fd) || r || renameat(disk.dir, unfinished, disk.dir, file))
+		unlinkat(disk.dir, unfinished, 0);
 }
 
 void
-gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *bytes,
-		     size_t size)
+gpd_image_disk_write(const struct gpd_image_name *name, const void *bytes)
 {
-	char name[NAME_SIZE];
+	char file[NAME_SIZE], oldest[NAME_SIZE];
 
-	if (size > disk->limit)
+	if (disk.dir < 0 || name->size > disk.limit)
 		return;
-	name_of(sha256, name);
-	put_file(disk, name, bytes, size);
-	trim(disk);
+	file_of(name, file);
+	put_file(file, bytes, name->size);
+	while (look_through(oldest) > disk.limit && unlinkat(disk.dir, oldest, 0) == 0)
+		;
 }

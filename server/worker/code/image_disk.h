@@ -12,8 +12,6 @@
 
 #define GPD_SHA256_SIZE 32
 
-struct gpd_image_disk;
-
 struct gpd_image_name {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	uint64_t size;
@@ -22,16 +20,14 @@ struct gpd_image_name {
 /* Memory for an image, aligned as they must be; free() frees it. */
 void *gpd_image_bytes_alloc(size_t size);
 
-/* dir NULL: as the environment says.  NULL: no folder can be had, or "" was given. */
-struct gpd_image_disk *gpd_image_disk_open(const char *dir, uint64_t limit);
-/* Accepts NULL. */
-void gpd_image_disk_close(struct gpd_image_disk *disk);
+/* Before there are threads.  dir NULL: as the environment says.  false: no folder can be had, or ""
+ * was given; then the others do nothing. */
+bool gpd_image_disk_start(const char *dir, uint64_t limit);
 
 /* The checked bytes, for the caller to free; NULL: not there (any more).  It counts as used now. */
-void *gpd_image_disk_read(struct gpd_image_disk *disk, const uint8_t sha256[32], size_t size);
+void *gpd_image_disk_read(const struct gpd_image_name *name);
 
 /* Also deletes the files that were used longest ago when there is too much. */
-void gpd_image_disk_write(struct gpd_image_disk *disk, const uint8_t sha256[32], const void *bytes,
-			  size_t size);
+void gpd_image_disk_write(const struct gpd_image_name *name, const void *bytes);
 
 #endif /* GPD_IMAGE_DISK_H */
