@@ -63,8 +63,7 @@ forget_globals(struct gpd_session *session, struct gpd_image *image)
 static void
 uncharge(struct gpd_session *session, struct gpd_image *image)
 {
-	if (image->charged)
-		gpd_account_free(&session->account, image->charged_device, image->charged);
+	gpd_account_free(&session->account, image->charged_device, image->charged);
 	image->charged = 0;
 	gpd_account_give_code(&session->account, image->code);
 	image->code = 0;
@@ -108,6 +107,13 @@ leave(struct gpd_image *image)
 	if (image->library)
 		gpd_library_put(image->library);
 	gone(image);
+}
+
+static void
+image_end(struct gpd_session *session, struct gpd_image *image)
+{
+	uncharge(session, image);
+	leave(image);
 }
 
 static void
@@ -218,8 +224,7 @@ gpd_image_forget_session(struct gpd_session *session)
 	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
 		close_globals(session, image);
 		gpd_handle_remove(&session->handles, &image->handle);
-		uncharge(session, image);
-		leave(image);
+		image_end(session, image);
 	}
 	pthread_mutex_lock(&leaving.lock);
 	while ((image = find_leaving(session)))
@@ -227,31 +232,31 @@ gpd_image_forget_session(struct gpd_session *session)
 	pthread_mutex_unlock(&leaving.lock);
 }
 
-static const struct gpd_global *
+static CUresult
 add_global(struct gpd_session *session, struct gpd_image *image, int device, uint64_t address,
-	   uint64_t size, CUresult *result)
+	   uint64_t size)
 {
 	struct gpd_global *global = image->globals;
 	uint64_t charged = 0;
+	CUresult result;
 
 	while (global && global->extent.address != address)
 		global = global->next;
 	if (global)
-		return global;
+		return CUDA_SUCCESS;
 	/* What was read off the image may be less than what the driver made of it. */
 	image->seen += device == image->charged_device ? size : 0;
 	if (!image->charged || device != image->charged_device)
 		charged = size;
 	else if (image->seen > image->charged)
 		charged = image->seen - image->charged < size ? image->seen - image->charged : size;
-	*result = gpd_account_allocate(&session->account, device, charged);
-	if (*result != CUDA_SUCCESS)
-		return NULL;
+	result = gpd_account_allocate(&session->account, device, charged);
+	if (result != CUDA_SUCCESS)
+		return result;
 	global = malloc(sizeof(*global));
 	if (!global) {
 		gpd_account_free(&session->account, device, charged);
-		*result = CUDA_ERROR_OUT_OF_MEMORY;
-		return NULL;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*global = (struct gpd_global){ .next = image->globals,
 				       .extent = { .address = address, .size = size },
@@ -259,7 +264,7 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 				       .charged = charged };
 	image->globals = global;
 	gpd_memory_open_extent(session, &global->extent);
-	return global;
+	return CUDA_SUCCESS;
 }
 
 /* Who asks for a variable may write it: it has to be the image's own. */
@@ -300,9 +305,9 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 		result = gpd_image_renew(session, image, device);
 	if (result == CUDA_SUCCESS)
 		result = find_global(session, image, device, args->name, &address, &size);
+	if (result == CUDA_SUCCESS)
+		result = add_global(session, image, device, address, size);
 	if (result != CUDA_SUCCESS)
-		return result;
-	if (!add_global(session, image, device, address, size, &result))
 		return result;
 	reply->address = address;
 	reply->size = size;
@@ -337,30 +342,37 @@ charge(struct gpd_session *session, struct gpd_image *image)
 	return result;
 }
 
-static void
-remember(const struct gpd_session *session, const struct gpd_image *image)
+static struct gpd_image *
+image_new(struct gpd_blob *blob, struct gpd_context *context, uint64_t code)
 {
-	gpd_promise_remember(session, image->blob, device_of(image), image->library->info);
+	struct gpd_image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->blob = blob;
+	image->context = context;
+	image->code = code;
+	image->uses = gpd_blob_uses(blob);
+	return image;
 }
 
+/* The device is current, and all is charged.  Without success it has ended. */
 static CUresult
-enter_image(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
-	    struct gpd_image *image, struct gp_reply_gpImageLoad *reply)
+enter_image(struct gpd_session *session, struct gpd_image *image, uint32_t id,
+	    struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
 {
 	int device = device_of(image);
-	CUresult result = gpd_context_enter(session, args->context);
+	CUresult result = gpd_library_get(session, image->blob, device, true, options,
+					  &image->library, log_p);
 
+	if (result == CUDA_SUCCESS && !gpd_library_copy(image->library->info, info_p))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		result = charge(session, image);
-	if (result == CUDA_SUCCESS)
-		result = gpd_library_get(session, image->blob, device, true, args->options,
-					 &image->library, &reply->log);
-	if (result == CUDA_SUCCESS)
-		result = gpd_library_copy(image->library->info, &reply->info)
-				 ? CUDA_SUCCESS
-				 : CUDA_ERROR_OUT_OF_MEMORY;
-	if (result == CUDA_SUCCESS)
-		result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
+		result = gpd_session_name(session, GPD_KIND_IMAGE, id, &image->handle);
+	if (result != CUDA_SUCCESS)
+		image_end(session, image);
+	else if (!options.size)
+		gpd_promise_remember(session, image->blob, device, image->library->info);
 	return result;
 }
 
@@ -368,7 +380,8 @@ static CUresult
 load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct gpd_blob *blob,
      struct gp_reply_gpImageLoad *reply)
 {
-	struct gpd_image *image = calloc(1, sizeof(*image));
+	struct gpd_image *image =
+		image_new(blob, gpd_context_get(session, args->context), args->size);
 	CUresult result;
 
 	if (!image) {
@@ -376,17 +389,13 @@ load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct
 		gpd_blob_unref(blob);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	image->blob = blob;
-	image->code = args->size;
-	image->context = gpd_context_get(session, args->context);
-	image->uses = gpd_blob_uses(blob);
-	result = enter_image(session, args, image, reply);
-	if (result != CUDA_SUCCESS) {
-		uncharge(session, image);
-		leave(image);
-	} else if (!args->options.size) {
-		remember(session, image);
-	}
+	result = gpd_context_enter(session, args->context);
+	if (result == CUDA_SUCCESS)
+		result = charge(session, image);
+	if (result == CUDA_SUCCESS)
+		return enter_image(session, image, args->image, args->options, &reply->info,
+				   &reply->log);
+	image_end(session, image);
 	return result;
 }
 
@@ -408,31 +417,13 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 	return result;
 }
 
-static struct gpd_image *
-image_of_promise(struct gpd_promise *promise, struct gpd_context *context)
-{
-	struct gpd_image *image = calloc(1, sizeof(*image));
-
-	if (!image)
-		return NULL;
-	image->blob = promise->blob;
-	image->context = context;
-	image->uses = gpd_blob_uses(promise->blob);
-	image->code = promise->code;
-	image->charged = promise->variables;
-	image->charged_device = promise->device;
-	free(promise);
-	return image;
-}
-
 CUresult
 gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *args)
 {
 	struct gpd_context *context = gpd_context_get(session, args->context);
+	CUresult result = gpd_context_enter(session, args->context);
 	struct gpd_promise *promise;
 	struct gpd_image *image;
-
-	CUresult result = gpd_context_enter(session, args->context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -440,20 +431,13 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 		gpd_promise_keep(session, args->sha256, gpd_context_device(session, args->context));
 	if (!promise)
 		return CUDA_ERROR_INVALID_VALUE;
-	image = image_of_promise(promise, context);
+	image = image_new(promise->blob, context, promise->code);
 	if (!image) {
 		gpd_promise_release(session, promise);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = gpd_library_get(session, image->blob, device_of(image), true,
-				 (struct gp_bytes){ 0 }, &image->library, NULL);
-	if (result == CUDA_SUCCESS)
-		result = gpd_session_name(session, GPD_KIND_IMAGE, args->image, &image->handle);
-	if (result == CUDA_SUCCESS) {
-		remember(session, image);
-		return CUDA_SUCCESS;
-	}
-	uncharge(session, image);
-	leave(image);
-	return result;
+	image->charged = promise->variables;
+	image->charged_device = promise->device;
+	free(promise);
+	return enter_image(session, image, args->image, (struct gp_bytes){ 0 }, NULL, NULL);
 }

@@ -54,30 +54,26 @@ load(struct gpd_library *library, struct gp_bytes options)
 	return result;
 }
 
-/* Grows in steps; the driver says where the parameters end. */
+/* The driver says where the parameters end. */
 static CUresult
 params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
 {
 	struct gp_param_info *list = NULL;
-	uint32_t count = 0, room = 0, end = 0;
+	uint32_t count = 0, end = 0;
 	size_t offset, size;
 	CUresult result;
 
 	while ((result = gpd_driver.cuKernelGetParamInfo(kernel->driver, count, &offset, &size)) ==
 	       CUDA_SUCCESS) {
-		if (count == room) {
-			struct gp_param_info *grown;
+		struct gp_param_info *grown = NULL;
 
-			room += 16;
-			grown = count == GP_KERNEL_PARAMS_MAX
-					? NULL
-					: reallocarray(list, room, sizeof(*list));
-			if (!grown) {
-				free(list);
-				return CUDA_ERROR_OUT_OF_MEMORY;
-			}
-			list = grown;
+		if (count < GP_KERNEL_PARAMS_MAX)
+			grown = reallocarray(list, count + 1, sizeof(*list));
+		if (!grown) {
+			free(list);
+			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
+		list = grown;
 		list[count++] = (struct gp_param_info){ (uint32_t)offset, (uint32_t)size };
 		if (offset + size > end)
 			end = (uint32_t)(offset + size);
@@ -106,48 +102,39 @@ attributes(struct gpd_library *library, uint32_t index, int device, struct gp_ke
 	}
 }
 
-struct named {
-	const char *name;
-	CUkernel kernel;
-};
-
 /* The order in which the driver lists them is its own; by name it is the same in every worker. */
 static int
 by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+	return strcmp(((const struct gpd_kernel *)a)->name, ((const struct gpd_kernel *)b)->name);
 }
 
 static CUresult
-list_kernels(const struct gpd_library *library, unsigned int count, struct named *named)
+list_kernels(struct gpd_library *library)
 {
-	CUkernel *kernels = calloc(count, sizeof(CUkernel));
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	const uint32_t count = library->kernel_count;
+	CUkernel *kernels = calloc(count + 1, sizeof(CUkernel));
+	CUresult result = kernels ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (kernels)
+	if (kernels && count)
 		result = gpd_driver.cuLibraryEnumerateKernels(kernels, count, library->driver);
-	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
-		named[i].kernel = kernels[i];
-		result = gpd_driver.cuKernelGetName(&named[i].name, kernels[i]);
+	for (uint32_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
+		library->kernels[i].driver = kernels[i];
+		result = gpd_driver.cuKernelGetName(&library->kernels[i].name, kernels[i]);
 	}
 	free(kernels);
 	if (result == CUDA_SUCCESS)
-		qsort(named, count, sizeof(*named), by_name);
+		qsort(library->kernels, count, sizeof(*library->kernels), by_name);
 	return result;
 }
 
 static CUresult
-describe(struct gpd_library *library, const struct named *named, int device,
-	 struct gp_image_info *info)
+describe(struct gpd_library *library, int device, struct gp_image_info *info)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (uint32_t i = 0; i < library->kernel_count; i++) {
-		library->kernels[i].driver = named[i].kernel;
-		library->kernels[i].name = named[i].name;
-		info->kernels[i].name = named[i].name;
-	}
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < library->kernel_count; i++) {
+		info->kernels[i].name = library->kernels[i].name;
 		result = params(&library->kernels[i], &info->kernels[i]);
 		if (library->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX)
 			attributes(library, i, device, &info->kernels[i]);
@@ -158,7 +145,6 @@ describe(struct gpd_library *library, const struct named *named, int device,
 static CUresult
 kernels(struct gpd_library *library, unsigned int count, int device)
 {
-	struct named *named = calloc(count + 1, sizeof(*named));
 	struct gp_image_info info = { .kernel_count = count };
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 	void *data = NULL;
@@ -167,17 +153,16 @@ kernels(struct gpd_library *library, unsigned int count, int device)
 	library->kernels = calloc(count + 1, sizeof(*library->kernels));
 	library->kernel_count = count;
 	info.kernels = calloc(count + 1, sizeof(*info.kernels));
-	if (named && library->kernels && info.kernels)
-		result = count ? list_kernels(library, count, named) : CUDA_SUCCESS;
+	if (library->kernels && info.kernels)
+		result = list_kernels(library);
 	if (result == CUDA_SUCCESS)
-		result = describe(library, named, device, &info);
+		result = describe(library, device, &info);
 	if (result == CUDA_SUCCESS && gp_image_info_encode(&info, &data, &size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	library->info = (struct gp_bytes){ data, size };
 	for (unsigned int i = 0; info.kernels && i < count; i++)
 		free((void *)info.kernels[i].params);
 	free(info.kernels);
-	free(named);
 	return result;
 }
 

@@ -20,9 +20,11 @@
 
 /* Who waits for another looks so often whether its own session has ended. */
 #define LOOK_NS 20000000
+
 /* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
-#define UNUSED_COUNT 4096
-#define UNUSED_BYTES ((uint64_t)512 << 20)
+unsigned int gpd_library_unused_count = 4096;
+uint64_t gpd_library_unused_bytes = (uint64_t)512 << 20;
+struct gpd_library_counts gpd_library_counts;
 
 static struct {
 	pthread_mutex_t lock;
@@ -34,12 +36,7 @@ static struct {
 	unsigned int unused_count; /* of those that may stay */
 	uint64_t unused_bytes;
 	bool trims; /* a quiet job is given */
-	struct gpd_library_limits limits;
-	struct gpd_library_counts counts;
-} registry = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.limits = { UNUSED_COUNT, UNUSED_BYTES },
-};
+} registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 GP_COND_AT_START(registry.loaded);
 
 static struct gpd_library *
@@ -50,11 +47,6 @@ create(struct gpd_blob *blob, int device)
 
 	if (!library)
 		return NULL;
-	library->functions = calloc((size_t)gpd_devices.count, sizeof(library->functions[0]));
-	if (!library->functions) {
-		free(library);
-		return NULL;
-	}
 	library->number = atomic_fetch_add(&last_number, 1) + 1;
 	gpd_blob_ref(blob);
 	library->blob = blob;
@@ -71,7 +63,6 @@ destroy(struct gpd_library *library)
 	gpd_blob_unref(library->blob);
 	for (int i = 0; i < gpd_devices.count; i++)
 		free(atomic_load(&library->functions[i]));
-	free(library->functions);
 	free(library->kernels);
 	free(library->jit);
 	free((void *)library->info.data);
@@ -112,8 +103,8 @@ unused_link(struct gpd_library *library)
 static bool
 goes(const struct gpd_library *library)
 {
-	return !library->shared || registry.unused_count > registry.limits.count ||
-	       registry.unused_bytes > registry.limits.bytes;
+	return !library->shared || registry.unused_count > gpd_library_unused_count ||
+	       registry.unused_bytes > gpd_library_unused_bytes;
 }
 
 /* The one that was used longest ago of those that are on none of these devices, if it is to go. */
@@ -299,38 +290,39 @@ lock_library(struct gpd_session *session, struct gpd_library *library)
 	return true;
 }
 
-/* The library that is there, or will be when who loads it is done (*loading_p: it
- * is still loading, and the session is closing); else one that the caller loads: *fresh_p.  A
- * reference, or NULL: no memory. */
-static struct gpd_library *
-find(struct gpd_session *session, struct gpd_blob *blob, int device, bool *fresh_p, bool *loading_p)
+/* The library that is there, or will be when who loads it is done, and what came of that; else one
+ * that the caller loads: *fresh_p.  A reference; NULL: no memory. */
+static CUresult
+find(struct gpd_session *session, struct gpd_blob *blob, int device, struct gpd_library **library_p,
+     bool *fresh_p)
 {
 	const struct gpd_library_key key = { *gpd_blob_name(blob), device };
 	struct gpd_library *library;
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	pthread_mutex_lock(&registry.lock);
 	HASH_FIND(hh, registry.libraries, &key, sizeof(key), library);
 	*fresh_p = !library;
-	*loading_p = false;
 	if (library) {
 		if (!library->refs++)
 			unused_unlink(library);
 		while (library->loading && !atomic_load(&session->closing))
 			(void)gp_cond_wait_until(&registry.loaded, &registry.lock,
 						 gp_now_ns() + LOOK_NS);
-		*loading_p = library->loading;
-		registry.counts.shared++;
+		result = library->loading ? CUDA_ERROR_DEINITIALIZED : library->result;
+		gpd_library_counts.shared++;
 	} else if ((library = create(blob, device))) {
 		library->shared = library->loading = true;
 		library->refs = 1;
 		HASH_ADD(hh, registry.libraries, key, sizeof(key), library);
-		registry.counts.loaded++;
+		gpd_library_counts.loaded++;
 	}
 	pthread_mutex_unlock(&registry.lock);
-	return library;
+	*library_p = library;
+	return result;
 }
 
-static void
+static CUresult
 load_fresh(struct gpd_session *session, struct gpd_library *library)
 {
 	CUresult result = load(session, library, (int)library->key.device, (struct gp_bytes){ 0 });
@@ -342,18 +334,18 @@ load_fresh(struct gpd_session *session, struct gpd_library *library)
 		HASH_DEL(registry.libraries, library);
 	pthread_cond_broadcast(&registry.loaded);
 	pthread_mutex_unlock(&registry.lock);
+	return result;
 }
 
 static void
 tell(const struct gpd_library *library, const char *what)
 {
 	const uint8_t *hash = library->key.name.sha256;
-	struct gpd_library_counts counts = gpd_library_counts();
 
 	gpd_debug("image %02x%02x%02x%02x: %s; %" PRIu64 " loaded to be shared, %" PRIu64
 		  " times shared, %" PRIu64 " loaded for one alone",
-		  hash[0], hash[1], hash[2], hash[3], what, counts.loaded, counts.shared,
-		  counts.own);
+		  hash[0], hash[1], hash[2], hash[3], what, gpd_library_counts.loaded,
+		  gpd_library_counts.shared, gpd_library_counts.own);
 }
 
 static CUresult
@@ -371,9 +363,7 @@ load_own(struct gpd_session *session, struct gpd_blob *blob, int device, struct 
 		destroy(library);
 		return result;
 	}
-	pthread_mutex_lock(&registry.lock);
-	registry.counts.own++;
-	pthread_mutex_unlock(&registry.lock);
+	gpd_library_counts.own++;
 	tell(library, "loaded for one alone");
 	*library_p = library;
 	return CUDA_SUCCESS;
@@ -385,29 +375,22 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 {
 	struct gpd_library *library;
 	CUresult result;
-	bool fresh, loading;
+	bool fresh;
 
-	for (;;) {
-		library = find(session, blob, device, &fresh, &loading);
+	do {
+		result = find(session, blob, device, &library, &fresh);
 		if (!library)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		if (loading) {
-			gpd_library_unref(library);
-			return CUDA_ERROR_DEINITIALIZED;
-		}
-		if (fresh)
-			load_fresh(session, library);
-		result = library->result;
-		if (result == CUDA_SUCCESS)
-			break;
-		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
-			(void)gpd_library_copy(library->log, log_p);
-		gpd_library_unref(library);
-		/* Who was to load it gave up, for its client is gone. */
-		if (fresh || result != CUDA_ERROR_DEINITIALIZED)
 			return result;
-	}
-	(void)gpd_library_copy(library->log, log_p);
+		if (fresh)
+			result = load_fresh(session, library);
+		if (result != CUDA_ERROR_DEINITIALIZED)
+			(void)gpd_library_copy(library->log, log_p);
+		if (result != CUDA_SUCCESS)
+			gpd_library_unref(library);
+		/* Who was to load it may have given up, for its client is gone. */
+	} while (result == CUDA_ERROR_DEINITIALIZED && !fresh && !atomic_load(&session->closing));
+	if (result != CUDA_SUCCESS)
+		return result;
 	tell(library, fresh ? "loaded" : "was loaded before");
 	*library_p = library;
 	return CUDA_SUCCESS;
@@ -480,39 +463,4 @@ gpd_library_allow(struct gpd_library *library, struct gpd_function *function, in
 	}
 	pthread_mutex_unlock(&library->allowing);
 	return result;
-}
-
-struct gpd_library_counts
-gpd_library_counts(void)
-{
-	struct gpd_library_counts counts;
-
-	pthread_mutex_lock(&registry.lock);
-	counts = registry.counts;
-	pthread_mutex_unlock(&registry.lock);
-	return counts;
-}
-
-void
-gpd_library_start(const struct gpd_library_limits *limits)
-{
-	const struct gpd_library_limits usual = { UNUSED_COUNT, UNUSED_BYTES };
-
-	registry.limits = limits ? *limits : usual;
-	registry.counts = (struct gpd_library_counts){ 0 };
-}
-
-void
-gpd_library_stop(void)
-{
-	struct gpd_library *library;
-
-	pthread_mutex_lock(&registry.lock);
-	while ((library = registry.unused)) {
-		unused_unlink(library);
-		if (library->shared)
-			HASH_DEL(registry.libraries, library);
-		unload(library);
-	}
-	pthread_mutex_unlock(&registry.lock);
 }

@@ -14,6 +14,7 @@
 
 #include "protocol/enc.h"
 #include "server/worker/code/image_disk.h"
+#include "server/worker/device/device.h"
 
 #include <cuda.h>
 #include <pthread.h>
@@ -64,7 +65,8 @@ struct gpd_library {
 
 	pthread_mutex_t lock; /* over loading functions */
 	pthread_mutex_t allowing;
-	_Atomic(struct gpd_function *) *functions; /* per device, on first use: per kernel */
+	/* On first use: per kernel. */
+	_Atomic(struct gpd_function *) functions[GPD_DEVICES_MAX];
 
 	/* Under the registry's lock; of a shared one. */
 	UT_hash_handle hh;
@@ -74,17 +76,15 @@ struct gpd_library {
 	struct gpd_library *prev, *next; /* while nobody uses it */
 };
 
-/* How much stays loaded that nobody uses: what was used last. */
-struct gpd_library_limits {
-	unsigned int count;
-	uint64_t bytes; /* of images */
-};
+/* How much stays loaded that nobody uses: what was used last.  bytes: of images. */
+extern unsigned int gpd_library_unused_count;
+extern uint64_t gpd_library_unused_bytes;
 
-struct gpd_library_counts {
-	uint64_t loaded; /* by the driver, for sharing */
-	uint64_t shared; /* given to one more image */
-	uint64_t own;    /* by the driver, for one image alone */
-};
+extern struct gpd_library_counts {
+	_Atomic uint64_t loaded; /* by the driver, for sharing */
+	_Atomic uint64_t shared; /* given to one more image */
+	_Atomic uint64_t own;    /* by the driver, for one image alone */
+} gpd_library_counts;
 
 /* The blob's library on the device, which is current; may_share: the caller keeps what it sets to
  * itself.  session: who is seen to wait if the driver has to load; executor.  *log_p (or NULL),
@@ -131,12 +131,5 @@ CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *fun
 
 /* A session has closed: what is too much and could not be unloaded before is tried again. */
 void gpd_library_trim(void);
-
-struct gpd_library_counts gpd_library_counts(void);
-
-/* Before anything is loaded; NULL: the usual ones. */
-void gpd_library_start(const struct gpd_library_limits *limits);
-/* Unloads what nobody uses. */
-void gpd_library_stop(void);
 
 #endif /* GPD_LIBRARY_H */

@@ -171,7 +171,9 @@ setup(void **state)
 	gpd_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = count_blocks;
 	loads = unloads = functions = 0;
 	load_result = CUDA_SUCCESS;
-	gpd_library_start(NULL);
+	gpd_library_unused_count = 4096;
+	gpd_library_unused_bytes = 512 << 20;
+	gpd_library_counts.loaded = gpd_library_counts.shared = gpd_library_counts.own = 0;
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
 	return 0;
 }
@@ -183,9 +185,10 @@ teardown(void **state)
 	fake_run_markers(&theirs, -1);
 	gpd_image_forget_session(&ours.session);
 	gpd_image_forget_session(&theirs.session);
+	gpd_library_unused_count = 0;
+	gpd_library_trim();
 	gpd_quiet_jobs_wait();
 	gpd_sessions.count = 0;
-	gpd_library_stop();
 	fake_destroy(&ours);
 	fake_destroy(&theirs);
 	gpd_image_cache_stop();
@@ -321,9 +324,9 @@ what_one_session_loaded_is_there_for_the_next(void **state)
 	assert_int_equal(functions, KERNELS);
 	assert_ptr_equal(ant_of(&ours), ant_of(&theirs));
 	assert_string_equal(ours.session.kernel, "ant");
-	assert_int_equal(gpd_library_counts().loaded, 1);
-	assert_int_equal(gpd_library_counts().shared, 1);
-	assert_int_equal(gpd_library_counts().own, 0);
+	assert_int_equal(gpd_library_counts.loaded, 1);
+	assert_int_equal(gpd_library_counts.shared, 1);
+	assert_int_equal(gpd_library_counts.own, 0);
 }
 
 static void
@@ -367,7 +370,7 @@ code_loaded_with_options_is_the_images_own(void **state)
 		CUDA_SUCCESS);
 
 	assert_int_equal(loads, 2);
-	assert_int_equal(gpd_library_counts().own, 1);
+	assert_int_equal(gpd_library_counts.own, 1);
 }
 
 static void
@@ -381,7 +384,7 @@ load_and_leave(const char *text)
 static void
 what_was_used_last_stays_and_the_rest_goes(void **state)
 {
-	gpd_library_start(&(struct gpd_library_limits){ 2, 1 << 20 });
+	gpd_library_unused_count = 2;
 	load_and_leave(PLAIN);
 	load_and_leave(OTHER);
 	load_and_leave(PLAIN);
@@ -398,7 +401,7 @@ what_was_used_last_stays_and_the_rest_goes(void **state)
 static void
 bytes_count_as_well(void **state)
 {
-	gpd_library_start(&(struct gpd_library_limits){ 100, 1 });
+	gpd_library_unused_bytes = 1;
 	load_and_leave(PLAIN);
 
 	assert_int_equal(unloads, 1);
@@ -537,7 +540,7 @@ attributes_that_there_are_not_do_not_reach_the_driver(void **state)
 		assert_int_equal(set(&ours, (CUfunction_attribute)none[i], 1),
 				 CUDA_ERROR_INVALID_VALUE);
 	}
-	assert_int_equal(gpd_library_counts().own, 0);
+	assert_int_equal(gpd_library_counts.own, 0);
 }
 
 static void
