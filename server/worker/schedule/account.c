@@ -149,7 +149,7 @@ gpd_account_link(struct gpd_account *account, size_t bytes)
 	struct gpd_ledger_turn turn;
 	uint64_t begin, now;
 
-	if (atomic_load_explicit(&tenant->bandwidth_max, memory_order_relaxed) == GPD_NO_LIMIT)
+	if (atomic_load(&tenant->bandwidth_max) == GPD_NO_LIMIT)
 		return bytes;
 	begin = now = gp_now_ns();
 	do {

@@ -13,7 +13,7 @@
 #include <cuda.h>
 #include <stdint.h>
 
-struct gpd_schedule;
+struct gpd_schedule_run;
 
 /* A session's. */
 struct gpd_account {
@@ -25,7 +25,7 @@ struct gpd_account {
 	const _Atomic bool *closing; /* the session ends: it waits for nothing any more */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
-	struct gpd_schedule *schedule; /* schedule.h; NULL: nothing was launched yet */
+	struct gpd_schedule_run *schedule; /* schedule.h: one for each device that it launched on */
 };
 
 /* Whether the session may use the device, which need not exist. */

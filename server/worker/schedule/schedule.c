@@ -20,11 +20,6 @@
 /* Longer ones are of a client that does something else. */
 #define PERIOD_MAX_NS 1000000
 
-struct gpd_schedule {
-	struct gpd_schedule_run *runs;
-	struct gpd_schedule_run *devices[GPD_DEVICES_MAX];
-};
-
 static uint32_t
 next_random(struct gpd_schedule_run *run)
 {
@@ -70,9 +65,8 @@ end_batch(struct gpd_schedule_run *run)
 		return;
 	run->in_batch = false;
 	run->batch++;
-	run->launches = run->from - run->pass;
 	if (run->measured && gpd_device_enter(run->device) == CUDA_SUCCESS) {
-		gpd_meter_close(&run->meter, run->launches, run->times, run->joins);
+		gpd_meter_close(&run->meter, run->from - run->pass, run->times, run->joins);
 		gpd_turns_poke(run);
 	}
 	if (!run->holds)
@@ -103,9 +97,7 @@ begin_batch(struct gpd_schedule_run *run)
 			gpd_turns_quit(run, false);
 		run->pass = run->holds ? gpd_turns_take(run, &run->must) : BATCH;
 	}
-	run->timed = samples(run) || run->must;
-	if (run->timed && !gpd_meter_has_room(&run->meter))
-		run->timed = false;
+	run->timed = (samples(run) || run->must) && gpd_meter_has_room(&run->meter);
 	run->measured = run->holds || run->timed;
 	run->times = run->timed ? run->represents : 0;
 	if (run->timed)
@@ -117,12 +109,8 @@ begin_batch(struct gpd_schedule_run *run)
 static struct gpd_schedule_run *
 add_run(struct gpd_account *account, int device)
 {
-	struct gpd_schedule *schedule = account->schedule;
-	struct gpd_schedule_run *run;
+	struct gpd_schedule_run *run = calloc(1, sizeof(*run));
 
-	if (!schedule)
-		schedule = account->schedule = calloc(1, sizeof(*schedule));
-	run = schedule ? calloc(1, sizeof(*run)) : NULL;
 	if (!run)
 		return NULL;
 	run->account = account;
@@ -133,16 +121,19 @@ add_run(struct gpd_account *account, int device)
 		free(run);
 		return NULL;
 	}
-	run->session_next = schedule->runs;
-	schedule->runs = run;
-	schedule->devices[device] = run;
+	run->session_next = account->schedule;
+	account->schedule = run;
 	return run;
 }
 
 static struct gpd_schedule_run *
 find_run(const struct gpd_account *account, int device)
 {
-	return account->schedule ? account->schedule->devices[device] : NULL;
+	struct gpd_schedule_run *run = account->schedule;
+
+	while (run && run->device != device)
+		run = run->session_next;
+	return run;
 }
 
 /* The batch's first launch on this stream, or the first of a batch. */
@@ -156,8 +147,7 @@ begin(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
 	/* Without memory nothing is held back: the launch itself will fail. */
 	if (!run)
 		return;
-	if (!run->in_batch || !run->pass ||
-	    atomic_load_explicit(&run->revoked, memory_order_relaxed) ||
+	if (!run->in_batch || !run->pass || atomic_load(&run->revoked) ||
 	    (run->measured && !gpd_meter_has_room(&run->meter))) {
 		end_batch(run);
 		begin_batch(run);
@@ -165,7 +155,7 @@ begin(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
 	run->pass--;
 	*batch = run->batch;
 	if (run->measured && gpd_device_enter(device) == CUDA_SUCCESS)
-		(void)gpd_meter_open(&run->meter, stream, run->timed);
+		gpd_meter_open(&run->meter, stream, run->timed);
 }
 
 void
@@ -173,29 +163,25 @@ gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, ui
 {
 	struct gpd_schedule_run *run = find_run(account, device);
 
-	if (__builtin_expect(run && run->pass && *batch == run->batch &&
-				     !atomic_load_explicit(&run->revoked, memory_order_relaxed),
-			     1))
+	if (__builtin_expect(
+		    run && run->pass && *batch == run->batch && !atomic_load(&run->revoked), 1))
 		run->pass--;
 	else
 		begin(account, device, stream, batch);
 }
 
 void
-gpd_schedule_pause(struct gpd_schedule *schedule)
+gpd_schedule_pause(struct gpd_schedule_run *runs)
 {
-	if (!schedule)
-		return;
-	for (struct gpd_schedule_run *run = schedule->runs; run; run = run->session_next)
+	for (struct gpd_schedule_run *run = runs; run; run = run->session_next)
 		end_batch(run);
 }
 
 void
-gpd_schedule_mark(struct gpd_schedule *schedule)
+gpd_schedule_mark(struct gpd_schedule_run *runs)
 {
-	gpd_schedule_pause(schedule);
-	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
-	     run = run->session_next)
+	gpd_schedule_pause(runs);
+	for (struct gpd_schedule_run *run = runs; run; run = run->session_next)
 		gpd_meter_mark(&run->meter);
 }
 
@@ -203,7 +189,7 @@ int
 gpd_schedule_priority(const struct gpd_account *account, int device, int wanted)
 {
 	const struct gpd_device *on = gpd_device_get(device);
-	uint32_t priority = atomic_load_explicit(&account->line->priority, memory_order_relaxed);
+	uint32_t priority = atomic_load(&account->line->priority);
 
 	if (!on || priority == 0)
 		return wanted;
@@ -217,28 +203,19 @@ gpd_schedule_priority(const struct gpd_account *account, int device, int wanted)
 void
 gpd_schedule_stop(struct gpd_account *account)
 {
-	struct gpd_schedule *schedule = account->schedule;
-
-	gpd_schedule_mark(schedule);
-	for (struct gpd_schedule_run *run = schedule ? schedule->runs : NULL; run;
-	     run = run->session_next)
+	gpd_schedule_mark(account->schedule);
+	for (struct gpd_schedule_run *run = account->schedule; run; run = run->session_next)
 		gpd_turns_quit(run, true);
 }
 
 void
 gpd_schedule_free(struct gpd_account *account)
 {
-	struct gpd_schedule *schedule = account->schedule;
+	struct gpd_schedule_run *run;
 
-	if (!schedule)
-		return;
-	while (schedule->runs) {
-		struct gpd_schedule_run *run = schedule->runs;
-
-		schedule->runs = run->session_next;
+	while ((run = account->schedule)) {
+		account->schedule = run->session_next;
 		gpd_turns_remove(run);
 		free(run);
 	}
-	free(schedule);
-	account->schedule = NULL;
 }

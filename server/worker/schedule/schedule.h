@@ -5,7 +5,7 @@
  * Without a policy nothing is held back, and the session's GPU time is measured by sampling.  With
  * one, the sessions of a device take turns (schedule_turns.h): the executor of one that is not
  * served waits inside gpd_schedule_launch().  Sessions with multiprocessors of their own, and
- * copies to and from the device, need no turn.  Executor only; a schedule belongs to its session.
+ * copies to and from the device, need no turn.  Executor only; the runs belong to their session.
  */
 #ifndef GPD_SCHEDULE_H
 #define GPD_SCHEDULE_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct gpd_account;
-struct gpd_schedule;
+struct gpd_schedule_run;
 
 /* Before a launch on this stream of the device: returns when it may be carried out.  *batch is the
  * stream's own, 0 at first. */
@@ -25,10 +25,10 @@ void gpd_schedule_launch(struct gpd_account *account, int device, CUstream strea
  * measures goes in front of those, so that a stream that the client knows to be done is.  NULL:
  * nothing was ever launched.
  */
-void gpd_schedule_pause(struct gpd_schedule *schedule);
+void gpd_schedule_pause(struct gpd_schedule_run *runs);
 
 /* The same, before a stream is dropped or exchanged: from now on the driver is not asked for it. */
-void gpd_schedule_mark(struct gpd_schedule *schedule);
+void gpd_schedule_mark(struct gpd_schedule_run *runs);
 
 /* The driver's priority for a stream that the client wants with this one: a session of low priority
  * gets the least, one of high priority a step more. */

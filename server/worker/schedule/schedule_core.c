@@ -94,21 +94,17 @@ gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, 
 	tenant->cap = cap;
 }
 
-/* One of its runs holds the device or waits for it. */
-static bool
-is_active(const struct gpd_order *order, const struct gpd_order_tenant *tenant)
-{
-	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
-		if (r->tenant == tenant && (r->wants || r == order->holder))
-			return true;
-	}
-	return false;
-}
-
 static uint64_t
 less(uint64_t from, uint64_t amount)
 {
 	return from > amount ? from - amount : 0;
+}
+
+static void
+raise_to(uint64_t *value, uint64_t least)
+{
+	if (*value < least)
+		*value = least;
 }
 
 /* What one that was served or waited at `seen_ns` may be behind the others when it comes. */
@@ -140,13 +136,11 @@ advance(struct gpd_order *order, uint64_t now)
 		    r->tenant->had < least)
 			least = r->tenant->had;
 	}
-	if (least != UINT64_MAX && least > order->had)
-		order->had = least;
+	if (least != UINT64_MAX)
+		raise_to(&order->had, least);
 	for (struct gpd_order_tenant *t = order->tenants; t; t = t->next) {
-		uint64_t from = less(order->had, per_weight(t, CREDIT_NS));
-
-		if (is_spent(t, now) && t->had < from)
-			t->had = from;
+		if (is_spent(t, now))
+			raise_to(&t->had, less(order->had, per_weight(t, CREDIT_NS)));
 	}
 }
 
@@ -154,32 +148,22 @@ void
 gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now)
 {
 	struct gpd_order_tenant *tenant = run->tenant;
-	uint64_t least = UINT64_MAX;
+	uint64_t least = UINT64_MAX; /* of those of the tenant that wait or hold the device */
 
 	if (run->wants)
 		return;
 	advance(order, now);
-	if (!is_active(order, tenant)) {
-		uint64_t from = less(order->had, per_weight(tenant, credit(tenant->seen_ns, now)));
-
-		if (tenant->had < from)
-			tenant->had = from;
-	}
 	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
-		if (r != run && r->tenant == tenant && (r->wants || r == order->holder) &&
-		    r->had < least)
+		if (r->tenant == tenant && (r->wants || r == order->holder) && r->had < least)
 			least = r->had;
 	}
-	if (least != UINT64_MAX && run->had < less(least, credit(run->seen_ns, now)))
-		run->had = less(least, credit(run->seen_ns, now));
+	if (least == UINT64_MAX)
+		raise_to(&tenant->had,
+			 less(order->had, per_weight(tenant, credit(tenant->seen_ns, now))));
+	else
+		raise_to(&run->had, less(least, credit(run->seen_ns, now)));
 	run->wants = true;
 	run->since_ns = run->seen_ns = tenant->seen_ns = now;
-}
-
-void
-gpd_order_forgo(struct gpd_order_run *run)
-{
-	run->wants = false;
 }
 
 void
@@ -300,10 +284,8 @@ gpd_order_ends(struct gpd_order *order, uint64_t pending, uint64_t now)
 }
 
 bool
-gpd_order_is_contended(const struct gpd_order *order)
+gpd_order_others_wait(const struct gpd_order *order)
 {
-	if (order->holder && order->holder->tenant->cap < GPD_ORDER_UNCAPPED)
-		return true;
 	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
 		if (r->wants && r != order->holder)
 			return true;
@@ -311,8 +293,9 @@ gpd_order_is_contended(const struct gpd_order *order)
 	return false;
 }
 
-void
-gpd_order_release(struct gpd_order *order)
+bool
+gpd_order_is_contended(const struct gpd_order *order)
 {
-	order->holder = NULL;
+	return gpd_order_others_wait(order) ||
+	       (order->holder && order->holder->tenant->cap < GPD_ORDER_UNCAPPED);
 }

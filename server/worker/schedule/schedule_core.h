@@ -41,16 +41,16 @@ struct gpd_order_run {
 	uint64_t since_ns;
 	uint64_t seen_ns; /* when it last came or was charged */
 	uint8_t rank;     /* 0 low, 1 normal, 2 high */
-	bool wants;
-	bool aged; /* holds because it waited long */
+	bool wants;       /* waits for its turn; who forgoes it says so here */
+	bool aged;        /* holds because it waited long */
 };
 
 struct gpd_order {
 	struct gpd_order_tenant *tenants;
 	struct gpd_order_run *runs;
-	struct gpd_order_run *holder;
-	uint64_t since_ns; /* of the holder */
-	uint64_t had;      /* the least that an active tenant had; only grows */
+	struct gpd_order_run *holder; /* who lets go of the turn makes it NULL */
+	uint64_t since_ns;            /* of the holder */
+	uint64_t had;                 /* the least that an active tenant had; only grows */
 };
 
 /* 0 or -ENOMEM. */
@@ -62,9 +62,8 @@ void gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run);
 /* cap: GPD_ORDER_UNCAPPED or more is none. */
 void gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, uint64_t now);
 
-/* The run waits for its turn, or does not any more. */
+/* The run waits for its turn. */
 void gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now);
-void gpd_order_forgo(struct gpd_order_run *run);
 
 /* It has used the device for so long. */
 void gpd_order_charge(struct gpd_order *order, struct gpd_order_run *run, uint64_t ns,
@@ -78,9 +77,9 @@ struct gpd_order_run *gpd_order_pick(struct gpd_order *order, uint64_t now, uint
 
 /* Whether the holder, that has given the device work for pending ns, must give it no more. */
 bool gpd_order_ends(struct gpd_order *order, uint64_t pending, uint64_t now);
-/* Whether anybody but the holder waits, or the holder has a cap. */
+/* Whether anybody but the holder waits. */
+bool gpd_order_others_wait(const struct gpd_order *order);
+/* The same, or the holder has a cap. */
 bool gpd_order_is_contended(const struct gpd_order *order);
-/* There is no holder any more. */
-void gpd_order_release(struct gpd_order *order);
 
 #endif /* GPD_SCHEDULE_CORE_H */

@@ -16,7 +16,7 @@ uint32_t
 gpd_holder_flight(const struct gpd_turns *turns, const struct gpd_schedule_run *run)
 {
 	bool alone = !gpd_order_is_contended(&turns->order);
-	uint64_t one = atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+	uint64_t one = atomic_load(&run->meter.launch_ns);
 	uint64_t count = alone ? 2 : 1;
 
 	if (one && (alone ? FLIGHT_ALONE_NS : FLIGHT_NS) / one > count)
@@ -33,30 +33,18 @@ gpd_holder_has_room(const struct gpd_turns *turns, const struct gpd_schedule_run
 
 	if (flight > run->window)
 		flight = run->window;
-	return atomic_load_explicit(&run->meter.launches, memory_order_relaxed) < flight &&
-	       atomic_load_explicit(&run->meter.entries, memory_order_relaxed) <=
-		       GPD_METER_ENTRIES - GPD_METER_BATCH;
+	return atomic_load(&run->meter.launches) < flight &&
+	       atomic_load(&run->meter.entries) <= GPD_METER_ENTRIES - GPD_METER_BATCH;
 }
 
 /* What the holder's work in flight will still take. */
 static uint64_t
 pending_ns(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
 {
-	uint64_t guess = atomic_load_explicit(&run->meter.launches, memory_order_relaxed) *
-			 atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+	uint64_t guess = atomic_load(&run->meter.launches) * atomic_load(&run->meter.launch_ns);
 	uint64_t took = now - turns->progress_ns;
 
 	return guess > took ? guess - took : 0;
-}
-
-static bool
-others_wait(const struct gpd_turns *turns)
-{
-	for (const struct gpd_order_run *r = turns->order.runs; r; r = r->next) {
-		if (r->wants && r != turns->order.holder)
-			return true;
-	}
-	return false;
 }
 
 static void
@@ -78,7 +66,7 @@ release(struct gpd_turns *turns, uint64_t now)
 	struct gpd_schedule_run *run = gpd_run_of(turns->order.holder);
 
 	/* What the GPU was kept for it without use costs others only. */
-	if (turns->begun && others_wait(turns))
+	if (turns->begun && gpd_order_others_wait(&turns->order))
 		charge(turns, now);
 	else if (turns->begun && turns->idle_ns > turns->charged_ns)
 		/* It became idle between two looks. */
@@ -87,7 +75,7 @@ release(struct gpd_turns *turns, uint64_t now)
 	if (turns->busy_ns > turns->cost_ns)
 		gpd_order_charge(&turns->order, turns->order.holder,
 				 turns->busy_ns - turns->cost_ns, now);
-	gpd_order_release(&turns->order);
+	turns->order.holder = NULL;
 	run->left_ns = turns->begun ? turns->idle_ns : 0;
 	if (run->waiting)
 		gpd_order_want(&turns->order, &run->order, now);
@@ -188,7 +176,7 @@ note_contended(struct gpd_turns *turns, uint64_t now)
 static bool
 hangs(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
 {
-	uint64_t patience = 4 * atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+	uint64_t patience = 4 * atomic_load(&run->meter.launch_ns);
 
 	return now - turns->revoked_ns > (patience > DRAIN_NS ? patience : DRAIN_NS);
 }

@@ -74,7 +74,7 @@ give_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 {
 	entry->next = meter->free;
 	meter->free = entry;
-	atomic_fetch_sub_explicit(&meter->entries, 1, memory_order_relaxed);
+	atomic_fetch_sub(&meter->entries, 1);
 }
 
 /* A stream of a partition has a context of its own, which its events must be of: NULL then. */
@@ -88,23 +88,19 @@ record(CUevent *event, CUstream stream)
 	return gpd_driver.cuEventRecord(*event, stream) == CUDA_SUCCESS;
 }
 
-bool
+void
 gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
 {
-	struct gpd_meter_entry *entry;
+	struct gpd_meter_entry *entry = gpd_meter_has_room(meter) ? take_entry(meter) : NULL;
 
-	if (!gpd_meter_has_room(meter))
-		return false;
-	entry = take_entry(meter);
 	if (!entry)
-		return false;
-	atomic_fetch_add_explicit(&meter->entries, 1, memory_order_relaxed);
+		return;
+	atomic_fetch_add(&meter->entries, 1);
 	entry->stream = stream;
 	entry->plain = entry->gone = false;
 	entry->before = 0;
 	entry->timed = timed && record(&entry->begin, stream);
 	meter->open[meter->open_count++] = entry;
-	return true;
 }
 
 static void
@@ -170,7 +166,7 @@ close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t j
 			append(meter, entry);
 			continue;
 		}
-		atomic_fetch_sub_explicit(&meter->launches, entry->launches, memory_order_relaxed);
+		atomic_fetch_sub(&meter->launches, entry->launches);
 		give_entry(meter, entry);
 	}
 	meter->open_count = 0;
@@ -182,7 +178,7 @@ gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint
 	if (!meter->open_count)
 		return;
 	/* Before anybody can find the entries done. */
-	atomic_fetch_add_explicit(&meter->launches, launches, memory_order_relaxed);
+	atomic_fetch_add(&meter->launches, launches);
 	pthread_mutex_lock(&meter->lock);
 	if (!joins_last(meter, launches, joins))
 		close_all(meter, launches, times, joins);
@@ -257,7 +253,7 @@ measure(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 static void
 learn(struct gpd_meter *meter, uint64_t busy, uint32_t launches)
 {
-	uint64_t old = atomic_load_explicit(&meter->launch_ns, memory_order_relaxed);
+	uint64_t old = atomic_load(&meter->launch_ns);
 	uint64_t one;
 
 	meter->gathered_ns += busy;
@@ -317,8 +313,7 @@ reap(struct gpd_meter *meter, struct gpd_meter_entry *entry, struct gpd_meter_ha
 	harvest->all_ns += ns * entry->times;
 	harvest->batches += entry->launches ? entry->times : 0;
 	harvest->entries += !entry->gone;
-	atomic_fetch_sub_explicit(&meter->launches, entry->launches + entry->before,
-				  memory_order_relaxed);
+	atomic_fetch_sub(&meter->launches, entry->launches + entry->before);
 	give_entry(meter, entry);
 }
 

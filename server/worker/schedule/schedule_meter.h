@@ -41,14 +41,14 @@ void gpd_meter_init(struct gpd_meter *meter);
 /* Nothing is open, and nothing of it is on the GPU any more. */
 void gpd_meter_fini(struct gpd_meter *meter);
 
-/* An entry of the present batch; timed: its time counts, else only its end is seen.  false: there
- * is no room, or the driver would not; the launch is not measured. */
-bool gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed);
+/* An entry of the present batch; timed: its time counts, else only its end is seen.  Where there is
+ * no room, or the driver would not, the launch is not measured. */
+void gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed);
 static inline bool
 gpd_meter_has_room(const struct gpd_meter *meter)
 {
 	return meter->open_count < GPD_METER_BATCH &&
-	       atomic_load_explicit(&meter->entries, memory_order_relaxed) < GPD_METER_ENTRIES;
+	       atomic_load(&meter->entries) < GPD_METER_ENTRIES;
 }
 
 /*

@@ -8,15 +8,13 @@
 static bool
 is_exempt(const struct gpd_account *account, int device)
 {
-	return atomic_load_explicit(&account->line->devices[device].sm_assigned,
-				    memory_order_relaxed) != 0;
+	return atomic_load(&account->line->devices[device].sm_assigned) != 0;
 }
 
 bool
 gpd_turns_apply(const struct gpd_account *account, int device)
 {
-	return atomic_load_explicit(&account->ledger->policies[device], memory_order_relaxed) !=
-		       GPD_POLICY_NONE &&
+	return atomic_load(&account->ledger->policies[device]) != GPD_POLICY_NONE &&
 	       !is_exempt(account, device);
 }
 
@@ -43,27 +41,20 @@ set_terms(struct gpd_turns *turns, struct gpd_order_tenant *tenant, uint32_t sha
 {
 	const struct gpd_ledger_tenant_line *line =
 		&turns->ledger->tenants[tenant->id].devices[turns->device];
-	uint32_t weight = atomic_load_explicit(&line->weight, memory_order_relaxed);
-	uint32_t limit = atomic_load_explicit(&line->limit, memory_order_relaxed);
-	uint32_t part = atomic_load_explicit(&line->time_share, memory_order_relaxed);
+	uint32_t weight = atomic_load(&line->weight);
+	uint32_t limit = atomic_load(&line->limit);
+	uint32_t part = atomic_load(&line->time_share);
 	uint32_t cap = limit ? of_per_cent(limit) : GPD_ORDER_UNCAPPED;
+	uint32_t most = GPD_ORDER_UNCAPPED;
 
-	switch (turns->policy) {
-	case GPD_POLICY_EQUAL:
+	if (turns->policy == GPD_POLICY_EQUAL) {
 		weight = 1;
-		if (sharers && GPD_ORDER_UNCAPPED / sharers < cap)
-			cap = GPD_ORDER_UNCAPPED / sharers;
-		break;
-	case GPD_POLICY_FIXED:
+		most = sharers ? GPD_ORDER_UNCAPPED / sharers : GPD_ORDER_UNCAPPED;
+	} else if (turns->policy == GPD_POLICY_FIXED) {
 		weight = part;
-		if (of_per_cent(part) < cap)
-			cap = of_per_cent(part);
-		break;
-	case GPD_POLICY_BEST_EFFORT:
-	case GPD_POLICY_NONE:
-		break;
+		most = of_per_cent(part);
 	}
-	gpd_order_terms(tenant, weight, cap, now);
+	gpd_order_terms(tenant, weight, cap < most ? cap : most, now);
 }
 
 uint8_t
@@ -71,7 +62,7 @@ gpd_turns_rank(const struct gpd_account *account)
 {
 	/* 0 normal, 1 low, 2 high. */
 	static const uint8_t ranks[] = { 1, 0, 2 };
-	uint32_t priority = atomic_load_explicit(&account->line->priority, memory_order_relaxed);
+	uint32_t priority = atomic_load(&account->line->priority);
 
 	return ranks[priority < 3 ? priority : 0];
 }
@@ -81,8 +72,7 @@ gpd_turns_refresh(struct gpd_turns *turns, uint64_t now)
 {
 	uint32_t sharers = 0;
 
-	turns->policy = (enum gpd_policy)atomic_load_explicit(
-		&turns->ledger->policies[turns->device], memory_order_relaxed);
+	turns->policy = (enum gpd_policy)atomic_load(&turns->ledger->policies[turns->device]);
 	if (!turns->terms_changed && now - turns->terms_ns < TERMS_NS)
 		return;
 	turns->terms_changed = false;

@@ -107,8 +107,7 @@ signal_waiting(struct gpd_turns *turns)
 {
 	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
 		if (r->waiting && (turns->policy == GPD_POLICY_NONE ||
-				   (turns->order.holder == &r->order &&
-				    !atomic_load_explicit(&r->revoked, memory_order_relaxed) &&
+				   (turns->order.holder == &r->order && !atomic_load(&r->revoked) &&
 				    gpd_holder_has_room(turns, r))))
 			pthread_cond_signal(&r->go);
 	}
@@ -124,7 +123,7 @@ step(struct gpd_turns *turns) GP_LOCKED(turns->lock)
 
 	gpd_turns_refresh(turns, now);
 	if (turns->policy == GPD_POLICY_NONE)
-		gpd_order_release(&turns->order);
+		turns->order.holder = NULL;
 	else if (turns->order.holder)
 		gpd_holder_look(turns, now);
 	when = gpd_holder_pick(turns, now);
@@ -266,8 +265,7 @@ may_go(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now)
 		gpd_order_want(&turns->order, &run->order, now);
 		(void)gpd_holder_pick(turns, now);
 	}
-	return turns->order.holder == &run->order &&
-	       !atomic_load_explicit(&run->revoked, memory_order_relaxed) &&
+	return turns->order.holder == &run->order && !atomic_load(&run->revoked) &&
 	       gpd_holder_has_room(turns, run);
 }
 
@@ -275,7 +273,7 @@ may_go(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now)
 static uint32_t
 pass_of(const struct gpd_turns *turns, struct gpd_schedule_run *run)
 {
-	uint64_t flight = atomic_load_explicit(&run->meter.launches, memory_order_relaxed);
+	uint64_t flight = atomic_load(&run->meter.launches);
 	uint32_t wide = gpd_holder_flight(turns, run), pass;
 	uint64_t left;
 
@@ -317,10 +315,10 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 	if (turns->order.holder == &run->order)
 		gpd_holder_begin(turns, now);
 	else
-		gpd_order_forgo(&run->order);
+		run->order.wants = false;
 	atomic_store(&run->open, true);
 	/* Who is not known yet has to be. */
-	*timed_p = !atomic_load_explicit(&run->meter.launch_ns, memory_order_relaxed);
+	*timed_p = !atomic_load(&run->meter.launch_ns);
 	pass = pass_of(turns, run);
 	run->joins = run->window / (gpd_order_is_contended(&turns->order) ? 16 : 8);
 	if (run->joins > JOINS_MAX)
@@ -337,13 +335,13 @@ gpd_turns_quit(struct gpd_schedule_run *run, bool drains)
 	struct gpd_turns *turns = run->turns;
 
 	pthread_mutex_lock(&turns->lock);
-	gpd_order_forgo(&run->order);
+	run->order.wants = false;
 	if (drains && turns->order.holder == &run->order) {
 		atomic_store(&run->revoked, true);
 		turns->revoked_ns = gp_now_ns();
 	} else {
 		if (turns->order.holder == &run->order)
-			gpd_order_release(&turns->order);
+			turns->order.holder = NULL;
 		run->takes_turns = false;
 		atomic_store_explicit(&run->revoked, false, memory_order_relaxed);
 	}

@@ -37,10 +37,9 @@ struct gpd_schedule_run {
 
 	/* The executor's own: the batch that it is in. */
 	uint64_t batch;
-	uint32_t pass;     /* launches that may still go */
-	uint32_t from;     /* what pass was when the batch began */
-	uint32_t launches; /* of the last one */
-	uint32_t times;    /* batches that this one stands for */
+	uint32_t pass;  /* launches that may still go */
+	uint32_t from;  /* what pass was when the batch began */
+	uint32_t times; /* batches that this one stands for */
 	uint32_t skip, represents, seen;
 	uint64_t begun_ns, period_ns;
 	uint32_t random;

@@ -77,7 +77,7 @@ ask(struct gpu *gpu)
 		struct client *client = &gpu->clients[i];
 
 		if (client->run.wants && gpu->now >= client->until)
-			gpd_order_forgo(&client->run);
+			client->run.wants = false;
 		if (!is_ready(gpu, client) || gpu->order.holder == &client->run ||
 		    client->run.wants)
 			continue;
@@ -136,7 +136,7 @@ run_for(struct gpu *gpu, uint64_t ns)
 					       gpd_order_ends(&gpu->order, 0, gpu->now)))
 			run_kernel(gpu, holder);
 		else
-			gpd_order_release(&gpu->order);
+			gpu->order.holder = NULL;
 	}
 }
 
@@ -329,7 +329,7 @@ hand_on(struct gpu *gpu, struct client *next)
 {
 	uint64_t when;
 
-	gpd_order_release(&gpu->order);
+	gpu->order.holder = NULL;
 	gpd_order_want(&gpu->order, &next->run, gpu->now);
 	assert_ptr_equal(gpd_order_pick(&gpu->order, gpu->now, &when), &next->run);
 }
