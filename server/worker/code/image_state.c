@@ -4,11 +4,13 @@
 #include <ctype.h>
 #include <elf.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SECTION ".nv.global"
 #define STATE_SPACE ".global"
 #define NAME_SIZE 512
+#define NUMBER_SIZE 32
 /* That are looked at in one ELF: tables that say more than that are not there for a linker. */
 #define SYMBOLS_MAX ((uint64_t)1 << 26)
 
@@ -245,38 +247,24 @@ skip_space(struct text *text)
 	}
 }
 
-static int
-digit_of(char c, int base)
-{
-	int value = isdigit((unsigned char)c)    ? c - '0'
-		    : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
-						 : base;
-
-	return value < base ? value : -1;
-}
-
-/* As PTX writes them: 12, 0x1f, 017, 0b101, and a U behind it. */
+/* As PTX writes them: 12, 0x1f, 017, and a U behind it.  GPD_VARIABLES_UNKNOWN: it is too large, or
+ * written otherwise. */
 static uint64_t
 number(struct text *text)
 {
-	uint64_t value = 0;
-	int base = 10, digit;
+	char digits[NUMBER_SIZE], *end;
+	unsigned long long value;
+	size_t length = 0;
 
 	skip_space(text);
-	if (begins(text, "0x") || begins(text, "0X") || begins(text, "0b") || begins(text, "0B")) {
-		base = tolower((unsigned char)text->at[1]) == 'x' ? 16 : 2;
-		text->at += 2;
-	} else if (begins(text, "0")) {
-		base = 8;
-	}
-	while (text->at < text->end && (digit = digit_of(*text->at, base)) >= 0) {
-		value = value * (uint64_t)base + (uint64_t)digit;
-		if (value > GPD_VARIABLES_UNKNOWN)
-			value = GPD_VARIABLES_UNKNOWN;
-		text->at++;
-	}
-	if (begins(text, "U"))
-		text->at++;
+	while (text->at < text->end && isalnum((unsigned char)*text->at) &&
+	       length < NUMBER_SIZE - 1)
+		digits[length++] = *text->at++;
+	digits[length] = 0;
+	value = strtoull(digits, &end, 0);
+	if ((*end && strcmp(end, "U") != 0) || length == NUMBER_SIZE - 1 ||
+	    value > GPD_VARIABLES_UNKNOWN)
+		return GPD_VARIABLES_UNKNOWN;
 	return value;
 }
 
