@@ -32,28 +32,6 @@ struct build {
 static CUresult fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t size);
 
 static CUresult
-note_image(struct gpd_graph_built *built, const struct gpd_use *use)
-{
-	struct gpd_graph_image *images;
-	uint32_t i = 0;
-
-	while (i < built->image_count && built->images[i].id != use->image->handle.id)
-		i++;
-	built->uses.print |= use->image->uses.print;
-	built->uses.malloc |= use->image->uses.malloc;
-	built->kernel = use->kernel->name;
-	if (i < built->image_count)
-		return CUDA_SUCCESS;
-	images = realloc(built->images, (i + 1) * sizeof(*images));
-	if (!images)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	images[i] = (struct gpd_graph_image){ use->image->handle.id, use->image->library->number };
-	built->images = images;
-	built->image_count++;
-	return CUDA_SUCCESS;
-}
-
-static CUresult
 set_attributes(CUgraphNode node, const CUlaunchConfig *config)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -100,10 +78,11 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	    (args->shared && args->shared > (unsigned int)gpd_image_dynamic(&use)))
 		return CUDA_ERROR_INVALID_VALUE;
 	params.kern = use.kernel->driver;
-	result = note_image(build->built, &use);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuGraphAddKernelNode_v2(node_p, build->graph,
-							    build->dependencies, count, &params);
+	build->built->uses.print |= use.image->uses.print;
+	build->built->uses.malloc |= use.image->uses.malloc;
+	build->built->kernel = use.kernel->name;
+	result = gpd_driver.cuGraphAddKernelNode_v2(node_p, build->graph, build->dependencies,
+						    count, &params);
 	return result == CUDA_SUCCESS ? set_attributes(*node_p, &config) : result;
 }
 
@@ -344,6 +323,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	built->device = device;
+	built->kernels_changed = session->kernels_changed;
 	built->stays = build.root != NULL;
 	built->charged = bytes;
 	built->partition = gpd_partition_hold(partition);
@@ -360,15 +340,8 @@ bool
 gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
 	       const struct gpd_partition *partition)
 {
-	bool fits = built->stays || built->partition == partition;
-
-	for (uint32_t i = 0; i < built->image_count && fits; i++) {
-		const struct gpd_image *image = gpd_image_get(session, built->images[i].id);
-
-		fits = image && !image->stale && image->library &&
-		       image->library->number == built->images[i].library;
-	}
-	return fits;
+	return built->kernels_changed == session->kernels_changed &&
+	       (built->stays || built->partition == partition);
 }
 
 static void
@@ -377,7 +350,6 @@ built_free(struct gpd_graph_built *built, bool driver)
 	if (built->driver && driver && gpd_device_enter(built->device) == CUDA_SUCCESS)
 		(void)gpd_driver.cuGraphExecDestroy(built->driver);
 	gpd_partition_unref(built->partition);
-	free(built->images);
 	free(built);
 }
 

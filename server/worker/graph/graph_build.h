@@ -19,20 +19,13 @@ struct gpd_session;
 /* What a node is charged for: of executables of 32 nodes 65 take 8 MiB of an H200's memory. */
 #define GPD_GRAPH_NODE_COST 4096
 
-/* An image that a kernel is of, and the number of the library that it had. */
-struct gpd_graph_image {
-	uint32_t id;
-	uint64_t library;
-};
-
 /* gpd_graph_unbuild() ends it. */
 struct gpd_graph_built {
 	CUgraphExec driver;
 	int device;
 	struct gpd_partition *partition; /* a reference, or NULL */
 	bool stays; /* on this partition, whatever the session has now: it has conditions */
-	struct gpd_graph_image *images;
-	uint32_t image_count;
+	uint64_t kernels_changed;   /* the session's, when its kernels were looked up */
 	struct gpd_image_uses uses; /* of any kernel's */
 	const char *kernel;         /* the last one's name, or NULL */
 	uint64_t charged;           /* of the session's name memory, until it is unbuilt */

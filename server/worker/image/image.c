@@ -181,6 +181,7 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
 	forget_kernel(session);
+	session->kernels_changed++;
 	close_globals(session, image);
 	gpd_handle_remove(&session->handles, &image->handle);
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
@@ -192,6 +193,7 @@ static void
 mark_stale(struct gpd_session *session, struct gpd_image *image)
 {
 	image->context = NULL;
+	session->kernels_changed++;
 	/* Where there is no state, only what was set is forgotten. */
 	if (image->library && image->library->shared)
 		gpd_image_forget_dynamic(image);

@@ -198,6 +198,7 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 		return result;
 	}
 	image->left = before;
+	session->kernels_changed++;
 	gpd_image_forget_dynamic(image);
 	return CUDA_SUCCESS;
 }

@@ -42,12 +42,10 @@ GP_COND_AT_START(registry.loaded);
 static struct gpd_library *
 create(struct gpd_blob *blob, int device)
 {
-	static _Atomic uint64_t last_number;
 	struct gpd_library *library = calloc(1, sizeof(*library));
 
 	if (!library)
 		return NULL;
-	library->number = atomic_fetch_add(&last_number, 1) + 1;
 	gpd_blob_ref(blob);
 	library->blob = blob;
 	library->key = (struct gpd_library_key){ *gpd_blob_name(blob), device };

@@ -48,7 +48,6 @@ struct gpd_library_key {
 
 struct gpd_library {
 	/* Written by who loads it, before anybody else sees it. */
-	uint64_t number;       /* no other one's, while its memory may become another one's */
 	struct gpd_blob *blob; /* outlives the library, which uses its bytes */
 	CUlibrary driver;
 	uint32_t kernel_count;
