@@ -7,6 +7,7 @@
 #include "protocol/image_info.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_state.h"
+#include "server/worker/device/driver.h"
 #include "server/worker/image/image_bytes.h"
 #include "server/worker/image/image_library.h"
 #include "server/worker/image/library.h"
@@ -279,13 +280,12 @@ find_global(struct gpd_session *session, struct gpd_image *image, int device, st
 
 	if (!name)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_library_global(image->library, device, name, address_p, size_p);
-	if (result == CUDA_SUCCESS && image->library->shared) {
+	result = gpd_driver.cuLibraryGetGlobal(address_p, size_p, image->library->driver, name);
+	if (result == CUDA_SUCCESS)
 		result = gpd_image_unshare(session, image, device);
-		if (result == CUDA_SUCCESS)
-			result =
-				gpd_library_global(image->library, device, name, address_p, size_p);
-	}
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuLibraryGetGlobal(address_p, size_p, image->library->driver,
+						       name);
 	free(name);
 	return result;
 }

@@ -74,14 +74,12 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device, struc
 {
 	struct gpd_image *image = gpd_image_get(session, GP_KERNEL_IMAGE(kernel));
 	uint32_t index = GP_KERNEL_INDEX(kernel);
+	CUresult result =
+		image ? gpd_image_renew(session, image, device) : CUDA_ERROR_INVALID_HANDLE;
 
-	if (image) {
-		CUresult result = gpd_image_renew(session, image, device);
-
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
-	if (!image || index >= image->library->kernel_count)
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (index >= image->library->kernel_count)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*use = (struct gpd_use){ image, &image->library->kernels[index], NULL, device, index };
 	return function_of(session, use);
@@ -206,11 +204,8 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 CUresult
 gpd_image_make_own(struct gpd_session *session, struct gpd_use *use)
 {
-	CUresult result;
+	CUresult result = gpd_image_unshare(session, use->image, use->device);
 
-	if (!use->image->library->shared)
-		return CUDA_SUCCESS;
-	result = gpd_image_unshare(session, use->image, use->device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	use->kernel = &use->image->library->kernels[use->index];

@@ -20,7 +20,7 @@ struct gpd_image *gpd_image_get(const struct gpd_session *session, uint32_t id);
  */
 CUresult gpd_image_renew(struct gpd_session *session, struct gpd_image *image, int device);
 
-/* Gives it a library of its own, with what the session has set. */
+/* Gives it a library of its own, if it has none, with what the session has set. */
 CUresult gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int device);
 
 /* What was set of its kernels while they are shared. */

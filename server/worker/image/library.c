@@ -49,7 +49,6 @@ create(struct gpd_blob *blob, int device)
 	gpd_blob_ref(blob);
 	library->blob = blob;
 	library->key = (struct gpd_library_key){ *gpd_blob_name(blob), device };
-	atomic_init(&library->devices, 1u << device);
 	pthread_mutex_init(&library->lock, NULL);
 	pthread_mutex_init(&library->allowing, NULL);
 	return library;
@@ -105,18 +104,14 @@ goes(const struct gpd_library *library)
 	       registry.unused_bytes > gpd_library_unused_bytes;
 }
 
-/* The one that was used longest ago of those that are on none of these devices, if it is to go. */
+/* The one that was used longest ago, if it is to go. */
 static struct gpd_library *
-take_oldest(uint32_t but)
+take_oldest(void)
 {
 	struct gpd_library *library;
 
 	pthread_mutex_lock(&registry.lock);
-	DL_FOREACH(registry.unused, library)
-	{
-		if (!(atomic_load(&library->devices) & but))
-			break;
-	}
+	library = registry.unused;
 	if (library && goes(library)) {
 		unused_unlink(library);
 		if (library->shared)
@@ -146,7 +141,7 @@ trim(void *unused)
 	struct gpd_library *library;
 	bool again;
 
-	while (is_too_much() && gpd_quiet_jobs_seek_quiet() && (library = take_oldest(0)))
+	while (is_too_much() && gpd_quiet_jobs_seek_quiet() && (library = take_oldest()))
 		unload(library);
 	pthread_mutex_lock(&registry.lock);
 	again = registry.trims = registry.unused && !registry.unused->shared;
@@ -218,17 +213,15 @@ gpd_library_copy(struct gp_bytes bytes, struct gp_bytes *copy_p)
 	return true;
 }
 
-/* The devices, but this one, on which kernels run: what is loaded there waits for them, too. */
-static uint32_t
-busy_others(int device)
+/* Whether kernels run on others than this device: what is loaded there waits for them, too. */
+static bool
+others_are_busy(int device)
 {
-	uint32_t busy = 0;
+	bool busy = false;
 
-	for (int i = 0; i < gpd_devices.count; i++) {
-		if (i != device && (gpd_device_enter(i) != CUDA_SUCCESS || !gpd_quiet_is(i)))
-			busy |= 1u << i;
-	}
-	return gpd_device_enter(device) == CUDA_SUCCESS ? busy : UINT32_MAX;
+	for (int i = 0; i < gpd_devices.count && !busy; i++)
+		busy = i != device && (gpd_device_enter(i) != CUDA_SUCCESS || !gpd_quiet_is(i));
+	return gpd_device_enter(device) != CUDA_SUCCESS || busy;
 }
 
 /* At the quiet moment that a load has waited for: a quiet job may be waiting for one for long, and
@@ -237,12 +230,10 @@ static void
 make_room(int device)
 {
 	struct gpd_library *library;
-	uint32_t busy;
 
-	if (!is_too_much())
+	if (!is_too_much() || others_are_busy(device))
 		return;
-	busy = busy_others(device);
-	while ((library = take_oldest(busy)))
+	while ((library = take_oldest()))
 		unload(library);
 }
 
@@ -261,12 +252,11 @@ load(struct gpd_session *session, struct gpd_library *library, int device, struc
 }
 
 static CUresult
-load_function(struct gpd_session *session, struct gpd_library *library,
-	      const struct gpd_kernel *kernel, int device, struct gpd_function *function)
+load_function(struct gpd_session *session, const struct gpd_kernel *kernel, int device,
+	      struct gpd_function *function)
 {
 	CUresult result = CUDA_ERROR_DEINITIALIZED;
 
-	atomic_fetch_or(&library->devices, 1u << device);
 	if (!session)
 		return gpd_image_load_function(kernel, function);
 	if (gpd_session_quiet_begin(session, device))
@@ -419,31 +409,25 @@ CUresult
 gpd_library_function(struct gpd_session *session, struct gpd_library *library, uint32_t index,
 		     int device, struct gpd_function **function_p)
 {
-	struct gpd_function *functions;
+	struct gpd_function *functions = atomic_load(&library->functions[device]);
 	CUresult result = CUDA_SUCCESS;
 
-	if (gpd_library_loaded(library, index, device, function_p))
+	if (functions && atomic_load(&functions[index].driver)) {
+		*function_p = &functions[index];
 		return CUDA_SUCCESS;
+	}
 	if (!lock_library(session, library))
 		return CUDA_ERROR_DEINITIALIZED;
 	functions = functions_on(library, device);
 	if (!functions)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else if (!atomic_load(&functions[index].driver))
-		result = load_function(session, library, &library->kernels[index], device,
-				       &functions[index]);
+		result =
+			load_function(session, &library->kernels[index], device, &functions[index]);
 	pthread_mutex_unlock(&library->lock);
 	if (result == CUDA_SUCCESS)
 		*function_p = &functions[index];
 	return result;
-}
-
-CUresult
-gpd_library_global(struct gpd_library *library, int device, const char *name,
-		   CUdeviceptr *address_p, size_t *size_p)
-{
-	atomic_fetch_or(&library->devices, 1u << device);
-	return gpd_driver.cuLibraryGetGlobal(address_p, size_p, library->driver, name);
 }
 
 CUresult

@@ -60,8 +60,6 @@ struct gpd_library {
 	void (*gone)(void *arg); /* of one that is not shared, when it is unloaded; or NULL */
 	void *gone_arg;
 
-	_Atomic uint32_t devices; /* bit for each on which the driver may have it */
-
 	pthread_mutex_t lock; /* over loading functions */
 	pthread_mutex_t allowing;
 	/* On first use: per kernel. */
@@ -102,28 +100,10 @@ void gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *ar
 /* The same of a shared one that was not used. */
 void gpd_library_unref(struct gpd_library *library);
 
-/* Whether the kernel is loaded on the device. */
-static inline bool
-gpd_library_loaded(const struct gpd_library *library, uint32_t index, int device,
-		   struct gpd_function **function_p)
-{
-	struct gpd_function *functions =
-		atomic_load_explicit(&library->functions[device], memory_order_acquire);
-
-	if (!functions || !atomic_load_explicit(&functions[index].driver, memory_order_acquire))
-		return false;
-	*function_p = &functions[index];
-	return true;
-}
-
 /* The kernel on the device, which is current; loads it if need be.  session as above, NULL: the
  * caller has waited for a quiet moment already. */
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
-
-/* A variable on the device, which is current. */
-CUresult gpd_library_global(struct gpd_library *library, int device, const char *name,
-			    CUdeviceptr *address_p, size_t *size_p);
 
 /* Has the driver allow launches of a loaded function so many bytes of dynamic shared memory. */
 CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
