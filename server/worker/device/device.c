@@ -61,16 +61,6 @@ start_device(struct gpd_ledger *ledger, int ordinal)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal },
 	};
-	const struct {
-		CUdevice_attribute attribute;
-		int *value;
-	} facts[] = {
-		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major },
-		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor },
-		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->multiprocessors },
-		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-		  &device->threads_per_multiprocessor },
-	};
 	size_t memory = 0, granularity = 0;
 	CUresult result = gpd_driver.cuDeviceGet(&device->device, ordinal);
 
@@ -94,9 +84,11 @@ start_device(struct gpd_ledger *ledger, int ordinal)
 	device->granularity = granularity;
 	if (granularity > gpd_devices.granularity)
 		gpd_devices.granularity = granularity;
-	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
-		(void)gpd_driver.cuDeviceGetAttribute(facts[i].value, facts[i].attribute,
-						      device->device);
+	(void)gpd_driver.cuDeviceGetAttribute(
+		&device->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->device);
+	(void)gpd_driver.cuDeviceGetAttribute(&device->threads_per_multiprocessor,
+					      CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+					      device->device);
 	(void)gpd_driver.cuCtxGetStreamPriorityRange(&device->priority_least,
 						     &device->priority_greatest);
 	for (int i = 0; i < CU_LIMIT_MAX; i++) {

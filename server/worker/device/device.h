@@ -25,7 +25,6 @@ struct gpd_device {
 	CUcontext primary;
 	uint64_t memory;      /* bytes in all */
 	uint64_t granularity; /* of cuMemCreate and of the window's mappings; a power of two */
-	int major, minor;     /* compute capability */
 	int multiprocessors;
 	int threads_per_multiprocessor;
 	int priority_least, priority_greatest;

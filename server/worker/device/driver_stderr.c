@@ -101,18 +101,6 @@ take_in(void)
 	return size < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* How long to wait for more, in milliseconds; -1: there is nothing else to do. */
-static int
-patience(void)
-{
-	int ms;
-
-	pthread_mutex_lock(&complaints.lock);
-	ms = complaints.line_used ? REST_MS : -1;
-	pthread_mutex_unlock(&complaints.lock);
-	return ms;
-}
-
 static void
 end_last_line(void)
 {
@@ -125,13 +113,17 @@ static void *
 pass_on(void *arg)
 {
 	struct pollfd pipe_fd = { .fd = complaints.fd, .events = POLLIN };
+	int patience_ms = -1;
 	bool open = true;
 
 	while (open) {
-		if (poll(&pipe_fd, 1, patience()) == 0)
+		if (poll(&pipe_fd, 1, patience_ms) == 0) {
 			end_last_line();
-		else
+			patience_ms = -1;
+		} else {
 			open = take_in();
+			patience_ms = REST_MS;
+		}
 	}
 	return NULL;
 }

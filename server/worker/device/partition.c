@@ -222,14 +222,6 @@ gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
 	return partition;
 }
 
-uint32_t
-gpd_partition_multiprocessors(const struct gpd_partition *partition, int device)
-{
-	if (!partition)
-		return (uint32_t)gpd_devices.all[device].multiprocessors;
-	return partition->groups * gpd_partition_tables[partition->device]->group_size;
-}
-
 /* The resources that it is made of; there is room for all. */
 static CUresult
 collect(const struct gpd_partition *partition, const _Atomic bool *given_up,

@@ -78,9 +78,6 @@ struct gpd_partition *gpd_partition_hold(struct gpd_partition *partition);
 /* NULL is allowed. The last one may make the driver destroy a green context. */
 void gpd_partition_unref(struct gpd_partition *partition);
 
-/* How many are in it; NULL: all of the device. */
-uint32_t gpd_partition_multiprocessors(const struct gpd_partition *partition, int device);
-
 /*
  * A non-blocking stream, of the primary context when partition is NULL; the device's context is
  * current.  If the partition has no green context yet one is made, at a quiet moment (quiet.h);

@@ -20,11 +20,9 @@ enum knowledge {
 };
 
 static struct {
-	struct {
-		struct gpd_peer_ways ways;
-		_Atomic int known; /* enum knowledge; HOPELESS as well if the driver makes none */
-	} devices[GPD_DEVICES_MAX];
-} peer;
+	struct gpd_peer_ways ways;
+	_Atomic int known; /* enum knowledge; HOPELESS as well if the driver makes none */
+} peers[GPD_DEVICES_MAX];
 
 struct gpd_peer_ways
 gpd_peer_memory_choose(const struct gpd_peer_facts *facts)
@@ -85,32 +83,27 @@ gpd_peer_memory_start(bool wanted)
 	for (int i = 0; i < gpd_devices.count; i++) {
 		struct gpd_peer_facts facts = facts_of(i);
 
-		peer.devices[i].ways =
-			wanted ? gpd_peer_memory_choose(&facts)
-			       : (struct gpd_peer_ways){ .why = "--peer-memory=off" };
-		if (peer.devices[i].ways.why)
+		peers[i].ways = wanted ? gpd_peer_memory_choose(&facts)
+				       : (struct gpd_peer_ways){ .why = "--peer-memory=off" };
+		if (peers[i].ways.why)
 			gpd_info("rdma: memory of GPU %d is not registered, copies go through "
 				 "staging: %s",
-				 i, peer.devices[i].ways.why);
+				 i, peers[i].ways.why);
 	}
-}
-
-static bool
-has_way(int device)
-{
-	return peer.devices[device].ways.dma_buf || peer.devices[device].ways.by_address;
 }
 
 bool
 gpd_peer_memory_prepares(int device)
 {
-	return has_way(device) && atomic_load(&peer.devices[device].known) != HOPELESS;
+	const struct gpd_peer_ways *ways = &peers[device].ways;
+
+	return (ways->dma_buf || ways->by_address) && atomic_load(&peers[device].known) != HOPELESS;
 }
 
 void
 gpd_peer_memory_unprepared(int device)
 {
-	atomic_store(&peer.devices[device].known, HOPELESS);
+	atomic_store(&peers[device].known, HOPELESS);
 }
 
 static const char *
@@ -149,7 +142,7 @@ note(int device, bool kept, const char *text)
 {
 	int untried = UNTRIED;
 
-	if (!atomic_compare_exchange_strong(&peer.devices[device].known, &untried,
+	if (!atomic_compare_exchange_strong(&peers[device].known, &untried,
 					    kept ? WORKS : HOPELESS))
 		gpd_debug("rdma: memory of GPU %d: %s", device, text);
 	else if (kept)
@@ -164,26 +157,25 @@ note(int device, bool kept, const char *text)
 bool
 gpd_peer_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size, int device)
 {
-	const struct gpd_peer_ways *ways = &peer.devices[device].ways;
+	const struct gpd_peer_ways *ways = &peers[device].ways;
 	char no_buf[80] = "dma-buf: not supported; ", no_address[120] = "no addresses for others";
-	char text[200];
-	bool buf = false, kept = false;
+	char text[200] = "dma-buf";
+	bool kept = false;
 	int r;
 
 	if (!gpd_peer_memory_prepares(device) || !gp_conn_device(conn))
 		return false;
 	if (ways->dma_buf)
-		buf = kept = keep_by_dma_buf(conn, address, size, device, no_buf, sizeof(no_buf));
+		kept = keep_by_dma_buf(conn, address, size, device, no_buf, sizeof(no_buf));
 	if (!kept && ways->by_address) {
 		r = gp_conn_keep(conn, (void *)(uintptr_t)address, size, -1);
 		kept = r == 0;
+		(void)snprintf(text, sizeof(text), "its addresses");
 		if (r)
 			(void)snprintf(no_address, sizeof(no_address), "ibv_reg_mr: %s", words(r));
 	}
-	(void)snprintf(text, sizeof(text), "%s%s", kept ? "" : no_buf,
-		       buf    ? "dma-buf"
-		       : kept ? "its addresses"
-			      : no_address);
+	if (!kept)
+		(void)snprintf(text, sizeof(text), "%s%s", no_buf, no_address);
 	note(device, kept, text);
 	return kept;
 }
@@ -191,7 +183,7 @@ gpd_peer_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size, 
 CUresult
 gpd_peer_memory_written(int device)
 {
-	int flush = peer.devices[device].ways.flush;
+	int flush = peers[device].ways.flush;
 	CUresult result;
 
 	if (!flush)

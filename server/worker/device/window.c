@@ -143,9 +143,7 @@ gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid, s
 	size = round_up(size, gpd_devices.granularity);
 	found = size <= SIZE_ASKED_MAX && find(size, avoid, avoid_count, window_p);
 	while (!found && usual && size > SIZE_STEP) {
-		size = size / 2 / SIZE_STEP * SIZE_STEP;
-		if (size < SIZE_STEP)
-			size = SIZE_STEP;
+		size = round_up(size / 2, SIZE_STEP);
 		found = find(size, avoid, avoid_count, window_p);
 	}
 	pthread_mutex_unlock(&lock);

@@ -80,10 +80,6 @@ gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, 
 {
 	if (weight == 0)
 		weight = 1;
-	if (cap == 0)
-		cap = 1;
-	if (cap > GPD_ORDER_UNCAPPED)
-		cap = GPD_ORDER_UNCAPPED;
 	/* What was used while there was no cap is forgiven, and nothing was saved. */
 	if (tenant->cap == GPD_ORDER_UNCAPPED) {
 		tenant->allowance = 0;

@@ -59,7 +59,7 @@ int gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t t
 /* If it is the holder there is none afterwards. */
 void gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run);
 
-/* cap: GPD_ORDER_UNCAPPED or more is none. */
+/* cap: at least 1; GPD_ORDER_UNCAPPED is none. */
 void gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, uint64_t now);
 
 /* The run waits for its turn. */

@@ -160,7 +160,6 @@ groups_of(struct gpd_shares *shares)
 		groups.has[i] = ((struct green *)stream)->has[i];
 		groups.count += groups.has[i];
 	}
-	assert_int_equal(gpd_partition_multiprocessors(partition, 0), 2 * groups.count);
 	((struct green *)stream)->streams--;
 	gpd_partition_unref(partition);
 	return groups;
@@ -208,7 +207,6 @@ whole_device_needs_no_partition(void **state)
 	assert_int_equal(assign(&shares, ALL), 0);
 	assert_int_equal(assign(&shares, 1000), 0);
 	assert_null(gpd_partition_current(&shares, 0));
-	assert_int_equal(gpd_partition_multiprocessors(NULL, 0), ALL);
 	assert_int_equal(gpd_partition_stream(NULL, 0, NULL, &stream), CUDA_SUCCESS);
 	assert_null(stream);
 	assert_int_equal(atomic_load(&shares.changed), 0);
@@ -393,7 +391,6 @@ streams_keep_their_partition(void **state)
 	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
 	gpd_partition_forget(&shares);
 	assert_int_equal(greens, 1);
-	assert_int_equal(gpd_partition_multiprocessors(partition, 0), 32);
 	((struct green *)stream)->streams--;
 	gpd_partition_unref(partition);
 }
