@@ -9,7 +9,6 @@
 
 #include <cuda.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct gp_conn;

@@ -7,7 +7,6 @@
 #include "server/worker/device/driver.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)

@@ -5,15 +5,12 @@
 #include "protocol/graph_plan.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/partition.h"
 #include "server/worker/graph/graph_build.h"
 #include "server/worker/graph/graph_root.h"
-#include "server/worker/image/image.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/session/wait.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,6 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
 #include "server/worker/graph/graph_root.h"
-#include "server/worker/image/image_library.h"
 #include "server/worker/image/launch.h"
 #include "server/worker/image/library.h"
 #include "server/worker/session/session.h"

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "gpd_calls.h"
-#include "protocol/image_info.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_state.h"
 #include "server/worker/device/driver.h"

@@ -4,7 +4,6 @@
 #include "gpd_calls.h"
 #include "image/fatbin.h"
 #include "server/worker/code/image_cache.h"
-#include "server/worker/image/image.h"
 #include "server/worker/session/session.h"
 
 #include <inttypes.h>

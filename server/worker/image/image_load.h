@@ -10,7 +10,6 @@
 #include "protocol/enc.h"
 
 #include <cuda.h>
-#include <stdint.h>
 
 struct gpd_function;
 struct gpd_kernel;

@@ -7,7 +7,6 @@
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/session/context.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"

@@ -11,7 +11,6 @@
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image_load.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/sessions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -15,7 +15,6 @@
 
 #include "protocol/enc.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define GPD_PROGRAM_KEY_SIZE 32

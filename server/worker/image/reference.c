@@ -6,7 +6,6 @@
  */
 #include "gpd_calls.h"
 #include "server/worker/copy/texture.h"
-#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/image_library.h"

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "server/worker/device/device.h"
-#include "server/worker/device/quiet.h"
 #include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_turns.h"
 

@@ -16,7 +16,6 @@ struct gpd_turns {
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* of the thread */
 	pthread_cond_t unpinned;
-	pthread_t thread;
 	struct gpd_ledger *ledger;
 	int device;
 	struct gpd_order order;

@@ -6,14 +6,12 @@
 #include "base/thread.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_holder.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <utlist.h>
 
 #define PASS_MAX 256
