@@ -30,6 +30,7 @@ struct gp_variable_size {
 	size_t name_size;
 	bool readable; /* false: there is such a variable, in a form that is not known here */
 	uint64_t size;
+	const char *space; /* of PTX: where its declaration says .global or .const; else NULL */
 };
 
 typedef void gp_variable_size_fn(void *data, const struct gp_variable_size *variable);

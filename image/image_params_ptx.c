@@ -443,9 +443,9 @@ take_dimensions(struct text *text, uint64_t *size, bool *counted)
 	return known;
 }
 
-/* Behind .global or .const, of variables that are defined here. */
+/* Behind .global or .const, which is at `space`, of variables that are defined here. */
 static void
-take_variables(struct text *text, struct gp_params_reader *reader)
+take_variables(struct text *text, struct gp_params_reader *reader, const char *space)
 {
 	bool counted, begun;
 	uint32_t element;
@@ -460,9 +460,9 @@ take_variables(struct text *text, struct gp_params_reader *reader)
 	}
 	do {
 		struct gp_bytes name = take_word(text);
-		struct gp_variable_size found = { .name = name.data,
-						  .name_size = name.size,
-						  .size = element };
+		struct gp_variable_size found = {
+			.name = name.data, .name_size = name.size, .size = element, .space = space
+		};
 
 		if (name.size == 0 || *found.name == '.') {
 			text->understood = false;
@@ -521,7 +521,7 @@ gp_params_of_ptx(struct gp_params_reader *reader, const char *begin, size_t size
 			if (is_word(word, ".entry"))
 				take_entry(&text, reader);
 			else if (is_variable(before, word) && reader->found_variable)
-				take_variables(&text, reader);
+				take_variables(&text, reader, word.data);
 			else if (word.size == 0)
 				text.at++;
 			before = word;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/code/image_state.h"
 
+#include "image/image_params.h"
+
 #include <ctype.h>
 #include <elf.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SECTION ".nv.global"
 #define STATE_SPACE ".global"
 #define NAME_SIZE 512
-#define NUMBER_SIZE 32
 /* That are looked at in one ELF: tables that say more than that are not there for a linker. */
 #define SYMBOLS_MAX ((uint64_t)1 << 26)
 
@@ -210,142 +212,7 @@ look_at_elf(const uint8_t *bytes, size_t size)
 	return variables;
 }
 
-/* PTX: [.extern] .global [.align N] [.vN] .TYPE NAME [ '[' N ']' ... ] [ = ... ] , ... ; */
-
-struct text {
-	const char *at, *end;
-};
-
-static bool
-begins(const struct text *text, const char *word)
-{
-	size_t length = strlen(word);
-
-	return (size_t)(text->end - text->at) >= length && memcmp(text->at, word, length) == 0;
-}
-
-/* Comments are space. */
-static void
-skip_space(struct text *text)
-{
-	for (;;) {
-		const char *end = NULL;
-
-		while (text->at < text->end && isspace((unsigned char)*text->at))
-			text->at++;
-		if (begins(text, "/*"))
-			end = memmem(text->at + 2, (size_t)(text->end - text->at - 2), "*/", 2);
-		else if (begins(text, "//"))
-			end = memchr(text->at, '\n', (size_t)(text->end - text->at));
-		else
-			return;
-		if (!end) {
-			text->at = text->end;
-			return;
-		}
-		text->at = end + (*end == '*' ? 2 : 1);
-	}
-}
-
-/* As PTX writes them: 12, 0x1f, 017, and a U behind it.  GPD_VARIABLES_UNKNOWN: it is too large, or
- * written otherwise. */
-static uint64_t
-number(struct text *text)
-{
-	char digits[NUMBER_SIZE], *end;
-	unsigned long long value;
-	size_t length = 0;
-
-	skip_space(text);
-	while (text->at < text->end && isalnum((unsigned char)*text->at) &&
-	       length < NUMBER_SIZE - 1)
-		digits[length++] = *text->at++;
-	digits[length] = 0;
-	value = strtoull(digits, &end, 0);
-	if ((*end && strcmp(end, "U") != 0) || length == NUMBER_SIZE - 1 ||
-	    value > GPD_VARIABLES_UNKNOWN)
-		return GPD_VARIABLES_UNKNOWN;
-	return value;
-}
-
-/* Bytes of ".u32", ".v4" and the like as a factor; 0: it is no such word. */
-static uint64_t
-factor_of(const char *word, size_t length)
-{
-	uint64_t bits = 0;
-
-	for (size_t i = 2; i < length && isdigit((unsigned char)word[i]) && bits < 1000; i++)
-		bits = bits * 10 + (uint64_t)(word[i] - '0');
-	if (length >= 3 && word[1] == 'v')
-		return bits;
-	return length >= 3 && strchr("busf", word[1]) ? bits / 8 : 0;
-}
-
-/* The size of one element, with what stands before the name. */
-static uint64_t
-element_size(struct text *text)
-{
-	uint64_t size = 1;
-	bool typed = false;
-
-	for (;;) {
-		const char *word;
-		uint64_t factor;
-
-		skip_space(text);
-		if (text->at == text->end || *text->at != '.')
-			return typed ? size : 0;
-		word = text->at++;
-		while (text->at < text->end &&
-		       (isalnum((unsigned char)*text->at) || *text->at == '_'))
-			text->at++;
-		if (text->at - word == 6 && memcmp(word, ".align", 6) == 0) {
-			(void)number(text);
-			continue;
-		}
-		factor = factor_of(word, (size_t)(text->at - word));
-		if (factor == 0)
-			return 0;
-		typed = typed || word[1] != 'v';
-		size *= factor;
-	}
-}
-
-/* name_p: what is declared; of one that is too long, its beginning.  The text goes on behind what
- * was read of it. */
-static uint64_t
-size_of_declaration(struct text *text, char name_p[NAME_SIZE])
-{
-	uint64_t size = element_size(text);
-	size_t length = 0;
-
-	skip_space(text);
-	while (text->at < text->end &&
-	       (isalnum((unsigned char)*text->at) || (*text->at && strchr("_$%", *text->at)))) {
-		if (length < NAME_SIZE - 1)
-			name_p[length++] = *text->at;
-		text->at++;
-	}
-	name_p[length] = 0;
-	for (skip_space(text); text->at < text->end && *text->at == '['; skip_space(text)) {
-		uint64_t count;
-
-		text->at++;
-		count = number(text);
-		skip_space(text);
-		/* An expression: whatever it comes to, it is not read here. */
-		if (text->at < text->end && *text->at != ']')
-			return GPD_VARIABLES_UNKNOWN;
-		if (count && size > GPD_VARIABLES_UNKNOWN / count)
-			return GPD_VARIABLES_UNKNOWN;
-		size *= count;
-		while (text->at < text->end && *text->at != ']' && *text->at != ';')
-			text->at++;
-		if (text->at < text->end)
-			text->at++;
-	}
-	return size;
-}
+/* PTX: the readers of image/ find what is declared outside of bodies. */
 
 static bool
 is_in_word(char c)
@@ -378,25 +245,6 @@ gpd_find_word(const char *begin, const char *at, const char *end, const char *wo
 	return NULL;
 }
 
-/* Whether the declaration has no other variable behind this one.  The text goes on at its end. */
-static bool
-ends_there(struct text *text)
-{
-	unsigned int depth = 0;
-
-	for (skip_space(text); text->at < text->end; text->at++) {
-		if (*text->at == ';')
-			return depth == 0;
-		if (*text->at == ',' && depth == 0)
-			return false;
-		if (*text->at == '{')
-			depth++;
-		else if (*text->at == '}' && depth > 0)
-			depth--;
-	}
-	return false;
-}
-
 /* In constant memory, or references: all that has them keeps state. */
 static bool
 has_others(const char *begin, const char *end)
@@ -413,29 +261,88 @@ has_others(const char *begin, const char *end)
 	return false;
 }
 
-/* What has been read is not looked through again, or long texts would take hours. */
+/* A text whose variables are told one after another. */
+struct ptx {
+	const char *begin, *end;
+	const char *at; /* behind the name of the last one */
+	struct gpd_variables variables;
+};
+
+static void
+set_unknown(struct gpd_variables *variables)
+{
+	*variables = (struct gpd_variables){ .size = GPD_VARIABLES_UNKNOWN, .state = true };
+}
+
+/* The word with which the next declaration before `end` begins; NULL: there is none. */
+static const char *
+next_declaration(struct ptx *ptx, const char *end)
+{
+	const char *at = ptx->at;
+
+	while ((at = gpd_find_word(ptx->begin, at, end, STATE_SPACE))) {
+		if (follows(ptx->begin, at, ".extern"))
+			ptx->variables.state = true;
+		else if (!follows(ptx->begin, at, ".ptr"))
+			return at;
+		at++;
+	}
+	return NULL;
+}
+
+/* It is in constant memory, which does not count, or a reference.  Not what comments say. */
+static bool
+takes_none(const char *space, const char *name)
+{
+	const char *type = space + strlen(STATE_SPACE), *end;
+
+	if (space[1] == 'c')
+		return true;
+	while (type < name && isspace((unsigned char)*type))
+		type++;
+	for (end = type; end < name && is_in_word(*end); end++)
+		;
+	return has_others(type, end);
+}
+
+static void
+add_variable(void *data, const struct gp_variable_size *variable)
+{
+	struct ptx *ptx = data;
+	uint64_t size = variable->readable ? variable->size : GPD_VARIABLES_UNKNOWN;
+	char name[NAME_SIZE];
+
+	/* Another one is declared before it, where no reader looks. */
+	if (variable->space > ptx->at && next_declaration(ptx, variable->space))
+		set_unknown(&ptx->variables);
+	ptx->at = variable->name + variable->name_size;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)variable->name_size, variable->name);
+	ptx->variables.state = ptx->variables.state || !is_constant(name, size);
+	if (!takes_none(variable->space, variable->name))
+		ptx->variables.size = add(ptx->variables.size, size);
+}
+
+static void
+pass_over(void *data, const struct gp_kernel_params *kernel)
+{
+}
+
 static struct gpd_variables
 look_at_ptx(const char *begin, size_t size)
 {
-	const char *end = begin + size, *at = begin;
-	struct gpd_variables variables = { .state = has_others(begin, end) };
+	struct ptx ptx = { .begin = begin, .at = begin, .end = begin + size };
+	struct gp_params_reader *reader = calloc(1, sizeof(*reader));
 
-	while ((at = gpd_find_word(begin, at, end, STATE_SPACE))) {
-		struct text text = { at + strlen(STATE_SPACE), end };
-		char name[NAME_SIZE];
-		uint64_t length;
-
-		if (follows(begin, at, ".extern")) {
-			variables.state = true;
-		} else if (!follows(begin, at, ".ptr")) {
-			length = size_of_declaration(&text, name);
-			variables.size = add(variables.size, length);
-			variables.state =
-				variables.state || !is_constant(name, length) || !ends_there(&text);
-		}
-		at = text.at;
+	ptx.variables.state = has_others(begin, ptx.end);
+	if (reader) {
+		reader->found = pass_over;
+		reader->found_variable = add_variable;
+		reader->data = &ptx;
 	}
-	return variables;
+	if (!reader || !gp_params_of_ptx(reader, begin, size) || next_declaration(&ptx, ptx.end))
+		set_unknown(&ptx.variables);
+	free(reader);
+	return ptx.variables;
 }
 
 /* Binary code that is no ELF has no version. */
