@@ -5,6 +5,7 @@
  * its size.  One attribute describes one parameter.  The section .text.KERNEL is the code.  A
  * variable is an object in the table of symbols.
  */
+#include "image/elf_file.h"
 #include "image/image_params.h"
 #include "protocol/frame.h"
 
@@ -25,14 +26,6 @@ enum attribute {
 	KPARAM_INFO_V2 = 0x45,   /* the same: its size in the lower 16 bits */
 };
 
-struct elf {
-	const uint8_t *bytes;
-	size_t size;
-	uint64_t sections;
-	uint64_t section_count;
-	Elf64_Shdr names;
-};
-
 struct kernel {
 	uint32_t count; /* parameters seen */
 	uint32_t highest;
@@ -40,61 +33,6 @@ struct kernel {
 	bool has_total; /* said by an attribute */
 	bool has_bank;
 };
-
-static bool
-lies_within(const struct elf *elf, uint64_t offset, uint64_t size)
-{
-	return offset <= elf->size && size <= elf->size - offset;
-}
-
-static Elf64_Shdr
-section_at(const struct elf *elf, uint64_t index)
-{
-	Elf64_Shdr section;
-
-	memcpy(&section, elf->bytes + elf->sections + index * sizeof(section), sizeof(section));
-	return section;
-}
-
-/* Beyond 65,279 sections their number stands in the first of them. */
-static bool
-open_elf(struct elf *elf, const uint8_t *bytes, size_t size)
-{
-	Elf64_Ehdr header;
-	uint64_t names;
-
-	if (size < sizeof(header))
-		return false;
-	memcpy(&header, bytes, sizeof(header));
-	*elf = (struct elf){ bytes, size, header.e_shoff, header.e_shnum, { 0 } };
-	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    header.e_shentsize != sizeof(Elf64_Shdr) ||
-	    !lies_within(elf, elf->sections, sizeof(Elf64_Shdr)))
-		return false;
-	if (elf->section_count == 0)
-		elf->section_count = section_at(elf, 0).sh_size;
-	names = header.e_shstrndx == SHN_XINDEX ? section_at(elf, 0).sh_link : header.e_shstrndx;
-	if (elf->section_count > (size - elf->sections) / sizeof(Elf64_Shdr) ||
-	    names >= elf->section_count)
-		return false;
-	elf->names = section_at(elf, names);
-	return lies_within(elf, elf->names.sh_offset, elf->names.sh_size);
-}
-
-/* A string of a table that lies within the file; NULL: it has none there. */
-static const char *
-text_at(const struct elf *elf, const Elf64_Shdr *table, uint32_t offset, size_t *length_p)
-{
-	const char *name = (const char *)elf->bytes + table->sh_offset + offset;
-	size_t room;
-
-	if (offset >= table->sh_size)
-		return NULL;
-	room = table->sh_size - offset;
-	*length_p = strnlen(name, room);
-	return *length_p < room ? name : NULL;
-}
 
 static bool
 begins_with(const char *name, size_t length, const char *prefix)
@@ -225,15 +163,15 @@ is_variable(const Elf64_Sym *symbol)
 
 /* Whether it was understood. */
 static bool
-report_symbols(struct gp_params_reader *reader, const struct elf *elf, const Elf64_Shdr *table)
+report_symbols(struct gp_params_reader *reader, const struct gp_elf *elf, const Elf64_Shdr *table)
 {
 	Elf64_Shdr names;
 
 	if (table->sh_entsize != sizeof(Elf64_Sym) || table->sh_link >= elf->section_count ||
-	    !lies_within(elf, table->sh_offset, table->sh_size))
+	    !gp_elf_lies_within(elf, table->sh_offset, table->sh_size))
 		return false;
-	names = section_at(elf, table->sh_link);
-	if (!lies_within(elf, names.sh_offset, names.sh_size))
+	names = gp_elf_section(elf, table->sh_link);
+	if (!gp_elf_lies_within(elf, names.sh_offset, names.sh_size))
 		return false;
 	for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table->sh_size; at += sizeof(Elf64_Sym)) {
 		struct gp_variable_size variable = { .readable = true };
@@ -242,7 +180,7 @@ report_symbols(struct gp_params_reader *reader, const struct elf *elf, const Elf
 		memcpy(&symbol, elf->bytes + table->sh_offset + at, sizeof(symbol));
 		if (!is_variable(&symbol))
 			continue;
-		variable.name = text_at(elf, &names, symbol.st_name, &variable.name_size);
+		variable.name = gp_elf_text(elf, &names, symbol.st_name, &variable.name_size);
 		if (!variable.name)
 			return false;
 		variable.size = symbol.st_size;
@@ -256,15 +194,15 @@ gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t s
 {
 	const size_t info = strlen(INFO_PREFIX), code = strlen(CODE_PREFIX);
 	bool understood = true, has_symbols = false;
-	struct elf elf;
+	struct gp_elf elf;
 
-	if (!open_elf(&elf, bytes, size))
+	if (!gp_elf_open(&elf, bytes, size))
 		return false;
 	for (uint64_t i = 0; i < elf.section_count; i++) {
-		Elf64_Shdr section = section_at(&elf, i);
+		Elf64_Shdr section = gp_elf_section(&elf, i);
 		size_t length;
-		const char *name = text_at(&elf, &elf.names, section.sh_name, &length);
-		bool within = lies_within(&elf, section.sh_offset, section.sh_size);
+		const char *name = gp_elf_text(&elf, &elf.names, section.sh_name, &length);
+		bool within = gp_elf_lies_within(&elf, section.sh_offset, section.sh_size);
 
 		if (!name)
 			understood = false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/code/image_state.h"
 
+#include "image/elf_file.h"
 #include "image/image_params.h"
 
 #include <ctype.h>
-#include <elf.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,9 @@
 #define SECTION ".nv.global"
 #define STATE_SPACE ".global"
 #define NAME_SIZE 512
-/* That are looked at in one ELF: tables that say more than that are not there for a linker. */
-#define SYMBOLS_MAX ((uint64_t)1 << 26)
+/* Sections and symbols that are looked at in one ELF: one that has more is not there for a linker.
+ */
+#define LOOKED_MAX ((uint64_t)1 << 26)
 
 static uint64_t
 add(uint64_t a, uint64_t b)
@@ -25,40 +26,9 @@ add(uint64_t a, uint64_t b)
 /* ELF: variables are the sections .nv.global and .nv.global.init. */
 
 struct elf {
-	const uint8_t *bytes;
-	size_t size;
-	Elf64_Ehdr header;
-	Elf64_Shdr names;
-	uint64_t symbols; /* that were looked at */
+	struct gp_elf file;
+	uint64_t looked; /* at so many sections and symbols */
 };
-
-static bool
-is_elf(const void *bytes, size_t size)
-{
-	return size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0 &&
-	       ((const uint8_t *)bytes)[EI_CLASS] == ELFCLASS64;
-}
-
-static bool
-section_at(const struct elf *elf, unsigned int index, Elf64_Shdr *section)
-{
-	const Elf64_Ehdr *header = &elf->header;
-	uint64_t offset = (uint64_t)index * sizeof(*section);
-
-	if (index >= header->e_shnum || header->e_shentsize != sizeof(*section) ||
-	    header->e_shoff > elf->size || offset > elf->size - header->e_shoff ||
-	    sizeof(*section) > elf->size - header->e_shoff - offset)
-		return false;
-	memcpy(section, elf->bytes + header->e_shoff + offset, sizeof(*section));
-	return true;
-}
-
-static bool
-is_inside(const struct elf *elf, const Elf64_Shdr *section)
-{
-	return section->sh_offset <= elf->size &&
-	       section->sh_size <= elf->size - section->sh_offset;
-}
 
 static bool
 begins_with(const char *name, const char *start)
@@ -77,40 +47,41 @@ is_constant(const char *name, uint64_t size)
 	return size == 1 && (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
 }
 
-/* A string of a table of names that may be anything. */
-static const char *
-text_at(const struct elf *elf, const Elf64_Shdr *texts, uint64_t offset)
+static bool
+is_inside(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
-	const char *text = (const char *)elf->bytes + texts->sh_offset + offset;
-
-	if (!is_inside(elf, texts) || offset >= texts->sh_size ||
-	    !memchr(text, 0, texts->sh_size - offset))
-		return NULL;
-	return text;
+	return gp_elf_lies_within(elf, section->sh_offset, section->sh_size);
 }
 
-typedef bool look(const struct elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
+typedef bool look(const struct gp_elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
 		  void *arg);
 
 /* Whether it is so of all symbols, which are where they should be. */
 static bool
 all_symbols(struct elf *elf, look *is_so, void *arg)
 {
-	Elf64_Shdr table, texts;
+	const struct gp_elf *file = &elf->file;
 
-	for (unsigned int i = 0; section_at(elf, i, &table); i++) {
+	for (uint64_t i = 0; i < file->section_count; i++) {
+		Elf64_Shdr texts, table = gp_elf_section(file, i);
+
+		elf->looked +=
+			1 + (table.sh_type == SHT_SYMTAB ? table.sh_size / sizeof(Elf64_Sym) : 0);
+		if (elf->looked > LOOKED_MAX)
+			return false;
 		if (table.sh_type != SHT_SYMTAB)
 			continue;
-		elf->symbols += table.sh_size / sizeof(Elf64_Sym);
-		if (!section_at(elf, table.sh_link, &texts) || !is_inside(elf, &table) ||
-		    elf->symbols > SYMBOLS_MAX)
+		if (table.sh_link >= file->section_count || !is_inside(file, &table))
+			return false;
+		texts = gp_elf_section(file, table.sh_link);
+		if (!is_inside(file, &texts))
 			return false;
 		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
 		     at += sizeof(Elf64_Sym)) {
 			Elf64_Sym symbol;
 
-			memcpy(&symbol, elf->bytes + table.sh_offset + at, sizeof(symbol));
-			if (!is_so(elf, &texts, &symbol, arg))
+			memcpy(&symbol, file->bytes + table.sh_offset + at, sizeof(symbol));
+			if (!is_so(file, &texts, &symbol, arg))
 				return false;
 		}
 	}
@@ -119,7 +90,8 @@ all_symbols(struct elf *elf, look *is_so, void *arg)
 
 /* To textures, surfaces or samplers: their symbols have types of their own. */
 static bool
-is_no_reference(const struct elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol, void *arg)
+is_no_reference(const struct gp_elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
+		void *arg)
 {
 	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
 
@@ -127,12 +99,12 @@ is_no_reference(const struct elf *elf, const Elf64_Shdr *texts, const Elf64_Sym 
 }
 
 struct cover {
-	unsigned int index; /* of the section */
+	uint64_t index; /* of the section */
 	uint64_t padding, bytes;
 };
 
 static bool
-is_constant_or_elsewhere(const struct elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
+is_constant_or_elsewhere(const struct gp_elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
 			 void *arg)
 {
 	struct cover *cover = arg;
@@ -140,7 +112,7 @@ is_constant_or_elsewhere(const struct elf *elf, const Elf64_Shdr *texts, const E
 
 	if (symbol->st_shndx != cover->index || ELF64_ST_TYPE(symbol->st_info) == STT_SECTION)
 		return true;
-	name = text_at(elf, texts, symbol->st_name);
+	name = gp_elf_text(elf, texts, symbol->st_name, NULL);
 	if (!name || !is_constant(name, symbol->st_size))
 		return false;
 	cover->bytes = add(cover->bytes, add(symbol->st_size, cover->padding));
@@ -149,7 +121,7 @@ is_constant_or_elsewhere(const struct elf *elf, const Elf64_Shdr *texts, const E
 
 /* Whether all of the section are constants. */
 static bool
-are_constants(struct elf *elf, unsigned int index, const Elf64_Shdr *section)
+are_constants(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 {
 	struct cover cover = {
 		.index = index,
@@ -170,9 +142,9 @@ is_passing(const char *name)
 }
 
 static bool
-section_keeps_state(struct elf *elf, unsigned int index, const Elf64_Shdr *section)
+section_keeps_state(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 {
-	const char *name = text_at(elf, &elf->names, section->sh_name);
+	const char *name = gp_elf_text(&elf->file, &elf->file.names, section->sh_name, NULL);
 
 	if (!name)
 		return true;
@@ -185,28 +157,35 @@ section_keeps_state(struct elf *elf, unsigned int index, const Elf64_Shdr *secti
 
 /* One without a name may have some. */
 static bool
-has_variables(const struct elf *elf, const Elf64_Shdr *section)
+has_variables(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
-	const char *name = text_at(elf, &elf->names, section->sh_name);
+	const char *name = gp_elf_text(elf, &elf->names, section->sh_name, NULL);
 
 	return !name || begins_with(name, SECTION);
+}
+
+static void
+set_unknown(struct gpd_variables *variables)
+{
+	*variables = (struct gpd_variables){ .size = GPD_VARIABLES_UNKNOWN, .state = true };
 }
 
 static struct gpd_variables
 look_at_elf(const uint8_t *bytes, size_t size)
 {
-	struct gpd_variables variables = { .state = true };
-	struct elf elf = { .bytes = bytes, .size = size };
-	Elf64_Shdr section;
+	struct gpd_variables variables = { 0 };
+	struct elf elf = { .looked = 0 };
 
-	memcpy(&elf.header, bytes, sizeof(elf.header));
-	if (!section_at(&elf, elf.header.e_shstrndx, &elf.names) || !is_inside(&elf, &elf.names))
+	if (!gp_elf_open(&elf.file, bytes, size)) {
+		set_unknown(&variables);
 		return variables;
-	variables.state = !section_at(&elf, elf.header.e_shnum - 1u, &section) ||
-			  !all_symbols(&elf, is_no_reference, NULL);
-	for (unsigned int i = 0; section_at(&elf, i, &section); i++) {
+	}
+	variables.state = !all_symbols(&elf, is_no_reference, NULL);
+	for (uint64_t i = 0; i < elf.file.section_count; i++) {
+		Elf64_Shdr section = gp_elf_section(&elf.file, i);
+
 		variables.state = variables.state || section_keeps_state(&elf, i, &section);
-		if (has_variables(&elf, &section))
+		if (has_variables(&elf.file, &section))
 			variables.size = add(variables.size, section.sh_size);
 	}
 	return variables;
@@ -267,12 +246,6 @@ struct ptx {
 	const char *at; /* behind the name of the last one */
 	struct gpd_variables variables;
 };
-
-static void
-set_unknown(struct gpd_variables *variables)
-{
-	*variables = (struct gpd_variables){ .size = GPD_VARIABLES_UNKNOWN, .state = true };
-}
 
 /* The word with which the next declaration before `end` begins; NULL: there is none. */
 static const char *
@@ -355,7 +328,7 @@ is_ptx(const void *bytes, size_t size)
 struct gpd_variables
 gpd_variables_of(const void *bytes, size_t size)
 {
-	if (is_elf(bytes, size))
+	if (size >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0)
 		return look_at_elf(bytes, size);
 	return is_ptx(bytes, size) ? look_at_ptx(bytes, size)
 				   : (struct gpd_variables){ .state = true };

@@ -109,6 +109,7 @@ make_elf(void)
 	struct image image = { .header = { .e_ident = ELFMAG } };
 
 	image.header.e_ident[EI_CLASS] = ELFCLASS64;
+	image.header.e_ident[EI_DATA] = ELFDATA2LSB;
 	image.header.e_shoff = offsetof(struct image, sections);
 	image.header.e_shentsize = sizeof(Elf64_Shdr);
 	image.header.e_shnum = 4;
@@ -139,10 +140,12 @@ an_elf_is_believed_in_nothing(void **state)
 
 	for (size_t size = 0; size <= sizeof(whole); size++) {
 		void *copy = malloc(size ? size : 1);
+		uint64_t sum;
 
 		assert_non_null(copy);
 		memcpy(copy, &whole, size);
-		assert_true(gpd_variables_of(copy, size).size <= 1024);
+		sum = gpd_variables_of(copy, size).size;
+		assert_true(sum <= 1024 || sum == GPD_VARIABLES_UNKNOWN);
 		free(copy);
 	}
 	/* Every field in turn is as large as can be. */
@@ -213,6 +216,7 @@ make_code(const char *section, uint64_t size, const char *symbol)
 	struct code code = { .header = { .e_ident = ELFMAG } };
 
 	code.header.e_ident[EI_CLASS] = ELFCLASS64;
+	code.header.e_ident[EI_DATA] = ELFDATA2LSB;
 	code.header.e_shoff = offsetof(struct code, sections);
 	code.header.e_shentsize = sizeof(Elf64_Shdr);
 	code.header.e_shnum = 4;
