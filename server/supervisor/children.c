@@ -124,7 +124,7 @@ static void
 forget_child(struct gpd_child *child)
 {
 	if (gpd_child_is_own(child))
-		gpd_source_put(child->source, gp_now_ms());
+		gpd_source_put(child->source);
 	gpd_child_destroy(child);
 }
 
@@ -274,12 +274,13 @@ is_needless(const struct gpd_children *c, const struct gpd_child *child)
 {
 	int sessions = 0;
 
+	if (child == c->serving ||
+	    (child->state != GPD_CHILD_SERVING && child->state != GPD_CHILD_STUCK))
+		return false;
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(c->quota->ledger, s, child->pid));)
 		sessions++;
-	return child != c->serving &&
-	       (child->state == GPD_CHILD_SERVING || child->state == GPD_CHILD_STUCK) &&
-	       sessions <= child->orphans;
+	return sessions <= child->orphans;
 }
 
 static uint32_t
@@ -477,24 +478,6 @@ gpd_children_check(struct gpd_children *c, int64_t now)
 	}
 	if (!c->stopping)
 		choose_workers(c, now);
-}
-
-int64_t
-gpd_children_deadline(const struct gpd_children *c)
-{
-	int64_t deadline = INT64_MAX;
-
-	if (!c->serving && !c->stopping)
-		deadline = c->start_ms;
-	if (!c->stopping && wants_spare(c) && c->spare_ms < deadline)
-		deadline = c->spare_ms;
-	for (const struct gpd_child *child = c->list; child; child = child->next) {
-		if (child->state == GPD_CHILD_BUSY && child->state_ms + BUSY_MS < deadline)
-			deadline = child->state_ms + BUSY_MS;
-		if (child->deadline_ms < deadline)
-			deadline = child->deadline_ms;
-	}
-	return deadline;
 }
 
 int

@@ -48,10 +48,8 @@ int gpd_children_poll(struct gpd_children *children, struct pollfd *fds);
 void gpd_children_serve(struct gpd_children *children, const struct pollfd *fds);
 /* After SIGCHLD. */
 void gpd_children_reap(struct gpd_children *children);
-/* Kills whoever is late, and starts what is due. */
+/* In each turn: kills whoever is late, and starts what is due. */
 void gpd_children_check(struct gpd_children *children, int64_t now_ms);
-/* When to check next; INT64_MAX: never. */
-int64_t gpd_children_deadline(const struct gpd_children *children);
 
 /* Asks all to end. */
 void gpd_children_stop(struct gpd_children *children);

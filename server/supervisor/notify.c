@@ -92,20 +92,14 @@ interval_ms(void)
 	return interval;
 }
 
-static int64_t next_ms;
-
 void
 gpd_notify_alive(int64_t now_ms)
 {
+	static int64_t next_ms;
+
 	if (interval_ms() == 0 || now_ms < next_ms)
 		return;
 	next_ms = now_ms + interval_ms();
 	/* One that finds no room is as good as said: the manager has not read the ones before. */
 	(void)tell("WATCHDOG=1", MSG_DONTWAIT);
-}
-
-int64_t
-gpd_notify_deadline(void)
-{
-	return interval_ms() ? next_ms : INT64_MAX;
 }

@@ -12,9 +12,7 @@ void gpd_notify(const char *state);
 /* Its configuration is about to be read again; READY=1 says that it has been. */
 void gpd_notify_reloading(void);
 
-/* That its loop still turns, if the service manager wants to know (WATCHDOG_USEC); and when it is
- * to be told next, INT64_MAX: never. */
+/* In each turn: that the loop still turns, if the service manager wants to know (WATCHDOG_USEC). */
 void gpd_notify_alive(int64_t now_ms);
-int64_t gpd_notify_deadline(void);
 
 #endif /* GPD_NOTIFY_H */

@@ -25,6 +25,8 @@
 #include <unistd.h>
 
 #define STOP_MS 3000
+/* Whatever is due is seen to in the next turn, which comes after this if nothing happens. */
+#define TURN_MS 50
 /* Of malloc(): one for each of many threads would keep what a handshake of TLS took. */
 #define ARENAS 2
 /* Signals and the peers' events. */
@@ -77,28 +79,6 @@ read_signals(struct supervisor *s)
 	}
 }
 
-static int
-timeout_of(const struct supervisor *s, int64_t now)
-{
-	int64_t until = gpd_admission_deadline(&s->admission);
-	int64_t others[] = { gpd_admin_deadline(&s->manager.admin), gpd_notify_deadline(),
-			     gpd_children_deadline(&s->children) };
-
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (others[i] < until)
-			until = others[i];
-	}
-	if (s->stopping && s->stop_ms < until)
-		until = s->stop_ms;
-	if (s->listen.accept_ms > now && s->listen.accept_ms < until)
-		until = s->listen.accept_ms;
-	if (until == INT64_MAX)
-		return -1;
-	if (until <= now)
-		return 0;
-	return until - now > 60000 ? 60000 : (int)(until - now);
-}
-
 static void
 announce(struct supervisor *s)
 {
@@ -112,22 +92,24 @@ announce(struct supervisor *s)
 	gpd_notify("READY=1");
 }
 
-/* Waits for whatever comes first and acts on it. */
+/* Sees to what is due, waits for whatever comes first, but not long, and acts on it. */
 static void
 turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 {
 	struct pollfd *fds = s->fds;
-	int64_t now = gp_now_ms();
 	int listening, workers, first_admin, admins, ready;
 
+	gpd_admission_check_deadlines(&s->admission, gp_now_ms());
+	gpd_children_check(&s->children, gp_now_ms());
+	gpd_notify_alive(gp_now_ms());
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
-	listening = gpd_listen_poll(&s->listen, now, fds + FIXED_FDS);
+	listening = gpd_listen_poll(&s->listen, gp_now_ms(), fds + FIXED_FDS);
 	workers = gpd_children_poll(&s->children, fds + FIXED_FDS + listening);
 	first_admin = FIXED_FDS + listening + workers;
 	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
 	gpd_manager_unlock(&s->manager);
-	ready = poll(fds, (nfds_t)(first_admin + admins), timeout_of(s, now));
+	ready = poll(fds, (nfds_t)(first_admin + admins), TURN_MS);
 	gpd_manager_lock(&s->manager);
 	if (ready < 0)
 		return;
@@ -139,11 +121,8 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 		gpd_admission_take_events(&s->admission, gp_now_ms());
 	if (fds[0].revents)
 		read_signals(s);
-	gpd_admission_check_deadlines(&s->admission, gp_now_ms());
-	gpd_children_check(&s->children, gp_now_ms());
 	if (s->children.served && !s->announced && !s->stopping)
 		announce(s);
-	gpd_notify_alive(gp_now_ms());
 	gpd_admin_serve(&s->manager.admin, fds + first_admin, gp_now_ms());
 }
 

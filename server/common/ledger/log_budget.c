@@ -15,8 +15,6 @@ enum state {
 };
 
 static struct gpd_ledger *ledger;
-/* The supervisor's. */
-static int64_t check_ms;
 
 static const char *const others[GPD_LOG_BUDGET_OWNERS] = {
 	[GPD_LOG_BUDGET_ADDRESS] = "other addresses",
@@ -27,7 +25,6 @@ void
 gpd_log_budget_use(struct gpd_ledger *used)
 {
 	ledger = used;
-	check_ms = 0;
 }
 
 static enum gpd_log_budget_owner
@@ -128,12 +125,6 @@ gpd_log_budget_of_sessions(const char *tenant, const char *address)
 	return gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, name);
 }
 
-int64_t
-gpd_log_budget_deadline(void)
-{
-	return check_ms;
-}
-
 static void
 tell_left_out(uint32_t index)
 {
@@ -176,5 +167,4 @@ gpd_log_budget_check(int64_t now_ms)
 		if (!used[i] && is_rested(budget, now_ms))
 			atomic_store(&budget->state, FREE);
 	}
-	check_ms = now_ms + GPD_LOG_BUDGET_CHECK_MS;
 }

@@ -39,8 +39,6 @@ enum gpd_log_budget_owner {
 #define GPD_LOG_BUDGET_LINE_MS 100
 #define GPD_LOG_BUDGET_WARNINGS 100
 #define GPD_LOG_BUDGET_WARNING_MS 2000
-/* How often the supervisor says what was left out. */
-#define GPD_LOG_BUDGET_CHECK_MS 30000
 
 enum gpd_log_budget_kind {
 	GPD_LOG_BUDGET_NEWS,
@@ -68,9 +66,8 @@ uint32_t gpd_log_budget_of_sessions(const char *tenant, const char *address);
 bool gpd_log_budget_may(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
 void gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 	GP_PRINTF(3, 4);
-/* Supervisor's main thread: says what was left out, and forgets whom nothing is known of; when to
- * be called again. */
-int64_t gpd_log_budget_deadline(void);
+/* Supervisor's main thread, once in a while: says what was left out, and forgets whom nothing is
+ * known of. */
 void gpd_log_budget_check(int64_t now_ms);
 
 #endif /* GPD_LOG_BUDGET_H */

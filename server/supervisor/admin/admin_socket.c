@@ -325,15 +325,3 @@ gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_m
 	if (fds[0].revents)
 		accept_all(admin, now_ms);
 }
-
-int64_t
-gpd_admin_deadline(const struct gpd_admin *admin)
-{
-	int64_t deadline = INT64_MAX;
-
-	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
-		if (admin->conns[i].fd >= 0 && admin->conns[i].deadline_ms < deadline)
-			deadline = admin->conns[i].deadline_ms;
-	}
-	return deadline;
-}

@@ -56,9 +56,7 @@ void gpd_admin_fini(struct gpd_admin *admin);
 
 /* What to poll for; how many, 0 or GPD_ADMIN_POLL_MAX. */
 int gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds);
-/* After the poll, and after everything else of this turn. */
+/* After the poll, and after everything else of this turn; whose time is over is dropped. */
 void gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_ms);
-/* When somebody's time is over; INT64_MAX: never. */
-int64_t gpd_admin_deadline(const struct gpd_admin *admin);
 
 #endif /* GPD_ADMIN_H */

@@ -14,6 +14,9 @@
 #include <string.h>
 #include <utlist.h>
 
+/* How often addresses are forgotten, and the log says what it has left out. */
+#define TIDY_MS 30000
+
 void
 gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
 		   int lanes_max)
@@ -22,7 +25,6 @@ gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int
 		.quota = quota,
 		.sessions_max = sessions_max,
 		.lanes_max = lanes_max,
-		.begin_ms = INT64_MAX,
 	};
 }
 
@@ -221,36 +223,18 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 void
 gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
 {
-	if (gpd_admission_gate_deadline(admission) <= now_ms)
+	if (admission->gate_ms <= now_ms)
 		gpd_admission_check_credentials(admission, now_ms);
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->deadline_ms <= now_ms)
 			run_out_of_time(admission, p);
 	}
 	gpd_admission_begin(admission, now_ms);
-	if (gpd_source_deadline() <= now_ms)
-		gpd_source_check(now_ms);
-	if (gpd_log_budget_deadline() <= now_ms)
-		gpd_log_budget_check(now_ms);
-}
-
-int64_t
-gpd_admission_deadline(const struct gpd_admission *admission)
-{
-	int64_t deadline = gpd_admission_gate_deadline(admission);
-	int64_t source = gpd_source_deadline();
-
-	if (source < deadline)
-		deadline = source;
-	if (gpd_log_budget_deadline() < deadline)
-		deadline = gpd_log_budget_deadline();
-	if (admission->begin_ms < deadline)
-		deadline = admission->begin_ms;
-	for (const struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p->deadline_ms < deadline)
-			deadline = p->deadline_ms;
-	}
-	return deadline;
+	if (admission->tidy_ms > now_ms)
+		return;
+	admission->tidy_ms = now_ms + TIDY_MS;
+	gpd_source_check(now_ms);
+	gpd_log_budget_check(now_ms);
 }
 
 int

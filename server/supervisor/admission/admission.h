@@ -24,9 +24,9 @@ struct gpd_admission {
 	struct gpd_peer *peers;
 	struct gpd_peer *waiting; /* connections that have not begun, in the order of coming */
 	unsigned int waiting_count;
-	int64_t begin_ms; /* when to look again whether they may; INT64_MAX: there are none */
 	struct gpd_gate gate;
 	int64_t gate_ms; /* when to look again whether the tokens still hold */
+	int64_t tidy_ms; /* when to forget what nobody needs any more */
 	struct gpd_quota *quota;
 	struct gpd_roster *roster; /* of those that have a session */
 	struct gpd_child *worker;  /* that new sessions are given to; NULL: none at the moment */
@@ -76,9 +76,8 @@ void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *wor
 void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
 			     const struct gpd_channel_message *message);
 void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
+/* In each turn: sees to all that is due. */
 void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
-/* The next of them; INT64_MAX: none. */
-int64_t gpd_admission_deadline(const struct gpd_admission *admission);
 /* Reads the configuration again, and puts it into force for all sessions.  Otherwise the error is
  * why nothing is. */
 int gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded);

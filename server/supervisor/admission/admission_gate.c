@@ -45,16 +45,6 @@ has_credentials(const struct gpd_peer *peer)
 						       pass->by == GPD_AUTH_BY_CERTIFICATE));
 }
 
-int64_t
-gpd_admission_gate_deadline(const struct gpd_admission *admission)
-{
-	for (const struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (has_credentials(p))
-			return admission->gate_ms;
-	}
-	return INT64_MAX;
-}
-
 void
 gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms)
 {

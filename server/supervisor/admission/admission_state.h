@@ -77,9 +77,7 @@ void gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer 
 			       int64_t now_ms);
 /* admission_gate.c: whether the peer, of whom Hello has come, is let in; else it was refused. */
 bool gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
-/* When to look again whether the tokens and certificates of those who came by one still hold;
- * INT64_MAX: nobody did. */
-int64_t gpd_admission_gate_deadline(const struct gpd_admission *admission);
+/* Whether the tokens and certificates of those who came by one still hold. */
 void gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms);
 /* The configuration is another one: whether those who came by a certificate are still whose they
  * were. */

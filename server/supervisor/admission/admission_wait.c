@@ -18,7 +18,6 @@
 #define WAITING_MAX 256
 /* Nobody is dropped who is slow only by the network's fault. */
 #define SILENCE_MS 200
-#define RETRY_MS 50
 /* Descriptors for the administrator, the workers and the files of the daemon. */
 #define DESCRIPTORS_KEPT 64
 
@@ -87,12 +86,12 @@ drop_one(struct gpd_admission *admission, const struct gpd_peer *newcomer, int64
 }
 
 static struct gpd_source *
-find_source(const struct gp_conn *conn, int64_t now_ms)
+find_source(const struct gp_conn *conn)
 {
 	uid_t owner;
 	bool known = gp_peer_owner(gp_conn_fd(conn), &owner) == 0;
 
-	return gpd_source_get(gp_conn_peer(conn), known ? &owner : NULL, now_ms);
+	return gpd_source_get(gp_conn_peer(conn), known ? &owner : NULL);
 }
 
 void
@@ -104,7 +103,7 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 
 	if (!peer)
 		return;
-	source = peer->source = find_source(conn, now_ms);
+	source = peer->source = find_source(conn);
 	if (gp_conn_fd(conn) >= descriptors()) {
 		gpd_source_log(source, GPD_LOG_WARNING,
 			       "%s: closed: the descriptors that are left are for sessions and the "
@@ -187,7 +186,6 @@ gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms)
 		else
 			link = &waiting->next;
 	}
-	admission->begin_ms = admission->waiting ? now_ms + RETRY_MS : INT64_MAX;
 }
 
 void

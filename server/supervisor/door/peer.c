@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/peer.h"
 
-#include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
@@ -402,7 +401,7 @@ gpd_peer_destroy(struct gpd_peer *peer)
 	gp_control_free(peer->hello);
 	free(peer->last);
 	if (peer->source)
-		gpd_source_put(peer->source, gp_now_ms());
+		gpd_source_put(peer->source);
 	gp_conn_destroy(peer->conn);
 	pthread_mutex_destroy(&peer->send_lock);
 	explicit_bzero(peer->ticket, sizeof(peer->ticket));

@@ -5,17 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* When addresses are forgotten of which nothing is known. */
-#define CHECK_MS 30000
-
 static struct gpd_source *sources;
 /* When there are too many. */
 static struct gpd_source others = { .name = "other addresses" };
-/* When to look for those that can be forgotten; INT64_MAX: there are none. */
-static int64_t check_ms = INT64_MAX;
 
 struct gpd_source *
-gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms)
+gpd_source_get(const char *peer, const uid_t *owner)
 {
 	bool own = owner && (*owner == 0 || *owner == geteuid());
 	char name[GPD_SOURCE_NAME_MAX];
@@ -38,11 +33,9 @@ gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms)
 }
 
 void
-gpd_source_put(struct gpd_source *source, int64_t now_ms)
+gpd_source_put(struct gpd_source *source)
 {
 	source->users--;
-	if (check_ms == INT64_MAX)
-		check_ms = now_ms + CHECK_MS;
 }
 
 int64_t
@@ -56,26 +49,15 @@ gpd_source_failed(struct gpd_source *source, int64_t now_ms)
 	return 0;
 }
 
-int64_t
-gpd_source_deadline(void)
-{
-	return check_ms;
-}
-
 void
 gpd_source_check(int64_t now_ms)
 {
 	struct gpd_source *source, *next;
 
-	check_ms = INT64_MAX;
 	HASH_ITER(hh, sources, source, next)
 	{
-		if (source->users)
+		if (source->users || source->failed_until_ms > now_ms)
 			continue;
-		if (source->failed_until_ms > now_ms) {
-			check_ms = now_ms + CHECK_MS;
-			continue;
-		}
 		HASH_DEL(sources, source);
 		free(source);
 	}
@@ -92,5 +74,4 @@ gpd_source_forget_all(void)
 		free(source);
 	}
 	others = (struct gpd_source){ .name = "other addresses" };
-	check_ms = INT64_MAX;
 }

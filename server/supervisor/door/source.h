@@ -40,8 +40,8 @@ struct gpd_source {
 
 /* Of this address, as gp_conn_peer() says it, or of the user of this machine, NULL if there is none
  * or he is not known.  To be given back; never NULL. */
-struct gpd_source *gpd_source_get(const char *peer, const uid_t *owner, int64_t now_ms);
-void gpd_source_put(struct gpd_source *source, int64_t now_ms);
+struct gpd_source *gpd_source_get(const char *peer, const uid_t *owner);
+void gpd_source_put(struct gpd_source *source);
 
 /* A login has failed: after how many milliseconds it is to be answered. */
 int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);
@@ -51,8 +51,7 @@ int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);
 	gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, (source)->name), level,       \
 			   __VA_ARGS__)
 
-/* Forgets addresses; when to be called again, INT64_MAX: there is no need. */
-int64_t gpd_source_deadline(void);
+/* Once in a while: forgets addresses of which nothing is known. */
 void gpd_source_check(int64_t now_ms);
 /* All of them; nobody holds one any more. */
 void gpd_source_forget_all(void);

@@ -18,30 +18,30 @@ user_of_this_machine_is_one_address_wherever_he_comes_from(void **state)
 	static const char *const peers[] = { "tcp://127.0.0.1:1", "tls://127.9.9.9:2",
 					     "tcp://[::1]:3", "unix:///run/gpupool.sock" };
 	const uid_t alice = 1501, bob = 1502;
-	struct gpd_source *first = gpd_source_get(peers[0], &alice, 0);
-	struct gpd_source *unknown = gpd_source_get(peers[0], NULL, 0);
+	struct gpd_source *first = gpd_source_get(peers[0], &alice);
+	struct gpd_source *unknown = gpd_source_get(peers[0], NULL);
 
 	assert_ptr_not_equal(first, unknown);
 	for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
-		struct gpd_source *again = gpd_source_get(peers[i], &alice, 0);
-		struct gpd_source *other = gpd_source_get(peers[i], &bob, 0);
+		struct gpd_source *again = gpd_source_get(peers[i], &alice);
+		struct gpd_source *other = gpd_source_get(peers[i], &bob);
 
 		assert_ptr_equal(again, first);
 		assert_ptr_not_equal(other, first);
-		gpd_source_put(again, 0);
-		gpd_source_put(other, 0);
+		gpd_source_put(again);
+		gpd_source_put(other);
 	}
 	assert_false(first->own);
-	gpd_source_put(first, 0);
-	gpd_source_put(unknown, 0);
+	gpd_source_put(first);
+	gpd_source_put(unknown);
 }
 
 static void
 failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void **state)
 {
-	struct gpd_source *one = gpd_source_get("tcp://10.0.0.1:1", NULL, 0);
-	struct gpd_source *same = gpd_source_get("tls://10.0.0.1:2", NULL, 0);
-	struct gpd_source *other = gpd_source_get("tcp://10.0.0.2:1", NULL, 0);
+	struct gpd_source *one = gpd_source_get("tcp://10.0.0.1:1", NULL);
+	struct gpd_source *same = gpd_source_get("tls://10.0.0.1:2", NULL);
+	struct gpd_source *other = gpd_source_get("tcp://10.0.0.2:1", NULL);
 
 	assert_ptr_equal(one, same);
 	assert_ptr_not_equal(one, other);
@@ -52,33 +52,33 @@ failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void
 	assert_int_equal(gpd_source_failed(one, 1000 + GPD_SOURCE_FAILURE_MS), 0);
 	assert_int_equal(gpd_source_failed(one, 1000 + GPD_SOURCE_FAILURE_MS), GPD_SOURCE_DELAY_MS);
 	assert_int_equal(gpd_source_failed(other, 1000), 0);
-	gpd_source_put(one, 2000);
-	gpd_source_put(same, 2000);
-	gpd_source_put(other, 2000);
+	gpd_source_put(one);
+	gpd_source_put(same);
+	gpd_source_put(other);
 }
 
 static void
 address_is_remembered_until_all_it_has_used_has_come_back(void **state)
 {
-	struct gpd_source *source = gpd_source_get("tcp://10.0.0.1:1", NULL, 0);
-	int64_t now = 0;
-	int checks = 0;
+	struct gpd_source *source = gpd_source_get("tcp://10.0.0.1:1", NULL);
+	const int64_t all_back = GPD_SOURCE_FAILURES * (int64_t)GPD_SOURCE_FAILURE_MS;
 
-	assert_true(gpd_source_deadline() == INT64_MAX);
+	source->last_start = 7;
 	for (int i = 0; i < GPD_SOURCE_FAILURES; i++)
-		(void)gpd_source_failed(source, now);
-	gpd_source_put(source, now);
+		(void)gpd_source_failed(source, 0);
+	gpd_source_check(all_back);
+	assert_int_equal(source->last_start, 7);
+	gpd_source_put(source);
 	/* Leaving and coming again gives nothing back. */
-	source = gpd_source_get("tcp://10.0.0.1:2", NULL, now);
-	assert_int_equal(gpd_source_failed(source, now), GPD_SOURCE_DELAY_MS);
-	gpd_source_put(source, now);
-	while (gpd_source_deadline() != INT64_MAX) {
-		assert_true(gpd_source_deadline() > now);
-		now = gpd_source_deadline();
-		gpd_source_check(now);
-		assert_in_range(++checks, 1, 10);
-	}
-	assert_in_range(now, GPD_SOURCE_FAILURES * (int64_t)GPD_SOURCE_FAILURE_MS, 200000);
+	gpd_source_check(all_back - 1);
+	source = gpd_source_get("tcp://10.0.0.1:2", NULL);
+	assert_int_equal(source->last_start, 7);
+	assert_int_equal(gpd_source_failed(source, 0), GPD_SOURCE_DELAY_MS);
+	gpd_source_put(source);
+	gpd_source_check(all_back);
+	source = gpd_source_get("tcp://10.0.0.1:3", NULL);
+	assert_int_equal(source->last_start, 0);
+	gpd_source_put(source);
 }
 
 static void
@@ -89,29 +89,28 @@ addresses_beyond_the_table_share_one_place(void **state)
 
 	for (int i = 0; i < GPD_SOURCES_MAX + 2; i++) {
 		(void)snprintf(peer, sizeof(peer), "tcp://10.0.%d.%d:1", i / 256, i % 256);
-		sources[i] = gpd_source_get(peer, NULL, 0);
+		sources[i] = gpd_source_get(peer, NULL);
 	}
 	assert_ptr_not_equal(sources[GPD_SOURCES_MAX - 1], sources[GPD_SOURCES_MAX]);
 	assert_ptr_equal(sources[GPD_SOURCES_MAX], sources[GPD_SOURCES_MAX + 1]);
 	/* One that was there before still has its own. */
-	assert_ptr_equal(gpd_source_get("tcp://10.0.0.7:9", NULL, 0), sources[7]);
-	gpd_source_put(sources[7], 0);
+	assert_ptr_equal(gpd_source_get("tcp://10.0.0.7:9", NULL), sources[7]);
+	gpd_source_put(sources[7]);
 	/* Root and the daemon's own user are not crowded out of it. */
 	for (int i = 0; i < 2; i++) {
 		const uid_t own = i ? geteuid() : 0, other = geteuid() + 1;
-		struct gpd_source *source = gpd_source_get("tcp://127.0.0.1:1", &own, 0);
-		struct gpd_source *stranger = gpd_source_get("tcp://127.0.0.1:1", &other, 0);
+		struct gpd_source *source = gpd_source_get("tcp://127.0.0.1:1", &own);
+		struct gpd_source *stranger = gpd_source_get("tcp://127.0.0.1:1", &other);
 
 		assert_true(source->own);
 		assert_ptr_not_equal(source, sources[GPD_SOURCES_MAX]);
 		assert_ptr_equal(stranger, sources[GPD_SOURCES_MAX]);
-		gpd_source_put(source, 0);
-		gpd_source_put(stranger, 0);
+		gpd_source_put(source);
+		gpd_source_put(stranger);
 	}
 	for (int i = 0; i < GPD_SOURCES_MAX + 2; i++)
-		gpd_source_put(sources[i], 0);
-	while (gpd_source_deadline() != INT64_MAX)
-		gpd_source_check(gpd_source_deadline());
+		gpd_source_put(sources[i]);
+	gpd_source_check(0);
 }
 
 int
