@@ -9,7 +9,6 @@ build-essential
 libcjson-dev
 libcmocka-dev
 libibverbs-dev
-libinih-dev
 liblz4-dev
 libmicrohttpd-dev
 libprotobuf-c-dev

@@ -21,7 +21,6 @@ gpd_config_complain(struct gpd_config_parser *p, int line, const char *format, .
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	p->result = GP_E_INVALID;
-	p->error_line = line;
 	return false;
 }
 
@@ -47,30 +46,21 @@ gpd_config_cut_comment(char *text)
 			*c = 0;
 }
 
-void
-gpd_config_copy_line(const struct gpd_config_parser *p, int line, char *copy, size_t size)
-{
-	const char *text = p->text;
-	char room[GPD_CONFIG_LINE];
-
-	while (--line > 0 && (text = strchr(text, '\n')))
-		text++;
-	snprintf(room, sizeof(room), "%.*s", text ? (int)strcspn(text, "\n") : 0, text ? text : "");
-	gpd_config_cut_comment(room);
-	snprintf(copy, size, "%s", gpd_config_trim(room));
-}
-
 bool
 gpd_config_complain_back(struct gpd_config_parser *p, int line, const char *format, ...)
 {
-	char what[GPD_CONFIG_LINE], text[GPD_CONFIG_LINE];
+	char what[GPD_CONFIG_LINE], quoted[GPD_CONFIG_LINE];
+	const char *text = p->text;
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(what, sizeof(what), format, arguments);
 	va_end(arguments);
-	gpd_config_copy_line(p, line, text, sizeof(text));
-	snprintf(p->where, sizeof(p->where), "%s %s", p->title, text);
+	for (int i = 1; i < line; i++)
+		text = strchr(text, '\n') + 1;
+	snprintf(quoted, sizeof(quoted), "%.*s", (int)strcspn(text, "\n"), text);
+	gpd_config_cut_comment(quoted);
+	snprintf(p->where, sizeof(p->where), "%s %s", p->title, gpd_config_trim(quoted));
 	return gpd_config_complain(p, line, "%s", what);
 }
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The reader of gpupoold.conf(5).  inih splits lines into keys and values.  It tells neither the
- * line's number nor of a section without keys, and cuts names of sections short, so the function
- * that hands it the lines looks after those.
- */
+/* The reader of gpupoold.conf(5). */
 #include "server/common/config/config_parser.h"
 #include "server/common/config/config_value.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* What a line may have. */
+#define LINE_BYTES 198
 #define SECTIONS_WANTED "[daemon], [device N] or [tenant NAME]"
 
 static bool
@@ -140,17 +137,14 @@ open_device(struct gpd_config_parser *p, const char *text)
 }
 
 static bool
-open_section(struct gpd_config_parser *p, const char *line)
+open_section(struct gpd_config_parser *p, char *line)
 {
-	char text[GPD_CONFIG_LINE], *end, *word, *rest;
+	char *end = strchr(line, ']'), *word, *rest;
 
 	if (!close_section(p))
 		return false;
-	snprintf(text, sizeof(text), "%s", line + 1);
-	end = strchr(text, ']');
-	snprintf(p->title, sizeof(p->title), "%s", line);
-	if (end)
-		p->title[end - text + 2] = 0;
+	snprintf(p->title, sizeof(p->title), "%.*s", end ? (int)(end + 1 - line) : LINE_BYTES,
+		 line);
 	snprintf(p->where, sizeof(p->where), "%s", p->title);
 	if (!end)
 		return gpd_config_complain(p, p->line, "no ] at its end");
@@ -159,7 +153,7 @@ open_section(struct gpd_config_parser *p, const char *line)
 	if (*rest && *rest != ';' && *rest != '#')
 		return gpd_config_complain(p, p->line,
 					   "\"%s\" behind it belongs in a line of its own", rest);
-	word = gpd_config_trim(text);
+	word = gpd_config_trim(line + 1);
 	rest = word + strcspn(word, " \t");
 	if (*rest)
 		*rest++ = 0;
@@ -176,58 +170,18 @@ open_section(struct gpd_config_parser *p, const char *line)
 	return begin_at(p, &p->daemon_line);
 }
 
-/* For inih: hands out the next line, without blanks around it unless a list goes on in it. */
-static char *
-read_line(char *room, int size, void *user)
-{
-	struct gpd_config_parser *p = user;
-	size_t length;
-	const char *text;
-
-	if (p->result || !*p->next)
-		return NULL;
-	p->line++;
-	p->where[0] = 0;
-	text = p->next;
-	length = strcspn(text, "\n");
-	p->next += length + (text[length] == '\n');
-	for (; length > 0 && isspace((unsigned char)*text); length--)
-		text++;
-	while (length > 0 && isspace((unsigned char)text[length - 1]))
-		length--;
-	/* A blank before it and the zero behind. */
-	if (length + 2 > (size_t)size || length + 2 > GPD_CONFIG_LINE) {
-		(void)gpd_config_complain(p, p->line,
-					  "longer than %d bytes (a list may go on in the next "
-					  "line after a comma)",
-					  size - 2);
-		return NULL;
-	}
-	snprintf(room, (size_t)size, "%s%.*s", p->open_list && *text != '[' ? " " : "", (int)length,
-		 text);
-	return room[0] == '[' && !open_section(p, room) ? NULL : room;
-}
-
 static bool
 take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
 {
-	char *at = text, *comma;
-
 	p->open_list = NULL;
 	do {
-		const char *wrong;
-		char *element = at;
+		const char *element = gpd_config_trim(strsep(&text, ","));
+		const char *wrong = key->read(key, element, p->tenant);
 
-		comma = strchr(at, ',');
-		if (comma)
-			*comma = 0;
-		element = gpd_config_trim(element);
-		wrong = key->read(key, element, p->tenant);
 		if (wrong)
 			return complain_value(p, element, wrong);
-		at = comma ? comma + 1 : NULL;
-	} while (comma && *gpd_config_trim(at));
-	if (comma) {
+	} while (text && *gpd_config_trim(text));
+	if (text) {
 		p->open_list = key;
 		p->open_list_line = p->line;
 	}
@@ -304,42 +258,62 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 	return take_value(p, index, key, dot ? (int)device : -1, value);
 }
 
-/* For inih: a key and its value, or the next part of a list. */
-static int
-take_entry(void *user, const char *section, const char *name, const char *value)
+static void
+set_where(struct gpd_config_parser *p, const char *name, const char *value)
 {
-	struct gpd_config_parser *p = user;
-	char room[GPD_CONFIG_LINE], *text;
-
-	if (p->result)
-		return 0;
-	snprintf(room, sizeof(room), "%s", value ? value : "");
-	gpd_config_cut_comment(room);
-	text = gpd_config_trim(room);
 	snprintf(p->where, sizeof(p->where), "%s%s%s = %s", p->title, p->title[0] ? " " : "", name,
-		 text);
-	if (p->open_list)
-		return take_list(p, p->open_list, text);
-	return take_key(p, name, text);
+		 value);
+}
+
+static bool
+take_line(struct gpd_config_parser *p, const char *text, size_t length)
+{
+	char room[GPD_CONFIG_LINE], *line, *value;
+
+	p->line++;
+	p->where[0] = 0;
+	if (length > LINE_BYTES)
+		return gpd_config_complain(p, p->line,
+					   "longer than %d bytes (a list may go on in the next "
+					   "line after a comma)",
+					   LINE_BYTES);
+	snprintf(room, sizeof(room), "%.*s", (int)length, text);
+	gpd_config_cut_comment(room);
+	line = gpd_config_trim(room);
+	if (!*line)
+		return true;
+	if (*line == '[')
+		return open_section(p, line);
+	if (p->open_list) {
+		set_where(p, p->open_list->name, line);
+		return take_list(p, p->open_list, line);
+	}
+	value = strpbrk(line, "=:");
+	if (!value)
+		return gpd_config_complain(p, p->line,
+					   "\"%s\" is neither KEY = VALUE nor [SECTION]", line);
+	*value++ = 0;
+	line = gpd_config_trim(line);
+	value = gpd_config_trim(value);
+	set_where(p, line, value);
+	return take_key(p, line, value);
 }
 
 static void
 parse(struct gpd_config_parser *p)
 {
-	int r = ini_parse_stream(read_line, p, take_entry, p);
+	const char *text = p->text;
 
-	if (r < 0 && !p->result) {
-		snprintf(p->error, p->error_size, "%s: no memory", p->file);
-		p->result = -ENOMEM;
-	} else if (r > 0 && (!p->result || r < p->error_line)) {
-		char line[GPD_CONFIG_LINE];
+	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+		text += 3;
+	while (*text) {
+		size_t length = strcspn(text, "\n");
 
-		gpd_config_copy_line(p, r, line, sizeof(line));
-		p->where[0] = 0;
-		(void)gpd_config_complain(p, r, "\"%s\" is neither KEY = VALUE nor [SECTION]",
-					  line);
+		if (!take_line(p, text, length))
+			return;
+		text += length + (text[length] == '\n');
 	}
-	if (p->result || !close_section(p))
+	if (!close_section(p))
 		return;
 	if (p->tenant_lines[GPD_TENANT_DEFAULT] == 0)
 		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
@@ -365,9 +339,7 @@ gpd_config_parse(const char *text, const char *name, struct gpd_config **config_
 		free(p);
 		return r;
 	}
-	p->text = p->next = text;
-	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-		p->next += 3;
+	p->text = text;
 	p->file = name;
 	p->error = error;
 	p->error_size = error_size;

@@ -21,7 +21,6 @@ struct gpd_config_lines {
 
 struct gpd_config_parser {
 	const char *text;
-	const char *next; /* line in it */
 	int line;
 	const char *file;
 	struct gpd_config *config;
@@ -29,7 +28,6 @@ struct gpd_config_parser {
 	char *error;
 	size_t error_size;
 	int result;
-	int error_line;
 	char where[2 * GPD_CONFIG_LINE]; /* what the error text begins with */
 
 	enum gpd_config_section section;
@@ -60,8 +58,6 @@ bool gpd_config_complain_back(struct gpd_config_parser *p, int line, const char 
 char *gpd_config_trim(char *text);
 /* A comment at its end does not count. */
 void gpd_config_cut_comment(char *text);
-/* A line of the text, trimmed, and cut short if need be. */
-void gpd_config_copy_line(const struct gpd_config_parser *p, int line, char *copy, size_t size);
 
 /* -1: there is no such key. */
 int gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length);
