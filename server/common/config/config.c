@@ -2,6 +2,7 @@
 #include "server/common/config/config.h"
 
 #include "server/common/base/shared_file.h"
+#include "server/common/config/config_key.h"
 #include "server/common/config/config_value.h"
 #include "transport/url.h"
 
@@ -208,14 +209,13 @@ rule_rank(const struct gpd_config_device_rule *rule, int ordinal, const char *uu
 static void
 apply_rule(const struct gpd_config_device_rule *rule, struct gpd_config_device *device)
 {
-	if (rule->given & GPD_CONFIG_GIVEN_POLICY)
-		device->policy = rule->device.policy;
-	if (rule->given & GPD_CONFIG_GIVEN_VIRTUAL_NUMBER)
-		device->virtual_number = rule->device.virtual_number;
-	if (rule->given & GPD_CONFIG_GIVEN_EXPORTED)
-		device->exported = rule->device.exported;
-	if (rule->given & GPD_CONFIG_GIVEN_SM_GRANULARITY)
-		device->sm_granularity = rule->device.sm_granularity;
+	int count;
+	const struct gpd_config_key *keys = gpd_config_keys(GPD_CONFIG_SECTION_DEVICE, &count);
+
+	for (int i = 0; i < count; i++)
+		if (rule->given >> i & 1)
+			memcpy((char *)device + keys[i].offset,
+			       (const char *)&rule->device + keys[i].offset, sizeof(uint32_t));
 }
 
 struct gpd_config_device

@@ -14,7 +14,6 @@
 #include "server/common/ledger/ledger.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -88,18 +87,11 @@ struct gpd_config_device {
 	uint32_t sm_granularity; /* multiprocessors are given out in multiples of it: 2 or 8 */
 };
 
-enum gpd_config_given {
-	GPD_CONFIG_GIVEN_POLICY = 1 << 0,
-	GPD_CONFIG_GIVEN_VIRTUAL_NUMBER = 1 << 1,
-	GPD_CONFIG_GIVEN_EXPORTED = 1 << 2,
-	GPD_CONFIG_GIVEN_SM_GRANULARITY = 1 << 3,
-};
-
 /* What a section [device ...] says; see gpd_config_device(). */
 struct gpd_config_device_rule {
 	int ordinal;        /* -1: not by ordinal */
 	char uuid[41];      /* "gpu-...", in lower case; "" with ordinal -1: any device */
-	unsigned int given; /* enum gpd_config_given: what of `device` it says */
+	unsigned int given; /* what of `device` it says: bits, by the places of gpd_config_keys() */
 	struct gpd_config_device device;
 };
 

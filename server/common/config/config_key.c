@@ -4,8 +4,14 @@
 #include "protocol/frame.h"
 #include "server/common/config/config_value.h"
 
+#include <arpa/inet.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MILLION 1000000ul
+#define BYTES_MAX (1ul << 60)
+#define SM_MAX 65535
 
 const char gpd_config_no_memory[] = "finds no memory";
 
@@ -21,12 +27,20 @@ read_number(const struct gpd_config_key *key, const char *text, void *value)
 	return NULL;
 }
 
+/* 33 or 33%. */
 static const char *
 read_percent(const struct gpd_config_key *key, const char *text, void *value)
 {
+	char digits[8] = "";
+	size_t length = strlen(text);
 	uint64_t number;
 
-	if (!gpd_value_percent(text, key->min, key->max, &number))
+	if (length > 0 && text[length - 1] == '%')
+		length--;
+	if (length >= sizeof(digits))
+		return key->wrong;
+	memcpy(digits, text, length);
+	if (!gpd_value_number(digits, key->min, key->max, &number))
 		return key->wrong;
 	*(uint32_t *)value = (uint32_t)number;
 	return NULL;
@@ -55,22 +69,123 @@ read_granularity(const struct gpd_config_key *key, const char *text, void *value
 	return NULL;
 }
 
+/* An integer or decimal number, in millionths; *end_p: what follows it. */
+static bool
+decimal(const char *text, uint64_t *millionths_p, const char **end_p)
+{
+	uint64_t value = 0, unit = MILLION;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	for (; isdigit((unsigned char)*text); text++) {
+		value = value * 10 + (uint64_t)(*text - '0');
+		if (value >= UINT64_MAX / MILLION)
+			return false;
+	}
+	value *= MILLION;
+	if (*text == '.') {
+		text++;
+		if (!isdigit((unsigned char)*text))
+			return false;
+		for (; isdigit((unsigned char)*text); text++) {
+			unit /= 10;
+			if (unit == 0)
+				return false;
+			value += unit * (uint64_t)(*text - '0');
+		}
+	}
+	*millionths_p = value;
+	*end_p = text;
+	return true;
+}
+
+static bool
+bytes(const char *text, uint64_t *bytes_p)
+{
+	static const char units[] = "KMGT";
+	uint64_t millionths;
+	unsigned int shift = 0;
+
+	if (!decimal(text, &millionths, &text))
+		return false;
+	if (*text) {
+		const char *unit = strchr(units, toupper((unsigned char)*text));
+
+		if (!unit)
+			return false;
+		shift = 10 * (unsigned int)(unit - units + 1);
+		text++;
+		if (*text == 'i')
+			text++;
+		if (*text == 'B' || *text == 'b')
+			text++;
+		if (*text)
+			return false;
+	}
+
+	unsigned __int128 value = ((unsigned __int128)millionths << shift) / MILLION;
+
+	if (value > BYTES_MAX)
+		return false;
+	*bytes_p = (uint64_t)value;
+	return true;
+}
+
+/* "12.5%" as 1250; of at most two decimals, more than 0 and at most 100. */
+static bool
+share(const char *text, uint64_t *share_p)
+{
+	uint64_t millionths;
+
+	if (!decimal(text, &millionths, &text) || strcmp(text, "%") != 0 ||
+	    millionths % (MILLION / 100) || millionths == 0 || millionths > 100 * MILLION)
+		return false;
+	*share_p = millionths / (MILLION / 100);
+	return true;
+}
+
 static const char *
 read_memory(const struct gpd_config_key *key, const char *text, void *value)
 {
-	return gpd_value_memory(text, value);
+	struct gpd_config_amount amount = { 0 };
+
+	if (strcmp(text, "all") == 0)
+		amount.number = GPD_NO_LIMIT;
+	else if (!share(text, &amount.share)) {
+		if (!bytes(text, &amount.number))
+			return "is no size (16G, 512M, 40% or all)";
+		if (amount.number < GPD_MEMORY_MIN)
+			return "is less than 2M, the smallest size (16G, 512M, 40% or all)";
+	}
+	*(struct gpd_config_amount *)value = amount;
+	return NULL;
 }
 
 static const char *
 read_sm(const struct gpd_config_key *key, const char *text, void *value)
 {
-	return gpd_value_sm(text, value);
+	struct gpd_config_amount amount = { 0 };
+
+	if (strcmp(text, "all") != 0 && !share(text, &amount.share) &&
+	    !gpd_value_number(text, 1, SM_MAX, &amount.number))
+		return "is no part of the multiprocessors (25%, 33 or all)";
+	*(struct gpd_config_amount *)value = amount;
+	return NULL;
 }
 
 static const char *
 read_bandwidth(const struct gpd_config_key *key, const char *text, void *value)
 {
-	return gpd_value_bandwidth(text, value);
+	uint64_t number = GPD_NO_LIMIT;
+
+	if (strcmp(text, "unlimited") != 0) {
+		if (!bytes(text, &number))
+			return "is no bandwidth (bytes per second: 1G, 500M or unlimited)";
+		if (number < GPD_BANDWIDTH_MIN)
+			return "is less than 64K, the smallest bandwidth (1G, 500M or unlimited)";
+	}
+	*(uint64_t *)value = number;
+	return NULL;
 }
 
 static const char *
@@ -83,24 +198,12 @@ read_metrics(const struct gpd_config_key *key, const char *text, void *value)
 }
 
 static const char *
-read_socket(const struct gpd_config_key *key, const char *text, void *value)
-{
-	struct gpd_config *config = value;
-	size_t length = strlen(text);
-
-	if (*text != '/' || length >= sizeof(config->admin_socket))
-		return "is no absolute path of at most 107 bytes (/run/gpupool/admin)";
-	memcpy(config->admin_socket, text, length + 1);
-	return NULL;
-}
-
-static const char *
 read_path(const struct gpd_config_key *key, const char *text, void *value)
 {
 	size_t length = strlen(text);
 
-	if (*text != '/' || length >= GPD_CONFIG_PATH_MAX)
-		return "is no absolute path of at most 255 bytes (/etc/gpupool/tokens)";
+	if (*text != '/' || length > key->max)
+		return key->wrong;
 	memcpy(value, text, length + 1);
 	return NULL;
 }
@@ -140,9 +243,16 @@ read_user(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config_tenant *tenant = value;
 	char name[GPD_TENANT_NAME_MAX] = "";
-	const char *wrong = gpd_value_user(text, name);
+	size_t length = strlen(text);
 
-	return wrong ? wrong : add(&tenant->users, &tenant->user_count, name, sizeof(name));
+	/* "*" is a pattern to whoever writes it, and would match nobody. */
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr("*,;=\"", *c))
+			length = 0;
+	if (length == 0 || length >= sizeof(name))
+		return "is no user name (1 to 63 characters, no blanks; a list is alice,bob)";
+	memcpy(name, text, length);
+	return add(&tenant->users, &tenant->user_count, name, sizeof(name));
 }
 
 static const char *
@@ -156,15 +266,44 @@ read_certificate(const struct gpd_config_key *key, const char *text, void *value
 		     : add(&tenant->certificates, &tenant->certificate_count, name, sizeof(name));
 }
 
-static const char *
-read_network(const struct gpd_config_key *key, const char *text, void *value)
+static bool
+is_zero_beyond(const struct gpd_config_network *network, unsigned int bits)
 {
-	struct gpd_config_tenant *tenant = value;
-	struct gpd_config_network network;
-	const char *wrong = gpd_value_network(text, &network);
+	for (unsigned int i = bits; i < (network->is_v6 ? 128u : 32u); i++)
+		if (network->address[i / 8] & (0x80 >> i % 8))
+			return false;
+	return true;
+}
 
-	return wrong ? wrong
-		     : add(&tenant->networks, &tenant->network_count, &network, sizeof(network));
+static const char *
+read_network(const struct gpd_config_key *key, const char *text, void *into)
+{
+	static const char form[] = "is no address (127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)";
+	struct gpd_config_tenant *tenant = into;
+	struct gpd_config_network value;
+	char address[INET6_ADDRSTRLEN];
+	const char *slash = strchr(text, '/');
+	size_t length = slash ? (size_t)(slash - text) : strlen(text);
+
+	if (length >= sizeof(address))
+		return form;
+	memcpy(address, text, length);
+	address[length] = 0;
+	if (!gpd_value_address(address, &value))
+		return form;
+	if (slash) {
+		uint64_t bits;
+
+		if (strchr(address, ':') && !value.is_v6)
+			return "is an IPv4 address in the form of IPv6 (as IPv4: 10.0.0.0/8)";
+		if (!gpd_value_number(slash + 1, 0, value.bits, &bits))
+			return form;
+		if (!is_zero_beyond(&value, (unsigned int)bits))
+			return "has bits set that its length leaves out (10.0.0.0/8, not "
+			       "10.0.0.1/8)";
+		value.bits = (uint8_t)bits;
+	}
+	return add(&tenant->networks, &tenant->network_count, &value, sizeof(value));
 }
 
 static const char *const isolations[] = { "shared", "process", "shared-only", NULL };
@@ -182,6 +321,10 @@ static_assert(GP_LANES_MAX == 16, "1 to 16");
 
 /* Into which field of which struct a value goes. */
 #define AT(in, field) .offset = offsetof(struct in, field)
+#define OF_PATH(field)                                                                             \
+	AT(gpd_config, field),                                                                     \
+		.max = GPD_CONFIG_PATH_MAX - 1,                                                    \
+		.wrong = "is no absolute path of at most 255 bytes (/etc/gpupool/tokens)"
 #define OF_QUOTA(field) AT(gpd_config_quota, field), .shape = GPD_CONFIG_PER_DEVICE
 
 static const struct gpd_config_key daemon_keys[] = {
@@ -201,15 +344,16 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ "idle-timeout", read_number, AT(gpd_config, idle_timeout), .min = 1, .max = 10000000,
 	  .word = "never", .word_value = 0, .wrong = "is neither a number of seconds nor never" },
 	{ "metrics", read_metrics, .offset = 0 },
-	{ "admin-socket", read_socket, .offset = 0 },
-	{ "tokens", read_path, AT(gpd_config, tokens) },
-	{ "certificate", read_path, AT(gpd_config, certificate) },
-	{ "key", read_path, AT(gpd_config, key) },
-	{ "client-authority", read_path, AT(gpd_config, client_authority) },
-	{ "crl", read_path, AT(gpd_config, crl) },
+	{ "admin-socket", read_path, AT(gpd_config, admin_socket), .max = 107,
+	  .wrong = "is no absolute path of at most 107 bytes (/run/gpupool/admin)" },
+	{ "tokens", read_path, OF_PATH(tokens) },
+	{ "certificate", read_path, OF_PATH(certificate) },
+	{ "key", read_path, OF_PATH(key) },
+	{ "client-authority", read_path, OF_PATH(client_authority) },
+	{ "crl", read_path, OF_PATH(crl) },
 };
 
-/* In the order of enum gpd_config_given. */
+/* All of them 32 bits wide. */
 static const struct gpd_config_key device_keys[] = {
 	{ "policy", read_word, AT(gpd_config_device, policy), .words = policies,
 	  .wrong = "is none of none, best-effort, equal, fixed" },

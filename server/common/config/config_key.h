@@ -13,6 +13,10 @@
 
 #define GPD_CONFIG_KEYS_MAX 20 /* in a kind of section */
 
+/* The least that a quota may be, in bytes and in bytes per second. */
+#define GPD_MEMORY_MIN ((uint64_t)2 << 20)
+#define GPD_BANDWIDTH_MIN ((uint64_t)64 << 10)
+
 enum gpd_config_section {
 	GPD_CONFIG_SECTION_NONE,
 	GPD_CONFIG_SECTION_DAEMON,

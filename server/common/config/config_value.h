@@ -14,22 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The least that a quota may be, in bytes and in bytes per second. */
-#define GPD_MEMORY_MIN ((uint64_t)2 << 20)
-#define GPD_BANDWIDTH_MIN ((uint64_t)64 << 10)
-
 /* Digits alone. */
 bool gpd_value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
-/* 33 or 33%. */
-bool gpd_value_percent(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
-const char *gpd_value_memory(const char *text, struct gpd_config_amount *amount);
-const char *gpd_value_sm(const char *text, struct gpd_config_amount *amount);
-const char *gpd_value_bandwidth(const char *text, uint64_t *bytes_p);
 const char *gpd_value_name(const char *text, char name[GPD_TENANT_NAME_MAX]);
-const char *gpd_value_user(const char *text, char name[GPD_TENANT_NAME_MAX]);
 const char *gpd_value_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX]);
 const char *gpd_value_uuid(const char *text, char uuid[41]);
-const char *gpd_value_network(const char *text, struct gpd_config_network *network);
 /* HOST:PORT, [ADDRESS]:PORT, PORT (which is 127.0.0.1's) or "off", which leaves host empty.
  * port_min: 0: a port 0 is taken, too. */
 const char *gpd_value_metrics(const char *text, uint16_t port_min, char *host, size_t host_size,

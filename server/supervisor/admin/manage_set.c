@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas that are changed while they are in use. */
 #include "server/common/base/log.h"
-#include "server/common/config/config_value.h"
+#include "server/common/config/config_key.h"
 #include "server/supervisor/admin/manage.h"
 
 #include <stdarg.h>
