@@ -29,15 +29,21 @@ read_tls(const struct gpd_options *options, struct gp_tls **tls_p, char *error)
 	return r;
 }
 
-/* The certificate in use was found at the usual place, and is not there any more. */
-static bool
-is_gone(const struct gpd_options *options, const struct gp_tls *next)
+/* The certificate in use may have been found at the usual place, and not be there any more. */
+static int
+check_still_there(const struct gpd_options *options, const struct gp_tls *next, char *error)
 {
 	struct gp_tls *now = gpd_tls_get();
 	bool gone = now && !next && gpd_tls_has_address(options);
+	char path[PATH_MAX] = GPD_FILE_CERTIFICATE;
 
 	gp_tls_put(now);
-	return gone;
+	if (!gone)
+		return 0;
+	(void)!gpd_folder_file(GPD_FILE_CERTIFICATE, path, sizeof(path));
+	(void)snprintf(error, GPD_RELOADED_TEXT_MAX,
+		       "%.300s, the certificate, is not there any more", path);
+	return GP_E_INVALID;
 }
 
 /* For new connections.  What RDMA's addresses go by was settled when they were opened. */
@@ -55,7 +61,7 @@ use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reload
 		if (strcmp(options->listen[i].scheme, "rdma") != 0)
 			continue;
 		gp_url_format(&options->listen[i], text, sizeof(text));
-		gpd_reloaded_say(reloaded, GPD_RELOADED_LATER,
+		gpd_reloaded_say(reloaded, GPD_LOG_WARNING,
 				 "%s goes without TLS until a new start of the daemon: it had no "
 				 "certificate at this one",
 				 text);
@@ -66,37 +72,19 @@ static int
 reload(const struct gpd_options *options, struct gpd_manager *manager, struct gp_tls *tls,
        struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock)
 {
-	char room[PATH_MAX] = GPD_FILE_CERTIFICATE;
-	bool gone = is_gone(options, tls);
-	int r = gpd_folder_file(GPD_FILE_CERTIFICATE, room, sizeof(room));
+	int r = check_still_there(options, tls, reloaded->error);
 
-	if (gone && !options->config) {
-		(void)snprintf(reloaded->error, sizeof(reloaded->error),
-			       "%.300s is not there any more, so the certificate stays what it "
-			       "was, and there is no configuration file (--config)",
-			       room);
-		return GP_E_INVALID;
-	}
 	/* Without a certificate either, it says that there is no configuration. */
-	r = options->config || !tls ? gpd_admission_reload(manager->admission, reloaded) : 0;
+	if (r == 0 && (options->config || !tls))
+		r = gpd_admission_reload(manager->admission, reloaded);
 	if (r)
 		return r;
-	if (gone) {
-		gpd_warning("%s is in force, but %s is not there any more: the certificate stays "
-			    "what it was",
-			    options->config, room);
-		gpd_reloaded_say(reloaded, GPD_RELOADED_NOTED,
-				 "%.300s is not there any more: the certificate stays what it was",
-				 room);
-	} else if (options->config) {
-		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
-		use_tls(options, tls, reloaded);
-	} else {
-		gpd_info("the certificate is in force; there is no configuration file (--config)");
-		use_tls(options, tls, reloaded);
-	}
 	if (options->config)
-		gpd_manager_reload(manager, options, reloaded);
+		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
+	else
+		gpd_info("the certificate is in force; there is no configuration file (--config)");
+	use_tls(options, tls, reloaded);
+	gpd_manager_reload(manager, options, reloaded);
 	return 0;
 }
 

@@ -148,13 +148,11 @@ def _():
                                     r"info: the certificate is in force; there is no configuration file \(--config\)$")
                 os.rename(path, path + ".aside")
                 os.kill(daemon.pid, signal.SIGHUP)
-                daemon.wait_for_log(
-                    f"warning: {config.name} is in force, but {path} is not there any more: the certificate stays" if config else
-                    f"nothing is reloaded: {path} is not there any more, so the certificate stays what it was, and there is no")
+                daemon.wait_for_log(f"error: nothing is reloaded: {path}, the certificate, is not there any more$")
                 done = subprocess.run([os.environ["GP_CTL"], "--socket", admin, "reload"], capture_output=True, text=True,
                                       env=base_environment(), timeout=PATIENCE, check=False)
-                require(done.returncode == 1 and f"{path} is not there any more" in done.stderr and
-                        done.stderr.startswith("gpupoolctl: not all of it is in force: ") == (config is not None), f"{done}")
+                require(done.returncode == 1 and done.stderr == f"gpupoolctl: {path}, the certificate, is not there any more\n",
+                        f"{done}")
                 run("vectoradd", remote=address, env=trust).expect(out="vectoradd: ok\n")
                 os.rename(path + ".aside", path)
 

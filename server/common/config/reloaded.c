@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/config/reloaded.h"
 
-#include "server/common/base/log.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +16,7 @@ append(char text[GPD_RELOADED_TEXT_MAX], const char *before, const char *what)
 }
 
 void
-gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_reloaded_kind kind, const char *format,
-		 ...)
+gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_log_level level, const char *format, ...)
 {
 	char text[GPD_RELOADED_TEXT_MAX];
 	va_list args;
@@ -27,9 +24,8 @@ gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_reloaded_kind kind, con
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (kind != GPD_RELOADED_NOTED)
-		gpd_log(kind == GPD_RELOADED_FAILED ? GPD_LOG_ERROR : GPD_LOG_WARNING, "%s", text);
-	if (kind == GPD_RELOADED_LATER)
+	gpd_log(level, "%s", text);
+	if (level == GPD_LOG_WARNING)
 		append(reloaded->warning, "", text);
 	else
 		append(reloaded->error, "not all of it is in force: ", text);

@@ -7,6 +7,7 @@
 #define GPD_RELOADED_H
 
 #include "base/status.h"
+#include "server/common/base/log.h"
 #include "server/common/config/config.h"
 
 #define GPD_RELOADED_TEXT_MAX 2048
@@ -19,14 +20,10 @@ struct gpd_reloaded {
 static_assert(GPD_RELOADED_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
 	      "has what is wrong with a configuration");
 
-enum gpd_reloaded_kind {
-	GPD_RELOADED_FAILED, /* this part is not in force, while the rest is */
-	GPD_RELOADED_NOTED,  /* the same, where the log has been told already */
-	GPD_RELOADED_LATER,  /* it changes with a new start only */
-};
-
-void gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_reloaded_kind kind,
-		      const char *format, ...) GP_PRINTF(3, 4);
+/* GPD_LOG_ERROR: this part is not in force, while the rest is; GPD_LOG_WARNING: it changes with a
+ * new start only. */
+void gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_log_level level, const char *format,
+		      ...) GP_PRINTF(3, 4);
 
 /* What needs a new start stands behind what is not in force, too, if there is any. */
 void gpd_reloaded_join(struct gpd_reloaded *reloaded);

@@ -62,21 +62,19 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 
 	if (strcmp(path ? path : "", gate->store.file.path) == 0) {
 		gpd_gate_refresh(gate, now_ms);
-		/* What the log has said once, perhaps long ago. */
 		if (gate->store.file.wrong)
-			gpd_reloaded_say(reloaded, GPD_RELOADED_NOTED,
-					 "the tokens cannot be read: %s", gate->store.file.why);
+			gpd_reloaded_say(reloaded, GPD_LOG_ERROR, "the tokens cannot be read: %s",
+					 gate->store.file.why);
 		return;
 	}
 	if (gpd_token_store_open(&other, path)) {
-		gpd_reloaded_say(reloaded, GPD_RELOADED_FAILED, "the tokens stay as they were: %s",
+		gpd_reloaded_say(reloaded, GPD_LOG_ERROR, "the tokens stay as they were: %s",
 				 other.file.why);
 		return;
 	}
 	/* It would end the sessions of all who came by a token of before. */
 	if (!other.file.status.st_nlink && gate->store.tokens.count) {
-		gpd_reloaded_say(reloaded, GPD_RELOADED_FAILED,
-				 "the tokens stay as they were: %s: %s",
+		gpd_reloaded_say(reloaded, GPD_LOG_ERROR, "the tokens stay as they were: %s: %s",
 				 path ? path : "no file of tokens is named", strerror(ENOENT));
 		gpd_token_store_close(&other);
 		return;

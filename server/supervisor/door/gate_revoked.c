@@ -66,15 +66,14 @@ gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, 
 	if (strcmp(path ? path : "", gate->revoked.file.path) == 0) {
 		gate->revoked.needed |= named;
 		gpd_gate_refresh_revoked(gate, now_ms);
-		/* What the log has said once, perhaps long ago. */
 		if (gate->revoked.file.wrong)
-			gpd_reloaded_say(reloaded, GPD_RELOADED_NOTED,
+			gpd_reloaded_say(reloaded, GPD_LOG_ERROR,
 					 "the list of revoked certificates cannot be used: %s",
 					 gate->revoked.file.why);
 		return;
 	}
 	if (open_file(&other, path, named)) {
-		gpd_reloaded_say(reloaded, GPD_RELOADED_FAILED,
+		gpd_reloaded_say(reloaded, GPD_LOG_ERROR,
 				 "the list of revoked certificates stays as it was: %s",
 				 other.file.why);
 		gpd_crl_file_close(&other);
