@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session's names take of the machine's memory, counted in the ledger in batches, so that
- * making and dropping them touches nothing that others use.  Executor only.
- *
- * What the GPU may still use is counted until it is destroyed, which another thread sees to: the
- * executor says that it leaves, the other thread that it has gone, and the next
- * gpd_name_memory_add() takes it off.
+ * What a session's names take of the machine's memory, counted in the ledger.  The executor adds
+ * and removes; what the GPU may still use is counted until another thread has destroyed it: the
+ * executor says that it leaves, the other thread that it has gone.
  */
 #ifndef GPD_NAME_MEMORY_H
 #define GPD_NAME_MEMORY_H
@@ -19,9 +16,8 @@
 struct gpd_name_memory {
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
-	uint64_t used, counted; /* bytes; what the ledger has been told is at least what is used */
-	uint64_t leaving;       /* of what is used */
-	_Atomic uint64_t gone;  /* of what is leaving */
+	_Atomic uint64_t used;    /* bytes */
+	_Atomic uint64_t leaving; /* of what is used */
 };
 
 /* False, and nothing is added: there is no more for this session. */
@@ -30,7 +26,7 @@ void gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes);
 /* So much of what was added is another thread's to end, which then says so. */
 void gpd_name_memory_leave(struct gpd_name_memory *memory, uint64_t bytes);
 void gpd_name_memory_gone(struct gpd_name_memory *memory, uint64_t bytes);
-/* Tells the ledger that nothing is used any more. */
+/* Nothing is used any more. */
 void gpd_name_memory_fini(struct gpd_name_memory *memory);
 
 #endif /* GPD_NAME_MEMORY_H */
