@@ -48,41 +48,25 @@ refuse(struct MHD_Connection *connection, unsigned int status, const char *text)
 		      MHD_RESPMEM_PERSISTENT);
 }
 
-/* One that needs the source no more.  NULL: no memory. */
-static Gpupool__AdminReply *
-take_report(struct gpd_report_source *source)
-{
-	Gpupool__AdminReply reply = GPUPOOL__ADMIN_REPLY__INIT, *copy;
-	uint8_t *bytes;
-	size_t size;
-
-	pthread_mutex_lock(&source->lock);
-	reply.report = gpd_report_create(source, 0);
-	bytes = reply.report ? gp_admin_pack_reply(&reply, &size) : NULL;
-	gpd_report_free(reply.report);
-	pthread_mutex_unlock(&source->lock);
-	copy = bytes ? gp_admin_decode_reply(bytes + GP_ADMIN_HEADER_SIZE,
-					     size - GP_ADMIN_HEADER_SIZE)
-		     : NULL;
-	free(bytes);
-	return copy;
-}
-
 /* NULL: no memory. */
 static char *
 write_text(struct gpd_report_source *source, size_t *size_p)
 {
-	Gpupool__AdminReply *reply = take_report(source);
 	char *text = NULL;
-	FILE *file = reply ? open_memstream(&text, size_p) : NULL;
-	bool bad = true;
+	FILE *file = open_memstream(&text, size_p);
+	Gpupool__AdminReport *report;
+	bool bad;
 
-	if (file) {
-		gpd_metrics_write(file, reply->report);
-		bad = ferror(file);
-		bad = fclose(file) || bad;
-	}
-	gp_admin_free_reply(reply);
+	if (!file)
+		return NULL;
+	pthread_mutex_lock(&source->lock);
+	report = gpd_report_create(source, 0);
+	if (report)
+		gpd_metrics_write(file, report);
+	gpd_report_free(report);
+	pthread_mutex_unlock(&source->lock);
+	bad = !report || ferror(file);
+	bad = fclose(file) || bad;
 	if (!bad)
 		return text;
 	free(text);
