@@ -108,9 +108,9 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	workers = gpd_children_poll(&s->children, fds + FIXED_FDS + listening);
 	first_admin = FIXED_FDS + listening + workers;
 	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
-	gpd_manager_unlock(&s->manager);
+	pthread_mutex_unlock(&s->manager.source.lock);
 	ready = poll(fds, (nfds_t)(first_admin + admins), TURN_MS);
-	gpd_manager_lock(&s->manager);
+	pthread_mutex_lock(&s->manager.source.lock);
 	if (ready < 0)
 		return;
 

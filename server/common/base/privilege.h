@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 

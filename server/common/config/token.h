@@ -14,7 +14,6 @@
 #include "protocol/token_text.h"
 #include "server/common/ledger/ledger.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "server/common/config/token_file.h"
 
 #include "server/common/base/pool_folder.h"
-#include "server/common/base/shared_file.h"
 #include "server/common/config/config_value.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 #include "server/common/ledger/channel.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/manage.h"
 
-#include "base/lock.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/workers/child.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -30,7 +27,7 @@ gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 		.started_s = time(NULL),
 	};
 	pthread_mutex_init(&manager->source.lock, NULL);
-	gpd_manager_lock(manager);
+	pthread_mutex_lock(&manager->source.lock);
 	gpd_admin_init(&manager->admin, gpd_manage, manager);
 	return gpd_roster_init(&manager->roster);
 }
@@ -97,11 +94,11 @@ gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *option
 	if (!options->metrics_given &&
 	    (config->metrics_port != now->port ||
 	     (now->port && strcmp(config->metrics_host, now->host) != 0)))
-		gpd_reloaded_say(reloaded, GPD_RELOADED_LATER,
+		gpd_reloaded_say(reloaded, GPD_LOG_WARNING,
 				 "metrics needs a new start of the daemon: until then %s",
 				 now->http ? now->url : "there are none");
 	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
-		gpd_reloaded_say(reloaded, GPD_RELOADED_LATER,
+		gpd_reloaded_say(reloaded, GPD_LOG_WARNING,
 				 "admin-socket needs a new start of the daemon: until then %s",
 				 manager->admin.fd < 0 ? "there is none" : manager->admin.path);
 }
@@ -123,22 +120,10 @@ void
 gpd_manager_fini(struct gpd_manager *manager)
 {
 	gpd_admin_fini(&manager->admin);
-	gpd_manager_unlock(manager);
+	pthread_mutex_unlock(&manager->source.lock);
 	gpd_metrics_close(&manager->metrics);
 	gpd_roster_fini(&manager->roster);
 	pthread_mutex_destroy(&manager->source.lock);
-}
-
-void
-gpd_manager_lock(struct gpd_manager *manager)
-{
-	pthread_mutex_lock(&manager->source.lock);
-}
-
-void
-gpd_manager_unlock(struct gpd_manager *manager)
-{
-	pthread_mutex_unlock(&manager->source.lock);
 }
 
 /* What a request comes to. */

@@ -19,7 +19,6 @@
 #include "server/supervisor/admission/roster.h"
 #include "server/supervisor/tenancy/quota.h"
 
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -57,10 +56,6 @@ void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *o
 /* Says where they are: in the log and, if asked for, the metrics on standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
 void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
-
-/* Around the wait for events. */
-void gpd_manager_unlock(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
-void gpd_manager_lock(struct gpd_manager *manager) GP_LOCKS(manager->source.lock);
 
 /* For the tests: a request of the admin socket, as gpd_admin_handler. */
 int gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,

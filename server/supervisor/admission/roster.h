@@ -10,7 +10,6 @@
 #define GPD_ROSTER_H
 
 #include "protocol/control.h"
-#include "server/common/ledger/ledger.h"
 #include "server/supervisor/door/auth.h"
 #include "server/supervisor/tenancy/tenants.h"
 

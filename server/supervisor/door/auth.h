@@ -14,7 +14,6 @@
 #include "server/common/config/token.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 /* What the list of revoked ones says of a certificate that is good otherwise, whatever its name. */

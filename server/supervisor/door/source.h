@@ -10,7 +10,6 @@
 #ifndef GPD_SOURCE_H
 #define GPD_SOURCE_H
 
-#include "base/status.h"
 #include "server/common/base/source_name.h"
 #include "server/common/ledger/log_budget.h"
 

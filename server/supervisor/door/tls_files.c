@@ -7,7 +7,6 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -6,7 +6,6 @@
 #include "server/common/base/log.h"
 
 #include <cuda.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -29,23 +29,11 @@ static const unsigned int next_states[GPD_CHILD_STATES] = {
 	[GPD_CHILD_ENDING] = 0,
 };
 
-static const char *const state_names[GPD_CHILD_STATES] = {
-	[GPD_CHILD_STARTING] = "starting", [GPD_CHILD_SERVING] = "serving",
-	[GPD_CHILD_BUSY] = "busy",         [GPD_CHILD_STUCK] = "stuck",
-	[GPD_CHILD_SPARE] = "spare",       [GPD_CHILD_RETIRED] = "retired",
-	[GPD_CHILD_OWN] = "own",           [GPD_CHILD_ABANDONED] = "abandoned",
-	[GPD_CHILD_LOST] = "lost",         [GPD_CHILD_ENDING] = "ending",
-};
-
 bool
 gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state, int64_t now_ms)
 {
-	if (!(next_states[child->state] >> state & 1)) {
-		if (state != child->state)
-			gpd_debug("worker %d: it is %s, and cannot be %s", (int)child->pid,
-				  state_names[child->state], state_names[state]);
+	if (!(next_states[child->state] >> state & 1))
 		return false;
-	}
 	child->state = state;
 	child->state_ms = now_ms;
 	return true;
