@@ -35,7 +35,7 @@ start_child(void *arg)
 	}
 	child->started_ms = now;
 	child->deadline_ms = now + WORKER_START_MS;
-	LL_PREPEND(c->list, child);
+	LL_PREPEND(c->admission->workers, child);
 	gpd_debug("worker %d starts", (int)child->pid);
 	return child;
 }
@@ -43,7 +43,7 @@ start_child(void *arg)
 static struct gpd_child *
 find_spare(const struct gpd_children *c, enum gpd_child_state state)
 {
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		if (child->spare && child->state == state && !child->channel_closed)
 			return child;
 	}
@@ -226,7 +226,7 @@ worker_busy(struct gpd_children *c, struct gpd_child *child,
 static void
 end_stuck_worker(struct gpd_children *c)
 {
-	struct gpd_child *child = gpd_orphans_choose(c->list);
+	struct gpd_child *child = gpd_orphans_choose(c->admission->workers);
 	char owners[300];
 
 	if (!child)
@@ -251,7 +251,7 @@ worker_stuck(struct gpd_children *c, struct gpd_child *child)
 		    "another worker",
 		    (int)child->pid);
 	take_out(c, child, GPD_CHILD_STUCK, 0);
-	gpd_orphans_blame(c->list, child, c->quota->ledger, gp_now_ms());
+	gpd_orphans_blame(c->admission->workers, child, c->quota->ledger, gp_now_ms());
 	end_stuck_worker(c);
 }
 
@@ -261,7 +261,7 @@ find_serving(const struct gpd_children *c)
 {
 	struct gpd_child *found = NULL;
 
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		if (child->state == GPD_CHILD_SERVING && !child->channel_closed)
 			found = child;
 	}
@@ -288,7 +288,7 @@ count_spare(const struct gpd_children *c)
 {
 	uint32_t count = 0;
 
-	for (const struct gpd_child *child = c->list; child; child = child->next)
+	for (const struct gpd_child *child = c->admission->workers; child; child = child->next)
 		count += child->spare && child->state <= GPD_CHILD_SPARE;
 	return count;
 }
@@ -323,7 +323,7 @@ keep_reserve(struct gpd_children *c, int64_t now)
 static void
 choose_workers(struct gpd_children *c, int64_t now)
 {
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		if (child->state == GPD_CHILD_BUSY && child->state_ms + BUSY_MS <= now)
 			worker_stuck(c, child);
 	}
@@ -335,7 +335,7 @@ choose_workers(struct gpd_children *c, int64_t now)
 		else if (!c->serving && c->start_ms <= now)
 			start_worker(c);
 	}
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		if (is_needless(c, child))
 			tell_to_retire(c, child);
 	}
@@ -348,7 +348,7 @@ tell_all_to_recall(struct gpd_children *c)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
 
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		if (gpd_ledger_next(c->quota->ledger, NULL, child->pid))
 			(void)gpd_channel_post(&child->channel, &header, NULL, 0, -1);
 	}
@@ -436,7 +436,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 						      : text);
 	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_UNKNOWN, text);
 	gpd_quota_close_worker(c->quota, child->pid);
-	LL_DELETE(c->list, child);
+	LL_DELETE(c->admission->workers, child);
 	forget_child(child);
 	/* Its sessions' places are free. */
 	gpd_admission_go_on(c->admission, gp_now_ms());
@@ -444,11 +444,14 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 
 void
 gpd_children_init(struct gpd_children *c, const struct gpd_options *options,
-		  struct gpd_admission *admission, struct gpd_quota *quota)
+		  struct gpd_admission *admission)
 {
-	*c = (struct gpd_children){ .options = options, .admission = admission, .quota = quota };
+	*c = (struct gpd_children){
+		.options = options,
+		.admission = admission,
+		.quota = admission->quota,
+	};
 	admission->start_alone = start_alone;
-	admission->workers = &c->list;
 	admission->arg = c;
 }
 
@@ -457,7 +460,7 @@ gpd_children_reap(struct gpd_children *c)
 {
 	struct gpd_child *next;
 
-	for (struct gpd_child *child = c->list; child; child = next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = next) {
 		int status;
 
 		next = child->next;
@@ -469,7 +472,7 @@ gpd_children_reap(struct gpd_children *c)
 void
 gpd_children_check(struct gpd_children *c, int64_t now)
 {
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		if (child->deadline_ms > now)
 			continue;
 		gpd_warning("worker %d does not end or start in time: killed", (int)child->pid);
@@ -485,7 +488,7 @@ gpd_children_poll(struct gpd_children *c, struct pollfd *fds)
 {
 	int count = 0;
 
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		short events = POLLIN;
 
 		child->polled = -1;
@@ -502,7 +505,7 @@ gpd_children_poll(struct gpd_children *c, struct pollfd *fds)
 void
 gpd_children_serve(struct gpd_children *c, const struct pollfd *fds)
 {
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		short events = child->polled < 0 ? 0 : fds[child->polled].revents;
 
 		child->polled = -1;
@@ -517,7 +520,7 @@ void
 gpd_children_stop(struct gpd_children *c)
 {
 	c->stopping = true;
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
 
 		/* It may be ending already. */
@@ -539,7 +542,7 @@ gpd_children_retire(struct gpd_children *c, pid_t worker)
 	bool all = c->serving && c->serving->pid == worker, found = false;
 
 	/* Whatever the next one is wanted for, those that are there already do not have it. */
-	for (struct gpd_child *child = c->list; child; child = child->next) {
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		bool chosen = child->pid == worker;
 
 		found = found || (chosen && (is_shared(child) || child->state == GPD_CHILD_OWN));
@@ -552,10 +555,10 @@ gpd_children_retire(struct gpd_children *c, pid_t worker)
 void
 gpd_children_fini(struct gpd_children *c)
 {
-	while (c->list) {
-		struct gpd_child *child = c->list;
+	while (c->admission->workers) {
+		struct gpd_child *child = c->admission->workers;
 
-		c->list = child->next;
+		c->admission->workers = child->next;
 		(void)kill(child->pid, SIGKILL);
 		(void)waitpid(child->pid, NULL, 0);
 		forget_child(child);

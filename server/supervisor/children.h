@@ -14,7 +14,6 @@
 
 #include "server/common/config/options.h"
 #include "server/supervisor/admission/admission.h"
-#include "server/supervisor/tenancy/quota.h"
 #include "server/supervisor/workers/child.h"
 
 #include <poll.h>
@@ -24,9 +23,8 @@
 
 struct gpd_children {
 	const struct gpd_options *options;
-	struct gpd_admission *admission;
+	struct gpd_admission *admission; /* has the list of workers */
 	struct gpd_quota *quota;
-	struct gpd_child *list;
 	struct gpd_child *serving; /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
 	int64_t start_ms;          /* not before this, if there is none */
 	int64_t spare_ms;          /* the same of those in reserve */
@@ -36,9 +34,10 @@ struct gpd_children {
 	bool stopping; /* no more are started */
 };
 
-/* Starts none yet.  The admission gets its workers for single sessions here from now on. */
+/* Starts none yet.  The admission, which has the list of them, gets its workers for single sessions
+ * here from now on. */
 void gpd_children_init(struct gpd_children *children, const struct gpd_options *options,
-		       struct gpd_admission *admission, struct gpd_quota *quota);
+		       struct gpd_admission *admission);
 /* Kills those that are left, and waits for them. */
 void gpd_children_fini(struct gpd_children *children);
 

@@ -107,7 +107,7 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 		gpd_error("nothing is reloaded: %s", reloaded->error);
 	} else {
 		/* Now that it is known whose certificates are good. */
-		gpd_gate_reload_revoked(&admission->gate, manager->quota->tenants.config,
+		gpd_gate_reload_revoked(&admission->gate, admission->quota->tenants.config,
 					gp_now_ms(), reloaded);
 	}
 	gpd_reloaded_join(reloaded);

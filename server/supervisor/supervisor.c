@@ -253,19 +253,17 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 
 	if (gpd_quota_init(&s.quota, options->config, error))
 		return -fail(error);
-	if (gpd_manager_init(&s.manager, &s.admission, &s.quota, &s.children.list, &manager_hooks,
-			     &s))
+	if (gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max))
 		return -fail("out of memory");
-	gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max);
-	s.admission.roster = &s.manager.roster;
-	gpd_children_init(&s.children, options, &s.admission, &s.quota);
+	gpd_manager_init(&s.manager, &s.admission, &manager_hooks, &s);
+	gpd_children_init(&s.children, options, &s.admission);
 	if (set_up(&s))
 		s.status = 1;
 	while (s.status < 0) {
 		turn(&s);
 		if (s.children.useless)
 			s.status = 1;
-		if (s.stopping && (!s.children.list || s.stop_ms <= gp_now_ms()))
+		if (s.stopping && (!s.admission.workers || s.stop_ms <= gp_now_ms()))
 			s.status = 0;
 	}
 	gpd_children_fini(&s.children);

@@ -31,7 +31,6 @@ static const struct gpd_manager_hooks hooks = { stop, retire, reload };
 static struct gpd_manager manager;
 static struct gpd_admission admission;
 static struct gpd_quota quota;
-static struct gpd_child *children;
 
 static void
 set_up(void)
@@ -39,10 +38,9 @@ set_up(void)
 	char error[GPD_CONFIG_ERROR_MAX];
 
 	gpd_log_level = GPD_LOG_ERROR;
-	if (gpd_quota_init(&quota, NULL, error) ||
-	    gpd_manager_init(&manager, &admission, &quota, &children, &hooks, NULL))
+	if (gpd_quota_init(&quota, NULL, error) || gpd_admission_init(&admission, &quota, 0, 0))
 		abort();
-	gpd_admission_init(&admission, &quota, 0, 0);
+	gpd_manager_init(&manager, &admission, &hooks, NULL);
 	quota.tenants.device_count = 2;
 	for (int d = 0; d < 2; d++) {
 		quota.tenants.devices[d].memory = (uint64_t)80 << 30;

@@ -31,7 +31,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct gpd_admission admission;
 static struct gpd_quota quota;
-static struct gpd_roster roster;
 static struct gpd_child worker = { .pid = 0x3fffffff, .state = GPD_CHILD_SERVING };
 static struct gpd_channel worker_end;
 static int connections[CONNECTIONS];
@@ -85,10 +84,8 @@ set_up(void)
 	int fds[2];
 
 	gpd_log_level = GPD_LOG_ERROR;
-	check(gpd_peer_setup() == 0 && gpd_roster_init(&roster) == 0);
-	check(gpd_quota_init(&quota, NULL, error) == 0);
-	gpd_admission_init(&admission, &quota, 8, 4);
-	admission.roster = &roster;
+	check(gpd_peer_setup() == 0 && gpd_quota_init(&quota, NULL, error) == 0);
+	check(gpd_admission_init(&admission, &quota, 8, 4) == 0);
 	/* There are no tokens. */
 	snprintf(tokens, sizeof(tokens), "/proc/self/fd/%d", memfd_create("tokens", MFD_CLOEXEC));
 	check(gpd_gate_open(&admission.gate, quota.tenants.config, tokens, true, error,

@@ -8,28 +8,19 @@
 #include <string.h>
 #include <time.h>
 
-int
+void
 gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
-		 struct gpd_quota *quota, struct gpd_child *const *children,
 		 const struct gpd_manager_hooks *hooks, void *arg)
 {
 	*manager = (struct gpd_manager){
+		.source = { .admission = admission, .started_s = time(NULL) },
 		.admission = admission,
-		.quota = quota,
 		.hooks = hooks,
 		.arg = arg,
-	};
-	manager->source = (struct gpd_report_source){
-		.admission = admission,
-		.quota = quota,
-		.roster = &manager->roster,
-		.children = children,
-		.started_s = time(NULL),
 	};
 	pthread_mutex_init(&manager->source.lock, NULL);
 	pthread_mutex_lock(&manager->source.lock);
 	gpd_admin_init(&manager->admin, gpd_manage, manager);
-	return gpd_roster_init(&manager->roster);
 }
 
 /* NULL: the usual one, if that can be had. */
@@ -69,7 +60,7 @@ open_metrics(struct gpd_manager *manager, const char *host, uint16_t port, bool 
 int
 gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 {
-	const struct gpd_config *config = manager->quota->tenants.config;
+	const struct gpd_config *config = manager->admission->quota->tenants.config;
 	const char *path = config->admin_socket[0] ? config->admin_socket : NULL;
 
 	memcpy(manager->admin_socket, config->admin_socket, sizeof(manager->admin_socket));
@@ -88,7 +79,7 @@ void
 gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
 		   struct gpd_reloaded *reloaded)
 {
-	const struct gpd_config *config = manager->quota->tenants.config;
+	const struct gpd_config *config = manager->admission->quota->tenants.config;
 	const struct gpd_metrics *now = &manager->metrics;
 
 	if (!options->metrics_given &&
@@ -122,7 +113,6 @@ gpd_manager_fini(struct gpd_manager *manager)
 	gpd_admin_fini(&manager->admin);
 	pthread_mutex_unlock(&manager->source.lock);
 	gpd_metrics_close(&manager->metrics);
-	gpd_roster_fini(&manager->roster);
 	pthread_mutex_destroy(&manager->source.lock);
 }
 
@@ -149,7 +139,7 @@ report(struct gpd_manager *m, const Gpupool__AdminReportRequest *request, struct
 static int
 terminate(struct gpd_manager *m, uint64_t id, bool again, struct outcome *o)
 {
-	bool known = gpd_ledger_find(m->quota->ledger, id) != NULL;
+	bool known = gpd_ledger_find(m->admission->quota->ledger, id) != NULL;
 
 	if (known && !again)
 		gpd_admission_terminate(m->admission, id);
@@ -181,7 +171,7 @@ drain(struct gpd_manager *m, const Gpupool__AdminDrain *request, bool again, str
 static bool
 terminate_all(struct gpd_manager *m, int32_t worker, bool again)
 {
-	const struct gpd_ledger *ledger = m->quota->ledger;
+	const struct gpd_ledger *ledger = m->admission->quota->ledger;
 
 	for (const struct gpd_ledger_session *s = NULL;
 	     !again && (s = gpd_ledger_next(ledger, s, worker));)
@@ -204,12 +194,12 @@ retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, s
 static void
 show_defaults(const struct gpd_manager *m, struct outcome *o)
 {
-	const struct gpd_defaults *from = &m->quota->defaults;
+	const struct gpd_defaults *from = &m->admission->quota->defaults;
 
 	gpupool__admin_defaults__init(&o->defaults);
 	o->defaults.thread_share = from->thread_share;
 	o->defaults.priority = from->priority;
-	o->defaults.n_memory = (size_t)m->quota->tenants.device_count;
+	o->defaults.n_memory = (size_t)m->admission->quota->tenants.device_count;
 	o->defaults.memory = o->list;
 	for (size_t d = 0; d < o->defaults.n_memory; d++) {
 		gpupool__admin_default_memory__init(&o->memory[d]);

@@ -16,8 +16,6 @@
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admin/report.h"
 #include "server/supervisor/admission/admission.h"
-#include "server/supervisor/admission/roster.h"
-#include "server/supervisor/tenancy/quota.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,20 +30,17 @@ struct gpd_manager_hooks {
 
 struct gpd_manager {
 	struct gpd_report_source source;
-	struct gpd_roster roster;
 	struct gpd_admin admin;
 	struct gpd_metrics metrics;
 	struct gpd_admission *admission;
-	struct gpd_quota *quota;
 	const struct gpd_manager_hooks *hooks;
 	void *arg;
 	char admin_socket[108]; /* that the configuration named when it was opened, or "" */
 };
 
-/* Before the first session; children: head of the supervisor's list.  0 or -ENOMEM. */
-GP_MUST_CHECK int gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
-				   struct gpd_quota *quota, struct gpd_child *const *children,
-				   const struct gpd_manager_hooks *hooks, void *arg)
+/* Before the first session. */
+void gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
+		      const struct gpd_manager_hooks *hooks, void *arg)
 	GP_LOCKS(manager->source.lock);
 /* The admin socket and the metrics, as the options or the configuration say.  0, or -1: standard
  * error says why. */

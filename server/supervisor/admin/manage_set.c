@@ -56,7 +56,7 @@ refuse(const struct target *t, const char *format, ...)
 static uint64_t
 memory_on(const struct target *t, const Gpupool__AdminSetting *setting, int device)
 {
-	uint64_t all = t->manager->quota->tenants.devices[device].memory;
+	uint64_t all = t->manager->admission->quota->tenants.devices[device].memory;
 
 	if (!setting->share)
 		return setting->number;
@@ -66,7 +66,7 @@ memory_on(const struct target *t, const Gpupool__AdminSetting *setting, int devi
 static uint32_t
 multiprocessors_on(const struct target *t, const Gpupool__AdminSetting *setting, int device)
 {
-	uint32_t all = t->manager->quota->tenants.devices[device].multiprocessors;
+	uint32_t all = t->manager->admission->quota->tenants.devices[device].multiprocessors;
 	uint32_t wanted = (uint32_t)((uint64_t)all * setting->share / SHARE_ALL);
 
 	if (!setting->share)
@@ -94,7 +94,7 @@ check(const struct target *t, const Gpupool__AdminSetting *setting)
 	if (setting->share)
 		return refuse(t, "%s: a share of the device makes no sense here", keys[key].name);
 	for (int d = t->first; setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM && d < t->end; d++) {
-		uint32_t all = t->manager->quota->tenants.devices[d].multiprocessors;
+		uint32_t all = t->manager->admission->quota->tenants.devices[d].multiprocessors;
 
 		if (number > all)
 			return refuse(t, "sm: device %d has only %u multiprocessors", d, all);
@@ -123,7 +123,7 @@ future(const Gpupool__AdminSet *set, Gpupool__AdminSetting__Key key, uint32_t pr
 static int
 check_time(const struct target *t, const Gpupool__AdminSet *set)
 {
-	const struct gpd_ledger *ledger = t->manager->quota->ledger;
+	const struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
 
 	for (int d = t->first; t->tenant && d < t->end; d++) {
 		const struct gpd_ledger_tenant_line *own = &t->tenant->devices[d];
@@ -155,7 +155,7 @@ check_time(const struct target *t, const Gpupool__AdminSet *set)
 static void
 pass_priority_on(const struct target *t, uint32_t before, uint32_t now)
 {
-	struct gpd_ledger *ledger = t->manager->quota->ledger;
+	struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
 
 	for (struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
@@ -212,8 +212,8 @@ set(const struct target *t, const Gpupool__AdminSetting *setting)
 static int
 find(struct target *t, const Gpupool__AdminSet *wanted)
 {
-	struct gpd_ledger *ledger = t->manager->quota->ledger;
-	int count = t->manager->quota->tenants.device_count;
+	struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
+	int count = t->manager->admission->quota->tenants.device_count;
 
 	t->session = gpd_ledger_find(ledger, wanted->session);
 	if (wanted->session && !t->session)
@@ -237,7 +237,7 @@ find(struct target *t, const Gpupool__AdminSet *wanted)
 static void
 tell_workers(const struct target *t)
 {
-	struct gpd_ledger *ledger = t->manager->quota->ledger;
+	struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
 
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
@@ -273,7 +273,7 @@ int
 gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
 			char *error, size_t size)
 {
-	struct gpd_defaults *defaults = &manager->quota->defaults;
+	struct gpd_defaults *defaults = &manager->admission->quota->defaults;
 	const struct target t = { .manager = manager, .error = error, .size = size };
 
 	if (wanted->thread_share > SHARE_ALL)
@@ -281,7 +281,8 @@ gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefault
 	if (wanted->set_priority && wanted->priority > 1)
 		return refuse(&t, "a default priority is 0 (normal) or 1 (below normal)");
 	for (size_t i = 0; i < wanted->n_memory; i++) {
-		if (wanted->memory[i]->device >= (uint32_t)manager->quota->tenants.device_count)
+		if (wanted->memory[i]->device >=
+		    (uint32_t)manager->admission->quota->tenants.device_count)
 			return refuse(&t, "there is no device %u", wanted->memory[i]->device);
 	}
 	if (wanted->thread_share)

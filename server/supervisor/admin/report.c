@@ -72,7 +72,7 @@ add_line(struct lines *lines, size_t *count, int device)
 static void
 add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 {
-	const struct gpd_ledger_tenant *from = &source->quota->ledger->tenants[index];
+	const struct gpd_ledger_tenant *from = &source->admission->quota->ledger->tenants[index];
 	struct tenant *to = &room->tenants[index];
 	Gpupool__AdminTenant *tenant = &to->told;
 
@@ -86,7 +86,7 @@ add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 	fill_counts(&to->counts, &from->ended);
 	tenant->counts = &to->counts;
 	tenant->lines = to->lines.list;
-	for (int d = 0; d < source->quota->tenants.device_count; d++) {
+	for (int d = 0; d < source->admission->quota->tenants.device_count; d++) {
 		const struct gpd_ledger_tenant_line *used = &from->devices[d];
 		Gpupool__AdminLine *line = add_line(&to->lines, &tenant->n_lines, d);
 
@@ -105,7 +105,7 @@ add_tenants(const struct gpd_report_source *source, struct room *room)
 {
 	room->report.tenants = room->tenant_list;
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (source->quota->ledger->tenants[i].name[0])
+		if (source->admission->quota->ledger->tenants[i].name[0])
 			add_tenant(source, room, i);
 	}
 }
@@ -128,10 +128,11 @@ static void
 fill_session_lines(const struct gpd_report_source *source, struct session *to,
 		   const struct gpd_ledger_session *from, uint32_t seen)
 {
-	const struct gpd_ledger_tenant *tenant = &source->quota->ledger->tenants[from->tenant];
+	const struct gpd_ledger_tenant *tenant =
+		&source->admission->quota->ledger->tenants[from->tenant];
 
 	to->told.lines = to->lines.list;
-	for (int d = 0; d < source->quota->tenants.device_count; d++) {
+	for (int d = 0; d < source->admission->quota->tenants.device_count; d++) {
 		const struct gpd_ledger_line *used = &from->devices[d];
 		Gpupool__AdminLine *line;
 
@@ -151,10 +152,11 @@ fill_session_lines(const struct gpd_report_source *source, struct session *to,
 static void
 fill_session(const struct gpd_report_source *source, struct session *to, uint32_t index)
 {
-	const struct gpd_ledger *ledger = source->quota->ledger;
+	const struct gpd_ledger *ledger = source->admission->quota->ledger;
 	const struct gpd_ledger_session *from = &ledger->sessions[index];
 	uint64_t id = atomic_load(&from->id);
-	const struct gpd_roster_client *client = gpd_roster_client(source->roster, index, id);
+	const struct gpd_roster_client *client =
+		gpd_roster_client(&source->admission->roster, index, id);
 	Gpupool__AdminSession *session = &to->told;
 
 	gpupool__admin_session__init(session);
@@ -200,7 +202,7 @@ by_id(const void *a, const void *b)
 static void
 add_sessions(const struct gpd_report_source *source, struct room *room, uint64_t wanted)
 {
-	const struct gpd_ledger *ledger = source->quota->ledger;
+	const struct gpd_ledger *ledger = source->admission->quota->ledger;
 	Gpupool__AdminReport *report = &room->report;
 
 	report->sessions = room->session_list;
@@ -224,8 +226,9 @@ static void
 add_devices(const struct gpd_report_source *source, struct room *room)
 {
 	room->report.devices = room->device_list;
-	for (int d = 0; d < source->quota->tenants.device_count; d++) {
-		const struct gpd_tenants_device *from = &source->quota->tenants.devices[d];
+	for (int d = 0; d < source->admission->quota->tenants.device_count; d++) {
+		const struct gpd_tenants_device *from =
+			&source->admission->quota->tenants.devices[d];
 		Gpupool__AdminDevice *device = &room->devices[d];
 
 		gpupool__admin_device__init(device);
@@ -235,7 +238,7 @@ add_devices(const struct gpd_report_source *source, struct room *room)
 		device->uuid = (ProtobufCBinaryData){ sizeof(from->uuid), (uint8_t *)from->uuid };
 		device->memory_total = from->memory;
 		device->multiprocessors = from->multiprocessors;
-		device->policy = atomic_load(&source->quota->ledger->policies[d]);
+		device->policy = atomic_load(&source->admission->quota->ledger->policies[d]);
 	}
 }
 
@@ -256,7 +259,8 @@ sum_up_devices(Gpupool__AdminReport *report)
 static void
 add_unit(const struct gpd_report_source *source, struct room *room, const struct gpd_unit *from)
 {
-	const struct gpd_tenants_device *device = &source->quota->tenants.devices[from->device];
+	const struct gpd_tenants_device *device =
+		&source->admission->quota->tenants.devices[from->device];
 	Gpupool__AdminUnit *unit = &room->units[room->report.n_units];
 
 	gpupool__admin_unit__init(unit);
@@ -276,7 +280,7 @@ static void
 add_units(const struct gpd_report_source *source, struct room *room)
 {
 	struct gpd_unit units[GPD_UNITS_MAX];
-	int count = gpd_tenants_units(&source->quota->tenants, units);
+	int count = gpd_tenants_units(&source->admission->quota->tenants, units);
 
 	room->report.units = room->unit_list;
 	for (int i = 0; i < count; i++)
@@ -299,7 +303,8 @@ add_refusals(const struct gpd_report_source *source, struct room *room)
 		refusals->reason = (char *)gpd_auth_name((enum gpd_auth_refusal)i);
 		refusals->count = admission->gate.refusals[i];
 		if (i == GPD_AUTH_TICKET)
-			refusals->count += atomic_load(&source->quota->ledger->lanes_refused);
+			refusals->count +=
+				atomic_load(&source->admission->quota->ledger->lanes_refused);
 	}
 }
 
@@ -327,7 +332,7 @@ static void
 add_workers(const struct gpd_report_source *source, struct room *room)
 {
 	room->report.workers = room->worker_list;
-	for (const struct gpd_child *child = *source->children;
+	for (const struct gpd_child *child = source->admission->workers;
 	     child && room->report.n_workers < GPD_CHILDREN_MAX; child = child->next) {
 		Gpupool__AdminWorker *worker = &room->workers[room->report.n_workers];
 
@@ -352,8 +357,8 @@ gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 	report->started_s = (uint64_t)source->started_s;
 	report->draining = source->admission->draining;
 	report->sessions_max = (uint32_t)gpd_admission_sessions_max(source->admission);
-	report->software = source->quota->tenants.software;
-	report->driver_version = source->quota->tenants.driver_version;
+	report->software = source->admission->quota->tenants.software;
+	report->driver_version = source->admission->quota->tenants.driver_version;
 	for (const struct gpd_peer *p = source->admission->peers; p; p = p->next)
 		report->waiting += p->state == GPD_PEER_QUEUED;
 	add_workers(source, room);

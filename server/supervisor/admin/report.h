@@ -12,16 +12,12 @@
 
 #include "protocol/admin_messages.h"
 #include "server/supervisor/admission/admission.h"
-#include "server/supervisor/admission/roster.h"
 
 #include <pthread.h>
 
 struct gpd_report_source {
 	pthread_mutex_t lock;
 	const struct gpd_admission *admission;
-	const struct gpd_quota *quota;
-	const struct gpd_roster *roster;
-	struct gpd_child *const *children; /* head of the list */
 	int64_t started_s;
 };
 

@@ -17,7 +17,7 @@
 /* How often addresses are forgotten, and the log says what it has left out. */
 #define TIDY_MS 30000
 
-void
+int
 gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
 		   int lanes_max)
 {
@@ -26,6 +26,7 @@ gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int
 		.sessions_max = sessions_max,
 		.lanes_max = lanes_max,
 	};
+	return gpd_roster_init(&admission->roster);
 }
 
 void
@@ -351,6 +352,7 @@ gpd_admission_fini(struct gpd_admission *admission)
 		free(event);
 	}
 	gpd_admission_forget_waiting(admission, gp_now_ms());
+	gpd_roster_fini(&admission->roster);
 	gpd_source_forget_all();
 	gpd_log_budget_check(gp_now_ms());
 }

@@ -28,13 +28,13 @@ struct gpd_admission {
 	int64_t gate_ms; /* when to look again whether the tokens still hold */
 	int64_t tidy_ms; /* when to forget what nobody needs any more */
 	struct gpd_quota *quota;
-	struct gpd_roster *roster; /* of those that have a session */
-	struct gpd_child *worker;  /* that new sessions are given to; NULL: none at the moment */
+	struct gpd_roster roster; /* of those that have a session */
+	struct gpd_child *worker; /* that new sessions are given to; NULL: none at the moment */
 	/* Starts a worker for one session, or gives one from the reserve; NULL: it cannot. */
 	struct gpd_child *(*start_alone)(void *arg);
 	void *arg;
-	struct gpd_child *const *workers; /* the first of all that there are; NULL: none yet */
-	uint64_t starts;                  /* workers for one session that were started */
+	struct gpd_child *workers;                  /* all that there are */
+	uint64_t starts;                            /* workers for one session that were started */
 	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
 	int sessions_max;                           /* 0: as the configuration says, or 256 */
 	int lanes_max; /* of a session; 0: as the configuration says, or 8 */
@@ -44,8 +44,9 @@ struct gpd_admission {
 	bool draining; /* nobody new is admitted */
 };
 
-void gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int sessions_max,
-			int lanes_max);
+/* 0 or -ENOMEM. */
+GP_MUST_CHECK int gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota,
+				     int sessions_max, int lanes_max);
 /* Shuts all connections down and waits for their threads. */
 void gpd_admission_fini(struct gpd_admission *admission);
 

@@ -13,19 +13,13 @@
 /* For a place that somebody may be about to leave: a process takes a while to end. */
 #define FULL_ENDING_MS 10000
 
-static struct gpd_child *
-first_worker(const struct gpd_admission *admission)
-{
-	return admission->workers ? *admission->workers : NULL;
-}
-
 /* Those that end before they were ready are among them. */
 static int
 count_starting(const struct gpd_admission *admission)
 {
 	int count = 0;
 
-	for (const struct gpd_child *c = first_worker(admission); c; c = c->next)
+	for (const struct gpd_child *c = admission->workers; c; c = c->next)
 		count += gpd_child_is_own(c) && !c->facts;
 	return count;
 }
@@ -43,7 +37,7 @@ count_abandoned(const struct gpd_admission *admission, const struct gpd_source *
 {
 	int count = 0;
 
-	for (const struct gpd_child *c = first_worker(admission); c; c = c->next)
+	for (const struct gpd_child *c = admission->workers; c; c = c->next)
 		count += is_abandoned(c) && (!source || c->source == source);
 	return count;
 }

@@ -50,7 +50,7 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
 		if (program->len == sizeof(message.open.program))
 			memcpy(message.open.program, program->data, program->len);
 		snprintf(message.open.let_in_by, sizeof(message.open.let_in_by), "%s",
-			 gpd_roster_client(admission->roster, line, peer->session)->credentials);
+			 gpd_roster_client(&admission->roster, line, peer->session)->credentials);
 	}
 	message.open.lanes_max = peer->lanes_max;
 	message.open.features = peer->features;
@@ -116,10 +116,10 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 	peer->full[0] = 0;
 	peer->session = ++admission->last_session;
 	line->log_budget = peer->log_budget;
-	gpd_roster_enter(admission->roster, gpd_ledger_index(admission->quota->ledger, line),
+	gpd_roster_enter(&admission->roster, gpd_ledger_index(admission->quota->ledger, line),
 			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
 	gpd_roster_set_credentials(
-		admission->roster, gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
+		&admission->roster, gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
 		gp_conn_certificate(peer->conn), gp_conn_certificate_serial(peer->conn));
 	return line;
 }
@@ -247,8 +247,7 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 		return false;
 	}
 	tenant = ledger->tenants[peer->grant.tenant].name;
-	if (admission->workers &&
-	    gpd_orphans_gives_own(*admission->workers, ledger, peer->grant.tenant, gp_now_ms()))
+	if (gpd_orphans_gives_own(admission->workers, ledger, peer->grant.tenant, gp_now_ms()))
 		peer->grant.alone = true;
 	peer->log_budget = gpd_log_budget_of_sessions(tenant, peer->source->name);
 	return true;
@@ -417,7 +416,7 @@ gpd_admission_report_ended(const struct gpd_admission *admission, const struct g
 
 		if (atomic_load(&line->logged) != GPD_LOGGED_OPEN)
 			continue;
-		client = gpd_roster_client(admission->roster, gpd_ledger_index(ledger, line), id);
+		client = gpd_roster_client(&admission->roster, gpd_ledger_index(ledger, line), id);
 		gpd_ledger_summary(line, what, sizeof(what));
 		gpd_log_budget_log(line->log_budget, GPD_LOG_WARNING,
 				   "session %llu (%s %u %s): closed: %s; %s",

@@ -4,9 +4,9 @@
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission.h"
 #include "server/supervisor/door/tls_files.h"
+#include "transport/socket/socket_owner.h"
 #include "transport/transport.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,29 +16,14 @@
 #define ACCEPT_PAUSE_MS 50
 #define COMPLAIN_MS 10000
 
-static bool
-is_loopback_address(const struct sockaddr *address)
-{
-	if (address->sa_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)address;
-
-		return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-	}
-	if (address->sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
-	return false;
-}
-
 bool
 gpd_listen_is_loopback(const struct gp_listener *listener)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
 
-	if (getsockname(gp_listener_fd(listener), (struct sockaddr *)&address, &length))
-		return false;
-	return address.ss_family == AF_UNIX ||
-	       is_loopback_address((const struct sockaddr *)&address);
+	return getsockname(gp_listener_fd(listener), (struct sockaddr *)&address, &length) == 0 &&
+	       gp_peer_is_loopback(&address);
 }
 
 static bool

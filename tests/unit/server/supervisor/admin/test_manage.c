@@ -14,7 +14,6 @@
 static struct gpd_manager manager;
 static struct gpd_admission admission;
 static struct gpd_quota quota;
-static struct gpd_child *children;
 static struct gpd_ledger *ledger;
 static int stops, retired;
 
@@ -46,11 +45,10 @@ set_up(void **state)
 
 	gpd_log_level = GPD_LOG_ERROR;
 	stops = retired = 0;
-	if (gpd_quota_init(&quota, NULL, error) ||
-	    gpd_manager_init(&manager, &admission, &quota, &children, &hooks, NULL))
+	if (gpd_quota_init(&quota, NULL, error) || gpd_admission_init(&admission, &quota, 10, 0))
 		return -1;
+	gpd_manager_init(&manager, &admission, &hooks, NULL);
 	ledger = quota.ledger;
-	gpd_admission_init(&admission, &quota, 10, 0);
 	quota.tenants.device_count = 2;
 	for (int d = 0; d < 2; d++) {
 		quota.tenants.devices[d].memory = 80 * GIB;
@@ -63,6 +61,7 @@ static int
 tear_down(void **state)
 {
 	gpd_manager_fini(&manager);
+	gpd_admission_fini(&admission);
 	gpd_quota_fini(&quota);
 	return 0;
 }

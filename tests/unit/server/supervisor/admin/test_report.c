@@ -10,8 +10,6 @@
 
 static struct gpd_admission admission;
 static struct gpd_quota quota;
-static struct gpd_roster roster;
-static struct gpd_child *children;
 static struct gpd_report_source source;
 static struct gpd_ledger *ledger;
 
@@ -43,17 +41,12 @@ set_up(void **state)
 {
 	char error[GPD_CONFIG_ERROR_MAX];
 
-	children = NULL;
-	if (gpd_quota_init(&quota, NULL, error) || gpd_roster_init(&roster))
+	if (gpd_quota_init(&quota, NULL, error) || gpd_admission_init(&admission, &quota, 77, 0))
 		return -1;
 	ledger = quota.ledger;
-	gpd_admission_init(&admission, &quota, 77, 0);
 	gpd_ledger_add_tenant(ledger, 1, "other");
 	source = (struct gpd_report_source){
 		.admission = &admission,
-		.quota = &quota,
-		.roster = &roster,
-		.children = &children,
 		.started_s = 5,
 	};
 	set_devices(2);
@@ -63,7 +56,7 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	gpd_roster_fini(&roster);
+	gpd_admission_fini(&admission);
 	gpd_quota_fini(&quota);
 	return 0;
 }
@@ -83,7 +76,8 @@ open_session(uint64_t id, uint32_t tenant, uint64_t amount)
 	hello.program = (char *)"program";
 	hello.pid = 42;
 	assert_non_null(session);
-	gpd_roster_enter(&roster, gpd_ledger_index(ledger, session), id, &hello, &grant, "tcp://x");
+	gpd_roster_enter(&admission.roster, gpd_ledger_index(ledger, session), id, &hello, &grant,
+			 "tcp://x");
 	for (int d = 0; d < 2; d++) {
 		assert_true(gpd_ledger_take(ledger, session, d, amount));
 		session->devices[d].gpu_ns = amount;
@@ -174,7 +168,8 @@ a_session_has_lines_of_the_devices_that_it_sees_only(void **state)
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	Gpupool__AdminReport *report;
 
-	gpd_roster_enter(&roster, gpd_ledger_index(ledger, session), 9, &hello, &grant, "");
+	gpd_roster_enter(&admission.roster, gpd_ledger_index(ledger, session), 9, &hello, &grant,
+			 "");
 	report = gpd_report_create(&source, 0);
 	assert_int_equal(report->sessions[0]->n_lines, 1);
 	assert_int_equal(report->sessions[0]->lines[0]->device, 1);
@@ -196,7 +191,8 @@ what_clients_say_is_made_fit_for_terminals(void **state)
 	longest[sizeof(longest) - 1] = 0;
 	hello.user = longest;
 	hello.program = (char *)"a\033[2Jb\nc\x80";
-	gpd_roster_enter(&roster, gpd_ledger_index(ledger, session), 9, &hello, &grant, "");
+	gpd_roster_enter(&admission.roster, gpd_ledger_index(ledger, session), 9, &hello, &grant,
+			 "");
 	report = gpd_report_create(&source, 0);
 	assert_string_equal(report->sessions[0]->program, "a\\x1b[2Jb\\x0ac\\x80");
 	assert_int_equal(strlen(report->sessions[0]->user), 63);
@@ -212,7 +208,7 @@ workers_are_told_with_their_state_and_sessions(void **state)
 	struct gpd_child serving = { .next = &retiring, .pid = 100, .state = GPD_CHILD_SERVING };
 	Gpupool__AdminReport *report;
 
-	children = &serving;
+	admission.workers = &serving;
 	(void)open_session(1, 0, 1);
 	report = gpd_report_create(&source, 0);
 	assert_int_equal(report->n_workers, 3);
