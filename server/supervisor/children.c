@@ -72,7 +72,7 @@ serve_from(struct gpd_children *c, struct gpd_child *child)
 	bool ready = child && child->state == GPD_CHILD_SERVING;
 
 	c->serving = child;
-	gpd_admission_set_worker(c->admission, ready ? child : NULL, gp_now_ms());
+	gpd_admission_set_worker(c->admission, ready ? child : NULL);
 }
 
 static void
@@ -88,7 +88,7 @@ take_out(struct gpd_children *c, struct gpd_child *child, enum gpd_child_state s
 	 int64_t start_ms)
 {
 	/* What it said before may come when it is ending: then it stays so. */
-	(void)gpd_child_set_state(child, state, gp_now_ms());
+	(void)gpd_child_set_state(child, state);
 	if (c->serving != child)
 		return;
 	serve_from(c, NULL);
@@ -146,17 +146,17 @@ worker_ready(struct gpd_children *c, struct gpd_child *child,
 			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
 	if (child->spare) {
-		if (!gpd_child_set_state(child, GPD_CHILD_SPARE, gp_now_ms()))
+		if (!gpd_child_set_state(child, GPD_CHILD_SPARE))
 			tell_to_retire(c, child);
 		return;
 	}
 	if (own) {
-		if (c->stopping || !gpd_admission_alone_ready(c->admission, child, gp_now_ms()))
+		if (c->stopping || !gpd_admission_alone_ready(c->admission, child))
 			tell_to_retire(c, child);
-		gpd_admission_go_on(c->admission, gp_now_ms());
+		gpd_admission_go_on(c->admission);
 		return;
 	}
-	if (!gpd_child_set_state(child, GPD_CHILD_SERVING, gp_now_ms()))
+	if (!gpd_child_set_state(child, GPD_CHILD_SERVING))
 		return;
 	if (c->serving == child)
 		serve_from(c, child);
@@ -216,8 +216,7 @@ worker_busy(struct gpd_children *c, struct gpd_child *child,
 	    const struct gpd_channel_message *message)
 {
 	gpd_orphans_note(child, c->quota->ledger, message);
-	if (gpd_child_set_state(child, child->orphans > 0 ? GPD_CHILD_BUSY : GPD_CHILD_SERVING,
-				gp_now_ms()) &&
+	if (gpd_child_set_state(child, child->orphans > 0 ? GPD_CHILD_BUSY : GPD_CHILD_SERVING) &&
 	    child == c->serving)
 		serve_from(c, child);
 }
@@ -374,7 +373,7 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 			worker_lost(c, child, &message);
 			break;
 		case GPD_CHANNEL_OPENED:
-			gpd_admission_opened(c->admission, child, &message, gp_now_ms());
+			gpd_admission_opened(c->admission, child, &message);
 			break;
 		case GPD_CHANNEL_RECALL:
 			tell_all_to_recall(c);
@@ -389,7 +388,7 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 			gpd_admission_lane_came(c->admission, child, &message);
 			break;
 		case GPD_CHANNEL_CLOSED:
-			gpd_admission_closed(c->admission, child, &message, gp_now_ms());
+			gpd_admission_closed(c->admission, child, &message);
 			break;
 		}
 	}
@@ -439,7 +438,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 	LL_DELETE(c->admission->workers, child);
 	forget_child(child);
 	/* Its sessions' places are free. */
-	gpd_admission_go_on(c->admission, gp_now_ms());
+	gpd_admission_go_on(c->admission);
 }
 
 void
@@ -524,7 +523,7 @@ gpd_children_stop(struct gpd_children *c)
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
 
 		/* It may be ending already. */
-		(void)gpd_child_set_state(child, GPD_CHILD_ENDING, gp_now_ms());
+		(void)gpd_child_set_state(child, GPD_CHILD_ENDING);
 		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
 			(void)kill(child->pid, SIGKILL);
 	}

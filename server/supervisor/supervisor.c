@@ -99,7 +99,7 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	struct pollfd *fds = s->fds;
 	int listening, workers, first_admin, admins, ready;
 
-	gpd_admission_check_deadlines(&s->admission, gp_now_ms());
+	gpd_admission_check_deadlines(&s->admission);
 	gpd_children_check(&s->children, gp_now_ms());
 	gpd_notify_alive(gp_now_ms());
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
@@ -118,7 +118,7 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	gpd_children_serve(&s->children, fds + FIXED_FDS + listening);
 	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gp_now_ms());
 	if (fds[1].revents)
-		gpd_admission_take_events(&s->admission, gp_now_ms());
+		gpd_admission_take_events(&s->admission);
 	if (fds[0].revents)
 		read_signals(s);
 	if (s->children.served && !s->announced && !s->stopping)

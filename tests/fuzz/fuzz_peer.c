@@ -93,7 +93,7 @@ set_up(void)
 	check(gpd_channel_pair(fds) == 0 && gpd_channel_init(&worker.channel, fds[0]) == 0 &&
 	      gpd_channel_init(&worker_end, fds[1]) == 0);
 	worker.facts = make_facts();
-	gpd_admission_set_worker(&admission, &worker, now_ms());
+	gpd_admission_set_worker(&admission, &worker);
 	memset(connections, -1, sizeof(connections));
 }
 
@@ -113,12 +113,12 @@ answer(const struct gpd_channel_message *told)
 		opened->memory_free[0] = (uint64_t)1 << 33;
 		said.data = opened;
 		said.size = sizeof(room);
-		gpd_admission_opened(&admission, &worker, &said, now_ms());
+		gpd_admission_opened(&admission, &worker, &said);
 		break;
 	case GPD_CHANNEL_CLOSE:
 		said.data = "over";
 		said.size = 4;
-		gpd_admission_closed(&admission, &worker, &said, now_ms());
+		gpd_admission_closed(&admission, &worker, &said);
 		break;
 	case GPD_CHANNEL_LANE:
 	case GPD_CHANNEL_DATA_LANE:
@@ -150,8 +150,8 @@ work(int quiet_ms)
 
 	do {
 		more = poll(&poller, 1, quiet_ms) > 0;
-		gpd_admission_take_events(&admission, now_ms());
-		gpd_admission_check_deadlines(&admission, now_ms());
+		gpd_admission_take_events(&admission);
+		gpd_admission_check_deadlines(&admission);
 		check(gpd_channel_flush(&worker.channel) == 0);
 		while (gpd_channel_recv(&worker_end, false, &told) == 0) {
 			answer(&told);
@@ -178,7 +178,7 @@ open_connection(int index)
 	check(gp_conn_adopt("tcp", fds[0], &conn) == 0);
 	(void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	connections[index] = fds[1];
-	gpd_admission_come(&admission, conn, "tcp", now_ms());
+	gpd_admission_come(&admission, conn, "tcp");
 }
 
 /* What there is no room for is lost. */

@@ -30,9 +30,9 @@ gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int
 }
 
 void
-gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer)
 {
-	peer->deadline_ms = now_ms + GPD_HANDSHAKE_MS;
+	peer->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
 	LL_PREPEND(admission->peers, peer);
 	admission->handshakes++;
 	peer->source->handshakes++;
@@ -40,9 +40,10 @@ gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_
 
 void
 gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
-			enum gpd_peer_state state, int64_t deadline_ms)
+			enum gpd_peer_state state, int64_t wait_ms)
 {
 	bool was_outside = peer->state <= GPD_PEER_REFUSED;
+	int64_t deadline_ms = wait_ms == FOREVER ? INT64_MAX : gp_now_ms() + wait_ms;
 
 	if (!gpd_peer_set_state(peer, state, deadline_ms) || !was_outside ||
 	    state <= GPD_PEER_REFUSED)
@@ -79,7 +80,7 @@ end_session(struct gpd_admission *admission, struct gpd_peer *peer, const char *
 	if (peer->worker)
 		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason,
 					   strlen(reason));
-	gpd_admission_abandon_own(admission, peer, gp_now_ms());
+	gpd_admission_abandon_own(admission, peer);
 	peer->worker = peer->own = NULL;
 }
 
@@ -90,7 +91,7 @@ gpd_admission_end_peer(struct gpd_admission *admission, struct gpd_peer *peer, c
 	if (peer->state == GPD_PEER_ENDING)
 		return;
 	end_session(admission, peer, reason);
-	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, FOREVER);
 	gp_conn_shutdown(peer->conn);
 }
 
@@ -142,13 +143,13 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	else if (peer->state != GPD_PEER_REFUSED && peer->state != GPD_PEER_ENDING && !event->ended)
 		gpd_admission_log_session(peer, GPD_LOG_INFO, text);
 	end_session(admission, peer, event->text);
-	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, INT64_MAX);
+	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, FOREVER);
 	LL_DELETE(admission->peers, peer);
 	gpd_peer_destroy(peer);
 }
 
 void
-gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms)
+gpd_admission_take_events(struct gpd_admission *admission)
 {
 	struct gpd_peer_event *event;
 
@@ -168,10 +169,10 @@ gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms)
 				gp_control_free(event->message);
 			} else if (event->message->body_case ==
 				   GPUPOOL__CONTROL_MESSAGE__BODY_HELLO) {
-				gpd_admission_take_hello(admission, peer, event->message, now_ms);
+				gpd_admission_take_hello(admission, peer, event->message);
 			} else {
-				gpd_admission_take_window_request(
-					admission, peer, event->message->window_request, now_ms);
+				gpd_admission_take_window_request(admission, peer,
+								  event->message->window_request);
 				gp_control_free(event->message);
 			}
 			break;
@@ -222,15 +223,17 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 }
 
 void
-gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms)
+gpd_admission_check_deadlines(struct gpd_admission *admission)
 {
+	int64_t now_ms = gp_now_ms();
+
 	if (admission->gate_ms <= now_ms)
-		gpd_admission_check_credentials(admission, now_ms);
+		gpd_admission_check_credentials(admission);
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->deadline_ms <= now_ms)
 			run_out_of_time(admission, p);
 	}
-	gpd_admission_begin(admission, now_ms);
+	gpd_admission_begin(admission);
 	if (admission->tidy_ms > now_ms)
 		return;
 	admission->tidy_ms = now_ms + TIDY_MS;
@@ -265,7 +268,7 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloa
 	}
 	/* There may be more places now, and those who wait may be of another class. */
 	if (r == 0)
-		gpd_admission_go_on(admission, gp_now_ms());
+		gpd_admission_go_on(admission);
 	return r;
 }
 
@@ -323,7 +326,7 @@ void
 gpd_admission_stop(struct gpd_admission *admission)
 {
 	admission->stopping = true;
-	gpd_admission_forget_waiting(admission, gp_now_ms());
+	gpd_admission_forget_waiting(admission);
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->state == GPD_PEER_ENDING)
 			continue;
@@ -351,7 +354,7 @@ gpd_admission_fini(struct gpd_admission *admission)
 		gp_control_free(event->message);
 		free(event);
 	}
-	gpd_admission_forget_waiting(admission, gp_now_ms());
+	gpd_admission_forget_waiting(admission);
 	gpd_roster_fini(&admission->roster);
 	gpd_source_forget_all();
 	gpd_log_budget_check(gp_now_ms());

@@ -53,16 +53,13 @@ void gpd_admission_fini(struct gpd_admission *admission);
 /* So many at a time. */
 int gpd_admission_sessions_max(const struct gpd_admission *admission);
 /* A connection has come, which is the admission's from now on. */
-void gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme,
-			int64_t now_ms);
+void gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme);
 /* Those who waited for a worker go on. */
-void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker,
-			      int64_t now_ms);
+void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker);
 /* A worker has ended, or is ready: who waits for what it had may go on. */
-void gpd_admission_go_on(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_go_on(struct gpd_admission *admission);
 /* A worker for one session is ready: false if nobody wants it any more. */
-bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker,
-			       int64_t now_ms);
+bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker);
 /* The process has ended: the log says it of each session that it has not told the end of. */
 void gpd_admission_report_ended(const struct gpd_admission *admission,
 				const struct gpd_child *worker, const char *reason);
@@ -70,15 +67,15 @@ void gpd_admission_report_ended(const struct gpd_admission *admission,
 void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker,
 			       int result, const char *text);
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
-			  const struct gpd_channel_message *message, int64_t now_ms);
+			  const struct gpd_channel_message *message);
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
-			  const struct gpd_channel_message *message, int64_t now_ms);
+			  const struct gpd_channel_message *message);
 /* The worker has a lane that it has checked itself: that came to it, or whose key it has seen. */
 void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
 			     const struct gpd_channel_message *message);
-void gpd_admission_take_events(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_take_events(struct gpd_admission *admission);
 /* In each turn: sees to all that is due. */
-void gpd_admission_check_deadlines(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_check_deadlines(struct gpd_admission *admission);
 /* Reads the configuration again, and puts it into force for all sessions.  Otherwise the error is
  * why nothing is. */
 int gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded);

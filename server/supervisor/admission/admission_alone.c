@@ -43,7 +43,7 @@ count_abandoned(const struct gpd_admission *admission, const struct gpd_source *
 }
 
 void
-gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	int ending = count_abandoned(admission, NULL);
 	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_FULL_MS;
@@ -52,11 +52,11 @@ gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer,
 						  count_abandoned(admission, peer->source) - 1);
 
 	if (full) {
-		gpd_admission_wait_for_place(admission, peer, full, wait_ms, now_ms);
+		gpd_admission_wait_for_place(admission, peer, full, wait_ms);
 		return;
 	}
-	if (gpd_admission_take_place(admission, peer, wait_ms, now_ms))
-		gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, now_ms + GPD_QUEUED_MS);
+	if (gpd_admission_take_place(admission, peer, wait_ms))
+		gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, GPD_QUEUED_MS);
 }
 
 /* Tenants take turns, and among their clients addresses. */
@@ -88,7 +88,7 @@ whose_turn(const struct gpd_admission *admission)
 
 /* It is the session's that has the place. */
 static void
-start_worker(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+start_worker(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	struct gpd_ledger_session *line = gpd_ledger_find(admission->quota->ledger, peer->session);
 	struct gpd_child *child = line ? admission->start_alone(admission->arg) : NULL;
@@ -105,23 +105,23 @@ start_worker(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now
 	peer->own = child;
 	admission->tenant_starts[peer->grant.tenant] = ++admission->starts;
 	peer->source->last_start = admission->starts;
-	gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, now_ms + GPD_QUEUED_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, GPD_QUEUED_MS);
 	/* It was in reserve. */
 	if (child->state == GPD_CHILD_SPARE)
-		(void)gpd_admission_alone_ready(admission, child, now_ms);
+		(void)gpd_admission_alone_ready(admission, child);
 }
 
 void
-gpd_admission_start_workers(struct gpd_admission *admission, int64_t now_ms)
+gpd_admission_start_workers(struct gpd_admission *admission)
 {
 	struct gpd_peer *peer;
 
 	while ((peer = whose_turn(admission)) && count_starting(admission) < STARTING_MAX)
-		start_worker(admission, peer, now_ms);
+		start_worker(admission, peer);
 }
 
 bool
-gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
+gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker)
 {
 	const struct gpd_ledger_session *line;
 	struct gpd_peer *peer = admission->peers;
@@ -129,16 +129,16 @@ gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *wor
 	while (peer && (peer->own != worker || peer->state != GPD_PEER_STARTING))
 		peer = peer->next;
 	line = peer ? gpd_ledger_find(admission->quota->ledger, peer->session) : NULL;
-	if (!line || !gpd_child_set_state(worker, GPD_CHILD_OWN, now_ms))
+	if (!line || !gpd_child_set_state(worker, GPD_CHILD_OWN))
 		return false;
-	gpd_admission_ask_to_open(admission, peer, worker, line, now_ms);
+	gpd_admission_ask_to_open(admission, peer, worker, line);
 	/* It ends with its session. */
 	gpd_admission_tell_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
 	return true;
 }
 
 void
-gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	struct gpd_child *own = peer->own;
 
@@ -147,8 +147,8 @@ gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer
 	if (!own)
 		return;
 	/* Before it is ready it has nothing that somebody would miss. */
-	if (own->state == GPD_CHILD_STARTING && gpd_child_set_state(own, GPD_CHILD_ENDING, now_ms))
+	if (own->state == GPD_CHILD_STARTING && gpd_child_set_state(own, GPD_CHILD_ENDING))
 		(void)kill(own->pid, SIGKILL);
 	else if (own->state == GPD_CHILD_OWN)
-		(void)gpd_child_set_state(own, GPD_CHILD_ABANDONED, now_ms);
+		(void)gpd_child_set_state(own, GPD_CHILD_ABANDONED);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who comes in, and who has to go because what let him in holds no more. */
+#include "base/clock.h"
 #include "server/supervisor/admission/admission_state.h"
 #include "server/supervisor/door/control_reply.h"
 
@@ -18,18 +19,18 @@ gpd_admission_tell_refused(struct gpd_admission *admission, struct gpd_peer *pee
 /* Who tries often waits for the answer, and has one place less meanwhile; who has the right
  * credentials is let in at once, wherever it comes from. */
 bool
-gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	int64_t delay_ms;
 
-	if (gpd_gate_admit(&admission->gate, admission->quota->tenants.config, peer, now_ms,
+	if (gpd_gate_admit(&admission->gate, admission->quota->tenants.config, peer, gp_now_ms(),
 			   &peer->refusal) == 0)
 		return true;
-	delay_ms = gpd_source_failed(peer->source, now_ms);
+	delay_ms = gpd_source_failed(peer->source, gp_now_ms());
 	if (delay_ms == 0)
 		gpd_admission_tell_refused(admission, peer);
 	else
-		gpd_admission_set_state(admission, peer, GPD_PEER_REFUSED, now_ms + delay_ms);
+		gpd_admission_set_state(admission, peer, GPD_PEER_REFUSED, delay_ms);
 	return false;
 }
 
@@ -46,8 +47,10 @@ has_credentials(const struct gpd_peer *peer)
 }
 
 void
-gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms)
+gpd_admission_check_credentials(struct gpd_admission *admission)
 {
+	int64_t now_ms = gp_now_ms();
+
 	gpd_gate_refresh(&admission->gate, now_ms);
 	admission->gate_ms = now_ms + GATE_MS;
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {

@@ -45,7 +45,7 @@ hand_lane(struct gpd_admission *admission, struct gpd_peer *owner,
 		return;
 	owner->lanes |= 1u << lane;
 	if (lane == 0)
-		gpd_admission_set_state(admission, owner, GPD_PEER_RUNNING, INT64_MAX);
+		gpd_admission_set_state(admission, owner, GPD_PEER_RUNNING, FOREVER);
 }
 
 void
@@ -64,7 +64,7 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 			owner = p;
 	}
 	LL_DELETE(admission->peers, lane);
-	gpd_admission_set_state(admission, lane, GPD_PEER_ENDING, INT64_MAX);
+	gpd_admission_set_state(admission, lane, GPD_PEER_ENDING, FOREVER);
 	memcpy(scheme, lane->scheme, sizeof(scheme));
 	if (owner)
 		wrong = check_lane(owner, preamble->lane);
@@ -101,5 +101,5 @@ gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worke
 		return;
 	peer->lanes |= 1u << lane;
 	if (lane == 0 && peer->state == GPD_PEER_WELCOMED)
-		gpd_admission_set_state(admission, peer, GPD_PEER_RUNNING, INT64_MAX);
+		gpd_admission_set_state(admission, peer, GPD_PEER_RUNNING, FOREVER);
 }

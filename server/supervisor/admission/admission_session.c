@@ -68,12 +68,12 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
  */
 void
 gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
-			     const char *text, int64_t wait_ms, int64_t now_ms)
+			     const char *text, int64_t wait_ms)
 {
 	if (!peer->full[0]) {
 		(void)snprintf(peer->full, sizeof(peer->full), "%s", text);
-		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + wait_ms);
-	} else if (peer->deadline_ms <= now_ms) {
+		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, wait_ms);
+	} else if (peer->deadline_ms <= gp_now_ms()) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, text);
 	}
 }
@@ -89,8 +89,7 @@ lanes_max(const struct gpd_admission *admission)
 }
 
 struct gpd_ledger_session *
-gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer, int64_t wait_ms,
-			 int64_t now_ms)
+gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer, int64_t wait_ms)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 	struct gpd_ledger_session *line;
@@ -106,7 +105,7 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0, &peer->grant,
 			      &reason, error);
 	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL) {
-		gpd_admission_wait_for_place(admission, peer, error, wait_ms, now_ms);
+		gpd_admission_wait_for_place(admission, peer, error, wait_ms);
 		return NULL;
 	}
 	if (!line) {
@@ -126,8 +125,7 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 
 void
 gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer,
-			  struct gpd_child *worker, const struct gpd_ledger_session *line,
-			  int64_t now_ms)
+			  struct gpd_child *worker, const struct gpd_ledger_session *line)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 
@@ -138,7 +136,7 @@ gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer
 		peer->features &= ~(uint64_t)GP_FEATURE_LZ4;
 	if (hello->lanes && hello->lanes < peer->lanes_max)
 		peer->lanes_max = hello->lanes;
-	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, now_ms + OPENING_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, OPENING_MS);
 	ask_for_window(admission, peer, GPD_CHANNEL_OPEN,
 		       gpd_ledger_index(admission->quota->ledger, line), 0, hello->window_avoid,
 		       hello->n_window_avoid);
@@ -154,7 +152,7 @@ has_worker(const struct gpd_admission *admission, const struct gpd_peer *peer)
 }
 
 static void
-open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms)
+open_queued(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	struct gpd_ledger_session *line;
 
@@ -164,24 +162,24 @@ open_queued(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_
 	    !has_worker(admission, peer))
 		return;
 	if (peer->grant.alone) {
-		gpd_admission_open_alone(admission, peer, now_ms);
+		gpd_admission_open_alone(admission, peer);
 		return;
 	}
-	line = gpd_admission_take_place(admission, peer, GPD_FULL_MS, now_ms);
+	line = gpd_admission_take_place(admission, peer, GPD_FULL_MS);
 	if (!line)
 		return;
 	line->worker = admission->worker->pid;
-	gpd_admission_ask_to_open(admission, peer, admission->worker, line, now_ms);
+	gpd_admission_ask_to_open(admission, peer, admission->worker, line);
 }
 
 void
-gpd_admission_go_on(struct gpd_admission *admission, int64_t now_ms)
+gpd_admission_go_on(struct gpd_admission *admission)
 {
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->state == GPD_PEER_QUEUED)
-			open_queued(admission, p, now_ms);
+			open_queued(admission, p);
 	}
-	gpd_admission_start_workers(admission, now_ms);
+	gpd_admission_start_workers(admission);
 }
 
 int
@@ -255,7 +253,7 @@ gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
 
 void
 gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
-			 Gpupool__ControlMessage *message, int64_t now_ms)
+			 Gpupool__ControlMessage *message)
 {
 	const Gpupool__Hello *hello = message->hello;
 	const char *wrong = NULL, *full;
@@ -264,7 +262,7 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
 		 hello->program);
 	/* Who has no credentials learns nothing else. */
-	if (!gpd_admission_let_in(admission, peer, now_ms))
+	if (!gpd_admission_let_in(admission, peer))
 		return;
 	gpd_peer_trust(peer);
 	if (admission->stopping)
@@ -286,14 +284,14 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 				     "the session to resume has ended");
 		return;
 	}
-	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, now_ms + GPD_QUEUED_MS);
-	open_queued(admission, peer, now_ms);
-	gpd_admission_start_workers(admission, now_ms);
+	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, GPD_QUEUED_MS);
+	open_queued(admission, peer);
+	gpd_admission_start_workers(admission);
 }
 
 void
 gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
-				  const Gpupool__WindowRequest *request, int64_t now_ms)
+				  const Gpupool__WindowRequest *request)
 {
 	const char *wrong = NULL;
 
@@ -307,13 +305,13 @@ gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_pe
 		gpd_admission_end_peer(admission, peer, wrong);
 		return;
 	}
-	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, now_ms + OPENING_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, OPENING_MS);
 	ask_for_window(admission, peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
 		       request->n_avoid);
 }
 void
 gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
-		     const struct gpd_channel_message *message, int64_t now_ms)
+		     const struct gpd_channel_message *message)
 {
 	struct gpd_peer *peer =
 		gpd_admission_find_session(admission, worker, message->header.session);
@@ -337,7 +335,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 		return;
 	}
 	/* A move that found nothing leaves the client where it is; it may ask again. */
-	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, now_ms + LANE_MS);
+	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, LANE_MS);
 	if (moving)
 		gpd_control_reply_window(peer, worker->facts, opened);
 	else if (gpd_control_reply_welcome(admission->quota, peer, worker->facts, opened, known))
@@ -347,14 +345,14 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 
 void
 gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
-		     const struct gpd_channel_message *message, int64_t now_ms)
+		     const struct gpd_channel_message *message)
 {
 	struct gpd_peer *peer =
 		gpd_admission_find_session(admission, worker, message->header.session);
 	char text[256];
 
 	gpd_quota_close(admission->quota, message->header.session);
-	gpd_admission_go_on(admission, now_ms);
+	gpd_admission_go_on(admission);
 	if (!peer)
 		return;
 	gpd_channel_text(message, text, sizeof(text));
@@ -367,11 +365,11 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 }
 
 void
-gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker, int64_t now_ms)
+gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker)
 {
 	admission->worker = worker;
 	if (worker)
-		gpd_admission_go_on(admission, now_ms);
+		gpd_admission_go_on(admission);
 }
 
 void
@@ -393,8 +391,7 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 		p->worker = NULL;
 		if (p->state == GPD_PEER_OPENING) {
 			/* It knows of no session yet: the next worker will do. */
-			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED,
-						p->deadline_ms - OPENING_MS + GPD_QUEUED_MS);
+			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED, GPD_QUEUED_MS);
 			continue;
 		}
 		gpd_control_reply_session_error(p, result, text);

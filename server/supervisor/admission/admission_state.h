@@ -7,6 +7,8 @@
 
 #include "server/supervisor/admission/admission.h"
 
+/* No end to a state. */
+#define FOREVER (-1)
 #define LANE_MS 10000
 /* From the first byte to Hello. */
 #define GPD_HANDSHAKE_MS 10000
@@ -16,9 +18,9 @@
 #define GPD_FULL_MS 1500
 
 /* admission.c */
-void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
+void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer);
 void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_peer *peer,
-			     enum gpd_peer_state state, int64_t deadline_ms);
+			     enum gpd_peer_state state, int64_t wait_ms);
 /* NULL: there is none, or it has left. */
 struct gpd_peer *gpd_admission_find_session(const struct gpd_admission *admission,
 					    const struct gpd_child *worker, uint64_t id);
@@ -43,9 +45,9 @@ void gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *pe
 			    Gpupool__Refused__Reason reason, const char *text);
 /* admission_session.c: Hello has come, and is the peer's from now on. */
 void gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
-			      Gpupool__ControlMessage *message, int64_t now_ms);
+			      Gpupool__ControlMessage *message);
 void gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
-				       const Gpupool__WindowRequest *request, int64_t now_ms);
+				       const Gpupool__WindowRequest *request);
 /* Why there is no place for one more session: NULL: there is one.  more: what counts besides those
  * that there are, in all and of the peer's address. */
 const char *gpd_admission_why_full(const struct gpd_admission *admission,
@@ -53,32 +55,28 @@ const char *gpd_admission_why_full(const struct gpd_admission *admission,
 /* Its session has a line in the ledger; NULL: it waits for a place (for so long if it does not wait
  * yet), or was refused. */
 struct gpd_ledger_session *gpd_admission_take_place(struct gpd_admission *admission,
-						    struct gpd_peer *peer, int64_t wait_ms,
-						    int64_t now_ms);
+						    struct gpd_peer *peer, int64_t wait_ms);
 /* It has none in this place: it waits, or has waited for long enough and is refused. */
 void gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
-				  const char *text, int64_t wait_ms, int64_t now_ms);
+				  const char *text, int64_t wait_ms);
 /* The worker is asked to open its session, which has a line. */
 void gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer,
-			       struct gpd_child *worker, const struct gpd_ledger_session *line,
-			       int64_t now_ms);
+			       struct gpd_child *worker, const struct gpd_ledger_session *line);
 /* Whose the client is; false: it is refused. */
 bool gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer);
 /* With those that wait for one. */
 int gpd_admission_count_sessions(const struct gpd_admission *admission);
 
 /* admission_alone.c: a QUEUED peer gets a place for a session in a worker of its own. */
-void gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer,
-			      int64_t now_ms);
+void gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer);
 /* Starts the workers whose turn it is. */
-void gpd_admission_start_workers(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_start_workers(struct gpd_admission *admission);
 /* The peer leaves its worker, or the place that it has without one. */
-void gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer,
-			       int64_t now_ms);
+void gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer);
 /* admission_gate.c: whether the peer, of whom Hello has come, is let in; else it was refused. */
-bool gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer, int64_t now_ms);
+bool gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer);
 /* Whether the tokens and certificates of those who came by one still hold. */
-void gpd_admission_check_credentials(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_check_credentials(struct gpd_admission *admission);
 /* The configuration is another one: whether those who came by a certificate are still whose they
  * were. */
 void gpd_admission_check_certificates(struct gpd_admission *admission);
@@ -87,8 +85,8 @@ void gpd_admission_check_certificates(struct gpd_admission *admission);
 void gpd_admission_tell_refused(struct gpd_admission *admission, struct gpd_peer *peer);
 
 /* admission_wait.c: connections for which there is room now begin. */
-void gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms);
-void gpd_admission_forget_waiting(struct gpd_admission *admission, int64_t now_ms);
+void gpd_admission_begin(struct gpd_admission *admission);
+void gpd_admission_forget_waiting(struct gpd_admission *admission);
 
 /* admission_lane.c: the peer, which had this preamble, is a lane; it is gone afterwards. */
 void gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,

@@ -4,6 +4,7 @@
  * the daemon's own user go first, within that part: another user of this machine may be any number
  * of users.
  */
+#include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
 #include "transport/socket/socket_owner.h"
@@ -35,7 +36,7 @@ descriptors(void)
 
 /* The next one after the link; begins it, or closes it. */
 static void
-take_out(struct gpd_admission *admission, struct gpd_peer **link, bool begin, int64_t now_ms)
+take_out(struct gpd_admission *admission, struct gpd_peer **link, bool begin)
 {
 	struct gpd_peer *peer = *link;
 
@@ -43,7 +44,7 @@ take_out(struct gpd_admission *admission, struct gpd_peer **link, bool begin, in
 	admission->waiting_count--;
 	peer->source->waiting--;
 	if (begin && gpd_peer_start(peer) == 0)
-		gpd_admission_add(admission, peer, now_ms);
+		gpd_admission_add(admission, peer);
 	else
 		gpd_peer_destroy(peer);
 }
@@ -64,7 +65,7 @@ weigh_waiting(const struct gpd_peer *waiting)
 /* There are too many: any one of the addresses that have most of them, but not who has just come:
  * else nobody would come in any more once all places are held. */
 static void
-drop_one(struct gpd_admission *admission, const struct gpd_peer *newcomer, int64_t now_ms)
+drop_one(struct gpd_admission *admission, const struct gpd_peer *newcomer)
 {
 	struct gpd_peer **link = &admission->waiting;
 	unsigned int most = 0, count = 0, chosen = 0;
@@ -82,7 +83,7 @@ drop_one(struct gpd_admission *admission, const struct gpd_peer *newcomer, int64
 	gpd_source_log((*link)->source, GPD_LOG_WARNING,
 		       "%s: closed: too many connections without a session come from there",
 		       gp_conn_peer((*link)->conn));
-	take_out(admission, link, false, now_ms);
+	take_out(admission, link, false);
 }
 
 static struct gpd_source *
@@ -95,8 +96,7 @@ find_source(const struct gp_conn *conn)
 }
 
 void
-gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme,
-		   int64_t now_ms)
+gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme)
 {
 	struct gpd_peer *peer = gpd_peer_create(conn, scheme), **link = &admission->waiting;
 	struct gpd_source *source;
@@ -112,16 +112,16 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 		gpd_peer_destroy(peer);
 		return;
 	}
-	peer->deadline_ms = now_ms + GPD_HANDSHAKE_MS;
+	peer->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
 	while (*link && (!source->own || (*link)->source->own))
 		link = &(*link)->next;
 	peer->next = *link;
 	*link = peer;
 	admission->waiting_count++;
 	source->waiting++;
-	gpd_admission_begin(admission, now_ms);
+	gpd_admission_begin(admission);
 	if (admission->waiting_count > WAITING_MAX)
-		drop_one(admission, peer, now_ms);
+		drop_one(admission, peer);
 }
 
 static bool
@@ -135,7 +135,7 @@ is_full(const struct gpd_source *source)
  * of the one that has most.  False: they are all new.
  */
 static bool
-make_room(struct gpd_admission *admission, const struct gpd_source *source, int64_t now_ms)
+make_room(struct gpd_admission *admission, const struct gpd_source *source)
 {
 	struct gpd_peer *victim = NULL;
 
@@ -150,7 +150,7 @@ make_room(struct gpd_admission *admission, const struct gpd_source *source, int6
 		    (held == most && p->deadline_ms < victim->deadline_ms))
 			victim = p;
 	}
-	if (!victim || victim->deadline_ms - GPD_HANDSHAKE_MS > now_ms - SILENCE_MS)
+	if (!victim || victim->deadline_ms - GPD_HANDSHAKE_MS > gp_now_ms() - SILENCE_MS)
 		return false;
 	gpd_source_log(victim->source, GPD_LOG_INFO,
 		       "%s: no session: it said nothing while others wait",
@@ -160,7 +160,7 @@ make_room(struct gpd_admission *admission, const struct gpd_source *source, int6
 }
 
 void
-gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms)
+gpd_admission_begin(struct gpd_admission *admission)
 {
 	struct gpd_peer **link = &admission->waiting;
 	const struct gpd_source *stuck = NULL;
@@ -169,28 +169,28 @@ gpd_admission_begin(struct gpd_admission *admission, int64_t now_ms)
 		struct gpd_peer *waiting = *link;
 		bool room = admission->handshakes < HANDSHAKES_MAX && !is_full(waiting->source);
 
-		if (waiting->deadline_ms <= now_ms) {
+		if (waiting->deadline_ms <= gp_now_ms()) {
 			gpd_source_log(waiting->source, GPD_LOG_WARNING,
 				       "%s: closed: too many others without a session come from "
 				       "there",
 				       gp_conn_peer(waiting->conn));
-			take_out(admission, link, false, now_ms);
+			take_out(admission, link, false);
 			continue;
 		}
 		if (!room && waiting->source != stuck) {
-			room = make_room(admission, waiting->source, now_ms);
+			room = make_room(admission, waiting->source);
 			stuck = room ? stuck : waiting->source;
 		}
 		if (room)
-			take_out(admission, link, true, now_ms);
+			take_out(admission, link, true);
 		else
 			link = &waiting->next;
 	}
 }
 
 void
-gpd_admission_forget_waiting(struct gpd_admission *admission, int64_t now_ms)
+gpd_admission_forget_waiting(struct gpd_admission *admission)
 {
 	while (admission->waiting)
-		take_out(admission, &admission->waiting, false, now_ms);
+		take_out(admission, &admission->waiting, false);
 }

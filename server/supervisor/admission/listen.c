@@ -157,7 +157,7 @@ accept_some(struct gpd_listen *listen, struct gp_listener *listener,
 			listen->accept_ms = now_ms + ACCEPT_PAUSE_MS;
 			return;
 		}
-		gpd_admission_come(admission, conn, gp_listener_url(listener)->scheme, now_ms);
+		gpd_admission_come(admission, conn, gp_listener_url(listener)->scheme);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/workers/child.h"
 
+#include "base/clock.h"
 #include "server/common/base/log.h"
 
 #include <errno.h>
@@ -30,12 +31,12 @@ static const unsigned int next_states[GPD_CHILD_STATES] = {
 };
 
 bool
-gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state, int64_t now_ms)
+gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state)
 {
 	if (!(next_states[child->state] >> state & 1))
 		return false;
 	child->state = state;
-	child->state_ms = now_ms;
+	child->state_ms = gp_now_ms();
 	return true;
 }
 

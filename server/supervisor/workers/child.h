@@ -87,7 +87,7 @@ gpd_child_is_own(const struct gpd_child *child)
 
 /* False, and nothing has changed: the worker is in this state already, or it cannot come after the
  * one that the worker is in: news of a worker may come when it has gone on. */
-bool gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state, int64_t now_ms);
+bool gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state);
 
 /* A copy of this program with the same options for the driver, RDMA and the log, and the ledger.
  * NULL: no process; errno says why. */
