@@ -493,7 +493,7 @@ gpd_children_poll(struct gpd_children *c, struct pollfd *fds)
 		child->polled = -1;
 		if (child->channel_closed || count == GPD_CHILDREN_MAX)
 			continue;
-		if (gpd_channel_has_queued(&child->channel))
+		if (child->channel.queue)
 			events |= POLLOUT;
 		child->polled = count;
 		fds[count++] = (struct pollfd){ .fd = child->channel.fd, .events = events };

@@ -216,9 +216,3 @@ gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms)
 		return GPD_SHARED_FILE_SAME;
 	return gpd_shared_file_note(&store->file, read_store(store), now_ms);
 }
-
-void
-gpd_token_store_close(struct gpd_token_store *store)
-{
-	gpd_tokens_free(&store->tokens);
-}

@@ -30,13 +30,12 @@ GP_MUST_CHECK int gpd_tokens_revoke(const char *path, const char *id, char *erro
 /* Main thread of the supervisor. */
 struct gpd_token_store {
 	struct gpd_shared_file file;
-	struct gpd_tokens tokens; /* what it said when it could be used last */
+	struct gpd_tokens tokens; /* what it said when it could be used last; to be freed */
 };
 
 /* As shared_file.h has it; NULL: there can be none. */
 GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path);
 /* What cannot be read leaves the tokens of before. */
 enum gpd_shared_file_news gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms);
-void gpd_token_store_close(struct gpd_token_store *store);
 
 #endif /* GPD_TOKEN_FILE_H */

@@ -183,12 +183,6 @@ gpd_channel_flush(struct gpd_channel *channel)
 	return 0;
 }
 
-bool
-gpd_channel_has_queued(const struct gpd_channel *channel)
-{
-	return channel->queue != NULL;
-}
-
 int
 gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_message *message)
 {

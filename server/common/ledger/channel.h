@@ -111,7 +111,6 @@ int gpd_channel_send(struct gpd_channel *channel, const struct gpd_channel_heade
 int gpd_channel_post(struct gpd_channel *channel, const struct gpd_channel_header *header,
 		     const void *data, size_t size, int fd);
 int gpd_channel_flush(struct gpd_channel *channel);
-bool gpd_channel_has_queued(const struct gpd_channel *channel);
 
 /* GP_E_TIMEOUT: nothing there and wait is false. */
 int gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_message *message);

@@ -10,7 +10,6 @@
 
 #define SHARE_ALL 10000
 #define WEIGHT_MAX 1000
-#define SHARE_UNIT ((uint64_t)2 << 20) /* of memory given as a share */
 
 /* What can be set, and for numbers from what to what. */
 static const struct {
@@ -51,29 +50,6 @@ refuse(const struct target *t, const char *format, ...)
 	(void)vsnprintf(t->error, t->size, format, args);
 	va_end(args);
 	return GP_E_INVALID;
-}
-
-static uint64_t
-memory_on(const struct target *t, const Gpupool__AdminSetting *setting, int device)
-{
-	uint64_t all = t->manager->admission->quota->tenants.devices[device].memory;
-
-	if (!setting->share)
-		return setting->number;
-	return all * setting->share / SHARE_ALL / SHARE_UNIT * SHARE_UNIT;
-}
-
-static uint32_t
-multiprocessors_on(const struct target *t, const Gpupool__AdminSetting *setting, int device)
-{
-	uint32_t all = t->manager->admission->quota->tenants.devices[device].multiprocessors;
-	uint32_t wanted = (uint32_t)((uint64_t)all * setting->share / SHARE_ALL);
-
-	if (!setting->share)
-		return setting->number < all ? (uint32_t)setting->number : 0;
-	if (setting->share == SHARE_ALL)
-		return 0;
-	return wanted ? wanted : 1;
 }
 
 static int
@@ -169,16 +145,20 @@ set_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int 
 {
 	struct gpd_ledger_tenant_line *tenant = t->tenant ? &t->tenant->devices[device] : NULL;
 	struct gpd_ledger_line *session = t->session ? &t->session->devices[device] : NULL;
-	uint32_t number = (uint32_t)setting->number;
+	const struct gpd_tenants_device *all =
+		&t->manager->admission->quota->tenants.devices[device];
+	const struct gpd_config_amount amount = { setting->number, setting->share };
+	uint32_t number = (uint32_t)setting->number, sms;
 
 	switch (setting->key) {
 	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
 		atomic_store(tenant ? &tenant->memory_max : &session->memory_max,
-			     memory_on(t, setting, device));
+			     gpd_config_bytes(&amount, all->memory));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
+		sms = gpd_config_multiprocessors(&amount, all->multiprocessors);
 		atomic_store(tenant ? &tenant->sm_wanted : &session->sm_wanted,
-			     multiprocessors_on(t, setting, device));
+			     sms < all->multiprocessors ? sms : 0);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
 		atomic_store(&tenant->weight, number);
@@ -233,19 +213,6 @@ find(struct target *t, const Gpupool__AdminSet *wanted)
 	return 0;
 }
 
-/* The workers that have sessions which this is about read their lines again. */
-static void
-tell_workers(const struct target *t)
-{
-	struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
-
-	for (const struct gpd_ledger_session *s = NULL;
-	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
-		if (s == t->session || (t->tenant && s->tenant == t->tenant_index))
-			gpd_admission_quota_changed(t->manager->admission, atomic_load(&s->id));
-	}
-}
-
 int
 gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *wanted, char *error,
 	       size_t size)
@@ -261,7 +228,7 @@ gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *wanted, cha
 		return r;
 	for (size_t i = 0; i < wanted->n_settings; i++)
 		set(&t, wanted->settings[i]);
-	tell_workers(&t);
+	gpd_admission_quotas_changed(manager->admission);
 	if (t.session)
 		gpd_info("session %llu: quota changed", (unsigned long long)wanted->session);
 	else

@@ -115,13 +115,12 @@ add_tenants(const struct gpd_report_source *source, struct room *room)
 static Gpupool__AdminSession__State
 state_of(const struct gpd_report_source *source, uint64_t id)
 {
-	for (const struct gpd_peer *p = source->admission->peers; p; p = p->next) {
-		if (p->session == id && (p->worker || p->state == GPD_PEER_STARTING))
-			return p->state == GPD_PEER_RUNNING
-				       ? GPUPOOL__ADMIN_SESSION__STATE__RUNNING
-				       : GPUPOOL__ADMIN_SESSION__STATE__OPENING;
-	}
-	return GPUPOOL__ADMIN_SESSION__STATE__ENDING;
+	const struct gpd_peer *peer = gpd_admission_find(source->admission, id);
+
+	if (!peer)
+		return GPUPOOL__ADMIN_SESSION__STATE__ENDING;
+	return peer->state == GPD_PEER_RUNNING ? GPUPOOL__ADMIN_SESSION__STATE__RUNNING
+					       : GPUPOOL__ADMIN_SESSION__STATE__OPENING;
 }
 
 static void

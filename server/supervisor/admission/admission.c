@@ -262,18 +262,17 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloa
 		/* A tenant that is not configured any more keeps what it had. */
 		if (line && quota->tenants.places[p->grant.tenant] >= 0)
 			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);
-		if (line && p->worker)
-			gpd_admission_tell_session(p->worker, GPD_CHANNEL_SHARES, p->session, NULL,
-						   0);
 	}
+	if (r)
+		return r;
+	gpd_admission_quotas_changed(admission);
 	/* There may be more places now, and those who wait may be of another class. */
-	if (r == 0)
-		gpd_admission_go_on(admission);
-	return r;
+	gpd_admission_go_on(admission);
+	return 0;
 }
 
-static struct gpd_peer *
-find_peer(const struct gpd_admission *admission, uint64_t session)
+struct gpd_peer *
+gpd_admission_find(const struct gpd_admission *admission, uint64_t session)
 {
 	struct gpd_peer *peer = admission->peers;
 
@@ -299,7 +298,7 @@ gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *peer,
 void
 gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
 {
-	struct gpd_peer *peer = find_peer(admission, session);
+	struct gpd_peer *peer = gpd_admission_find(admission, session);
 
 	if (peer)
 		gpd_admission_turn_out(admission, peer, GPUPOOL__REFUSED__REASON__POLICY,
@@ -307,12 +306,13 @@ gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
 }
 
 void
-gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session)
+gpd_admission_quotas_changed(struct gpd_admission *admission)
 {
-	struct gpd_peer *peer = find_peer(admission, session);
-
-	if (peer && peer->worker)
-		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_SHARES, session, NULL, 0);
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->worker)
+			gpd_admission_tell_session(p->worker, GPD_CHANNEL_SHARES, p->session, NULL,
+						   0);
+	}
 }
 
 bool

@@ -81,8 +81,10 @@ void gpd_admission_check_deadlines(struct gpd_admission *admission);
 int gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded);
 /* The session ends, and its client is told 810; it is over when the ledger has it no more. */
 void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
-/* The worker reads the session's line in the ledger again. */
-void gpd_admission_quota_changed(struct gpd_admission *admission, uint64_t session);
+/* Whose session it is, also while its own worker starts; NULL: nobody's, or he has left. */
+struct gpd_peer *gpd_admission_find(const struct gpd_admission *admission, uint64_t session);
+/* The workers read their sessions' lines in the ledger again. */
+void gpd_admission_quotas_changed(struct gpd_admission *admission);
 /* No session, and nobody waits for one. */
 bool gpd_admission_is_empty(const struct gpd_admission *admission);
 /* Says goodbye to everybody. */

@@ -34,18 +34,6 @@ gpd_admission_let_in(struct gpd_admission *admission, struct gpd_peer *peer)
 	return false;
 }
 
-/* It came by what may hold no more one day, or has shown it. */
-static bool
-has_credentials(const struct gpd_peer *peer)
-{
-	const struct gpd_pass *pass = &peer->pass;
-
-	if (peer->state == GPD_PEER_ENDING)
-		return false;
-	return pass->certified || (pass->tenant[0] && (pass->by == GPD_AUTH_BY_TOKEN ||
-						       pass->by == GPD_AUTH_BY_CERTIFICATE));
-}
-
 void
 gpd_admission_check_credentials(struct gpd_admission *admission)
 {
@@ -56,7 +44,7 @@ gpd_admission_check_credentials(struct gpd_admission *admission)
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		const char *text;
 
-		if (!has_credentials(p))
+		if (p->state == GPD_PEER_ENDING)
 			continue;
 		text = gpd_gate_check(&admission->gate, &p->pass, now_ms);
 		if (!text)

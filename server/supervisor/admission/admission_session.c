@@ -264,7 +264,7 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 	/* Who has no credentials learns nothing else. */
 	if (!gpd_admission_let_in(admission, peer))
 		return;
-	gpd_peer_trust(peer);
+	gp_conn_set_message_max(peer->conn, GP_CONTROL_MAX);
 	if (admission->stopping)
 		wrong = "the daemon stops";
 	else if (admission->draining)

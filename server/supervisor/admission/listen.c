@@ -36,17 +36,6 @@ has_certificate(void)
 }
 
 static int
-refuse_open(const char *text)
-{
-	fprintf(stderr,
-		"gpupoold: cannot listen on %s: it is not a loopback address, and connections are "
-		"neither encrypted nor authenticated: whoever reaches it can use the GPUs; tls:// "
-		"is, --insecure allows it\n",
-		text);
-	return -1;
-}
-
-static int
 listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 {
 	struct gp_url control = *url;
@@ -72,8 +61,13 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 	}
 	if (strcmp(control.scheme, "tls") != 0 && !gpd_listen_is_loopback(listener)) {
 		if (!insecure) {
+			fprintf(stderr,
+				"gpupoold: cannot listen on %s: it is not a loopback address, and "
+				"connections are neither encrypted nor authenticated: whoever "
+				"reaches it can use the GPUs; tls:// is, --insecure allows it\n",
+				text);
 			gp_listener_destroy(listener);
-			return refuse_open(text);
+			return -1;
 		}
 		gpd_warning("%s is open to everybody who can reach it: connections are neither "
 			    "encrypted nor authenticated (--insecure)",

@@ -54,10 +54,10 @@ enum gpd_auth_refusal {
 };
 
 enum gpd_auth_by {
+	GPD_AUTH_BY_NOTHING, /* --insecure, or not yet */
 	GPD_AUTH_BY_TOKEN,
 	GPD_AUTH_BY_CERTIFICATE,
 	GPD_AUTH_BY_USER,
-	GPD_AUTH_BY_NOTHING, /* --insecure */
 };
 
 struct gpd_auth {
@@ -72,8 +72,7 @@ struct gpd_pass {
 	char token[GP_TOKEN_ID_LENGTH + 1]; /* its ID, with GPD_AUTH_BY_TOKEN */
 	int64_t until_s;                    /* of the certificate, with GPD_AUTH_BY_CERTIFICATE */
 	uid_t uid;                          /* of this machine, with GPD_AUTH_BY_USER */
-	bool certified;                     /* a certificate was shown, whatever let it in; */
-	uint64_t crl_generation;            /* this list of revoked ones does not have it */
+	bool certified;                     /* a certificate was shown, whatever let it in */
 	char tenant[GPD_TENANT_NAME_MAX];   /* of the credentials; "": as the client claims */
 };
 

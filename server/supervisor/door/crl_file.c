@@ -95,7 +95,6 @@ load(struct gpd_crl_file *crl_file)
 		return r;
 	gp_crl_free(crl_file->crl);
 	crl_file->crl = crl;
-	crl_file->generation++;
 	/* What was said once is not taken back by a file that somebody removes. */
 	crl_file->needed = crl_file->needed || crl;
 	return 0;

@@ -26,7 +26,6 @@ struct gpd_crl_file {
 	bool needed;        /* it is wrong if it is not there */
 	struct gp_tls *tls; /* it was read with; NULL: there was none */
 	struct gp_crl *crl; /* what it said when it could be used last; NULL: nobody's is revoked */
-	uint64_t generation; /* another one whenever it says something new */
 };
 
 /* Reads it for the first time; NULL: there can be none.  named: it was asked for, and is not just

@@ -76,10 +76,10 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 	if (!other.file.status.st_nlink && gate->store.tokens.count) {
 		gpd_reloaded_say(reloaded, GPD_LOG_ERROR, "the tokens stay as they were: %s: %s",
 				 path ? path : "no file of tokens is named", strerror(ENOENT));
-		gpd_token_store_close(&other);
+		gpd_tokens_free(&other.tokens);
 		return;
 	}
-	gpd_token_store_close(&gate->store);
+	gpd_tokens_free(&gate->store.tokens);
 	gate->store = other;
 	check_file(gate, config);
 }
@@ -87,7 +87,7 @@ gpd_gate_reload(struct gpd_gate *gate, const struct gpd_config *config, int64_t 
 void
 gpd_gate_close(struct gpd_gate *gate)
 {
-	gpd_token_store_close(&gate->store);
+	gpd_tokens_free(&gate->store.tokens);
 	gpd_crl_file_close(&gate->revoked);
 }
 
@@ -181,7 +181,6 @@ fill_pass(const struct gpd_gate *gate, struct gpd_peer *peer, const struct gpd_a
 		.until_s = gp_conn_certificate_until(peer->conn),
 		.uid = peer->uid,
 		.certified = gp_conn_certificate_serial(peer->conn) != NULL,
-		.crl_generation = gate->revoked.generation,
 	};
 	if (auth->tenant)
 		snprintf(pass->tenant, sizeof(pass->tenant), "%s", auth->tenant);

@@ -63,7 +63,7 @@ enum gpd_certificate_state gpd_gate_certificate(const struct gpd_gate *gate,
 const char *gpd_gate_check(const struct gpd_gate *gate, const struct gpd_pass *pass,
 			   int64_t now_ms);
 /* The same of the certificate that the client has shown, which the list may name by now. */
-const char *gpd_gate_check_revoked(const struct gpd_gate *gate, struct gpd_pass *pass,
+const char *gpd_gate_check_revoked(const struct gpd_gate *gate, const struct gpd_pass *pass,
 				   const struct gp_conn *conn, int64_t now_ms);
 
 #endif /* GPD_GATE_H */

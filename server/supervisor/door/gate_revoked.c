@@ -61,7 +61,6 @@ gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, 
 	const char *path = gpd_folder_choose(gate->crl_option, config->crl, GPD_FILE_REVOKED, room,
 					     sizeof(room));
 	bool named = path && path != room;
-	uint64_t generation = gate->revoked.generation;
 
 	if (strcmp(path ? path : "", gate->revoked.file.path) == 0) {
 		gate->revoked.needed |= named;
@@ -83,7 +82,6 @@ gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, 
 	}
 	gpd_crl_file_close(&gate->revoked);
 	gate->revoked = other;
-	gate->revoked.generation = generation + 1;
 	tell(&gate->revoked);
 }
 
@@ -129,31 +127,25 @@ gpd_gate_certificate(const struct gpd_gate *gate, const struct gp_conn *conn, co
 }
 
 const char *
-gpd_gate_check_revoked(const struct gpd_gate *gate, struct gpd_pass *pass,
+gpd_gate_check_revoked(const struct gpd_gate *gate, const struct gpd_pass *pass,
 		       const struct gp_conn *conn, int64_t now_ms)
 {
 	const struct gpd_crl_file *file = &gate->revoked;
+	enum gpd_certificate_state state;
 	const char *why;
 
 	if (!pass->certified)
 		return NULL;
-	if (file->file.wrong && pass->by == GPD_AUTH_BY_CERTIFICATE &&
-	    now_ms - file->file.wrong_ms >= GPD_GATE_GRACE_MS)
-		return "its certificate cannot be checked: the daemon cannot use its list of "
-		       "revoked certificates";
-	if (file->file.wrong || pass->crl_generation == file->generation)
-		return NULL;
-	switch (gpd_gate_certificate(gate, conn, &why)) {
-	case GPD_CERTIFICATE_REVOKED:
+	state = gpd_gate_certificate(gate, conn, &why);
+	if (state == GPD_CERTIFICATE_REVOKED)
 		return "its certificate has been revoked";
-	case GPD_CERTIFICATE_UNCHECKED:
-		if (pass->by == GPD_AUTH_BY_CERTIFICATE)
-			return "its certificate cannot be checked: the daemon has no list of "
-			       "revoked certificates of its authority";
-		break;
-	case GPD_CERTIFICATE_GOOD:
-		break;
-	}
-	pass->crl_generation = file->generation;
-	return NULL;
+	if (state == GPD_CERTIFICATE_GOOD || pass->by != GPD_AUTH_BY_CERTIFICATE)
+		return NULL;
+	if (!file->file.wrong)
+		return "its certificate cannot be checked: the daemon has no list of revoked "
+		       "certificates of its authority";
+	return now_ms - file->file.wrong_ms < GPD_GATE_GRACE_MS
+		       ? NULL
+		       : "its certificate cannot be checked: the daemon cannot use its list of "
+			 "revoked certificates";
 }

@@ -142,12 +142,6 @@ gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t dea
 	return true;
 }
 
-void
-gpd_peer_trust(struct gpd_peer *peer)
-{
-	gp_conn_set_message_max(peer->conn, GP_CONTROL_MAX);
-}
-
 static int
 send_preamble(struct gpd_peer *peer, enum gp_preamble_kind kind)
 {

@@ -129,9 +129,6 @@ void gpd_peer_destroy(struct gpd_peer *peer);
  * given another deadline. */
 bool gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t deadline_ms);
 
-/* Main thread, once the peer was let in: it may send messages of any size from now on. */
-void gpd_peer_trust(struct gpd_peer *peer);
-
 /*
  * Main thread: sends if that cannot block, because the peer has read what it was sent before; else
  * the connection is shut down.

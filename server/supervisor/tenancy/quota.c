@@ -49,17 +49,15 @@ narrow(const struct gpd_tenants *tenants, int device, uint64_t memory, uint32_t 
        struct gpd_ledger_session *session)
 {
 	struct gpd_ledger_line *line = &session->devices[device];
-	uint32_t have = atomic_load(&line->sm_wanted);
+	const struct gpd_config_amount amount = { .share = share };
 	uint32_t wanted =
-		(uint32_t)((uint64_t)tenants->devices[device].multiprocessors * share / 10000);
+		gpd_config_multiprocessors(&amount, tenants->devices[device].multiprocessors);
 
 	if (memory < atomic_load(&line->memory_max))
 		atomic_store(&line->memory_max, memory);
-	if (share == 0 || share >= 10000)
-		return;
-	wanted = wanted ? wanted : 1;
-	if (have == 0 || wanted < have)
-		atomic_store(&line->sm_wanted, wanted);
+	if (share < 10000)
+		atomic_store(&line->sm_wanted,
+			     gpd_tenants_fewer(atomic_load(&line->sm_wanted), wanted));
 }
 
 void

@@ -269,7 +269,7 @@ the_store_notices_every_change(void **state)
 	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
 	assert_int_equal(store.tokens.count, 0);
 	assert_int_equal(store.file.wrong, 0);
-	gpd_token_store_close(&store);
+	gpd_tokens_free(&store.tokens);
 }
 
 static void
@@ -291,7 +291,7 @@ a_file_that_cannot_be_opened_is_tried_again(void **state)
 	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
 	assert_int_equal(store.file.wrong, 0);
 	assert_int_equal(store.tokens.count, 1);
-	gpd_token_store_close(&store);
+	gpd_tokens_free(&store.tokens);
 }
 
 static void
