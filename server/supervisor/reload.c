@@ -15,20 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The certificate that the next configuration names. */
-static int
-read_tls(const struct gpd_options *options, struct gp_tls **tls_p, char *error)
-{
-	struct gpd_config *config;
-	int r = gpd_config_load(options->config, &config, error, GPD_CONFIG_ERROR_MAX);
-
-	if (r)
-		return r;
-	r = gpd_tls_read(options, config, tls_p, error, GPD_CONFIG_ERROR_MAX);
-	gpd_config_free(config);
-	return r;
-}
-
 /* The certificate in use may have been found at the usual place, and not be there any more. */
 static int
 check_still_there(const struct gpd_options *options, const struct gp_tls *next, char *error)
@@ -68,24 +54,44 @@ use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reload
 	}
 }
 
-static int
-reload(const struct gpd_options *options, struct gpd_manager *manager, struct gp_tls *tls,
-       struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock)
+static void
+put_into_force(const struct gpd_options *options, struct gpd_manager *manager,
+	       struct gpd_config *config, struct gp_tls *tls, struct gpd_reloaded *reloaded)
+	GP_LOCKED(manager->source.lock)
 {
-	int r = check_still_there(options, tls, reloaded->error);
-
-	/* Without a certificate either, it says that there is no configuration. */
-	if (r == 0 && (options->config || !tls))
-		r = gpd_admission_reload(manager->admission, reloaded);
-	if (r)
-		return r;
-	if (options->config)
+	if (options->config) {
+		gpd_admission_reload(manager->admission, config, reloaded);
 		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
-	else
+	} else {
+		gpd_config_free(config);
 		gpd_info("the certificate is in force; there is no configuration file (--config)");
+	}
 	use_tls(options, tls, reloaded);
 	gpd_manager_reload(manager, options, reloaded);
-	return 0;
+}
+
+/* What can be put into force as a whole. */
+static int
+read_files(const struct gpd_options *options, struct gpd_config **config_p, struct gp_tls **tls_p,
+	   char *error)
+{
+	int r = gpd_config_load(options->config, config_p, error, GPD_CONFIG_ERROR_MAX);
+
+	if (r)
+		return r;
+	r = gpd_tls_read(options, *config_p, tls_p, error, GPD_CONFIG_ERROR_MAX);
+	if (r == 0)
+		r = check_still_there(options, *tls_p, error);
+	if (r == 0 && !options->config && !*tls_p) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "there is no configuration file (--config)");
+		r = GP_E_INVALID;
+	}
+	if (r) {
+		gp_tls_put(*tls_p);
+		gpd_config_free(*config_p);
+	}
+	return r;
 }
 
 /* Not checked: a hook of the manager calls this, and what a hook is given has no type. */
@@ -94,18 +100,15 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 	   struct gpd_reloaded *reloaded)
 {
 	struct gpd_admission *admission = manager->admission;
+	struct gpd_config *config;
 	struct gp_tls *tls = NULL;
-	int r;
 
 	*reloaded = (struct gpd_reloaded){ .error = "" };
 	gpd_notify_reloading();
-	r = read_tls(options, &tls, reloaded->error);
-	if (r == 0)
-		r = reload(options, manager, tls, reloaded);
-	if (r) {
-		gp_tls_put(tls);
+	if (read_files(options, &config, &tls, reloaded->error)) {
 		gpd_error("nothing is reloaded: %s", reloaded->error);
 	} else {
+		put_into_force(options, manager, config, tls, reloaded);
 		/* Now that it is known whose certificates are good. */
 		gpd_gate_reload_revoked(&admission->gate, admission->quota->tenants.config,
 					gp_now_ms(), reloaded);

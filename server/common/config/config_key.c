@@ -3,9 +3,11 @@
 
 #include "protocol/frame.h"
 #include "server/common/config/config_value.h"
+#include "transport/url.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,6 +187,27 @@ read_bandwidth(const struct gpd_config_key *key, const char *text, void *value)
 			return "is less than 64K, the smallest bandwidth (1G, 500M or unlimited)";
 	}
 	*(uint64_t *)value = number;
+	return NULL;
+}
+
+const char *
+gpd_value_metrics(const char *text, uint16_t port_min, char *host, size_t host_size,
+		  uint16_t *port_p)
+{
+	bool off = strcmp(text, "off") == 0;
+	size_t length = strlen(text);
+	char address[GP_URL_TEXT_MAX], ignored[GP_URL_TEXT_MAX];
+	struct gp_url url = { .host = "" };
+
+	(void)snprintf(address, sizeof(address), "tcp://%s%s",
+		       strchr(text, ':') ? "" : "127.0.0.1:", text);
+	/* A port stands at its end, and nothing behind that. */
+	if (!off &&
+	    (length == 0 || !isdigit((unsigned char)text[length - 1]) || strchr(text, '/') ||
+	     gp_url_parse(address, &url, ignored, sizeof(ignored)) || url.port < port_min))
+		return "is no address to listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)";
+	(void)snprintf(host, host_size, "%s", url.host);
+	*port_p = url.port;
 	return NULL;
 }
 

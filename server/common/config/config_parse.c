@@ -22,13 +22,36 @@ complain_value(struct gpd_config_parser *p, const char *text, const char *wrong)
 	return false;
 }
 
+/* Of a device that the tenant does not have it says nothing. */
+static bool
+check_devices(struct gpd_config_parser *p)
+{
+	int count;
+	const struct gpd_config_key *keys = gpd_config_keys(GPD_CONFIG_SECTION_TENANT, &count);
+
+	for (int device = 0; device < GPD_LEDGER_DEVICES; device++) {
+		for (int k = 0; k < count; k++) {
+			int line = p->lines[k].single[device];
+
+			snprintf(p->where, sizeof(p->where), "%s %s.%d", p->title, keys[k].name,
+				 device);
+			if (line && !p->tenant->devices[device].allowed)
+				return gpd_config_complain(
+					p, line, "device %d is none of the tenant's", device);
+		}
+	}
+	return true;
+}
+
 static bool
 close_section(struct gpd_config_parser *p)
 {
-	if (p->open_list)
-		return gpd_config_complain_back(p, p->open_list_line,
-						"ends with a comma, but the list does not go on");
-	if (p->section == GPD_CONFIG_SECTION_TENANT && !gpd_config_check_tenant(p))
+	if (p->open_list) {
+		snprintf(p->where, sizeof(p->where), "%s %s", p->title, p->open_list->name);
+		return gpd_config_complain(p, p->open_list_line,
+					   "ends with a comma, but the list does not go on");
+	}
+	if (p->section == GPD_CONFIG_SECTION_TENANT && !check_devices(p))
 		return false;
 	p->section = GPD_CONFIG_SECTION_NONE;
 	memset(p->lines, 0, sizeof(p->lines));
@@ -61,6 +84,7 @@ add_tenant(struct gpd_config_parser *p, const char *name)
 		tenant->devices[i].session_memory.number = GPD_NO_LIMIT;
 		tenant->devices[i].weight = 100;
 		tenant->devices[i].limit = 100;
+		tenant->devices[i].allowed = 1;
 	}
 	return tenant;
 }
@@ -188,6 +212,19 @@ take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *t
 	return true;
 }
 
+static bool
+begin_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
+{
+	if (strcmp(key->name, "users") == 0 && p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
+		return gpd_config_complain(p, p->line,
+					   "\"default\" takes the users whom no other tenant has");
+	/* Those that it names, instead of all. */
+	if (strcmp(key->name, "devices") == 0)
+		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
+			p->tenant->devices[i].allowed = 0;
+	return take_list(p, key, text);
+}
+
 /* device: -1 for all, that is those for which the key is not given by itself. */
 static bool
 take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *key, int device,
@@ -249,12 +286,8 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 	}
 	if (!begin_at(p, line))
 		return false;
-	if (p->section == GPD_CONFIG_SECTION_TENANT && strcmp(key->name, "users") == 0 &&
-	    p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
-		return gpd_config_complain(p, p->line,
-					   "\"default\" takes the users whom no other tenant has");
 	if (key->shape == GPD_CONFIG_LIST)
-		return take_list(p, key, value);
+		return begin_list(p, key, value);
 	return take_value(p, index, key, dot ? (int)device : -1, value);
 }
 
@@ -300,10 +333,8 @@ take_line(struct gpd_config_parser *p, const char *text, size_t length)
 }
 
 static void
-parse(struct gpd_config_parser *p)
+parse(struct gpd_config_parser *p, const char *text)
 {
-	const char *text = p->text;
-
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
 		text += 3;
 	while (*text) {
@@ -315,10 +346,7 @@ parse(struct gpd_config_parser *p)
 	}
 	if (!close_section(p))
 		return;
-	if (p->tenant_lines[GPD_TENANT_DEFAULT] == 0)
-		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
-			p->config->tenants[GPD_TENANT_DEFAULT].devices[i].allowed = 1;
-	if (!gpd_config_check_time_shares(p))
+	if (!gpd_config_check(p))
 		return;
 	for (int i = 0; i < p->config->tenant_count; i++)
 		if (p->config->tenants[i].isolation == UINT32_MAX)
@@ -339,12 +367,11 @@ gpd_config_parse(const char *text, const char *name, struct gpd_config **config_
 		free(p);
 		return r;
 	}
-	p->text = text;
 	p->file = name;
 	p->error = error;
 	p->error_size = error_size;
 	if (add_tenant(p, "default"))
-		parse(p);
+		parse(p, text);
 	r = p->result;
 	if (r)
 		gpd_config_free(p->config);

@@ -20,7 +20,6 @@ struct gpd_config_lines {
 };
 
 struct gpd_config_parser {
-	const char *text;
 	int line;
 	const char *file;
 	struct gpd_config *config;
@@ -42,17 +41,11 @@ struct gpd_config_parser {
 	int daemon_line;
 	int rule_lines[GPD_CONFIG_RULES];
 	int tenant_lines[GPD_CONFIG_TENANTS];
-	int certificate_lines[GPD_CONFIG_TENANTS];
-	struct gpd_config_lines time_share_lines[GPD_CONFIG_TENANTS];
 };
 
 /* An error in this line, after `where`.  Always false. */
 GP_PRINTF(3, 4)
 bool gpd_config_complain(struct gpd_config_parser *p, int line, const char *format, ...);
-
-/* The same for a line of the section that was read before, which the text quotes. */
-GP_PRINTF(3, 4)
-bool gpd_config_complain_back(struct gpd_config_parser *p, int line, const char *format, ...);
 
 /* Without blanks at both ends, in place. */
 char *gpd_config_trim(char *text);
@@ -62,9 +55,7 @@ void gpd_config_cut_comment(char *text);
 /* -1: there is no such key. */
 int gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length);
 
-/* Whether what the open section says of a tenant makes sense. */
-bool gpd_config_check_tenant(struct gpd_config_parser *p);
-/* The same for all tenants together, when everything was read. */
-bool gpd_config_check_time_shares(struct gpd_config_parser *p);
+/* Whether what was read makes sense together. */
+bool gpd_config_check(struct gpd_config_parser *p);
 
 #endif /* GPD_CONFIG_PARSER_H */

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 static bool
@@ -97,43 +96,4 @@ gpd_value_address(const char *text, struct gpd_config_network *network)
 	}
 	*network = value;
 	return true;
-}
-
-const char *
-gpd_value_metrics(const char *text, uint16_t port_min, char *host, size_t host_size,
-		  uint16_t *port_p)
-{
-	static const char form[] =
-		"is no address to listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)";
-	const char *colon = strrchr(text, ':');
-	const char *begin = text, *end = colon;
-	uint64_t port = 0;
-
-	if (strcmp(text, "off") == 0) {
-		host[0] = 0;
-		*port_p = 0;
-		return NULL;
-	}
-	if (!gpd_value_number(colon ? colon + 1 : text, port_min, 65535, &port))
-		return form;
-	if (!colon) {
-		(void)snprintf(host, host_size, "127.0.0.1");
-		*port_p = (uint16_t)port;
-		return NULL;
-	}
-	if (*begin == '[' && end[-1] == ']') {
-		begin++;
-		end--;
-	} else if (memchr(begin, ':', (size_t)(end - begin))) {
-		return form;
-	}
-	if (end <= begin || (size_t)(end - begin) >= host_size)
-		return form;
-	for (const char *c = begin; c < end; c++)
-		if ((unsigned char)*c <= ' ' || strchr("[]/", *c))
-			return form;
-	memcpy(host, begin, (size_t)(end - begin));
-	host[end - begin] = 0;
-	*port_p = (uint16_t)port;
-	return NULL;
 }

@@ -2,7 +2,6 @@
 #include "server/supervisor/admin/manage.h"
 
 #include "server/common/base/log.h"
-#include "server/supervisor/workers/child.h"
 
 #include <stdio.h>
 #include <string.h>

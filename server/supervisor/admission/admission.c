@@ -241,17 +241,16 @@ gpd_admission_check_deadlines(struct gpd_admission *admission)
 	gpd_log_budget_check(now_ms);
 }
 
-int
-gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded)
+void
+gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
+		     struct gpd_reloaded *reloaded)
 {
 	struct gpd_quota *quota = admission->quota;
-	int r = gpd_tenants_reload(&quota->tenants, reloaded->error);
 
-	if (r == 0) {
-		gpd_gate_reload(&admission->gate, quota->tenants.config, gp_now_ms(), reloaded);
-		gpd_admission_check_certificates(admission);
-	}
-	for (struct gpd_peer *p = admission->peers; r == 0 && p; p = p->next) {
+	gpd_tenants_use(&quota->tenants, config);
+	gpd_gate_reload(&admission->gate, config, gp_now_ms(), reloaded);
+	gpd_admission_check_certificates(admission);
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		bool has_line = p->worker || p->state == GPD_PEER_STARTING;
 		struct gpd_ledger_session *line =
 			has_line ? gpd_ledger_find(quota->ledger, p->session) : NULL;
@@ -263,12 +262,9 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloa
 		if (line && quota->tenants.places[p->grant.tenant] >= 0)
 			gpd_quota_limit(quota, p->hello->hello, &p->grant, line);
 	}
-	if (r)
-		return r;
 	gpd_admission_quotas_changed(admission);
 	/* There may be more places now, and those who wait may be of another class. */
 	gpd_admission_go_on(admission);
-	return 0;
 }
 
 struct gpd_peer *

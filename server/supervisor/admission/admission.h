@@ -76,9 +76,9 @@ void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *
 void gpd_admission_take_events(struct gpd_admission *admission);
 /* In each turn: sees to all that is due. */
 void gpd_admission_check_deadlines(struct gpd_admission *admission);
-/* Reads the configuration again, and puts it into force for all sessions.  Otherwise the error is
- * why nothing is. */
-int gpd_admission_reload(struct gpd_admission *admission, struct gpd_reloaded *reloaded);
+/* Puts another configuration, which is taken over, into force for all sessions. */
+void gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
+			  struct gpd_reloaded *reloaded);
 /* The session ends, and its client is told 810; it is over when the ledger has it no more. */
 void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
 /* Whose session it is, also while its own worker starts; NULL: nobody's, or he has left. */

@@ -11,8 +11,11 @@
 int
 gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 {
-	int r;
+	struct gpd_config *loaded;
+	int r = gpd_config_load(config, &loaded, error, GPD_CONFIG_ERROR_MAX);
 
+	if (r)
+		return r;
 	quota->defaults = (struct gpd_defaults){ .thread_share = 10000 };
 	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
 		quota->defaults.memory[d] = GPD_NO_LIMIT;
@@ -21,13 +24,13 @@ gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 		r = -errno;
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "no shared memory for the ledger: %s",
 			       strerror(-r));
+		gpd_config_free(loaded);
 		return r;
 	}
 	gpd_log_budget_use(quota->ledger);
-	r = gpd_tenants_init(&quota->tenants, quota->ledger, config, error);
-	if (r)
-		gpd_quota_fini(quota);
-	return r;
+	quota->tenants = (struct gpd_tenants){ .ledger = quota->ledger };
+	gpd_tenants_use(&quota->tenants, loaded);
+	return 0;
 }
 
 void
@@ -35,7 +38,7 @@ gpd_quota_fini(struct gpd_quota *quota)
 {
 	if (!quota->ledger)
 		return;
-	gpd_tenants_fini(&quota->tenants);
+	gpd_config_free(quota->tenants.config);
 	gpd_log_budget_use(NULL);
 	gpd_ledger_destroy(quota->ledger);
 	close(quota->fd);

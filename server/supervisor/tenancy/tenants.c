@@ -145,44 +145,12 @@ apply(struct gpd_tenants *tenants)
 	}
 }
 
-int
-gpd_tenants_init(struct gpd_tenants *tenants, struct gpd_ledger *ledger, const char *path,
-		 char *error)
-{
-	int r;
-
-	*tenants = (struct gpd_tenants){ .ledger = ledger, .path = path };
-	r = gpd_config_load(path, &tenants->config, error, GPD_CONFIG_ERROR_MAX);
-	if (r == 0)
-		apply(tenants);
-	return r;
-}
-
 void
-gpd_tenants_fini(struct gpd_tenants *tenants)
+gpd_tenants_use(struct gpd_tenants *tenants, struct gpd_config *config)
 {
-	gpd_config_free(tenants->config);
-	tenants->config = NULL;
-}
-
-int
-gpd_tenants_reload(struct gpd_tenants *tenants, char *error)
-{
-	struct gpd_config *config;
-	int r;
-
-	if (!tenants->path) {
-		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "there is no configuration file (--config)");
-		return GP_E_INVALID;
-	}
-	r = gpd_config_load(tenants->path, &config, error, GPD_CONFIG_ERROR_MAX);
-	if (r)
-		return r;
 	gpd_config_free(tenants->config);
 	tenants->config = config;
 	apply(tenants);
-	return 0;
 }
 
 uint32_t

@@ -43,7 +43,6 @@ struct gpd_grant {
 
 struct gpd_tenants {
 	struct gpd_ledger *ledger;
-	const char *path; /* NULL: no file */
 	struct gpd_config *config;
 	int places[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or -1 */
 	/* The configuration does not name it: it came by a token, and has what [tenant default]
@@ -67,13 +66,8 @@ uint32_t gpd_tenants_fewer(uint32_t a, uint32_t b);
 /* Of a device as workers describe it; 0: they do not say. */
 uint32_t gpd_tenants_multiprocessors(const Gpupool__Device *device);
 
-/* Reads the file, if there is one.  0, GP_E_INVALID or a negative errno. */
-GP_MUST_CHECK int gpd_tenants_init(struct gpd_tenants *tenants, struct gpd_ledger *ledger,
-				   const char *path, char *error);
-void gpd_tenants_fini(struct gpd_tenants *tenants);
-
-/* Reads it again; what holds stays if it cannot be used. */
-GP_MUST_CHECK int gpd_tenants_reload(struct gpd_tenants *tenants, char *error);
+/* The configuration that holds from now on, which is taken over. */
+void gpd_tenants_use(struct gpd_tenants *tenants, struct gpd_config *config);
 /* What a worker says of the devices; every one says the same. */
 void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
 

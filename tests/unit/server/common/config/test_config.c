@@ -360,10 +360,10 @@ list_goes_on_after_a_comma(void **state)
 {
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\nusers = alice,\n[tenant b]\n",
-		  "gpupoold.conf:2: [tenant a] users = alice,: ends with a comma, but the list "
+		  "gpupoold.conf:2: [tenant a] users: ends with a comma, but the list "
 		  "does "
 		  "not go on" },
-		{ "[tenant a]\nusers = alice,\n", "gpupoold.conf:2: [tenant a] users = alice,: "
+		{ "[tenant a]\nusers = alice,\n", "gpupoold.conf:2: [tenant a] users: "
 						  "ends with a comma, but the list does "
 						  "not go on" },
 		{ "[tenant a]\nusers = alice,\nweight = 3\n",

@@ -216,11 +216,11 @@ static const struct refusal tenant_members[] = {
 	  "\"::ffff:10.0.0.0/104\" is an IPv4 address in the form of IPv6 (as IPv4: "
 	  "10.0.0.0/8)" },
 	{ "[tenant a]\ncertificate = x\n[tenant b]\ncertificate = y,\n x\nweight = 7\n",
-	  "gpupoold.conf:4: [tenant b] certificate = y,: the certificate \"x\" is that of tenant a "
-	  "already (line 2)" },
+	  "gpupoold.conf:3: [tenant b]: the certificate \"x\" is that of tenant a "
+	  "already (line 1)" },
 	{ "[tenant b]\ncertificate = x\n[tenant default]\ncertificate = x\n",
-	  "gpupoold.conf:4: [tenant default] certificate = x: the certificate \"x\" is that of "
-	  "tenant b already (line 2)" },
+	  "gpupoold.conf:1: [tenant b]: the certificate \"x\" is that of tenant default already "
+	  "(line 3)" },
 	{ "[tenant a]\ncertificate = *\n",
 	  "gpupoold.conf:2: [tenant a] certificate = *: \"*\" is no name of a certificate "
 	  "(1 to 127 characters; a list is alice,bob)" },
@@ -335,27 +335,25 @@ contradictions_are_refused(void **state)
 {
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\nmemory = 4G\nsession-memory = 8G\n",
-		  "gpupoold.conf:3: [tenant a] session-memory = 8G: one session may have more than "
-		  "the whole tenant (line 2)" },
-		{ "[tenant a]\nsession-memory = 8G ; each\nmemory = 16G\nmemory.1 = 4G\n",
-		  "gpupoold.conf:2: [tenant a] session-memory = 8G: one session may have more than "
-		  "the whole tenant (line 4)" },
+		  "gpupoold.conf:1: [tenant a]: session-memory: one session may have more than "
+		  "the whole tenant, of device 0" },
+		{ "[daemon]\n[tenant a]\nsession-memory = 8G ; each\nmemory = 16G\nmemory.1 = 4G\n",
+		  "gpupoold.conf:2: [tenant a]: session-memory: one session may have more than "
+		  "the whole tenant, of device 1" },
 		{ "[tenant a]\nmemory = 40%\nsession-memory = 40.01%\n",
-		  "gpupoold.conf:3: [tenant a] session-memory = 40.01%: one session may have more "
-		  "than the whole tenant (line 2)" },
+		  "gpupoold.conf:1: [tenant a]: session-memory: one session may have more "
+		  "than the whole tenant, of device 0" },
 		{ "[tenant a]\nsm = 32\nsession-sm = 33\n",
-		  "gpupoold.conf:3: [tenant a] session-sm = 33: one session may have more than the "
-		  "whole tenant (line 2)" },
+		  "gpupoold.conf:1: [tenant a]: session-sm: one session may have more than the "
+		  "whole tenant, of device 0" },
 		{ "[tenant a]\nsm = 32%\nsession-sm = 33%\n",
-		  "gpupoold.conf:3: [tenant a] session-sm = 33%: one session may have more than "
-		  "the "
-		  "whole tenant (line 2)" },
+		  "gpupoold.conf:1: [tenant a]: session-sm: one session may have more than the "
+		  "whole tenant, of device 0" },
 		{ "[tenant a]\nlimit = 30\ntime-share = 40\n",
-		  "gpupoold.conf:3: [tenant a] time-share = 40: more than the limit (line 2)" },
+		  "gpupoold.conf:1: [tenant a]: time-share: it is more than the limit, of device "
+		  "0" },
 		{ "[tenant a]\ndevices = 0\nmemory.1 = 4G\n",
-		  "gpupoold.conf:3: [tenant a] memory.1 = 4G: device 1 is none of the tenant's "
-		  "(line "
-		  "2)" },
+		  "gpupoold.conf:3: [tenant a] memory.1: device 1 is none of the tenant's" },
 	};
 
 	ASSERT_ALL_REFUSED(refusals);
@@ -381,17 +379,17 @@ time_shares_of_a_device_with_fixed_parts_are_at_most_the_whole(void **state)
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\ntime-share = 50\n[tenant b]\ntime-share = 60\n"
 		  "[device *]\npolicy = fixed\n",
-		  "gpupoold.conf:4: [tenant b] time-share = 60: with it the time-shares of device "
+		  "gpupoold.conf:3: [tenant b]: with its own the time-shares of device "
 		  "0, "
 		  "whose policy is fixed, are 110%, more than 100%" },
 		{ "[device 3]\npolicy = fixed\n[tenant a]\ntime-share = 20\ntime-share.3 = 70\n"
 		  "[tenant b]\ntime-share = 31\n",
-		  "gpupoold.conf:7: [tenant b] time-share = 31: with it the time-shares of device "
+		  "gpupoold.conf:6: [tenant b]: with its own the time-shares of device "
 		  "3, "
 		  "whose policy is fixed, are 101%, more than 100%" },
 		{ "[device " UUID "]\npolicy = fixed\n[tenant a]\ntime-share = 99\n"
 		  "[tenant b]\ntime-share = 2\n",
-		  "gpupoold.conf:6: [tenant b] time-share = 2: with it the time-shares of device "
+		  "gpupoold.conf:5: [tenant b]: with its own the time-shares of device "
 		  "0, "
 		  "whose policy is fixed, are 101%, more than 100%" },
 	};
