@@ -178,13 +178,6 @@ is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* What is wrong with it stays so until it is another file; all else may get better by itself. */
-static bool
-is_of_content(int wrong)
-{
-	return wrong == GP_E_INVALID || wrong == -EINVAL || wrong == -EISDIR || wrong == -EFBIG;
-}
-
 int
 gpd_shared_file_init(struct gpd_shared_file *file, const char *path)
 {
@@ -210,7 +203,7 @@ gpd_shared_file_look(struct gpd_shared_file *file, bool outdated)
 		return false;
 	look(file->path, &file->status);
 	file->same = !outdated && is_same(&before, &file->status);
-	return !file->same || (file->wrong && !is_of_content(file->wrong));
+	return !file->same || file->wrong;
 }
 
 enum gpd_shared_file_news

@@ -43,8 +43,8 @@ struct gpd_shared_file {
 /* Looks at it for the first time; NULL: there can be none.  0, or -ENAMETOOLONG: `why` says it. */
 GP_MUST_CHECK int gpd_shared_file_init(struct gpd_shared_file *file, const char *path);
 
-/* Whether it is to be read again: it is another file, could not be opened, or what was read is
- * outdated.  What is wrong with its content stays so until it is another file. */
+/* Whether it is to be read again: it is another file, could not be used, or what was read is
+ * outdated. */
 bool gpd_shared_file_look(struct gpd_shared_file *file, bool outdated);
 
 enum gpd_shared_file_news {

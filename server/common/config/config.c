@@ -14,7 +14,6 @@
 
 #define FILE_MAX (1ul << 20)
 #define MEMORY_UNIT (2ul << 20)
-#define WHOLE 10000 /* 100 % in hundredths of a per cent */
 
 void
 gpd_config_free(struct gpd_config *config)
@@ -241,7 +240,7 @@ resolve(const struct gpd_config_amount *amount, uint64_t whole)
 	uint64_t number = amount->number;
 
 	if (amount->share)
-		number = (uint64_t)((unsigned __int128)whole * amount->share / WHOLE);
+		number = (uint64_t)((unsigned __int128)whole * amount->share / GPD_CONFIG_WHOLE);
 	return number < whole ? number : whole;
 }
 
@@ -254,24 +253,18 @@ is_given(const struct gpd_config_amount *amount)
 uint64_t
 gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
 {
-	static const struct gpd_config_amount standard = { .share = WHOLE / 4 };
-
-	return resolve(is_given(&config->host_memory) ? &config->host_memory : &standard,
-		       machine_bytes);
+	return resolve(&config->host_memory, machine_bytes);
 }
 
 uint64_t
 gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
 		       unsigned int parts)
 {
-	static const struct gpd_config_amount standard = { .share = WHOLE / 2 };
 	const struct gpd_config_amount *own = &config->tenants[tenant].code_memory;
 
 	if (is_given(own))
 		return resolve(own, machine_bytes);
-	return resolve(is_given(&config->code_memory) ? &config->code_memory : &standard,
-		       machine_bytes) /
-	       (parts ? parts : 1);
+	return resolve(&config->code_memory, machine_bytes) / (parts ? parts : 1);
 }
 
 uint64_t

@@ -42,6 +42,7 @@ struct gpd_config_amount {
 	uint64_t number; /* counts where share is 0 */
 	uint64_t share;  /* hundredths of a per cent */
 };
+#define GPD_CONFIG_WHOLE 10000
 
 /* A tenant on one device.  Has no padding: two are compared by memcmp(). */
 struct gpd_config_quota {
@@ -96,14 +97,14 @@ struct gpd_config_device_rule {
 };
 
 struct gpd_config {
-	uint32_t sessions_max;                /* 0: not given */
-	uint32_t lanes_max;                   /* of a session; 0: not given */
-	uint32_t sessions_per_address;        /* UINT32_MAX: no limit; 0: not given */
-	uint32_t ready_workers;               /* in reserve for sessions of class process */
-	uint32_t idle_timeout;                /* seconds; 0: none */
-	uint32_t isolation;                   /* enum gpd_config_isolation */
-	struct gpd_config_amount host_memory; /* number 0 and share 0: not given */
-	struct gpd_config_amount code_memory; /* of all tenants; the same */
+	uint32_t sessions_max;
+	uint32_t lanes_max;            /* of a session */
+	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not given */
+	uint32_t ready_workers;        /* in reserve for sessions of class process */
+	uint32_t idle_timeout;         /* seconds; 0: none */
+	uint32_t isolation;            /* enum gpd_config_isolation */
+	struct gpd_config_amount host_memory;
+	struct gpd_config_amount code_memory; /* of all tenants */
 	char metrics_host[256];
 	uint16_t metrics_port;            /* 0: off */
 	char admin_socket[108];           /* "": not given */

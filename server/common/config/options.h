@@ -28,8 +28,8 @@ struct gpd_options {
 	bool insecure;
 	const char *user;   /* that root becomes, or NULL: the usual one if it exists */
 	const char *tokens; /* path, or NULL: as the configuration says, or the usual one */
-	int sessions_max;   /* 0: as the configuration says, or 256 */
-	int lanes_max;      /* of a session; 0: as the configuration says, or 8 */
+	int sessions_max;   /* 0: as the configuration says */
+	int lanes_max;      /* of a session; 0: as the configuration says */
 };
 
 #endif /* GPD_OPTIONS_H */

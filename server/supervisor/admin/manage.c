@@ -44,34 +44,23 @@ open_admin(struct gpd_manager *manager, const char *path)
 	return 0;
 }
 
-static int
-open_metrics(struct gpd_manager *manager, const char *host, uint16_t port, bool insecure)
-{
-	char error[512];
-
-	if (gpd_metrics_open(&manager->metrics, &manager->source, host, port, insecure, error,
-			     sizeof(error)) == 0)
-		return 0;
-	fprintf(stderr, "gpupoold: no metrics: %s\n", error);
-	return -1;
-}
-
 int
 gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 {
 	const struct gpd_config *config = manager->admission->quota->tenants.config;
 	const char *path = config->admin_socket[0] ? config->admin_socket : NULL;
+	const char *host = options->metrics_given ? options->metrics_host : config->metrics_host;
+	uint16_t port = options->metrics_given ? options->metrics_port : config->metrics_port;
+	char error[512];
 
 	memcpy(manager->admin_socket, config->admin_socket, sizeof(manager->admin_socket));
 	if (open_admin(manager, options->admin_socket ? options->admin_socket : path))
 		return -1;
-	if (options->metrics_given && options->metrics_host[0])
-		return open_metrics(manager, options->metrics_host, options->metrics_port,
-				    options->insecure);
-	if (!options->metrics_given && config->metrics_port)
-		return open_metrics(manager, config->metrics_host, config->metrics_port,
-				    options->insecure);
-	return 0;
+	if (!host[0] || gpd_metrics_open(&manager->metrics, &manager->source, host, port,
+					 options->insecure, error, sizeof(error)) == 0)
+		return 0;
+	fprintf(stderr, "gpupoold: no metrics: %s\n", error);
+	return -1;
 }
 
 void

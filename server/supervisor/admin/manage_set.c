@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHARE_ALL 10000
 #define WEIGHT_MAX 1000
 
 /* What can be set, and for numbers from what to what. */
@@ -58,7 +57,7 @@ check(const struct target *t, const Gpupool__AdminSetting *setting)
 	unsigned long long number = setting->number;
 	size_t key = (size_t)setting->key;
 
-	if (setting->share > SHARE_ALL)
+	if (setting->share > GPD_CONFIG_WHOLE)
 		return refuse(t, "a share of more than 100%%");
 	if (key >= sizeof(keys) / sizeof(keys[0]) || !keys[key].name)
 		return refuse(t, "this daemon (" GPD_VERSION ") does not know setting %d",
@@ -243,7 +242,7 @@ gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefault
 	struct gpd_defaults *defaults = &manager->admission->quota->defaults;
 	const struct target t = { .manager = manager, .error = error, .size = size };
 
-	if (wanted->thread_share > SHARE_ALL)
+	if (wanted->thread_share > GPD_CONFIG_WHOLE)
 		return refuse(&t, "a percentage is more than 0 and at most 100");
 	if (wanted->set_priority && wanted->priority > 1)
 		return refuse(&t, "a default priority is 0 (normal) or 1 (below normal)");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/metrics.h"
 
-#include "server/common/base/log.h"
 #include "server/supervisor/admin/metrics_text.h"
 #include "server/supervisor/admission/listen.h"
 #include "transport/transport.h"
@@ -101,17 +100,6 @@ handle(void *arg, struct MHD_Connection *connection, const char *url, const char
 		      size, MHD_RESPMEM_MUST_FREE);
 }
 
-/* What clients send is no event of the daemon's log. */
-static void
-log_debug(void *arg, const char *format, va_list args)
-{
-	char text[256];
-
-	(void)vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = 0;
-	gpd_debug("metrics: %s", text);
-}
-
 /* Its socket, or a negative errno. */
 static int
 open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size)
@@ -155,8 +143,7 @@ gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, 
 	if (fd < 0)
 		return fd;
 	metrics->http = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		handle, source, MHD_OPTION_EXTERNAL_LOGGER, log_debug, NULL,
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, handle, source,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned int)CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

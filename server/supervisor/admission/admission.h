@@ -36,8 +36,8 @@ struct gpd_admission {
 	struct gpd_child *workers;                  /* all that there are */
 	uint64_t starts;                            /* workers for one session that were started */
 	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
-	int sessions_max;                           /* 0: as the configuration says, or 256 */
-	int lanes_max; /* of a session; 0: as the configuration says, or 8 */
+	int sessions_max;                           /* 0: as the configuration says */
+	int lanes_max;                              /* of a session; 0: as the configuration says */
 	int handshakes;
 	uint64_t last_session;
 	bool stopping;

@@ -14,9 +14,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define SESSIONS_DEFAULT 256
-/* Clients open fewer where the link is short and their cores are few. */
-#define LANES_DEFAULT 8
 /* What this daemon can do besides. */
 #define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM)
 #define OPENING_MS 15000
@@ -81,11 +78,8 @@ gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *p
 static unsigned int
 lanes_max(const struct gpd_admission *admission)
 {
-	uint32_t configured = admission->quota->tenants.config->lanes_max;
-
-	if (admission->lanes_max)
-		return (unsigned int)admission->lanes_max;
-	return configured ? configured : LANES_DEFAULT;
+	return admission->lanes_max ? (unsigned int)admission->lanes_max
+				    : admission->quota->tenants.config->lanes_max;
 }
 
 struct gpd_ledger_session *
@@ -185,11 +179,8 @@ gpd_admission_go_on(struct gpd_admission *admission)
 int
 gpd_admission_sessions_max(const struct gpd_admission *admission)
 {
-	uint32_t configured = admission->quota->tenants.config->sessions_max;
-
-	if (admission->sessions_max)
-		return admission->sessions_max;
-	return configured ? (int)configured : SESSIONS_DEFAULT;
+	return admission->sessions_max ? admission->sessions_max
+				       : (int)admission->quota->tenants.config->sessions_max;
 }
 
 int

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/crl_file.h"
 
+#include "server/supervisor/door/tls_files.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,17 +102,19 @@ load(struct gpd_crl_file *crl_file)
 	return 0;
 }
 
-static void
-use_tls(struct gpd_crl_file *file, struct gp_tls *tls)
+/* Whether clients' certificates may be of other authorities now. */
+static bool
+use_tls(struct gpd_crl_file *file)
 {
 	struct gp_tls *old = file->tls;
 
-	file->tls = tls ? gp_tls_get(tls) : NULL;
+	file->tls = gpd_tls_get();
 	gp_tls_put(old);
+	return file->tls != old;
 }
 
 int
-gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named, struct gp_tls *tls)
+gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named)
 {
 	int r;
 
@@ -118,19 +122,18 @@ gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named, struc
 	r = gpd_shared_file_init(&file->file, path);
 	if (r || !path)
 		return r;
-	if (named && !is_asked_for(tls))
-		return refuse_unasked(&file->file, tls != NULL);
-	use_tls(file, tls);
+	(void)use_tls(file);
+	if (named && !is_asked_for(file->tls))
+		return refuse_unasked(&file->file, file->tls != NULL);
 	return load(file);
 }
 
 enum gpd_shared_file_news
-gpd_crl_file_refresh(struct gpd_crl_file *file, struct gp_tls *tls, int64_t now_ms)
+gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms)
 {
-	bool outdated = tls != file->tls || (!file->file.wrong && file->crl &&
-					     gp_crl_until(file->crl) <= (int64_t)time(NULL));
+	bool outdated = use_tls(file) || (!file->file.wrong && file->crl &&
+					  gp_crl_until(file->crl) <= (int64_t)time(NULL));
 
-	use_tls(file, tls);
 	if (!gpd_shared_file_look(&file->file, outdated))
 		return GPD_SHARED_FILE_SAME;
 	return gpd_shared_file_note(&file->file, load(file), now_ms);

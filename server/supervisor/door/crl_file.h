@@ -30,11 +30,9 @@ struct gpd_crl_file {
 
 /* Reads it for the first time; NULL: there can be none.  named: it was asked for, and is not just
  * where it usually is. */
-GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named,
-				    struct gp_tls *tls);
+GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named);
 /* Reads it again if need be.  While it cannot be used `crl` stays what it was. */
-enum gpd_shared_file_news gpd_crl_file_refresh(struct gpd_crl_file *file, struct gp_tls *tls,
-					       int64_t now_ms);
+enum gpd_shared_file_news gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
 void gpd_crl_file_close(struct gpd_crl_file *file);
 
 #endif /* GPD_CRL_FILE_H */

@@ -95,19 +95,15 @@ void
 gpd_gate_refresh(struct gpd_gate *gate, int64_t now_ms)
 {
 	const struct gpd_shared_file *file = &gate->store.file;
+	enum gpd_shared_file_news news = gpd_token_store_refresh(&gate->store, now_ms);
 
-	switch (gpd_token_store_refresh(&gate->store, now_ms)) {
-	case GPD_SHARED_FILE_WRONG:
+	if (news == GPD_SHARED_FILE_WRONG) {
 		gpd_error("the tokens cannot be read: nobody is let in by one, and in %d s the "
 			  "sessions that came by one end: %s",
 			  GPD_GATE_GRACE_MS / 1000, file->why);
-		break;
-	case GPD_SHARED_FILE_CHANGED:
+	} else if (news == GPD_SHARED_FILE_CHANGED) {
 		gpd_info("%s has been read: %zu tokens", file->path, gate->store.tokens.count);
 		check_mode(file);
-		break;
-	case GPD_SHARED_FILE_SAME:
-		break;
 	}
 	gpd_gate_refresh_revoked(gate, now_ms);
 }
@@ -239,18 +235,16 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 const char *
 gpd_gate_check(const struct gpd_gate *gate, const struct gpd_pass *pass, int64_t now_ms)
 {
+	enum gpd_token_state state;
+
 	if (pass->by == GPD_AUTH_BY_CERTIFICATE)
 		return pass->until_s <= time(NULL) ? "its certificate has expired" : NULL;
 	if (pass->by != GPD_AUTH_BY_TOKEN)
 		return NULL;
 	if (gate->store.file.wrong && now_ms - gate->store.file.wrong_ms >= GPD_GATE_GRACE_MS)
 		return "its token cannot be checked: the daemon cannot read its tokens";
-	switch (gpd_tokens_state(&gate->store.tokens, pass->token, time(NULL))) {
-	case GPD_TOKEN_GOOD:
+	state = gpd_tokens_state(&gate->store.tokens, pass->token, time(NULL));
+	if (state == GPD_TOKEN_GOOD)
 		return NULL;
-	case GPD_TOKEN_EXPIRED:
-		return "its token has expired";
-	default:
-		return "its token has been revoked";
-	}
+	return state == GPD_TOKEN_EXPIRED ? "its token has expired" : "its token has been revoked";
 }

@@ -3,21 +3,10 @@
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/supervisor/door/gate.h"
-#include "server/supervisor/door/tls_files.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-static int
-open_file(struct gpd_crl_file *file, const char *path, bool named)
-{
-	struct gp_tls *tls = gpd_tls_get();
-	int r = gpd_crl_file_open(file, path, named, tls);
-
-	gp_tls_put(tls);
-	return r;
-}
 
 static void
 tell(const struct gpd_crl_file *file)
@@ -45,7 +34,7 @@ gpd_gate_open_revoked(struct gpd_gate *gate, const struct gpd_config *config, co
 	int r;
 
 	gate->crl_option = option;
-	r = open_file(&gate->revoked, path, path && path != room);
+	r = gpd_crl_file_open(&gate->revoked, path, path && path != room);
 	if (r == 0)
 		tell(&gate->revoked);
 	(void)snprintf(error, error_size, "%s", gate->revoked.file.why);
@@ -71,7 +60,7 @@ gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, 
 					 gate->revoked.file.why);
 		return;
 	}
-	if (open_file(&other, path, named)) {
+	if (gpd_crl_file_open(&other, path, named)) {
 		gpd_reloaded_say(reloaded, GPD_LOG_ERROR,
 				 "the list of revoked certificates stays as it was: %s",
 				 other.file.why);
@@ -88,21 +77,14 @@ gpd_gate_reload_revoked(struct gpd_gate *gate, const struct gpd_config *config, 
 void
 gpd_gate_refresh_revoked(struct gpd_gate *gate, int64_t now_ms)
 {
-	struct gp_tls *tls = gpd_tls_get();
+	enum gpd_shared_file_news news = gpd_crl_file_refresh(&gate->revoked, now_ms);
 
-	switch (gpd_crl_file_refresh(&gate->revoked, tls, now_ms)) {
-	case GPD_SHARED_FILE_WRONG:
+	if (news == GPD_SHARED_FILE_WRONG)
 		gpd_error("the list of revoked certificates cannot be used: nobody is let in by a "
 			  "certificate, and in %d s the sessions that came by one end: %s",
 			  GPD_GATE_GRACE_MS / 1000, gate->revoked.file.why);
-		break;
-	case GPD_SHARED_FILE_CHANGED:
+	else if (news == GPD_SHARED_FILE_CHANGED)
 		tell(&gate->revoked);
-		break;
-	case GPD_SHARED_FILE_SAME:
-		break;
-	}
-	gp_tls_put(tls);
 }
 
 /* why: of UNCHECKED, for the log. */

@@ -16,7 +16,7 @@ gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 
 	if (r)
 		return r;
-	quota->defaults = (struct gpd_defaults){ .thread_share = 10000 };
+	quota->defaults = (struct gpd_defaults){ .thread_share = GPD_CONFIG_WHOLE };
 	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
 		quota->defaults.memory[d] = GPD_NO_LIMIT;
 	quota->ledger = gpd_ledger_create(&quota->fd);
@@ -58,7 +58,7 @@ narrow(const struct gpd_tenants *tenants, int device, uint64_t memory, uint32_t 
 
 	if (memory < atomic_load(&line->memory_max))
 		atomic_store(&line->memory_max, memory);
-	if (share < 10000)
+	if (share < GPD_CONFIG_WHOLE)
 		atomic_store(&line->sm_wanted,
 			     gpd_tenants_fewer(atomic_load(&line->sm_wanted), wanted));
 }

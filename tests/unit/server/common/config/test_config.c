@@ -53,7 +53,7 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 					 &config->tenants[0].devices[i].session_sm, H200_SMS),
 				 0);
 	}
-	assert_int_equal(config->sessions_max, 0);
+	assert_int_equal(config->sessions_max, 256);
 	assert_int_equal(config->metrics_port, 0);
 	assert_string_equal(config->admin_socket, "");
 	device = gpd_config_device(config, 0, UUID);
