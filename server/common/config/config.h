@@ -30,13 +30,6 @@ enum gpd_config_isolation {
 	GPD_CONFIG_ISOLATION_SHARED_ONLY, /* who asks for a worker of its own is refused */
 };
 
-/* As in the ledger. */
-enum gpd_config_priority {
-	GPD_CONFIG_PRIORITY_NORMAL,
-	GPD_CONFIG_PRIORITY_LOW,
-	GPD_CONFIG_PRIORITY_HIGH,
-};
-
 /* Bytes or multiprocessors: a number or a share of what the device has. */
 struct gpd_config_amount {
 	uint64_t number; /* counts where share is 0 */
@@ -69,7 +62,7 @@ struct gpd_config_tenant {
 	struct gpd_config_quota devices[GPD_LEDGER_DEVICES];
 	uint64_t bandwidth;    /* bytes per second; GPD_NO_LIMIT: as the link can */
 	uint32_t sessions_max; /* UINT32_MAX: as many as the daemon has; 0: none is admitted */
-	uint32_t priority;     /* enum gpd_config_priority */
+	uint32_t priority;     /* as in the ledger: 0 normal, 1 low, 2 high */
 	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
 	uint32_t compression;  /* enum gp_pack_mode */
 	struct gpd_config_amount code_memory; /* number 0 and share 0: an equal part */

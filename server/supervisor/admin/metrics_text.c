@@ -17,11 +17,6 @@ struct subject {
 	const Gpupool__AdminRefusals *refusals;
 };
 
-struct value {
-	uint64_t number;
-	bool ns; /* nanoseconds, written as seconds */
-};
-
 enum scope {
 	OF_DAEMON,
 	OF_DEVICE,
@@ -34,151 +29,139 @@ enum scope {
 };
 
 struct family {
-	const char *name, *type, *help;
+	const char *name, *help;
 	enum scope scope;
-	struct value (*value)(const struct subject *s);
+	uint64_t (*value)(const struct subject *s);
 	const char *label; /* one more, whole, or NULL */
 };
 
-static struct value
-number(uint64_t value)
-{
-	return (struct value){ value, false };
-}
-
-static struct value
-seconds(uint64_t ns)
-{
-	return (struct value){ ns, true };
-}
-
 /* Values. */
 
-#define VALUE(name, unit, expression)                                                              \
-	static struct value name(const struct subject *s)                                          \
+#define VALUE(name, expression)                                                                    \
+	static uint64_t name(const struct subject *s)                                              \
 	{                                                                                          \
-		return unit(expression);                                                           \
+		return expression;                                                                 \
 	}
 /* clang-format off */
-VALUE(draining, number, s->report->draining)
-VALUE(sessions_max, number, s->report->sessions_max)
-VALUE(started, number, s->session ? s->session->started_s : s->report->started_s)
-VALUE(refused_clients, number, s->refusals->count)
-VALUE(device_sessions, number, s->device->sessions)
-VALUE(device_memory, number, s->device->memory)
-VALUE(device_memory_total, number, s->device->memory_total)
-VALUE(device_memory_mib, number, s->device->memory >> 20)
-VALUE(device_memory_total_mib, number, s->device->memory_total >> 20)
-VALUE(device_multiprocessors, number, s->device->multiprocessors)
-VALUE(device_gpu, seconds, s->device->gpu_ns)
-VALUE(tenant_sessions, number, s->tenant->sessions)
-VALUE(tenant_sessions_total, number, s->tenant->sessions_total)
-VALUE(weight, number, s->line->weight)
-VALUE(time_limit, number, s->line->limit)
-VALUE(memory, number, s->line->memory)
-VALUE(memory_peak, number, s->line->memory_peak)
-VALUE(memory_limit, number,
+VALUE(draining, s->report->draining)
+VALUE(sessions_max, s->report->sessions_max)
+VALUE(started, s->session ? s->session->started_s : s->report->started_s)
+VALUE(refused_clients, s->refusals->count)
+VALUE(device_sessions, s->device->sessions)
+VALUE(device_memory, s->device->memory)
+VALUE(device_memory_total, s->device->memory_total)
+VALUE(device_memory_mib, s->device->memory >> 20)
+VALUE(device_memory_total_mib, s->device->memory_total >> 20)
+VALUE(device_multiprocessors, s->device->multiprocessors)
+VALUE(device_gpu, s->device->gpu_ns)
+VALUE(tenant_sessions, s->tenant->sessions)
+VALUE(tenant_sessions_total, s->tenant->sessions_total)
+VALUE(weight, s->line->weight)
+VALUE(time_limit, s->line->limit)
+VALUE(memory, s->line->memory)
+VALUE(memory_peak, s->line->memory_peak)
+VALUE(memory_limit,
       s->line->memory_max < s->device->memory_total ? s->line->memory_max : s->device->memory_total)
-VALUE(multiprocessors_limit, number, s->line->sm_wanted ? s->line->sm_wanted : s->device->multiprocessors)
-VALUE(multiprocessors_assigned, number, s->line->sm_assigned ? s->line->sm_assigned : s->device->multiprocessors)
-VALUE(gpu, seconds, s->line->gpu_ns)
-VALUE(launches, number, s->counts->launches)
-VALUE(copies, number, s->counts->copies)
-VALUE(copied_in, number, s->counts->copied_in)
-VALUE(copied_out, number, s->counts->copied_out)
-VALUE(refusals, number, s->counts->refusals)
-VALUE(waited, seconds, s->counts->waited_ns)
-VALUE(throttled, seconds, s->counts->throttled_ns)
+VALUE(multiprocessors_limit, s->line->sm_wanted ? s->line->sm_wanted : s->device->multiprocessors)
+VALUE(multiprocessors_assigned, s->line->sm_assigned ? s->line->sm_assigned : s->device->multiprocessors)
+VALUE(gpu, s->line->gpu_ns)
+VALUE(launches, s->counts->launches)
+VALUE(copies, s->counts->copies)
+VALUE(copied_in, s->counts->copied_in)
+VALUE(copied_out, s->counts->copied_out)
+VALUE(refusals, s->counts->refusals)
+VALUE(waited, s->counts->waited_ns)
+VALUE(throttled, s->counts->throttled_ns)
 /* clang-format on */
 #undef VALUE
 
-/* A family whose name, type and help are NULL goes on with the one before it. */
+/* The names are as Prometheus wants them: a counter's ends in _total, and what is counted in
+ * seconds is kept in nanoseconds.  A family whose name and help are NULL goes on with the one
+ * before it. */
 static const struct family families[] = {
-	{ "gpupool_start_time_seconds", "gauge", "When the daemon was started, since 1970.",
-	  OF_DAEMON, started, NULL },
-	{ "gpupool_draining", "gauge", "1: no new sessions are admitted.", OF_DAEMON, draining,
-	  NULL },
-	{ "gpupool_sessions_max", "gauge", "Sessions that the daemon serves at a time.", OF_DAEMON,
+	{ "gpupool_start_time_seconds", "When the daemon was started, since 1970.", OF_DAEMON,
+	  started, NULL },
+	{ "gpupool_draining", "1: no new sessions are admitted.", OF_DAEMON, draining, NULL },
+	{ "gpupool_sessions_max", "Sessions that the daemon serves at a time.", OF_DAEMON,
 	  sessions_max, NULL },
-	{ "gpupool_refused_clients_total", "counter", "Clients without the right credentials.",
-	  OF_REFUSAL, refused_clients, NULL },
+	{ "gpupool_refused_clients_total", "Clients without the right credentials.", OF_REFUSAL,
+	  refused_clients, NULL },
 
-	{ "gpupool_device_sessions", "gauge", "Sessions that see the device.", OF_DEVICE,
-	  device_sessions, NULL },
-	{ "gpupool_device_memory_used_bytes", "gauge", "Device memory that sessions hold.",
-	  OF_DEVICE, device_memory, NULL },
-	{ "gpupool_device_memory_limit_bytes", "gauge", "Device memory in all.", OF_DEVICE,
+	{ "gpupool_device_sessions", "Sessions that see the device.", OF_DEVICE, device_sessions,
+	  NULL },
+	{ "gpupool_device_memory_used_bytes", "Device memory that sessions hold.", OF_DEVICE,
+	  device_memory, NULL },
+	{ "gpupool_device_memory_limit_bytes", "Device memory in all.", OF_DEVICE,
 	  device_memory_total, NULL },
-	{ "gpupool_device_multiprocessors", "gauge", "Multiprocessors of the device.", OF_DEVICE,
+	{ "gpupool_device_multiprocessors", "Multiprocessors of the device.", OF_DEVICE,
 	  device_multiprocessors, NULL },
-	{ "gpupool_device_gpu_seconds_total", "counter", "Measured time of all sessions' kernels.",
-	  OF_DEVICE, device_gpu, NULL },
-	{ "DCGM_FI_DEV_FB_USED", "gauge", "Device memory that sessions hold (in MiB).", OF_DEVICE,
+	{ "gpupool_device_gpu_seconds_total", "Measured time of all sessions' kernels.", OF_DEVICE,
+	  device_gpu, NULL },
+	{ "DCGM_FI_DEV_FB_USED", "Device memory that sessions hold (in MiB).", OF_DEVICE,
 	  device_memory_mib, NULL },
-	{ "DCGM_FI_DEV_FB_TOTAL", "gauge", "Device memory in all (in MiB).", OF_DEVICE,
+	{ "DCGM_FI_DEV_FB_TOTAL", "Device memory in all (in MiB).", OF_DEVICE,
 	  device_memory_total_mib, NULL },
 
-	{ "gpupool_tenant_sessions", "gauge", "Sessions of the tenant.", OF_TENANT, tenant_sessions,
+	{ "gpupool_tenant_sessions", "Sessions of the tenant.", OF_TENANT, tenant_sessions, NULL },
+	{ "gpupool_tenant_sessions_total", "Sessions that the tenant has had.", OF_TENANT,
+	  tenant_sessions_total, NULL },
+	{ "gpupool_tenant_launches_total", "Kernels, and copies within the device.", OF_TENANT,
+	  launches, NULL },
+	{ "gpupool_tenant_copies_total", "Copies between client and device.", OF_TENANT, copies,
 	  NULL },
-	{ "gpupool_tenant_sessions_total", "counter", "Sessions that the tenant has had.",
-	  OF_TENANT, tenant_sessions_total, NULL },
-	{ "gpupool_tenant_launches_total", "counter", "Kernels, and copies within the device.",
-	  OF_TENANT, launches, NULL },
-	{ "gpupool_tenant_copies_total", "counter", "Copies between client and device.", OF_TENANT,
-	  copies, NULL },
-	{ "gpupool_tenant_copied_bytes_total", "counter", "Bytes from (in) and to (out) clients.",
-	  OF_TENANT, copied_in, "direction=\"in\"" },
-	{ NULL, NULL, NULL, OF_TENANT, copied_out, "direction=\"out\"" },
-	{ "gpupool_tenant_refusals_total", "counter", "Allocations refused for a quota.", OF_TENANT,
-	  refusals, NULL },
-	{ "gpupool_tenant_wait_seconds_total", "counter", "Time that launches were held back.",
-	  OF_TENANT, waited, NULL },
-	{ "gpupool_tenant_throttled_seconds_total", "counter", "Time that copies were held back.",
-	  OF_TENANT, throttled, NULL },
-	{ "gpupool_tenant_memory_used_bytes", "gauge", "Device memory that the tenant holds.",
+	{ "gpupool_tenant_copied_bytes_total", "Bytes from (in) and to (out) clients.", OF_TENANT,
+	  copied_in, "direction=\"in\"" },
+	{ NULL, NULL, OF_TENANT, copied_out, "direction=\"out\"" },
+	{ "gpupool_tenant_refusals_total", "Allocations refused for a quota.", OF_TENANT, refusals,
+	  NULL },
+	{ "gpupool_tenant_wait_seconds_total", "Time that launches were held back.", OF_TENANT,
+	  waited, NULL },
+	{ "gpupool_tenant_throttled_seconds_total", "Time that copies were held back.", OF_TENANT,
+	  throttled, NULL },
+	{ "gpupool_tenant_memory_used_bytes", "Device memory that the tenant holds.",
 	  OF_TENANT_DEVICE, memory, NULL },
-	{ "gpupool_tenant_memory_limit_bytes", "gauge", "Device memory that it may hold.",
-	  OF_TENANT_DEVICE, memory_limit, NULL },
-	{ "gpupool_tenant_multiprocessors_limit", "gauge", "Multiprocessors that it may use.",
-	  OF_TENANT_DEVICE, multiprocessors_limit, NULL },
-	{ "gpupool_tenant_weight", "gauge", "Its weight when GPU time is shared.", OF_TENANT_DEVICE,
-	  weight, NULL },
-	{ "gpupool_tenant_gpu_time_limit_percent", "gauge", "GPU time that it may use.",
-	  OF_TENANT_DEVICE, time_limit, NULL },
-	{ "gpupool_tenant_gpu_seconds_total", "counter", "Measured time of its kernels.",
-	  OF_TENANT_DEVICE, gpu, NULL },
-	{ "hami_vgpu_memory_used_bytes", "gauge", "Device memory that the tenant holds.", OF_HAMI,
-	  memory, NULL },
-	{ "hami_vgpu_memory_limit_bytes", "gauge", "Device memory that it may hold.", OF_HAMI,
+	{ "gpupool_tenant_memory_limit_bytes", "Device memory that it may hold.", OF_TENANT_DEVICE,
 	  memory_limit, NULL },
+	{ "gpupool_tenant_multiprocessors_limit", "Multiprocessors that it may use.",
+	  OF_TENANT_DEVICE, multiprocessors_limit, NULL },
+	{ "gpupool_tenant_weight", "Its weight when GPU time is shared.", OF_TENANT_DEVICE, weight,
+	  NULL },
+	{ "gpupool_tenant_gpu_time_limit_percent", "GPU time that it may use.", OF_TENANT_DEVICE,
+	  time_limit, NULL },
+	{ "gpupool_tenant_gpu_seconds_total", "Measured time of its kernels.", OF_TENANT_DEVICE,
+	  gpu, NULL },
+	{ "hami_vgpu_memory_used_bytes", "Device memory that the tenant holds.", OF_HAMI, memory,
+	  NULL },
+	{ "hami_vgpu_memory_limit_bytes", "Device memory that it may hold.", OF_HAMI, memory_limit,
+	  NULL },
 
-	{ "gpupool_session_start_time_seconds", "gauge", "When the session began, since 1970.",
-	  OF_SESSION, started, NULL },
-	{ "gpupool_session_launches_total", "counter", "Kernels, and copies within the device.",
-	  OF_SESSION, launches, NULL },
-	{ "gpupool_session_copies_total", "counter", "Copies between client and device.",
-	  OF_SESSION, copies, NULL },
-	{ "gpupool_session_copied_bytes_total", "counter",
-	  "Bytes from (in) and to (out) the client.", OF_SESSION, copied_in, "direction=\"in\"" },
-	{ NULL, NULL, NULL, OF_SESSION, copied_out, "direction=\"out\"" },
-	{ "gpupool_session_refusals_total", "counter", "Allocations refused for a quota.",
-	  OF_SESSION, refusals, NULL },
-	{ "gpupool_session_wait_seconds_total", "counter", "Time that launches were held back.",
-	  OF_SESSION, waited, NULL },
-	{ "gpupool_session_throttled_seconds_total", "counter", "Time that copies were held back.",
-	  OF_SESSION, throttled, NULL },
-	{ "gpupool_session_memory_used_bytes", "gauge", "Device memory that the session holds.",
+	{ "gpupool_session_start_time_seconds", "When the session began, since 1970.", OF_SESSION,
+	  started, NULL },
+	{ "gpupool_session_launches_total", "Kernels, and copies within the device.", OF_SESSION,
+	  launches, NULL },
+	{ "gpupool_session_copies_total", "Copies between client and device.", OF_SESSION, copies,
+	  NULL },
+	{ "gpupool_session_copied_bytes_total", "Bytes from (in) and to (out) the client.",
+	  OF_SESSION, copied_in, "direction=\"in\"" },
+	{ NULL, NULL, OF_SESSION, copied_out, "direction=\"out\"" },
+	{ "gpupool_session_refusals_total", "Allocations refused for a quota.", OF_SESSION,
+	  refusals, NULL },
+	{ "gpupool_session_wait_seconds_total", "Time that launches were held back.", OF_SESSION,
+	  waited, NULL },
+	{ "gpupool_session_throttled_seconds_total", "Time that copies were held back.", OF_SESSION,
+	  throttled, NULL },
+	{ "gpupool_session_memory_used_bytes", "Device memory that the session holds.",
 	  OF_SESSION_DEVICE, memory, NULL },
-	{ "gpupool_session_memory_peak_bytes", "gauge", "The most that it has held.",
-	  OF_SESSION_DEVICE, memory_peak, NULL },
-	{ "gpupool_session_memory_limit_bytes", "gauge", "Device memory that it may hold itself.",
+	{ "gpupool_session_memory_peak_bytes", "The most that it has held.", OF_SESSION_DEVICE,
+	  memory_peak, NULL },
+	{ "gpupool_session_memory_limit_bytes", "Device memory that it may hold itself.",
 	  OF_SESSION_DEVICE, memory_limit, NULL },
-	{ "gpupool_session_multiprocessors_assigned", "gauge", "Multiprocessors that it has.",
+	{ "gpupool_session_multiprocessors_assigned", "Multiprocessors that it has.",
 	  OF_SESSION_DEVICE, multiprocessors_assigned, NULL },
-	{ "gpupool_session_multiprocessors_limit", "gauge", "Multiprocessors that it may have.",
+	{ "gpupool_session_multiprocessors_limit", "Multiprocessors that it may have.",
 	  OF_SESSION_DEVICE, multiprocessors_limit, NULL },
-	{ "gpupool_session_gpu_seconds_total", "counter", "Measured time of its kernels.",
-	  OF_SESSION_DEVICE, gpu, NULL },
+	{ "gpupool_session_gpu_seconds_total", "Measured time of its kernels.", OF_SESSION_DEVICE,
+	  gpu, NULL },
 };
 
 /* Labels. */
@@ -267,19 +250,27 @@ write_labels(struct writer *w, const struct family *family, const struct subject
 		fputc('}', w->file);
 }
 
+static bool
+ends_in(const char *name, const char *end)
+{
+	size_t length = strlen(name), tail = strlen(end);
+
+	return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
 static void
 write_sample(FILE *file, const char *name, const struct family *family, const struct subject *s)
 {
 	struct writer w = { .file = file };
-	struct value value = family->value(s);
+	uint64_t value = family->value(s);
 
 	fputs(name, file);
 	write_labels(&w, family, s);
-	if (value.ns)
-		fprintf(file, " %llu.%09llu\n", (unsigned long long)(value.number / NS),
-			(unsigned long long)(value.number % NS));
+	if (ends_in(name, "_seconds_total"))
+		fprintf(file, " %llu.%09llu\n", (unsigned long long)(value / NS),
+			(unsigned long long)(value % NS));
 	else
-		fprintf(file, " %llu\n", (unsigned long long)value.number);
+		fprintf(file, " %llu\n", (unsigned long long)value);
 }
 
 /* Samples. */
@@ -376,7 +367,7 @@ gpd_metrics_write(FILE *file, const Gpupool__AdminReport *report)
 		if (family->name) {
 			name = family->name;
 			fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, family->help, name,
-				family->type);
+				ends_in(name, "_total") ? "counter" : "gauge");
 		}
 		write_family(file, name, family, report);
 	}

@@ -352,6 +352,6 @@ gpd_admission_fini(struct gpd_admission *admission)
 	}
 	gpd_admission_forget_waiting(admission);
 	gpd_roster_fini(&admission->roster);
-	gpd_source_forget_all();
+	gpd_source_check(INT64_MAX);
 	gpd_log_budget_check(gp_now_ms());
 }

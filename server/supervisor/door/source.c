@@ -62,16 +62,3 @@ gpd_source_check(int64_t now_ms)
 		free(source);
 	}
 }
-
-void
-gpd_source_forget_all(void)
-{
-	struct gpd_source *source, *next;
-
-	HASH_ITER(hh, sources, source, next)
-	{
-		HASH_DEL(sources, source);
-		free(source);
-	}
-	others = (struct gpd_source){ .name = "other addresses" };
-}

@@ -50,9 +50,7 @@ int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);
 	gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, (source)->name), level,       \
 			   __VA_ARGS__)
 
-/* Once in a while: forgets addresses of which nothing is known. */
+/* Once in a while: forgets addresses of which nothing is known; INT64_MAX: all that nobody has. */
 void gpd_source_check(int64_t now_ms);
-/* All of them; nobody holds one any more. */
-void gpd_source_forget_all(void);
 
 #endif /* GPD_SOURCE_H */

@@ -32,7 +32,7 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 	assert_string_equal(config->tenants[0].name, "default");
 	assert_int_equal(config->tenants[0].bandwidth, GPD_NO_LIMIT);
 	assert_int_equal(config->tenants[0].sessions_max, UINT32_MAX);
-	assert_int_equal(config->tenants[0].priority, GPD_CONFIG_PRIORITY_NORMAL);
+	assert_int_equal(config->tenants[0].priority, 0);
 	assert_int_equal(config->tenants[0].isolation, GPD_CONFIG_ISOLATION_SHARED);
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
 		const struct gpd_config_quota *quota = &config->tenants[0].devices[i];
@@ -206,7 +206,7 @@ keys_of_a_tenant_are_read(void **state)
 	assert_int_equal(quota->time_share, 30);
 	assert_amount(&quota->session_memory, 8 * GIB, 0);
 	assert_amount(&quota->session_sm, 12, 0);
-	assert_int_equal(tenant->priority, GPD_CONFIG_PRIORITY_HIGH);
+	assert_int_equal(tenant->priority, 2);
 	assert_int_equal(tenant->bandwidth, 1536 * MIB);
 	assert_int_equal(tenant->sessions_max, 7);
 	assert_int_equal(tenant->isolation, GPD_CONFIG_ISOLATION_PROCESS);
@@ -248,7 +248,7 @@ words_for_no_limit_are_read(void **state)
 	assert_int_equal(config->tenants[1].devices[31].allowed, 1);
 	assert_int_equal(config->tenants[1].bandwidth, GPD_NO_LIMIT);
 	assert_int_equal(config->tenants[1].sessions_max, UINT32_MAX);
-	assert_int_equal(config->tenants[1].priority, GPD_CONFIG_PRIORITY_LOW);
+	assert_int_equal(config->tenants[1].priority, 1);
 	gpd_config_free(config);
 }
 

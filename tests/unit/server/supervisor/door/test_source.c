@@ -8,7 +8,7 @@
 static int
 forget(void **state)
 {
-	gpd_source_forget_all();
+	gpd_source_check(INT64_MAX);
 	return 0;
 }
 
