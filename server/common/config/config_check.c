@@ -130,7 +130,7 @@ check_time_shares(struct gpd_config_parser *p, int device)
 {
 	uint32_t sum = 0;
 
-	for (int i = 0; i < p->config->tenant_count && may_be_fixed(p->config, device); i++) {
+	for (int i = 0; i < p->config->tenant_count; i++) {
 		const struct gpd_config_quota *quota = &p->config->tenants[i].devices[device];
 
 		sum += quota->allowed ? quota->time_share : 0;
@@ -155,7 +155,7 @@ gpd_config_check(struct gpd_config_parser *p)
 				return false;
 	}
 	for (int device = 0; device < GPD_LEDGER_DEVICES; device++)
-		if (!check_time_shares(p, device))
+		if (may_be_fixed(p->config, device) && !check_time_shares(p, device))
 			return false;
 	return true;
 }

@@ -33,11 +33,12 @@ check_devices(struct gpd_config_parser *p)
 		for (int k = 0; k < count; k++) {
 			int line = p->lines[k].single[device];
 
+			if (!line || p->tenant->devices[device].allowed)
+				continue;
 			snprintf(p->where, sizeof(p->where), "%s %s.%d", p->title, keys[k].name,
 				 device);
-			if (line && !p->tenant->devices[device].allowed)
-				return gpd_config_complain(
-					p, line, "device %d is none of the tenant's", device);
+			return gpd_config_complain(p, line, "device %d is none of the tenant's",
+						   device);
 		}
 	}
 	return true;
