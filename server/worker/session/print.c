@@ -24,8 +24,6 @@
 /* What a session's kernels may print between two of its waits; the rest is lost. */
 #define TEXT_MAX ((size_t)16 << 20)
 
-/* The same for the kernels of a client that is gone. */
-#define GONE_LIMIT_NS 2000000000ull
 #define SECOND_NS 1000000000ull
 /* Whoever waits looks often at first: an owner that waits for its kernels leaves short gaps. */
 #define LOOK_NS 50000
@@ -49,7 +47,6 @@ struct gpd_print {
 	unsigned int launching; /* between gpd_print_begin() and _end(): no event tells of it yet */
 	uint64_t session;       /* and its peer: for the log */
 	char peer[128];
-	bool gone;           /* so is its client */
 	bool told;           /* that output may be lost */
 	char complaint[160]; /* about that, to be sent */
 	char *text;          /* not yet sent */
@@ -254,14 +251,6 @@ is_ending(const struct gpd_session *session)
 	return atomic_load(&session->closing) || atomic_load(&session->sticky) != CUDA_SUCCESS;
 }
 
-static uint64_t
-limit_of(const struct gpd_print *owner)
-{
-	if (owner->gone && gpd_print_limit_ns > GONE_LIMIT_NS)
-		return GONE_LIMIT_NS;
-	return gpd_print_limit_ns;
-}
-
 /* Sleeps without the lock: the owner may have changed when it returns. */
 static void
 pause_since(uint64_t since) GP_LOCKED(print.lock)
@@ -288,7 +277,7 @@ wait_in_line(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED
 			if (print.owner != owner)
 				since = gp_now_ns();
 			owner = print.owner;
-			if (gp_now_ns() - since >= limit_of(owner))
+			if (gp_now_ns() - since >= gpd_print_limit_ns)
 				return true;
 		}
 		pause_since(since);
@@ -312,13 +301,13 @@ wait_for_turn(struct gpd_session *session) GP_LOCKED(print.lock)
 
 /* Locked: once per session. */
 static void
-complain(struct gpd_print *to, const char *what, unsigned int seconds)
+complain(struct gpd_print *to, const char *what)
 {
 	if (!to->told)
 		(void)snprintf(to->complaint, sizeof(to->complaint),
 			       "gpupool: output of device printf may be lost: another client's "
-			       "kernel that prints has %s for %u s\n",
-			       what, seconds);
+			       "kernel that prints has %s for %llu s\n",
+			       what, gpd_print_limit_ns / SECOND_NS);
 	to->told = true;
 }
 
@@ -326,26 +315,22 @@ complain(struct gpd_print *to, const char *what, unsigned int seconds)
 static void
 make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(print.lock)
 {
-	unsigned int seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
-
 	LL_CONCAT(print.stragglers, owner->printing);
 	owner->printing = NULL;
-	gpd_warning("session %llu (%s): its kernel that prints has been running for %u s and "
+	gpd_warning("session %llu (%s): its kernel that prints has been running for %llu s and "
 		    "session %llu (%s) does not wait any longer: what is printed until it ends is "
 		    "lost",
-		    (unsigned long long)owner->session, owner->peer, seconds,
+		    (unsigned long long)owner->session, owner->peer, gpd_print_limit_ns / SECOND_NS,
 		    (unsigned long long)next->session, next->peer);
-	complain(owner, "waited for this one's", seconds);
+	complain(owner, "waited for this one's");
 }
 
 static void
 take_over(struct gpd_print *session) GP_LOCKED(print.lock)
 {
 	struct gpd_print *owner = print.owner;
-	unsigned int seconds = 0;
 
-	if (owner && owner != session) {
-		seconds = (unsigned int)(limit_of(owner) / SECOND_NS);
+	if (owner) {
 		collect(owner);
 		if (any_unfinished(owner->printing))
 			make_straggler(owner, session);
@@ -354,8 +339,7 @@ take_over(struct gpd_print *session) GP_LOCKED(print.lock)
 	collect(session);
 	redirect();
 	if (print.stragglers)
-		complain(session, "been running",
-			 seconds ? seconds : (unsigned int)(gpd_print_limit_ns / SECOND_NS));
+		complain(session, "been running");
 }
 
 static struct gpd_print *
@@ -468,15 +452,6 @@ gpd_print_flush(struct gpd_session *session)
 	free(text);
 	gpd_ledger_give_host(mine->ledger, mine->line, room);
 	pthread_mutex_unlock(&mine->send_lock);
-}
-
-void
-gpd_print_gone(struct gpd_session *session)
-{
-	pthread_mutex_lock(&print.lock);
-	if (session->print)
-		session->print->gone = true;
-	pthread_mutex_unlock(&print.lock);
 }
 
 void

@@ -34,9 +34,6 @@ void gpd_print_end(struct gpd_session *session, struct gpd_stream *stream);
  * nothing to a session that never launched a kernel that prints. */
 void gpd_print_flush(struct gpd_session *session);
 
-/* Executor: the client is gone, perhaps not yet its kernels. */
-void gpd_print_gone(struct gpd_session *session);
-
 /* At the session's end, when nothing of it runs any more. */
 void gpd_print_forget(struct gpd_session *session);
 
