@@ -70,7 +70,7 @@ gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 	hangs = waited_ms >= ENDLESS_MS && any_hangs_locked();
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (hangs)
-		gpd_sessions_lost(session, CUDA_ERROR_LAUNCH_TIMEOUT);
+		gpd_session_poison(session, CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
 void

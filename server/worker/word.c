@@ -21,24 +21,19 @@
 #include <sys/prctl.h>
 #include <utlist.h>
 
-/* Words that one copy may bring, and copies that one look may take. */
-#define BLOCK 512
-#define COPIES_MAX 64
-#define PAGE_BYTES (GPD_WAIT_PAGE_SLOTS * sizeof(uint32_t))
-/* The page begins with the marker behind the copies. */
-#define PAGE_COPIES 8
-/* How long it looks without a pause, and how long a pause may be. */
+/* Words that one look may bring.  The page begins with the marker behind them. */
+#define LOOK_WORDS 64
+_Static_assert((LOOK_WORDS + 1) * sizeof(uint64_t) <= GPD_WAIT_PAGE_SLOTS * sizeof(uint32_t),
+	       "a page has room for a look");
+/* How long it looks without a pause. */
 #define SPIN_NS 60000
-#define NAP_NS 40000
-#define NAP_MAX_NS 500000
 #define COPY_NAP_NS 4000
 
 struct word {
-	struct word *prev, *next; /* by device and address */
+	struct word *prev, *next; /* by device */
 	struct gpd_backlog_entry *entry;
 	_Atomic bool reached; /* the stream's earlier work is done; the responder says so */
-	bool asked;           /* the look that is under way shows it at ... */
-	size_t at;            /* ... this byte of the page */
+	unsigned int asked;   /* where the look that is under way shows it; 0: nowhere */
 	int device;
 	unsigned int size, condition;
 	uint64_t address, value;
@@ -95,11 +90,9 @@ words_of(struct gpd_session *session)
 }
 
 static int
-by_place(const struct word *a, const struct word *b)
+by_device(const struct word *a, const struct word *b)
 {
-	if (a->device != b->device)
-		return a->device < b->device ? -1 : 1;
-	return (a->address > b->address) - (a->address < b->address);
+	return a->device - b->device;
 }
 
 /* By the responder. */
@@ -168,7 +161,7 @@ put_in_stream(struct gpd_session *session, const struct gp_args_gpStreamWait *ar
 		return result;
 	}
 	session->entry = NULL;
-	DL_INSERT_INORDER(words->all, word, by_place);
+	DL_INSERT_INORDER(words->all, word, by_device);
 	words->changed_ns = gp_now_ns();
 	words->look_at_ns = 0;
 	return CUDA_SUCCESS;
@@ -195,37 +188,6 @@ gpd_words_wait(const struct gpd_session *session)
 	return session->words && session->words->all;
 }
 
-/* Of the words from this one on that lie in its block: the last one, and where they end. */
-static struct word *
-end_of_block(struct word *first, uint64_t *end_p)
-{
-	uint64_t block = first->address / BLOCK;
-	struct word *last = first;
-
-	*end_p = first->address + first->size;
-	while (last->next && last->next->device == first->device &&
-	       last->next->address / BLOCK == block) {
-		last = last->next;
-		if (*end_p < last->address + last->size)
-			*end_p = last->address + last->size;
-	}
-	return last;
-}
-
-/* Copies a block to this byte of the page; all of it is the session's as long as words wait. */
-static CUresult
-copy_block(struct gpd_words *words, struct word *first, const struct word *last, uint64_t end,
-	   size_t at, CUstream stream)
-{
-	/* What is reached only later shows an earlier time. */
-	for (struct word *word = first; word != last->next; word = word->next) {
-		word->asked = atomic_load_explicit(&word->reached, memory_order_acquire);
-		word->at = at + (size_t)(word->address - first->address);
-	}
-	return gpd_driver.cuMemcpyDtoHAsync_v2((uint8_t *)words->page->host + at, first->address,
-					       (size_t)(end - first->address), stream);
-}
-
 static struct word *
 next_reached(struct word *word)
 {
@@ -234,28 +196,30 @@ next_reached(struct word *word)
 	return word;
 }
 
+/* A word's place in the page, of which the first is the marker's. */
+static void *
+place_of(const struct gpd_words *words, unsigned int index)
+{
+	return (void *)((volatile uint64_t *)words->page->host + index);
+}
+
 /* Words of one device, as many as a look may bring, and behind them the marker. */
 static CUresult
 begin_look(struct gpd_words *words)
 {
-	struct word *word = next_reached(words->next ? words->next : words->all), *last;
-	size_t at = PAGE_COPIES;
+	struct word *word = next_reached(words->next ? words->next : words->all);
 	int device = word ? word->device : 0;
 	CUstream stream;
-	uint64_t end;
 	CUresult result = word ? stream_of(device, &stream) : CUDA_ERROR_NOT_READY;
+	unsigned int count = 0;
 
-	words->next = NULL;
-	for (unsigned int i = 0; word && i < COPIES_MAX && result == CUDA_SUCCESS; i++) {
-		last = end_of_block(word, &end);
-		words->next = word;
-		if (word->device != device || at + (end - word->address) > PAGE_BYTES)
-			break;
-		result = copy_block(words, word, last, end, at, stream);
-		at += (end - word->address + 7) & ~(size_t)7;
-		words->next = last->next;
-		word = next_reached(last->next);
+	while (word && word->device == device && count < LOOK_WORDS && result == CUDA_SUCCESS) {
+		word->asked = ++count;
+		result = gpd_driver.cuMemcpyDtoHAsync_v2(place_of(words, count), word->address,
+							 word->size, stream);
+		word = next_reached(word->next);
 	}
+	words->next = word;
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuStreamWriteValue32_v2(
 			stream, words->page->device, ++words->look, CU_STREAM_WRITE_VALUE_DEFAULT);
@@ -266,7 +230,7 @@ begin_look(struct gpd_words *words)
 static uint64_t
 read_word(const struct gpd_words *words, const struct word *word)
 {
-	const volatile void *at = (const volatile uint8_t *)words->page->host + word->at;
+	const volatile void *at = place_of(words, word->asked);
 
 	return word->size == 8 ? *(const volatile uint64_t *)at : *(const volatile uint32_t *)at;
 }
@@ -315,7 +279,7 @@ end_look(struct gpd_session *session)
 			remove_word(session, word);
 			count++;
 		} else {
-			word->asked = false;
+			word->asked = 0;
 		}
 	}
 	return count;
@@ -325,16 +289,9 @@ end_look(struct gpd_session *session)
 static uint64_t
 pause_after(const struct gpd_words *words, uint64_t now)
 {
-	uint64_t waited = now - words->changed_ns, nap = waited / 32, nap_max = NAP_NS;
-	int sessions = atomic_load(&gpd_sessions.count);
+	uint64_t waited = now - words->changed_ns;
 
-	if (waited < SPIN_NS || words->next)
-		return 0;
-	if (sessions > 8)
-		nap_max = NAP_NS * (uint64_t)sessions / 8;
-	if (nap_max > NAP_MAX_NS)
-		nap_max = NAP_MAX_NS;
-	return nap < nap_max ? nap : nap_max;
+	return waited < SPIN_NS || words->next ? 0 : gpd_sessions_nap_ns(waited);
 }
 
 unsigned int

@@ -5,7 +5,7 @@
  * The GPU waits for nothing: the record of the wait stays in the backlog, in front of what comes
  * behind it in its stream.  When the stream's earlier work is done the session's executor looks at
  * the word, with those of other waits, until it is as it should be.  It looks by copies on a stream
- * that all sessions share: words of the same 512 bytes come with one copy.  Executor only.
+ * that all sessions share.  Executor only.
  */
 #ifndef GPD_WORD_H
 #define GPD_WORD_H

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "server/common/base/log.h"
 #include "server/worker/device/quiet.h"
-#include "server/worker/session/sessions.h"
 #include "transport/transport.h"
 
 #include <stdarg.h>
@@ -53,12 +52,6 @@ gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 	if (r == 0)
 		session->bulk_left -= size;
 	return r;
-}
-
-void
-gpd_session_poison(struct gpd_session *session, CUresult result)
-{
-	gpd_sessions_lost(session, result);
 }
 
 void

@@ -169,7 +169,7 @@ int gpd_session_send_complaint(struct gpd_session *session, const char *text);
 /* A posted call failed: told to the client before the next reply.  Any thread. */
 void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
 
-/* The driver answered with a sticky error: ends all sessions of the worker.  Any thread. */
+/* The driver answered with a sticky error: tells all sessions and ends the process.  Any thread. */
 void gpd_session_poison(struct gpd_session *session, CUresult result);
 
 /* The client broke the protocol or a limit: the session ends after this call, with this reason

@@ -5,6 +5,10 @@
 
 #include <utlist.h>
 
+#define NAP_MIN_NS 2000
+#define NAP_NS 50000
+#define NAP_MAX_NS 500000
+
 struct gpd_sessions gpd_sessions = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void
@@ -53,4 +57,16 @@ gpd_sessions_may_spin(void)
 	if (cpus < 4)
 		return cpus > 1 && atomic_load(&gpd_sessions.count) <= 1;
 	return atomic_load(&gpd_sessions.count) <= cpus / 4;
+}
+
+uint64_t
+gpd_sessions_nap_ns(uint64_t waited_ns)
+{
+	int sessions = atomic_load(&gpd_sessions.count);
+	uint64_t max = sessions > 8 ? NAP_NS * (uint64_t)sessions / 8 : NAP_NS;
+	uint64_t nap = waited_ns / 32 < max ? waited_ns / 32 : max;
+
+	if (nap > NAP_MAX_NS)
+		return NAP_MAX_NS;
+	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap;
 }

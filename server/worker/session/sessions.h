@@ -42,9 +42,8 @@ struct gpd_session *gpd_sessions_find_locked(uint64_t id) GP_LOCKED(gpd_sessions
 
 /* Whether threads may look for work without sleeping: few sessions, many processors. */
 bool gpd_sessions_may_spin(void);
-
-/* The driver said that its CUDA is lost: tells all sessions and ends the process. */
-void gpd_sessions_lost(struct gpd_session *finder, CUresult result);
+/* How long a thread sleeps that has looked in vain for so long, until its next look. */
+uint64_t gpd_sessions_nap_ns(uint64_t waited_ns);
 
 /*
  * Whose work the GPUs may be at, for the log: sessions that have given kernels which are not known
@@ -56,8 +55,7 @@ void gpd_sessions_lost(struct gpd_session *finder, CUresult result);
 struct gpd_session *gpd_running_work_find(char *text, size_t size) GP_LOCKED(gpd_sessions.lock);
 
 /* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
- * the session that such a line can only be about: the one that is named, or the only one that the
- * worker has; if there may be others, one budget for all such lines of all workers. */
+ * the only one that is named, else one for all such lines of all workers. */
 uint32_t gpd_running_work_tell(char *text, size_t size);
 
 #endif /* GPD_SESSIONS_H */

@@ -19,18 +19,12 @@
 #define LOST_MS 900
 #define LOOK_MS 10
 
-/* Nothing of it is given back. */
-static bool
-has_work_yet(const struct gpd_session *s)
-{
-	return atomic_load(&s->state) <= GPD_SESSION_DRAINING;
-}
-
-/* Who has launched has a lane. */
+/* Who has launched has a lane; behind DRAINING nothing of it runs. */
 static bool
 is_culprit(const struct gpd_session *s)
 {
-	return has_work_yet(s) && atomic_load(&s->account.line->counts.launches) > 0 &&
+	return atomic_load(&s->state) <= GPD_SESSION_DRAINING &&
+	       atomic_load(&s->account.line->counts.launches) > 0 &&
 	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
 }
 
@@ -57,22 +51,6 @@ gpd_running_work_find(char *text, size_t size)
 	return only;
 }
 
-/* NULL: there are others, or none. */
-static struct gpd_session *
-find_only_one(void) GP_LOCKED(gpd_sessions.lock)
-{
-	struct gpd_session *only = NULL;
-
-	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
-		if (!has_work_yet(s))
-			continue;
-		if (only)
-			return NULL;
-		only = s;
-	}
-	return only;
-}
-
 uint32_t
 gpd_running_work_tell(char *text, size_t size)
 {
@@ -81,8 +59,6 @@ gpd_running_work_tell(char *text, size_t size)
 
 	pthread_mutex_lock(&gpd_sessions.lock);
 	about = gpd_running_work_find(text, size);
-	if (!text[0])
-		about = find_only_one();
 	budget = about ? about->account.line->log_budget
 		       : gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, "sessions that share a worker");
 	pthread_mutex_unlock(&gpd_sessions.lock);
@@ -126,17 +102,6 @@ bury(void *arg)
 	_exit(0);
 }
 
-/* Whether it is still there, under the worker's lock. */
-static bool
-is_listed(const struct gpd_session *session) GP_LOCKED(gpd_sessions.lock)
-{
-	const struct gpd_session *s = gpd_sessions_next_locked(NULL);
-
-	while (s && s != session)
-		s = gpd_sessions_next_locked(s);
-	return s != NULL;
-}
-
 /* Of those who find it the first.  A session that is about to go finds it as well, and takes the
  * lock before it is gone: so it is still among those whose work it may have been. */
 static bool
@@ -156,12 +121,12 @@ is_first_to_find(CUresult result, char *text, size_t size, struct gpd_session **
 }
 
 void
-gpd_sessions_lost(struct gpd_session *finder, CUresult result)
+gpd_session_poison(struct gpd_session *session, CUresult result)
 {
 	struct gpd_channel_header header = {
 		.type = GPD_CHANNEL_LOST,
 		.result = (int32_t)result,
-		.session = finder ? finder->id : 0,
+		.session = session->id,
 	};
 	char text[1024], complaint[GPD_DRIVER_STDERR_MAX];
 	struct gpd_session *culprit;
@@ -170,11 +135,11 @@ gpd_sessions_lost(struct gpd_session *finder, CUresult result)
 		return;
 	(void)gpd_driver_stderr_take(complaint, sizeof(complaint));
 	pthread_mutex_lock(&gpd_sessions.lock);
-	/* A GPU's driver says nothing of other errors to who runs the program. */
-	if (is_listed(culprit) && *complaint && result == CUDA_ERROR_ASSERT)
-		culprit->complaint = strdup(complaint);
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
+		/* A GPU's driver says nothing of other errors to who runs the program. */
+		if (s == culprit && *complaint && result == CUDA_ERROR_ASSERT)
+			s->complaint = strdup(complaint);
 		atomic_store(&s->sticky, (int)result);
 		(void)gpd_session_set_state(s, GPD_SESSION_LOST);
 		gpd_session_wake(s);

@@ -26,8 +26,6 @@
 #define ENTRIES GPD_WAIT_PAGE_SLOTS
 /* How long the responder looks without a pause after something was added or done. */
 #define SPIN_NS 60000
-#define NAP_NS 50000
-#define NAP_MAX_NS 500000
 #define ASK_NS 250000
 
 enum kind {
@@ -416,8 +414,7 @@ pause_a_while(struct gpd_session *session)
 	struct gpd_wait_queue *queue = session->waits;
 	uint64_t since = atomic_load_explicit(&queue->added_ns, memory_order_relaxed);
 	uint64_t now = gp_now_ns();
-	uint64_t added, idle, nap, nap_max = NAP_NS;
-	int sessions = atomic_load(&gpd_sessions.count);
+	uint64_t added, idle;
 	bool pending;
 
 	if (since < queue->done_ns)
@@ -434,18 +431,7 @@ pause_a_while(struct gpd_session *session)
 			__builtin_ia32_pause();
 		return;
 	}
-	if (!pending) {
-		sleep_for(queue, 0, added);
-		return;
-	}
-	if (sessions > 8)
-		nap_max = NAP_NS * (uint64_t)sessions / 8;
-	if (nap_max > NAP_MAX_NS)
-		nap_max = NAP_MAX_NS;
-	nap = idle / 32;
-	if (nap < 2000)
-		nap = 2000;
-	sleep_for(queue, nap < nap_max ? nap : nap_max, added);
+	sleep_for(queue, pending ? gpd_sessions_nap_ns(idle) : 0, added);
 }
 
 static void *

@@ -333,12 +333,6 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 }
 
 void
-gpd_sessions_lost(struct gpd_session *finder, CUresult result)
-{
-	gpd_devices.lost = (int)result;
-}
-
-void
 gpd_session_break(struct gpd_session *session)
 {
 	gpd_session_end(session, "");
