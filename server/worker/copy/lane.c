@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 /* Enough for the driver, which they ask for staging; there may be many of them. */
 #define STACK_SIZE ((size_t)1 << 20)
@@ -28,6 +29,7 @@ wake(struct gpd_session *session)
 	pthread_mutex_lock(&lanes->lock);
 	pthread_cond_broadcast(&lanes->turn);
 	pthread_cond_broadcast(&lanes->came);
+	pthread_cond_broadcast(&lanes->out);
 	pthread_mutex_unlock(&lanes->lock);
 }
 
@@ -42,8 +44,6 @@ gpd_lanes_create(struct gpd_session *session)
 	gp_cond_init(&lanes->came);
 	gp_cond_init(&lanes->turn);
 	gp_cond_init(&lanes->out);
-	lanes->arrived_end = &lanes->arrived;
-	lanes->end = &lanes->first;
 	lanes->stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
 	session->lanes = lanes;
 	lanes->waker.wake = wake;
@@ -64,20 +64,20 @@ gpd_lane_fail(struct gpd_lane *lane)
 	gpd_session_end(session, reason);
 }
 
-/* Waits for the next chunk to send; NULL: the lanes are stopped. */
+/* Waits for the next chunk to send; NULL: the session is closing. */
 static struct gpd_lane_outgoing *
-next_outgoing(struct gpd_lanes *lanes)
+next_outgoing(struct gpd_session *session)
 {
+	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_outgoing *outgoing = NULL;
+	bool closing;
 
 	pthread_mutex_lock(&lanes->lock);
-	while (!lanes->stopped && !lanes->first)
+	while (!(closing = atomic_load(&session->closing)) && !lanes->outgoing)
 		pthread_cond_wait(&lanes->out, &lanes->lock);
-	if (!lanes->stopped) {
-		outgoing = lanes->first;
-		lanes->first = outgoing->next;
-		if (!lanes->first)
-			lanes->end = &lanes->first;
+	if (!closing) {
+		outgoing = lanes->outgoing;
+		DL_DELETE(lanes->outgoing, outgoing);
 	}
 	pthread_mutex_unlock(&lanes->lock);
 	return outgoing;
@@ -88,8 +88,6 @@ free_outgoing(struct gpd_session *session, struct gpd_lane_outgoing *outgoing, i
 {
 	if (outgoing->sent)
 		outgoing->sent(session, outgoing->arg, r);
-	if (outgoing->piece.slot)
-		gpd_staging_sending(session, -1);
 	gpd_staging_put(session, &outgoing->piece);
 	free(outgoing);
 }
@@ -102,7 +100,6 @@ pack_chunk(struct gpd_lane *lane, struct gp_chunk *chunk, struct iovec *bulk,
 	if (!gp_pack_wants(&lane->pack, chunk->size) ||
 	    gpd_staging_take_lane(lane->session, false, room) != CUDA_SUCCESS)
 		return;
-	gpd_staging_sending(lane->session, 1);
 	chunk->packed =
 		(uint32_t)gp_pack_try(&lane->pack, bulk->iov_base, chunk->size, room->memory);
 	if (chunk->packed)
@@ -126,8 +123,6 @@ send_chunk(struct gpd_lane *lane, struct gpd_lane_outgoing *outgoing)
 	begun = gp_now_ns();
 	r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
 	gp_pack_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
-	if (room.slot)
-		gpd_staging_sending(session, -1);
 	gpd_staging_put(session, &room);
 	return r;
 }
@@ -140,7 +135,7 @@ send_chunks(void *arg)
 	struct gpd_lane_outgoing *outgoing;
 	int r = 0;
 
-	while (r == 0 && (outgoing = next_outgoing(session->lanes))) {
+	while (r == 0 && (outgoing = next_outgoing(session))) {
 		r = send_chunk(lane, outgoing);
 		if (r)
 			gpd_lane_fail(lane);
@@ -150,38 +145,31 @@ send_chunks(void *arg)
 	return NULL;
 }
 
-/* For whichever lane is free.  false: they are stopped. */
-static bool
-post(struct gpd_lanes *lanes, struct gpd_lane_outgoing *outgoing)
-{
-	bool stopped;
-
-	pthread_mutex_lock(&lanes->lock);
-	stopped = lanes->stopped;
-	if (!stopped) {
-		*lanes->end = outgoing;
-		lanes->end = &outgoing->next;
-		atomic_fetch_add(&lanes->unsent, 1);
-	}
-	pthread_mutex_unlock(&lanes->lock);
-	if (!stopped)
-		pthread_cond_signal(&lanes->out);
-	return !stopped;
-}
-
-/* A copy of what is said of it; until then nothing of that is the lanes'. */
+/* For whichever lane is free, a copy of what is said of it; until then nothing of that is the
+ * lanes'. */
 static int
 enqueue(struct gpd_session *session, const struct gpd_lane_outgoing *said)
 {
 	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
+	struct gpd_lanes *lanes = session->lanes;
+	bool closing;
 
 	if (!outgoing)
 		return -ENOMEM;
 	*outgoing = *said;
-	if (post(session->lanes, outgoing))
-		return 0;
-	free(outgoing);
-	return -ESHUTDOWN;
+	pthread_mutex_lock(&lanes->lock);
+	closing = atomic_load(&session->closing);
+	if (!closing) {
+		DL_APPEND(lanes->outgoing, outgoing);
+		atomic_fetch_add(&lanes->unsent, 1);
+	}
+	pthread_mutex_unlock(&lanes->lock);
+	if (closing) {
+		free(outgoing);
+		return -ESHUTDOWN;
+	}
+	pthread_cond_signal(&lanes->out);
+	return 0;
 }
 
 int
@@ -192,14 +180,10 @@ gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size
 		.chunk = { .copy = copy, .offset = offset, .size = size },
 		.piece = *piece,
 	};
-	int change = piece->slot ? 1 : 0, r;
+	int r = enqueue(session, &said);
 
-	gpd_staging_sending(session, change);
-	r = enqueue(session, &said);
-	if (r) {
-		gpd_staging_sending(session, -change);
+	if (r)
 		gpd_staging_put(session, piece);
-	}
 	return r;
 }
 
@@ -291,12 +275,7 @@ gpd_lanes_stop(struct gpd_session *session)
 
 	if (!lanes)
 		return;
-	pthread_mutex_lock(&lanes->lock);
-	lanes->stopped = true;
-	pthread_cond_broadcast(&lanes->turn);
-	pthread_cond_broadcast(&lanes->came);
-	pthread_cond_broadcast(&lanes->out);
-	pthread_mutex_unlock(&lanes->lock);
+	wake(session);
 	for (unsigned int i = 0; i < lanes->count; i++)
 		gp_conn_shutdown(lanes->lanes[i]->conn);
 	while (lanes->count > 0) {
@@ -313,14 +292,13 @@ void
 gpd_lanes_destroy(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lane_outgoing *outgoing, *next;
 
 	if (!lanes)
 		return;
 	gpd_session_remove_waker(session, &lanes->waker);
-	while (lanes->first) {
-		struct gpd_lane_outgoing *outgoing = lanes->first;
-
-		lanes->first = outgoing->next;
+	DL_FOREACH_SAFE(lanes->outgoing, outgoing, next)
+	{
 		free_outgoing(session, outgoing, -ESHUTDOWN);
 	}
 	gpd_lane_forget_arrivals(session);

@@ -69,7 +69,7 @@ GP_MUST_CHECK int gpd_lanes_send_registered(struct gpd_session *session,
 /* Any thread: whether there is none on its way to the client. */
 bool gpd_lanes_sent_all(struct gpd_session *session);
 
-/* Ends the lanes and their threads; no other can be added. */
+/* Of a session that is closing: ends the lanes and their threads; no other can be added. */
 void gpd_lanes_stop(struct gpd_session *session);
 /* When the responder is gone, too: gives back what was not taken or sent.  Frees. */
 void gpd_lanes_destroy(struct gpd_session *session);

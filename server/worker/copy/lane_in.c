@@ -20,12 +20,6 @@
 /* A lane has ended, lane 0 perhaps, and what is to come does not come on another one either. */
 #define ENDED_MS 200
 
-static bool
-is_over(const struct gpd_session *session)
-{
-	return session->lanes->stopped || atomic_load(&session->closing);
-}
-
 /* How many copies lie between the executor's and this one; -1: it is over. */
 static int64_t
 distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
@@ -35,7 +29,7 @@ distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 	return ahead < 0 || (ahead == 0 && !lanes->expecting) ? -1 : ahead;
 }
 
-/* The chunk is one of the executor's copy, and takes its place.  NULL, or what is wrong with it. */
+/* The chunk is of the executor's copy, and takes its place.  NULL, or what is wrong with it. */
 static const char *
 enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
@@ -90,8 +84,8 @@ admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void *
 	bool over;
 
 	pthread_mutex_lock(&lanes->lock);
-	while (!(over = is_over(lane->session)) && (apart = distance(lanes, chunk->copy)) > 0 &&
-	       lanes->ahead >= ahead_max(lanes))
+	while (!(over = atomic_load(&lane->session->closing)) &&
+	       (apart = distance(lanes, chunk->copy)) > 0 && lanes->ahead >= ahead_max(lanes))
 		pthread_cond_wait(&lanes->turn, &lanes->lock);
 	*ahead_p = apart > 0;
 	*place_p = apart == 0 ? gpd_straight_in_place(lane, chunk) : NULL;
@@ -113,7 +107,7 @@ take_staging(struct gpd_lane *lane, bool ahead, struct gpd_piece *piece)
 	CUresult result;
 
 	while ((result = gpd_staging_take_lane(session, ahead, piece)) == CUDA_ERROR_NOT_READY &&
-	       !is_over(session))
+	       !atomic_load(&session->closing))
 		gpd_staging_nap();
 	if (result == CUDA_SUCCESS) {
 		pthread_mutex_lock(&session->lanes->lock);
@@ -126,56 +120,27 @@ take_staging(struct gpd_lane *lane, bool ahead, struct gpd_piece *piece)
 	return -ESHUTDOWN;
 }
 
-static void
-append(struct gpd_lanes *lanes, struct gpd_lane_arrived *arrived) GP_LOCKED(lanes->lock)
-{
-	arrived->next = NULL;
-	*lanes->arrived_end = arrived;
-	lanes->arrived_end = &arrived->next;
-	lanes->heard_ms = gp_now_ms();
-}
-
-/* The bytes are there: for the executor, or for later. */
+/* The bytes are there, for the executor. */
 static int
 deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct gpd_piece *piece)
 {
 	struct gpd_lane_arrived *arrived = malloc(sizeof(*arrived));
 	struct gpd_lanes *lanes = lane->session->lanes;
-	const char *wrong = NULL;
-	int64_t apart = 0;
 
 	if (!arrived) {
 		gpd_session_end(lane->session, "there is no memory for its data lanes");
 		return -ENOMEM;
 	}
-	*arrived =
-		(struct gpd_lane_arrived){ .lane = lane->number, .chunk = *chunk, .piece = *piece };
+	*arrived = (struct gpd_lane_arrived){
+		.lane = lane->number, .ahead = ahead, .chunk = *chunk, .piece = *piece
+	};
+	piece->slot = NULL;
 	pthread_mutex_lock(&lanes->lock);
 	lanes->coming[lane->number].any = false;
-	if (ahead)
-		apart = distance(lanes, chunk->copy);
-	if (apart > 0) {
-		arrived->next = lanes->parked;
-		lanes->parked = arrived;
-	} else {
-		if (ahead) {
-			lanes->ahead--;
-			gpd_staging_wanted(lane->session);
-			wrong = apart < 0 ? "of a copy that is over" : enter(lanes, chunk);
-		}
-		if (!wrong)
-			append(lanes, arrived);
-	}
+	lanes->heard_ms = gp_now_ms();
+	DL_APPEND(lanes->arrived, arrived);
 	pthread_mutex_unlock(&lanes->lock);
-	if (wrong) {
-		free(arrived);
-		return violation(lane, chunk, wrong);
-	}
-	piece->slot = NULL;
-	if (apart == 0)
-		pthread_cond_signal(&lanes->came);
-	if (apart == 0 && ahead)
-		pthread_cond_signal(&lanes->turn);
+	pthread_cond_signal(&lanes->came);
 	return 0;
 }
 
@@ -277,33 +242,18 @@ gpd_lane_receive(void *arg)
 	return NULL;
 }
 
-/* Chunks that came ahead of this copy.  NULL, or what is wrong with one. */
-static const char *
-take_parked(struct gpd_session *session, struct gpd_lane_arrived *bad)
-	GP_LOCKED(session->lanes->lock)
+/* The first chunk that the executor's copy has, or that came too late for its own.  NULL: none. */
+static struct gpd_lane_arrived *
+find_arrived(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
-	struct gpd_lanes *lanes = session->lanes;
-	struct gpd_lane_arrived **place = &lanes->parked;
+	struct gpd_lane_arrived *arrived;
 
-	while (*place) {
-		struct gpd_lane_arrived *arrived = *place;
-		const char *wrong;
-
-		if (arrived->chunk.copy != lanes->copy) {
-			place = &arrived->next;
-			continue;
-		}
-		wrong = enter(session->lanes, &arrived->chunk);
-		if (wrong) {
-			*bad = *arrived;
-			return wrong;
-		}
-		*place = arrived->next;
-		lanes->ahead--;
-		gpd_staging_wanted(session);
-		append(session->lanes, arrived);
+	DL_FOREACH(lanes->arrived, arrived)
+	{
+		if (distance(lanes, arrived->chunk.copy) <= 0)
+			break;
 	}
-	return NULL;
+	return arrived;
 }
 
 int
@@ -313,8 +263,6 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	uint64_t step = gp_chunk_step(size, session->features & GP_FEATURE_SPREAD);
 	uint64_t chunks = size / step + 1;
 	uint8_t *seen = calloc(chunks / 8 + 1, 1);
-	struct gpd_lane_arrived bad;
-	const char *wrong = NULL;
 
 	if (!seen) {
 		gpd_session_violation(session, "there is no memory for a copy of %llu bytes",
@@ -337,13 +285,9 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	lanes->straight = straight;
 	lanes->expecting = true;
 	lanes->heard_ms = gp_now_ms();
-	wrong = take_parked(session, &bad);
 	pthread_mutex_unlock(&session->lanes->lock);
 	pthread_cond_broadcast(&lanes->turn);
-	if (!wrong)
-		return 0;
-	blame(session, bad.lane, &bad.chunk, wrong);
-	return -EPROTO;
+	return 0;
 }
 
 /* Whether a lane has a chunk of the executor's copy on its way, perhaps since before the
@@ -400,52 +344,78 @@ wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 
 	(void)gp_cond_wait_until(&lanes->came, &session->lanes->lock, gp_now_ns() + ms * 1000000);
 	/* Copies the other way have nothing to do with this one, or it would come behind them. */
-	if (session->copies_out && !lanes->arrived) {
+	if (session->copies_out && !find_arrived(lanes)) {
 		pthread_mutex_unlock(&session->lanes->lock);
 		(void)gpd_copy_continue(session);
 		pthread_mutex_lock(&session->lanes->lock);
 	}
 }
 
-int
-gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
+/* Takes it off the list.  NULL, or what is wrong with a chunk that came ahead of its copy. */
+static const char *
+take(struct gpd_session *session, struct gpd_lane_arrived *arrived) GP_LOCKED(session->lanes->lock)
 {
 	struct gpd_lanes *lanes = session->lanes;
-	struct gpd_lane_arrived *arrived;
-	unsigned int ended;
-	bool missing = false;
-	int r = 0;
+	const char *wrong = NULL;
 
-	pthread_mutex_lock(&session->lanes->lock);
-	while (r == 0 && lanes->left > 0 && !lanes->arrived) {
-		missing = is_missing(session);
-		if (missing || is_over(session) || atomic_load(&session->sticky))
-			r = -ESHUTDOWN;
-		else
-			wait_for_chunk(session);
+	DL_DELETE(lanes->arrived, arrived);
+	if (arrived->ahead) {
+		lanes->ahead--;
+		gpd_staging_wanted(session);
+		pthread_cond_signal(&lanes->turn);
+		wrong = distance(lanes, arrived->chunk.copy) < 0 ? "of a copy that is over"
+								 : enter(lanes, &arrived->chunk);
 	}
-	arrived = r == 0 && lanes->left > 0 ? lanes->arrived : NULL;
-	if (arrived) {
-		lanes->arrived = arrived->next;
-		if (!lanes->arrived)
-			lanes->arrived_end = &lanes->arrived;
+	if (!wrong)
 		lanes->left -= arrived->chunk.size;
-	}
 	if (lanes->left == 0)
 		lanes->expecting = false;
-	ended = lanes->ended;
-	pthread_mutex_unlock(&session->lanes->lock);
-	if (missing)
-		give_up(session, ended);
-	if (!arrived)
-		return r;
+	return wrong;
+}
+
+/* The bytes belong to the taker, or, of a wrong one, to nobody. */
+static int
+hand_over(struct gpd_session *session, struct gpd_lane_arrived *arrived, const char *wrong,
+	  struct gpd_arrival *arrival)
+{
 	*arrival = (struct gpd_arrival){
 		.offset = arrived->chunk.offset,
 		.size = arrived->chunk.size,
 		.piece = arrived->piece,
 	};
+	if (wrong) {
+		blame(session, arrived->lane, &arrived->chunk, wrong);
+		gpd_staging_put(session, &arrival->piece);
+	}
 	free(arrived);
-	return 1;
+	return wrong ? -EPROTO : 1;
+}
+
+int
+gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
+{
+	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lane_arrived *arrived = NULL;
+	const char *wrong = NULL;
+	unsigned int ended;
+	bool missing = false;
+	int r = 0;
+
+	pthread_mutex_lock(&session->lanes->lock);
+	while (r == 0 && lanes->left > 0 && !(arrived = find_arrived(lanes))) {
+		missing = is_missing(session);
+		if (missing || atomic_load(&session->closing) || atomic_load(&session->sticky))
+			r = -ESHUTDOWN;
+		else
+			wait_for_chunk(session);
+	}
+	if (arrived)
+		wrong = take(session, arrived);
+	ended = lanes->ended;
+	pthread_mutex_unlock(&session->lanes->lock);
+	if (missing)
+		give_up(session, ended);
+	return arrived ? hand_over(session, arrived, wrong, arrival) : r;
 }
 
 void
@@ -454,11 +424,9 @@ gpd_lane_forget_arrivals(struct gpd_session *session)
 	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_arrived *arrived, *next;
 
-	LL_CONCAT(lanes->arrived, lanes->parked);
-	LL_FOREACH_SAFE(lanes->arrived, arrived, next)
+	DL_FOREACH_SAFE(lanes->arrived, arrived, next)
 	{
 		gpd_staging_put(session, &arrived->piece);
 		free(arrived);
 	}
-	lanes->arrived = lanes->parked = NULL;
 }

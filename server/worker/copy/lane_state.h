@@ -27,8 +27,9 @@ struct gpd_lane {
 };
 
 struct gpd_lane_arrived {
-	struct gpd_lane_arrived *next;
-	unsigned int lane; /* its number */
+	struct gpd_lane_arrived *prev, *next; /* utlist */
+	unsigned int lane;                    /* its number */
+	bool ahead;                           /* it came before the executor was at its copy */
 	struct gp_chunk chunk;
 	struct gpd_piece piece;
 };
@@ -40,7 +41,7 @@ struct gpd_lane_coming {
 };
 
 struct gpd_lane_outgoing {
-	struct gpd_lane_outgoing *next;
+	struct gpd_lane_outgoing *prev, *next; /* utlist */
 	struct gp_chunk chunk;
 	struct gpd_piece piece;
 	gpd_lanes_sent *sent; /* NULL: the piece is staging */
@@ -54,7 +55,6 @@ struct gpd_lanes {
 	pthread_cond_t out;  /* of senders */
 	struct gpd_waker waker;
 	bool open;
-	bool stopped;
 	unsigned int count;
 	struct gpd_lane *lanes[GP_LANES_MAX];
 	unsigned int ended; /* a lane that has; 0: none */
@@ -68,14 +68,13 @@ struct gpd_lanes {
 	uint64_t straight;   /* where it goes in device memory; 0: through staging */
 	uint8_t *seen;       /* bit for each chunk that has come, or is on its way */
 	bool expecting;
-	int64_t heard_ms; /* when a chunk of it last began or came */
-	struct gpd_lane_arrived *arrived, **arrived_end;
-	struct gpd_lane_arrived *parked; /* of later copies */
-	unsigned int ahead;              /* those, and those on their way */
+	int64_t heard_ms;                 /* when a chunk of it last began or came */
+	struct gpd_lane_arrived *arrived; /* of later copies, too */
+	unsigned int ahead;               /* those that are or were, and those on their way */
 
 	struct gpd_lane_coming coming[GP_LANES_MAX]; /* by the lanes' numbers */
 
-	struct gpd_lane_outgoing *first, **end;
+	struct gpd_lane_outgoing *outgoing;
 	_Atomic unsigned int unsent; /* those, and those that lanes have */
 };
 

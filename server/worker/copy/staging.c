@@ -39,10 +39,9 @@ struct block {
 };
 
 struct gpd_staging {
-	_Atomic unsigned int held;    /* slots */
-	_Atomic unsigned int ahead;   /* of them: filled by data lanes before they are wanted */
-	_Atomic unsigned int sending; /* of them: with data lanes that send them */
-	struct block in, out;         /* executor */
+	_Atomic unsigned int held;  /* slots */
+	_Atomic unsigned int ahead; /* of them: filled by data lanes before they are wanted */
+	struct block in, out;       /* executor */
 };
 
 static struct {
@@ -172,28 +171,22 @@ take_slot(struct gpd_session *session, unsigned int share, unsigned int promised
 }
 
 /* Until some slot comes back, but not for long: it may not be the one that is waited for. */
-static void
-wait_freed(bool unless_idle)
+void
+gpd_staging_nap(void)
 {
 	pthread_mutex_lock(&pool.lock);
-	if (!pool.idle || !unless_idle)
-		(void)gp_cond_wait_until(&pool.freed, &pool.lock, gp_now_ns() + POOL_WAIT_NS);
+	(void)gp_cond_wait_until(&pool.freed, &pool.lock, gp_now_ns() + POOL_WAIT_NS);
 	pthread_mutex_unlock(&pool.lock);
 }
 
+/* Slots of its own come back as the GPU goes on, or with the data lanes: neither wait is long. */
 void
 gpd_staging_wait(struct gpd_session *session)
 {
-	struct gpd_staging *staging = session->staging;
-	unsigned int kept = !!staging->in.slot + !!staging->out.slot;
-	unsigned int lanes = atomic_load(&staging->ahead) + atomic_load(&staging->sending);
-
-	/* The two that small pieces are cut from do not come back by waiting for the GPU, nor do
-	 * those of the data lanes. */
-	if (staging->held > kept + lanes)
-		gpd_wait_oldest(session);
+	if (gpd_wait_none(session))
+		gpd_staging_nap();
 	else
-		wait_freed(lanes == 0);
+		gpd_wait_oldest(session);
 }
 
 static CUresult
@@ -331,21 +324,9 @@ gpd_staging_wanted(struct gpd_session *session)
 }
 
 void
-gpd_staging_nap(void)
-{
-	wait_freed(false);
-}
-
-void
 gpd_staging_rouse(void)
 {
 	pthread_mutex_lock(&pool.lock);
 	pthread_cond_broadcast(&pool.freed);
 	pthread_mutex_unlock(&pool.lock);
-}
-
-void
-gpd_staging_sending(struct gpd_session *session, int more)
-{
-	atomic_fetch_add(&session->staging->sending, (unsigned int)more);
 }

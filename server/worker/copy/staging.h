@@ -62,9 +62,6 @@ void gpd_staging_nap(void);
 /* Any thread: what somebody may be napping for has come. */
 void gpd_staging_rouse(void);
 
-/* Any thread: so many pieces more, or fewer, come back when a data lane has sent them. */
-void gpd_staging_sending(struct gpd_session *session, int more);
-
 /* Any thread.  Neither the GPU nor anybody else uses it any more. */
 void gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece);
 /* The same for a wait's end (wait.h). */

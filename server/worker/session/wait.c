@@ -27,6 +27,8 @@
 /* How long the responder looks without a pause after something was added or done. */
 #define SPIN_NS 60000
 #define ASK_NS 250000
+/* What the executor waits for may come from elsewhere than the GPU. */
+#define OLDEST_NS 1000000
 
 enum kind {
 	MARKER,   /* a value that the GPU writes */
@@ -62,9 +64,9 @@ struct gpd_wait_queue {
 	pthread_t responder;
 	struct entry *entries_pending; /* utlist */
 	struct entry *free;
-	unsigned int used;        /* entries that were ever used */
-	unsigned int pending;     /* also those whose done() is running */
-	uint64_t added, finished; /* counts */
+	unsigned int used;    /* entries that were ever used */
+	unsigned int pending; /* also those whose done() is running */
+	uint64_t added;       /* counts */
 	uint32_t last_value;
 	bool sleeping;
 	bool stop;
@@ -220,12 +222,10 @@ void
 gpd_wait_oldest(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	uint64_t finished;
 
 	pthread_mutex_lock(&queue->lock);
-	finished = queue->finished;
-	while (queue->pending && queue->finished == finished)
-		pthread_cond_wait(&queue->room, &queue->lock);
+	if (queue->pending)
+		(void)gp_cond_wait_until(&queue->room, &queue->lock, gp_now_ns() + OLDEST_NS);
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -365,7 +365,6 @@ pass(struct gpd_session *session, CUresult all)
 	last->next = queue->free;
 	queue->free = first;
 	queue->pending -= count;
-	queue->finished += count;
 	pthread_mutex_unlock(&queue->lock);
 	pthread_cond_broadcast(&queue->room);
 	queue->done_ns = gp_now_ns();

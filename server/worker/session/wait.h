@@ -39,7 +39,8 @@ void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event
 /* Behind nothing on the GPU, but behind all that was added and is complete by now. */
 void gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg);
 
-/* Executor only: blocks until one more of the pending ones is done, if any is: backpressure. */
+/* Executor only: blocks until one more of the pending ones is done, if any is, or for a
+ * millisecond: who waits for something looks whether it has come. */
 void gpd_wait_oldest(struct gpd_session *session);
 
 /* Whether nothing is pending and no done() is running: what is known now may be told at once. */

@@ -196,6 +196,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
+	fake.session.closing = true;
 	gpd_lanes_stop(&fake.session);
 	fake_run_markers(&fake, -1);
 	gpd_lanes_destroy(&fake.session);
