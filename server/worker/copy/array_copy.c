@@ -11,13 +11,6 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 
-static bool
-volume(uint64_t width, uint64_t height, uint64_t depth, uint64_t *total_p)
-{
-	return !__builtin_mul_overflow(width, height, total_p) &&
-	       !__builtin_mul_overflow(*total_p, depth, total_p);
-}
-
 static CUresult
 copy_in(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
 {
@@ -36,24 +29,9 @@ copy_in(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
 CUresult
 gpd_gpArrayCopyIn(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
 {
-	uint64_t bulk = session->bulk_left;
-	uint64_t total;
-	CUresult result = CUDA_SUCCESS;
-
-	if (!volume(args->width, args->height, args->depth, &total) || total != bulk ||
-	    (args->flags & ~GP_COPY_BARRIER)) {
-		gpd_session_violation(session,
-				      "copy of %lu slices of %lu rows of %lu bytes with a tail of "
-				      "%lu",
-				      args->depth, args->height, args->width, bulk);
+	if (!gpd_copy_in_is_sound(session, args->width, args->height, args->depth, args->flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	}
-	gpd_account_copy(&session->account, total, 0);
-	if (total)
-		result = copy_in(session, args);
-	if (result != CUDA_SUCCESS)
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
-	return result;
+	return gpd_copy_in_end(session, session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
 }
 
 CUresult
@@ -82,32 +60,17 @@ struct said {
 };
 
 static CUresult
-check_memory(struct gpd_session *session, struct said *said, uint64_t width, uint64_t height,
-	     uint64_t depth)
-{
-	struct gpd_side *side = &said->side;
-	uint64_t plane, span;
-
-	if (side->x || side->y || side->z || !gpd_cut_span(side->pitch, width, height, &plane) ||
-	    !gpd_cut_span(said->slice, plane, depth, &span) ||
-	    !gpd_memory_accessible(session, side->address, span))
-		return CUDA_ERROR_INVALID_VALUE;
-	/* The driver counts the distance of slices in rows. */
-	if (depth > 1 && (!side->pitch || said->slice % side->pitch))
-		return CUDA_ERROR_INVALID_VALUE;
-	side->rows = depth > 1 ? said->slice / side->pitch : height;
-	return CUDA_SUCCESS;
-}
-
-static CUresult
 check_side(struct gpd_session *session, struct said *said, const struct gp_args_gpArrayCopy *args)
 {
 	struct gpd_side *side = &said->side;
 	const struct gp_array_box box = { side->x,     side->y,      side->z,
 					  args->width, args->height, args->depth };
 
+	if (!said->array && (side->x || side->y || side->z))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!said->array)
-		return check_memory(session, said, args->width, args->height, args->depth);
+		return gpd_side_check(session, side, said->slice, args->width, args->height,
+				      args->depth);
 	if (side->address || side->pitch || said->slice)
 		return CUDA_ERROR_INVALID_VALUE;
 	return gpd_array_find(session, said->array, said->level, &box, &side->array);

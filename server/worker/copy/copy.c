@@ -15,16 +15,6 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 
-static bool
-span_3d(uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth,
-	uint64_t *span_p)
-{
-	uint64_t plane;
-
-	return gpd_cut_span(pitch, width, height, &plane) &&
-	       gpd_cut_span(slice, plane, depth, span_p);
-}
-
 /* The connection's end shows again at the next record. */
 static CUresult
 receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream)
@@ -59,6 +49,32 @@ gpd_copy_in(struct gpd_session *session, uint32_t id, struct gpd_cut *cut, uint3
 	return result;
 }
 
+bool
+gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t height, uint64_t depth,
+		     uint32_t flags)
+{
+	uint64_t bulk = session->bulk_left, total;
+
+	if (__builtin_mul_overflow(width, height, &total) ||
+	    __builtin_mul_overflow(total, depth, &total) || total != bulk ||
+	    (flags & ~GP_COPY_BARRIER)) {
+		gpd_session_violation(
+			session, "copy of %lu slices of %lu rows of %lu bytes with a tail of %lu",
+			depth, height, width, bulk);
+		return false;
+	}
+	gpd_account_copy(&session->account, total, 0);
+	return true;
+}
+
+CUresult
+gpd_copy_in_end(struct gpd_session *session, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+	return result;
+}
+
 static CUresult
 copy_in(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 {
@@ -74,22 +90,9 @@ copy_in(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 CUresult
 gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 {
-	uint64_t bulk = session->bulk_left;
-	uint64_t total;
-	CUresult result = CUDA_SUCCESS;
-
-	if (__builtin_mul_overflow(args->width, args->height, &total) || total != bulk ||
-	    (args->flags & ~GP_COPY_BARRIER)) {
-		gpd_session_violation(session, "copy of %lu rows of %lu bytes with a tail of %lu",
-				      args->height, args->width, bulk);
+	if (!gpd_copy_in_is_sound(session, args->width, args->height, 1, args->flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	}
-	gpd_account_copy(&session->account, total, 0);
-	if (total)
-		result = copy_in(session, args);
-	if (result != CUDA_SUCCESS)
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
-	return result;
+	return gpd_copy_in_end(session, session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
 }
 
 /* What the record has is taken as a tail that is here already. */
@@ -113,62 +116,30 @@ gpd_gpCopyInShort(struct gpd_session *session, const struct gp_args_gpCopyInShor
 	return result;
 }
 
-/* A box of one row per plane, or of one plane, is a rectangle. */
-static void
-flatten(struct gp_args_gpCopyDevice *box)
-{
-	if (box->height == 1) {
-		box->dst_pitch = box->dst_slice;
-		box->src_pitch = box->src_slice;
-		box->height = box->depth;
-		box->depth = 1;
-	}
-	if (box->depth == 1 &&
-	    (box->height == 1 || (box->dst_pitch == box->width && box->src_pitch == box->width))) {
-		box->width *= box->height;
-		box->height = 1;
-	}
-}
-
-/* The driver counts the distance of slices in rows. */
-static bool
-side_of(const struct gp_args_gpCopyDevice *box, uint64_t address, uint64_t pitch, uint64_t slice,
-	struct gpd_side *side)
-{
-	if (box->depth > 1 && (!pitch || slice % pitch))
-		return false;
-	*side = (struct gpd_side){ .address = address,
-				   .pitch = box->height > 1 ? pitch : 0,
-				   .rows = box->depth > 1 ? slice / pitch : 0 };
-	return true;
-}
-
-static bool
-is_accessible(struct gpd_session *session, const struct gp_args_gpCopyDevice *box)
-{
-	uint64_t from, to;
-
-	return span_3d(box->src_pitch, box->src_slice, box->width, box->height, box->depth,
-		       &from) &&
-	       span_3d(box->dst_pitch, box->dst_slice, box->width, box->height, box->depth, &to) &&
-	       gpd_memory_accessible(session, box->src, from) &&
-	       gpd_memory_accessible(session, box->dst, to);
-}
-
 CUresult
 gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
 		    CUDA_MEMCPY3D *params)
 {
-	struct gp_args_gpCopyDevice box = *args;
-	struct gpd_side dst, src;
+	/* A box of one row per slice is a rectangle. */
+	bool flat = args->height == 1;
+	uint64_t width = args->width, height = flat ? args->depth : args->height;
+	uint64_t depth = flat ? 1 : args->depth;
+	struct gpd_side dst = { .address = args->dst,
+				.pitch = flat ? args->dst_slice : args->dst_pitch };
+	struct gpd_side src = { .address = args->src,
+				.pitch = flat ? args->src_slice : args->src_pitch };
 
-	if (!box.width || !box.height || !box.depth || !is_accessible(session, &box))
+	if (!width || !height || !depth ||
+	    gpd_side_check(session, &dst, args->dst_slice, width, height, depth) != CUDA_SUCCESS ||
+	    gpd_side_check(session, &src, args->src_slice, width, height, depth) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	flatten(&box);
-	if (!side_of(&box, box.dst, box.dst_pitch, box.dst_slice, &dst) ||
-	    !side_of(&box, box.src, box.src_pitch, box.src_slice, &src))
-		return CUDA_ERROR_INVALID_VALUE;
-	*params = gpd_copy_params(&dst, &src, box.width, box.height, box.depth);
+	/* And a rectangle without gaps a row. */
+	if (depth == 1 && (height == 1 || (dst.pitch == width && src.pitch == width))) {
+		width *= height;
+		height = 1;
+		dst.pitch = src.pitch = 0;
+	}
+	*params = gpd_copy_params(&dst, &src, width, height, depth);
 	return CUDA_SUCCESS;
 }
 

@@ -19,10 +19,14 @@ struct gpd_cut;
 struct gpd_session;
 struct gpd_stream;
 
-/* Takes the current call's bulk to where the cut says; the caller drains what is left on a failure.
- */
+/* The current call is to take its bulk to a box of this size, or the session ends. */
+bool gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t height,
+			  uint64_t depth, uint32_t flags);
+/* Takes the current call's bulk to where the cut says. */
 CUresult gpd_copy_in(struct gpd_session *session, uint32_t stream, struct gpd_cut *cut,
 		     uint32_t flags);
+/* Behind it, and where there is nowhere to take it to: what is left of the bulk is discarded. */
+CUresult gpd_copy_in_end(struct gpd_session *session, CUresult result);
 /* Answers the current call with what the cut names, so many bytes: GPD_LATER. */
 CUresult gpd_copy_out(struct gpd_session *session, uint32_t stream, const struct gpd_cut *cut,
 		      uint64_t total);

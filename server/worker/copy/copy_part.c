@@ -14,8 +14,9 @@
 /* Of arrays; smaller ones divide it. */
 #define ELEMENT_MAX 16
 
-bool
-gpd_cut_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p)
+/* The bytes from the first to behind the last; false: there is no such range. */
+static bool
+span_of(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p)
 {
 	uint64_t rest;
 
@@ -33,9 +34,24 @@ gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch, uin
 {
 	uint64_t size;
 
-	if (!gpd_cut_span(pitch, width, height, &size) ||
-	    !gpd_memory_accessible(session, address, size))
+	if (!span_of(pitch, width, height, &size) || !gpd_memory_accessible(session, address, size))
 		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slice, uint64_t width,
+	       uint64_t height, uint64_t depth)
+{
+	uint64_t plane, span;
+
+	if (!span_of(side->pitch, width, height, &plane) || !span_of(slice, plane, depth, &span) ||
+	    !gpd_memory_accessible(session, side->address, span))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* The driver counts the distance of slices in rows. */
+	if (depth > 1 && (!side->pitch || slice % side->pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	side->rows = depth > 1 ? slice / side->pitch : height;
 	return CUDA_SUCCESS;
 }
 

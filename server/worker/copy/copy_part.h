@@ -47,8 +47,9 @@ CUDA_MEMCPY3D gpd_copy_params(const struct gpd_side *dst, const struct gpd_side 
 CUresult gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch,
 		       uint64_t width, uint64_t height);
 
-/* The bytes from the first to behind the last; false: there is no such range. */
-bool gpd_cut_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p);
+/* The same for a side in device memory, whose slices are so many bytes apart; sets side->rows. */
+CUresult gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slice,
+			uint64_t width, uint64_t height, uint64_t depth);
 
 /* Neither width nor height is 0. */
 void gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,

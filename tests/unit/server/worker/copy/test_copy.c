@@ -143,7 +143,8 @@ a_record_with_other_bytes_than_it_says_ends_the_session(void **state)
 					      .data = { bytes, 64 } };
 
 	(void)gpd_gpCopyInShort(&fake.session, &args);
-	assert_string_equal(fake.violation, "copy of 1 rows of 65 bytes with a tail of 64");
+	assert_string_equal(fake.violation,
+			    "copy of 1 slices of 1 rows of 65 bytes with a tail of 64");
 	assert_null(fake.session.bulk_read);
 }
 
