@@ -6,7 +6,7 @@
 
 GP_KIND(context, TYPES(CUcontext, gp_context), COST(1024), LOOKUP)
 GP_KIND(stream, TYPES(CUstream), COST(4096), ORDERED, LOOKUP)
-GP_KIND(event, TYPES(CUevent), COST(128), ORDERED, LOOKUP)
+GP_KIND(event, TYPES(CUevent), COST(256), ORDERED, LOOKUP)
 /* CUmodule and CUlibrary. */
 GP_KIND(image, TYPES(gp_image), COST(512), ORDERED)
 /* Of the client's (cuLaunchHostFunc). */

@@ -72,11 +72,14 @@ CUresult
 gpd_given_event(struct gpd_session *session, uint32_t id, CUevent *event_p)
 {
 	const struct gpd_event *event = gpd_event_get(session, id);
+	struct gpd_event_ref *ref;
 
 	/* What an interprocess one stands for may change at any time: no call asks for its time. */
-	if (!event || !event->ref)
+	if (!event || event->flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*event_p = event->ref->driver;
+	ref = gpd_event_now(event);
+	*event_p = ref->driver;
+	gpd_event_unref(ref);
 	return CUDA_SUCCESS;
 }
 

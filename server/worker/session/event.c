@@ -67,24 +67,47 @@ struct gpd_event_common {
 };
 
 struct gpd_event_ref *
-gpd_event_now(struct gpd_event *event)
+gpd_event_now(const struct gpd_event *event)
 {
-	struct gpd_event_common *common = event->common;
 	struct gpd_event_ref *ref;
 
-	if (!common)
-		return gpd_event_ref(event->ref);
-	pthread_mutex_lock(&common->lock);
-	ref = gpd_event_ref(common->ref);
-	pthread_mutex_unlock(&common->lock);
+	pthread_mutex_lock(&event->common->lock);
+	ref = gpd_event_ref(event->common->ref);
+	pthread_mutex_unlock(&event->common->lock);
 	return ref;
 }
 
-static void
-leave_common(struct gpd_event_common *common)
+static CUresult
+make_common(int device, unsigned int flags, struct gpd_event_common **common_p)
 {
+	struct gpd_event_common *common = calloc(1, sizeof(*common));
+	CUresult result;
+
+	if (!common)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = make_ref(device, flags, &common->ref);
+	if (result != CUDA_SUCCESS) {
+		free(common);
+		return result;
+	}
+	pthread_mutex_init(&common->lock, NULL);
+	common->device = device;
+	common->users = 1;
+	common->offer.kind = GP_IPC_EVENT;
+	common->offer.thing = common;
+	*common_p = common;
+	return CUDA_SUCCESS;
+}
+
+static void
+leave_common(const struct gpd_event *event)
+{
+	struct gpd_event_common *common = event->common;
 	bool last;
 
+	/* Who has opened it goes on with it, and nobody else opens it. */
+	if (event->flags & CU_EVENT_INTERPROCESS && !event->opened)
+		gpd_offer_withdraw(&common->offer);
 	pthread_mutex_lock(&common->lock);
 	last = --common->users == 0;
 	pthread_mutex_unlock(&common->lock);
@@ -95,71 +118,47 @@ leave_common(struct gpd_event_common *common)
 	free(common);
 }
 
+/* Named so; what it has is gone if that fails. */
 static CUresult
-make_common(struct gpd_event *event)
+add(struct gpd_session *session, uint32_t id, const struct gpd_event *made)
 {
-	struct gpd_event_common *common = calloc(1, sizeof(*common));
+	struct gpd_event *event = malloc(sizeof(*event));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!common)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_init(&common->lock, NULL);
-	common->device = event->ref->device;
-	common->users = 1;
-	common->ref = event->ref;
-	common->offer.kind = GP_IPC_EVENT;
-	common->offer.thing = common;
-	event->ref = NULL;
-	event->common = common;
-	return CUDA_SUCCESS;
-}
-
-static void
-end(struct gpd_event *event)
-{
-	/* Who has opened it goes on with it, and nobody else opens it. */
-	if (event->common && !event->opened)
-		gpd_offer_withdraw(&event->common->offer);
-	if (event->common)
-		leave_common(event->common);
-	if (event->ref)
-		gpd_event_unref(event->ref);
-	free(event);
+	if (event) {
+		*event = *made;
+		result = gpd_session_name(session, GPD_KIND_EVENT, id, &event->handle);
+	}
+	if (result != CUDA_SUCCESS) {
+		leave_common(made);
+		free(event);
+	}
+	return result;
 }
 
 void
 gpd_event_destroy(struct gpd_session *session, struct gpd_event *event)
 {
 	gpd_handle_remove(&session->handles, &event->handle);
-	end(event);
+	leave_common(event);
+	free(event);
 }
 
 CUresult
 gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreate *args)
 {
-	struct gpd_context *context = gpd_context_get(session, session->context);
-	struct gpd_event *event;
+	struct gpd_event event = { .context = gpd_context_get(session, session->context),
+				   .flags = args->Flags };
 	CUresult result;
 
-	if (!context)
+	if (!event.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (args->Flags & ~(unsigned int)FLAGS_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_device_enter(context->device);
-	if (result != CUDA_SUCCESS)
-		return result;
-	event = calloc(1, sizeof(*event));
-	if (!event)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	event->context = context;
-	event->flags = args->Flags;
-	result = make_ref(context->device, args->Flags, &event->ref);
-	if (result == CUDA_SUCCESS && (args->Flags & CU_EVENT_INTERPROCESS))
-		result = make_common(event);
+	result = gpd_device_enter(event.context->device);
 	if (result == CUDA_SUCCESS)
-		result = gpd_session_name(session, GPD_KIND_EVENT, args->phEvent, &event->handle);
-	if (result != CUDA_SUCCESS)
-		end(event);
-	return result;
+		result = make_common(event.context->device, args->Flags, &event.common);
+	return result == CUDA_SUCCESS ? add(session, args->phEvent, &event) : result;
 }
 
 /* Who still waits for what the event captured before keeps that. */
@@ -202,8 +201,6 @@ gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 	CUresult result;
 
 	gpd_schedule_pause(session->account.schedule);
-	if (!event->common)
-		return capture(&event->ref, event->flags, stream, flags);
 	pthread_mutex_lock(&event->common->lock);
 	result = capture(&event->common->ref, event->flags, stream, flags);
 	pthread_mutex_unlock(&event->common->lock);
@@ -288,7 +285,7 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 	struct gp_ipc_handle *handle;
 
 	/* What another process has made is not passed on. */
-	if (!event || !event->common || event->opened)
+	if (!event || !(event->flags & CU_EVENT_INTERPROCESS) || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle = calloc(1, sizeof(*handle));
 	if (!handle)
@@ -340,22 +337,13 @@ open_common(struct gpd_session *session, const struct gp_bytes *handle, int devi
 CUresult
 gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *args)
 {
-	struct gpd_context *context = gpd_context_get(session, session->context);
-	struct gpd_event *event;
+	struct gpd_event event = { .context = gpd_context_get(session, session->context),
+				   .flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,
+				   .opened = true };
 	CUresult result;
 
-	if (!context)
+	if (!event.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	event = calloc(1, sizeof(*event));
-	if (!event)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	event->context = context;
-	event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-	event->opened = true;
-	result = open_common(session, &args->handle, context->device, &event->common);
-	if (result == CUDA_SUCCESS)
-		result = gpd_session_name(session, GPD_KIND_EVENT, args->event, &event->handle);
-	if (result != CUDA_SUCCESS)
-		end(event);
-	return result;
+	result = open_common(session, &args->handle, event.context->device, &event.common);
+	return result == CUDA_SUCCESS ? add(session, args->event, &event) : result;
 }

@@ -4,8 +4,8 @@
  * counted, because the responder may still be asking it after the client has destroyed or
  * recorded it again: a wait is for the work that was captured when it began.
  *
- * An interprocess event is one for all sessions that have opened it: what it captured last lies in
- * its common part, which goes with the last of them.
+ * What an event captured last lies in its common part: an interprocess event is one for all
+ * sessions that have opened it, and its common part goes with the last of them.
  */
 #ifndef GPD_EVENT_H
 #define GPD_EVENT_H
@@ -32,9 +32,8 @@ struct gpd_event {
 	struct gpd_handle handle;
 	struct gpd_context *context;
 	unsigned int flags;
-	struct gpd_event_ref *ref;       /* NULL, where it has a common part */
-	struct gpd_event_common *common; /* of an interprocess one */
-	bool opened;                     /* it is another session's */
+	struct gpd_event_common *common;
+	bool opened; /* it is another session's */
 };
 
 struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
@@ -42,7 +41,7 @@ struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
 void gpd_event_unref(struct gpd_event_ref *ref);
 
 /* What the event captured last; the caller's, to be given back. */
-struct gpd_event_ref *gpd_event_now(struct gpd_event *event);
+struct gpd_event_ref *gpd_event_now(const struct gpd_event *event);
 /* It captures what the stream was given so far.  Who still waits for what it captured before keeps
  * that. */
 CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,

@@ -296,6 +296,17 @@ gpd_event_get(const struct gpd_session *session, uint32_t id)
 	return NULL;
 }
 
+struct gpd_event_ref *
+gpd_event_now(const struct gpd_event *event)
+{
+	return NULL;
+}
+
+void
+gpd_event_unref(struct gpd_event_ref *ref)
+{
+}
+
 CUresult
 gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
 {
