@@ -11,13 +11,6 @@
 #include "server/worker/session/stream.h"
 
 #include <stdlib.h>
-#include <utlist.h>
-
-/* An event that streams of the context wait for that are still to be made. */
-struct gpd_context_wait {
-	struct gpd_context_wait *prev, *next;
-	struct gpd_event_ref *event;
-};
 
 struct gpd_context *
 gpd_context_get(const struct gpd_session *session, uint32_t id)
@@ -79,76 +72,43 @@ gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stre
 	       (stream->context && stream->context->parent == context);
 }
 
-static void
-forget(struct gpd_context *context, struct gpd_context_wait *wait)
-{
-	DL_DELETE(context->waits, wait);
-	gpd_event_unref(wait->event);
-	free(wait);
-}
-
-/* Those that are complete are waited for no more. */
-static void
-forget_complete(struct gpd_context *context)
-{
-	struct gpd_context_wait *wait, *next;
-
-	DL_FOREACH_SAFE(context->waits, wait, next)
-	{
-		if (gpd_driver.cuEventQuery(wait->event->driver) != CUDA_ERROR_NOT_READY)
-			forget(context, wait);
-	}
-}
-
-static CUresult
-remember(struct gpd_context *context, struct gpd_event_ref *event)
-{
-	struct gpd_context_wait *wait = calloc(1, sizeof(*wait));
-
-	if (!wait)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	wait->event = gpd_event_ref(event);
-	DL_APPEND(context->waits, wait);
-	return CUDA_SUCCESS;
-}
-
 void
-gpd_context_meet(struct gpd_session *session, struct gpd_stream *stream)
+gpd_context_meet(struct gpd_stream *stream)
 {
-	struct gpd_context_wait *wait;
-
 	for (struct gpd_context *context = stream->context; context; context = context->parent) {
-		forget_complete(context);
-		DL_FOREACH(context->waits, wait)
-		{
-			(void)gpd_stream_wait_event(session, stream, wait->event->driver);
-		}
+		if (context->gate && !gpd_stream_is_idle(context->gate))
+			(void)gpd_stream_put_behind(stream, context->gate);
 	}
 }
 
 void
 gpd_context_free(struct gpd_session *session, struct gpd_context *context)
 {
-	while (context->waits)
-		forget(context, context->waits);
 	gpd_green_unref(context->green);
 	gpd_handle_remove(&session->handles, &context->handle);
 	free(context);
+}
+
+/* A stream of the context that its client does not know, to be given work. */
+static CUresult
+begin_own(struct gpd_session *session, struct gpd_context *context, struct gpd_stream **own_p)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!*own_p) {
+		result = gpd_stream_create(session, context, 0, CU_STREAM_NON_BLOCKING, 0, false);
+		if (result == CUDA_SUCCESS)
+			*own_p = session->streams;
+	}
+	return result == CUDA_SUCCESS ? gpd_stream_begin_on(session, *own_p) : result;
 }
 
 /* Puts the context's own stream behind all others. */
 static CUresult
 join(struct gpd_session *session, struct gpd_context *context)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = begin_own(session, context, &context->joins);
 
-	if (!context->joins) {
-		result = gpd_stream_create(session, context, 0, CU_STREAM_NON_BLOCKING, 0, false);
-		if (result == CUDA_SUCCESS)
-			context->joins = session->streams;
-	}
-	if (result == CUDA_SUCCESS)
-		result = gpd_stream_begin_on(session, context->joins);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		if (s != context->joins && gpd_context_has(context, s) && !gpd_stream_is_idle(s))
 			result = gpd_stream_put_behind(context->joins, s);
@@ -184,9 +144,8 @@ gpd_cuCtxWaitEvent(struct gpd_session *session, const struct gp_args_cuCtxWaitEv
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	forget_complete(context);
 	ref = gpd_event_now(event);
-	result = remember(context, ref);
+	result = begin_own(session, context, &context->gate);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		if (gpd_context_has(context, s))
 			result = gpd_stream_wait_event(session, s, ref->driver);

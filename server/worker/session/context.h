@@ -13,7 +13,6 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-struct gpd_context_wait;
 struct gpd_session;
 struct gpd_stream;
 
@@ -21,11 +20,11 @@ struct gpd_context {
 	struct gpd_handle handle;
 	int device; /* the worker's ordinal */
 	unsigned int flags;
-	struct gpd_stream *legacy;      /* its NULL stream */
-	struct gpd_stream *joins;       /* behind all others, for an event; made on first need */
-	struct gpd_context *parent;     /* of a green context, which is a part of that; else NULL */
-	struct gpd_green *green;        /* a reference; NULL: it has what the session has */
-	struct gpd_context_wait *waits; /* for streams that are still to be made */
+	struct gpd_stream *legacy;  /* its NULL stream */
+	struct gpd_stream *joins;   /* behind all others, for an event; made on first need */
+	struct gpd_stream *gate;    /* behind all that it waits for; made on first need */
+	struct gpd_context *parent; /* of a green context, which is a part of that; else NULL */
+	struct gpd_green *green;    /* a reference; NULL: it has what the session has */
 };
 
 /* What a program's green context has: some of what another one has, or the session.  Counted, as
@@ -57,7 +56,7 @@ int gpd_context_device(const struct gpd_session *session, uint32_t id);
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
 /* A stream of the context has been made: it waits for what the context waits for. */
-void gpd_context_meet(struct gpd_session *session, struct gpd_stream *stream);
+void gpd_context_meet(struct gpd_stream *stream);
 
 /* Forgets its name and frees it; no stream is of it any more. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);

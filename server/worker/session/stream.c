@@ -293,7 +293,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 		return result;
 	}
 	gpd_depth_open(session, stream);
-	gpd_context_meet(session, stream);
+	gpd_context_meet(stream);
 	stream->next = session->streams;
 	session->streams = stream;
 	if (legacy)
