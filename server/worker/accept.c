@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -27,35 +26,17 @@
 
 /* A lane on its way to its session. */
 struct incoming {
-	struct incoming *next, *next_open;
+	struct incoming *next; /* in half_open */
 	uint64_t session;
 	unsigned int number;
 	struct gp_conn *conn;
 	uint8_t key[GP_TLS_KEY_SIZE];
-	int status;        /* of the handshake */
-	bool is_half_open; /* it has a thread for its handshake */
 	bool given_up;
 };
 
-/* Main thread: those with a handshake, the newest first. */
-static struct incoming *half_open;
-
+/* Those whose handshake is under way, each with a thread, the newest first. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct incoming *secured GP_GUARDED_BY(lock);
-static int secured_fd = -1;
-
-int
-gpd_accept_setup(void)
-{
-	secured_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return secured_fd < 0 ? -errno : 0;
-}
-
-int
-gpd_accept_fd(void)
-{
-	return secured_fd;
-}
+static struct incoming *half_open GP_GUARDED_BY(lock);
 
 /* Without it the session is not what the client believes it to be. */
 static void
@@ -92,55 +73,17 @@ serve(const struct incoming *incoming, const char *reason)
 		session = NULL;
 	if (session && !reason)
 		reason = hand_over(session, incoming);
-	if (session && reason && !begins)
+	if (session && reason && begins)
+		gpd_sessions_remove_locked(session);
+	else if (session && reason)
 		refuse_locked(session, incoming->number, reason);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (session && reason && begins) {
 		gpd_session_log(session, GPD_LOG_WARNING, "closed: %s", reason);
-		/* Only this thread knows it. */
 		gpd_session_discard(session, CUDA_ERROR_SYSTEM_NOT_READY, reason);
 	}
 	if (!session || reason)
 		gp_conn_destroy(incoming->conn);
-}
-
-/* To the main thread. */
-static void
-hand_back(struct incoming *incoming)
-{
-	uint64_t one = 1;
-
-	pthread_mutex_lock(&lock);
-	incoming->next = secured;
-	secured = incoming;
-	pthread_mutex_unlock(&lock);
-	if (write(secured_fd, &one, sizeof(one)) < 0)
-		return; /* The counter is full: it is readable. */
-}
-
-static void *
-secure(void *arg)
-{
-	struct incoming *incoming = arg;
-
-	incoming->status =
-		gp_conn_secure_key(incoming->conn, true, incoming->key, GP_TLS_HANDSHAKE_MS);
-	hand_back(incoming);
-	return NULL;
-}
-
-int
-gpd_accept_later(uint64_t session, unsigned int number, struct gp_conn *conn)
-{
-	struct incoming *incoming = calloc(1, sizeof(*incoming));
-
-	if (!incoming)
-		return -ENOMEM;
-	incoming->session = session;
-	incoming->number = number;
-	incoming->conn = conn;
-	hand_back(incoming);
-	return 0;
 }
 
 static void
@@ -153,12 +96,12 @@ forget(struct incoming *incoming)
 /* A lane's name can be read on its way, so the one who has the key may not be the first to come: of
  * too many the oldest, which has had the most time, is given up. */
 static void
-make_room(const struct incoming *incoming)
+make_room(const struct incoming *incoming) GP_LOCKED(lock)
 {
 	struct incoming *oldest = NULL;
 	unsigned int count = 0;
 
-	for (struct incoming *i = half_open; i; i = i->next_open) {
+	for (struct incoming *i = half_open; i; i = i->next) {
 		if (i->session != incoming->session || i->number != incoming->number || i->given_up)
 			continue;
 		count++;
@@ -182,28 +125,6 @@ refuse(const struct incoming *incoming, const char *reason)
 	gp_conn_destroy(incoming->conn);
 }
 
-/* The handshake of its own thread. */
-static void
-start_handshake(const struct incoming *incoming)
-{
-	struct incoming *copy = malloc(sizeof(*copy));
-	int r = -ENOMEM;
-
-	make_room(incoming);
-	if (copy) {
-		*copy = *incoming;
-		r = gp_thread_start("handshake", STACK_SIZE, secure, copy);
-	}
-	if (r == 0) {
-		copy->is_half_open = true;
-		LL_PREPEND2(half_open, copy, next_open);
-		return;
-	}
-	if (copy)
-		forget(copy);
-	refuse(incoming, "the daemon has no thread for its handshake");
-}
-
 /* The supervisor hears of it before the session can end. */
 static void
 begin(const struct incoming *incoming)
@@ -219,29 +140,51 @@ begin(const struct incoming *incoming)
 }
 
 void
-gpd_accept_secured(void)
+gpd_accept_came(uint64_t session, unsigned int number, struct gp_conn *conn)
 {
-	struct incoming *incoming, *next;
-	uint64_t count;
+	begin(&(struct incoming){ .session = session, .number = number, .conn = conn });
+}
 
-	if (read(secured_fd, &count, sizeof(count)) < 0)
-		count = 0;
+static void *
+secure(void *arg)
+{
+	struct incoming *incoming = arg;
+	int r = gp_conn_secure_key(incoming->conn, true, incoming->key, GP_TLS_HANDSHAKE_MS);
+
 	pthread_mutex_lock(&lock);
-	incoming = secured;
-	secured = NULL;
+	LL_DELETE(half_open, incoming);
 	pthread_mutex_unlock(&lock);
-	for (; incoming; incoming = next) {
-		next = incoming->next;
-		if (incoming->is_half_open)
-			LL_DELETE2(half_open, incoming, next_open);
-		if (incoming->status)
-			refuse(incoming, incoming->given_up ? "its handshake takes its time while "
-							      "others come"
-							    : gp_conn_error(incoming->conn));
-		else
-			begin(incoming);
-		forget(incoming);
+	if (r)
+		refuse(incoming, incoming->given_up
+					 ? "its handshake takes its time while others come"
+					 : gp_conn_error(incoming->conn));
+	else
+		begin(incoming);
+	forget(incoming);
+	return NULL;
+}
+
+static void
+start_handshake(const struct incoming *said)
+{
+	struct incoming *incoming = malloc(sizeof(*incoming));
+	int r = -ENOMEM;
+
+	if (incoming) {
+		*incoming = *said;
+		pthread_mutex_lock(&lock);
+		make_room(incoming);
+		LL_PREPEND(half_open, incoming);
+		r = gp_thread_start("handshake", STACK_SIZE, secure, incoming);
+		if (r)
+			LL_DELETE(half_open, incoming);
+		pthread_mutex_unlock(&lock);
 	}
+	if (r == 0)
+		return;
+	if (incoming)
+		forget(incoming);
+	refuse(said, "the daemon has no thread for its handshake");
 }
 
 /* Why there is no connection, or NULL. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections that the supervisor hands to the worker: lane 0 of a session, which starts it, and
- * its data lanes.  Main thread.
+ * its data lanes.
  *
  * An encrypted one needs a handshake first, for which its peer may take its time: each has a thread
- * until that is done, and then comes back to the main thread.  Anybody may have sent it, so one
+ * until that is done, which then gives it to its session.  Anybody may have sent it, so one
  * that fails costs its session nothing, and one that is not done keeps nobody from the lane's
  * number: who has the key first has the lane, and the supervisor learns of it then.
  */
@@ -16,17 +16,10 @@
 struct gp_conn;
 struct gpd_channel_message;
 
-/* Before the first connection.  0 or a negative errno. */
-int gpd_accept_setup(void);
-
-/* Of type GPD_CHANNEL_LANE, GPD_CHANNEL_DATA_LANE. */
+/* Main thread: of type GPD_CHANNEL_LANE, GPD_CHANNEL_DATA_LANE. */
 void gpd_accept(const struct gpd_channel_message *message);
 
-/* Any thread: a lane that has come by itself, for the main thread.  0 or -ENOMEM. */
-int gpd_accept_later(uint64_t session, unsigned int number, struct gp_conn *conn);
-
-/* Readable when handshakes are done, which gpd_accept_secured() then takes. */
-int gpd_accept_fd(void);
-void gpd_accept_secured(void);
+/* Any thread: a lane that has come by itself; takes the connection over. */
+void gpd_accept_came(uint64_t session, unsigned int number, struct gp_conn *conn);
 
 #endif /* GPD_ACCEPT_H */

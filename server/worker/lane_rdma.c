@@ -112,8 +112,7 @@ take(struct gp_conn *conn, const struct arrival *arrival)
 	}
 	gp_conn_set_stall(conn, stall_ms);
 	gp_conn_set_unread(conn, stall_ms);
-	if (gpd_accept_later(arrival->session, arrival->lane, conn))
-		gp_conn_destroy(conn);
+	gpd_accept_came(arrival->session, arrival->lane, conn);
 }
 
 static void

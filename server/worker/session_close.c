@@ -238,8 +238,10 @@ gpd_session_close(struct gpd_session *session)
 		free_memory(session);
 	}
 	report_closed(session);
-	enter(session, GPD_SESSION_CLOSED);
-	gpd_sessions_remove(session);
+	pthread_mutex_lock(&gpd_sessions.lock);
+	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
+	gpd_sessions_remove_locked(session);
+	pthread_mutex_unlock(&gpd_sessions.lock);
 	free_session(session);
 	/* Images and their like are large, and the next session may be long in coming. */
 	(void)malloc_trim(0);
@@ -251,7 +253,6 @@ gpd_session_close(struct gpd_session *session)
 void
 gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason)
 {
-	gpd_sessions_remove(session);
 	gpd_promise_forget(session);
 	gpd_grant_forget(session);
 	free_window(session);

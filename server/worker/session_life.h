@@ -32,7 +32,8 @@ void gpd_session_follow_ledger(struct gpd_session *session);
 /* Executor: the end of the session, part by part; frees it. */
 void gpd_session_close(struct gpd_session *session);
 
-/* Main thread, of a session that has no threads: it ends with this result.  Frees it. */
+/* Of a session that has no threads, by whoever has removed it from the list: it ends with this
+ * result.  Frees it. */
 void gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason);
 
 #endif /* GPD_SESSION_LIFE_H */

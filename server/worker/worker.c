@@ -27,7 +27,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,8 +168,10 @@ close_session(const struct gpd_channel_message *message)
 		gpd_session_end(session, reason);
 		session = NULL;
 	}
+	/* Without a lane nobody else knows it. */
+	if (session)
+		gpd_sessions_remove_locked(session);
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	/* Without a lane only this thread knows it. */
 	if (session)
 		gpd_session_discard(session, CUDA_SUCCESS, reason);
 }
@@ -259,28 +260,11 @@ refuse_to_start(const char *error)
 	return 1;
 }
 
-/* 0: the supervisor or a handshake has something for the main thread. */
-static int
-wait_for_work(void)
-{
-	struct pollfd fds[2] = {
-		{ .fd = gpd_sessions.channel.fd, .events = POLLIN },
-		{ .fd = gpd_accept_fd(), .events = POLLIN },
-	};
-	int r;
-
-	do
-		r = poll(fds, 2, -1);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
-}
-
 int
 gpd_worker_run(const struct gpd_worker_options *options)
 {
 	struct gpd_channel_header ready = { .type = GPD_CHANNEL_READY };
 	struct gpd_channel_message message;
-	int r;
 	char error[1024] = "";
 	uint16_t rdma_port = 0;
 	void *snapshot = NULL;
@@ -305,8 +289,6 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (!gpd_sessions.ledger)
 		return refuse_to_start("the ledger cannot be mapped");
 	gpd_log_budget_use(gpd_sessions.ledger);
-	if (gpd_accept_setup())
-		return refuse_to_start("no descriptor for handshakes");
 	if (gpd_driver_stderr_start(gpd_running_work_tell))
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
@@ -326,13 +308,8 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	if (gpd_channel_send(&gpd_sessions.channel, &ready, snapshot, snapshot_size, -1))
 		return 1;
 	free(snapshot);
-	while (wait_for_work() == 0) {
-		gpd_accept_secured();
-		while ((r = gpd_channel_recv(&gpd_sessions.channel, false, &message)) == 0)
-			handle(&message);
-		if (r != GP_E_TIMEOUT)
-			break;
-	}
+	while (gpd_channel_recv(&gpd_sessions.channel, true, &message) == 0)
+		handle(&message);
 	/* The supervisor is gone: so are the clients' sessions. */
 	_exit(0);
 }

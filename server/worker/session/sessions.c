@@ -20,11 +20,9 @@ gpd_sessions_add(struct gpd_session *session)
 }
 
 void
-gpd_sessions_remove(struct gpd_session *session)
+gpd_sessions_remove_locked(struct gpd_session *session)
 {
-	pthread_mutex_lock(&gpd_sessions.lock);
 	LL_DELETE(gpd_sessions.first, session);
-	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
 struct gpd_session *

@@ -32,7 +32,7 @@ extern struct gpd_sessions gpd_sessions;
 
 /* Takes it into the list, and out of it. */
 void gpd_sessions_add(struct gpd_session *session);
-void gpd_sessions_remove(struct gpd_session *session);
+void gpd_sessions_remove_locked(struct gpd_session *session) GP_LOCKED(gpd_sessions.lock);
 
 /* As long as the lock is held the session stays: the next one that may be asked anything
  * (up to GPD_SESSION_ENDING), NULL: the first one; and the one of this number.  Or NULL. */
