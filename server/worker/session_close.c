@@ -202,7 +202,6 @@ free_session(struct gpd_session *session)
 	pthread_mutex_destroy(&session->send_lock);
 	pthread_mutex_destroy(&session->wakers_lock);
 	pthread_mutex_destroy(&session->reason_lock);
-	pthread_mutex_destroy(&session->leaving_lock);
 	free(session->complaint);
 	explicit_bzero(session->ticket, sizeof(session->ticket));
 	free(session);

@@ -233,7 +233,6 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->wakers_lock, NULL);
-	pthread_mutex_init(&session->leaving_lock, NULL);
 	if (gpd_lanes_create(session)) {
 		free(session);
 		return NULL;

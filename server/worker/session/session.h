@@ -99,8 +99,6 @@ struct gpd_session {
 	struct gpd_shares shares;
 	bool watches_shares;    /* its client is to be told when they change; executor */
 	uint64_t move_again_ns; /* not before then, as moving them has failed */
-	pthread_mutex_t leaving_lock;
-	struct gpd_leaving *leaving; /* the driver's streams that were left; under leaving_lock */
 
 	/* The call that is being carried out. */
 	uint32_t request; /* 0: posted */

@@ -238,9 +238,8 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 	free(stream);
 }
 
-/* Frees those that the client destroyed and that have finished since. */
-static void
-reap(struct gpd_session *session)
+void
+gpd_stream_reap(struct gpd_session *session)
 {
 	struct gpd_stream **link = &session->streams;
 
@@ -266,7 +265,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 
 	if (flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	reap(session);
+	gpd_stream_reap(session);
 	if (session->stream_count >= STREAMS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = record_barrier(session);
@@ -301,11 +300,6 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	return CUDA_SUCCESS;
 }
 
-static void
-nobody(struct gpd_session *session, void *arg, CUresult result)
-{
-}
-
 void
 gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 {
@@ -314,8 +308,8 @@ gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 	stream->dropped = true;
 	/* Its end is noticed by a marker; without one it stays until the session goes. */
 	if (!gpd_stream_is_idle(stream) && gpd_device_enter(stream->device) == CUDA_SUCCESS)
-		(void)gpd_wait_add(session, stream, nobody, NULL);
-	reap(session);
+		(void)gpd_wait_add(session, stream, NULL, NULL);
+	gpd_stream_reap(session);
 }
 
 void
@@ -327,7 +321,6 @@ gpd_stream_cancel_all(struct gpd_session *session)
 		if (!gpd_stream_is_idle(s))
 			(void)gpd_driver.gpSoftStreamCancel(s->driver);
 	}
-	gpd_stream_cancel_leaving(session);
 }
 
 void

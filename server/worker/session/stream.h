@@ -30,14 +30,14 @@ struct gpd_trace_mark {
 struct gpd_stream {
 	struct gpd_handle handle;
 	struct gpd_stream *next;
-	struct gpd_context *context; /* NULL once it is destroyed */
+	struct gpd_context *context; /* NULL once it is destroyed, or the stream was left */
 	int device;
 	CUstream driver; /* another one after the session's share of the device has changed */
 	struct gpd_partition *partition; /* that it is of; NULL: the whole device */
 	int priority;
 	bool legacy;
 	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
-	bool dropped;         /* destroyed by the client, but its work is not done */
+	bool dropped;         /* destroyed by the client, or left, but its work is not done */
 	uint64_t work;        /* session->work of its last operation */
 	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
 	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
@@ -125,8 +125,7 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
 
 /* Moves the streams of those devices of which the session's share has changed. */
 void gpd_stream_follow_shares(struct gpd_session *session);
-/* At the session's end, on the software device: drops the work of the driver's streams that were
- * left. */
-void gpd_stream_cancel_leaving(struct gpd_session *session);
+/* Frees those that the client has destroyed, or that were left, and that have finished since. */
+void gpd_stream_reap(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

@@ -18,31 +18,6 @@
 /* Where they go to is being made. */
 #define MOVE_SOON_NS 2000000u
 
-/* A stream of the driver that a stream had before its session's share was changed. */
-struct gpd_leaving {
-	struct gpd_leaving *prev, *next; /* in the session's list */
-	int device;
-	CUstream driver;
-	struct gpd_partition *partition;
-};
-
-/*
- * In the responder: all work of the stream that was left is done.  The marker that says so was the
- * last one on it, so nobody asks for it any more.
- */
-static void
-left(struct gpd_session *session, void *arg, CUresult result)
-{
-	struct gpd_leaving *leaving = arg;
-
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_DELETE(session->leaving, leaving);
-	pthread_mutex_unlock(&session->leaving_lock);
-	if (!gpd_driver_is_sticky(result) && gpd_device_enter(leaving->device) == CUDA_SUCCESS)
-		gpd_stream_destroy_driver(leaving->driver, leaving->partition);
-	free(leaving);
-}
-
 /* Puts `fresh` behind the stream's work. */
 static CUresult
 follow(struct gpd_stream *stream, CUstream fresh)
@@ -55,29 +30,29 @@ follow(struct gpd_stream *stream, CUstream fresh)
 	return gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
 }
 
-/* Sees to the end of the driver's stream that it has now. */
+/* Leaves the driver's stream that it has now to one that nobody names, and that goes when its work
+ * is done: its marker there is the last one, so nobody asks for another. */
 static CUresult
-leave(struct gpd_session *session, struct gpd_stream *stream)
+leave(struct gpd_session *session, const struct gpd_stream *stream)
 {
-	struct gpd_leaving *leaving = malloc(sizeof(*leaving));
+	struct gpd_stream *left = calloc(1, sizeof(*left));
 	CUresult result;
 
-	if (!leaving)
+	if (!left)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*leaving = (struct gpd_leaving){ .device = stream->device,
-					 .driver = stream->driver,
-					 .partition = stream->partition };
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_APPEND(session->leaving, leaving);
-	pthread_mutex_unlock(&session->leaving_lock);
-	result = gpd_wait_add(session, stream, left, leaving);
-	if (result == CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_DELETE(session->leaving, leaving);
-	pthread_mutex_unlock(&session->leaving_lock);
-	free(leaving);
-	return result;
+	left->device = stream->device;
+	left->driver = stream->driver;
+	left->partition = stream->partition;
+	left->work = stream->work;
+	left->dropped = true;
+	result = gpd_wait_add(session, left, NULL, NULL);
+	if (result != CUDA_SUCCESS) {
+		free(left);
+		return result;
+	}
+	LL_PREPEND(session->streams, left);
+	session->stream_count++;
+	return CUDA_SUCCESS;
 }
 
 /* Takes over a reference to the partition. */
@@ -116,6 +91,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 	CUresult result = gpd_device_enter(device);
 
 	gpd_schedule_mark(session->account.schedule);
+	gpd_stream_reap(session);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		struct gpd_partition *now;
 
@@ -167,18 +143,4 @@ gpd_stream_follow_shares(struct gpd_session *session)
 					i, (int)result);
 		session->move_again_ns = gp_now_ns() + MOVE_AGAIN_NS;
 	}
-}
-
-void
-gpd_stream_cancel_leaving(struct gpd_session *session)
-{
-	struct gpd_leaving *leaving;
-
-	/* Held meanwhile, so that they do not go. */
-	pthread_mutex_lock(&session->leaving_lock);
-	DL_FOREACH(session->leaving, leaving)
-	{
-		(void)gpd_driver.gpSoftStreamCancel(leaving->driver);
-	}
-	pthread_mutex_unlock(&session->leaving_lock);
 }

@@ -42,7 +42,7 @@ struct entry {
 	enum kind kind;
 	bool complete;
 	CUresult result;
-	gpd_wait_done *done; /* NULL: a member */
+	gpd_wait_done *done; /* NULL: nobody is told */
 	void *arg;
 	uint32_t value;
 	uint32_t members_left;

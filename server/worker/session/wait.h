@@ -25,6 +25,7 @@ struct gpd_stream;
 
 typedef void gpd_wait_done(struct gpd_session *session, void *arg, CUresult result);
 
+/* done NULL: the stream alone is told. */
 CUresult gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done,
 		      void *arg);
 

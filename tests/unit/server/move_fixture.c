@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 static const char ptx[] = ".version 7.0\n"
 			  ".target sm_75\n"
@@ -179,7 +180,6 @@ move_setup(void **state)
 	    gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle) ||
 	    gpd_wait_start(&f->session))
 		return -1;
-	pthread_mutex_init(&f->session.leaving_lock, NULL);
 	move_make_stream(f, LEGACY, 0);
 	move_make_stream(f, A, 0);
 	move_make_stream(f, B, 0);
@@ -201,9 +201,6 @@ move_teardown(void **state)
 	gpd_partition_forget(&f->session.shares);
 	gpd_handle_remove(&f->session.handles, &f->context.handle);
 	gpd_handle_fini(&f->session.handles);
-	pthread_mutex_destroy(&f->session.leaving_lock);
-	if (f->session.leaving)
-		return -1;
 	gpd_ledger_destroy(f->ledger);
 	free(f);
 	return 0;
@@ -296,12 +293,11 @@ move_synchronize(struct move_fixture *f)
 bool
 move_none_is_leaving(struct move_fixture *f)
 {
-	bool none;
+	const struct gpd_stream *stream;
 
-	pthread_mutex_lock(&f->session.leaving_lock);
-	none = f->session.leaving == NULL;
-	pthread_mutex_unlock(&f->session.leaving_lock);
-	return none;
+	gpd_stream_reap(&f->session);
+	LL_SEARCH_SCALAR(f->session.streams, stream, context, NULL);
+	return !stream;
 }
 
 void

@@ -72,7 +72,7 @@ stream_without_work_moves_at_once(void **state)
 	move_set_share(f, 8);
 	assert_ptr_equal(gpd_stream_get(&f->session, A)->driver, before);
 	assert_ptr_not_equal(move_begin(f, A)->driver, before);
-	assert_null(f->session.leaving);
+	assert_true(move_none_is_leaving(f));
 }
 
 static void
