@@ -53,6 +53,10 @@ refuse_locked(struct gpd_session *session, unsigned int number, const char *reas
 static const char *
 hand_over(struct gpd_session *session, const struct incoming *incoming) GP_LOCKED(gpd_sessions.lock)
 {
+	unsigned int ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+
+	gp_conn_set_stall(incoming->conn, ms);
+	gp_conn_set_unread(incoming->conn, ms);
 	if (incoming->number)
 		return gpd_lanes_add(session, incoming->number, incoming->conn);
 	return gpd_session_start(session, incoming->conn) ? "the daemon has no thread for it"
@@ -197,13 +201,8 @@ take_over(const char *scheme, int fd, struct gp_conn **conn_p)
 	if (fd < 0)
 		return "the daemon has no descriptor left for its connection";
 	r = gp_conn_adopt(scheme, fd, conn_p);
-	if (r == 0) {
-		unsigned int ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
-
-		gp_conn_set_stall(*conn_p, ms);
-		gp_conn_set_unread(*conn_p, ms);
+	if (r == 0)
 		return NULL;
-	}
 	close(fd);
 	return r == -ENOMEM ? "the daemon has no memory for its connection"
 			    : "its connection was gone before it was served";

@@ -37,16 +37,16 @@ struct queue {
 };
 
 struct gpd_backlog_entry {
-	struct gpd_backlog_entry *ready_next;
+	struct gpd_backlog_entry *prev, *next; /* in the list of those that may be carried out */
 	struct gpd_backlog_record record;
 	uint64_t number; /* in the order in which they came */
-	bool ready;      /* was put into the list of those that may be carried out */
+	bool ready;      /* it was put there */
 	unsigned int place_count;
 	struct place *places; /* with the entry, as are the record's fields */
 };
 
 struct gpd_backlog {
-	struct gpd_backlog_entry *ready, **ready_end;
+	struct gpd_backlog_entry *ready;
 	struct queue *queues; /* hash; none is empty */
 	uint64_t last_number;
 	uint64_t cost;
@@ -113,8 +113,7 @@ consider(struct gpd_backlog *backlog, struct gpd_backlog_entry *entry)
 	if (entry->ready || !may_go(entry))
 		return;
 	entry->ready = true;
-	*backlog->ready_end = entry;
-	backlog->ready_end = &entry->ready_next;
+	DL_APPEND(backlog->ready, entry);
 }
 
 static void
@@ -292,7 +291,6 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 			gpd_session_violation(session, "there is no memory for its host functions");
 			return -EPROTO;
 		}
-		session->backlog->ready_end = &session->backlog->ready;
 	}
 	/* Nothing to wait for; or what the others wait for. */
 	if ((gpd_backlog_is_empty(session) && !is_function) ||
@@ -335,9 +333,7 @@ gpd_backlog_next(struct gpd_session *session, const struct gpd_backlog_record **
 
 	if (!entry)
 		return NULL;
-	backlog->ready = entry->ready_next;
-	if (!backlog->ready)
-		backlog->ready_end = &backlog->ready;
+	DL_DELETE(backlog->ready, entry);
 	*record_p = &entry->record;
 	return entry;
 }

@@ -102,7 +102,6 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 static void
 take(struct gp_conn *conn, const struct arrival *arrival)
 {
-	unsigned int stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
 	uint8_t preamble[GP_PREAMBLE_SIZE];
 
 	if (gp_conn_recv_preamble(conn, preamble, sizeof(preamble), PREAMBLE_MS)) {
@@ -110,8 +109,6 @@ take(struct gp_conn *conn, const struct arrival *arrival)
 		gp_conn_destroy(conn);
 		return;
 	}
-	gp_conn_set_stall(conn, stall_ms);
-	gp_conn_set_unread(conn, stall_ms);
 	gpd_accept_came(arrival->session, arrival->lane, conn);
 }
 

@@ -184,7 +184,6 @@ free_memory(struct gpd_session *session)
 {
 	gpd_memory_destroy(session);
 	gpd_grant_forget(session);
-	gpd_staging_destroy(session);
 	gpd_stream_destroy_all(session);
 	/* After the streams, which have places in it. */
 	gpd_depth_free(session);
@@ -198,6 +197,7 @@ free_session(struct gpd_session *session)
 {
 	gpd_partition_forget(&session->shares);
 	gpd_lanes_destroy(session);
+	gpd_staging_destroy(session);
 	gp_conn_destroy(session->conn);
 	pthread_mutex_destroy(&session->send_lock);
 	pthread_mutex_destroy(&session->wakers_lock);

@@ -136,28 +136,21 @@ serve(struct gpd_session *session)
 	} while (r == 0);
 }
 
-static void
-set_multiprocessors(struct gpd_session *session, int device, uint32_t wanted)
-{
-	const struct gpd_account *account = &session->account;
-	struct gpd_ledger_tenant_line *tenant =
-		&account->ledger->tenants[account->line->tenant].devices[device];
-	uint32_t assigned = gpd_partition_assign(&session->shares, device,
-						 atomic_load(&tenant->sm_wanted), wanted);
-
-	atomic_store(&account->line->devices[device].sm_assigned, assigned);
-}
-
 void
 gpd_session_follow_ledger(struct gpd_session *session)
 {
+	struct gpd_ledger *ledger = session->account.ledger;
+	struct gpd_ledger_session *line = session->account.line;
+
 	for (int i = 0; i < gpd_devices.count; i++) {
-		uint32_t granularity = atomic_load(&session->account.ledger->sm_granularity[i]);
-		uint32_t wanted = atomic_load(&session->account.line->devices[i].sm_wanted);
+		uint32_t granularity = atomic_load(&ledger->sm_granularity[i]);
+		uint32_t of_all = atomic_load(&ledger->tenants[line->tenant].devices[i].sm_wanted);
+		uint32_t wanted = atomic_load(&line->devices[i].sm_wanted);
 
 		if (granularity)
 			gpd_partition_set_granularity(i, granularity);
-		set_multiprocessors(session, i, wanted);
+		atomic_store(&line->devices[i].sm_assigned,
+			     gpd_partition_assign(&session->shares, i, of_all, wanted));
 	}
 }
 
@@ -206,8 +199,6 @@ execute(void *arg)
 	if (r == 0)
 		r = gpd_memory_create(session, session->window_base, session->window_size);
 	if (r == 0)
-		r = gpd_staging_create(session);
-	if (r == 0)
 		r = gpd_wait_start(session);
 	if (r) {
 		gpd_session_violation(session, "it could not be set up: %s", strerror(-r));
@@ -216,7 +207,6 @@ execute(void *arg)
 		(void)gpd_session_set_state(session, atomic_load(&session->sticky)
 							     ? GPD_SESSION_LOST
 							     : GPD_SESSION_SERVING);
-		gpd_lanes_open(session);
 		serve(session);
 	}
 	gpd_session_close(session);
@@ -233,7 +223,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->wakers_lock, NULL);
-	if (gpd_lanes_create(session)) {
+	if (gpd_staging_create(session) || gpd_lanes_create(session)) {
+		gpd_staging_destroy(session);
 		free(session);
 		return NULL;
 	}

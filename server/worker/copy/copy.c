@@ -27,7 +27,7 @@ receive_part(struct gpd_session *session, const struct gpd_part *part, struct gp
 	if (gpd_session_recv_bulk(session, piece.memory, part->size))
 		result = CUDA_ERROR_OPERATING_SYSTEM;
 	if (result == CUDA_SUCCESS)
-		result = gpd_part_in(session, stream, part, piece.memory);
+		result = gpd_part_copy(session, stream, part, piece.memory, true);
 	if (result != CUDA_SUCCESS)
 		gpd_staging_put(session, &piece);
 	else if (piece.slot)

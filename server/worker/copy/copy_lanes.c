@@ -31,7 +31,7 @@ give(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
 	CUresult result = gpd_device_enter(stream->device);
 
 	if (result == CUDA_SUCCESS)
-		result = gpd_part_in(session, stream, &part, arrival->piece.memory);
+		result = gpd_part_copy(session, stream, &part, arrival->piece.memory, true);
 	if (result != CUDA_SUCCESS) {
 		gpd_staging_put(session, &arrival->piece);
 		return result;

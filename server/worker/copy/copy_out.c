@@ -126,7 +126,7 @@ gpd_copy_out_give(struct gpd_session *session, struct gpd_copy_out *out)
 	*part = (struct out_part){ .out = out, .offset = out->offset, .size = out->part.size };
 	result = gpd_staging_take_out(session, part->size, &part->piece);
 	if (result == CUDA_SUCCESS)
-		result = gpd_part_out(session, out->stream, &out->part, part->piece.memory);
+		result = gpd_part_copy(session, out->stream, &out->part, part->piece.memory, false);
 	if (result != CUDA_SUCCESS) {
 		gpd_staging_put(session, &part->piece);
 		free(part);

@@ -185,10 +185,9 @@ gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t
 	};
 }
 
-/* The host side's rows are packed. */
-static CUresult
-copy_part(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
-	  void *host, bool in)
+CUresult
+gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
+	      void *host, bool in)
 {
 	const struct gpd_side memory = { .host = host, .pitch = part->width, .rows = part->height };
 	const struct gpd_side *side = &part->side;
@@ -205,18 +204,4 @@ copy_part(struct gpd_session *session, struct gpd_stream *stream, const struct g
 		return gpd_driver.cuMemcpyHtoDAsync_v2(side->address, host, part->width,
 						       stream->driver);
 	return gpd_driver.cuMemcpyDtoHAsync_v2(host, side->address, part->width, stream->driver);
-}
-
-CUresult
-gpd_part_in(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
-	    void *host)
-{
-	return copy_part(session, stream, part, host, true);
-}
-
-CUresult
-gpd_part_out(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
-	     void *host)
-{
-	return copy_part(session, stream, part, host, false);
 }

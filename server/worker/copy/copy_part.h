@@ -61,10 +61,9 @@ bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
 /* Bytes of device memory without gaps. */
 struct gpd_part gpd_part_of(uint64_t address, size_t size);
 
-/* Gives the part to the stream, as work of its own. */
-CUresult gpd_part_in(struct gpd_session *session, struct gpd_stream *stream,
-		     const struct gpd_part *part, void *host);
-CUresult gpd_part_out(struct gpd_session *session, struct gpd_stream *stream,
-		      const struct gpd_part *part, void *host);
+/* Gives the part to the stream, as work of its own: in to the device, or out of it, where the host
+ * has its rows packed. */
+CUresult gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream,
+		       const struct gpd_part *part, void *host, bool in);
 
 #endif /* GPD_COPY_PART_H */

@@ -258,17 +258,6 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 }
 
 void
-gpd_lanes_open(struct gpd_session *session)
-{
-	struct gpd_lanes *lanes = session->lanes;
-
-	pthread_mutex_lock(&lanes->lock);
-	lanes->open = true;
-	pthread_mutex_unlock(&lanes->lock);
-	pthread_cond_broadcast(&lanes->turn);
-}
-
-void
 gpd_lanes_stop(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->lanes;

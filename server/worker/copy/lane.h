@@ -21,7 +21,7 @@ struct gp_chunk;
 struct gp_conn;
 struct gpd_session;
 
-/* Sets session->lanes, without a lane.  0 or -ENOMEM. */
+/* Sets session->lanes, without a lane, of a session that has staging.  0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_lanes_create(struct gpd_session *session);
 
 /*
@@ -30,9 +30,6 @@ GP_MUST_CHECK int gpd_lanes_create(struct gpd_session *session);
  */
 const char *gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *conn)
 	GP_LOCKED(gpd_sessions.lock);
-
-/* Executor: the session has staging now, and its lanes may use it. */
-void gpd_lanes_open(struct gpd_session *session);
 
 /* A chunk that has come. */
 struct gpd_arrival {

@@ -70,7 +70,7 @@ violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 static unsigned int
 ahead_max(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
-	return lanes->open && !lanes->straight ? GPD_LANES_AHEAD : 0;
+	return lanes->straight ? 0 : GPD_LANES_AHEAD;
 }
 
 /* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead.

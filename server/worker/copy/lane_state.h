@@ -54,7 +54,6 @@ struct gpd_lanes {
 	pthread_cond_t came; /* of the executor */
 	pthread_cond_t out;  /* of senders */
 	struct gpd_waker waker;
-	bool open;
 	unsigned int count;
 	struct gpd_lane *lanes[GP_LANES_MAX];
 	unsigned int ended; /* a lane that has; 0: none */

@@ -31,7 +31,7 @@ static uint32_t
 find_slot(struct gpd_depths *depths)
 {
 	for (uint32_t i = 0; i < GPD_WAIT_PAGE_SLOTS; i++) {
-		if (!(depths->used[i / 64] >> i % 64 & 1))
+		if (!depths->used[i])
 			return i + 1;
 	}
 	return 0;
@@ -58,7 +58,7 @@ gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream)
 	depth->slot = find_slot(depths);
 	if (!depth->slot)
 		return;
-	depths->used[(depth->slot - 1) / 64] |= UINT64_C(1) << (depth->slot - 1) % 64;
+	depths->used[depth->slot - 1] = true;
 	__atomic_store_n(&depths->page->host[depth->slot - 1], 0, __ATOMIC_RELEASE);
 	atomic_fetch_add_explicit(&streams, 1, memory_order_relaxed);
 }
@@ -70,7 +70,7 @@ gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream)
 
 	if (!depth->slot)
 		return;
-	session->depths.used[(depth->slot - 1) / 64] &= ~(UINT64_C(1) << (depth->slot - 1) % 64);
+	session->depths.used[depth->slot - 1] = false;
 	depth->slot = 0;
 	atomic_fetch_sub_explicit(&streams, 1, memory_order_relaxed);
 }

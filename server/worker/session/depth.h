@@ -12,6 +12,7 @@
 
 #include "server/worker/device/wait_page.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpd_session;
@@ -28,7 +29,7 @@ struct gpd_depth {
 /* A session's; all zeros at first. */
 struct gpd_depths {
 	struct gpd_wait_page *page; /* taken with the first stream */
-	uint64_t used[GPD_WAIT_PAGE_SLOTS / 64];
+	bool used[GPD_WAIT_PAGE_SLOTS];
 };
 
 /* What is done without progress of the GPU before more is given to a stream than is its share of

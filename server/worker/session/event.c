@@ -245,11 +245,7 @@ gpd_cuEventQuery(struct gpd_session *session, const struct gp_args_cuEventQuery 
 	ref = gpd_event_now(event);
 	result = gpd_driver.cuEventQuery(ref->driver);
 	gpd_event_unref(ref);
-	if (result != CUDA_SUCCESS || gpd_wait_none(session))
-		return result;
-	/* The GPU is done, but the data of its copies may still be on its way to the client. */
-	gpd_wait_add_complete(session, gpd_wait_reply, gpd_wait_request(session));
-	return GPD_LATER;
+	return result == CUDA_SUCCESS ? gpd_wait_answer_done(session) : result;
 }
 
 CUresult

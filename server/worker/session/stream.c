@@ -403,11 +403,7 @@ gpd_cuStreamQuery(struct gpd_session *session, const struct gp_args_cuStreamQuer
 	result = gpd_device_enter(stream->device);
 	if (result == CUDA_SUCCESS)
 		result = query(session, stream);
-	if (result != CUDA_SUCCESS || gpd_wait_none(session))
-		return result;
-	/* The GPU is done, but the data of its copies may still be on its way to the client. */
-	gpd_wait_add_complete(session, gpd_wait_reply, gpd_wait_request(session));
-	return GPD_LATER;
+	return result == CUDA_SUCCESS ? gpd_wait_answer_done(session) : result;
 }
 
 static bool

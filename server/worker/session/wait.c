@@ -210,15 +210,6 @@ gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event, gpd
 }
 
 void
-gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg)
-{
-	struct entry *entry = take(session);
-
-	entry->kind = COMPLETE;
-	append(session->waits, entry, done, arg);
-}
-
-void
 gpd_wait_oldest(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
@@ -255,6 +246,20 @@ gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
 	gpd_print_flush(session);
 	(void)gpd_session_reply(session, (uint16_t)(packed >> 32), (uint32_t)packed, result, NULL,
 				0);
+}
+
+/* The GPU is done, but the data of its copies may still be on its way to the client. */
+CUresult
+gpd_wait_answer_done(struct gpd_session *session)
+{
+	struct entry *entry;
+
+	if (gpd_wait_none(session))
+		return CUDA_SUCCESS;
+	entry = take(session);
+	entry->kind = COMPLETE;
+	append(session->waits, entry, gpd_wait_reply, gpd_wait_request(session));
+	return GPD_LATER;
 }
 
 /* Whether the GPU got there, as far as the entry itself can tell. */

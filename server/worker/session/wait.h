@@ -37,9 +37,6 @@ CUresult gpd_wait_add_all(struct gpd_session *session, struct gpd_context *conte
 void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
 			gpd_wait_done *done, void *arg);
 
-/* Behind nothing on the GPU, but behind all that was added and is complete by now. */
-void gpd_wait_add_complete(struct gpd_session *session, gpd_wait_done *done, void *arg);
-
 /* Executor only: blocks until one more of the pending ones is done, if any is, or for a
  * millisecond: who waits for something looks whether it has come. */
 void gpd_wait_oldest(struct gpd_session *session);
@@ -51,6 +48,9 @@ bool gpd_wait_none(struct gpd_session *session);
 gpd_wait_done gpd_wait_reply;
 /* The arg of gpd_wait_reply() for the current call. */
 void *gpd_wait_request(const struct gpd_session *session);
+/* The current call has found the GPU done: CUDA_SUCCESS, or GPD_LATER, behind all that was added
+ * and is complete by now. */
+CUresult gpd_wait_answer_done(struct gpd_session *session);
 
 /* The session's queue and its responder thread, which calls all pending ones when it is woken and
  * the context is lost.  0 or a negative errno. */

@@ -186,7 +186,6 @@ setup(void **state)
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
 	assert_int_equal(gpd_lanes_create(&fake.session), 0);
 	assert_null(gpd_lanes_add(&fake.session, 1, &lane_conn));
-	gpd_lanes_open(&fake.session);
 	fake_forget_calls();
 	fake.session.request = 9;
 	fake.session.call = 0x302;

@@ -9,6 +9,7 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 #include "tests/test.h"
+#include "transport/backend.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -215,18 +216,32 @@ what_the_gpu_did_first_is_told_first(void **state)
 	assert_true(is_told("ae"));
 }
 
-static void
-a_complete_wait_is_told_behind_those_that_are_complete_already(void **state)
+static int
+send_answer(struct gp_conn *conn, const struct iovec *data, int data_count,
+	    const struct iovec *bulk, int bulk_count, size_t data_size, size_t bulk_size)
 {
+	tell(NULL, "c", CUDA_SUCCESS);
+	return 0;
+}
+
+static void
+what_is_done_is_answered_behind_those_that_are_complete_already(void **state)
+{
+	const struct gp_transport_ops ops = { .send = send_answer };
+	struct gp_conn conn = { .ops = &ops };
 	struct fixture *f = *state;
+
+	f->session.conn = &conn;
+	assert_int_equal(gpd_wait_answer_done(&f->session), CUDA_SUCCESS);
 
 	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
 	assert_int_equal(gpd_wait_add(&f->session, &f->b, tell, "b"), CUDA_SUCCESS);
 	run(1);
-	gpd_wait_add_complete(&f->session, tell, "c");
+	assert_int_equal(gpd_wait_answer_done(&f->session), GPD_LATER);
 	assert_true(is_told("bc"));
 	run(0);
 	assert_true(is_told("bca"));
+	f->session.conn = NULL;
 }
 
 static void
@@ -313,7 +328,7 @@ main(void)
 		WAIT_TEST(a_wait_is_called_when_the_gpu_gets_there),
 		WAIT_TEST(streams_are_waited_for_independently),
 		WAIT_TEST(what_the_gpu_did_first_is_told_first),
-		WAIT_TEST(a_complete_wait_is_told_behind_those_that_are_complete_already),
+		WAIT_TEST(what_is_done_is_answered_behind_those_that_are_complete_already),
 		WAIT_TEST(a_wait_for_all_is_told_when_the_last_stream_is_done),
 		WAIT_TEST(a_marker_that_the_driver_refuses_is_never_called),
 		WAIT_TEST(many_waits_go_through_few_places),
