@@ -27,21 +27,21 @@ send_records(struct gpd_session *session, const struct iovec *data, int data_cou
 	return r;
 }
 
-struct error_note {
-	struct gp_header header;
-	uint32_t fields[4]; /* CUresult, sticky, call, context */
-};
-
 static void
-fill_error_note(struct error_note *note, CUresult result, bool sticky, uint16_t call)
+send_error(struct gpd_session *session, CUresult result, bool sticky, uint16_t call)
+	GP_LOCKED(session->send_lock)
 {
-	struct gp_header header = { .size = sizeof(*note), .call = GP_NOTE_ERROR };
+	struct {
+		struct gp_header header;
+		uint32_t result, sticky, call, context;
+	} note = { .result = htole32((uint32_t)result),
+		   .sticky = htole32(sticky),
+		   .call = htole32(call) };
+	const struct gp_header header = { .size = sizeof(note), .call = GP_NOTE_ERROR };
+	const struct iovec iov = { &note, sizeof(note) };
 
-	gp_header_encode(&header, &note->header);
-	note->fields[0] = htole32((uint32_t)result);
-	note->fields[1] = htole32(sticky);
-	note->fields[2] = htole32(call);
-	note->fields[3] = 0;
+	gp_header_encode(&header, &note.header);
+	(void)send_records(session, &iov, 1, NULL, 0);
 }
 
 /* A note without bulk, or with. */
@@ -92,10 +92,20 @@ tell_complaint(struct gpd_session *session) GP_LOCKED(session->send_lock)
 	session->complaint = NULL;
 }
 
-static bool
-must_tell_sticky(struct gpd_session *session) GP_LOCKED(session->send_lock)
+/* Before a reply that may say the same, lest the client's next call goes well. */
+static void
+tell_errors(struct gpd_session *session) GP_LOCKED(session->send_lock)
 {
-	return atomic_load(&session->sticky) != CUDA_SUCCESS && !atomic_load(&session->told);
+	CUresult sticky = (CUresult)atomic_load(&session->sticky);
+
+	if (sticky != CUDA_SUCCESS && !atomic_load(&session->told)) {
+		tell_complaint(session);
+		send_error(session, sticky, true, 0);
+		atomic_store(&session->told, true);
+	} else if (session->deferred != CUDA_SUCCESS) {
+		send_error(session, session->deferred, false, session->deferred_call);
+		session->deferred = CUDA_SUCCESS;
+	}
 }
 
 /* inside and bulk: of which one may be empty. */
@@ -106,32 +116,19 @@ send_reply(struct gpd_session *session, struct gp_header header, struct iovec in
 	static const uint64_t padding;
 	const size_t padded = (inside.iov_len + 7) & ~(size_t)7;
 	struct gp_header wire;
-	struct error_note note;
-	struct iovec iov[4];
-	int count = 0, r;
-	bool tells;
+	const struct iovec iov[] = {
+		{ &wire, sizeof(wire) },
+		inside,
+		{ (void *)&padding, padded - inside.iov_len },
+	};
+	int r;
 
 	header.size = (uint32_t)(sizeof(header) + padded);
 	header.flags = GP_FRAME_REPLY | (bulk.iov_len ? GP_FRAME_BULK : 0);
 	gp_header_encode(&header, &wire);
 	pthread_mutex_lock(&session->send_lock);
-	tells = must_tell_sticky(session);
-	if (tells) {
-		tell_complaint(session);
-		/* Before a reply that may say the same, lest the client's next call goes well. */
-		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
-		iov[count++] = (struct iovec){ &note, sizeof(note) };
-	} else if (session->deferred != CUDA_SUCCESS) {
-		fill_error_note(&note, session->deferred, false, session->deferred_call);
-		session->deferred = CUDA_SUCCESS;
-		iov[count++] = (struct iovec){ &note, sizeof(note) };
-	}
-	iov[count++] = (struct iovec){ &wire, sizeof(wire) };
-	iov[count++] = inside;
-	iov[count++] = (struct iovec){ (void *)&padding, padded - inside.iov_len };
-	r = send_records(session, iov, count, &bulk, bulk.iov_len != 0);
-	if (tells)
-		atomic_store(&session->told, true);
+	tell_errors(session);
+	r = send_records(session, iov, 3, &bulk, bulk.iov_len != 0);
 	pthread_mutex_unlock(&session->send_lock);
 	return r;
 }
@@ -272,16 +269,8 @@ gpd_session_refuse_handle(struct gpd_session *session, const char *why)
 void
 gpd_session_tell_sticky(struct gpd_session *session)
 {
-	struct error_note note;
-	struct iovec iov = { &note, sizeof(note) };
-
 	pthread_mutex_lock(&session->send_lock);
-	if (must_tell_sticky(session)) {
-		tell_complaint(session);
-		fill_error_note(&note, (CUresult)atomic_load(&session->sticky), true, 0);
-		(void)send_records(session, &iov, 1, NULL, 0);
-		atomic_store(&session->told, true);
-	}
+	tell_errors(session);
 	pthread_mutex_unlock(&session->send_lock);
 }
 
