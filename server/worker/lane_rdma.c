@@ -13,10 +13,8 @@
 #include "server/worker/session/sessions.h"
 #include "transport/transport.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PREAMBLE_MS 1000

@@ -13,8 +13,6 @@
 #ifndef GPD_RETIRE_H
 #define GPD_RETIRE_H
 
-#include <stdbool.h>
-
 struct gpd_session;
 
 /* Executor of a session that is closing, again and again while its work goes on. */

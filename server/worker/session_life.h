@@ -7,7 +7,6 @@
 #define GPD_SESSION_LIFE_H
 
 #include <cuda.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct gp_conn;

@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ATTRIBUTES CU_DEVICE_ATTRIBUTE_MAX
 #define BITMAP_SIZE(bits) (((bits) + 7) / 8)

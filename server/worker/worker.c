@@ -25,10 +25,8 @@
 #include "server/worker/snapshot.h"
 #include "transport/transport.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

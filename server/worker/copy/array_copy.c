@@ -2,7 +2,6 @@
 /* Copies to, from and between arrays.  What the client says of places is checked here, so that the
  * driver is never asked for what an array does not have. */
 #include "gpd_calls.h"
-#include "protocol/frame.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
 #include "server/worker/device/driver.h"

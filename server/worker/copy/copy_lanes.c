@@ -12,8 +12,6 @@
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/straight.h"
 #include "server/worker/device/device.h"
-#include "server/worker/device/driver.h"
-#include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"

@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Copies of a session that have parts left. */
 #define WAITING_MAX 1024

@@ -5,7 +5,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "protocol/control.h"
-#include "server/common/base/log.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/session/session.h"
 #include "transport/transport.h"

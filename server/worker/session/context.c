@@ -5,7 +5,6 @@
 
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/session/event.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"

@@ -9,7 +9,6 @@
 #include "base/lock.h"
 #include "server/common/ledger/channel.h"
 
-#include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/stream.h"
 
-#include "base/clock.h"
 #include "gpd_calls.h"
-#include "server/common/base/log.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"

@@ -16,11 +16,9 @@
 #include "server/worker/session/stream.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <utlist.h>
 
 #define ENTRIES GPD_WAIT_PAGE_SLOTS

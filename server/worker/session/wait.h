@@ -16,7 +16,6 @@
 
 #include <cuda.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 struct gpd_context;
 struct gpd_event_ref;
