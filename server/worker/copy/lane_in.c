@@ -344,7 +344,7 @@ wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 
 	(void)gp_cond_wait_until(&lanes->came, &session->lanes->lock, gp_now_ns() + ms * 1000000);
 	/* Copies the other way have nothing to do with this one, or it would come behind them. */
-	if (session->copies_out && !find_arrived(lanes)) {
+	if (session->copies_out && !find_arrived(session->lanes)) {
 		pthread_mutex_unlock(&session->lanes->lock);
 		(void)gpd_copy_continue(session);
 		pthread_mutex_lock(&session->lanes->lock);
@@ -363,8 +363,9 @@ take(struct gpd_session *session, struct gpd_lane_arrived *arrived) GP_LOCKED(se
 		lanes->ahead--;
 		gpd_staging_wanted(session);
 		pthread_cond_signal(&lanes->turn);
-		wrong = distance(lanes, arrived->chunk.copy) < 0 ? "of a copy that is over"
-								 : enter(lanes, &arrived->chunk);
+		wrong = distance(session->lanes, arrived->chunk.copy) < 0
+				? "of a copy that is over"
+				: enter(session->lanes, &arrived->chunk);
 	}
 	if (!wrong)
 		lanes->left -= arrived->chunk.size;
@@ -402,7 +403,7 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 	int r = 0;
 
 	pthread_mutex_lock(&session->lanes->lock);
-	while (r == 0 && lanes->left > 0 && !(arrived = find_arrived(lanes))) {
+	while (r == 0 && lanes->left > 0 && !(arrived = find_arrived(session->lanes))) {
 		missing = is_missing(session);
 		if (missing || atomic_load(&session->closing) || atomic_load(&session->sticky))
 			r = -ESHUTDOWN;
