@@ -38,6 +38,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Others need not wait for what it was to bring. */
+static void
+give_up_images(struct gpd_session *session)
+{
+	gpd_image_cache_give_up(&session->bringer);
+}
+
+static void
+shut_connection(struct gpd_session *session)
+{
+	/* The responder shall not wait for a client that does not read. */
+	gp_conn_shutdown(session->conn);
+}
+
+static void
+stop_schedule(struct gpd_session *session)
+{
+	gpd_schedule_stop(&session->account);
+}
+
 /* Cancels what the GPU has of it, or waits for it. */
 static void
 await_gpu(struct gpd_session *session)
@@ -65,6 +85,12 @@ await_gpu(struct gpd_session *session)
 			gpd_session_poison(session, result);
 	}
 	gpd_retire_done(session);
+}
+
+static void
+free_schedule(struct gpd_session *session)
+{
+	gpd_schedule_free(&session->account);
 }
 
 static void
@@ -130,67 +156,48 @@ report_closed(struct gpd_session *session)
 	tell_supervisor(session, result, session->reason);
 }
 
-/*
- * The end goes part by part, in this order.  What is new in a session gets a line here.
- */
+const struct gpd_closing_part gpd_closing_parts[] = {
+	{ GPD_CLOSING_STOP, give_up_images },
+	{ GPD_CLOSING_STOP, shut_connection },
+	{ GPD_CLOSING_STOP, gpd_lanes_stop },
+	{ GPD_CLOSING_STOP, stop_schedule },
 
-/* Nothing new is taken; the GPU and the responder are still at work. */
-static void
-stop(struct gpd_session *session)
-{
-	/* Others need not wait for what it was to bring. */
-	gpd_image_cache_give_up(&session->bringer);
-	/* The responder shall not wait for a client that does not read. */
-	gp_conn_shutdown(session->conn);
-	gpd_lanes_stop(session);
-	gpd_schedule_stop(&session->account);
-}
-
-/* What the GPU has is done or cancelled; whoever waits for it is told. */
-static void
-await(struct gpd_session *session)
-{
-	await_gpu(session);
+	{ GPD_CLOSING_AWAIT, await_gpu },
 	/* Its callers give back what they had under way: before that nothing below may be freed. */
-	gpd_wait_stop(session);
-	gpd_lanes_destroy(session);
-	gpd_schedule_free(&session->account);
-}
+	{ GPD_CLOSING_AWAIT, gpd_wait_stop },
+	{ GPD_CLOSING_AWAIT, gpd_lanes_destroy },
+	{ GPD_CLOSING_AWAIT, free_schedule },
 
-/* No thread but this one knows the session. */
-static void
-free_objects(struct gpd_session *session)
-{
-	free_events(session);
-	gpd_share_forget(session);
-	gpd_objects_forget_context(session, NULL);
-	gpd_words_forget(session);
-	gpd_host_function_forget(session);
-	gpd_copy_forget(session);
-	gpd_print_forget(session);
-	gpd_trace_forget(session);
+	{ GPD_CLOSING_OBJECTS, free_events },
+	{ GPD_CLOSING_OBJECTS, gpd_share_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_objects_forget_session },
+	{ GPD_CLOSING_OBJECTS, gpd_words_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_host_function_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_copy_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_print_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_trace_forget },
 	/* Graphs are of kernels, and kernels of images. */
-	gpd_graph_forget_session(session);
-	gpd_image_forget_session(session);
-	gpd_promise_forget(session);
+	{ GPD_CLOSING_OBJECTS, gpd_graph_forget_session },
+	{ GPD_CLOSING_OBJECTS, gpd_image_forget_session },
+	{ GPD_CLOSING_OBJECTS, gpd_promise_forget },
 	/* Textures are of arrays, and arrays of memory that is mapped. */
-	gpd_texture_forget(session);
-	gpd_array_forget(session);
-}
+	{ GPD_CLOSING_OBJECTS, gpd_texture_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_array_forget },
 
-/* No object is left. */
-static void
-free_memory(struct gpd_session *session)
-{
-	gpd_memory_destroy(session);
-	gpd_grant_forget(session);
-	gpd_stream_destroy_all(session);
+	{ GPD_CLOSING_MEMORY, gpd_memory_destroy },
+	{ GPD_CLOSING_MEMORY, gpd_grant_forget },
+	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
 	/* After the streams, which have places in it. */
-	gpd_depth_free(session);
+	{ GPD_CLOSING_MEMORY, gpd_depth_free },
 	/* After all that has a name. */
-	free_names(session);
-	free_window(session);
-}
+	{ GPD_CLOSING_MEMORY, free_names },
+	{ GPD_CLOSING_MEMORY, free_window },
+
+	/* Again, for when the GPU is lost: others still know its arrays, which know the session. */
+	{ GPD_CLOSING_TELL, gpd_array_forget },
+	{ GPD_CLOSING_TELL, report_closed },
+};
+const size_t gpd_closing_part_count = sizeof(gpd_closing_parts) / sizeof(gpd_closing_parts[0]);
 
 static void
 free_session(struct gpd_session *session)
@@ -216,6 +223,19 @@ enter(struct gpd_session *session, enum gpd_session_state state)
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
+static void
+close_parts(struct gpd_session *session, enum gpd_closing_phase phase)
+{
+	bool of_the_gpu = phase == GPD_CLOSING_OBJECTS || phase == GPD_CLOSING_MEMORY;
+
+	for (size_t i = 0; i < gpd_closing_part_count; i++) {
+		/* What is lost goes with the process. */
+		if (gpd_closing_parts[i].phase == phase &&
+		    !(of_the_gpu && atomic_load(&gpd_devices.lost)))
+			gpd_closing_parts[i].close(session);
+	}
+}
+
 void
 gpd_session_close(struct gpd_session *session)
 {
@@ -226,17 +246,12 @@ gpd_session_close(struct gpd_session *session)
 	/* Until the supervisor closes its line. */
 	gpd_account_leave_begin(&session->account);
 	enter(session, GPD_SESSION_DRAINING);
-	stop(session);
-	await(session);
+	close_parts(session, GPD_CLOSING_STOP);
+	close_parts(session, GPD_CLOSING_AWAIT);
 	enter(session, GPD_SESSION_FREEING);
-	/* What is lost goes with the process, but others still know its arrays, which know it. */
-	if (atomic_load(&gpd_devices.lost)) {
-		gpd_array_forget(session);
-	} else {
-		free_objects(session);
-		free_memory(session);
-	}
-	report_closed(session);
+	close_parts(session, GPD_CLOSING_OBJECTS);
+	close_parts(session, GPD_CLOSING_MEMORY);
+	close_parts(session, GPD_CLOSING_TELL);
 	pthread_mutex_lock(&gpd_sessions.lock);
 	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
 	gpd_sessions_remove_locked(session);

@@ -28,7 +28,30 @@ int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
  */
 void gpd_session_follow_ledger(struct gpd_session *session);
 
-/* Executor: the end of the session, part by part; frees it. */
+/*
+ * The end of a session: its parts are closed phase by phase, those of a phase in the order in which
+ * gpd_closing_parts has them.  What a phase may rely on stands at its name; what is new in a
+ * session gets a line in that table.
+ */
+enum gpd_closing_phase {
+	GPD_CLOSING_STOP,  /* nothing new is taken; the GPU and the responder are still at work */
+	GPD_CLOSING_AWAIT, /* what the GPU has is done or cancelled; whoever waits for it is told */
+	GPD_CLOSING_OBJECTS, /* no thread but this one knows the session; not if the GPU is lost */
+	GPD_CLOSING_MEMORY,  /* no object is left; not if the GPU is lost */
+	/* Nothing is left; if the GPU is lost, what others know of the session's arrays goes.
+	 * Ledger, log and supervisor hear of the end. */
+	GPD_CLOSING_TELL,
+};
+
+struct gpd_closing_part {
+	enum gpd_closing_phase phase;
+	void (*close)(struct gpd_session *session);
+};
+
+extern const struct gpd_closing_part gpd_closing_parts[];
+extern const size_t gpd_closing_part_count;
+
+/* Executor: through all phases; frees the session. */
 void gpd_session_close(struct gpd_session *session);
 
 /* Of a session that has no threads, by whoever has removed it from the list: it ends with this

@@ -104,3 +104,9 @@ gpd_objects_forget_context(struct gpd_session *session, const struct gpd_context
 		}
 	}
 }
+
+void
+gpd_objects_forget_session(struct gpd_session *session)
+{
+	gpd_objects_forget_context(session, NULL);
+}

@@ -55,5 +55,7 @@ void gpd_object_forget(struct gpd_session *session, enum gpd_kind kind, uint32_t
 
 /* Ends those that go with the context; NULL: all. */
 void gpd_objects_forget_context(struct gpd_session *session, const struct gpd_context *context);
+/* Ends all. */
+void gpd_objects_forget_session(struct gpd_session *session);
 
 #endif /* GPD_OBJECT_H */

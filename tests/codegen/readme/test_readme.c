@@ -520,7 +520,7 @@ begin(void **state)
 static int
 end(void **state)
 {
-	gpd_objects_forget_context(&daemon_session, NULL);
+	gpd_objects_forget_session(&daemon_session);
 	assert_int_equal(daemon_session.handles.memory.used % GPD_HANDLE_CHUNK, 0);
 	gpd_handle_fini(&daemon_session.handles);
 	return 0;
@@ -570,7 +570,7 @@ an_object_is_made_used_and_dropped(void **state)
 	driver_result = CUDA_ERROR_OUT_OF_MEMORY;
 	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	driver_result = CUDA_SUCCESS;
-	gpd_objects_forget_context(&daemon_session, NULL);
+	gpd_objects_forget_session(&daemon_session);
 	assert_string_equal(asked, "destroy 0x6020");
 	/* The daemon's is gone; a client that does not know it is told. */
 	assert_int_equal(gpc_cuGraphDestroy(clone), CUDA_ERROR_INVALID_HANDLE);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order in which the parts of a session are closed. */
+#include "server/worker/copy/copy.h"
+#include "server/worker/copy/lane.h"
+#include "server/worker/copy/texture.h"
+#include "server/worker/host_function.h"
+#include "server/worker/image/image.h"
+#include "server/worker/memory/array.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/session/depth.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/session_life.h"
+#include "tests/test.h"
+
+typedef void close_func(struct gpd_session *session);
+
+/* The first place of the part. */
+static size_t
+place_of(close_func *close)
+{
+	size_t i = 0;
+
+	while (i < gpd_closing_part_count && gpd_closing_parts[i].close != close)
+		i++;
+	assert_true(i < gpd_closing_part_count);
+	return i;
+}
+
+static void
+phases_come_one_after_another(void **state)
+{
+	assert_int_equal(gpd_closing_parts[0].phase, GPD_CLOSING_STOP);
+	for (size_t i = 1; i < gpd_closing_part_count; i++)
+		assert_in_range(gpd_closing_parts[i].phase - gpd_closing_parts[i - 1].phase, 0, 1);
+	assert_int_equal(gpd_closing_parts[gpd_closing_part_count - 1].phase, GPD_CLOSING_TELL);
+}
+
+/* What is freed is used by nothing that is freed, or called, after it. */
+static void
+what_others_use_is_closed_after_them(void **state)
+{
+	static const struct {
+		close_func *user, *used;
+	} pairs[] = {
+		/* Markers of copies, images and lanes are called by the responder. */
+		{ gpd_lanes_stop, gpd_wait_stop },
+		{ gpd_wait_stop, gpd_lanes_destroy },
+		{ gpd_wait_stop, gpd_copy_forget },
+		{ gpd_wait_stop, gpd_image_forget_session },
+		/* Objects made of arrays, and what lies in the session's memory. */
+		{ gpd_texture_forget, gpd_array_forget },
+		{ gpd_array_forget, gpd_memory_destroy },
+		{ gpd_image_forget_session, gpd_memory_destroy },
+		/* Streams of the driver, and their places among the depths. */
+		{ gpd_host_function_forget, gpd_stream_destroy_all },
+		{ gpd_wait_stop, gpd_stream_destroy_all },
+		{ gpd_stream_destroy_all, gpd_depth_free },
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		assert_true(place_of(pairs[i].user) < place_of(pairs[i].used));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(phases_come_one_after_another),
+		cmocka_unit_test(what_others_use_is_closed_after_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
