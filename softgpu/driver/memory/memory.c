@@ -155,7 +155,7 @@ CUresult CUDAAPI
 cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	CUresult r = gs_enter();
-	void *base;
+	uint64_t base;
 
 	if (r)
 		return r;
@@ -164,14 +164,17 @@ cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 	if (size > SIZE_MAX / 2)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	size = gs_space_pages(size);
-	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (base == MAP_FAILED)
+	/* Where kernels reach it; nobody else maps anything there without looking. */
+	pthread_rwlock_wrlock(&gs_space.lock);
+	base = gs_space_find(size, gs_space_pages(1), 0, PROT_READ | PROT_WRITE);
+	pthread_rwlock_unlock(&gs_space.lock);
+	if (!base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = insert_host((uint64_t)(uintptr_t)base, size, GS_SPAN_HOST);
+	r = insert_host(base, size, GS_SPAN_HOST);
 	if (r)
-		munmap(base, size);
+		munmap(pointer(base), size);
 	else
-		*ptr = base;
+		*ptr = pointer(base);
 	return r;
 }
 
@@ -215,8 +218,24 @@ cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags
 		return r;
 	if (!device || !host || flags || gs_space_place(address, 1, true) != GS_PLACE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Registered memory lies where its owner has it. */
+	if (!gs_space_in_range(address))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	*device = address;
 	return CUDA_SUCCESS;
+}
+
+/* Addresses of the device's memory, or for it. */
+static bool
+is_reserved(uint64_t address, size_t size)
+{
+	bool reserved;
+
+	gs_space_read_lock();
+	reserved = gs_spans_overlap(&gs_space.reserved, address, size) ||
+		   gs_spans_overlap(&gs_space.mapped, address, size);
+	gs_space_read_unlock();
+	return reserved;
 }
 
 CUresult CUDAAPI
@@ -231,7 +250,7 @@ cuMemHostRegister_v2(void *ptr, size_t size, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (gs_space_place(address, size, false) == GS_PLACE_DEVICE)
+	if (is_reserved(address, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	return insert_host(address, size, GS_SPAN_REGISTERED);
 }

@@ -96,8 +96,8 @@ gs_space_find(size_t size, size_t alignment, uint64_t hint, int prot)
 	return 0;
 }
 
-static bool
-in_device_range(uint64_t address)
+bool
+gs_space_in_range(uint64_t address)
 {
 	return address >= GS_VA_BASE && address < GS_VA_END;
 }
@@ -121,12 +121,13 @@ covered(const struct gs_spans *spans, uint64_t address, size_t size, int access)
 	return true;
 }
 
+/* Pinned memory may lie anywhere: where device memory could be it is the kernels', too. */
 bool
 gs_space_usable_locked(uint64_t address, size_t size, bool write)
 {
-	if (in_device_range(address))
-		return covered(&gs_space.mapped, address, size,
-			       write ? GS_ACCESS_READ_WRITE : GS_ACCESS_READ);
+	if (gs_space_in_range(address) &&
+	    covered(&gs_space.mapped, address, size, write ? GS_ACCESS_READ_WRITE : GS_ACCESS_READ))
+		return true;
 	return covered(&gs_space.host, address, size, GS_ACCESS_READ);
 }
 
@@ -156,11 +157,17 @@ gs_space_is_device(uint64_t address, size_t size, bool write)
 enum gs_place
 gs_space_place(uint64_t address, size_t size, bool write)
 {
-	bool usable = gs_space_is_device(address, size, write);
+	bool pinned, usable;
 
-	if (in_device_range(address))
+	gs_space_read_lock();
+	pinned = covered(&gs_space.host, address, size, GS_ACCESS_READ);
+	usable = pinned || gs_space_usable_locked(address, size, write);
+	gs_space_read_unlock();
+	if (pinned)
+		return GS_PLACE_PINNED;
+	if (gs_space_in_range(address))
 		return usable ? GS_PLACE_DEVICE : GS_PLACE_FORBIDDEN;
-	return usable ? GS_PLACE_PINNED : GS_PLACE_PAGEABLE;
+	return GS_PLACE_PAGEABLE;
 }
 
 CUresult

@@ -41,6 +41,9 @@ extern struct gs_space gs_space;
 /* A free range, mapped with prot; at the hint if that is free. 0: there is none. Lock held. */
 uint64_t gs_space_find(size_t size, size_t alignment, uint64_t hint, int prot);
 
+/* Whether kernels reach what is there: only then may it be theirs. */
+bool gs_space_in_range(uint64_t address);
+
 enum gs_place gs_space_place(uint64_t address, size_t size, bool write);
 
 /* Whether a call may use the range as device memory: mapped or pinned. */

@@ -75,7 +75,8 @@ attributes_describe_it(void **state)
 	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK), 49152);
 	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), 232448);
 	assert_true(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) >= 1);
-	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY), 0);
+	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY), 1);
+	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM), 0);
 	assert_int_equal(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY), 0);
 	for (int id = 1; id < CU_DEVICE_ATTRIBUTE_MAX; id++)
 		check(cuDeviceGetAttribute(&value, (CUdevice_attribute)id, 0));
