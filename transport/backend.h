@@ -53,6 +53,9 @@ struct gp_transport_ops {
 	void (*fd_left)(struct gp_conn *conn); /* absent: the descriptor tells by itself */
 	bool (*peer_closed)(const struct gp_conn *conn); /* absent: it cannot be told */
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
+	/* Both absent without GP_CONN_CAP_PASS_FD. */
+	int (*pass_fd)(struct gp_conn *conn, int fd);
+	int (*take_fd)(struct gp_conn *conn);
 	/* All three absent without GP_CONN_CAP_REMOTE_MEM. */
 	int (*keep)(struct gp_conn *conn, void *base, size_t size, int dma_buf);
 	bool (*reaches)(struct gp_conn *conn, const void *base, size_t size);

@@ -241,6 +241,18 @@ gp_conn_peer_address(const struct gp_conn *conn, char *text, size_t size)
 }
 
 int
+gp_conn_pass_fd(struct gp_conn *conn, int fd)
+{
+	return conn->ops->pass_fd ? conn->ops->pass_fd(conn, fd) : GP_E_UNSUPPORTED;
+}
+
+int
+gp_conn_take_fd(struct gp_conn *conn)
+{
+	return conn->ops->take_fd ? conn->ops->take_fd(conn) : -ENOENT;
+}
+
+int
 gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 {
 	return conn->ops->peer_uid(conn, uid_p);

@@ -38,6 +38,7 @@ enum gp_conn_cap {
 	GP_CONN_CAP_ENCRYPTED = 1 << 2,  /* nobody on the way can read or change it */
 	GP_CONN_CAP_LOCAL = 1 << 3,      /* the peer is on this machine */
 	GP_CONN_CAP_REMOTE_MEM = 1 << 4, /* bulk can go from memory to memory */
+	GP_CONN_CAP_PASS_FD = 1 << 5,    /* the accepting end can pass descriptors */
 };
 
 struct gp_message {
@@ -229,6 +230,16 @@ bool gp_conn_peer_address(const struct gp_conn *conn, char *text, size_t size);
  * GP_E_UNSUPPORTED: on another machine, gone already, or the kernel does not say: trust nobody.
  */
 GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
+
+/*
+ * A descriptor for the peer, from any thread of the accepting end; it stays the caller's.  It comes
+ * before every message that is sent later.  GP_E_UNSUPPORTED: without GP_CONN_CAP_PASS_FD, or this
+ * end has connected; -EPIPE, -ETIMEDOUT: the peer is gone, or takes nothing.
+ */
+GP_MUST_CHECK int gp_conn_pass_fd(struct gp_conn *conn, int fd);
+/* For the receiving thread: the oldest one that was passed and not taken; the caller's, closed on
+ * exec.  -ENOENT: there is none; up to eight are kept. */
+GP_MUST_CHECK int gp_conn_take_fd(struct gp_conn *conn);
 
 /*
  * The name in the client certificate that the peer has shown, verified: its common name, else its

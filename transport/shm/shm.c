@@ -29,6 +29,10 @@
 #define BULK_LOOKS 300
 /* Taken at a time. */
 #define WAKES 64
+/* Descriptors that have come and that nobody has taken yet; more are closed. */
+#define PASSED_MAX 8
+/* How long the peer may leave its socket full. */
+#define PASS_MS 2000
 
 struct shm_conn {
 	struct gp_stream stream;
@@ -38,9 +42,11 @@ struct shm_conn {
 	atomic_bool watched;
 	atomic_bool is_broken;
 	/* The reading thread's. */
-	bool armed;   /* a wake-up may come, or have come */
-	bool ended;   /* the socket's end was seen */
-	int ready_fd; /* always readable, for gp_conn_fd(); -1: not made yet */
+	bool armed;             /* a wake-up may come, or have come */
+	bool ended;             /* the socket's end was seen */
+	int ready_fd;           /* always readable, for gp_conn_fd(); -1: not made yet */
+	int passed[PASSED_MAX]; /* in the order in which they came */
+	unsigned int passed_count;
 	/* The writing thread's: since when no byte could be written, 0: it could. */
 	int64_t full_ms;
 };
@@ -63,15 +69,87 @@ door_fd(struct shm_conn *shm)
 	return fd;
 }
 
-/* The peer's wake-ups until now, or the socket's end. */
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+/* A descriptor that came with what was read is *fd_p, else that is -1. */
+static ssize_t
+receive_with_fd(int socket_fd, void *bytes, size_t size, int *fd_p)
+{
+	struct iovec iov = { bytes, size };
+	union control control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = -1, saved;
+	ssize_t got;
+
+	gp_fd_hold();
+	got = recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	saved = errno;
+	if (got >= 0 && control.header.cmsg_type == SCM_RIGHTS &&
+	    control.header.cmsg_level == SOL_SOCKET &&
+	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	*fd_p = gp_fd_away(fd);
+	gp_fd_release();
+	errno = saved;
+	return got;
+}
+
+/* The bytes, and the descriptor with them. */
+static ssize_t
+send_with_fd(int socket_fd, void *bytes, size_t size, int fd)
+{
+	struct iovec iov = { bytes, size };
+	union control control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void
+keep_passed(struct shm_conn *shm, int fd)
+{
+	if (shm->passed_count < PASSED_MAX)
+		shm->passed[shm->passed_count++] = fd;
+	else
+		(void)close(fd);
+}
+
+/* The peer's wake-ups until now, and at most one descriptor, or the socket's end.  Whether there
+ * was anything. */
+static bool
 take_wakes(struct shm_conn *shm)
 {
 	uint8_t wakes[WAKES];
-	ssize_t got = recv(door_fd(shm), wakes, sizeof(wakes), MSG_DONTWAIT);
+	int fd = -1;
+	ssize_t got;
 
+	/* A client passes none: the daemon has no room for any. */
+	if (shm->door->client)
+		got = receive_with_fd(door_fd(shm), wakes, sizeof(wakes), &fd);
+	else
+		got = recv(door_fd(shm), wakes, sizeof(wakes), MSG_DONTWAIT);
+	if (fd >= 0)
+		keep_passed(shm, fd);
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 		shm->ended = true;
+	return got > 0;
 }
 
 /* Nothing goes on in either direction, whoever waits there. */
@@ -113,7 +191,7 @@ disarm(struct shm_conn *shm)
 		return;
 	shm->armed = false;
 	gp_ring_disarm(&shm->rings.in);
-	take_wakes(shm);
+	(void)take_wakes(shm);
 	if (atomic_load(&shm->watched))
 		arm(shm);
 }
@@ -136,7 +214,7 @@ shm_wait(struct gp_stream *stream, int timeout_ms)
 		r = fd < 0 ? -EBADF : gp_fd_wait(fd, POLLIN, left);
 		if (r <= 0)
 			break;
-		take_wakes(shm);
+		(void)take_wakes(shm);
 		r = look(shm);
 		/* Wake-ups without bytes make no wait longer. */
 		left = gp_left_ms(deadline);
@@ -263,6 +341,8 @@ shm_destroy(struct gp_conn *conn)
 
 	gp_rings_close(&shm->rings);
 	gp_rings_unmap(&shm->rings);
+	for (unsigned int i = 0; i < shm->passed_count; i++)
+		(void)close(shm->passed[i]);
 	if (shm->ready_fd >= 0)
 		gp_own_fd_close(shm->ready_fd);
 	if (shm->door)
@@ -281,7 +361,7 @@ create(struct gp_conn *door, struct shm_conn **shm_p)
 		return -ENOMEM;
 	shm->ready_fd = -1;
 	if (gp_stream_init(&shm->stream, &gp_shm_ops, &shm_io,
-			   GP_CONN_CAP_FD | GP_CONN_CAP_LOCAL)) {
+			   GP_CONN_CAP_FD | GP_CONN_CAP_LOCAL | GP_CONN_CAP_PASS_FD)) {
 		shm_destroy(&shm->stream.conn);
 		return -ENOMEM;
 	}
@@ -292,30 +372,13 @@ create(struct gp_conn *door, struct shm_conn **shm_p)
 	return 0;
 }
 
-union control {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(sizeof(int))];
-};
-
 static int
 send_greeting(int socket_fd, int memory_fd)
 {
 	char text[] = GREETING;
-	struct iovec iov = { text, sizeof(text) };
-	union control control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &memory_fd, sizeof(memory_fd));
 	/* The socket is empty: it takes that, or is at its end. */
-	return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(text)
+	return send_with_fd(socket_fd, text, sizeof(text), memory_fd) == sizeof(text)
 		       ? 0
 		       : GP_E_INVALID;
 }
@@ -325,25 +388,9 @@ static int
 receive_greeting(int socket_fd)
 {
 	char text[sizeof(GREETING)];
-	struct iovec iov = { text, sizeof(text) };
-	union control control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd = -1;
-	ssize_t got;
+	int fd;
+	ssize_t got = receive_with_fd(socket_fd, text, sizeof(text), &fd);
 
-	gp_fd_hold();
-	got = recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (got >= 0 && control.header.cmsg_type == SCM_RIGHTS &&
-	    control.header.cmsg_level == SOL_SOCKET &&
-	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
-	fd = gp_fd_away(fd);
-	gp_fd_release();
 	if (got == sizeof(text) && memcmp(text, GREETING, sizeof(text)) == 0 && fd >= 0)
 		return fd;
 	if (fd >= 0)
@@ -503,6 +550,47 @@ shm_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 	return gp_tcp_peer_uid(&shm_of(conn)->door->stream.conn, uid_p);
 }
 
+static int
+shm_pass_fd(struct gp_conn *conn, int fd)
+{
+	struct shm_conn *shm = shm_of(conn);
+	char wake = 0;
+
+	if (shm->door->client)
+		return GP_E_UNSUPPORTED;
+	for (;;) {
+		ssize_t sent = send_with_fd(door_fd(shm), &wake, 1, fd);
+		int r;
+
+		if (sent == 1)
+			return 0;
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent >= 0 || errno != EAGAIN)
+			return -EPIPE;
+		/* Full of wake-ups that were not taken yet. */
+		r = gp_fd_wait(door_fd(shm), POLLOUT, PASS_MS);
+		if (r <= 0)
+			return r ? r : -ETIMEDOUT;
+	}
+}
+
+static int
+shm_take_fd(struct gp_conn *conn)
+{
+	struct shm_conn *shm = shm_of(conn);
+	int fd;
+
+	while (shm->passed_count == 0 && take_wakes(shm))
+		continue;
+	if (shm->passed_count == 0)
+		return -ENOENT;
+	fd = shm->passed[0];
+	shm->passed_count--;
+	memmove(shm->passed, shm->passed + 1, shm->passed_count * sizeof(*shm->passed));
+	return fd;
+}
+
 static void
 shm_abandon(struct gp_conn *conn)
 {
@@ -522,6 +610,8 @@ const struct gp_transport_ops gp_shm_ops = {
 	.listener_destroy = shm_listener_destroy,
 	.adopt = shm_adopt,
 	.peer_uid = shm_peer_uid,
+	.pass_fd = shm_pass_fd,
+	.take_fd = shm_take_fd,
 	.recv_preamble = shm_recv_preamble,
 	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,
