@@ -256,15 +256,29 @@ gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
 	return resolve(&config->host_memory, machine_bytes);
 }
 
+static uint64_t
+part_of(const struct gpd_config_amount *own, const struct gpd_config_amount *all,
+	uint64_t machine_bytes, unsigned int parts)
+{
+	if (is_given(own))
+		return resolve(own, machine_bytes);
+	return resolve(all, machine_bytes) / (parts ? parts : 1);
+}
+
 uint64_t
 gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
 		       unsigned int parts)
 {
-	const struct gpd_config_amount *own = &config->tenants[tenant].code_memory;
+	return part_of(&config->tenants[tenant].code_memory, &config->code_memory, machine_bytes,
+		       parts);
+}
 
-	if (is_given(own))
-		return resolve(own, machine_bytes);
-	return resolve(&config->code_memory, machine_bytes) / (parts ? parts : 1);
+uint64_t
+gpd_config_pinned_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
+			 unsigned int parts)
+{
+	return part_of(&config->tenants[tenant].pinned_memory, &config->pinned_memory,
+		       machine_bytes, parts);
 }
 
 uint64_t

@@ -65,7 +65,8 @@ struct gpd_config_tenant {
 	uint32_t priority;     /* as in the ledger: 0 normal, 1 low, 2 high */
 	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
 	uint32_t compression;  /* enum gp_pack_mode */
-	struct gpd_config_amount code_memory; /* number 0 and share 0: an equal part */
+	struct gpd_config_amount code_memory;   /* number 0 and share 0: an equal part */
+	struct gpd_config_amount pinned_memory; /* the same */
 	int user_count;
 	int certificate_count;
 	int network_count; /* 0: from anywhere */
@@ -97,7 +98,8 @@ struct gpd_config {
 	uint32_t idle_timeout;         /* seconds; 0: none */
 	uint32_t isolation;            /* enum gpd_config_isolation */
 	struct gpd_config_amount host_memory;
-	struct gpd_config_amount code_memory; /* of all tenants */
+	struct gpd_config_amount code_memory;   /* of all tenants */
+	struct gpd_config_amount pinned_memory; /* likewise */
 	char metrics_host[256];
 	uint16_t metrics_port;            /* 0: off */
 	char admin_socket[108];           /* "": not given */
@@ -125,6 +127,9 @@ uint64_t gpd_config_host_memory(const struct gpd_config *config, uint64_t machin
 /* And for device code of the tenant in this place, if so many tenants have equal parts. */
 uint64_t gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
 				unsigned int parts);
+/* The same for memory that kernels reach. */
+uint64_t gpd_config_pinned_memory(const struct gpd_config *config, int tenant,
+				  uint64_t machine_bytes, unsigned int parts);
 
 /* Its index; -1: there is none of this name. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);

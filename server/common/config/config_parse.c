@@ -372,6 +372,7 @@ gpd_config_parse(const char *text, const char *name, struct gpd_config **config_
 	p->config->lanes_max = 8;
 	p->config->host_memory.share = GPD_CONFIG_WHOLE / 4;
 	p->config->code_memory.share = GPD_CONFIG_WHOLE / 2;
+	p->config->pinned_memory.share = GPD_CONFIG_WHOLE / 2;
 	p->file = name;
 	p->error = error;
 	p->error_size = error_size;

@@ -112,6 +112,7 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 			atomic_init(&session->devices[d].memory_max, GPD_NO_LIMIT);
 		}
 		atomic_init(&session->devices[GPD_LEDGER_CODE].memory_max, GPD_CODE_SESSION_MAX);
+		atomic_init(&session->devices[GPD_LEDGER_PINNED].memory_max, GPD_NO_LIMIT);
 		atomic_store(&session->id, id);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions, 1);
 		atomic_fetch_add(&ledger->tenants[tenant].sessions_total, 1);

@@ -25,7 +25,9 @@
 /* The line behind those of the devices: the machine's memory for device code that sessions have
  * loaded, which is taken and given back as a device's memory is. */
 #define GPD_LEDGER_CODE GPD_LEDGER_DEVICES
-#define GPD_LEDGER_LINES (GPD_LEDGER_DEVICES + 1)
+/* And the one behind that: the machine's memory that kernels of sessions reach (host_memory.h). */
+#define GPD_LEDGER_PINNED (GPD_LEDGER_DEVICES + 1)
+#define GPD_LEDGER_LINES (GPD_LEDGER_DEVICES + 2)
 #define GPD_LEDGER_TENANTS 256
 #define GPD_LEDGER_SESSIONS 4096
 #define GPD_TENANT_NAME_MAX 64
@@ -187,8 +189,9 @@ struct gpd_ledger_session *gpd_ledger_next(const struct gpd_ledger *ledger,
 					   const struct gpd_ledger_session *after, int32_t worker);
 
 /*
- * Takes bytes of a device, or of GPD_LEDGER_CODE, for the session: false, and nothing is taken, if
- * that would be more than the session or its tenant may have, or the device has.
+ * Takes bytes of a device, or of GPD_LEDGER_CODE or GPD_LEDGER_PINNED, for the session: false, and
+ * nothing is taken, if that would be more than the session or its tenant may have, or the device
+ * has.
  */
 bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);

@@ -96,11 +96,11 @@ machine_memory(void)
 	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What there is for device code is in equal parts for those that are configured and the guests that
- * have sessions, or (index) are about to, but for those of which the configuration says something
- * else. */
+/* What there is for device code, and for memory that kernels reach, is in equal parts for those
+ * that are configured and the guests that have sessions, or (index) are about to, but for those of
+ * which the configuration says something else. */
 static void
-share_code(struct gpd_tenants *tenants, int index)
+share_machine(struct gpd_tenants *tenants, int index)
 {
 	struct gpd_ledger_tenant *lines = tenants->ledger->tenants;
 	unsigned int parts = 0;
@@ -109,10 +109,14 @@ share_code(struct gpd_tenants *tenants, int index)
 		parts += tenants->places[i] >= 0 &&
 			 (!tenants->guests[i] || i == index || atomic_load(&lines[i].sessions));
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (tenants->places[i] >= 0)
-			atomic_store(&lines[i].devices[GPD_LEDGER_CODE].memory_max,
-				     gpd_config_code_memory(tenants->config, tenants->places[i],
-							    machine_memory(), parts));
+		if (tenants->places[i] < 0)
+			continue;
+		atomic_store(&lines[i].devices[GPD_LEDGER_CODE].memory_max,
+			     gpd_config_code_memory(tenants->config, tenants->places[i],
+						    machine_memory(), parts));
+		atomic_store(&lines[i].devices[GPD_LEDGER_PINNED].memory_max,
+			     gpd_config_pinned_memory(tenants->config, tenants->places[i],
+						      machine_memory(), parts));
 	}
 }
 
@@ -131,7 +135,7 @@ apply(struct gpd_tenants *tenants)
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
 	atomic_store(&tenants->ledger->host_max,
 		     gpd_config_host_memory(tenants->config, machine_memory()));
-	share_code(tenants, -1);
+	share_machine(tenants, -1);
 	for (int i = 0; i < tenants->device_count; i++) {
 		struct gpd_tenants_device *device = &tenants->devices[i];
 		ProtobufCBinaryData uuid = { sizeof(device->uuid), device->uuid };
@@ -202,7 +206,7 @@ line_of_guest(struct gpd_tenants *tenants, const char *name)
 		tenants->guests[index] = true;
 		apply_to_line(tenants, GPD_TENANT_DEFAULT, index);
 	}
-	share_code(tenants, index);
+	share_machine(tenants, index);
 	return index;
 }
 

@@ -82,9 +82,11 @@ keys_of_the_daemon_are_read(void **state)
 					   "ready-workers = 3\n"
 					   "host-memory = 12.5%\n"
 					   "code-memory = 10%\n"
+					   "pinned-memory = 20%\n"
 					   "[tenant a]\n"
 					   "isolation = shared\n"
 					   "code-memory = 5%\n"
+					   "pinned-memory = 3000\n"
 					   "[tenant b]\n"
 					   "code-memory = all\n");
 
@@ -97,6 +99,8 @@ keys_of_the_daemon_are_read(void **state)
 	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 3), 266);
 	assert_int_equal(gpd_config_code_memory(config, 1, 8000, 3), 400);
 	assert_int_equal(gpd_config_code_memory(config, 2, 8000, 3), 8000);
+	assert_int_equal(gpd_config_pinned_memory(config, 0, 8000, 2), 800);
+	assert_int_equal(gpd_config_pinned_memory(config, 1, 8000, 2), 3000);
 	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
 	assert_string_equal(config->metrics_host, "::1");
 	assert_int_equal(config->metrics_port, 9400);
@@ -111,6 +115,7 @@ keys_of_the_daemon_are_read(void **state)
 	assert_int_equal(gpd_config_host_memory(config, 8000), 2000);
 	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 1), 4000);
 	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 0), 4000);
+	assert_int_equal(gpd_config_pinned_memory(config, 0, 8000, 1), 4000);
 	assert_int_equal(config->metrics_port, 80);
 	gpd_config_free(config);
 
