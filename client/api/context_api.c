@@ -2,6 +2,7 @@
 /* CUDA driver API: contexts. */
 #include "client/context/context.h"
 #include "client/context/device.h"
+#include "client/host/mirror.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "client/stream/stream.h"
@@ -222,7 +223,8 @@ synchronize(struct gpc_context *context)
 
 	/* The primary context's other streams are not waited for. */
 	if (context->parent)
-		return gpc_wait_gpContextSynchronize(context, &args);
+		return gpc_mirror_after_wait(context->scope.session,
+					     gpc_wait_gpContextSynchronize(context, &args));
 	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
 	if (given <= atomic_load(&context->done))
 		result = gpc_session_result(context->scope.session);
@@ -235,7 +237,7 @@ synchronize(struct gpc_context *context)
 		gpc_session_work_set_done(context->scope.session, posted);
 	if (result == CUDA_SUCCESS)
 		gpc_pool_context_done(context, frees);
-	return result;
+	return gpc_mirror_after_wait(context->scope.session, result);
 }
 
 CUresult

@@ -5,6 +5,8 @@
 #include "client/base/stats.h"
 #include "client/code/image.h"
 #include "client/context/device.h"
+#include "client/host/mirror.h"
+#include "client/memory/host_memory.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -339,8 +341,19 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args
 	result = gpc_wait_gpLaunchChecked(context, (const struct gp_args_gpLaunchChecked *)args);
 	if (result == CUDA_SUCCESS && check->needed)
 		check_end(check);
-	return result == CUDA_SUCCESS && finish ? gpc_wait_cuStreamSynchronize(context, &stream)
-						: result;
+	if (result == CUDA_SUCCESS && finish)
+		result = gpc_mirror_after_wait(context->scope.session,
+					       gpc_wait_cuStreamSynchronize(context, &stream));
+	return result;
+}
+
+/* Host memory that the kernel reaches becomes what the program has written. */
+static CUresult
+before_launch(struct gpc_context *context, const struct gp_bytes *params)
+{
+	CUresult result = gpc_host_memory_note(context, params->data, params->size);
+
+	return result == CUDA_SUCCESS ? gpc_mirror_before_work(context->scope.session) : result;
 }
 
 static CUresult
@@ -384,6 +397,8 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.attributes = attributes.bytes;
 	result = take_params(&params, function->info, values, extra);
 	args.params = params.bytes;
+	if (result == CUDA_SUCCESS)
+		result = before_launch(context, &params.bytes);
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
 		check_begin(&check, context, function, config, &attributes);
@@ -393,6 +408,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 			result = gpc_post_gpLaunch(context, &args);
 		/* Counted behind it: a fence in between does not cover the launch. */
 		(void)gpc_session_work_mark(context->scope.session);
+		gpc_mirror_behind_work(context->scope.session);
 	}
 	free(params.heap);
 	return result;

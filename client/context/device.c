@@ -59,7 +59,6 @@ gpc_device_listed(int index)
  * 0 means "no" for each of them.
  */
 static const CUdevice_attribute not_remoted[] = {
-	CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
 	CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
 	CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,

@@ -6,6 +6,7 @@
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
 #include "client/copy/copy_region.h"
+#include "client/host/mirror.h"
 #include "client/memory/pending_copy.h"
 #include "client/memory/pointer.h"
 #include "client/stream/stream.h"
@@ -102,7 +103,7 @@ copy_host(struct gpc_stream *stream, const struct gpc_copy *copy)
 }
 
 static CUresult
-run_there(const struct target *target, const struct gpc_copy *copy)
+post(const struct target *target, const struct gpc_copy *copy)
 {
 	CUresult result;
 
@@ -111,7 +112,8 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 	if (copy->dst.host && target->async && copy->dst.pinned)
 		return gpc_copy_out_async(target->stream, copy);
 	if (copy->dst.host)
-		return gpc_copy_out(target->stream, copy);
+		return gpc_mirror_after_wait(target->stream->context->scope.session,
+					     gpc_copy_out(target->stream, copy));
 	if (copy->dst.array || copy->src.array)
 		return copy_array(target->stream, copy);
 	result = copy_device(target->stream, copy);
@@ -120,6 +122,23 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 	     gpc_pointer_is_synchronous(copy->src.base)))
 		result = gpc_stream_fence(target->stream);
 	return result;
+}
+
+/* What the device reads of the program's memory is there before; what it writes to it is here when
+ * a synchronous copy returns. */
+static CUresult
+run_there(const struct target *target, const struct gpc_copy *copy)
+{
+	struct gpc_session *session = target->stream->context->scope.session;
+	CUresult result;
+
+	if (!copy->dst.reached && !copy->src.reached)
+		return post(target, copy);
+	result = gpc_mirror_before_work(session);
+	if (result == CUDA_SUCCESS)
+		result = post(target, copy);
+	gpc_mirror_behind_work(session);
+	return result == CUDA_SUCCESS && !target->async ? gpc_stream_fence(target->stream) : result;
 }
 
 static CUresult

@@ -2,6 +2,7 @@
 #include "client/copy/copy_in.h"
 
 #include "client/copy/array.h"
+#include "client/memory/host_memory.h"
 #include "client/memory/pending_copy.h"
 #include "client/stream/stream.h"
 #include "client/wire/lane.h"
@@ -23,6 +24,9 @@
 /* So few bytes go in the record itself, and many such records in one message: a copy costs the
  * caller no system call. */
 #define SHORT_MAX ((size_t)16 << 10)
+
+/* Longer copies are not looked at for addresses. */
+#define NOTED_MAX ((uint64_t)64 << 10)
 
 struct sending {
 	struct gpc_stream *stream;
@@ -64,6 +68,23 @@ post_to_array(const struct sending *sending, const struct part *part, const stru
 	};
 
 	return gpc_post_gpArrayCopyIn(sending->stream->context, &args, bulk, count);
+}
+
+/* Bytes of a short copy may be addresses that kernels will use. */
+static CUresult
+note_addresses(const struct sending *sending)
+{
+	const struct gpc_copy *copy = sending->copy;
+	CUresult result = CUDA_SUCCESS;
+
+	if (copy->dst.array || copy->width * copy->height * copy->depth > NOTED_MAX)
+		return CUDA_SUCCESS;
+	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++) {
+		for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
+			result = gpc_host_memory_note(sending->stream->context,
+						      host_row(copy, slice, row), copy->width);
+	}
+	return result;
 }
 
 static CUresult
@@ -227,6 +248,8 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 	if (result == CUDA_SUCCESS)
 		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
 						 gpc_copy_span(copy, &copy->src));
+	if (result == CUDA_SUCCESS)
+		result = note_addresses(&sending);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (copy->width < ROW_MIN && copy->height > 1) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/copy_region.h"
 
+#include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/memory/address.h"
 
@@ -33,6 +34,17 @@ gpc_copy_span(const struct gpc_copy *copy, const struct gpc_side *side)
 	return span(copy, side, &size) ? size : UINT64_MAX;
 }
 
+/* Kernels of the current session reach it: then it is copied as the device's. */
+static bool
+is_reached(const struct gpc_address *found)
+{
+	const struct gpc_context *context = gpc_context_get_current();
+
+	return found->reached &&
+	       (gpc_session_count() < 2 ||
+		(context && found->context->scope.session == context->scope.session));
+}
+
 /* Unified addressing: a host address given as a device's is taken for what it is, and so on. */
 static CUresult
 side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
@@ -49,8 +61,15 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 	side->pinned = found.kind == GPC_ADDRESS_HOST;
 	if (found.kind == GPC_ADDRESS_PAGEABLE)
 		return type == CU_MEMORYTYPE_DEVICE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	return size <= found.size - (side->base - found.base) ? CUDA_SUCCESS
-							      : CUDA_ERROR_INVALID_VALUE;
+	if (size > found.size - (side->base - found.base))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (found.kind != GPC_ADDRESS_HOST)
+		return CUDA_SUCCESS;
+	side->reached = is_reached(&found);
+	side->host = !side->reached;
+	/* As the program names it, or as kernels do. */
+	side->base += (side->reached ? found.device : found.host) - found.base;
+	return CUDA_SUCCESS;
 }
 
 static CUresult

@@ -19,6 +19,7 @@ struct gpc_side {
 	uint64_t pitch, slice;
 	bool host;
 	bool pinned;             /* host memory that CUDA knows */
+	bool reached;            /* host memory that the device reaches: base is its address */
 	struct gpc_array *array; /* then only where it begins counts: bytes, rows, slices */
 	uint64_t x, y, z;
 };

@@ -2,7 +2,9 @@
 /* cuMemset*. */
 #include "client/context/context.h"
 #include "client/copy/copy_between.h"
+#include "client/host/mirror.h"
 #include "client/memory/address.h"
+#include "client/memory/host_memory.h"
 #include "client/memory/pending_copy.h"
 #include "client/memory/pointer.h"
 #include "client/stream/stream.h"
@@ -64,7 +66,7 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	if ((found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST) ||
 	    size > found.size - (args->dst - found.base))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (found.kind == GPC_ADDRESS_HOST)
+	if (found.kind == GPC_ADDRESS_HOST && !gpc_host_memory_reached(&args->dst, size))
 		return fill_host(stream, args, size);
 	if (args->height > 1 && args->pitch == args->width * args->element_size) {
 		args->width *= args->height;
@@ -78,8 +80,10 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	args->stream = stream->handle.id;
 	result = gpc_post_gpFill(stream->context, args);
 	(void)gpc_session_work_mark(stream->context->scope.session);
+	gpc_mirror_behind_work(stream->context->scope.session);
 	if (result == CUDA_SUCCESS &&
-	    (changed || (!async && gpc_pointer_is_synchronous(args->dst))))
+	    (changed ||
+	     (!async && (found.kind == GPC_ADDRESS_HOST || gpc_pointer_is_synchronous(args->dst)))))
 		result = gpc_stream_fence(stream);
 	return result;
 }

@@ -6,6 +6,7 @@
 #include "client/graph/plan.h"
 #include "client/graph/sets.h"
 #include "client/graph/user_object.h"
+#include "client/host/mirror.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
@@ -361,7 +362,10 @@ gpc_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 	__atomic_store_n(&exec->launched, stream->context, __ATOMIC_RELAXED);
 	result = launch_memory(exec);
 	if (result == CUDA_SUCCESS)
+		result = gpc_mirror_before_work(stream->context->scope.session);
+	if (result == CUDA_SUCCESS)
 		result = gpc_sets_launch(&exec->sets, stream);
+	gpc_mirror_behind_work(stream->context->scope.session);
 	end_use(exec, false);
 	return result;
 }

@@ -3,7 +3,9 @@
 
 #include "client/context/context.h"
 #include "client/graph/capture.h"
+#include "client/host/mirror.h"
 #include "client/memory/address.h"
+#include "client/memory/host_memory.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
@@ -13,12 +15,35 @@
 /* As many as NVIDIA's driver takes. */
 #define COUNT_MAX 256
 
+/* Of device memory, or of the program's that the device is to reach. */
 static CUresult
 check_address(CUdeviceptr address, size_t size)
 {
-	return address % size == 0 && gpc_address_is_device(address, size)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_VALUE;
+	struct gpc_address found;
+	CUresult result;
+
+	if (address % size != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (gpc_address_is_device(address, size))
+		return CUDA_SUCCESS;
+	gpc_address_lookup(address, &found);
+	if (found.kind != GPC_ADDRESS_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_host_memory_note(found.context, &address, sizeof(address));
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpc_host_memory_reached(&(uint64_t){ address }, size) ? CUDA_SUCCESS
+								     : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* As the device names it. */
+static uint64_t
+address_there(CUdeviceptr address, size_t size)
+{
+	uint64_t there = address;
+
+	(void)gpc_host_memory_reached(&there, size);
+	return there;
 }
 
 /* Nothing writes to the GPU's memory from elsewhere: there is nothing to flush. */
@@ -112,7 +137,7 @@ post_wait(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, u
 {
 	const struct gp_args_gpStreamWait args = {
 		.stream = stream->handle.id,
-		.address = op->waitValue.address,
+		.address = address_there(op->waitValue.address, size),
 		.value = size == 4 ? op->waitValue.value : op->waitValue.value64,
 		.size = size,
 		.condition = op->waitValue.flags,
@@ -126,7 +151,7 @@ post_write(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, 
 {
 	const struct gp_args_gpStreamWrite args = {
 		.stream = stream->handle.id,
-		.address = op->writeValue.address,
+		.address = address_there(op->writeValue.address, size),
 		.value = size == 4 ? op->writeValue.value : op->writeValue.value64,
 		.size = size,
 	};
@@ -158,12 +183,16 @@ post_all(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
 
+	if (result == CUDA_SUCCESS)
+		result = gpc_mirror_before_work(stream->context->scope.session);
 	for (unsigned int i = 0; i < given->count && result == CUDA_SUCCESS; i++)
 		result = post(stream, &given->paramArray[i]);
+	if (result != CUDA_SUCCESS)
+		return result;
 	/* Counted behind it: a fence in between does not cover them. */
-	if (result == CUDA_SUCCESS)
-		(void)gpc_session_work_mark(stream->context->scope.session);
-	return result;
+	(void)gpc_session_work_mark(stream->context->scope.session);
+	gpc_mirror_behind_work(stream->context->scope.session);
+	return CUDA_SUCCESS;
 }
 
 CUresult

@@ -9,6 +9,7 @@
 #include "client/graph/graph_memory.h"
 #include "client/graph/mem_ops.h"
 #include "client/memory/address.h"
+#include "client/memory/host_memory.h"
 #include "client/stream/event.h"
 #include "protocol/image_info.h"
 
@@ -78,6 +79,8 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_params(function->info, given->kernelParams, given->extra,
 					   &kernel->packed, &kernel->packed_size);
+	if (result == CUDA_SUCCESS)
+		result = gpc_host_memory_note(params->context, kernel->packed, kernel->packed_size);
 	return result == CUDA_SUCCESS ? point(kernel, function->info) : result;
 }
 

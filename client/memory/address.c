@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/address.h"
 
+#include "client/host/host_space.h"
 #include "client/memory/globals.h"
 #include "client/memory/host_memory.h"
 #include "client/memory/ipc_memory.h"
@@ -20,7 +21,9 @@ gpc_address_lookup(uint64_t address, struct gpc_address *found)
 	if (gpc_globals_find(address, found) || gpc_host_memory_find(address, found) ||
 	    gpc_virtual_memory_find(address, found))
 		return;
-	*found = (struct gpc_address){ .kind = GPC_ADDRESS_PAGEABLE };
+	*found = (struct gpc_address){ .kind = gpc_host_space_contains(address)
+						       ? GPC_ADDRESS_INVALID
+						       : GPC_ADDRESS_PAGEABLE };
 }
 
 bool

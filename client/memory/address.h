@@ -23,6 +23,8 @@ struct gpc_address {
 	size_t size;                 /* as asked for */
 	struct gpc_context *context; /* where it was made; NULL for pageable */
 	unsigned int flags;          /* of host memory */
+	uint64_t host, device;       /* the same: where base is here and for kernels; 0: nowhere */
+	bool reached;                /* the same: kernels reach it now, at device */
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	uint64_t mapping_base;       /* of device memory: what gpMemoryMap mapped */
 	size_t mapping_size;

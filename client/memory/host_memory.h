@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory that the application allocated or registered through CUDA.  It is ordinary memory of
- * this process; what counts is that CUDA knows it as pinned.  Any thread may call.
+ * Host memory that the application allocated or registered through CUDA, and whether kernels reach
+ * it (docs/host-memory.md).  Any thread may call.
  */
 #ifndef GPC_HOST_MEMORY_H
 #define GPC_HOST_MEMORY_H
 
+#include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,11 +15,31 @@
 struct gpc_address;
 struct gpc_context;
 
-/* Fills found when address lies in pinned memory. */
+/* Fills found when address lies in pinned memory, as the program or as kernels name it. */
 bool gpc_host_memory_find(uint64_t address, struct gpc_address *found);
 
 /* Whether all of [address, address + size) is pinned, in one piece. */
 bool gpc_host_memory_is_pinned(const void *address, size_t size);
+
+/*
+ * Whether kernels and copies on the device reach the memory: then *address, one of the program's or
+ * of kernels', becomes the latter, and the range is a part of one block.
+ */
+bool gpc_host_memory_reached(uint64_t *address, size_t size);
+
+/* Blocks that kernels do not reach yet and could, of all sessions. */
+extern atomic_uint gpc_host_memory_cold;
+CUresult gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size);
+
+/* Bytes, aligned to 8, that the device is about to see: blocks whose addresses are among them are
+ * reached by kernels from now on. */
+static inline CUresult
+gpc_host_memory_note(struct gpc_context *context, const void *bytes, size_t size)
+{
+	return __builtin_expect(atomic_load(&gpc_host_memory_cold) == 0, 1)
+		       ? CUDA_SUCCESS
+		       : gpc_host_memory_look(context, bytes, size);
+}
 
 /* Frees what was allocated, and forgets what was registered, in this context. */
 void gpc_host_memory_forget_context(struct gpc_context *context);

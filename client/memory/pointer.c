@@ -87,6 +87,20 @@ set_synchronous(uint64_t id, bool on)
 	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
+/* 0: there is none.  Asking for the device's does not make it one that kernels use: libraries ask
+ * for all at once, to know what an address is. */
+static uint64_t
+pointer_of(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr)
+{
+	bool of_host = attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER;
+	uint64_t base;
+
+	if (found->kind != GPC_ADDRESS_HOST)
+		return of_host ? 0 : ptr;
+	base = of_host ? found->host : found->device;
+	return base ? base + (ptr - found->base) : 0;
+}
+
 /* Of memory that CUDA knows.  What is not named here is 0: nothing is managed, or can be shared
  * with other devices. */
 static CUresult
@@ -109,9 +123,9 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*value_p = 0;
-		if (host != (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER))
+		value = pointer_of(attribute, found, ptr);
+		if (!value)
 			return CUDA_ERROR_INVALID_VALUE;
-		value = ptr;
 		break;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		value = is_synchronous(found->buffer_id);

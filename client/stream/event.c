@@ -2,6 +2,7 @@
 #include "client/stream/event.h"
 
 #include "client/context/object.h"
+#include "client/host/mirror.h"
 #include "client/memory/pool.h"
 #include "client/stream/stream.h"
 #include "client/stream/watch.h"
@@ -255,15 +256,17 @@ gpc_cuEventQuery(CUevent hEvent)
 	if (result != CUDA_SUCCESS)
 		return result;
 	recorded = atomic_load(&event->recorded);
-	if (is_done(event, recorded))
-		return gpc_session_result(event->context->scope.session);
-	if (is_interprocess(event))
-		return query(event);
-	watched = (struct gpc_watched){ event->context, event->handle.id, true };
-	result = gpc_watch_ask(&event->watch, recorded, &watched);
-	if (result == CUDA_SUCCESS)
-		atomic_store(&event->done, recorded);
-	return result;
+	if (is_done(event, recorded)) {
+		result = gpc_session_result(event->context->scope.session);
+	} else if (is_interprocess(event)) {
+		result = query(event);
+	} else {
+		watched = (struct gpc_watched){ event->context, event->handle.id, true };
+		result = gpc_watch_ask(&event->watch, recorded, &watched);
+		if (result == CUDA_SUCCESS)
+			atomic_store(&event->done, recorded);
+	}
+	return gpc_mirror_after_wait(event->context->scope.session, result);
 }
 
 CUresult
@@ -278,14 +281,16 @@ gpc_cuEventSynchronize(CUevent hEvent)
 		return result;
 	recorded = atomic_load(&event->recorded);
 	args.hEvent = event->handle.id;
-	if (is_done(event, recorded))
-		return gpc_session_result(event->context->scope.session);
-	result = gpc_wait_cuEventSynchronize(event->context, &args);
-	if (result != CUDA_SUCCESS)
-		return result;
-	atomic_store(&event->done, recorded);
-	gpc_pool_event_done(event->context);
-	return CUDA_SUCCESS;
+	if (is_done(event, recorded)) {
+		result = gpc_session_result(event->context->scope.session);
+	} else {
+		result = gpc_wait_cuEventSynchronize(event->context, &args);
+		if (result == CUDA_SUCCESS) {
+			atomic_store(&event->done, recorded);
+			gpc_pool_event_done(event->context);
+		}
+	}
+	return gpc_mirror_after_wait(event->context->scope.session, result);
 }
 
 CUresult

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/stream/stream.h"
 
+#include "client/host/mirror.h"
 #include "client/memory/pool.h"
 #include "client/stream/watch.h"
 #include "client/wire/session.h"
@@ -306,12 +307,14 @@ gpc_stream_fence(struct gpc_stream *stream)
 	uint64_t given = given_to(stream);
 	CUresult result;
 
-	if (is_idle(stream, given))
-		return gpc_session_result(stream->context->scope.session);
-	result = gpc_wait_cuStreamSynchronize(stream->context, &args);
-	if (result == CUDA_SUCCESS)
-		gpc_stream_set_done(stream, given);
-	return result;
+	if (is_idle(stream, given)) {
+		result = gpc_session_result(stream->context->scope.session);
+	} else {
+		result = gpc_wait_cuStreamSynchronize(stream->context, &args);
+		if (result == CUDA_SUCCESS)
+			gpc_stream_set_done(stream, given);
+	}
+	return gpc_mirror_after_wait(stream->context->scope.session, result);
 }
 
 CUresult
@@ -340,13 +343,15 @@ gpc_cuStreamQuery(CUstream hStream)
 	if (result != CUDA_SUCCESS)
 		return result;
 	given = given_to(stream);
-	if (is_idle(stream, given))
-		return gpc_session_result(stream->context->scope.session);
-	watched = (struct gpc_watched){ stream->context, stream->handle.id, false };
-	result = gpc_watch_ask(&stream->watch, given, &watched);
-	if (result == CUDA_SUCCESS)
-		gpc_stream_set_done(stream, given);
-	return result;
+	if (is_idle(stream, given)) {
+		result = gpc_session_result(stream->context->scope.session);
+	} else {
+		watched = (struct gpc_watched){ stream->context, stream->handle.id, false };
+		result = gpc_watch_ask(&stream->watch, given, &watched);
+		if (result == CUDA_SUCCESS)
+			gpc_stream_set_done(stream, given);
+	}
+	return gpc_mirror_after_wait(stream->context->scope.session, result);
 }
 
 CUresult

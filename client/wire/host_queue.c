@@ -129,6 +129,16 @@ drop_all_locked(struct gpc_session *session) GP_LOCKED(session->functions.lock)
 	}
 }
 
+/* The function sees what kernels before it have written. */
+static void
+catch_up(struct gpc_session *session)
+{
+	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+
+	if (keeper)
+		keeper->function(keeper->arg);
+}
+
 static void *
 run_all(void *arg)
 {
@@ -145,6 +155,7 @@ run_all(void *arg)
 		}
 		functions->turn = function->turn_next;
 		(void)pthread_mutex_unlock(&session->functions.lock);
+		catch_up(session);
 		run(function, function->result);
 		answer(function);
 		(void)pthread_mutex_lock(&session->functions.lock);

@@ -91,9 +91,34 @@ free_session(struct gpc_session *session)
 static void
 wake_all(struct gpc_session *session)
 {
+	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+
 	gpc_sender_wake_all(session);
 	gpc_receiver_abort(session);
 	gpc_host_queue_end(session);
+	if (keeper)
+		keeper->over(keeper->arg);
+}
+
+bool
+gpc_session_shares_memory(const struct gpc_session *session)
+{
+	return gp_conn_caps(session->lane) & GP_CONN_CAP_PASS_FD;
+}
+
+int
+gpc_session_take_fd(struct gpc_session *session)
+{
+	return gp_conn_take_fd(session->lane);
+}
+
+void
+gpc_session_set_keeper(struct gpc_session *session, const struct gpc_session_keeper *keeper)
+{
+	atomic_store(&session->keeper, keeper);
+	/* It may have ended before. */
+	if (gpc_session_is_over(session))
+		keeper->over(keeper->arg);
 }
 
 int

@@ -56,6 +56,25 @@ CUresult gpc_session_status(struct gpc_session *session);
 /* Ends the session with this sticky error; the first one stays. */
 void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
 
+/* Whether the daemon can give this process memory that it has, too: descriptors come over the lane.
+ */
+bool gpc_session_shares_memory(const struct gpc_session *session);
+/* From a request's before() alone: the descriptor that was passed in front of its answer, now the
+ * caller's; -ENOENT: none was. */
+GP_MUST_CHECK int gpc_session_take_fd(struct gpc_session *session);
+
+/*
+ * What somebody who keeps the program's memory and the daemon's alike is told; set once, for good.
+ * over(): the session is, by any thread.  function(): a host function's turn has come, before it
+ * runs, by the thread that runs it.  Neither is called with a lock held.
+ */
+struct gpc_session_keeper {
+	void (*over)(void *arg);
+	void (*function)(void *arg);
+	void *arg;
+};
+void gpc_session_set_keeper(struct gpc_session *session, const struct gpc_session_keeper *keeper);
+
 /* Grows when an answer of the daemon about kernels may not be true any more: one of them was
  * refused after it had been posted, or the session's share of a GPU is another. */
 uint64_t gpc_session_revision(const struct gpc_session *session);

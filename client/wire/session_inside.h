@@ -101,6 +101,7 @@ struct gpc_session {
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;
 	struct gpc_lanes *lanes; /* lane.h */
+	const struct gpc_session_keeper *_Atomic keeper;
 	atomic_uint_fast64_t work_posted, work_done;
 	struct gpc_given given;
 	pthread_mutex_t reason_lock; /* who reads the control connection */

@@ -117,7 +117,6 @@ CUresult cuDevicePrimaryCtxReset_v2(
 
 /* What the devices have and gpupool does not carry across the network: reported as absent. */
 GP_SET(absent_attribute,
-        CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
         CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,

@@ -34,14 +34,20 @@ CUresult cuMemAllocHost_v2(
         BY_HOOK void **pp,
         size_t bytesize);
 
-GP_LOCAL()
+GP_LOCAL(VIA(gpHostUnmap))
 CUresult cuMemFreeHost(
         BY_HOOK void *p);
 
-GP_LOCAL(CAPTURE(unsafe))
+GP_LOCAL(VIA(gpHostReserve, gpHostMap), CAPTURE(unsafe))
 CUresult cuMemHostAlloc(
         BY_HOOK void **pp,
         size_t bytesize,
+        unsigned int Flags);
+
+GP_LOCAL(VIA(gpHostMap, gpHostWrite, gpHostFetch))
+CUresult cuMemHostGetDevicePointer_v2(
+        OUT CUdeviceptr *pdptr,
+        BY_HOOK void *p,
         unsigned int Flags);
 
 GP_LOCAL()

@@ -36,6 +36,12 @@ CUresult cuMemGetInfo(
         OUT unsigned int *free,
         OUT unsigned int *total);
 
+GP_LOCAL(NARROW(cuMemHostGetDevicePointer_v2))
+CUresult cuMemHostGetDevicePointer(
+        OUT CUdeviceptr_v1 *pdptr,
+        BY_HOOK void *p,
+        unsigned int Flags);
+
 GP_LOCAL(NARROW(cuMemAlloc_v2), UNDO(cuMemFree_v2))
 CUresult cuMemAlloc(
         OUT CUdeviceptr_v1 *dptr,

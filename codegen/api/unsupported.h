@@ -20,10 +20,6 @@ GP_INSTEAD("device memory and copies",
         cuStreamAttachMemAsync,
         cuStreamAttachMemAsync_ptsz)
 
-GP_INSTEAD("copies to device memory",
-        cuMemHostGetDevicePointer,
-        cuMemHostGetDevicePointer_v2)
-
 GP_INSTEAD("copies through memory of the processes",
         cuMemPoolExportPointer,
         cuMemPoolExportToShareableHandle,

@@ -15,6 +15,7 @@
 #include "server/worker/image/promise.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/grant.h"
+#include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/share.h"
 #include "server/worker/retire.h"
@@ -185,6 +186,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_OBJECTS, gpd_array_forget },
 
 	{ GPD_CLOSING_MEMORY, gpd_memory_destroy },
+	{ GPD_CLOSING_MEMORY, gpd_host_memory_forget },
 	{ GPD_CLOSING_MEMORY, gpd_grant_forget },
 	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
 	/* After the streams, which have places in it. */

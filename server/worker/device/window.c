@@ -15,6 +15,9 @@
 #define SIZE_SOFTWARE ((uint64_t)16 << 30)
 #define SIZE_MIN ((uint64_t)16 << 20)
 #define GRANULE_MAX ((uint64_t)2 << 20)
+/* Of host memory: what one session may name. */
+#define HOST_SIZE_MAX ((uint64_t)64 << 30)
+#define HOST_SIZE_SOFTWARE ((uint64_t)4 << 30)
 /* Usual sizes are multiples of it, and not below it. */
 #define SIZE_STEP ((uint64_t)32 << 30)
 /* With so many sessions, the next ones get a quarter of the usual size: there are some sixty
@@ -106,6 +109,22 @@ reserve(uint64_t address, uint64_t size)
 	return false;
 }
 
+/* The driver reserves its addresses in this process, too, so what is free here is free there. */
+static bool
+reserve_host(uint64_t address, uint64_t size)
+{
+	void *wanted = (void *)(uintptr_t)address;
+	void *got = mmap(wanted, size, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (got == wanted)
+		return true;
+	/* Kernels before 4.17 take the address as a hint. */
+	if (got != MAP_FAILED)
+		(void)munmap(got, size);
+	return false;
+}
+
 static bool
 find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
 	GP_LOCKED(lock)
@@ -159,4 +178,37 @@ gpd_window_give(const struct gpd_range *window)
 	pthread_mutex_lock(&lock);
 	taken--;
 	pthread_mutex_unlock(&lock);
+}
+
+int
+gpd_window_take_host(uint64_t size, struct gpd_range *range_p)
+{
+	uint64_t most = gpd_driver.software ? HOST_SIZE_SOFTWARE : HOST_SIZE_MAX;
+	uint64_t address;
+	bool found = false;
+
+	size = round_up(size < most ? size : most, GRANULE_MAX);
+	if (size == 0)
+		return -ENOMEM;
+	pthread_mutex_lock(&lock);
+	address = round_up(next, size < ALIGN_MAX ? GRANULE_MAX : ALIGN_MAX);
+	for (uint64_t tried = 0; !found && tried < GPD_HOST_END - GPD_WINDOW_FIRST; tried += size) {
+		if (address + size > GPD_HOST_END)
+			address = GPD_WINDOW_FIRST;
+		found = reserve_host(address, size);
+		if (found)
+			*range_p = (struct gpd_range){ .address = address, .size = size };
+		address += size;
+	}
+	if (found)
+		next = address;
+	pthread_mutex_unlock(&lock);
+	return found ? 0 : -ENOMEM;
+}
+
+void
+gpd_window_give_host(const struct gpd_range *range)
+{
+	if (range->size)
+		(void)munmap((void *)(uintptr_t)range->address, range->size);
 }

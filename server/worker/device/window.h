@@ -17,9 +17,12 @@
 /* ThreadSanitizer's shadow leaves less; see softgpu/engine/engine.h. */
 #define GPD_WINDOW_FIRST UINT64_C(0x550000000000)
 #define GPD_WINDOW_END UINT64_C(0x553000000000)
+#define GPD_HOST_END GPD_WINDOW_END
 #else
 #define GPD_WINDOW_FIRST UINT64_C(0x110000000000)
 #define GPD_WINDOW_END UINT64_C(0x540000000000)
+/* Where host memory ends that kernels reach: those of the software device reach nothing above. */
+#define GPD_HOST_END UINT64_C(0x3f0000000000)
 #endif
 
 /*
@@ -43,5 +46,12 @@ int gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoi
 
 /* Nothing is mapped in it any more. */
 void gpd_window_give(const struct gpd_range *window);
+
+/*
+ * The same for host memory: addresses of this process, where it has nothing and the driver has
+ * nothing either, reserved without access until they are given back.  At most size bytes.
+ */
+int gpd_window_take_host(uint64_t size, struct gpd_range *range_p);
+void gpd_window_give_host(const struct gpd_range *range);
 
 #endif /* GPD_WINDOW_H */

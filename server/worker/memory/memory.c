@@ -8,6 +8,7 @@
 #include "server/worker/device/window.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/grant.h"
+#include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/physical.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
@@ -185,6 +186,8 @@ gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t si
 {
 	if (inside(session->memory, address, size))
 		return gpd_memory_mapped(session, address, size);
+	if (gpd_host_memory_mapped(session, address, size))
+		return true;
 	for (const struct gpd_extent *e = session->extents; e; e = e->next) {
 		if (within(e->address, e->size, address, size))
 			return true;

@@ -89,6 +89,21 @@ gpd_account_give_code(struct gpd_account *account, uint64_t bytes)
 	gpd_ledger_give(account->ledger, account->line, GPD_LEDGER_CODE, bytes);
 }
 
+CUresult
+gpd_account_take_pinned(struct gpd_account *account, uint64_t bytes)
+{
+	if (gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_PINNED, bytes))
+		return CUDA_SUCCESS;
+	gpd_ledger_count(&account->line->counts.refusals, 1);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void
+gpd_account_give_pinned(struct gpd_account *account, uint64_t bytes)
+{
+	gpd_ledger_give(account->ledger, account->line, GPD_LEDGER_PINNED, bytes);
+}
+
 void
 gpd_account_leave_begin(struct gpd_account *account)
 {

@@ -39,6 +39,9 @@ void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 /* The same for the machine's memory for device code.  Executor. */
 CUresult gpd_account_take_code(struct gpd_account *account, uint64_t bytes);
 void gpd_account_give_code(struct gpd_account *account, uint64_t bytes);
+/* And for the machine's memory that kernels reach: nobody is asked to give any back. */
+CUresult gpd_account_take_pinned(struct gpd_account *account, uint64_t bytes);
+void gpd_account_give_pinned(struct gpd_account *account, uint64_t bytes);
 
 /*
  * There is no memory, but others' may be on its way back to the driver: a session that ends, a free

@@ -35,7 +35,8 @@
 #define GPD_LATER ((CUresult)0x7fff0000)
 
 struct gp_conn;
-struct gpd_memory; /* memory.h: the window and what is mapped in it */
+struct gpd_memory;      /* memory.h: the window and what is mapped in it */
+struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels reach */
 struct gpd_extent;
 struct gpd_grant;   /* grant.h: memory that it has and has not mapped */
 struct gpd_staging; /* staging.h: pinned memory for copies */
@@ -57,6 +58,7 @@ struct gpd_session {
 	struct gpd_handle_table handles;
 	struct gpd_account account;
 	struct gpd_memory *memory;
+	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
 	struct gpd_grant *grant;
 	struct gpd_extent *extents; /* memory.h */
 	_Atomic unsigned int

@@ -76,10 +76,12 @@ fake_setup(void **state)
 		(void)munmap(window, FAKE_WINDOW + FAKE_GRANULE);
 	}
 	memset(&fake, 0, sizeof(fake));
+	fake.host_quota = FAKE_WINDOW;
 	session.facts.max_bulk = UINT32_MAX;
 	session.facts.unknown_calls[GP_CALL_gpMemoryTry / 8] |=
 		(uint8_t)(1u << GP_CALL_gpMemoryTry % 8);
 	fake.facts = &session.facts;
+	fake_forbid_host();
 	fake.window = session.facts.window_base;
 	fake.device = mmap(NULL, FAKE_WINDOW, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -274,6 +276,12 @@ gpc_session_work_posted(struct gpc_session *s)
 }
 
 uint64_t
+gpc_session_given(const struct gpc_session *s)
+{
+	return fake.posted;
+}
+
+uint64_t
 gpc_session_work_done(struct gpc_session *s)
 {
 	return __atomic_load_n(&fake.done, __ATOMIC_SEQ_CST);
@@ -381,6 +389,8 @@ answer(struct under_way *one)
 		assert_int_equal(note_left, 0);
 		at += size;
 	}
+	if (request->before)
+		request->before(request);
 	request->result = one->result;
 	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
 	if (request->done)
@@ -422,7 +432,12 @@ CUresult
 gpc_request_wait(struct gpc_request *request)
 {
 	CUresult pending = fake.pending;
+	void (*meanwhile)(void) = fake.meanwhile;
 
+	if (meanwhile && !request->complete) {
+		fake.meanwhile = NULL;
+		meanwhile();
+	}
 	while (!__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
 		fake_deliver();
 	if (request->result != CUDA_SUCCESS || pending == CUDA_SUCCESS)
@@ -610,7 +625,9 @@ fake_recall(void)
 int
 gpc_thread_start(struct gpc_session *s, void *(*main)(void *arg), void *arg, const char *name)
 {
-	(void)main(arg);
+	/* That one is for work that goes on while nobody waits. */
+	if (strcmp(name, "gpupool-mirror") != 0)
+		(void)main(arg);
 	return 0;
 }
 

@@ -23,8 +23,12 @@
 #else
 #define FAKE_BESIDES ((uint64_t)0x310000000000)
 #endif
+/* And those for host memory that kernels reach. */
+#define FAKE_HOST (FAKE_BESIDES + ((uint64_t)1 << 38))
 #define FAKE_GRANULE (2 * FAKE_MIB)
 #define FAKE_STREAM ((CUstream)(uintptr_t)0x5757)
+
+struct gpc_session_keeper;
 
 struct fake {
 	uint64_t window;
@@ -52,6 +56,13 @@ struct fake {
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;
 	CUresult reserve_result;
+	/* Host memory that kernels reach: fake_allow_host(). */
+	bool shares_memory;
+	uint64_t host_quota, host_written;
+	int host_reserves, host_maps, host_fetches;
+	void (*meanwhile)(
+		void); /* what happens once before an answer that is waited for; or NULL */
+	const struct gpc_session_keeper *keeper;
 	struct gpc_session_facts *facts;
 	struct gpc_context *context;
 	struct gpc_stream *stream; /* the only one besides the default */
@@ -82,6 +93,13 @@ void fake_recall(void);
 void fake_allow_tries(void);
 /* Bytes that are mapped when that has been given back. */
 uint64_t fake_mapped(void);
+
+/* From now on the daemon has host memory that kernels reach, or it has none. */
+void fake_allow_host(void);
+void fake_forbid_host(void);
+/* As a kernel would see it; and how much there is. */
+uint8_t *fake_host_at(uint64_t address);
+uint64_t fake_host_mapped(void);
 
 /* Device memory, as a kernel would see it. */
 uint8_t *fake_at(CUdeviceptr address);

@@ -143,6 +143,21 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 	return gpd_wait_add(session, NULL, done, arg);
 }
 
+void
+gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
+{
+	uintptr_t packed = (uintptr_t)arg;
+
+	(void)gpd_session_reply(session, (uint16_t)(packed >> 32), (uint32_t)packed, result, NULL,
+				0);
+}
+
+void *
+gpd_wait_request(const struct gpd_session *session)
+{
+	return (void *)((uintptr_t)session->call << 32 | session->request);
+}
+
 bool
 gpd_wait_none(struct gpd_session *session)
 {

@@ -164,6 +164,30 @@ host_alloc(void **memory, size_t size, unsigned int flags)
 }
 
 static CUresult
+host_register(void *memory, size_t size, unsigned int flags)
+{
+	CUresult result = fake_called("cuMemHostRegister %p %zu", memory, size);
+
+	/* The driver pins pages that can be written. */
+	if (result == CUDA_SUCCESS)
+		memset(memory, *(const char *)memory, 1);
+	return result;
+}
+
+static CUresult
+host_unregister(void *memory)
+{
+	return fake_called("cuMemHostUnregister %p", memory);
+}
+
+static CUresult
+host_get_device_pointer(CUdeviceptr *address, void *memory, unsigned int flags)
+{
+	*address = (uintptr_t)memory;
+	return fake_called("cuMemHostGetDevicePointer");
+}
+
+static CUresult
 htod(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
 {
 	CUresult result = fake_called("cuMemcpyHtoDAsync %llx %zu", dst, size);
@@ -321,6 +345,9 @@ fake_driver_create(void)
 		.cuMemAddressFree = mem_address_free,
 		.cuMemGetInfo_v2 = mem_get_info,
 		.cuMemHostAlloc = host_alloc,
+		.cuMemHostRegister_v2 = host_register,
+		.cuMemHostUnregister = host_unregister,
+		.cuMemHostGetDevicePointer_v2 = host_get_device_pointer,
 		.cuMemcpyHtoDAsync_v2 = htod,
 		.cuMemcpyDtoHAsync_v2 = dtoh,
 		.cuMemcpyDtoDAsync_v2 = dtod,

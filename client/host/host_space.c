@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/host_space.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "client/alloc/heap.h"
+#include "client/alloc/kept.h"
+#include "client/base/log.h"
+#include "client/base/ranges.h"
+#include "client/connect/window.h"
+#include "client/context/context.h"
+#include "client/context/fence.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+#include "transport/shm/sealed_memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What a session asks for; the daemon may give less. */
+#define RANGE_SIZE ((uint64_t)64 << 30)
+#define ADDRESS_MAX ((uint64_t)1 << 47)
+#define GRANULARITY ((uint64_t)2 << 20)
+/* Small blocks are cut from chunks of this size, the first ones smaller. */
+#define CHUNK_FIRST ((uint64_t)4 << 20)
+#define CHUNK_MAX ((uint64_t)16 << 20)
+/* Places of the daemon's choice that are tried: something of this process may lie there. */
+#define TRIES 8
+/* What is kept of shared memory that nothing uses: making it is slow. */
+#define KEPT_MAX ((uint64_t)1 << 30)
+/* So often may other threads take what one has made for its own block, before it gives up. */
+#define GROW_TRIES 16
+/* How long a refusal waits for what was kept, in all. */
+#define LEAVING_TRIES 100
+#define LEAVING_NAP_NS 2000000
+/* Freed bytes that wait for work, from which on the client asks how far the work is. */
+#define WAITING_MAX ((uint64_t)1 << 20)
+
+struct space {
+	struct gpc_session *session;
+	struct space *next;
+	struct gpc_heap *heap; /* NULL: the daemon has none of it */
+	bool shared;
+	pthread_mutex_t lock; /* making memory: one at a time */
+	/* Not shared: what the daemon has, by where it begins. */
+	struct gpc_ranges reached GP_GUARDED_BY(lock);
+	struct gpc_kept kept;
+	struct gpc_fence fence;
+};
+
+static struct space *_Atomic spaces;
+static pthread_mutex_t spaces_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *
+pointer(uint64_t address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+/* The range for which the daemon has decided, if this process has nothing there.  GP_E_RESOURCE:
+ * there is to be none. */
+static int
+try_range(const struct gp_reply_gpHostReserve *reply)
+{
+	if (reply->address % GRANULARITY || reply->room < GRANULARITY ||
+	    reply->room % GRANULARITY || reply->address >= ADDRESS_MAX ||
+	    reply->room > ADDRESS_MAX - reply->address)
+		return GP_E_RESOURCE;
+	return gpc_window_reserve(reply->address, reply->room);
+}
+
+/* One place of the daemon's choice. */
+static CUresult
+ask_for_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
+{
+	const struct gp_args_gpHostReserve args = { .size = RANGE_SIZE };
+	struct gpc_request request = { .session = context->scope.session };
+	struct gp_dec dec;
+	CUresult result = gpc_start_gpHostReserve(context, &args, &request);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_request_wait_own(&request);
+	gp_dec_init(&dec, request.reply, request.reply_size);
+	gp_reply_gpHostReserve_decode(&dec, reply);
+	if (result == CUDA_SUCCESS && !gp_dec_done(&dec))
+		result = CUDA_ERROR_UNKNOWN;
+	free(request.reply);
+	return result;
+}
+
+static bool
+find_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
+{
+	int r = GP_E_INVALID;
+
+	if (!gpc_facts_know(gpc_session_facts(context->scope.session), GP_CALL_gpHostReserve))
+		return false;
+	for (int i = 0; r == GP_E_INVALID && i < TRIES; i++) {
+		if (ask_for_range(context, reply) != CUDA_SUCCESS)
+			return false;
+		r = try_range(reply);
+	}
+	return r == 0;
+}
+
+static struct space *
+find_space(const struct gpc_session *session)
+{
+	struct space *space = atomic_load(&spaces);
+
+	while (space && space->session != session)
+		space = space->next;
+	return space;
+}
+
+static struct space *
+find_around(uint64_t address)
+{
+	struct space *space = atomic_load(&spaces);
+
+	while (space && !(space->heap && gpc_heap_contains(space->heap, address)))
+		space = space->next;
+	return space;
+}
+
+bool
+gpc_host_space_contains(uint64_t address)
+{
+	return find_around(address) != NULL;
+}
+
+static struct space *
+create(struct gpc_context *context)
+{
+	struct space *space = calloc(1, sizeof(*space));
+	struct gp_reply_gpHostReserve range;
+
+	if (!space)
+		return NULL;
+	space->session = context->scope.session;
+	space->shared = gpc_session_shares_memory(space->session);
+	(void)pthread_mutex_init(&space->lock, NULL);
+	gpc_kept_init(&space->kept);
+	gpc_fence_init(&space->fence);
+	if (find_range(context, &range) &&
+	    gpc_heap_create(range.address, range.room, GRANULARITY, CHUNK_FIRST, &space->heap)) {
+		gpc_window_release(range.address, range.room);
+		space->heap = NULL;
+	}
+	if (!space->heap)
+		gpc_log(GPC_LOG_INFO, "kernels do not reach pinned memory");
+	space->next = atomic_load(&spaces);
+	atomic_store(&spaces, space);
+	return space;
+}
+
+/* NULL: there is none for this session. */
+static struct space *
+space_of(struct gpc_context *context)
+{
+	struct space *space = find_space(context->scope.session);
+
+	if (!space) {
+		(void)pthread_mutex_lock(&spaces_lock);
+		space = find_space(context->scope.session);
+		if (!space)
+			space = create(context);
+		(void)pthread_mutex_unlock(&spaces_lock);
+	}
+	return space && space->heap ? space : NULL;
+}
+
+/* There is nothing again. */
+static void
+cover(const struct gpc_heap_range *range)
+{
+	(void)mmap(pointer(range->base), range->size, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+/* This process's own memory, over its reservation. */
+static CUresult
+uncover(const struct gpc_heap_range *range)
+{
+	void *got = mmap(pointer(range->base), range->size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	return got == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+struct making {
+	struct gpc_request request;
+	const struct gpc_heap_range *range;
+	bool mapped;
+};
+
+/* The daemon's file comes in front of its answer. */
+static void
+take_memory(struct gpc_request *request)
+{
+	struct making *making = request->arg;
+	int fd = gpc_session_take_fd(request->session);
+	size_t size;
+
+	if (fd < 0)
+		return;
+	if (gp_sealed_check(fd, &size) == 0 && size == making->range->size)
+		making->mapped = mmap(pointer(making->range->base), size, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+	(void)close(fd);
+}
+
+struct leaving {
+	struct gpc_request request;
+	struct space *space;
+	struct gpc_heap_range range;
+};
+
+static void
+left(struct gpc_request *request)
+{
+	struct leaving *leaving = request->arg;
+
+	free(request->reply);
+	gpc_heap_give_back(leaving->space->heap, &leaving->range);
+	free(leaving);
+}
+
+/* The addresses are free when the daemon has answered. */
+static void
+tell_unmapped(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	const struct gp_args_gpHostUnmap args = { .address = range->base, .size = range->size };
+	struct leaving *leaving = calloc(1, sizeof(*leaving));
+
+	/* Without memory for it the addresses are lost. */
+	if (!leaving)
+		return;
+	*leaving = (struct leaving){ .space = space, .range = *range };
+	leaving->request.done = left;
+	leaving->request.arg = leaving;
+	if (gpc_start_gpHostUnmap(context->device->primary, &args, &leaving->request) ==
+	    CUDA_SUCCESS)
+		return;
+	/* A dead session's memory is gone as well. */
+	free(leaving);
+}
+
+/* The daemon makes it, and this process maps it as well if it is shared. */
+static CUresult
+tell_mapped(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range,
+	    bool shared) GP_LOCKED(space->lock)
+{
+	const struct gp_args_gpHostMap args = { range->base, range->size, shared };
+	struct making making = { .range = range };
+	CUresult result;
+
+	making.request.session = space->session;
+	making.request.arg = &making;
+	making.request.before = shared ? take_memory : NULL;
+	result = gpc_start_gpHostMap(context, &args, &making.request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&making.request);
+	free(making.request.reply);
+	if (result != CUDA_SUCCESS || !shared || making.mapped)
+		return result;
+	tell_unmapped(space, context, range);
+	return CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* At addresses of which the daemon has none that are on their way out. */
+static CUresult
+make_there(struct space *space, struct gpc_context *context, uint64_t size, bool shared,
+	   struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+{
+	struct gpc_heap_range busy[TRIES];
+	CUresult result = CUDA_ERROR_NOT_READY;
+	int count = 0;
+
+	while (result == CUDA_ERROR_NOT_READY && count < TRIES) {
+		if (gpc_heap_reserve(space->heap, size, &busy[count])) {
+			result = CUDA_ERROR_NOT_SUPPORTED;
+			break;
+		}
+		result = tell_mapped(space, context, &busy[count++], shared);
+	}
+	if (result == CUDA_SUCCESS)
+		*range_p = busy[--count];
+	/* The daemon may have it: its addresses come back when that is not so any more. */
+	if (result == CUDA_ERROR_OPERATING_SYSTEM)
+		count--;
+	while (count > 0)
+		gpc_heap_give_back(space->heap, &busy[--count]);
+	return result;
+}
+
+/* What is kept beyond so many bytes goes; whether there was any. */
+static bool
+give_back(struct space *space, struct gpc_context *context, uint64_t beyond)
+{
+	struct gpc_kept_mapping mapping;
+	bool any = false;
+
+	while (gpc_kept_take_excess(&space->kept, beyond, &mapping)) {
+		cover(&mapping.range);
+		tell_unmapped(space, context, &mapping.range);
+		any = true;
+	}
+	return any;
+}
+
+/* Shared memory: what was kept, or new. */
+static CUresult
+make_shared(struct space *space, struct gpc_context *context, uint64_t size,
+	    struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+{
+	bool waits;
+	CUresult result;
+
+	size = (size + GRANULARITY - 1) & ~(GRANULARITY - 1);
+	if (gpc_kept_take(&space->kept, space->session, size, gpc_session_work_done(space->session),
+			  range_p, &waits))
+		return CUDA_SUCCESS;
+	result = make_there(space, context, size, true, range_p);
+	if (result != CUDA_ERROR_OUT_OF_MEMORY)
+		return result;
+	/* The daemon counts what is kept until it is gone, which it cannot be at once. */
+	if (!give_back(space, context, 0))
+		return result;
+	for (int i = 0; result == CUDA_ERROR_OUT_OF_MEMORY && i < LEAVING_TRIES; i++) {
+		gp_nap(LEAVING_NAP_NS);
+		result = make_there(space, context, size, true, range_p);
+	}
+	return result;
+}
+
+static CUresult
+make(struct space *space, struct gpc_context *context, uint64_t size,
+     struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+{
+	CUresult result;
+
+	if (space->shared)
+		return make_shared(space, context, size, range_p);
+	if (gpc_heap_reserve(space->heap, size, range_p))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = uncover(range_p);
+	if (result != CUDA_SUCCESS)
+		gpc_heap_give_back(space->heap, range_p);
+	return result;
+}
+
+/* Takes it out of what the daemon has; whether it was there. */
+static bool
+forget_reached(struct space *space, const struct gpc_heap_range *range)
+{
+	struct gpc_range *found;
+
+	(void)pthread_mutex_lock(&space->lock);
+	found = gpc_ranges_find(&space->reached, range->base, 1);
+	if (found)
+		gpc_ranges_remove(&space->reached, found);
+	(void)pthread_mutex_unlock(&space->lock);
+	return found != NULL;
+}
+
+/* A mapping in which there is no block any more. */
+static void
+unmake(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range,
+       uint64_t tag)
+{
+	const struct gpc_kept_mapping mapping = { *range, space->session, tag };
+
+	if (space->shared && range->size <= KEPT_MAX && gpc_kept_put(&space->kept, &mapping)) {
+		(void)give_back(space, context, KEPT_MAX);
+		return;
+	}
+	cover(range);
+	if (space->shared || forget_reached(space, range))
+		tell_unmapped(space, context, range);
+	else
+		gpc_heap_give_back(space->heap, range);
+}
+
+static void
+retire(struct space *space)
+{
+	gpc_heap_retire(space->heap, gpc_session_work_done(space->session), 0);
+}
+
+/* Freed memory waits for work: which of it is done? */
+static void
+ask_how_far(struct space *space, struct gpc_context *context)
+{
+	gpc_fence_poll(&space->fence);
+	gpc_fence_start(&space->fence, context->device->primary);
+}
+
+/* From the chunks, or a new one, of which another thread may take so much that there must be one
+ * more. */
+static CUresult
+take_small(struct space *space, struct gpc_context *context, uint64_t size, uint64_t *address_p)
+	GP_LOCKED(space->lock)
+{
+	retire(space);
+	for (int i = 0; i < GROW_TRIES; i++) {
+		uint64_t chunk = gpc_heap_chunk_size(space->heap, space);
+		struct gpc_heap_range range;
+		CUresult result;
+
+		if (gpc_heap_alloc(space->heap, space, size, 0, address_p) == 0)
+			return CUDA_SUCCESS;
+		result = make(space, context, chunk < CHUNK_MAX ? chunk : CHUNK_MAX, &range);
+		if (result == CUDA_ERROR_OUT_OF_MEMORY)
+			result = make(space, context, size, &range);
+		if (result != CUDA_SUCCESS)
+			return result;
+		/* Without memory for it what was made is lost. */
+		if (gpc_heap_add_chunk(space->heap, space, &range))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult
+take_large(struct space *space, struct gpc_context *context, uint64_t size, uint64_t *address_p)
+	GP_LOCKED(space->lock)
+{
+	struct gpc_heap_range range;
+	CUresult result = make(space, context, size, &range);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpc_heap_add_large(space->heap, space, &range, size, 0))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*address_p = range.base;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_host_space_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p,
+		     bool *shared_p)
+{
+	struct space *space = space_of(context);
+	CUresult result;
+
+	if (!space)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*shared_p = space->shared;
+	if (size <= GPC_HEAP_SMALL_MAX &&
+	    gpc_heap_alloc(space->heap, space, size, 0, address_p) == 0)
+		return CUDA_SUCCESS;
+	if (gpc_heap_waiting(space->heap) > WAITING_MAX)
+		ask_how_far(space, context);
+	(void)pthread_mutex_lock(&space->lock);
+	result = size <= GPC_HEAP_SMALL_MAX ? take_small(space, context, size, address_p)
+					    : take_large(space, context, size, address_p);
+	(void)pthread_mutex_unlock(&space->lock);
+	return result;
+}
+
+void
+gpc_host_space_free(struct gpc_context *context, uint64_t address, bool reached)
+{
+	struct space *space = find_around(address);
+	uint64_t tag = reached ? gpc_session_work_posted(space->session) : 0;
+	struct gpc_heap_range range;
+
+	if (gpc_heap_free(space->heap, address, tag, gpc_session_work_done(space->session),
+			  &range) == 0 &&
+	    range.size != 0)
+		unmake(space, context, &range, tag);
+}
+
+CUresult
+gpc_host_space_reach(struct gpc_context *context, uint64_t address)
+{
+	struct space *space = find_around(address);
+	struct gpc_heap_block block;
+	struct gpc_heap_range range;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!space || space->session != context->scope.session ||
+	    !gpc_heap_find(space->heap, address, &block))
+		return CUDA_ERROR_INVALID_VALUE;
+	range = (struct gpc_heap_range){ block.mapping_base, block.mapping_size };
+	(void)pthread_mutex_lock(&space->lock);
+	if (!gpc_ranges_find(&space->reached, range.base, 1)) {
+		result = tell_mapped(space, context, &range, false);
+		if (result == CUDA_SUCCESS &&
+		    gpc_ranges_add(&space->reached, range.base, range.size, NULL))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	(void)pthread_mutex_unlock(&space->lock);
+	return result;
+}
+
+CUresult
+gpc_host_space_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p)
+{
+	struct space *space = space_of(context);
+	CUresult result;
+
+	if (!space)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	(void)pthread_mutex_lock(&space->lock);
+	result = make_there(space, context, size, false, range_p);
+	(void)pthread_mutex_unlock(&space->lock);
+	return result;
+}
+
+void
+gpc_host_space_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
+{
+	struct space *space = find_around(range->base);
+
+	if (space)
+		tell_unmapped(space, context, range);
+}

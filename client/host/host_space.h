@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Addresses for host memory that kernels reach (docs/host-memory.md): a range of each session,
+ * which the daemon reserves as well, and a heap in it.  Where the lane is shared memory the memory
+ * is the daemon's, too; elsewhere it is this process's, until the daemon is told to have some
+ * there.
+ *
+ * A session's range is made with the first block and kept to the end.  Any thread may call.
+ */
+#ifndef GPC_HOST_SPACE_H
+#define GPC_HOST_SPACE_H
+
+#include "base/status.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_context;
+struct gpc_heap_range;
+
+/*
+ * Memory for a block of the session.  *shared_p: the daemon has the same. CUDA_ERROR_NOT_SUPPORTED:
+ * the daemon has no such memory, or there is no room for it; CUDA_ERROR_OUT_OF_MEMORY: the quota.
+ */
+CUresult gpc_host_space_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p,
+			      bool *shared_p);
+/* reached: kernels may still use it. */
+void gpc_host_space_free(struct gpc_context *context, uint64_t address, bool reached);
+
+/* The daemon has memory at a block that is not shared, from now on. */
+CUresult gpc_host_space_reach(struct gpc_context *context, uint64_t address);
+
+/* Whole pages that the daemon alone has, for memory that lies elsewhere here. */
+CUresult gpc_host_space_map(struct gpc_context *context, uint64_t size,
+			    struct gpc_heap_range *range_p);
+void gpc_host_space_unmap(struct gpc_context *context, const struct gpc_heap_range *range);
+
+/* Whether the address is in anybody's range. */
+bool gpc_host_space_contains(uint64_t address);
+
+#endif /* GPC_HOST_SPACE_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host memory of which the daemon has a copy that kernels reach, and which is kept like this
+ * process's (docs/host-memory.md).
+ *
+ * A session has one list of such blocks, and a thread from its first block on.  Any thread may
+ * call; no call is made with a lock that the reader of the connection takes.
+ */
+#ifndef GPC_MIRROR_H
+#define GPC_MIRROR_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_context;
+struct gpc_session;
+
+/* Blocks, of all sessions. */
+extern atomic_uint gpc_mirrored;
+
+/* The daemon's copy, at this address, becomes what the block is, and is kept so from then on.  Both
+ * are equally aligned to 8. */
+CUresult gpc_mirror_add(struct gpc_context *context, void *host, uint64_t address, size_t size);
+/* The block that begins at this address, if there is one. */
+void gpc_mirror_remove(struct gpc_session *session, uint64_t address);
+
+CUresult gpc_mirror_send(struct gpc_session *session);
+void gpc_mirror_wake(struct gpc_session *session);
+CUresult gpc_mirror_fetch(struct gpc_session *session);
+
+/* Before work is posted that may read a block: what the program has changed is on its way. */
+static inline CUresult
+gpc_mirror_before_work(struct gpc_session *session)
+{
+	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1) ? CUDA_SUCCESS
+								    : gpc_mirror_send(session);
+}
+
+/* And behind it: while it is under way changes are exchanged. */
+static inline void
+gpc_mirror_behind_work(struct gpc_session *session)
+{
+	if (__builtin_expect(atomic_load(&gpc_mirrored) != 0, 0))
+		gpc_mirror_wake(session);
+}
+
+/* Before the program is told that work is done, with this result: what that has changed is here. */
+static inline CUresult
+gpc_mirror_after_wait(struct gpc_session *session, CUresult result)
+{
+	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1) || result != CUDA_SUCCESS
+		       ? result
+		       : gpc_mirror_fetch(session);
+}
+
+#endif /* GPC_MIRROR_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host memory that kernels of the session reach, at addresses that the client reserves as well
+ * (docs/host-memory.md).  They are no device addresses of the window: the hooks check them.
+ */
+
+/* A range of addresses for it, at most size bytes; one for each session.  Asked again while nothing
+ * is mapped there, it is another one: something of the program lay in the last. */
+GP_MESSAGE(0x0801, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpHostReserve(
+        size_t size,
+        OUT unsigned long long *address,
+        OUT unsigned long long *room);
+
+/* Zeros at whole pages of that range.  shared 1: a file in memory that the client maps, too; its
+ * descriptor is passed over the lane before the reply. */
+GP_MESSAGE(0x0802, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostMap(
+        unsigned long long address,
+        size_t size,
+        unsigned int shared);
+
+/* Undoes one of these; answered when all work submitted before is done and the addresses are free. */
+GP_MESSAGE(0x0803, WAIT, SERVER_HOOK, BEHIND_ALL)
+void gpHostUnmap(
+        unsigned long long address,
+        size_t size);
+
+/* What the program has changed in what is mapped (protocol/host_changes.h), stored at once. */
+GP_MESSAGE(0x0804, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostWrite(
+        IN_BYTES(changes_size) const void *changes,
+        size_t changes_size);
+
+/* What the device has changed in these ranges (u64 address, u64 size, each; up to GP_HOST_RANGES_MAX) since the
+ * last time; done: how many bytes of them, one after another, this holds for. */
+GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostFetch(
+        IN_BYTES(ranges_size) const void *ranges,
+        size_t ranges_size,
+        OUT unsigned long long *done,
+        OUT_BYTES(BY_HOOK) void *changes);

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/memory/host_memory.h"
+
+#include "base/lock.h"
+#include "gpd_calls.h"
+#include "protocol/host_changes.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/device/quiet_jobs.h"
+#include "server/worker/device/window.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "transport/shm/sealed_memory.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#define PAGE UINT64_C(4096)
+#define ARENAS_MAX 4096
+#define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
+
+struct arena {
+	struct gpd_host_memory *memory;
+	struct arena *next; /* of those that leave */
+	uint64_t address, size;
+	uint8_t *shadow; /* what both ends agreed on; NULL: nothing was sent or fetched yet */
+	void *request;   /* of who gives it back: gpd_wait_request() */
+};
+
+/* It goes when it has neither a session nor arenas. */
+struct gpd_host_memory {
+	struct gpd_range range;
+	struct arena **arenas; /* by address; executor */
+	size_t count;
+
+	pthread_mutex_t lock;
+	struct gpd_session *session GP_GUARDED_BY(lock); /* NULL: it has ended */
+	struct arena *leaving GP_GUARDED_BY(lock);
+};
+
+static void *
+pointer(uint64_t address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+static void
+free_memory(struct gpd_host_memory *memory)
+{
+	gpd_window_give_host(&memory->range);
+	pthread_mutex_destroy(&memory->lock);
+	free(memory->arenas);
+	free(memory);
+}
+
+/* The addresses stay reserved. */
+static void
+cover(uint64_t address, uint64_t size)
+{
+	(void)mmap(pointer(address), size, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+static void
+free_arena(struct arena *arena)
+{
+	if (arena->shadow)
+		(void)munmap(arena->shadow, arena->size);
+	free(arena);
+}
+
+/* A quiet job: the driver waits for every kernel. */
+static void
+drop_arena(void *arg)
+{
+	struct arena *arena = arg;
+	struct gpd_host_memory *memory = arena->memory;
+	bool last;
+
+	if (!gpd_quiet_jobs_seek_quiet()) {
+		gpd_quiet_jobs_run(drop_arena, arena);
+		return;
+	}
+	(void)gpd_driver.cuMemHostUnregister(pointer(arena->address));
+	cover(arena->address, arena->size);
+	pthread_mutex_lock(&memory->lock);
+	LL_DELETE(memory->leaving, arena);
+	/* Under the lock the session stays. */
+	if (memory->session)
+		gpd_account_give_pinned(&memory->session->account, arena->size);
+	last = !memory->session && !memory->leaving;
+	pthread_mutex_unlock(&memory->lock);
+	free_arena(arena);
+	if (last)
+		free_memory(memory);
+}
+
+/* The first arena that ends behind address. */
+static size_t
+find(const struct gpd_host_memory *memory, uint64_t address)
+{
+	size_t low = 0, high = memory->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (memory->arenas[middle]->address + memory->arenas[middle]->size <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* NULL: no arena has all of it. */
+static struct arena *
+find_around(const struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+	struct arena *arena;
+	size_t i;
+
+	if (!memory)
+		return NULL;
+	i = find(memory, address);
+	if (i == memory->count)
+		return NULL;
+	arena = memory->arenas[i];
+	return address >= arena->address && size <= arena->size &&
+			       address - arena->address <= arena->size - size
+		       ? arena
+		       : NULL;
+}
+
+bool
+gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	return find_around(session, address, size) != NULL;
+}
+
+static CUresult
+create(struct gpd_session *session)
+{
+	struct gpd_host_memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memory->arenas = calloc(ARENAS_MAX, sizeof(*memory->arenas));
+	if (!memory->arenas) {
+		free(memory);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_init(&memory->lock, NULL);
+	memory->session = session;
+	session->host_memory = memory;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserve *args,
+		  struct gp_reply_gpHostReserve *reply)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	struct gpd_range range;
+	bool used;
+
+	if (!memory) {
+		CUresult result = create(session);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+		memory = session->host_memory;
+	}
+	pthread_mutex_lock(&memory->lock);
+	used = memory->count > 0 || memory->leaving;
+	pthread_mutex_unlock(&memory->lock);
+	if (used)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (gpd_window_take_host(args->size, &range))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Only now, so that it is another one. */
+	gpd_window_give_host(&memory->range);
+	memory->range = range;
+	reply->address = range.address;
+	reply->room = range.size;
+	return CUDA_SUCCESS;
+}
+
+/* Whether it lies in the session's range; the session ends if not. */
+static bool
+is_inside(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+
+	if (memory && size <= memory->range.size && address >= memory->range.address &&
+	    address - memory->range.address <= memory->range.size - size)
+		return true;
+	gpd_session_violation(session, "it names %llu bytes at %#llx, outside of its host memory",
+			      (unsigned long long)size, (unsigned long long)address);
+	return false;
+}
+
+static CUresult
+check_free(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
+{
+	size_t i = find(memory, address);
+	const struct arena *arena;
+
+	if (i < memory->count && memory->arenas[i]->address < address + size)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&memory->lock);
+	arena = memory->leaving;
+	while (arena &&
+	       (arena->address >= address + size || arena->address + arena->size <= address))
+		arena = arena->next;
+	pthread_mutex_unlock(&memory->lock);
+	return arena ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+/* Over this session's own reservation, where nothing of the worker's is. */
+static CUresult
+map_pages(uint64_t address, uint64_t size, int fd)
+{
+	int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	void *got = mmap(pointer(address), size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
+
+	return got == pointer(address) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Its device address is the same, or the driver cannot do that. */
+static CUresult
+register_pages(uint64_t address, uint64_t size)
+{
+	CUdeviceptr device = 0;
+	CUresult result = gpd_driver.cuMemHostRegister_v2(pointer(address), size, REGISTER_FLAGS);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_driver.cuMemHostGetDevicePointer_v2(&device, pointer(address), 0);
+	if (result == CUDA_SUCCESS && device == address)
+		return CUDA_SUCCESS;
+	(void)gpd_driver.cuMemHostUnregister(pointer(address));
+	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
+static CUresult
+make(struct gpd_session *session, uint64_t address, uint64_t size, int fd)
+{
+	CUresult result = map_pages(address, size, fd);
+
+	if (result == CUDA_SUCCESS)
+		result = register_pages(address, size);
+	if (result == CUDA_SUCCESS && fd >= 0 && gp_conn_pass_fd(session->conn, fd)) {
+		(void)gpd_driver.cuMemHostUnregister(pointer(address));
+		result = CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	if (result != CUDA_SUCCESS)
+		cover(address, size);
+	return result;
+}
+
+/* With its file, if both ends are to map it. */
+static CUresult
+make_shared(struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	CUresult result;
+	int fd;
+
+	if (!(gp_conn_caps(session->conn) & GP_CONN_CAP_PASS_FD))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	fd = gp_sealed_create("gpupool-host", size, true);
+	if (fd < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = make(session, address, size, fd);
+	(void)close(fd);
+	return result;
+}
+
+static CUresult
+add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	struct arena *arena = calloc(1, sizeof(*arena));
+	size_t i = find(memory, address);
+	CUresult result;
+
+	if (!arena)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*arena = (struct arena){ .memory = memory, .address = address, .size = size };
+	result = shared ? make_shared(session, address, size) : make(session, address, size, -1);
+	if (result != CUDA_SUCCESS) {
+		free(arena);
+		return result;
+	}
+	memmove(&memory->arenas[i + 1], &memory->arenas[i],
+		(memory->count - i) * sizeof(struct arena *));
+	memory->arenas[i] = arena;
+	memory->count++;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
+{
+	CUresult result;
+
+	if (!args->size || (args->address | args->size) % PAGE || args->shared > 1 ||
+	    !is_inside(session, args->address, args->size))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_free(session->host_memory, args->address, args->size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (session->host_memory->count == ARENAS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_account_take_pinned(&session->account, args->size);
+	if (result != CUDA_SUCCESS) {
+		gpd_session_log(session, GPD_LOG_INFO,
+				"refused %llu bytes of pinned memory (pinned-memory)",
+				(unsigned long long)args->size);
+		return result;
+	}
+	result = add(session, args->address, args->size, args->shared);
+	if (result != CUDA_SUCCESS)
+		gpd_account_give_pinned(&session->account, args->size);
+	return result;
+}
+
+/* No work uses it any more; on the responder. */
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct arena *arena = arg;
+
+	gpd_wait_reply(session, arena->request, result);
+	gpd_quiet_jobs_run(drop_arena, arena);
+}
+
+CUresult
+gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *args)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	struct arena *arena = find_around(session, args->address, args->size);
+	CUresult result;
+	size_t i;
+
+	if (!arena || arena->address != args->address || arena->size != args->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	i = find(memory, args->address);
+	memory->count--;
+	memmove(&memory->arenas[i], &memory->arenas[i + 1],
+		(memory->count - i) * sizeof(struct arena *));
+	arena->request = gpd_wait_request(session);
+	pthread_mutex_lock(&memory->lock);
+	LL_PREPEND(memory->leaving, arena);
+	pthread_mutex_unlock(&memory->lock);
+	result = gpd_wait_add_all(session, NULL, unused, arena);
+	if (result == CUDA_SUCCESS)
+		return GPD_LATER;
+	/* The context is lost, or close to it: the arena goes with the process. */
+	return result;
+}
+
+/* Until something is sent or fetched both ends know it as zeros. */
+static bool
+has_shadow(struct arena *arena)
+{
+	void *shadow;
+
+	if (arena->shadow)
+		return true;
+	shadow = mmap(NULL, arena->size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (shadow == MAP_FAILED)
+		return false;
+	arena->shadow = shadow;
+	return true;
+}
+
+static void
+store(void *arg, const struct gp_change *change)
+{
+	struct arena *arena = find_around(arg, change->address, change->size);
+
+	gp_changes_store(pointer(change->address), change->bytes, change->size);
+	memcpy(arena->shadow + (change->address - arena->address), change->bytes, change->size);
+}
+
+CUresult
+gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *args)
+{
+	const void *bytes = args->changes.data;
+	size_t size = args->changes.size, at = 0;
+	struct gp_change change;
+
+	if (!gp_changes_are_sound(bytes, size)) {
+		gpd_session_violation(session, "it sent changes of host memory that are none");
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	while (gp_changes_next(bytes, size, &at, &change) > 0) {
+		struct arena *arena = find_around(session, change.address, change.size);
+
+		if (!arena && is_inside(session, change.address, change.size))
+			gpd_session_violation(session, "it changes host memory that is not mapped");
+		if (!arena)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (!has_shadow(arena))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	gp_changes_each(bytes, size, store, session);
+	return CUDA_SUCCESS;
+}
+
+/* The ranges that the client names; how many, or -1: they are none. */
+static int
+take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_changes_range *ranges)
+{
+	struct gp_dec dec;
+	size_t count = bytes.size / 16;
+
+	if (bytes.size % 16 || count > GP_HOST_RANGES_MAX)
+		return -1;
+	gp_dec_init(&dec, bytes.data, bytes.size);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t address = gp_dec_u64(&dec), size = gp_dec_u64(&dec);
+		struct arena *arena = find_around(session, address, size);
+
+		if (!arena || !has_shadow(arena))
+			return -1;
+		ranges[i] = (struct gp_changes_range){
+			.address = address,
+			.copy = pointer(address),
+			.shadow = arena->shadow + (address - arena->address),
+			.size = size,
+		};
+	}
+	return (int)count;
+}
+
+CUresult
+gpd_gpHostFetch(struct gpd_session *session, const struct gp_args_gpHostFetch *args,
+		struct gp_reply_gpHostFetch *reply)
+{
+	struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
+	struct gp_changes changes = { .room = GP_CHANGES_MAX };
+	int count = take_ranges(session, args->ranges, ranges);
+
+	if (count < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	changes.bytes = malloc(changes.room);
+	if (!changes.bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	reply->done = gp_changes_find(&changes, ranges, (size_t)count);
+	reply->changes = (struct gp_bytes){ changes.bytes, changes.size };
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_host_memory_forget(struct gpd_session *session)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	struct arena **arenas;
+	size_t count;
+	bool last;
+
+	if (!memory)
+		return;
+	arenas = memory->arenas;
+	count = memory->count;
+	memory->arenas = NULL;
+	session->host_memory = NULL;
+	pthread_mutex_lock(&memory->lock);
+	memory->session = NULL;
+	for (size_t i = 0; i < count; i++)
+		LL_PREPEND(memory->leaving, arenas[i]);
+	last = !memory->leaving;
+	pthread_mutex_unlock(&memory->lock);
+	/* The last of them may take the memory along. */
+	for (size_t i = 0; i < count; i++)
+		gpd_quiet_jobs_run(drop_arena, arenas[i]);
+	if (last)
+		free_memory(memory);
+	free(arenas);
+}

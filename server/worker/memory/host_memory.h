@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host memory of a session that its kernels reach at the client's addresses (docs/host-memory.md):
+ * a range of this process's addresses, and arenas in it, each registered with the driver.
+ *
+ * Executor only.  An arena that the client gives back, and what a session leaves, is unregistered
+ * at a quiet moment, by the thread of quiet_jobs.h; the range goes with the last arena, which may
+ * be after the session.
+ */
+#ifndef GPD_HOST_MEMORY_H
+#define GPD_HOST_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_session;
+
+/* Whether all of [address, address + size) is in one arena. */
+bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
+
+/* At the session's end, when no work of it is left. */
+void gpd_host_memory_forget(struct gpd_session *session);
+
+#endif /* GPD_HOST_MEMORY_H */

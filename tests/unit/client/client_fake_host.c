@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's host memory of client_fake.h: what kernels reach, and what both ends agreed on. */
+#include "client/memory/host_memory.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+#include "protocol/host_changes.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARENAS 64
+#define RANGE (512 * FAKE_MIB)
+
+struct arena {
+	uint64_t base, size;
+	uint8_t *memory, *shadow;
+};
+
+static struct arena arenas[ARENAS];
+static int taken_fd = -1;
+
+void
+fake_allow_host(void)
+{
+	fake.facts->unknown_calls[GP_CALL_gpHostReserve / 8] &=
+		(uint8_t) ~(1u << GP_CALL_gpHostReserve % 8);
+}
+
+void
+fake_forbid_host(void)
+{
+	fake.facts->unknown_calls[GP_CALL_gpHostReserve / 8] |=
+		(uint8_t)(1u << GP_CALL_gpHostReserve % 8);
+}
+
+static struct arena *
+find(uint64_t address, uint64_t size)
+{
+	for (int i = 0; i < ARENAS; i++) {
+		if (arenas[i].size && address >= arenas[i].base &&
+		    address + size <= arenas[i].base + arenas[i].size)
+			return &arenas[i];
+	}
+	return NULL;
+}
+
+uint8_t *
+fake_host_at(uint64_t address)
+{
+	struct arena *arena = find(address, 1);
+
+	assert_non_null(arena);
+	return arena->memory + (address - arena->base);
+}
+
+uint64_t
+fake_host_mapped(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < ARENAS; i++)
+		sum += arenas[i].size;
+	return sum;
+}
+
+static CUresult
+complete(struct gpc_request *request, CUresult result)
+{
+	if (request->before)
+		request->before(request);
+	request->result = result;
+	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
+	if (request->done)
+		request->done(request);
+	return CUDA_SUCCESS;
+}
+
+static void *
+encoded(struct gpc_request *request, size_t size)
+{
+	request->reply = calloc(1, size);
+	request->reply_size = size;
+	assert_non_null(request->reply);
+	return request->reply;
+}
+
+CUresult
+gpc_start_gpHostReserve(struct gpc_context *c, const struct gp_args_gpHostReserve *args,
+			struct gpc_request *request)
+{
+	const struct gp_reply_gpHostReserve reply = {
+		.address = FAKE_HOST + (uint64_t)fake.host_reserves * RANGE, .room = RANGE
+	};
+	size_t size = gp_reply_gpHostReserve_size(&reply);
+	struct gp_enc enc;
+
+	assert_true(args->size >= RANGE);
+	fake.host_reserves++;
+	gp_enc_init(&enc, encoded(request, size), size);
+	gp_reply_gpHostReserve_encode(&enc, &reply);
+	return complete(request, CUDA_SUCCESS);
+}
+
+/* A file that the client maps as well, if it is to. */
+static uint8_t *
+make_memory(uint64_t size, bool shared)
+{
+	int fd = shared ? memfd_create("host", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+	uint8_t *memory;
+
+	if (shared) {
+		assert_int_equal(ftruncate(fd, (off_t)size), 0);
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+				 0);
+	}
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+	assert_true(memory != MAP_FAILED);
+	taken_fd = fd;
+	return memory;
+}
+
+CUresult
+gpc_start_gpHostMap(struct gpc_context *c, const struct gp_args_gpHostMap *args,
+		    struct gpc_request *request)
+{
+	struct arena *arena = arenas;
+
+	fake.host_maps++;
+	if (fake_host_mapped() + args->size > fake.host_quota)
+		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
+	while (arena->size)
+		arena++;
+	assert_true(arena < arenas + ARENAS);
+	assert_null(find(args->address, 1));
+	*arena = (struct arena){
+		.base = args->address,
+		.size = args->size,
+		.memory = make_memory(args->size, args->shared),
+		.shadow = mmap(NULL, args->size, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+	};
+	assert_int_equal(args->shared, fake.shares_memory);
+	return complete(request, CUDA_SUCCESS);
+}
+
+CUresult
+gpc_start_gpHostUnmap(struct gpc_context *c, const struct gp_args_gpHostUnmap *args,
+		      struct gpc_request *request)
+{
+	struct arena *arena = find(args->address, args->size);
+
+	assert_non_null(arena);
+	assert_int_equal(arena->base, args->address);
+	assert_int_equal(arena->size, args->size);
+	(void)munmap(arena->memory, arena->size);
+	(void)munmap(arena->shadow, arena->size);
+	*arena = (struct arena){ 0 };
+	return complete(request, CUDA_SUCCESS);
+}
+
+static void
+store(void *arg, const struct gp_change *change)
+{
+	struct arena *arena = find(change->address, change->size);
+
+	assert_non_null(arena);
+	fake.host_written += change->size;
+	memcpy(arena->memory + (change->address - arena->base), change->bytes, change->size);
+	memcpy(arena->shadow + (change->address - arena->base), change->bytes, change->size);
+}
+
+CUresult
+gpc_post_gpHostWrite(struct gpc_context *c, const struct gp_args_gpHostWrite *args)
+{
+	assert_true(args->changes.size > 0);
+	assert_true(gp_changes_are_sound(args->changes.data, args->changes.size));
+	gp_changes_each(args->changes.data, args->changes.size, store, NULL);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_start_gpHostFetch(struct gpc_context *c, const struct gp_args_gpHostFetch *args,
+		      struct gpc_request *request)
+{
+	struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
+	size_t count = args->ranges.size / 16, size;
+	struct gp_changes changes = { .room = GP_CHANGES_MAX };
+	bool lazy = fake.lazy;
+	struct gp_reply_gpHostFetch reply;
+	struct gp_dec dec;
+	struct gp_enc enc;
+
+	fake.host_fetches++;
+	gp_dec_init(&dec, args->ranges.data, args->ranges.size);
+	for (size_t i = 0; i < count; i++) {
+		struct arena *arena;
+
+		ranges[i].address = gp_dec_u64(&dec);
+		ranges[i].size = gp_dec_u64(&dec);
+		arena = find(ranges[i].address, ranges[i].size);
+		assert_non_null(arena);
+		ranges[i].copy = arena->memory + (ranges[i].address - arena->base);
+		ranges[i].shadow = arena->shadow + (ranges[i].address - arena->base);
+	}
+	changes.bytes = malloc(changes.room);
+	reply.done = gp_changes_find(&changes, ranges, count);
+	reply.changes = (struct gp_bytes){ changes.bytes, changes.size };
+	size = gp_reply_gpHostFetch_size(&reply);
+	gp_enc_init(&enc, encoded(request, size), size);
+	gp_reply_gpHostFetch_encode(&enc, &reply);
+	gp_enc_pad(&enc);
+	request->reply_size = gp_enc_size(&enc);
+	free(changes.bytes);
+	/* It comes when somebody waits for it. */
+	fake.lazy = true;
+	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake.lazy = lazy;
+	return CUDA_SUCCESS;
+}
+
+bool
+gpc_session_shares_memory(const struct gpc_session *s)
+{
+	return fake.shares_memory;
+}
+
+int
+gpc_session_take_fd(struct gpc_session *s)
+{
+	int fd = taken_fd;
+
+	taken_fd = -1;
+	return fd < 0 ? -ENOENT : fd;
+}
+
+void
+gpc_session_set_keeper(struct gpc_session *s, const struct gpc_session_keeper *keeper)
+{
+	fake.keeper = keeper;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that is the daemon's, too: arenas of shared memory. */
+#include "client/host/host_space.h"
+#include "client/host/mirror.h"
+#include "client/memory/host_memory.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <string.h>
+
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+
+static int
+setup(void **state)
+{
+	int r = fake_setup(state);
+
+	fake.shares_memory = true;
+	fake_allow_host();
+	return r;
+}
+
+static uint8_t *
+pinned(size_t size)
+{
+	uint8_t *host;
+
+	CU(gpc_cuMemHostAlloc((void **)&host, size, 0));
+	return host;
+}
+
+static void
+kernels_and_the_program_have_one_memory(void **state)
+{
+	uint8_t *host = pinned(1000), *second = pinned(1000);
+	uint64_t address = (uintptr_t)host;
+
+	host[999] = 1;
+	assert_int_equal(fake_host_at((uintptr_t)host)[999], 1);
+	fake_host_at((uintptr_t)host)[0] = 2;
+	assert_int_equal(host[0], 2);
+	assert_true(gpc_host_memory_reached(&address, 1000));
+	assert_int_equal(address, (uintptr_t)host);
+	assert_false(gpc_host_memory_reached(&address, 1001));
+	/* Small ones share an arena, and nothing is mirrored. */
+	assert_int_equal(fake.host_maps, 1);
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+	CU(gpc_cuMemFreeHost(host));
+	CU(gpc_cuMemFreeHost(second));
+}
+
+static void
+freed_memory_waits_for_work(void **state)
+{
+	uint8_t *host = pinned(4096), *next;
+
+	fake.posted = fake.done + 1;
+	CU(gpc_cuMemFreeHost(host));
+	next = pinned(4096);
+	assert_ptr_not_equal(host, next);
+	CU(gpc_cuMemFreeHost(next));
+	fake.done = fake.posted;
+}
+
+static void
+a_large_arena_is_had_again(void **state)
+{
+	uint8_t *large = pinned(9 * FAKE_MIB), *again;
+	int maps = fake.host_maps;
+
+	memset(large, 1, 9 * FAKE_MIB);
+	CU(gpc_cuMemFreeHost(large));
+	again = pinned(10 * FAKE_MIB);
+	assert_ptr_equal(again, large);
+	assert_int_equal(fake.host_maps, maps);
+	CU(gpc_cuMemFreeHost(again));
+}
+
+static void
+past_the_quota_there_is_no_memory(void **state)
+{
+	void *host;
+
+	/* What is kept goes first. */
+	fake.host_quota = fake_host_mapped();
+	CU(gpc_cuMemHostAlloc(&host, 5 * FAKE_MIB, 0));
+	CU(gpc_cuMemFreeHost(host));
+	fake.host_quota = 0;
+	assert_int_equal(gpc_cuMemHostAlloc(&host, 7 * FAKE_MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(kernels_and_the_program_have_one_memory, setup,
+						fake_teardown),
+		cmocka_unit_test_setup_teardown(freed_memory_waits_for_work, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(a_large_arena_is_had_again, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(past_the_quota_there_is_no_memory, setup,
+						fake_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

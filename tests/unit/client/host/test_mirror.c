@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that kernels reach: where it lies, and that two copies of it are kept alike. */
+#include "client/host/host_space.h"
+#include "client/host/mirror.h"
+#include "client/memory/address.h"
+#include "client/memory/host_memory.h"
+#include "gpc_calls.h"
+#include "protocol/host_changes.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+
+static struct gpc_session *
+session(void)
+{
+	return fake.context->scope.session;
+}
+
+static int
+setup(void **state)
+{
+	int r = fake_setup(state);
+
+	fake_allow_host();
+	return r;
+}
+
+static uint8_t *
+pinned(size_t size)
+{
+	uint8_t *host;
+
+	CU(gpc_cuMemHostAlloc((void **)&host, size, 0));
+	assert_in_range((uintptr_t)host, FAKE_HOST, FAKE_HOST + ((uint64_t)64 << 30));
+	return host;
+}
+
+static CUdeviceptr
+reach(void *host)
+{
+	CUdeviceptr address;
+
+	CU(gpc_cuMemHostGetDevicePointer_v2(&address, host, 0));
+	return address;
+}
+
+/* A wait, after work that may have changed something. */
+static void
+synchronize(void)
+{
+	fake.posted++;
+	CU(gpc_mirror_fetch(session()));
+}
+
+static void
+cold_memory_costs_nothing(void **state)
+{
+	uint8_t *host = pinned(100), *large = pinned(5 * FAKE_MIB);
+
+	memset(large, 1, 5 * FAKE_MIB);
+	host[99] = 1;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(fake.host_maps, 0);
+	assert_int_equal(fake_host_mapped(), 0);
+	CU(gpc_cuMemFreeHost(host));
+	CU(gpc_cuMemFreeHost(large));
+}
+
+static void
+a_block_has_the_same_address_for_kernels(void **state)
+{
+	uint8_t *host = pinned(3000);
+	struct gpc_address found;
+
+	memset(host, 5, 3000);
+	assert_int_equal(reach(host + 10), (uintptr_t)host + 10);
+	assert_int_equal(fake_host_at((uintptr_t)host)[2999], 5);
+	gpc_address_lookup((uintptr_t)host + 3, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
+	assert_true(found.reached);
+	assert_int_equal(found.device, (uintptr_t)host);
+	/* Once is enough. */
+	assert_int_equal(fake.host_maps, 1);
+	(void)reach(host);
+	assert_int_equal(fake.host_maps, 1);
+	CU(gpc_cuMemFreeHost(host));
+}
+
+static void
+changes_go_both_ways(void **state)
+{
+	uint8_t *host = pinned(100000), *there;
+
+	(void)reach(host);
+	there = fake_host_at((uintptr_t)host);
+	fake.host_written = 0;
+	host[5] = 1;
+	host[99999] = 2;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(there[5], 1);
+	assert_int_equal(there[99999], 2);
+	assert_int_equal(fake.host_written, 8);
+	there[5] = 3;
+	there[70000] = 4;
+	synchronize();
+	assert_int_equal(host[5], 3);
+	assert_int_equal(host[70000], 4);
+	assert_int_equal(host[99999], 2);
+	/* Each end knows that the other one has it. */
+	fake.host_written = 0;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(fake.host_written, 0);
+	CU(gpc_cuMemFreeHost(host));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+}
+
+static void
+much_goes_in_parts(void **state)
+{
+	const size_t size = 3 * GP_CHANGES_MAX + 12345;
+	uint8_t *host = pinned(size), *pattern = fake_pattern(size, 1), *there;
+	uint8_t *other = pinned(50);
+
+	(void)reach(other);
+	(void)reach(host);
+	there = fake_host_at((uintptr_t)host);
+	memcpy(host, pattern, size);
+	other[49] = 1;
+	CU(gpc_mirror_before_work(session()));
+	assert_memory_equal(there, pattern, size);
+	assert_int_equal(fake_host_at((uintptr_t)other)[49], 1);
+	for (size_t i = 0; i < size; i++)
+		there[i] = (uint8_t)~pattern[i];
+	fake_host_at((uintptr_t)other)[0] = 8;
+	synchronize();
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(host[i], (uint8_t)~pattern[i]);
+	assert_int_equal(other[0], 8);
+	free(pattern);
+	CU(gpc_cuMemFreeHost(host));
+	CU(gpc_cuMemFreeHost(other));
+}
+
+static uint32_t *racing;
+
+static void
+send_meanwhile(void)
+{
+	*racing = 77;
+	CU(gpc_mirror_send(session()));
+}
+
+/* The answer to a fetch does not know what was sent behind it. */
+static void
+a_word_that_both_change_is_the_same_at_both_ends(void **state)
+{
+	uint8_t *host = pinned(64);
+	uint32_t there;
+
+	(void)reach(host);
+	racing = (uint32_t *)(void *)host;
+	*(uint32_t *)(void *)fake_host_at((uintptr_t)host) = 55;
+	fake_host_at((uintptr_t)host)[4] = 9;
+	fake.meanwhile = send_meanwhile;
+	synchronize();
+	memcpy(&there, fake_host_at((uintptr_t)host), 4);
+	assert_int_equal(there, 77);
+	assert_int_equal(*racing, 77);
+	assert_int_equal(host[4], 9);
+	CU(gpc_cuMemFreeHost(host));
+}
+
+static uint8_t *leaving;
+
+static void
+free_meanwhile(void)
+{
+	CU(gpc_cuMemFreeHost(leaving));
+	leaving = pinned(64);
+	memset(leaving, 1, 64);
+	(void)reach(leaving);
+}
+
+/* What a fetch tells of one block is not taken for another one at the same place. */
+static void
+an_answer_of_a_block_that_is_gone_is_forgotten(void **state)
+{
+	leaving = pinned(64);
+	(void)reach(leaving);
+	memset(fake_host_at((uintptr_t)leaving), 8, 64);
+	fake.meanwhile = free_meanwhile;
+	synchronize();
+	assert_int_equal(leaving[0], 1);
+	CU(gpc_cuMemFreeHost(leaving));
+}
+
+static void
+an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
+{
+	uint8_t *a = pinned(100), *b = pinned(100), *c = pinned(100);
+	const uint64_t words[4] = { 0, (uintptr_t)b + 50, 12345, UINT64_MAX };
+
+	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	/* Not at an odd place, nor a part of a word. */
+	CU(gpc_host_memory_note(fake.context, &(uint64_t){ (uintptr_t)a }, 7));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_note(fake.context, &(uint64_t){ (uintptr_t)a }, 8));
+	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	CU(gpc_cuMemFreeHost(a));
+	CU(gpc_cuMemFreeHost(b));
+	CU(gpc_cuMemFreeHost(c));
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+}
+
+static void
+registered_memory_has_another_address(void **state)
+{
+	uint8_t *memory = aligned_alloc(4096, 5 * 4096), *host = memory + 4096 + 24;
+	struct gpc_address found;
+	CUdeviceptr device;
+	uint64_t value;
+
+	memset(memory, 1, 5 * 4096);
+	CU(gpc_cuMemHostRegister_v2(host, 9001, 0));
+	device = reach(host + 1) - 1;
+	assert_int_equal(device % 4096, 24);
+	assert_int_equal(fake_host_at(device)[9000], 1);
+	fake_host_at(device)[0] = 2;
+	fake_host_at(device)[9000] = 3;
+	synchronize();
+	assert_int_equal(host[0], 2);
+	assert_int_equal(host[9000], 3);
+	assert_int_equal(host[-1], 1);
+	assert_int_equal(host[9001], 1);
+	gpc_address_lookup(device + 7, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
+	assert_int_equal(found.base, device);
+	CU(gpc_cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_HOST_POINTER, device + 7));
+	assert_int_equal(value, (uintptr_t)host + 7);
+	CU(gpc_cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+				     (uintptr_t)host + 7));
+	assert_int_equal(value, device + 7);
+	CU(gpc_cuMemHostUnregister(host));
+	gpc_address_lookup(device, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+	free(memory);
+}
+
+static void
+past_the_quota_kernels_reach_no_more(void **state)
+{
+	uint8_t *large;
+	CUdeviceptr address;
+
+	fake.host_quota = fake_host_mapped() + 4 * FAKE_MIB;
+	large = pinned(9 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, large, 0),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(address, 0);
+	/* It is the program's memory nevertheless. */
+	large[9 * FAKE_MIB - 1] = 1;
+	CU(gpc_cuMemFreeHost(large));
+}
+
+static void
+a_large_block_that_is_freed_is_given_back(void **state)
+{
+	uint64_t before = fake_host_mapped();
+	uint8_t *large = pinned(9 * FAKE_MIB);
+
+	(void)reach(large);
+	assert_int_equal(fake_host_mapped(), before + 10 * FAKE_MIB);
+	CU(gpc_cuMemFreeHost(large));
+	assert_int_equal(fake_host_mapped(), before);
+	assert_true(gpc_host_space_contains((uintptr_t)large));
+}
+
+static void
+senseless_questions_are_refused(void **state)
+{
+	uint8_t *host = pinned(10);
+	CUdeviceptr address;
+
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(NULL, host, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, host, 1),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, &address, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, host + 10, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	CU(gpc_cuMemFreeHost(host));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(cold_memory_costs_nothing, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(a_block_has_the_same_address_for_kernels, setup,
+						fake_teardown),
+		cmocka_unit_test_setup_teardown(changes_go_both_ways, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(much_goes_in_parts, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(a_word_that_both_change_is_the_same_at_both_ends,
+						setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(an_answer_of_a_block_that_is_gone_is_forgotten,
+						setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(
+			an_address_among_parameters_makes_a_block_one_that_kernels_reach, setup,
+			fake_teardown),
+		cmocka_unit_test_setup_teardown(registered_memory_has_another_address, setup,
+						fake_teardown),
+		cmocka_unit_test_setup_teardown(past_the_quota_kernels_reach_no_more, setup,
+						fake_teardown),
+		cmocka_unit_test_setup_teardown(a_large_block_that_is_freed_is_given_back, setup,
+						fake_teardown),
+		cmocka_unit_test_setup_teardown(senseless_questions_are_refused, setup,
+						fake_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpd_calls.h"
+#include "protocol/host_changes.h"
+#include "server/worker/device/quiet_jobs.h"
+#include "server/worker/memory/host_memory.h"
+#include "server/worker/memory/memory.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+static struct fake fake;
+static uint64_t base, room;
+
+static CUresult
+reserve(uint64_t size)
+{
+	struct gp_reply_gpHostReserve reply = { 0 };
+	CUresult result = gpd_gpHostReserve(
+		&fake.session, &(struct gp_args_gpHostReserve){ .size = size }, &reply);
+
+	base = reply.address;
+	room = reply.room;
+	return result;
+}
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	atomic_store(&fake.session.account.ledger->tenants[0].devices[GPD_LEDGER_PINNED].memory_max,
+		     64 * MIB);
+	return reserve(256 * MIB) != CUDA_SUCCESS;
+}
+
+static int
+teardown(void **state)
+{
+	gpd_host_memory_forget(&fake.session);
+	gpd_quiet_jobs_wait();
+	gpd_memory_destroy(&fake.session);
+	fake_destroy(&fake);
+	return 0;
+}
+
+static CUresult
+map(uint64_t offset, uint64_t size)
+{
+	return gpd_gpHostMap(&fake.session, &(struct gp_args_gpHostMap){ base + offset, size, 0 });
+}
+
+static CUresult
+unmap(uint64_t offset, uint64_t size)
+{
+	return gpd_gpHostUnmap(&fake.session, &(struct gp_args_gpHostUnmap){ base + offset, size });
+}
+
+static uint8_t *
+at(uint64_t offset)
+{
+	return (uint8_t *)(uintptr_t)(base + offset);
+}
+
+static uint64_t
+used(void)
+{
+	return fake_allocated(&fake, GPD_LEDGER_PINNED);
+}
+
+static void
+mapped_memory_is_zeros_that_copies_reach(void **state)
+{
+	assert_int_equal(room, 256 * MIB);
+	assert_false(gpd_memory_accessible(&fake.session, base, 1));
+	assert_int_equal(map(4 * MIB, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuMemHostRegister"), 1);
+	assert_int_equal(at(4 * MIB)[2 * MIB - 1], 0);
+	assert_true(gpd_memory_accessible(&fake.session, base + 4 * MIB, 2 * MIB));
+	assert_false(gpd_memory_accessible(&fake.session, base + 4 * MIB, 2 * MIB + 1));
+	assert_false(gpd_memory_accessible(&fake.session, base + 4 * MIB - 1, 2));
+	assert_false(gpd_memory_accessible(&fake.session, base + 6 * MIB - 1, UINT64_MAX));
+	assert_int_equal(used(), 2 * MIB);
+}
+
+static void
+what_overlaps_or_is_odd_is_refused(void **state)
+{
+	assert_int_equal(map(4 * MIB, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(map(5 * MIB, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(3 * MIB, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(0, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(1, 4096), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(map(0, 4097), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(unmap(4 * MIB, MIB), CUDA_ERROR_INVALID_VALUE);
+	/* The connection of this session passes no descriptors. */
+	assert_int_equal(reserve(MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_string_equal(fake.violation, "");
+}
+
+static void
+the_range_is_the_sessions_world(void **state)
+{
+	assert_int_equal(map(256 * MIB, 4096), CUDA_ERROR_INVALID_VALUE);
+	assert_string_not_equal(fake.violation, "");
+	fake.violation[0] = 0;
+	assert_int_equal(map(256 * MIB - 4096, 8192), CUDA_ERROR_INVALID_VALUE);
+	assert_string_not_equal(fake.violation, "");
+	fake.violation[0] = 0;
+	assert_int_equal(map((uint64_t)-4096, 4096), CUDA_ERROR_INVALID_VALUE);
+	assert_string_not_equal(fake.violation, "");
+	assert_int_equal(fake_count_calls("cuMemHostRegister"), 0);
+	assert_int_equal(used(), 0);
+}
+
+static void
+the_quota_holds(void **state)
+{
+	assert_int_equal(map(0, 64 * MIB), CUDA_SUCCESS);
+	assert_int_equal(map(64 * MIB, 4096), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(used(), 64 * MIB);
+	assert_int_equal(unmap(0, 64 * MIB), GPD_LATER);
+	assert_int_equal(used(), 64 * MIB);
+	fake_run_markers(&fake, -1);
+	gpd_quiet_jobs_wait();
+	assert_int_equal(used(), 0);
+	assert_int_equal(fake.reply_count, 1);
+	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
+	assert_int_equal(map(64 * MIB, 64 * MIB), CUDA_SUCCESS);
+}
+
+static void
+addresses_are_used_again_when_the_driver_is_done_with_them(void **state)
+{
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	at(0)[5] = 1;
+	assert_int_equal(unmap(0, 2 * MIB), GPD_LATER);
+	assert_false(gpd_memory_accessible(&fake.session, base, 1));
+	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_NOT_READY);
+	fake_run_markers(&fake, -1);
+	gpd_quiet_jobs_wait();
+	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 1);
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(at(0)[5], 0);
+}
+
+static void
+a_driver_that_cannot_leaves_nothing_behind(void **state)
+{
+	fake_fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	fake_fail("cuMemHostGetDevicePointer", CUDA_ERROR_NOT_SUPPORTED, 0);
+	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 1);
+	assert_int_equal(used(), 0);
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+}
+
+/* One run. */
+static CUresult
+write(uint64_t address, uint32_t size, uint8_t value)
+{
+	uint64_t record[2 + 16] = { address, size };
+	size_t padded = (size + 7) / 8 * 8;
+
+	assert_true(size <= 128);
+	memset(record + 2, 0, sizeof(record) - 16);
+	memset(record + 2, value, size);
+	return gpd_gpHostWrite(&fake.session,
+			       &(struct gp_args_gpHostWrite){ .changes = { record, 16 + padded } });
+}
+
+static CUresult
+fetch(uint64_t address, uint64_t size, struct gp_reply_gpHostFetch *reply)
+{
+	const uint64_t range[2] = { address, size };
+
+	*reply = (struct gp_reply_gpHostFetch){ 0 };
+	return gpd_gpHostFetch(&fake.session,
+			       &(struct gp_args_gpHostFetch){ .ranges = { range, sizeof(range) } },
+			       reply);
+}
+
+static void
+changes_are_stored_and_told(void **state)
+{
+	struct gp_reply_gpHostFetch reply;
+	struct gp_change change;
+	size_t place = 0;
+
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(write(base + 100, 12, 7), CUDA_SUCCESS);
+	assert_int_equal(at(0)[100], 7);
+	assert_int_equal(at(0)[111], 7);
+	assert_int_equal(at(0)[112], 0);
+	/* What the client has sent it knows. */
+	assert_int_equal(fetch(base, 2 * MIB, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.done, 2 * MIB);
+	assert_int_equal(reply.changes.size, 0);
+	free((void *)reply.changes.data);
+	at(0)[104] = 9;
+	assert_int_equal(fetch(base, 2 * MIB, &reply), CUDA_SUCCESS);
+	assert_int_equal(gp_changes_next(reply.changes.data, reply.changes.size, &place, &change),
+			 1);
+	assert_int_equal(change.address, base + 104);
+	assert_int_equal(change.size, 4);
+	assert_int_equal(*(const uint8_t *)change.bytes, 9);
+	free((void *)reply.changes.data);
+	assert_int_equal(fetch(base, 2 * MIB, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.changes.size, 0);
+	free((void *)reply.changes.data);
+}
+
+static void
+much_is_told_in_parts(void **state)
+{
+	struct gp_reply_gpHostFetch reply;
+	uint64_t done = 0;
+	int parts = 0;
+
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	memset(at(0), 1, 2 * MIB);
+	while (done < 2 * MIB) {
+		assert_int_equal(fetch(base + done, 2 * MIB - done, &reply), CUDA_SUCCESS);
+		assert_true(reply.done > 0);
+		assert_true(reply.changes.size <= GP_CHANGES_MAX);
+		free((void *)reply.changes.data);
+		done += reply.done;
+		parts++;
+	}
+	assert_true(parts > 10);
+}
+
+static void
+changes_elsewhere_end_the_session(void **state)
+{
+	struct gp_reply_gpHostFetch reply;
+	const uint64_t bad[3] = { base, 4, 1 };
+
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(write(base + 2 * MIB - 4, 8, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_string_not_equal(fake.violation, "");
+	fake.violation[0] = 0;
+	assert_int_equal(write((uintptr_t)&fake, 8, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_string_not_equal(fake.violation, "");
+	fake.violation[0] = 0;
+	assert_int_equal(write(UINT64_MAX - 3, 8, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_string_not_equal(fake.violation, "");
+	fake.violation[0] = 0;
+	assert_int_equal(gpd_gpHostWrite(&fake.session,
+					 &(struct gp_args_gpHostWrite){ .changes = { bad, 17 } }),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_string_not_equal(fake.violation, "");
+	/* A question may come behind an end: it is no violation. */
+	assert_int_equal(fetch(base + 2 * MIB, 4, &reply), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(fetch((uintptr_t)&fake, 4, &reply), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(fetch(base, UINT64_MAX, &reply), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpd_gpHostFetch(&fake.session,
+					 &(struct gp_args_gpHostFetch){ .ranges = { bad, 17 } },
+					 &reply),
+			 CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
+what_a_session_leaves_goes_behind_it(void **state)
+{
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(map(8 * MIB, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(unmap(8 * MIB, 2 * MIB), GPD_LATER);
+	gpd_host_memory_forget(&fake.session);
+	assert_null(fake.session.host_memory);
+	fake_run_markers(&fake, -1);
+	gpd_quiet_jobs_wait();
+	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 2);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(mapped_memory_is_zeros_that_copies_reach),
+		TEST(what_overlaps_or_is_odd_is_refused),
+		TEST(the_range_is_the_sessions_world),
+		TEST(the_quota_holds),
+		TEST(addresses_are_used_again_when_the_driver_is_done_with_them),
+		TEST(a_driver_that_cannot_leaves_nothing_behind),
+		TEST(changes_are_stored_and_told),
+		TEST(much_is_told_in_parts),
+		TEST(changes_elsewhere_end_the_session),
+		TEST(what_a_session_leaves_goes_behind_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
