@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that kernels reach: what they write, what they wait for, and copies of it. */
+/* Host memory that kernels reach: what they write, what they wait for, and copies of it.  With the
+ * argument "wait", a kernel that waits for ever. */
 #include "app.h"
 
 #include <atomic>
@@ -318,12 +319,29 @@ test_sizes(cudaStream_t stream)
 	printf("sizes\n");
 }
 
+/* Until somebody ends it. */
+static void
+wait_for_ever(cudaStream_t stream)
+{
+	int *flag, *there = app_malloc<int>(1);
+
+	CHECK(cudaMallocHost(&flag, sizeof(int)));
+	*flag = 0;
+	await<<<1, 1, 0, stream>>>(flag, 1, flag, there);
+	REQUIRE(cudaStreamQuery(stream) == cudaErrorNotReady);
+	printf("waiting\n");
+	fflush(stdout);
+	CHECK(cudaStreamSynchronize(stream));
+}
+
 int
-main()
+main(int argc, char **argv)
 {
 	cudaStream_t stream;
 
 	CHECK(cudaStreamCreate(&stream));
+	if (argc > 1 && strcmp(argv[1], "wait") == 0)
+		wait_for_ever(stream);
 	test_stencil();
 	test_flags(stream);
 	test_copies(stream);

@@ -326,6 +326,15 @@ class RingConn(Conn):
             self.set_word(1, self.HEAD, self.head)
         return data
 
+    def take_descriptor(self):
+        """One that the daemon has passed, among its wake-ups."""
+        while True:
+            data, files, _, _ = socket.recv_fds(self.socket, 64, 1)
+            if files:
+                return files[0]
+            if not data:
+                raise Closed("instead of a descriptor")
+
     def close(self):
         self.socket.close()
         if self.file >= 0:

@@ -303,6 +303,22 @@ add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 	return CUDA_SUCCESS;
 }
 
+/* Not while some is on its way back: the client asks again. */
+static void
+report_refused(struct gpd_session *session, uint64_t size)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	bool leaving;
+
+	pthread_mutex_lock(&memory->lock);
+	leaving = memory->leaving != NULL;
+	pthread_mutex_unlock(&memory->lock);
+	if (!leaving)
+		gpd_session_log(session, GPD_LOG_INFO,
+				"refused %llu bytes of pinned memory (pinned-memory)",
+				(unsigned long long)size);
+}
+
 CUresult
 gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 {
@@ -318,9 +334,7 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_account_take_pinned(&session->account, args->size);
 	if (result != CUDA_SUCCESS) {
-		gpd_session_log(session, GPD_LOG_INFO,
-				"refused %llu bytes of pinned memory (pinned-memory)",
-				(unsigned long long)args->size);
+		report_refused(session, args->size);
 		return result;
 	}
 	result = add(session, args->address, args->size, args->shared);

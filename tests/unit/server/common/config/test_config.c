@@ -86,7 +86,7 @@ keys_of_the_daemon_are_read(void **state)
 					   "[tenant a]\n"
 					   "isolation = shared\n"
 					   "code-memory = 5%\n"
-					   "pinned-memory = 3000\n"
+					   "pinned-memory = 30%\n"
 					   "[tenant b]\n"
 					   "code-memory = all\n");
 
@@ -100,7 +100,7 @@ keys_of_the_daemon_are_read(void **state)
 	assert_int_equal(gpd_config_code_memory(config, 1, 8000, 3), 400);
 	assert_int_equal(gpd_config_code_memory(config, 2, 8000, 3), 8000);
 	assert_int_equal(gpd_config_pinned_memory(config, 0, 8000, 2), 800);
-	assert_int_equal(gpd_config_pinned_memory(config, 1, 8000, 2), 3000);
+	assert_int_equal(gpd_config_pinned_memory(config, 1, 8000, 2), 2400);
 	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
 	assert_string_equal(config->metrics_host, "::1");
 	assert_int_equal(config->metrics_port, 9400);

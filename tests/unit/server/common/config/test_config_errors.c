@@ -34,7 +34,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 						      "at most 107 bytes (/run/gpupool/admin)" },
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: there is no such key here (sessions, "
-		  "isolation, ready-workers, host-memory, code-memory, lanes, "
+		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
 		  "sessions-per-address, idle-timeout, "
 		  "metrics, "
 		  "admin-socket, tokens, certificate, key, client-authority, crl)" },
@@ -231,7 +231,8 @@ static const struct refusal tenant_names[] = {
 	{ "[tenant a]\nmemroy = 16G\n",
 	  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here (devices, "
 	  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, "
-	  "bandwidth, sessions, isolation, compression, code-memory, users, certificate, "
+	  "bandwidth, sessions, isolation, compression, code-memory, pinned-memory, users, "
+	  "certificate, "
 	  "addresses)" },
 	{ "[tenant a]\nmemory.32 = 16G\n",
 	  "gpupoold.conf:2: [tenant a] memory.32 = 16G: \"32\" is no device from 0 to 31" },

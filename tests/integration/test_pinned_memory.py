@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_pinned_memory.py PROGRAM...: host memory that kernels reach: programs over every way there is, its quota, and
+clients that name what is not theirs."""
+import os
+import struct
+import sys
+import tempfile
+
+import test_apps
+import wire
+from harness import Configured, Daemon, Program, case, main, require, wait_until
+from hostile import SUCCESS, Host
+from wire import Closed, Session, field
+
+MIB = 1 << 20
+INVALID_VALUE, OUT_OF_MEMORY, NOT_SUPPORTED = 1, 2, 801
+PROGRAMS, sys.argv[1:] = sys.argv[1:], []
+
+
+class Both:
+    """A daemon on tcp and on a local socket."""
+
+    def __init__(self, *args, text=None):
+        self.folder = tempfile.TemporaryDirectory(prefix="gpupool-pinned-")
+        self.local = f"unix://{self.folder.name}/sock"
+        listen = ("--listen", self.local, *args)
+        self.daemon = Configured(text, *listen) if text else Daemon(*listen)
+
+    def __enter__(self):
+        self.daemon.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.daemon.__exit__(*error)
+        self.folder.cleanup()
+
+
+class Pinned(Session):
+    """A session with a context and a range for host memory."""
+
+    def __init__(self, port, **more):
+        super().__init__(port, **more)
+        require(self.create_context() == SUCCESS, "no context")
+        result, back = self.ask("gpHostReserve", {"size": 1 << 40})
+        require(result == SUCCESS and back["room"] >= 1 << 30, f"no range: {result} {back}")
+        self.host, self.room = back["address"], back["room"]
+
+    def make(self, offset, size, shared=0):
+        return self.ask("gpHostMap", {"address": self.host + offset, "size": size, "shared": shared})[0]
+
+    def give(self, offset, size):
+        return self.ask("gpHostUnmap", {"address": self.host + offset, "size": size})[0]
+
+    def write(self, address, data):
+        padded = data + bytes(-len(data) % 8)
+        self.post("gpHostWrite", {"changes": struct.pack("<QII", address, len(data), 0) + padded})
+
+    def fetch(self, *ranges):
+        """The result, how far, and the runs."""
+        asked = b"".join(struct.pack("<QQ", *one) for one in ranges)
+        result, back = self.ask("gpHostFetch", {"ranges": asked})
+        runs, at = [], 0
+        while result == SUCCESS and at < len(back["changes"]):
+            address, size, _ = struct.unpack_from("<QII", back["changes"], at)
+            runs.append((address, back["changes"][at + 16:at + 16 + size]))
+            at += 16 + (size + 7) // 8 * 8
+        return result, back.get("done"), runs
+
+
+for name in PROGRAMS:
+    @case(f"{name} over shared memory, a local socket and tcp")
+    def _(name=name):
+        with Both() as both:
+            test_apps.judge(name, Program(name, (), both.local).finish())
+            test_apps.judge(name, Program(name, (), both.local, env={"GPUPOOL_SHM": "0"}).finish())
+            test_apps.judge(name, both.daemon.run(name))
+
+
+@case("what is written is there, is fetched once, and copies reach it")
+def _():
+    with Host() as daemon, Pinned(daemon.port) as session:
+        require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
+        require(session.map(0, session.granularity) == SUCCESS, "no device memory")
+        session.write(session.host + 100, b"abcd" * 10)
+        require(session.copy_out(session.host + 96, 48) == (SUCCESS, bytes(4) + b"abcd" * 10 + bytes(4)), "it is not there")
+        session.post("gpCopyDevice", {"stream": 1, "dst": session.base, "dst_pitch": 40, "dst_slice": 40,
+                                      "src": session.host + 100, "src_pitch": 40, "src_slice": 40, "width": 40, "height": 1,
+                                      "depth": 1})
+        require(session.copy_out(session.base, 40) == (SUCCESS, b"abcd" * 10), "the device does not have it")
+        require(session.fetch((session.host, 2 * MIB)) == (SUCCESS, 2 * MIB, []), "the client knows what it has sent")
+        session.copy_in(session.host + 4096, b"0123456789ab")
+        require(session.ask("cuStreamSynchronize", {"hStream": 1})[0] == SUCCESS, "synchronise")
+        require(session.fetch((session.host, 2 * MIB)) == (SUCCESS, 2 * MIB, [(session.host + 4096, b"0123456789ab")]),
+                "what the device has changed")
+        require(session.fetch((session.host, 2 * MIB))[2] == [], "once is enough")
+
+
+@case("addresses that are not the session's host memory end it, and nobody else")
+def _():
+    with Host() as daemon, daemon.neighbour():
+        def worker_memory():
+            with open(f"/proc/{daemon.workers()[0]}/maps") as maps:
+                return int(maps.readline().split("-")[0], 16)
+
+        ends = [
+            (lambda s: s.make(s.room, 4096), "it names 4096 bytes"),
+            (lambda s: s.make(-4096, 4096), "it names 4096 bytes"),
+            (lambda s: s.make(0, s.room + 4096), "it names"),
+            (lambda s: s.make(worker_memory() - s.host, 4096), "it names 4096 bytes"),
+            (lambda s: s.make(s.base - s.host, 4096), "it names 4096 bytes"),
+            (lambda s: s.write(s.host, b"1234"), "it changes host memory that is not mapped"),
+            (lambda s: s.write(worker_memory(), b"1234"), "it names 4 bytes"),
+            (lambda s: s.write((1 << 64) - 4, b"1234"), "it sent changes of host memory that are none"),
+            (lambda s: s.post("gpHostWrite", {"changes": b"12345678"}), "it sent changes of host memory that are none"),
+            (lambda s: s.post("gpHostWrite", {"changes": struct.pack("<QII", s.host, 1 << 31, 0)}),
+             "it sent changes of host memory that are none"),
+        ]
+        for act, reason in ends:
+            session = Pinned(daemon.port)
+            try:
+                act(session)
+                session.ask("gpFence")
+            except Closed:
+                pass
+            daemon.expect_ended(session, reason)
+
+
+@case("what cannot be is refused, and the session goes on")
+def _():
+    with Host() as daemon, daemon.neighbour(), Pinned(daemon.port) as session:
+        require(session.make(0, 4 * MIB) == SUCCESS, "no memory")
+        for offset, size in ((0, 4096), (2 * MIB, 4 * MIB), (5 * MIB, 0), (5 * MIB + 1, 4096), (5 * MIB, 4097)):
+            require(session.make(offset, size) == INVALID_VALUE, f"{offset} {size}")
+        require(session.make(8 * MIB, 4096, 2) == INVALID_VALUE, "neither shared nor not")
+        require(session.make(8 * MIB, 4096, 1) == NOT_SUPPORTED, "no descriptor passes over tcp")
+        require(session.ask("gpHostReserve", {"size": MIB})[0] == INVALID_VALUE, "a range in use")
+        for offset, size in ((0, 2 * MIB), (1, 4 * MIB), (8 * MIB, 4096)):
+            require(session.give(offset, size) == INVALID_VALUE, f"give {offset} {size}")
+        for one in ((session.host - 1, 2), (session.host, 4 * MIB + 1), (session.host, (1 << 64) - 1), (0, 1), (session.base, 1)):
+            require(session.fetch(one)[0] == INVALID_VALUE, f"fetch {one}")
+        require(session.ask("gpHostFetch", {"ranges": bytes(17)})[0] == INVALID_VALUE, "half a range")
+        require(session.fetch(*[(session.host, 4)] * 512)[0] == SUCCESS, "512 ranges")
+        require(session.fetch(*[(session.host, 4)] * 513)[0] == INVALID_VALUE, "513 ranges")
+        for address in (session.host + 4 * MIB, session.host + 4 * MIB - 4, session.host - 4):
+            require(session.copy_out(address, 8)[0] == INVALID_VALUE, "a copy from where nothing is mapped")
+        require(session.give(0, 4 * MIB) == SUCCESS, "give")
+        require(session.copy_out(session.host, 8)[0] == INVALID_VALUE, "it is given back")
+        wait_until("the addresses are free", lambda: session.make(0, 4 * MIB) == SUCCESS, 20)
+        require(session.copy_out(session.host, 8) == (SUCCESS, bytes(8)), "zeros")
+
+
+@case("one session reaches nothing of another's")
+def _():
+    with Host() as daemon, Pinned(daemon.port) as one, Pinned(daemon.port) as other:
+        require(one.host != other.host and one.make(0, MIB) == SUCCESS, "no memory")
+        one.write(one.host, b"secret!!")
+        require(other.copy_out(one.host, 8)[0] == INVALID_VALUE, "a copy of another's memory")
+        require(other.fetch((one.host, 8))[0] == INVALID_VALUE, "another's changes")
+        require(one.copy_out(one.host, 8) == (SUCCESS, b"secret!!"), "its own")
+
+
+@case("past pinned-memory there is none, for all sessions of a tenant together")
+def _():
+    with Configured("[tenant a]\npinned-memory = 64M\n[tenant b]\npinned-memory = 2M\n") as daemon:
+        first, second = (Pinned(daemon.port, more=field(14, "a")) for _ in range(2))
+        third = Pinned(daemon.port, more=field(14, "b"))
+        require(first.make(0, 40 * MIB) == SUCCESS and second.make(0, 40 * MIB) == OUT_OF_MEMORY, "two of one tenant")
+        require(second.make(0, 24 * MIB) == SUCCESS and first.make(64 * MIB, 4096) == OUT_OF_MEMORY, "the rest")
+        require(third.make(0, 2 * MIB) == SUCCESS and third.make(4 * MIB, 4096) == OUT_OF_MEMORY, "another tenant")
+        daemon.wait_for_log(r"refused 41943040 bytes of pinned memory \(pinned-memory\)")
+        require(first.give(0, 40 * MIB) == SUCCESS, "give")
+        wait_until("what is given back does not count", lambda: second.make(64 * MIB, 40 * MIB) == SUCCESS, 20)
+        second.close()
+        wait_until("nor what a session has left", lambda: first.make(128 * MIB, 64 * MIB) == SUCCESS, 20)
+        for session in first, third:
+            session.close()
+
+
+@case("a program over shared memory is out of memory past its quota")
+def _():
+    with Both(text="[tenant default]\npinned-memory = 30M\n") as both:
+        result = Program("zerocopy", (), both.local).finish()
+        require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
+        require("\ngraph\n" in result.out, f"what needs less runs: {result}")
+        # Of one that comes over a network only what kernels reach counts.
+        require(both.daemon.run("zerocopy").status == 0, "cold memory does not count")
+
+
+@case("the worker's file is sealed, and holes that a client makes in it are its own loss")
+def _():
+    with Both() as both:
+        path = both.local[len("unix://"):]
+        with Pinned(wire.Shm(path)) as session:
+            require(session.make(0, 2 * MIB, 1) == SUCCESS, "no shared memory")
+            require(session.map(0, session.granularity) == SUCCESS, "no device memory")
+            file = session.lane.take_descriptor()
+            try:
+                require(os.fstat(file).st_size == 2 * MIB, "another size")
+                for size in 0, 4096, 4 * MIB:
+                    try:
+                        os.ftruncate(file, size)
+                        require(False, "its size can change")
+                    except PermissionError:
+                        pass
+                os.pwrite(file, b"from the client!", 4096)
+                require(session.copy_out(session.host + 4096, 16) == (SUCCESS, b"from the client!"), "not the same memory")
+                session.copy_in(session.host + 8192, b"from the device!")
+                require(session.ask("cuStreamSynchronize", {"hStream": 1})[0] == SUCCESS, "synchronise")
+                require(os.pread(file, 16, 8192) == b"from the device!", "not the same memory")
+            finally:
+                os.close(file)
+        both.daemon.check_works()
+
+
+@case("a client that is killed while its kernel waits for it leaves nothing behind")
+def _():
+    with Both() as both:
+        for remote in both.local, both.daemon.address:
+            program = Program("zerocopy", ("wait",), remote)
+            program.wait_for_output("waiting")
+            program.kill()
+        both.daemon.settle()
+        both.daemon.check_works()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
