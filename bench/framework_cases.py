@@ -458,6 +458,54 @@ def jax_gradient():
 
 
 @case
+def jax_autotuned():
+    """Its autotuner has a kernel that polls pinned memory until the host writes it; no variable is needed."""
+    import os
+    os.environ.pop('CUDA_LAUNCH_BLOCKING', None)
+    import jax
+    import jax.numpy as jnp
+    a = jnp.full((1024, 768), 0.5, jnp.bfloat16)
+    b = jnp.full((768, 512), 0.25, jnp.bfloat16)
+    show(float(jax.jit(lambda x, y: jax.nn.relu(x @ y + 1).astype(jnp.float32).sum())(a, b)))
+
+
+@case
+def numba_mapped():
+    """Kernels and the program have one array."""
+    import numpy
+    from numba import cuda
+
+    @cuda.jit
+    def twice(values):
+        i = cuda.grid(1)
+        if i < values.size:
+            values[i] *= 2
+    values = cuda.mapped_array(1000, dtype=numpy.float32)
+    for turn in range(3):
+        values[:] = numpy.arange(1000) + turn
+        twice[4, 256](values)
+        cuda.synchronize()
+        show(float(values.sum()))
+
+
+@case
+def cupy_zero_copy():
+    import cupy
+    import numpy
+    from cupy.cuda import runtime
+    size = 4096
+    pointer = runtime.hostAlloc(size * 4, runtime.hostAllocMapped)
+    memory = cupy.cuda.UnownedMemory(pointer, size * 4, None, device_id=0)
+    there = cupy.ndarray((size,), cupy.float32, cupy.cuda.MemoryPointer(memory, 0))
+    import ctypes
+    here = numpy.ctypeslib.as_array((ctypes.c_float * size).from_address(pointer))
+    here[:] = numpy.arange(size)
+    there *= 3
+    runtime.deviceSynchronize()
+    show(float(here.sum()))
+
+
+@case
 def numba_kernel():
     import numpy
     from numba import cuda

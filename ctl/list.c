@@ -267,6 +267,7 @@ add_details(struct ctl_table *table, const Gpupool__AdminReport *report,
 	ctl_table_number(table, counts->refusals);
 	ctl_table_number(table, counts->waited_ns);
 	ctl_table_number(table, counts->throttled_ns);
+	ctl_table_number(table, s->pinned);
 }
 
 static int
@@ -335,6 +336,7 @@ show_client(const struct ctl *ctl, const char *id)
 		{ "refusals", "refusals", CTL_NUMBER },
 		{ "waited", "waited_seconds", CTL_NS },
 		{ "throttled", "throttled_seconds", CTL_NS },
+		{ "pinned memory", "pinned_bytes", CTL_BYTES },
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
@@ -399,6 +401,8 @@ add_tenant(struct ctl_table *table, const Gpupool__AdminReport *report,
 	ctl_table_number(table, line->gpu_ns);
 	ctl_table_number(table, counts->launches);
 	ctl_table_number(table, counts->refusals);
+	ctl_table_number(table, t->pinned);
+	ctl_table_number(table, t->pinned_max);
 }
 
 static int
@@ -420,6 +424,8 @@ list_tenants(const struct ctl *ctl)
 		{ "GPU TIME", "gpu_seconds", CTL_NS },
 		{ "LAUNCHES", "launches", CTL_NUMBER },
 		{ "REFUSALS", "refusals", CTL_NUMBER },
+		{ "PINNED", "pinned_bytes", CTL_BYTES },
+		{ "LIMIT", "pinned_limit_bytes", CTL_LIMIT },
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;

@@ -2,9 +2,11 @@
 #include "tests/contract/fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -459,6 +461,68 @@ the_peer_on_this_machine_has_a_user(void **state)
 	assert_int_equal(server, getuid());
 }
 
+/* A file of one page that says which one it is. */
+static int
+numbered_file(int number)
+{
+	int fd = memfd_create("contract", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, &number, sizeof(number), 0), sizeof(number));
+	return fd;
+}
+
+static void
+expect_file(struct gp_conn *conn, int number)
+{
+	int fd = gp_conn_take_fd(conn), read = -1;
+
+	assert_true(fd >= 0);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(pread(fd, &read, sizeof(read), 0), sizeof(read));
+	assert_int_equal(read, number);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+descriptors_come_before_the_messages_that_are_sent_later(void **state)
+{
+	struct pair *pair = *state;
+	bool passes = gp_conn_caps(pair->server) & GP_CONN_CAP_PASS_FD;
+	int files[10];
+
+	assert_int_equal(gp_conn_take_fd(pair->client), -ENOENT);
+	for (int i = 0; i < 10; i++)
+		files[i] = numbered_file(i);
+	assert_int_equal(gp_conn_pass_fd(pair->client, files[0]), GP_E_UNSUPPORTED);
+	if (!passes)
+		assert_int_equal(gp_conn_pass_fd(pair->server, files[0]), GP_E_UNSUPPORTED);
+	for (int i = 0; passes && i < 3; i++) {
+		assert_int_equal(gp_conn_pass_fd(pair->server, files[i]), 0);
+		send_bytes(pair->server, &i, sizeof(i), NULL, 0);
+	}
+	for (int i = 0; passes && i < 3; i++) {
+		expect_message(pair->client, &i, sizeof(i));
+		/* One is taken later than it could be. */
+		if (i != 1)
+			expect_file(pair->client, i / 2);
+	}
+	if (passes)
+		expect_file(pair->client, 2);
+	assert_int_equal(gp_conn_take_fd(pair->client), -ENOENT);
+	/* More than anybody takes are closed, with or without a message. */
+	for (int i = 0; passes && i < 10; i++) {
+		assert_int_equal(gp_conn_pass_fd(pair->server, files[i]), 0);
+		send_bytes(pair->server, &i, sizeof(i), NULL, 0);
+		expect_message(pair->client, &i, sizeof(i));
+		assert_int_equal(gp_conn_wait(pair->client, 1), 0);
+	}
+	if (passes)
+		expect_file(pair->client, 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(close(files[i]), 0);
+}
+
 static void
 the_last_word_arrives_although_the_speaker_did_not_listen(void **state)
 {
@@ -503,6 +567,7 @@ main(int argc, char **argv)
 		CONTRACT_TEST(a_connection_can_move_behind_its_preamble),
 		CONTRACT_TEST(a_connection_with_bytes_read_ahead_cannot_move),
 		CONTRACT_TEST(the_peer_on_this_machine_has_a_user),
+		CONTRACT_TEST(descriptors_come_before_the_messages_that_are_sent_later),
 		CONTRACT_TEST(the_last_word_arrives_although_the_speaker_did_not_listen),
 	};
 

@@ -83,6 +83,8 @@ add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 	tenant->sessions_total = atomic_load(&from->sessions_total);
 	tenant->priority = atomic_load(&from->priority);
 	tenant->bandwidth_max = atomic_load(&from->bandwidth_max);
+	tenant->pinned = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory);
+	tenant->pinned_max = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory_max);
 	fill_counts(&to->counts, &from->ended);
 	tenant->counts = &to->counts;
 	tenant->lines = to->lines.list;
@@ -171,6 +173,7 @@ fill_session(const struct gpd_report_source *source, struct session *to, uint32_
 	session->credentials = (char *)client->credentials;
 	session->pid = client->pid;
 	session->started_s = (uint64_t)client->started_s;
+	session->pinned = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory);
 	fill_counts(&to->counts, &from->counts);
 	session->counts = &to->counts;
 	fill_session_lines(source, to, from, client->devices);
