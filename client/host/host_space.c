@@ -45,8 +45,8 @@ struct space {
 	struct gpc_heap *heap; /* NULL: the daemon has none of it */
 	bool shared;
 	pthread_mutex_t lock; /* making memory: one at a time */
-	/* Not shared: what the daemon has, by where it begins. */
-	struct gpc_ranges reached GP_GUARDED_BY(lock);
+	/* Not shared: what the daemon has, by where it begins; under the lock. */
+	struct gpc_ranges reached;
 	struct gpc_kept kept;
 	struct gpc_fence fence;
 };

@@ -52,21 +52,22 @@ struct mirror {
 
 	/* The order in which changes go out; held while they are posted. */
 	pthread_mutex_t send_lock;
-	uint8_t *bytes GP_GUARDED_BY(send_lock); /* GP_CHANGES_MAX */
+	uint8_t *bytes; /* GP_CHANGES_MAX; under send_lock */
 
-	/* Never held while something is posted: the reader of the connection takes it. */
+	/* Of what follows.  Never held while something is posted: the reader of the connection
+	 * takes it. */
 	pthread_mutex_t lock;
 	pthread_cond_t wanted; /* for the thread */
-	struct block *blocks GP_GUARDED_BY(lock);
-	size_t count GP_GUARDED_BY(lock);
-	uint64_t revision GP_GUARDED_BY(lock); /* of the list */
-	struct gp_changes_range *ranges GP_GUARDED_BY(lock);
-	size_t room GP_GUARDED_BY(lock); /* of them */
-	uint64_t fetches GP_GUARDED_BY(lock);
-	struct fetch *under_way GP_GUARDED_BY(lock);
-	struct sent *sent GP_GUARDED_BY(lock);
-	bool started GP_GUARDED_BY(lock);
-	bool over GP_GUARDED_BY(lock);
+	struct block *blocks;
+	size_t count;
+	uint64_t revision; /* of the list */
+	struct gp_changes_range *ranges;
+	size_t room; /* of them */
+	uint64_t fetches;
+	struct fetch *under_way;
+	struct sent *sent;
+	bool started;
+	bool over;
 
 	atomic_bool sleeps;
 	/* All work up to this record is done, and what it has changed is here. */
@@ -253,10 +254,10 @@ gpc_mirror_wake(struct gpc_session *session)
 	(void)pthread_mutex_unlock(&mirror->lock);
 }
 
-/* The block that has all of it, and was there when the fetch began; NULL: there is none. */
+/* With the lock: the block that has all of it, and was there when the fetch began; NULL: there is
+ * none. */
 static struct block *
 find_block(struct mirror *mirror, const struct gp_change *change, uint64_t number)
-	GP_LOCKED(mirror->lock)
 {
 	struct block *block = mirror->blocks;
 

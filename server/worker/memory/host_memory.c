@@ -37,9 +37,9 @@ struct gpd_host_memory {
 	struct arena **arenas; /* by address; executor */
 	size_t count;
 
-	pthread_mutex_t lock;
-	struct gpd_session *session GP_GUARDED_BY(lock); /* NULL: it has ended */
-	struct arena *leaving GP_GUARDED_BY(lock);
+	pthread_mutex_t lock;        /* of these: */
+	struct gpd_session *session; /* NULL: it has ended */
+	struct arena *leaving;
 };
 
 static void *
