@@ -241,60 +241,6 @@ gpc_host_memory_forget_context(struct gpc_context *context)
 	}
 }
 
-/* Where kernels could reach it, or, if there is no such place, anywhere. */
-static CUresult
-make_memory(struct gpc_context *context, size_t size, struct host_block *block, void **address_p)
-{
-	uint64_t address;
-	bool shared;
-	CUresult result = gpc_host_space_alloc(context, size, &address, &shared);
-
-	if (result == CUDA_SUCCESS) {
-		block->state = shared ? SHARED : COLD;
-		block->device = address;
-		*address_p = (void *)(uintptr_t)address;
-	}
-	if (result != CUDA_ERROR_NOT_SUPPORTED)
-		return result;
-	block->mapped = (size + page_size() - 1) & ~(page_size() - 1);
-	if (block->mapped < size)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*address_p = mmap(NULL, block->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
-	return *address_p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
-{
-	struct host_block block = { .flags = Flags };
-	struct gpc_context *context;
-	void *address;
-	CUresult result = gpc_enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pp || (Flags & ~(unsigned int)ALLOC_FLAGS))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (bytesize == 0) {
-		*pp = NULL;
-		return CUDA_SUCCESS;
-	}
-	block.context = context;
-	result = make_memory(context, bytesize, &block, &address);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (block_add(address, bytesize, &block)) {
-		if (block.mapped)
-			(void)munmap(address, block.mapped);
-		else
-			gpc_host_space_free(context, block.device, false);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*pp = address;
-	return CUDA_SUCCESS;
-}
-
 CUresult
 gpc_cuMemFreeHost(void *p)
 {
@@ -509,6 +455,68 @@ reach_around(uint64_t address, uint64_t *device_p)
 		*device_p = block->device + (address - range.base);
 	}
 	(void)pthread_mutex_unlock(&change_lock);
+	return result;
+}
+
+/* Where kernels could reach it, or, if there is no such place, anywhere. */
+static CUresult
+make_memory(struct gpc_context *context, size_t size, struct host_block *block, void **address_p)
+{
+	uint64_t address;
+	bool shared;
+	CUresult result = gpc_host_space_alloc(context, size, &address, &shared);
+
+	if (result == CUDA_SUCCESS) {
+		block->state = shared ? SHARED : COLD;
+		block->device = address;
+		*address_p = (void *)(uintptr_t)address;
+	}
+	if (result != CUDA_ERROR_NOT_SUPPORTED)
+		return result;
+	block->mapped = (size + page_size() - 1) & ~(page_size() - 1);
+	if (block->mapped < size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*address_p = mmap(NULL, block->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	return *address_p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	struct host_block block = { .flags = Flags };
+	struct gpc_context *context;
+	void *address;
+	CUresult result = gpc_enter(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pp || (Flags & ~(unsigned int)ALLOC_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (bytesize == 0) {
+		*pp = NULL;
+		return CUDA_SUCCESS;
+	}
+	block.context = context;
+	result = make_memory(context, bytesize, &block, &address);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (block_add(address, bytesize, &block)) {
+		if (block.mapped)
+			(void)munmap(address, block.mapped);
+		else
+			gpc_host_space_free(context, block.device, false);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*pp = address;
+	/* Who asks for that may tell kernels the address in ways that are not seen here. */
+	if (block.state != COLD || !(Flags & CU_MEMHOSTALLOC_DEVICEMAP))
+		return CUDA_SUCCESS;
+	result = reach_around((uintptr_t)address, &(uint64_t){ 0 });
+	if (result != CUDA_SUCCESS) {
+		(void)gpc_cuMemFreeHost(address);
+		*pp = NULL;
+	}
 	return result;
 }
 

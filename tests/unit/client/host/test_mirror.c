@@ -219,6 +219,24 @@ an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
 }
 
 static void
+mapped_memory_is_reached_from_the_start(void **state)
+{
+	uint64_t before = fake_host_mapped();
+	uint8_t *host;
+	void *more = &more;
+
+	CU(gpc_cuMemHostAlloc((void **)&host, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(fake_host_at((uintptr_t)host)[9 * FAKE_MIB - 1], 0);
+	fake.host_quota = fake_host_mapped();
+	assert_int_equal(gpc_cuMemHostAlloc(&more, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_null(more);
+	CU(gpc_cuMemFreeHost(host));
+	assert_int_equal(fake_host_mapped(), before);
+}
+
+static void
 registered_memory_has_another_address(void **state)
 {
 	uint8_t *memory = aligned_alloc(4096, 5 * 4096), *host = memory + 4096 + 24;
@@ -313,6 +331,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			an_address_among_parameters_makes_a_block_one_that_kernels_reach, setup,
 			fake_teardown),
+		cmocka_unit_test_setup_teardown(mapped_memory_is_reached_from_the_start, setup,
+						fake_teardown),
 		cmocka_unit_test_setup_teardown(registered_memory_has_another_address, setup,
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(past_the_quota_kernels_reach_no_more, setup,
