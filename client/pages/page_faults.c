@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/pages/page_faults.h"
+
+#include "base/lock.h"
+#include "base/thread.h"
+#include "client/base/log.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+/* How many handlers of the program's we can keep apart. */
+#define ACTIONS 8
+
+/* A fault that waits, on the stack of its thread. */
+struct fault {
+	struct fault *next;
+	uint64_t address;
+	enum gpc_page_access access;
+	atomic_int answer; /* 0: not yet; SERVED or REFUSED */
+};
+enum {
+	SERVED = 1,
+	REFUSED = 2,
+};
+
+__thread bool gpc_page_faults_direct __attribute__((tls_model("initial-exec")));
+__thread bool gpc_page_faults_forbidden __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started GP_GUARDED_BY(lock);
+static _Atomic(gpc_page_faults_serve *) server; /* NULL: nothing is served */
+static atomic_uint_fast64_t lowest = UINT64_MAX, highest;
+static _Atomic(struct fault *) waiting;
+static atomic_int wanted; /* changes with each fault */
+
+/*
+ * The program's handlers, each with a handler of ours before it.  A program that puts back what it
+ * found, or calls that, means the handler that it had then, and not the one that it put in between.
+ */
+static struct sigaction actions[ACTIONS];
+static atomic_uint action_count;
+
+static void
+wait_while(atomic_int *word, int value)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void
+wake(atomic_int *word)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* The library's thread. */
+
+static void
+answer_all(struct fault *fault)
+{
+	gpc_page_faults_serve *serve = atomic_load(&server);
+
+	while (fault) {
+		struct fault *next = fault->next;
+		bool served = serve && serve(fault->address, fault->access, false);
+		atomic_int *answer = &fault->answer;
+
+		/* From here on its thread may be gone: a wake-up too many hurts nobody. */
+		atomic_store(answer, served ? SERVED : REFUSED);
+		wake(answer);
+		fault = next;
+	}
+}
+
+static void *
+serve_all(void *arg)
+{
+	(void)arg;
+	gpc_page_faults_forbidden = true;
+	for (;;) {
+		int seen = atomic_load(&wanted);
+		struct fault *faults = atomic_exchange(&waiting, NULL);
+
+		if (faults)
+			answer_all(faults);
+		else
+			wait_while(&wanted, seen);
+	}
+	return NULL;
+}
+
+/* The handler. */
+
+static bool
+ask(uint64_t address, enum gpc_page_access access)
+{
+	struct fault fault = { .address = address, .access = access };
+	struct fault *next = atomic_load(&waiting);
+
+	do
+		fault.next = next;
+	while (!atomic_compare_exchange_weak(&waiting, &next, &fault));
+	atomic_fetch_add(&wanted, 1);
+	wake(&wanted);
+	while (atomic_load(&fault.answer) == 0)
+		wait_while(&fault.answer, 0);
+	return atomic_load(&fault.answer) == SERVED;
+}
+
+static enum gpc_page_access
+access_of(const void *context)
+{
+#ifdef __x86_64__
+	const ucontext_t *machine = context;
+
+	return machine->uc_mcontext.gregs[REG_ERR] & 2 ? GPC_PAGE_WRITE : GPC_PAGE_READ;
+#else
+	(void)context;
+	return GPC_PAGE_ACCESS_UNKNOWN;
+#endif
+}
+
+/* Nobody can jump to such pages: that would be tried for ever. */
+static bool
+is_jump(const void *context)
+{
+#ifdef __x86_64__
+	return ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 16;
+#else
+	(void)context;
+	return false;
+#endif
+}
+
+static bool
+is_served(const siginfo_t *info, const void *context)
+{
+	uint64_t address = (uintptr_t)info->si_addr;
+	gpc_page_faults_serve *serve = atomic_load(&server);
+
+	if (!serve || (info->si_code != SEGV_ACCERR && info->si_code != SEGV_MAPERR) ||
+	    address < atomic_load(&lowest) || address >= atomic_load(&highest) || is_jump(context))
+		return false;
+	if (gpc_page_faults_forbidden)
+		return false;
+	if (gpc_page_faults_direct)
+		return serve(address, access_of(context), true);
+	return ask(address, access_of(context));
+}
+
+/* A fault cannot be ignored. */
+static bool
+is_default(const struct sigaction *action)
+{
+	return !(action->sa_flags & SA_SIGINFO) &&
+	       (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
+}
+
+/* The instruction is tried again and the process ends, with a core of where it was; what was sent
+ * by somebody is sent once more. */
+static void
+end_process(const siginfo_t *info)
+{
+	const struct sigaction action = { .sa_handler = SIG_DFL };
+
+	(void)sigaction(SIGSEGV, &action, NULL);
+	if (info->si_code <= 0)
+		(void)raise(SIGSEGV);
+}
+
+/* As the kernel would call it. */
+static void
+hand_on(struct sigaction *action, int number, siginfo_t *info, void *context)
+{
+	const struct sigaction now = *action;
+
+	if (now.sa_flags & SA_RESETHAND)
+		*action = (struct sigaction){ .sa_handler = SIG_DFL };
+	(void)pthread_sigmask(SIG_BLOCK, &now.sa_mask, NULL);
+	if (now.sa_flags & SA_NODEFER) {
+		sigset_t set;
+
+		(void)sigemptyset(&set);
+		(void)sigaddset(&set, SIGSEGV);
+		(void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	}
+	if (now.sa_flags & SA_SIGINFO)
+		now.sa_sigaction(number, info, context);
+	else
+		now.sa_handler(number);
+}
+
+static void
+handle(struct sigaction *action, int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	bool served = is_served(info, context);
+
+	errno = saved;
+	if (served)
+		return;
+	if (is_default(action))
+		end_process(info);
+	else
+		hand_on(action, number, info, context);
+}
+
+/* One for each place of actions[]. */
+#define HANDLER(place)                                                                             \
+	static void handle_##place(int number, siginfo_t *info, void *context)                     \
+	{                                                                                          \
+		handle(&actions[place], number, info, context);                                    \
+	}
+HANDLER(0)
+HANDLER(1)
+HANDLER(2)
+HANDLER(3)
+HANDLER(4)
+HANDLER(5)
+HANDLER(6)
+HANDLER(7)
+
+static void (*const handlers[ACTIONS])(int, siginfo_t *, void *) = {
+	handle_0, handle_1, handle_2, handle_3, handle_4, handle_5, handle_6, handle_7,
+};
+
+/* Having the signal. */
+
+static bool
+is_ours(const struct sigaction *action)
+{
+	for (unsigned int i = 0; i < ACTIONS && (action->sa_flags & SA_SIGINFO); i++) {
+		if (action->sa_sigaction == handlers[i])
+			return true;
+	}
+	return false;
+}
+
+/* In the rest of a mask the C library leaves what it finds. */
+static bool
+is_same(const struct sigaction *a, const struct sigaction *b)
+{
+	if (a->sa_flags != b->sa_flags || a->sa_sigaction != b->sa_sigaction)
+		return false;
+	for (int number = 1; number <= SIGRTMAX; number++) {
+		if (sigismember(&a->sa_mask, number) != sigismember(&b->sa_mask, number))
+			return false;
+	}
+	return true;
+}
+
+/* The place of the program's handler; of more than there is room for the last one has the last
+ * place. */
+static unsigned int
+place_of(const struct sigaction *found) GP_LOCKED(lock)
+{
+	unsigned int count = atomic_load(&action_count);
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (is_same(&actions[i], found))
+			return i;
+	}
+	if (count == ACTIONS)
+		count--;
+	actions[count] = *found;
+	atomic_store(&action_count, count + 1);
+	return count;
+}
+
+/* On the stack for signals if that is where the program's is called: who handles an overflow of its
+ * stack must be. */
+static int
+take_signal(void) GP_LOCKED(lock)
+{
+	struct sigaction found, action = { .sa_flags = SA_SIGINFO | SA_RESTART };
+
+	if (sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
+		return 0;
+	action.sa_sigaction = handlers[place_of(&found)];
+	action.sa_flags |= found.sa_flags & SA_ONSTACK;
+	(void)sigemptyset(&action.sa_mask);
+	return sigaction(SIGSEGV, &action, NULL) ? -errno : 0;
+}
+
+void
+gpc_page_faults_renew(void)
+{
+	struct sigaction found;
+
+	if (!atomic_load(&server) || sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
+		return;
+	(void)pthread_mutex_lock(&lock);
+	if (take_signal())
+		gpc_log(GPC_LOG_ERROR, "SIGSEGV is not ours: managed memory cannot be fetched");
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void
+gpc_page_faults_cover(uint64_t base, uint64_t size)
+{
+	uint_fast64_t low = atomic_load(&lowest), high = atomic_load(&highest);
+
+	while (base < low && !atomic_compare_exchange_weak(&lowest, &low, base))
+		;
+	while (base + size > high && !atomic_compare_exchange_weak(&highest, &high, base + size))
+		;
+}
+
+int
+gpc_page_faults_start(gpc_page_faults_serve *serve)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&lock);
+	if (!started) {
+		r = gp_thread_start("gpupool-pages", 0, serve_all, NULL);
+		if (r == 0)
+			r = take_signal();
+		if (r == 0)
+			atomic_store(&server, serve);
+		started = r == 0;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void
+gpc_page_faults_forked(void)
+{
+	atomic_store(&server, NULL);
+	atomic_store(&waiting, NULL);
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/pages/pages.h"
+
+#include "base/lock.h"
+#include "client/base/log.h"
+#include "client/base/ranges.h"
+#include "client/pages/page_memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Of a block's byte: its state, and whether a thread fetched it whose faults are direct. */
+#define STATE 0x0f
+#define DIRECT 0x80
+
+struct gpc_pages {
+	struct gpc_page_memory memory;
+	uint64_t count; /* of blocks */
+	const struct gpc_pages_calls *calls;
+	void *owner;
+	const void *group;
+	uint64_t open_from, open_to; /* no other blocks are here */
+	uint64_t unused;             /* how many are GPC_PAGE_UNUSED */
+	uint64_t direct;             /* how many are DIRECT */
+	uint64_t next, run; /* the block behind the last that was opened; how many they were */
+	uint8_t blocks[];
+};
+
+atomic_uint gpc_pages_count;
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpc_ranges all GP_GUARDED_BY(lock);
+
+static enum gpc_page_state
+state_of(const struct gpc_pages *pages, uint64_t block)
+{
+	return (enum gpc_page_state)(pages->blocks[block] & STATE);
+}
+
+static bool
+is_here(enum gpc_page_state state)
+{
+	return state == GPC_PAGE_BOTH || state == GPC_PAGE_FRESH || state == GPC_PAGE_HERE;
+}
+
+static int
+protection_of(enum gpc_page_state state)
+{
+	if (state == GPC_PAGE_BOTH)
+		return PROT_READ;
+	return is_here(state) ? PROT_READ | PROT_WRITE : PROT_NONE;
+}
+
+static uint64_t
+offset_of(uint64_t block)
+{
+	return block * GPC_PAGES_BLOCK;
+}
+
+/* Of blocks, which may be the last ones. */
+static uint64_t
+length_of(const struct gpc_pages *pages, uint64_t block, uint64_t count)
+{
+	uint64_t left = pages->memory.size - offset_of(block);
+
+	return offset_of(count) < left ? offset_of(count) : left;
+}
+
+static void
+set_states(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_state state,
+	   bool direct)
+{
+	for (uint64_t i = block; i < block + count; i++) {
+		pages->unused -= state_of(pages, i) == GPC_PAGE_UNUSED;
+		pages->direct -= (pages->blocks[i] & DIRECT) != 0;
+		pages->blocks[i] = (uint8_t)(state | (direct ? DIRECT : 0));
+	}
+	pages->unused += state == GPC_PAGE_UNUSED ? count : 0;
+	pages->direct += direct ? count : 0;
+	if (!is_here(state))
+		return;
+	if (pages->open_from >= pages->open_to) {
+		pages->open_from = block;
+		pages->open_to = block + count;
+	}
+	if (block < pages->open_from)
+		pages->open_from = block;
+	if (block + count > pages->open_to)
+		pages->open_to = block + count;
+}
+
+/* How many blocks from this one on, before end, are in the same state. */
+static uint64_t
+run_of(const struct gpc_pages *pages, uint64_t block, uint64_t end)
+{
+	uint64_t at = block;
+
+	while (at < end && pages->blocks[at] == pages->blocks[block])
+		at++;
+	return at - block;
+}
+
+/* Giving. */
+
+static bool
+push(const struct gpc_pages *pages, uint64_t offset, uint64_t size)
+{
+	return pages->calls->push(pages->owner, pages->memory.base + offset, size,
+				  pages->memory.mirror + offset);
+}
+
+/* Of blocks that were writable and are not any more. */
+static bool
+push_blocks(const struct gpc_pages *pages, uint64_t block, uint64_t count,
+	    enum gpc_page_state state)
+{
+	uint64_t at = offset_of(block), end = at + length_of(pages, block, count), size;
+	bool pushed = true;
+
+	if (state == GPC_PAGE_HERE)
+		return push(pages, at, end - at);
+	while (state == GPC_PAGE_FRESH &&
+	       gpc_page_memory_written(&pages->memory, &at, end, &size)) {
+		pushed &= push(pages, at, size);
+		at += size;
+	}
+	return pushed;
+}
+
+/* A process may have only so many pieces of memory that are protected differently: then all ranges
+ * become one piece each. */
+static bool
+make_room(void) GP_LOCKED(lock)
+{
+	bool given = true;
+
+	for (size_t i = 0; i < all.count; i++) {
+		struct gpc_pages *pages = all.list[i].item;
+
+		given &= gpc_page_memory_protect(&pages->memory, 0, pages->memory.size,
+						 PROT_NONE) == 0;
+		for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
+			enum gpc_page_state state = state_of(pages, at);
+
+			run = run_of(pages, at, pages->open_to);
+			if (!is_here(state))
+				continue;
+			given &= push_blocks(pages, at, run, state);
+			set_states(pages, at, run, GPC_PAGE_THERE, false);
+		}
+		pages->open_from = pages->open_to = 0;
+	}
+	return given;
+}
+
+enum which {
+	PLAIN,  /* all but those that are DIRECT */
+	DIRECTS /* those */
+};
+
+static bool
+is_wanted(const struct gpc_pages *pages, uint64_t block, enum which which)
+{
+	return !(pages->blocks[block] & DIRECT) == (which == PLAIN);
+}
+
+/* Before a block is sent it is made inaccessible, or readable: what is written here from then on
+ * faults, and waits for the lock, so nothing is lost between the two. */
+static bool
+give_blocks(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_written, enum which which)
+	GP_LOCKED(lock)
+{
+	enum gpc_page_state next = is_written ? GPC_PAGE_THERE : GPC_PAGE_BOTH;
+	bool at_once = is_written && pages->direct == 0, given = true;
+
+	if (at_once && gpc_page_memory_protect(&pages->memory, offset_of(from),
+					       length_of(pages, from, end - from), PROT_NONE))
+		return make_room();
+	for (uint64_t at = from, run; at < end; at += run) {
+		enum gpc_page_state state = state_of(pages, at);
+
+		run = run_of(pages, at, end);
+		if (!is_here(state) || state == next || !is_wanted(pages, at, which))
+			continue;
+		if (!at_once &&
+		    gpc_page_memory_protect(&pages->memory, offset_of(at),
+					    length_of(pages, at, run), protection_of(next)))
+			return make_room();
+		given &= push_blocks(pages, at, run, state);
+		set_states(pages, at, run, next, false);
+	}
+	return given;
+}
+
+static bool
+give_all(struct gpc_pages *pages, enum which which) GP_LOCKED(lock)
+{
+	bool given = true;
+
+	if (pages->open_from < pages->open_to)
+		given = give_blocks(pages, pages->open_from, pages->open_to, true, which);
+	if (which == PLAIN && pages->direct == 0)
+		pages->open_from = pages->open_to = 0;
+	if (pages->unused == 0)
+		gpc_page_memory_settle(&pages->memory);
+	return given;
+}
+
+void
+gpc_pages_begin(void) GP_LOCKS(turn)
+{
+	(void)pthread_mutex_lock(&turn);
+	gpc_page_faults_forbidden = true;
+	gpc_page_faults_renew();
+}
+
+void
+gpc_pages_end(void) GP_UNLOCKS(turn)
+{
+	gpc_page_faults_forbidden = false;
+	(void)pthread_mutex_unlock(&turn);
+}
+
+bool
+gpc_pages_give(const void *group)
+{
+	bool given = true;
+
+	(void)pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < all.count; i++) {
+		struct gpc_pages *pages = all.list[i].item;
+
+		if (pages->group == group)
+			given &= give_all(pages, PLAIN);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return given;
+}
+
+bool
+gpc_pages_give_part(uint64_t base, uint64_t size, bool is_written)
+{
+	bool given = true;
+
+	(void)pthread_mutex_lock(&lock);
+	for (uint64_t at = base; given && at - base < size;) {
+		const struct gpc_range *range = gpc_ranges_find(&all, at, size - (at - base));
+		struct gpc_pages *pages = range ? range->item : NULL;
+		uint64_t from, end;
+
+		if (!range)
+			break;
+		from = at > range->base ? (at - range->base) / GPC_PAGES_BLOCK : 0;
+		at = range->base + range->size;
+		end = at - base < size ? pages->count
+				       : (base + size - range->base - 1) / GPC_PAGES_BLOCK + 1;
+		given = give_blocks(pages, from, end, is_written, PLAIN);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return given;
+}
+
+void
+gpc_pages_give_direct(void)
+{
+	bool given = true;
+
+	(void)pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < all.count; i++) {
+		struct gpc_pages *pages = all.list[i].item;
+
+		if (pages->direct > 0)
+			given &= give_all(pages, DIRECTS);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	if (!given)
+		gpc_log(GPC_LOG_ERROR, "managed memory of a host function cannot be sent");
+}
+
+/* Fetching. */
+
+/* More at once, the longer they are touched one after the other. */
+static uint64_t
+blocks_to_open(struct gpc_pages *pages, uint64_t block)
+{
+	uint64_t end, most = GPC_PAGES_RUN_MAX / GPC_PAGES_BLOCK;
+
+	pages->run = block == pages->next && block > 0 ? pages->run * 2 : 1;
+	if (pages->run > most)
+		pages->run = most;
+	end = block + pages->run < pages->count ? block + pages->run : pages->count;
+	return run_of(pages, block, end);
+}
+
+static bool
+open_blocks(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_state state,
+	    bool direct) GP_LOCKED(lock)
+{
+	uint64_t offset = offset_of(block), length = length_of(pages, block, count);
+	int protection = protection_of(state);
+
+	if (gpc_page_memory_protect(&pages->memory, offset, length, protection) &&
+	    (!make_room() || gpc_page_memory_protect(&pages->memory, offset, length, protection)))
+		return false;
+	set_states(pages, block, count, state, direct);
+	pages->next = block + count;
+	return true;
+}
+
+static bool
+fetch(const struct gpc_pages *pages, uint64_t block, uint64_t count)
+{
+	return pages->calls->fetch(pages->owner, pages->memory.base + offset_of(block),
+				   length_of(pages, block, count),
+				   pages->memory.mirror + offset_of(block));
+}
+
+/* What is readable already and faults was written. */
+static bool
+serve(struct gpc_pages *pages, uint64_t block, enum gpc_page_access access, bool direct)
+	GP_LOCKED(lock)
+{
+	uint64_t count;
+
+	switch (state_of(pages, block)) {
+	case GPC_PAGE_THERE:
+		count = blocks_to_open(pages, block);
+		return fetch(pages, block, count) &&
+		       open_blocks(pages, block, count,
+				   access == GPC_PAGE_WRITE ? GPC_PAGE_HERE : GPC_PAGE_BOTH,
+				   direct);
+	case GPC_PAGE_UNUSED:
+		count = blocks_to_open(pages, block);
+		return open_blocks(pages, block, count, GPC_PAGE_HERE, direct);
+	case GPC_PAGE_BOTH:
+		if (access == GPC_PAGE_READ)
+			return true;
+		count = blocks_to_open(pages, block);
+		return open_blocks(pages, block, count, GPC_PAGE_HERE,
+				   pages->blocks[block] & DIRECT);
+	default:
+		/* Another thread was faster. */
+		return true;
+	}
+}
+
+static struct gpc_pages *
+find(uint64_t address, uint64_t *block_p) GP_LOCKED(lock)
+{
+	const struct gpc_range *range = gpc_ranges_find(&all, address, 1);
+
+	if (!range)
+		return NULL;
+	*block_p = (address - range->base) / GPC_PAGES_BLOCK;
+	return range->item;
+}
+
+/* Without the lock meanwhile: the work may wait for a thread whose faults are direct.  The owner
+ * outlives its memory. */
+static bool
+await(const struct gpc_pages *pages) GP_LOCKED(lock)
+{
+	const struct gpc_pages_calls *calls = pages->calls;
+	void *owner = pages->owner;
+	bool done;
+
+	(void)pthread_mutex_unlock(&lock);
+	done = calls->await(owner);
+	(void)pthread_mutex_lock(&lock);
+	return done;
+}
+
+static bool
+serve_address(uint64_t address, enum gpc_page_access access, bool direct)
+{
+	struct gpc_pages *pages;
+	uint64_t block;
+	bool served;
+
+	(void)pthread_mutex_lock(&lock);
+	pages = find(address, &block);
+	served = pages != NULL;
+	if (served && !direct && state_of(pages, block) == GPC_PAGE_THERE) {
+		served = await(pages);
+		pages = find(address, &block);
+	}
+	served = served && pages && serve(pages, block, access, direct);
+	(void)pthread_mutex_unlock(&lock);
+	return served;
+}
+
+bool
+gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct)
+{
+	bool served;
+
+	if (direct)
+		return serve_address(address, access, true);
+	(void)pthread_mutex_lock(&turn);
+	served = serve_address(address, access, false);
+	(void)pthread_mutex_unlock(&turn);
+	return served;
+}
+
+/* Ranges. */
+
+void
+gpc_pages_set_unused(uint64_t base, uint64_t size)
+{
+	const struct gpc_range *range;
+
+	(void)pthread_mutex_lock(&lock);
+	range = gpc_ranges_find(&all, base, 1);
+	for (uint64_t at = base; range && at < base + size;
+	     at += GPC_PAGES_BLOCK - at % GPC_PAGES_BLOCK) {
+		struct gpc_pages *pages = range->item;
+		uint64_t block = (at - range->base) / GPC_PAGES_BLOCK;
+		uint64_t start = range->base + offset_of(block);
+		uint64_t length = length_of(pages, block, 1);
+		bool whole = start >= base && start + length <= base + size;
+
+		if (!whole && state_of(pages, block) != GPC_PAGE_UNUSED)
+			continue;
+		if (state_of(pages, block) != GPC_PAGE_UNUSED)
+			gpc_page_memory_drop(&pages->memory, offset_of(block), length);
+		if (gpc_page_memory_knows(&pages->memory))
+			set_states(pages, block, 1, GPC_PAGE_FRESH, false);
+		else
+			set_states(pages, block, 1, GPC_PAGE_UNUSED, false);
+		/* Blocks that cannot be opened open when they are touched. */
+		if (gpc_page_memory_protect(&pages->memory, offset_of(block), length,
+					    protection_of(state_of(pages, block))))
+			set_states(pages, block, 1, GPC_PAGE_UNUSED, false);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static int
+enter(struct gpc_pages *pages)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&lock);
+	r = gpc_ranges_add(&all, pages->memory.base, pages->memory.size, pages);
+	if (r == 0)
+		atomic_fetch_add(&gpc_pages_count, 1);
+	(void)pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int
+gpc_pages_create(uint64_t base, uint64_t size, bool is_known, const struct gpc_pages_calls *calls,
+		 void *owner, const void *group, struct gpc_pages **pages_p)
+{
+	uint64_t count = (size + GPC_PAGES_BLOCK - 1) / GPC_PAGES_BLOCK;
+	struct gpc_pages *pages = calloc(1, sizeof(*pages) + count);
+	int r = pages ? gpc_page_faults_start(gpc_pages_serve) : -ENOMEM;
+
+	if (r == 0)
+		r = gpc_page_memory_init(&pages->memory, base, size, !is_known);
+	if (r) {
+		free(pages);
+		return r;
+	}
+	pages->count = count;
+	pages->calls = calls;
+	pages->owner = owner;
+	pages->group = group;
+	set_states(pages, 0, count, is_known ? GPC_PAGE_THERE : GPC_PAGE_UNUSED, false);
+	r = enter(pages);
+	if (r) {
+		gpc_page_memory_fini(&pages->memory);
+		free(pages);
+		return r;
+	}
+	gpc_page_faults_cover(base, size);
+	gpc_page_faults_renew();
+	*pages_p = pages;
+	return 0;
+}
+
+void
+gpc_pages_destroy(struct gpc_pages *pages)
+{
+	(void)pthread_mutex_lock(&lock);
+	gpc_ranges_remove(&all, gpc_ranges_find(&all, pages->memory.base, 1));
+	atomic_fetch_sub(&gpc_pages_count, 1);
+	gpc_page_memory_fini(&pages->memory);
+	(void)pthread_mutex_unlock(&lock);
+	free(pages);
+}
+
+enum gpc_page_state
+gpc_pages_state(uint64_t address)
+{
+	enum gpc_page_state state = GPC_PAGE_THERE;
+	const struct gpc_pages *pages;
+	uint64_t block;
+
+	(void)pthread_mutex_lock(&lock);
+	pages = find(address, &block);
+	if (pages)
+		state = state_of(pages, block);
+	(void)pthread_mutex_unlock(&lock);
+	return state;
+}
+
+/* Forks. */
+
+static void
+save(struct gpc_pages *pages)
+{
+	for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
+		enum gpc_page_state state = state_of(pages, at);
+
+		run = run_of(pages, at, pages->open_to);
+		if (is_here(state))
+			gpc_page_memory_save(&pages->memory, offset_of(at),
+					     length_of(pages, at, run), state == GPC_PAGE_FRESH);
+	}
+}
+
+static void
+restore(struct gpc_pages *pages)
+{
+	gpc_page_memory_begin_child(&pages->memory);
+	for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
+		run = run_of(pages, at, pages->open_to);
+		if (is_here(state_of(pages, at)))
+			gpc_page_memory_restore(&pages->memory, offset_of(at),
+						length_of(pages, at, run));
+	}
+}
+
+void
+gpc_pages_before_fork(void) GP_LOCKS(lock)
+{
+	(void)pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < all.count; i++)
+		save(all.list[i].item);
+}
+
+void
+gpc_pages_after_fork(bool is_child) GP_UNLOCKS(lock)
+{
+	if (is_child)
+		gpc_page_faults_forked();
+	for (size_t i = 0; i < all.count; i++) {
+		struct gpc_pages *pages = all.list[i].item;
+
+		if (is_child)
+			restore(pages);
+		gpc_page_memory_forget_saved(&pages->memory);
+	}
+	if (is_child) {
+		all.count = 0;
+		atomic_store(&gpc_pages_count, 0);
+		(void)pthread_mutex_init(&turn, NULL);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
