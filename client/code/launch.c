@@ -7,6 +7,8 @@
 #include "client/context/device.h"
 #include "client/host/mirror.h"
 #include "client/memory/host_memory.h"
+#include "client/pages/pages.h"
+#include "client/stream/managed.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -80,6 +82,19 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 	return CUDA_SUCCESS;
 }
 
+/* The bytes may be managed memory, which must not be touched while a launch is posted. */
+static CUresult
+take_copy(struct params *params)
+{
+	void *copy = malloc(params->bytes.size + 1);
+
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, params->bytes.data, params->bytes.size);
+	params->bytes.data = params->heap = copy;
+	return CUDA_SUCCESS;
+}
+
 /* cuLaunchKernel's extra: the application has packed the parameters itself. */
 static CUresult
 take_extra(struct params *params, const struct gp_kernel_info *info, void **extra)
@@ -98,7 +113,7 @@ take_extra(struct params *params, const struct gp_kernel_info *info, void **extr
 	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX || *size < params_size(info))
 		return CUDA_ERROR_INVALID_VALUE;
 	params->bytes = (struct gp_bytes){ buffer, *size };
-	return CUDA_SUCCESS;
+	return gpc_pages_any() ? take_copy(params) : CUDA_SUCCESS;
 }
 
 static CUresult
@@ -330,8 +345,7 @@ check_end(const struct check *check)
 
 /* CUDA_LAUNCH_BLOCKING: the kernel has run when the launch returns. */
 static CUresult
-launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args,
-		const struct check *check, bool finish)
+launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool finish)
 {
 	struct gp_args_cuStreamSynchronize stream = { .hStream = args->stream };
 	CUresult result;
@@ -339,8 +353,6 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args
 	_Static_assert(sizeof(struct gp_args_gpLaunch) == sizeof(struct gp_args_gpLaunchChecked),
 		       "the two launches have the same arguments");
 	result = gpc_wait_gpLaunchChecked(context, (const struct gp_args_gpLaunchChecked *)args);
-	if (result == CUDA_SUCCESS && check->needed)
-		check_end(check);
 	if (result == CUDA_SUCCESS && finish)
 		result = gpc_mirror_after_wait(context->scope.session,
 					       gpc_wait_cuStreamSynchronize(context, &stream));
@@ -357,12 +369,38 @@ before_launch(struct gpc_context *context, const struct gp_bytes *params)
 }
 
 static CUresult
+submit(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool wait, bool finish)
+{
+	CUresult result =
+		wait ? launch_and_wait(context, args, finish) : gpc_post_gpLaunch(context, args);
+
+	/* Counted behind it: a fence in between does not cover the launch. */
+	(void)gpc_session_work_mark(context->scope.session);
+	return result;
+}
+
+/* Behind what the kernel may use of managed memory. */
+static CUresult
+submit_managed(struct gpc_stream *stream, const struct gp_args_gpLaunch *args, bool wait,
+	       bool finish)
+{
+	CUresult result = gpc_managed_begin(stream->context->scope.session);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = submit(stream->context, args, wait, finish);
+	gpc_managed_end(stream);
+	return result;
+}
+
+static CUresult
 launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 {
 	struct gpc_launch_attributes attributes;
 	struct gp_args_gpLaunch args;
 	struct gpc_function *function;
 	struct gpc_context *context;
+	struct gpc_stream *stream;
 	struct params params;
 	struct check check;
 	bool blocking = gpc_config_launch_blocking();
@@ -371,9 +409,12 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	if (result == CUDA_SUCCESS)
 		result = gpc_function_lookup(context, f, &function);
 	if (result == CUDA_SUCCESS)
-		result = gpc_stream_id(&context, config->hStream, &args.stream);
-	if (result == CUDA_SUCCESS)
+		result = gpc_stream_lookup(context, config->hStream, &stream);
+	if (result == CUDA_SUCCESS) {
+		context = stream->context;
+		args.stream = stream->handle.id;
 		result = gpc_function_in(function, context, &function);
+	}
 	/* Nobody knows what its parameters are. */
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
@@ -402,12 +443,11 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
 		check_begin(&check, context, function, config, &attributes);
-		if (__builtin_expect(check.needed || blocking, 0))
-			result = launch_and_wait(context, &args, &check, blocking);
-		else
-			result = gpc_post_gpLaunch(context, &args);
-		/* Counted behind it: a fence in between does not cover the launch. */
-		(void)gpc_session_work_mark(context->scope.session);
+		result = gpc_pages_any()
+				 ? submit_managed(stream, &args, check.needed || blocking, blocking)
+				 : submit(context, &args, check.needed || blocking, blocking);
+		if (result == CUDA_SUCCESS && __builtin_expect(check.needed, 0))
+			check_end(&check);
 		gpc_mirror_behind_work(context->scope.session);
 	}
 	free(params.heap);

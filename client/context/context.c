@@ -6,6 +6,7 @@
 #include "client/context/context_storage.h"
 #include "client/context/device.h"
 #include "client/context/lifecycle.h"
+#include "client/pages/pages.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -255,6 +256,8 @@ gpc_enter(struct gpc_context **context_p)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (__builtin_expect(context->parent != NULL, 0))
 		context = context->parent;
+	if (gpc_pages_any())
+		gpc_page_faults_renew();
 	if (__builtin_expect(!gpc_context_is_active(context), 0)) {
 		result = gpc_context_activate(context);
 		if (result != CUDA_SUCCESS)

@@ -56,6 +56,7 @@ struct gpc_context {
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
 	uint64_t limits[16]; /* by CUlimit, as set */
+	CUstream carrier;    /* in which its managed memory travels; NULL: none yet */
 	pthread_mutex_t lock;
 	struct gpc_context *next; /* of all there ever were */
 };

@@ -59,7 +59,6 @@ gpc_device_listed(int index)
  * 0 means "no" for each of them.
  */
 static const CUdevice_attribute not_remoted[] = {
-	CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
 	CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
 	CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
@@ -142,6 +141,8 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 		attributes[not_remoted[i]] = 0;
 	/* The pools are this library's own, whatever the device has; the rest is the daemon's. */
 	attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
+	/* So is managed memory, which the GPU knows nothing of. */
+	attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1;
 	attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
 		knows(device->session, GP_CALL_gpMemoryCreate);
 	attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] =

@@ -9,6 +9,8 @@
 #include "client/host/mirror.h"
 #include "client/memory/pending_copy.h"
 #include "client/memory/pointer.h"
+#include "client/pages/pages.h"
+#include "client/stream/managed.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -142,14 +144,12 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 }
 
 static CUresult
-run(const struct target *given, const struct gpc_copy *copy)
+run_plain(const struct target *given, const struct gpc_copy *copy)
 {
 	struct target target = *given;
 	bool changed;
 	CUresult result;
 
-	if (copy->width == 0)
-		return CUDA_SUCCESS;
 	if (copy->dst.host && copy->src.host)
 		return copy_host(target.stream, copy);
 	if (copy->dst.array || copy->src.array)
@@ -164,6 +164,51 @@ run(const struct target *given, const struct gpc_copy *copy)
 	target.async = false;
 	result = run_there(&target, copy);
 	return result == CUDA_SUCCESS ? gpc_stream_fence(target.stream) : result;
+}
+
+/* How much of this side is managed memory; 0: none. */
+static uint64_t
+managed_span(const struct gpc_copy *copy, const struct gpc_side *side)
+{
+	uint64_t size = gpc_copy_span(copy, side);
+
+	return !side->host && !side->array && gpc_managed_is(side->base, size) ? size : 0;
+}
+
+/* Behind what is here of the memory.  Where it is only read, others may go on while the copy is
+ * waited for: what they write here does not reach the device. */
+static CUresult
+run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t dst_size,
+	    uint64_t src_size)
+{
+	const struct gpc_session *session = target->stream->context->scope.session;
+	CUresult result =
+		gpc_managed_begin_copy(session, copy->dst.base, dst_size, copy->src.base, src_size);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (dst_size == 0) {
+		gpc_managed_end(NULL);
+		return run_plain(target, copy);
+	}
+	result = run_plain(target, copy);
+	gpc_managed_end(target->stream);
+	return result;
+}
+
+static CUresult
+run(const struct target *target, const struct gpc_copy *copy)
+{
+	uint64_t dst_size, src_size;
+
+	if (copy->width == 0)
+		return CUDA_SUCCESS;
+	if (!gpc_pages_any())
+		return run_plain(target, copy);
+	dst_size = managed_span(copy, &copy->dst);
+	src_size = managed_span(copy, &copy->src);
+	return dst_size || src_size ? run_managed(target, copy, dst_size, src_size)
+				    : run_plain(target, copy);
 }
 
 static CUresult

@@ -7,6 +7,7 @@
 #include "client/memory/host_memory.h"
 #include "client/memory/pending_copy.h"
 #include "client/memory/pointer.h"
+#include "client/stream/managed.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -51,6 +52,28 @@ fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t
 }
 
 static CUresult
+post(struct gpc_stream *stream, const struct gp_args_gpFill *args)
+{
+	CUresult result = gpc_post_gpFill(stream->context, args);
+
+	(void)gpc_session_work_mark(stream->context->scope.session);
+	return result;
+}
+
+static CUresult
+post_managed(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
+{
+	CUresult result =
+		gpc_managed_begin_copy(stream->context->scope.session, args->dst, size, 0, 0);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = post(stream, args);
+	gpc_managed_end(stream);
+	return result;
+}
+
+static CUresult
 fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 {
 	struct gpc_address found;
@@ -78,8 +101,7 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	if (result != CUDA_SUCCESS)
 		return result;
 	args->stream = stream->handle.id;
-	result = gpc_post_gpFill(stream->context, args);
-	(void)gpc_session_work_mark(stream->context->scope.session);
+	result = found.managed ? post_managed(stream, args, size) : post(stream, args);
 	gpc_mirror_behind_work(stream->context->scope.session);
 	if (result == CUDA_SUCCESS &&
 	    (changed ||

@@ -13,6 +13,7 @@
 #include "client/memory/host_memory.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
+#include "client/memory/pool.h"
 #include "client/stream/event.h"
 #include "client/stream/stream.h"
 
@@ -27,6 +28,7 @@ static const struct gpc_context_part parts[] = {
 	{ .unload = gpc_array_forget_context },
 	{ .unload = gpc_image_forget_context },
 	{ .unload = gpc_ipc_memory_forget_context },
+	{ .unload = gpc_pool_forget_context },
 	{ .forget = gpc_objects_forget_context },
 	{ .forget = gpc_event_forget_context },
 	{ .prepare = gpc_stream_prepare_context,

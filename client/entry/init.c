@@ -20,6 +20,7 @@
 #include "client/entry/passthrough.h"
 #include "client/entry/proc_address.h"
 #include "client/entry/tracer.h"
+#include "client/pages/pages.h"
 #include "client/wire/lane.h"
 #include "gpc_calls.h"
 
@@ -372,11 +373,12 @@ gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 /* The connections are the parent's.  As with NVIDIA's driver, the child of a process that has
  * called cuInit has no CUDA; if it had only asked for the version, the child begins anew. */
 static void
-after_fork(void)
+after_fork_in_child(void)
 {
 	bool initialized = gpc_lifecycle_check() == CUDA_SUCCESS;
 	int count = gpc_session_count();
 
+	gpc_pages_after_fork(true);
 	(void)pthread_mutex_init(&open_lock, NULL);
 	gpc_tracer_after_fork();
 	for (int i = 0; i < count; i++) {
@@ -395,6 +397,12 @@ after_fork(void)
 	}
 }
 
+static void
+after_fork(void)
+{
+	gpc_pages_after_fork(false);
+}
+
 __attribute__((constructor)) static void
 on_load(void)
 {
@@ -402,7 +410,7 @@ on_load(void)
 	gpc_context_parts_set();
 	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
 	if (gpc_config_remote() || !gpc_passthrough_start())
-		(void)pthread_atfork(NULL, NULL, after_fork);
+		(void)pthread_atfork(gpc_pages_before_fork, after_fork, after_fork_in_child);
 }
 
 /* After the exit handlers of the program and of the libraries that were loaded later: theirs may

@@ -6,6 +6,7 @@
 #include "client/host/mirror.h"
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
+#include "client/stream/managed.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
@@ -132,8 +133,21 @@ gpc_mem_ops_drop(struct gpc_mem_ops *ops)
 		free(ops);
 }
 
+/* Behind what is here of the word, if it is managed memory; *managed_p: then gpc_managed_end()
+ * follows. */
 static CUresult
-post_wait(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
+begin_word(const struct gpc_stream *stream, uint64_t address, unsigned int size, bool is_written,
+	   bool *managed_p)
+{
+	*managed_p = gpc_managed_is(address, size);
+	if (!*managed_p)
+		return CUDA_SUCCESS;
+	return gpc_managed_begin_copy(stream->context->scope.session, address,
+				      is_written ? size : 0, address, is_written ? 0 : size);
+}
+
+static CUresult
+post_wait(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
 {
 	const struct gp_args_gpStreamWait args = {
 		.stream = stream->handle.id,
@@ -142,12 +156,19 @@ post_wait(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, u
 		.size = size,
 		.condition = op->waitValue.flags,
 	};
+	bool managed;
+	CUresult result = begin_word(stream, args.address, size, false, &managed);
 
-	return gpc_post_gpStreamWait(stream->context, &args);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_post_gpStreamWait(stream->context, &args);
+	if (managed)
+		gpc_managed_end(NULL);
+	return result;
 }
 
 static CUresult
-post_write(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
+post_write(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
 {
 	const struct gp_args_gpStreamWrite args = {
 		.stream = stream->handle.id,
@@ -155,12 +176,19 @@ post_write(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, 
 		.value = size == 4 ? op->writeValue.value : op->writeValue.value64,
 		.size = size,
 	};
+	bool managed;
+	CUresult result = begin_word(stream, args.address, size, true, &managed);
 
-	return gpc_post_gpStreamWrite(stream->context, &args);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_post_gpStreamWrite(stream->context, &args);
+	if (managed)
+		gpc_managed_end(stream);
+	return result;
 }
 
 static CUresult
-post(const struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
+post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
 {
 	switch (op->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:

@@ -2,6 +2,8 @@
 #include "client/graph/sets.h"
 
 #include "client/context/context.h"
+#include "client/pages/pages.h"
+#include "client/stream/managed.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -144,13 +146,29 @@ gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
 }
 
 static CUresult
-launch_set(const struct gpc_handle *set, struct gpc_stream *stream)
+post_set(const struct gpc_handle *set, struct gpc_stream *stream)
 {
 	const struct gp_args_gpGraphLaunch args = { .plan = set->id, .stream = stream->handle.id };
 	CUresult result = gpc_post_gpGraphLaunch(stream->context, &args);
 
 	/* Counted behind it: a fence in between does not cover the launch. */
 	(void)gpc_session_work_mark(stream->context->scope.session);
+	return result;
+}
+
+/* Behind what the graph may use of managed memory. */
+static CUresult
+launch_set(const struct gpc_handle *set, struct gpc_stream *stream)
+{
+	CUresult result;
+
+	if (!gpc_pages_any())
+		return post_set(set, stream);
+	result = gpc_managed_begin(stream->context->scope.session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = post_set(set, stream);
+	gpc_managed_end(stream);
 	return result;
 }
 

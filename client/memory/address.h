@@ -33,6 +33,7 @@ struct gpc_address {
 	bool shared;      /* of physical memory or another process's: others have it, too */
 	unsigned int handle_types; /* of physical memory: CUmemAllocationHandleType */
 	bool plain;                /* of cuMemAlloc and its like: other processes can be given it */
+	bool managed;              /* it is here, too: client/pages/pages.h */
 };
 
 /* Finds out what an address is, locally. */

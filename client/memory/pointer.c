@@ -96,13 +96,13 @@ pointer_of(CUpointer_attribute attribute, const struct gpc_address *found, uint6
 	uint64_t base;
 
 	if (found->kind != GPC_ADDRESS_HOST)
-		return of_host ? 0 : ptr;
+		return of_host && !found->managed ? 0 : ptr;
 	base = of_host ? found->host : found->device;
 	return base ? base + (ptr - found->base) : 0;
 }
 
-/* Of memory that CUDA knows.  What is not named here is 0: nothing is managed, or can be shared
- * with other devices. */
+/* Of memory that CUDA knows.  What is not named here is 0: nothing can be shared with other
+ * devices. */
 static CUresult
 answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr,
        uint64_t *value_p)
@@ -133,6 +133,9 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		value = found->buffer_id;
+		break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		value = found->managed;
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		value = (uint32_t)found->context->device->ordinal;

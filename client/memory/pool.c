@@ -8,6 +8,7 @@
 #include "client/connect/connect.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
+#include "client/pages/pages.h"
 #include "client/wire/session.h"
 
 #include <stdatomic.h>
@@ -110,10 +111,50 @@ gpc_pool_current_of(struct gpc_device *device) GP_LOCKED(lock)
 	return pool ? pool : gpc_pool_default_of(device);
 }
 
+struct gpc_pool *
+gpc_pool_managed_of(struct gpc_context *context, const struct gpc_pages_calls *pages)
+	GP_LOCKED(lock)
+{
+	struct gpc_pool *pool = pools;
+
+	while (pool && (pool->managed != context || pool->destroyed))
+		pool = pool->next;
+	if (pool)
+		return pool;
+	pool = gpc_pool_create(context->device);
+	if (!pool)
+		return NULL;
+	pool->managed = context;
+	pool->pages = pages;
+	return pool;
+}
+
 void
 gpc_pool_set_current(struct gpc_pool *pool)
 {
 	devices[pool->device->ordinal].current = pool;
+}
+
+static CUresult
+map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
+{
+	CUresult result = gpc_memory_map(context_of(pool), size, range);
+
+	if (result != CUDA_SUCCESS || !pool->managed)
+		return result;
+	if (gpc_pages_create(range->base, range->size, false, pool->pages, pool->managed,
+			     session_of(pool)) == 0)
+		return CUDA_SUCCESS;
+	gpc_memory_unmap(context_of(pool), range);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void
+unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range)
+{
+	if (pool->managed)
+		gpc_pages_destroy(range->base);
+	gpc_memory_unmap(context_of(pool), range);
 }
 
 /* The caller unmaps range. */
@@ -156,7 +197,7 @@ dispose(struct gpc_pool *pool)
 		if (!mapping)
 			continue;
 		range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-		gpc_memory_unmap(context_of(pool), &range);
+		unmap(pool, &range);
 	}
 	gpc_space_fini(&pool->space);
 	free(pool);
@@ -190,7 +231,7 @@ give_back(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
 	if (!mapping)
 		return false;
 	drop(mapping, &range);
-	gpc_memory_unmap(context_of(pool), &range);
+	unmap(pool, &range);
 	return true;
 }
 
@@ -270,8 +311,32 @@ add(struct gpc_pool *pool, const struct gpc_heap_range *range)
 	gpc_pools_unlock();
 	if (r == 0)
 		return CUDA_SUCCESS;
-	gpc_memory_unmap(context_of(pool), range);
+	unmap(pool, range);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Whatever is in use: it goes with its context. */
+void
+gpc_pool_forget_context(struct gpc_context *context)
+{
+	struct gpc_pool *pool;
+
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return;
+	gpc_pools_lock();
+	pool = pools;
+	while (pool && (pool->managed != context || pool->destroyed))
+		pool = pool->next;
+	if (pool) {
+		gpc_handle_remove(&pool->handle);
+		pool->destroyed = true;
+		pool->space.blocks = 0;
+		if (!unlink_unused(pool))
+			pool = NULL;
+	}
+	gpc_pools_unlock();
+	if (pool)
+		dispose(pool);
 }
 
 /* How much more may be mapped for a block. */
@@ -301,9 +366,9 @@ grow(struct gpc_pool *pool, uint64_t size)
 	sizes(pool, size, &wanted, &needed);
 	if (needed == 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpc_memory_map(context_of(pool), wanted, &range);
+	result = map(pool, wanted, &range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && wanted > needed)
-		result = gpc_memory_map(context_of(pool), needed, &range);
+		result = map(pool, needed, &range);
 	return result == CUDA_SUCCESS ? add(pool, &range) : result;
 }
 
@@ -442,16 +507,19 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 	range = gpc_ranges_find(&mappings, address, 1);
 	is_block = range && gpc_space_find(range->item, address, &block);
 	if (is_block) {
+		const struct gpc_pool *pool = pool_of(range->item);
+
 		*found = (struct gpc_address){
 			.kind = GPC_ADDRESS_DEVICE,
 			.base = block.address,
 			.size = block.size,
-			.context = context_of(pool_of(range->item)),
+			.context = pool->managed ? pool->managed : context_of(pool),
 			.buffer_id = block.id,
 			.mapping_base = range->base,
 			.mapping_size = range->size,
-			.pool = pool_of(range->item)->handle.token,
-			.contextless = true,
+			.pool = pool->managed ? NULL : pool->handle.token,
+			.contextless = !pool->managed,
+			.managed = pool->managed != NULL,
 		};
 	}
 	gpc_pools_unlock();

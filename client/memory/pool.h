@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct gpc_address;
+struct gpc_pages_calls;
 
 struct gpc_pool {
 	struct gpc_handle handle;
@@ -29,6 +30,10 @@ struct gpc_pool {
 	uint64_t max_size;  /* 0: none */
 	uint64_t threshold;
 	bool follow_events, opportunistic, internal_dependencies;
+	/* Of managed memory, which is a context's and has pages here (client/pages/pages.h); else
+	 * NULL. */
+	struct gpc_context *managed;
+	const struct gpc_pages_calls *pages;
 	struct gpc_space space;
 };
 
@@ -43,10 +48,21 @@ struct gpc_pool *gpc_pool_default_of(struct gpc_device *device);
 struct gpc_pool *gpc_pool_current_of(struct gpc_device *device);
 void gpc_pool_set_current(struct gpc_pool *pool);
 
-/* Without it.  The handle is forgotten; the rest goes now, or with the last block. */
+/* Of a context's managed memory, which its pages go with; the same for all calls. */
+struct gpc_pool *gpc_pool_managed_of(struct gpc_context *context,
+				     const struct gpc_pages_calls *pages);
+
+/* Without it.  What is left of a context's managed memory goes, while calls in its name are still
+ * possible. */
+void gpc_pool_forget_context(struct gpc_context *context);
+
+/* The handle is forgotten; the rest goes now, or with the last block. */
 void gpc_pool_destroy(struct gpc_pool *pool);
 /* Gives back what is free, as long as keep bytes stay reserved. */
 void gpc_pool_trim(struct gpc_pool *pool, uint64_t keep);
+
+/* Another stream than all that there are: what is freed is had again when work is done. */
+#define GPC_POOL_NO_STREAM UINT64_MAX
 
 /* A stream is named by its number (cuStreamGetId), which is no other's, and its context.
  * Memory for it, from the pool, or from the current one of its device (handle NULL). */

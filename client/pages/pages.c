@@ -209,6 +209,17 @@ give_all(struct gpc_pages *pages, enum which which) GP_LOCKED(lock)
 	return given;
 }
 
+bool
+gpc_pages_have(uint64_t base, uint64_t size)
+{
+	bool have;
+
+	(void)pthread_mutex_lock(&lock);
+	have = gpc_ranges_find(&all, base, size) != NULL;
+	(void)pthread_mutex_unlock(&lock);
+	return have;
+}
+
 void
 gpc_pages_begin(void) GP_LOCKS(turn)
 {
@@ -453,7 +464,7 @@ enter(struct gpc_pages *pages)
 
 int
 gpc_pages_create(uint64_t base, uint64_t size, bool is_known, const struct gpc_pages_calls *calls,
-		 void *owner, const void *group, struct gpc_pages **pages_p)
+		 void *owner, const void *group)
 {
 	uint64_t count = (size + GPC_PAGES_BLOCK - 1) / GPC_PAGES_BLOCK;
 	struct gpc_pages *pages = calloc(1, sizeof(*pages) + count);
@@ -478,17 +489,23 @@ gpc_pages_create(uint64_t base, uint64_t size, bool is_known, const struct gpc_p
 	}
 	gpc_page_faults_cover(base, size);
 	gpc_page_faults_renew();
-	*pages_p = pages;
 	return 0;
 }
 
 void
-gpc_pages_destroy(struct gpc_pages *pages)
+gpc_pages_destroy(uint64_t base)
 {
+	struct gpc_pages *pages = NULL;
+	struct gpc_range *range;
+
 	(void)pthread_mutex_lock(&lock);
-	gpc_ranges_remove(&all, gpc_ranges_find(&all, pages->memory.base, 1));
-	atomic_fetch_sub(&gpc_pages_count, 1);
-	gpc_page_memory_fini(&pages->memory);
+	range = gpc_ranges_find(&all, base, 1);
+	if (range) {
+		pages = range->item;
+		gpc_ranges_remove(&all, range);
+		atomic_fetch_sub(&gpc_pages_count, 1);
+		gpc_page_memory_fini(&pages->memory);
+	}
 	(void)pthread_mutex_unlock(&lock);
 	free(pages);
 }

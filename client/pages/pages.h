@@ -44,11 +44,10 @@ struct gpc_pages_calls {
  * nothing is known to be in it (gpc_pages_set_unused) but if is_known.  group: whose work may use
  * it. -ENOMEM; -errno: there are no threads or no signals to be had.
  */
-struct gpc_pages;
 GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
 				   const struct gpc_pages_calls *calls, void *owner,
-				   const void *group, struct gpc_pages **pages_p);
-void gpc_pages_destroy(struct gpc_pages *pages);
+				   const void *group);
+void gpc_pages_destroy(uint64_t base);
 
 /* Nothing of what is in [base, base + size) is needed any more: it can be written here without
  * having been fetched.  Of blocks that have more than that nothing is done. */
@@ -63,6 +62,9 @@ gpc_pages_any(void)
 	return __builtin_expect(atomic_load_explicit(&gpc_pages_count, memory_order_relaxed) != 0,
 				0);
 }
+
+/* Whether there are any in [base, base + size). */
+bool gpc_pages_have(uint64_t base, uint64_t size);
 
 void gpc_pages_begin(void);
 void gpc_pages_end(void);

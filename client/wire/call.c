@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
+#include "client/pages/pages.h"
 #include "client/wire/session_inside.h"
 #include "gp_calls.h"
 #include "protocol/frame.h"
@@ -16,6 +17,32 @@
 /* Room for the fences of those who wait, and for what others post meanwhile. */
 #define BACKLOG_ROOM ((uint64_t)1 << 20)
 
+__thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
+
+/* Whoever fetches what the fields are read from needs the lock. */
+static CUresult
+begin_without_lock(struct gpc_call *call, size_t size)
+{
+	call->fields = malloc(ALIGNED(size) + 1);
+	if (!call->fields)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	gp_enc_init(&call->enc, call->fields, ALIGNED(size));
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+begin_in_ring(struct gpc_call *call, size_t size) GP_LOCKED(call->session->sender.lock)
+{
+	void *record;
+	CUresult result = gpc_sender_reserve_locked(
+		call->session, sizeof(struct gp_header) + ALIGNED(size), &record);
+
+	if (result == CUDA_SUCCESS)
+		gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header),
+			    ALIGNED(size));
+	return result;
+}
+
 CUresult
 gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number, size_t size,
 	       uint32_t stream) GP_LOCK_UNCHECKED
@@ -23,7 +50,6 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 	struct gpc_session *session = scope ? scope->session : gpc_session_get();
 	size_t record_size = sizeof(struct gp_header) + ALIGNED(size);
 	CUresult result;
-	void *record;
 
 	if (!session)
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -37,18 +63,16 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 	if (result != CUDA_SUCCESS)
 		return result;
 
-	(void)pthread_mutex_lock(&session->sender.lock);
-	result = gpc_sender_reserve_locked(session, record_size, &record);
-	if (result != CUDA_SUCCESS) {
-		(void)pthread_mutex_unlock(&session->sender.lock);
-		return result;
-	}
-	call->session = session;
-	call->scope = scope;
-	call->number = number;
-	call->stream = stream;
-	gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header), ALIGNED(size));
-	return CUDA_SUCCESS;
+	*call = (struct gpc_call){
+		.session = session, .scope = scope, .number = number, .stream = stream
+	};
+	if (gpc_pages_any())
+		return begin_without_lock(call, size);
+	(void)pthread_mutex_lock(&call->session->sender.lock);
+	result = begin_in_ring(call, size);
+	if (result != CUDA_SUCCESS)
+		(void)pthread_mutex_unlock(&call->session->sender.lock);
+	return result;
 }
 
 static uint32_t
@@ -117,8 +141,8 @@ is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
 	const struct gpc_host_functions *functions = &call->session->functions;
 
-	return functions->unanswered > 0 && call->number != GP_CALL_gpHostFunctionDone &&
-	       call->number != GP_CALL_gpFence &&
+	return functions->unanswered > 0 && !gpc_call_passes &&
+	       call->number != GP_CALL_gpHostFunctionDone && call->number != GP_CALL_gpFence &&
 	       functions->posted - functions->settled + backlog_cost(call, bulk, bulk_count) >
 		       backlog_max(call->session);
 }
@@ -166,7 +190,7 @@ wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_session *session = call->session;
 	size_t size = gp_enc_size(&call->enc);
-	void *record, *fields = malloc(size + 1);
+	void *fields = malloc(size + 1);
 	CUresult result;
 
 	if (!fields)
@@ -179,11 +203,8 @@ wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 		result = settle_functions(call, posted);
 	}
 	if (result == CUDA_SUCCESS)
-		result = gpc_sender_reserve_locked(
-			call->session, sizeof(struct gp_header) + ALIGNED(size), &record);
+		result = begin_in_ring(call, size);
 	if (result == CUDA_SUCCESS) {
-		gp_enc_init(&call->enc, (uint8_t *)record + sizeof(struct gp_header),
-			    ALIGNED(size));
 		memcpy(call->enc.start, fields, size);
 		call->enc.cur = call->enc.start + size;
 	}
@@ -206,7 +227,7 @@ count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	}
 	if (call->number == GP_CALL_gpHostFunctionDone)
 		functions->unanswered--;
-	else if (functions->unanswered > 0)
+	else if (functions->unanswered > 0 && !gpc_call_passes)
 		functions->posted += backlog_cost(call, bulk, bulk_count);
 	if (functions->unanswered == 0)
 		functions->settled = functions->posted;
@@ -274,16 +295,37 @@ submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bu
 	return CUDA_SUCCESS;
 }
 
+/* What begin_without_lock() has left to do; with the lock. */
+static CUresult
+move_into_ring(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
+{
+	size_t size = gp_enc_size(&call->enc);
+	CUresult result = begin_in_ring(call, size);
+
+	if (result == CUDA_SUCCESS) {
+		memcpy(call->enc.start, call->fields, size);
+		call->enc.cur = call->enc.start + size;
+	}
+	return result;
+}
+
 /* What cannot be sent is not committed, so that nothing but this call is lost. */
 static CUresult
 check(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = call->session;
+	bool bad = call->enc.bad;
 	CUresult result = CUDA_SUCCESS;
 
-	if (call->enc.bad)
+	if (call->fields) {
+		(void)pthread_mutex_lock(&call->session->sender.lock);
+		if (!bad)
+			result = move_into_ring(call);
+		free(call->fields);
+	}
+	if (bad)
 		result = CUDA_ERROR_UNKNOWN;
-	else if (size_of(bulk, bulk_count) > session->facts.max_bulk)
+	else if (result == CUDA_SUCCESS && size_of(bulk, bulk_count) > session->facts.max_bulk)
 		result = CUDA_ERROR_INVALID_VALUE;
 	while (result == CUDA_SUCCESS && is_too_much(call, bulk, bulk_count))
 		result = wait_for_functions(call);

@@ -101,13 +101,19 @@ struct gpc_call {
 	struct gp_enc enc;
 	uint16_t number;
 	uint32_t stream; /* that it gives work to; 0: none; GPC_ALL_STREAMS */
+	void *fields;    /* malloc'ed, while they are not yet in the ring; else NULL */
 };
+
+/* While the thread's calls go past host functions, as those do in a stream of the library's own:
+ * the daemon keeps none of them. */
+extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
 
 /*
  * Takes the session's send lock and room for size bytes of fields, to be encoded with call->enc;
- * the lock is released by post or start, and not held after a failure.  scope NULL: a call of the
- * first session that acts in no context.  stream: the name of the one that gets work, or 0, or
- * GPC_ALL_STREAMS.
+ * the lock is released by post or start, and not held after a failure.  Where the fields may lie in
+ * memory that has to be fetched first (pages.h), it is these that take the lock.  scope NULL: a
+ * call of the first session that acts in no context.  stream: the name of the one that gets work,
+ * or 0, or GPC_ALL_STREAMS.
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size, uint32_t stream);

@@ -4,7 +4,6 @@
 GP_INSTEAD("device memory and copies",
         cuMemAdvise,
         cuMemAdvise_v2,
-        cuMemAllocManaged,
         cuMemDiscardAndPrefetchBatchAsync,
         cuMemDiscardAndPrefetchBatchAsync_ptsz,
         cuMemDiscardBatchAsync,

@@ -278,7 +278,7 @@ gpc_session_work_posted(struct gpc_session *s)
 uint64_t
 gpc_session_given(const struct gpc_session *s)
 {
-	return fake.posted;
+	return __atomic_load_n(&fake.posted, __ATOMIC_SEQ_CST);
 }
 
 uint64_t

@@ -32,7 +32,7 @@ set_up(void **state)
 	fake_daemon_start(&fixture.daemon, "tcp", 100, &fixture.session);
 	attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32;
 	attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
-	attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1;
+	attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 1;
 	for (int i = 0; i < 2; i++) {
 		gpupool__device__init(&devices[i]);
 		devices[i].name = (char *)(i ? "the second" : "the first");
@@ -560,9 +560,20 @@ attribute_of_what_is_not_remoted_is_0(void **state)
 {
 	int value = 7;
 
+	assert_int_equal(
+		gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0),
+		CUDA_SUCCESS);
+	assert_int_equal(value, 0);
+}
+
+static void
+attribute_of_what_this_library_does_itself_is_1(void **state)
+{
+	int value = 7;
+
 	assert_int_equal(gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0),
 			 CUDA_SUCCESS);
-	assert_int_equal(value, 0);
+	assert_int_equal(value, 1);
 }
 
 static void
@@ -673,6 +684,7 @@ main(void)
 		TEST(devices_answer_from_what_the_daemon_said),
 		TEST(attribute_that_is_not_known_is_0),
 		TEST(attribute_of_what_is_not_remoted_is_0),
+		TEST(attribute_of_what_this_library_does_itself_is_1),
 		TEST(sticky_error_is_what_contexts_answer_but_not_devices),
 		TEST(name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows),
 	};

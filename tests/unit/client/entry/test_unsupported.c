@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 enum {
-	MANAGED,
+	MULTICAST,
 	PROBED,
 };
 
 const struct gpc_entry_info gpc_entries[] = {
-	[MANAGED] = { "cuMemAllocManaged", NULL, NULL, false, true, "device memory" },
+	[MULTICAST] = { "cuMulticastCreate", NULL, NULL, false, true,
+			"copies through host memory" },
 	[PROBED] = { "cuCheckpointProcessLock", NULL, NULL, false, false, NULL },
 };
 const size_t gpc_entry_count = sizeof(gpc_entries) / sizeof(gpc_entries[0]);
@@ -54,11 +55,11 @@ call_twice(size_t entry, const char *log, char *said, size_t room)
 static void
 the_user_is_told_once_and_of_another_way(void **state)
 {
-	const char *begin = "gpupool: cuMemAllocManaged is not supported; instead: ";
+	const char *begin = "gpupool: cuMulticastCreate is not supported; instead: ";
 	char said[1024];
 
 	(void)state;
-	call_twice(MANAGED, "", said, sizeof(said));
+	call_twice(MULTICAST, "", said, sizeof(said));
 	assert_int_equal(strncmp(said, begin, strlen(begin)), 0);
 	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
 }
@@ -69,7 +70,7 @@ a_user_who_wants_quiet_has_it(void **state)
 	char said[1024];
 
 	(void)state;
-	call_twice(MANAGED, "quiet", said, sizeof(said));
+	call_twice(MULTICAST, "quiet", said, sizeof(said));
 	assert_string_equal(said, "");
 }
 

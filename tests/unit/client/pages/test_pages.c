@@ -26,7 +26,6 @@ static struct {
 	atomic_int awaits, fetches, pushes;
 	uint64_t fetched, pushed; /* bytes */
 } other;
-static struct gpc_pages *pages;
 static int group;
 
 static bool
@@ -84,7 +83,7 @@ set_up(void **state, bool is_known)
 	other.base = reserve(SIZE);
 	for (uint64_t i = 0; i < SIZE; i++)
 		other.memory[i] = (uint8_t)(i * 7 + i / BLOCK);
-	return gpc_pages_create(other.base, SIZE, is_known, &calls, &other, &group, &pages);
+	return gpc_pages_create(other.base, SIZE, is_known, &calls, &other, &group);
 }
 
 static int
@@ -104,7 +103,7 @@ tear_down(void **state)
 {
 	(void)state;
 	gpc_page_faults_direct = false;
-	gpc_pages_destroy(pages);
+	gpc_pages_destroy(other.base);
 	assert_int_equal(munmap((void *)(uintptr_t)other.base, SIZE), 0);
 	free(other.memory);
 	return 0;

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/managed_copy.h"
+
+#include "client/base/error.h"
+#include "client/base/log.h"
+#include "client/copy/copy_in.h"
+#include "client/copy/copy_out.h"
+#include "client/memory/pool.h"
+#include "client/pages/pages.h"
+#include "client/stream/managed.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+
+/* An error that another call left behind is told by one that waits, also by ours: so often in a row
+ * it is taken for that. */
+#define TRIES 8
+
+/* A stream of its own: no work of the program's comes before its copies, and the daemon keeps none
+ * of them behind a host function.  It goes with the context. */
+static struct gpc_stream *
+carrier_of(struct gpc_context *context)
+{
+	struct gpc_stream *stream = gpc_handle_get(GPC_KIND_STREAM, context->carrier);
+
+	if (!stream && gpc_stream_create_in(context, CU_STREAM_NON_BLOCKING, 0,
+					    &context->carrier) == CUDA_SUCCESS)
+		stream = gpc_handle_get(GPC_KIND_STREAM, context->carrier);
+	return stream;
+}
+
+/* The context is the owner of its pages: it is never freed. */
+static bool
+wait_for_work(void *owner)
+{
+	struct gpc_context *context = owner;
+	struct gpc_session *session = context->scope.session;
+	const struct gp_args_gpFence args = { 0 };
+	struct gpc_request request = { 0 };
+	CUresult result;
+
+	if (gpc_managed_is_done(session))
+		return gpc_session_status(session) == CUDA_SUCCESS;
+	result = gpc_start_gpFence(context, &args, &request);
+	if (result == CUDA_SUCCESS) {
+		result = gpc_request_wait_own(&request);
+		free(request.reply);
+	}
+	if (result == CUDA_SUCCESS)
+		gpc_managed_set_done(session);
+	else
+		gpc_log_always("managed memory cannot be fetched: the session is over");
+	return result == CUDA_SUCCESS;
+}
+
+typedef CUresult carrying(struct gpc_stream *stream, const struct gpc_copy *copy);
+
+static CUresult
+there(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	return gpc_copy_in(stream, copy, true);
+}
+
+/* What other calls left to be told is left to them. */
+static bool
+carry(struct gpc_context *context, carrying *way, const struct gpc_copy *copy)
+{
+	struct gpc_session *session = context->scope.session;
+	CUresult before = gpc_session_take_deferred(session), result = CUDA_ERROR_OUT_OF_MEMORY;
+	struct gpc_stream *stream;
+
+	gpc_call_passes = true;
+	stream = carrier_of(context);
+	for (int i = 0; i < TRIES && stream && result != CUDA_SUCCESS &&
+			gpc_session_status(session) == CUDA_SUCCESS;
+	     i++)
+		result = way(stream, copy);
+	gpc_call_passes = false;
+	if (before != CUDA_SUCCESS)
+		gpc_session_defer(session, before);
+	if (result != CUDA_SUCCESS)
+		gpc_log_always("managed memory cannot be moved: the session is over");
+	return result == CUDA_SUCCESS;
+}
+
+static struct gpc_side
+side_at(uint64_t base, uint64_t size, bool host)
+{
+	return (struct gpc_side){ .base = base, .pitch = size, .slice = size, .host = host };
+}
+
+static bool
+fetch(void *owner, uint64_t address, uint64_t size, void *to)
+{
+	const struct gpc_copy copy = { side_at((uintptr_t)to, size, true),
+				       side_at(address, size, false), size, 1, 1 };
+
+	return carry(owner, gpc_copy_out, &copy);
+}
+
+static bool
+push(void *owner, uint64_t address, uint64_t size, const void *from)
+{
+	const struct gpc_copy copy = { side_at(address, size, false),
+				       side_at((uintptr_t)from, size, true), size, 1, 1 };
+
+	return carry(owner, there, &copy);
+}
+
+static const struct gpc_pages_calls calls = {
+	.await = wait_for_work,
+	.fetch = fetch,
+	.push = push,
+};
+
+CUresult
+gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdeviceptr *address_p)
+{
+	CUdeviceptr address;
+	struct gpc_pool *pool;
+	CUmemoryPool token = NULL;
+	CUresult result;
+
+	gpc_pools_lock();
+	pool = gpc_pool_managed_of(context, &calls);
+	if (pool)
+		token = pool->handle.token;
+	gpc_pools_unlock();
+	if (!token)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpc_pool_alloc(token, context, GPC_POOL_NO_STREAM, size, &address);
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_pages_set_unused(address, size);
+	*address_p = address;
+	return CUDA_SUCCESS;
+}
