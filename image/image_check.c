@@ -126,7 +126,7 @@ found_variable(void *data, const struct gp_variable_size *variable)
 	struct check *check = data;
 
 	if (gp_image_variables_add(check->variables, variable->name, variable->name_size,
-				   variable->readable, variable->size))
+				   variable->readable, variable->managed, variable->size))
 		check->out_of_memory = true;
 }
 

@@ -29,6 +29,7 @@ struct gp_variable_size {
 	const char *name; /* name_size bytes, no NUL behind them */
 	size_t name_size;
 	bool readable; /* false: there is such a variable, in a form that is not known here */
+	bool managed;  /* __managed__ */
 	uint64_t size;
 	const char *space; /* of PTX: where its declaration says .global or .const; else NULL */
 };

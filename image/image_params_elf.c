@@ -15,6 +15,8 @@
 #define INFO_PREFIX ".nv.info."
 #define CODE_PREFIX ".text."
 #define STORED_BEHIND 4
+/* In st_other: of managed memory. */
+#define OTHER_MANAGED 4
 #define FORMS_MAX 4
 /* What variables are in code that can be linked. */
 #define STT_CUDA_OBJECT STT_LOPROC
@@ -184,6 +186,7 @@ report_symbols(struct gp_params_reader *reader, const struct gp_elf *elf, const 
 		if (!variable.name)
 			return false;
 		variable.size = symbol.st_size;
+		variable.managed = symbol.st_other & OTHER_MANAGED;
 		reader->found_variable(reader->data, &variable);
 	}
 	return true;

@@ -345,20 +345,40 @@ skip_value(struct text *text)
 	}
 }
 
+/* Behind .attribute: whether one of them is this. */
+static bool
+take_attributes(struct text *text, const char *wanted)
+{
+	const char *begin = text->at;
+	bool found = false;
+	struct text inside;
+
+	skip_parentheses(text);
+	inside = (struct text){ begin, text->at, true };
+	while (skip_space(&inside), inside.at < inside.end) {
+		struct gp_bytes word = take_word(&inside);
+
+		found = found || is_word(word, wanted);
+		inside.at += word.size == 0;
+	}
+	return found;
+}
+
 /* What stands before a variable's name: the size of an element in bytes, 0: not known.  False: no
  * name follows. */
 static bool
-take_element(struct text *text, uint32_t *size_p)
+take_element(struct text *text, uint32_t *size_p, bool *managed_p)
 {
 	uint32_t vector = 1, align;
 	bool known = true;
 
 	*size_p = 0;
+	*managed_p = false;
 	while (skip_space(text), text->at < text->end && *text->at == '.') {
 		struct gp_bytes word = take_word(text);
 
 		if (is_word(word, ".attribute"))
-			skip_parentheses(text);
+			*managed_p = take_attributes(text, ".managed") || *managed_p;
 		else if (is_word(word, ".align"))
 			known = take_align(text, &align) && known;
 		else if (is_word(word, ".v2") || is_word(word, ".v4") || is_word(word, ".v8"))
@@ -447,22 +467,24 @@ take_dimensions(struct text *text, uint64_t *size, bool *counted)
 static void
 take_variables(struct text *text, struct gp_params_reader *reader, const char *space)
 {
-	bool counted, begun;
+	bool counted, begun, managed;
 	uint32_t element;
 	uint64_t count;
 
 	/* Of a bank of constant memory that has a number. */
 	if (take(text, '['))
 		skip_behind(text, "]");
-	if (!take_element(text, &element)) {
+	if (!take_element(text, &element, &managed)) {
 		text->understood = false;
 		return;
 	}
 	do {
 		struct gp_bytes name = take_word(text);
-		struct gp_variable_size found = {
-			.name = name.data, .name_size = name.size, .size = element, .space = space
-		};
+		struct gp_variable_size found = { .name = name.data,
+						  .name_size = name.size,
+						  .managed = managed,
+						  .size = element,
+						  .space = space };
 
 		if (name.size == 0 || *found.name == '.') {
 			text->understood = false;

@@ -12,6 +12,7 @@
 struct variable {
 	uint64_t name;
 	uint64_t size;
+	bool managed;
 };
 
 struct gp_image_variables {
@@ -61,7 +62,7 @@ gp_image_variables_destroy(struct gp_image_variables *variables)
 
 int
 gp_image_variables_add(struct gp_image_variables *variables, const char *name, size_t name_size,
-		       bool readable, uint64_t size)
+		       bool readable, bool managed, uint64_t size)
 {
 	if (variables->count == variables->room) {
 		size_t room = variables->room ? variables->room * 2 : 16;
@@ -75,6 +76,7 @@ gp_image_variables_add(struct gp_image_variables *variables, const char *name, s
 	variables->list[variables->count++] = (struct variable){
 		.name = hash(name, name_size),
 		.size = readable ? size : UNREADABLE,
+		.managed = managed,
 	};
 	return 0;
 }
@@ -97,11 +99,42 @@ gp_image_variables_finish(struct gp_image_variables *variables)
 	for (size_t i = 0; i < variables->count; i++) {
 		if (kept == 0 || compare(&list[i], &list[kept - 1]) != 0)
 			list[kept++] = list[i];
+		else
+			list[kept - 1].managed |= list[i].managed;
 	}
 	variables->count = variables->room = kept;
 	list = reallocarray(list, kept, sizeof(*list));
 	if (list)
 		variables->list = list;
+}
+
+/* The place of the first one of this name, or where it would be. */
+static size_t
+first_of(const struct gp_image_variables *variables, uint64_t name)
+{
+	size_t low = 0, high = variables->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (variables->list[middle].name < name)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool
+gp_image_variables_is_managed(const struct gp_image_variables *variables, const char *name)
+{
+	const uint64_t wanted = hash(name, strlen(name));
+	bool managed = false;
+
+	for (size_t i = first_of(variables, wanted);
+	     i < variables->count && variables->list[i].name == wanted; i++)
+		managed |= variables->list[i].managed;
+	return managed;
 }
 
 enum gp_variable_verdict
@@ -111,16 +144,8 @@ gp_image_variables_judge(const struct gp_image_variables *variables, const char 
 	const uint64_t wanted = hash(name, strlen(name));
 	enum gp_variable_verdict verdict =
 		variables->all_known ? GP_VARIABLE_ABSENT : GP_VARIABLE_UNKNOWN;
-	size_t low = 0, high = variables->count;
+	size_t low = first_of(variables, wanted);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (variables->list[middle].name < wanted)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (; low < variables->count && variables->list[low].name == wanted; low++) {
 		const struct variable *variable = &variables->list[low];
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sizes of an image's variables, as the image itself says: a program copies as many bytes as a
- * variable has, and how many these are must not be for a daemon to say.
+ * The sizes of an image's variables, as the image itself says, and which are managed memory: a
+ * program copies as many bytes as a variable has, and how many these are must not be for a daemon
+ * to say.
  *
  * gp_image_check() makes it; it belongs to the caller.  Once made it does not change, and any
  * thread may ask.
@@ -29,7 +30,8 @@ void gp_image_variables_destroy(struct gp_image_variables *variables);
 
 /* One of name_size bytes; a name may come again, with another size.  0 or -ENOMEM. */
 int gp_image_variables_add(struct gp_image_variables *variables, const char *name, size_t name_size,
-			   bool readable, uint64_t size) __attribute__((warn_unused_result));
+			   bool readable, bool managed, uint64_t size)
+	__attribute__((warn_unused_result));
 /* There may be others. */
 void gp_image_variables_add_unknown(struct gp_image_variables *variables);
 /* After the last one. */
@@ -38,5 +40,8 @@ void gp_image_variables_finish(struct gp_image_variables *variables);
 /* Whether the image has one of this name and size; has: the size there, for GP_VARIABLE_DIFFERS. */
 enum gp_variable_verdict gp_image_variables_judge(const struct gp_image_variables *variables,
 						  const char *name, uint64_t size, uint64_t *has);
+
+/* Whether it has one of this name that is managed memory. */
+bool gp_image_variables_is_managed(const struct gp_image_variables *variables, const char *name);
 
 #endif /* GP_IMAGE_VARIABLES_H */

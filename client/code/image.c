@@ -21,6 +21,14 @@ struct gpc_image_global {
 	char name[];
 };
 
+static const struct gpc_image_variable_calls *variable_calls;
+
+void
+gpc_image_set_variables(const struct gpc_image_variable_calls *calls)
+{
+	variable_calls = calls;
+}
+
 void
 gpc_image_free(struct gpc_image *image)
 {
@@ -74,6 +82,8 @@ gpc_image_unload(struct gpc_image *image)
 	(void)gpc_image_await(image);
 	if (image->reference_calls)
 		image->reference_calls->drop_references(image);
+	if (variable_calls)
+		variable_calls->forget_image(image->handle.id);
 	gpc_globals_forget_image(image->handle.id);
 	/* What was not loaded the daemon does not know. */
 	if (image->info && gpc_session_status(image->device->session) == CUDA_SUCCESS)
@@ -228,6 +238,29 @@ check_global(const struct gpc_image *image, const char *name, uint64_t size)
 	}
 }
 
+bool
+gpc_image_has_managed(const struct gpc_image *image, const char *name)
+{
+	return image->variables && gp_image_variables_is_managed(image->variables, name);
+}
+
+/* Where the daemon says that it is, and how large. */
+static CUresult
+ask_global(struct gpc_context *context, const struct gp_args_gpImageGlobal *args, bool managed,
+	   struct gp_reply_gpImageGlobal *reply)
+{
+	const struct gp_args_gpImageManaged same = { args->context, args->image, args->name };
+	struct gp_reply_gpImageManaged found;
+	CUresult result;
+
+	if (!managed)
+		return gpc_wait_gpImageGlobal(context, args, reply);
+	result = gpc_wait_gpImageManaged(context, &same, &found);
+	if (result == CUDA_SUCCESS)
+		*reply = (struct gp_reply_gpImageGlobal){ found.address, found.size };
+	return result;
+}
+
 CUresult
 gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 		 CUdeviceptr *address_p, size_t *size_p)
@@ -249,11 +282,16 @@ gpc_image_global(struct gpc_image *image, struct gpc_context *context, const cha
 		reply.address = global->address;
 		reply.size = global->size;
 	} else {
-		result = gpc_wait_gpImageGlobal(context, &args, &reply);
+		bool managed = gpc_image_has_managed(image, name);
+
+		result = ask_global(context, &args, managed, &reply);
 		if (result == CUDA_SUCCESS)
 			result = check_global(image, name, reply.size);
 		if (result == CUDA_SUCCESS)
 			result = add_global(image, context, name, &reply);
+		if (result == CUDA_SUCCESS && managed && variable_calls)
+			result = variable_calls->add(context, reply.address, reply.size,
+						     image->handle.id);
 	}
 	if (result != CUDA_SUCCESS)
 		return result;

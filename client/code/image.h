@@ -33,6 +33,15 @@ struct gpc_reference_calls {
 	void (*drop_references)(const struct gpc_image *image);
 };
 
+/* What is done with variables that are managed memory, besides what is done with all. */
+struct gpc_image_variable_calls {
+	CUresult (*add)(struct gpc_context *context, uint64_t address, uint64_t size,
+			uint32_t image);
+	void (*forget_image)(uint32_t image);
+};
+/* By entry, as the library is loaded. */
+void gpc_image_set_variables(const struct gpc_image_variable_calls *calls);
+
 struct gpc_image {
 	struct gpc_handle handle;  /* its name on the wire */
 	struct gpc_device *device; /* where its calls go */
@@ -85,6 +94,8 @@ void gpc_image_forget_context(struct gpc_context *context);
 
 /* -1: no kernel of this name. */
 int64_t gpc_image_find(const struct gpc_image *image, const char *name);
+/* Whether it has a variable of this name that is managed memory. */
+bool gpc_image_has_managed(const struct gpc_image *image, const char *name);
 /* A variable, on the context's device; CUDA_ERROR_NOT_FOUND. */
 CUresult gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 			  CUdeviceptr *address_p, size_t *size_p);

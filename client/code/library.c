@@ -246,20 +246,23 @@ gpc_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const 
 	return gpc_image_global(library->image, context, name, dptr, bytes);
 }
 
-/* Of a variable that is there nobody here can tell whether it is managed. */
+/* NVIDIA's runtime asks before there is a context: then it is the first device's. */
 CUresult
 gpc_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const char *name)
 {
+	struct gpc_context *context;
 	struct gpc_image *image;
-	uint64_t size;
 	CUresult result = gpc_library_enter_image(token, &image);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return image->variables && gp_image_variables_judge(image->variables, name, 0, &size) ==
-					   GP_VARIABLE_ABSENT
-		       ? CUDA_ERROR_NOT_FOUND
-		       : CUDA_ERROR_NOT_SUPPORTED;
+	if (!gpc_image_has_managed(image, name))
+		return CUDA_ERROR_NOT_FOUND;
+	result = enter_load(&context);
+	if (result == CUDA_SUCCESS)
+		result = gpc_context_activate(context);
+	return result == CUDA_SUCCESS ? gpc_image_global(image, context, name, dptr, bytes)
+				      : result;
 }

@@ -32,8 +32,8 @@ carrier_of(struct gpc_context *context)
 }
 
 /* The context is the owner of its pages: it is never freed. */
-static bool
-wait_for_work(void *owner)
+bool
+gpc_managed_await(void *owner)
 {
 	struct gpc_context *context = owner;
 	struct gpc_session *session = context->scope.session;
@@ -91,8 +91,8 @@ side_at(uint64_t base, uint64_t size, bool host)
 	return (struct gpc_side){ .base = base, .pitch = size, .slice = size, .host = host };
 }
 
-static bool
-fetch(void *owner, uint64_t address, uint64_t size, void *to)
+bool
+gpc_managed_fetch(void *owner, uint64_t address, uint64_t size, void *to)
 {
 	const struct gpc_copy copy = { side_at((uintptr_t)to, size, true),
 				       side_at(address, size, false), size, 1, 1 };
@@ -100,8 +100,8 @@ fetch(void *owner, uint64_t address, uint64_t size, void *to)
 	return carry(owner, gpc_copy_out, &copy);
 }
 
-static bool
-push(void *owner, uint64_t address, uint64_t size, const void *from)
+bool
+gpc_managed_push(void *owner, uint64_t address, uint64_t size, const void *from)
 {
 	const struct gpc_copy copy = { side_at(address, size, false),
 				       side_at((uintptr_t)from, size, true), size, 1, 1 };
@@ -110,9 +110,9 @@ push(void *owner, uint64_t address, uint64_t size, const void *from)
 }
 
 static const struct gpc_pages_calls calls = {
-	.await = wait_for_work,
-	.fetch = fetch,
-	.push = push,
+	.await = gpc_managed_await,
+	.fetch = gpc_managed_fetch,
+	.push = gpc_managed_push,
 };
 
 CUresult

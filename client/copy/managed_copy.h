@@ -7,11 +7,17 @@
 #define GPC_MANAGED_COPY_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpc_context;
 
 /* Of any size but 0; gpc_pool_free() frees it. */
 CUresult gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdeviceptr *address_p);
+
+/* What struct gpc_pages_calls has, of a context's device memory; the context is the owner. */
+bool gpc_managed_await(void *context);
+bool gpc_managed_fetch(void *context, uint64_t address, uint64_t size, void *to);
+bool gpc_managed_push(void *context, uint64_t address, uint64_t size, const void *from);
 
 #endif /* GPC_MANAGED_COPY_H */

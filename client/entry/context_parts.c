@@ -6,6 +6,7 @@
 #include "client/context/context.h"
 #include "client/context/object.h"
 #include "client/copy/array.h"
+#include "client/copy/managed_variable.h"
 #include "client/copy/reference.h"
 #include "client/copy/texture.h"
 #include "client/graph/capture.h"
@@ -22,6 +23,7 @@
 static const struct gpc_context_part parts[] = {
 	{ .leave = gpc_capture_leave_context },
 	{ .leave = gpc_green_leave_context },
+	{ .unload = gpc_managed_variable_forget_context },
 	{ .unload = gpc_module_forget_context },
 	{ .unload = gpc_reference_forget_context },
 	{ .unload = gpc_texture_forget_context },

@@ -15,6 +15,7 @@
 #include "client/connect/window.h"
 #include "client/context/device.h"
 #include "client/context/lifecycle.h"
+#include "client/copy/managed_variable.h"
 #include "client/entry/context_parts.h"
 #include "client/entry/export_table.h"
 #include "client/entry/passthrough.h"
@@ -408,6 +409,7 @@ on_load(void)
 {
 	gpc_entries_fill(gpc_trace_begin());
 	gpc_context_parts_set();
+	gpc_image_set_variables(&gpc_managed_variable_calls);
 	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
 	if (gpc_config_remote() || !gpc_passthrough_start())
 		(void)pthread_atfork(gpc_pages_before_fork, after_fork, after_fork_in_child);

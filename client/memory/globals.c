@@ -7,6 +7,7 @@
 #include "client/context/context.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
+#include "client/pages/pages.h"
 #include "client/wire/session.h"
 
 #include <errno.h>
@@ -86,6 +87,8 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 		};
 	}
 	(void)pthread_rwlock_unlock(&lock);
+	if (range && gpc_pages_any())
+		found->managed = gpc_pages_have(found->base, found->size);
 	return range != NULL;
 }
 

@@ -40,7 +40,7 @@ struct gpc_pages_calls {
 
 /*
  * Addresses that the caller has reserved become such memory, or (destroy) are reserved again.  base
- * is a multiple of the block size, size of the page size.  All of it is the other side's, and
+ * is a multiple of the block size (is_known: of the page size), size of the page size.  All of it is the other side's, and
  * nothing is known to be in it (gpc_pages_set_unused) but if is_known.  group: whose work may use
  * it. -ENOMEM; -errno: there are no threads or no signals to be had.
  */

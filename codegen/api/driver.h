@@ -76,6 +76,7 @@ GP_DRIVER(cuGetErrorString)
 
 /* Where the driver lacks one, it answers CUDA_ERROR_NOT_SUPPORTED. */
 GP_DRIVER_OPTIONAL(cuCtxRecordEvent)
+GP_DRIVER_OPTIONAL(cuLibraryGetManaged)
 GP_DRIVER_OPTIONAL(cuStreamWriteValue64_v2)
 GP_DRIVER_OPTIONAL(cuArray3DCreate_v2)
 GP_DRIVER_OPTIONAL(cuArrayDestroy)

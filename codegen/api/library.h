@@ -49,7 +49,7 @@ CUresult cuLibraryGetModule(
         OUT CUmodule *pMod,
         CUlibrary library);
 
-GP_LOCAL(VIA(gpImageGlobal))
+GP_LOCAL(VIA(gpImageGlobal, gpImageManaged))
 CUresult cuLibraryGetGlobal(
         OUT CUdeviceptr *dptr,
         OUT size_t *bytes,
@@ -98,8 +98,7 @@ CUresult cuKernelGetParamInfo(
         OUT size_t *paramOffset,
         OUT size_t *paramSize);
 
-/* Managed memory is not carried; what the image does not have is not found. */
-GP_LOCAL(CHARGES_NOTHING)
+GP_LOCAL(CHARGES_NOTHING, VIA(gpImageManaged))
 CUresult cuLibraryGetManaged(
         OUT OPT CUdeviceptr *dptr,
         OUT OPT size_t *bytes,

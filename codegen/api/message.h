@@ -347,6 +347,15 @@ void gpImageGlobal(
         OUT unsigned long long *address,
         OUT unsigned long long *size);
 
+/* The same of one that is managed memory: the driver has it at one address for all its devices. */
+GP_MESSAGE(0x0505, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpImageManaged(
+        gp_context context,
+        gp_image image,
+        IN_STRING const char *name,
+        OUT unsigned long long *address,
+        OUT unsigned long long *size);
+
 /*
  * A launch.  kernel: image and index of the function; attributes: (u32 CUlaunchAttributeID, u32 0,
  * 64 bytes of value) each; params: the packed parameter buffer.

@@ -44,7 +44,7 @@ CUresult cuModuleEnumerateFunctions(
         unsigned int numFunctions,
         CUmodule mod);
 
-GP_LOCAL(VIA(gpImageGlobal))
+GP_LOCAL(VIA(gpImageGlobal, gpImageManaged))
 CUresult cuModuleGetGlobal_v2(
         OUT CUdeviceptr *dptr,
         OUT size_t *bytes,

@@ -272,26 +272,25 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 /* Who asks for a variable may write it: it has to be the image's own. */
 static CUresult
 find_global(struct gpd_session *session, struct gpd_image *image, int device, struct gp_bytes text,
-	    CUdeviceptr *address_p, size_t *size_p)
+	    bool managed, CUdeviceptr *address_p, size_t *size_p)
 {
 	char *name = strndup(text.data ? text.data : "", text.size);
 	CUresult result;
 
 	if (!name)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_driver.cuLibraryGetGlobal(address_p, size_p, image->library->driver, name);
+	result = gpd_library_global(image->library, name, managed, address_p, size_p);
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_unshare(session, image, device);
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuLibraryGetGlobal(address_p, size_p, image->library->driver,
-						       name);
+		result = gpd_library_global(image->library, name, managed, address_p, size_p);
 	free(name);
 	return result;
 }
 
-CUresult
-gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
-		  struct gp_reply_gpImageGlobal *reply)
+static CUresult
+global(struct gpd_session *session, const struct gp_args_gpImageGlobal *args, bool managed,
+       struct gp_reply_gpImageGlobal *reply)
 {
 	struct gpd_image *image = gpd_image_get(session, args->image);
 	int device = gpd_context_device(session, args->context);
@@ -305,7 +304,7 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_renew(session, image, device);
 	if (result == CUDA_SUCCESS)
-		result = find_global(session, image, device, args->name, &address, &size);
+		result = find_global(session, image, device, args->name, managed, &address, &size);
 	if (result == CUDA_SUCCESS)
 		result = add_global(session, image, device, address, size);
 	if (result != CUDA_SUCCESS)
@@ -313,6 +312,28 @@ gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGloba
 	reply->address = address;
 	reply->size = size;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
+		  struct gp_reply_gpImageGlobal *reply)
+{
+	return global(session, args, false, reply);
+}
+
+CUresult
+gpd_gpImageManaged(struct gpd_session *session, const struct gp_args_gpImageManaged *args,
+		   struct gp_reply_gpImageManaged *reply)
+{
+	const struct gp_args_gpImageGlobal same = { args->context, args->image, args->name };
+	struct gp_reply_gpImageGlobal found;
+	CUresult result = global(session, &same, true, &found);
+
+	if (result == CUDA_SUCCESS) {
+		reply->address = found.address;
+		reply->size = found.size;
+	}
+	return result;
 }
 
 static int

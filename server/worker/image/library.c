@@ -430,6 +430,17 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 }
 
 CUresult
+gpd_library_global(const struct gpd_library *library, const char *name, bool managed,
+		   CUdeviceptr *address_p, size_t *size_p)
+{
+	/* A driver that knows no managed memory has it as an ordinary variable. */
+	if (managed && gpd_driver.cuLibraryGetManaged(address_p, size_p, library->driver, name) ==
+			       CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return gpd_driver.cuLibraryGetGlobal(address_p, size_p, library->driver, name);
+}
+
+CUresult
 gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes)
 {
 	CUresult result = CUDA_SUCCESS;

@@ -105,6 +105,10 @@ void gpd_library_unref(struct gpd_library *library);
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
 
+/* A variable on the device, which is current. */
+CUresult gpd_library_global(const struct gpd_library *library, const char *name, bool managed,
+			    CUdeviceptr *address_p, size_t *size_p);
+
 /* Has the driver allow launches of a loaded function so many bytes of dynamic shared memory. */
 CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
 

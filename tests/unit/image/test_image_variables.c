@@ -23,6 +23,7 @@ static const struct {
 	uint64_t size;
 } table[] = {
 	{ "plain", 4 },
+	{ "of_both", 40 },
 	{ "odds", 39 },
 	{ "begun", 40 },
 	{ "text", 12 },
@@ -91,6 +92,10 @@ expect_file(const char *file, const struct gp_image_target *target)
 	for (size_t i = 0; i < VARIABLES; i++)
 		expect(variables, table[i].name, table[i].size);
 	expect(variables, "of_device", target->major < 9 ? 4 : 8);
+	for (size_t i = 0; i < VARIABLES; i++)
+		assert_int_equal(gp_image_variables_is_managed(variables, table[i].name),
+				 strcmp(table[i].name, "of_both") == 0);
+	assert_false(gp_image_variables_is_managed(variables, "elsewhere"));
 	assert_int_equal(verdict_of(variables, "elsewhere"), GP_VARIABLE_ABSENT);
 	assert_int_equal(verdict_of(variables, ""), GP_VARIABLE_ABSENT);
 	gp_image_variables_destroy(variables);
@@ -189,6 +194,28 @@ text_may_be_written_in_many_ways(void **state)
 }
 
 static void
+text_says_what_is_managed(void **state)
+{
+	static const struct {
+		const char *text;
+		bool managed;
+	} texts[] = {
+		{ ".global .attribute(.managed) .align 4 .b8 v[20], w;", true },
+		{ ".global .attribute( .unified(19, 95) , .managed ) .f64 v;", true },
+		{ ".global .attribute(.unified(19, 95)) .f64 v;", false },
+		{ ".global .attribute(.managed) .u32 w; .global .u32 v;", false },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct gp_image_variables *variables = variables_of_text(texts[i].text);
+
+		if (gp_image_variables_is_managed(variables, "v") != texts[i].managed)
+			fail_msg("%s", texts[i].text);
+		gp_image_variables_destroy(variables);
+	}
+}
+
+static void
 text_of_another_form_says_nothing(void **state)
 {
 	static const char *const texts[] = {
@@ -247,6 +274,7 @@ main(void)
 		cmocka_unit_test(whatever_nvcc_writes_is_read_as_it_is),
 		cmocka_unit_test(what_cannot_be_read_is_unknown),
 		cmocka_unit_test(text_may_be_written_in_many_ways),
+		cmocka_unit_test(text_says_what_is_managed),
 		cmocka_unit_test(text_of_another_form_says_nothing),
 		cmocka_unit_test(several_of_a_name_are_each_right),
 	};

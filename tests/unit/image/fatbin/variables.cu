@@ -6,6 +6,7 @@ struct odd {
 
 extern "C" {
 __device__ int plain;
+__managed__ double of_both[5] = { 1 };
 __device__ odd odds[3];
 __device__ double begun[5] = { 1, 2, 3, 4, 5 };
 __device__ char text[] = "a, \"b\"; {c}";

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/managed_variable.h"
+
+#include "base/lock.h"
+#include "client/base/log.h"
+#include "client/copy/managed_copy.h"
+#include "client/pages/pages.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One for each context and image that asked for it. */
+struct variable {
+	struct gpc_context *context;
+	uint32_t image;
+	uint64_t address, size;
+};
+
+/* Whole pages of variables that share pages: of these only the variables' own bytes travel. */
+struct span {
+	uint64_t base, size;
+};
+
+/* Both by address; changed in turns (gpc_pages_begin) alone. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct variable *variables GP_GUARDED_BY(lock);
+static size_t count GP_GUARDED_BY(lock), room GP_GUARDED_BY(lock);
+static struct span *spans;
+static size_t span_count, span_room;
+
+static uint64_t
+page_below(uint64_t address)
+{
+	return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static uint64_t
+page_above(uint64_t address)
+{
+	return page_below(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* What travels. */
+
+typedef bool carrying(struct gpc_context *context, uint64_t address, uint64_t size, void *here);
+
+static bool
+carry(uint64_t address, uint64_t size, uint8_t *here, carrying *way)
+{
+	uint64_t done = address;
+	bool carried = true;
+
+	(void)pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < count && carried; i++) {
+		const struct variable *one = &variables[i];
+		uint64_t from = one->address > done ? one->address : done;
+		uint64_t end = one->address + one->size;
+
+		if (end > address + size)
+			end = address + size;
+		if (from >= end)
+			continue;
+		carried = way(one->context, from, end - from, here + (from - address));
+		done = end;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return carried;
+}
+
+static bool
+fetch_one(struct gpc_context *context, uint64_t address, uint64_t size, void *here)
+{
+	return gpc_managed_fetch(context, address, size, here);
+}
+
+static bool
+push_one(struct gpc_context *context, uint64_t address, uint64_t size, void *here)
+{
+	return gpc_managed_push(context, address, size, here);
+}
+
+static bool
+fetch(void *owner, uint64_t address, uint64_t size, void *to)
+{
+	(void)owner;
+	return carry(address, size, to, fetch_one);
+}
+
+static bool
+push(void *owner, uint64_t address, uint64_t size, const void *from)
+{
+	(void)owner;
+	return carry(address, size, (uint8_t *)(uintptr_t)from, push_one);
+}
+
+static const struct gpc_pages_calls calls = {
+	.await = gpc_managed_await,
+	.fetch = fetch,
+	.push = push,
+};
+
+/* Spans. */
+
+static int
+add_span(uint64_t base, uint64_t end, struct gpc_context *context)
+{
+	int r;
+
+	if (span_count == span_room) {
+		size_t more = span_room ? span_room * 2 : 8;
+		struct span *list = reallocarray(spans, more, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		spans = list;
+		span_room = more;
+	}
+	r = gpc_pages_create(base, end - base, true, &calls, context, context->scope.session);
+	if (r == 0)
+		spans[span_count++] = (struct span){ base, end - base };
+	return r;
+}
+
+/* What is here of them goes to the device; [*first_p, *end_p) grows to what they have. */
+static bool
+drop_spans(uint64_t *first_p, uint64_t *end_p)
+{
+	bool given = true;
+
+	for (size_t i = 0; i < span_count;) {
+		const struct span span = spans[i];
+
+		if (span.base >= *end_p || span.base + span.size <= *first_p) {
+			i++;
+			continue;
+		}
+		given &= gpc_pages_give_part(span.base, span.size, true);
+		gpc_pages_destroy(span.base);
+		spans[i] = spans[--span_count];
+		if (span.base < *first_p)
+			*first_p = span.base;
+		if (span.base + span.size > *end_p)
+			*end_p = span.base + span.size;
+		i = 0;
+	}
+	return given;
+}
+
+/* The next variables in [*at, end) that share pages: their context, and where their pages end;
+ * NULL: there are no more.  *at: where they begin. */
+static struct gpc_context *
+next_group(uint64_t *at, uint64_t end, uint64_t *group_end)
+{
+	struct gpc_context *context = NULL;
+
+	(void)pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < count; i++) {
+		const struct variable *one = &variables[i];
+
+		if (one->address < *at || one->address >= end)
+			continue;
+		if (context && page_below(one->address) >= *group_end)
+			break;
+		if (!context) {
+			context = one->context;
+			*at = page_below(one->address);
+			*group_end = 0;
+		}
+		if (page_above(one->address + one->size) > *group_end)
+			*group_end = page_above(one->address + one->size);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return context;
+}
+
+/* In turn: the spans of these pages become those of the variables that there are now. */
+static int
+rebuild(uint64_t first, uint64_t end)
+{
+	int r = drop_spans(&first, &end) ? 0 : -EIO;
+	struct gpc_context *context;
+	uint64_t group_end;
+
+	for (uint64_t at = first; (context = next_group(&at, end, &group_end)); at = group_end) {
+		int one = add_span(at, group_end, context);
+
+		if (r == 0)
+			r = one;
+	}
+	return r;
+}
+
+/* Variables. */
+
+static int
+make_place(size_t place) GP_LOCKED(lock)
+{
+	if (count == room) {
+		size_t more = room ? room * 2 : 16;
+		struct variable *list = reallocarray(variables, more, sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		variables = list;
+		room = more;
+	}
+	memmove(variables + place + 1, variables + place, (count - place) * sizeof(*variables));
+	count++;
+	return 0;
+}
+
+/* 1: it is there already. */
+static int
+insert(const struct variable *wanted)
+{
+	size_t place = 0;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&lock);
+	while (place < count && variables[place].address < wanted->address)
+		place++;
+	for (size_t i = place; i < count && variables[i].address == wanted->address; i++) {
+		if (variables[i].context == wanted->context && variables[i].image == wanted->image)
+			r = 1;
+	}
+	if (r == 0)
+		r = make_place(place);
+	if (r == 0)
+		variables[place] = *wanted;
+	(void)pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* One of this context, or this image; false: there is none. */
+static bool
+take_out(const struct gpc_context *context, uint32_t image, struct variable *taken)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < count && !found; i++) {
+		if (context ? variables[i].context != context : variables[i].image != image)
+			continue;
+		found = true;
+		*taken = variables[i];
+		count--;
+		memmove(variables + i, variables + i + 1, (count - i) * sizeof(*variables));
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static CUresult
+add(struct gpc_context *context, uint64_t address, uint64_t size, uint32_t image)
+{
+	const struct variable wanted = { context, image, address, size };
+	int r;
+
+	gpc_pages_begin();
+	r = insert(&wanted);
+	if (r == 0)
+		r = rebuild(page_below(address), page_above(address + size));
+	gpc_pages_end();
+	return r >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void
+forget(const struct gpc_context *context, uint32_t image)
+{
+	struct variable gone;
+
+	if (!gpc_pages_any())
+		return;
+	gpc_pages_begin();
+	while (take_out(context, image, &gone)) {
+		if (rebuild(page_below(gone.address), page_above(gone.address + gone.size)))
+			gpc_log(GPC_LOG_ERROR, "a managed variable cannot be used any more");
+	}
+	gpc_pages_end();
+}
+
+static void
+forget_image(uint32_t image)
+{
+	forget(NULL, image);
+}
+
+void
+gpc_managed_variable_forget_context(struct gpc_context *context)
+{
+	forget(context, 0);
+}
+
+const struct gpc_image_variable_calls gpc_managed_variable_calls = {
+	.add = add,
+	.forget_image = forget_image,
+};
