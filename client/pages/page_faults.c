@@ -148,8 +148,14 @@ is_served(const siginfo_t *info, const void *context)
 		return false;
 	if (gpc_page_faults_forbidden)
 		return false;
-	if (gpc_page_faults_direct)
-		return serve(address, access_of(context), true);
+	if (gpc_page_faults_direct) {
+		bool served;
+
+		gpc_page_faults_forbidden = true;
+		served = serve(address, access_of(context), true);
+		gpc_page_faults_forbidden = false;
+		return served;
+	}
 	return ask(address, access_of(context));
 }
 
@@ -178,17 +184,14 @@ static void
 hand_on(struct sigaction *action, int number, siginfo_t *info, void *context)
 {
 	const struct sigaction now = *action;
+	sigset_t mask;
 
 	if (now.sa_flags & SA_RESETHAND)
 		*action = (struct sigaction){ .sa_handler = SIG_DFL };
-	(void)pthread_sigmask(SIG_BLOCK, &now.sa_mask, NULL);
-	if (now.sa_flags & SA_NODEFER) {
-		sigset_t set;
-
-		(void)sigemptyset(&set);
-		(void)sigaddset(&set, SIGSEGV);
-		(void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	}
+	mask = now.sa_mask;
+	if (!(now.sa_flags & SA_NODEFER))
+		(void)sigaddset(&mask, SIGSEGV);
+	(void)pthread_sigmask(SIG_BLOCK, &mask, NULL);
 	if (now.sa_flags & SA_SIGINFO)
 		now.sa_sigaction(number, info, context);
 	else
@@ -273,11 +276,12 @@ place_of(const struct sigaction *found) GP_LOCKED(lock)
 }
 
 /* On the stack for signals if that is where the program's is called: who handles an overflow of its
- * stack must be. */
+ * stack must be.  Not deferred: a handler of another signal may touch such pages, too, while its
+ * thread waits for some. */
 static int
 take_signal(void) GP_LOCKED(lock)
 {
-	struct sigaction found, action = { .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction found, action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER };
 
 	if (sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
 		return 0;

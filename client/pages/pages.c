@@ -299,7 +299,7 @@ blocks_to_open(struct gpc_pages *pages, uint64_t block)
 {
 	uint64_t end, most = GPC_PAGES_RUN_MAX / GPC_PAGES_BLOCK;
 
-	pages->run = block == pages->next && block > 0 ? pages->run * 2 : 1;
+	pages->run = block == pages->next ? pages->run * 2 : 1;
 	if (pages->run > most)
 		pages->run = most;
 	end = block + pages->run < pages->count ? block + pages->run : pages->count;
@@ -449,6 +449,21 @@ gpc_pages_set_unused(uint64_t base, uint64_t size)
 	(void)pthread_mutex_unlock(&lock);
 }
 
+void
+gpc_pages_expect(uint64_t address)
+{
+	struct gpc_pages *pages;
+	uint64_t block;
+
+	(void)pthread_mutex_lock(&lock);
+	pages = find(address, &block);
+	if (pages) {
+		pages->next = block;
+		pages->run = GPC_PAGES_RUN_MAX / GPC_PAGES_BLOCK;
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
 static int
 enter(struct gpc_pages *pages)
 {
@@ -480,6 +495,7 @@ gpc_pages_create(uint64_t base, uint64_t size, bool is_known, const struct gpc_p
 	pages->calls = calls;
 	pages->owner = owner;
 	pages->group = group;
+	pages->next = UINT64_MAX;
 	set_states(pages, 0, count, is_known ? GPC_PAGE_THERE : GPC_PAGE_UNUSED, false);
 	r = enter(pages);
 	if (r) {

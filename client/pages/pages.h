@@ -40,9 +40,9 @@ struct gpc_pages_calls {
 
 /*
  * Addresses that the caller has reserved become such memory, or (destroy) are reserved again.  base
- * is a multiple of the block size (is_known: of the page size), size of the page size.  All of it is the other side's, and
- * nothing is known to be in it (gpc_pages_set_unused) but if is_known.  group: whose work may use
- * it. -ENOMEM; -errno: there are no threads or no signals to be had.
+ * is a multiple of the block size (is_known: of the page size), size of the page size.  All of it
+ * is the other side's, and nothing is known to be in it (gpc_pages_set_unused) but if is_known.
+ * group: whose work may use it. -ENOMEM; -errno: there are no threads or no signals to be had.
  */
 GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
 				   const struct gpc_pages_calls *calls, void *owner,
@@ -52,6 +52,9 @@ void gpc_pages_destroy(uint64_t base);
 /* Nothing of what is in [base, base + size) is needed any more: it can be written here without
  * having been fetched.  Of blocks that have more than that nothing is done. */
 void gpc_pages_set_unused(uint64_t base, uint64_t size);
+
+/* From this address on it will be touched here soon: much is fetched at once. */
+void gpc_pages_expect(uint64_t address);
 
 extern atomic_uint gpc_pages_count;
 

@@ -19,12 +19,6 @@ CUresult cuMemAllocPitch_v2(
         size_t Height,
         unsigned int ElementSizeBytes);
 
-GP_LOCAL(VIA(gpMemoryMap, cuStreamCreateWithPriority, gpCopyIn, gpCopyOut, gpFence), CAPTURE(unsafe))
-CUresult cuMemAllocManaged(
-        OUT CUdeviceptr *dptr,
-        size_t bytesize,
-        unsigned int flags);
-
 GP_LOCAL(VIA(gpMemoryUnmap, gpFence), CAPTURE(node))
 CUresult cuMemFree_v2(
         CUdeviceptr dptr);

@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: what is not supported, and what a program may do instead. */
 
-GP_INSTEAD("device memory and copies",
-        cuMemAdvise,
-        cuMemAdvise_v2,
-        cuMemDiscardAndPrefetchBatchAsync,
-        cuMemDiscardAndPrefetchBatchAsync_ptsz,
-        cuMemDiscardBatchAsync,
-        cuMemDiscardBatchAsync_ptsz,
-        cuMemPrefetchAsync,
-        cuMemPrefetchAsync_v2,
-        cuMemPrefetchAsync_ptsz,
-        cuMemPrefetchAsync_v2_ptsz,
-        cuMemPrefetchBatchAsync,
-        cuMemPrefetchBatchAsync_ptsz,
-        cuMemRangeGetAttribute,
-        cuMemRangeGetAttributes,
-        cuStreamAttachMemAsync,
-        cuStreamAttachMemAsync_ptsz)
-
 GP_INSTEAD("copies through memory of the processes",
         cuMemPoolExportPointer,
         cuMemPoolExportToShareableHandle,

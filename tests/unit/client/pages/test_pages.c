@@ -23,6 +23,7 @@ static struct {
 	uint8_t *memory;
 	uint64_t base;
 	bool broken;
+	pthread_t interrupted; /* by the next fetch; 0: nobody */
 	atomic_int awaits, fetches, pushes;
 	uint64_t fetched, pushed; /* bytes */
 } other;
@@ -39,8 +40,15 @@ other_await(void *owner)
 static bool
 other_fetch(void *owner, uint64_t address, uint64_t size, void *to)
 {
+	pthread_t interrupted = other.interrupted;
+
 	assert_ptr_equal(owner, &other);
 	assert_true(address >= other.base && address + size <= other.base + SIZE);
+	if (interrupted) {
+		other.interrupted = 0;
+		(void)pthread_kill(interrupted, SIGUSR1);
+		(void)usleep(20000);
+	}
 	memcpy(to, other.memory + (address - other.base), size);
 	atomic_fetch_add(&other.fetches, 1);
 	other.fetched += size;
@@ -437,6 +445,41 @@ test_handlers_call_each_other(void **state)
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
 }
 
+/* A handler of another signal touches a page while its thread waits for one. */
+static volatile int seen;
+
+static void
+touches(int number)
+{
+	(void)number;
+	seen = READS(at(50 * BLOCK));
+}
+
+static void
+test_nested(void **state)
+{
+	struct sigaction action = { .sa_handler = touches }, before;
+
+	begin(state);
+	seen = -1;
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	other.interrupted = pthread_self();
+	assert_int_equal(READS(at(3 * BLOCK)), other.memory[3 * BLOCK]);
+	assert_int_equal(seen, other.memory[50 * BLOCK]);
+	assert_int_equal(other.fetches, 2);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+}
+
+static void
+test_expected(void **state)
+{
+	begin(state);
+	gpc_pages_expect(other.base + 10 * BLOCK);
+	assert_int_equal(READS(at(10 * BLOCK + 1)), other.memory[10 * BLOCK + 1]);
+	assert_int_equal(other.fetched, GPC_PAGES_RUN_MAX);
+	expect_state(9 * BLOCK, GPC_PAGE_THERE);
+}
+
 static void
 test_fork(void **state)
 {
@@ -602,6 +645,8 @@ main(void)
 		KNOWN(test_direct),
 		KNOWN(test_program_has_a_handler),
 		KNOWN(test_handlers_call_each_other),
+		KNOWN(test_nested),
+		KNOWN(test_expected),
 		KNOWN(test_fork),
 		KNOWN(test_threads),
 		KNOWN(test_random),
