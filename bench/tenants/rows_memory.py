@@ -19,7 +19,7 @@ def array_sizes(bench, **more):
 def memory(bench, report):
     config = '[tenant a]\nmemory = 1G\n[tenant b]\nmemory = 1G\n[tenant d]\nmemory = 8G\n'
     with bench.pool(config) as pool:
-        for way in ('malloc', 'pitch', 'small', 'async', 'virtual', 'array'):
+        for way in ('malloc', 'pitch', 'small', 'async', 'virtual', 'array', 'managed'):
             status, out, err = bench.run('quota', way, remote=pool.address, env=tenant('a'))
             words = out.split()
             got = float(words[words.index('after') + 1]) if 'after' in words else -1
@@ -32,7 +32,6 @@ def memory(bench, report):
             status, out, _ = bench.run('bigglobal', remote=pool.address, env=tenant('c'))
             report.add('7', f'64 MiB of variables in {limit}: {"work" if good_status == 0 else "out of memory"}',
                        out.strip(), status == good_status)
-        report.add('7', 'managed memory', 'not remoted yet: answers NOT_SUPPORTED', False)
         # Small ones share pages, of which the first may be there already, or be new.
         taken, charged = array_sizes(bench), array_sizes(bench, remote=pool.address, env=tenant('d'))
         short = [name for name in taken if charged[name] + 2 < taken[name]]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota malloc|pitch|small|async|virtual|array: allocates in steps, by this way, until it is
+ * quota malloc|pitch|small|async|virtual|array|managed: allocates in steps, by this way, until it is
  * refused. Prints the error, how much of the device's memory it got, and whether all of it can be
  * had again.
  */
@@ -103,6 +103,8 @@ allocate(const char *way, void **memory, size_t *size)
 		return map_memory(memory, *size);
 	if (strcmp(way, "array") == 0)
 		return make_array(memory);
+	if (strcmp(way, "managed") == 0)
+		return cudaMallocManaged(memory, *size);
 	return cudaMalloc(memory, *size);
 }
 

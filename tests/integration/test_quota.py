@@ -35,6 +35,7 @@ def _():
         check_way(daemon, "async", 256, 99.9)
         check_way(daemon, "virtual", 256, 99.9)
         check_way(daemon, "array", 256, 99.9)
+        check_way(daemon, "managed", 256, 99.9)
         daemon.settle()
 
 
