@@ -160,12 +160,19 @@ find_global(struct gpc_image *image, const struct gpc_context *context, const ch
 	return global;
 }
 
+bool
+gpc_image_has_managed(const struct gpc_image *image, const char *name)
+{
+	return image->variables && gp_image_variables_is_managed(image->variables, name);
+}
+
 /* A place that cannot be would be looked up as what lies there: the program's own memory. */
 static CUresult
 place_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 	     const struct gp_reply_gpImageGlobal *reply)
 {
-	int r = gpc_globals_add(context, reply->address, reply->size, image->handle.id);
+	int r = gpc_globals_add(context, reply->address, reply->size,
+				gpc_image_has_managed(image, name), image->handle.id);
 	const char *peer = gpc_session_peer(image->device->session);
 
 	if (r == 0)
@@ -236,12 +243,6 @@ check_global(const struct gpc_image *image, const char *name, uint64_t size)
 	default:
 		return CUDA_SUCCESS;
 	}
-}
-
-bool
-gpc_image_has_managed(const struct gpc_image *image, const char *name)
-{
-	return image->variables && gp_image_variables_is_managed(image->variables, name);
 }
 
 /* Where the daemon says that it is, and how large. */

@@ -246,12 +246,14 @@ gpc_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const 
 	return gpc_image_global(library->image, context, name, dptr, bytes);
 }
 
-/* NVIDIA's runtime asks before there is a context: then it is the first device's. */
+/* NVIDIA's runtime asks before there is a context: then it is the first device's.  Of code in a
+ * form that is not read here nobody knows which variables are managed. */
 CUresult
 gpc_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const char *name)
 {
 	struct gpc_context *context;
 	struct gpc_image *image;
+	uint64_t size;
 	CUresult result = gpc_library_enter_image(token, &image);
 
 	if (result != CUDA_SUCCESS)
@@ -259,7 +261,10 @@ gpc_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!gpc_image_has_managed(image, name))
-		return CUDA_ERROR_NOT_FOUND;
+		return image->variables && gp_image_variables_judge(image->variables, name, 0,
+								    &size) == GP_VARIABLE_UNKNOWN
+			       ? CUDA_ERROR_NOT_SUPPORTED
+			       : CUDA_ERROR_NOT_FOUND;
 	result = enter_load(&context);
 	if (result == CUDA_SUCCESS)
 		result = gpc_context_activate(context);

@@ -7,7 +7,6 @@
 #include "client/context/context.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
-#include "client/pages/pages.h"
 #include "client/wire/session.h"
 
 #include <errno.h>
@@ -27,6 +26,7 @@ struct owner {
 struct global {
 	struct owner *owners;
 	uint64_t id;
+	bool managed;
 };
 
 /* By daemon: their drivers place variables where they like, and not apart from one another's. */
@@ -84,11 +84,10 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 			.buffer_id = global->id,
 			.mapping_base = range->base,
 			.mapping_size = range->size,
+			.managed = global->managed,
 		};
 	}
 	(void)pthread_rwlock_unlock(&lock);
-	if (range && gpc_pages_any())
-		found->managed = gpc_pages_have(found->base, found->size);
 	return range != NULL;
 }
 
@@ -203,7 +202,8 @@ has_owner(const struct global *global, const struct owner *wanted)
 }
 
 int
-gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, uint32_t image)
+gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, bool managed,
+		uint32_t image)
 {
 	struct owner *owner;
 	struct global *global;
@@ -222,6 +222,8 @@ gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, uint
 	(void)pthread_rwlock_wrlock(&lock);
 	r = add_range(ranges_of(context), address, size, &global);
 	/* Asked for before, in another way or by another thread. */
+	if (r == 0)
+		global->managed |= managed;
 	if (r == 0 && !has_owner(global, owner)) {
 		owner->next = global->owners;
 		global->owners = owner;

@@ -18,7 +18,7 @@ struct gpc_context;
  * -EAGAIN: or this process may map no more. GP_E_INVALID: another variable, or memory of this
  * process, the window too, lies there; nothing is known of it. */
 GP_MUST_CHECK int gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size,
-				  uint32_t image);
+				  bool managed, uint32_t image);
 void gpc_globals_forget_image(uint32_t image);
 
 /* Fills found when address lies in a variable that gpc_globals_add() named. */

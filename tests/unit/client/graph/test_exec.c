@@ -95,7 +95,7 @@ setup(void **state)
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 	assert_int_equal(gpc_context_set_current(&context), CUDA_SUCCESS);
 	cells = free_address();
-	return gpc_globals_add(&context, cells, CELLS_SIZE, IMAGE);
+	return gpc_globals_add(&context, cells, CELLS_SIZE, false, IMAGE);
 }
 
 static int

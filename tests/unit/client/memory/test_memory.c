@@ -399,9 +399,9 @@ variables_are_found_until_their_image_goes(void **state)
 	const uint64_t address = 0x7f0000000100;
 	struct gpc_address found;
 
-	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
-	assert_int_equal(gpc_globals_add(fake.context, address + 64, 4, 6), 0);
-	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, false, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address + 64, 4, false, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, false, 5), 0);
 
 	gpc_address_lookup(address + 63, &found);
 	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
@@ -432,9 +432,9 @@ a_variable_stays_as_long_as_anybody_has_asked_for_it(void **state)
 	struct gpc_address found;
 
 	/* A library's is one for all contexts of the device. */
-	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
-	assert_int_equal(gpc_globals_add(&other, address, 64, 5), 0);
-	assert_int_equal(gpc_globals_add(fake.context, address, 64, 7), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, false, 5), 0);
+	assert_int_equal(gpc_globals_add(&other, address, 64, false, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, false, 7), 0);
 	gpc_address_lookup(address, &found);
 	assert_ptr_equal(found.context, fake.context);
 	gpc_globals_forget_image(7);
@@ -467,13 +467,13 @@ where_a_variable_lies_the_program_gets_no_memory(void **state)
 	/* a ends in the page in which b lies, and c has the one behind it and the next. */
 	const uint64_t page = 0x7f0000001000, a = page - 4096 - 8, b = page + 16, c = page + 4096;
 
-	assert_int_equal(gpc_globals_add(fake.context, a, 4096 + 16, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, a, 4096 + 16, false, 5), 0);
 	assert_false(is_free(a));
 	assert_false(is_free(page - 4096));
 	assert_false(is_free(page));
 	assert_true(is_free(c));
-	assert_int_equal(gpc_globals_add(fake.context, b, 8, 6), 0);
-	assert_int_equal(gpc_globals_add(fake.context, c, 4096 + 1, 7), 0);
+	assert_int_equal(gpc_globals_add(fake.context, b, 8, false, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, c, 4096 + 1, false, 7), 0);
 	assert_false(is_free(c));
 	assert_false(is_free(c + 4096));
 	assert_true(is_free(c + 8192));
@@ -483,9 +483,9 @@ where_a_variable_lies_the_program_gets_no_memory(void **state)
 	assert_true(is_free(page - 4096));
 	assert_false(is_free(page));
 	/* Over what is reserved and what is not. */
-	assert_int_equal(gpc_globals_add(fake.context, a, 8, 5), 0);
-	assert_int_equal(gpc_globals_add(fake.context, page - 4096, 4096, 5), 0);
-	assert_int_equal(gpc_globals_add(fake.context, page - 4096 * 4, 4096 * 3 - 8, 8), 0);
+	assert_int_equal(gpc_globals_add(fake.context, a, 8, false, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page - 4096, 4096, false, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page - 4096 * 4, 4096 * 3 - 8, false, 8), 0);
 	gpc_globals_forget_image(6);
 	assert_true(is_free(page));
 	gpc_globals_forget_image(7);
@@ -508,11 +508,12 @@ a_variable_that_is_refused_leaves_no_page_reserved(void **state)
 
 	assert_int_equal((uintptr_t)mine, page + 8192);
 	/* Page by page, as a variable is in the middle. */
-	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, 6), 0);
-	assert_int_equal(gpc_globals_add(fake.context, page, 4096, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, false, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page, 4096, false, 6), 0);
 	gpc_globals_forget_image(6);
-	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, 6), 0);
-	assert_int_equal(gpc_globals_add(fake.context, page + 4096 + 8, 4096, 5), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, false, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, page + 4096 + 8, 4096, false, 5),
+			 GP_E_INVALID);
 	assert_false(is_free(page + 8192));
 	assert_int_equal(munmap(mine, 4096), 0);
 	assert_true(is_free(page + 8192));
@@ -523,7 +524,7 @@ a_variable_that_is_refused_leaves_no_page_reserved(void **state)
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
 	none = (struct rlimit){ .rlim_cur = 4096, .rlim_max = old.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
-	assert_int_equal(gpc_globals_add(fake.context, page, 8, 5), -ENOMEM);
+	assert_int_equal(gpc_globals_add(fake.context, page, 8, false, 5), -ENOMEM);
 	assert_int_equal(gpc_window_reserve(page, 4096), -ENOMEM);
 	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
 	assert_int_equal(kind_of(page), GPC_ADDRESS_PAGEABLE);
@@ -539,23 +540,25 @@ a_variable_lies_where_nothing_else_does(void **state)
 	} overlaps[] = { { 0, 63 }, { 0, 65 }, { 1, 64 }, { 32, 64 }, { 64, 1000 } };
 	char local[16];
 
-	assert_int_equal(gpc_globals_add(fake.context, address, 64, 5), 0);
+	assert_int_equal(gpc_globals_add(fake.context, address, 64, false, 5), 0);
 	for (size_t i = 0; i < sizeof(overlaps) / sizeof(overlaps[0]); i++)
 		assert_int_equal(gpc_globals_add(fake.context, address - overlaps[i].before,
-						 overlaps[i].size, 6),
+						 overlaps[i].size, false, 6),
 				 GP_E_INVALID);
-	assert_int_equal(gpc_globals_add(fake.context, address + 63, 1, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, address + 63, 1, false, 6), GP_E_INVALID);
 	/* The program's own, of which the first page or the last is enough; the window; no place.
 	 */
-	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)local, 1, 6), GP_E_INVALID);
-	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)overlaps - 4096, 8192, 6),
+	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)local, 1, false, 6),
 			 GP_E_INVALID);
-	assert_int_equal(gpc_globals_add(fake.context, fake.window + 4096, 8, 6), GP_E_INVALID);
-	assert_int_equal(gpc_globals_add(fake.context, UINT64_MAX - 3, 8, 6), GP_E_INVALID);
-	assert_int_equal(gpc_globals_add(fake.context, 0, 8, 6), GP_E_INVALID);
-	assert_int_equal(gpc_globals_add(fake.context, 64, 8, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)overlaps - 4096, 8192, false, 6),
+			 GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, fake.window + 4096, 8, false, 6),
+			 GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, UINT64_MAX - 3, 8, false, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, 0, 8, false, 6), GP_E_INVALID);
+	assert_int_equal(gpc_globals_add(fake.context, 64, 8, false, 6), GP_E_INVALID);
 	/* No bytes need no place. */
-	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)local, 0, 6), 0);
+	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)local, 0, false, 6), 0);
 
 	assert_int_equal(kind_of((uintptr_t)local), GPC_ADDRESS_PAGEABLE);
 	gpc_globals_forget_image(6);
