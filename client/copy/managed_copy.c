@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/managed_copy.h"
 
-#include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
@@ -31,27 +30,35 @@ carrier_of(struct gpc_context *context)
 	return stream;
 }
 
-/* The context is the owner of its pages: it is never freed. */
-bool
-gpc_managed_await(void *owner)
+static CUresult
+wait_for_work(struct gpc_context *context)
 {
-	struct gpc_context *context = owner;
 	struct gpc_session *session = context->scope.session;
 	const struct gp_args_gpFence args = { 0 };
 	struct gpc_request request = { 0 };
 	CUresult result;
 
 	if (gpc_managed_is_done(session))
-		return gpc_session_status(session) == CUDA_SUCCESS;
+		return gpc_session_status(session);
 	result = gpc_start_gpFence(context, &args, &request);
-	if (result == CUDA_SUCCESS) {
-		result = gpc_request_wait_own(&request);
-		free(request.reply);
-	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_request_wait_own(&request);
+	free(request.reply);
 	if (result == CUDA_SUCCESS)
 		gpc_managed_set_done(session);
-	else
-		gpc_log_always("managed memory cannot be fetched: the session is over");
+	return result;
+}
+
+/* The context is the owner of its pages: it is never freed. */
+bool
+gpc_managed_await(void *owner)
+{
+	CUresult result = wait_for_work(owner);
+
+	if (result != CUDA_SUCCESS)
+		gpc_log_always("managed memory cannot be fetched: the session is over (%d)",
+			       (int)result);
 	return result == CUDA_SUCCESS;
 }
 
@@ -81,7 +88,8 @@ carry(struct gpc_context *context, carrying *way, const struct gpc_copy *copy)
 	if (before != CUDA_SUCCESS)
 		gpc_session_defer(session, before);
 	if (result != CUDA_SUCCESS)
-		gpc_log_always("managed memory cannot be moved: the session is over");
+		gpc_log_always("managed memory cannot be moved: the session is over (%d)",
+			       (int)result);
 	return result == CUDA_SUCCESS;
 }
 

@@ -134,6 +134,56 @@ copies()
 	printf("copies and fills\n");
 }
 
+/* The same in the order of a stream, at once and in a graph. */
+static void
+in_order()
+{
+	const size_t count = 100000, size = count * sizeof(int);
+	int *from = managed<int>(count), *to = managed<int>(count), *device = app_malloc<int>(count), *pinned;
+	cudaGraphExec_t exec;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaMallocHost(&pinned, size));
+	for (size_t i = 0; i < count; i++)
+		from[i] = (int)(i * 3);
+	CHECK(cudaMemcpyAsync(pinned, from, size, cudaMemcpyDefault, stream));
+	CHECK(cudaMemcpyAsync(device, from, size, cudaMemcpyDefault, stream));
+	CHECK(cudaMemcpyAsync(to, device, size, cudaMemcpyDefault, stream));
+	CHECK(cudaMemsetAsync(to, 0, 40, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	for (size_t i = 0; i < count; i++)
+		REQUIRE(pinned[i] == (int)(i * 3) && to[i] == (i < 10 ? 0 : (int)(i * 3)));
+	pinned[0] = 5;
+	CHECK(cudaMemcpyAsync(to + 20, pinned, 4, cudaMemcpyDefault, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(to[19] == 57 && to[20] == 5 && to[21] == 63);
+
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaMemcpyAsync(device, from, size, cudaMemcpyDefault, stream));
+	step<<<2, 64, 0, stream>>>((unsigned int *)device, count, 1);
+	CHECK(cudaMemcpyAsync(to, device, size, cudaMemcpyDefault, stream));
+	CHECK(cudaMemsetAsync(from, 0, 8, stream));
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	for (int round = 1; round < 4; round++) {
+		from[0] = round;
+		to[1] = -1;
+		CHECK(cudaGraphLaunch(exec, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		REQUIRE(to[0] == round * 3 + 1 && to[1] == (round == 1 ? 10 : 1) && to[5] == 46 && from[0] == 0);
+	}
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaStreamDestroy(stream));
+	CHECK(cudaFreeHost(pinned));
+	CHECK(cudaFree(from));
+	CHECK(cudaFree(to));
+	CHECK(cudaFree(device));
+	printf("in order\n");
+}
+
 static __global__ void
 wait_and_add(int *cell, int add)
 {
@@ -326,6 +376,7 @@ main()
 	list();
 	ping_pong();
 	copies();
+	in_order();
 	streams();
 	functions();
 	threads();
