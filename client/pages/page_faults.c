@@ -17,6 +17,10 @@
 /* How many handlers of the program's we can keep apart. */
 #define ACTIONS 8
 
+/* Other faults, of which a program may live, are to be told apart without a lock. */
+#define AREAS 16
+#define NEAR ((uint64_t)1 << 32)
+
 /* A fault that waits, on the stack of its thread. */
 struct fault {
 	struct fault *next;
@@ -35,7 +39,11 @@ __thread bool gpc_page_faults_forbidden __attribute__((tls_model("initial-exec")
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started GP_GUARDED_BY(lock);
 static _Atomic(gpc_page_faults_serve *) server; /* NULL: nothing is served */
-static atomic_uint_fast64_t lowest = UINT64_MAX, highest;
+/* Addresses that lie closer to one another than NEAR are one area. */
+static struct {
+	atomic_uint_fast64_t base, end;
+} areas[AREAS];
+static atomic_uint area_count;
 static _Atomic(struct fault *) waiting;
 static atomic_int wanted; /* changes with each fault */
 
@@ -138,13 +146,25 @@ is_jump(const void *context)
 }
 
 static bool
+is_covered(uint64_t address)
+{
+	unsigned int count = atomic_load(&area_count);
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (address >= atomic_load(&areas[i].base) && address < atomic_load(&areas[i].end))
+			return true;
+	}
+	return false;
+}
+
+static bool
 is_served(const siginfo_t *info, const void *context)
 {
 	uint64_t address = (uintptr_t)info->si_addr;
 	gpc_page_faults_serve *serve = atomic_load(&server);
 
 	if (!serve || (info->si_code != SEGV_ACCERR && info->si_code != SEGV_MAPERR) ||
-	    address < atomic_load(&lowest) || address >= atomic_load(&highest) || is_jump(context))
+	    !is_covered(address) || is_jump(context))
 		return false;
 	if (gpc_page_faults_forbidden)
 		return false;
@@ -304,15 +324,39 @@ gpc_page_faults_renew(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
+static uint64_t
+distance(unsigned int area, uint64_t base, uint64_t end) GP_LOCKED(lock)
+{
+	uint64_t from = atomic_load(&areas[area].base), to = atomic_load(&areas[area].end);
+
+	if (end < from)
+		return from - end;
+	return base > to ? base - to : 0;
+}
+
 void
 gpc_page_faults_cover(uint64_t base, uint64_t size)
 {
-	uint_fast64_t low = atomic_load(&lowest), high = atomic_load(&highest);
+	uint64_t end = base + size;
+	unsigned int count, best = 0;
 
-	while (base < low && !atomic_compare_exchange_weak(&lowest, &low, base))
-		;
-	while (base + size > high && !atomic_compare_exchange_weak(&highest, &high, base + size))
-		;
+	(void)pthread_mutex_lock(&lock);
+	count = atomic_load(&area_count);
+	for (unsigned int i = 1; i < count; i++) {
+		if (distance(i, base, end) < distance(best, base, end))
+			best = i;
+	}
+	if (count < AREAS && (count == 0 || distance(best, base, end) > NEAR)) {
+		atomic_store(&areas[count].base, base);
+		atomic_store(&areas[count].end, end);
+		atomic_store(&area_count, count + 1);
+	} else {
+		if (base < atomic_load(&areas[best].base))
+			atomic_store(&areas[best].base, base);
+		if (end > atomic_load(&areas[best].end))
+			atomic_store(&areas[best].end, end);
+	}
+	(void)pthread_mutex_unlock(&lock);
 }
 
 int

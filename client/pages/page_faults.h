@@ -27,7 +27,8 @@ typedef bool gpc_page_faults_serve(uint64_t address, enum gpc_page_access access
 /* Once for the process, before there are such pages; again: nothing happens.  0 or -errno. */
 GP_MUST_CHECK int gpc_page_faults_start(gpc_page_faults_serve *serve);
 
-/* Faults of [base, base + size) may be served; others are never looked at. */
+/* Faults of [base, base + size) may be served; those far from all such ranges are never looked at.
+ */
 void gpc_page_faults_cover(uint64_t base, uint64_t size);
 
 /* The program may have taken SIGSEGV for a handler of its own: takes it back, and knows of that
