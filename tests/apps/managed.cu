@@ -64,7 +64,8 @@ list()
 static __global__ void
 step(unsigned int *data, size_t count, unsigned int add)
 {
-	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+	     i += (size_t)gridDim.x * blockDim.x)
 		data[i] = data[i] * 3 + add;
 }
 
@@ -104,7 +105,8 @@ static void
 copies()
 {
 	const size_t count = 300000;
-	int *from = managed<int>(count), *to = managed<int>(count), *device = app_malloc<int>(count);
+	int *from = managed<int>(count), *to = managed<int>(count),
+	    *device = app_malloc<int>(count);
 	std::vector<int> host(count);
 
 	for (size_t i = 0; i < count; i++)
@@ -125,7 +127,8 @@ copies()
 	CHECK(cudaMemset(to + 100, 1, 100 * sizeof(int)));
 	REQUIRE(to[99] == 99 && to[100] == 0x01010101 && to[199] == 0x01010101 && to[200] == 200);
 	CHECK(cudaMemset2D(to, 1000, 2, 16, 10));
-	REQUIRE(to[0] == 0x02020202 && to[4] == 4 && to[250] == 0x02020202 && to[9 * 250 + 4] == 9 * 250 + 4);
+	REQUIRE(to[0] == 0x02020202 && to[4] == 4 && to[250] == 0x02020202 &&
+		to[9 * 250 + 4] == 9 * 250 + 4);
 	CHECK(cudaMemcpy2D(to + 5, 1000, from, 2000, 8, 20, cudaMemcpyDefault));
 	REQUIRE(to[5] == 0 && to[6] == 1 && to[255] == 500 && to[256] == 501 && to[257] == 257);
 	CHECK(cudaFree(from));
@@ -139,7 +142,8 @@ static void
 in_order()
 {
 	const size_t count = 100000, size = count * sizeof(int);
-	int *from = managed<int>(count), *to = managed<int>(count), *device = app_malloc<int>(count), *pinned;
+	int *from = managed<int>(count), *to = managed<int>(count),
+	    *device = app_malloc<int>(count), *pinned;
 	cudaGraphExec_t exec;
 	cudaStream_t stream;
 	cudaGraph_t graph;
@@ -172,7 +176,8 @@ in_order()
 		to[1] = -1;
 		CHECK(cudaGraphLaunch(exec, stream));
 		CHECK(cudaStreamSynchronize(stream));
-		REQUIRE(to[0] == round * 3 + 1 && to[1] == (round == 1 ? 10 : 1) && to[5] == 46 && from[0] == 0);
+		REQUIRE(to[0] == round * 3 + 1 && to[1] == (round == 1 ? 10 : 1) && to[5] == 46 &&
+			from[0] == 0);
 	}
 	CHECK(cudaGraphExecDestroy(exec));
 	CHECK(cudaGraphDestroy(graph));
@@ -359,7 +364,8 @@ again()
 		if (i % 3)
 			CHECK(cudaDeviceSynchronize());
 		if (i % 3)
-			REQUIRE(data[0] == (unsigned int)i * 3 + 1 && data[count - 1] == (unsigned int)i * 3 + 1);
+			REQUIRE(data[0] == (unsigned int)i * 3 + 1 &&
+				data[count - 1] == (unsigned int)i * 3 + 1);
 		CHECK(cudaFree(data));
 	}
 	printf("used again\n");

@@ -72,10 +72,13 @@ advise(char *memory, size_t size)
 	REQUIRE(attribute(memory + 4096, 4096, preferred) == cudaInvalidDeviceId);
 
 	CHECK(cudaMemAdvise(memory, size, cudaMemAdviseSetAccessedBy, device(0)));
-	CHECK(cudaMemRangeGetAttribute(devices, sizeof(devices), cudaMemRangeAttributeAccessedBy, memory, size));
-	REQUIRE(devices[0] == 0 && devices[1] == cudaInvalidDeviceId && devices[2] == cudaInvalidDeviceId);
+	CHECK(cudaMemRangeGetAttribute(devices, sizeof(devices), cudaMemRangeAttributeAccessedBy,
+				       memory, size));
+	REQUIRE(devices[0] == 0 && devices[1] == cudaInvalidDeviceId &&
+		devices[2] == cudaInvalidDeviceId);
 	CHECK(cudaMemAdvise(memory, size, cudaMemAdviseUnsetAccessedBy, device(0)));
-	CHECK(cudaMemRangeGetAttribute(devices, sizeof(devices), cudaMemRangeAttributeAccessedBy, memory, size));
+	CHECK(cudaMemRangeGetAttribute(devices, sizeof(devices), cudaMemRangeAttributeAccessedBy,
+				       memory, size));
 	REQUIRE(devices[0] == cudaInvalidDeviceId);
 	printf("advice\n");
 }
@@ -97,13 +100,15 @@ prefetch(int *data, int count)
 	add<<<1, 256, 0, stream>>>(data, count);
 	CHECK(cudaMemPrefetchAsync(data, size, host(), 0, stream));
 	CHECK(cudaStreamSynchronize(stream));
-	REQUIRE(attribute(data, size, cudaMemRangeAttributeLastPrefetchLocation) == cudaCpuDeviceId);
+	REQUIRE(attribute(data, size, cudaMemRangeAttributeLastPrefetchLocation) ==
+		cudaCpuDeviceId);
 	for (int i = 0; i < count; i++)
 		REQUIRE(data[i] == i + 1);
 	CHECK(cudaMemPrefetchBatchAsync(pointers, sizes, 2, locations, begins, 2, 0, stream));
 	CHECK(cudaStreamSynchronize(stream));
 	REQUIRE(attribute(data, size / 2, cudaMemRangeAttributeLastPrefetchLocation) == 0);
-	REQUIRE(attribute(data + count / 2, size / 2, cudaMemRangeAttributeLastPrefetchLocation) == cudaCpuDeviceId);
+	REQUIRE(attribute(data + count / 2, size / 2, cudaMemRangeAttributeLastPrefetchLocation) ==
+		cudaCpuDeviceId);
 	data[3] = 500;
 	add<<<1, 256, 0, stream>>>(data, count);
 	CHECK(cudaStreamSynchronize(stream));
@@ -118,8 +123,10 @@ attach(int *data, int count)
 	cudaStream_t stream;
 
 	CHECK(cudaStreamCreate(&stream));
-	EXPECT(cudaErrorInvalidValue, cudaStreamAttachMemAsync(nullptr, data, 0, cudaMemAttachSingle));
-	EXPECT(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream, data, 4, cudaMemAttachSingle));
+	EXPECT(cudaErrorInvalidValue,
+	       cudaStreamAttachMemAsync(nullptr, data, 0, cudaMemAttachSingle));
+	EXPECT(cudaErrorInvalidValue,
+	       cudaStreamAttachMemAsync(stream, data, 4, cudaMemAttachSingle));
 	CHECK(cudaStreamAttachMemAsync(stream, data, 0, cudaMemAttachSingle));
 	CHECK(cudaStreamSynchronize(stream));
 	data[0] = 41;

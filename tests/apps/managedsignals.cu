@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory in a program that has a handler for SIGSEGV of its own, on a stack of its own, from
- * before or from later; that forks; and that has the system read and write what it has not used on
- * the device.
+ * Managed memory in a program that has a handler for SIGSEGV of its own, on a stack of its own,
+ * from before or from later; that forks; and that has the system read and write what it has not
+ * used on the device.
  */
 #include "app.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota malloc|pitch|small|async|virtual|array|managed: allocates in steps, by this way, until it is
- * refused. Prints the error, how much of the device's memory it got, and whether all of it can be
- * had again.
+ * quota malloc|pitch|small|async|virtual|array|managed: allocates in steps, by this way, until it
+ * is refused. Prints the error, how much of the device's memory it got, and whether all of it can
+ * be had again.
  */
 #include "app.h"
 
