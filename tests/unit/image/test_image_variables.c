@@ -22,18 +22,10 @@ static const struct {
 	const char *name;
 	uint64_t size;
 } table[] = {
-	{ "plain", 4 },
-	{ "of_both", 40 },
-	{ "odds", 39 },
-	{ "begun", 40 },
-	{ "text", 12 },
-	{ "vectors", 96 },
-	{ "byte", 1 },
-	{ "constants", 14 },
-	{ "begun_constant", 8 },
-	{ "large", 3 << 20 },
-	{ "pointer", 8 },
-	{ "_Z11of_templateILi9EE", 36 },
+	{ "plain", 4 },       { "of_both", 40 },   { "odds", 39 },
+	{ "begun", 40 },      { "text", 12 },      { "vectors", 96 },
+	{ "byte", 1 },        { "constants", 14 }, { "begun_constant", 8 },
+	{ "large", 3 << 20 }, { "pointer", 8 },    { "_Z11of_templateILi9EE", 36 },
 };
 #define VARIABLES (sizeof(table) / sizeof(table[0]))
 
