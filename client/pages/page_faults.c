@@ -44,8 +44,15 @@ static struct {
 	atomic_uint_fast64_t base, end;
 } areas[AREAS];
 static atomic_uint area_count;
-static _Atomic(struct fault *) waiting;
-static atomic_int wanted; /* changes with each fault */
+
+/* Faults of all threads, and of those that others wait for: each has a thread that serves. */
+struct queue {
+	_Atomic(struct fault *) waiting;
+	atomic_int wanted; /* changes with each fault */
+	bool direct;
+};
+static struct queue queues[] = { { .direct = false }, { .direct = true } };
+#define QUEUES (sizeof(queues) / sizeof(queues[0]))
 
 /*
  * The program's handlers, each with a handler of ours before it.  A program that puts back what it
@@ -69,13 +76,13 @@ wake(atomic_int *word)
 /* The library's thread. */
 
 static void
-answer_all(struct fault *fault)
+answer_all(struct fault *fault, bool direct)
 {
 	gpc_page_faults_serve *serve = atomic_load(&server);
 
 	while (fault) {
 		struct fault *next = fault->next;
-		bool served = serve && serve(fault->address, fault->access, false);
+		bool served = serve && serve(fault->address, fault->access, direct);
 		atomic_int *answer = &fault->answer;
 
 		/* From here on its thread may be gone: a wake-up too many hurts nobody. */
@@ -88,16 +95,17 @@ answer_all(struct fault *fault)
 static void *
 serve_all(void *arg)
 {
-	(void)arg;
+	struct queue *queue = arg;
+
 	gpc_page_faults_forbidden = true;
 	for (;;) {
-		int seen = atomic_load(&wanted);
-		struct fault *faults = atomic_exchange(&waiting, NULL);
+		int seen = atomic_load(&queue->wanted);
+		struct fault *faults = atomic_exchange(&queue->waiting, NULL);
 
 		if (faults)
-			answer_all(faults);
+			answer_all(faults, queue->direct);
 		else
-			wait_while(&wanted, seen);
+			wait_while(&queue->wanted, seen);
 	}
 	return NULL;
 }
@@ -107,14 +115,15 @@ serve_all(void *arg)
 static bool
 ask(uint64_t address, enum gpc_page_access access)
 {
+	struct queue *queue = &queues[gpc_page_faults_direct];
 	struct fault fault = { .address = address, .access = access };
-	struct fault *next = atomic_load(&waiting);
+	struct fault *next = atomic_load(&queue->waiting);
 
 	do
 		fault.next = next;
-	while (!atomic_compare_exchange_weak(&waiting, &next, &fault));
-	atomic_fetch_add(&wanted, 1);
-	wake(&wanted);
+	while (!atomic_compare_exchange_weak(&queue->waiting, &next, &fault));
+	atomic_fetch_add(&queue->wanted, 1);
+	wake(&queue->wanted);
 	while (atomic_load(&fault.answer) == 0)
 		wait_while(&fault.answer, 0);
 	return atomic_load(&fault.answer) == SERVED;
@@ -168,14 +177,6 @@ is_served(const siginfo_t *info, const void *context)
 		return false;
 	if (gpc_page_faults_forbidden)
 		return false;
-	if (gpc_page_faults_direct) {
-		bool served;
-
-		gpc_page_faults_forbidden = true;
-		served = serve(address, access_of(context), true);
-		gpc_page_faults_forbidden = false;
-		return served;
-	}
 	return ask(address, access_of(context));
 }
 
@@ -366,7 +367,8 @@ gpc_page_faults_start(gpc_page_faults_serve *serve)
 
 	(void)pthread_mutex_lock(&lock);
 	if (!started) {
-		r = gp_thread_start("gpupool-pages", 0, serve_all, NULL);
+		for (size_t i = 0; r == 0 && i < QUEUES; i++)
+			r = gp_thread_start("gpupool-pages", 0, serve_all, &queues[i]);
 		if (r == 0)
 			r = take_signal();
 		if (r == 0)
@@ -381,5 +383,4 @@ void
 gpc_page_faults_forked(void)
 {
 	atomic_store(&server, NULL);
-	atomic_store(&waiting, NULL);
 }

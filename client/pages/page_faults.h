@@ -20,8 +20,8 @@ enum gpc_page_access {
 	GPC_PAGE_ACCESS_UNKNOWN, /* this machine does not tell */
 };
 
-/* Whether the access may be tried again; else it is the program's fault.  Called by the library's
- * thread, or (direct) by the faulting one. */
+/* Whether the access may be tried again; else it is the program's fault.  Called by a thread of the
+ * library; direct: by another one, for a thread of gpc_page_faults_direct. */
 typedef bool gpc_page_faults_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
 /* Once for the process, before there are such pages; again: nothing happens.  0 or -errno. */
@@ -38,7 +38,7 @@ void gpc_page_faults_renew(void);
 /* The child of a fork has no thread of the library: nothing is served in it. */
 void gpc_page_faults_forked(void);
 
-/* While the thread serves its faults itself: it is one that others wait for. */
+/* While the thread is one that others wait for: its faults wait for none of theirs. */
 extern __thread bool gpc_page_faults_direct __attribute__((tls_model("initial-exec")));
 /* While it must not fault at all: whoever serves faults would wait for it. */
 extern __thread bool gpc_page_faults_forbidden __attribute__((tls_model("initial-exec")));
