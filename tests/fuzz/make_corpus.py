@@ -289,6 +289,35 @@ def make_graphs():
     put("dispatch", "graph_of_many", begin + graph(0x0a01, node(0) * 4000, 1) + launch + drop)
 
 
+def make_host_changes():
+    def run(address, data):
+        return struct.pack("<QII", address, len(data), 0) + data + bytes(-len(data) % 8)
+    put("host_changes", "runs", run(0, b"abcd") + run(8, b"0123456789ab") + run(4092, b"wxyz"))
+    put("host_changes", "beyond", run(4095, b"abcd") + run((1 << 64) - 8, b"1234"))
+    put("host_changes", "too_far", run((1 << 64) - 4, b"12345678"))
+    put("host_changes", "empty", struct.pack("<QII", 0, 0, 0))
+    put("host_changes", "longer", struct.pack("<QII", 0, 0xffffffff, 0) + bytes(64))
+    put("host_changes", "not_zero", struct.pack("<QII", 0, 8, 1) + bytes(8))
+    put("host_changes", "sparse", b"\3\0" + b"\1\0\0\0\0\0\0\0" * 500)
+    put("host_changes", "dense", b"\0\xff" + bytes(range(1, 256)) * 16)
+    # Records of a session (fuzz_dispatch.c), at where the range of the first one lies.
+    CONTEXT = STREAM = 0x00100001
+    HOST, PAGES = 0x110400000000, 2 << 20
+
+    def record(call, fields, request=0):
+        fields += bytes(-len(fields) % 8)
+        return struct.pack("<IHHII", 16 + len(fields), call, 0, request, CONTEXT) + fields
+
+    def some(data):
+        return struct.pack("<II", len(data), 0) + data
+    begin = struct.pack("<IHHII", 48, 0x0101, 0, 9, 0) + struct.pack("<4I2Q", CONTEXT, 0, 8, STREAM, 0x110000000000, 4 << 20)
+    begin += record(0x0801, struct.pack("<Q", 1 << 40), 1)
+    for name, host in (("here", HOST), ("elsewhere", HOST + (1 << 32))):
+        put("dispatch", "host_" + name, begin + record(0x0802, struct.pack("<QQI", host, PAGES, 0), 2)
+            + record(0x0804, some(run(host + 4, b"abcd" * 5))) + record(0x0805, some(struct.pack("<QQ", host, PAGES)), 3)
+            + record(0x0304, struct.pack("<IIQQIIQQ", STREAM, 0, host, 64, 4, 7, 16, 1))
+            + record(0x0803, struct.pack("<QQ", host, PAGES), 4) + record(0x0802, struct.pack("<QQI", host, PAGES, 1), 5))
+
 def make_trace():
     def event(begin, end, kernel=0, stream=1, call=0x0304, joined=0, name=b""):
         fields = struct.pack("<3Q4II", begin, end, kernel, stream, 0, call, joined, len(name))
@@ -473,7 +502,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if len(sys.argv) > 2:
         FOLDER = sys.argv[2]
-    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_graphs, make_ipc, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_trace, make_variables):
+    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_graphs, make_host_changes, make_ipc, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_trace, make_variables):
         make()
     # Keys are new ones each time.
     if not os.path.exists(os.path.join(FOLDER, "certificate")):
