@@ -43,6 +43,7 @@ struct space {
 	struct gpc_session *session;
 	struct space *next;
 	struct gpc_heap *heap; /* NULL: the daemon has none of it */
+	uint64_t base, end;
 	bool shared;
 	pthread_mutex_t lock; /* making memory: one at a time */
 	/* Not shared: what the daemon has, by where it begins; under the lock. */
@@ -133,6 +134,21 @@ gpc_host_space_contains(uint64_t address)
 	return find_around(address) != NULL;
 }
 
+void
+gpc_host_space_bounds(uint64_t *base_p, uint64_t *size_p)
+{
+	uint64_t low = UINT64_MAX, high = 0;
+
+	for (const struct space *space = atomic_load(&spaces); space; space = space->next) {
+		if (!space->heap)
+			continue;
+		low = space->base < low ? space->base : low;
+		high = space->end > high ? space->end : high;
+	}
+	*base_p = low;
+	*size_p = high > low ? high - low : 0;
+}
+
 static struct space *
 create(struct gpc_context *context)
 {
@@ -151,8 +167,12 @@ create(struct gpc_context *context)
 		gpc_window_release(range.address, range.room);
 		space->heap = NULL;
 	}
-	if (!space->heap)
+	if (space->heap) {
+		space->base = range.address;
+		space->end = range.address + range.room;
+	} else {
 		gpc_log(GPC_LOG_INFO, "kernels do not reach pinned memory");
+	}
 	space->next = atomic_load(&spaces);
 	atomic_store(&spaces, space);
 	return space;

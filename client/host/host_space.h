@@ -38,5 +38,7 @@ void gpc_host_space_unmap(struct gpc_context *context, const struct gpc_heap_ran
 
 /* Whether the address is in anybody's range. */
 bool gpc_host_space_contains(uint64_t address);
+/* Where all ranges are: a quick answer for what is in none.  size 0: there are none. */
+void gpc_host_space_bounds(uint64_t *base_p, uint64_t *size_p);
 
 #endif /* GPC_HOST_SPACE_H */

@@ -537,13 +537,15 @@ CUresult
 gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size)
 {
 	const uint8_t *at = bytes;
+	uint64_t base, room;
 	CUresult result = CUDA_SUCCESS;
 
+	gpc_host_space_bounds(&base, &room);
 	for (size_t i = 0; i + 8 <= size && result == CUDA_SUCCESS; i += 8) {
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (value)
+		if (__builtin_expect(value - base < room, 0))
 			result = look_at(context, value);
 	}
 	return result;
