@@ -5,6 +5,7 @@
 #include "client/copy/array.h"
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
+#include "client/host/mirror.h"
 #include "client/memory/address.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
@@ -13,14 +14,14 @@
 
 #define PIECE_SIZE ((uint64_t)4 << 20)
 
-/* The context of device memory; NULL: it is none. */
+/* The context of device memory, or of host memory that the device reaches; NULL: it is neither. */
 static struct gpc_context *
 context_of(uint64_t address)
 {
 	struct gpc_address found;
 
 	gpc_address_lookup(address, &found);
-	return found.kind == GPC_ADDRESS_DEVICE ? found.context : NULL;
+	return found.kind == GPC_ADDRESS_DEVICE || found.reached ? found.context : NULL;
 }
 
 static CUresult
@@ -117,6 +118,8 @@ gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!dst || !src || !dst->legacy || !src->legacy)
 		result = CUDA_ERROR_INVALID_CONTEXT;
+	if (result == CUDA_SUCCESS)
+		result = gpc_mirror_before_work(src->scope.session);
 	for (uint64_t slice = 0; slice < copy->depth; slice++) {
 		for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
 			result = carry_row(dst->legacy, gpc_side_row(&copy->dst, slice, row),
