@@ -27,6 +27,7 @@ unit_at(const void *at, size_t left)
 	return address % 4 == 0 && left >= 4 ? 4 : 1;
 }
 
+/* What is read later was looked at later: a flag before its data. */
 void
 gp_changes_load(void *to, const void *from, size_t size)
 {
@@ -40,14 +41,14 @@ gp_changes_load(void *to, const void *from, size_t size)
 
 		if (unit == 8) {
 			eight = __atomic_load_n((const uint64_t *)(const void *)in,
-						__ATOMIC_RELAXED);
+						__ATOMIC_ACQUIRE);
 			memcpy(out, &eight, 8);
 		} else if (unit == 4) {
 			four = __atomic_load_n((const uint32_t *)(const void *)in,
-					       __ATOMIC_RELAXED);
+					       __ATOMIC_ACQUIRE);
 			memcpy(out, &four, 4);
 		} else {
-			*out = __atomic_load_n(in, __ATOMIC_RELAXED);
+			*out = __atomic_load_n(in, __ATOMIC_ACQUIRE);
 		}
 		out += unit;
 		in += unit;
@@ -55,6 +56,7 @@ gp_changes_load(void *to, const void *from, size_t size)
 	}
 }
 
+/* And what is stored later is seen later. */
 void
 gp_changes_store(void *to, const void *from, size_t size)
 {
@@ -68,12 +70,12 @@ gp_changes_store(void *to, const void *from, size_t size)
 
 		if (unit == 8) {
 			memcpy(&eight, in, 8);
-			__atomic_store_n((uint64_t *)(void *)out, eight, __ATOMIC_RELAXED);
+			__atomic_store_n((uint64_t *)(void *)out, eight, __ATOMIC_RELEASE);
 		} else if (unit == 4) {
 			memcpy(&four, in, 4);
-			__atomic_store_n((uint32_t *)(void *)out, four, __ATOMIC_RELAXED);
+			__atomic_store_n((uint32_t *)(void *)out, four, __ATOMIC_RELEASE);
 		} else {
-			__atomic_store_n(out, *in, __ATOMIC_RELAXED);
+			__atomic_store_n(out, *in, __ATOMIC_RELEASE);
 		}
 		out += unit;
 		in += unit;
@@ -281,7 +283,5 @@ gp_changes_each(const void *bytes, size_t size,
 			if ((change.size <= GP_CHANGES_SHORT) == (round == 1))
 				store(arg, &change);
 		}
-		/* No store of the second round is seen before those of the first. */
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	}
 }

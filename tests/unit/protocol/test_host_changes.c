@@ -196,8 +196,8 @@ write_pairs(void *unused)
 			__atomic_store_n(&data[i], value, __ATOMIC_RELEASE);
 		__atomic_store_n(flag, value, __ATOMIC_RELEASE);
 		/* Longer than a look takes. */
-		for (int i = 0; i < 20000 && !atomic_load(&stop); i++)
-			atomic_thread_fence(memory_order_seq_cst);
+		for (int i = 0; i < 2000 && !atomic_load(&stop); i++)
+			__builtin_ia32_pause();
 	}
 	return unused;
 }
