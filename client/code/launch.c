@@ -359,12 +359,43 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args
 	return result;
 }
 
+/* In memory of their own, which may be changed: those that the program has packed are not. */
+static CUresult
+make_own(struct params *params)
+{
+	void *heap;
+
+	if (params->heap || params->bytes.data == params->small)
+		return CUDA_SUCCESS;
+	heap = malloc(params->bytes.size);
+	if (!heap)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(heap, params->bytes.data, params->bytes.size);
+	params->heap = heap;
+	params->bytes.data = heap;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+translate(struct gpc_context *context, struct params *params)
+{
+	CUresult result = make_own(params);
+
+	return result == CUDA_SUCCESS
+		       ? gpc_host_memory_translate(context, (void *)(uintptr_t)params->bytes.data,
+						   params->bytes.size)
+		       : result;
+}
+
 /* Host memory that the kernel reaches becomes what the program has written. */
 static CUresult
-before_launch(struct gpc_context *context, const struct gp_bytes *params)
+before_launch(struct gpc_context *context, struct params *params)
 {
-	CUresult result = gpc_host_memory_note(context, params->data, params->size);
+	CUresult result = gpc_host_memory_note(context, params->bytes.data, params->bytes.size);
 
+	if (result == CUDA_SUCCESS &&
+	    gpc_host_memory_must_translate(params->bytes.data, params->bytes.size))
+		result = translate(context, params);
 	return result == CUDA_SUCCESS ? gpc_mirror_before_work(context->scope.session) : result;
 }
 
@@ -437,9 +468,9 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.shared = config->sharedMemBytes;
 	args.attributes = attributes.bytes;
 	result = take_params(&params, function->info, values, extra);
-	args.params = params.bytes;
 	if (result == CUDA_SUCCESS)
-		result = before_launch(context, &params.bytes);
+		result = before_launch(context, &params);
+	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
 		check_begin(&check, context, function, config, &attributes);

@@ -81,6 +81,10 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 					   &kernel->packed, &kernel->packed_size);
 	if (result == CUDA_SUCCESS)
 		result = gpc_host_memory_note(params->context, kernel->packed, kernel->packed_size);
+	if (result == CUDA_SUCCESS &&
+	    gpc_host_memory_must_translate(kernel->packed, kernel->packed_size))
+		result = gpc_host_memory_translate(params->context, kernel->packed,
+						   kernel->packed_size);
 	return result == CUDA_SUCCESS ? point(kernel, function->info) : result;
 }
 

@@ -53,12 +53,27 @@ static struct gpc_ranges elsewhere GP_GUARDED_BY(lock);
 /* One thread at a time makes a block one that kernels reach, or takes one away. */
 static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
-atomic_uint gpc_host_memory_cold;
+atomic_uint gpc_host_memory_cold, gpc_host_memory_registered;
+/* All that was ever registered lies in between. */
+static atomic_uint_fast64_t registered_low = UINT64_MAX, registered_high;
 
 static uintptr_t
 page_size(void)
 {
 	return (uintptr_t)sysconf(_SC_PAGESIZE);
+}
+
+static void
+count_registered(uint64_t address, uint64_t size)
+{
+	uint_fast64_t low = atomic_load(&registered_low), high = atomic_load(&registered_high);
+
+	while (address < low && !atomic_compare_exchange_weak(&registered_low, &low, address))
+		continue;
+	while (address + size > high &&
+	       !atomic_compare_exchange_weak(&registered_high, &high, address + size))
+		continue;
+	atomic_fetch_add(&gpc_host_memory_registered, 1);
 }
 
 /* A copy of what it says; it is freed on failure. */
@@ -82,6 +97,8 @@ block_add(void *address, size_t size, const struct host_block *what)
 	}
 	if (what->state == COLD)
 		atomic_fetch_add(&gpc_host_memory_cold, 1);
+	if (what->registered)
+		count_registered((uintptr_t)address, size);
 	gp_memory_keep(address, size);
 	return 0;
 }
@@ -128,6 +145,8 @@ leave_device(const struct host_block *block)
 {
 	if (block->state == COLD)
 		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+	if (block->registered)
+		atomic_fetch_sub(&gpc_host_memory_registered, 1);
 	if (block->state == MIRRORED)
 		gpc_mirror_remove(block->context->scope.session, block->device);
 	forget_elsewhere(block);
@@ -547,6 +566,62 @@ gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size
 		memcpy(&value, at + i, sizeof(value));
 		if (__builtin_expect(value - base < room, 0))
 			result = look_at(context, value);
+	}
+	return result;
+}
+
+/* Whether it is an address of registered memory, as the program names it. */
+static bool
+is_registered(uint64_t address)
+{
+	uint64_t low = atomic_load(&registered_low), high = atomic_load(&registered_high);
+	const struct gpc_range *range;
+	bool registered;
+
+	if (address - low >= high - low)
+		return false;
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	registered = range && ((const struct host_block *)range->item)->registered;
+	(void)pthread_rwlock_unlock(&lock);
+	return registered;
+}
+
+bool
+gpc_host_memory_names_registered(const void *bytes, size_t size)
+{
+	const uint8_t *at = bytes;
+
+	for (size_t i = 0; i + 8 <= size; i += 8) {
+		uint64_t value;
+
+		memcpy(&value, at + i, sizeof(value));
+		if (is_registered(value))
+			return true;
+	}
+	return false;
+}
+
+CUresult
+gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size)
+{
+	uint8_t *at = bytes;
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i + 8 <= size && result == CUDA_SUCCESS; i += 8) {
+		struct gpc_address found;
+		uint64_t value;
+
+		memcpy(&value, at + i, sizeof(value));
+		if (!is_registered(value) || !gpc_host_memory_find(value, &found) ||
+		    found.context->scope.session != context->scope.session)
+			continue;
+		result = reach_around(value, &value);
+		if (result == CUDA_SUCCESS)
+			memcpy(at + i, &value, sizeof(value));
+		/* Then it is a number, as far as kernels are concerned. */
+		if (result == CUDA_ERROR_NOT_SUPPORTED)
+			result = CUDA_SUCCESS;
 	}
 	return result;
 }

@@ -41,6 +41,22 @@ gpc_host_memory_note(struct gpc_context *context, const void *bytes, size_t size
 		       : gpc_host_memory_look(context, bytes, size);
 }
 
+/* Blocks that were registered, of all sessions. */
+extern atomic_uint gpc_host_memory_registered;
+bool gpc_host_memory_names_registered(const void *bytes, size_t size);
+
+/*
+ * Whether parameters of a kernel, aligned to 8, name registered memory as the program does, which
+ * kernels reach at other addresses: then gpc_host_memory_translate() puts those in, in place.
+ */
+static inline bool
+gpc_host_memory_must_translate(const void *bytes, size_t size)
+{
+	return __builtin_expect(atomic_load(&gpc_host_memory_registered) != 0, 0) &&
+	       gpc_host_memory_names_registered(bytes, size);
+}
+CUresult gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size);
+
 /* Frees what was allocated, and forgets what was registered, in this context. */
 void gpc_host_memory_forget_context(struct gpc_context *context);
 

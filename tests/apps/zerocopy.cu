@@ -209,6 +209,11 @@ test_registered(cudaStream_t stream)
 	REQUIRE(memory[2] == 0);
 	CHECK(cudaMemcpy(seen.data(), host, count * sizeof(int), cudaMemcpyHostToHost));
 	REQUIRE(seen[10] == 40);
+	/* By the address that the program has. */
+	stencil<<<(count + 127) / 128, 128, 0, stream>>>(out, host, count);
+	CHECK(cudaStreamSynchronize(stream));
+	for (int i = 2; i + 2 < count; i++)
+		REQUIRE(host[i] == 16 * i);
 	CHECK(cudaHostUnregister(host));
 	CHECK(cudaFree(out));
 	printf("registered\n");

@@ -271,6 +271,25 @@ registered_memory_has_another_address(void **state)
 }
 
 static void
+parameters_name_registered_memory_as_the_program_does(void **state)
+{
+	uint8_t *memory = aligned_alloc(4096, 2 * 4096);
+	uint64_t words[3] = { 1, (uintptr_t)memory + 100, (uintptr_t)memory + 8192 };
+
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	CU(gpc_cuMemHostRegister_v2(memory, 8192, 0));
+	assert_true(gpc_host_memory_must_translate(words, sizeof(words)));
+	assert_false(gpc_host_memory_must_translate(words, 15));
+	CU(gpc_host_memory_translate(fake.context, words, sizeof(words)));
+	assert_int_equal(words[0], 1);
+	assert_int_equal(words[1], reach(memory) + 100);
+	assert_int_equal(words[2], (uintptr_t)memory + 8192);
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	CU(gpc_cuMemHostUnregister(memory));
+	free(memory);
+}
+
+static void
 past_the_quota_kernels_reach_no_more(void **state)
 {
 	uint8_t *large;
@@ -335,6 +354,9 @@ main(void)
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(registered_memory_has_another_address, setup,
 						fake_teardown),
+		cmocka_unit_test_setup_teardown(
+			parameters_name_registered_memory_as_the_program_does, setup,
+			fake_teardown),
 		cmocka_unit_test_setup_teardown(past_the_quota_kernels_reach_no_more, setup,
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(a_large_block_that_is_freed_is_given_back, setup,
