@@ -10,6 +10,10 @@
 #define STEP ((size_t)1024)
 #define LOOKS_MAX 8
 
+/* Kernels of the software device use the memory at the same time, as those of a GPU do, of which no
+ * sanitizer knows. */
+#define BESIDE_KERNELS __attribute__((no_sanitize_thread))
+
 static size_t
 padded(size_t size)
 {
@@ -28,7 +32,7 @@ unit_at(const void *at, size_t left)
 }
 
 /* What is read later was looked at later: a flag before its data. */
-void
+BESIDE_KERNELS void
 gp_changes_load(void *to, const void *from, size_t size)
 {
 	uint8_t *out = to;
@@ -57,7 +61,7 @@ gp_changes_load(void *to, const void *from, size_t size)
 }
 
 /* And what is stored later is seen later. */
-void
+BESIDE_KERNELS void
 gp_changes_store(void *to, const void *from, size_t size)
 {
 	uint8_t *out = to;
