@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrongcalls [NAME...]: calls every function of the driver API (or these) wrongly.  It prints a
- * line for each call with what it returned, so that two drivers can be compared line by line:
+ * wrongcalls [--ends FILE] [NAME...]: calls every function of the driver API (or these) wrongly. It
+ * prints a line for each call with what it returned, so that two drivers can be compared line by
+ * line:
  *
  *	before cuInit(); without a current context; each argument wrong in turn: NULL, 0,
  *	a destroyed object, no such value; from a thread without a context; with all arguments
  *	right; and a right call of another function behind that.
  *
  * What is called may crash, hang or break the context: each function has a process of its own, and
- * one call that ends it is named, and the process comes again for the others.
+ * one call that ends it is named, and the process comes again for the others.  What another driver
+ * answers behind such a call is the same only if the process comes again there, too: FILE has a
+ * line "NAME, case" for each.
  */
 #include <csignal>
 #include <cstdint>
@@ -17,6 +20,8 @@
 #include <cstring>
 #include <cuda.h>
 #include <dlfcn.h>
+#include <fstream>
+#include <set>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -34,8 +39,10 @@ static const struct function functions[] = {
 
 #define ARGUMENTS_MAX 16
 #define SECONDS 20
+#define ENDED 69
 #define CRASHED 70
 #define LINES_MAX 100
+#define TEXT_VALUE "nosuch"
 
 static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			   ".visible .entry nothing(.param .u64 unused) { ret; }\n";
@@ -52,6 +59,7 @@ struct value {
 
 static void *driver;
 static unsigned int line, first;
+static std::set<std::string> ends;
 alignas(64) static unsigned char buffers[ARGUMENTS_MAX][1 << 16];
 
 static struct {
@@ -136,7 +144,7 @@ values_of(char letter, unsigned int i)
 	case 'f':
 		return { { "function", (word)nothing }, { "NULL", 0 } };
 	case 's':
-		return { { "text", (word) "nosuch" }, { "NULL", 0 } };
+		return { { "text", (word)TEXT_VALUE }, { "NULL", 0 } };
 	case 'c':
 		return { { "1", 1 }, { "0", 0 } };
 	case 'e':
@@ -166,6 +174,8 @@ call(const struct function *function, const char *how, const word *a)
 	(void)CALL(cuGetErrorName)(result, &name);
 	printf("%s\n", name ? name : "no error of CUDA");
 	fflush(stdout);
+	if (ends.count(std::string(function->name) + ", " + how))
+		_exit(ENDED);
 }
 
 static void
@@ -244,15 +254,24 @@ try_function(const struct function *function)
 	return 0;
 }
 
+/* What functions read and write, in a folder of ours. */
+static void
+renew_file()
+{
+	std::ofstream(TEXT_VALUE) << "digraph {}\n";
+}
+
 /* How many lines the child has written; the last one may have no end. */
 static int
-run_child(const struct function *function, unsigned int from, unsigned int *lines)
+run_child(const struct function *function, unsigned int from, const char *ends_path,
+	  unsigned int *lines)
 {
 	int pipes[2], status;
 	char byte;
 	pid_t child;
 
 	fflush(stdout);
+	renew_file();
 	if (pipe(pipes))
 		exit(1);
 	child = fork();
@@ -263,7 +282,7 @@ run_child(const struct function *function, unsigned int from, unsigned int *line
 		(void)close(pipes[0]);
 		(void)close(pipes[1]);
 		execl("/proc/self/exe", "wrongcalls", "--one", function->name, number.c_str(),
-		      nullptr);
+		      ends_path, nullptr);
 		_exit(1);
 	}
 	(void)close(pipes[1]);
@@ -281,16 +300,26 @@ run_child(const struct function *function, unsigned int from, unsigned int *line
 static int
 run_all(int argc, char **argv)
 {
-	int failed = 0;
+	bool told = argc > 2 && strcmp(argv[1], "--ends") == 0;
+	const char *ends_path = told ? argv[2] : "/dev/null";
+	char folder[] = "/tmp/wrongcalls-XXXXXX";
+	int names = told ? 3 : 1, failed = 0;
+
+	if (!mkdtemp(folder) || chdir(folder))
+		return 1;
 
 	for (const struct function &function : functions) {
 		unsigned int from = 0, lines;
-		bool wanted = argc < 2;
+		bool wanted = argc == names;
 		int status;
 
-		for (int i = 1; i < argc; i++)
+		for (int i = names; i < argc; i++)
 			wanted |= strcmp(argv[i], function.name) == 0;
-		while (wanted && (status = run_child(&function, from, &lines)) != 0) {
+		while (wanted && (status = run_child(&function, from, ends_path, &lines)) != 0) {
+			if (status == ENDED) {
+				from += lines;
+				continue;
+			}
 			if (status < CRASHED) {
 				printf("%s: cannot be tried\n", function.name);
 				failed = 1;
@@ -303,12 +332,18 @@ run_all(int argc, char **argv)
 				break;
 		}
 	}
+	(void)unlink(TEXT_VALUE);
+	(void)rmdir(folder);
 	return failed;
 }
 
 static int
-run_one(const char *name, const char *from)
+run_one(const char *name, const char *from, const char *ends_path)
 {
+	std::ifstream file(ends_path);
+
+	for (std::string call; std::getline(file, call);)
+		ends.insert(call);
 	first = (unsigned int)atoi(from);
 	for (int number : { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM })
 		(void)signal(number, fatal);
@@ -332,6 +367,6 @@ run_one(const char *name, const char *from)
 int
 main(int argc, char **argv)
 {
-	return argc == 4 && strcmp(argv[1], "--one") == 0 ? run_one(argv[2], argv[3])
+	return argc == 5 && strcmp(argv[1], "--one") == 0 ? run_one(argv[2], argv[3], argv[4])
 							  : run_all(argc, argv);
 }
