@@ -2,11 +2,11 @@
 """The rules of the description language. Each has a negative test."""
 import re
 
-from check_types import KEYWORDS, check_types, fail
+from check_types import KEYWORDS, check_types, fail, once
 from emit_narrow import struct_of_old, widened
 from model import entered, owner_param, silent, streams_named
 from types_table import (COUNTS, SCALARS, cells, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object,
-                         kind_of, kinds, learn, struct_of, types_in, wire_type, word_of)
+                         kind_of, kinds, learn, opaque_size, struct_of, types_in, wire_type, word_of)
 from words import ACCOUNT, CAPTURE, CONSTANT, HELD_VALUE, NUMBER, ORDER, SOURCES
 
 OUTS = {"OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES", "OUT_ATTRIBUTE"}
@@ -284,6 +284,10 @@ def arguments(call):
                 fail(call, f"{what}: '{a}' is neither a parameter nor a constant", line)
 
 
+def is_empty(least, most):
+    return re.fullmatch(NUMBER, least) and re.fullmatch(NUMBER, most) and int(least, 0) > int(most, 0)
+
+
 def answers(call):
     """A function that is generated out of what the client holds."""
     if not call.is_answer:
@@ -306,7 +310,7 @@ def answers(call):
         if len(SOURCES & set(p.words)) > 1:
             fail(call, f"'{p.name}' has {' and '.join(sorted(SOURCES & set(p.words)))}: it is written once", p.line)
         least, most = (p.words.get("WITHIN") or "0, 0").split(", ")
-        if re.fullmatch(NUMBER, least) and re.fullmatch(NUMBER, most) and int(least, 0) > int(most, 0):
+        if is_empty(least, most):
             fail(call, f"WITHIN({least}, {most}) of '{p.name}': nothing is", p.line)
     if "ANSWERS" not in call.options:
         nothing_is_left(call, objects)
@@ -357,6 +361,46 @@ def narrowed(call, p, q):
         fail(call, f"'{p.name}' of {call.name} has more than a NARROW call can narrow", p.line)
 
 
+# check -> (how many names and constants it takes, whether a parameter may be the first of them, what it is of)
+OF_CHECKS = {
+    **dict.fromkeys(("VALUE", "HANDLE", "CONTEXT"), (range(1, 16), lambda p: p.depth or not struct_of(p.ctype) and not opaque_size(p.ctype), "parameters")),
+    "DEVICE": (range(1, 2), lambda p: p.ctype == "CUdevice" and not p.depth, "a CUdevice"),
+    "WITHIN": (range(3, 4), lambda p: not p.depth and not is_handle(p.ctype) and (wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
+               "a number of 32 bits, the least and the most"),
+    **dict.fromkeys(("INITIALIZED", "OLD_OR_NONE"), (range(0, 1), None, "nothing")),
+    "CURRENT": (range(0, 2), lambda p: p.ctype == "CUstream" and not p.depth, "nothing, or a CUstream"),
+    "OLD": (range(0, 2), lambda p: p.ctype == "CUcontext" and not p.depth, "nothing, or a CUcontext"),
+}
+
+
+def fail_unless_within(first, values, where, what):
+    if not all(re.fullmatch(HELD_VALUE, value) for value in values):
+        fail(first, f"{where}: it takes {what}")
+    if is_empty(*values):
+        fail(first, f"{where}: nothing is")
+
+
+def firsts(api):
+    """GP_FIRST: of a function that is described, checks of its parameters, each of which can be reached."""
+    once(api.firsts, "GP_FIRST of")
+    by_name = {name: c for c in api.cuda_calls for name in [c.name] + c.names("ALIAS")}
+    for first in api.firsts:
+        call = by_name.get(first.name)
+        if not call:
+            fail(first, f"GP_FIRST({first.name}): no function that is described")
+        if not first.checks:
+            fail(first, f"GP_FIRST({first.name}) checks nothing")
+        for number, (word, given) in enumerate(first.checks, 1):
+            counts, fits, what = OF_CHECKS[word]
+            of = [p for p in call.params if p.name in given]
+            if len(given) not in counts or len(of) != (len(given) if word != "WITHIN" else 1) or not all(fits(p) for p in of):
+                fail(first, f"{word}({', '.join(given)}) of {first.name}: it takes {what}")
+            if word == "WITHIN":
+                fail_unless_within(first, given[1:], f"WITHIN({', '.join(given)}) of {first.name}", what)
+            if word == "CURRENT" and given and number < len(first.checks):
+                fail(first, f"CURRENT({given[0]}) of {first.name} is not the last check")
+
+
 def nothing_is_left(call, objects):
     """Each parameter of an answer does something."""
     used = {p.name for p, _ in objects if p} | {p.size for p in call.params}
@@ -405,4 +449,5 @@ def check(api):
     references(api)
     same_as(api)
     narrow_as(api)
+    firsts(api)
     return api

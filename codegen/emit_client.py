@@ -2,6 +2,7 @@
 """The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
 from cells import (attribute_sizes, client_id, pack, pack_options, pack_struct, packs_options, structs_used, tables_used, take_struct,
                    taken)
+from emit_first import checked
 from emit_narrow import narrow_c
 from model import args_of, declaration, generated, owner_param, prototype, reply_of, silent, streams_named
 from types_table import cells, is_handle, is_kernel, kind_of, types_named, wire_type
@@ -330,11 +331,11 @@ def watched(call):
             f"\t\tif (result != GPC_NOT_CAPTURED)\n\t\t\treturn result;\n\t}}\n\treturn gpc_{call.name}({names});\n}}\n")
 
 
-def wrapper(symbol, call):
+def wrapper(symbol, call, target):
     names = ", ".join(p.name for p in call.params)
     text = prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_twin_{symbol.name}(")
     return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tbool before = gpc_per_thread_default;\n\tCUresult result;\n\n"
-            f"\tgpc_per_thread_default = true;\n\tresult = {target_of(call)}({names});\n"
+            f"\tgpc_per_thread_default = true;\n\tresult = {target}({names});\n"
             f"\tgpc_per_thread_default = before;\n\treturn result;\n}}\n")
 
 
@@ -371,16 +372,17 @@ def stubs_c(api):
     out += [watched(c) for c in api.cuda_calls if is_watched(c)]
     out.append(narrow)
     impl, rows, lacks = implementations(api), [], {lack.name: lack for lack in api.lacks}
+    firsts = {f.name: f for f in api.firsts}
+    out += [checked(f, impl[f.name], target_of(impl[f.name])) for f in api.firsts]
     for number, s in enumerate(api.symbols):
         call = impl.get(s.name)
         other = twin(s, impl)
-        if call:
-            target = target_of(call)
-        elif other:
-            out.append(wrapper(s, other))
+        base = s.name.removesuffix("_" + s.variant) if other else s.name
+        target = f"first_{base}" if base in firsts else target_of(call or other) if call or other else None
+        if other and not call:
+            out.append(wrapper(s, other, target))
             target = f"gpc_twin_{s.name}"
-        else:
-            target = None
+        elif not target:
             out.append(f"\nstatic CUresult\nlacks_{s.name}(void)\n{{\n\treturn gpc_unsupported({number});\n}}\n")
         if target:
             out.append(traced(s, call or other, target))

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from words import (COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FIELD_CHECKS, FORMS, HELD_OPTIONS, KIND_OPTIONS, LACK_WORDS, NAME, OPTIONS, QUALIFIERS,
+from words import (COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FIELD_CHECKS, FIRST_WORDS, FORMS, HELD_OPTIONS, KIND_OPTIONS, LACK_WORDS, NAME, OPTIONS, QUALIFIERS,
                    SOURCES, SYMBOL_WORDS, TYPE_WORDS, misfit)
 
 TOKEN = re.compile(r"\"[^\"\n]*\"|/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
@@ -195,12 +195,22 @@ class Lack:
 
 
 @dataclass
+class First:
+    """What a function checks before all else, in order."""
+    name: str
+    checks: list            # (word, names and constants between its parentheses)
+    file: str
+    line: int
+
+
+@dataclass
 class Api:
     chapters: list = field(default_factory=list)  # as messages name them
     calls: list = field(default_factory=list)
     symbols: list = field(default_factory=list)
     driver: list = field(default_factory=list)
     lacks: list = field(default_factory=list)
+    firsts: list = field(default_factory=list)
     kinds: list = field(default_factory=list)
     held: list = field(default_factory=list)
     types: list = field(default_factory=list)
@@ -404,6 +414,35 @@ def read_lacks(reader, word):
     return lacks
 
 
+def read_check(reader, of, line):
+    """WORD or WORD(name, ...)"""
+    word, arguments = reader.name(), []
+    if word not in FIRST_WORDS | {"WITHIN"}:
+        reader.fail(f"unknown check '{word}'")
+    if reader.peek() == "(":
+        reader.next()
+        while not arguments or reader.peek() == ",":
+            if arguments:
+                reader.next()
+            arguments.append("".join(read_words(reader, of, line)))
+        reader.next(")")
+    return word, arguments
+
+
+def read_first(reader, word):
+    """GP_FIRST(function, check, ...)"""
+    line = reader.line
+    reader.next("(")
+    first = First(reader.name(), [], reader.file, line)
+    while reader.peek() == ",":
+        reader.next()
+        first.checks.append(read_check(reader, word, line))
+    if reader.peek() != ")":
+        reader.not_closed(word, line)
+    reader.next()
+    return first
+
+
 def read_kind(reader, word):
     line = reader.line
     reader.next("(")
@@ -507,6 +546,8 @@ def parse_text(api, text, shown):
             api.driver.append(read_driver_function(reader, word))
         elif word in LACK_WORDS:
             api.lacks += read_lacks(reader, word)
+        elif word == "GP_FIRST":
+            api.firsts.append(read_first(reader, word))
         elif word == "GP_KIND":
             api.kinds.append(read_kind(reader, word))
         elif word == "GP_HELD":

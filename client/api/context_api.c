@@ -10,6 +10,8 @@
 #include "gpc_calls.h"
 #include "protocol/control.h"
 
+#define FIRST_API_VERSION 3010
+
 static bool
 flags_are_valid(unsigned int flags)
 {
@@ -18,8 +20,8 @@ flags_are_valid(unsigned int flags)
 	return !(flags & ~(unsigned int)CU_CTX_FLAGS_MASK) && (scheduling & (scheduling - 1)) == 0;
 }
 
-CUresult
-gpc_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+static CUresult
+create(CUcontext *pctx, unsigned int flags, CUdevice dev, unsigned int api_version)
 {
 	struct gpc_device *device = gpc_device_get(dev);
 	CUresult result = gpc_enter_initialized();
@@ -35,6 +37,7 @@ gpc_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 	if (!context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->retained = 1;
+	context->api_version = api_version;
 	result = gpc_context_activate(context);
 	if (result == CUDA_SUCCESS)
 		result = gpc_context_push(context);
@@ -45,6 +48,18 @@ gpc_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 	}
 	*pctx = context->handle.token;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	return create(pctx, flags, dev, FIRST_API_VERSION);
+}
+
+CUresult
+gpc_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	return create(pctx, flags, dev, GPC_API_VERSION);
 }
 
 CUresult
@@ -59,7 +74,8 @@ gpc_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numPar
 		return CUDA_ERROR_INVALID_VALUE;
 	/* cuDeviceGetExecAffinitySupport says so. */
 	if (numParams > 0)
-		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+		return gpc_device_get(dev) ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
+					   : CUDA_ERROR_INVALID_DEVICE;
 	return gpc_cuCtxCreate_v2(pctx, flags, dev);
 }
 
@@ -134,8 +150,11 @@ gpc_cuCtxDetach(CUcontext ctx)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (context->primary || context->parent || context != gpc_context_get_current())
+	if (context != gpc_context_get_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
+	/* Those live on. */
+	if (context->primary || context->parent)
+		return CUDA_SUCCESS;
 	if (__atomic_sub_fetch(&context->retained, 1, __ATOMIC_RELAXED) == 0)
 		destroy(context);
 	return CUDA_SUCCESS;
@@ -323,5 +342,23 @@ gpc_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	if (result != CUDA_SUCCESS)
 		return result;
 	*pvalue = __atomic_load_n(&context->limits[limit], __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
+{
+	struct gpc_context *context;
+	CUresult result = gpc_context_enter_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pExecAffinity)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+	pExecAffinity->type = type;
+	pExecAffinity->param.smCount.val = (unsigned int)gpc_device_attribute(
+		context->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	return CUDA_SUCCESS;
 }

@@ -53,6 +53,20 @@ gpc_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 	return CUDA_ERROR_INVALID_DEVICE;
 }
 
+/* That of other kinds is none. */
+CUresult
+gpc_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+	struct gpc_device *device;
+	CUresult result = gpc_device_enter(dev, &device);
+
+	if (result == CUDA_SUCCESS && !pi)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*pi = 0;
+	return result;
+}
+
 CUresult
 gpc_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
 			    CUdevice dstDevice)
@@ -64,11 +78,11 @@ gpc_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice s
 		result = gpc_device_enter(dstDevice, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (srcDevice == dstDevice && value)
+		return CUDA_ERROR_INVALID_DEVICE;
 	if (!value || (int)attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
 	    (int)attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (srcDevice == dstDevice)
-		return CUDA_ERROR_INVALID_DEVICE;
 	*value = 0;
 	return CUDA_SUCCESS;
 }

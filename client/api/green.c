@@ -81,23 +81,27 @@ gpc_green_enter(CUgreenCtx hCtx, struct gpc_green **green_p)
 
 /* green NULL: what the session has of the device. */
 static CUresult
-ask(const struct gpc_device *device, const struct gpc_context *green, CUdevResource *resource,
-    CUdevResourceType type)
+ask(const struct gpc_device *device, const struct gpc_context *green, CUdevResource *resource)
 {
 	struct gp_args_gpResource args = { .device = device->remote };
 	struct gp_reply_gpResource reply;
 	struct inside inside = { .magic = MAGIC, .device = device->ordinal };
 	CUresult result;
 
-	if (!resource)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_DEV_RESOURCE_TYPE_SM)
-		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
 	args.source = inside.source = green ? green->handle.id : 0;
 	result = gpc_wait_gpResource(device->primary, &args, &reply);
 	if (result == CUDA_SUCCESS)
 		fill(resource, &inside, reply.count, reply.least, reply.alignment);
 	return result;
+}
+
+/* What the driver looks at before all else. */
+static CUresult
+check_wanted(const CUdevResource *resource, CUdevResourceType type)
+{
+	if (!resource)
+		return CUDA_ERROR_INVALID_VALUE;
+	return type == CU_DEV_RESOURCE_TYPE_SM ? CUDA_SUCCESS : CUDA_ERROR_INVALID_RESOURCE_TYPE;
 }
 
 CUresult
@@ -108,31 +112,37 @@ gpc_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResour
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_device_enter(device, &found);
-	return result == CUDA_SUCCESS ? ask(found, NULL, resource, type) : result;
+	if (result == CUDA_SUCCESS)
+		result = check_wanted(resource, type);
+	return result == CUDA_SUCCESS ? ask(found, NULL, resource) : result;
 }
 
 CUresult
 gpc_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
 {
 	struct gpc_context *context;
-	CUresult result = gpc_enter_initialized();
+	CUresult result = check_wanted(resource, type);
 
+	if (result == CUDA_SUCCESS)
+		result = gpc_enter_initialized();
 	if (result == CUDA_SUCCESS)
 		result = gpc_context_lookup(hCtx, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return ask(context->device, context->parent ? context : NULL, resource, type);
+	return ask(context->device, context->parent ? context : NULL, resource);
 }
 
 CUresult
 gpc_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
 {
 	struct gpc_green *green;
-	CUresult result = gpc_green_enter(hCtx, &green);
+	CUresult result = check_wanted(resource, type);
 
+	if (result == CUDA_SUCCESS)
+		result = gpc_green_enter(hCtx, &green);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return ask(green->context->device, green->context, resource, type);
+	return ask(green->context->device, green->context, resource);
 }
 
 /* A split that is to be made, or one that has been. */
@@ -171,12 +181,12 @@ gpc_cuDevSmResourceSplitByCount(CUdevResource *list, unsigned int *nbGroups,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!nbGroups || !input || (useFlags & ~(unsigned int)FLAGS_KNOWN))
+	if (!nbGroups || !input || (list && !*nbGroups))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = look_inside(input, &inside);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (minCount > input->sm.smCount || (list && !*nbGroups))
+	if (minCount > input->sm.smCount || (useFlags & ~(unsigned int)FLAGS_KNOWN))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* What a split has made must become a green context before it is split again. */
 	if (inside.split)

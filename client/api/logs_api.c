@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: the error log.  It needs no cuInit(), and nothing of it travels. */
+/* CUDA driver API: the error log.  It needs no cuInit(), and nothing of it travels.  The driver
+ * looks at no flags. */
 #include "client/base/log_kept.h"
 #include "gpc_calls.h"
 
@@ -30,7 +31,7 @@ gpc_cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 CUresult
 gpc_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
-	if (!iterator_out || flags != 0)
+	if (!iterator_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	*iterator_out = gpc_log_next();
 	return CUDA_SUCCESS;
@@ -41,8 +42,10 @@ gpc_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsi
 {
 	uint32_t next;
 
-	if (!buffer || !size || flags != 0)
+	if (!buffer || !size) {
+		gpc_log_keep("cuLogsDumpToMemory: there is no place for the log");
 		return CUDA_ERROR_INVALID_VALUE;
+	}
 	if (gpc_log_dump(iterator ? *iterator : 0, buffer, size, &next))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (iterator)
@@ -58,7 +61,7 @@ gpc_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned i
 	CUresult result;
 	FILE *file;
 
-	if (!pathToFile || flags != 0)
+	if (!pathToFile)
 		return CUDA_ERROR_INVALID_VALUE;
 	file = fopen(pathToFile, "we");
 	if (!file)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: device memory. */
 #include "client/context/context.h"
+#include "client/memory/address.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
 
+#define REGISTER_FLAGS                                                                             \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                              \
+	 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 #define PITCH_ALIGNMENT ((size_t)512)
 
 static CUresult
@@ -55,11 +59,26 @@ gpc_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, s
 	return result;
 }
 
+/* In a thread without a context: that of the memory. */
+static CUresult
+enter_owner(CUdeviceptr dptr, struct gpc_context **context_p)
+{
+	struct gpc_address found;
+	CUresult result = gpc_enter_initialized();
+
+	gpc_address_lookup(dptr, &found);
+	if (result == CUDA_SUCCESS && dptr != 0 && found.kind != GPC_ADDRESS_DEVICE)
+		result = CUDA_ERROR_INVALID_VALUE;
+	*context_p = found.context;
+	return result;
+}
+
 CUresult
 gpc_cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct gpc_context *context;
-	CUresult result = gpc_enter(&context);
+	CUresult result =
+		gpc_context_get_current() ? gpc_enter(&context) : enter_owner(dptr, &context);
 
 	if (result != CUDA_SUCCESS || dptr == 0)
 		return result;
@@ -80,8 +99,6 @@ gpc_cuMemGetInfo_v2(size_t *free, size_t *total)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!free || !total)
-		return CUDA_ERROR_INVALID_VALUE;
 	args.device = context->device->remote;
 	result = gpc_wait_gpMemoryInfo(context, &args, &reply);
 	if (result != CUDA_SUCCESS)
@@ -89,7 +106,15 @@ gpc_cuMemGetInfo_v2(size_t *free, size_t *total)
 	if (!gpc_memory_available(context, &local))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	local += gpc_pool_due(context->device);
-	*free = reply.free + local < reply.total ? reply.free + local : reply.total;
-	*total = reply.total;
+	if (free)
+		*free = reply.free + local < reply.total ? reply.free + local : reply.total;
+	if (total)
+		*total = reply.total;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
+{
+	return gpc_cuMemHostRegister_v2(p, bytesize, Flags & REGISTER_FLAGS);
 }

@@ -19,8 +19,12 @@ alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStr
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!dptr || bytesize == 0)
+	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (bytesize == 0) {
+		*dptr = 0;
+		return CUDA_SUCCESS;
+	}
 	return gpc_pool_alloc(pool, stream->context, stream->number, bytesize, dptr);
 }
 
@@ -272,7 +276,7 @@ check_access(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 	const struct gpc_device *device;
 
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_NOT_SUPPORTED;
 	device = gpc_device_get(access->location.id);
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;

@@ -48,6 +48,14 @@ gpc_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 }
 
 CUresult
+gpc_cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	CUresult result = gpc_cuDevicePrimaryCtxRelease_v2(dev);
+
+	return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
+}
+
+CUresult
 gpc_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	struct gpc_device *device;
@@ -73,6 +81,28 @@ gpc_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
+static bool
+is_active(struct gpc_context *primary)
+{
+	bool active;
+
+	(void)pthread_mutex_lock(&primary->lock);
+	active = gpc_context_is_active(primary) || (primary->retained > 0 && !primary->destroyed);
+	(void)pthread_mutex_unlock(&primary->lock);
+	return active;
+}
+
+CUresult
+gpc_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+	struct gpc_device *device;
+	CUresult result = gpc_device_enter(dev, &device);
+
+	if (result == CUDA_SUCCESS && is_active(device->primary))
+		result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+	return result == CUDA_SUCCESS ? gpc_cuDevicePrimaryCtxSetFlags_v2(dev, flags) : result;
+}
+
 CUresult
 gpc_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
@@ -84,9 +114,6 @@ gpc_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 	if (!flags || !active)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = __atomic_load_n(&device->primary->flags, __ATOMIC_RELAXED);
-	(void)pthread_mutex_lock(&device->primary->lock);
-	*active = gpc_context_is_active(device->primary) ||
-		  (device->primary->retained > 0 && !device->primary->destroyed);
-	(void)pthread_mutex_unlock(&device->primary->lock);
+	*active = is_active(device->primary);
 	return CUDA_SUCCESS;
 }

@@ -15,6 +15,18 @@ value_of(const struct gpc_jit_options *options, CUjit_option key)
 	return NULL;
 }
 
+CUresult
+gpc_jit_options_check(const struct gpc_jit_options *options)
+{
+	if (options->count > 0 && (!options->keys || !options->values))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; i < options->count; i++) {
+		if (options->keys[i] == CU_JIT_MAX_REGISTERS && !options->values[i])
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
 struct gpc_jit_log
 gpc_jit_log_find(const struct gpc_jit_options *options, bool error)
 {

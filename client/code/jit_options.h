@@ -19,6 +19,9 @@ struct gpc_jit_log {
 	void **size_p; /* gets how much was written */
 };
 
+/* What the driver refuses whatever the code is: CUDA_ERROR_INVALID_VALUE. */
+CUresult gpc_jit_options_check(const struct gpc_jit_options *options);
+
 /* The info log, or the error log. */
 struct gpc_jit_log gpc_jit_log_find(const struct gpc_jit_options *options, bool error);
 void gpc_jit_log_fill(const struct gpc_jit_log *log, struct gp_bytes text);

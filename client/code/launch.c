@@ -41,8 +41,8 @@ copy_value(char *to, const void *from, size_t size)
 }
 
 /* They ascend (protocol/image_info.h). */
-static size_t
-params_size(const struct gp_kernel_info *info)
+size_t
+gpc_launch_params_size(const struct gp_kernel_info *info)
 {
 	const struct gp_param_info *last;
 
@@ -55,7 +55,7 @@ params_size(const struct gp_kernel_info *info)
 static CUresult
 pack(struct params *params, const struct gp_kernel_info *info, void **values)
 {
-	size_t size = params_size(info), at = 0;
+	size_t size = gpc_launch_params_size(info), at = 0;
 	char *buffer = (char *)params->small;
 
 	if (size == 0)
@@ -110,7 +110,8 @@ take_extra(struct params *params, const struct gp_kernel_info *info, void **extr
 		else
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX || *size < params_size(info))
+	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX ||
+	    *size < gpc_launch_params_size(info))
 		return CUDA_ERROR_INVALID_VALUE;
 	params->bytes = (struct gp_bytes){ buffer, *size };
 	return gpc_pages_any() ? take_copy(params) : CUDA_SUCCESS;

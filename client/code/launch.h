@@ -39,6 +39,9 @@ void gpc_launch_question(struct gpc_question *question, enum gpc_question_what w
 void gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
 			       const struct gpc_launch_attributes *attributes);
 
+/* Up to the end of the last one. */
+size_t gpc_launch_params_size(const struct gp_kernel_info *info);
+
 /*
  * For nodes of graphs.  Whether a launch of this shape would be refused at once; and the parameters
  * of one, as the application gives them, packed into memory that free() frees (NULL: there are

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/code/jit_options.h"
 #include "client/code/module.h"
 #include "client/context/object.h"
 #include "gpc_calls.h"
@@ -90,6 +91,8 @@ load(CUlibrary *library, const void *code, const struct gpc_jit_options *jit,
 
 	if (result == CUDA_SUCCESS && !library)
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_jit_options_check(jit);
 	if (result == CUDA_SUCCESS)
 		result = check_options(options, option_count);
 	if (result == CUDA_SUCCESS)

@@ -2,6 +2,7 @@
 #include "client/code/module.h"
 
 #include "client/base/config.h"
+#include "client/code/jit_options.h"
 #include "client/context/object.h"
 #include "gpc_calls.h"
 
@@ -92,7 +93,9 @@ gpc_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOpti
 		return result;
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_image_load(context, image, &jit, &loaded);
+	result = gpc_jit_options_check(&jit);
+	if (result == CUDA_SUCCESS)
+		result = gpc_image_load(context, image, &jit, &loaded);
 	return result == CUDA_SUCCESS ? module_of_image(context, loaded, module) : result;
 }
 

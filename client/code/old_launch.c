@@ -2,11 +2,15 @@
 #include "client/code/old_launch.h"
 
 #include "client/code/image.h"
+#include "client/code/launch.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* Of one block, on every device. */
+#define THREADS_MAX 1024
+#define THICK_MAX 64
 #define FLAGS_ALL                                                                                  \
 	(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |                                 \
 	 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
@@ -57,6 +61,30 @@ gpc_cuParamSetf(CUfunction hfunc, int offset, float value)
 }
 
 CUresult
+gpc_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
+{
+	struct gpc_function *function;
+	CUresult result = gpc_function_enter(hfunc, &function);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (x < 1 || y < 1 || z < 1 || x > THREADS_MAX || y > THREADS_MAX / x ||
+	    z > THREADS_MAX / x / y || z > THICK_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	function->old.block_x = x;
+	function->old.block_y = y;
+	function->old.block_z = z;
+	return CUDA_SUCCESS;
+}
+
+/* Of a block whose shape was never set. */
+static unsigned int
+set_or_one(int extent)
+{
+	return extent ? (unsigned int)extent : 1;
+}
+
+CUresult
 gpc_old_call_make(struct gpc_old_call *call, CUfunction f, int grid_width, int grid_height,
 		  CUstream hStream)
 {
@@ -73,13 +101,16 @@ gpc_old_call_make(struct gpc_old_call *call, CUfunction f, int grid_width, int g
 		.gridDimX = (unsigned int)grid_width,
 		.gridDimY = (unsigned int)grid_height,
 		.gridDimZ = 1,
-		.blockDimX = (unsigned int)function->old.block_x,
-		.blockDimY = (unsigned int)function->old.block_y,
-		.blockDimZ = (unsigned int)function->old.block_z,
+		.blockDimX = set_or_one(function->old.block_x),
+		.blockDimY = set_or_one(function->old.block_y),
+		.blockDimZ = set_or_one(function->old.block_z),
 		.sharedMemBytes = function->old.shared,
 		.hStream = hStream,
 	};
-	call->size = function->old.size;
+	/* What was not set is zero; so is what lies beyond the size that was. */
+	call->size = gpc_launch_params_size(function->info);
+	if (call->size < function->old.size || call->size > GPC_OLD_PARAMS)
+		call->size = function->old.size;
 	call->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
 	call->extra[1] = params;
 	call->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
@@ -111,6 +142,8 @@ gpc_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (numDevices > 1)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!one->function)
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (!one->hStream || one->hStream == CU_STREAM_LEGACY ||
 	    one->hStream == CU_STREAM_PER_THREAD)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -136,8 +136,8 @@ struct common {
 static CUresult
 fill_shape(struct gp_tensor_shape *shape, enum gp_tensor_kind kind, const struct common *common)
 {
-	if (common->rank < 1 || common->rank > GP_TENSOR_RANK_MAX || !common->address ||
-	    !common->dims || (!common->strides && common->rank > 1) || !common->element_strides)
+	if (common->rank < 1 || common->rank > GP_TENSOR_RANK_MAX || !common->dims ||
+	    (!common->strides && common->rank > 1) || !common->element_strides)
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(shape, 0, sizeof(*shape));
 	shape->kind = kind;

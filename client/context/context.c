@@ -27,7 +27,7 @@ struct stack {
 	struct gpc_context *below[];
 };
 
-static __thread struct gpc_context *current INITIAL_EXEC;
+__thread struct gpc_context *gpc_current_context INITIAL_EXEC;
 static __thread struct stack *stack INITIAL_EXEC;
 static __thread bool ending INITIAL_EXEC; /* its keys' destructors run */
 
@@ -57,6 +57,7 @@ gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary)
 	context->scope.session = device->session;
 	context->flags = flags;
 	context->primary = primary;
+	context->api_version = GPC_API_VERSION;
 	(void)pthread_mutex_init(&context->lock, NULL);
 
 	(void)pthread_mutex_lock(&list_lock);
@@ -70,7 +71,7 @@ gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary)
 void
 gpc_contexts_abandon(void) GP_LOCK_UNCHECKED
 {
-	current = NULL;
+	gpc_current_context = NULL;
 	if (stack)
 		stack->count = 0;
 	while (contexts) {
@@ -241,14 +242,15 @@ gpc_enter_initialized(void)
 	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		return result;
 	/* With several daemons, what one has lost is no concern of another's devices. */
-	return gpc_session_status(current ? current->scope.session : gpc_session_get());
+	return gpc_session_status(gpc_current_context ? gpc_current_context->scope.session
+						      : gpc_session_get());
 }
 
 CUresult
 gpc_enter(struct gpc_context **context_p)
 {
 	CUresult result = gpc_enter_initialized();
-	struct gpc_context *context = current;
+	struct gpc_context *context = gpc_current_context;
 
 	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		return result;
@@ -267,21 +269,37 @@ gpc_enter(struct gpc_context **context_p)
 	return CUDA_SUCCESS;
 }
 
-struct gpc_context *
-gpc_context_get_current(void)
+CUresult
+gpc_context_require(void)
 {
-	return current;
+	CUresult result = gpc_enter_initialized();
+
+	return result == CUDA_SUCCESS && !gpc_current_context ? CUDA_ERROR_INVALID_CONTEXT : result;
+}
+
+CUresult
+gpc_context_require_old(CUcontext token)
+{
+	CUresult result = gpc_enter_local();
+	const struct gpc_context *context =
+		token ? gpc_handle_get(GPC_KIND_CONTEXT, token) : gpc_current_context;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return context && context->api_version < GPC_API_VERSION ? CUDA_SUCCESS
+								 : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult
 gpc_context_lookup(CUcontext token, struct gpc_context **context_p)
 {
 	if (!token) {
-		if (!current)
+		if (!gpc_current_context)
 			return CUDA_ERROR_INVALID_CONTEXT;
-		if (!current->primary && __atomic_load_n(&current->destroyed, __ATOMIC_RELAXED))
+		if (!gpc_current_context->primary &&
+		    __atomic_load_n(&gpc_current_context->destroyed, __ATOMIC_RELAXED))
 			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-		*context_p = current;
+		*context_p = gpc_current_context;
 		return CUDA_SUCCESS;
 	}
 	*context_p = gpc_handle_get(GPC_KIND_CONTEXT, token);
@@ -339,26 +357,26 @@ save_current(void)
 		(void)pthread_once(&stack_once, make_stack_key);
 		(void)pthread_setspecific(stack_key, stack);
 	}
-	stack->below[stack->count++] = current;
+	stack->below[stack->count++] = gpc_current_context;
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_context_push(struct gpc_context *context)
 {
-	CUresult result = current ? save_current() : CUDA_SUCCESS;
+	CUresult result = gpc_current_context ? save_current() : CUDA_SUCCESS;
 
 	if (result == CUDA_SUCCESS)
-		current = context;
+		gpc_current_context = context;
 	return result;
 }
 
 struct gpc_context *
 gpc_context_pop(void)
 {
-	struct gpc_context *top = current;
+	struct gpc_context *top = gpc_current_context;
 
-	current = stack && stack->count > 0 ? stack->below[--stack->count] : NULL;
+	gpc_current_context = stack && stack->count > 0 ? stack->below[--stack->count] : NULL;
 	return top;
 }
 
@@ -366,7 +384,7 @@ CUresult
 gpc_context_set_current(struct gpc_context *context)
 {
 	if (context)
-		current = context;
+		gpc_current_context = context;
 	else
 		(void)gpc_context_pop();
 	return CUDA_SUCCESS;

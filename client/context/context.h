@@ -18,6 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What cuCtxGetApiVersion has answered since the API's second version. */
+#define GPC_API_VERSION 3020
+
 struct gp_args_gpContextCreate;
 struct gpc_stream;
 
@@ -53,6 +56,7 @@ struct gpc_context {
 	uint64_t number; /* cuCtxGetId */
 	atomic_uint_fast64_t done; /* what its streams were given up to this record is done */
 	unsigned int flags;
+	unsigned int api_version; /* cuCtxGetApiVersion */
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
 	uint64_t limits[16]; /* by CUlimit, as set */
@@ -130,7 +134,21 @@ CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
 /* The same, as the start of a call, which needs not be one of the daemon's. */
 CUresult gpc_context_enter(CUcontext handle, struct gpc_context **context_p);
 CUresult gpc_context_enter_current(struct gpc_context **context_p);
-struct gpc_context *gpc_context_get_current(void); /* NULL: none */
+
+/* The calling thread's; NULL: none.  Written here alone. */
+extern __thread struct gpc_context *gpc_current_context __attribute__((tls_model("initial-exec")));
+
+static inline struct gpc_context *
+gpc_context_get_current(void)
+{
+	return gpc_current_context;
+}
+
+/* What calls check first that need one (GP_FIRST): CUDA_ERROR_INVALID_CONTEXT. */
+CUresult gpc_context_require(void);
+/* The same for functions of the API's first version: this context (NULL: the current one) must be,
+ * too. */
+CUresult gpc_context_require_old(CUcontext handle);
 
 /* Makes an object that is neither current nor known to the daemon; NULL: out of memory. */
 struct gpc_context *gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary);

@@ -87,7 +87,8 @@ side_set_array(const struct gpc_copy *copy, struct gpc_side *side, const struct 
 {
 	const struct gp_array_box box = { given->x,    given->y,     given->z,
 					  copy->width, copy->height, copy->depth };
-	CUresult result = gpc_array_lookup(given->array, &side->array);
+	CUresult result = given->array ? gpc_array_lookup(given->array, &side->array)
+				       : CUDA_ERROR_INVALID_VALUE;
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -249,6 +249,20 @@ gpc_cuTexRefDestroy(CUtexref hTexRef)
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpc_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
+{
+	struct gpc_reference *reference;
+	struct gpc_function *function;
+	CUresult result = gpc_function_enter(hfunc, &function);
+
+	if (result == CUDA_SUCCESS)
+		result = enter(hTexRef, &reference);
+	if (result == CUDA_SUCCESS && (texunit != CU_PARAM_TR_DEFAULT || !reference->image))
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result;
+}
+
 /* The reference takes the array's format. */
 static void
 take_shape(struct gpc_reference *reference, const struct gpc_array *array)
@@ -264,7 +278,7 @@ gpc_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 	struct gpc_array *array;
 	CUresult result = enter(hTexRef, &reference);
 
-	if (result == CUDA_SUCCESS && Flags != CU_TRSA_OVERRIDE_FORMAT)
+	if (result == CUDA_SUCCESS && Flags > CU_TRSA_OVERRIDE_FORMAT)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = gpc_array_lookup(hArray, &array);
@@ -272,7 +286,8 @@ gpc_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 		return result;
 	set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
 	reference->resource.res.array.hArray = hArray;
-	take_shape(reference, array);
+	if (Flags == CU_TRSA_OVERRIDE_FORMAT)
+		take_shape(reference, array);
 	return CUDA_SUCCESS;
 }
 
@@ -284,7 +299,7 @@ gpc_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray
 	struct gpc_array *array;
 	CUresult result = enter(hTexRef, &reference);
 
-	if (result == CUDA_SUCCESS && Flags != CU_TRSA_OVERRIDE_FORMAT)
+	if (result == CUDA_SUCCESS && Flags > CU_TRSA_OVERRIDE_FORMAT)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = gpc_array_lookup_mipmapped(hMipmappedArray, &array);
@@ -292,7 +307,8 @@ gpc_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray
 		return result;
 	set_resource(reference, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
 	reference->resource.res.mipmap.hMipmappedArray = hMipmappedArray;
-	take_shape(reference, array);
+	if (Flags == CU_TRSA_OVERRIDE_FORMAT)
+		take_shape(reference, array);
 	return CUDA_SUCCESS;
 }
 

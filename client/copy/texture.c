@@ -121,7 +121,7 @@ static CUresult
 describe_array(CUarray hArray, const struct gpc_context *context, uint32_t *array, uint32_t *level)
 {
 	struct gpc_array *found;
-	CUresult result = gpc_array_lookup(hArray, &found);
+	CUresult result = hArray ? gpc_array_lookup(hArray, &found) : CUDA_ERROR_INVALID_VALUE;
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -377,7 +377,9 @@ destroy_object(unsigned long long object, bool surface)
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
 
-	return result == CUDA_SUCCESS ? gpc_texture_destroy(context, object, surface) : result;
+	if (result != CUDA_SUCCESS || object == 0)
+		return result;
+	return gpc_texture_destroy(context, object, surface);
 }
 
 CUresult

@@ -64,6 +64,8 @@ gpc_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphN
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = gpc_graph_lookup(hGraph, &graph);
+	if (result == CUDA_SUCCESS && gpc_capture_find(stream))
+		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (result == CUDA_SUCCESS)
 		result = take_nodes(graph, dependencies, numDependencies, &nodes);
 	if (result == CUDA_SUCCESS)
@@ -82,7 +84,8 @@ gpc_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	CUresult result = begin_stream(hStream, &stream);
 
 	if (result == CUDA_SUCCESS && !phGraph)
-		result = CUDA_ERROR_INVALID_VALUE;
+		result = gpc_capture_find(stream) ? CUDA_ERROR_INVALID_VALUE
+						  : CUDA_ERROR_ILLEGAL_STATE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	result = gpc_capture_end(stream, &graph);

@@ -212,6 +212,7 @@ CUresult
 gpc_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 			 CUgraphExecUpdateResultInfo *resultInfo)
 {
+	CUgraphExecUpdateResultInfo unwanted;
 	struct difference difference;
 	struct gpc_graph *graph;
 	struct gpc_exec *exec;
@@ -219,10 +220,10 @@ gpc_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_graph_lookup(hGraph, &graph);
-	if (result == CUDA_SUCCESS && !resultInfo)
-		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
+	if (!resultInfo)
+		resultInfo = &unwanted;
 	*resultInfo = (CUgraphExecUpdateResultInfo){ .result = CU_GRAPH_EXEC_UPDATE_SUCCESS };
 	if (!are_alike(graph, gpc_exec_graph(exec), &difference)) {
 		resultInfo->result = difference.result;

@@ -122,6 +122,15 @@ finish(struct answer *answer, size_t *count_p)
 	*count_p = answer->nodes && answer->count > answer->room ? answer->room : answer->count;
 }
 
+/* Whether there is a place for how many there are, and some room for them if they are wanted. */
+static bool
+is_asked_for(const struct answer *answer, const size_t *count_p)
+{
+	if (answer->data && !answer->nodes)
+		return false;
+	return count_p && (!answer->nodes || *count_p > 0);
+}
+
 static CUresult
 get_nodes(CUgraph hGraph, CUgraphNode *nodes, size_t *count_p, bool roots)
 {
@@ -130,7 +139,7 @@ get_nodes(CUgraph hGraph, CUgraphNode *nodes, size_t *count_p, bool roots)
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	if (result == CUDA_SUCCESS && !count_p)
+	if (result == CUDA_SUCCESS && !is_asked_for(&answer, count_p))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
@@ -171,7 +180,8 @@ get_edges(CUgraph hGraph, struct answer *answer, size_t *count_p, bool lossy)
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	if (result == CUDA_SUCCESS && (!count_p || !answer->nodes != !answer->others))
+	if (result == CUDA_SUCCESS &&
+	    (!is_asked_for(answer, count_p) || !answer->nodes != !answer->others))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
@@ -214,7 +224,7 @@ get_neighbours(CUgraphNode hNode, struct answer *answer, size_t *count_p, bool i
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_node(hNode, &node);
 
-	if (result == CUDA_SUCCESS && !count_p)
+	if (result == CUDA_SUCCESS && !is_asked_for(answer, count_p))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);

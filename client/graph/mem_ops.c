@@ -81,8 +81,10 @@ check(const CUstreamBatchMemOpParams *op)
 		return op->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU
 			       ? CUDA_ERROR_INVALID_VALUE
 			       : CUDA_SUCCESS;
-	default:
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
 		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -261,9 +263,41 @@ gpc_capture_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 					   });
 }
 
-/* The functions for one word: called, and captured. */
+/* Whether the device does the operations as they were before CUDA 12. */
+static CUresult
+enter_old(CUstream hStream)
+{
+	struct gpc_stream *stream;
+	CUresult result = gpc_stream_enter(hStream, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return gpc_device_attribute(stream->context->device,
+				    CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult
+gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+		       unsigned int flags)
+{
+	CUresult result = enter_old(stream);
+
+	return result == CUDA_SUCCESS ? run(stream, count, paramArray, flags) : result;
+}
+
+/* The functions for one word: as it was, called, and captured. */
 #define ONE(name, type, which, does, member)                                                       \
 	CUresult gpc_##name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)     \
+	{                                                                                          \
+		CUresult result = enter_old(stream);                                               \
+                                                                                                   \
+		return result == CUDA_SUCCESS ? gpc_##name##_v2(stream, addr, value, flags)        \
+					      : result;                                            \
+	}                                                                                          \
+	CUresult gpc_##name##_v2(CUstream stream, CUdeviceptr addr, type value,                    \
+				 unsigned int flags)                                               \
 	{                                                                                          \
 		CUstreamBatchMemOpParams op = { .does = { .operation = (which),                    \
 							  .address = addr,                         \
@@ -272,8 +306,8 @@ gpc_capture_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
                                                                                                    \
 		return run(stream, 1, &op, 0);                                                     \
 	}                                                                                          \
-	CUresult gpc_capture_##name(CUstream stream, CUdeviceptr addr, type value,                 \
-				    unsigned int flags)                                            \
+	CUresult gpc_capture_##name##_v2(CUstream stream, CUdeviceptr addr, type value,            \
+					 unsigned int flags)                                       \
 	{                                                                                          \
 		CUstreamBatchMemOpParams op = { .does = { .operation = (which),                    \
 							  .address = addr,                         \
@@ -283,7 +317,7 @@ gpc_capture_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 		return gpc_capture_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                       \
 	}
 
-ONE(cuStreamWaitValue32_v2, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue, value)
-ONE(cuStreamWaitValue64_v2, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue, value64)
-ONE(cuStreamWriteValue32_v2, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue, value)
-ONE(cuStreamWriteValue64_v2, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue, value64)
+ONE(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue, value)
+ONE(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue, value64)
+ONE(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue, value)
+ONE(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue, value64)

@@ -92,7 +92,7 @@ static CUresult
 take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
 {
 	CUresult result = given->func || given->kern ? find_context(given->ctx, params)
-						     : CUDA_ERROR_INVALID_VALUE;
+						     : CUDA_ERROR_INVALID_HANDLE;
 
 	if (result == CUDA_SUCCESS)
 		result = kernel_take(given, params);
@@ -101,12 +101,20 @@ take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 	return result;
 }
 
+static bool
+is_memory(CUmemorytype type)
+{
+	return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED;
+}
+
 static CUresult
 take_copy(const CUDA_MEMCPY3D *given, CUcontext ctx, struct gpc_node_params *params)
 {
 	struct gpc_copy copy;
 	CUresult result;
 
+	if (!is_memory(given->srcMemoryType) || !is_memory(given->dstMemoryType))
+		return CUDA_ERROR_INVALID_VALUE;
 	params->copy = *given;
 	result = find_context(ctx, params);
 	return result == CUDA_SUCCESS ? gpc_copy_3d(&copy, given) : result;
@@ -142,7 +150,8 @@ take_event(CUevent event, struct gpc_node_params *params)
 static CUresult
 take_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_node_params *params)
 {
-	CUresult result = find_context(given->ctx, params);
+	CUresult result = given->ctx || params->context ? find_context(given->ctx, params)
+							: CUDA_ERROR_INVALID_VALUE;
 
 	return result == CUDA_SUCCESS ? gpc_mem_ops_make(given, &params->ops) : result;
 }

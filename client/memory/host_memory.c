@@ -263,11 +263,10 @@ gpc_host_memory_forget_context(struct gpc_context *context)
 CUresult
 gpc_cuMemFreeHost(void *p)
 {
-	struct gpc_context *context;
 	struct gpc_range range;
 	struct host_block *block;
 	bool known;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_enter_initialized();
 
 	if (result != CUDA_SUCCESS || !p)
 		return result;
@@ -350,11 +349,10 @@ gpc_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 CUresult
 gpc_cuMemHostUnregister(void *p)
 {
-	struct gpc_context *context;
 	struct gpc_range range;
 	struct host_block *block;
 	bool known;
-	CUresult result = gpc_enter(&context);
+	CUresult result = gpc_enter_initialized();
 
 	if (result != CUDA_SUCCESS)
 		return result;

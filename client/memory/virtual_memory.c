@@ -278,7 +278,12 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
 	     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_physical_check_prop(prop);
+	/* Of no location in particular: the first device's. */
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_INVALID ||
+	    prop->location.type != CU_MEM_LOCATION_TYPE_INVALID)
+		result = gpc_physical_check_prop(prop);
+	if (result == CUDA_SUCCESS && !gpc_device_get(prop->location.id))
+		result = CUDA_ERROR_INVALID_DEVICE;
 	if (result == CUDA_SUCCESS)
 		*granularity =
 			gpc_session_facts(gpc_device_get(prop->location.id)->session)->granularity;
@@ -468,6 +473,8 @@ gpc_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUd
 	if (result != CUDA_SUCCESS)
 		return result;
 	range = around(&mappings, ptr);
+	if (flags && location && ptr && location->type == CU_MEM_LOCATION_TYPE_INVALID)
+		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_DEVICE);
 	if (!flags || !location || !range)
 		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	mapping = range->item;

@@ -161,10 +161,10 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_stream_id(&context, hStream, &args.hStream);
-	if (result == CUDA_SUCCESS)
-		result = gpc_event_lookup(hEvent, &event);
 	if (result == CUDA_SUCCESS && (Flags & ~(unsigned int)CU_EVENT_WAIT_EXTERNAL))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = gpc_event_lookup(hEvent, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Two daemons know nothing of each other: the event is waited for here. */
@@ -305,13 +305,13 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		result = gpc_event_lookup(hEnd, &end);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (start->context->scope.session != end->context->scope.session)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!start->recorded || !end->recorded ||
 	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pMilliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
 	args.hStart = start->handle.id;
 	args.hEnd = end->handle.id;
 	result = gpc_wait_cuEventElapsedTime_v2(end->context, &args, &reply);

@@ -379,6 +379,35 @@ gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p)
 	return result == CUDA_SUCCESS ? gpc_stream_lookup(context, hStream, stream_p) : result;
 }
 
+CUresult
+gpc_stream_lend(CUstream hStream)
+{
+	CUresult result = gpc_enter_initialized();
+	struct gpc_stream *stream = stream_of(hStream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!stream)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return gpc_context_push(stream->green ? stream->green : stream->context);
+}
+
+/* What a stream may have of what a launch may have. */
+static bool
+is_attribute(CUstreamAttrID attr)
+{
+	switch (attr) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Of the attributes only the priority is kept; it cannot change once the stream is made. */
 CUresult
 gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
@@ -388,13 +417,25 @@ gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValu
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!value)
+	if (!value || !is_attribute(attr))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (attr != CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	memset(value, 0, sizeof(*value));
 	value->priority = stream->priority;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
+{
+	struct gpc_stream *stream;
+	CUresult result = gpc_stream_enter(hStream, &stream);
+
+	if (result == CUDA_SUCCESS)
+		result = param && is_attribute(attr) ? CUDA_ERROR_NOT_SUPPORTED
+						     : CUDA_ERROR_INVALID_VALUE;
+	return result;
 }
 
 CUcontext

@@ -46,6 +46,10 @@ CUresult gpc_stream_create_in(struct gpc_context *context, unsigned int flags, i
 /* Begins a call about a stream: gpc_enter() and a look-up. */
 CUresult gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p);
 
+/* In a thread without a context: the stream's own is current from now on, until gpc_context_pop().
+ * CUDA_ERROR_INVALID_CONTEXT: no stream, or a default one. */
+CUresult gpc_stream_lend(CUstream hStream);
+
 /* Its name on the wire; *context_p becomes the stream's own context. */
 CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p);
 

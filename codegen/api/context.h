@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: contexts. */
 
-GP_LOCAL(ALIAS(cuCtxCreate), VIA(gpContextMake, gpContextCreate))
+/* A context of the API's first version. */
+GP_LOCAL(VIA(gpContextMake, gpContextCreate))
+CUresult cuCtxCreate(
+        OUT CUcontext *pctx,
+        unsigned int flags,
+        CUdevice dev);
+
+GP_LOCAL(VIA(gpContextMake, gpContextCreate))
 CUresult cuCtxCreate_v2(
         OUT CUcontext *pctx,
         unsigned int flags,
@@ -100,11 +107,10 @@ GP_LOCAL(OF(active))
 CUresult cuCtxSetSharedMemConfig(
         TO(shared_config) WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
 
-/* What it has answered since the API's second version. */
 GP_LOCAL()
 CUresult cuCtxGetApiVersion(
         CUcontext ctx,
-        OUT ALWAYS(3020) unsigned int *version);
+        OUT FROM(api_version) unsigned int *version);
 
 GP_LOCAL(OF(active))
 CUresult cuCtxGetStreamPriorityRange(
@@ -122,14 +128,14 @@ CUresult cuCtxWaitEvent(
         CUcontext hCtx,
         CUevent hEvent);
 
-/* No device has it: cuDeviceGetExecAffinitySupport says so. */
-GP_LOCAL(OF(current), ANSWERS(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY))
+/* None can be asked for (cuDeviceGetExecAffinitySupport): it is all multiprocessors. */
+GP_LOCAL()
 CUresult cuCtxGetExecAffinity(
         OUT CUexecAffinityParam *pExecAffinity,
-        WITHIN(0, CU_EXEC_AFFINITY_TYPE_SM_COUNT) CUexecAffinityType type);
+        CUexecAffinityType type);
 
-/* The cache belongs to all sessions of the device. */
-GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_NOT_SUPPORTED))
+/* No line of a session's persists in the cache, which belongs to all sessions of the device. */
+GP_LOCAL(OF(active), ANSWERS(CUDA_SUCCESS))
 CUresult cuCtxResetPersistingL2Cache(void);
 
 GP_LOCAL()

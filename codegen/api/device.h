@@ -69,13 +69,13 @@ CUresult cuDeviceGetByPCIBusId(
 GP_LOCAL()
 CUresult cuDeviceGetPCIBusId(
         OUT_BYTES(len) FROM(pci_bus_id) char *pciBusId,
-        int len,
+        WITHIN(13, 0x7fffffff) int len,
         CUdevice dev);
 
 GP_LOCAL()
 CUresult cuDeviceGetExecAffinitySupport(
-        OUT ALWAYS(0) int *pi,
-        WITHIN(0, CU_EXEC_AFFINITY_TYPE_SM_COUNT) CUexecAffinityType type,
+        OUT int *pi,
+        CUexecAffinityType type,
         CUdevice dev);
 
 GP_LOCAL()
@@ -96,12 +96,23 @@ CUresult cuDevicePrimaryCtxRetain(
         OUT CUcontext *pctx,
         CUdevice dev);
 
-GP_LOCAL(ALIAS(cuDevicePrimaryCtxRelease), VIA(gpContextDestroy))
+GP_LOCAL(VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxRelease_v2(
         CUdevice dev);
 
-GP_LOCAL(ALIAS(cuDevicePrimaryCtxSetFlags))
+/* What is not retained may be released. */
+GP_LOCAL(VIA(gpContextDestroy))
+CUresult cuDevicePrimaryCtxRelease(
+        CUdevice dev);
+
+GP_LOCAL()
 CUresult cuDevicePrimaryCtxSetFlags_v2(
+        CUdevice dev,
+        unsigned int flags);
+
+/* Of a context that is not active. */
+GP_LOCAL()
+CUresult cuDevicePrimaryCtxSetFlags(
         CUdevice dev,
         unsigned int flags);
 

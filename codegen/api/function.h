@@ -96,9 +96,9 @@ CUresult cuLaunchCooperativeKernelMultiDevice(
 GP_LOCAL()
 CUresult cuFuncSetBlockShape(
         CUfunction hfunc,
-        TO(old.block_x) WITHIN(1, 1024) int x,
-        TO(old.block_y) WITHIN(1, 1024) int y,
-        TO(old.block_z) WITHIN(1, 64) int z);
+        int x,
+        int y,
+        int z);
 
 GP_LOCAL()
 CUresult cuFuncSetSharedSize(

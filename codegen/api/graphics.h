@@ -2,23 +2,23 @@
 /* CUDA driver API: resources of graphics APIs, of which no program has any: what registers one
  * belongs to those APIs, and answers none. */
 
-GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsUnregisterResource(
         CUgraphicsResource resource);
 
-GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsSubResourceGetMappedArray(
         OUT CUarray *pArray,
         CUgraphicsResource resource,
         unsigned int arrayIndex,
         unsigned int mipLevel);
 
-GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsResourceGetMappedMipmappedArray(
         OUT CUmipmappedArray *pMipmappedArray,
         CUgraphicsResource resource);
 
-GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsResourceGetMappedPointer_v2(
         OUT CUdeviceptr *pDevPtr,
         OUT size_t *pSize,
@@ -30,7 +30,7 @@ CUresult cuGraphicsResourceGetMappedPointer(
         OUT unsigned int *pSize,
         CUgraphicsResource resource);
 
-GP_LOCAL(OF(active), ALIAS(cuGraphicsResourceSetMapFlags), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(OF(program), ALIAS(cuGraphicsResourceSetMapFlags), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsResourceSetMapFlags_v2(
         CUgraphicsResource resource,
         unsigned int flags);

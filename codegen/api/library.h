@@ -106,7 +106,7 @@ CUresult cuLibraryGetManaged(
         IN_STRING const char *name);
 
 /* The table of the host's functions is not read. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_FOUND))
+GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuLibraryGetUnifiedFunction(
         OUT void **fptr,
         CUlibrary library,

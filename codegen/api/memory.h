@@ -3,8 +3,8 @@
 
 GP_LOCAL(VIA(gpMemoryInfo))
 CUresult cuMemGetInfo_v2(
-        OUT size_t *free,
-        OUT size_t *total);
+        OUT OPT size_t *free,
+        OUT OPT size_t *total);
 
 GP_LOCAL(VIA(gpMemoryMap), CAPTURE(unsafe))
 CUresult cuMemAlloc_v2(
@@ -55,8 +55,15 @@ CUresult cuMemHostGetFlags(
         OUT unsigned int *pFlags,
         BY_HOOK void *p);
 
-GP_LOCAL(ALIAS(cuMemHostRegister))
+GP_LOCAL()
 CUresult cuMemHostRegister_v2(
+        BY_HOOK void *p,
+        size_t bytesize,
+        unsigned int Flags);
+
+/* It knows no wrong flags. */
+GP_LOCAL()
+CUresult cuMemHostRegister(
         BY_HOOK void *p,
         size_t bytesize,
         unsigned int Flags);

@@ -177,11 +177,11 @@ CUresult cuSurfRefGetArray(
         OUT FROM(resource.res.array.hArray) CUarray *phArray,
         CUsurfref hSurfRef);
 
-/* Each launch has what the module's references are set to. */
-GP_LOCAL(ANSWERS(CUDA_SUCCESS))
+/* Each launch has what the module's references are set to; others it has none. */
+GP_LOCAL()
 CUresult cuParamSetTexRef(
         CUfunction hfunc,
-        WITHIN(CU_PARAM_TR_DEFAULT, CU_PARAM_TR_DEFAULT) int texunit,
+        int texunit,
         CUtexref hTexRef);
 
 /* Whether the image has a texture reference (or surface: 1) of this name: CUDA_ERROR_NOT_FOUND. */

@@ -40,8 +40,8 @@ CUresult cuStreamGetCtx(
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetCtx_v2(
         CUstream hStream,
-        OUT FROM(context->handle.token) CUcontext *pCtx,
-        OUT BY(gpc_stream_green) CUgreenCtx *pGreenCtx);
+        OUT OPT FROM(context->handle.token) CUcontext *pCtx,
+        OUT OPT BY(gpc_stream_green) CUgreenCtx *pGreenCtx);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetGreenCtx(
@@ -60,7 +60,7 @@ CUresult cuStreamGetAttribute(
         CUstreamAttrID attr,
         OUT CUstreamAttrValue *value);
 
-GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_SUPPORTED), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamSetAttribute(
         CUstream hStream,
         CUstreamAttrID attr,
@@ -171,36 +171,73 @@ CUresult cuStreamAddCallback(
 
 /* Words of memory that streams write, and wait for (docs/streams.md). */
 
-GP_LOCAL(ALIAS(cuStreamWaitValue32), VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamWaitValue32_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint32_t value,
         unsigned int flags);
 
-GP_LOCAL(ALIAS(cuStreamWriteValue32), VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamWriteValue32_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint32_t value,
         unsigned int flags);
 
-GP_LOCAL(ALIAS(cuStreamWaitValue64), VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamWaitValue64_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint64_t value,
         unsigned int flags);
 
-GP_LOCAL(ALIAS(cuStreamWriteValue64), VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamWriteValue64_v2(
         CUstream stream,
         CUdeviceptr addr,
         cuuint64_t value,
         unsigned int flags);
 
-GP_LOCAL(ALIAS(cuStreamBatchMemOp), VIA(gpStreamWait, gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
+GP_LOCAL(VIA(gpStreamWait, gpStreamWrite), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamBatchMemOp_v2(
+        CUstream stream,
+        unsigned int count,
+        BY_HOOK CUstreamBatchMemOpParams *paramArray,
+        unsigned int flags);
+
+/* As they were before CUDA 12: of devices that say so (CAN_USE_STREAM_MEM_OPS_V1). */
+
+GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(refused))
+CUresult cuStreamWaitValue32(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint32_t value,
+        unsigned int flags);
+
+GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(refused))
+CUresult cuStreamWriteValue32(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint32_t value,
+        unsigned int flags);
+
+GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(refused))
+CUresult cuStreamWaitValue64(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint64_t value,
+        unsigned int flags);
+
+GP_LOCAL(VIA(gpStreamWrite), CHARGES_NOTHING, CAPTURE(refused))
+CUresult cuStreamWriteValue64(
+        CUstream stream,
+        CUdeviceptr addr,
+        cuuint64_t value,
+        unsigned int flags);
+
+GP_LOCAL(VIA(gpStreamWait, gpStreamWrite), CHARGES_NOTHING, CAPTURE(refused))
+CUresult cuStreamBatchMemOp(
         CUstream stream,
         unsigned int count,
         BY_HOOK CUstreamBatchMemOpParams *paramArray,

@@ -27,6 +27,24 @@
 #define GP_PROBED(...)
 
 /*
+ * What a function (or an ALIAS) checks before all else that it does, in this order; the driver
+ * answers so, also before cuInit() and where no context is current.
+ *   VALUE(parameter, ...)    NULL or 0: CUDA_ERROR_INVALID_VALUE.  Of a stream, 0 in a _ptsz entry
+ *                            is the thread's own
+ *   HANDLE(parameter, ...)   the same with CUDA_ERROR_INVALID_HANDLE
+ *   CONTEXT(parameter, ...)  the same with CUDA_ERROR_INVALID_CONTEXT
+ *   DEVICE(parameter)        there is no such device: CUDA_ERROR_INVALID_VALUE
+ *   WITHIN(parameter, least, most)  else CUDA_ERROR_INVALID_VALUE
+ *   INITIALIZED              cuInit() was called: CUDA_ERROR_NOT_INITIALIZED
+ *   CURRENT                  and a context is current: CUDA_ERROR_INVALID_CONTEXT
+ *   CURRENT(stream)          or the stream has one, which is current meanwhile; the last check
+ *   OLD, OLD(context)        the current context, or this one, was made by the first cuCtxCreate():
+ *                            CUDA_ERROR_INVALID_CONTEXT
+ *   OLD_OR_NONE              the same, or no context is current
+ */
+#define GP_FIRST(name, ...)
+
+/*
  * A kind of handle: both ends' kinds, its form on the wire, what it costs, its life.
  *   TYPES(type, ...)   what the prototypes call it
  *   COST(bytes)        what the daemon keeps for one, roughly; without it the client alone has any

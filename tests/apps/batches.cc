@@ -160,7 +160,7 @@ run_answers(CUdevice device, CUcontext context, CUstream stream)
 	REQUIRE(told == context && green == nullptr);
 	CHECK(cuLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0));
 	EXPECT(CUDA_ERROR_NOT_FOUND, cuLibraryGetManaged(&address, &size, library, "nobody"));
-	EXPECT(CUDA_ERROR_NOT_FOUND, cuLibraryGetUnifiedFunction(&function, library, "nobody"));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLibraryGetUnifiedFunction(&function, library, "nobody"));
 	CHECK(cuLibraryUnload(library));
 	CHECK(cuDeviceGetHostAtomicCapabilities(able, operations, 2, device));
 	REQUIRE(able[0] != ~0u && able[1] != ~0u);

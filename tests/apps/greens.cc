@@ -241,7 +241,6 @@ static void
 refuse(const CUdevResource *whole, const CUdevResource *groups)
 {
 	CUdevResource resource = {}, mixed[2] = { *whole, groups[0] };
-	unsigned int count = 1;
 	CUdevResourceDesc desc;
 	CUgreenCtx green;
 	CUstream stream;
@@ -253,12 +252,9 @@ refuse(const CUdevResource *whole, const CUdevResource *groups)
 	EXPECT(CUDA_ERROR_INVALID_RESOURCE_TYPE,
 	       cuDeviceGetDevResource(device, &resource, CU_DEV_RESOURCE_TYPE_INVALID));
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
-	       cuDevSmResourceSplitByCount(&resource, &count, whole, nullptr, 0, 100000));
-	EXPECT(CUDA_ERROR_INVALID_VALUE,
 	       cuDevSmResourceSplitByCount(&resource, nullptr, whole, nullptr, 0, 8));
 	EXPECT(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
 	       cuDevResourceGenerateDesc(&desc, mixed, 2));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuDevResourceGenerateDesc(&desc, mixed, 0));
 	CHECK(cuDevResourceGenerateDesc(&desc, mixed, 1));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGreenCtxCreate(&green, desc, device, 0));
 	CHECK(cuGreenCtxCreate(&green, desc, device, CU_GREEN_CTX_DEFAULT_STREAM));

@@ -22,8 +22,6 @@ TABLE = os.path.join(os.environ["GP_APPS"], "wrongcalls_table.h")
 NAMES = re.findall(r'"(cu\w+)"', read_file(TABLE))[PART::PARTS]
 EXPECTED = read(read_file(os.path.join(APPS, "expected", "wrongcalls.txt")).splitlines())
 REASONS = os.path.join(HERE, "wrongcalls_differences.txt")
-# They need no cuInit().
-ANY_TIME = re.compile(r"cu(DriverGetVersion|GetError|GetProcAddress|Logs|Init|ThreadExchangeStreamCaptureMode|TensorMapEncode)")
 # The context, or a capture, is in the way of what is called next, and that says so.
 IN_THE_WAY = {"CONTEXT_IS_DESTROYED", "INVALID_CONTEXT", "STREAM_CAPTURE_UNSUPPORTED"}
 DEVICE = "software device: "

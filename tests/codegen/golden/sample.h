@@ -189,6 +189,21 @@ CUresult cuSampleMake(
         OUT CUDA_ARRAY_DESCRIPTOR_v1 *made,
         unsigned int count);
 
+/* What is checked first. */
+GP_SYMBOL(cuSampleOld, cuSampleOld, 2000)
+
+GP_LOCAL()
+CUresult cuSampleOld(
+        CUcontext ctx);
+
+GP_FIRST(cuSampleAsk, VALUE(number, text), HANDLE(name), INITIALIZED, WITHIN(key, 2, 9), CURRENT)
+GP_FIRST(cuStreamAttachMemAsync, INITIALIZED, DEVICE(device), VALUE(hStream), CONTEXT(what), CURRENT(hStream))
+GP_FIRST(cuStreamQuery, CURRENT(hStream))
+GP_FIRST(cuSampleList_v2, VALUE(list))
+GP_FIRST(cuSampleOld, OLD(ctx))
+GP_FIRST(cuSampleMake, OLD)
+GP_FIRST(cuSampleDrop, OLD_OR_NONE)
+
 /* Devices that come back, memory in rows, and bytes that may not be there. */
 GP_SYMBOL(cuSampleDevices, cuSampleDevices, 12000)
 GP_CALL(0x000d, WAIT)

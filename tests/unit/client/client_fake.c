@@ -215,11 +215,8 @@ gpc_session_number(const struct gpc_session *s)
 	return 0;
 }
 
-struct gpc_context *
-gpc_context_get_current(void)
-{
-	return &context;
-}
+__thread struct gpc_context *gpc_current_context __attribute__((tls_model("initial-exec"))) =
+	&context;
 
 CUresult
 gpc_enter_initialized(void)

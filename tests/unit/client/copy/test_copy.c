@@ -407,6 +407,8 @@ rectangles_are_checked(void **state)
 	bad = good, bad.Height = SIZE_MAX;
 	INVALID(gpc_cuMemcpy2D_v2(&bad));
 	bad = good, bad.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	INVALID(gpc_cuMemcpy2D_v2(&bad));
+	bad.srcArray = (CUarray)&bad;
 	assert_int_equal(gpc_cuMemcpy2D_v2(&bad), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(fake.copies_in, 1);
 	free(host);

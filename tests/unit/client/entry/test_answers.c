@@ -111,7 +111,7 @@ contexts_tell_what_they_are(void **state)
 	CU(gpc_cuCtxGetStreamPriorityRange(&least, &greatest));
 	assert_int_equal(greatest, -5);
 	CU(gpc_cuCtxGetStreamPriorityRange(NULL, NULL));
-	IS(gpc_cuCtxResetPersistingL2Cache(), CUDA_ERROR_NOT_SUPPORTED);
+	CU(gpc_cuCtxResetPersistingL2Cache());
 	CU(gpc_cuProfilerStart());
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
 	IS(gpc_cuCtxGetDevice(&device), CUDA_ERROR_NOT_INITIALIZED);
@@ -142,7 +142,10 @@ devices_tell_what_they_are(void **state)
 	INVALID(gpc_cuDeviceGetAttribute(&major, (CUdevice_attribute)-1, 0));
 	CU(gpc_cuDeviceGetExecAffinitySupport(&major, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
 	assert_int_equal(major, 0);
-	INVALID(gpc_cuDeviceGetExecAffinitySupport(&major, CU_EXEC_AFFINITY_TYPE_MAX, 0));
+	CU(gpc_cuDeviceGetExecAffinitySupport(&major, CU_EXEC_AFFINITY_TYPE_MAX, 0));
+	INVALID(gpc_cuDeviceGetExecAffinitySupport(NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
+	INVALID(gpc_cuDeviceGetPCIBusId(text, 12, 0));
+	CU(gpc_cuDeviceGetPCIBusId(text, 13, 0));
 	CU(gpc_cuDeviceCanAccessPeer(&minor, 0, 1));
 	assert_int_equal(minor, 0);
 	IS(gpc_cuDeviceCanAccessPeer(&minor, 0, 2), CUDA_ERROR_INVALID_DEVICE);
@@ -181,8 +184,53 @@ streams_tell_what_they_are(void **state)
 	INVALID(gpc_cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, NULL));
 	IS(gpc_cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
 	   CUDA_ERROR_NOT_SUPPORTED);
+	INVALID(gpc_cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value));
+	INVALID(gpc_cuStreamGetAttribute(stream, CU_LAUNCH_ATTRIBUTE_IGNORE, &value));
 	CU(gpc_cuStreamDestroy_v2(stream));
 	NO_HANDLE(gpc_cuStreamGetPriority(stream, &priority));
+}
+
+/* What functions check first. */
+static void
+a_stream_lends_its_context(void **state)
+{
+	CUcontext of;
+	CUstream stream;
+
+	CU(gpc_cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0));
+	CU(gpc_context_require());
+	CU(gpc_cuCtxPopCurrent_v2(&of));
+	assert_ptr_equal(of, context);
+	IS(gpc_context_require(), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_stream_lend(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_stream_lend(CU_STREAM_LEGACY), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_stream_lend(NONE), CUDA_ERROR_INVALID_CONTEXT);
+	CU(gpc_stream_lend(stream));
+	assert_ptr_equal(gpc_context_get_current()->handle.token, context);
+	(void)gpc_context_pop();
+	assert_null(gpc_context_get_current());
+	CU(gpc_cuCtxPushCurrent_v2(context));
+	CU(gpc_cuStreamDestroy_v2(stream));
+}
+
+static void
+a_context_is_of_a_version(void **state)
+{
+	unsigned int version;
+	CUcontext old;
+
+	IS(gpc_context_require_old(context), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_context_require_old(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	CU(gpc_cuCtxCreate(&old, 0, 1));
+	CU(gpc_context_require_old(NULL));
+	CU(gpc_context_require_old(old));
+	CU(gpc_cuCtxGetApiVersion(old, &version));
+	assert_int_equal(version, 3010);
+	CU(gpc_cuCtxDestroy_v2(old));
+	IS(gpc_context_require_old(old), CUDA_ERROR_INVALID_CONTEXT);
+	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
+	IS(gpc_context_require(), CUDA_ERROR_NOT_INITIALIZED);
+	IS(gpc_context_require_old(context), CUDA_ERROR_NOT_INITIALIZED);
 }
 
 static void
@@ -307,6 +355,8 @@ main(void)
 		TEST(contexts_tell_what_they_are),
 		TEST(devices_tell_what_they_are),
 		TEST(streams_tell_what_they_are),
+		TEST(a_stream_lends_its_context),
+		TEST(a_context_is_of_a_version),
 		TEST(kernels_and_modules_tell_what_they_are),
 		TEST(arrays_and_textures_tell_what_they_are),
 		TEST(nodes_of_graphs_tell_what_they_are),

@@ -282,9 +282,10 @@ what_is_freed_in_no_streams_order_waits_for_all_work(void **state)
 static void
 senseless_sizes_are_refused_at_once(void **state)
 {
-	CUdeviceptr block;
+	CUdeviceptr block = 7;
 
-	assert_int_equal(gpc_cuMemAllocAsync(&block, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemAllocAsync(&block, 0, NULL), CUDA_SUCCESS);
+	assert_int_equal(block, 0);
 	assert_int_equal(gpc_cuMemAllocAsync(NULL, 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemAllocAsync(&block, SIZE_MAX, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpc_cuMemAllocAsync(&block, FAKE_WINDOW + 1, NULL),

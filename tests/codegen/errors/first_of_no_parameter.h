@@ -1,0 +1,6 @@
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+CUresult cuFoo(
+        CUstream hStream,
+        unsigned int flags);
+
+GP_FIRST(cuFoo, VALUE(flags, other))
