@@ -8,7 +8,6 @@
 #include "client/graph/graph.h"
 #include "client/graph/graph_memory.h"
 #include "client/graph/mem_ops.h"
-#include "client/memory/address.h"
 #include "client/memory/host_memory.h"
 #include "client/stream/event.h"
 #include "protocol/image_info.h"
@@ -120,20 +119,17 @@ take_copy(const CUDA_MEMCPY3D *given, CUcontext ctx, struct gpc_node_params *par
 	return result == CUDA_SUCCESS ? gpc_copy_3d(&copy, given) : result;
 }
 
+/* Any address: cuDNN captures with none, and sets the nodes' own later.  The daemon checks what a
+ * launch has. */
 static CUresult
 take_fill(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx, struct gpc_node_params *params)
 {
-	struct gpc_address found;
-
 	if ((given->elementSize != 1 && given->elementSize != 2 && given->elementSize != 4) ||
 	    given->width == 0 || given->height == 0 || given->dst % given->elementSize != 0 ||
 	    (given->height > 1 && (given->pitch % given->elementSize != 0 ||
 				   given->pitch / given->elementSize < given->width)))
 		return CUDA_ERROR_INVALID_VALUE;
 	params->fill = *given;
-	gpc_address_lookup(given->dst, &found);
-	if (found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST)
-		return CUDA_ERROR_INVALID_VALUE;
 	return find_context(ctx, params);
 }
 

@@ -8,7 +8,7 @@ from wire import Closed, Session, record
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
-EVENT = 128  # what one counts for, besides its place in the table
+EVENT = 256  # what one counts for, besides its place in the table
 MIN = 4 * MIB
 
 
