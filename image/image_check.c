@@ -77,8 +77,8 @@ first_of_name(const struct check *check, const char *name, size_t size)
 	return low;
 }
 
-/* Where a parameter lies is for the driver to say: code for some GPUs places aligned ones further on
- * than the image's own tables do. */
+/* Where a parameter lies is for the driver to say: code for some GPUs places aligned ones further
+ * on than the image's own tables do. */
 static struct verdict
 judge(const struct gp_kernel_info *told, const struct gp_kernel_params *found)
 {

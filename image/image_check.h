@@ -2,7 +2,8 @@
 /*
  * What a daemon tells of the kernels of an image, held against the image itself: a launch copies
  * parameters out of the program's memory, and how many bytes each has must not be for the daemon to
- * say.  Where they lie among a launch's parameters is: only the driver knows.  Any thread; an image is used by one thread at a time.
+ * say.  Where they lie among a launch's parameters is: only the driver knows.  Any thread; an image
+ * is used by one thread at a time.
  */
 #ifndef GP_IMAGE_CHECK_H
 #define GP_IMAGE_CHECK_H
