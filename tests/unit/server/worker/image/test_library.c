@@ -185,6 +185,7 @@ teardown(void **state)
 	fake_run_markers(&theirs, -1);
 	gpd_image_forget_session(&ours.session);
 	gpd_image_forget_session(&theirs.session);
+	gpd_quiet_jobs_wait();
 	gpd_library_unused_count = 0;
 	gpd_library_trim();
 	gpd_quiet_jobs_wait();
