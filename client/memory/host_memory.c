@@ -537,6 +537,16 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	return result;
 }
 
+/* Of a number that may be an address: it is none where kernels reach nothing, or another thread has
+ * freed the block meanwhile. */
+static CUresult
+unless_a_number(CUresult result)
+{
+	return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE
+		       ? CUDA_SUCCESS
+		       : result;
+}
+
 /* A number that may be an address: of a cold block, or of nothing. */
 static CUresult
 look_at(struct gpc_context *context, uint64_t address)
@@ -547,7 +557,7 @@ look_at(struct gpc_context *context, uint64_t address)
 	if (!gpc_host_space_contains(address) || !gpc_host_memory_find(address, &found) ||
 	    found.reached || found.context->scope.session != context->scope.session)
 		return CUDA_SUCCESS;
-	return reach_around(address, &device);
+	return unless_a_number(reach_around(address, &device));
 }
 
 CUresult
@@ -617,9 +627,7 @@ gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size)
 		result = reach_around(value, &value);
 		if (result == CUDA_SUCCESS)
 			memcpy(at + i, &value, sizeof(value));
-		/* Then it is a number, as far as kernels are concerned. */
-		if (result == CUDA_ERROR_NOT_SUPPORTED)
-			result = CUDA_SUCCESS;
+		result = unless_a_number(result);
 	}
 	return result;
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <sched.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -324,6 +325,41 @@ test_sizes(cudaStream_t stream)
 	printf("sizes\n");
 }
 
+/* Numbers that are addresses of memory which another thread frees meanwhile. */
+static void
+test_numbers()
+{
+	std::atomic<int *> shown(nullptr);
+	std::atomic<bool> over(false);
+	std::vector<std::thread> threads;
+
+	for (int t = 0; t < 3; t++) {
+		threads.emplace_back([&] {
+			std::vector<int *> numbers(512);
+			int **device = app_malloc<int *>(numbers.size());
+
+			while (!over) {
+				numbers.assign(numbers.size(), shown);
+				CHECK(cudaMemcpy(device, numbers.data(), 512 * sizeof(int *),
+						 cudaMemcpyHostToDevice));
+			}
+			CHECK(cudaFree(device));
+		});
+	}
+	for (int turn = 0; turn < 100; turn++) {
+		int *host;
+
+		CHECK(cudaMallocHost(&host, 4096));
+		shown = host;
+		usleep(1000);
+		CHECK(cudaFreeHost(host));
+	}
+	over = true;
+	for (auto &thread : threads)
+		thread.join();
+	printf("numbers\n");
+}
+
 /* Until somebody ends it. */
 static void
 wait_for_ever(cudaStream_t stream)
@@ -355,6 +391,7 @@ main(int argc, char **argv)
 	test_function(stream);
 	test_graph(stream);
 	test_sizes(stream);
+	test_numbers();
 	CHECK(cudaStreamDestroy(stream));
 	return app_ok("zerocopy");
 }
