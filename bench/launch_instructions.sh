@@ -39,7 +39,7 @@ done
 instructions() {
 	REMOTE_GPU=$address LD_LIBRARY_PATH=$build/client valgrind --tool=callgrind \
 		--callgrind-out-file="$work/out" --collect-atstart=no \
-		--toggle-collect='gpc_watched_cuLaunchKernel*' "$build/bench/launches" "$1" 2>"$work/log" ||
+		--toggle-collect='first_cuLaunchKernel*' "$build/bench/launches" "$1" 2>"$work/log" ||
 		{ cat "$work/log" >&2; exit 1; }
 	sed -n 's/^\(summary\|totals\): //p' "$work/out" | head -n 1
 }
