@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "tests/contract/fixture.h"
 
 #include <errno.h>
@@ -347,6 +348,17 @@ poll_for_reading(struct gp_conn *conn, int timeout_ms)
 	return poll(&poll_fd, 1, timeout_ms);
 }
 
+/* A device may report that an earlier message has gone: there is nothing to receive then. */
+static void
+expect_quiet(struct gp_conn *conn)
+{
+	for (int i = 0; i < 100 && poll_for_reading(conn, 0); i++) {
+		assert_int_equal(gp_conn_wait(conn, 0), 0);
+		gp_nap(10000000);
+	}
+	assert_int_equal(poll_for_reading(conn, 0), 0);
+}
+
 static void
 the_descriptor_becomes_readable_with_a_message(void **state)
 {
@@ -356,11 +368,11 @@ the_descriptor_becomes_readable_with_a_message(void **state)
 		assert_int_equal(gp_conn_fd(pair->server), -1);
 		return;
 	}
-	assert_int_equal(poll_for_reading(pair->server, 0), 0);
+	expect_quiet(pair->server);
 	send_bytes(pair->client, "x", 1, NULL, 0);
 	assert_int_equal(poll_for_reading(pair->server, 5000), 1);
 	expect_message(pair->server, "x", 1);
-	assert_int_equal(poll_for_reading(pair->server, 0), 0);
+	expect_quiet(pair->server);
 	close_client(pair);
 	assert_int_equal(poll_for_reading(pair->server, 5000), 1);
 }
