@@ -205,9 +205,10 @@ gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
 	return known;
 }
 
-/* Enters it, and sees to it that there is a thread for it. */
+/* Enters it, and sees to it that there is a thread for it.  From then on it may be gone, with the
+ * session; id_p: its name. */
 static CUresult
-enter(struct gpc_host_function *function)
+enter(struct gpc_host_function *function, uint32_t *id_p)
 {
 	struct gpc_session *session = function->scope->session;
 	struct gpc_host_functions *functions = &session->functions;
@@ -215,6 +216,7 @@ enter(struct gpc_host_function *function)
 
 	if (r != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	*id_p = function->handle.id;
 	(void)pthread_mutex_lock(&session->functions.lock);
 	if (gpc_session_is_over(session))
 		r = -ESHUTDOWN;
@@ -272,12 +274,11 @@ gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	function->scope = scope;
 	function->call = *wanted;
-	result = enter(function);
+	result = enter(function, &args.function);
 	if (result != CUDA_SUCCESS) {
 		free(function);
 		return result;
 	}
-	args.function = function->handle.id;
 	gpc_receiver_expect_note(scope->session);
 	result = tell_posted(scope, &args);
 	if (result != CUDA_SUCCESS) {
@@ -298,7 +299,7 @@ gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn wanted, void *data)
 	function->scope = scope;
 	function->call = (struct gpc_host_call){ .function = wanted, .data = data };
 	function->local = true;
-	result = enter(function);
+	result = enter(function, &(uint32_t){ 0 });
 	if (result != CUDA_SUCCESS)
 		free(function);
 	return result;
