@@ -76,14 +76,22 @@ class Liar:
                 near.socket, _ = self.listener.accept()
                 far = wire.Conn(self.daemon.port, 120)
                 self.sockets += [near.socket, far.socket]
-                first = near.take(64)
-                kind, lane = struct.unpack_from("<HH", first, 12)
-                far.send(first)
-                calls = kind == wire.LANE and lane == 0
-                threading.Thread(target=self.to_daemon, args=(near, far, calls), daemon=True).start()
-                threading.Thread(target=self.to_program, args=(far, near, kind == wire.CONTROL, calls), daemon=True).start()
-        except (OSError, wire.Closed):
+                threading.Thread(target=self.begin, args=(near, far), daemon=True).start()
+        except OSError:
             pass
+
+    def begin(self, near, far):
+        """A client may give up a connection that it has made ahead, and make another."""
+        try:
+            first = near.take(64)
+            kind, lane = struct.unpack_from("<HH", first, 12)
+            far.send(first)
+        except (OSError, wire.Closed):
+            far.socket.close()
+            return
+        calls = kind == wire.LANE and lane == 0
+        threading.Thread(target=self.to_daemon, args=(near, far, calls), daemon=True).start()
+        self.to_program(far, near, kind == wire.CONTROL, calls)
 
     @staticmethod
     def records(data):
