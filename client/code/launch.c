@@ -82,12 +82,16 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 	return CUDA_SUCCESS;
 }
 
-/* The bytes may be managed memory, which must not be touched while a launch is posted. */
+/* In memory of their own: what the program has packed may not be changed, and may be managed
+ * memory, which must not be touched while a launch is posted. */
 static CUresult
-take_copy(struct params *params)
+make_own(struct params *params)
 {
-	void *copy = malloc(params->bytes.size + 1);
+	void *copy;
 
+	if (params->heap || params->bytes.data == params->small)
+		return CUDA_SUCCESS;
+	copy = malloc(params->bytes.size + 1);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(copy, params->bytes.data, params->bytes.size);
@@ -114,7 +118,7 @@ take_extra(struct params *params, const struct gp_kernel_info *info, void **extr
 	    *size < gpc_launch_params_size(info))
 		return CUDA_ERROR_INVALID_VALUE;
 	params->bytes = (struct gp_bytes){ buffer, *size };
-	return gpc_pages_any() ? take_copy(params) : CUDA_SUCCESS;
+	return gpc_pages_any() ? make_own(params) : CUDA_SUCCESS;
 }
 
 static CUresult
@@ -358,23 +362,6 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args
 		result = gpc_mirror_after_wait(context->scope.session,
 					       gpc_wait_cuStreamSynchronize(context, &stream));
 	return result;
-}
-
-/* In memory of their own, which may be changed: those that the program has packed are not. */
-static CUresult
-make_own(struct params *params)
-{
-	void *heap;
-
-	if (params->heap || params->bytes.data == params->small)
-		return CUDA_SUCCESS;
-	heap = malloc(params->bytes.size);
-	if (!heap)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(heap, params->bytes.data, params->bytes.size);
-	params->heap = heap;
-	params->bytes.data = heap;
-	return CUDA_SUCCESS;
 }
 
 static CUresult
