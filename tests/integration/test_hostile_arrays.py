@@ -188,7 +188,7 @@ def _():
         find = {"context": 1, "image": image, "name": b"image", "surface": 0}
         for wanted, values in (
                 (SUCCESS, {}), (SUCCESS, {"name": b"plane", "surface": 1}), (NOT_FOUND, {"surface": 1}),
-                (NOT_FOUND, {"name": b"number"}), (NOT_FOUND, {"name": b""}), (NOT_FOUND, {"name": b"x" * 5000}),
+                (NOT_FOUND, {"name": b"number"}), (INVALID_VALUE, {"name": b""}), (NOT_FOUND, {"name": b"x" * 5000}),
                 (INVALID_HANDLE, {"image": 77})):
             result, _ = client.ask("gpReferenceFind", find | values)
             require(result == wanted, f"{values}: {result}")

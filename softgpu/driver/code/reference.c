@@ -105,7 +105,7 @@ get(CUmodule handle, enum gs_kind kind, const char *name, void **handle_p)
 
 	if (r)
 		return r;
-	if (!handle_p || !name)
+	if (!handle_p || !name || !name[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	module = gs_object_get(handle, GS_KIND_MODULE);
 	if (!module)
