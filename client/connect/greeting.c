@@ -221,11 +221,11 @@ gpc_take_message(struct gpc_opening *opening, struct gp_conn *conn,
 	int r;
 
 	/* For one that comes byte by byte, too. */
-	gp_conn_set_deadline(conn, GPC_ANSWER_MS);
-	r = gp_conn_wait(conn, GPC_ANSWER_MS);
+	gp_conn_set_deadline(conn, GPC_WELCOME_MS);
+	r = gp_conn_wait(conn, GPC_WELCOME_MS);
 	if (r == 0)
 		return gpc_opening_fail(opening, GP_E_TIMEOUT, ": no answer within %d s",
-					GPC_ANSWER_MS / 1000);
+					GPC_WELCOME_MS / 1000);
 	r = gp_control_recv(conn, &message);
 	gp_conn_set_deadline(conn, 0);
 	if (r == GP_E_EOF)

@@ -15,6 +15,8 @@
 
 #define GPC_CONNECT_MS 10000
 #define GPC_ANSWER_MS 10000
+/* Longer than the daemon lets a client wait for a worker, so that its reason is what is said. */
+#define GPC_WELCOME_MS 60000
 /* What this end can do besides. */
 #define GPC_FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4)
 

@@ -20,7 +20,7 @@ MIB = 1 << 20
 STALL_MS = 400
 # What the supervisor's memory may grow by, whatever clients do: connections under way, and what the
 # allocator (or a sanitizer's) keeps.
-GROWTH_KIB = 65536 if SANITIZED else 16384
+GROWTH_KIB = 24 << 10  # the stacks that the C library keeps for threads to come among it
 
 
 class Target(Daemon):

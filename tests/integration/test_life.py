@@ -31,7 +31,9 @@ def _():
         client.kill()
         # A GPU cannot stop the kernel: there it ends with its worker, and that takes longer.
         daemon.settle(SOON if SOFTWARE else 15)
-        require(free_memory(daemon) == before, f"{before} MiB were free, now {free_memory(daemon)} are")
+        # Another worker's driver may take a few MiB more or less.
+        now = free_memory(daemon)
+        require(abs(now - before) <= (0 if SOFTWARE else 16), f"{before} MiB were free, now {now} are")
         require((daemon.workers() == workers) == SOFTWARE, f"the worker was {'' if SOFTWARE else 'not '}replaced")
         daemon.check_works()
 

@@ -67,7 +67,7 @@ def keeper(daemon, size):
 
 @case("what one client keeps another gets, which waits until it is given back")
 def _():
-    env = software_env(GPUPOOL_SOFT_MEMORY="64M")
+    env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
         first, question = keeper(daemon, 40 * MIB)
@@ -85,7 +85,7 @@ def _():
 
 @case("who keeps its memory though it is asked for it delays others only so long")
 def _():
-    env = software_env(GPUPOOL_SOFT_MEMORY="64M")
+    env = {"GPUPOOL_SOFT_MEMORY": "64M"}
     need_software(env)
     with Daemon(env=env) as daemon:
         first, question = keeper(daemon, 40 * MIB)
@@ -101,7 +101,7 @@ def _():
 
 @case("programs that keep what they free do not take it from one another")
 def _():
-    env = software_env(GPUPOOL_SOFT_MEMORY="512M")
+    env = {"GPUPOOL_SOFT_MEMORY": "512M"}
     need_software(env)
     with Daemon(env=env) as daemon:
         holder = daemon.start("probe", "hold", str(200 * MIB), path=PROBE, stdin=True)
