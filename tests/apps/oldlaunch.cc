@@ -106,12 +106,9 @@ run_launches(CUfunction function, CUstream stream)
 static void
 run_refusals(CUfunction function, CUfunction nothing, CUstream stream)
 {
-	char value[8] = { 0 };
-
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(function, 0, 1, 1));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(function, 1, -1, 1));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(function, 1, 1, 65));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuParamSetv(function, -1, value, 4));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchGrid(function, 0, 1));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchGridAsync(function, 1, -1, stream));
 	CHECK(cuFuncSetSharedSize(function, 1 << 30));

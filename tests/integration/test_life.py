@@ -30,7 +30,8 @@ def _():
         client.wait_for_output("running")
         client.kill()
         # A GPU cannot stop the kernel: there it ends with its worker, and that takes longer.
-        daemon.settle(SOON if SOFTWARE else 15)
+        daemon.wait_for_log(r"session 2 \(.*\): closed", SOON if SOFTWARE else 15)
+        daemon.settle()
         # Another worker's driver may take a few MiB more or less.
         now = free_memory(daemon)
         require(abs(now - before) <= (0 if SOFTWARE else 16), f"{before} MiB were free, now {now} are")
