@@ -101,6 +101,24 @@ struct gpn_process_list {
 	struct gpn_process_detail *processes;
 };
 
+/* How much of the time a process's kernels ran; the rest is not known. */
+struct gpn_sample {
+	unsigned int pid;
+	unsigned long long time_us;
+	unsigned int sm, memory, encoder, decoder;
+};
+
+struct gpn_sample_v1 {
+	unsigned long long time_us;
+	unsigned int pid, sm, memory, encoder, decoder, jpeg, optical_flow;
+};
+
+struct gpn_sample_list {
+	unsigned int version, count;
+	unsigned long long since_us;
+	struct gpn_sample_v1 *samples;
+};
+
 struct gpn_temperature {
 	unsigned int version;
 	int sensor, celsius;

@@ -190,20 +190,25 @@ gpn_driver_version(void)
 	return version;
 }
 
+static CUresult
+fetch(const struct gpn_device *device, unsigned int parts, struct gp_device_state *fresh)
+	GP_LOCKED(pool_lock)
+{
+	int count;
+	/* The child of a fork has no session yet. */
+	CUresult result = table->open(&count);
+
+	return result == CUDA_SUCCESS ? table->state(device->index, parts, fresh) : result;
+}
+
 /* What is asked anew replaces what was known. */
 static int
 ask(struct gpn_device *device, unsigned int parts) GP_LOCKED(pool_lock)
 {
 	struct known *mine = &known[device->index];
 	struct gp_device_state *fresh = malloc(sizeof(*fresh));
-	CUresult result = fresh ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	int count;
+	CUresult result = fresh ? fetch(device, parts, fresh) : CUDA_ERROR_OUT_OF_MEMORY;
 
-	/* The child of a fork has no session yet. */
-	if (result == CUDA_SUCCESS)
-		result = table->open(&count);
-	if (result == CUDA_SUCCESS)
-		result = table->state(device->index, parts, fresh);
 	if (result == CUDA_SUCCESS && parts & GP_STATE_SENSORS) {
 		mine->state = *fresh;
 		mine->sensors_ns = gp_now_ns();
@@ -283,6 +288,23 @@ gpn_processes(struct gpn_device *device, struct gp_state_process *processes, siz
 	memcpy(processes, state->processes, *count_p * sizeof(*processes));
 	(void)pthread_mutex_unlock(&pool_lock);
 	return r;
+}
+
+int
+gpn_times(struct gpn_device *device, struct gp_state_process *processes, size_t *count_p)
+{
+	struct gp_device_state *fresh = malloc(sizeof(*fresh));
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	if (fresh)
+		result = fetch(device, GP_STATE_TIMES, fresh);
+	(void)pthread_mutex_unlock(&pool_lock);
+	*count_p = result == CUDA_SUCCESS ? fresh->process_count : 0;
+	if (*count_p)
+		memcpy(processes, fresh->processes, *count_p * sizeof(*processes));
+	free(fresh);
+	return result_of(result);
 }
 
 int

@@ -48,6 +48,8 @@ int gpn_text(struct gpn_device *device, int text, char *out, unsigned int size);
 int gpn_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p);
 /* Processes of this machine and tenant, up to GP_STATE_PROCESSES_MAX of them. */
 int gpn_processes(struct gpn_device *device, struct gp_state_process *processes, size_t *count_p);
+/* The same, with the time that their kernels have taken. */
+int gpn_times(struct gpn_device *device, struct gp_state_process *processes, size_t *count_p);
 
 /* Copies a text to where a program has room for it. */
 int gpn_copy_text(const char *text, char *out, unsigned int size);

@@ -1,30 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvidia-smi asks for a private table of functions and ends without it.  It gets one whose
- * functions are not supported, which it can do with, but for those that list processes.
+ * functions are not supported, which it can do with, but for those that list processes and say what
+ * these use.  Of these nothing is documented: what stands here was learned from what nvidia-smi
+ * asks and shows.
  */
 #include "nvml/answer.h"
 #include "nvml/entry.h"
 #include "nvml/pool.h"
+#include "nvml/share.h"
 #include "nvml/usage.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FUNCTIONS 512
 
-/* Places in the table, of nvidia-smi 535 and 550. */
+/* Places in the table, of nvidia-smi 470 to 555. */
 enum {
+	MONITORED = 71,
+	SAMPLES = 144,
 	COMPUTE = 212,
 	GRAPHICS = 213,
 	MPS = 214
 };
 
+/*
+ * A sample: a time, and for each engine how much one process used it.  Up to 535 a GPU has four
+ * engines here, later six, and nobody says who asks: so each process has one sample in either
+ * layout, at places that are no process's in the other one.
+ */
+#define SAMPLE_HEAD 8
+#define SAMPLE_ENGINE 80
+#define SAMPLE_PERCENT 8 /* of the first engine, the multiprocessors */
+#define SAMPLE_PID 16
+#define SAMPLES_MAX 4096
+#define SAMPLE_535 (SAMPLE_HEAD + 4 * SAMPLE_ENGINE)
+#define SAMPLE_550 (SAMPLE_HEAD + 6 * SAMPLE_ENGINE)
+
 typedef int (*private_call)(void);
+
+/* Whether this place is where a sample names a process. */
+static bool
+names_process(size_t place, size_t sample_size)
+{
+	size_t inside = place % sample_size;
+
+	return inside >= SAMPLE_PID && (inside - SAMPLE_PID) % SAMPLE_ENGINE == 0;
+}
+
+static void
+put_word(unsigned char *samples, size_t place, unsigned int word)
+{
+	memcpy(samples + place, &word, sizeof(word));
+}
+
+/* nvidia-smi shows the mean of all samples: one has what is to be seen of them all. */
+static void
+put_samples(const struct gpn_shares *shares, size_t size, size_t other_size, unsigned int count,
+	    unsigned char *samples)
+{
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < count && used < shares->count; i++) {
+		size_t percent = i * size + SAMPLE_PERCENT, pid = i * size + SAMPLE_PID;
+
+		if (names_process(percent, other_size) || names_process(pid, other_size))
+			continue;
+		put_word(samples, percent, shares->list[used].percent * count);
+		put_word(samples, pid, shares->list[used].pid);
+		used++;
+	}
+}
+
+/* What processes used since a time.  *count: samples for which there is room, then those that there
+ * are.  In what there is room for it must end in either layout. */
+static int
+list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned int *count,
+	     unsigned char *samples)
+{
+	struct gpn_device *device;
+	struct gpn_shares *shares;
+	int r = gpn_find(handle, &device);
+
+	(void)since_us;
+	(void)unknown;
+	if (r == GPN_SUCCESS && (!count || !samples || *count > SAMPLES_MAX))
+		r = GPN_INVALID_ARGUMENT;
+	if (r != GPN_SUCCESS)
+		return r;
+	shares = malloc(sizeof(*shares));
+	r = shares ? gpn_shares(device, shares) : GPN_MEMORY;
+	if (r == GPN_SUCCESS) {
+		memset(samples, 0, *count * (size_t)SAMPLE_535);
+		*count = *count * SAMPLE_535 / SAMPLE_550;
+		put_samples(shares, SAMPLE_535, SAMPLE_550, *count, samples);
+		put_samples(shares, SAMPLE_550, SAMPLE_535, *count, samples);
+	}
+	free(shares);
+	return r;
+}
+
+/* Whether a GPU can be monitored. */
+static int
+is_monitored(void *handle, int *monitored)
+{
+	struct gpn_device *device;
+	int r = gpn_find(handle, &device);
+
+	if (r == GPN_SUCCESS && !monitored)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		*monitored = 1;
+	return r;
+}
 
 static private_call
 function_at(size_t place)
 {
 	switch (place) {
+	case MONITORED:
+		return (private_call)(void *)is_monitored;
+	case SAMPLES:
+		return (private_call)(void *)list_samples;
 	case COMPUTE:
 		return (private_call)(void *)gpn_list_compute;
 	case GRAPHICS:

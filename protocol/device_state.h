@@ -17,7 +17,8 @@
 enum gp_state_part {
 	GP_STATE_SENSORS =
 		1, /* what only the GPU's NVML knows: words from GP_STATE_NVML on, texts */
-	GP_STATE_PROCESSES = 2, /* who uses it */
+	GP_STATE_PROCESSES = 2, /* who uses it; with one of the two the other cannot be asked */
+	GP_STATE_TIMES = 4,     /* the same, and for how long instead of how much memory */
 };
 
 /* A word that the daemon does not know, and every word behind the last that came. */
@@ -140,7 +141,10 @@ enum gp_state_word {
 /* A process of the asker's tenant and machine that has memory of the GPU. */
 struct gp_state_process {
 	uint64_t pid;
-	uint64_t memory; /* bytes */
+	union {
+		uint64_t memory; /* bytes */
+		uint64_t gpu_ns; /* what its kernels have taken since its session began */
+	};
 };
 #define GP_STATE_PROCESSES_MAX 1024
 

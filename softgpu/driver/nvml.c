@@ -26,11 +26,19 @@ int nvmlDeviceGetComputeMode(void *device, unsigned int *mode);
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz);
 int nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned int *mhz);
 int nvmlDeviceGetEccMode(void *device, unsigned int *current, unsigned int *pending);
+int nvmlDeviceGetBrand(void *device, unsigned int *brand);
+int nvmlDeviceGetDisplayActive(void *device, unsigned int *active);
+int nvmlDeviceGetEncoderUtilization(void *device, unsigned int *percent, unsigned int *period_us);
+int nvmlDeviceGetDecoderUtilization(void *device, unsigned int *percent, unsigned int *period_us);
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons);
+int nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int *celsius);
+int nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used);
 #pragma GCC visibility pop
 
 enum {
 	SUCCESS = 0,
 	INVALID_ARGUMENT = 2,
+	NOT_SUPPORTED = 3,
 	NOT_FOUND = 6,
 	TOO_SMALL = 7
 };
@@ -38,6 +46,10 @@ enum {
 #define POWER_MW 50000
 #define POWER_LIMIT_MW 300000
 #define CELSIUS 35
+#define CELSIUS_SHUTDOWN 90
+#define PERIOD_US 100000
+#define IDLE 1ull /* why the clocks are not higher */
+#define BAR1_BYTES (256ull << 20)
 #define CLOCK_MHZ 1000
 #define CLOCKS 4
 
@@ -170,4 +182,56 @@ nvmlDeviceGetEccMode(void *device, unsigned int *current, unsigned int *pending)
 {
 	(void)number(device, current, 0);
 	return number(device, pending, 0);
+}
+
+/* Of no brand, like a device that is newer than its driver. */
+int
+nvmlDeviceGetBrand(void *device, unsigned int *brand)
+{
+	return number(device, brand, 0);
+}
+
+int
+nvmlDeviceGetDisplayActive(void *device, unsigned int *active)
+{
+	return number(device, active, 0);
+}
+
+int
+nvmlDeviceGetEncoderUtilization(void *device, unsigned int *percent, unsigned int *period_us)
+{
+	(void)number(device, percent, 0);
+	return number(device, period_us, PERIOD_US);
+}
+
+int
+nvmlDeviceGetDecoderUtilization(void *device, unsigned int *percent, unsigned int *period_us)
+{
+	return nvmlDeviceGetEncoderUtilization(device, percent, period_us);
+}
+
+int
+nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
+{
+	if (device != &the_device || !reasons)
+		return INVALID_ARGUMENT;
+	*reasons = IDLE;
+	return SUCCESS;
+}
+
+int
+nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int *celsius)
+{
+	return threshold == 0 ? number(device, celsius, CELSIUS_SHUTDOWN) : NOT_SUPPORTED;
+}
+
+/* Three numbers: of all, of what is left, of what is used. */
+int
+nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used)
+{
+	if (device != &the_device || !total_free_used)
+		return INVALID_ARGUMENT;
+	total_free_used[0] = total_free_used[1] = BAR1_BYTES;
+	total_free_used[2] = 0;
+	return SUCCESS;
 }

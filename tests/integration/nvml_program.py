@@ -2,7 +2,10 @@
 """nvml_program.py WHAT: a program that asks NVML, for test_nvml.py; prints what it was told."""
 import ctypes
 import os
+import select
+import struct
 import sys
+import time
 
 UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 1, 2, 3, 6, 7, 25
 MIB = 1 << 20
@@ -90,20 +93,101 @@ def processes_of(device):
     return {p.pid: p.memory for p in room[:found.value]}
 
 
-def private_processes_of(device):
-    """As nvidia-smi asks."""
+class Sample(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("time", ctypes.c_ulonglong)] + [
+        (name, ctypes.c_uint) for name in ("sm", "memory", "encoder", "decoder")]
+
+
+class SampleV1(ctypes.Structure):
+    _fields_ = [("time", ctypes.c_ulonglong)] + [
+        (name, ctypes.c_uint) for name in ("pid", "sm", "memory", "encoder", "decoder", "jpeg", "optical")]
+
+
+class SamplesV1(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("count", ctypes.c_uint), ("since", ctypes.c_ulonglong), ("list", ctypes.c_void_p)]
+
+
+def shares_of(device):
+    """How busy each process keeps the GPU, in per cent; asked as programs do."""
+    found, since = ctypes.c_uint(0), ctypes.c_ulonglong(0)
+    result = call("nvmlDeviceGetProcessUtilization", device, None, ctypes.byref(found), since)
+    assert result == (INSUFFICIENT_SIZE if found.value else NOT_FOUND), result
+    if result == NOT_FOUND:
+        return {}
+    room = (Sample * found.value)()
+    good("nvmlDeviceGetProcessUtilization", device, room, ctypes.byref(found), since)
+    newer = (SampleV1 * found.value)()
+    listed = SamplesV1(ctypes.sizeof(SamplesV1) | 1 << 24, found.value, 0, ctypes.addressof(newer))
+    good("nvmlDeviceGetProcessesUtilizationInfo", device, ctypes.byref(listed))
+    assert [s.pid for s in newer] == [s.pid for s in room]
+    expect(NOT_FOUND, "nvmlDeviceGetProcessUtilization", device, room, ctypes.byref(found),
+           ctypes.c_ulonglong(max(s.time for s in room) + 10**9))
+    listed.version = 1
+    expect(VERSION_MISMATCH, "nvmlDeviceGetProcessesUtilizationInfo", device, ctypes.byref(listed))
+    return {sample.pid: sample.sm for sample in room[:found.value]}
+
+
+def private_functions():
+    """nvidia-smi's, by their places in the table."""
     table = ctypes.POINTER(ctypes.c_void_p)()
     identity = bytes.fromhex("c4fe3e6cc98f6c4ea327ee696e12f7c4")
     expect(NOT_FOUND, "nvmlInternalGetExportTable", ctypes.byref(table), bytes(16))
+    expect(INVALID_ARGUMENT, "nvmlInternalGetExportTable", None, identity)
     good("nvmlInternalGetExportTable", ctypes.byref(table), identity)
-    functions = [ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(entry)
-                 for entry in table[1:table[0] // 8]]
-    assert functions[0](None, None, None) == NOT_SUPPORTED
+    return [ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5)(entry) for entry in table[1:table[0] // 8]]
+
+
+def private_processes_of(functions, device):
+    """As nvidia-smi asks."""
     found, room = ctypes.c_uint(500), (Named * 500)()
-    assert functions[212](device, ctypes.byref(found), room) == 0
-    none = ctypes.c_uint(500)
-    assert functions[213](device, ctypes.byref(none), room) == 0 and none.value == 0
+    assert functions[212](device, ctypes.addressof(found), ctypes.addressof(room), None, None) == 0
+    for place in (213, 214):
+        none = ctypes.c_uint(500)
+        assert functions[place](device, ctypes.addressof(none), ctypes.addressof(room), None, None) == 0 and none.value == 0
     return {named.process.pid: named.name.decode() for named in room[:found.value]}
+
+
+def private_shares_of(functions, device, engines):
+    """As pmon of an nvidia-smi asks that knows so many engines: the mean of all samples."""
+    size = 8 + engines * 80
+    room, count, shares = ctypes.create_string_buffer(b"\xaa" * 100 * size, 100 * size), ctypes.c_uint(100), {}
+    unknown = ctypes.c_uint(0)
+    assert functions[144](device, 1, ctypes.addressof(unknown), ctypes.addressof(count), ctypes.addressof(room)) == 0
+    assert 0 < count.value <= 100
+    for sample in range(count.value):
+        for engine in range(engines):
+            percent, _, pid = struct.unpack_from("<3I", room, sample * size + 8 + engine * 80)
+            if pid:
+                assert engine == 0, f"engine {engine} is used by {pid}"
+                shares[pid] = shares.get(pid, 0) + percent
+    return {pid: share / count.value for pid, share in shares.items()}
+
+
+def monitors():
+    """What nvidia-smi asks for its views, of a table of which most places are not supported."""
+    functions = private_functions()
+    assert functions[144](None, 0, None, None, None) == UNINITIALIZED
+    good("nvmlInit_v2")
+    device = device_at(0)
+    monitored = ctypes.c_uint(0)
+    assert functions[71](device, ctypes.addressof(monitored), None, None, None) == 0 and monitored.value == 1
+    assert functions[71](device, None, None, None, None) == INVALID_ARGUMENT
+    assert functions[71](None, ctypes.addressof(monitored), None, None, None) == INVALID_ARGUMENT
+    assert functions[144](device, 0, None, None, None) == INVALID_ARGUMENT
+    known = {71, 144, 212, 213, 214}
+    for place, function in enumerate(functions):
+        assert place in known or function(None, None, None, None, None) == NOT_SUPPORTED, place
+    names = private_processes_of(functions, device)
+    shares = shares_of(device)
+    assert set(shares) == set(names) == set(processes_of(device)), (shares, names)
+    # Who is busy may have been kept from it for a while.
+    for engines in (4, 6) * 3:
+        seen = private_shares_of(functions, device, engines)
+        assert set(seen) == set(names), (seen, names)
+        shares = {pid: max(share, shares[pid]) for pid, share in seen.items()}
+        time.sleep(0.25)
+    for pid, name in names.items():
+        print(pid, "busy" if shares[pid] else "idle", name.split("/")[-1])
 
 
 def facts():
@@ -174,12 +258,48 @@ def wrong():
     assert device_at(0).value == device.value
 
 
-def cuda_allocates(mib):
+def cuda_calls(*calls):
     cuda = ctypes.CDLL("libcuda.so.1")
+    for name, *arguments in calls:
+        result = getattr(cuda, name)(*arguments)
+        assert result == 0, f"{name}: {result}"
+
+
+def cuda_allocates(mib):
     context, address = ctypes.c_void_p(), ctypes.c_ulonglong()
-    for name, *arguments in (("cuInit", 0), ("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0), ("cuCtxSetCurrent", context),
-                             ("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(mib * MIB))):
-        assert getattr(cuda, name)(*arguments) == 0, name
+    cuda_calls(("cuInit", 0), ("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0))
+    cuda_calls(("cuCtxSetCurrent", context), ("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(mib * MIB)))
+
+
+# Counts down from a number of the program's.
+SPIN = b""".version 7.0
+.target sm_50
+.address_size 64
+.visible .entry spin(.param .u32 turns)
+{
+    .reg .u32 %r<2>;
+    .reg .pred %p;
+    ld.param.u32 %r1, [turns];
+again:
+    sub.u32 %r1, %r1, 1;
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra again;
+    ret;
+}
+"""
+
+
+def launches(turns):
+    """A function that runs the kernel once and waits for it."""
+    module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+    cuda_calls(("cuModuleLoadData", ctypes.byref(module), SPIN))
+    cuda_calls(("cuModuleGetFunction", ctypes.byref(kernel), module, b"spin"))
+    number = ctypes.c_uint(turns)
+
+    def launch():
+        parameters = (ctypes.c_void_p * 1)(ctypes.addressof(number))
+        cuda_calls(("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, None, parameters, None), ("cuCtxSynchronize",))
+    return launch
 
 
 def uses():
@@ -192,9 +312,19 @@ def uses():
     assert memory_of(device).used >= before + 64 * MIB
     assert processes_of(device)[os.getpid()] >= 64 * MIB
     assert "python" in text("nvmlSystemGetProcessName", os.getpid())
-    assert "python" in private_processes_of(device)[os.getpid()]
+    assert "python" in private_processes_of(private_functions(), device)[os.getpid()]
     print("ready", flush=True)
     sys.stdin.readline()
+
+
+def works():
+    """Memory, and a GPU that is busy for as long as there is input."""
+    cuda_allocates(64)
+    launch = launches(10000)
+    launch()
+    print("ready", flush=True)
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        launch()
 
 
 def watches(pid):
@@ -228,5 +358,5 @@ def absent():
 
 
 if __name__ == "__main__":
-    {"facts": facts, "wrong": wrong, "uses": uses, "forks": forks, "hidden": hidden, "absent": absent,
+    {"facts": facts, "wrong": wrong, "uses": uses, "forks": forks, "hidden": hidden, "absent": absent, "works": works, "monitors": monitors,
      "watches": lambda: watches(int(sys.argv[2]))}[sys.argv[1]]()

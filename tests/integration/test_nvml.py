@@ -50,6 +50,21 @@ def _():
         require(mib >= 64, seen)
 
 
+@case("nvidia-smi's private functions tell who uses a GPU and how much, and the others are not supported")
+def _():
+    with Daemon() as daemon:
+        users = [Program("python", [PROGRAM, what], daemon.address, env=environment(), path=sys.executable, stdin=True)
+                 for what in ("works", "works", "uses")]
+        for user in users:
+            user.wait_for_output("ready")
+        seen = sorted(line.split() for line in ask(daemon, "monitors").out.splitlines())
+        for user in users:
+            user.finish().expect(out="ready\n", err="")
+        require([line[:2] for line in seen] == sorted([str(user.process.pid), how] for user, how in zip(users, ("busy", "busy", "idle"))),
+                str(seen))
+        require(all(line[2].startswith("python") for line in seen), str(seen))
+
+
 @case("a fork of a program that has only asked NVML has CUDA and NVML")
 def _():
     with Daemon() as daemon:

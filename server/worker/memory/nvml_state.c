@@ -5,11 +5,13 @@
 #include "server/worker/device/nvml.h"
 #include "server/worker/session/session.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
-/* Sessions of the same tenant from the same machine, where their numbers mean something. */
+/* Sessions of the same tenant from the same machine, where their numbers mean something.  times:
+ * whether with the time of their kernels. */
 static CUresult
-list_processes(const struct gpd_account *account, int device, struct gp_bytes *bytes)
+list_processes(const struct gpd_account *account, int device, bool times, struct gp_bytes *bytes)
 {
 	struct gp_state_process *all = calloc(GP_STATE_PROCESSES_MAX, sizeof(*all));
 	size_t count = 0;
@@ -27,7 +29,7 @@ list_processes(const struct gpd_account *account, int device, struct gp_bytes *b
 			continue;
 		all[count++] = (struct gp_state_process){
 			.pid = atomic_load(&other->pid),
-			.memory = memory,
+			.memory = times ? atomic_load(&line->gpu_ns) : memory,
 		};
 	}
 	*bytes = (struct gp_bytes){ all, count * sizeof(*all) };
@@ -52,12 +54,16 @@ gpd_gpDeviceState(struct gpd_session *session, const struct gp_args_gpDeviceStat
 	const struct gp_args_gpMemoryInfo about = { .device = args->device };
 	uint64_t *words = malloc(GP_STATE_WORDS * sizeof(*words));
 	size_t count = args->what & GP_STATE_SENSORS ? GP_STATE_WORDS : GP_STATE_NVML;
+	unsigned int who = args->what & (GP_STATE_PROCESSES | GP_STATE_TIMES);
 	struct gp_reply_gpMemoryInfo memory;
 	CUresult result =
 		words ? gpd_gpMemoryInfo(session, &about, &memory) : CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (result == CUDA_SUCCESS && args->what & GP_STATE_PROCESSES)
-		result = list_processes(&session->account, args->device, &reply->processes);
+	if (result == CUDA_SUCCESS && who == (GP_STATE_PROCESSES | GP_STATE_TIMES))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && who)
+		result = list_processes(&session->account, args->device, who == GP_STATE_TIMES,
+					&reply->processes);
 	if (result == CUDA_SUCCESS && args->what & GP_STATE_SENSORS)
 		result = read_sensors(args->device, words, &reply->texts);
 	if (result != CUDA_SUCCESS) {

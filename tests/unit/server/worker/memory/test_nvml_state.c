@@ -110,6 +110,22 @@ processes_are_the_tenants_on_the_same_machine(void **unused)
 }
 
 static void
+times_are_of_the_same_processes(void **unused)
+{
+	struct gp_device_state state;
+
+	another(2, 0, HERE, 102, GIB)->devices[0].gpu_ns = 12345;
+	another(3, 0, ELSEWHERE, 103, GIB)->devices[0].gpu_ns = 1;
+	another(5, 0, HERE, 105, 0)->devices[0].gpu_ns = 1;
+	assert_int_equal(ask(0, GP_STATE_TIMES, &state), CUDA_SUCCESS);
+	assert_int_equal(state.process_count, 1);
+	assert_int_equal(state.processes[0].pid, 102);
+	assert_int_equal(state.processes[0].gpu_ns, 12345);
+	assert_int_equal(ask(0, GP_STATE_TIMES | GP_STATE_PROCESSES, &state),
+			 CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
 a_device_that_is_not_the_sessions_is_not_told_of(void **unused)
 {
 	struct gp_device_state state;
@@ -130,6 +146,7 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(processes_are_the_tenants_on_the_same_machine,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(times_are_of_the_same_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_device_that_is_not_the_sessions_is_not_told_of,
 						setup, teardown),
 	};

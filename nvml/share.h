@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How busy each process keeps a GPU: what its kernels took between two looks.  Any thread. */
+#ifndef GPN_SHARE_H
+#define GPN_SHARE_H
+
+#include "nvml/pool.h"
+
+struct gpn_share {
+	unsigned int pid, percent;
+};
+
+struct gpn_shares {
+	uint64_t time_us; /* of the later look, on the system's clock */
+	size_t count;
+	struct gpn_share list[GP_STATE_PROCESSES_MAX];
+};
+
+/* Processes of this machine and tenant.  Who asks first waits for the second look.  enum
+ * gpn_result. */
+int gpn_shares(struct gpn_device *device, struct gpn_shares *shares);
+
+#endif /* GPN_SHARE_H */
