@@ -31,6 +31,7 @@ int nvmlDeviceGetDisplayActive(void *device, unsigned int *active);
 int nvmlDeviceGetEncoderUtilization(void *device, unsigned int *percent, unsigned int *period_us);
 int nvmlDeviceGetDecoderUtilization(void *device, unsigned int *percent, unsigned int *period_us);
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons);
+int nvmlDeviceGetSupportedClocksThrottleReasons(void *device, unsigned long long *reasons);
 int nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int *celsius);
 int nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used);
 #pragma GCC visibility pop
@@ -217,6 +218,12 @@ nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reas
 		return INVALID_ARGUMENT;
 	*reasons = IDLE;
 	return SUCCESS;
+}
+
+int
+nvmlDeviceGetSupportedClocksThrottleReasons(void *device, unsigned long long *reasons)
+{
+	return nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
 }
 
 int
