@@ -31,6 +31,13 @@ extern void *gpc_entry[];
  * first time, and returns CUDA_ERROR_NOT_SUPPORTED.  entry: its place.  Any thread. */
 CUresult gpc_unsupported(size_t entry);
 
+/* A table of the driver's that is not served was asked for: if a tool of NVIDIA's asks, that is
+ * said on stderr, once.  Any thread. */
+void gpc_unsupported_table(const CUuuid *table);
+
+/* The same, if the environment names a tool's library that NVIDIA's driver would load. */
+void gpc_unsupported_injection(void);
+
 /* In pass-through, what the machine's own driver lacks: CUDA_ERROR_NOT_SUPPORTED, and not a word.
  */
 CUresult gpc_absent(void);

@@ -17,6 +17,7 @@
 #include "client/context/lifecycle.h"
 #include "client/copy/managed_variable.h"
 #include "client/entry/context_parts.h"
+#include "client/entry/entry.h"
 #include "client/entry/export_table.h"
 #include "client/entry/passthrough.h"
 #include "client/entry/proc_address.h"
@@ -271,6 +272,7 @@ gpc_cuInit(unsigned int Flags)
 		return result;
 	if (gpc_device_count() == 0)
 		return CUDA_ERROR_NO_DEVICE;
+	gpc_unsupported_injection();
 	atomic_store_explicit(&gpc_lifecycle, CUDA_SUCCESS, memory_order_release);
 	return CUDA_SUCCESS;
 }
@@ -356,6 +358,8 @@ static const struct gpc_pool_table pool_table = {
 CUresult
 gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
+	CUresult result;
+
 	if (ppExportTable && pExportTableId &&
 	    memcmp(pExportTableId, &gpc_passthrough_mark, sizeof(gpc_passthrough_mark)) == 0) {
 		*ppExportTable = &gpc_passthrough_mark;
@@ -366,7 +370,10 @@ gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 		*ppExportTable = &pool_table;
 		return CUDA_SUCCESS;
 	}
-	return gpc_export_table_get(ppExportTable, pExportTableId);
+	result = gpc_export_table_get(ppExportTable, pExportTableId);
+	if (result != CUDA_SUCCESS && pExportTableId)
+		gpc_unsupported_table(pExportTableId);
+	return result;
 }
 
 /* No tool can be attached: there is nothing to start or to stop. */

@@ -3,6 +3,8 @@
 #include "client/entry/entry.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
 	ENTRIES_MAX = 1024,
@@ -22,6 +24,43 @@ gpc_unsupported(size_t entry)
 			       info->name, info->instead ? "; instead: " : "",
 			       info->instead ? info->instead : "");
 	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static void
+tell_of_tools(void)
+{
+	static atomic_bool tool_told;
+
+	if (!gpc_log_wants(GPC_LOG_QUIET) && !atomic_exchange(&tool_told, true))
+		gpc_log_always("NVIDIA's profilers and checkers (CUPTI, Nsight, compute-sanitizer) "
+			       "cannot see a remote GPU; instead: GPUPOOL_TRACE=FILE writes a "
+			       "timeline (GPUPOOL_LOG=quiet: not a word of it)");
+}
+
+void
+gpc_unsupported_table(const CUuuid *table)
+{
+	/* What CUPTI of CUDA 13 and compute-sanitizer ask for first, and CUPTI of CUDA 12. */
+	static const unsigned char tools[][sizeof(table->bytes)] = {
+		{ 0x2c, 0x8e, 0x0a, 0xd8, 0x07, 0x10, 0xab, 0x4e, 0x90, 0xdd, 0x54, 0x71, 0x9f,
+		  0xe5, 0xf7, 0x4b },
+		{ 0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42, 0xa4, 0x84, 0xbe, 0xb6, 0x6e,
+		  0x6a, 0xed, 0x7f },
+	};
+
+	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+		if (memcmp(tools[i], table->bytes, sizeof(tools[i])) == 0)
+			tell_of_tools();
+	}
+}
+
+void
+gpc_unsupported_injection(void)
+{
+	const char *library = getenv("CUDA_INJECTION64_PATH");
+
+	if (library && *library)
+		tell_of_tools();
 }
 
 CUresult

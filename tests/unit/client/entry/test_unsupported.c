@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,52 @@ const struct gpc_entry_info gpc_entries[] = {
 };
 const size_t gpc_entry_count = sizeof(gpc_entries) / sizeof(gpc_entries[0]);
 
-/* Calls it twice, in a process of its own with this GPUPOOL_LOG; what that says on stderr. */
+static size_t the_entry;
+
+static bool
+call_entry(void)
+{
+	return gpc_unsupported(the_entry) == CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static bool
+ask_as_cupti_13(void)
+{
+	CUuuid table = { "\x2c\x8e\x0a\xd8\x07\x10\xab\x4e\x90\xdd\x54\x71\x9f\xe5\xf7\x4b" };
+
+	gpc_unsupported_table(&table);
+	return true;
+}
+
+static bool
+ask_as_cupti_12(void)
+{
+	CUuuid table = { "\x7c\xb6\x3f\x9b\x9c\xa4\x8e\x42\xa4\x84\xbe\xb6\x6e\x6a\xed\x7f" };
+
+	gpc_unsupported_table(&table);
+	return true;
+}
+
+/* A runtime's, which does without. */
+static bool
+ask_as_the_runtime(void)
+{
+	CUuuid table = { "\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9" };
+
+	gpc_unsupported_table(&table);
+	return true;
+}
+
+static bool
+begin_injected(void)
+{
+	gpc_unsupported_injection();
+	return true;
+}
+
+/* Does it twice, in a process of its own with this GPUPOOL_LOG; what that says on stderr. */
 static void
-call_twice(size_t entry, const char *log, char *said, size_t room)
+do_twice(bool (*it)(void), const char *log, char *said, size_t room)
 {
 	int fd = memfd_create("stderr", MFD_CLOEXEC), status;
 	ssize_t size;
@@ -36,13 +80,9 @@ call_twice(size_t entry, const char *log, char *said, size_t room)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		CUresult first, second;
-
 		dup2(fd, STDERR_FILENO);
 		setenv("GPUPOOL_LOG", log, 1);
-		first = gpc_unsupported(entry);
-		second = gpc_unsupported(entry);
-		_exit(first != CUDA_ERROR_NOT_SUPPORTED || second != first);
+		_exit(!it() || !it());
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -50,6 +90,13 @@ call_twice(size_t entry, const char *log, char *said, size_t room)
 	assert_true(size >= 0);
 	said[size] = '\0';
 	close(fd);
+}
+
+static void
+call_twice(size_t entry, const char *log, char *said, size_t room)
+{
+	the_entry = entry;
+	do_twice(call_entry, log, said, room);
 }
 
 static void
@@ -84,6 +131,37 @@ nothing_is_said_of_what_programs_only_probe(void **state)
 	assert_string_equal(said, "");
 }
 
+static void
+a_user_of_a_tool_is_told_once_of_the_timeline(void **state)
+{
+	static bool (*const asks[])(void) = { ask_as_cupti_12, ask_as_cupti_13, begin_injected };
+	char said[1024];
+
+	(void)state;
+	setenv("CUDA_INJECTION64_PATH", "/tool.so", 1);
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		do_twice(asks[i], "", said, sizeof(said));
+		assert_non_null(strstr(said, "CUPTI"));
+		assert_non_null(strstr(said, "GPUPOOL_TRACE="));
+		assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+		do_twice(asks[i], "quiet", said, sizeof(said));
+		assert_string_equal(said, "");
+	}
+	unsetenv("CUDA_INJECTION64_PATH");
+}
+
+static void
+without_a_tool_nothing_is_said_of_tools(void **state)
+{
+	char said[1024];
+
+	(void)state;
+	do_twice(ask_as_the_runtime, "", said, sizeof(said));
+	assert_string_equal(said, "");
+	do_twice(begin_injected, "", said, sizeof(said));
+	assert_string_equal(said, "");
+}
+
 int
 main(void)
 {
@@ -91,6 +169,8 @@ main(void)
 		cmocka_unit_test(the_user_is_told_once_and_of_another_way),
 		cmocka_unit_test(a_user_who_wants_quiet_has_it),
 		cmocka_unit_test(nothing_is_said_of_what_programs_only_probe),
+		cmocka_unit_test(a_user_of_a_tool_is_told_once_of_the_timeline),
+		cmocka_unit_test(without_a_tool_nothing_is_said_of_tools),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
