@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvidia-smi asks for a private table of functions and ends without it.  It gets one whose
- * functions are not supported, which it can do with, but for those that list processes and say what
- * these use.  Of these nothing is documented: what stands here was learned from what nvidia-smi
- * asks and shows.
+ * functions are not supported, which it can do with, but for those that list processes, say what
+ * these use, and how two devices stand to one another.  Of these nothing is documented: what stands
+ * here was learned from what nvidia-smi asks and shows.
  */
 #include "nvml/answer.h"
 #include "nvml/entry.h"
@@ -19,11 +19,17 @@
 
 /* Places in the table, of nvidia-smi 470 to 555. */
 enum {
+	TOPOLOGY = 22,
 	MONITORED = 71,
 	SAMPLES = 144,
 	COMPUTE = 212,
 	GRAPHICS = 213,
 	MPS = 214
+};
+
+enum {
+	LEVEL_NEAREST = 0,
+	LEVEL_SYSTEM = 4
 };
 
 /*
@@ -116,10 +122,32 @@ is_monitored(void *handle, int *monitored)
 	return r;
 }
 
+/* Answered in device.c. */
+int gpn_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct gpn_device **device);
+
+/* How two devices stand to one another, by their places on the bus: as
+ * nvmlDeviceGetTopologyCommonAncestor, with other numbers. */
+static int
+topology_between(const char *one, const char *other, int *level)
+{
+	struct gpn_device *first, *second;
+	int r = gpn_nvmlDeviceGetHandleByPciBusId_v2(one, &first);
+
+	if (r == GPN_SUCCESS)
+		r = gpn_nvmlDeviceGetHandleByPciBusId_v2(other, &second);
+	if (r == GPN_SUCCESS && !level)
+		r = GPN_INVALID_ARGUMENT;
+	if (r == GPN_SUCCESS)
+		*level = first == second ? LEVEL_NEAREST : LEVEL_SYSTEM;
+	return r;
+}
+
 static private_call
 function_at(size_t place)
 {
 	switch (place) {
+	case TOPOLOGY:
+		return (private_call)(void *)topology_between;
 	case MONITORED:
 		return (private_call)(void *)is_monitored;
 	case SAMPLES:

@@ -27,6 +27,7 @@ int nvmlDeviceGetClockInfo(void *device, int type, unsigned int *mhz);
 int nvmlDeviceGetMaxClockInfo(void *device, int type, unsigned int *mhz);
 int nvmlDeviceGetEccMode(void *device, unsigned int *current, unsigned int *pending);
 int nvmlDeviceGetBrand(void *device, unsigned int *brand);
+int nvmlDeviceGetArchitecture(void *device, unsigned int *architecture);
 int nvmlDeviceGetDisplayActive(void *device, unsigned int *active);
 int nvmlDeviceGetEncoderUtilization(void *device, unsigned int *percent, unsigned int *period_us);
 int nvmlDeviceGetDecoderUtilization(void *device, unsigned int *percent, unsigned int *period_us);
@@ -185,11 +186,17 @@ nvmlDeviceGetEccMode(void *device, unsigned int *current, unsigned int *pending)
 	return number(device, pending, 0);
 }
 
-/* Of no brand, like a device that is newer than its driver. */
+/* Of unknown brand and architecture, like a device that is newer than its driver. */
 int
 nvmlDeviceGetBrand(void *device, unsigned int *brand)
 {
 	return number(device, brand, 0);
+}
+
+int
+nvmlDeviceGetArchitecture(void *device, unsigned int *architecture)
+{
+	return number(device, architecture, UINT32_MAX);
 }
 
 int

@@ -174,7 +174,7 @@ def monitors():
     assert functions[71](device, None, None, None, None) == INVALID_ARGUMENT
     assert functions[71](None, ctypes.addressof(monitored), None, None, None) == INVALID_ARGUMENT
     assert functions[144](device, 0, None, None, None) == INVALID_ARGUMENT
-    known = {71, 144, 212, 213, 214}
+    known = {22, 71, 144, 212, 213, 214}
     for place, function in enumerate(functions):
         assert place in known or function(None, None, None, None, None) == NOT_SUPPORTED, place
     names = private_processes_of(functions, device)
@@ -188,6 +188,25 @@ def monitors():
         time.sleep(0.25)
     for pid, name in names.items():
         print(pid, "busy" if shares[pid] else "idle", name.split("/")[-1])
+
+
+def pairs():
+    """How two devices stand to one another."""
+    good("nvmlInit_v2")
+    functions, places, level = private_functions(), [], ctypes.c_int()
+    for index in range(2):
+        pci = Pci()
+        good("nvmlDeviceGetPciInfo_v3", device_at(index), ctypes.byref(pci))
+        places.append(ctypes.create_string_buffer(pci.bus_id))
+    one, other = map(ctypes.addressof, places)
+    good("nvmlDeviceGetTopologyCommonAncestor", device_at(0), device_at(1), ctypes.byref(level))
+    print("level", level.value, "of pairs", end="")
+    for pair in ((one, other), (other, one), (one, one)):
+        assert functions[22](*pair, ctypes.addressof(level), None, None) == 0
+        print("", level.value, end="")
+    assert functions[22](one, None, ctypes.addressof(level), None, None) == INVALID_ARGUMENT
+    assert functions[22](one, other, None, None, None) == INVALID_ARGUMENT
+    print()
 
 
 def facts():
@@ -359,5 +378,5 @@ def absent():
 
 
 if __name__ == "__main__":
-    {"facts": facts, "wrong": wrong, "uses": uses, "forks": forks, "hidden": hidden, "absent": absent, "works": works, "monitors": monitors,
+    {"facts": facts, "wrong": wrong, "uses": uses, "forks": forks, "hidden": hidden, "absent": absent, "works": works, "monitors": monitors, "pairs": pairs,
      "watches": lambda: watches(int(sys.argv[2]))}[sys.argv[1]]()

@@ -65,6 +65,13 @@ def _():
         require(all(line[2].startswith("python") for line in seen), str(seen))
 
 
+@case("two devices have the network between them")
+def _():
+    with Daemon() as one, Daemon() as other:
+        program = Program("python", [PROGRAM, "pairs"], f"{one.address},{other.address}", env=environment(), path=sys.executable)
+        program.finish().expect(out="level 50 of pairs 4 4 0\n", err="")
+
+
 @case("a fork of a program that has only asked NVML has CUDA and NVML")
 def _():
     with Daemon() as daemon:

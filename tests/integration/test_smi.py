@@ -106,6 +106,19 @@ def _():
         user.finish().expect(out="ready\n", err="")
 
 
+@case("nvidia-smi shows the devices of two daemons, with the network between them")
+def _():
+    if not FOUND:
+        raise Skip("no nvidia-smi")
+    with Daemon() as one, Daemon() as other:
+        for path in FOUND:
+            def ask(*arguments):
+                program = Program("nvidia-smi", arguments, f"{one.address},{other.address}", env=ENVIRONMENT, path=path)
+                return program.finish().expect(err="").out
+            require(len(re.findall(r"^GPU \d: ", ask("-L"), re.M)) >= 2, path)
+            require(re.search(r"^GPU0\s+X\s.*\bSYS\b", ask("topo", "-m"), re.M), path)
+
+
 @case("nvidia-smi says that there is no driver where there is no daemon")
 def _():
     if not FOUND:
