@@ -35,7 +35,7 @@ enum gp_state_word {
 	GP_STATE_NVML = 2, /* the first of NVML's; the others stand below */
 	GP_STATE_POWER_MIN = 54,
 	GP_STATE_TEMPERATURE = 70,
-	GP_STATE_WORDS = 100,
+	GP_STATE_WORDS = 102,
 };
 
 /* W(word, function): f(device, unsigned int *) */
@@ -90,7 +90,8 @@ enum gp_state_word {
 	W(60, nvmlDeviceGetDecoderUtilization)                                                     \
 	W(62, nvmlDeviceGetJpgUtilization)                                                         \
 	W(64, nvmlDeviceGetOfaUtilization)                                                         \
-	W(66, nvmlDeviceGetGspFirmwareMode)
+	W(66, nvmlDeviceGetGspFirmwareMode)                                                        \
+	W(100, nvmlDeviceGetMigMode)
 
 /* W(word, function): f(device, unsigned int[2]), two words */
 #define GP_STATE_TWO(W) W(68, nvmlDeviceGetUtilizationRates)

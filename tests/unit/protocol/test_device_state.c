@@ -55,7 +55,7 @@ what_a_later_daemon_says_besides_is_left_out(void **unused)
 	memset(texts, 'x', sizeof(texts));
 	texts[sizeof(texts) - 1] = '\0';
 	assert_non_null(many);
-	many[1] = (struct gp_state_process){ 12, 34 };
+	many[1] = (struct gp_state_process){ .pid = 12, .memory = 34 };
 	assert_true(decode(words, sizeof(words), texts, sizeof(texts), many,
 			   (GP_STATE_PROCESSES_MAX + 1) * sizeof(*many)));
 	assert_int_equal(strlen(state.texts[0]), GP_STATE_TEXT_MAX - 1);
