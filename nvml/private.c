@@ -5,6 +5,7 @@
  * these use, and how two devices stand to one another.  Of these nothing is documented: what stands
  * here was learned from what nvidia-smi asks and shows.
  */
+#include "client/base/log.h"
 #include "nvml/answer.h"
 #include "nvml/entry.h"
 #include "nvml/pool.h"
@@ -15,11 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FUNCTIONS 512
+#define FUNCTIONS 600
 
 /* Places in the table, of nvidia-smi 470 to 555. */
 enum {
 	TOPOLOGY = 22,
+	LOG = 25,
 	MONITORED = 71,
 	SAMPLES = 144,
 	COMPUTE = 212,
@@ -46,6 +48,38 @@ enum {
 #define SAMPLE_550 (SAMPLE_HEAD + 6 * SAMPLE_ENGINE)
 
 typedef int (*private_call)(void);
+
+/* GPUPOOL_LOG=tables shows what an nvidia-smi asks that is newer than what is known here. */
+static int
+lacks(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, unsigned int place)
+{
+	gpc_log(GPC_LOG_TABLES,
+		"NVML's private function %u(%#jx, %#jx, %#jx, %#jx, %#jx) is not supported", place,
+		(uintmax_t)a, (uintmax_t)b, (uintmax_t)c, (uintmax_t)d, (uintmax_t)e);
+	return gpn_lacks();
+}
+
+/* One for each place.  The place comes last so that the callers need not move their arguments. */
+#define DEFINE(place)                                                                              \
+	static int lacks_##place(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e)  \
+	{                                                                                          \
+		return lacks(a, b, c, d, e, 1##place - 1000);                                      \
+	}
+#define LIST(place) (private_call)(void *) lacks_##place,
+/* clang-format off */
+#define TEN(X, tens)                                                                               \
+	X(tens##0) X(tens##1) X(tens##2) X(tens##3) X(tens##4)                                     \
+	X(tens##5) X(tens##6) X(tens##7) X(tens##8) X(tens##9)
+#define HUNDRED(X, hundreds)                                                                       \
+	TEN(X, hundreds##0) TEN(X, hundreds##1) TEN(X, hundreds##2) TEN(X, hundreds##3)            \
+	TEN(X, hundreds##4) TEN(X, hundreds##5) TEN(X, hundreds##6) TEN(X, hundreds##7)            \
+	TEN(X, hundreds##8) TEN(X, hundreds##9)
+#define ALL(X)                                                                                     \
+	HUNDRED(X, 0) HUNDRED(X, 1) HUNDRED(X, 2) HUNDRED(X, 3) HUNDRED(X, 4) HUNDRED(X, 5)
+
+ALL(DEFINE)
+static const private_call lacking[FUNCTIONS] = { ALL(LIST) };
+/* clang-format on */
 
 /* Whether this place is where a sample names a process. */
 static bool
@@ -142,12 +176,21 @@ topology_between(const char *one, const char *other, int *level)
 	return r;
 }
 
+/* nvidia-smi tells what it does, for a log. */
+static int
+keep_nothing(void)
+{
+	return gpn_enter();
+}
+
 static private_call
 function_at(size_t place)
 {
 	switch (place) {
 	case TOPOLOGY:
 		return (private_call)(void *)topology_between;
+	case LOG:
+		return keep_nothing;
 	case MONITORED:
 		return (private_call)(void *)is_monitored;
 	case SAMPLES:
@@ -158,7 +201,7 @@ function_at(size_t place)
 	case MPS:
 		return (private_call)(void *)gpn_list_none;
 	default:
-		return gpn_lacks;
+		return lacking[place];
 	}
 }
 

@@ -2,7 +2,8 @@
 /*
  * What libcuda.so.1 tells gpupool's libnvidia-ml.so.1, by cuGetExportTable: the devices of all the
  * daemons that REMOTE_GPU names, and how they are.  Both come from one build, but either may be
- * older.  The table lies there for the life of the process; any thread; results are CUresults.
+ * older: a new layout of struct gp_device_state is a new ID.  The table lies there for the life of
+ * the process; any thread; results are CUresults.
  */
 #ifndef GPC_POOL_TABLE_H
 #define GPC_POOL_TABLE_H
@@ -15,7 +16,7 @@
 
 #define GPC_POOL_TABLE_ID                                                                          \
 	{                                                                                          \
-		"gpupool devices"                                                                  \
+		"gpupool pool v2"                                                                  \
 	}
 
 /* A device, whether CUDA_VISIBLE_DEVICES hides it or not.  It never changes. */

@@ -174,7 +174,7 @@ def monitors():
     assert functions[71](device, None, None, None, None) == INVALID_ARGUMENT
     assert functions[71](None, ctypes.addressof(monitored), None, None, None) == INVALID_ARGUMENT
     assert functions[144](device, 0, None, None, None) == INVALID_ARGUMENT
-    known = {22, 71, 144, 212, 213, 214}
+    known = {22, 25, 71, 144, 212, 213, 214}
     for place, function in enumerate(functions):
         assert place in known or function(None, None, None, None, None) == NOT_SUPPORTED, place
     names = private_processes_of(functions, device)

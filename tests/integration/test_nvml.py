@@ -65,6 +65,14 @@ def _():
         require(all(line[2].startswith("python") for line in seen), str(seen))
 
 
+@case("GPUPOOL_LOG=tables names each private function that is asked in vain")
+def _():
+    with Daemon() as daemon:
+        result = daemon.run("python", PROGRAM, "monitors", path=sys.executable, env=environment(GPUPOOL_LOG="tables")).expect()
+        named = re.findall(r"^gpupool: NVML's private function (\d+)\(0(?:, 0){4}\) is not supported$", result.err, re.M)
+        require(len(named) > 500 and "211" in named and "212" not in named and "599" in named, result.err[:2000])
+
+
 @case("two devices have the network between them")
 def _():
     with Daemon() as one, Daemon() as other:
