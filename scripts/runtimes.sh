@@ -58,7 +58,7 @@ while read -r folder requirement; do
 		continue
 	fi
 	if [ -z "$work" ]; then
-		echo "fetching older CUDA runtimes (10 MB) into .toolkit/runtimes" >&2
+		echo "fetching older CUDA runtimes (30 MB) into .toolkit/runtimes" >&2
 		mkdir -p "$own"
 		work=$(mktemp -d "$own/.work.XXXXXX")
 		trap 'rm -rf "$work"' EXIT
