@@ -223,10 +223,13 @@ def facts():
     print("bus", pci.bus_id.decode(), pci.legacy.decode())
     print("total", memory_of(device).total // MIB)
     same = ctypes.c_void_p()
-    for name, key in (("nvmlDeviceGetHandleByUUID", text("nvmlDeviceGetUUID", device)),
-                      ("nvmlDeviceGetHandleByPciBusId_v2", pci.bus_id.decode()),
-                      ("nvmlDeviceGetHandleByPciBusId_v2", pci.legacy.decode()),
-                      ("nvmlDeviceGetHandleBySerial", text("nvmlDeviceGetSerial", device))):
+    keys = [("nvmlDeviceGetHandleByUUID", text("nvmlDeviceGetUUID", device)),
+            ("nvmlDeviceGetHandleByPciBusId_v2", pci.bus_id.decode()),
+            ("nvmlDeviceGetHandleByPciBusId_v2", pci.legacy.decode())]
+    # Not every GPU has one.
+    if call("nvmlDeviceGetSerial", device, ctypes.create_string_buffer(96), 96) != NOT_SUPPORTED:
+        keys.append(("nvmlDeviceGetHandleBySerial", text("nvmlDeviceGetSerial", device)))
+    for name, key in keys:
         good(name, key.encode(), ctypes.byref(same))
         assert same.value == device.value, name
     print("processes", len(processes_of(device)))
@@ -267,9 +270,9 @@ def wrong():
     expect(INVALID_ARGUMENT, "nvmlDeviceGetClockInfo", device, 4, ctypes.byref(out))
     expect(INVALID_ARGUMENT, "nvmlDeviceGetComputeRunningProcesses_v3", device, None, None)
     expect(NOT_FOUND, "nvmlSystemGetProcessName", 0x7fffffff, small, 4)
-    # Neither of the software device nor of anything that the pool carries.
-    expect(NOT_SUPPORTED, "nvmlDeviceGetTotalEnergyConsumption", device, ctypes.byref(ctypes.c_ulonglong()))
-    expect(NOT_SUPPORTED, "nvmlDeviceGetMigMode", device, ctypes.byref(out), ctypes.byref(out))
+    # Of no pool.
+    expect(NOT_SUPPORTED, "nvmlDeviceGetMinorNumber", device, ctypes.byref(out))
+    expect(NOT_SUPPORTED, "nvmlDeviceGetNvLinkState", device, 0, ctypes.byref(out))
     expect(NOT_SUPPORTED, "nvmlDeviceSetEccMode", device, 1)
     good("nvmlShutdown")
     expect(UNINITIALIZED, "nvmlDeviceGetPowerUsage", device, ctypes.byref(out))
